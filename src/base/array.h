@@ -1,0 +1,28 @@
+/* Arrays that grow to a stated maximum.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_BASE_ARRAY_H
+#define OFFBEAT_BASE_ARRAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+/* Makes room for NEEDED items of ITEM_SIZE bytes in *ITEMS (a pointer to the array's pointer), growing by half again
+ * at least. False, with everything as it was, when NEEDED is over MAXIMUM or memory is short. */
+static inline bool array_reserve(void *items, size_t *capacity, size_t needed, size_t item_size, size_t maximum)
+{
+    if (needed <= *capacity) return true;
+    if (needed > maximum) return false;
+    size_t grown = *capacity + *capacity / 2 + 8;
+    if (grown < needed) grown = needed;
+    if (grown > maximum) grown = maximum;
+    size_t bytes;
+    if (__builtin_mul_overflow(grown, item_size, &bytes)) return false;
+    void **place = items;
+    void *moved = realloc(*place, bytes);
+    if (!moved) return false;
+    *place = moved;
+    *capacity = grown;
+    return true;
+}
+
+#endif

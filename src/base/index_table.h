@@ -1,0 +1,35 @@
+/* Finds the index of an item in somebody's array by the item's content: the half of an interning map that does not
+ * depend on what is interned.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_BASE_INDEX_TABLE_H
+#define OFFBEAT_BASE_INDEX_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define INDEX_NONE UINT32_MAX
+
+struct index_slot {
+    uint32_t hash;           /* most other items are told apart by it, without a look at them */
+    uint32_t index_plus_one; /* 0: empty */
+};
+
+/* {0} is a valid empty table. Open addressing, at most 3/4 full. */
+struct index_table {
+    struct index_slot *slots;
+    uint32_t capacity; /* a power of two, or 0 */
+    uint32_t count;
+};
+
+/* True if the item at INDEX is the one that KEY describes. */
+typedef bool (*index_equal)(const void *context, uint32_t index, const void *key);
+
+/* The index of the item that equals KEY, or INDEX_NONE. */
+uint32_t index_table_find(const struct index_table *table, uint64_t hash, index_equal equal, const void *context,
+                          const void *key);
+
+/* Adds INDEX (below INDEX_NONE), which must not be there yet. False if memory is short. */
+bool index_table_add(struct index_table *table, uint64_t hash, uint32_t index);
+
+void index_table_fini(struct index_table *table);
+
+#endif

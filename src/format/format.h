@@ -1,0 +1,34 @@
+/* Every format in one table: found out by content, decoded into the model, encoded from it.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_FORMAT_H
+#define OFFBEAT_FORMAT_FORMAT_H
+
+#include "base/buffer.h"
+#include "profile/profile.h"
+
+enum format {
+    FORMAT_UNKNOWN,
+    FORMAT_PPROF,
+    FORMAT_SENTRY_V2,
+    FORMAT_ENVELOPE,
+    FORMAT_COLLAPSED,
+    FORMAT_RECORDING, /* what liboffbeat writes while it samples; read only */
+};
+
+/* The name on the command line ("pprof", "sentry-v2", …). */
+const char *format_name(enum format format);
+/* FORMAT_UNKNOWN if there is none of that name. */
+enum format format_of_name(const char *name);
+/* The format that a file name asks for: x.pb.gz and x.pb pprof, x.json sentry-v2, x.envelope, x.collapsed or x.folded. */
+enum format format_of_path(const char *path);
+/* Looks at the first bytes, through gzip. */
+enum format format_detect(struct slice bytes);
+
+/* Decodes BYTES, whatever they are, into PROFILE, which must be initialised and empty. BYTES stay the caller's and may
+ * be freed afterwards. RET_FORMAT may be NULL. Not for signal handlers; distinct profiles in parallel. */
+enum status format_decode(struct slice bytes, struct profile *profile, enum format *ret_format, struct error *error);
+
+/* Appends PROFILE to OUT. STATUS_UNSUPPORTED for read-only formats. */
+enum status format_encode(const struct profile *profile, enum format format, struct buffer *out, struct error *error);
+
+#endif

@@ -1,0 +1,28 @@
+/* Sentry's Sample Format V2: one profile chunk as JSON (requirements FMT-1…8, V2-1…6; ../shared/spec/sentry-facts.md §1).
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_SENTRY_V2_H
+#define OFFBEAT_FORMAT_SENTRY_V2_H
+
+#include "base/buffer.h"
+#include "profile/profile.h"
+
+enum status sentry_v2_decode(struct slice bytes, struct profile *profile, struct error *error);
+
+struct sentry_v2_options {
+    uint64_t from_ns, to_ns; /* only samples with from_ns <= time < to_ns; both 0 = all */
+    const char *chunk_id;    /* 32 lowercase hex digits; NULL = the profile's own, or a new one where it has none */
+};
+
+/* Appends one chunk of the samples that OPTIONS (may be NULL) choose. Only stacks, frames, threads and images that those
+ * samples use are written. A sample whose first value (samples/count) is n stands for n ticks, one period apart: it is
+ * written once for each of them. The chunk is checked (sentry_v2_check) before anything is appended.
+ * Return addresses: the model's "inside the call" addresses are written plus one for all but the leaf frame, which is
+ * what a receiver expects (facts §3.5). Inlined functions are frames of their own with the same instruction_addr. */
+enum status sentry_v2_encode(const struct profile *profile, const struct sentry_v2_options *options, struct buffer *out,
+                             struct error *error);
+
+/* The sender's check (V2-5, V2-6, facts §1.2): STATUS_OK, or STATUS_MALFORMED with the reason's name first in the
+ * message ("profiling_not_enough_samples: …"). */
+enum status sentry_v2_check(const struct profile *profile, const struct sentry_v2_options *options, struct error *error);
+
+#endif

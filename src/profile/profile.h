@@ -1,0 +1,260 @@
+/* The neutral profile.
+ *
+ * Everything is named by typed ids, indices into the profile's own tables. Index 0 of each table exists from the start
+ * and means "none": the empty string, no mapping, no function, the empty stack, no thread, no labels. Ids are given out
+ * in order and stay valid until profile_fini.
+ *
+ * Adding never aborts. When memory is short or a maximum (PROFILE_…_MAX) is reached, the profile remembers it in
+ * FAILED and the call returns the "none" id: a decoder adds without checking and asks profile_failed() once, at the end.
+ *
+ * A profile belongs to one thread at a time; distinct profiles are independent.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_PROFILE_PROFILE_H
+#define OFFBEAT_PROFILE_PROFILE_H
+
+#include "base/index_table.h"
+#include "base/slice.h"
+#include "base/status.h"
+
+/* clang-format off */
+struct string_id    { uint32_t index; };
+struct mapping_id   { uint32_t index; };
+struct function_id  { uint32_t index; };
+struct location_id  { uint32_t index; };
+struct stack_id     { uint32_t index; };
+struct thread_id    { uint32_t index; }; /* place in profile.threads, not the system's number */
+struct label_set_id { uint32_t index; };
+/* clang-format on */
+
+enum {
+    PROFILE_STRINGS_MAX = 64 << 20,
+    PROFILE_ENTITIES_MAX = 64 << 20, /* each of mappings, functions, locations, lines, stacks, label sets */
+    PROFILE_THREADS_MAX = 4 << 20,
+    PROFILE_SAMPLES_MAX = 1 << 30,
+    PROFILE_VALUES_MAX = 64,        /* value types of one profile */
+    PROFILE_STRING_BYTES_MAX = 1 << 20,
+    PROFILE_FACTS_MAX = 4096,       /* each of comments and facts */
+};
+
+/* One executable segment of a file in memory; pprof's Mapping and Sentry's image in one. Addresses are as they were
+ * in the profiled process. */
+struct mapping {
+    uint64_t start, limit;     /* the segment */
+    uint64_t file_offset;      /* of START in the file */
+    struct string_id file_name;
+    struct string_id build_id; /* lowercase hex, any length; Sentry's code_id */
+    struct string_id debug_id; /* Sentry's debug_id, hyphenated lowercase uuid; "" = derive it from build_id */
+    uint64_t image_start;      /* where the file's first loaded segment lies; 0 = not known, take START */
+    uint64_t image_size;       /* first to last loaded byte; 0 = not known */
+    uint64_t image_vmaddr;     /* the address that the file itself gives its first loaded segment */
+    bool has_functions, has_filenames, has_line_numbers, has_inline_frames; /* pprof: already symbolized so far */
+};
+
+enum in_app { IN_APP_UNKNOWN, IN_APP_NO, IN_APP_YES };
+
+/* Two functions are one if all of this is equal. */
+struct function {
+    struct string_id name;        /* for people: demangled */
+    struct string_id system_name; /* as the linker knows it: mangled; "" = the same as NAME */
+    struct string_id file_name;   /* path as the debug information has it */
+    int64_t start_line;           /* 0 = not known */
+    struct string_id module;      /* Sentry frame.module (namespace, Java class, …) */
+    struct string_id package;     /* Sentry frame.package where there is no mapping to take it from */
+    enum in_app in_app;           /* UNKNOWN: decided from the mapping when it is written */
+};
+
+struct line {
+    struct function_id function;
+    int64_t line;   /* 0 = not known */
+    int64_t column; /* 0 = not known */
+};
+
+/* One place in the code. ADDRESS lies inside the instruction that was executing or calling (PPF-4): a return address is
+ * stored less one. Formats that want return addresses (Sentry, facts §3.5) convert at their edge. */
+struct location {
+    struct mapping_id mapping;
+    uint64_t address; /* 0 where a format has none */
+    uint32_t line_first, line_count; /* in profile.lines; innermost inlined function first, the real one last; may be 0 */
+    bool is_folded;   /* pprof: several symbols share the address */
+};
+
+/* A stack is a leaf and the stack of its caller. Stack 0 is empty and is every root's parent; a parent's index is
+ * always below its children's. */
+struct stack {
+    struct stack_id parent;
+    struct location_id location;
+};
+
+struct thread {
+    struct string_id id; /* any text that is unique in the profile; the decimal tid on Linux */
+    struct string_id name;
+    int32_t priority;
+    bool has_priority;
+};
+
+struct label {
+    struct string_id key;
+    bool is_number;
+    struct string_id text; /* unless IS_NUMBER */
+    int64_t number;
+    struct string_id unit; /* "" = by the rules of PPF-8 */
+};
+
+struct label_set {
+    uint32_t first, count; /* in profile.labels, in the order given */
+};
+
+struct value_type {
+    struct string_id type, unit; /* "wall", "nanoseconds" */
+};
+
+/* The samples, as columns of equal length. VALUES has value_type_count entries a sample, row after row. */
+struct sample_columns {
+    struct stack_id *stack;
+    struct thread_id *thread;
+    struct label_set_id *labels;
+    uint64_t *time_ns; /* UTC since 1970; 0 in profiles that keep no times */
+    int64_t *values;
+    size_t count;
+    size_t capacity;
+};
+
+struct measurement_value {
+    uint64_t time_ns;
+    double value;
+};
+
+struct measurement {
+    struct string_id name, unit;
+    struct measurement_value *values;
+    size_t count, capacity;
+};
+
+/* What the recorder knows of itself ("ticks", "lost_late", …): shown by `offbeat info`, kept by formats that can. */
+struct fact {
+    struct string_id key;
+    bool is_number;
+    struct string_id text;
+    int64_t number;
+};
+
+struct profile {
+    /* Tables; read them freely, add through the functions below. */
+    struct { struct slice *items; size_t count, capacity; struct index_table index; } strings; /* NUL-terminated copies */
+    struct { struct mapping *items; size_t count, capacity; struct index_table index; } mappings; /* [1] is the program */
+    struct { struct function *items; size_t count, capacity; struct index_table index; } functions;
+    struct { struct location *items; size_t count, capacity; struct index_table index; } locations;
+    struct { struct line *items; size_t count, capacity; } lines;
+    struct { struct stack *items; size_t count, capacity; struct index_table index; } stacks;
+    struct { struct thread *items; size_t count, capacity; struct index_table index; } threads;
+    struct { struct label *items; size_t count, capacity; } labels;
+    struct { struct label_set *items; size_t count, capacity; struct index_table index; } label_sets;
+    struct { struct measurement *items; size_t count, capacity; } measurements;
+    struct { struct fact *items; size_t count, capacity; } facts;
+    struct { struct string_id *items; size_t count, capacity; } comments;
+    struct sample_columns samples;
+
+    /* What the values are. A profile that times its samples: [0] is samples/count, [1] wall or cpu / nanoseconds. */
+    struct value_type value_types[PROFILE_VALUES_MAX];
+    size_t value_type_count;
+    struct string_id default_value_type; /* the type to show first; "" = the last one */
+    struct value_type period_type;
+    int64_t period;
+
+    bool has_times;       /* samples.time_ns means something */
+    uint64_t time_ns;     /* UTC start; 0 = not known */
+    uint64_t duration_ns; /* 0 = not known */
+
+    struct string_id drop_frames, keep_frames, doc_url; /* pprof */
+
+    /* Sentry. Empty where the source had none. */
+    struct string_id profiler_id, chunk_id; /* 32 lowercase hex digits */
+    struct string_id platform, release, environment, dist;
+    struct string_id sdk_name, sdk_version;
+
+    enum status failed; /* the first failure to add, or STATUS_OK */
+
+    struct { uint8_t *current; size_t used, size; void *blocks; } string_memory; /* private to profile.c */
+};
+
+void profile_init(struct profile *profile);
+void profile_fini(struct profile *profile); /* accepts {0} */
+
+/* STATUS_OK, or what was wrong with the first addition that failed, told in ERROR. */
+enum status profile_failed(const struct profile *profile, struct error *error);
+
+/* --- Adding. Equal things get equal ids, except samples, measurements, facts and comments. --------------------- */
+
+struct string_id profile_string(struct profile *profile, struct slice text);
+struct string_id profile_text(struct profile *profile, const char *text); /* NULL = "" */
+struct mapping_id profile_add_mapping(struct profile *profile, const struct mapping *mapping);
+struct function_id profile_add_function(struct profile *profile, const struct function *function);
+struct location_id profile_add_location(struct profile *profile, const struct location *location, const struct line *lines,
+                                        uint32_t line_count); /* LOCATION's own line_first and line_count are ignored */
+/* Names a place that had no lines yet, in every stack that it is part of. */
+void profile_set_lines(struct profile *profile, struct location_id location, const struct line *lines, uint32_t line_count);
+struct stack_id profile_add_stack(struct profile *profile, struct stack_id parent, struct location_id leaf);
+/* Finds by ID. A known thread takes over NAME and PRIORITY where it had none. */
+struct thread_id profile_add_thread(struct profile *profile, const struct thread *thread);
+/* Order matters: the same labels in another order are another set. */
+struct label_set_id profile_add_labels(struct profile *profile, const struct label *labels, uint32_t count);
+void profile_add_value_type(struct profile *profile, const char *type, const char *unit);
+
+struct sample {
+    struct stack_id stack;
+    struct thread_id thread;
+    struct label_set_id labels;
+    uint64_t time_ns;
+};
+/* VALUES has profile->value_type_count entries; add the value types first. */
+void profile_add_sample(struct profile *profile, const struct sample *sample, const int64_t *values);
+
+/* The measurement called NAME, made if there is none. NULL on failure. */
+struct measurement *profile_measurement(struct profile *profile, const char *name, const char *unit);
+void profile_measure(struct profile *profile, struct measurement *measurement, uint64_t time_ns, double value);
+
+void profile_add_fact_number(struct profile *profile, const char *key, int64_t number);
+void profile_add_fact_text(struct profile *profile, const char *key, const char *text);
+void profile_add_comment(struct profile *profile, struct slice text);
+
+/* --- Asking ------------------------------------------------------------------------------------------------------- */
+
+/* NUL-terminated; valid until profile_fini. */
+const char *profile_c_string(const struct profile *profile, struct string_id id);
+struct slice profile_slice(const struct profile *profile, struct string_id id);
+const struct mapping *profile_mapping(const struct profile *profile, struct mapping_id id);
+const struct function *profile_function(const struct profile *profile, struct function_id id);
+const struct location *profile_location(const struct profile *profile, struct location_id id);
+const struct line *profile_lines(const struct profile *profile, const struct location *location);
+const struct stack *profile_stack(const struct profile *profile, struct stack_id id);
+const struct thread *profile_thread(const struct profile *profile, struct thread_id id);
+/* Frames of STACK, 0 for the empty one. */
+size_t profile_stack_depth(const struct profile *profile, struct stack_id stack);
+/* The column of the value type called TYPE, or -1. "" = the default one. */
+int profile_value_index(const struct profile *profile, const char *type);
+
+static inline const int64_t *profile_sample_values(const struct profile *profile, size_t sample)
+{
+    return profile->samples.values + sample * profile->value_type_count;
+}
+
+/* --- Whole-profile operations ------------------------------------------------------------------------------------- */
+
+/* Adds everything of FROM to INTO. Every sample gets EXTRA_LABELS (may be NULL) in front of its own; ids, times,
+ * measurements and metadata that INTO has not yet are taken over. FROM's value types must be INTO's (INTO may have none
+ * yet), else STATUS_UNSUPPORTED. Mappings of one file that lie at different addresses in the two processes become one
+ * (PPF merge): same build id or else file name, same offset and size; locations move along. */
+struct profile_extra_labels {
+    struct { const char *key; const char *text; int64_t number; bool is_number; } items[8];
+    uint32_t count;
+};
+enum status profile_merge(struct profile *into, const struct profile *from, const struct profile_extra_labels *extra_labels,
+                          struct error *error);
+
+/* Sums samples with equal stack, thread and labels (PPF-2) and forgets the times. Keeps the order of first appearance. */
+enum status profile_aggregate(struct profile *profile, struct error *error);
+
+/* Sorts the samples by time, keeping the order of equal ones. */
+enum status profile_sort_by_time(struct profile *profile, struct error *error);
+
+#endif

@@ -1,0 +1,28 @@
+/* Gives names to the places of a profile.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SYMBOLIZE_SYMBOLIZER_H
+#define OFFBEAT_SYMBOLIZE_SYMBOLIZER_H
+
+#include "profile/profile.h"
+
+enum { SYMBOLIZER_DEBUG_DIRECTORIES_MAX = 16 };
+
+struct symbolizer_options {
+    const char *debug_directories[SYMBOLIZER_DEBUG_DIRECTORIES_MAX]; /* searched first; /usr/lib/debug always is, last */
+    size_t debug_directory_count;
+    void (*progress)(void *context, size_t done, size_t all); /* may be NULL; locations */
+    void *context;
+};
+
+struct symbolizer_result {
+    size_t locations;   /* that had no lines */
+    size_t named;       /* of these, by DWARF or a symbol table */
+    size_t by_boundary; /* of these, by the start of the function that holds them: "libx.so.1+0x1234" */
+    size_t files_missing, files_changed; /* mappings whose file is gone, or has another build id than was recorded */
+};
+
+/* Fills in the lines of every location that has none and lies in a mapping. A file whose build id is not the mapping's
+ * is not used. OPTIONS and RET_RESULT may be NULL. Fails only for want of memory: what cannot be named stays unnamed. */
+enum status symbolize_profile(struct profile *profile, const struct symbolizer_options *options,
+                              struct symbolizer_result *ret_result, struct error *error);
+
+#endif

@@ -1,0 +1,2 @@
+/* SPDX-License-Identifier: MIT */
+typedef int placeholder_unwind;

@@ -1,0 +1,73 @@
+/* What the small things everything stands on must do.  SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/hash.h"
+#include "base/index_table.h"
+
+TEST(a_buffer_refuses_to_grow_past_its_maximum_and_remembers)
+{
+    struct buffer buffer;
+    buffer_init(&buffer, 10);
+    buffer_append_text(&buffer, "12345678");
+    CHECK(!buffer.failed);
+    buffer_append_text(&buffer, "901");
+    CHECK(buffer.failed);
+    CHECK_UINT(buffer.size, 8);
+    buffer_append_text(&buffer, "9");
+    CHECK_UINT(buffer.size, 8);
+    buffer_fini(&buffer);
+}
+
+TEST(a_cursor_never_reads_past_its_end_and_stays_failed)
+{
+    static const uint8_t bytes[] = {1, 2, 3};
+    struct cursor cursor = cursor_of(slice_of(bytes, sizeof(bytes)));
+    CHECK_UINT(cursor_u16(&cursor), 0x0201);
+    CHECK_UINT(cursor_u16(&cursor), 0);
+    CHECK(cursor.failed);
+    CHECK_UINT(cursor_u8(&cursor), 0);
+}
+
+TEST(leb128_takes_64_bits_and_refuses_more)
+{
+    static const uint8_t largest[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
+    struct cursor cursor = cursor_of(slice_of(largest, sizeof(largest)));
+    CHECK_UINT(cursor_uleb128(&cursor), UINT64_MAX);
+    CHECK(!cursor.failed);
+
+    static const uint8_t over[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02};
+    cursor = cursor_of(slice_of(over, sizeof(over)));
+    (void)cursor_uleb128(&cursor);
+    CHECK(cursor.failed);
+
+    static const uint8_t minus_two[] = {0x7e};
+    cursor = cursor_of(slice_of(minus_two, sizeof(minus_two)));
+    CHECK_INT(cursor_sleb128(&cursor), -2);
+}
+
+static bool same_number(const void *context, uint32_t index, const void *key)
+{
+    const uint64_t *numbers = context;
+    return numbers[index] == *(const uint64_t *)key;
+}
+
+TEST(an_index_table_finds_everything_that_was_added)
+{
+    enum { COUNT = 10000 };
+    static uint64_t numbers[COUNT];
+    struct index_table table = {0};
+    for (uint32_t i = 0; i < COUNT; i++) {
+        numbers[i] = (uint64_t)i * 4096;
+        CHECK(index_table_add(&table, hash_mix(0, numbers[i]), i));
+    }
+    for (uint32_t i = 0; i < COUNT; i++) {
+        CHECK_UINT(index_table_find(&table, hash_mix(0, numbers[i]), same_number, numbers, &numbers[i]), i);
+    }
+    uint64_t missing = 5;
+    CHECK_UINT(index_table_find(&table, hash_mix(0, missing), same_number, numbers, &missing), INDEX_NONE);
+    index_table_fini(&table);
+}
+
+TEST_MAIN()
