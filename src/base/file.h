@@ -1,0 +1,19 @@
+/* Whole files: read with a maximum, written so that a reader never sees half of one.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_BASE_FILE_H
+#define OFFBEAT_BASE_FILE_H
+
+#include "base/buffer.h"
+#include "base/status.h"
+
+/* Appends the content of PATH ("-" is standard input; pipes and devices are read to their end) to OUT, up to OUT's
+ * maximum. What is left in OUT after a failure is of no use. STATUS_NOT_FOUND, STATUS_IO, STATUS_TOO_LARGE or
+ * STATUS_NO_MEMORY; the message does not repeat PATH. */
+enum status file_read(const char *path, struct buffer *out, struct error *error);
+
+/* Makes BYTES the content of PATH ("-" is standard output). A regular file is written beside its place and renamed, so
+ * that a failure leaves what was there and nothing else; symbolic links are followed, permissions of a file that is
+ * replaced are kept. Pipes and devices are written in place. The message does not repeat PATH. Not durable against a
+ * power cut (no fsync). */
+enum status file_write(const char *path, struct slice bytes, struct error *error);
+
+#endif

@@ -1,0 +1,104 @@
+/* Whole files: what a reader may see of a write that succeeded, and of one that did not.  SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/offbeat-test-XXXXXX";
+
+static const char *path_of(const char *name)
+{
+    static char path[256];
+    (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
+    return path;
+}
+
+static unsigned files_in_directory(void)
+{
+    unsigned count = 0;
+    DIR *opened = opendir(directory);
+    for (struct dirent *entry = readdir(opened); entry; entry = readdir(opened)) {
+        if (entry->d_name[0] != '.') count++;
+    }
+    (void)closedir(opened);
+    return count;
+}
+
+static void check_content(const char *path, const char *expected)
+{
+    struct buffer content;
+    buffer_init(&content, 1000);
+    struct error error;
+    CHECK_UINT(file_read(path, &content, &error), STATUS_OK);
+    CHECK(slice_equals_text(buffer_slice(&content), expected));
+    buffer_fini(&content);
+}
+
+TEST(what_is_written_is_read_and_nothing_else_is_left)
+{
+    CHECK(mkdtemp(directory));
+    struct error error;
+    CHECK_UINT(file_write(path_of("a"), slice_of_text("first"), &error), STATUS_OK);
+    check_content(path_of("a"), "first");
+    CHECK_UINT(file_write(path_of("a"), slice_of_text("second"), &error), STATUS_OK);
+    check_content(path_of("a"), "second");
+    CHECK_UINT(files_in_directory(), 1);
+}
+
+TEST(a_replaced_file_keeps_its_permissions_and_a_link_stays_one)
+{
+    struct error error;
+    CHECK(chmod(path_of("a"), 0640) == 0);
+    CHECK(symlink("a", path_of("link")) == 0);
+    CHECK_UINT(file_write(path_of("link"), slice_of_text("third"), &error), STATUS_OK);
+    check_content(path_of("a"), "third");
+    struct stat facts;
+    CHECK(lstat(path_of("link"), &facts) == 0 && S_ISLNK(facts.st_mode));
+    CHECK(stat(path_of("a"), &facts) == 0);
+    CHECK_UINT(facts.st_mode & 0777, 0640);
+    CHECK(unlink(path_of("link")) == 0);
+}
+
+TEST(a_full_device_and_a_missing_directory_are_told)
+{
+    struct error error;
+    CHECK_UINT(file_write("/dev/full", slice_of_text("x"), &error), STATUS_IO);
+    CHECK_INT(error.errno_value, ENOSPC);
+    CHECK_UINT(file_write(path_of("missing/a"), slice_of_text("x"), &error), STATUS_NOT_FOUND);
+    CHECK_UINT(files_in_directory(), 1);
+}
+
+TEST(a_file_of_exactly_the_maximum_is_read_and_one_byte_more_refused)
+{
+    struct error error;
+    struct buffer content;
+    buffer_init(&content, 5);
+    CHECK_UINT(file_read(path_of("a"), &content, &error), STATUS_OK);
+    CHECK_UINT(content.size, 5);
+    buffer_fini(&content);
+
+    buffer_init(&content, 4);
+    CHECK_UINT(file_read(path_of("a"), &content, &error), STATUS_TOO_LARGE);
+    buffer_fini(&content);
+}
+
+TEST(a_directory_is_not_read)
+{
+    struct error error;
+    struct buffer content;
+    buffer_init(&content, 5);
+    CHECK_UINT(file_read(directory, &content, &error), STATUS_IO);
+    CHECK_INT(error.errno_value, EISDIR);
+    CHECK_UINT(file_read(path_of("missing"), &content, &error), STATUS_NOT_FOUND);
+    buffer_fini(&content);
+
+    CHECK(unlink(path_of("a")) == 0);
+    CHECK(rmdir(directory) == 0);
+}
+
+TEST_MAIN()
