@@ -1,2 +1,247 @@
-/* SPDX-License-Identifier: MIT */
-#include "profile/profile.h"
+/* The profile's life, its strings, and the questions one can ask it.
+ *
+ * Strings are copied into blocks that never move, so that a slice or a C string stays valid until the end.
+ * SPDX-License-Identifier: MIT */
+#include "profile/profile_private.h"
+
+#include "base/array.h"
+#include "base/hash.h"
+
+enum { STRING_BLOCK_BYTES = 64 << 10 };
+
+struct string_block {
+    struct string_block *next;
+    uint8_t bytes[];
+};
+
+void profile_fail(struct profile *profile, enum status status)
+{
+    if (profile->failed == STATUS_OK) profile->failed = status;
+}
+
+bool profile_reserve(struct profile *profile, void *items, size_t *capacity, size_t needed, size_t item_size,
+                     size_t maximum)
+{
+    if (profile->failed != STATUS_OK) return false;
+    if (array_reserve(items, capacity, needed, item_size, maximum)) return true;
+    profile_fail(profile, needed > maximum ? STATUS_TOO_LARGE : STATUS_NO_MEMORY);
+    return false;
+}
+
+/* Entry 0 of a table, all zero, means "none". It is in no index: a real entry may be all zero too. */
+#define ADD_NONE(profile, table)                                                                                       \
+    do {                                                                                                               \
+        if (PROFILE_RESERVE(profile, table, 1, 1))                                                                     \
+            memset(&(profile)->table.items[(profile)->table.count++], 0, sizeof(*(profile)->table.items));             \
+    } while (0)
+
+void profile_init(struct profile *profile)
+{
+    *profile = (struct profile){0};
+    ADD_NONE(profile, strings);
+    ADD_NONE(profile, mappings);
+    ADD_NONE(profile, functions);
+    ADD_NONE(profile, locations);
+    ADD_NONE(profile, stacks);
+    ADD_NONE(profile, threads);
+    ADD_NONE(profile, label_sets);
+    if (profile->failed == STATUS_OK) profile->strings.items[0] = slice_of("", 0);
+}
+
+static void free_strings(struct profile *profile)
+{
+    struct string_block *block = profile->string_memory.blocks;
+    while (block) {
+        struct string_block *next = block->next;
+        free(block);
+        block = next;
+    }
+    free(profile->strings.items);
+    index_table_fini(&profile->strings.index);
+}
+
+void profile_fini(struct profile *profile)
+{
+    free_strings(profile);
+    free(profile->mappings.items);
+    index_table_fini(&profile->mappings.index);
+    free(profile->functions.items);
+    index_table_fini(&profile->functions.index);
+    free(profile->locations.items);
+    index_table_fini(&profile->locations.index);
+    free(profile->lines.items);
+    free(profile->stacks.items);
+    index_table_fini(&profile->stacks.index);
+    free(profile->threads.items);
+    index_table_fini(&profile->threads.index);
+    free(profile->labels.items);
+    free(profile->label_sets.items);
+    index_table_fini(&profile->label_sets.index);
+    for (size_t i = 0; i < profile->measurements.count; i++) free(profile->measurements.items[i].values);
+    free(profile->measurements.items);
+    free(profile->facts.items);
+    free(profile->comments.items);
+    free(profile->samples.stack);
+    free(profile->samples.thread);
+    free(profile->samples.labels);
+    free(profile->samples.time_ns);
+    free(profile->samples.values);
+    *profile = (struct profile){0};
+}
+
+enum status profile_failed(const struct profile *profile, struct error *error)
+{
+    switch ((int)profile->failed) {
+    case STATUS_OK:
+        return STATUS_OK;
+    case STATUS_NO_MEMORY:
+        return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the profile");
+    case STATUS_TOO_LARGE:
+        return error_set(error, STATUS_TOO_LARGE, 0, "the profile has more, or longer, entries than offbeat accepts");
+    default:
+        return error_set(error, profile->failed, 0, "the profile cannot hold what was added to it");
+    }
+}
+
+/* --- Strings ------------------------------------------------------------------------------------------------------ */
+
+static uint8_t *string_block_new(struct profile *profile, size_t size)
+{
+    struct string_block *block = malloc(sizeof(*block) + size);
+    if (!block) {
+        profile_fail(profile, STATUS_NO_MEMORY);
+        return NULL;
+    }
+    block->next = profile->string_memory.blocks;
+    profile->string_memory.blocks = block;
+    return block->bytes;
+}
+
+static uint8_t *string_memory_take(struct profile *profile, size_t size)
+{
+    if (size > STRING_BLOCK_BYTES / 4) return string_block_new(profile, size);
+    if (size > profile->string_memory.size - profile->string_memory.used) {
+        uint8_t *fresh = string_block_new(profile, STRING_BLOCK_BYTES);
+        if (!fresh) return NULL;
+        profile->string_memory.current = fresh;
+        profile->string_memory.size = STRING_BLOCK_BYTES;
+        profile->string_memory.used = 0;
+    }
+    uint8_t *taken = profile->string_memory.current + profile->string_memory.used;
+    profile->string_memory.used += size;
+    return taken;
+}
+
+static bool string_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct profile *profile = context;
+    return slice_equal(profile->strings.items[index], *(const struct slice *)key);
+}
+
+struct string_id profile_string(struct profile *profile, struct slice text)
+{
+    static const struct string_id none;
+    if (text.size == 0) return none;
+    if (text.size > PROFILE_STRING_BYTES_MAX) {
+        profile_fail(profile, STATUS_TOO_LARGE);
+        return none;
+    }
+    uint64_t hash = hash_bytes(text.data, text.size);
+    uint32_t index = index_table_find(&profile->strings.index, hash, string_equal, profile, &text);
+    if (index != INDEX_NONE) return (struct string_id){index};
+
+    if (!PROFILE_RESERVE(profile, strings, 1, PROFILE_STRINGS_MAX)) return none;
+    uint8_t *copy = string_memory_take(profile, text.size + 1);
+    if (!copy) return none;
+    memcpy(copy, text.data, text.size);
+    copy[text.size] = '\0';
+    index = (uint32_t)profile->strings.count;
+    if (!index_table_add(&profile->strings.index, hash, index)) {
+        profile_fail(profile, STATUS_NO_MEMORY);
+        return none;
+    }
+    profile->strings.items[profile->strings.count++] = slice_of(copy, text.size);
+    return (struct string_id){index};
+}
+
+struct string_id profile_text(struct profile *profile, const char *text)
+{
+    return profile_string(profile, slice_of_text(text));
+}
+
+/* --- Asking: an id that does not exist answers as "none" does. ---------------------------------------------------- */
+
+#define ITEM_OR_NONE(profile, table, id, none)                                                                         \
+    ((id).index < (profile)->table.count ? &(profile)->table.items[(id).index] : &(none))
+
+struct slice profile_slice(const struct profile *profile, struct string_id id)
+{
+    static const struct slice none = {.data = (const uint8_t *)"", .size = 0};
+    return *ITEM_OR_NONE(profile, strings, id, none);
+}
+
+const char *profile_c_string(const struct profile *profile, struct string_id id)
+{
+    return (const char *)profile_slice(profile, id).data;
+}
+
+const struct mapping *profile_mapping(const struct profile *profile, struct mapping_id id)
+{
+    static const struct mapping none;
+    return ITEM_OR_NONE(profile, mappings, id, none);
+}
+
+const struct function *profile_function(const struct profile *profile, struct function_id id)
+{
+    static const struct function none;
+    return ITEM_OR_NONE(profile, functions, id, none);
+}
+
+const struct location *profile_location(const struct profile *profile, struct location_id id)
+{
+    static const struct location none;
+    return ITEM_OR_NONE(profile, locations, id, none);
+}
+
+const struct line *profile_lines(const struct profile *profile, const struct location *location)
+{
+    return location->line_count ? profile->lines.items + location->line_first : NULL;
+}
+
+const struct stack *profile_stack(const struct profile *profile, struct stack_id id)
+{
+    static const struct stack none;
+    return ITEM_OR_NONE(profile, stacks, id, none);
+}
+
+const struct thread *profile_thread(const struct profile *profile, struct thread_id id)
+{
+    static const struct thread none;
+    return ITEM_OR_NONE(profile, threads, id, none);
+}
+
+size_t profile_stack_depth(const struct profile *profile, struct stack_id stack)
+{
+    size_t depth = 0;
+    for (; stack.index != 0; stack = profile_stack(profile, stack)->parent) depth++;
+    return depth;
+}
+
+static int find_value_type(const struct profile *profile, struct slice type)
+{
+    for (size_t i = 0; i < profile->value_type_count; i++) {
+        if (slice_equal(profile_slice(profile, profile->value_types[i].type), type)) return (int)i;
+    }
+    return -1;
+}
+
+int profile_value_index(const struct profile *profile, const char *type)
+{
+    struct slice wanted = slice_of_text(type);
+    if (wanted.size > 0) return find_value_type(profile, wanted);
+    int preferred = -1;
+    if (profile->default_value_type.index != 0) {
+        preferred = find_value_type(profile, profile_slice(profile, profile->default_value_type));
+    }
+    return preferred >= 0 ? preferred : (int)profile->value_type_count - 1;
+}

@@ -34,6 +34,7 @@ enum {
     PROFILE_VALUES_MAX = 64,        /* value types of one profile */
     PROFILE_STRING_BYTES_MAX = 1 << 20,
     PROFILE_FACTS_MAX = 4096,       /* each of comments and facts */
+    PROFILE_MEASUREMENTS_MAX = 4096,
 };
 
 /* One executable segment of a file in memory; pprof's Mapping and Sentry's image in one. Addresses are as they were
@@ -130,7 +131,8 @@ struct measurement {
     size_t count, capacity;
 };
 
-/* What the recorder knows of itself ("ticks", "lost_late", …): shown by `offbeat info`, kept by formats that can. */
+/* What the recorder knows of itself ("ticks", "lost_late", …): shown by `offbeat info`, kept by formats that can.
+ * A number is a count: a merge adds it up. What must not be added up ("engine", "hz") is a text. */
 struct fact {
     struct string_id key;
     bool is_number;
@@ -191,7 +193,7 @@ struct mapping_id profile_add_mapping(struct profile *profile, const struct mapp
 struct function_id profile_add_function(struct profile *profile, const struct function *function);
 struct location_id profile_add_location(struct profile *profile, const struct location *location, const struct line *lines,
                                         uint32_t line_count); /* LOCATION's own line_first and line_count are ignored */
-/* Names a place that had no lines yet, in every stack that it is part of. */
+/* Names a place that had no lines yet, in every stack that it is part of. LINES must not point into the profile. */
 void profile_set_lines(struct profile *profile, struct location_id location, const struct line *lines, uint32_t line_count);
 struct stack_id profile_add_stack(struct profile *profile, struct stack_id parent, struct location_id leaf);
 /* Finds by ID. A known thread takes over NAME and PRIORITY where it had none. */
@@ -209,7 +211,7 @@ struct sample {
 /* VALUES has profile->value_type_count entries; add the value types first. */
 void profile_add_sample(struct profile *profile, const struct sample *sample, const int64_t *values);
 
-/* The measurement called NAME, made if there is none. NULL on failure. */
+/* The measurement called NAME, made if there is none. NULL on failure. Valid until another one is made. */
 struct measurement *profile_measurement(struct profile *profile, const char *name, const char *unit);
 void profile_measure(struct profile *profile, struct measurement *measurement, uint64_t time_ns, double value);
 
@@ -242,7 +244,8 @@ static inline const int64_t *profile_sample_values(const struct profile *profile
 
 /* Adds everything of FROM to INTO. Every sample gets EXTRA_LABELS (may be NULL) in front of its own; ids, times,
  * measurements and metadata that INTO has not yet are taken over. FROM's value types must be INTO's (INTO may have none
- * yet), else STATUS_UNSUPPORTED. Mappings of one file that lie at different addresses in the two processes become one
+ * yet), else STATUS_UNSUPPORTED and INTO is unchanged. The start is the earlier one, the duration reaches to the later
+ * end, numeric facts add up. Mappings of one file that lie at different addresses in the two processes become one
  * (PPF merge): same build id or else file name, same offset and size; locations move along. */
 struct profile_extra_labels {
     struct { const char *key; const char *text; int64_t number; bool is_number; } items[8];

@@ -1,0 +1,405 @@
+/* One profile into another.
+ *
+ * Table by table, bottom up, each entry of FROM is added to INTO; a map from old ids to new ones carries every
+ * reference along. What is equal meets itself through the interning of INTO. SPDX-License-Identifier: MIT */
+#include "profile/profile_private.h"
+
+#include "base/hash.h"
+
+#include <stdlib.h>
+
+/* New indices by old ones, a map a table. */
+struct merge {
+    struct profile *into;
+    const struct profile *from;
+    uint32_t *strings, *mappings, *functions, *locations, *stacks, *threads, *label_sets;
+};
+
+static bool merge_init(struct merge *merge, struct profile *into, const struct profile *from)
+{
+    *merge = (struct merge){.into = into, .from = from};
+    merge->strings = calloc(from->strings.count + 1, sizeof(uint32_t));
+    merge->mappings = calloc(from->mappings.count + 1, sizeof(uint32_t));
+    merge->functions = calloc(from->functions.count + 1, sizeof(uint32_t));
+    merge->locations = calloc(from->locations.count + 1, sizeof(uint32_t));
+    merge->stacks = calloc(from->stacks.count + 1, sizeof(uint32_t));
+    merge->threads = calloc(from->threads.count + 1, sizeof(uint32_t));
+    merge->label_sets = calloc(from->label_sets.count + 1, sizeof(uint32_t));
+    return merge->strings && merge->mappings && merge->functions && merge->locations && merge->stacks &&
+           merge->threads && merge->label_sets;
+}
+
+static void merge_fini(struct merge *merge)
+{
+    free(merge->strings);
+    free(merge->mappings);
+    free(merge->functions);
+    free(merge->locations);
+    free(merge->stacks);
+    free(merge->threads);
+    free(merge->label_sets);
+}
+
+static struct string_id move_string(const struct merge *merge, struct string_id id)
+{
+    return (struct string_id){merge->strings[id.index]};
+}
+
+static void merge_strings(struct merge *merge)
+{
+    for (size_t i = 1; i < merge->from->strings.count; i++) {
+        merge->strings[i] = profile_string(merge->into, merge->from->strings.items[i]).index;
+    }
+}
+
+/* --- Mappings: the same part of the same file is one, wherever a process had it. ---------------------------------- */
+
+/* The string that tells which file it is, or 0 where nothing does: anonymous memory is not the same by looking alike.
+ */
+static uint32_t file_identity(const struct profile *profile, const struct mapping *mapping)
+{
+    static const char anonymous[] = "//anon";
+    if (mapping->build_id.index != 0) return mapping->build_id.index;
+    struct slice name = profile_slice(profile, mapping->file_name);
+    bool is_anonymous = name.size >= strlen(anonymous) && memcmp(name.data, anonymous, strlen(anonymous)) == 0;
+    return is_anonymous ? 0 : mapping->file_name.index;
+}
+
+static uint64_t segment_hash(const struct profile *profile, const struct mapping *mapping)
+{
+    return hash_mix(hash_mix(mapping->limit - mapping->start, mapping->file_offset), file_identity(profile, mapping));
+}
+
+static bool segment_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct profile *profile = context;
+    const struct mapping *a = &profile->mappings.items[index], *b = key;
+    return a->limit - a->start == b->limit - b->start && a->file_offset == b->file_offset &&
+           file_identity(profile, a) == file_identity(profile, b);
+}
+
+/* Indexes those that INTO has before anything is merged. */
+static bool index_segments(struct profile *into, struct index_table *segments)
+{
+    for (size_t i = 1; i < into->mappings.count; i++) {
+        const struct mapping *mapping = &into->mappings.items[i];
+        if (file_identity(into, mapping) == 0) continue;
+        uint64_t hash = segment_hash(into, mapping);
+        if (index_table_find(segments, hash, segment_equal, into, mapping) != INDEX_NONE) continue;
+        if (!index_table_add(segments, hash, (uint32_t)i)) return false;
+    }
+    return true;
+}
+
+/* A file counts as symbolized as far as both sides are. */
+static void merge_flags(struct mapping *into, const struct mapping *from)
+{
+    into->has_functions &= from->has_functions;
+    into->has_filenames &= from->has_filenames;
+    into->has_line_numbers &= from->has_line_numbers;
+    into->has_inline_frames &= from->has_inline_frames;
+}
+
+static void merge_mappings(struct merge *merge)
+{
+    struct profile *into = merge->into;
+    struct index_table segments = {0};
+    if (!index_segments(into, &segments)) profile_fail(into, STATUS_NO_MEMORY);
+    for (size_t i = 1; i < merge->from->mappings.count; i++) {
+        struct mapping mapping = merge->from->mappings.items[i];
+        mapping.file_name = move_string(merge, mapping.file_name);
+        mapping.build_id = move_string(merge, mapping.build_id);
+        mapping.debug_id = move_string(merge, mapping.debug_id);
+        uint32_t known = INDEX_NONE;
+        if (file_identity(into, &mapping) != 0) {
+            known = index_table_find(&segments, segment_hash(into, &mapping), segment_equal, into, &mapping);
+        }
+        if (known != INDEX_NONE) merge_flags(&into->mappings.items[known], &mapping);
+        merge->mappings[i] = known != INDEX_NONE ? known : profile_add_mapping(into, &mapping).index;
+    }
+    index_table_fini(&segments);
+}
+
+/* --- Functions, locations, stacks --------------------------------------------------------------------------------- */
+
+static void merge_functions(struct merge *merge)
+{
+    for (size_t i = 1; i < merge->from->functions.count; i++) {
+        struct function function = merge->from->functions.items[i];
+        function.name = move_string(merge, function.name);
+        function.system_name = move_string(merge, function.system_name);
+        function.file_name = move_string(merge, function.file_name);
+        function.module = move_string(merge, function.module);
+        function.package = move_string(merge, function.package);
+        merge->functions[i] = profile_add_function(merge->into, &function).index;
+    }
+}
+
+/* Where the code at LOCATION lies in the process that INTO describes. */
+static uint64_t move_address(const struct merge *merge, const struct location *location)
+{
+    uint32_t mapping = merge->mappings[location->mapping.index];
+    if (mapping == 0 || location->address == 0) return location->address;
+    return location->address - profile_mapping(merge->from, location->mapping)->start +
+           merge->into->mappings.items[mapping].start;
+}
+
+static void merge_locations(struct merge *merge)
+{
+    struct line *lines = NULL;
+    uint32_t capacity = 0;
+    for (size_t i = 1; i < merge->from->locations.count; i++) {
+        struct location location = merge->from->locations.items[i];
+        if (location.line_count > capacity) {
+            struct line *grown = realloc(lines, location.line_count * sizeof(*lines));
+            if (!grown) {
+                profile_fail(merge->into, STATUS_NO_MEMORY);
+                break;
+            }
+            lines = grown;
+            capacity = location.line_count;
+        }
+        for (uint32_t line = 0; line < location.line_count; line++) {
+            lines[line] = merge->from->lines.items[location.line_first + line];
+            lines[line].function.index = merge->functions[lines[line].function.index];
+        }
+        location.address = move_address(merge, &location);
+        location.mapping.index = merge->mappings[location.mapping.index];
+        merge->locations[i] = profile_add_location(merge->into, &location, lines, location.line_count).index;
+    }
+    free(lines);
+}
+
+/* Parents come before their children. */
+static void merge_stacks(struct merge *merge)
+{
+    for (size_t i = 1; i < merge->from->stacks.count; i++) {
+        const struct stack *stack = &merge->from->stacks.items[i];
+        struct stack_id parent = {merge->stacks[stack->parent.index]};
+        struct location_id location = {merge->locations[stack->location.index]};
+        merge->stacks[i] = profile_add_stack(merge->into, parent, location).index;
+    }
+}
+
+/* --- Threads, labels, samples ------------------------------------------------------------------------------------- */
+
+static void merge_threads(struct merge *merge)
+{
+    for (size_t i = 1; i < merge->from->threads.count; i++) {
+        struct thread thread = merge->from->threads.items[i];
+        thread.id = move_string(merge, thread.id);
+        thread.name = move_string(merge, thread.name);
+        merge->threads[i] = profile_add_thread(merge->into, &thread).index;
+    }
+}
+
+static uint32_t make_extra_labels(struct profile *into, const struct profile_extra_labels *extra, struct label *labels)
+{
+    uint32_t maximum = sizeof(extra->items) / sizeof(extra->items[0]);
+    uint32_t count = !extra ? 0 : extra->count < maximum ? extra->count : maximum;
+    for (uint32_t i = 0; i < count; i++) {
+        labels[i] = (struct label){.key = profile_text(into, extra->items[i].key),
+                                   .is_number = extra->items[i].is_number,
+                                   .number = extra->items[i].number};
+        if (!labels[i].is_number) labels[i].text = profile_text(into, extra->items[i].text);
+    }
+    return count;
+}
+
+static uint32_t most_labels(const struct profile *profile)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < profile->label_sets.count; i++) {
+        if (profile->label_sets.items[i].count > most) most = profile->label_sets.items[i].count;
+    }
+    return most;
+}
+
+static void merge_labels(struct merge *merge, const struct profile_extra_labels *extra)
+{
+    const struct profile *from = merge->from;
+    struct label *labels = calloc(most_labels(from) + sizeof(extra->items) / sizeof(extra->items[0]), sizeof(*labels));
+    if (!labels) {
+        profile_fail(merge->into, STATUS_NO_MEMORY);
+        return;
+    }
+    uint32_t extra_count = make_extra_labels(merge->into, extra, labels);
+    for (size_t i = 0; i < from->label_sets.count; i++) {
+        struct label_set set = from->label_sets.items[i];
+        for (uint32_t label = 0; label < set.count; label++) {
+            struct label *moved = &labels[extra_count + label];
+            *moved = from->labels.items[set.first + label];
+            moved->key = move_string(merge, moved->key);
+            moved->text = move_string(merge, moved->text);
+            moved->unit = move_string(merge, moved->unit);
+        }
+        merge->label_sets[i] = profile_add_labels(merge->into, labels, extra_count + set.count).index;
+    }
+    free(labels);
+}
+
+static void merge_samples(struct merge *merge)
+{
+    const struct sample_columns *samples = &merge->from->samples;
+    for (size_t i = 0; i < samples->count; i++) {
+        struct sample sample = {.stack = {merge->stacks[samples->stack[i].index]},
+                                .thread = {merge->threads[samples->thread[i].index]},
+                                .labels = {merge->label_sets[samples->labels[i].index]},
+                                .time_ns = samples->time_ns[i]};
+        profile_add_sample(merge->into, &sample, profile_sample_values(merge->from, i));
+    }
+}
+
+/* --- What there is besides samples -------------------------------------------------------------------------------- */
+
+static void merge_measurements(struct merge *merge)
+{
+    for (size_t i = 0; i < merge->from->measurements.count; i++) {
+        const struct measurement *from = &merge->from->measurements.items[i];
+        struct measurement *into = profile_measurement(merge->into, profile_c_string(merge->from, from->name),
+                                                       profile_c_string(merge->from, from->unit));
+        if (!into) return;
+        for (size_t value = 0; value < from->count; value++) {
+            profile_measure(merge->into, into, from->values[value].time_ns, from->values[value].value);
+        }
+    }
+}
+
+static struct fact *find_fact(struct profile *profile, struct string_id key)
+{
+    for (size_t i = 0; i < profile->facts.count; i++) {
+        if (profile->facts.items[i].key.index == key.index) return &profile->facts.items[i];
+    }
+    return NULL;
+}
+
+static void merge_facts(struct merge *merge)
+{
+    for (size_t i = 0; i < merge->from->facts.count; i++) {
+        const struct fact *from = &merge->from->facts.items[i];
+        struct fact *known = find_fact(merge->into, move_string(merge, from->key));
+        if (known) {
+            if (known->is_number && from->is_number) {
+                known->number = (int64_t)((uint64_t)known->number + (uint64_t)from->number);
+            }
+        } else if (from->is_number) {
+            profile_add_fact_number(merge->into, profile_c_string(merge->from, from->key), from->number);
+        } else {
+            profile_add_fact_text(merge->into, profile_c_string(merge->from, from->key),
+                                  profile_c_string(merge->from, from->text));
+        }
+    }
+}
+
+static void merge_comments(struct merge *merge)
+{
+    struct profile *into = merge->into;
+    size_t known_count = into->comments.count;
+    for (size_t i = 0; i < merge->from->comments.count; i++) {
+        struct string_id comment = move_string(merge, merge->from->comments.items[i]);
+        size_t known = 0;
+        while (known < known_count && into->comments.items[known].index != comment.index) known++;
+        if (known == known_count) profile_add_comment(into, profile_slice(into, comment));
+    }
+}
+
+/* Two recordings of which both know when they began cover what lies between the first beginning and the last end; else
+ * their durations can only be added. */
+static void merge_time(struct profile *into, const struct profile *from)
+{
+    if (into->time_ns == 0 || from->time_ns == 0) {
+        into->duration_ns += from->duration_ns;
+        if (into->time_ns == 0) into->time_ns = from->time_ns;
+        return;
+    }
+    uint64_t into_end = into->time_ns + into->duration_ns, from_end = from->time_ns + from->duration_ns;
+    uint64_t end = into_end > from_end ? into_end : from_end;
+    if (from->time_ns < into->time_ns) into->time_ns = from->time_ns;
+    into->duration_ns = end - into->time_ns;
+}
+
+static void take_string(const struct merge *merge, struct string_id *into, struct string_id from)
+{
+    if (into->index == 0) *into = move_string(merge, from);
+}
+
+static void merge_period(struct merge *merge)
+{
+    struct profile *into = merge->into;
+    struct value_type type = {.type = move_string(merge, merge->from->period_type.type),
+                              .unit = move_string(merge, merge->from->period_type.unit)};
+    if (into->period_type.type.index == 0 && into->period_type.unit.index == 0) into->period_type = type;
+    bool same = into->period_type.type.index == type.type.index && into->period_type.unit.index == type.unit.index;
+    if (same && merge->from->period > into->period) into->period = merge->from->period;
+}
+
+static void merge_metadata(struct merge *merge)
+{
+    struct profile *into = merge->into;
+    const struct profile *from = merge->from;
+    take_string(merge, &into->default_value_type, from->default_value_type);
+    take_string(merge, &into->drop_frames, from->drop_frames);
+    take_string(merge, &into->keep_frames, from->keep_frames);
+    take_string(merge, &into->doc_url, from->doc_url);
+    take_string(merge, &into->profiler_id, from->profiler_id);
+    take_string(merge, &into->chunk_id, from->chunk_id);
+    take_string(merge, &into->platform, from->platform);
+    take_string(merge, &into->release, from->release);
+    take_string(merge, &into->environment, from->environment);
+    take_string(merge, &into->dist, from->dist);
+    take_string(merge, &into->sdk_name, from->sdk_name);
+    take_string(merge, &into->sdk_version, from->sdk_version);
+    merge_period(merge);
+    merge_time(into, from);
+}
+
+/* Takes the value types over if INTO has none; else they must be the same. */
+static bool merge_value_types(struct profile *into, const struct profile *from)
+{
+    if (into->value_type_count == 0 && into->samples.count == 0) {
+        for (size_t i = 0; i < from->value_type_count; i++) {
+            profile_add_value_type(into, profile_c_string(from, from->value_types[i].type),
+                                   profile_c_string(from, from->value_types[i].unit));
+        }
+        into->has_times = from->has_times;
+        return true;
+    }
+    if (into->value_type_count != from->value_type_count) return false;
+    for (size_t i = 0; i < from->value_type_count; i++) {
+        const struct value_type *a = &into->value_types[i], *b = &from->value_types[i];
+        if (!slice_equal(profile_slice(into, a->type), profile_slice(from, b->type)) ||
+            !slice_equal(profile_slice(into, a->unit), profile_slice(from, b->unit))) {
+            return false;
+        }
+    }
+    into->has_times &= from->has_times;
+    return true;
+}
+
+enum status profile_merge(struct profile *into, const struct profile *from,
+                          const struct profile_extra_labels *extra_labels, struct error *error)
+{
+    if (into == from) return error_set(error, STATUS_UNSUPPORTED, 0, "a profile cannot be merged into itself");
+    if (!merge_value_types(into, from)) {
+        return error_set(error, STATUS_UNSUPPORTED, 0, "the profiles do not have the same value types");
+    }
+    struct merge merge;
+    if (merge_init(&merge, into, from)) {
+        merge_strings(&merge);
+        merge_mappings(&merge);
+        merge_functions(&merge);
+        merge_locations(&merge);
+        merge_stacks(&merge);
+        merge_threads(&merge);
+        merge_labels(&merge, extra_labels);
+        merge_samples(&merge);
+        merge_measurements(&merge);
+        merge_facts(&merge);
+        merge_comments(&merge);
+        merge_metadata(&merge);
+    } else {
+        profile_fail(into, STATUS_NO_MEMORY);
+    }
+    merge_fini(&merge);
+    return profile_failed(into, error);
+}

@@ -1,0 +1,20 @@
+/* What the files of profile/ share.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_PROFILE_PROFILE_PRIVATE_H
+#define OFFBEAT_PROFILE_PROFILE_PRIVATE_H
+
+#include "profile/profile.h"
+
+/* Remembers the first failure. */
+void profile_fail(struct profile *profile, enum status status);
+
+/* Room for NEEDED items in one of the profile's arrays. False, and the profile failed, if there is none, or if the
+ * profile had failed before: what is added to a failed profile is not kept. */
+bool profile_reserve(struct profile *profile, void *items, size_t *capacity, size_t needed, size_t item_size,
+                     size_t maximum);
+
+/* The same for TABLE of PROFILE; COUNT more. */
+#define PROFILE_RESERVE(profile, table, more, maximum)                                                                 \
+    profile_reserve((profile), &(profile)->table.items, &(profile)->table.capacity, (profile)->table.count + (more),   \
+                    sizeof(*(profile)->table.items), (maximum))
+
+#endif

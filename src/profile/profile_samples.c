@@ -1,0 +1,178 @@
+/* The columns of samples: adding, summing equal ones, sorting by time.  SPDX-License-Identifier: MIT */
+#include "profile/profile_private.h"
+
+#include "base/array.h"
+#include "base/hash.h"
+
+void profile_add_value_type(struct profile *profile, const char *type, const char *unit)
+{
+    if (profile->value_type_count == PROFILE_VALUES_MAX) {
+        profile_fail(profile, STATUS_TOO_LARGE);
+        return;
+    }
+    if (profile->samples.count > 0) {
+        profile_fail(profile, STATUS_UNSUPPORTED);
+        return;
+    }
+    /* No sample yet, but perhaps memory for some, of rows that were shorter. */
+    free(profile->samples.values);
+    profile->samples.values = NULL;
+    profile->samples.capacity = 0;
+    profile->value_types[profile->value_type_count++] =
+        (struct value_type){.type = profile_text(profile, type), .unit = profile_text(profile, unit)};
+}
+
+/* --- Adding ------------------------------------------------------------------------------------------------------- */
+
+/* Every column grows on its own and remembers nothing of it, so that a failure half-way leaves a capacity that holds
+ * for all of them. */
+static bool grow_columns(struct profile *profile)
+{
+    struct sample_columns *samples = &profile->samples;
+    if (profile->failed != STATUS_OK) return false;
+    if (samples->count >= PROFILE_SAMPLES_MAX) {
+        profile_fail(profile, STATUS_TOO_LARGE);
+        return false;
+    }
+    size_t needed = samples->capacity + samples->capacity / 2 + 64;
+    if (needed > PROFILE_SAMPLES_MAX) needed = PROFILE_SAMPLES_MAX;
+    size_t row = profile->value_type_count * sizeof(int64_t);
+    size_t capacity[5] = {0};
+    bool grown = array_reserve(&samples->stack, &capacity[0], needed, sizeof(*samples->stack), needed) &&
+                 array_reserve(&samples->thread, &capacity[1], needed, sizeof(*samples->thread), needed) &&
+                 array_reserve(&samples->labels, &capacity[2], needed, sizeof(*samples->labels), needed) &&
+                 array_reserve(&samples->time_ns, &capacity[3], needed, sizeof(*samples->time_ns), needed) &&
+                 (row == 0 || array_reserve(&samples->values, &capacity[4], needed, row, needed));
+    if (grown) samples->capacity = needed;
+    if (!grown) profile_fail(profile, STATUS_NO_MEMORY);
+    return grown;
+}
+
+void profile_add_sample(struct profile *profile, const struct sample *sample, const int64_t *values)
+{
+    struct sample_columns *samples = &profile->samples;
+    if (samples->count == samples->capacity && !grow_columns(profile)) return;
+    size_t row = profile->value_type_count;
+    samples->stack[samples->count] = sample->stack;
+    samples->thread[samples->count] = sample->thread;
+    samples->labels[samples->count] = sample->labels;
+    samples->time_ns[samples->count] = sample->time_ns;
+    if (row > 0) memcpy(samples->values + samples->count * row, values, row * sizeof(*values));
+    samples->count++;
+}
+
+/* --- Summing ------------------------------------------------------------------------------------------------------ */
+
+static bool sample_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct sample_columns *samples = context;
+    size_t other = *(const size_t *)key;
+    return samples->stack[index].index == samples->stack[other].index &&
+           samples->thread[index].index == samples->thread[other].index &&
+           samples->labels[index].index == samples->labels[other].index;
+}
+
+static int64_t add_saturated(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (!__builtin_add_overflow(a, b, &sum)) return sum;
+    return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
+/* Moves sample FROM to the free place TO, before it. */
+static void move_sample(struct profile *profile, size_t to, size_t from)
+{
+    struct sample_columns *samples = &profile->samples;
+    size_t row = profile->value_type_count;
+    samples->stack[to] = samples->stack[from];
+    samples->thread[to] = samples->thread[from];
+    samples->labels[to] = samples->labels[from];
+    if (row > 0) memmove(samples->values + to * row, samples->values + from * row, row * sizeof(*samples->values));
+}
+
+enum status profile_aggregate(struct profile *profile, struct error *error)
+{
+    struct sample_columns *samples = &profile->samples;
+    struct index_table seen = {0};
+    size_t row = profile->value_type_count;
+    size_t kept = 0;
+    for (size_t i = 0; i < samples->count; i++) {
+        uint64_t hash =
+            hash_mix(samples->stack[i].index, (uint64_t)samples->thread[i].index << 32 | samples->labels[i].index);
+        uint32_t known = index_table_find(&seen, hash, sample_equal, samples, &i);
+        if (known != INDEX_NONE) {
+            int64_t *sum = samples->values + known * row;
+            for (size_t value = 0; value < row; value++) {
+                sum[value] = add_saturated(sum[value], samples->values[i * row + value]);
+            }
+            continue;
+        }
+        if (!index_table_add(&seen, hash, (uint32_t)kept)) {
+            /* Half summed: the rest moves up as it is, and no sample is lost. */
+            for (; i < samples->count; i++) move_sample(profile, kept++, i);
+            profile_fail(profile, STATUS_NO_MEMORY);
+            break;
+        }
+        move_sample(profile, kept++, i);
+    }
+    index_table_fini(&seen);
+    samples->count = kept;
+    if (kept > 0) memset(samples->time_ns, 0, kept * sizeof(*samples->time_ns));
+    profile->has_times = false;
+    return profile_failed(profile, error);
+}
+
+/* --- Sorting ------------------------------------------------------------------------------------------------------ */
+
+struct sort_key {
+    uint64_t time_ns;
+    size_t place; /* as it was: makes the order total, and so the sort stable */
+};
+
+static int compare_sort_keys(const void *left, const void *right)
+{
+    const struct sort_key *a = left, *b = right;
+    if (a->time_ns != b->time_ns) return a->time_ns < b->time_ns ? -1 : 1;
+    return a->place < b->place ? -1 : a->place > b->place;
+}
+
+static bool is_sorted(const struct sample_columns *samples)
+{
+    for (size_t i = 1; i < samples->count; i++) {
+        if (samples->time_ns[i - 1] > samples->time_ns[i]) return false;
+    }
+    return true;
+}
+
+/* Puts the items of COLUMN into the order of KEYS by way of SPARE, which has room for all of them. */
+static void permute(void *column, size_t item_size, const struct sort_key *keys, size_t count, uint8_t *spare)
+{
+    const uint8_t *items = column;
+    for (size_t i = 0; i < count; i++) memcpy(spare + i * item_size, items + keys[i].place * item_size, item_size);
+    memcpy(column, spare, count * item_size);
+}
+
+enum status profile_sort_by_time(struct profile *profile, struct error *error)
+{
+    struct sample_columns *samples = &profile->samples;
+    size_t count = samples->count;
+    if (is_sorted(samples)) return profile_failed(profile, error);
+
+    size_t row_bytes = profile->value_type_count * sizeof(*samples->values);
+    struct sort_key *keys = calloc(count, sizeof(*keys));
+    uint8_t *spare = malloc(count * (row_bytes > sizeof(uint64_t) ? row_bytes : sizeof(uint64_t)));
+    if (keys && spare) {
+        for (size_t i = 0; i < count; i++) keys[i] = (struct sort_key){.time_ns = samples->time_ns[i], .place = i};
+        qsort(keys, count, sizeof(*keys), compare_sort_keys);
+        permute(samples->stack, sizeof(*samples->stack), keys, count, spare);
+        permute(samples->thread, sizeof(*samples->thread), keys, count, spare);
+        permute(samples->labels, sizeof(*samples->labels), keys, count, spare);
+        permute(samples->time_ns, sizeof(*samples->time_ns), keys, count, spare);
+        if (row_bytes > 0) permute(samples->values, row_bytes, keys, count, spare);
+    } else {
+        profile_fail(profile, STATUS_NO_MEMORY);
+    }
+    free(keys);
+    free(spare);
+    return profile_failed(profile, error);
+}

@@ -1,0 +1,307 @@
+/* Interning of everything but strings, and the lists that are not interned.
+ *
+ * Every table works alike: hash the content, look for an equal entry, else append one. A hash may leave out what is
+ * changed after adding (a mapping's flags, a thread's name), never what tells many entries apart.
+ * SPDX-License-Identifier: MIT */
+#include "profile/profile_private.h"
+
+#include "base/hash.h"
+
+/* The index of the entry just written at the end of TABLE, or 0 if it cannot be indexed. */
+#define FINISH_ADDING(profile, table, hash)                                                                            \
+    (index_table_add(&(profile)->table.index, (hash), (uint32_t)(profile)->table.count)                                \
+         ? (uint32_t)(profile)->table.count++                                                                          \
+         : (profile_fail((profile), STATUS_NO_MEMORY), 0u))
+
+static inline uint64_t hash_pair(uint64_t hash, uint32_t high, uint32_t low)
+{
+    return hash_mix(hash, (uint64_t)high << 32 | low);
+}
+
+static inline bool same_string(struct string_id a, struct string_id b)
+{
+    return a.index == b.index;
+}
+
+/* --- Mappings ----------------------------------------------------------------------------------------------------- */
+
+static bool mapping_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct profile *profile = context;
+    const struct mapping *a = &profile->mappings.items[index], *b = key;
+    return a->start == b->start && a->limit == b->limit && a->file_offset == b->file_offset &&
+           same_string(a->file_name, b->file_name) && same_string(a->build_id, b->build_id) &&
+           same_string(a->debug_id, b->debug_id) && a->image_start == b->image_start &&
+           a->image_size == b->image_size && a->image_vmaddr == b->image_vmaddr &&
+           a->has_functions == b->has_functions && a->has_filenames == b->has_filenames &&
+           a->has_line_numbers == b->has_line_numbers && a->has_inline_frames == b->has_inline_frames;
+}
+
+struct mapping_id profile_add_mapping(struct profile *profile, const struct mapping *mapping)
+{
+    uint64_t hash = hash_mix(hash_mix(mapping->start, mapping->limit), mapping->file_offset);
+    hash = hash_pair(hash, mapping->file_name.index, mapping->build_id.index);
+    uint32_t index = index_table_find(&profile->mappings.index, hash, mapping_equal, profile, mapping);
+    if (index != INDEX_NONE) return (struct mapping_id){index};
+
+    if (!PROFILE_RESERVE(profile, mappings, 1, PROFILE_ENTITIES_MAX)) return (struct mapping_id){0};
+    profile->mappings.items[profile->mappings.count] = *mapping;
+    return (struct mapping_id){FINISH_ADDING(profile, mappings, hash)};
+}
+
+/* --- Functions ---------------------------------------------------------------------------------------------------- */
+
+static bool function_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct profile *profile = context;
+    const struct function *a = &profile->functions.items[index], *b = key;
+    return same_string(a->name, b->name) && same_string(a->system_name, b->system_name) &&
+           same_string(a->file_name, b->file_name) && a->start_line == b->start_line &&
+           same_string(a->module, b->module) && same_string(a->package, b->package) && a->in_app == b->in_app;
+}
+
+struct function_id profile_add_function(struct profile *profile, const struct function *function)
+{
+    uint64_t hash = hash_pair((uint64_t)function->start_line, function->name.index, function->system_name.index);
+    hash = hash_pair(hash, function->file_name.index, function->module.index);
+    hash = hash_pair(hash, function->package.index, (uint32_t)function->in_app);
+    uint32_t index = index_table_find(&profile->functions.index, hash, function_equal, profile, function);
+    if (index != INDEX_NONE) return (struct function_id){index};
+
+    if (!PROFILE_RESERVE(profile, functions, 1, PROFILE_ENTITIES_MAX)) return (struct function_id){0};
+    profile->functions.items[profile->functions.count] = *function;
+    return (struct function_id){FINISH_ADDING(profile, functions, hash)};
+}
+
+/* --- Locations ---------------------------------------------------------------------------------------------------- */
+
+struct location_key {
+    const struct location *location;
+    const struct line *lines;
+    uint32_t line_count;
+};
+
+static bool lines_equal(const struct line *a, const struct line *b, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (a[i].function.index != b[i].function.index || a[i].line != b[i].line || a[i].column != b[i].column) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool location_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct profile *profile = context;
+    const struct location_key *b = key;
+    const struct location *a = &profile->locations.items[index];
+    return a->address == b->location->address && a->mapping.index == b->location->mapping.index &&
+           a->is_folded == b->location->is_folded && a->line_count == b->line_count &&
+           lines_equal(profile_lines(profile, a), b->lines, b->line_count);
+}
+
+static uint64_t location_hash(const struct location_key *key)
+{
+    uint64_t hash = hash_pair(key->location->address, key->location->mapping.index, key->location->is_folded);
+    for (uint32_t i = 0; i < key->line_count; i++) {
+        hash = hash_pair(hash, key->lines[i].function.index, (uint32_t)key->lines[i].line);
+        hash = hash_mix(hash, (uint64_t)key->lines[i].column);
+    }
+    return hash;
+}
+
+/* Appends LINES. False if there is no room. */
+static bool add_lines(struct profile *profile, const struct line *lines, uint32_t count)
+{
+    if (!PROFILE_RESERVE(profile, lines, count, PROFILE_ENTITIES_MAX)) return false;
+    if (count > 0) memcpy(profile->lines.items + profile->lines.count, lines, count * sizeof(*lines));
+    profile->lines.count += count;
+    return true;
+}
+
+struct location_id profile_add_location(struct profile *profile, const struct location *location,
+                                        const struct line *lines, uint32_t line_count)
+{
+    struct location_key key = {.location = location, .lines = lines, .line_count = line_count};
+    uint64_t hash = location_hash(&key);
+    uint32_t index = index_table_find(&profile->locations.index, hash, location_equal, profile, &key);
+    if (index != INDEX_NONE) return (struct location_id){index};
+
+    uint32_t line_first = (uint32_t)profile->lines.count;
+    if (!PROFILE_RESERVE(profile, locations, 1, PROFILE_ENTITIES_MAX) || !add_lines(profile, lines, line_count)) {
+        return (struct location_id){0};
+    }
+    struct location *added = &profile->locations.items[profile->locations.count];
+    *added = *location;
+    added->line_first = line_first;
+    added->line_count = line_count;
+    return (struct location_id){FINISH_ADDING(profile, locations, hash)};
+}
+
+/* The content changes, and with it the hash. The entry is indexed once more, under the new one; what the index still
+ * has under the old one is no longer equal to anything that is looked up there. */
+void profile_set_lines(struct profile *profile, struct location_id location, const struct line *lines,
+                       uint32_t line_count)
+{
+    if (location.index == 0 || location.index >= profile->locations.count) return;
+    uint32_t line_first = (uint32_t)profile->lines.count;
+    if (!add_lines(profile, lines, line_count)) return;
+    struct location *named = &profile->locations.items[location.index];
+    named->line_first = line_first;
+    named->line_count = line_count;
+    struct location_key key = {.location = named, .lines = lines, .line_count = line_count};
+    if (!index_table_add(&profile->locations.index, location_hash(&key), location.index)) {
+        profile_fail(profile, STATUS_NO_MEMORY);
+    }
+}
+
+/* --- Stacks ------------------------------------------------------------------------------------------------------- */
+
+static bool stack_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct profile *profile = context;
+    const struct stack *a = &profile->stacks.items[index], *b = key;
+    return a->parent.index == b->parent.index && a->location.index == b->location.index;
+}
+
+struct stack_id profile_add_stack(struct profile *profile, struct stack_id parent, struct location_id leaf)
+{
+    struct stack stack = {.parent = parent, .location = leaf};
+    uint64_t hash = hash_pair(0, parent.index, leaf.index);
+    uint32_t index = index_table_find(&profile->stacks.index, hash, stack_equal, profile, &stack);
+    if (index != INDEX_NONE) return (struct stack_id){index};
+
+    if (!PROFILE_RESERVE(profile, stacks, 1, PROFILE_ENTITIES_MAX)) return (struct stack_id){0};
+    profile->stacks.items[profile->stacks.count] = stack;
+    return (struct stack_id){FINISH_ADDING(profile, stacks, hash)};
+}
+
+/* --- Threads ------------------------------------------------------------------------------------------------------ */
+
+static bool thread_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct profile *profile = context;
+    return same_string(profile->threads.items[index].id, ((const struct thread *)key)->id);
+}
+
+struct thread_id profile_add_thread(struct profile *profile, const struct thread *thread)
+{
+    uint64_t hash = hash_mix(0, thread->id.index);
+    uint32_t index = index_table_find(&profile->threads.index, hash, thread_equal, profile, thread);
+    if (index == INDEX_NONE) {
+        if (!PROFILE_RESERVE(profile, threads, 1, PROFILE_THREADS_MAX)) return (struct thread_id){0};
+        profile->threads.items[profile->threads.count] = *thread;
+        return (struct thread_id){FINISH_ADDING(profile, threads, hash)};
+    }
+    struct thread *known = &profile->threads.items[index];
+    if (known->name.index == 0) known->name = thread->name;
+    if (!known->has_priority && thread->has_priority) {
+        known->priority = thread->priority;
+        known->has_priority = true;
+    }
+    return (struct thread_id){index};
+}
+
+/* --- Labels ------------------------------------------------------------------------------------------------------- */
+
+struct labels_key {
+    const struct label *labels;
+    uint32_t count;
+};
+
+static bool label_equal(const struct label *a, const struct label *b)
+{
+    return same_string(a->key, b->key) && a->is_number == b->is_number && same_string(a->unit, b->unit) &&
+           (a->is_number ? a->number == b->number : same_string(a->text, b->text));
+}
+
+static bool label_set_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct profile *profile = context;
+    const struct label_set *a = &profile->label_sets.items[index];
+    const struct labels_key *b = key;
+    if (a->count != b->count) return false;
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (!label_equal(&profile->labels.items[a->first + i], &b->labels[i])) return false;
+    }
+    return true;
+}
+
+static uint64_t labels_hash(const struct label *labels, uint32_t count)
+{
+    uint64_t hash = count;
+    for (uint32_t i = 0; i < count; i++) {
+        hash = hash_pair(hash, labels[i].key.index, labels[i].is_number ? labels[i].unit.index : labels[i].text.index);
+        if (labels[i].is_number) hash = hash_mix(hash, (uint64_t)labels[i].number);
+    }
+    return hash;
+}
+
+struct label_set_id profile_add_labels(struct profile *profile, const struct label *labels, uint32_t count)
+{
+    static const struct label_set_id none;
+    if (count == 0) return none;
+    uint64_t hash = labels_hash(labels, count);
+    struct labels_key key = {.labels = labels, .count = count};
+    uint32_t index = index_table_find(&profile->label_sets.index, hash, label_set_equal, profile, &key);
+    if (index != INDEX_NONE) return (struct label_set_id){index};
+
+    if (!PROFILE_RESERVE(profile, label_sets, 1, PROFILE_ENTITIES_MAX) ||
+        !PROFILE_RESERVE(profile, labels, count, PROFILE_ENTITIES_MAX)) {
+        return none;
+    }
+    profile->label_sets.items[profile->label_sets.count] =
+        (struct label_set){.first = (uint32_t)profile->labels.count, .count = count};
+    memcpy(profile->labels.items + profile->labels.count, labels, count * sizeof(*labels));
+    profile->labels.count += count;
+    return (struct label_set_id){FINISH_ADDING(profile, label_sets, hash)};
+}
+
+/* --- Lists -------------------------------------------------------------------------------------------------------- */
+
+/* Found by a walk: there are a handful, and a recorder asks for each once. */
+struct measurement *profile_measurement(struct profile *profile, const char *name, const char *unit)
+{
+    struct string_id name_id = profile_text(profile, name);
+    struct string_id unit_id = profile_text(profile, unit);
+    for (size_t i = 0; i < profile->measurements.count; i++) {
+        if (same_string(profile->measurements.items[i].name, name_id)) return &profile->measurements.items[i];
+    }
+    if (!PROFILE_RESERVE(profile, measurements, 1, PROFILE_MEASUREMENTS_MAX)) return NULL;
+    struct measurement *added = &profile->measurements.items[profile->measurements.count++];
+    *added = (struct measurement){.name = name_id, .unit = unit_id};
+    return added;
+}
+
+void profile_measure(struct profile *profile, struct measurement *measurement, uint64_t time_ns, double value)
+{
+    if (!profile_reserve(profile, &measurement->values, &measurement->capacity, measurement->count + 1,
+                         sizeof(*measurement->values), PROFILE_SAMPLES_MAX)) {
+        return;
+    }
+    measurement->values[measurement->count++] = (struct measurement_value){.time_ns = time_ns, .value = value};
+}
+
+static void add_fact(struct profile *profile, const struct fact *fact)
+{
+    if (!PROFILE_RESERVE(profile, facts, 1, PROFILE_FACTS_MAX)) return;
+    profile->facts.items[profile->facts.count++] = *fact;
+}
+
+void profile_add_fact_number(struct profile *profile, const char *key, int64_t number)
+{
+    add_fact(profile, &(struct fact){.key = profile_text(profile, key), .is_number = true, .number = number});
+}
+
+void profile_add_fact_text(struct profile *profile, const char *key, const char *text)
+{
+    add_fact(profile, &(struct fact){.key = profile_text(profile, key), .text = profile_text(profile, text)});
+}
+
+void profile_add_comment(struct profile *profile, struct slice text)
+{
+    struct string_id id = profile_string(profile, text);
+    if (!PROFILE_RESERVE(profile, comments, 1, PROFILE_FACTS_MAX)) return;
+    profile->comments.items[profile->comments.count++] = id;
+}

@@ -1,0 +1,263 @@
+/* The model: equal things are one, ids stay, a failure is remembered, and whole-profile operations keep every value
+ * (PPF-2, PPF-8).  SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "profile/profile.h"
+
+static struct function_id add_function(struct profile *profile, const char *name)
+{
+    return profile_add_function(profile, &(struct function){.name = profile_text(profile, name)});
+}
+
+static struct location_id add_location(struct profile *profile, struct mapping_id mapping, uint64_t address,
+                                       const char *function)
+{
+    struct line line = {.function = add_function(profile, function), .line = 7};
+    return profile_add_location(profile, &(struct location){.mapping = mapping, .address = address}, &line, 1);
+}
+
+static struct mapping_id add_mapping(struct profile *profile, const char *file_name, uint64_t start)
+{
+    struct mapping mapping = {.start = start, .limit = start + 0x1000, .file_name = profile_text(profile, file_name)};
+    return profile_add_mapping(profile, &mapping);
+}
+
+static void add_sample(struct profile *profile, struct stack_id stack, uint64_t time_ns, int64_t value)
+{
+    profile_add_sample(profile, &(struct sample){.stack = stack, .time_ns = time_ns}, &value);
+}
+
+static struct label_set_id add_label(struct profile *profile, const char *key, const char *text)
+{
+    struct label label = {.key = profile_text(profile, key), .text = profile_text(profile, text)};
+    return profile_add_labels(profile, &label, 1);
+}
+
+TEST(equal_things_get_equal_ids_and_none_is_never_given_out)
+{
+    struct profile profile;
+    profile_init(&profile);
+    CHECK_UINT(profile_text(&profile, "").index, 0);
+    struct string_id a = profile_text(&profile, "a"), b = profile_text(&profile, "b");
+    CHECK_UINT(a.index, 1);
+    CHECK_UINT(b.index, 2);
+    CHECK_UINT(profile_text(&profile, "a").index, a.index);
+    CHECK_UINT(profile_add_mapping(&profile, &(struct mapping){0}).index, 1);
+    CHECK_UINT(profile_add_mapping(&profile, &(struct mapping){0}).index, 1);
+    CHECK_UINT(add_function(&profile, "f").index, 1);
+    CHECK_UINT(add_function(&profile, "g").index, 2);
+    CHECK_UINT(add_function(&profile, "f").index, 1);
+    struct location_id here = add_location(&profile, (struct mapping_id){0}, 5, "f");
+    CHECK_UINT(add_location(&profile, (struct mapping_id){0}, 5, "f").index, here.index);
+    CHECK(add_location(&profile, (struct mapping_id){0}, 5, "g").index != here.index);
+    struct stack_id root = profile_add_stack(&profile, (struct stack_id){0}, here);
+    CHECK_UINT(profile_add_stack(&profile, (struct stack_id){0}, here).index, root.index);
+    CHECK(profile_add_stack(&profile, root, here).index != root.index);
+    CHECK(add_label(&profile, "k", "v").index != add_label(&profile, "k", "w").index);
+    CHECK_UINT(add_label(&profile, "k", "v").index, add_label(&profile, "k", "v").index);
+    CHECK_UINT(profile_failed(&profile, NULL), STATUS_OK);
+    profile_fini(&profile);
+}
+
+TEST(many_strings_stay_where_they_are)
+{
+    enum { COUNT = 20000 };
+    static const char *first_seen[COUNT];
+    struct profile profile;
+    profile_init(&profile);
+    char text[32];
+    for (int i = 0; i < COUNT; i++) {
+        (void)snprintf(text, sizeof(text), "string-%d", i);
+        first_seen[i] = profile_c_string(&profile, profile_text(&profile, text));
+    }
+    for (int i = 0; i < COUNT; i++) {
+        (void)snprintf(text, sizeof(text), "string-%d", i);
+        CHECK_TEXT(first_seen[i], text);
+        CHECK(profile_c_string(&profile, profile_text(&profile, text)) == first_seen[i]);
+    }
+    profile_fini(&profile);
+}
+
+TEST(a_thread_is_found_by_id_and_takes_over_what_it_had_not)
+{
+    struct profile profile;
+    profile_init(&profile);
+    struct string_id id = profile_text(&profile, "42");
+    struct thread_id thread = profile_add_thread(&profile, &(struct thread){.id = id});
+    struct thread named = {.id = id, .name = profile_text(&profile, "main"), .priority = 3, .has_priority = true};
+    CHECK_UINT(profile_add_thread(&profile, &named).index, thread.index);
+    named.name = profile_text(&profile, "other");
+    CHECK_UINT(profile_add_thread(&profile, &named).index, thread.index);
+    CHECK_TEXT(profile_c_string(&profile, profile_thread(&profile, thread)->name), "main");
+    CHECK_INT(profile_thread(&profile, thread)->priority, 3);
+    profile_fini(&profile);
+}
+
+TEST(a_failure_is_remembered_and_ids_become_none)
+{
+    struct profile profile;
+    profile_init(&profile);
+    static char long_text[PROFILE_STRING_BYTES_MAX + 2];
+    memset(long_text, 'x', sizeof(long_text) - 1);
+    CHECK_UINT(profile_text(&profile, long_text).index, 0);
+    struct error error;
+    CHECK_UINT(profile_failed(&profile, &error), STATUS_TOO_LARGE);
+    CHECK_UINT(error.status, STATUS_TOO_LARGE);
+    CHECK_UINT(profile_text(&profile, "short").index, 0);
+    add_sample(&profile, (struct stack_id){0}, 0, 1);
+    CHECK_UINT(profile.samples.count, 0);
+    profile_fini(&profile);
+    profile_fini(&profile);
+}
+
+TEST(lines_set_later_name_the_place_in_every_stack)
+{
+    struct profile profile;
+    profile_init(&profile);
+    struct location place = {.address = 0x1234};
+    struct location_id bare = profile_add_location(&profile, &place, NULL, 0);
+    struct stack_id stack = profile_add_stack(&profile, (struct stack_id){0}, bare);
+    struct line lines[] = {{.function = add_function(&profile, "inlined")},
+                           {.function = add_function(&profile, "real")}};
+    profile_set_lines(&profile, bare, lines, 2);
+    const struct location *named = profile_location(&profile, profile_stack(&profile, stack)->location);
+    CHECK_UINT(named->line_count, 2);
+    CHECK_UINT(profile_lines(&profile, named)[1].function.index, lines[1].function.index);
+    CHECK_UINT(profile_add_location(&profile, &place, lines, 2).index, bare.index);
+    CHECK(profile_add_location(&profile, &place, NULL, 0).index != bare.index);
+    profile_fini(&profile);
+}
+
+TEST(aggregation_sums_what_is_equal_in_stack_thread_and_labels_PPF_2)
+{
+    struct profile profile;
+    profile_init(&profile);
+    profile_add_value_type(&profile, "samples", "count");
+    struct stack_id a =
+        profile_add_stack(&profile, (struct stack_id){0}, add_location(&profile, (struct mapping_id){0}, 1, "a"));
+    struct stack_id b = profile_add_stack(&profile, a, add_location(&profile, (struct mapping_id){0}, 2, "b"));
+    profile.has_times = true;
+    int64_t value = 100;
+    add_sample(&profile, b, 1, 1);
+    add_sample(&profile, a, 2, 10);
+    profile_add_sample(&profile, &(struct sample){.stack = b, .labels = add_label(&profile, "k", "v")}, &value);
+    add_sample(&profile, b, 4, 2);
+    CHECK_UINT(profile_aggregate(&profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.samples.count, 3);
+    CHECK_UINT(profile.samples.stack[0].index, b.index);
+    CHECK_INT(profile_sample_values(&profile, 0)[0], 3);
+    CHECK_INT(profile_sample_values(&profile, 1)[0], 10);
+    CHECK_INT(profile_sample_values(&profile, 2)[0], 100);
+    CHECK_UINT(profile.samples.time_ns[0], 0);
+    CHECK(!profile.has_times);
+    profile_fini(&profile);
+}
+
+TEST(sorting_by_time_moves_whole_samples_and_keeps_the_order_of_equal_ones)
+{
+    struct profile profile;
+    profile_init(&profile);
+    profile_add_value_type(&profile, "samples", "count");
+    struct stack_id a =
+        profile_add_stack(&profile, (struct stack_id){0}, add_location(&profile, (struct mapping_id){0}, 1, "a"));
+    add_sample(&profile, a, 30, 1);
+    add_sample(&profile, (struct stack_id){0}, 10, 2);
+    add_sample(&profile, a, 30, 3);
+    add_sample(&profile, a, 20, 4);
+    CHECK_UINT(profile_sort_by_time(&profile, NULL), STATUS_OK);
+    static const int64_t expected[] = {2, 4, 1, 3};
+    for (size_t i = 0; i < 4; i++) CHECK_INT(profile_sample_values(&profile, i)[0], expected[i]);
+    CHECK_UINT(profile.samples.time_ns[3], 30);
+    CHECK_UINT(profile.samples.stack[0].index, 0);
+    CHECK_UINT(profile.samples.stack[1].index, a.index);
+    profile_fini(&profile);
+}
+
+TEST(the_default_value_is_the_named_one_or_else_the_last)
+{
+    struct profile profile;
+    profile_init(&profile);
+    CHECK_INT(profile_value_index(&profile, ""), -1);
+    profile_add_value_type(&profile, "samples", "count");
+    profile_add_value_type(&profile, "wall", "nanoseconds");
+    CHECK_INT(profile_value_index(&profile, ""), 1);
+    CHECK_INT(profile_value_index(&profile, "samples"), 0);
+    CHECK_INT(profile_value_index(&profile, "cpu"), -1);
+    profile.default_value_type = profile_text(&profile, "samples");
+    CHECK_INT(profile_value_index(&profile, ""), 0);
+    profile_fini(&profile);
+}
+
+/* One sample "main" -> "work" in libwork.so, which lies at START. */
+static void build_process(struct profile *profile, uint64_t start, int64_t value)
+{
+    profile_init(profile);
+    profile_add_value_type(profile, "samples", "count");
+    (void)profile_text(profile, value > 5 ? "shifts all the ids" : "");
+    struct mapping_id library = add_mapping(profile, "/lib/libwork.so", start);
+    struct stack_id root =
+        profile_add_stack(profile, (struct stack_id){0}, add_location(profile, library, start + 0x10, "main"));
+    struct stack_id leaf = profile_add_stack(profile, root, add_location(profile, library, start + 0x20, "work"));
+    add_sample(profile, leaf, 1, value);
+    profile_add_fact_number(profile, "ticks", value);
+    profile_add_comment(profile, slice_of_text("hello"));
+}
+
+TEST(merging_folds_a_file_that_lay_elsewhere_and_keeps_every_value)
+{
+    struct profile into, one, two;
+    profile_init(&into);
+    build_process(&one, 0x10000, 3);
+    build_process(&two, 0x70000, 9);
+    CHECK_UINT(profile_merge(&into, &one, NULL, NULL), STATUS_OK);
+    CHECK_UINT(profile_merge(&into, &two, NULL, NULL), STATUS_OK);
+    CHECK_UINT(into.mappings.count, 2);
+    CHECK_UINT(into.locations.count, 3);
+    CHECK_UINT(into.stacks.count, 3);
+    CHECK_UINT(into.samples.count, 2);
+    CHECK_UINT(into.samples.stack[0].index, into.samples.stack[1].index);
+    CHECK_INT(profile_sample_values(&into, 0)[0] + profile_sample_values(&into, 1)[0], 12);
+    CHECK_UINT(into.facts.count, 1);
+    CHECK_INT(into.facts.items[0].number, 12);
+    CHECK_UINT(into.comments.count, 1);
+    profile_fini(&into);
+    profile_fini(&one);
+    profile_fini(&two);
+}
+
+TEST(merging_adds_extra_labels_in_front_and_samples_that_differ_in_them_do_not_sum_PPF_8)
+{
+    struct profile into, one;
+    profile_init(&into);
+    build_process(&one, 0x10000, 3);
+    one.samples.labels[0] = add_label(&one, "request", "r1");
+    struct profile_extra_labels extra = {.items = {{.key = "pid", .number = 7, .is_number = true}}, .count = 1};
+    CHECK_UINT(profile_merge(&into, &one, &extra, NULL), STATUS_OK);
+    extra.items[0].number = 8;
+    CHECK_UINT(profile_merge(&into, &one, &extra, NULL), STATUS_OK);
+    CHECK_UINT(profile_aggregate(&into, NULL), STATUS_OK);
+    CHECK_UINT(into.samples.count, 2);
+    struct label_set set = into.label_sets.items[into.samples.labels[1].index];
+    CHECK_UINT(set.count, 2);
+    CHECK_TEXT(profile_c_string(&into, into.labels.items[set.first].key), "pid");
+    CHECK_INT(into.labels.items[set.first].number, 8);
+    CHECK_TEXT(profile_c_string(&into, into.labels.items[set.first + 1].text), "r1");
+    profile_fini(&into);
+    profile_fini(&one);
+}
+
+TEST(profiles_of_different_values_or_the_profile_itself_do_not_merge)
+{
+    struct profile into, one;
+    profile_init(&into);
+    profile_add_value_type(&into, "wall", "nanoseconds");
+    build_process(&one, 0x10000, 3);
+    struct error error;
+    CHECK_UINT(profile_merge(&into, &one, NULL, &error), STATUS_UNSUPPORTED);
+    CHECK_UINT(profile_merge(&one, &one, NULL, &error), STATUS_UNSUPPORTED);
+    CHECK_UINT(into.strings.count, 3);
+    profile_fini(&into);
+    profile_fini(&one);
+}
+
+TEST_MAIN()
