@@ -1,2 +1,347 @@
-/* SPDX-License-Identifier: MIT */
-typedef int placeholder_unwind;
+/* Reads CIEs and FDEs and runs their instructions, one row at a time.  SPDX-License-Identifier: MIT */
+#include "unwind/cfi.h"
+
+enum {
+    POINTER_ABSOLUTE = 0x00,
+    POINTER_ULEB128 = 0x01,
+    POINTER_U16 = 0x02,
+    POINTER_U32 = 0x03,
+    POINTER_U64 = 0x04,
+    POINTER_SLEB128 = 0x09,
+    POINTER_S16 = 0x0a,
+    POINTER_S32 = 0x0b,
+    POINTER_S64 = 0x0c,
+    POINTER_RELATIVE_TO_ITSELF = 0x10,
+    POINTER_RELATIVE_TO_DATA = 0x30,
+    POINTER_OMITTED = 0xff,
+};
+
+uint64_t cfi_encoded_pointer(struct cursor *cursor, const struct cfi_section *section, uint8_t encoding)
+{
+    if (encoding == POINTER_OMITTED) return 0;
+    uint64_t place = section->address + (uint64_t)(cursor->position - section->bytes.data);
+    uint64_t value = 0;
+    switch (encoding & 0x0f) {
+    case POINTER_ABSOLUTE:
+    case POINTER_U64:
+    case POINTER_S64: value = cursor_u64(cursor); break;
+    case POINTER_ULEB128: value = cursor_uleb128(cursor); break;
+    case POINTER_SLEB128: value = (uint64_t)cursor_sleb128(cursor); break;
+    case POINTER_U16: value = cursor_u16(cursor); break;
+    case POINTER_S16: value = (uint64_t)(int64_t)(int16_t)cursor_u16(cursor); break;
+    case POINTER_U32: value = cursor_u32(cursor); break;
+    case POINTER_S32: value = (uint64_t)(int64_t)(int32_t)cursor_u32(cursor); break;
+    default: cursor->failed = true; return 0;
+    }
+    switch (encoding & 0x70) {
+    case POINTER_ABSOLUTE: return value;
+    case POINTER_RELATIVE_TO_ITSELF: return place + value;
+    case POINTER_RELATIVE_TO_DATA: return section->data_address + value;
+    default: cursor->failed = true; return 0;
+    }
+}
+
+/* The entry at OFFSET without its length field; *RET_NEXT as cfi_read_fde. A failed cursor at the terminator. */
+static struct cursor entry_at(const struct cfi_section *section, size_t offset, size_t *ret_next)
+{
+    *ret_next = SIZE_MAX;
+    struct cursor cursor = cursor_of(section->bytes);
+    cursor_skip(&cursor, offset);
+    uint64_t length = cursor_u32(&cursor);
+    if (length == 0xffffffff) length = cursor_u64(&cursor);
+    if (length == 0) cursor.failed = true;
+    struct slice entry = cursor_take(&cursor, length);
+    if (cursor.failed) return cursor;
+    *ret_next = cursor_at_end(&cursor) ? SIZE_MAX : cursor_offset(&cursor);
+    return cursor_of(entry);
+}
+
+static bool read_cie(const struct cfi_section *section, size_t offset, struct cfi_cie *ret_cie)
+{
+    size_t next;
+    struct cursor cursor = entry_at(section, offset, &next);
+    if (cursor_u32(&cursor) != 0 || cursor.failed) return false;
+    uint8_t version = cursor_u8(&cursor);
+    if (version != 1 && version != 3 && version != 4) return false;
+    struct slice augmentation = cursor_text(&cursor);
+    if (version == 4) {
+        cursor_skip(&cursor, 1); /* address size */
+        if (cursor_u8(&cursor) != 0) return false; /* segment selectors */
+    }
+    struct cfi_cie cie = {.offset = offset, .pointer_encoding = POINTER_ABSOLUTE};
+    cie.code_alignment = cursor_uleb128(&cursor);
+    cie.data_alignment = cursor_sleb128(&cursor);
+    cie.return_register = version == 1 ? cursor_u8(&cursor) : (uint32_t)cursor_uleb128(&cursor);
+    for (size_t i = 0; i < augmentation.size && !cursor.failed; i++) {
+        switch (augmentation.data[i]) {
+        case 'z':
+            cie.has_augmentation_data = true;
+            (void)cursor_uleb128(&cursor);
+            break;
+        case 'R': cie.pointer_encoding = cursor_u8(&cursor); break;
+        case 'P': {
+            uint8_t encoding = cursor_u8(&cursor);
+            (void)cfi_encoded_pointer(&cursor, section, encoding & 0x7f); /* 0x80: indirect, not followed */
+            break;
+        }
+        case 'L': cursor_skip(&cursor, 1); break;
+        case 'S': cie.is_signal_frame = true; break;
+        default: break; /* 'B' (arm64) and unknown: nothing that we could use comes behind them */
+        }
+    }
+    if (cursor.failed || cie.return_register >= CFI_REGISTERS) return false;
+    cie.instructions = slice_of(cursor.position, cursor_left(&cursor));
+    *ret_cie = cie;
+    return true;
+}
+
+bool cfi_read_fde(const struct cfi_section *section, size_t offset, struct cfi_fde *ret_fde, size_t *ret_next)
+{
+    size_t next;
+    struct cursor cursor = entry_at(section, offset, &next);
+    if (ret_next) *ret_next = next;
+    size_t pointer_offset = (size_t)(cursor.position - section->bytes.data);
+    uint32_t distance = cursor_u32(&cursor);
+    if (cursor.failed || distance == 0 || distance > pointer_offset) return false;
+    size_t cie_offset = pointer_offset - distance;
+    if (ret_fde->cie.instructions.data == NULL || ret_fde->cie.offset != cie_offset) {
+        if (!read_cie(section, cie_offset, &ret_fde->cie)) return false;
+    }
+    uint8_t encoding = ret_fde->cie.pointer_encoding;
+    ret_fde->start = cfi_encoded_pointer(&cursor, section, encoding);
+    uint64_t size = cfi_encoded_pointer(&cursor, section, encoding & 0x0f);
+    ret_fde->end = ret_fde->start + size;
+    if (ret_fde->cie.has_augmentation_data) cursor_skip(&cursor, cursor_uleb128(&cursor));
+    ret_fde->instructions = slice_of(cursor.position, cursor_left(&cursor));
+    return !cursor.failed && size > 0 && ret_fde->end > ret_fde->start;
+}
+
+enum {
+    CFA_NOP = 0x00,
+    CFA_SET_LOC = 0x01,
+    CFA_ADVANCE_LOC1 = 0x02,
+    CFA_ADVANCE_LOC2 = 0x03,
+    CFA_ADVANCE_LOC4 = 0x04,
+    CFA_OFFSET_EXTENDED = 0x05,
+    CFA_RESTORE_EXTENDED = 0x06,
+    CFA_UNDEFINED = 0x07,
+    CFA_SAME_VALUE = 0x08,
+    CFA_REGISTER = 0x09,
+    CFA_REMEMBER_STATE = 0x0a,
+    CFA_RESTORE_STATE = 0x0b,
+    CFA_DEF_CFA = 0x0c,
+    CFA_DEF_CFA_REGISTER = 0x0d,
+    CFA_DEF_CFA_OFFSET = 0x0e,
+    CFA_DEF_CFA_EXPRESSION = 0x0f,
+    CFA_EXPRESSION = 0x10,
+    CFA_OFFSET_EXTENDED_SF = 0x11,
+    CFA_DEF_CFA_SF = 0x12,
+    CFA_DEF_CFA_OFFSET_SF = 0x13,
+    CFA_VAL_OFFSET = 0x14,
+    CFA_VAL_OFFSET_SF = 0x15,
+    CFA_VAL_EXPRESSION = 0x16,
+    CFA_GNU_ARGS_SIZE = 0x2e,
+    CFA_GNU_NEGATIVE_OFFSET_EXTENDED = 0x2f,
+    CFA_ADVANCE_LOC = 0x40, /* with the delta in the lower six bits */
+    CFA_OFFSET = 0x80,      /* with the register there */
+    CFA_RESTORE = 0xc0,
+};
+
+struct run {
+    const struct cfi_section *section;
+    const struct cfi_fde *fde;
+    struct cfi_machine *machine;
+    cfi_row_callback callback;
+    void *context;
+    uint64_t location;
+    unsigned remembered_count;
+    bool in_cie;
+    bool stopped; /* by the callback */
+};
+
+/* An offset as the instructions give it: in units of the data alignment. Wraps on nonsense, which set_rule refuses. */
+static int64_t scaled(const struct run *run, uint64_t factor)
+{
+    return (int64_t)(factor * (uint64_t)run->fde->cie.data_alignment);
+}
+
+static void set_rule(struct run *run, uint64_t number, enum cfi_rule_kind kind, int64_t value)
+{
+    if (number >= CFI_REGISTERS || value != (int32_t)value) return;
+    run->machine->row.registers[number] = (struct cfi_rule){.kind = (uint8_t)kind, .value = (int32_t)value};
+}
+
+static struct slice read_block(struct cursor *cursor)
+{
+    struct slice block = cursor_take(cursor, cursor_uleb128(cursor));
+    if (block.size > UINT16_MAX) cursor->failed = true;
+    return block;
+}
+
+static void set_expression(struct run *run, uint64_t number, enum cfi_rule_kind kind, struct cursor *cursor)
+{
+    struct slice block = read_block(cursor);
+    if (cursor->failed || number >= CFI_REGISTERS) return;
+    run->machine->row.registers[number] = (struct cfi_rule){
+        .kind = (uint8_t)kind,
+        .expression_size = (uint16_t)block.size,
+        .value = (int32_t)(block.data - run->section->bytes.data),
+    };
+}
+
+static void set_cfa(struct run *run, uint64_t number, int64_t offset)
+{
+    run->machine->row.cfa_is_expression = false;
+    run->machine->row.cfa_register = number < CFI_REGISTERS ? (uint16_t)number : UINT16_MAX;
+    run->machine->row.cfa_offset = (int32_t)offset;
+}
+
+static void set_cfa_expression(struct run *run, struct cursor *cursor)
+{
+    struct slice block = read_block(cursor);
+    if (cursor->failed) return;
+    run->machine->row.cfa_is_expression = true;
+    run->machine->row.cfa_expression_size = (uint16_t)block.size;
+    run->machine->row.cfa_offset = (int32_t)(block.data - run->section->bytes.data);
+}
+
+/* Gives the row that ends at TO. */
+static void advance_to(struct run *run, uint64_t to, struct cursor *cursor)
+{
+    if (run->in_cie || to < run->location) {
+        cursor->failed = true;
+        return;
+    }
+    if (to > run->fde->end) to = run->fde->end;
+    if (to > run->location && !run->callback(run->context, run->location, to, &run->machine->row)) run->stopped = true;
+    run->location = to;
+}
+
+static void restore_initial(struct run *run, uint64_t number)
+{
+    if (number >= CFI_REGISTERS) return;
+    run->machine->row.registers[number] = run->in_cie ? (struct cfi_rule){0} : run->machine->initial.registers[number];
+}
+
+static void remember(struct run *run, struct cursor *cursor)
+{
+    if (run->remembered_count == CFI_REMEMBERED_MAX) {
+        cursor->failed = true;
+        return;
+    }
+    run->machine->remembered[run->remembered_count++] = run->machine->row;
+}
+
+static void restore_remembered(struct run *run, struct cursor *cursor)
+{
+    if (run->remembered_count == 0) {
+        cursor->failed = true;
+        return;
+    }
+    run->machine->row = run->machine->remembered[--run->remembered_count];
+}
+
+static void run_extended(struct run *run, uint8_t code, struct cursor *cursor)
+{
+    uint64_t code_alignment = run->fde->cie.code_alignment;
+    uint64_t number = 0;
+    switch (code) {
+    case CFA_NOP: break;
+    case CFA_SET_LOC:
+        advance_to(run, cfi_encoded_pointer(cursor, run->section, run->fde->cie.pointer_encoding), cursor);
+        break;
+    case CFA_ADVANCE_LOC1: advance_to(run, run->location + cursor_u8(cursor) * code_alignment, cursor); break;
+    case CFA_ADVANCE_LOC2: advance_to(run, run->location + cursor_u16(cursor) * code_alignment, cursor); break;
+    case CFA_ADVANCE_LOC4: advance_to(run, run->location + cursor_u32(cursor) * code_alignment, cursor); break;
+    case CFA_OFFSET_EXTENDED:
+        number = cursor_uleb128(cursor);
+        set_rule(run, number, CFI_OFFSET, scaled(run, cursor_uleb128(cursor)));
+        break;
+    case CFA_OFFSET_EXTENDED_SF:
+        number = cursor_uleb128(cursor);
+        set_rule(run, number, CFI_OFFSET, scaled(run, (uint64_t)cursor_sleb128(cursor)));
+        break;
+    case CFA_GNU_NEGATIVE_OFFSET_EXTENDED:
+        number = cursor_uleb128(cursor);
+        set_rule(run, number, CFI_OFFSET, scaled(run, - cursor_uleb128(cursor)));
+        break;
+    case CFA_VAL_OFFSET:
+        number = cursor_uleb128(cursor);
+        set_rule(run, number, CFI_VALUE_OFFSET, scaled(run, cursor_uleb128(cursor)));
+        break;
+    case CFA_VAL_OFFSET_SF:
+        number = cursor_uleb128(cursor);
+        set_rule(run, number, CFI_VALUE_OFFSET, scaled(run, (uint64_t)cursor_sleb128(cursor)));
+        break;
+    case CFA_RESTORE_EXTENDED: restore_initial(run, cursor_uleb128(cursor)); break;
+    case CFA_UNDEFINED: set_rule(run, cursor_uleb128(cursor), CFI_UNDEFINED, 0); break;
+    case CFA_SAME_VALUE: set_rule(run, cursor_uleb128(cursor), CFI_SAME_VALUE, 0); break;
+    case CFA_REGISTER:
+        number = cursor_uleb128(cursor);
+        set_rule(run, number, CFI_REGISTER, (int64_t)cursor_uleb128(cursor));
+        break;
+    case CFA_REMEMBER_STATE: remember(run, cursor); break;
+    case CFA_RESTORE_STATE: restore_remembered(run, cursor); break;
+    case CFA_DEF_CFA:
+        number = cursor_uleb128(cursor);
+        set_cfa(run, number, (int64_t)cursor_uleb128(cursor));
+        break;
+    case CFA_DEF_CFA_SF:
+        number = cursor_uleb128(cursor);
+        set_cfa(run, number, scaled(run, (uint64_t)cursor_sleb128(cursor)));
+        break;
+    case CFA_DEF_CFA_REGISTER: set_cfa(run, cursor_uleb128(cursor), run->machine->row.cfa_offset); break;
+    case CFA_DEF_CFA_OFFSET: set_cfa(run, run->machine->row.cfa_register, (int64_t)cursor_uleb128(cursor)); break;
+    case CFA_DEF_CFA_OFFSET_SF:
+        set_cfa(run, run->machine->row.cfa_register, scaled(run, (uint64_t)cursor_sleb128(cursor)));
+        break;
+    case CFA_DEF_CFA_EXPRESSION: set_cfa_expression(run, cursor); break;
+    case CFA_EXPRESSION: set_expression(run, cursor_uleb128(cursor), CFI_EXPRESSION, cursor); break;
+    case CFA_VAL_EXPRESSION: set_expression(run, cursor_uleb128(cursor), CFI_VALUE_EXPRESSION, cursor); break;
+    case CFA_GNU_ARGS_SIZE: (void)cursor_uleb128(cursor); break;
+    default: cursor->failed = true; break;
+    }
+}
+
+static bool run_instructions(struct run *run, struct slice instructions)
+{
+    struct cursor cursor = cursor_of(instructions);
+    while (!cursor_at_end(&cursor) && !run->stopped) {
+        uint8_t code = cursor_u8(&cursor);
+        uint8_t operand = code & 0x3f;
+        switch (code & 0xc0) {
+        case CFA_ADVANCE_LOC:
+            advance_to(run, run->location + operand * run->fde->cie.code_alignment, &cursor);
+            break;
+        case CFA_OFFSET:
+            set_rule(run, operand, CFI_OFFSET, scaled(run, cursor_uleb128(&cursor)));
+            break;
+        case CFA_RESTORE: restore_initial(run, operand); break;
+        default: run_extended(run, code, &cursor); break;
+        }
+    }
+    return !cursor.failed;
+}
+
+bool cfi_run(const struct cfi_section *section, const struct cfi_fde *fde, struct cfi_machine *machine,
+             cfi_row_callback callback, void *context)
+{
+    struct run run = {
+        .section = section,
+        .fde = fde,
+        .machine = machine,
+        .callback = callback,
+        .context = context,
+        .location = fde->start,
+        .in_cie = true,
+    };
+    memset(&machine->row, 0, sizeof(machine->row));
+    if (!run_instructions(&run, fde->cie.instructions)) return false;
+    machine->initial = machine->row;
+    run.in_cie = false;
+    if (!run_instructions(&run, fde->instructions)) return false;
+    if (run.stopped) return true;
+    struct cursor nothing = {0};
+    advance_to(&run, fde->end, &nothing);
+    return true;
+}

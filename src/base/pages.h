@@ -1,0 +1,25 @@
+/* Memory straight from the kernel, for code in other people's processes: takes none of malloc's locks.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_BASE_PAGES_H
+#define OFFBEAT_BASE_PAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Zeroed, page-aligned, touched only where it is used; NULL if the kernel refuses. Keeps errno. */
+void *pages_allocate(size_t size);
+void pages_free(void *memory, size_t size);
+
+/* A growing array in pages. {0} is empty. */
+struct pages_array {
+    void *items;
+    size_t count;
+    size_t size_bytes; /* of the mapping */
+};
+
+/* A pointer to a new item of ITEM_SIZE bytes (the same in each call) at the end, or NULL if there would be more than
+ * MAXIMUM or no memory. Moves the array. */
+void *pages_array_add(struct pages_array *array, size_t item_size, size_t maximum);
+void pages_array_fini(struct pages_array *array);
+
+#endif

@@ -1,0 +1,58 @@
+/* The loop of an unwinder: find the rule for the address, follow it, until the root.  SPDX-License-Identifier: MIT */
+#include "unwind/unwind.h"
+
+const struct unwind_module *unwind_find_module(const struct unwind_modules *modules, uint64_t address)
+{
+    size_t low = 0, high = modules->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (modules->items[middle].start <= address) low = middle + 1;
+        else high = middle;
+    }
+    if (low == 0 || address >= modules->items[low - 1].end) return NULL;
+    return &modules->items[low - 1];
+}
+
+static enum unwind_outcome outcome_of(enum machine_step step)
+{
+    switch (step) {
+    case MACHINE_STEPPED:
+    case MACHINE_STEPPED_EXACTLY:
+    case MACHINE_ROOT: return UNWIND_ROOT;
+    case MACHINE_NO_RULE: return UNWIND_NO_TABLE;
+    case MACHINE_BAD_MEMORY: return UNWIND_BAD_MEMORY;
+    case MACHINE_BAD_FRAME: return UNWIND_BAD_FRAME;
+    case MACHINE_UNKNOWN_REGISTER: return UNWIND_UNKNOWN_REGISTER;
+    }
+    return UNWIND_NO_TABLE;
+}
+
+enum unwind_outcome unwind_walk(const struct unwind_modules *modules, struct unwind_registers *registers,
+                                struct unwind_memory *memory, uint64_t *addresses, size_t addresses_max,
+                                size_t *ret_count)
+{
+    const struct unwind_module *module = NULL;
+    uint64_t lookup = registers->values[MACHINE_IP];
+    size_t count = 0;
+    addresses[count++] = lookup;
+    for (;;) {
+        if (!module || lookup < module->start || lookup >= module->end) module = unwind_find_module(modules, lookup);
+        uint32_t rule = RULE_NONE;
+        if (module && module->table) rule = frame_table_find(module->table, (uint32_t)(lookup - module->base));
+        enum machine_step step = rule == RULE_NONE ? machine_step_by_frame_pointer(registers, memory)
+                                                   : machine_step(module->table, rule, registers, memory);
+        uint64_t address = registers->values[MACHINE_IP];
+        /* Zero as a return address is how hand-written entry code marks the root. */
+        if (step == MACHINE_ROOT || (step <= MACHINE_STEPPED_EXACTLY && address == 0)) break;
+        if (step > MACHINE_STEPPED_EXACTLY || count == addresses_max) {
+            *ret_count = count;
+            if (step <= MACHINE_STEPPED_EXACTLY) return UNWIND_TOO_DEEP;
+            return rule == RULE_NONE ? UNWIND_NO_TABLE : outcome_of(step);
+        }
+        bool exact = step == MACHINE_STEPPED_EXACTLY;
+        lookup = exact ? address : address - 1;
+        addresses[count++] = lookup + 1;
+    }
+    *ret_count = count;
+    return UNWIND_ROOT;
+}
