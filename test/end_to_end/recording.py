@@ -1,0 +1,161 @@
+"""What the end-to-end tests share: running `offbeat`, and reading what it wrote without any of its own code.
+SPDX-License-Identifier: MIT"""
+import gzip
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "test"))
+
+from tap import Failed, Skipped, case, check, check_equal, main, skip  # noqa: E402,F401
+
+TIMEOUT_SECONDS = 120
+
+
+class Folder:
+    """A fresh folder for what one case writes; gone when the case ends."""
+
+    path = None
+
+    def __enter__(self):
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="offbeat-test-"))
+        self.path.chmod(0o755)
+        return self.path
+
+    def __exit__(self, *_):
+        if self.path:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+
+def run(*command, cwd=None, **options):
+    """Runs COMMAND to its end with its output captured as bytes."""
+    options.setdefault("stdin", subprocess.DEVNULL if "input" not in options else None)
+    if options["stdin"] is None:
+        del options["stdin"]
+    return subprocess.run([str(word) for word in command], cwd=cwd, capture_output=True, timeout=TIMEOUT_SECONDS,
+                          check=False, **options)
+
+
+def text(data):
+    return data.decode("utf-8", errors="replace").strip()
+
+
+class Offbeat:
+    """The program under test, in BUILD."""
+
+    def __init__(self, build):
+        self.build = pathlib.Path(build).resolve()
+        self.program = self.build / "offbeat"
+        self.programs = self.build / "test/end_to_end"
+
+    def command(self, *words):
+        return [str(word) for word in (self.program, *words)]
+
+    def record(self, folder, *command, options=(), **more):
+        """Records COMMAND into x.pb.gz and x.envelope in FOLDER."""
+        return run(self.program, "record", "-o", "x.pb.gz", "-o", "x.envelope", *options, "--", *command, cwd=folder, **more)
+
+    def answer(self, *words, cwd=None):
+        """What `offbeat WORDS --json` says; fails the case if it does not work."""
+        done = run(self.program, *words, "--json", cwd=cwd)
+        check(done.returncode == 0, f"offbeat {' '.join(map(str, words))} --json: status {done.returncode}: {text(done.stderr)}")
+        return json.loads(done.stdout)
+
+    def threads(self, path):
+        """[(name, {function: total in nanoseconds}, total of the thread)] of the profile at PATH."""
+        answer = self.answer("top", "--by-thread", path)
+        return [(thread["name"], {function["name"]: function["total"] for function in thread["functions"]},
+                 sum(function["self"] for function in thread["functions"])) for thread in answer["threads"].values()]
+
+    def stacks(self, path, folder):
+        """[(frames root first, weight)] of the profile at PATH, by way of the collapsed format."""
+        done = run(self.program, "convert", path, "-o", "stacks.collapsed", cwd=folder)
+        check(done.returncode == 0, f"offbeat convert: status {done.returncode}: {text(done.stderr)}")
+        lines = (folder / "stacks.collapsed").read_text(encoding="utf-8").splitlines()
+        return [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1])) for line in lines]
+
+
+def opens(offbeat, path):
+    """The functions of the profile at PATH, which must open and hold at least one sample."""
+    check(path.is_file() and path.stat().st_size > 0, f"{path.name} is not there or empty")
+    answer = offbeat.answer("top", path)
+    check(answer["total"] > 0, f"{path.name} holds no samples")
+    return {function["name"]: function["total"] for function in answer["functions"]}
+
+
+# --- pprof, read with as little as it takes --------------------------------------------------------------------------
+
+def _varint(data, place):
+    value = shift = 0
+    while True:
+        byte = data[place]
+        place += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, place
+
+
+def _fields(data):
+    place = 0
+    while place < len(data):
+        key, place = _varint(data, place)
+        if key & 7 == 0:
+            value, place = _varint(data, place)
+        elif key & 7 == 2:
+            size, place = _varint(data, place)
+            value, place = data[place:place + size], place + size
+        else:
+            raise Failed(f"pprof: wire type {key & 7}")
+        yield key >> 3, value
+
+
+def pprof_labels(path):
+    """{key: {value, …}} over all samples of the pprof file at PATH."""
+    fields = list(_fields(gzip.decompress(path.read_bytes())))
+    strings = [value.decode() for number, value in fields if number == 6]
+    labels = {}
+    for number, sample in fields:
+        if number != 2:
+            continue
+        for sample_number, label in _fields(sample):
+            if sample_number == 3:
+                parts = dict(_fields(label))
+                value = strings[parts[2]] if parts.get(2) else parts.get(3, 0)
+                labels.setdefault(strings[parts[1]], set()).add(value)
+    return labels
+
+
+# --- envelopes -------------------------------------------------------------------------------------------------------
+
+def envelope_chunks(path):
+    """The payloads of the profile chunks in the envelope at PATH, as objects."""
+    data = path.read_bytes()
+    _, place = json.loads(data[:data.index(b"\n")]), data.index(b"\n") + 1
+    chunks = []
+    while place < len(data):
+        end = data.index(b"\n", place)
+        header = json.loads(data[place:end])
+        payload = data[end + 1:end + 1 + header["length"]]
+        place = end + 1 + header["length"] + 1
+        check_equal(header["type"], "profile_chunk", f"item type in {path.name}")
+        chunk = json.loads(payload)
+        check_equal(header["platform"], chunk["platform"], f"platform in {path.name}")
+        chunks.append(chunk)
+    return chunks
+
+
+def chunk_functions(chunk):
+    return {frame.get("function") for frame in chunk["profile"]["frames"]}
+
+
+def user_without_rights():
+    """Options for run() that take root away, for cases that need an ordinary user; skips if that cannot be had."""
+    if os.geteuid() != 0:
+        return {}
+    return {"user": 65534, "group": 65534, "extra_groups": []}

@@ -1,0 +1,400 @@
+"""`offbeat record` from end to end: programs whose truth is known, and programs that end in every way. Arguments: the
+build folder, and optionally a part of the names of the cases to run. SPDX-License-Identifier: MIT"""
+import functools
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from recording import (ROOT, Folder, Offbeat, case, check, check_equal, chunk_functions, envelope_chunks,  # noqa: E402
+                       main, opens, pprof_labels, run, skip, text, user_without_rights)
+import json  # noqa: E402
+
+OFFBEAT = Offbeat(sys.argv[1])
+BEHAVES = OFFBEAT.programs / "behaves"
+SHARES = OFFBEAT.programs / "shares_program"
+PLUGIN = OFFBEAT.programs / "plugin.so"
+POINTS = 0.03  # how far a share may be from the truth
+
+COULD_NOT_BE_DONE = 3
+
+
+# --- a program whose shares are known --------------------------------------------------------------------------------
+
+class Shares:
+    """One recording of shares_program, made when the first case asks for it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        done = OFFBEAT.record(folder, SHARES, PLUGIN)
+        check(done.returncode == 0, f"status {done.returncode}: {text(done.stderr)}")
+        self.truth = json.loads(done.stdout)
+        self.pprof = self.folder / "x.pb.gz"
+        self.envelopes = sorted(self.folder.glob("x*.envelope"))
+        self.run_ns = self.truth["threads"]["shares_program"]["main"]
+
+
+SHARES_FOLDER = Folder()
+
+
+@functools.lru_cache(maxsize=None)
+def record_shares():
+    """The recording, or the exception that it ended with."""
+    try:
+        return Shares(SHARES_FOLDER.__enter__())
+    except Exception as failure:
+        return failure
+
+
+def shares():
+    recording = record_shares()
+    if isinstance(recording, Exception):
+        raise recording
+    return recording
+
+
+def own_envelope():
+    """The envelope of the parent process."""
+    for path in shares().envelopes:
+        if any("spends_seventy" in chunk_functions(chunk) for chunk in envelope_chunks(path)):
+            return path
+    return skip("no envelope holds the parent process: another case says so")
+
+
+def totals_by_thread(path):
+    """{thread name: {function: nanoseconds}}; threads of one name are summed."""
+    threads = {}
+    for name, functions, _ in OFFBEAT.threads(path):
+        known = threads.setdefault(name, {})
+        for function, total in functions.items():
+            known[function] = known.get(function, 0) + total
+    return threads
+
+
+def check_shares(path):
+    """Each function's share of the run's wall time, in its own thread, is the true one; brief threads go together."""
+    recording, threads, problems = shares(), totals_by_thread(path), []
+    brief_true = brief_seen = 0
+    for name, functions in recording.truth["threads"].items():
+        for function, true_ns in functions.items():
+            seen_ns = threads.get(name, {}).get(function, 0)
+            if name.startswith("brief-"):
+                brief_true, brief_seen = brief_true + true_ns, brief_seen + seen_ns
+            elif abs(seen_ns - true_ns) > POINTS * recording.run_ns:
+                problems.append(f"{name}/{function}: {seen_ns / 1e6:.0f} ms, in truth {true_ns / 1e6:.0f} ms")
+    if abs(brief_seen - brief_true) > POINTS * recording.run_ns:
+        problems.append(f"the brief threads: {brief_seen / 1e6:.0f} ms, in truth {brief_true / 1e6:.0f} ms")
+    check(not problems, f"of a run of {recording.run_ns / 1e6:.0f} ms\n" + "\n".join(problems))
+
+
+def check_split(path, thread, first, second):
+    """FIRST and SECOND share the time of THREAD as they do in truth."""
+    true = shares().truth["threads"][thread]
+    seen = totals_by_thread(path).get(thread, {})
+    check(seen.get(first) and seen.get(second), f"{thread} shows {sorted(seen)}")
+    true_share = true[first] / (true[first] + true[second])
+    seen_share = seen[first] / (seen[first] + seen[second])
+    check(abs(seen_share - true_share) <= POINTS, f"{first}: {seen_share:.1%}, in truth {true_share:.1%}")
+
+
+@case
+def shares_in_pprof_are_within_3_points_of_the_truth():
+    check_shares(shares().pprof)
+    check_split(shares().pprof, "shares", "spends_seventy", "spends_thirty")
+    check_split(shares().pprof, "signals", "works_in_the_handler", "works_outside_the_handler")
+
+
+@case
+def shares_in_the_envelope_are_within_3_points_of_the_truth():
+    check_shares(own_envelope())
+    check_split(own_envelope(), "shares", "spends_seventy", "spends_thirty")
+    check_split(own_envelope(), "signals", "works_in_the_handler", "works_outside_the_handler")
+
+
+@case
+def every_thread_is_there_by_its_name():
+    for path in (shares().pprof, own_envelope()):
+        check_equal(sorted(totals_by_thread(path)), sorted(shares().truth["threads"]), f"thread names in {path.name}")
+
+
+@case
+def a_recursion_200_deep_is_complete():
+    stacks = [(frames, weight) for frames, weight in OFFBEAT.stacks(shares().pprof, shares().folder)
+              if "works_at_the_bottom" in frames]
+    check(stacks, "works_at_the_bottom was never seen")
+    depth = shares().truth["recursion_depth"]
+    whole = sum(weight for frames, weight in stacks if frames.count("recurses") == depth)
+    every = sum(weight for _, weight in stacks)
+    check(whole >= 0.99 * every, f"{whole / every:.1%} of its time has all {depth} frames; seen: "
+          f"{sorted({frames.count('recurses') for frames, _ in stacks})}")
+
+
+@case
+def the_caller_of_a_signal_handler_is_below_it():
+    stacks = [frames for frames, _ in OFFBEAT.stacks(shares().pprof, shares().folder) if "works_in_the_handler" in frames]
+    check(stacks, "works_in_the_handler was never seen")
+    broken = [frames for frames in stacks if "raises_signals" not in frames or "run_signals" not in frames]
+    check(not broken, f"{len(broken)} of {len(stacks)} stacks end early: {broken[:1]}")
+
+
+@case
+def a_forked_child_is_in_the_pprof_file_with_its_own_pid():
+    labels = pprof_labels(shares().pprof)
+    check(len(labels.get("pid", ())) == 2, f"label pid: {labels.get('pid')}")
+    check_equal(labels.get("process"), {"shares_program"}, "label process")
+    true_ns = shares().truth["child"]["works_in_the_child"]
+    seen_ns = totals_by_thread(shares().pprof).get("shares_program", {}).get("works_in_the_child", 0)
+    check(abs(seen_ns - true_ns) <= POINTS * shares().run_ns, f"{seen_ns / 1e6:.0f} ms, in truth {true_ns / 1e6:.0f} ms")
+
+
+@case
+def a_forked_child_has_a_chunk_of_its_own():
+    check_equal(len(shares().envelopes), 2, f"envelopes in {[path.name for path in shares().envelopes]}")
+    chunks = [chunk for path in shares().envelopes for chunk in envelope_chunks(path)]
+    of_child = [chunk for chunk in chunks if "works_in_the_child" in chunk_functions(chunk)]
+    check_equal(len(of_child), 1, "chunks with works_in_the_child")
+    check("spends_seventy" not in chunk_functions(of_child[0]), "it holds the parent's work too")
+    check_equal(len({chunk["profiler_id"] for chunk in chunks}), 2, "profiler ids")
+
+
+@case
+def every_envelope_holds_one_chunk_that_a_strict_receiver_accepts():
+    checker = ROOT / "test/cli/check_chunk.py"
+    for path in shares().envelopes:
+        check_equal(len(envelope_chunks(path)), 1, f"chunks in {path.name}")
+        done = run(sys.executable, checker, path)
+        check(done.returncode == 0, f"{path.name}: {text(done.stdout)} {text(done.stderr)}")
+
+
+@case
+def go_tool_pprof_opens_the_file():
+    if not shutil.which("go"):
+        skip("go is not installed")
+    done = run("go", "tool", "pprof", "-top", "-sample_index=wall", shares().pprof, env={**os.environ, "HOME": str(shares().folder)})
+    check(done.returncode == 0, text(done.stderr))
+    for function in ("spends_seventy", "works_in_the_plugin", "works_in_the_child", "sleeps_all_along"):
+        check(function in text(done.stdout), f"{function} is not in its table:\n{text(done.stdout)}")
+    check("warning" not in text(done.stderr).lower(), text(done.stderr))
+
+
+@case
+def cpu_mode_counts_the_cpu_time_that_the_kernel_counts():
+    with Folder() as folder:
+        usage = folder / "usage"
+        wrapper = ("import os,resource,subprocess,sys; subprocess.run(sys.argv[2:], check=True); "
+                   "used = resource.getrusage(resource.RUSAGE_CHILDREN); "
+                   "open(sys.argv[1], 'w').write(str(used.ru_utime + used.ru_stime))")
+        done = run(sys.executable, "-c", wrapper, usage, OFFBEAT.program, "record", "--mode", "cpu", "-o", folder / "x.pb.gz",
+                   "--", SHARES, PLUGIN)
+        check(done.returncode == 0, text(done.stderr))
+        functions = opens(OFFBEAT, folder / "x.pb.gz")
+        check("sleeps_all_along" not in functions or functions["sleeps_all_along"] < 50e6, "the sleeping thread used CPU time")
+        total, used = OFFBEAT.answer("top", folder / "x.pb.gz")["total"], float(usage.read_text()) * 1e9
+        # What `record` itself used is in the kernel's figure, a little below and never far above.
+        check(0.85 * used <= total <= 1.05 * used, f"{total / 1e6:.0f} ms of {used / 1e6:.0f} ms")
+
+
+# --- the program is as without us ------------------------------------------------------------------------------------
+
+def status_in_a_shell(command, folder):
+    quoted = " ".join(f"'{word}'" for word in command)
+    return int(run("sh", "-c", f"{quoted} >/dev/null 2>&1; echo $?", cwd=folder).stdout.split()[-1])
+
+
+def recording_of(*command):
+    return OFFBEAT.command("record", "-o", "x.pb.gz", "--", *command)
+
+
+@case
+def the_exit_status_is_that_of_the_program():
+    with Folder() as folder:
+        for ending in (("exit", 0), ("exit", 7), ("exit", 255), ("signal", 15), ("signal", 11), ("signal", 9)):
+            command = [BEHAVES, 200, *ending]
+            check_equal(status_in_a_shell(recording_of(*command), folder), status_in_a_shell(command, folder), f"status of {ending}")
+
+
+@case
+def standard_input_output_and_error_pass_through_byte_for_byte():
+    with Folder() as folder:
+        command, data = [BEHAVES, 300, "cat", "exit", 0], os.urandom(300_000) + b"no newline at the end"
+        alone, recorded = run(*command, input=data), OFFBEAT.record(folder, *command, input=data)
+        check(recorded.stdout == alone.stdout == data, f"{len(recorded.stdout)} bytes of output, alone {len(alone.stdout)}")
+        check_equal(recorded.stderr, alone.stderr, "standard error")
+
+
+def start_recording(folder, *command):
+    """Starts one in a process group of its own, as a shell does, and waits until the program works."""
+    process = subprocess.Popen(recording_of(*command), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, start_new_session=True)
+    time.sleep(1)
+    return process
+
+
+def end_of(process):
+    out, err = process.communicate(timeout=20)
+    return process.returncode, text(out), text(err)
+
+
+@case
+def ctrl_c_ends_the_program_and_finishes_the_file():
+    with Folder() as folder:
+        process = start_recording(folder, BEHAVES, 15000, "exit", 0)
+        os.killpg(process.pid, signal.SIGINT)
+        status, _, err = end_of(process)
+        check_equal(status, 41, "status")
+        check("received signal 2" in err, f"standard error: {err}")
+        check("works" in opens(OFFBEAT, folder / "x.pb.gz"), "works() is not in the profile")
+
+
+@case
+def a_sigterm_sent_to_the_recorder_reaches_the_program():
+    with Folder() as folder:
+        process = start_recording(folder, BEHAVES, 15000, "exit", 0)
+        process.terminate()
+        status, _, err = end_of(process)
+        check_equal(status, 40, "status")
+        check("received signal 15" in err, f"standard error: {err}")
+        check("works" in opens(OFFBEAT, folder / "x.pb.gz"), "works() is not in the profile")
+
+
+@case
+def a_program_that_ends_at_once_leaves_a_file_or_says_that_there_was_nothing():
+    with Folder() as folder:
+        done = OFFBEAT.record(folder, "true")
+        check_equal(done.returncode, 0, "status")
+        said = text(done.stderr).splitlines()
+        check(len(said) <= 1, f"standard error: {said}")
+        if (folder / "x.pb.gz").exists():
+            OFFBEAT.answer("info", folder / "x.pb.gz")
+        else:
+            check(said and "sample" in said[0], f"no file, and standard error says {said}")
+
+
+# --- what cannot be recorded, or only in part ------------------------------------------------------------------------
+
+def check_one_line(err, *words):
+    lines = text(err).splitlines() if isinstance(err, bytes) else err.splitlines()
+    check(len(lines) == 1, f"not one line but {len(lines)}: {lines}")
+    check(lines[0].startswith("offbeat"), f"it does not say who speaks: {lines[0]}")
+    check(any(word in lines[0] for word in words), f"it names none of {words}: {lines[0]}")
+
+
+@case
+def a_missing_program_gets_one_line():
+    with Folder() as folder:
+        done = OFFBEAT.record(folder, "./no-such-program")
+        check_equal(done.returncode, COULD_NOT_BE_DONE, "status")
+        check_one_line(done.stderr, "no-such-program")
+        check(not list(folder.iterdir()), f"it left {[path.name for path in folder.iterdir()]}")
+
+
+@case
+def a_file_that_is_no_program_gets_one_line():
+    with Folder() as folder:
+        (folder / "data").write_bytes(b"\x00\x01\x02")
+        done = OFFBEAT.record(folder, "./data")
+        check_equal(done.returncode, COULD_NOT_BE_DONE, "status")
+        check_one_line(done.stderr, "data")
+
+
+@case
+def a_static_program_gets_one_line():
+    with Folder() as folder:
+        done = OFFBEAT.record(folder, OFFBEAT.programs / "behaves_static", 100, "exit", 0)
+        check_equal(done.returncode, COULD_NOT_BE_DONE, "status")
+        check_one_line(done.stderr, "static")
+
+
+@case
+def a_setuid_program_gets_one_line():
+    setuid = next((path for path in ("/usr/bin/mount", "/usr/bin/su", "/usr/bin/passwd")
+                   if os.path.exists(path) and os.stat(path).st_mode & 0o4000), None)
+    if not setuid:
+        skip("no setuid program is installed")
+    user = user_without_rights()
+    with Folder() as folder:
+        folder.chmod(0o777)
+        done = OFFBEAT.record(folder, setuid, "--version", **user)
+        check_equal(done.returncode, COULD_NOT_BE_DONE, "status")
+        check_one_line(done.stderr, "setuid", "set-user-id")
+
+
+@case
+def an_output_that_cannot_be_written_is_told_before_the_program_starts():
+    with Folder() as folder:
+        done = run(*OFFBEAT.command("record", "-o", "no/such/folder/x.pb.gz", "--", "echo", "started"), cwd=folder)
+        check_equal(done.returncode, COULD_NOT_BE_DONE, "status")
+        check_one_line(done.stderr, "no/such/folder")
+        check_equal(done.stdout, b"", "standard output")
+
+
+def check_full_disk(folder, environment):
+    done = run(*recording_of(BEHAVES, 1500, "exit", 0), cwd=folder, env=environment)
+    check_equal(done.returncode, COULD_NOT_BE_DONE, "status")
+    check_one_line(done.stderr, "No space left", "full")
+
+
+@case
+def a_full_device_gets_one_line_and_leaves_the_program_alone():
+    with Folder() as folder:
+        (folder / "x.pb.gz").symlink_to("/dev/full")
+        check_full_disk(folder, dict(os.environ))
+
+
+@case
+def a_full_disk_gets_one_line_and_leaves_the_program_alone():
+    with Folder() as folder:
+        if run("mount", "-t", "tmpfs", "-o", "size=64k", "none", folder).returncode != 0:
+            skip("mounting a small file system needs root")
+        try:
+            (folder / "filler").write_bytes(bytes(60 * 1024))
+            done = run(*recording_of("sh", "-c", f"'{BEHAVES}' 1500 exit 0 && echo worked"), cwd=folder,
+                       env={**os.environ, "TMPDIR": str(folder)})
+            check_equal(done.stdout, b"worked\n", "what the program wrote")
+            check_equal(done.returncode, COULD_NOT_BE_DONE, "status")
+            check_one_line(done.stderr, "No space left", "full")
+        finally:
+            run("umount", "-l", folder)
+
+
+@case
+def a_crash_gets_one_line_and_the_profile_until_then_opens():
+    with Folder() as folder:
+        done = OFFBEAT.record(folder, BEHAVES, 1000, "signal", 11)
+        check_one_line(done.stderr, "SIGSEGV", "signal 11", "Segmentation")
+        for name in ("x.pb.gz", "x.envelope"):
+            check(opens(OFFBEAT, folder / name).get("works", 0) > 0.8e9, f"works() is not in {name} with its second")
+
+
+def children_of(pid):
+    return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+
+
+@case
+def a_program_killed_half_way_gets_one_line_and_the_profile_until_then_opens():
+    with Folder() as folder:
+        process = start_recording(folder, BEHAVES, 15000, "exit", 0)
+        os.kill(children_of(process.pid)[0], signal.SIGKILL)
+        _, _, err = end_of(process)
+        check_one_line(err, "SIGKILL", "signal 9", "Killed")
+        check(opens(OFFBEAT, folder / "x.pb.gz").get("works", 0) > 0.7e9, "works() is not there with its second")
+
+
+@case
+def wrong_use_of_record_gets_one_line():
+    with Folder() as folder:
+        for words in (["record"], ["record", "-F", "0", "--", "true"], ["record", "--mode", "moon", "--", "true"],
+                      ["record", "--no-such-option", "--", "true"], ["record", "-o", "x.strange", "--", "true"]):
+            done = run(*OFFBEAT.command(*words), cwd=folder)
+            check_equal(done.returncode, 2, f"status of {words}")
+            check_one_line(done.stderr, *words[1:2], "command", "COMMAND", "program")
+
+
+try:
+    main(sys.argv[2] if len(sys.argv) > 2 else "")
+finally:
+    SHARES_FOLDER.__exit__()

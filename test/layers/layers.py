@@ -1,0 +1,123 @@
+"""What must hold between the parts: who includes whom (the table in doc/architecture.md), what the code that runs in a
+signal handler calls, what the preloaded library needs and shows. Argument: the build folder.
+SPDX-License-Identifier: MIT"""
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from tap import case, check, check_equal, main  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+LIBRARY = BUILD / "liboffbeat.so"
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
+
+# Headers that every folder may include: C and POSIX/Linux, as they come with libc.
+LIBC_FOLDERS = ("sys/", "linux/", "bits/", "arpa/", "netinet/", "asm/")
+# What is not libc is named in the table; the header's first folder or file name says which library it is of.
+LIBRARY_OF_HEADER = {"libdeflate.h": "libdeflate", "gelf.h": "libelf", "libelf.h": "libelf", "dwarf.h": "libdw",
+                     "elfutils/libdw.h": "libdw", "elfutils/libdwfl.h": "libdw", "elfutils/libdwelf.h": "libdw",
+                     "libiberty/demangle.h": "libiberty", "demangle.h": "libiberty"}
+
+
+def words(cell):
+    return set(re.findall(r"[a-z0-9_]+", cell))
+
+
+def read_table():
+    """{folder: (folders it may include, libraries it may include)} out of doc/architecture.md."""
+    text = (ROOT / "doc/architecture.md").read_text(encoding="utf-8")
+    table = {}
+    for row in re.findall(r"^\| `([a-z_]+)/` \|([^|]*)\|([^|]*)\|", text, re.MULTILINE):
+        table[row[0]] = (words(row[1]), words(row[2]))
+    return table
+
+
+def includes_of(path):
+    return INCLUDE.findall(path.read_text(encoding="utf-8", errors="replace"))
+
+
+def lines_of(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def source_files():
+    return sorted(path for path in (ROOT / "src").rglob("*.[ch]"))
+
+
+def include_problem(path, quote, header, table):
+    folder = path.relative_to(ROOT / "src").parts[0]
+    folders, libraries = table[folder]
+    if quote == "<":
+        library = LIBRARY_OF_HEADER.get(header)
+        if library and library not in libraries:
+            return f"includes <{header}>: {folder}/ may not use {library}"
+        if not library and "/" in header and not header.startswith(LIBC_FOLDERS) and header != "offbeat.h":
+            return f"includes <{header}>, which is of no library that the table knows"
+        return None
+    target = header.split("/")[0] if "/" in header else None
+    if target is None:
+        return f'includes "{header}": write "FOLDER/{header}"'
+    if target != folder and target not in folders:
+        return f'includes "{header}": {folder}/ may not know {target}/'
+    if header.endswith("_private.h") and target != folder:
+        return f'includes "{header}", which is for {target}/ alone'
+    return None
+
+
+@case
+def the_table_names_every_folder_of_src_and_points_down_only():
+    table = read_table()
+    folders = {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
+    check_equal(set(table), folders, "folders in the table of doc/architecture.md")
+    seen = set()
+    for folder, (may_include, _) in table.items():
+        check(may_include <= seen, f"{folder}/ points at {sorted(may_include - seen)}, which stands below it in the table")
+        seen.add(folder)
+
+
+@case
+def a_file_includes_only_what_the_table_allows():
+    table = read_table()
+    problems = [f"{path.relative_to(ROOT)} {problem}" for path in source_files() for quote, header in includes_of(path)
+                if (problem := include_problem(path, quote, header, table))]
+    check(not problems, "\n".join(problems))
+
+
+@case
+def each_folder_has_a_paragraph():
+    missing = [path.name for path in (ROOT / "src").iterdir() if path.is_dir() and not (path / "README.md").is_file()]
+    check(not missing, f"no README.md in {missing}")
+
+
+@case
+def the_signal_handler_calls_only_what_is_on_its_list():
+    allowed = set()
+    for line in (ROOT / "test/layers/signal_handler.symbols").read_text(encoding="utf-8").splitlines():
+        allowed |= set(line.split("#")[0].split())
+    objects = list(BUILD.rglob("*signal_handler.c.o"))
+    check(objects, f"no object file of signal_handler.c in {BUILD}")
+    for path in objects:
+        undefined = {line.split()[-1] for line in lines_of("nm", "--undefined-only", str(path))}
+        check(undefined <= allowed, f"{path.name} calls {sorted(undefined - allowed)}: not on the list of "
+              "test/layers/signal_handler.symbols")
+
+
+@case
+def the_preloaded_library_needs_libc_alone():
+    check(LIBRARY.is_file(), f"{LIBRARY} was not built")
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", "\n".join(lines_of("readelf", "--dynamic", "--wide", str(LIBRARY)))))
+    check(needed <= {"libc.so.6", "ld-linux-x86-64.so.2"}, f"it needs {sorted(needed)}")
+
+
+@case
+def the_preloaded_library_shows_only_names_of_its_own():
+    check(LIBRARY.is_file(), f"{LIBRARY} was not built")
+    shown = [line.split()[-1] for line in lines_of("nm", "--dynamic", "--defined-only", str(LIBRARY))]
+    others = [name for name in shown if not name.startswith("offbeat_")]
+    check(not others, f"it exports {others}")
+
+
+main(sys.argv[2] if len(sys.argv) > 2 else "")

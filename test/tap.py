@@ -1,0 +1,62 @@
+"""Tests in Python: a function decorated with @case is one case, named by its own name; main() runs them and prints TAP.
+check() and friends end a case that fails, skip("why") ends it as skipped. SPDX-License-Identifier: MIT"""
+import sys
+import traceback
+
+_cases = []
+
+
+class Failed(Exception):
+    """The case does not hold; the message says what was found."""
+
+
+class Skipped(Exception):
+    """The case cannot be tried here; the message says why."""
+
+
+def case(function):
+    _cases.append((function.__name__.replace("_", " "), function))
+    return function
+
+
+def check(condition, message):
+    if not condition:
+        raise Failed(message)
+
+
+def check_equal(actual, expected, what):
+    if actual != expected:
+        raise Failed(f"{what}: {actual!r}, expected {expected!r}")
+
+
+def skip(reason):
+    raise Skipped(reason)
+
+
+def _indent(text):
+    return "\n".join("# " + line for line in str(text).splitlines())
+
+
+def _run(number, name, function):
+    try:
+        function()
+    except Skipped as skipped:
+        print(f"ok {number} - {name} # SKIP {skipped}")
+    except Failed as failed:
+        print(_indent(failed), f"not ok {number} - {name}", sep="\n")
+        return False
+    except Exception:
+        print(_indent(traceback.format_exc()), f"not ok {number} - {name}", sep="\n")
+        return False
+    else:
+        print(f"ok {number} - {name}")
+    return True
+
+
+def main(only=""):
+    """Runs the cases whose name contains ONLY; never returns."""
+    sys.stdout.reconfigure(line_buffering=True)
+    chosen = [(name, function) for name, function in _cases if only.replace("_", " ") in name]
+    passed = [_run(number, name, function) for number, (name, function) in enumerate(chosen, 1)]
+    print(f"1..{len(chosen)}")
+    sys.exit(0 if all(passed) else 1)
