@@ -1,0 +1,104 @@
+/* Reads JSON front to back, without building a tree: the caller asks for what must come next.
+ *
+ *     json_reader_init(&reader, bytes);
+ *     json_object_begin(&reader);
+ *     for (struct slice key; json_object_next(&reader, &key);) {
+ *         if (slice_equals_text(key, "name")) name = json_string(&reader);
+ *         else json_skip(&reader);
+ *     }
+ *     status = json_reader_finish(&reader, error);
+ *
+ * Accepts exactly RFC 8259, in UTF-8 and without a byte order mark. Bytes in a string that are not UTF-8 are refused;
+ * an escaped lone surrogate (\ud800), which the RFC's grammar allows, becomes U+FFFD. Duplicate keys are the caller's
+ * affair. Nesting deeper than JSON_DEPTH_MAX is refused.
+ *
+ * The first thing that is broken, or not what was asked for, is remembered with its place; from then on every call
+ * gives nothing (false, 0, an empty slice), so that a decoder checks once, at the end. Not for several threads.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_BASE_JSON_READER_H
+#define OFFBEAT_BASE_JSON_READER_H
+
+#include "base/slice.h"
+#include "base/status.h"
+
+enum { JSON_DEPTH_MAX = 128 };
+
+enum json_kind {
+    JSON_NOTHING, /* the end of a container or of the input, or something broken */
+    JSON_OBJECT,
+    JSON_ARRAY,
+    JSON_STRING,
+    JSON_NUMBER,
+    JSON_BOOL,
+    JSON_NULL,
+};
+
+/* All members are private, save FAILED. */
+struct json_reader {
+    const uint8_t *start;
+    const uint8_t *position;
+    const uint8_t *end;
+    uint32_t depth;
+    bool at_first; /* a container was just opened: no comma before its first item */
+    bool failed;
+    enum status status;
+    const char *message; /* constant text */
+    uint64_t failed_offset;
+    uint8_t *unescaped; /* the last string that held escapes */
+    size_t unescaped_capacity;
+};
+
+/* BYTES stay the caller's and must live as long as the reader and the slices that it gives. */
+void json_reader_init(struct json_reader *reader, struct slice bytes);
+void json_reader_fini(struct json_reader *reader); /* accepts {0} */
+
+/* Demands that nothing but white space is left. STATUS_OK, or what went wrong first, told in ERROR (may be NULL). */
+enum status json_reader_finish(struct json_reader *reader, struct error *error);
+
+/* Makes the reader fail for the caller's own reason (constant text) unless it has failed already. */
+void json_reader_refuse(struct json_reader *reader, const char *message);
+
+/* Offset of the next value. */
+size_t json_reader_offset(struct json_reader *reader);
+
+/* The kind of the value that comes next; takes nothing. */
+enum json_kind json_peek(struct json_reader *reader);
+
+/* Walks a container: begin once, then next until it gives false; each true must be followed by taking one value. */
+void json_object_begin(struct json_reader *reader);
+bool json_object_next(struct json_reader *reader, struct slice *ret_key);
+void json_array_begin(struct json_reader *reader);
+bool json_array_next(struct json_reader *reader);
+
+/* Strings and keys are views of the input, or, where they hold escapes, of memory that the next string or key with
+ * escapes overwrites. They may hold U+0000. */
+struct slice json_string(struct json_reader *reader);
+bool json_bool(struct json_reader *reader);
+/* Takes a null if that comes next, else takes nothing and gives false. */
+bool json_null(struct json_reader *reader);
+/* Checks the next value, whatever it is, and passes over it. */
+void json_skip(struct json_reader *reader);
+
+struct json_number {
+    struct slice text; /* as it stands in the input */
+    uint64_t digits;   /* all digits in a row, if IS_EXACT: the value is ±digits × 10^exponent */
+    int64_t exponent;
+    bool is_negative;
+    bool is_integer; /* neither fraction nor exponent */
+    bool is_exact;   /* at most 19 digits */
+};
+
+/* All zero on failure. */
+struct json_number json_number(struct json_reader *reader);
+/* The nearest double, ties to even; infinite where the number is too large for one. */
+double json_number_to_double(const struct json_number *number);
+/* A number that stands in a text of its own: exactly one JSON number and nothing else. */
+bool json_number_of_text(struct slice text, struct json_number *ret_number);
+
+/* A fraction, an exponent or a value that does not fit is a failure. */
+uint64_t json_u64(struct json_reader *reader);
+int64_t json_i64(struct json_reader *reader);
+/* A number too large for a finite double is a failure. */
+double json_double(struct json_reader *reader);
+
+#endif

@@ -1,0 +1,43 @@
+/* Writes JSON into a buffer. The writer puts the commas; the caller keeps begin and end in pairs and writes a key
+ * before each value of an object. What is written is always valid: bytes of a string that are not UTF-8 become U+FFFD,
+ * and a double that is not finite becomes null. Failure (memory, the buffer's maximum) is the buffer's: ask it at the
+ * end. SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_BASE_JSON_WRITER_H
+#define OFFBEAT_BASE_JSON_WRITER_H
+
+#include "base/buffer.h"
+
+struct json_writer {
+    struct buffer *out;
+    bool needs_comma;
+};
+
+static inline struct json_writer json_writer_of(struct buffer *out)
+{
+    return (struct json_writer){.out = out};
+}
+
+void json_begin_object(struct json_writer *writer);
+void json_end_object(struct json_writer *writer);
+void json_begin_array(struct json_writer *writer);
+void json_end_array(struct json_writer *writer);
+
+/* KEY is written as it is: constant text that needs no escapes. json_write_key_slice takes any. */
+void json_write_key(struct json_writer *writer, const char *key);
+void json_write_key_slice(struct json_writer *writer, struct slice key);
+
+void json_write_string(struct json_writer *writer, struct slice text);
+void json_write_text(struct json_writer *writer, const char *text); /* NULL = "" */
+void json_write_u64(struct json_writer *writer, uint64_t value);
+void json_write_i64(struct json_writer *writer, int64_t value);
+void json_write_hex(struct json_writer *writer, uint64_t value); /* the string "0x1f" */
+/* With the fewest digits that read back as the same double. */
+void json_write_double(struct json_writer *writer, double value);
+/* VALUE / 10^PLACES with exactly PLACES (0 to 19) digits behind the point. */
+void json_write_fixed(struct json_writer *writer, uint64_t value, unsigned places);
+void json_write_bool(struct json_writer *writer, bool value);
+void json_write_null(struct json_writer *writer);
+/* JSON that is already there. */
+void json_write_raw(struct json_writer *writer, struct slice json);
+
+#endif

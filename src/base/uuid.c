@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/uuid.h"
+
+#include <ctype.h>
+#include <sys/random.h>
+
+bool uuid_new(char ret_text[UUID_TEXT_SIZE])
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t bytes[16];
+    if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) return false; /* so few are never cut short */
+    bytes[6] = (uint8_t)((bytes[6] & 0x0F) | 0x40);                        /* version 4 */
+    bytes[8] = (uint8_t)((bytes[8] & 0x3F) | 0x80);                        /* the variant of RFC 9562 */
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        ret_text[2 * i] = digits[bytes[i] >> 4];
+        ret_text[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    ret_text[UUID_TEXT_SIZE - 1] = 0;
+    return true;
+}
+
+bool uuid_parse(struct slice text, char ret_text[UUID_TEXT_SIZE])
+{
+    char digits[UUID_TEXT_SIZE] = {0};
+    size_t count = 0;
+    bool is_hyphenated = text.size == 36;
+    if (!is_hyphenated && text.size != 32) return false;
+    for (size_t i = 0; i < text.size; i++) {
+        if (is_hyphenated && (i == 8 || i == 13 || i == 18 || i == 23)) {
+            if (text.data[i] != '-') return false;
+        } else {
+            if (!isxdigit(text.data[i])) return false;
+            digits[count++] = (char)tolower(text.data[i]);
+        }
+    }
+    memcpy(ret_text, digits, sizeof(digits));
+    return true;
+}
