@@ -1,2 +1,363 @@
-/* SPDX-License-Identifier: MIT */
-typedef int placeholder_analyze;
+/* The hottest functions, in one walk over the tree of stacks.
+ *
+ * Each sample's value is put on its stack; only stacks so marked and their callers are visited, depth first. On the way
+ * up a stack hands its sum to its caller's. A function's total grows by a stack's sum where the function appears for
+ * the first time on the way from the root, which counts recursion once. The cost is that of the distinct stacks, not
+ * of the samples times their depth.
+ * SPDX-License-Identifier: MIT */
+#include "analyze/top.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { NAME_BYTES_MAX = 4096 };
+
+/* The functions of one name. */
+struct group {
+    struct string_id name, file, package;
+    int64_t self, total;
+    uint32_t active; /* frames of it on the way from the root to where the walk is */
+    bool is_used;    /* it is in the current thread's stacks */
+};
+
+/* A stack while one thread is looked at. */
+struct node {
+    int64_t sum;
+    uint32_t first_child, next_sibling; /* 0: none */
+    uint32_t visit;                     /* the last visit that included it */
+};
+
+struct computation {
+    struct profile *profile;
+    const struct top_options *options;
+    struct group *groups; /* [0] is for frames without name and address */
+    size_t group_count;
+    uint32_t *group_of_name;     /* by string; 0: no group yet */
+    uint32_t *group_of_location; /* by location: what its nameless frames are called */
+    struct node *nodes;          /* by stack */
+    uint32_t *used;              /* groups of the current thread */
+    size_t used_count;
+    uint32_t *sample_order; /* samples, thread by thread */
+    size_t *thread_first;   /* by thread: its first place in sample_order; one more at the end */
+    uint32_t visit;
+};
+
+static int64_t add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (__builtin_add_overflow(a, b, &sum)) return a > 0 ? INT64_MAX : INT64_MIN;
+    return sum;
+}
+
+static int64_t magnitude(int64_t value)
+{
+    if (value == INT64_MIN) return INT64_MAX;
+    return value < 0 ? -value : value;
+}
+
+/* --- Names -------------------------------------------------------------------------------------------------------- */
+
+static struct string_id name_of_function(const struct function *function)
+{
+    return function->name.index ? function->name : function->system_name;
+}
+
+static struct string_id name_of_place(struct profile *profile, const struct location *location)
+{
+    char name[NAME_BYTES_MAX];
+    const struct mapping *mapping = profile_mapping(profile, location->mapping);
+    if (location->address == 0) return (struct string_id){0};
+    if (location->mapping.index == 0 || mapping->file_name.index == 0) {
+        (void)snprintf(name, sizeof(name), "0x%" PRIx64, location->address);
+        return profile_text(profile, name);
+    }
+    const char *path = profile_c_string(profile, mapping->file_name);
+    const char *slash = strrchr(path, '/');
+    uint64_t file_address = mapping->image_start ? location->address - mapping->image_start + mapping->image_vmaddr
+                                                 : location->address - mapping->start + mapping->file_offset;
+    (void)snprintf(name, sizeof(name), "%.4000s+0x%" PRIx64, slash ? slash + 1 : path, file_address);
+    return profile_text(profile, name);
+}
+
+/* The group called NAME; FUNCTION and MAPPING say where a new one lives. */
+static uint32_t group_of(struct computation *all, struct string_id name, const struct function *function,
+                         const struct mapping *mapping)
+{
+    uint32_t *place = &all->group_of_name[name.index];
+    if (name.index == 0 || *place) return *place;
+    struct group *group = &all->groups[all->group_count];
+    *group = (struct group){.name = name, .file = function->file_name, .package = mapping->file_name};
+    if (group->package.index == 0) group->package = function->package;
+    *place = (uint32_t)all->group_count++;
+    return *place;
+}
+
+static void name_nameless(struct computation *all, struct string_id *names)
+{
+    struct profile *profile = all->profile;
+    for (uint32_t i = 1; i < profile->locations.count; i++) {
+        const struct location *location = &profile->locations.items[i];
+        const struct line *lines = profile_lines(profile, location);
+        bool is_nameless = location->line_count == 0;
+        for (uint32_t l = 0; l < location->line_count && !is_nameless; l++) {
+            is_nameless = name_of_function(profile_function(profile, lines[l].function)).index == 0;
+        }
+        if (is_nameless) names[i] = name_of_place(profile, location);
+    }
+}
+
+static void group_locations(struct computation *all, const struct string_id *names)
+{
+    const struct profile *profile = all->profile;
+    for (uint32_t i = 1; i < profile->locations.count; i++) {
+        const struct location *location = &profile->locations.items[i];
+        const struct mapping *mapping = profile_mapping(profile, location->mapping);
+        const struct line *lines = profile_lines(profile, location);
+        for (uint32_t l = 0; l < location->line_count; l++) {
+            const struct function *function = profile_function(profile, lines[l].function);
+            (void)group_of(all, name_of_function(function), function, mapping);
+        }
+        const struct function *none = profile_function(profile, (struct function_id){0});
+        all->group_of_location[i] = group_of(all, names[i], none, mapping);
+    }
+}
+
+/* Strings are added first, so that the tables by string are made once, in their final size. */
+static bool make_groups(struct computation *all)
+{
+    struct profile *profile = all->profile;
+    struct string_id *names = calloc(profile->locations.count, sizeof(*names));
+    if (!names) return false;
+    name_nameless(all, names);
+    all->group_of_name = calloc(profile->strings.count, sizeof(*all->group_of_name));
+    all->group_of_location = calloc(profile->locations.count, sizeof(*all->group_of_location));
+    /* No more groups than there are functions and locations, one name each, and the nameless. */
+    size_t group_max = profile->functions.count + profile->locations.count + 1;
+    all->groups = calloc(group_max, sizeof(*all->groups));
+    all->used = calloc(group_max, sizeof(*all->used));
+    bool is_made = all->group_of_name && all->group_of_location && all->groups && all->used;
+    if (is_made) {
+        all->group_count = 1;
+        group_locations(all, names);
+    }
+    free(names);
+    return is_made && profile->failed == STATUS_OK;
+}
+
+/* --- The walk ------------------------------------------------------------------------------------------------------
+ */
+
+static struct group *group_of_frame(const struct computation *all, struct location_id id, uint32_t frame)
+{
+    const struct profile *profile = all->profile;
+    const struct location *location = profile_location(profile, id);
+    if (frame >= location->line_count) return &all->groups[all->group_of_location[id.index]];
+    const struct function *function = profile_function(profile, profile_lines(profile, location)[frame].function);
+    struct string_id name = name_of_function(function);
+    return &all->groups[name.index ? all->group_of_name[name.index] : all->group_of_location[id.index]];
+}
+
+static uint32_t frame_count(const struct computation *all, struct location_id id)
+{
+    uint32_t line_count = profile_location(all->profile, id)->line_count;
+    return line_count ? line_count : 1;
+}
+
+/* Makes STACK and its callers part of the current visit's tree. */
+static void mark(struct computation *all, uint32_t stack)
+{
+    struct node *nodes = all->nodes;
+    if (nodes[stack].visit == all->visit) return;
+    nodes[stack] = (struct node){.visit = all->visit};
+    while (stack != 0) {
+        uint32_t parent = all->profile->stacks.items[stack].parent.index;
+        bool is_known = nodes[parent].visit == all->visit;
+        if (!is_known) nodes[parent] = (struct node){.visit = all->visit};
+        nodes[stack].next_sibling = nodes[parent].first_child;
+        nodes[parent].first_child = stack;
+        if (is_known) return;
+        stack = parent;
+    }
+}
+
+/* On the way down no callee has added to the stack's sum yet: it is what was sampled right here. */
+static void enter(struct computation *all, uint32_t stack)
+{
+    struct location_id location = all->profile->stacks.items[stack].location;
+    uint32_t count = frame_count(all, location);
+    for (uint32_t frame = 0; frame < count; frame++) {
+        struct group *group = group_of_frame(all, location, frame);
+        if (!group->is_used) {
+            group->is_used = true;
+            group->self = group->total = 0;
+            all->used[all->used_count++] = (uint32_t)(group - all->groups);
+        }
+        if (frame == 0) group->self = add(group->self, all->nodes[stack].sum);
+        group->active++;
+    }
+}
+
+static void leave(struct computation *all, uint32_t stack)
+{
+    struct location_id location = all->profile->stacks.items[stack].location;
+    struct node *parent = &all->nodes[all->profile->stacks.items[stack].parent.index];
+    int64_t sum = all->nodes[stack].sum;
+    uint32_t count = frame_count(all, location);
+    for (uint32_t frame = 0; frame < count; frame++) {
+        struct group *group = group_of_frame(all, location, frame);
+        if (--group->active == 0) group->total = add(group->total, sum);
+    }
+    parent->sum = add(parent->sum, sum);
+}
+
+static void walk(struct computation *all)
+{
+    const struct node *nodes = all->nodes;
+    uint32_t at = 0;
+    for (;;) {
+        if (nodes[at].first_child) {
+            at = nodes[at].first_child;
+        } else {
+            while (at != 0 && nodes[at].next_sibling == 0) {
+                leave(all, at);
+                at = all->profile->stacks.items[at].parent.index;
+            }
+            if (at == 0) return;
+            leave(all, at);
+            at = nodes[at].next_sibling;
+        }
+        enter(all, at);
+    }
+}
+
+/* --- Threads -------------------------------------------------------------------------------------------------------
+ */
+
+static uint32_t thread_of_sample(const struct computation *all, size_t sample)
+{
+    return all->options->by_thread ? all->profile->samples.thread[sample].index : 0;
+}
+
+/* Sorts the samples by thread: counts, places, and the start of each thread. */
+static bool order_samples(struct computation *all, size_t thread_count)
+{
+    size_t sample_count = all->profile->samples.count;
+    all->sample_order = calloc(sample_count + 1, sizeof(*all->sample_order));
+    all->thread_first = calloc(thread_count + 2, sizeof(*all->thread_first));
+    if (!all->sample_order || !all->thread_first) return false;
+    /* Shifted by two, so that filling leaves each thread's start at its own place. */
+    for (size_t i = 0; i < sample_count; i++) {
+        all->thread_first[thread_of_sample(all, i) + 2]++;
+    }
+    for (size_t t = 2; t <= thread_count; t++) all->thread_first[t] += all->thread_first[t - 1];
+    for (size_t i = 0; i < sample_count; i++) {
+        all->sample_order[all->thread_first[thread_of_sample(all, i) + 1]++] = (uint32_t)i;
+    }
+    return true;
+}
+
+/* Puts the values of one thread's samples on their stacks. */
+static void add_samples(struct computation *all, size_t first, size_t end, struct top_thread *thread)
+{
+    const struct profile *profile = all->profile;
+    uint64_t earliest = UINT64_MAX, latest = 0;
+    all->visit++;
+    all->used_count = 0;
+    mark(all, 0);
+    for (size_t i = first; i < end; i++) {
+        uint32_t sample = all->sample_order[i];
+        uint64_t time_ns = profile->samples.time_ns[sample];
+        int64_t value = profile->samples.values[sample * profile->value_type_count + all->options->value_index];
+        if (time_ns < earliest) earliest = time_ns;
+        if (time_ns > latest) latest = time_ns;
+        if (value == 0) continue;
+        uint32_t stack = profile->samples.stack[sample].index;
+        mark(all, stack);
+        all->nodes[stack].sum = add(all->nodes[stack].sum, value);
+        thread->total = add(thread->total, magnitude(value));
+    }
+    if (all->options->by_thread && profile->has_times) thread->duration_ns = latest - earliest;
+}
+
+struct order {
+    const struct profile *profile;
+    bool by_cumulative;
+};
+
+static int compare_functions(const void *left, const void *right, void *context)
+{
+    const struct top_function *a = left, *b = right;
+    const struct order *order = context;
+    int64_t self[] = {magnitude(a->self), magnitude(b->self)}, total[] = {magnitude(a->total), magnitude(b->total)};
+    const int64_t *first = order->by_cumulative ? total : self, *second = order->by_cumulative ? self : total;
+    if (first[0] != first[1]) return first[0] > first[1] ? -1 : 1;
+    if (second[0] != second[1]) return second[0] > second[1] ? -1 : 1;
+    return strcmp(profile_c_string(order->profile, a->name), profile_c_string(order->profile, b->name));
+}
+
+static bool take_functions(struct computation *all, struct top_thread *thread)
+{
+    thread->functions = calloc(all->used_count + 1, sizeof(*thread->functions));
+    if (!thread->functions) return false;
+    for (size_t i = 0; i < all->used_count; i++) {
+        struct group *group = &all->groups[all->used[i]];
+        group->is_used = false;
+        if (group->self == 0 && group->total == 0) continue;
+        thread->functions[thread->function_count++] = (struct top_function){.name = group->name,
+                                                                            .file = group->file,
+                                                                            .package = group->package,
+                                                                            .self = group->self,
+                                                                            .total = group->total};
+    }
+    struct order order = {.profile = all->profile, .by_cumulative = all->options->by_cumulative};
+    qsort_r(thread->functions, thread->function_count, sizeof(*thread->functions), compare_functions, &order);
+    return true;
+}
+
+static bool compute_threads(struct computation *all, struct top *top)
+{
+    size_t thread_count = all->options->by_thread ? all->profile->threads.count : 1;
+    all->nodes = calloc(all->profile->stacks.count, sizeof(*all->nodes));
+    top->threads = calloc(thread_count, sizeof(*top->threads));
+    if (!all->nodes || !top->threads || !order_samples(all, thread_count)) return false;
+    for (uint32_t t = 0; t < thread_count; t++) {
+        size_t first = all->thread_first[t], end = all->thread_first[t + 1];
+        if (first == end && all->options->by_thread) continue;
+        struct top_thread *thread = &top->threads[top->thread_count++];
+        thread->thread.index = t;
+        add_samples(all, first, end, thread);
+        walk(all);
+        if (!take_functions(all, thread)) return false;
+        top->total = add(top->total, thread->total);
+    }
+    return true;
+}
+
+enum status top_compute(struct profile *profile, const struct top_options *options, struct top *ret_top,
+                        struct error *error)
+{
+    struct computation all = {.profile = profile, .options = options};
+    struct top top = {.value_index = options->value_index, .by_thread = options->by_thread};
+    bool is_done = make_groups(&all) && compute_threads(&all, &top);
+    free(all.groups);
+    free(all.group_of_name);
+    free(all.group_of_location);
+    free(all.nodes);
+    free(all.used);
+    free(all.sample_order);
+    free(all.thread_first);
+    if (!is_done) {
+        top_fini(&top);
+        return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to find the hottest functions");
+    }
+    *ret_top = top;
+    return STATUS_OK;
+}
+
+void top_fini(struct top *top)
+{
+    for (size_t t = 0; t < top->thread_count; t++) free(top->threads[t].functions);
+    free(top->threads);
+    *top = (struct top){0};
+}

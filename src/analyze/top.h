@@ -6,14 +6,14 @@
 
 struct top_function {
     struct string_id name;    /* "" only if the profile has frames without any name or address */
-    struct string_id file;    /* source file of the first location seen; may be "" */
-    struct string_id package; /* file name of the mapping; may be "" */
+    struct string_id file;    /* source file of the first location that bears the name; may be "" */
+    struct string_id package; /* file name of its mapping; may be "" */
     int64_t self, total;      /* TOTAL counts a recursive function once a sample */
 };
 
 struct top_thread {
-    struct thread_id thread; /* 0 = all threads together */
-    int64_t total;           /* of all the thread's samples */
+    struct thread_id thread; /* 0 = all threads together, or the samples of no thread */
+    int64_t total;           /* of all the thread's samples, each taken without its sign */
     uint64_t duration_ns;    /* by thread only: first to last sample */
     struct top_function *functions;
     size_t function_count;
@@ -21,19 +21,22 @@ struct top_thread {
 
 struct top {
     size_t value_index;
+    bool by_thread;
     int64_t total;
-    struct top_thread *threads; /* one, or one for each thread that has samples */
+    struct top_thread *threads; /* one, or one for each thread that has samples, in the profile's order */
     size_t thread_count;
 };
 
 struct top_options {
-    size_t value_index;
-    bool by_thread;     /* group by thread, and within it by function name alone */
+    size_t value_index; /* below the profile's value_type_count */
+    bool by_thread;
     bool by_cumulative; /* order by TOTAL; default: by SELF */
 };
 
-/* Orders functions by |self| (or |total|) falling, then by name. Functions without a name are named by address:
- * "0x1234". Adds strings to PROFILE. TOP is set on success; free it with top_fini. */
+/* Functions of one name are one, whatever their files. Each inlined function counts as a frame of its own. A frame
+ * without a name is named by its place: "libx.so.1+0x1234" (the address as the file has it), "0x1234" without a
+ * mapping. Functions are ordered by |self| (or |total|) falling, then by the other, then by name. Sums that leave 64
+ * bits stay at their limit. Adds strings to PROFILE. TOP is set on success; free it with top_fini. */
 enum status top_compute(struct profile *profile, const struct top_options *options, struct top *ret_top,
                         struct error *error);
 void top_fini(struct top *top);

@@ -1,4 +1,5 @@
-/* Whole files: what a reader may see of a write that succeeded, and of one that did not.  SPDX-License-Identifier: MIT */
+/* Whole files: what a reader may see of a write that succeeded, and of one that did not.  SPDX-License-Identifier: MIT
+ */
 #include "test.h"
 
 #include "base/file.h"

@@ -1,0 +1,31 @@
+/* Numbers with units as people read them; the units and digits are those of pprof.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_REPORT_QUANTITY_H
+#define OFFBEAT_REPORT_QUANTITY_H
+
+#include <stdint.h>
+
+/* What a column is printed in. */
+struct quantity_unit {
+    const char *name; /* "s", "kB"; "" for what is only counted */
+    double size;      /* how many of the value's own unit make one */
+};
+
+struct quantity_text {
+    char text[32];
+};
+
+/* The unit for a column of values of the unit UNIT ("nanoseconds", "bytes", "count", …), from SMALLEST (not 0) to
+ * LARGEST: the largest in which SMALLEST is at least 1, or, where the values reach over several units, 0.01. */
+struct quantity_unit quantity_unit_for(const char *unit, int64_t smallest, int64_t largest);
+
+/* "1.20s", "3", "0". */
+struct quantity_text quantity_in(struct quantity_unit unit, int64_t value);
+/* In the unit that suits this one value. */
+struct quantity_text quantity_of(const char *unit, int64_t value);
+/* " 1.25%", "  100%": six characters wide up to 100 %. */
+struct quantity_text quantity_percent(int64_t value, int64_t whole);
+
+/* How many nanoseconds one UNIT is, 0 if it is no unit of time. */
+double quantity_nanoseconds(const char *unit);
+
+#endif

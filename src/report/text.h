@@ -1,0 +1,13 @@
+/* Small helpers of the text reports.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_REPORT_TEXT_H
+#define OFFBEAT_REPORT_TEXT_H
+
+#include "base/buffer.h"
+
+/* TEXT came out of a file: control characters, which could command a terminal, become "?". */
+void append_printable(struct buffer *out, const char *text);
+
+/* What follows the last slash. */
+const char *base_name(const char *path);
+
+#endif

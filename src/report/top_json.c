@@ -1,0 +1,74 @@
+/* The hottest functions for programs: the object described in doc/command-line.md.  SPDX-License-Identifier: MIT */
+#include "base/json_writer.h"
+#include "report/top_report.h"
+
+static void write_string(struct json_writer *json, const struct profile *profile, const char *key,
+                         struct string_id text)
+{
+    json_write_key(json, key);
+    json_write_string(json, profile_slice(profile, text));
+}
+
+static void write_number(struct json_writer *json, const char *key, int64_t number)
+{
+    json_write_key(json, key);
+    json_write_i64(json, number);
+}
+
+static void write_functions(struct json_writer *json, const struct profile *profile, const struct top_thread *thread,
+                            const struct top_report_options *options, bool has_place)
+{
+    size_t count = thread->function_count;
+    if (options->function_max && options->function_max < count) count = options->function_max;
+    json_write_key(json, "functions");
+    json_begin_array(json);
+    for (size_t i = 0; i < count; i++) {
+        const struct top_function *function = &thread->functions[i];
+        json_begin_object(json);
+        write_string(json, profile, "name", function->name);
+        if (has_place) write_string(json, profile, "file", function->file);
+        if (has_place) write_string(json, profile, "package", function->package);
+        write_number(json, "self", function->self);
+        write_number(json, "total", function->total);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void write_threads(struct json_writer *json, const struct profile *profile, const struct top *top,
+                          const struct top_report_options *options)
+{
+    json_write_key(json, "threads");
+    json_begin_object(json);
+    for (size_t i = 0; i < top->thread_count; i++) {
+        const struct thread *facts = profile_thread(profile, top->threads[i].thread);
+        json_write_key_slice(json, profile_slice(profile, facts->id));
+        json_begin_object(json);
+        write_string(json, profile, "name", facts->name);
+        json_write_key(json, "duration");
+        json_write_u64(json, top->threads[i].duration_ns);
+        write_functions(json, profile, &top->threads[i], options, false);
+        json_end_object(json);
+    }
+    json_end_object(json);
+}
+
+void top_write_json(const struct profile *profile, const struct top *top, const struct top_report_options *options,
+                    struct buffer *out)
+{
+    struct json_writer json = json_writer_of(out);
+    json_begin_object(&json);
+    json_write_key(&json, "sample_type");
+    json_begin_object(&json);
+    write_string(&json, profile, "type", profile->value_types[top->value_index].type);
+    write_string(&json, profile, "unit", profile->value_types[top->value_index].unit);
+    json_end_object(&json);
+    if (top->by_thread) {
+        write_threads(&json, profile, top, options);
+    } else {
+        write_number(&json, "total", top->total);
+        write_functions(&json, profile, &top->threads[0], options, true);
+    }
+    json_end_object(&json);
+    buffer_append_text(out, "\n");
+}

@@ -1,0 +1,204 @@
+/* The hottest functions, on stacks small enough to add up by hand (PPF-10).  SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "analyze/top.h"
+#include "report/quantity.h"
+
+static struct profile profile;
+
+static void begin(void)
+{
+    profile_fini(&profile);
+    profile_init(&profile);
+    profile_add_value_type(&profile, "samples", "count");
+    profile_add_value_type(&profile, "wall", "nanoseconds");
+}
+
+/* A location with the functions of NAMES, innermost first, separated by spaces. */
+static struct location_id place(uint64_t address, const char *names)
+{
+    struct line lines[8];
+    uint32_t count = 0;
+    char copy[128];
+    (void)snprintf(copy, sizeof(copy), "%s", names);
+    for (char *name = strtok(copy, " "); name; name = strtok(NULL, " ")) {
+        struct function function = {.name = profile_text(&profile, name), .file_name = profile_text(&profile, "a.c")};
+        lines[count++] = (struct line){.function = profile_add_function(&profile, &function)};
+    }
+    return profile_add_location(&profile, &(struct location){.address = address}, lines, count);
+}
+
+/* A stack of NAMES, root first: each a location of one function. */
+static struct stack_id stack(const char *names)
+{
+    struct stack_id at = {0};
+    char copy[128];
+    char *rest = copy;
+    (void)snprintf(copy, sizeof(copy), "%s", names);
+    for (char *name = strsep(&rest, " "); name; name = strsep(&rest, " ")) {
+        at = profile_add_stack(&profile, at, place(0, name));
+    }
+    return at;
+}
+
+static void sample(struct stack_id at, const char *thread, uint64_t time_ns, int64_t nanoseconds)
+{
+    struct thread facts = {.id = profile_text(&profile, thread)};
+    struct sample one = {.stack = at, .thread = profile_add_thread(&profile, &facts), .time_ns = time_ns};
+    profile_add_sample(&profile, &one, (const int64_t[]){1, nanoseconds});
+}
+
+static struct top compute(struct top_options options)
+{
+    struct top top = {0};
+    options.value_index = 1;
+    CHECK_UINT(profile_failed(&profile, NULL), STATUS_OK);
+    CHECK_UINT(top_compute(&profile, &options, &top, NULL), STATUS_OK);
+    return top;
+}
+
+static void check_function(const struct top_thread *thread, size_t place_in_order, const char *name, int64_t self,
+                           int64_t total)
+{
+    CHECK(place_in_order < thread->function_count);
+    const struct top_function *function = &thread->functions[place_in_order];
+    CHECK_TEXT(profile_c_string(&profile, function->name), name);
+    CHECK_INT(function->self, self);
+    CHECK_INT(function->total, total);
+}
+
+TEST(self_is_of_the_leaf_and_total_of_everything_below)
+{
+    begin();
+    sample(stack("main work hash"), "1", 1, 70);
+    sample(stack("main work"), "1", 2, 20);
+    sample(stack("main idle"), "1", 3, 10);
+    struct top top = compute((struct top_options){0});
+    CHECK_INT(top.total, 100);
+    CHECK_UINT(top.thread_count, 1);
+    CHECK_UINT(top.threads[0].function_count, 4);
+    check_function(&top.threads[0], 0, "hash", 70, 70);
+    check_function(&top.threads[0], 1, "work", 20, 90);
+    check_function(&top.threads[0], 2, "idle", 10, 10);
+    check_function(&top.threads[0], 3, "main", 0, 100);
+    top_fini(&top);
+
+    top = compute((struct top_options){.by_cumulative = true});
+    check_function(&top.threads[0], 0, "main", 0, 100);
+    check_function(&top.threads[0], 1, "work", 20, 90);
+    top_fini(&top);
+}
+
+TEST(a_recursive_function_counts_once_a_sample)
+{
+    begin();
+    sample(stack("main f f f"), "1", 1, 5);
+    sample(stack("main f g f"), "1", 2, 7);
+    sample(stack("main f g"), "1", 3, 11);
+    struct top top = compute((struct top_options){0});
+    check_function(&top.threads[0], 0, "f", 12, 23);
+    check_function(&top.threads[0], 1, "g", 11, 18);
+    check_function(&top.threads[0], 2, "main", 0, 23);
+    top_fini(&top);
+}
+
+TEST(an_inlined_function_is_a_frame_and_a_repeated_one_in_a_location_counts_once)
+{
+    begin();
+    struct stack_id at = profile_add_stack(&profile, (struct stack_id){0}, place(0x10, "inner inner outer"));
+    sample(at, "1", 1, 3);
+    struct top top = compute((struct top_options){0});
+    CHECK_UINT(top.threads[0].function_count, 2);
+    check_function(&top.threads[0], 0, "inner", 3, 3);
+    check_function(&top.threads[0], 1, "outer", 0, 3);
+    CHECK_TEXT(profile_c_string(&profile, top.threads[0].functions[0].file), "a.c");
+    top_fini(&top);
+}
+
+TEST(functions_of_one_name_are_one_and_equal_ones_are_in_order_of_name)
+{
+    begin();
+    struct function other = {.name = profile_text(&profile, "same"), .file_name = profile_text(&profile, "b.c")};
+    struct line line = {.function = profile_add_function(&profile, &other)};
+    struct location_id second = profile_add_location(&profile, &(struct location){.address = 7}, &line, 1);
+    sample(stack("same"), "1", 1, 2);
+    sample(profile_add_stack(&profile, (struct stack_id){0}, second), "1", 2, 3);
+    sample(stack("b"), "1", 3, 1);
+    sample(stack("a"), "1", 3, 1);
+    struct top top = compute((struct top_options){0});
+    CHECK_UINT(top.threads[0].function_count, 3);
+    check_function(&top.threads[0], 0, "same", 5, 5);
+    check_function(&top.threads[0], 1, "a", 1, 1);
+    check_function(&top.threads[0], 2, "b", 1, 1);
+    top_fini(&top);
+}
+
+TEST(a_frame_without_a_name_is_named_by_its_place)
+{
+    begin();
+    struct mapping mapping = {.start = 0x401000, .limit = 0x402000, .file_offset = 0x1000};
+    mapping.file_name = profile_text(&profile, "/usr/lib/libx.so.1");
+    mapping.image_start = 0x400000;
+    mapping.image_vmaddr = 0x100000;
+    struct location inside = {.mapping = profile_add_mapping(&profile, &mapping), .address = 0x401234};
+    struct location outside = {.address = 0xabc};
+    struct stack_id at =
+        profile_add_stack(&profile, (struct stack_id){0}, profile_add_location(&profile, &outside, NULL, 0));
+    sample(profile_add_stack(&profile, at, profile_add_location(&profile, &inside, NULL, 0)), "1", 1, 4);
+    struct top top = compute((struct top_options){0});
+    check_function(&top.threads[0], 0, "libx.so.1+0x101234", 4, 4);
+    CHECK_TEXT(profile_c_string(&profile, top.threads[0].functions[0].package), "/usr/lib/libx.so.1");
+    check_function(&top.threads[0], 1, "0xabc", 0, 4);
+    top_fini(&top);
+}
+
+TEST(by_thread_each_thread_has_its_own_numbers_and_duration)
+{
+    begin();
+    profile.has_times = true;
+    sample(stack("main a"), "10", 1000, 1);
+    sample(stack("main a"), "20", 1500, 2);
+    sample(stack("main b"), "10", 4000, 4);
+    sample((struct stack_id){0}, "20", 2000, 8);
+    struct top top = compute((struct top_options){.by_thread = true});
+    CHECK_INT(top.total, 15);
+    CHECK_UINT(top.thread_count, 2);
+    CHECK_UINT(top.threads[0].duration_ns, 3000);
+    CHECK_INT(top.threads[0].total, 5);
+    check_function(&top.threads[0], 0, "b", 4, 4);
+    check_function(&top.threads[0], 1, "a", 1, 1);
+    check_function(&top.threads[0], 2, "main", 0, 5);
+    CHECK_UINT(top.threads[1].duration_ns, 500);
+    CHECK_INT(top.threads[1].total, 10);
+    CHECK_UINT(top.threads[1].function_count, 2);
+    check_function(&top.threads[1], 0, "a", 2, 2);
+    check_function(&top.threads[1], 1, "main", 0, 2);
+    top_fini(&top);
+}
+
+TEST(sums_that_leave_64_bits_stay_at_the_limit)
+{
+    begin();
+    sample(stack("a"), "1", 1, INT64_MAX);
+    sample(stack("a"), "1", 2, INT64_MAX);
+    struct top top = compute((struct top_options){0});
+    check_function(&top.threads[0], 0, "a", INT64_MAX, INT64_MAX);
+    top_fini(&top);
+}
+
+TEST(quantities_read_as_in_pprof)
+{
+    CHECK_TEXT(quantity_of("nanoseconds", 1200000000).text, "1.20s");
+    CHECK_TEXT(quantity_of("nanoseconds", 250).text, "250ns");
+    CHECK_TEXT(quantity_of("milliseconds", 1500).text, "1.50s");
+    CHECK_TEXT(quantity_of("bytes", 1536).text, "1.50kB");
+    CHECK_TEXT(quantity_of("count", 1536).text, "1536");
+    CHECK_TEXT(quantity_of("bytes", 0).text, "0");
+    CHECK_TEXT(quantity_in(quantity_unit_for("nanoseconds", 10000000, 2000000000), 10000000).text, "0.01s");
+    CHECK_TEXT(quantity_percent(1, 3).text, "33.33%");
+    CHECK_TEXT(quantity_percent(3, 3).text, "  100%");
+    CHECK_TEXT(quantity_percent(1, 300).text, " 0.33%");
+    CHECK_TEXT(quantity_percent(1, 0).text, "    0%");
+}
+
+TEST_MAIN()
