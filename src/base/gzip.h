@@ -1,0 +1,24 @@
+/* gzip (RFC 1952) of whole buffers.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_BASE_GZIP_H
+#define OFFBEAT_BASE_GZIP_H
+
+#include "base/buffer.h"
+#include "base/slice.h"
+#include "base/status.h"
+
+enum { GZIP_LEVEL_DEFAULT = 6, GZIP_LEVEL_MAX = 12 };
+
+/* True if BYTES begin as gzip does. */
+static inline bool gzip_detect(struct slice bytes)
+{
+    return bytes.size >= 2 && bytes.data[0] == 0x1f && bytes.data[1] == 0x8b;
+}
+
+/* Appends to OUT what BYTES hold, all members one after the other. STATUS_TOO_LARGE if OUT's maximum would be passed,
+ * STATUS_MALFORMED if the bytes are damaged, cut short, or followed by something else; OUT is then as it was. */
+enum status gzip_decompress(struct slice bytes, struct buffer *out, struct error *error);
+
+/* Appends BYTES as one gzip member without name and time: equal bytes give equal output. LEVEL: 1 … GZIP_LEVEL_MAX. */
+enum status gzip_compress(struct slice bytes, int level, struct buffer *out, struct error *error);
+
+#endif
