@@ -72,18 +72,17 @@ static inline uint8_t next_byte(struct json_reader *reader)
     return reader->position < reader->end ? *reader->position : 0;
 }
 
-size_t json_reader_offset(struct json_reader *reader)
+enum status json_reader_status(const struct json_reader *reader, struct error *error)
 {
-    skip_white(reader);
-    return (size_t)(reader->position - reader->start);
+    if (!reader->failed) return STATUS_OK;
+    return error_set(error, reader->status, reader->failed_offset, "%s", reader->message);
 }
 
 enum status json_reader_finish(struct json_reader *reader, struct error *error)
 {
     skip_white(reader);
     if (reader->position != reader->end) json_reader_refuse(reader, "more bytes after the end of the value");
-    if (!reader->failed) return STATUS_OK;
-    return error_set(error, reader->status, reader->failed_offset, "%s", reader->message);
+    return json_reader_status(reader, error);
 }
 
 enum json_kind json_peek(struct json_reader *reader)

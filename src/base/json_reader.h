@@ -55,11 +55,17 @@ void json_reader_fini(struct json_reader *reader); /* accepts {0} */
 /* Demands that nothing but white space is left. STATUS_OK, or what went wrong first, told in ERROR (may be NULL). */
 enum status json_reader_finish(struct json_reader *reader, struct error *error);
 
+/* The same, whatever is left: what went wrong so far. */
+enum status json_reader_status(const struct json_reader *reader, struct error *error);
+
 /* Makes the reader fail for the caller's own reason (constant text) unless it has failed already. */
 void json_reader_refuse(struct json_reader *reader, const char *message);
 
-/* Offset of the next value. */
-size_t json_reader_offset(struct json_reader *reader);
+/* How many bytes were taken: the offset right behind the last thing that was read. */
+static inline size_t json_reader_taken(const struct json_reader *reader)
+{
+    return (size_t)(reader->position - reader->start);
+}
 
 /* The kind of the value that comes next; takes nothing. */
 enum json_kind json_peek(struct json_reader *reader);

@@ -17,10 +17,11 @@ struct envelope_reader {
 struct envelope_item {
     struct slice header;  /* JSON object */
     struct slice payload; /* as sent */
-    struct slice type;    /* unescaped view of header.type; profile_chunk_ui is given as sent */
+    struct slice type;    /* view of header.type, profile_chunk_ui as sent; empty where it is written with escapes */
 };
 
-/* STATUS_NOT_THIS_FORMAT if the first line is no JSON object or no item header follows. BYTES must be decompressed. */
+/* STATUS_NOT_THIS_FORMAT if the first line is no JSON object or no other one begins behind it. BYTES must be
+ * decompressed. */
 enum status envelope_open(struct envelope_reader *reader, struct slice bytes, struct error *error);
 /* False at the end (ERROR->status is STATUS_OK) or when the framing is broken (ERROR tells). */
 bool envelope_next(struct envelope_reader *reader, struct envelope_item *ret_item, struct error *error);
