@@ -1,0 +1,84 @@
+/* Counts, one pass a table: a parent's index is below its children's, so that depths follow in order.
+ * SPDX-License-Identifier: MIT */
+#include "analyze/summary.h"
+
+#include <stdlib.h>
+
+static size_t frames_of_location(const struct profile *profile, struct location_id id)
+{
+    uint32_t lines = profile_location(profile, id)->line_count;
+    return lines ? lines : 1;
+}
+
+static bool is_nameless(const struct profile *profile, const struct location *location)
+{
+    const struct line *lines = profile_lines(profile, location);
+    for (uint32_t i = 0; i < location->line_count; i++) {
+        const struct function *function = profile_function(profile, lines[i].function);
+        if (function->name.index || function->system_name.index) return false;
+    }
+    return true;
+}
+
+static void count_samples(const struct profile *profile, struct summary *summary, bool *is_sampled)
+{
+    const struct sample_columns *samples = &profile->samples;
+    summary->first_ns = samples->count ? UINT64_MAX : 0;
+    for (size_t i = 0; i < samples->count; i++) {
+        if (!is_sampled[samples->stack[i].index]) summary->stack_count++;
+        is_sampled[samples->stack[i].index] = true;
+        summary->thread_samples[samples->thread[i].index]++;
+        if (samples->time_ns[i] < summary->first_ns) summary->first_ns = samples->time_ns[i];
+        if (samples->time_ns[i] > summary->last_ns) summary->last_ns = samples->time_ns[i];
+    }
+    if (!profile->has_times) summary->first_ns = summary->last_ns = 0;
+}
+
+static void measure_stacks(const struct profile *profile, struct summary *summary, const bool *is_sampled,
+                           size_t *depths)
+{
+    for (size_t i = 1; i < profile->stacks.count; i++) {
+        const struct stack *stack = &profile->stacks.items[i];
+        depths[i] = depths[stack->parent.index] + frames_of_location(profile, stack->location);
+        if (is_sampled[i] && depths[i] > summary->deepest_stack) summary->deepest_stack = depths[i];
+    }
+}
+
+static void count_tables(const struct profile *profile, struct summary *summary)
+{
+    summary->sample_count = profile->samples.count;
+    summary->frame_count = profile->locations.count - 1;
+    summary->image_count = profile->mappings.count - 1;
+    for (size_t i = 1; i < profile->locations.count; i++) {
+        summary->nameless_count += is_nameless(profile, &profile->locations.items[i]);
+    }
+    for (size_t i = 0; i < summary->thread_table_count; i++) {
+        summary->thread_count += i > 0 && summary->thread_samples[i] > 0;
+    }
+}
+
+enum status summary_compute(const struct profile *profile, struct summary *ret_summary, struct error *error)
+{
+    struct summary summary = {.thread_table_count = profile->threads.count};
+    bool *is_sampled = calloc(profile->stacks.count, sizeof(*is_sampled));
+    size_t *depths = calloc(profile->stacks.count, sizeof(*depths));
+    summary.thread_samples = calloc(profile->threads.count, sizeof(*summary.thread_samples));
+    bool has_memory = is_sampled && depths && summary.thread_samples;
+    if (has_memory) {
+        count_samples(profile, &summary, is_sampled);
+        measure_stacks(profile, &summary, is_sampled, depths);
+        count_tables(profile, &summary);
+        *ret_summary = summary;
+    } else {
+        summary_fini(&summary);
+    }
+    free(is_sampled);
+    free(depths);
+    return has_memory ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to sum the profile up");
+}
+
+void summary_fini(struct summary *summary)
+{
+    free(summary->thread_samples);
+    *summary = (struct summary){0};
+}

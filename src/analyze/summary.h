@@ -1,0 +1,24 @@
+/* What is in a profile, in numbers.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_ANALYZE_SUMMARY_H
+#define OFFBEAT_ANALYZE_SUMMARY_H
+
+#include "profile/profile.h"
+
+struct summary {
+    size_t sample_count;
+    size_t stack_count;     /* distinct ones that samples have */
+    size_t deepest_stack;   /* frames of the deepest of them, inlined ones too */
+    size_t frame_count;     /* distinct places in the code */
+    size_t nameless_count;  /* of these, without any name */
+    size_t image_count;     /* mappings */
+    size_t thread_count;    /* that have samples */
+    size_t *thread_samples; /* by thread, thread_table_count of them; [0] are those of no thread */
+    size_t thread_table_count;
+    uint64_t first_ns, last_ns; /* times of the samples; 0 where the profile keeps none */
+};
+
+/* RET_SUMMARY is set on success; free it with summary_fini. */
+enum status summary_compute(const struct profile *profile, struct summary *ret_summary, struct error *error);
+void summary_fini(struct summary *summary);
+
+#endif

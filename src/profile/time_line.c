@@ -1,0 +1,114 @@
+/* Samples on the axis of time.  SPDX-License-Identifier: MIT */
+#include "profile/time_line.h"
+
+#include <stdlib.h>
+
+enum { DEFAULT_PERIOD_NS = 10000000 };
+
+static bool is_type(const struct profile *profile, struct value_type value, const char *type, const char *unit)
+{
+    return (!type || slice_equals_text(profile_slice(profile, value.type), type)) &&
+           slice_equals_text(profile_slice(profile, value.unit), unit);
+}
+
+static bool counts_ticks(const struct profile *profile)
+{
+    return profile->value_type_count > 0 && is_type(profile, profile->value_types[0], "samples", "count");
+}
+
+/* The mean of the first column in nanoseconds by tick, 0 if there is none. */
+static uint64_t period_of_values(const struct profile *profile)
+{
+    size_t column = 1;
+    if (!counts_ticks(profile)) return 0;
+    while (column < profile->value_type_count && !is_type(profile, profile->value_types[column], NULL, "nanoseconds")) {
+        column++;
+    }
+    if (column >= profile->value_type_count) return 0;
+    double nanoseconds = 0, ticks = 0;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        nanoseconds += (double)profile_sample_values(profile, i)[column];
+        ticks += (double)profile_sample_values(profile, i)[0];
+    }
+    double mean = ticks > 0 ? nanoseconds / ticks : 0;
+    return mean >= 1 && mean < 1e18 ? (uint64_t)(mean + 0.5) : 0;
+}
+
+uint64_t time_line_period_ns(const struct profile *profile)
+{
+    if (profile->period > 0 && is_type(profile, profile->period_type, NULL, "nanoseconds")) {
+        return (uint64_t)profile->period;
+    }
+    uint64_t period_ns = period_of_values(profile);
+    return period_ns ? period_ns : DEFAULT_PERIOD_NS;
+}
+
+uint64_t time_line_ticks(const struct profile *profile, size_t sample)
+{
+    if (!counts_ticks(profile)) return 1;
+    int64_t count = profile_sample_values(profile, sample)[0];
+    return count > 1 ? (uint64_t)count : 1;
+}
+
+static uint64_t add_limited(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static uint64_t multiply_limited(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+/* How many of TICKS ticks, the first at TIME_NS, lie before LIMIT_NS. */
+static uint64_t ticks_before(uint64_t time_ns, uint64_t ticks, uint64_t period_ns, uint64_t limit_ns)
+{
+    if (time_ns >= limit_ns) return 0;
+    uint64_t count = (limit_ns - time_ns - 1) / period_ns + 1;
+    return count < ticks ? count : ticks;
+}
+
+struct time_line_part time_line_part(const struct profile *profile, uint64_t from_ns, uint64_t to_ns)
+{
+    struct time_line_part part = {.first_ns = UINT64_MAX, .next_ns = UINT64_MAX};
+    uint64_t period_ns = time_line_period_ns(profile);
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        uint64_t time_ns = profile->samples.time_ns[i], ticks = time_line_ticks(profile, i);
+        uint64_t skipped = ticks_before(time_ns, ticks, period_ns, from_ns);
+        uint64_t end = ticks_before(time_ns, ticks, period_ns, to_ns);
+        if (end < ticks) {
+            uint64_t next_ns = add_limited(time_ns, multiply_limited(end, period_ns));
+            if (next_ns < part.next_ns) part.next_ns = next_ns;
+        }
+        if (end <= skipped) continue;
+        uint64_t first_ns = add_limited(time_ns, multiply_limited(skipped, period_ns));
+        uint64_t last_ns = add_limited(time_ns, multiply_limited(end - 1, period_ns));
+        if (first_ns < part.first_ns) part.first_ns = first_ns;
+        if (last_ns > part.last_ns) part.last_ns = last_ns;
+        part.tick_count = add_limited(part.tick_count, end - skipped);
+    }
+    return part;
+}
+
+void time_line_lay_out(struct profile *profile, uint64_t start_ns)
+{
+    uint64_t *clocks = calloc(profile->threads.count, sizeof(*clocks)); /* by thread, from the start */
+    if (!clocks) {
+        profile->failed = STATUS_NO_MEMORY;
+        return;
+    }
+    uint64_t period_ns = time_line_period_ns(profile);
+    if (profile->time_ns == 0) profile->time_ns = start_ns;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        uint64_t *clock = &clocks[profile->samples.thread[i].index];
+        profile->samples.time_ns[i] = add_limited(profile->time_ns, *clock);
+        *clock = add_limited(*clock, multiply_limited(time_line_ticks(profile, i), period_ns));
+    }
+    free(clocks);
+    profile->has_times = true;
+    profile->period = (int64_t)period_ns;
+    profile->period_type =
+        (struct value_type){.type = profile_text(profile, "wall"), .unit = profile_text(profile, "nanoseconds")};
+}

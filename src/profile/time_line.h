@@ -1,0 +1,28 @@
+/* Where a profile's samples lie in time. A sample whose first value (samples/count) is n stands for n ticks, one period
+ * apart, from its time on.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_PROFILE_TIME_LINE_H
+#define OFFBEAT_PROFILE_TIME_LINE_H
+
+#include "profile/profile.h"
+
+/* Nanoseconds between ticks: the profile's period if that is a time, else what its values say (time by count), else
+ * 10 ms. Never 0. */
+uint64_t time_line_period_ns(const struct profile *profile);
+
+/* How many ticks sample SAMPLE stands for; at least 1. */
+uint64_t time_line_ticks(const struct profile *profile, size_t sample);
+
+struct time_line_part {
+    uint64_t first_ns, last_ns; /* of its ticks */
+    uint64_t tick_count;        /* 0: nothing lies there */
+    uint64_t next_ns;           /* the first tick behind it; UINT64_MAX = none */
+};
+
+/* What lies at FROM_NS or later and before TO_NS. One pass over the samples. */
+struct time_line_part time_line_part(const struct profile *profile, uint64_t from_ns, uint64_t to_ns);
+
+/* Gives times to a profile without: each thread's samples one behind the other, in their order, from the profile's own
+ * start or else START_NS. Sets the period that the ticks were laid out with. */
+void time_line_lay_out(struct profile *profile, uint64_t start_ns);
+
+#endif

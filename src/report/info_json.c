@@ -1,0 +1,154 @@
+/* What is in a file, for programs: the object described in doc/command-line.md.  SPDX-License-Identifier: MIT */
+#include "base/json_writer.h"
+#include "report/info_report.h"
+
+static void write_string(struct json_writer *json, const struct profile *profile, const char *key,
+                         struct string_id text)
+{
+    json_write_key(json, key);
+    json_write_string(json, profile_slice(profile, text));
+}
+
+static void write_number(struct json_writer *json, const char *key, uint64_t number)
+{
+    json_write_key(json, key);
+    json_write_u64(json, number);
+}
+
+static void write_file(struct json_writer *json, const struct info_file *file)
+{
+    json_write_key(json, "file");
+    json_write_text(json, file->path);
+    json_write_key(json, "format");
+    json_write_text(json, file->format);
+    json_write_key(json, "version");
+    json_write_text(json, file->version);
+    write_number(json, "size", file->size_bytes);
+}
+
+static void write_identity(struct json_writer *json, const struct profile *profile)
+{
+    write_string(json, profile, "platform", profile->platform);
+    write_string(json, profile, "release", profile->release);
+    write_string(json, profile, "environment", profile->environment);
+    write_string(json, profile, "profiler_id", profile->profiler_id);
+    write_string(json, profile, "chunk_id", profile->chunk_id);
+    json_write_key(json, "sdk");
+    json_begin_object(json);
+    write_string(json, profile, "name", profile->sdk_name);
+    write_string(json, profile, "version", profile->sdk_version);
+    json_end_object(json);
+}
+
+static void write_value_type(struct json_writer *json, const struct profile *profile, struct value_type type)
+{
+    json_begin_object(json);
+    write_string(json, profile, "type", type.type);
+    write_string(json, profile, "unit", type.unit);
+    json_end_object(json);
+}
+
+static void write_values(struct json_writer *json, const struct profile *profile)
+{
+    json_write_key(json, "sample_types");
+    json_begin_array(json);
+    for (size_t i = 0; i < profile->value_type_count; i++) write_value_type(json, profile, profile->value_types[i]);
+    json_end_array(json);
+    json_write_key(json, "period_type");
+    write_value_type(json, profile, profile->period_type);
+    json_write_key(json, "period");
+    json_write_i64(json, profile->period);
+}
+
+static void write_times(struct json_writer *json, const struct profile *profile, const struct summary *summary)
+{
+    write_number(json, "start", profile->time_ns);
+    write_number(json, "duration", profile->duration_ns);
+    write_number(json, "first_sample", summary->first_ns);
+    write_number(json, "last_sample", summary->last_ns);
+}
+
+static void write_counts(struct json_writer *json, const struct summary *summary)
+{
+    write_number(json, "samples", summary->sample_count);
+    write_number(json, "stacks", summary->stack_count);
+    write_number(json, "deepest_stack", summary->deepest_stack);
+    write_number(json, "frames", summary->frame_count);
+    write_number(json, "frames_without_name", summary->nameless_count);
+}
+
+static void write_threads(struct json_writer *json, const struct profile *profile, const struct summary *summary)
+{
+    json_write_key(json, "threads");
+    json_begin_object(json);
+    for (size_t i = 0; i < summary->thread_table_count; i++) {
+        if (summary->thread_samples[i] == 0) continue;
+        json_write_key_slice(json, profile_slice(profile, profile->threads.items[i].id));
+        json_begin_object(json);
+        write_string(json, profile, "name", profile->threads.items[i].name);
+        write_number(json, "samples", summary->thread_samples[i]);
+        json_end_object(json);
+    }
+    json_end_object(json);
+}
+
+static void write_images(struct json_writer *json, const struct profile *profile)
+{
+    json_write_key(json, "images");
+    json_begin_array(json);
+    for (size_t i = 1; i < profile->mappings.count; i++) {
+        const struct mapping *mapping = &profile->mappings.items[i];
+        json_begin_object(json);
+        write_string(json, profile, "file", mapping->file_name);
+        write_string(json, profile, "build_id", mapping->build_id);
+        write_string(json, profile, "debug_id", mapping->debug_id);
+        write_number(json, "address", mapping->image_start ? mapping->image_start : mapping->start);
+        write_number(json, "size", mapping->image_size ? mapping->image_size : mapping->limit - mapping->start);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void write_facts(struct json_writer *json, const struct profile *profile)
+{
+    json_write_key(json, "recorder");
+    json_begin_object(json);
+    for (size_t i = 0; i < profile->facts.count; i++) {
+        const struct fact *fact = &profile->facts.items[i];
+        json_write_key_slice(json, profile_slice(profile, fact->key));
+        if (fact->is_number) {
+            json_write_i64(json, fact->number);
+        } else {
+            json_write_string(json, profile_slice(profile, fact->text));
+        }
+    }
+    json_end_object(json);
+}
+
+static void write_comments(struct json_writer *json, const struct profile *profile)
+{
+    json_write_key(json, "comments");
+    json_begin_array(json);
+    for (size_t i = 0; i < profile->comments.count; i++) {
+        json_write_string(json, profile_slice(profile, profile->comments.items[i]));
+    }
+    json_end_array(json);
+}
+
+void info_write_json(const struct info_file *file, const struct profile *profile, const struct summary *summary,
+                     struct buffer *out)
+{
+    struct json_writer json = json_writer_of(out);
+    json_begin_object(&json);
+    write_file(&json, file);
+    write_identity(&json, profile);
+    write_times(&json, profile, summary);
+    write_values(&json, profile);
+    write_counts(&json, summary);
+    write_threads(&json, profile, summary);
+    write_images(&json, profile);
+    write_facts(&json, profile);
+    write_comments(&json, profile);
+    json_end_object(&json);
+    buffer_append_text(out, "\n");
+}

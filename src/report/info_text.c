@@ -1,0 +1,150 @@
+/* What is in a file, line by line.  SPDX-License-Identifier: MIT */
+#include "report/info_report.h"
+#include "report/quantity.h"
+#include "report/text.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+static void append_label(struct buffer *out, const char *label)
+{
+    buffer_append_format(out, "%-14s", label);
+}
+
+/* A line that is left out where the file does not say. */
+static void append_text(struct buffer *out, const char *label, const char *text)
+{
+    if (!text[0]) return;
+    append_label(out, label);
+    append_printable(out, text);
+    buffer_append_text(out, "\n");
+}
+
+static void append_string(struct buffer *out, const struct profile *profile, const char *label, struct string_id text)
+{
+    append_text(out, label, profile_c_string(profile, text));
+}
+
+static void append_number(struct buffer *out, const char *label, size_t number)
+{
+    append_label(out, label);
+    buffer_append_format(out, "%zu\n", number);
+}
+
+static void append_time(struct buffer *out, const char *label, uint64_t time_ns)
+{
+    time_t seconds = (time_t)(time_ns / 1000000000);
+    struct tm broken_down;
+    char text[64];
+    if (time_ns == 0 || !gmtime_r(&seconds, &broken_down)) return;
+    if (strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &broken_down) == 0) return;
+    append_label(out, label);
+    buffer_append_format(out, "%s.%03uZ\n", text, (unsigned)(time_ns / 1000000 % 1000));
+}
+
+static void append_duration(struct buffer *out, const struct profile *profile, const struct summary *summary)
+{
+    uint64_t duration_ns = profile->duration_ns ? profile->duration_ns : summary->last_ns - summary->first_ns;
+    if (duration_ns == 0 || duration_ns > INT64_MAX) return;
+    append_text(out, "Duration", quantity_of("ns", (int64_t)duration_ns).text);
+}
+
+static void append_values(struct buffer *out, const struct profile *profile)
+{
+    for (size_t i = 0; i < profile->value_type_count; i++) {
+        if (i == 0) {
+            append_label(out, "Values");
+        } else {
+            buffer_append_text(out, ", ");
+        }
+        append_printable(out, profile_c_string(profile, profile->value_types[i].type));
+        buffer_append_text(out, "/");
+        append_printable(out, profile_c_string(profile, profile->value_types[i].unit));
+    }
+    if (profile->value_type_count) buffer_append_text(out, "\n");
+    if (profile->period) {
+        const char *unit = profile_c_string(profile, profile->period_type.unit);
+        append_text(out, "Period", quantity_of(unit, profile->period).text);
+    }
+}
+
+static void append_threads(struct buffer *out, const struct profile *profile, const struct summary *summary)
+{
+    append_number(out, "Threads", summary->thread_count);
+    for (size_t i = 1; i < summary->thread_table_count; i++) {
+        const struct thread *thread = &profile->threads.items[i];
+        if (summary->thread_samples[i] == 0) continue;
+        buffer_append_text(out, "  ");
+        append_printable(out, profile_c_string(profile, thread->id));
+        buffer_append_text(out, " ");
+        append_printable(out, profile_c_string(profile, thread->name));
+        buffer_append_format(out, "  %zu samples\n", summary->thread_samples[i]);
+    }
+}
+
+static void append_images(struct buffer *out, const struct profile *profile, const struct summary *summary)
+{
+    append_number(out, "Images", summary->image_count);
+    for (size_t i = 1; i < profile->mappings.count; i++) {
+        const struct mapping *mapping = &profile->mappings.items[i];
+        uint64_t start = mapping->image_start ? mapping->image_start : mapping->start;
+        uint64_t size = mapping->image_size ? mapping->image_size : mapping->limit - mapping->start;
+        buffer_append_format(out, "  0x%" PRIx64 " +0x%" PRIx64 " ", start, size);
+        append_printable(out, profile_c_string(profile, mapping->file_name));
+        buffer_append_text(out, mapping->build_id.index ? " " : "");
+        append_printable(out, profile_c_string(profile, mapping->build_id));
+        buffer_append_text(out, "\n");
+    }
+}
+
+static void append_facts(struct buffer *out, const struct profile *profile)
+{
+    if (profile->facts.count) buffer_append_text(out, "Recorder\n");
+    for (size_t i = 0; i < profile->facts.count; i++) {
+        const struct fact *fact = &profile->facts.items[i];
+        buffer_append_text(out, "  ");
+        append_printable(out, profile_c_string(profile, fact->key));
+        buffer_append_text(out, " ");
+        if (fact->is_number) {
+            buffer_append_format(out, "%" PRId64, fact->number);
+        } else {
+            append_printable(out, profile_c_string(profile, fact->text));
+        }
+        buffer_append_text(out, "\n");
+    }
+}
+
+static void append_comments(struct buffer *out, const struct profile *profile)
+{
+    for (size_t i = 0; i < profile->comments.count; i++) {
+        append_string(out, profile, "Comment", profile->comments.items[i]);
+    }
+}
+
+void info_write_text(const struct info_file *file, const struct profile *profile, const struct summary *summary,
+                     struct buffer *out)
+{
+    append_text(out, "File", file->path);
+    append_label(out, "Format");
+    buffer_append_format(out, "%s%s%s, %zu bytes\n", file->format, file->version[0] ? " version " : "", file->version,
+                         file->size_bytes);
+    append_string(out, profile, "Platform", profile->platform);
+    append_string(out, profile, "Release", profile->release);
+    append_string(out, profile, "Environment", profile->environment);
+    append_string(out, profile, "Profiler id", profile->profiler_id);
+    append_string(out, profile, "Chunk id", profile->chunk_id);
+    append_string(out, profile, "SDK", profile->sdk_name);
+    append_string(out, profile, "SDK version", profile->sdk_version);
+    append_time(out, "Start", profile->time_ns ? profile->time_ns : summary->first_ns);
+    append_duration(out, profile, summary);
+    append_values(out, profile);
+    append_number(out, "Samples", summary->sample_count);
+    append_number(out, "Stacks", summary->stack_count);
+    append_number(out, "Deepest stack", summary->deepest_stack);
+    append_label(out, "Frames");
+    buffer_append_format(out, "%zu, %zu without a name\n", summary->frame_count, summary->nameless_count);
+    append_threads(out, profile, summary);
+    append_images(out, profile, summary);
+    append_facts(out, profile);
+    append_comments(out, profile);
+}
