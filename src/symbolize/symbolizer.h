@@ -7,7 +7,8 @@
 enum { SYMBOLIZER_DEBUG_DIRECTORIES_MAX = 16 };
 
 struct symbolizer_options {
-    const char *debug_directories[SYMBOLIZER_DEBUG_DIRECTORIES_MAX]; /* searched first; /usr/lib/debug always is, last */
+    const char
+        *debug_directories[SYMBOLIZER_DEBUG_DIRECTORIES_MAX]; /* searched first; /usr/lib/debug always is, last */
     size_t debug_directory_count;
     void (*progress)(void *context, size_t done, size_t all); /* may be NULL; locations */
     void *context;
@@ -21,7 +22,8 @@ struct symbolizer_result {
 };
 
 /* Fills in the lines of every location that has none and lies in a mapping. A file whose build id is not the mapping's
- * is not used. OPTIONS and RET_RESULT may be NULL. Fails only for want of memory: what cannot be named stays unnamed. */
+ * is not used. OPTIONS and RET_RESULT may be NULL. Fails only for want of memory: what cannot be named stays unnamed.
+ */
 enum status symbolize_profile(struct profile *profile, const struct symbolizer_options *options,
                               struct symbolizer_result *ret_result, struct error *error);
 

@@ -1,0 +1,46 @@
+/* The functions that an ELF file names: address → name.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_BINARY_ELF_SYMBOLS_H
+#define OFFBEAT_BINARY_ELF_SYMBOLS_H
+
+#include "binary/elf_file.h"
+
+enum { ELF_SYMBOLS_MAX = 64 << 20 };
+
+struct elf_symbol {
+    uint64_t address, end;
+    uint32_t name_offset; /* see elf_symbol_name */
+    bool is_sized;        /* the file says where it ends */
+    uint8_t unfitness;    /* private: which of several names of one address is taken */
+};
+
+/* Sorted by address, one symbol an address. {0} is not valid: elf_symbols_init. */
+struct elf_symbols {
+    struct elf_symbol *items;
+    size_t count, capacity;
+    struct buffer names;
+};
+
+void elf_symbols_init(struct elf_symbols *symbols);
+void elf_symbols_fini(struct elf_symbols *symbols);
+
+/* Adds the functions of FILE's .symtab, or where it has none those of its .dynsym, without their versions ("@@GLIBC…").
+ * Tables that are missing or broken add nothing. False if memory is short or a maximum is reached. */
+bool elf_symbols_add(struct elf_symbols *symbols, const struct elf_file *file);
+
+/* Adds the stubs through which FILE calls other files: "malloc@plt". Else as elf_symbols_add. */
+bool elf_symbols_add_plt(struct elf_symbols *symbols, const struct elf_file *file);
+
+/* To be called once, after adding and before finding. Of several names for one address stays, as in `perf report`: one
+ * with a size, not weak, global, with the fewest leading underscores, the longest, the first in the alphabet. A
+ * function without a size ends at the next one or with its section. */
+void elf_symbols_finish(struct elf_symbols *symbols);
+
+/* The function that holds ADDRESS, or NULL. */
+const struct elf_symbol *elf_symbols_find(const struct elf_symbols *symbols, uint64_t address);
+
+static inline const char *elf_symbol_name(const struct elf_symbols *symbols, const struct elf_symbol *symbol)
+{
+    return (const char *)symbols->names.data + symbol->name_offset;
+}
+
+#endif

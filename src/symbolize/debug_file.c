@@ -1,0 +1,104 @@
+/* The two conventions of gdb's manual, "Debugging Information in Separate Files".  SPDX-License-Identifier: MIT */
+#include "symbolize/debug_file.h"
+
+#include <libdeflate.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/cursor.h"
+
+enum { LINK_SECTION_BYTES_MAX = 8192, CHECKSUM_CHUNK_BYTES = 64 << 10 };
+
+struct debug_link {
+    char name[NAME_MAX + 1];
+    uint32_t checksum;
+};
+
+static bool has_build_id(const struct elf_file *file, const char *build_id)
+{
+    return strcmp(file->build_id, build_id) == 0;
+}
+
+static bool checksum_file(const struct elf_file *file, uint32_t *ret_checksum)
+{
+    static const size_t chunk_size = CHECKSUM_CHUNK_BYTES;
+    uint8_t *chunk = malloc(chunk_size);
+    uint32_t checksum = 0;
+    uint64_t offset = 0;
+    while (chunk && offset < file->size) {
+        ssize_t size = pread(file->descriptor, chunk, chunk_size, (off_t)offset);
+        if (size <= 0) break;
+        checksum = libdeflate_crc32(checksum, chunk, (size_t)size);
+        offset += (uint64_t)size;
+    }
+    free(chunk);
+    *ret_checksum = checksum;
+    return offset >= file->size;
+}
+
+bool debug_file_open_by_build_id(struct elf_file *file, const char *build_id,
+                                 const struct debug_directories *directories)
+{
+    char path[PATH_MAX];
+    if (strlen(build_id) < 4) return false;
+    for (size_t i = 0; i < directories->count; i++) {
+        int length =
+            snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", directories->items[i], build_id, build_id + 2);
+        if (length < 0 || length >= (int)sizeof(path) || elf_file_open(file, path, NULL) != STATUS_OK) continue;
+        if (has_build_id(file, build_id)) return true;
+        elf_file_close(file);
+    }
+    return false;
+}
+
+/* The section holds a file name, its NUL, padding to four bytes, and a CRC-32. */
+static bool read_link(const struct elf_file *file, struct debug_link *ret_link)
+{
+    const struct elf_section *section = elf_file_section(file, ".gnu_debuglink");
+    if (!section || section->size > LINK_SECTION_BYTES_MAX) return false;
+    struct buffer bytes;
+    buffer_init(&bytes, LINK_SECTION_BYTES_MAX + 1);
+    bool ok = elf_file_read_section(file, section, &bytes, NULL) == STATUS_OK;
+    struct cursor cursor = cursor_of(buffer_slice(&bytes));
+    struct slice name = cursor_text(&cursor);
+    cursor_skip(&cursor, (4 - cursor_offset(&cursor) % 4) % 4);
+    ret_link->checksum = cursor_u32(&cursor);
+    ok = ok && !cursor.failed && name.size > 0 && name.size < sizeof(ret_link->name) &&
+         !memchr(name.data, '/', name.size);
+    if (ok) {
+        memcpy(ret_link->name, name.data, name.size);
+        ret_link->name[name.size] = '\0';
+    }
+    buffer_fini(&bytes);
+    return ok;
+}
+
+static bool open_linked(struct elf_file *file, const char *path, const struct elf_file *stripped,
+                        const struct debug_link *link)
+{
+    uint32_t checksum;
+    if (elf_file_open(file, path, NULL) != STATUS_OK) return false;
+    if (stripped->build_id[0] != '\0' ? has_build_id(file, stripped->build_id)
+                                      : checksum_file(file, &checksum) && checksum == link->checksum)
+        return true;
+    elf_file_close(file);
+    return false;
+}
+
+bool debug_file_open_by_link(struct elf_file *file, const struct elf_file *stripped, const char *path,
+                             const struct debug_directories *directories)
+{
+    struct debug_link link;
+    char candidate[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    if (!slash || !read_link(stripped, &link)) return false;
+    int folder = (int)(slash - path);
+    for (size_t i = 0; i < 2 + directories->count; i++) {
+        int length = snprintf(candidate, sizeof(candidate), "%s%.*s%s/%s", i < 2 ? "" : directories->items[i - 2],
+                              folder, path, i == 1 ? "/.debug" : "", link.name);
+        if (length > 0 && length < (int)sizeof(candidate) && open_linked(file, candidate, stripped, &link)) return true;
+    }
+    return false;
+}

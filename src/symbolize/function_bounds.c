@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbolize/function_bounds.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "unwind/cfi.h"
+
+static int compare_bounds(const void *left, const void *right)
+{
+    const struct function_bound *a = left, *b = right;
+    return (a->start > b->start) - (a->start < b->start);
+}
+
+static bool collect(struct function_bounds *bounds, const struct cfi_section *section)
+{
+    struct cfi_fde fde = {0};
+    for (size_t offset = 0, next; offset != SIZE_MAX; offset = next) {
+        bool is_function = cfi_read_fde(section, offset, &fde, &next);
+        if (!is_function || fde.start == 0 || fde.end <= fde.start) continue;
+        if (!array_reserve(&bounds->items, &bounds->capacity, bounds->count + 1, sizeof(*bounds->items),
+                           FUNCTION_BOUNDS_MAX))
+            return false;
+        bounds->items[bounds->count++] = (struct function_bound){.start = fde.start, .end = fde.end};
+    }
+    return true;
+}
+
+bool function_bounds_read(struct function_bounds *bounds, const struct elf_file *file)
+{
+    const struct elf_section *table = elf_file_section(file, ".eh_frame");
+    const struct elf_section *header = elf_file_section(file, ".eh_frame_hdr");
+    if (!table || !table->has_bytes) return true;
+    struct buffer bytes;
+    buffer_init(&bytes, ELF_SECTION_BYTES_MAX + 1);
+    bool ok = true;
+    if (elf_file_read_section(file, table, &bytes, NULL) == STATUS_OK) {
+        struct cfi_section section = {
+            .bytes = buffer_slice(&bytes),
+            .address = table->address,
+            .data_address = header ? header->address : 0,
+        };
+        ok = collect(bounds, &section);
+    }
+    ok = ok && !bytes.failed;
+    buffer_fini(&bytes);
+    if (bounds->count > 0) qsort(bounds->items, bounds->count, sizeof(*bounds->items), compare_bounds);
+    return ok;
+}
+
+const struct function_bound *function_bounds_find(const struct function_bounds *bounds, uint64_t address)
+{
+    size_t low = 0, high = bounds->count; /* all below LOW start at or before ADDRESS, none from HIGH on does */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (bounds->items[middle].start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && address < bounds->items[low - 1].end ? &bounds->items[low - 1] : NULL;
+}
+
+void function_bounds_fini(struct function_bounds *bounds)
+{
+    free(bounds->items);
+    *bounds = (struct function_bounds){0};
+}
