@@ -1,0 +1,43 @@
+"""./dev bench: speed and memory, side by side with the peers that are installed, in one run on one machine.
+
+Arguments: the build folder, then the parts to run (all by default), each with its size if another than the default is
+wanted: slowdown=ROUNDS, memory=SECONDS, unwinders=FUNCTIONS. A part is a function in a file of that name, which prints a
+table. SPDX-License-Identifier: MIT"""
+import os
+import pathlib
+import platform
+import sys
+
+sys.dont_write_bytecode = True
+from memory import memory  # noqa: E402
+from slowdown import slowdown  # noqa: E402
+from unwinders import unwinders  # noqa: E402
+
+PARTS = {"slowdown": slowdown, "memory": memory, "unwinders": unwinders}
+
+
+def cpu_name():
+    with open("/proc/cpuinfo", encoding="utf-8") as lines:
+        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def print_machine():
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    print(f"{cpu_name()}, {os.cpu_count()} CPUs; Linux {platform.release()}; load {load}")
+
+
+def main():
+    build, chosen = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:] or list(PARTS)
+    parts = [part.partition("=")[::2] for part in chosen]
+    for name, size in parts:
+        if name not in PARTS or (size and not size.isdecimal()):
+            sys.exit(f"bench: {name} {size}: there are slowdown[=ROUNDS], memory[=SECONDS], unwinders[=FUNCTIONS]")
+    sys.stdout.reconfigure(line_buffering=True)
+    print_machine()
+    for name, size in parts:
+        print()
+        PARTS[name](build, *([int(size)] if size else []))
+
+
+main()
