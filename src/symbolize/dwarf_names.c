@@ -18,7 +18,8 @@ struct span {
 struct walk {
     struct dwarf_names *names;
     const uint64_t *addresses;
-    Dwarf_Files *files;
+    Dwarf_Files *files;      /* of the unit */
+    const char *directory;   /* of the unit; may be NULL */
     bool into_all_functions; /* also into those that hold no address themselves: a nested function may */
     bool failed;
 };
@@ -71,46 +72,50 @@ static int number_of(Dwarf_Die *entry, unsigned attribute)
     return value > INT32_MAX ? 0 : (int)value;
 }
 
-static const char *file_of(const struct walk *walk, Dwarf_Die *entry, unsigned attribute)
+static const char *text_of(Dwarf_Die *entry, unsigned attribute)
 {
     Dwarf_Attribute place;
-    Dwarf_Word index;
-    if (!walk->files || !dwarf_attr(entry, attribute, &place) || dwarf_formudata(&place, &index) != 0) return NULL;
-    return dwarf_filesrc(walk->files, (size_t)index, NULL, NULL);
+    return dwarf_formstring(dwarf_attr_integrate(entry, attribute, &place));
 }
 
 static const char *linkage_name(Dwarf_Die *entry)
 {
-    Dwarf_Attribute place;
-    Dwarf_Attribute *found = dwarf_attr_integrate(entry, DW_AT_linkage_name, &place);
-    if (!found) found = dwarf_attr_integrate(entry, DW_AT_MIPS_linkage_name, &place);
-    return found ? dwarf_formstring(found) : NULL;
+    const char *name = text_of(entry, DW_AT_linkage_name);
+    return name ? name : text_of(entry, DW_AT_MIPS_linkage_name);
 }
 
-static const char *source_name(Dwarf_Die *entry)
+static void set_file(const struct walk *walk, struct dwarf_place *place, const char *file)
 {
-    Dwarf_Attribute place;
-    return dwarf_formstring(dwarf_attr_integrate(entry, DW_AT_name, &place));
+    place->file = file;
+    place->directory = file && file[0] != '/' ? walk->directory : NULL;
+}
+
+static struct dwarf_place place_of_call(const struct walk *walk, Dwarf_Die *entry)
+{
+    struct dwarf_place place = {
+        .line = number_of(entry, DW_AT_call_line),
+        .column = number_of(entry, DW_AT_call_column),
+    };
+    size_t file = (size_t)number_of(entry, DW_AT_call_file);
+    if (walk->files && dwarf_hasattr(entry, DW_AT_call_file))
+        set_file(walk, &place, dwarf_filesrc(walk->files, file, NULL, NULL));
+    return place;
 }
 
 static struct dwarf_scope read_scope(const struct walk *walk, Dwarf_Die *entry, uint32_t caller)
 {
     struct dwarf_scope scope = {
         .caller = caller,
-        .name = source_name(entry),
+        .name = text_of(entry, DW_AT_name),
         .linkage_name = linkage_name(entry),
-        .declaration.file = dwarf_decl_file(entry),
     };
-    int line;
-    if (dwarf_decl_line(entry, &line) == 0) scope.declaration.line = line;
-    if (caller != 0) {
-        scope.call.file = file_of(walk, entry, DW_AT_call_file);
-        scope.call.line = number_of(entry, DW_AT_call_line);
-        scope.call.column = number_of(entry, DW_AT_call_column);
-        return scope;
-    }
-    Dwarf_Addr entry_address;
-    if (dwarf_entrypc(entry, &entry_address) == 0) scope.entry = entry_address;
+    set_file(walk, &scope.declaration, dwarf_decl_file(entry));
+    if (dwarf_decl_line(entry, &scope.declaration.line) != 0) scope.declaration.line = 0;
+    Dwarf_Addr first_instruction;
+    if (caller != 0)
+        scope.call = place_of_call(walk, entry);
+    else if (dwarf_entrypc(entry, &first_instruction) == 0)
+        scope.entry = first_instruction;
     return scope;
 }
 
@@ -203,9 +208,10 @@ static void walk_children(struct walk *walk, Dwarf_Die *parent, struct span span
 
 /* --- Units -------------------------------------------------------------------------------------------------------- */
 
-static struct dwarf_place place_of_line(Dwarf_Line *line)
+static struct dwarf_place place_of_line(const struct walk *walk, Dwarf_Line *line)
 {
-    struct dwarf_place place = {.file = dwarf_linesrc(line, NULL, NULL)};
+    struct dwarf_place place;
+    set_file(walk, &place, dwarf_linesrc(line, NULL, NULL));
     if (dwarf_lineno(line, &place.line) != 0) place.line = 0;
     if (dwarf_linecol(line, &place.column) != 0) place.column = 0;
     return place;
@@ -215,7 +221,7 @@ static void find_lines(struct walk *walk, Dwarf_Die *unit, struct span span)
 {
     for (size_t i = span.first; i < span.limit; i++) {
         Dwarf_Line *line = dwarf_getsrc_die(unit, walk->addresses[i]);
-        if (line) walk->names->addresses[i].place = place_of_line(line);
+        if (line) walk->names->addresses[i].place = place_of_line(walk, line);
     }
 }
 
@@ -248,6 +254,7 @@ static bool has_unclaimed(const struct walk *walk, Dwarf_Die *unit, struct span 
 
 static void visit_unit(struct walk *walk, Dwarf_CU *handle, Dwarf_Die *unit, struct span all)
 {
+    walk->directory = text_of(unit, DW_AT_comp_dir);
     struct span span = enter_unit(walk, unit, all);
     if (span.first >= span.limit) return;
     Dwarf_Die split; /* -gsplit-dwarf: the entries are in a .dwo file, lines and ranges are here */

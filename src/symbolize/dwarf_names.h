@@ -15,8 +15,9 @@ enum {
 
 /* A file and a place in it; texts belong to the Dwarf. */
 struct dwarf_place {
-    const char *file; /* with its directory; NULL = not known */
-    int line, column; /* 0 = not known */
+    const char *directory; /* where the unit was compiled, if FILE is relative to it; else NULL */
+    const char *file;      /* NULL = not known */
+    int line, column;      /* 0 = not known */
 };
 
 /* A function, or a copy of one that was inlined. */

@@ -176,7 +176,9 @@ static bool name_scope(struct module *module, struct module_frame *frame, const 
 static void place_frame(struct module_frame *frame, const struct dwarf_place *place,
                         const struct dwarf_place *declaration)
 {
-    frame->file_name = place->file ? place->file : declaration->file ? declaration->file : "";
+    const struct dwarf_place *named = place->file ? place : declaration;
+    frame->file_name = named->file ? named->file : "";
+    frame->directory = named->directory ? named->directory : "";
     frame->line = place->line;
     frame->column = place->column;
     bool is_declared_here = declaration->file && strcmp(frame->file_name, declaration->file) == 0;

@@ -22,6 +22,7 @@ enum module_state {
 struct module_frame {
     const char *name;                 /* for people */
     const char *system_name;          /* as the linker knows it, "" = the same */
+    const char *directory;            /* "", or where to begin with FILE_NAME if that is relative */
     const char *file_name;            /* "" = not known */
     int64_t line, column, start_line; /* 0 = not known */
 };

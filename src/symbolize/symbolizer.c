@@ -120,6 +120,17 @@ static void mark_mapping(struct mapping *mapping, const struct module_frame *fra
     }
 }
 
+static struct string_id file_name(struct profile *profile, const struct module_frame *frame)
+{
+    if (frame->directory[0] == '\0') return profile_text(profile, frame->file_name);
+    struct buffer path;
+    buffer_init(&path, PROFILE_STRING_BYTES_MAX);
+    buffer_append_format(&path, "%s/%s", frame->directory, frame->file_name);
+    struct string_id id = profile_string(profile, buffer_slice(&path));
+    buffer_fini(&path);
+    return id;
+}
+
 static void take_answer(void *context, size_t index, const struct module_frame *frames, uint32_t frame_count,
                         enum module_source source)
 {
@@ -134,7 +145,7 @@ static void take_answer(void *context, size_t index, const struct module_frame *
         struct function function = {
             .name = profile_text(profile, frame->name),
             .system_name = profile_text(profile, frame->system_name),
-            .file_name = profile_text(profile, frame->file_name),
+            .file_name = file_name(profile, frame),
             .start_line = frame->start_line,
         };
         lines[i].function = profile_add_function(profile, &function);
