@@ -1,0 +1,10 @@
+/* The commands: each takes its own words (ARGV[0] is its name) and gives the program's exit status.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_CLI_COMMANDS_H
+#define OFFBEAT_CLI_COMMANDS_H
+
+int command_convert(int argc, char **argv);
+int command_info(int argc, char **argv);
+int command_top(int argc, char **argv);
+
+#endif

@@ -1,0 +1,15 @@
+/* What goes to standard error: one line each, "offbeat: …".  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_CLI_MESSAGE_H
+#define OFFBEAT_CLI_MESSAGE_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+
+/* "offbeat: " and the text. */
+void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* "offbeat: PATH: what is wrong (offset 12)". PATH "-" is called by the stream's name. */
+void message_error(const char *path, const struct error *error, bool is_output);
+
+#endif

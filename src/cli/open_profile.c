@@ -1,0 +1,56 @@
+/* Reads, detects, decodes and, where a file holds bare addresses of this machine, symbolizes.
+ * SPDX-License-Identifier: MIT */
+#include "cli/open_profile.h"
+
+#include "base/file.h"
+#include "cli/message.h"
+#include "symbolize/symbolizer.h"
+
+static const size_t input_bytes_max = (size_t)4 << 30;
+
+static enum status decode(struct slice bytes, struct profile *profile, enum format *ret_format, struct error *error)
+{
+    if (bytes.size == 0) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "is empty");
+    enum status status = format_decode(bytes, profile, ret_format, error);
+    if (status != STATUS_OK || *ret_format != FORMAT_RECORDING) return status;
+    return symbolize_profile(profile, NULL, NULL, error);
+}
+
+bool open_profile(const char *path, struct profile *profile, struct opened_file *ret_file)
+{
+    struct error error = {0};
+    struct opened_file file = {0};
+    struct buffer bytes;
+    buffer_init(&bytes, input_bytes_max);
+    enum status status = file_read(path, &bytes, &error);
+    file.size_bytes = bytes.size;
+    if (status == STATUS_OK) status = decode(buffer_slice(&bytes), profile, &file.format, &error);
+    buffer_fini(&bytes);
+    if (status != STATUS_OK) {
+        message_error(path, &error, false);
+        return false;
+    }
+    if (ret_file) *ret_file = file;
+    return true;
+}
+
+static bool open_and_merge(const char *path, struct profile *into)
+{
+    struct error error = {0};
+    struct profile profile;
+    profile_init(&profile);
+    bool is_opened = open_profile(path, &profile, NULL);
+    bool is_merged = is_opened && profile_merge(into, &profile, NULL, &error) == STATUS_OK;
+    if (is_opened && !is_merged) message_error(path, &error, false);
+    profile_fini(&profile);
+    return is_merged;
+}
+
+bool open_profiles(char *const *paths, size_t count, struct profile *profile)
+{
+    if (!open_profile(paths[0], profile, NULL)) return false;
+    for (size_t i = 1; i < count; i++) {
+        if (!open_and_merge(paths[i], profile)) return false;
+    }
+    return true;
+}

@@ -1,0 +1,19 @@
+/* Files into profiles, the same way for every command.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_CLI_OPEN_PROFILE_H
+#define OFFBEAT_CLI_OPEN_PROFILE_H
+
+#include "format/format.h"
+
+struct opened_file {
+    enum format format;
+    size_t size_bytes; /* as it lies on disk */
+};
+
+/* Reads PATH ("-" is standard input) into PROFILE, which must be initialised and empty; the caller finishes it in every
+ * case. A recording is symbolized. RET_FILE may be NULL. False: one line on standard error has said what is wrong. */
+bool open_profile(const char *path, struct profile *profile, struct opened_file *ret_file);
+
+/* Merges COUNT files (at least one) into PROFILE, as open_profile does one. */
+bool open_profiles(char *const *paths, size_t count, struct profile *profile);
+
+#endif

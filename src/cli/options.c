@@ -1,0 +1,320 @@
+/* Parses a command line by a table of options, and prints the table as help.  SPDX-License-Identifier: MIT */
+#include "cli/options.h"
+
+#include "cli/message.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OPTIONS_MAX = 64,     /* in one table */
+    NAME_LENGTH_MAX = 63, /* of names that are compared for likeness */
+    HELP_COLUMN = 26,     /* where the help of an option begins */
+    NANOSECONDS_DIGITS = 9
+};
+
+/* --- Slips of the finger -------------------------------------------------------------------------------------------
+ */
+
+static unsigned smaller(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+/* How many letters must be put in, left out or exchanged to turn A into B. */
+static unsigned edit_distance(const char *a, const char *b)
+{
+    unsigned distances[NAME_LENGTH_MAX + 1];
+    size_t length = strlen(b);
+    if (length > NAME_LENGTH_MAX) return UINT32_MAX;
+    for (unsigned j = 0; j <= length; j++) distances[j] = j;
+    for (unsigned i = 1; a[i - 1]; i++) {
+        unsigned diagonal = distances[0];
+        distances[0] = i;
+        for (unsigned j = 1; j <= length; j++) {
+            unsigned changed = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = distances[j];
+            distances[j] = smaller(changed, smaller(distances[j], distances[j - 1]) + 1);
+        }
+    }
+    return distances[length];
+}
+
+const char *nearest_name(const char *wrong, const char *const *names, size_t count)
+{
+    const char *nearest = NULL;
+    unsigned nearest_distance = UINT32_MAX;
+    for (size_t i = 0; i < count; i++) {
+        if (!names[i]) continue;
+        unsigned distance = edit_distance(wrong, names[i]);
+        if (distance < nearest_distance) {
+            nearest = names[i];
+            nearest_distance = distance;
+        }
+    }
+    /* Half the letters must be right, or it was no slip. */
+    return nearest && nearest_distance <= 3 && nearest_distance * 2 <= strlen(nearest) ? nearest : NULL;
+}
+
+/* --- Help ----------------------------------------------------------------------------------------------------------
+ */
+
+static bool takes_argument(const struct option *option)
+{
+    return option->kind != OPTION_SWITCH && option->kind != OPTION_SWITCH_OFF;
+}
+
+static void print_option(const struct option *option)
+{
+    char names[128];
+    char letter[8] = "    ";
+    if (option->letter) (void)snprintf(letter, sizeof(letter), "-%c, ", option->letter);
+    int width = snprintf(names, sizeof(names), "  %s--%s%s%s", letter, option->name, takes_argument(option) ? " " : "",
+                         takes_argument(option) ? option->argument : "");
+    if (width < HELP_COLUMN) {
+        printf("%-*s%s\n", HELP_COLUMN, names, option->help);
+    } else {
+        printf("%s\n%*s%s\n", names, HELP_COLUMN, "", option->help);
+    }
+}
+
+static void print_help(const struct command_syntax *syntax)
+{
+    printf("Example: %s\n\nUsage: offbeat %s %s\n\n%s\n\nOptions:\n", syntax->example, syntax->name, syntax->usage,
+           syntax->about);
+    for (const struct option *option = syntax->options; option->name; option++) print_option(option);
+    printf("  -h, --help              this text\n");
+}
+
+/* --- Values: each gives false after it has said what is wrong. -----------------------------------------------------
+ */
+
+static bool set_number(const struct option *option, const char *text)
+{
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    bool is_number = text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
+    if (!is_number || number < option->minimum || number > option->maximum) {
+        message("--%s must be a number from %" PRIu64 " to %" PRIu64 ", not \"%s\"", option->name, option->minimum,
+                option->maximum, text);
+        return false;
+    }
+    *(uint64_t *)option->value = number;
+    return true;
+}
+
+/* Decimal digits into nanoseconds, exactly; digits behind the ninth are dropped. */
+static bool parse_seconds(const char *text, uint64_t *ret_nanoseconds)
+{
+    uint64_t nanoseconds = 0;
+    bool has_digits = false, has_point = false;
+    unsigned decimals = 0;
+    for (; *text; text++) {
+        if (*text == '.' && !has_point) {
+            has_point = true;
+            continue;
+        }
+        if (*text < '0' || *text > '9') return false;
+        has_digits = true;
+        if (decimals == NANOSECONDS_DIGITS) continue;
+        decimals += has_point;
+        if (__builtin_mul_overflow(nanoseconds, 10, &nanoseconds) ||
+            __builtin_add_overflow(nanoseconds, (uint64_t)(*text - '0'), &nanoseconds)) {
+            return false;
+        }
+    }
+    for (; decimals < NANOSECONDS_DIGITS; decimals++) {
+        if (__builtin_mul_overflow(nanoseconds, 10, &nanoseconds)) return false;
+    }
+    *ret_nanoseconds = nanoseconds;
+    return has_digits;
+}
+
+static bool set_seconds(const struct option *option, const char *text)
+{
+    uint64_t nanoseconds;
+    if (!parse_seconds(text, &nanoseconds) || nanoseconds < option->minimum || nanoseconds > option->maximum) {
+        message("--%s must be seconds from %g to %g, not \"%s\"", option->name, (double)option->minimum / 1e9,
+                (double)option->maximum / 1e9, text);
+        return false;
+    }
+    *(uint64_t *)option->value = nanoseconds;
+    return true;
+}
+
+static bool set_choice(const struct option *option, const char *text)
+{
+    const char *word = option->argument;
+    for (unsigned place = 0;; place++) {
+        size_t length = strcspn(word, "|");
+        if (strlen(text) == length && strncmp(word, text, length) == 0) {
+            *(unsigned *)option->value = place;
+            return true;
+        }
+        if (word[length] == '\0') break;
+        word += length + 1;
+    }
+    message("--%s must be one of %s, not \"%s\"", option->name, option->argument, text);
+    return false;
+}
+
+static bool add_text(const struct option *option, const char *text)
+{
+    struct option_texts *texts = option->value;
+    if (texts->count == OPTION_TEXTS_MAX) {
+        message("--%s was given more than %d times", option->name, OPTION_TEXTS_MAX);
+        return false;
+    }
+    texts->items[texts->count++] = text;
+    return true;
+}
+
+static bool set_value(const struct option *option, const char *text)
+{
+    switch (option->kind) {
+    case OPTION_SWITCH:
+        *(bool *)option->value = true;
+        return true;
+    case OPTION_SWITCH_OFF:
+        *(bool *)option->value = false;
+        return true;
+    case OPTION_TEXT:
+        *(const char **)option->value = text;
+        return true;
+    case OPTION_TEXTS:
+        return add_text(option, text);
+    case OPTION_NUMBER:
+        return set_number(option, text);
+    case OPTION_SECONDS:
+        return set_seconds(option, text);
+    case OPTION_CHOICE:
+        return set_choice(option, text);
+    }
+    return false;
+}
+
+/* --- Parsing -------------------------------------------------------------------------------------------------------
+ */
+
+struct parse {
+    const struct command_syntax *syntax;
+    char **argv;
+    int argc, position;
+};
+
+static void refuse_unknown(const struct parse *parse, const char *name)
+{
+    const char *names[OPTIONS_MAX];
+    size_t count = 0;
+    for (const struct option *option = parse->syntax->options; option->name && count < OPTIONS_MAX; option++) {
+        names[count++] = option->name;
+    }
+    const char *nearest = nearest_name(name, names, count);
+    if (nearest) {
+        message("%s has no option --%s; did you mean --%s?", parse->syntax->name, name, nearest);
+    } else {
+        message("%s has no option --%s; see offbeat %s --help", parse->syntax->name, name, parse->syntax->name);
+    }
+}
+
+/* ATTACHED is the value that stands in the same word, or NULL: then it is the next word. */
+static bool take_option(struct parse *parse, const struct option *option, const char *attached)
+{
+    if (!takes_argument(option)) {
+        if (!attached) return set_value(option, NULL);
+        message("--%s takes no value", option->name);
+        return false;
+    }
+    if (attached) return set_value(option, attached);
+    if (parse->position == parse->argc) {
+        message("--%s needs a value: %s", option->name, option->argument);
+        return false;
+    }
+    return set_value(option, parse->argv[parse->position++]);
+}
+
+/* WORD is "name" or "name=value". */
+static bool take_long(struct parse *parse, const char *word)
+{
+    char name[NAME_LENGTH_MAX + 1];
+    size_t length = strcspn(word, "=");
+    (void)snprintf(name, sizeof(name), "%.*s", (int)(length < NAME_LENGTH_MAX ? length : NAME_LENGTH_MAX), word);
+    for (const struct option *option = parse->syntax->options; option->name; option++) {
+        if (strcmp(option->name, name) == 0) return take_option(parse, option, word[length] ? word + length + 1 : NULL);
+    }
+    refuse_unknown(parse, name);
+    return false;
+}
+
+/* WORD is one letter or several, "ab" as "a", "b", the last one with its value in the same word or in the next. */
+static bool take_short(struct parse *parse, const char *word)
+{
+    for (; *word; word++) {
+        const struct option *option = parse->syntax->options;
+        while (option->name && option->letter != *word) option++;
+        if (!option->name) {
+            message("%s has no option -%c; see offbeat %s --help", parse->syntax->name, *word, parse->syntax->name);
+            return false;
+        }
+        if (takes_argument(option)) return take_option(parse, option, word[1] ? word + 1 : NULL);
+        if (!set_value(option, NULL)) return false;
+    }
+    return true;
+}
+
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+/* Takes one word that is an option, or the start of one. */
+static bool take_word(struct parse *parse, const char *word)
+{
+    return word[1] == '-' ? take_long(parse, word + 2) : take_short(parse, word + 1);
+}
+
+static bool check_operands(const struct command_syntax *syntax, unsigned count)
+{
+    if (count < syntax->operands_min) {
+        message("usage: offbeat %s %s", syntax->name, syntax->usage);
+        return false;
+    }
+    if (count > syntax->operands_max) {
+        message("%s takes at most %u operand%s; see offbeat %s --help", syntax->name, syntax->operands_max,
+                syntax->operands_max == 1 ? "" : "s", syntax->name);
+        return false;
+    }
+    return true;
+}
+
+bool options_parse(const struct command_syntax *syntax, int argc, char **argv, struct operands *ret_operands,
+                   enum exit_status *ret_status)
+{
+    struct parse parse = {.syntax = syntax, .argv = argv, .argc = argc, .position = 1};
+    unsigned operand_count = 0; /* kept at argv[1…], over what was read already */
+    bool is_ended = false;
+    *ret_status = EXIT_WRONG_USE;
+    while (parse.position < argc) {
+        char *word = argv[parse.position++];
+        if (is_ended || word[0] != '-' || word[1] == '\0') {
+            argv[1 + operand_count++] = word;
+            if (syntax->stops_at_operand) is_ended = true;
+        } else if (strcmp(word, "--") == 0) {
+            is_ended = true;
+        } else if (is_help(word)) {
+            print_help(syntax);
+            *ret_status = EXIT_DONE;
+            return false;
+        } else if (!take_word(&parse, word)) {
+            return false;
+        }
+    }
+    if (!check_operands(syntax, operand_count)) return false;
+    argv[1 + operand_count] = NULL; /* the end of ARGV, or a word that was read */
+    *ret_operands = (struct operands){.items = argv + 1, .count = operand_count};
+    return true;
+}

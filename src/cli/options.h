@@ -1,0 +1,69 @@
+/* The options of a command, told once: parsing and `--help` come from the same table.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_CLI_OPTIONS_H
+#define OFFBEAT_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum exit_status {
+    EXIT_DONE = 0,
+    EXIT_NO = 1,        /* the answer is "no": rejected, differs */
+    EXIT_WRONG_USE = 2, /* the command line is wrong */
+    EXIT_FAILED = 3,    /* it could not be done */
+};
+
+enum { OPTION_TEXTS_MAX = 16 };
+
+/* Of an option that may be given several times. */
+struct option_texts {
+    const char *items[OPTION_TEXTS_MAX];
+    size_t count;
+};
+
+enum option_kind {
+    OPTION_SWITCH,     /* value: bool, becomes true */
+    OPTION_SWITCH_OFF, /* value: bool, becomes false */
+    OPTION_TEXT,       /* value: const char * */
+    OPTION_TEXTS,      /* value: struct option_texts */
+    OPTION_NUMBER,     /* value: uint64_t within minimum and maximum */
+    OPTION_SECONDS,    /* value: uint64_t nanoseconds; "1.5"; minimum and maximum are nanoseconds */
+    OPTION_CHOICE,     /* value: unsigned, the place of the word in ARGUMENT: "wall|cpu" */
+};
+
+struct option {
+    const char *name; /* without dashes; NULL ends the table */
+    char letter;      /* 0: none */
+    enum option_kind kind;
+    void *value;          /* keeps what it has where the option is not given */
+    const char *argument; /* how help calls the value; unused for switches */
+    const char *help;
+    uint64_t minimum, maximum;
+};
+
+struct command_syntax {
+    const char *name;    /* "top" */
+    const char *usage;   /* "FILE… [options]" */
+    const char *example; /* a whole line that works; shown first */
+    const char *about;   /* whole sentences, lines ready to print */
+    const struct option *options;
+    unsigned operands_min, operands_max;
+    bool stops_at_operand; /* what follows the first operand is no option of ours */
+};
+
+/* What is no option, in order; ITEMS[COUNT] is NULL. */
+struct operands {
+    char **items;
+    unsigned count;
+};
+
+/* Reads ARGV (ARGV[0] is the command's name), whose words it moves about. Options may stand before and behind operands,
+ * unless STOPS_AT_OPERAND; "--" ends them. False: help was printed, or one line that says what is wrong, and the
+ * program ends with *RET_STATUS. */
+bool options_parse(const struct command_syntax *syntax, int argc, char **argv, struct operands *ret_operands,
+                   enum exit_status *ret_status);
+
+/* The name in NAMES (COUNT of them; NULLs are skipped) that WRONG may be a slip of, or NULL. */
+const char *nearest_name(const char *wrong, const char *const *names, size_t count);
+
+#endif

@@ -1,0 +1,97 @@
+/* offbeat top: the hottest functions.  SPDX-License-Identifier: MIT */
+#include "cli/commands.h"
+#include "cli/message.h"
+#include "cli/open_profile.h"
+#include "cli/output.h"
+#include "report/top_report.h"
+
+#include <limits.h>
+
+enum { TABLE_FUNCTIONS = 30 }; /* shown unless asked otherwise */
+
+struct top_arguments {
+    bool json, by_thread, by_cumulative;
+    const char *value_type;
+    uint64_t function_max;
+};
+
+static void refuse_value_type(const struct profile *profile, const char *name)
+{
+    if (profile->value_type_count == 0) {
+        message("there are no values in the profile");
+        return;
+    }
+    struct buffer names;
+    buffer_init(&names, PROFILE_VALUES_MAX * 64);
+    for (size_t i = 0; i < profile->value_type_count; i++) {
+        buffer_append_format(&names, "%s%.60s", i ? ", " : "", profile_c_string(profile, profile->value_types[i].type));
+    }
+    message("no value type \"%s\"; the profile has %.*s", name, SLICE_ARGUMENTS(buffer_slice(&names)));
+    buffer_fini(&names);
+}
+
+static enum exit_status report_top(struct profile *profile, const struct top_arguments *arguments)
+{
+    int column = profile_value_index(profile, arguments->value_type);
+    if (column < 0) {
+        refuse_value_type(profile, arguments->value_type);
+        return EXIT_WRONG_USE;
+    }
+    struct top_options options = {
+        .value_index = (size_t)column, .by_thread = arguments->by_thread, .by_cumulative = arguments->by_cumulative};
+    struct top top;
+    struct error error;
+    if (top_compute(profile, &options, &top, &error) != STATUS_OK) {
+        message("%s", error.message);
+        return EXIT_FAILED;
+    }
+    struct buffer report;
+    buffer_init(&report, REPORT_BYTES_MAX);
+    struct top_report_options report_options = {.function_max = arguments->function_max,
+                                                .has_colour = output_has_colour()};
+    void (*write)(const struct profile *, const struct top *, const struct top_report_options *, struct buffer *) =
+        arguments->json ? top_write_json : top_write_table;
+    write(profile, &top, &report_options, &report);
+    enum exit_status status = output_report(&report);
+    buffer_fini(&report);
+    top_fini(&top);
+    return status;
+}
+
+int command_top(int argc, char **argv)
+{
+    struct top_arguments arguments = {.value_type = "", .function_max = UINT64_MAX};
+    /* clang-format off */
+    const struct option options[] = {
+        {"json", 0, OPTION_SWITCH, &arguments.json, .help = "one JSON object for programs, instead of a table"},
+        {"by-thread", 0, OPTION_SWITCH, &arguments.by_thread, .help = "each thread on its own"},
+        {"cum", 0, OPTION_SWITCH, &arguments.by_cumulative, .help = "order by time in the function and what it calls"},
+        {"sample-index", 0, OPTION_TEXT, &arguments.value_type, .argument = "NAME",
+         .help = "the value to show, one of those that info lists"},
+        {"nodecount", 'n', OPTION_NUMBER, &arguments.function_max, .argument = "N",
+         .help = "so many functions, 0 for all (default: 30, with --json all)", .maximum = INT_MAX},
+        {0},
+    };
+    /* clang-format on */
+    const struct command_syntax syntax = {
+        .name = "top",
+        .usage = "FILE… [options]",
+        .example = "offbeat top xz.pb.gz",
+        .about = "Prints the hottest functions of the profiles in FILE…, merged. flat is what was spent in a\n"
+                 "function itself, cum what was spent in it and in what it calls. FILE may be - for standard\n"
+                 "input, and of any format that offbeat reads.",
+        .options = options,
+        .operands_min = 1,
+        .operands_max = INT_MAX,
+    };
+    struct operands files;
+    enum exit_status status;
+    if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
+    if (arguments.function_max == UINT64_MAX) arguments.function_max = arguments.json ? 0 : TABLE_FUNCTIONS;
+
+    struct profile profile;
+    profile_init(&profile);
+    status = open_profiles(files.items, files.count, &profile) ? report_top(&profile, &arguments) : EXIT_FAILED;
+    profile_fini(&profile);
+    return (int)status;
+}

@@ -1,0 +1,241 @@
+/* Encodes and writes; cuts what is to become Sentry chunks into parts that a receiver accepts.
+ *
+ * The parts are planned first, all checked by the rules of the receiver, and written then: a profile that needs
+ * several files is told from one that needs a single one before anything is on disk.
+ * SPDX-License-Identifier: MIT */
+#include "cli/write_profile.h"
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/uuid.h"
+#include "cli/message.h"
+#include "format/envelope.h"
+#include "format/sentry_v2.h"
+#include "profile/time_line.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <time.h>
+
+#define SECOND_NS ((uint64_t)1000000000)
+
+enum {
+    CHUNK_SECONDS = 60,
+    CHUNK_SECONDS_MAX = 65, /* receivers reject what is over 66 s */
+    CHUNKS_MAX = 100000,    /* of one profile: over two months */
+    OUTPUT_BYTES_MAX = INT_MAX,
+};
+
+static const char default_sdk_name[] = "offbeat";
+
+struct chunk {
+    uint64_t from_ns, to_ns;
+};
+
+struct plan {
+    struct chunk *chunks;
+    size_t count, capacity;
+    uint64_t ticks_left_out;
+    struct error refusal; /* of the first part that was left out */
+};
+
+struct output {
+    const struct profile *profile;
+    const char *path;
+    enum format format;
+    unsigned *number;
+};
+
+/* --- One file ------------------------------------------------------------------------------------------------------
+ */
+
+static bool write_file(const char *path, enum status encoded, const struct buffer *bytes, struct error *error)
+{
+    if (encoded == STATUS_OK && bytes->failed) {
+        encoded = error_set(error, STATUS_TOO_LARGE, 0, "larger than %d bytes, or not enough memory", OUTPUT_BYTES_MAX);
+    }
+    if (encoded == STATUS_OK) encoded = file_write(path, buffer_slice(bytes), error);
+    if (encoded == STATUS_OK) return true;
+    message_error(path, error, true);
+    return false;
+}
+
+static bool write_whole(const struct profile *profile, const char *path, enum format format)
+{
+    struct buffer bytes;
+    struct error error = {0};
+    buffer_init(&bytes, OUTPUT_BYTES_MAX);
+    bool is_written = write_file(path, format_encode(profile, format, &bytes, &error), &bytes, &error);
+    buffer_fini(&bytes);
+    return is_written;
+}
+
+/* --- Chunks --------------------------------------------------------------------------------------------------------
+ */
+
+static enum status check_chunk(const struct profile *profile, struct chunk chunk, struct error *error)
+{
+    struct sentry_v2_options options = {.from_ns = chunk.from_ns, .to_ns = chunk.to_ns};
+    return sentry_v2_check(profile, &options, error);
+}
+
+static bool has_too_few_samples(const struct error *error)
+{
+    static const char reason[] = "profiling_not_enough_samples";
+    return strncmp(error->message, reason, sizeof(reason) - 1) == 0;
+}
+
+/* Makes PART, which is no chunk of its own, the end of the chunk before it. False if that would not be accepted. */
+static bool join_previous(const struct profile *profile, struct plan *plan, struct chunk part, uint64_t last_ns)
+{
+    if (plan->count == 0) return false;
+    struct chunk *previous = &plan->chunks[plan->count - 1];
+    struct chunk joined = {.from_ns = previous->from_ns, .to_ns = part.to_ns};
+    if (last_ns - joined.from_ns > CHUNK_SECONDS_MAX * SECOND_NS) return false;
+    if (check_chunk(profile, joined, NULL) != STATUS_OK) return false;
+    *previous = joined;
+    return true;
+}
+
+static enum status plan_part(const struct profile *profile, struct plan *plan, struct chunk part,
+                             const struct time_line_part *facts, struct error *error)
+{
+    enum status status = check_chunk(profile, part, error);
+    if (status == STATUS_OK) {
+        if (!array_reserve(&plan->chunks, &plan->capacity, plan->count + 1, sizeof(*plan->chunks), CHUNKS_MAX)) {
+            return error_set(error, STATUS_TOO_LARGE, 0, "needs more than %d chunks", CHUNKS_MAX);
+        }
+        plan->chunks[plan->count++] = part;
+        return STATUS_OK;
+    }
+    if (!has_too_few_samples(error)) return status;
+    if (join_previous(profile, plan, part, facts->last_ns)) return STATUS_OK;
+    if (plan->ticks_left_out == 0) plan->refusal = *error;
+    plan->ticks_left_out += facts->tick_count;
+    return STATUS_OK;
+}
+
+static enum status plan_chunks(const struct profile *profile, struct plan *plan, struct error *error)
+{
+    uint64_t from_ns = time_line_part(profile, 0, 0).next_ns;
+    for (unsigned parts = 0; from_ns != UINT64_MAX; parts++) {
+        if (parts == CHUNKS_MAX) return error_set(error, STATUS_TOO_LARGE, 0, "needs more than %d chunks", CHUNKS_MAX);
+        struct chunk part = {.from_ns = from_ns, .to_ns = from_ns + CHUNK_SECONDS * SECOND_NS};
+        if (part.to_ns < part.from_ns) return error_set(error, STATUS_TOO_LARGE, 0, "times after the year 2500");
+        struct time_line_part facts = time_line_part(profile, part.from_ns, part.to_ns);
+        enum status status = plan_part(profile, plan, part, &facts, error);
+        if (status != STATUS_OK) return status;
+        from_ns = facts.next_ns;
+    }
+    if (plan->count > 0) return STATUS_OK;
+    if (plan->ticks_left_out > 0) *error = plan->refusal;
+    return plan->ticks_left_out > 0 ? STATUS_MALFORMED : check_chunk(profile, (struct chunk){0}, error);
+}
+
+/* x.envelope is followed by x.2.envelope. */
+static bool numbered_path(const char *path, unsigned number, char *ret_path, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    const char *dot = strrchr(slash ? slash : path, '.');
+    int stem = (int)(dot ? (size_t)(dot - path) : strlen(path));
+    int length = number == 1 ? snprintf(ret_path, size, "%s", path)
+                             : snprintf(ret_path, size, "%.*s.%u%s", stem, path, number, path + stem);
+    return length >= 0 && (size_t)length < size;
+}
+
+static void wrap_in_envelope(const struct profile *profile, const struct buffer *chunk, struct buffer *out)
+{
+    const char *name = profile->sdk_name.index ? profile_c_string(profile, profile->sdk_name) : default_sdk_name;
+    const char *version =
+        profile->sdk_version.index ? profile_c_string(profile, profile->sdk_version) : OFFBEAT_VERSION;
+    const char *platform = profile->platform.index ? profile_c_string(profile, profile->platform) : "native";
+    envelope_begin(out, name, version, 0);
+    envelope_add_item(out, "profile_chunk", platform, buffer_slice(chunk));
+}
+
+/* Appends the file of one chunk to OUT. */
+static enum status encode_chunk(const struct output *output, struct chunk chunk, const char *chunk_id,
+                                struct buffer *out, struct error *error)
+{
+    struct sentry_v2_options options = {.from_ns = chunk.from_ns, .to_ns = chunk.to_ns, .chunk_id = chunk_id};
+    if (output->format == FORMAT_SENTRY_V2) return sentry_v2_encode(output->profile, &options, out, error);
+    struct buffer payload;
+    buffer_init(&payload, OUTPUT_BYTES_MAX);
+    enum status status = sentry_v2_encode(output->profile, &options, &payload, error);
+    if (status == STATUS_OK) wrap_in_envelope(output->profile, &payload, out);
+    buffer_fini(&payload);
+    return status;
+}
+
+/* CHUNK_ID NULL: the profile's own. */
+static bool write_chunk(const struct output *output, struct chunk chunk, const char *chunk_id)
+{
+    struct buffer bytes;
+    struct error error = {0};
+    char path[PATH_MAX];
+    if (!numbered_path(output->path, *output->number, path, sizeof(path))) {
+        message("%s: the name is too long", output->path);
+        return false;
+    }
+    buffer_init(&bytes, OUTPUT_BYTES_MAX);
+    enum status status = encode_chunk(output, chunk, chunk_id, &bytes, &error);
+    bool is_written = write_file(path, status, &bytes, &error);
+    buffer_fini(&bytes);
+    *output->number += is_written;
+    return is_written;
+}
+
+static bool write_planned(const struct output *output, const struct plan *plan)
+{
+    if (plan->count > 1 && strcmp(output->path, "-") == 0) {
+        message("standard output: holds one chunk, and this profile needs %zu; name a file", plan->count);
+        return false;
+    }
+    for (size_t i = 0; i < plan->count; i++) {
+        char chunk_id[UUID_TEXT_SIZE];
+        if (plan->count > 1 && !uuid_new(chunk_id)) {
+            message("the system gives no random numbers");
+            return false;
+        }
+        if (!write_chunk(output, plan->chunks[i], plan->count > 1 ? chunk_id : NULL)) return false;
+    }
+    return true;
+}
+
+static bool write_chunks(const struct output *output)
+{
+    struct plan plan = {0};
+    struct error error = {0};
+    bool is_written = plan_chunks(output->profile, &plan, &error) == STATUS_OK;
+    if (is_written) {
+        is_written = write_planned(output, &plan);
+    } else {
+        message_error(output->path, &error, true);
+    }
+    if (is_written && plan.ticks_left_out > 0) {
+        message("%s: %" PRIu64 " samples left out: %s", output->path, plan.ticks_left_out, plan.refusal.message);
+    }
+    free(plan.chunks);
+    return is_written;
+}
+
+static bool give_times(struct profile *profile, const char *path)
+{
+    struct timespec now;
+    struct error error;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    time_line_lay_out(profile, (uint64_t)now.tv_sec * SECOND_NS);
+    message("%s: the times of samples are made up, one behind the other: the profile has none", path);
+    if (profile_failed(profile, &error) == STATUS_OK) return true;
+    message_error(path, &error, true);
+    return false;
+}
+
+bool write_profile(struct profile *profile, const char *path, enum format format, unsigned *number)
+{
+    if (format != FORMAT_SENTRY_V2 && format != FORMAT_ENVELOPE) return write_whole(profile, path, format);
+    if (!profile->has_times && !give_times(profile, path)) return false;
+    struct output output = {.profile = profile, .path = path, .format = format, .number = number};
+    return write_chunks(&output);
+}
