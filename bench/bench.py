@@ -32,7 +32,7 @@ def main():
     parts = [part.partition("=")[::2] for part in chosen]
     for name, size in parts:
         if name not in PARTS or (size and not size.isdecimal()):
-            sys.exit(f"bench: {name} {size}: there are slowdown[=ROUNDS], memory[=SECONDS], unwinders[=FUNCTIONS]")
+            sys.exit(f"bench: no part {name}: there are slowdown[=ROUNDS], memory[=SECONDS], unwinders[=FUNCTIONS]")
     sys.stdout.reconfigure(line_buffering=True)
     print_machine()
     for name, size in parts:

@@ -1,4 +1,5 @@
-"""Peak memory of a recording of a large program: the compiler proper, at work on a large source file. SPDX-License-Identifier: MIT"""
+"""Peak memory of a recording of a large program: the compiler proper, at work on a large source file.
+SPDX-License-Identifier: MIT"""
 import os
 import pathlib
 import subprocess

@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from recording import (ROOT, Folder, Offbeat, case, check, check_equal, chunk_functions, envelope_chunks,  # noqa: E402
+from recording import (ROOT, Failed, Folder, Offbeat, case, check, check_equal, chunk_functions, envelope_chunks,  # noqa: E402
                        main, opens, pprof_labels, run, skip, text, user_without_rights)
 import json  # noqa: E402
 
@@ -53,7 +53,7 @@ def record_shares():
 def shares():
     recording = record_shares()
     if isinstance(recording, Exception):
-        raise recording
+        raise Failed(f"shares_program could not be recorded: {recording!r}")
     return recording
 
 
@@ -378,7 +378,9 @@ def children_of(pid):
 def a_program_killed_half_way_gets_one_line_and_the_profile_until_then_opens():
     with Folder() as folder:
         process = start_recording(folder, BEHAVES, 15000, "exit", 0)
-        os.kill(children_of(process.pid)[0], signal.SIGKILL)
+        children = children_of(process.pid)
+        check_equal(len(children), 1, "processes that the recorder has started")
+        os.kill(children[0], signal.SIGKILL)
         _, _, err = end_of(process)
         check_one_line(err, "SIGKILL", "signal 9", "Killed")
         check(opens(OFFBEAT, folder / "x.pb.gz").get("works", 0) > 0.7e9, "works() is not there with its second")
