@@ -18,9 +18,10 @@ struct span {
 struct walk {
     struct dwarf_names *names;
     const uint64_t *addresses;
-    Dwarf_Files *files;      /* of the unit */
-    const char *directory;   /* of the unit; may be NULL */
-    bool into_all_functions; /* also into those that hold no address themselves: a nested function may */
+    Dwarf_Files *files;             /* of the unit */
+    const char *directory;          /* of the unit; may be NULL */
+    uint32_t earlier_scopes;        /* how many were found in the units before this one */
+    size_t ranges_left, parts_left; /* at 0 the walk ends */
     bool failed;
 };
 
@@ -50,16 +51,26 @@ struct ranges {
     Dwarf_Die *entry;
     ptrdiff_t position;
     Dwarf_Addr base, start, end;
-    unsigned count;
 };
 
-static bool next_range(struct ranges *ranges)
+static bool next_range(struct walk *walk, struct ranges *ranges)
 {
-    if (ranges->count >= DWARF_ENTRY_RANGES_MAX) return false;
+    if (walk->ranges_left == 0 || walk->parts_left == 0) return false;
+    walk->ranges_left--;
     ranges->position = dwarf_ranges(ranges->entry, ranges->position, &ranges->base, &ranges->start, &ranges->end);
-    if (ranges->position <= 0) return false;
-    ranges->count++;
-    return true;
+    return ranges->position > 0;
+}
+
+/* The addresses of SPAN in the next range that holds some; false if there is none. */
+static bool next_part(struct walk *walk, struct ranges *ranges, struct span span, struct span *ret_part)
+{
+    while (next_range(walk, ranges)) {
+        *ret_part = span_within(walk->addresses, span, ranges->start, ranges->end);
+        if (ret_part->first >= ret_part->limit) continue;
+        walk->parts_left--;
+        return true;
+    }
+    return false;
 }
 
 /* --- What an entry says ------------------------------------------------------------------------------------------- */
@@ -123,18 +134,30 @@ static struct dwarf_scope read_scope(const struct walk *walk, Dwarf_Die *entry, 
 
 static void walk_children(struct walk *walk, Dwarf_Die *parent, struct span span, uint32_t caller, unsigned depth);
 
-/* Index + 1 of a new scope that the addresses of SPAN lie in; 0 if there is no room for it. */
-static uint32_t add_scope(struct walk *walk, Dwarf_Die *entry, struct span span, uint32_t caller)
+/* Where the linker keeps one copy of what several units define (inline functions of C++), all of these units claim its
+ * addresses. The first one has them. */
+static bool is_taken(const struct walk *walk, size_t address)
+{
+    uint32_t scope = walk->names->addresses[address].scope;
+    return scope != 0 && scope <= walk->earlier_scopes;
+}
+
+/* Index + 1 of a new scope that the addresses of PART lie in; 0 if there is no room for it or no need. */
+static uint32_t add_scope(struct walk *walk, Dwarf_Die *entry, struct span part, uint32_t caller)
 {
     struct dwarf_names *names = walk->names;
+    while (part.first < part.limit && is_taken(walk, part.first)) part.first++;
+    if (part.first == part.limit) return 0;
     if (!array_reserve(&names->scopes, &names->scope_capacity, names->scope_count + 1, sizeof(*names->scopes),
-                       DWARF_SCOPES_MAX)) {
+                       UINT32_MAX - 1)) {
         walk->failed = true;
+        walk->parts_left = 0;
         return 0;
     }
     names->scopes[names->scope_count++] = read_scope(walk, entry, caller);
     uint32_t scope = (uint32_t)names->scope_count;
-    for (size_t i = span.first; i < span.limit; i++) names->addresses[i].scope = scope;
+    for (size_t i = part.first; i < part.limit; i++)
+        if (!is_taken(walk, i)) names->addresses[i].scope = scope;
     return scope;
 }
 
@@ -142,25 +165,18 @@ static uint32_t add_scope(struct walk *walk, Dwarf_Die *entry, struct span span,
 static void visit_function(struct walk *walk, Dwarf_Die *entry, struct span span, uint32_t caller, unsigned depth)
 {
     struct ranges ranges = {.entry = entry};
-    bool holds_some = false;
-    while (!walk->failed && next_range(&ranges)) {
-        struct span part = span_within(walk->addresses, span, ranges.start, ranges.end);
-        if (part.first >= part.limit) continue;
-        holds_some = true;
+    for (struct span part; next_part(walk, &ranges, span, &part);) {
         uint32_t scope = add_scope(walk, entry, part, caller);
         if (scope != 0) walk_children(walk, entry, part, scope, depth + 1);
     }
-    if (walk->into_all_functions && !holds_some) walk_children(walk, entry, span, 0, depth + 1);
 }
 
 static void visit_block(struct walk *walk, Dwarf_Die *entry, struct span span, uint32_t caller, unsigned depth)
 {
     struct ranges ranges = {.entry = entry};
-    while (!walk->failed && next_range(&ranges)) {
-        struct span part = span_within(walk->addresses, span, ranges.start, ranges.end);
-        if (part.first < part.limit) walk_children(walk, entry, part, caller, depth + 1);
-    }
-    if (ranges.count == 0) walk_children(walk, entry, span, caller, depth + 1);
+    for (struct span part; next_part(walk, &ranges, span, &part);) walk_children(walk, entry, part, caller, depth + 1);
+    bool has_range = dwarf_hasattr(entry, DW_AT_low_pc) || dwarf_hasattr(entry, DW_AT_ranges);
+    if (!has_range) walk_children(walk, entry, span, caller, depth + 1);
 }
 
 static void visit(struct walk *walk, Dwarf_Die *entry, struct span span, uint32_t caller, unsigned depth)
@@ -193,17 +209,34 @@ static void visit(struct walk *walk, Dwarf_Die *entry, struct span span, uint32_
     }
 }
 
+/* CHILD is {0} before the first one. */
+static bool next_child(Dwarf_Die *parent, Dwarf_Die *child)
+{
+    const char *previous = child->addr;
+    if (!previous) return dwarf_child(parent, child) == 0;
+    /* A sibling that does not lie further on would let broken DWARF lead us round in a circle. */
+    return dwarf_siblingof(child, child) == 0 && (const char *)child->addr > previous;
+}
+
 static void walk_children(struct walk *walk, Dwarf_Die *parent, struct span span, uint32_t caller, unsigned depth)
 {
-    Dwarf_Die child;
-    if (depth > DWARF_DEPTH_MAX || dwarf_child(parent, &child) != 0) return;
-    const void *previous;
-    do {
+    if (depth > DWARF_DEPTH_MAX) return;
+    for (Dwarf_Die child = {0}; walk->parts_left > 0 && next_child(parent, &child);)
         visit(walk, &child, span, caller, depth);
-        previous = child.addr;
-        /* A sibling that does not lie further on would let broken DWARF lead us round in a circle. */
-    } while (!walk->failed && dwarf_siblingof(&child, &child) == 0 &&
-             (const char *)child.addr > (const char *)previous);
+}
+
+/* Visits the functions that are described inside of other functions (lambdas, nested functions) although their code
+ * lies elsewhere, so that the walk, which follows the code, did not come to them. */
+static void walk_nested_functions(struct walk *walk, Dwarf_Die *parent, struct span span, bool is_in_function,
+                                  unsigned depth)
+{
+    if (depth > DWARF_DEPTH_MAX) return;
+    for (Dwarf_Die child = {0}; walk->parts_left > 0 && next_child(parent, &child);) {
+        bool is_function = dwarf_tag(&child) == DW_TAG_subprogram;
+        if (is_function && is_in_function) visit_function(walk, &child, span, 0, depth);
+        if (dwarf_haschildren(&child) == 1)
+            walk_nested_functions(walk, &child, span, is_in_function || is_function, depth + 1);
+    }
 }
 
 /* --- Units -------------------------------------------------------------------------------------------------------- */
@@ -220,8 +253,9 @@ static struct dwarf_place place_of_line(const struct walk *walk, Dwarf_Line *lin
 static void find_lines(struct walk *walk, Dwarf_Die *unit, struct span span)
 {
     for (size_t i = span.first; i < span.limit; i++) {
-        Dwarf_Line *line = dwarf_getsrc_die(unit, walk->addresses[i]);
-        if (line) walk->names->addresses[i].place = place_of_line(walk, line);
+        struct dwarf_place *place = &walk->names->addresses[i].place;
+        Dwarf_Line *line = place->file ? NULL : dwarf_getsrc_die(unit, walk->addresses[i]);
+        if (line) *place = place_of_line(walk, line);
     }
 }
 
@@ -230,9 +264,7 @@ static struct span enter_unit(struct walk *walk, Dwarf_Die *unit, struct span al
 {
     struct span span = {.first = all.limit, .limit = 0};
     struct ranges ranges = {.entry = unit};
-    while (next_range(&ranges)) {
-        struct span part = span_within(walk->addresses, all, ranges.start, ranges.end);
-        if (part.first >= part.limit) continue;
+    for (struct span part; next_part(walk, &ranges, all, &part);) {
         find_lines(walk, unit, part);
         if (part.first < span.first) span.first = part.first;
         if (part.limit > span.limit) span.limit = part.limit;
@@ -241,46 +273,52 @@ static struct span enter_unit(struct walk *walk, Dwarf_Die *unit, struct span al
 }
 
 /* Whether UNIT holds addresses that no function of it has claimed. */
-static bool has_unclaimed(const struct walk *walk, Dwarf_Die *unit, struct span span)
+static bool has_unclaimed(struct walk *walk, Dwarf_Die *unit, struct span span)
 {
     struct ranges ranges = {.entry = unit};
-    while (next_range(&ranges)) {
-        struct span part = span_within(walk->addresses, span, ranges.start, ranges.end);
+    for (struct span part; next_part(walk, &ranges, span, &part);)
         for (size_t i = part.first; i < part.limit; i++)
             if (walk->names->addresses[i].scope == 0) return true;
-    }
     return false;
 }
 
-static void visit_unit(struct walk *walk, Dwarf_CU *handle, Dwarf_Die *unit, struct span all)
+/* With -gsplit-dwarf the entries are in a .dwo file, while lines and ranges stay with the skeleton. */
+static bool find_split_entries(Dwarf_CU *handle, uint8_t unit_type, Dwarf_Die *ret_entries)
+{
+    return unit_type == DW_UT_skeleton && dwarf_cu_info(handle, NULL, NULL, NULL, ret_entries, NULL, NULL, NULL) == 0 &&
+           ret_entries->cu;
+}
+
+static void visit_unit(struct walk *walk, Dwarf_CU *handle, uint8_t unit_type, Dwarf_Die *unit, struct span all)
 {
     walk->directory = text_of(unit, DW_AT_comp_dir);
     struct span span = enter_unit(walk, unit, all);
     if (span.first >= span.limit) return;
-    Dwarf_Die split; /* -gsplit-dwarf: the entries are in a .dwo file, lines and ranges are here */
-    bool is_split = dwarf_cu_info(handle, NULL, NULL, NULL, &split, NULL, NULL, NULL) == 0 &&
-                    dwarf_tag(&split) == DW_TAG_compile_unit;
-    Dwarf_Die *entries = is_split ? &split : unit;
+    Dwarf_Die split;
+    Dwarf_Die *entries = find_split_entries(handle, unit_type, &split) ? &split : unit;
     size_t file_count;
     if (dwarf_getsrcfiles(entries, &walk->files, &file_count) != 0) walk->files = NULL;
-    walk->into_all_functions = false;
+    walk->earlier_scopes = (uint32_t)walk->names->scope_count;
     walk_children(walk, entries, span, 0, 1);
-    if (!has_unclaimed(walk, unit, span)) return;
-    walk->into_all_functions = true;
-    walk_children(walk, entries, span, 0, 1);
+    if (has_unclaimed(walk, unit, span)) walk_nested_functions(walk, entries, span, false, 1);
 }
 
 bool dwarf_names_find(struct dwarf_names *names, Dwarf *dwarf, const uint64_t *addresses, size_t count)
 {
     *names = (struct dwarf_names){.addresses = calloc(count ? count : 1, sizeof(*names->addresses))};
     if (!names->addresses) return false;
-    struct walk walk = {.names = names, .addresses = addresses};
+    struct walk walk = {
+        .names = names,
+        .addresses = addresses,
+        .ranges_left = DWARF_RANGES_MAX,
+        .parts_left = (count + 1) * DWARF_PARTS_PER_ADDRESS,
+    };
     Dwarf_CU *handle = NULL;
     Dwarf_Die unit;
     uint8_t type;
-    while (!walk.failed && dwarf_get_units(dwarf, handle, &handle, NULL, &type, &unit, NULL) == 0)
+    while (walk.parts_left > 0 && dwarf_get_units(dwarf, handle, &handle, NULL, &type, &unit, NULL) == 0)
         if (type == DW_UT_compile || type == DW_UT_skeleton)
-            visit_unit(&walk, handle, &unit, (struct span){.first = 0, .limit = count});
+            visit_unit(&walk, handle, type, &unit, (struct span){.first = 0, .limit = count});
     return !walk.failed;
 }
 

@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 enum {
-    DWARF_DEPTH_MAX = 512,            /* of nested entries: namespaces, functions, blocks, inlined functions */
-    DWARF_SCOPES_MAX = 64 << 20,      /* functions found, counted once a range that holds addresses */
-    DWARF_ENTRY_RANGES_MAX = 1 << 16, /* ranges of one entry */
+    DWARF_DEPTH_MAX = 512,          /* of nested entries: namespaces, functions, blocks, inlined functions */
+    DWARF_RANGES_MAX = 1 << 28,     /* address ranges looked at; a program of 100 MB of code has some millions */
+    DWARF_PARTS_PER_ADDRESS = 1024, /* how often an address may be found in a range, on the average */
 };
 
 /* A file and a place in it; texts belong to the Dwarf. */
@@ -42,7 +42,8 @@ struct dwarf_names {
     size_t scope_count, scope_capacity;
 };
 
-/* Names COUNT ascending ADDRESSES. Broken DWARF gives fewer names. False if memory is short or a maximum is reached. */
+/* Names COUNT ascending ADDRESSES. DWARF that is broken or goes beyond the maxima
+ * gives fewer names. False if memory is short. */
 bool dwarf_names_find(struct dwarf_names *names, Dwarf *dwarf, const uint64_t *addresses, size_t count);
 
 void dwarf_names_fini(struct dwarf_names *names);
