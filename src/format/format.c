@@ -1,2 +1,202 @@
-/* SPDX-License-Identifier: MIT */
-typedef int placeholder_format;
+/* The table of formats, and the two ways through it.  SPDX-License-Identifier: MIT */
+#include "format/format.h"
+
+#include "base/gzip.h"
+#include "format/collapsed.h"
+#include "format/envelope.h"
+#include "format/pprof.h"
+#include "format/recording.h"
+#include "format/sentry_v2.h"
+
+#include <stdlib.h>
+
+/* --- An envelope carries chunks of a profile, each a document of its own -------------------------------------------
+ */
+
+static bool envelope_detect(struct slice bytes)
+{
+    struct envelope_reader reader;
+    return envelope_open(&reader, bytes, NULL) == STATUS_OK;
+}
+
+static bool holds_chunk(const struct envelope_item *item)
+{
+    return slice_equals_text(item->type, "profile_chunk") || slice_equals_text(item->type, "profile_chunk_ui");
+}
+
+/* Adds a chunk to what PROFILE has of the others. */
+static enum status add_chunk(struct slice payload, struct profile *profile, struct error *error)
+{
+    struct profile chunk;
+    profile_init(&chunk);
+    enum status status = sentry_v2_decode(payload, &chunk, error);
+    if (status == STATUS_OK) status = profile_merge(profile, &chunk, NULL, error);
+    profile_fini(&chunk);
+    return status;
+}
+
+static enum status envelope_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    struct envelope_reader reader;
+    struct envelope_item item;
+    struct error framing = {0};
+    enum status status = envelope_open(&reader, bytes, error);
+    size_t chunk_count = 0;
+    while (status == STATUS_OK && envelope_next(&reader, &item, &framing)) {
+        if (holds_chunk(&item)) {
+            status = chunk_count++ == 0 ? sentry_v2_decode(item.payload, profile, error)
+                                        : add_chunk(item.payload, profile, error);
+        }
+    }
+    if (status != STATUS_OK) return status;
+    if (framing.status != STATUS_OK) return error_set(error, framing.status, framing.offset, "%s", framing.message);
+    if (chunk_count == 0) return error_set(error, STATUS_UNSUPPORTED, 0, "the envelope holds no profile chunk");
+    return profile_sort_by_time(profile, error);
+}
+
+static enum status envelope_encode(const struct profile *profile, struct buffer *out, struct error *error)
+{
+    struct buffer chunk;
+    buffer_init(&chunk, FORMAT_BYTES_MAX);
+    enum status status = sentry_v2_encode(profile, NULL, &chunk, error);
+    if (status == STATUS_OK) {
+        const char *platform = profile_c_string(profile, profile->platform);
+        envelope_begin(out, "offbeat", OFFBEAT_VERSION, 0);
+        envelope_add_item(out, "profile_chunk", platform[0] ? platform : "native", buffer_slice(&chunk));
+        if (out->failed) status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the envelope");
+    }
+    buffer_fini(&chunk);
+    return status;
+}
+
+/* --- A chunk ------------------------------------------------------------------------------------------------------ */
+
+static bool sentry_v2_detect(struct slice bytes)
+{
+    size_t i = 0;
+    while (i < bytes.size && memchr(" \t\r\n", bytes.data[i], 4)) i++;
+    return i < bytes.size && bytes.data[i] == '{';
+}
+
+static enum status sentry_v2_encode_all(const struct profile *profile, struct buffer *out, struct error *error)
+{
+    return sentry_v2_encode(profile, NULL, out, error);
+}
+
+/* --- The table ---------------------------------------------------------------------------------------------------- */
+
+struct format_entry {
+    enum format format;
+    const char *name;
+    const char *suffixes[3]; /* of file names; further ones NULL */
+    bool (*detect)(struct slice bytes);
+    enum status (*decode)(struct slice bytes, struct profile *profile, struct error *error);
+    enum status (*encode)(const struct profile *profile, struct buffer *out, struct error *error); /* NULL: read only */
+};
+
+/* In the order of detection: what is known by more bytes comes first. */
+static const struct format_entry formats[] = {
+    {FORMAT_RECORDING, "recording", {".recording"}, recording_detect, recording_decode, NULL},
+    {FORMAT_ENVELOPE, "envelope", {".envelope"}, envelope_detect, envelope_decode, envelope_encode},
+    {FORMAT_SENTRY_V2, "sentry-v2", {".json"}, sentry_v2_detect, sentry_v2_decode, sentry_v2_encode_all},
+    {FORMAT_PPROF, "pprof", {".pb.gz", ".pb", ".pprof"}, pprof_detect, pprof_decode, pprof_encode},
+    {FORMAT_COLLAPSED, "collapsed", {".collapsed", ".folded"}, collapsed_detect, collapsed_decode, collapsed_encode},
+};
+
+enum { FORMAT_ENTRIES = sizeof(formats) / sizeof(formats[0]), SUFFIXES = 3 };
+
+static const struct format_entry *find_entry(enum format format)
+{
+    for (size_t i = 0; i < FORMAT_ENTRIES; i++) {
+        if (formats[i].format == format) return &formats[i];
+    }
+    return NULL;
+}
+
+const char *format_name(enum format format)
+{
+    const struct format_entry *entry = find_entry(format);
+    return entry ? entry->name : "unknown";
+}
+
+enum format format_of_name(const char *name)
+{
+    for (size_t i = 0; i < FORMAT_ENTRIES; i++) {
+        if (strcmp(formats[i].name, name) == 0) return formats[i].format;
+    }
+    return FORMAT_UNKNOWN;
+}
+
+static bool ends_with(const char *text, const char *suffix)
+{
+    size_t text_size = strlen(text), suffix_size = strlen(suffix);
+    return text_size >= suffix_size && strcmp(text + text_size - suffix_size, suffix) == 0;
+}
+
+enum format format_of_path(const char *path)
+{
+    for (size_t i = 0; i < FORMAT_ENTRIES; i++) {
+        for (size_t suffix = 0; suffix < SUFFIXES && formats[i].suffixes[suffix]; suffix++) {
+            if (ends_with(path, formats[i].suffixes[suffix])) return formats[i].format;
+        }
+    }
+    return FORMAT_UNKNOWN;
+}
+
+/* Of bytes that are not compressed. */
+static const struct format_entry *detect_raw(struct slice bytes)
+{
+    for (size_t i = 0; i < FORMAT_ENTRIES; i++) {
+        if (formats[i].detect(bytes)) return &formats[i];
+    }
+    return NULL;
+}
+
+/* BYTES themselves, or what they hold compressed, for which STORAGE keeps the memory. */
+static enum status decompress(struct slice bytes, struct buffer *storage, struct slice *ret_raw, struct error *error)
+{
+    buffer_init(storage, FORMAT_BYTES_MAX);
+    *ret_raw = bytes;
+    if (!gzip_detect(bytes)) return STATUS_OK;
+    enum status status = gzip_decompress(bytes, storage, error);
+    *ret_raw = buffer_slice(storage);
+    return status;
+}
+
+enum format format_detect(struct slice bytes)
+{
+    struct buffer storage;
+    struct slice raw;
+    const struct format_entry *entry = NULL;
+    if (decompress(bytes, &storage, &raw, NULL) == STATUS_OK) entry = detect_raw(raw);
+    buffer_fini(&storage);
+    return entry ? entry->format : FORMAT_UNKNOWN;
+}
+
+static enum status decode_raw(struct slice bytes, struct profile *profile, enum format *ret_format, struct error *error)
+{
+    const struct format_entry *entry = detect_raw(bytes);
+    if (!entry) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a profile of any format that offbeat reads");
+    enum status status = entry->decode(bytes, profile, error);
+    if (status == STATUS_OK && ret_format) *ret_format = entry->format;
+    return status;
+}
+
+enum status format_decode(struct slice bytes, struct profile *profile, enum format *ret_format, struct error *error)
+{
+    struct buffer storage;
+    struct slice raw;
+    enum status status = decompress(bytes, &storage, &raw, error);
+    if (status == STATUS_OK) status = decode_raw(raw, profile, ret_format, error);
+    buffer_fini(&storage);
+    return status;
+}
+
+enum status format_encode(const struct profile *profile, enum format format, struct buffer *out, struct error *error)
+{
+    const struct format_entry *entry = find_entry(format);
+    if (!entry || !entry->encode) {
+        return error_set(error, STATUS_UNSUPPORTED, 0, "offbeat does not write the format \"%s\"", format_name(format));
+    }
+    return entry->encode(profile, out, error);
+}

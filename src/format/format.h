@@ -15,17 +15,21 @@ enum format {
     FORMAT_RECORDING, /* what liboffbeat writes while it samples; read only */
 };
 
+enum { FORMAT_BYTES_MAX = 1 << 30 }; /* of a file, decompressed */
+
 /* The name on the command line ("pprof", "sentry-v2", …). */
 const char *format_name(enum format format);
 /* FORMAT_UNKNOWN if there is none of that name. */
 enum format format_of_name(const char *name);
-/* The format that a file name asks for: x.pb.gz and x.pb pprof, x.json sentry-v2, x.envelope, x.collapsed or x.folded. */
+/* The format that a file name asks for: x.pb.gz and x.pb pprof, x.json sentry-v2, x.envelope, x.collapsed or x.folded.
+ */
 enum format format_of_path(const char *path);
-/* Looks at the first bytes, through gzip. */
+/* Looks at the content, through gzip; a file that is recognized may still turn out broken. */
 enum format format_detect(struct slice bytes);
 
-/* Decodes BYTES, whatever they are, into PROFILE, which must be initialised and empty. BYTES stay the caller's and may
- * be freed afterwards. RET_FORMAT may be NULL. Not for signal handlers; distinct profiles in parallel. */
+/* Decodes BYTES, whatever they are, into PROFILE, which must be initialised and empty; after a failure it is only good
+ * for profile_fini. BYTES stay the caller's and may be freed afterwards. All chunks of an envelope become one profile.
+ * RET_FORMAT may be NULL. Not for signal handlers; distinct profiles in parallel. */
 enum status format_decode(struct slice bytes, struct profile *profile, enum format *ret_format, struct error *error);
 
 /* Appends PROFILE to OUT. STATUS_UNSUPPORTED for read-only formats. */

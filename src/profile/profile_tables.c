@@ -165,15 +165,24 @@ static bool stack_equal(const void *context, uint32_t index, const void *key)
     return a->parent.index == b->parent.index && a->location.index == b->location.index;
 }
 
+/* A stack is mostly added root first, each frame on the one just added. So the entry behind a stack, if that is its
+ * child, is looked at first, and such a child is in no index: this keeps the index to the places where stacks part, a
+ * few for each sample in place of one for each frame. */
 struct stack_id profile_add_stack(struct profile *profile, struct stack_id parent, struct location_id leaf)
 {
     struct stack stack = {.parent = parent, .location = leaf};
-    uint64_t hash = hash_pair(0, parent.index, leaf.index);
-    uint32_t index = index_table_find(&profile->stacks.index, hash, stack_equal, profile, &stack);
-    if (index != INDEX_NONE) return (struct stack_id){index};
+    uint32_t next = parent.index + 1;
+    if (next < profile->stacks.count && stack_equal(profile, next, &stack)) return (struct stack_id){next};
 
+    bool follows_parent = next == profile->stacks.count; /* which has no children yet */
+    uint64_t hash = hash_pair(0, parent.index, leaf.index);
+    if (!follows_parent) {
+        uint32_t index = index_table_find(&profile->stacks.index, hash, stack_equal, profile, &stack);
+        if (index != INDEX_NONE) return (struct stack_id){index};
+    }
     if (!PROFILE_RESERVE(profile, stacks, 1, PROFILE_ENTITIES_MAX)) return (struct stack_id){0};
     profile->stacks.items[profile->stacks.count] = stack;
+    if (follows_parent) return (struct stack_id){(uint32_t)profile->stacks.count++};
     return (struct stack_id){FINISH_ADDING(profile, stacks, hash)};
 }
 

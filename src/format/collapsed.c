@@ -1,0 +1,268 @@
+/* Collapsed stacks, the text that flame graph tools exchange.  SPDX-License-Identifier: MIT */
+#include "format/collapsed.h"
+
+#include "base/array.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* --- Reading ------------------------------------------------------------------------------------------------------ */
+
+/* The line at the front of *LEFT, without its end, which may be "\r\n"; *LEFT moves behind it. */
+static struct slice take_line(struct slice *left)
+{
+    const uint8_t *newline = memchr(left->data, '\n', left->size);
+    size_t size = newline ? (size_t)(newline - left->data) : left->size;
+    size_t taken = newline ? size + 1 : size;
+    struct slice line = slice_of(left->data, size);
+    *left = slice_of(left->data + taken, left->size - taken);
+    if (line.size > 0 && line.data[line.size - 1] == '\r') line.size--;
+    return line;
+}
+
+static bool parse_integer(struct slice text, int64_t *ret_number)
+{
+    bool is_negative = text.size > 0 && text.data[0] == '-';
+    size_t first = is_negative ? 1 : 0;
+    if (text.size == first) return false;
+    int64_t number = 0;
+    for (size_t i = first; i < text.size; i++) {
+        int digit = text.data[i] - '0';
+        if (digit < 0 || digit > 9 || __builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, digit, &number)) {
+            return false;
+        }
+    }
+    *ret_number = is_negative ? -number : number;
+    return true;
+}
+
+/* "stack number": the last blank parts them. */
+static bool split_line(struct slice line, struct slice *ret_stack, int64_t *ret_value)
+{
+    const uint8_t *blank = line.size ? memrchr(line.data, ' ', line.size) : NULL;
+    if (!blank) return false;
+    size_t stack_size = (size_t)(blank - line.data);
+    *ret_stack = slice_of(line.data, stack_size);
+    return parse_integer(slice_of(blank + 1, line.size - stack_size - 1), ret_value);
+}
+
+static struct location_id location_of_name(struct profile *profile, struct slice name)
+{
+    struct function function = {.name = profile_string(profile, name)};
+    struct line line = {.function = profile_add_function(profile, &function)};
+    return profile_add_location(profile, &(struct location){0}, &line, 1);
+}
+
+/* False if there are more frames than we take. */
+static bool add_stack(struct profile *profile, struct slice names, struct stack_id *ret_stack)
+{
+    struct stack_id stack = {0};
+    for (size_t depth = 0; names.size > 0; depth++) {
+        if (depth == COLLAPSED_DEPTH_MAX) return false;
+        const uint8_t *separator = memchr(names.data, ';', names.size);
+        size_t size = separator ? (size_t)(separator - names.data) : names.size;
+        stack = profile_add_stack(profile, stack, location_of_name(profile, slice_of(names.data, size)));
+        size_t taken = separator ? size + 1 : size;
+        names = slice_of(names.data + taken, names.size - taken);
+    }
+    *ret_stack = stack;
+    return true;
+}
+
+bool collapsed_detect(struct slice bytes)
+{
+    struct slice stack;
+    int64_t value;
+    while (bytes.size > 0) {
+        struct slice line = take_line(&bytes);
+        if (line.size > 0) return memchr(line.data, '\0', line.size) == NULL && split_line(line, &stack, &value);
+    }
+    return false;
+}
+
+enum status collapsed_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    if (!collapsed_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not collapsed stacks");
+    profile_add_value_type(profile, "samples", "count");
+    struct slice left = bytes;
+    while (left.size > 0 && profile->failed == STATUS_OK) {
+        struct slice line = take_line(&left);
+        uint64_t offset = (uint64_t)(line.data - bytes.data);
+        struct slice names;
+        struct sample sample = {0};
+        int64_t value;
+        if (line.size == 0) continue;
+        if (!split_line(line, &names, &value)) {
+            return error_set(error, STATUS_MALFORMED, offset, "a line does not end with a blank and a whole number");
+        }
+        if (!add_stack(profile, names, &sample.stack)) {
+            return error_set(error, STATUS_TOO_LARGE, offset, "a stack of more than %d frames", COLLAPSED_DEPTH_MAX);
+        }
+        profile_add_sample(profile, &sample, &value);
+    }
+    return profile_failed(profile, error);
+}
+
+/* --- Writing ------------------------------------------------------------------------------------------------------ */
+
+/* A finished line but for its value. */
+struct text_line {
+    const uint8_t *text; /* while they are made: NULL, and OFFSET counts */
+    size_t offset, size;
+    int64_t value;
+};
+
+struct encoder {
+    const struct profile *profile;
+    int64_t *sums;              /* by stack */
+    struct location_id *frames; /* of the stack at hand, leaf first */
+    size_t frame_capacity;
+    struct buffer text; /* all stacks, one behind the other */
+    struct text_line *lines;
+    size_t line_count, line_capacity;
+    bool too_deep;
+};
+
+static void append_name(struct buffer *text, struct slice name)
+{
+    uint8_t *place = buffer_reserve(text, name.size);
+    if (!place) return;
+    for (size_t i = 0; i < name.size; i++) {
+        uint8_t byte = name.data[i];
+        place[i] = byte == ';' ? ':' : byte < ' ' || byte == 0x7f ? ' ' : byte;
+    }
+    buffer_grow(text, name.size);
+}
+
+static struct slice base_name(struct slice path)
+{
+    const uint8_t *slash = path.size ? memrchr(path.data, '/', path.size) : NULL;
+    size_t skipped = slash ? (size_t)(slash + 1 - path.data) : 0;
+    return slice_of(path.data + skipped, path.size - skipped);
+}
+
+static void append_unnamed(struct encoder *encoder, const struct location *location)
+{
+    const struct mapping *mapping = profile_mapping(encoder->profile, location->mapping);
+    struct slice file = base_name(profile_slice(encoder->profile, mapping->file_name));
+    if (file.size > 0) {
+        bool has_brackets = file.data[0] == '[';
+        if (!has_brackets) buffer_append_byte(&encoder->text, '[');
+        append_name(&encoder->text, file);
+        if (!has_brackets) buffer_append_byte(&encoder->text, ']');
+    } else if (location->address != 0) {
+        buffer_append_format(&encoder->text, "0x%" PRIx64, location->address);
+    } else {
+        buffer_append_text(&encoder->text, "[unknown]");
+    }
+}
+
+/* The functions of one place, the real one first and the innermost inlined one last. */
+static void append_location(struct encoder *encoder, struct location_id id)
+{
+    const struct location *location = profile_location(encoder->profile, id);
+    const struct line *lines = profile_lines(encoder->profile, location);
+    if (location->line_count == 0) append_unnamed(encoder, location);
+    for (uint32_t i = location->line_count; i-- > 0;) {
+        const struct function *function = profile_function(encoder->profile, lines[i].function);
+        append_name(&encoder->text, profile_slice(encoder->profile, function->name));
+        if (i > 0) buffer_append_byte(&encoder->text, ';');
+    }
+}
+
+static bool add_line(struct encoder *encoder, struct stack_id stack, int64_t value)
+{
+    size_t depth = 0;
+    size_t offset = encoder->text.size;
+    for (; stack.index != 0; stack = profile_stack(encoder->profile, stack)->parent) {
+        if (!array_reserve(&encoder->frames, &encoder->frame_capacity, depth + 1, sizeof(*encoder->frames),
+                           COLLAPSED_DEPTH_MAX)) {
+            encoder->too_deep = depth == COLLAPSED_DEPTH_MAX;
+            return false;
+        }
+        encoder->frames[depth++] = profile_stack(encoder->profile, stack)->location;
+    }
+    if (depth == 0) buffer_append_text(&encoder->text, "[unknown]");
+    for (size_t i = depth; i-- > 0;) {
+        append_location(encoder, encoder->frames[i]);
+        if (i > 0) buffer_append_byte(&encoder->text, ';');
+    }
+    if (!array_reserve(&encoder->lines, &encoder->line_capacity, encoder->line_count + 1, sizeof(*encoder->lines),
+                       PROFILE_ENTITIES_MAX)) {
+        return false;
+    }
+    encoder->lines[encoder->line_count++] =
+        (struct text_line){.offset = offset, .size = encoder->text.size - offset, .value = value};
+    return true;
+}
+
+static int compare_lines(const void *left, const void *right)
+{
+    const struct text_line *a = left, *b = right;
+    int order = memcmp(a->text, b->text, a->size < b->size ? a->size : b->size);
+    return order != 0 ? order : a->size < b->size ? -1 : a->size > b->size;
+}
+
+static int64_t add_saturated(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (!__builtin_add_overflow(a, b, &sum)) return sum;
+    return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
+static bool add_lines(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    int value_index = profile_value_index(profile, "");
+    encoder->sums = calloc(profile->stacks.count + 1, sizeof(*encoder->sums));
+    if (!encoder->sums) return false;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        int64_t *sum = &encoder->sums[profile->samples.stack[i].index];
+        *sum = add_saturated(*sum, value_index < 0 ? 1 : profile_sample_values(profile, i)[value_index]);
+    }
+    for (uint32_t i = 0; i < profile->stacks.count; i++) {
+        if (encoder->sums[i] != 0 && !add_line(encoder, (struct stack_id){i}, encoder->sums[i])) return false;
+    }
+    return !encoder->text.failed;
+}
+
+/* Different stacks may look the same: their lines lie side by side now, and are written as one. */
+static void write_lines(struct encoder *encoder, struct buffer *out)
+{
+    for (size_t i = 0; i < encoder->line_count; i++) {
+        encoder->lines[i].text = encoder->text.data + encoder->lines[i].offset;
+    }
+    if (encoder->line_count > 1) qsort(encoder->lines, encoder->line_count, sizeof(*encoder->lines), compare_lines);
+    for (size_t i = 0; i < encoder->line_count;) {
+        const struct text_line *line = &encoder->lines[i];
+        int64_t value = 0;
+        for (; i < encoder->line_count && compare_lines(line, &encoder->lines[i]) == 0; i++) {
+            value = add_saturated(value, encoder->lines[i].value);
+        }
+        if (value == 0) continue;
+        buffer_append(out, line->text, line->size);
+        buffer_append_format(out, " %" PRId64 "\n", value);
+    }
+}
+
+enum status collapsed_encode(const struct profile *profile, struct buffer *out, struct error *error)
+{
+    enum status status = profile_failed(profile, error);
+    if (status != STATUS_OK) return status;
+    struct encoder encoder = {.profile = profile};
+    buffer_init(&encoder.text, COLLAPSED_BYTES_MAX);
+    if (add_lines(&encoder))
+        write_lines(&encoder, out);
+    else
+        status = STATUS_NO_MEMORY;
+    if (out->failed) status = STATUS_NO_MEMORY;
+    buffer_fini(&encoder.text);
+    free(encoder.sums);
+    free(encoder.frames);
+    free(encoder.lines);
+    if (encoder.too_deep) {
+        return error_set(error, STATUS_TOO_LARGE, 0, "a stack of more than %d frames", COLLAPSED_DEPTH_MAX);
+    }
+    return status == STATUS_OK ? status : error_set(error, status, 0, "not enough memory for the collapsed stacks");
+}
