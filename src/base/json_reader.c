@@ -50,9 +50,9 @@ static void fail(struct json_reader *reader, const char *message)
     fail_at(reader, reader->position, STATUS_MALFORMED, reader->position == reader->end ? "input ends early" : message);
 }
 
-void json_reader_refuse(struct json_reader *reader, const char *message)
+void json_reader_refuse(struct json_reader *reader, enum status status, const char *message)
 {
-    fail_at(reader, reader->position, STATUS_MALFORMED, message);
+    fail_at(reader, reader->position, status, message);
 }
 
 static inline bool is_white(uint8_t byte)
@@ -81,7 +81,8 @@ enum status json_reader_status(const struct json_reader *reader, struct error *e
 enum status json_reader_finish(struct json_reader *reader, struct error *error)
 {
     skip_white(reader);
-    if (reader->position != reader->end) json_reader_refuse(reader, "more bytes after the end of the value");
+    if (reader->position != reader->end)
+        json_reader_refuse(reader, STATUS_MALFORMED, "more bytes after the end of the value");
     return json_reader_status(reader, error);
 }
 

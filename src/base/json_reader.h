@@ -59,7 +59,7 @@ enum status json_reader_finish(struct json_reader *reader, struct error *error);
 enum status json_reader_status(const struct json_reader *reader, struct error *error);
 
 /* Makes the reader fail for the caller's own reason (constant text) unless it has failed already. */
-void json_reader_refuse(struct json_reader *reader, const char *message);
+void json_reader_refuse(struct json_reader *reader, enum status status, const char *message);
 
 /* How many bytes were taken: the offset right behind the last thing that was read. */
 static inline size_t json_reader_taken(const struct json_reader *reader)

@@ -1,2 +1,525 @@
-/* SPDX-License-Identifier: MIT */
-typedef int placeholder_sampler;
+/* The sampler thread: a tick every period, at which every thread is looked at.
+ *
+ * Wall clock. A thread whose CPU clock stands still is where it was at the tick before: nothing is done and nothing is
+ * written. One that ran and is blocked now is unwound from outside (blocked.c). One that is running is sent a signal and
+ * unwinds itself (signal_handler.c); the answer is fetched at the next tick. A thread that waits for a processor answers
+ * when it gets one, from the place where it was stopped: its answer counts for all the ticks that it waited.
+ * CPU time. A timer on each thread's CPU clock sends the signal; a tick only fetches the answers.
+ * SPDX-License-Identifier: MIT */
+#include "sampler/sampler.h"
+
+#include "sampler/blocked.h"
+#include "sampler/modules.h"
+#include "sampler/self.h"
+#include "sampler/signal_handler.h"
+#include "sampler/threads.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    /* Ignored by default, so that one which arrives after exec does no harm; nearly nobody uses out-of-band data. */
+    SAMPLER_SIGNAL = SIGURG,
+    SAMPLER_STACK_BYTES = 256 << 10,
+    NANOSECONDS = 1000000000,
+    STOP_WAIT_NS = 500000000,
+    ANSWERS_WAIT_NS = 20000000, /* for the last answers when it stops */
+};
+
+struct sampler {
+    struct sampler_options options;
+    char directory[3072];
+    uint64_t period_ns;
+    uint64_t start_ns;
+    uint32_t tick;            /* number of the tick that is open */
+    uint32_t ticks_a_second;
+    uint32_t requests_in_tick, requests_in_tick_max;
+    uint32_t free_slots[SLOTS_MAX];
+    uint32_t free_slot_count;
+    uint64_t counters[RECORDING_COUNTER_COUNT];
+    struct threads threads;
+    struct modules modules;
+    pthread_t thread;
+    bool has_thread;
+    _Atomic uint32_t stop_wanted; /* futex */
+    _Atomic uint32_t stopped;     /* futex */
+};
+
+static struct sampler sampler;
+static struct recording_writer writer;
+static struct slot *slots; /* stay for ever: a late answer may come at any time */
+
+/* --- Slots -------------------------------------------------------------------------------------------------------- */
+
+static bool prepare_slots(void)
+{
+    if (!slots) slots = pages_allocate(SLOTS_MAX * sizeof(struct slot));
+    if (!slots) return false;
+    sampler.free_slot_count = 0;
+    for (uint32_t i = SLOTS_MAX; i > 0; i--) sampler.free_slots[sampler.free_slot_count++] = i - 1;
+    return signal_handler_install(SAMPLER_SIGNAL, slots, SLOTS_MAX);
+}
+
+static uint64_t slot_generation(const struct slot *slot)
+{
+    return atomic_load_explicit(&slot->state, memory_order_relaxed) >> 2;
+}
+
+static enum slot_phase slot_phase_of(const struct slot *slot)
+{
+    return (enum slot_phase)(atomic_load_explicit(&slot->state, memory_order_acquire) & 3);
+}
+
+static struct slot *take_slot(void)
+{
+    if (sampler.free_slot_count == 0) return NULL;
+    struct slot *slot = &slots[sampler.free_slots[--sampler.free_slot_count]];
+    slot->modules = sampler.modules.current;
+    slot->reads_cpu_clock = sampler.options.mode == RECORDING_CPU;
+    atomic_store_explicit(&slot->state, slot_state(slot_generation(slot) + 1, SLOT_REQUESTED), memory_order_release);
+    return slot;
+}
+
+/* A slot that is not being written to is given back under a new generation; one that is, at this instant, by a thread
+ * that we wait for no longer, is left to itself. */
+static void give_back_slot(struct slot *slot)
+{
+    uint64_t generation = slot_generation(slot);
+    uint64_t expected = slot_state(generation, SLOT_REQUESTED);
+    if (!atomic_compare_exchange_strong(&slot->state, &expected, slot_state(generation, SLOT_FREE)) &&
+        (expected & 3) == SLOT_WRITING) return;
+    atomic_store_explicit(&slot->state, slot_state(generation, SLOT_FREE), memory_order_relaxed);
+    sampler.free_slots[sampler.free_slot_count++] = (uint32_t)(slot - slots);
+}
+
+static bool any_slot_in_use(void)
+{
+    return sampler.free_slot_count < SLOTS_MAX;
+}
+
+static bool send_request(const struct watched_thread *thread, const struct slot *slot)
+{
+    siginfo_t information = {0};
+    information.si_signo = SAMPLER_SIGNAL;
+    information.si_code = SI_QUEUE;
+    information.si_pid = getpid();
+    information.si_uid = getuid();
+    information.si_value.sival_ptr = (void *)(uintptr_t)slot_cookie((uint32_t)(slot - slots), slot_generation(slot));
+    sampler.counters[RECORDING_SIGNALS]++;
+    return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread->tid, SAMPLER_SIGNAL, &information) == 0;
+}
+
+/* --- What is written ---------------------------------------------------------------------------------------------- */
+
+static void write_start(void)
+{
+    uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE];
+    char name[32] = "", path[MODULE_PATH_MAX] = "";
+    if (getrandom(profiler_id, sizeof(profiler_id), GRND_NONBLOCK) != sizeof(profiler_id)) {
+        uint64_t unlikely[2] = {self_wall_ns(), (uint64_t)getpid()};
+        memcpy(profiler_id, unlikely, sizeof(profiler_id));
+    }
+    if (self_read_file("/proc/self/comm", name, sizeof(name)) > 0) name[strcspn(name, "\n")] = '\0';
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    recording_begin(&writer, RECORDING_START, 2 * RECORDING_TEXT_MAX);
+    recording_number(&writer, (uint64_t)getpid());
+    recording_number(&writer, (uint64_t)getppid());
+    recording_number(&writer, sampler.options.mode);
+    recording_number(&writer, sampler.period_ns);
+    uint64_t wall_ns = self_wall_ns();
+    sampler.start_ns = self_monotonic_ns();
+    recording_signed(&writer, (int64_t)(wall_ns - sampler.start_ns));
+    recording_number(&writer, sampler.start_ns);
+    recording_bytes(&writer, profiler_id, sizeof(profiler_id));
+    recording_text(&writer, name, strlen(name));
+    recording_text(&writer, path, length > 0 ? (size_t)length : 0);
+}
+
+static void write_counters(void)
+{
+    sampler.counters[RECORDING_BYTES_LOST] = writer.bytes_lost;
+    sampler.counters[RECORDING_MODULES_WITHOUT_TABLE] = sampler.modules.without_table;
+    sampler.counters[RECORDING_TABLE_BYTES] = sampler.modules.table_bytes;
+    sampler.counters[RECORDING_TABLE_NS] = sampler.modules.table_ns;
+    sampler.counters[RECORDING_THREADS_MISSED] = sampler.threads.missed;
+    recording_begin(&writer, RECORDING_COUNTERS, (RECORDING_COUNTER_COUNT + 1) * 10);
+    recording_number(&writer, RECORDING_COUNTER_COUNT);
+    for (unsigned i = 0; i < RECORDING_COUNTER_COUNT; i++) recording_number(&writer, sampler.counters[i]);
+}
+
+static void write_lost(const struct watched_thread *thread, uint32_t ticks, enum recording_loss cause)
+{
+    recording_begin(&writer, RECORDING_LOST, 32);
+    recording_number(&writer, thread->number);
+    recording_number(&writer, ticks);
+    recording_number(&writer, cause);
+}
+
+static void write_waiting(struct watched_thread *thread)
+{
+    thread->waiting_ticks++;
+    recording_begin(&writer, RECORDING_WAITING, 16);
+    recording_number(&writer, thread->number);
+}
+
+static void write_sample(struct watched_thread *thread, uint32_t flags, const uint64_t *addresses, size_t count)
+{
+    uint32_t ticks = thread->waiting_ticks + 1;
+    if (thread->ran_while_waiting && thread->waiting_ticks > 0) {
+        write_lost(thread, thread->waiting_ticks, RECORDING_LOST_LATE);
+        ticks = 1;
+    }
+    recording_sample(&writer, RECORDING_SAMPLE, thread->number, ticks, flags, addresses, count, thread->last);
+    thread->waiting_ticks = 0;
+    thread->ran_while_waiting = false;
+    thread->has_stack = true;
+}
+
+/* --- Wall clock --------------------------------------------------------------------------------------------------- */
+
+/* Fetches the answers to the requests of the open tick, which ends thereby. */
+static void fetch_answers(void)
+{
+    for (size_t i = 0; i < sampler.threads.count; i++) {
+        struct watched_thread *thread = sampler.threads.items[i];
+        struct slot *slot = thread->slot;
+        if (!slot) continue;
+        if (slot_phase_of(slot) != SLOT_DONE) {
+            write_waiting(thread);
+            continue;
+        }
+        sampler.counters[RECORDING_ANSWERS]++;
+        write_sample(thread, slot->outcome, slot->addresses, slot->address_count);
+        thread->cpu_ns_at_stack = thread->cpu_ns_at_request;
+        thread->slot = NULL;
+        give_back_slot(slot);
+    }
+}
+
+static void take_back_request(struct watched_thread *thread)
+{
+    give_back_slot(thread->slot);
+    thread->slot = NULL;
+    thread->silent_until_tick = sampler.tick + 10 * sampler.ticks_a_second;
+    write_lost(thread, thread->waiting_ticks, RECORDING_LOST_UNANSWERED);
+    thread->waiting_ticks = 0;
+    thread->ran_while_waiting = false;
+}
+
+static void watch_waiting(struct watched_thread *thread, uint64_t cpu_ns)
+{
+    if (cpu_ns > thread->cpu_ns_at_request + sampler.period_ns / 4) thread->ran_while_waiting = true;
+    if (thread->ran_while_waiting && thread->waiting_ticks > sampler.ticks_a_second) take_back_request(thread);
+}
+
+static void request(struct watched_thread *thread, uint64_t cpu_ns)
+{
+    if (thread->silent_until_tick > sampler.tick) {
+        write_lost(thread, 1, RECORDING_LOST_UNANSWERED);
+        return;
+    }
+    struct slot *slot = sampler.requests_in_tick < sampler.requests_in_tick_max ? take_slot() : NULL;
+    if (!slot) {
+        if (thread->waiting_ticks > 0) thread->ran_while_waiting = true;
+        write_waiting(thread);
+        return;
+    }
+    sampler.requests_in_tick++;
+    thread->slot = slot;
+    thread->cpu_ns_at_request = cpu_ns;
+    if (!send_request(thread, slot)) {
+        thread->slot = NULL;
+        give_back_slot(slot);
+        write_lost(thread, 1, RECORDING_LOST_UNANSWERED);
+    }
+}
+
+static bool try_blocked(struct watched_thread *thread, uint64_t cpu_ns)
+{
+    static uint64_t addresses[RECORDING_FRAMES_MAX];
+    size_t count = 0;
+    enum unwind_outcome outcome = UNWIND_ROOT;
+    switch (blocked_walk(thread, cpu_ns, sampler.modules.current, addresses, &count, &outcome)) {
+    case BLOCKED_WALKED: break;
+    case BLOCKED_RUNNING: return false;
+    case BLOCKED_NEEDS_SIGNAL:
+    case BLOCKED_REFUSED: sampler.counters[RECORDING_BLOCKED_REFUSED]++; return false;
+    }
+    sampler.counters[RECORDING_BLOCKED_READ]++;
+    write_sample(thread, outcome | RECORDING_WITHOUT_SIGNAL, addresses, count);
+    thread->cpu_ns_at_stack = cpu_ns;
+    return true;
+}
+
+/* False if the thread has ended. */
+static bool look_at(struct watched_thread *thread)
+{
+    uint64_t cpu_ns = 0;
+    if (!thread_cpu_ns(thread->tid, &cpu_ns)) return false;
+    if (thread->slot) watch_waiting(thread, cpu_ns);
+    else if (!thread->has_stack || cpu_ns != thread->cpu_ns_at_stack) {
+        if (!try_blocked(thread, cpu_ns)) request(thread, cpu_ns);
+    }
+    return true;
+}
+
+/* The threads that were put off for want of room come first in some later tick: it begins at another one each time. */
+static bool look_at_all(void)
+{
+    bool all_live = true;
+    size_t count = sampler.threads.count;
+    sampler.requests_in_tick = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!look_at(sampler.threads.items[(i + sampler.tick) % count])) all_live = false;
+    }
+    return all_live;
+}
+
+/* --- CPU time ----------------------------------------------------------------------------------------------------- */
+
+static void arm_cpu_timer(struct watched_thread *thread)
+{
+    enum { PER_THREAD = 4, SCHEDULER_CLOCK = 2 };
+    struct slot *slot = take_slot();
+    if (!slot) {
+        write_lost(thread, 1, RECORDING_LOST_NO_ROOM);
+        return;
+    }
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SAMPLER_SIGNAL};
+    event.sigev_value.sival_ptr = (void *)(uintptr_t)slot_cookie((uint32_t)(slot - slots), slot_generation(slot));
+    event._sigev_un._tid = thread->tid;
+    clockid_t clock = (clockid_t)(~(unsigned)thread->tid << 3 | PER_THREAD | SCHEDULER_CLOCK);
+    struct timespec period = {.tv_sec = (time_t)(sampler.period_ns / NANOSECONDS),
+                              .tv_nsec = (long)(sampler.period_ns % NANOSECONDS)};
+    struct itimerspec interval = {.it_interval = period, .it_value = period};
+    (void)thread_cpu_ns(thread->tid, &thread->cpu_ns_recorded);
+    if (timer_create(clock, &event, &thread->cpu_timer) != 0) {
+        give_back_slot(slot);
+        return;
+    }
+    (void)timer_settime(thread->cpu_timer, 0, &interval, NULL);
+    thread->slot = slot;
+    thread->has_cpu_timer = true;
+}
+
+static void fetch_cpu_answers(void)
+{
+    for (size_t i = 0; i < sampler.threads.count; i++) {
+        struct watched_thread *thread = sampler.threads.items[i];
+        if (!thread->has_cpu_timer) arm_cpu_timer(thread);
+        struct slot *slot = thread->slot;
+        if (!slot || slot_phase_of(slot) != SLOT_DONE) continue;
+        sampler.counters[RECORDING_ANSWERS]++;
+        uint64_t spent = slot->cpu_ns > thread->cpu_ns_recorded ? slot->cpu_ns - thread->cpu_ns_recorded : 0;
+        recording_sample(&writer, RECORDING_CPU_SAMPLE, thread->number, spent, slot->outcome, slot->addresses,
+                         slot->address_count, thread->last);
+        thread->cpu_ns_recorded = slot->cpu_ns;
+        slot->modules = sampler.modules.current;
+        atomic_store_explicit(&slot->state, slot_state(slot_generation(slot), SLOT_REQUESTED), memory_order_release);
+    }
+}
+
+/* --- The thread --------------------------------------------------------------------------------------------------- */
+
+static void thread_gone(void *context, struct watched_thread *thread)
+{
+    if (thread->has_cpu_timer) (void)timer_delete(thread->cpu_timer);
+    if (thread->slot) give_back_slot(thread->slot);
+}
+
+static void refresh_threads(void)
+{
+    threads_refresh(&sampler.threads, &writer, thread_gone, NULL);
+}
+
+/* Thread names are mostly set by the thread itself, soon after it starts. */
+static bool is_time_for_names(void)
+{
+    uint32_t second = sampler.ticks_a_second;
+    return sampler.tick % second == 0 || (sampler.tick < second && sampler.tick % (second / 10 + 1) == 0);
+}
+
+static void open_tick(uint64_t now_ns, uint64_t before_ns)
+{
+    sampler.tick++;
+    sampler.counters[RECORDING_TICKS]++;
+    recording_begin(&writer, RECORDING_TICK, 16);
+    recording_number(&writer, now_ns - before_ns);
+}
+
+static void tick_wall(uint64_t now_ns, uint64_t before_ns)
+{
+    fetch_answers();
+    recording_writer_flush(&writer);
+    if (!any_slot_in_use()) modules_release_retired(&sampler.modules);
+    modules_refresh(&sampler.modules, &writer);
+    if (threads_changed(&sampler.threads)) refresh_threads();
+    if (is_time_for_names()) threads_refresh_names(&sampler.threads, &writer);
+    open_tick(now_ns, before_ns);
+    if (!look_at_all()) refresh_threads();
+    if (sampler.tick % sampler.ticks_a_second == 0) write_counters();
+}
+
+static void tick_cpu(uint64_t now_ns, uint64_t before_ns)
+{
+    modules_refresh(&sampler.modules, &writer);
+    if (threads_changed(&sampler.threads)) refresh_threads();
+    if (is_time_for_names()) threads_refresh_names(&sampler.threads, &writer);
+    open_tick(now_ns, before_ns);
+    fetch_cpu_answers();
+    if (sampler.tick % sampler.ticks_a_second == 0) write_counters();
+    recording_writer_flush(&writer);
+}
+
+static void futex_wait_until(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns)
+{
+    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / NANOSECONDS), .tv_nsec = (long)(deadline_ns % NANOSECONDS)};
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, &deadline, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+static void futex_set(_Atomic uint32_t *word)
+{
+    atomic_store(word, 1);
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* False once it is to stop. */
+static bool sleep_until(uint64_t deadline_ns)
+{
+    while (!atomic_load(&sampler.stop_wanted)) {
+        if (self_monotonic_ns() >= deadline_ns) return true;
+        futex_wait_until(&sampler.stop_wanted, 0, deadline_ns);
+    }
+    return false;
+}
+
+static void run_ticks(void)
+{
+    uint64_t before_ns = sampler.start_ns, deadline_ns = sampler.start_ns + sampler.period_ns;
+    uint64_t end_ns = sampler.options.duration_ns ? sampler.start_ns + sampler.options.duration_ns : UINT64_MAX;
+    while (before_ns < end_ns && sleep_until(deadline_ns)) {
+        uint64_t now_ns = self_monotonic_ns();
+        if (sampler.options.mode == RECORDING_CPU) tick_cpu(now_ns, before_ns);
+        else tick_wall(now_ns, before_ns);
+        before_ns = now_ns;
+        uint64_t late = (self_monotonic_ns() - deadline_ns) / sampler.period_ns;
+        sampler.counters[RECORDING_TICKS_MISSED] += late;
+        deadline_ns += (late + 1) * sampler.period_ns;
+    }
+}
+
+static void wait_for_last_answers(void)
+{
+    uint64_t deadline_ns = self_monotonic_ns() + ANSWERS_WAIT_NS;
+    for (size_t i = 0; i < sampler.threads.count; i++) {
+        const struct slot *slot = sampler.threads.items[i]->slot;
+        while (slot && slot_phase_of(slot) != SLOT_DONE && self_monotonic_ns() < deadline_ns) {
+            struct timespec moment = {.tv_nsec = 200000};
+            (void)nanosleep(&moment, NULL);
+        }
+    }
+}
+
+static void finish(void)
+{
+    if (sampler.options.mode == RECORDING_WALL) {
+        wait_for_last_answers();
+        fetch_answers();
+    }
+    write_counters();
+    recording_begin(&writer, RECORDING_STOP, 0);
+    recording_writer_close(&writer);
+    threads_fini(&sampler.threads, thread_gone, NULL);
+}
+
+static void *run(void *unused)
+{
+    (void)prctl(PR_SET_NAME, "offbeat");
+    sampler.threads.sampler_tid = (pid_t)syscall(SYS_gettid);
+    bool own_descriptors = self_own_descriptors();
+    char path[4096];
+    (void)snprintf(path, sizeof(path), "%s/%d-%llx.recording", sampler.directory, (int)getpid(),
+                   (unsigned long long)self_monotonic_ns());
+    recording_writer_init(&writer, path, own_descriptors);
+    sampler.threads.directory = -1;
+    sampler.threads.keeps_descriptor = own_descriptors;
+    write_start();
+    modules_refresh(&sampler.modules, &writer);
+    refresh_threads();
+    run_ticks();
+    finish();
+    futex_set(&sampler.stopped);
+    return NULL;
+}
+
+static bool start_thread(void)
+{
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0) return false;
+    (void)pthread_attr_setstacksize(&attributes, SAMPLER_STACK_BYTES);
+    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigset_t all, kept;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &kept);
+    sampler.has_thread = pthread_create(&sampler.thread, &attributes, run, NULL) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
+    (void)pthread_attr_destroy(&attributes);
+    return sampler.has_thread;
+}
+
+bool sampler_start(const struct sampler_options *options)
+{
+    if (sampler.has_thread) return false;
+    memset(&sampler, 0, sizeof(sampler));
+    sampler.options = *options;
+    (void)strncpy(sampler.directory, options->directory, sizeof(sampler.directory) - 1);
+    sampler.options.directory = sampler.directory;
+    sampler.period_ns = NANOSECONDS / options->frequency_hz;
+    sampler.ticks_a_second = options->frequency_hz;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    sampler.requests_in_tick_max = processors > 0 ? 4 * (uint32_t)processors : 8;
+    return prepare_slots() && start_thread();
+}
+
+void sampler_stop(void)
+{
+    if (!sampler.has_thread) return;
+    sampler.has_thread = false;
+    futex_set(&sampler.stop_wanted);
+    uint64_t deadline_ns = self_monotonic_ns() + STOP_WAIT_NS;
+    while (!atomic_load(&sampler.stopped) && self_monotonic_ns() < deadline_ns) {
+        futex_wait_until(&sampler.stopped, 0, deadline_ns);
+    }
+}
+
+void sampler_before_fork(void)
+{
+    if (sampler.has_thread) modules_before_fork();
+}
+
+void sampler_after_fork_in_parent(void)
+{
+    if (sampler.has_thread) modules_after_fork();
+}
+
+void sampler_after_fork_in_child(void)
+{
+    if (!sampler.has_thread) return;
+    modules_after_fork();
+    /* The parent's threads are not here, and its requests and its file are not ours. */
+    struct sampler_options options = sampler.options;
+    char directory[sizeof(sampler.directory)];
+    memcpy(directory, sampler.directory, sizeof(directory));
+    options.directory = directory;
+    pages_free(slots, SLOTS_MAX * sizeof(struct slot));
+    slots = NULL;
+    sampler.has_thread = false;
+    (void)sampler_start(&options);
+}

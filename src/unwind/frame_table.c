@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: MIT */
 #include "unwind/frame_table.h"
 
+#include "base/sort.h"
 #include "unwind/machine.h"
 
-#include <stdlib.h>
 
 struct fde_place {
     uint64_t start;
@@ -75,13 +75,13 @@ static int compare_places(const void *a, const void *b)
     return (left->start > right->start) - (left->start < right->start);
 }
 
-/* qsort may allocate, which is harmless off the watched threads, but most lists are sorted and need none of it. */
+/* Most lists are sorted already. */
 static void sort_places(struct build *build)
 {
     const struct fde_place *places = build->places.items;
     for (size_t i = 1; i < build->places.count; i++) {
         if (places[i - 1].start <= places[i].start) continue;
-        qsort(build->places.items, build->places.count, sizeof(struct fde_place), compare_places);
+        sort_in_place(build->places.items, build->places.count, sizeof(struct fde_place), compare_places);
         return;
     }
 }

@@ -1,0 +1,508 @@
+/* Replays a recording tick by tick. Every live thread has a current stack; a tick gives each of them the time since the
+ * tick before, unless a record says that the thread's answer is still to come or lost.  SPDX-License-Identifier: MIT */
+#include "format/recording.h"
+
+#include "base/array.h"
+#include "base/cursor.h"
+#include "format/recording_layout.h"
+
+#include <stdio.h>
+
+enum {
+    MODULES_MAX = 1 << 20,
+    THREADS_MAX = 4 << 20,
+    OUTCOMES = 6,
+    RUN_NS_MAX = 1000000000, /* a sample stands for a second at most, so that a profile can be cut into chunks */
+};
+
+static const char *const outcome_facts[OUTCOMES] = {"stacks_root",       "stacks_too_deep",  "stacks_no_table",
+                                                    "stacks_bad_memory", "stacks_bad_frame", "stacks_unknown_register"};
+static const char *const incomplete_names[OUTCOMES] = {
+    "",
+    "[incomplete: deeper than the limit]",
+    "[incomplete: code without unwind table]",
+    "[incomplete: unreadable stack]",
+    "[incomplete: impossible frame]",
+    "[incomplete: unknown register]",
+};
+static const char *const loss_facts[RECORDING_LOSSES] = {"lost_late", "lost_unanswered", "lost_no_room"};
+static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
+    [RECORDING_TICKS] = "ticks",
+    [RECORDING_TICKS_MISSED] = "ticks_missed",
+    [RECORDING_SIGNALS] = "signals_sent",
+    [RECORDING_ANSWERS] = "signals_answered",
+    [RECORDING_BLOCKED_READ] = "blocked_without_signal",
+    [RECORDING_BLOCKED_REFUSED] = "blocked_refused",
+    [RECORDING_BYTES_LOST] = "bytes_lost",
+    [RECORDING_MODULES_WITHOUT_TABLE] = "modules_without_table",
+    [RECORDING_TABLE_BYTES] = "table_bytes",
+    [RECORDING_TABLE_NS] = "table_build_ns",
+    [RECORDING_THREADS_MISSED] = "threads_missed",
+};
+
+struct replayed_module {
+    uint64_t start, end;
+    struct mapping_id mapping;
+    bool is_loaded;
+};
+
+/* A run of ticks with one stack. */
+struct run {
+    struct stack_id stack;
+    uint64_t time_ns, value;
+    uint64_t count;
+};
+
+struct replayed_thread {
+    struct thread_id id;
+    bool is_live, is_told; /* told of in the open tick */
+    bool is_waiting;
+    struct run run;
+    uint64_t waiting_ns; /* of ticks whose stack comes later */
+    uint64_t waiting_ticks, waiting_since_ns;
+    uint64_t *addresses; /* of the last sample, innermost first */
+    size_t address_count, address_capacity;
+};
+
+struct replay {
+    struct profile *profile;
+    struct cursor cursor;
+    bool has_start, is_stopped;
+    uint64_t mode, period_ns, now_ns;
+    int64_t wall_offset_ns;
+    uint64_t tick_ns;      /* when the open tick was; 0: none is open */
+    uint64_t tick_span_ns; /* since the one before */
+    struct { struct replayed_module *items; size_t count, capacity; } modules;
+    struct { struct replayed_thread *items; size_t count, capacity; } threads;
+    struct { struct location_id ids[8192]; uint64_t addresses[8192]; uint32_t epoch[8192]; } cache;
+    uint32_t epoch; /* of the modules: counts up when one is loaded or unloaded */
+    uint64_t outcomes[OUTCOMES], losses[RECORDING_LOSSES], taken, repeated, unseen;
+    uint64_t counters[RECORDING_COUNTER_COUNT];
+};
+
+static void broken(struct replay *replay)
+{
+    replay->cursor.failed = true;
+}
+
+static uint64_t number(struct replay *replay)
+{
+    return cursor_uleb128(&replay->cursor);
+}
+
+static int64_t signed_number(struct replay *replay)
+{
+    uint64_t value = number(replay);
+    return (int64_t)(value >> 1 ^ (0 - (value & 1)));
+}
+
+static struct slice text(struct replay *replay)
+{
+    uint64_t size = number(replay);
+    if (size > RECORDING_TEXT_MAX) broken(replay);
+    return cursor_take(&replay->cursor, size);
+}
+
+static struct string_id hex_string(struct profile *profile, struct slice bytes)
+{
+    char hex[2 * RECORDING_BUILD_ID_MAX + 1] = "";
+    for (size_t i = 0; i < bytes.size && i < RECORDING_BUILD_ID_MAX; i++) {
+        (void)snprintf(hex + 2 * i, 3, "%02x", bytes.data[i]);
+    }
+    return profile_text(profile, hex);
+}
+
+/* --- Samples ------------------------------------------------------------------------------------------------------ */
+
+static void end_run(struct replay *replay, struct replayed_thread *thread)
+{
+    if (thread->run.count == 0) return;
+    struct sample sample = {
+        .stack = thread->run.stack,
+        .thread = thread->id,
+        .time_ns = thread->run.time_ns + (uint64_t)replay->wall_offset_ns,
+    };
+    int64_t values[2] = {(int64_t)thread->run.count, (int64_t)thread->run.value};
+    profile_add_sample(replay->profile, &sample, values);
+    thread->run.count = 0;
+    thread->run.value = 0;
+}
+
+static void add_to_run(struct replay *replay, struct replayed_thread *thread, uint64_t time_ns, uint64_t count, uint64_t value)
+{
+    if (thread->run.count == 0) thread->run.time_ns = time_ns;
+    thread->run.count += count;
+    thread->run.value += value;
+}
+
+/* What nothing was said of in the tick that ends now is where it was. */
+static void close_tick(struct replay *replay)
+{
+    if (replay->tick_ns == 0 || replay->mode == RECORDING_CPU) return;
+    for (size_t i = 0; i < replay->threads.count; i++) {
+        struct replayed_thread *thread = &replay->threads.items[i];
+        if (thread->is_live && !thread->is_told) {
+            if (thread->address_count > 0) {
+                add_to_run(replay, thread, replay->tick_ns, 1, replay->tick_span_ns);
+                replay->repeated++;
+                if (thread->run.value >= RUN_NS_MAX) end_run(replay, thread);
+            } else {
+                replay->unseen++;
+            }
+        }
+        thread->is_told = false;
+    }
+    replay->tick_ns = 0;
+}
+
+static struct mapping_id mapping_of(const struct replay *replay, uint64_t address)
+{
+    for (size_t i = replay->modules.count; i > 0; i--) {
+        const struct replayed_module *module = &replay->modules.items[i - 1];
+        if (module->is_loaded && address >= module->start && address < module->end) return module->mapping;
+    }
+    return (struct mapping_id){0};
+}
+
+static struct location_id location_of(struct replay *replay, uint64_t address)
+{
+    size_t place = (address ^ address >> 13) % 8192;
+    if (replay->cache.addresses[place] == address && replay->cache.epoch[place] == replay->epoch) {
+        return replay->cache.ids[place];
+    }
+    struct location location = {.mapping = mapping_of(replay, address), .address = address};
+    struct location_id id = profile_add_location(replay->profile, &location, NULL, 0);
+    replay->cache.addresses[place] = address;
+    replay->cache.epoch[place] = replay->epoch;
+    replay->cache.ids[place] = id;
+    return id;
+}
+
+static struct location_id incomplete_location(struct replay *replay, unsigned outcome)
+{
+    struct function function = {.name = profile_text(replay->profile, incomplete_names[outcome]), .in_app = IN_APP_NO};
+    struct line line = {.function = profile_add_function(replay->profile, &function)};
+    return profile_add_location(replay->profile, &(struct location){0}, &line, 1);
+}
+
+static struct stack_id stack_of(struct replay *replay, const struct replayed_thread *thread, unsigned outcome)
+{
+    struct stack_id stack = {0};
+    if (outcome != 0) stack = profile_add_stack(replay->profile, stack, incomplete_location(replay, outcome));
+    for (size_t i = thread->address_count; i > 0; i--) {
+        uint64_t address = thread->addresses[i - 1] - (i > 1); /* all but the leaf are return addresses */
+        stack = profile_add_stack(replay->profile, stack, location_of(replay, address));
+    }
+    return stack;
+}
+
+/* The new frames, and those that this thread's sample before shares with it at the root. */
+static bool read_addresses(struct replay *replay, struct replayed_thread *thread)
+{
+    uint64_t count = number(replay), shared = number(replay);
+    if (count == 0 || count > RECORDING_FRAMES_MAX || shared > count || shared > thread->address_count) return false;
+    size_t fresh = (size_t)(count - shared);
+    if (!array_reserve(&thread->addresses, &thread->address_capacity, (size_t)count, sizeof(uint64_t), RECORDING_FRAMES_MAX)) {
+        return false;
+    }
+    memmove(thread->addresses + fresh, thread->addresses + (thread->address_count - shared), shared * sizeof(uint64_t));
+    uint64_t before = 0;
+    for (size_t i = 0; i < fresh; i++) {
+        before += (uint64_t)signed_number(replay);
+        thread->addresses[i] = before;
+    }
+    thread->address_count = (size_t)count;
+    return true;
+}
+
+static struct replayed_thread *told_thread(struct replay *replay)
+{
+    uint64_t index = number(replay);
+    if (index >= replay->threads.count) {
+        broken(replay);
+        return NULL;
+    }
+    struct replayed_thread *thread = &replay->threads.items[index];
+    thread->is_told = true;
+    return thread;
+}
+
+static void stop_waiting(struct replayed_thread *thread)
+{
+    thread->waiting_ticks = thread->waiting_ns = 0;
+}
+
+static void replay_sample(struct replay *replay, bool is_cpu)
+{
+    struct replayed_thread *thread = told_thread(replay);
+    uint64_t weight = number(replay), flags = number(replay);
+    unsigned outcome = flags & RECORDING_OUTCOME_MASK;
+    if (!thread || outcome >= OUTCOMES || !read_addresses(replay, thread)) {
+        broken(replay);
+        return;
+    }
+    replay->outcomes[outcome]++;
+    replay->taken++;
+    struct stack_id stack = stack_of(replay, thread, outcome);
+    uint64_t time_ns = thread->waiting_ticks ? thread->waiting_since_ns : replay->tick_ns;
+    if (is_cpu || stack.index != thread->run.stack.index) end_run(replay, thread);
+    thread->run.stack = stack;
+    if (is_cpu) add_to_run(replay, thread, replay->tick_ns, 1, weight);
+    else add_to_run(replay, thread, time_ns, 1 + thread->waiting_ticks, replay->tick_span_ns + thread->waiting_ns);
+    stop_waiting(thread);
+    if (is_cpu) end_run(replay, thread);
+}
+
+static void replay_waiting(struct replay *replay)
+{
+    struct replayed_thread *thread = told_thread(replay);
+    if (!thread) return;
+    end_run(replay, thread);
+    if (thread->waiting_ticks == 0) thread->waiting_since_ns = replay->tick_ns;
+    thread->waiting_ticks++;
+    thread->waiting_ns += replay->tick_span_ns;
+}
+
+static void replay_lost(struct replay *replay)
+{
+    struct replayed_thread *thread = told_thread(replay);
+    uint64_t ticks = number(replay), cause = number(replay);
+    if (!thread || cause >= RECORDING_LOSSES) {
+        broken(replay);
+        return;
+    }
+    replay->losses[cause] += ticks;
+    end_run(replay, thread);
+    stop_waiting(thread);
+}
+
+/* --- What is there ------------------------------------------------------------------------------------------------ */
+
+static void replay_start(struct replay *replay)
+{
+    struct profile *profile = replay->profile;
+    uint64_t pid = number(replay), parent = number(replay);
+    replay->mode = number(replay);
+    replay->period_ns = number(replay);
+    replay->wall_offset_ns = signed_number(replay);
+    replay->now_ns = number(replay);
+    struct slice profiler_id = cursor_take(&replay->cursor, RECORDING_PROFILER_ID_SIZE);
+    struct slice name = text(replay), path = text(replay);
+    if (replay->cursor.failed || replay->has_start || replay->mode > RECORDING_CPU || replay->period_ns == 0) {
+        broken(replay);
+        return;
+    }
+    replay->has_start = true;
+    bool is_cpu = replay->mode == RECORDING_CPU;
+    profile_add_value_type(profile, "samples", "count");
+    profile_add_value_type(profile, is_cpu ? "cpu" : "wall", "nanoseconds");
+    profile->period_type = profile->value_types[1];
+    profile->default_value_type = profile->value_types[1].type;
+    profile->period = (int64_t)replay->period_ns;
+    profile->has_times = true;
+    profile->time_ns = replay->now_ns + (uint64_t)replay->wall_offset_ns;
+    profile->platform = profile_text(profile, "native");
+    /* RFC 4122: a random uuid says so in two places. */
+    uint8_t uuid[RECORDING_PROFILER_ID_SIZE];
+    memcpy(uuid, profiler_id.data, sizeof(uuid));
+    uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
+    uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
+    profile->profiler_id = hex_string(profile, slice_of(uuid, sizeof(uuid)));
+    profile_add_fact_text(profile, "engine", is_cpu ? "timer on each thread's CPU clock, frame tables"
+                                                    : "signal to running threads, blocked ones read from outside, frame tables");
+    profile_add_fact_text(profile, "process", profile_c_string(profile, profile_string(profile, name)));
+    profile_add_fact_text(profile, "executable", profile_c_string(profile, profile_string(profile, path)));
+    profile_add_fact_number(profile, "pid", (int64_t)pid);
+    profile_add_fact_number(profile, "parent_pid", (int64_t)parent);
+}
+
+static void replay_module(struct replay *replay)
+{
+    struct profile *profile = replay->profile;
+    uint64_t index = number(replay);
+    struct mapping mapping = {0};
+    mapping.start = number(replay);
+    mapping.limit = number(replay);
+    mapping.file_offset = number(replay);
+    mapping.image_start = number(replay);
+    mapping.image_size = number(replay);
+    mapping.image_vmaddr = number(replay);
+    struct slice build_id = text(replay), path = text(replay);
+    if (replay->cursor.failed || index != replay->modules.count ||
+        !array_reserve(&replay->modules.items, &replay->modules.capacity, replay->modules.count + 1,
+                       sizeof(struct replayed_module), MODULES_MAX)) {
+        broken(replay);
+        return;
+    }
+    mapping.build_id = hex_string(profile, build_id);
+    mapping.file_name = profile_string(profile, path);
+    replay->modules.items[replay->modules.count++] = (struct replayed_module){
+        .start = mapping.start,
+        .end = mapping.limit,
+        .mapping = profile_add_mapping(profile, &mapping),
+        .is_loaded = true,
+    };
+    replay->epoch++;
+}
+
+static void replay_module_gone(struct replay *replay)
+{
+    uint64_t index = number(replay);
+    if (index >= replay->modules.count) broken(replay);
+    else replay->modules.items[index].is_loaded = false;
+    replay->epoch++;
+}
+
+static void replay_thread(struct replay *replay)
+{
+    struct profile *profile = replay->profile;
+    uint64_t index = number(replay), tid = number(replay);
+    struct slice name = text(replay);
+    char id[24];
+    (void)snprintf(id, sizeof(id), "%llu", (unsigned long long)tid);
+    if (replay->cursor.failed || index > replay->threads.count) {
+        broken(replay);
+        return;
+    }
+    struct thread thread = {.id = profile_text(profile, id), .name = profile_string(profile, name)};
+    if (index < replay->threads.count) {
+        /* The last name counts: threads mostly name themselves after they were first seen. */
+        profile->threads.items[replay->threads.items[index].id.index].name = thread.name;
+        return;
+    }
+    if (!array_reserve(&replay->threads.items, &replay->threads.capacity, replay->threads.count + 1,
+                       sizeof(struct replayed_thread), THREADS_MAX)) {
+        broken(replay);
+        return;
+    }
+    replay->threads.items[replay->threads.count++] =
+        (struct replayed_thread){.id = profile_add_thread(profile, &thread), .is_live = true};
+}
+
+static void replay_thread_gone(struct replay *replay)
+{
+    struct replayed_thread *thread = told_thread(replay);
+    if (!thread) return;
+    end_run(replay, thread);
+    thread->is_live = false;
+    replay->losses[RECORDING_LOST_LATE] += thread->waiting_ticks;
+    stop_waiting(thread);
+}
+
+static void replay_counters(struct replay *replay)
+{
+    uint64_t count = number(replay);
+    for (uint64_t i = 0; i < count && !replay->cursor.failed; i++) {
+        uint64_t value = number(replay);
+        if (i < RECORDING_COUNTER_COUNT) replay->counters[i] = value;
+    }
+}
+
+static void replay_tick(struct replay *replay)
+{
+    close_tick(replay);
+    replay->tick_span_ns = number(replay);
+    replay->now_ns += replay->tick_span_ns;
+    replay->tick_ns = replay->now_ns;
+}
+
+static void replay_record(struct replay *replay)
+{
+    uint8_t kind = cursor_u8(&replay->cursor);
+    if (!replay->has_start && kind != RECORDING_START) {
+        broken(replay);
+        return;
+    }
+    switch ((enum recording_kind)kind) {
+    case RECORDING_START: replay_start(replay); break;
+    case RECORDING_MODULE: replay_module(replay); break;
+    case RECORDING_MODULE_GONE: replay_module_gone(replay); break;
+    case RECORDING_THREAD: replay_thread(replay); break;
+    case RECORDING_THREAD_GONE: replay_thread_gone(replay); break;
+    case RECORDING_TICK: replay_tick(replay); break;
+    case RECORDING_SAMPLE: replay_sample(replay, false); break;
+    case RECORDING_WAITING: replay_waiting(replay); break;
+    case RECORDING_LOST: replay_lost(replay); break;
+    case RECORDING_CPU_SAMPLE: replay_sample(replay, true); break;
+    case RECORDING_COUNTERS: replay_counters(replay); break;
+    case RECORDING_STOP: replay->is_stopped = true; break;
+    default: broken(replay); break;
+    }
+}
+
+/* --- The whole ---------------------------------------------------------------------------------------------------- */
+
+static void add_facts(struct replay *replay)
+{
+    struct profile *profile = replay->profile;
+    for (unsigned i = 0; i < RECORDING_COUNTER_COUNT; i++) {
+        profile_add_fact_number(profile, counter_facts[i], (int64_t)replay->counters[i]);
+    }
+    profile_add_fact_number(profile, "samples_taken", (int64_t)replay->taken);
+    profile_add_fact_number(profile, "samples_repeated", (int64_t)replay->repeated);
+    profile_add_fact_number(profile, "lost_before_first_stack", (int64_t)replay->unseen);
+    for (unsigned i = 0; i < RECORDING_LOSSES; i++) {
+        profile_add_fact_number(profile, loss_facts[i], (int64_t)replay->losses[i]);
+    }
+    for (unsigned i = 0; i < OUTCOMES; i++) {
+        profile_add_fact_number(profile, outcome_facts[i], (int64_t)replay->outcomes[i]);
+    }
+    profile_add_fact_number(profile, "complete", replay->is_stopped);
+}
+
+static void finish(struct replay *replay)
+{
+    close_tick(replay);
+    for (size_t i = 0; i < replay->threads.count; i++) {
+        struct replayed_thread *thread = &replay->threads.items[i];
+        end_run(replay, thread);
+        replay->losses[RECORDING_LOST_LATE] += thread->waiting_ticks;
+    }
+    struct profile *profile = replay->profile;
+    profile->duration_ns = replay->now_ns + (uint64_t)replay->wall_offset_ns - profile->time_ns;
+    add_facts(replay);
+}
+
+/* A batch that is cut off at the end of the file was being written when the program died. */
+static enum status replay_batches(struct replay *replay, struct slice bytes, struct error *error)
+{
+    struct cursor file = cursor_of(bytes);
+    cursor_skip(&file, RECORDING_MAGIC_SIZE);
+    while (cursor_left(&file) >= 4) {
+        uint32_t size = cursor_u32(&file);
+        uint64_t offset = cursor_offset(&file);
+        if (size > RECORDING_BATCH_MAX) return error_set(error, STATUS_MALFORMED, offset, "a batch of %u bytes", size);
+        replay->cursor = cursor_of(cursor_take(&file, size));
+        if (file.failed) break;
+        while (!cursor_at_end(&replay->cursor)) replay_record(replay);
+        if (replay->cursor.failed) {
+            offset += cursor_offset(&replay->cursor);
+            return error_set(error, STATUS_MALFORMED, offset, "a broken record in the recording");
+        }
+    }
+    if (!replay->has_start) return error_set(error, STATUS_MALFORMED, bytes.size, "the recording ends before it begins");
+    return STATUS_OK;
+}
+
+bool recording_detect(struct slice bytes)
+{
+    return bytes.size >= RECORDING_MAGIC_SIZE && memcmp(bytes.data, RECORDING_MAGIC, RECORDING_MAGIC_SIZE) == 0;
+}
+
+enum status recording_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    if (!recording_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a recording");
+    struct replay *replay = calloc(1, sizeof(*replay));
+    if (!replay) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
+    replay->profile = profile;
+    replay->epoch = 1;
+    enum status status = replay_batches(replay, bytes, error);
+    if (status == STATUS_OK) finish(replay);
+    for (size_t i = 0; i < replay->threads.count; i++) free(replay->threads.items[i].addresses);
+    free(replay->threads.items);
+    free(replay->modules.items);
+    free(replay);
+    if (status == STATUS_OK) status = profile_failed(profile, error);
+    if (status == STATUS_OK) status = profile_sort_by_time(profile, error);
+    return status;
+}

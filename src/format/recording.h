@@ -1,0 +1,16 @@
+/* What liboffbeat wrote while it sampled a program (recording_layout.h).  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_RECORDING_H
+#define OFFBEAT_FORMAT_RECORDING_H
+
+#include "profile/profile.h"
+
+/* True if BYTES begin as a recording does. */
+bool recording_detect(struct slice bytes);
+
+/* Decodes one process's recording. A recording that breaks off (the program was killed) is good up to there: the fact
+ * "complete" is 0 then. Values are samples/count and wall/nanoseconds, or cpu/nanoseconds; a thread that stayed where it
+ * was is one sample with the count of ticks. Stacks that did not reach the root end in a frame that says so. Places have
+ * no names yet (symbolize_profile). Facts tell what the sampler knows of itself. */
+enum status recording_decode(struct slice bytes, struct profile *profile, struct error *error);
+
+#endif

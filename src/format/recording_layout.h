@@ -1,0 +1,76 @@
+/* The bytes of a recording: what liboffbeat writes while it samples a program, and what recording.c reads. Made so that
+ * writing is cheap, that idle threads cost nothing, and that a file which ends anywhere is good up to there.
+ *
+ *   file   = RECORDING_MAGIC batch*
+ *   batch  = u32 size (little-endian, of what follows), record*        written with one write(2)
+ *   record = u8 kind, fields
+ *
+ * A field is a ULEB128 number unless a note says otherwise; a text is its length and its bytes; SIGNED is zigzag.
+ * Numbers of modules and threads count up from 0 and are not used again. Times are nanoseconds of CLOCK_MONOTONIC.
+ *
+ * In wall-clock mode a tick is the moment at which all threads are looked at. A thread that a tick says nothing of is
+ * where it was: its last stack holds for one tick more. A sample or a waiting record in the batch says otherwise.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_RECORDING_LAYOUT_H
+#define OFFBEAT_FORMAT_RECORDING_LAYOUT_H
+
+#define RECORDING_MAGIC "OFFBEAT\1"
+
+enum {
+    RECORDING_MAGIC_SIZE = 8,
+    RECORDING_BATCH_MAX = 1 << 20,
+    RECORDING_FRAMES_MAX = 1024,
+    RECORDING_TEXT_MAX = 4096,
+    RECORDING_BUILD_ID_MAX = 64,
+    RECORDING_PROFILER_ID_SIZE = 16,
+};
+
+enum recording_kind {
+    /* pid, parent pid, mode (enum recording_mode), period ns, SIGNED wall clock minus CLOCK_MONOTONIC, monotonic ns,
+     * 16 bytes profiler id, text name, text executable path */
+    RECORDING_START = 1,
+    /* number, start, end, file offset of start, image start, image size, image vmaddr, text build id (bytes), text path */
+    RECORDING_MODULE,
+    RECORDING_MODULE_GONE, /* number */
+    RECORDING_THREAD,      /* number, tid, text name; again when the name changes */
+    RECORDING_THREAD_GONE, /* number */
+    RECORDING_TICK,        /* ns since the tick before (since START for the first) */
+    /* thread number, ticks that it stands for, of which this is the last (always 1 or more), flags (enum unwind_outcome |
+     * RECORDING_WITHOUT_SIGNAL), frames in all, frames shared at the root with this thread's sample before, then each new
+     * frame, leaf first, as SIGNED difference to the one before (to 0 for the leaf). Addresses as unwind_walk gives them. */
+    RECORDING_SAMPLE,
+    RECORDING_WAITING, /* thread number: what it does at this tick is told later by a sample that counts it, or never */
+    RECORDING_LOST,    /* thread number, ticks, cause (enum recording_loss) */
+    /* CPU mode: as SAMPLE, with CPU nanoseconds in the place of ticks. */
+    RECORDING_CPU_SAMPLE,
+    RECORDING_COUNTERS, /* count, then so many: enum recording_counter, all since START */
+    RECORDING_STOP,     /* nothing: the recording is whole */
+};
+
+enum recording_mode { RECORDING_WALL, RECORDING_CPU };
+
+enum { RECORDING_OUTCOME_MASK = 0x0f, RECORDING_WITHOUT_SIGNAL = 0x10 };
+
+enum recording_loss {
+    RECORDING_LOST_LATE,       /* no answer to the signal in time, or the thread ran on before it answered */
+    RECORDING_LOST_UNANSWERED, /* the thread blocks the signal */
+    RECORDING_LOST_NO_ROOM,    /* no free slot */
+    RECORDING_LOSSES,
+};
+
+enum recording_counter {
+    RECORDING_TICKS,
+    RECORDING_TICKS_MISSED, /* the sampler itself came too late */
+    RECORDING_SIGNALS,
+    RECORDING_ANSWERS,
+    RECORDING_BLOCKED_READ,    /* stacks of blocked threads read without a signal */
+    RECORDING_BLOCKED_REFUSED, /* tried so, but had to be signalled */
+    RECORDING_BYTES_LOST,      /* batches that could not be written: the disk was full */
+    RECORDING_MODULES_WITHOUT_TABLE,
+    RECORDING_TABLE_BYTES,
+    RECORDING_TABLE_NS, /* time spent building tables */
+    RECORDING_THREADS_MISSED, /* more threads than the sampler follows */
+    RECORDING_COUNTER_COUNT,
+};
+
+#endif

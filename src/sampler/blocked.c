@@ -1,0 +1,58 @@
+/* /proc/self/task/TID/syscall holds the stack pointer and the program counter of a thread that sleeps in the kernel
+ * (proc(5)); frame tables need no more, save where a frame is found by its frame pointer. The stack is copied in blocks,
+ * because the thread can end, and its stack go, at any time.  SPDX-License-Identifier: MIT */
+#include "sampler/blocked.h"
+
+#include "sampler/self.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BLOCK = 16 << 10 };
+
+struct copied_stack {
+    uint64_t words[BLOCK / 8];
+};
+
+static bool copy_block(struct unwind_memory *memory, uint64_t address)
+{
+    struct copied_stack *stack = memory->context;
+    if (address % 8 != 0) return false;
+    size_t got = self_read_memory(address, stack->words, sizeof(stack->words));
+    if (got < 8) return false;
+    memory->low = address;
+    memory->high = address + got / 8 * 8;
+    memory->shift = (uint64_t)(uintptr_t)stack->words - address;
+    return true;
+}
+
+/* "NUMBER 0x… (six arguments) 0xSP 0xPC", "-1 0xSP 0xPC" outside of a system call, or "running". */
+static bool parse_place(const char *text, uint64_t *ret_sp, uint64_t *ret_pc)
+{
+    char *last_blank = strrchr(text, ' ');
+    if (!last_blank || last_blank == text) return false;
+    *ret_pc = strtoull(last_blank + 1, NULL, 16);
+    const char *blank = last_blank - 1;
+    while (blank > text && *blank != ' ') blank--;
+    *ret_sp = strtoull(blank, NULL, 16);
+    return *ret_sp != 0 && *ret_pc != 0;
+}
+
+enum blocked_result blocked_walk(const struct watched_thread *thread, uint64_t cpu_ns, const struct unwind_modules *modules,
+                                 uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count,
+                                 enum unwind_outcome *ret_outcome)
+{
+    static struct copied_stack stack; /* the sampler thread's alone */
+    char path[64], text[256];
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)thread->tid);
+    if (self_read_file(path, text, sizeof(text)) <= 0) return BLOCKED_REFUSED;
+    struct unwind_registers registers = {.known = 1u << MACHINE_IP | 1u << MACHINE_SP};
+    if (!parse_place(text, &registers.values[MACHINE_SP], &registers.values[MACHINE_IP])) return BLOCKED_RUNNING;
+
+    struct unwind_memory memory = {.extend = copy_block, .context = &stack};
+    *ret_outcome = unwind_walk(modules, &registers, &memory, addresses, RECORDING_FRAMES_MAX, ret_count);
+    uint64_t cpu_ns_after = 0;
+    if (!thread_cpu_ns(thread->tid, &cpu_ns_after) || cpu_ns_after != cpu_ns) return BLOCKED_RUNNING;
+    if (*ret_outcome == UNWIND_UNKNOWN_REGISTER || *ret_outcome == UNWIND_NO_TABLE) return BLOCKED_NEEDS_SIGNAL;
+    return BLOCKED_WALKED;
+}

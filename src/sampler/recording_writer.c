@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "sampler/recording_writer.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BATCH_HEADER = 4, NUMBER_MAX_BYTES = 10 };
+
+static void reset_batch(struct recording_writer *writer)
+{
+    writer->size = BATCH_HEADER;
+}
+
+void recording_writer_init(struct recording_writer *writer, const char *path, bool keeps_descriptor)
+{
+    (void)strncpy(writer->path, path, sizeof(writer->path) - 1);
+    writer->path[sizeof(writer->path) - 1] = '\0';
+    writer->descriptor = -1;
+    writer->keeps_descriptor = keeps_descriptor;
+    writer->created = false;
+    writer->bytes_written = writer->bytes_lost = 0;
+    reset_batch(writer);
+}
+
+/* The file's end is taken back when only a part could be written, so that what is there stays whole batches. */
+static bool write_whole(int descriptor, const void *bytes, size_t size)
+{
+    off_t before = lseek(descriptor, 0, SEEK_END);
+    const uint8_t *from = bytes;
+    size_t left = size;
+    while (left > 0) {
+        ssize_t written = write(descriptor, from, left);
+        if (written <= 0) {
+            if (before >= 0 && ftruncate(descriptor, before) != 0) return false;
+            return false;
+        }
+        from += written;
+        left -= (size_t)written;
+    }
+    return true;
+}
+
+static bool open_file(struct recording_writer *writer)
+{
+    if (writer->descriptor >= 0) return true;
+    int flags = O_WRONLY | O_APPEND | O_CLOEXEC | (writer->created ? 0 : O_CREAT | O_EXCL);
+    writer->descriptor = open(writer->path, flags, 0600);
+    if (writer->descriptor < 0) return false;
+    if (!writer->created && !write_whole(writer->descriptor, RECORDING_MAGIC, RECORDING_MAGIC_SIZE)) return false;
+    writer->created = true;
+    return true;
+}
+
+void recording_writer_flush(struct recording_writer *writer)
+{
+    if (writer->size == BATCH_HEADER) return;
+    uint32_t payload = (uint32_t)(writer->size - BATCH_HEADER);
+    memcpy(writer->buffer, &payload, sizeof(payload));
+    bool was_created = writer->created;
+    if (open_file(writer) && write_whole(writer->descriptor, writer->buffer, writer->size)) {
+        writer->bytes_written += writer->size;
+    } else {
+        writer->bytes_lost += payload;
+        if (!was_created && writer->descriptor >= 0 && !writer->created) (void)unlink(writer->path);
+    }
+    if (writer->descriptor >= 0 && (!writer->keeps_descriptor || !writer->created)) {
+        (void)close(writer->descriptor);
+        writer->descriptor = -1;
+    }
+    reset_batch(writer);
+}
+
+void recording_writer_close(struct recording_writer *writer)
+{
+    recording_writer_flush(writer);
+    if (writer->descriptor >= 0) (void)close(writer->descriptor);
+    writer->descriptor = -1;
+}
+
+void recording_begin(struct recording_writer *writer, enum recording_kind kind, size_t room)
+{
+    if (writer->size + room + 1 > sizeof(writer->buffer)) recording_writer_flush(writer);
+    writer->buffer[writer->size++] = (uint8_t)kind;
+}
+
+void recording_number(struct recording_writer *writer, uint64_t number)
+{
+    if (writer->size + NUMBER_MAX_BYTES > sizeof(writer->buffer)) return;
+    while (number >= 0x80) {
+        writer->buffer[writer->size++] = (uint8_t)(number | 0x80);
+        number >>= 7;
+    }
+    writer->buffer[writer->size++] = (uint8_t)number;
+}
+
+void recording_signed(struct recording_writer *writer, int64_t number)
+{
+    recording_number(writer, (uint64_t)number << 1 ^ (uint64_t)(number >> 63));
+}
+
+void recording_bytes(struct recording_writer *writer, const void *bytes, size_t size)
+{
+    if (size > sizeof(writer->buffer) - writer->size) return;
+    memcpy(writer->buffer + writer->size, bytes, size);
+    writer->size += size;
+}
+
+void recording_text(struct recording_writer *writer, const void *text, size_t size)
+{
+    if (size > RECORDING_TEXT_MAX) size = RECORDING_TEXT_MAX;
+    recording_number(writer, size);
+    recording_bytes(writer, text, size);
+}
+
+static size_t shared_at_root(const uint64_t *addresses, size_t count, const struct recording_stack *last)
+{
+    size_t shared = 0;
+    while (shared < count && shared < last->count &&
+           addresses[count - 1 - shared] == last->addresses[last->count - 1 - shared]) shared++;
+    return shared;
+}
+
+void recording_sample(struct recording_writer *writer, enum recording_kind kind, uint32_t thread, uint64_t weight,
+                      uint32_t flags, const uint64_t *addresses, size_t count, struct recording_stack *last)
+{
+    if (count > RECORDING_FRAMES_MAX) count = RECORDING_FRAMES_MAX;
+    size_t shared = shared_at_root(addresses, count, last);
+    recording_begin(writer, kind, (5 + count - shared) * NUMBER_MAX_BYTES);
+    recording_number(writer, thread);
+    recording_number(writer, weight);
+    recording_number(writer, flags);
+    recording_number(writer, count);
+    recording_number(writer, shared);
+    uint64_t before = 0;
+    for (size_t i = 0; i < count - shared; i++) {
+        recording_signed(writer, (int64_t)(addresses[i] - before));
+        before = addresses[i];
+    }
+    /* The shared frames lie at the end of both; the shorter or longer new part moves them. */
+    size_t fresh = count - shared;
+    memmove(last->addresses + fresh, last->addresses + (last->count - shared), shared * sizeof(uint64_t));
+    memcpy(last->addresses, addresses, fresh * sizeof(uint64_t));
+    last->count = (uint32_t)count;
+}

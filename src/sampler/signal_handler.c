@@ -1,0 +1,126 @@
+/* Runs in the signal handler of the watched program, on whatever thread and at whatever instruction.
+ *
+ * The rules: no locks, no allocation, no libc but what is in the allow-list of test/layers (clock_gettime, which is a read
+ * of the vdso), errno untouched, under 1 KB of stack, memory read only where it is known to be mapped. The handler learns
+ * what to do from the signal's value, so that it needs neither thread-local storage nor the thread's id; a signal that is
+ * not the sampler's goes to the program's own handler.
+ * SPDX-License-Identifier: MIT */
+#include "sampler/signal_handler.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { PAGE = 4096 };
+
+static struct slot *handler_slots;
+static uint32_t handler_slot_count;
+static _Atomic pid_t handler_owner;
+static struct sigaction chained;
+
+/* libc's syscall() would write errno. */
+static long system_call4(long number, long a, long b, long c, long d)
+{
+    register long fourth __asm__("r10") = d;
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+/* rt_sigprocmask reads the new set before it looks at what to do with it: asked to do nothing that exists, it tells
+ * whether 8 bytes can be read, and changes nothing. */
+static bool is_readable(uint64_t address)
+{
+    enum { NO_SUCH_OPERATION = -1, ERROR_FAULT = -14 };
+    return system_call4(SYS_rt_sigprocmask, NO_SUCH_OPERATION, (long)address, 0, 8) != ERROR_FAULT;
+}
+
+static bool extend_to_page(struct unwind_memory *memory, uint64_t address)
+{
+    if (address % 8 != 0 || !is_readable(address)) return false;
+    uint64_t page = address & ~(uint64_t)(PAGE - 1);
+    if (page != memory->high) memory->low = page;
+    memory->high = page + PAGE;
+    return true;
+}
+
+static struct unwind_registers registers_of(const ucontext_t *context)
+{
+    const greg_t *from = context->uc_mcontext.gregs;
+    struct unwind_registers registers = {.known = (1u << MACHINE_REGISTERS) - 1};
+    registers.values[MACHINE_IP] = (uint64_t)from[REG_RIP];
+    registers.values[MACHINE_SP] = (uint64_t)from[REG_RSP];
+    registers.values[MACHINE_FP] = (uint64_t)from[REG_RBP];
+    registers.values[MACHINE_RBX] = (uint64_t)from[REG_RBX];
+    registers.values[MACHINE_R12] = (uint64_t)from[REG_R12];
+    registers.values[MACHINE_R13] = (uint64_t)from[REG_R13];
+    registers.values[MACHINE_R14] = (uint64_t)from[REG_R14];
+    registers.values[MACHINE_R15] = (uint64_t)from[REG_R15];
+    registers.values[MACHINE_R10] = (uint64_t)from[REG_R10];
+    return registers;
+}
+
+static uint64_t nanoseconds(clockid_t clock)
+{
+    struct timespec now = {0};
+    (void)clock_gettime(clock, &now); /* cannot fail with these clocks, and so leaves errno alone */
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void answer(struct slot *slot, const ucontext_t *context)
+{
+    slot->time_ns = nanoseconds(CLOCK_MONOTONIC);
+    if (slot->reads_cpu_clock) slot->cpu_ns = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+    struct unwind_registers registers = registers_of(context);
+    struct unwind_memory memory = {.extend = extend_to_page};
+    slot->outcome = unwind_walk(slot->modules, &registers, &memory, slot->addresses, RECORDING_FRAMES_MAX,
+                                &slot->address_count);
+}
+
+static void pass_on(int number, siginfo_t *information, void *context)
+{
+    if (chained.sa_flags & SA_SIGINFO) {
+        chained.sa_sigaction(number, information, context);
+    } else if (chained.sa_handler != SIG_DFL && chained.sa_handler != SIG_IGN) {
+        chained.sa_handler(number);
+    }
+}
+
+static void handle(int number, siginfo_t *information, void *context)
+{
+    bool is_request = information->si_code == SI_QUEUE || information->si_code == SI_TIMER;
+    uint64_t cookie = (uint64_t)(uintptr_t)information->si_value.sival_ptr;
+    uint32_t index = cookie & 0xffff;
+    if (information->si_code == SI_QUEUE && information->si_pid != handler_owner) is_request = false;
+    if (!is_request || index >= handler_slot_count) {
+        pass_on(number, information, context);
+        return;
+    }
+    struct slot *slot = &handler_slots[index];
+    uint64_t generation = cookie >> 16;
+    uint64_t expected = slot_state(generation, SLOT_REQUESTED);
+    if (!atomic_compare_exchange_strong_explicit(&slot->state, &expected, slot_state(generation, SLOT_WRITING),
+                                                 memory_order_acquire, memory_order_relaxed)) {
+        return; /* taken back */
+    }
+    answer(slot, context);
+    atomic_store_explicit(&slot->state, slot_state(generation, SLOT_DONE), memory_order_release);
+}
+
+bool signal_handler_install(int number, struct slot *slots, uint32_t slot_count)
+{
+    static bool is_installed;
+    handler_slots = slots;
+    handler_slot_count = slot_count;
+    handler_owner = getpid();
+    if (is_installed) return true;
+    struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    sigfillset(&action.sa_mask);
+    is_installed = sigaction(number, &action, &chained) == 0;
+    return is_installed;
+}

@@ -1,0 +1,54 @@
+/* All code that runs inside a signal handler, and the slots through which it hands its stacks over.
+ *
+ * A slot belongs to the sampler thread while it is FREE or DONE, and to the signalled thread from REQUESTED on. A request
+ * has a generation; the signal carries slot and generation, so that an answer which comes after the request was taken
+ * back finds another generation and goes away without touching anything.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SAMPLER_SIGNAL_HANDLER_H
+#define OFFBEAT_SAMPLER_SIGNAL_HANDLER_H
+
+#include "format/recording_layout.h"
+#include "unwind/unwind.h"
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+enum { SLOTS_MAX = 1024 };
+
+enum slot_phase {
+    SLOT_FREE,
+    SLOT_REQUESTED,
+    SLOT_WRITING,
+    SLOT_DONE,
+};
+
+struct slot {
+    _Atomic uint64_t state; /* generation << 2 | enum slot_phase */
+    const struct unwind_modules *modules; /* to walk with; the sampler keeps it alive until the slot is FREE */
+    bool reads_cpu_clock;                 /* CPU mode */
+    /* The answer: */
+    uint32_t outcome; /* enum unwind_outcome */
+    uint32_t overruns; /* CPU mode: expirations that came while an answer was not fetched yet */
+    uint64_t time_ns; /* CLOCK_MONOTONIC */
+    uint64_t cpu_ns;  /* of the thread, in CPU mode */
+    size_t address_count;
+    uint64_t addresses[RECORDING_FRAMES_MAX];
+};
+
+/* What a request's signal carries in its value. */
+static inline uint64_t slot_cookie(uint32_t index, uint64_t generation)
+{
+    return generation << 16 | index;
+}
+
+static inline uint64_t slot_state(uint64_t generation, enum slot_phase phase)
+{
+    return generation << 2 | phase;
+}
+
+/* Installs the handler for NUMBER, unless it is installed already; answers go to SLOTS (SLOT_COUNT of them), which must
+ * stay for as long as the process lives, because an answer can come at any time. Again in a forked child, where requests
+ * of the parent mean nothing. False if the signal cannot be had. */
+bool signal_handler_install(int number, struct slot *slots, uint32_t slot_count);
+
+#endif

@@ -1,0 +1,194 @@
+/* Threads are found by reading /proc/self/task, which sees all of them, whoever made them; the directory's link count
+ * tells cheaply whether to read it.  SPDX-License-Identifier: MIT */
+#include "sampler/threads.h"
+
+#include "base/pages.h"
+#include "base/sort.h"
+#include "sampler/self.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns)
+{
+    enum { PER_THREAD = 4, SCHEDULER_CLOCK = 2 };
+    struct timespec now;
+    clockid_t clock = (clockid_t)(~(unsigned)tid << 3 | PER_THREAD | SCHEDULER_CLOCK);
+    if (clock_gettime(clock, &now) != 0) return false;
+    *ret_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return true;
+}
+
+static int open_directory(const struct threads *threads)
+{
+    if (threads->directory >= 0) return threads->directory;
+    return open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void release_directory(struct threads *threads, int directory)
+{
+    if (threads->keeps_descriptor) threads->directory = directory;
+    else if (directory >= 0) (void)close(directory);
+}
+
+bool threads_changed(const struct threads *threads)
+{
+    enum { LINKS_BESIDE_THREADS = 2 };
+    struct stat status;
+    int failed = threads->directory >= 0 ? fstat(threads->directory, &status) : stat("/proc/self/task", &status);
+    return failed != 0 || status.st_nlink != threads->listed_count + LINKS_BESIDE_THREADS;
+}
+
+static size_t place_of(const struct threads *threads, pid_t tid)
+{
+    size_t low = 0, high = threads->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (threads->items[middle]->tid < tid) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+static bool reserve(struct threads *threads)
+{
+    if (threads->count < threads->capacity) return true;
+    size_t capacity = threads->capacity ? threads->capacity * 2 : 512;
+    if (capacity > THREADS_MAX) return false;
+    struct watched_thread **items = pages_allocate(capacity * sizeof(struct watched_thread *));
+    if (!items) return false;
+    if (threads->count > 0) memcpy(items, threads->items, threads->count * sizeof(struct watched_thread *));
+    pages_free(threads->items, threads->capacity * sizeof(struct watched_thread *));
+    threads->items = items;
+    threads->capacity = capacity;
+    return true;
+}
+
+/* The thread and its last stack share one allocation, of which only the pages in use exist. */
+enum { THREAD_MEMORY = sizeof(struct watched_thread) + sizeof(struct recording_stack) };
+
+static struct watched_thread *add(struct threads *threads, size_t place, pid_t tid)
+{
+    if (!reserve(threads)) return NULL;
+    uint8_t *memory = pages_allocate(THREAD_MEMORY);
+    if (!memory) return NULL;
+    struct watched_thread *thread = (struct watched_thread *)(void *)memory;
+    thread->last = (struct recording_stack *)(void *)(memory + sizeof(*thread));
+    thread->tid = tid;
+    thread->number = threads->next_number++;
+    memmove(&threads->items[place + 1], &threads->items[place], (threads->count - place) * sizeof(struct watched_thread *));
+    threads->items[place] = thread;
+    threads->count++;
+    return thread;
+}
+
+static void write_thread(const struct watched_thread *thread, struct recording_writer *writer)
+{
+    recording_begin(writer, RECORDING_THREAD, 64);
+    recording_number(writer, thread->number);
+    recording_number(writer, (uint64_t)thread->tid);
+    recording_text(writer, thread->name, strlen(thread->name));
+}
+
+/* True if it is another one than before. */
+static bool read_name(struct watched_thread *thread)
+{
+    char path[64], name[32];
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/comm", (int)thread->tid);
+    if (self_read_file(path, name, sizeof(name)) <= 0) return false;
+    char *end = strrchr(name, '\n');
+    if (end) *end = '\0';
+    name[THREAD_NAME_SIZE - 1] = '\0';
+    if (strcmp(name, thread->name) == 0) return false;
+    memcpy(thread->name, name, THREAD_NAME_SIZE);
+    return true;
+}
+
+static void note_listed(struct threads *threads, pid_t tid, struct recording_writer *writer)
+{
+    threads->listed_count++;
+    if (tid == threads->sampler_tid) return;
+    size_t place = place_of(threads, tid);
+    if (place == threads->count || threads->items[place]->tid != tid) {
+        struct watched_thread *thread = add(threads, place, tid);
+        if (!thread) {
+            threads->missed++;
+            return;
+        }
+        (void)read_name(thread);
+        write_thread(thread, writer);
+    }
+    threads->items[place]->is_listed = true;
+}
+
+/* getdents64 itself: opendir would call malloc. */
+static void list(struct threads *threads, int directory, struct recording_writer *writer)
+{
+    struct {
+        uint64_t inode;
+        int64_t offset;
+        uint16_t size;
+        uint8_t type;
+        char name[];
+    } const *entry;
+    static _Alignas(8) char buffer[16 << 10];
+    (void)lseek(directory, 0, SEEK_SET);
+    for (;;) {
+        long got = syscall(SYS_getdents64, directory, buffer, sizeof(buffer));
+        if (got <= 0) return;
+        for (long at = 0; at < got; at += entry->size) {
+            entry = (const void *)(buffer + at);
+            pid_t tid = (pid_t)strtol(entry->name, NULL, 10);
+            if (tid > 0) note_listed(threads, tid, writer);
+        }
+    }
+}
+
+static void forget(struct watched_thread *thread, thread_gone_callback gone, void *context)
+{
+    gone(context, thread);
+    pages_free(thread, THREAD_MEMORY);
+}
+
+void threads_refresh(struct threads *threads, struct recording_writer *writer, thread_gone_callback gone, void *context)
+{
+    int directory = open_directory(threads);
+    if (directory < 0) return;
+    for (size_t i = 0; i < threads->count; i++) threads->items[i]->is_listed = false;
+    threads->listed_count = 0;
+    list(threads, directory, writer);
+    release_directory(threads, directory);
+
+    size_t kept = 0;
+    for (size_t i = 0; i < threads->count; i++) {
+        struct watched_thread *thread = threads->items[i];
+        if (thread->is_listed) {
+            threads->items[kept++] = thread;
+            continue;
+        }
+        recording_begin(writer, RECORDING_THREAD_GONE, 16);
+        recording_number(writer, thread->number);
+        forget(thread, gone, context);
+    }
+    threads->count = kept;
+}
+
+void threads_refresh_names(struct threads *threads, struct recording_writer *writer)
+{
+    for (size_t i = 0; i < threads->count; i++) {
+        if (read_name(threads->items[i])) write_thread(threads->items[i], writer);
+    }
+}
+
+void threads_fini(struct threads *threads, thread_gone_callback gone, void *context)
+{
+    for (size_t i = 0; i < threads->count; i++) forget(threads->items[i], gone, context);
+    pages_free(threads->items, threads->capacity * sizeof(struct watched_thread *));
+    if (threads->directory >= 0) (void)close(threads->directory);
+    *threads = (struct threads){.directory = -1};
+}
