@@ -101,7 +101,7 @@ def _varint(data, place):
             return value, place
 
 
-def _fields(data):
+def pprof_fields(data):
     place = 0
     while place < len(data):
         key, place = _varint(data, place)
@@ -117,15 +117,15 @@ def _fields(data):
 
 def pprof_labels(path):
     """{key: {value, …}} over all samples of the pprof file at PATH."""
-    fields = list(_fields(gzip.decompress(path.read_bytes())))
+    fields = list(pprof_fields(gzip.decompress(path.read_bytes())))
     strings = [value.decode() for number, value in fields if number == 6]
     labels = {}
     for number, sample in fields:
         if number != 2:
             continue
-        for sample_number, label in _fields(sample):
+        for sample_number, label in pprof_fields(sample):
             if sample_number == 3:
-                parts = dict(_fields(label))
+                parts = dict(pprof_fields(label))
                 value = strings[parts[2]] if parts.get(2) else parts.get(3, 0)
                 labels.setdefault(strings[parts[1]], set()).add(value)
     return labels

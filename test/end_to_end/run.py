@@ -171,6 +171,20 @@ def every_envelope_holds_one_chunk_that_a_strict_receiver_accepts():
 
 
 @case
+def no_sample_is_lost_without_being_counted():
+    nested = {"works_at_the_bottom", "works_in_the_handler", "works_outside_the_handler"}
+    lived_ns = sum(shares().truth["child"].values()) + sum(
+        ns for functions in shares().truth["threads"].values() for function, ns in functions.items() if function not in nested)
+    facts = OFFBEAT.answer("info", shares().pprof)["recorder"]
+    lost = sum(facts[name] for name in ("lost_late", "lost_unanswered", "lost_no_room", "lost_before_first_stack"))
+    seen_ns = sum(total for _, _, total in OFFBEAT.threads(shares().pprof))
+    told_ns = seen_ns + lost * 1e9 / 101
+    check(abs(told_ns - lived_ns) <= 0.02 * lived_ns, f"threads lived {lived_ns / 1e6:.0f} ms; seen {seen_ns / 1e6:.0f} ms, "
+          f"counted as lost {lost} samples: {facts}")
+    check(lost * 1e9 / 101 <= 0.03 * lived_ns, f"{lost} samples were lost: {facts}")
+
+
+@case
 def go_tool_pprof_opens_the_file():
     if not shutil.which("go"):
         skip("go is not installed")

@@ -4,7 +4,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { ADDRESS = 0x10000, WORDS = 512, FRAMES_MAX = 64 };
+enum { ADDRESS = 0x40000000, WORDS = 512, FRAMES_MAX = 64 };
 
 static bool refuse(struct unwind_memory *memory, uint64_t address)
 {
