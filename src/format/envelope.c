@@ -19,7 +19,7 @@ struct header_fields {
 static void check_event_id(struct json_reader *reader)
 {
     char uuid[UUID_TEXT_SIZE];
-    if (!uuid_parse(json_string(reader), uuid)) json_reader_refuse(reader, "event_id is no uuid");
+    if (!uuid_parse(json_string(reader), uuid)) json_reader_refuse(reader, STATUS_MALFORMED, "event_id is no uuid");
 }
 
 /* Reads the header at the start of BYTES. *RET_SIZE is its size, without the newline. Fails if what follows is neither
@@ -43,7 +43,7 @@ static enum status read_header(struct slice bytes, struct header_fields *ret_fie
         } else if (slice_equals_text(key, "length")) {
             fields.length = json_u64(&reader);
             fields.has_length = true;
-            if (fields.length > UINT32_MAX) json_reader_refuse(&reader, "length is over 32 bits");
+            if (fields.length > UINT32_MAX) json_reader_refuse(&reader, STATUS_MALFORMED, "length is over 32 bits");
         } else if (slice_equals_text(key, "event_id")) {
             check_event_id(&reader);
         } else if (slice_equals_text(key, "dsn") || slice_equals_text(key, "sent_at")) {
@@ -53,7 +53,8 @@ static enum status read_header(struct slice bytes, struct header_fields *ret_fie
         }
     }
     size_t size = json_reader_taken(&reader);
-    if (size < bytes.size && bytes.data[size] != '\n') json_reader_refuse(&reader, "header does not end with its line");
+    if (size < bytes.size && bytes.data[size] != '\n')
+        json_reader_refuse(&reader, STATUS_MALFORMED, "header does not end with its line");
     enum status status = json_reader_status(&reader, error);
     json_reader_fini(&reader);
     if (status != STATUS_OK) return status;

@@ -1,11 +1,14 @@
-/* Sentry's Sample Format V2: one profile chunk as JSON (requirements FMT-1…8, V2-1…6; ../shared/spec/sentry-facts.md §1).
- * SPDX-License-Identifier: MIT */
+/* Sentry's Sample Format V2: one profile chunk as JSON (requirements FMT-1…8, V2-1…6; ../shared/spec/sentry-facts.md
+ * §1). SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_SENTRY_V2_H
 #define OFFBEAT_FORMAT_SENTRY_V2_H
 
 #include "base/buffer.h"
 #include "profile/profile.h"
 
+/* One chunk, not an envelope around it. See format_decode for the rest of the contract. Value types are samples/count
+ * and wall/nanoseconds, the time to the next sample of the same thread, so that sums are those of Sentry's own backend.
+ * STATUS_UNSUPPORTED for other versions of the sample format. */
 enum status sentry_v2_decode(struct slice bytes, struct profile *profile, struct error *error);
 
 struct sentry_v2_options {
@@ -13,9 +16,14 @@ struct sentry_v2_options {
     const char *chunk_id;    /* 32 lowercase hex digits; NULL = the profile's own, or a new one where it has none */
 };
 
-/* Appends one chunk of the samples that OPTIONS (may be NULL) choose. Only stacks, frames, threads and images that those
- * samples use are written. A sample whose first value (samples/count) is n stands for n ticks, one period apart: it is
- * written once for each of them. The chunk is checked (sentry_v2_check) before anything is appended.
+/* What the chunk will name as its platform, and the envelope's item must too (V2-7). */
+const char *sentry_v2_platform(const struct profile *profile);
+
+/* Appends one chunk of the samples that OPTIONS (may be NULL) choose. Only stacks, frames, threads and images that
+ * those samples use are written. A sample whose first value (samples/count) is n stands for n ticks, one period apart:
+ * it is written once for each of them. The chunk is checked (sentry_v2_check) before anything is appended. Where the
+ * profile has no times, each thread's samples follow one another from the profile's start on, a period apart.
+ * profiler_id is the profile's, or new where it has none: set it first when several chunks are cut from one profile.
  * Return addresses: the model's "inside the call" addresses are written plus one for all but the leaf frame, which is
  * what a receiver expects (facts §3.5). Inlined functions are frames of their own with the same instruction_addr. */
 enum status sentry_v2_encode(const struct profile *profile, const struct sentry_v2_options *options, struct buffer *out,
@@ -23,6 +31,7 @@ enum status sentry_v2_encode(const struct profile *profile, const struct sentry_
 
 /* The sender's check (V2-5, V2-6, facts §1.2): STATUS_OK, or STATUS_MALFORMED with the reason's name first in the
  * message ("profiling_not_enough_samples: …"). */
-enum status sentry_v2_check(const struct profile *profile, const struct sentry_v2_options *options, struct error *error);
+enum status sentry_v2_check(const struct profile *profile, const struct sentry_v2_options *options,
+                            struct error *error);
 
 #endif
