@@ -1,0 +1,73 @@
+/* Collapsed stacks in both directions.  SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "format/collapsed.h"
+
+static void check_encoded(const struct profile *profile, const char *expected)
+{
+    struct buffer out;
+    buffer_init(&out, 1 << 16);
+    CHECK_UINT(collapsed_encode(profile, &out, NULL), STATUS_OK);
+    buffer_append_byte(&out, '\0');
+    CHECK_TEXT((const char *)out.data, expected);
+    buffer_fini(&out);
+}
+
+TEST(lines_are_summed_and_sorted_by_stack)
+{
+    struct profile profile;
+    profile_init(&profile);
+    static const char text[] = "main;work 2\n\nmain 5\r\nmain;work 40\nmain;a b;c -3\nmain;zero 0";
+    CHECK_UINT(collapsed_decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.samples.count, 5);
+    CHECK_UINT(profile_stack_depth(&profile, profile.samples.stack[0]), 2);
+    check_encoded(&profile, "main 5\nmain;a b;c -3\nmain;work 42\n");
+    profile_fini(&profile);
+}
+
+TEST(a_first_line_without_a_number_is_another_format_and_a_later_one_broken)
+{
+    static const char *const others[] = {"",   "\n\n", "main;work", "main;work 4x\n", "a;b 99999999999999999999\n",
+                                         "a; "};
+    struct profile profile;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        profile_init(&profile);
+        CHECK_UINT(collapsed_decode(slice_of_text(others[i]), &profile, NULL), STATUS_NOT_THIS_FORMAT);
+        profile_fini(&profile);
+    }
+    struct error error;
+    profile_init(&profile);
+    CHECK_UINT(collapsed_decode(slice_of_text("a;b 1\na;c\n"), &profile, &error), STATUS_MALFORMED);
+    CHECK_UINT(error.offset, 6);
+    profile_fini(&profile);
+}
+
+TEST(inlined_functions_are_frames_and_places_without_a_name_are_called_by_their_file)
+{
+    struct profile profile;
+    profile_init(&profile);
+    profile_add_value_type(&profile, "samples", "count");
+    profile_add_value_type(&profile, "wall", "nanoseconds");
+    struct mapping libc = {.start = 4096, .limit = 8192, .file_name = profile_text(&profile, "/lib/libc.so.6")};
+    struct location in_libc = {.mapping = profile_add_mapping(&profile, &libc), .address = 5000};
+    struct function inlined = {.name = profile_text(&profile, "operator;()")};
+    struct function real = {.name = profile_text(&profile, "run\nnow")};
+    struct line lines[] = {{.function = profile_add_function(&profile, &inlined)},
+                           {.function = profile_add_function(&profile, &real)}};
+    struct location_id places[] = {
+        profile_add_location(&profile, &in_libc, NULL, 0),
+        profile_add_location(&profile, &(struct location){.address = 9}, lines, 2),
+        profile_add_location(&profile, &(struct location){.address = 0xabc}, NULL, 0),
+    };
+    struct stack_id stack = {0};
+    static const int64_t values[] = {1, 10};
+    profile_add_sample(&profile, &(struct sample){0}, values);
+    for (size_t i = 0; i < 3; i++) stack = profile_add_stack(&profile, stack, places[i]);
+    profile_add_sample(&profile, &(struct sample){.stack = stack}, values);
+    check_encoded(&profile, "[libc.so.6];run now;operator:();0xabc 10\n[unknown] 10\n");
+    profile.default_value_type = profile_text(&profile, "samples");
+    check_encoded(&profile, "[libc.so.6];run now;operator:();0xabc 1\n[unknown] 1\n");
+    profile_fini(&profile);
+}
+
+TEST_MAIN()

@@ -1,0 +1,539 @@
+/* profile.proto in both directions (PPF-1…9, PPF-2, PPF-8): by hand-made files, one for each rule, and by real ones.
+ * SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "base/file.h"
+#include "base/gzip.h"
+#include "base/protobuf.h"
+#include "format/pprof.h"
+
+#include <glob.h>
+
+#define CONFORMANCE TEST_SOURCE_ROOT "/../shared/fixtures/pprof-conformance/"
+
+/* --- Making files ------------------------------------------------------------------------------------------------- */
+
+struct number {
+    uint32_t field;
+    uint64_t value;
+};
+
+static void add_message(struct buffer *out, uint32_t field, const struct number *numbers)
+{
+    size_t begin = protobuf_begin_message(out, field);
+    for (; numbers->field != 0; numbers++) protobuf_append_explicit_number(out, numbers->field, numbers->value);
+    protobuf_end_message(out, begin);
+}
+
+#define MESSAGE(out, field, ...) add_message((out), (field), (const struct number[]){__VA_ARGS__, {0}})
+
+/* Strings 0 … 7 of every file made here. */
+static void add_strings(struct buffer *out)
+{
+    static const char *const strings[] = {"",      "samples",          "count", "work", "thread_id",
+                                          "bytes", "offbeat.ticks: 7", "hi"};
+    for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
+        protobuf_append_bytes(out, 6, slice_of_text(strings[i]));
+    }
+}
+
+/* One sample type, function 10, mapping 20, location 30: sparse, as ids may be. */
+static void add_entities(struct buffer *out)
+{
+    MESSAGE(out, 1, {1, 1}, {2, 2});
+    MESSAGE(out, 5, {1, 10}, {2, 3});
+    MESSAGE(out, 3, {1, 20}, {2, 0x1000}, {3, 0x2000});
+    size_t location = protobuf_begin_message(out, 4);
+    protobuf_append_number(out, 1, (uint64_t)1 << 60);
+    protobuf_append_number(out, 2, 20);
+    MESSAGE(out, 4, {1, 10}, {2, 77}, {3, 5});
+    protobuf_end_message(out, location);
+}
+
+static const uint64_t LOCATION = (uint64_t)1 << 60;
+
+static enum status decode(const struct buffer *file, struct profile *profile, struct error *error)
+{
+    profile_init(profile);
+    return pprof_decode(buffer_slice(file), profile, error);
+}
+
+/* Refused, with a message that holds WORDS. */
+static void check_refused(struct buffer *file, const char *words)
+{
+    struct profile profile;
+    struct error error = {0};
+    enum status status = decode(file, &profile, &error);
+    profile_fini(&profile);
+    buffer_fini(file);
+    if (status != STATUS_MALFORMED) TEST_FAIL("status %d (%s), expected a refusal", status, error.message);
+    if (!strstr(error.message, words)) TEST_FAIL("\"%s\" does not tell \"%s\"", error.message, words);
+}
+
+static struct buffer new_file(void)
+{
+    struct buffer file;
+    buffer_init(&file, 1 << 20);
+    return file;
+}
+
+/* --- What must be read -------------------------------------------------------------------------------------------- */
+
+TEST(messages_come_in_any_order_ids_may_be_sparse_and_numbers_packed_or_not_PPF_1)
+{
+    struct buffer file = new_file();
+    static const uint64_t ids[] = {(uint64_t)1 << 60, (uint64_t)1 << 60};
+    size_t sample = protobuf_begin_message(&file, 2);
+    protobuf_append_packed(&file, 1, ids, 2);
+    protobuf_append_number(&file, 1, LOCATION);
+    protobuf_append_number(&file, 2, 42);
+    protobuf_end_message(&file, sample);
+    add_entities(&file);
+    protobuf_append_bytes(&file, 99, slice_of_text("unknown"));
+    add_strings(&file);
+
+    struct profile profile;
+    CHECK_UINT(decode(&file, &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.samples.count, 1);
+    CHECK_INT(profile_sample_values(&profile, 0)[0], 42);
+    CHECK_UINT(profile_stack_depth(&profile, profile.samples.stack[0]), 3);
+    const struct location *location = profile_location(&profile, profile.stacks.items[1].location);
+    CHECK_UINT(location->mapping.index, 1);
+    CHECK_INT(profile_lines(&profile, location)->line, 77);
+    CHECK_INT(profile_lines(&profile, location)->column, 5);
+    CHECK_TEXT(profile_c_string(&profile, profile.functions.items[1].name), "work");
+    profile_fini(&profile);
+    buffer_fini(&file);
+}
+
+TEST(a_zero_is_a_value_of_a_label_and_survives_both_ways_PPF_8)
+{
+    struct buffer file = new_file(), again = new_file();
+    add_entities(&file);
+    size_t sample = protobuf_begin_message(&file, 2);
+    protobuf_append_explicit_number(&file, 2, 1);
+    MESSAGE(&file, 3, {1, 7});                 /* nothing but a key: the number 0 */
+    MESSAGE(&file, 3, {1, 7}, {2, 0});         /* an empty text, written as such */
+    MESSAGE(&file, 3, {1, 7}, {3, 0}, {4, 5}); /* 0 bytes */
+    MESSAGE(&file, 3, {1, 7}, {2, 3});
+    protobuf_end_message(&file, sample);
+    add_strings(&file);
+
+    struct profile profile;
+    CHECK_UINT(decode(&file, &profile, NULL), STATUS_OK);
+    CHECK_UINT(pprof_encode(&profile, &again, NULL), STATUS_OK);
+    profile_fini(&profile);
+    CHECK_UINT(decode(&again, &profile, NULL), STATUS_OK);
+    struct label_set set = profile.label_sets.items[profile.samples.labels[0].index];
+    const struct label *labels = &profile.labels.items[set.first];
+    CHECK_UINT(set.count, 4);
+    CHECK(labels[0].is_number && labels[0].number == 0 && labels[0].unit.index == 0);
+    CHECK(!labels[1].is_number && labels[1].text.index == 0);
+    CHECK(labels[2].is_number && labels[2].number == 0);
+    CHECK_TEXT(profile_c_string(&profile, labels[2].unit), "bytes");
+    CHECK_TEXT(profile_c_string(&profile, labels[3].text), "work");
+    profile_fini(&profile);
+    buffer_fini(&file);
+    buffer_fini(&again);
+}
+
+TEST(a_thread_id_label_makes_a_thread)
+{
+    struct buffer file = new_file();
+    add_entities(&file);
+    size_t sample = protobuf_begin_message(&file, 2);
+    protobuf_append_explicit_number(&file, 2, 1);
+    MESSAGE(&file, 3, {1, 4}, {3, 4711});
+    protobuf_end_message(&file, sample);
+    add_strings(&file);
+
+    struct profile profile;
+    CHECK_UINT(decode(&file, &profile, NULL), STATUS_OK);
+    const struct thread *thread = profile_thread(&profile, profile.samples.thread[0]);
+    CHECK_TEXT(profile_c_string(&profile, thread->id), "4711");
+    profile_fini(&profile);
+    buffer_fini(&file);
+}
+
+TEST(a_location_of_a_mapping_that_is_not_there_has_none)
+{
+    struct buffer file = new_file();
+    add_entities(&file);
+    MESSAGE(&file, 4, {1, 31}, {2, 99}, {3, 0x1234});
+    add_strings(&file);
+    struct profile profile;
+    CHECK_UINT(decode(&file, &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.locations.count, 3);
+    CHECK_UINT(profile.locations.items[2].mapping.index, 0);
+    profile_fini(&profile);
+    buffer_fini(&file);
+}
+
+TEST(gzip_members_join_and_one_that_is_cut_short_is_refused_PPF_1)
+{
+    struct buffer file = new_file(), packed = new_file();
+    add_entities(&file);
+    add_strings(&file);
+    struct slice raw = buffer_slice(&file);
+    CHECK_UINT(gzip_compress(slice_of(raw.data, 20), 6, &packed, NULL), STATUS_OK);
+    CHECK_UINT(gzip_compress(slice_of(raw.data + 20, raw.size - 20), 6, &packed, NULL), STATUS_OK);
+    struct profile profile;
+    CHECK_UINT(decode(&packed, &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.functions.count, 2);
+    profile_fini(&profile);
+    packed.size -= 3;
+    struct error error;
+    CHECK_UINT(decode(&packed, &profile, &error), STATUS_MALFORMED);
+    profile_fini(&profile);
+    buffer_fini(&file);
+    buffer_fini(&packed);
+}
+
+/* --- What must be refused (pprof's CheckValid), naming what it is --------------------------------------------------
+ */
+
+TEST(a_value_too_few_is_refused)
+{
+    struct buffer file = new_file();
+    add_entities(&file);
+    MESSAGE(&file, 2, {1, LOCATION});
+    add_strings(&file);
+    check_refused(&file, "sample 0 has 0 values");
+}
+
+TEST(samples_without_sample_types_are_refused)
+{
+    struct buffer file = new_file();
+    MESSAGE(&file, 2, {2, 1});
+    add_strings(&file);
+    check_refused(&file, "no sample types");
+}
+
+TEST(a_sample_of_a_location_that_is_not_there_is_refused)
+{
+    struct buffer file = new_file();
+    add_entities(&file);
+    MESSAGE(&file, 2, {1, 12345}, {2, 1});
+    add_strings(&file);
+    check_refused(&file, "location 12345");
+}
+
+TEST(a_line_of_a_function_that_is_not_there_is_refused)
+{
+    struct buffer file = new_file();
+    size_t location = protobuf_begin_message(&file, 4);
+    protobuf_append_number(&file, 1, 1);
+    MESSAGE(&file, 4, {1, 321});
+    protobuf_end_message(&file, location);
+    add_strings(&file);
+    check_refused(&file, "function 321");
+}
+
+TEST(ids_that_are_zero_or_double_are_refused)
+{
+    struct buffer file = new_file();
+    MESSAGE(&file, 3, {1, 0});
+    add_strings(&file);
+    check_refused(&file, "mapping has the id 0");
+    file = new_file();
+    add_entities(&file);
+    MESSAGE(&file, 4, {1, LOCATION});
+    add_strings(&file);
+    check_refused(&file, "two locations have the id 1152921504606846976");
+    file = new_file();
+    add_entities(&file);
+    MESSAGE(&file, 5, {1, 10});
+    add_strings(&file);
+    check_refused(&file, "two functions have the id 10");
+}
+
+TEST(strings_that_are_not_there_and_a_first_one_that_is_not_empty_are_refused)
+{
+    struct buffer file = new_file();
+    MESSAGE(&file, 1, {1, 8}, {2, 2});
+    add_strings(&file);
+    check_refused(&file, "string 8");
+    file = new_file();
+    protobuf_append_bytes(&file, 6, slice_of_text("x"));
+    add_strings(&file);
+    check_refused(&file, "first string");
+    file = new_file();
+    MESSAGE(&file, 1, {1, 0});
+    check_refused(&file, "no strings");
+}
+
+TEST(two_profiles_in_one_file_are_refused)
+{
+    struct buffer file = new_file();
+    add_strings(&file);
+    protobuf_append_number(&file, 9, 5);
+    protobuf_append_number(&file, 9, 6);
+    check_refused(&file, "two profiles");
+}
+
+TEST(wrong_wire_types_and_broken_messages_are_refused)
+{
+    struct buffer file = new_file();
+    add_strings(&file);
+    for (int i = 0; i < 20; i++) protobuf_append_number(&file, 12, 1);
+    protobuf_append_bytes(&file, 12, slice_of_text("x"));
+    check_refused(&file, "field 12");
+    file = new_file();
+    add_strings(&file);
+    protobuf_append_bytes(&file, 3, slice_of_text("\x08"));
+    check_refused(&file, "mapping is cut short");
+    file = new_file();
+    add_strings(&file);
+    protobuf_append_bytes(&file, 3, slice_of_text("\x0a\x01x"));
+    check_refused(&file, "field 1 of a mapping");
+}
+
+TEST(what_is_no_profile_is_told_apart_from_a_broken_one)
+{
+    static const char *const others[] = {"", "{\"a\": 1}", "main;work 42\n", "heap profile: 1: 2 [3: 4] @ heap_v2/1\n"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        struct profile profile;
+        profile_init(&profile);
+        CHECK_UINT(pprof_decode(slice_of_text(others[i]), &profile, NULL), STATUS_NOT_THIS_FORMAT);
+        profile_fini(&profile);
+    }
+}
+
+/* --- What must be written ----------------------------------------------------------------------------------------- */
+
+static struct location_id add_place(struct profile *profile, uint64_t address, const char *function, enum in_app in_app)
+{
+    struct function named = {.name = profile_text(profile, function), .in_app = in_app};
+    struct line line = {.function = profile_add_function(profile, &named), .line = 3};
+    struct location location = {.mapping = {2}, .address = address};
+    return profile_add_location(profile, &location, &line, 1);
+}
+
+/* Three mappings, of which the second is referred to; two functions that are one to pprof; threads; facts. */
+static void build(struct profile *profile)
+{
+    profile_init(profile);
+    profile_add_value_type(profile, "samples", "count");
+    profile_add_value_type(profile, "wall", "nanoseconds");
+    for (uint64_t i = 1; i <= 3; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof(name), "/bin/file%d", (int)i);
+        struct mapping mapping = {
+            .start = i << 20, .limit = (i << 20) + 4096, .file_name = profile_text(profile, name)};
+        profile_add_mapping(profile, &mapping);
+    }
+    struct stack_id one = profile_add_stack(profile, (struct stack_id){0}, add_place(profile, 5, "f", IN_APP_YES));
+    struct stack_id two = profile_add_stack(profile, (struct stack_id){0}, add_place(profile, 5, "f", IN_APP_NO));
+    struct thread_id thread = profile_add_thread(
+        profile, &(struct thread){.id = profile_text(profile, "42"), .name = profile_text(profile, "main")});
+    static const int64_t values[] = {1, 1000};
+    profile_add_sample(profile, &(struct sample){.stack = one, .thread = thread, .time_ns = 1}, values);
+    profile_add_sample(profile, &(struct sample){.stack = two, .thread = thread, .time_ns = 2}, values);
+    profile_add_sample(profile, &(struct sample){.stack = two, .time_ns = 3}, values);
+    profile_add_fact_number(profile, "ticks", -7);
+    profile_add_fact_text(profile, "engine", "signals");
+    profile_add_comment(profile, slice_of_text("as said"));
+    profile->has_times = true;
+    profile->period = 9900990;
+    profile->period_type = (struct value_type){profile_text(profile, "wall"), profile_text(profile, "nanoseconds")};
+    profile->doc_url = profile_text(profile, "https://example.org/");
+}
+
+TEST(equal_samples_are_summed_threads_become_labels_and_facts_comments_PPF_2)
+{
+    struct profile profile, again;
+    struct buffer file = new_file();
+    build(&profile);
+    CHECK_UINT(pprof_encode(&profile, &file, NULL), STATUS_OK);
+    CHECK_UINT(profile.samples.count, 3);
+    CHECK_UINT(decode(&file, &again, NULL), STATUS_OK);
+
+    CHECK_UINT(again.samples.count, 2);
+    CHECK_INT(profile_sample_values(&again, 0)[0], 2);
+    CHECK_INT(profile_sample_values(&again, 0)[1], 2000);
+    CHECK_UINT(again.functions.count, 2);
+    const struct thread *thread = profile_thread(&again, again.samples.thread[0]);
+    CHECK_TEXT(profile_c_string(&again, thread->id), "42");
+    CHECK_TEXT(profile_c_string(&again, thread->name), "main");
+    CHECK_UINT(again.samples.thread[1].index, 0);
+    CHECK_UINT(again.samples.labels[1].index, 0);
+    CHECK_UINT(again.mappings.count, 3);
+    CHECK_TEXT(profile_c_string(&again, again.mappings.items[1].file_name), "/bin/file1");
+    CHECK_TEXT(profile_c_string(&again, again.mappings.items[2].file_name), "/bin/file2");
+    CHECK_UINT(again.facts.count, 2);
+    CHECK_TEXT(profile_c_string(&again, again.facts.items[0].key), "ticks");
+    CHECK_INT(again.facts.items[0].number, -7);
+    CHECK_TEXT(profile_c_string(&again, again.facts.items[1].text), "signals");
+    CHECK_UINT(again.comments.count, 1);
+    CHECK_INT(again.period, 9900990);
+    CHECK_TEXT(profile_c_string(&again, again.doc_url), "https://example.org/");
+    profile_fini(&profile);
+    profile_fini(&again);
+    buffer_fini(&file);
+}
+
+static void check_stable(const struct profile *profile, const char *what)
+{
+    struct buffer first, second;
+    struct profile again;
+    struct error error = {0};
+    buffer_init(&first, PPROF_BYTES_MAX);
+    buffer_init(&second, PPROF_BYTES_MAX);
+    profile_init(&again);
+    if (pprof_encode(profile, &first, &error) != STATUS_OK) TEST_FAIL("%s: %s", what, error.message);
+    if (pprof_decode(buffer_slice(&first), &again, &error) != STATUS_OK) TEST_FAIL("%s: %s", what, error.message);
+    if (pprof_encode(&again, &second, &error) != STATUS_OK) TEST_FAIL("%s: %s", what, error.message);
+    if (!slice_equal(buffer_slice(&first), buffer_slice(&second)))
+        TEST_FAIL("%s changes when it is written again", what);
+    profile_fini(&again);
+    buffer_fini(&first);
+    buffer_fini(&second);
+}
+
+TEST(what_was_written_is_written_to_the_same_bytes_again)
+{
+    struct profile profile;
+    build(&profile);
+    check_stable(&profile, "the profile");
+    profile_fini(&profile);
+}
+
+/* --- Real files --------------------------------------------------------------------------------------------------- */
+
+static uint64_t hash_text(uint64_t hash, struct slice text)
+{
+    for (size_t i = 0; i < text.size; i++) hash = (hash ^ text.data[i]) * 0x100000001b3u;
+    return (hash ^ text.size) * 0x100000001b3u;
+}
+
+static uint64_t hash_number(uint64_t hash, uint64_t number)
+{
+    return hash_text(hash, slice_of(&number, sizeof(number)));
+}
+
+static uint64_t hash_location(const struct profile *profile, struct location_id id)
+{
+    const struct location *location = profile_location(profile, id);
+    const struct mapping *mapping = profile_mapping(profile, location->mapping);
+    uint64_t hash = hash_number(hash_number(location->address, location->is_folded), mapping->start);
+    hash = hash_number(hash_number(hash, mapping->limit), mapping->file_offset);
+    hash = hash_text(hash_text(hash, profile_slice(profile, mapping->file_name)),
+                     profile_slice(profile, mapping->build_id));
+    for (uint32_t i = 0; i < location->line_count; i++) {
+        const struct line *line = &profile_lines(profile, location)[i];
+        const struct function *function = profile_function(profile, line->function);
+        hash = hash_number(hash_number(hash, (uint64_t)line->line), (uint64_t)line->column);
+        hash = hash_text(hash_text(hash, profile_slice(profile, function->name)),
+                         profile_slice(profile, function->system_name));
+        hash =
+            hash_number(hash_text(hash, profile_slice(profile, function->file_name)), (uint64_t)function->start_line);
+    }
+    return hash;
+}
+
+static uint64_t hash_sample(const struct profile *profile, size_t index)
+{
+    uint64_t hash = 1;
+    struct stack_id stack = profile->samples.stack[index];
+    for (; stack.index != 0; stack = profile_stack(profile, stack)->parent) {
+        hash = hash_number(hash, hash_location(profile, profile_stack(profile, stack)->location));
+    }
+    struct label_set set = profile->label_sets.items[profile->samples.labels[index].index];
+    for (uint32_t i = 0; i < set.count; i++) {
+        const struct label *label = &profile->labels.items[set.first + i];
+        hash = hash_text(hash, profile_slice(profile, label->key));
+        hash = hash_text(hash_text(hash, profile_slice(profile, label->text)), profile_slice(profile, label->unit));
+        hash = hash_number(hash, (uint64_t)label->number);
+    }
+    for (size_t i = 0; i < profile->value_type_count; i++) {
+        hash = hash_number(hash, (uint64_t)profile_sample_values(profile, index)[i]);
+    }
+    return hash;
+}
+
+/* All that a profile says, whatever the numbering. */
+static uint64_t hash_profile(const struct profile *profile)
+{
+    uint64_t hash = hash_number(hash_number(profile->time_ns, profile->duration_ns), (uint64_t)profile->period);
+    hash = hash_text(hash, profile_slice(profile, profile->drop_frames));
+    hash = hash_text(hash, profile_slice(profile, profile->keep_frames));
+    hash = hash_text(hash, profile_slice(profile, profile->default_value_type));
+    hash = hash_text(hash, profile_slice(profile, profile->period_type.type));
+    for (size_t i = 0; i < profile->comments.count; i++) {
+        hash = hash_text(hash, profile_slice(profile, profile->comments.items[i]));
+    }
+    for (size_t i = 0; i < profile->samples.count; i++) hash = hash_number(hash, hash_sample(profile, i));
+    return hash;
+}
+
+static void check_round_trip(const char *path)
+{
+    struct buffer bytes, written;
+    struct profile profile, again;
+    struct error error = {0};
+    buffer_init(&bytes, 1 << 26);
+    buffer_init(&written, 1 << 26);
+    if (file_read(path, &bytes, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    profile_init(&profile);
+    profile_init(&again);
+    if (pprof_decode(buffer_slice(&bytes), &profile, &error) != STATUS_OK) TEST_FAIL("%s: %s", path, error.message);
+    CHECK_UINT(profile_aggregate(&profile, NULL), STATUS_OK);
+    CHECK_UINT(pprof_encode(&profile, &written, NULL), STATUS_OK);
+    CHECK_UINT(pprof_decode(buffer_slice(&written), &again, NULL), STATUS_OK);
+    if (hash_profile(&profile) != hash_profile(&again)) TEST_FAIL("%s says something else after a round trip", path);
+    check_stable(&again, path);
+    profile_fini(&profile);
+    profile_fini(&again);
+    buffer_fini(&bytes);
+    buffer_fini(&written);
+}
+
+TEST(real_profiles_say_the_same_after_a_round_trip_PPF_1)
+{
+    glob_t files;
+    if (glob(CONFORMANCE "profiles/*.pb.gz", 0, NULL, &files) != 0) SKIP("../shared/fixtures is not there");
+    CHECK_UINT(files.gl_pathc, 50);
+    for (size_t i = 0; i < files.gl_pathc; i++) check_round_trip(files.gl_pathv[i]);
+    check_round_trip(CONFORMANCE "large.cpu");
+    globfree(&files);
+}
+
+/* Half of the damage is a changed byte, half a cut or a repeated piece; what comes out is decoded or refused. */
+TEST(damaged_profiles_are_read_or_refused_but_never_crash)
+{
+    struct buffer bytes, raw;
+    buffer_init(&bytes, 1 << 24);
+    buffer_init(&raw, 1 << 24);
+    if (file_read(CONFORMANCE "profiles/36.heap_tags.pb.gz", &bytes, NULL) != STATUS_OK) {
+        SKIP("../shared/fixtures is not there");
+    }
+    CHECK_UINT(gzip_decompress(buffer_slice(&bytes), &raw, NULL), STATUS_OK);
+    uint8_t *damaged = malloc(raw.size);
+    uint64_t random = 88172645463325252u;
+    unsigned refused = 0;
+    for (int round = 0; round < 3000; round++) {
+        memcpy(damaged, raw.data, raw.size);
+        size_t size = raw.size;
+        for (int change = 0; change < 1 + round % 3; change++) {
+            random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+            size_t place = random % size;
+            if (random >> 60 == 0) size = place + 1;
+            damaged[place] = (uint8_t)(random >> 32);
+        }
+        struct profile profile;
+        struct buffer out;
+        profile_init(&profile);
+        buffer_init(&out, 1 << 24);
+        enum status status = pprof_decode(slice_of(damaged, size), &profile, NULL);
+        if (status == STATUS_OK) CHECK_UINT(pprof_encode(&profile, &out, NULL), STATUS_OK);
+        refused += status != STATUS_OK;
+        buffer_fini(&out);
+        profile_fini(&profile);
+    }
+    CHECK(refused > 100);
+    free(damaged);
+    buffer_fini(&bytes);
+    buffer_fini(&raw);
+}
+
+TEST_MAIN()
