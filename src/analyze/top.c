@@ -33,10 +33,11 @@ struct computation {
     const struct top_options *options;
     struct group *groups; /* [0] is for frames without name and address */
     size_t group_count;
-    uint32_t *group_of_name;     /* by string; 0: no group yet */
-    uint32_t *group_of_location; /* by location: what its nameless frames are called */
-    struct node *nodes;          /* by stack */
-    uint32_t *used;              /* groups of the current thread */
+    uint32_t *group_of_name; /* by string; 0: no group yet */
+    uint32_t *frames;        /* groups, innermost first, location after location */
+    uint32_t *frame_first;   /* by location: its first place in frames; one more at the end */
+    struct node *nodes;      /* by stack */
+    uint32_t *used;          /* groups of the current thread */
     size_t used_count;
     uint32_t *sample_order; /* samples, thread by thread */
     size_t *thread_first;   /* by thread: its first place in sample_order; one more at the end */
@@ -107,36 +108,43 @@ static void name_nameless(struct computation *all, struct string_id *names)
     }
 }
 
+/* Frames without a name of their own are called by NAMES, one for each location. */
 static void group_locations(struct computation *all, const struct string_id *names)
 {
     const struct profile *profile = all->profile;
-    for (uint32_t i = 1; i < profile->locations.count; i++) {
+    const struct function *nobody = profile_function(profile, (struct function_id){0});
+    uint32_t frame_count = 0;
+    for (uint32_t i = 0; i < profile->locations.count; i++) {
         const struct location *location = &profile->locations.items[i];
         const struct mapping *mapping = profile_mapping(profile, location->mapping);
         const struct line *lines = profile_lines(profile, location);
+        all->frame_first[i] = frame_count;
         for (uint32_t l = 0; l < location->line_count; l++) {
             const struct function *function = profile_function(profile, lines[l].function);
-            (void)group_of(all, name_of_function(function), function, mapping);
+            struct string_id name = name_of_function(function);
+            all->frames[frame_count++] = group_of(all, name.index ? name : names[i], function, mapping);
         }
-        const struct function *none = profile_function(profile, (struct function_id){0});
-        all->group_of_location[i] = group_of(all, names[i], none, mapping);
+        if (location->line_count == 0) all->frames[frame_count++] = group_of(all, names[i], nobody, mapping);
     }
+    all->frame_first[profile->locations.count] = frame_count;
 }
 
-/* Strings are added first, so that the tables by string are made once, in their final size. */
+/* Strings are added first, so that the table by string is made once, in its final size. */
 static bool make_groups(struct computation *all)
 {
     struct profile *profile = all->profile;
-    struct string_id *names = calloc(profile->locations.count, sizeof(*names));
+    size_t location_count = profile->locations.count;
+    struct string_id *names = calloc(location_count, sizeof(*names));
     if (!names) return false;
     name_nameless(all, names);
-    all->group_of_name = calloc(profile->strings.count, sizeof(*all->group_of_name));
-    all->group_of_location = calloc(profile->locations.count, sizeof(*all->group_of_location));
     /* No more groups than there are functions and locations, one name each, and the nameless. */
-    size_t group_max = profile->functions.count + profile->locations.count + 1;
+    size_t group_max = profile->functions.count + location_count + 1;
     all->groups = calloc(group_max, sizeof(*all->groups));
     all->used = calloc(group_max, sizeof(*all->used));
-    bool is_made = all->group_of_name && all->group_of_location && all->groups && all->used;
+    all->group_of_name = calloc(profile->strings.count, sizeof(*all->group_of_name));
+    all->frames = calloc(profile->lines.count + location_count, sizeof(*all->frames));
+    all->frame_first = calloc(location_count + 1, sizeof(*all->frame_first));
+    bool is_made = all->groups && all->used && all->group_of_name && all->frames && all->frame_first;
     if (is_made) {
         all->group_count = 1;
         group_locations(all, names);
@@ -147,22 +155,6 @@ static bool make_groups(struct computation *all)
 
 /* --- The walk ------------------------------------------------------------------------------------------------------
  */
-
-static struct group *group_of_frame(const struct computation *all, struct location_id id, uint32_t frame)
-{
-    const struct profile *profile = all->profile;
-    const struct location *location = profile_location(profile, id);
-    if (frame >= location->line_count) return &all->groups[all->group_of_location[id.index]];
-    const struct function *function = profile_function(profile, profile_lines(profile, location)[frame].function);
-    struct string_id name = name_of_function(function);
-    return &all->groups[name.index ? all->group_of_name[name.index] : all->group_of_location[id.index]];
-}
-
-static uint32_t frame_count(const struct computation *all, struct location_id id)
-{
-    uint32_t line_count = profile_location(all->profile, id)->line_count;
-    return line_count ? line_count : 1;
-}
 
 /* Makes STACK and its callers part of the current visit's tree. */
 static void mark(struct computation *all, uint32_t stack)
@@ -184,28 +176,28 @@ static void mark(struct computation *all, uint32_t stack)
 /* On the way down no callee has added to the stack's sum yet: it is what was sampled right here. */
 static void enter(struct computation *all, uint32_t stack)
 {
-    struct location_id location = all->profile->stacks.items[stack].location;
-    uint32_t count = frame_count(all, location);
-    for (uint32_t frame = 0; frame < count; frame++) {
-        struct group *group = group_of_frame(all, location, frame);
+    uint32_t location = all->profile->stacks.items[stack].location.index;
+    uint32_t first = all->frame_first[location], end = all->frame_first[location + 1];
+    for (uint32_t frame = first; frame < end; frame++) {
+        struct group *group = &all->groups[all->frames[frame]];
         if (!group->is_used) {
             group->is_used = true;
             group->self = group->total = 0;
-            all->used[all->used_count++] = (uint32_t)(group - all->groups);
+            all->used[all->used_count++] = all->frames[frame];
         }
-        if (frame == 0) group->self = add(group->self, all->nodes[stack].sum);
+        if (frame == first) group->self = add(group->self, all->nodes[stack].sum);
         group->active++;
     }
 }
 
 static void leave(struct computation *all, uint32_t stack)
 {
-    struct location_id location = all->profile->stacks.items[stack].location;
-    struct node *parent = &all->nodes[all->profile->stacks.items[stack].parent.index];
+    const struct stack *facts = &all->profile->stacks.items[stack];
+    uint32_t first = all->frame_first[facts->location.index], end = all->frame_first[facts->location.index + 1];
+    struct node *parent = &all->nodes[facts->parent.index];
     int64_t sum = all->nodes[stack].sum;
-    uint32_t count = frame_count(all, location);
-    for (uint32_t frame = 0; frame < count; frame++) {
-        struct group *group = group_of_frame(all, location, frame);
+    for (uint32_t frame = first; frame < end; frame++) {
+        struct group *group = &all->groups[all->frames[frame]];
         if (--group->active == 0) group->total = add(group->total, sum);
     }
     parent->sum = add(parent->sum, sum);
@@ -342,7 +334,8 @@ enum status top_compute(struct profile *profile, const struct top_options *optio
     bool is_done = make_groups(&all) && compute_threads(&all, &top);
     free(all.groups);
     free(all.group_of_name);
-    free(all.group_of_location);
+    free(all.frames);
+    free(all.frame_first);
     free(all.nodes);
     free(all.used);
     free(all.sample_order);

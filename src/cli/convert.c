@@ -29,7 +29,7 @@ static enum format choose_format(unsigned choice, const char *path)
 
 static void tell_loss(const char *path, enum format format, bool is_lost, const char *what)
 {
-    if (is_lost) message("%s: %s keeps no %s", path, format_name(format), what);
+    if (is_lost) message("%s: %s keeps no %s", message_name(path, true), format_name(format), what);
 }
 
 /* What PROFILE has and FORMAT has no place for. */
@@ -45,7 +45,7 @@ static void tell_losses(const struct profile *profile, const char *path, enum fo
     tell_loss(path, format, has_addresses && format == FORMAT_COLLAPSED, "addresses, files and images");
     if (format == FORMAT_COLLAPSED && profile->value_type_count > 1) {
         int column = profile_value_index(profile, "");
-        message("%s: %s keeps no values but %s", path, format_name(format),
+        message("%s: %s keeps no values but %s", message_name(path, true), format_name(format),
                 profile_c_string(profile, profile->value_types[column].type));
     }
     tell_loss(path, format, is_chunk && profile->value_type_count > 2, "values but the time between samples");

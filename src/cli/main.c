@@ -1,5 +1,80 @@
-/* SPDX-License-Identifier: MIT */
-int main(void)
+/* The program `offbeat`: a table of commands, one file each.
+ * SPDX-License-Identifier: MIT */
+#include "cli/commands.h"
+#include "cli/message.h"
+#include "cli/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *about;
+};
+
+/* clang-format off */
+static const struct command commands[] = {
+    {"top",     command_top,     "the hottest functions"},
+    {"info",    command_info,    "what is in a profile"},
+    {"convert", command_convert, "turns a profile into another format"},
+};
+/* clang-format on */
+
+enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
+
+static void print_help(FILE *out)
 {
-    return 0;
+    (void)fputs("Example: offbeat top profile.pb.gz\n\nUsage: offbeat COMMAND "
+                "[options] …\n\nCommands:\n",
+                out);
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        (void)fprintf(out, "  %-10s%s\n", commands[i].name, commands[i].about);
+    }
+    (void)fputs("\nOptions:\n  -h, --help    this text; behind a command: its own\n"
+                "  --version     the version of offbeat\n",
+                out);
+}
+
+static int refuse_unknown(const char *name)
+{
+    const char *names[COMMAND_COUNT];
+    for (size_t i = 0; i < COMMAND_COUNT; i++) names[i] = commands[i].name;
+    const char *nearest = nearest_name(name, names, COMMAND_COUNT);
+    if (nearest) {
+        message("no command \"%s\"; did you mean \"%s\"?", name, nearest);
+    } else {
+        message("no command \"%s\"; see offbeat --help", name);
+    }
+    return EXIT_WRONG_USE;
+}
+
+/* Text that was cut short by a full disk must not look like a whole one. */
+static int finish(int status)
+{
+    struct error error;
+    if (fflush(stdout) == 0) return status;
+    (void)error_set_errno(&error, "cannot write");
+    message_error("-", &error, true);
+    return EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stderr);
+        return EXIT_WRONG_USE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_help(stdout);
+        return finish(EXIT_DONE);
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        puts("offbeat " OFFBEAT_VERSION);
+        return finish(EXIT_DONE);
+    }
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(commands[i].name, argv[1]) == 0) return finish(commands[i].run(argc - 1, argv + 1));
+    }
+    return refuse_unknown(argv[1]);
 }

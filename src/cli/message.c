@@ -16,9 +16,15 @@ void message(const char *format, ...)
     va_end(arguments);
 }
 
+const char *message_name(const char *path, bool is_output)
+{
+    if (strcmp(path, "-") != 0) return path;
+    return is_output ? "standard output" : "standard input";
+}
+
 void message_error(const char *path, const struct error *error, bool is_output)
 {
-    const char *name = strcmp(path, "-") != 0 ? path : is_output ? "standard output" : "standard input";
+    const char *name = message_name(path, is_output);
     if (error->offset > 0) {
         message("%s: %s (offset %" PRIu64 ")", name, error->message, error->offset);
     } else {

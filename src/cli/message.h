@@ -9,7 +9,10 @@
 /* "offbeat: " and the text. */
 void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* "offbeat: PATH: what is wrong (offset 12)". PATH "-" is called by the stream's name. */
+/* How PATH is called: "-" by the name of the stream. */
+const char *message_name(const char *path, bool is_output);
+
+/* "offbeat: PATH: what is wrong (offset 12)". */
 void message_error(const char *path, const struct error *error, bool is_output);
 
 #endif

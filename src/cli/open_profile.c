@@ -6,8 +6,6 @@
 #include "cli/message.h"
 #include "symbolize/symbolizer.h"
 
-static const size_t input_bytes_max = (size_t)4 << 30;
-
 static enum status decode(struct slice bytes, struct profile *profile, enum format *ret_format, struct error *error)
 {
     if (bytes.size == 0) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "is empty");
@@ -21,7 +19,7 @@ bool open_profile(const char *path, struct profile *profile, struct opened_file 
     struct error error = {0};
     struct opened_file file = {0};
     struct buffer bytes;
-    buffer_init(&bytes, input_bytes_max);
+    buffer_init(&bytes, FORMAT_BYTES_MAX);
     enum status status = file_read(path, &bytes, &error);
     file.size_bytes = bytes.size;
     if (status == STATUS_OK) status = decode(buffer_slice(&bytes), profile, &file.format, &error);

@@ -24,23 +24,25 @@ static unsigned smaller(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* How many letters must be put in, left out or exchanged to turn A into B. */
+/* How many letters must be put in, left out, changed or exchanged with the next one to turn A into B. */
 static unsigned edit_distance(const char *a, const char *b)
 {
-    unsigned distances[NAME_LENGTH_MAX + 1];
+    unsigned rows[3][NAME_LENGTH_MAX + 1]; /* of the letters of A: the current one and the two before */
     size_t length = strlen(b);
     if (length > NAME_LENGTH_MAX) return UINT32_MAX;
-    for (unsigned j = 0; j <= length; j++) distances[j] = j;
-    for (unsigned i = 1; a[i - 1]; i++) {
-        unsigned diagonal = distances[0];
-        distances[0] = i;
-        for (unsigned j = 1; j <= length; j++) {
-            unsigned changed = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = distances[j];
-            distances[j] = smaller(changed, smaller(distances[j], distances[j - 1]) + 1);
+    for (unsigned j = 0; j <= length; j++) rows[0][j] = j;
+    unsigned i = 0;
+    for (; a[i]; i++) {
+        const unsigned *before = rows[i % 3], *two_before = rows[(i + 2) % 3];
+        unsigned *row = rows[(i + 1) % 3];
+        row[0] = i + 1;
+        for (unsigned j = 0; j < length; j++) {
+            row[j + 1] = smaller(before[j] + (a[i] != b[j]), smaller(before[j + 1], row[j]) + 1);
+            bool is_exchange = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
+            if (is_exchange) row[j + 1] = smaller(row[j + 1], two_before[j - 1] + 1);
         }
     }
-    return distances[length];
+    return rows[i % 3][length];
 }
 
 const char *nearest_name(const char *wrong, const char *const *names, size_t count)
@@ -56,7 +58,7 @@ const char *nearest_name(const char *wrong, const char *const *names, size_t cou
         }
     }
     /* Half the letters must be right, or it was no slip. */
-    return nearest && nearest_distance <= 3 && nearest_distance * 2 <= strlen(nearest) ? nearest : NULL;
+    return nearest && nearest_distance <= 2 && nearest_distance * 2 <= strlen(nearest) ? nearest : NULL;
 }
 
 /* --- Help ----------------------------------------------------------------------------------------------------------

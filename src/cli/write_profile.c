@@ -23,11 +23,9 @@
 enum {
     CHUNK_SECONDS = 60,
     CHUNK_SECONDS_MAX = 65, /* receivers reject what is over 66 s */
-    CHUNKS_MAX = 100000,    /* of one profile: over two months */
-    OUTPUT_BYTES_MAX = INT_MAX,
+    CHUNKS_MAX = 10000,     /* of one profile: a week */
+    OUTPUT_BYTES_MAX = FORMAT_BYTES_MAX,
 };
-
-static const char default_sdk_name[] = "offbeat";
 
 struct chunk {
     uint64_t from_ns, to_ns;
@@ -36,6 +34,7 @@ struct chunk {
 struct plan {
     struct chunk *chunks;
     size_t count, capacity;
+    uint64_t length_ns; /* of the next part: 60 s, halved where that many samples are too large for a receiver */
     uint64_t ticks_left_out;
     struct error refusal; /* of the first part that was left out */
 };
@@ -80,10 +79,10 @@ static enum status check_chunk(const struct profile *profile, struct chunk chunk
     return sentry_v2_check(profile, &options, error);
 }
 
-static bool has_too_few_samples(const struct error *error)
+/* The receiver's name for what is wrong stands first in the message. */
+static bool has_reason(const struct error *error, const char *reason)
 {
-    static const char reason[] = "profiling_not_enough_samples";
-    return strncmp(error->message, reason, sizeof(reason) - 1) == 0;
+    return strncmp(error->message, reason, strlen(reason)) == 0;
 }
 
 /* Makes PART, which is no chunk of its own, the end of the chunk before it. False if that would not be accepted. */
@@ -98,39 +97,51 @@ static bool join_previous(const struct profile *profile, struct plan *plan, stru
     return true;
 }
 
-static enum status plan_part(const struct profile *profile, struct plan *plan, struct chunk part,
-                             const struct time_line_part *facts, struct error *error)
+static enum status add_chunk(struct plan *plan, struct chunk chunk, struct error *error)
 {
-    enum status status = check_chunk(profile, part, error);
-    if (status == STATUS_OK) {
-        if (!array_reserve(&plan->chunks, &plan->capacity, plan->count + 1, sizeof(*plan->chunks), CHUNKS_MAX)) {
-            return error_set(error, STATUS_TOO_LARGE, 0, "needs more than %d chunks", CHUNKS_MAX);
-        }
-        plan->chunks[plan->count++] = part;
-        return STATUS_OK;
+    if (!array_reserve(&plan->chunks, &plan->capacity, plan->count + 1, sizeof(*plan->chunks), CHUNKS_MAX)) {
+        return error_set(error, STATUS_TOO_LARGE, 0, "needs more than %d chunks", CHUNKS_MAX);
     }
-    if (!has_too_few_samples(error)) return status;
-    if (join_previous(profile, plan, part, facts->last_ns)) return STATUS_OK;
+    plan->chunks[plan->count++] = chunk;
+    return STATUS_OK;
+}
+
+/* Plans what begins at FROM_NS. *RET_NEXT_NS is where the next part begins; UINT64_MAX: nowhere. */
+static enum status plan_part(const struct profile *profile, struct plan *plan, uint64_t from_ns, uint64_t *ret_next_ns,
+                             struct error *error)
+{
+    struct chunk part = {.from_ns = from_ns, .to_ns = from_ns + plan->length_ns};
+    if (part.to_ns < part.from_ns) return error_set(error, STATUS_TOO_LARGE, 0, "has samples after the year 2500");
+    enum status status = check_chunk(profile, part, error);
+    while (status != STATUS_OK && has_reason(error, "profiling_exceed_size_limit") && plan->length_ns > SECOND_NS) {
+        plan->length_ns /= 2;
+        part.to_ns = from_ns + plan->length_ns;
+        status = check_chunk(profile, part, error);
+    }
+    struct time_line_part facts = time_line_part(profile, part.from_ns, part.to_ns);
+    *ret_next_ns = facts.next_ns;
+    if (status == STATUS_OK) return add_chunk(plan, part, error);
+    if (!has_reason(error, "profiling_not_enough_samples")) return status;
+    if (join_previous(profile, plan, part, facts.last_ns)) return STATUS_OK;
     if (plan->ticks_left_out == 0) plan->refusal = *error;
-    plan->ticks_left_out += facts->tick_count;
+    plan->ticks_left_out += facts.tick_count;
     return STATUS_OK;
 }
 
 static enum status plan_chunks(const struct profile *profile, struct plan *plan, struct error *error)
 {
     uint64_t from_ns = time_line_part(profile, 0, 0).next_ns;
+    plan->length_ns = CHUNK_SECONDS * SECOND_NS;
     for (unsigned parts = 0; from_ns != UINT64_MAX; parts++) {
         if (parts == CHUNKS_MAX) return error_set(error, STATUS_TOO_LARGE, 0, "needs more than %d chunks", CHUNKS_MAX);
-        struct chunk part = {.from_ns = from_ns, .to_ns = from_ns + CHUNK_SECONDS * SECOND_NS};
-        if (part.to_ns < part.from_ns) return error_set(error, STATUS_TOO_LARGE, 0, "times after the year 2500");
-        struct time_line_part facts = time_line_part(profile, part.from_ns, part.to_ns);
-        enum status status = plan_part(profile, plan, part, &facts, error);
+        enum status status = plan_part(profile, plan, from_ns, &from_ns, error);
         if (status != STATUS_OK) return status;
-        from_ns = facts.next_ns;
     }
     if (plan->count > 0) return STATUS_OK;
-    if (plan->ticks_left_out > 0) *error = plan->refusal;
-    return plan->ticks_left_out > 0 ? STATUS_MALFORMED : check_chunk(profile, (struct chunk){0}, error);
+    /* Nothing was acceptable: the refusal says why, that of no samples at all if there are none. */
+    if (plan->ticks_left_out == 0) return check_chunk(profile, (struct chunk){0}, error);
+    *error = plan->refusal;
+    return STATUS_MALFORMED;
 }
 
 /* x.envelope is followed by x.2.envelope. */
@@ -146,12 +157,8 @@ static bool numbered_path(const char *path, unsigned number, char *ret_path, siz
 
 static void wrap_in_envelope(const struct profile *profile, const struct buffer *chunk, struct buffer *out)
 {
-    const char *name = profile->sdk_name.index ? profile_c_string(profile, profile->sdk_name) : default_sdk_name;
-    const char *version =
-        profile->sdk_version.index ? profile_c_string(profile, profile->sdk_version) : OFFBEAT_VERSION;
-    const char *platform = profile->platform.index ? profile_c_string(profile, profile->platform) : "native";
-    envelope_begin(out, name, version, 0);
-    envelope_add_item(out, "profile_chunk", platform, buffer_slice(chunk));
+    envelope_begin(out, "offbeat", OFFBEAT_VERSION, 0);
+    envelope_add_item(out, "profile_chunk", sentry_v2_platform(profile), buffer_slice(chunk));
 }
 
 /* Appends the file of one chunk to OUT. */
@@ -214,28 +221,54 @@ static bool write_chunks(const struct output *output)
         message_error(output->path, &error, true);
     }
     if (is_written && plan.ticks_left_out > 0) {
-        message("%s: %" PRIu64 " samples left out: %s", output->path, plan.ticks_left_out, plan.refusal.message);
+        message("%s: %" PRIu64 " sample%s left out: %s", message_name(output->path, true), plan.ticks_left_out,
+                plan.ticks_left_out == 1 ? "" : "s", plan.refusal.message);
     }
     free(plan.chunks);
     return is_written;
 }
 
-static bool give_times(struct profile *profile, const char *path)
+static void give_times(struct profile *profile, const char *path)
 {
     struct timespec now;
-    struct error error;
     (void)clock_gettime(CLOCK_REALTIME, &now);
     time_line_lay_out(profile, (uint64_t)now.tv_sec * SECOND_NS);
-    message("%s: the times of samples are made up, one behind the other: the profile has none", path);
-    if (profile_failed(profile, &error) == STATUS_OK) return true;
-    message_error(path, &error, true);
-    return false;
+    message("%s: the times of samples are made up, one behind the other: the profile has none",
+            message_name(path, true));
+}
+
+/* A receiver wants to know which version of which program it was: the program's name and build id tell. */
+static void give_release(struct profile *profile)
+{
+    char release[512];
+    const struct mapping *program = &profile->mappings.items[profile->mappings.count > 1 ? 1 : 0];
+    const char *path = profile_c_string(profile, program->file_name);
+    const char *build_id = profile_c_string(profile, program->build_id);
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    (void)snprintf(release, sizeof(release), "%.400s%s%.80s", name[0] ? name : "unknown", build_id[0] ? "@" : "",
+                   build_id);
+    profile->release = profile_text(profile, release);
+}
+
+/* All chunks of one profile bear the same id. */
+static void give_profiler_id(struct profile *profile)
+{
+    char id[UUID_TEXT_SIZE];
+    if (uuid_new(id)) profile->profiler_id = profile_text(profile, id);
 }
 
 bool write_profile(struct profile *profile, const char *path, enum format format, unsigned *number)
 {
     if (format != FORMAT_SENTRY_V2 && format != FORMAT_ENVELOPE) return write_whole(profile, path, format);
-    if (!profile->has_times && !give_times(profile, path)) return false;
+    if (!profile->has_times) give_times(profile, path);
+    if (profile->release.index == 0) give_release(profile);
+    if (profile->profiler_id.index == 0) give_profiler_id(profile);
+    struct error error;
+    if (profile_failed(profile, &error) != STATUS_OK) {
+        message_error(path, &error, true);
+        return false;
+    }
     struct output output = {.profile = profile, .path = path, .format = format, .number = number};
     return write_chunks(&output);
 }

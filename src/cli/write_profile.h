@@ -8,7 +8,8 @@
  *
  * Sentry's chunks hold 60 s: a longer profile becomes several files (x.envelope, x.2.envelope, …), and a part that a
  * receiver would reject for having too few samples goes into the chunk before it or, if that would make it too long, is
- * left out and reported. A profile without times is given some for a chunk, in place; that is reported, too.
+ * left out and reported. For a chunk, a profile without times, release or profiler id is given them, in place: times
+ * one behind the other (reported), the program's name and build id, a new id.
  *
  * *NUMBER is the number of the next chunk's file, 1 at first; it is counted up, so that several profiles can share a
  * series. Other formats neither read nor change it: they are one file.

@@ -5,15 +5,19 @@
 
 enum { DEFAULT_PERIOD_NS = 10000000 };
 
-static bool is_type(const struct profile *profile, struct value_type value, const char *type, const char *unit)
+static bool has_unit(const struct profile *profile, struct value_type value, const char *unit)
 {
-    return (!type || slice_equals_text(profile_slice(profile, value.type), type)) &&
-           slice_equals_text(profile_slice(profile, value.unit), unit);
+    return slice_equals_text(profile_slice(profile, value.unit), unit);
 }
 
 static bool counts_ticks(const struct profile *profile)
 {
-    return profile->value_type_count > 0 && is_type(profile, profile->value_types[0], "samples", "count");
+    return profile->value_type_count > 0 && has_unit(profile, profile->value_types[0], "count");
+}
+
+static bool has_period(const struct profile *profile)
+{
+    return profile->period > 0 && has_unit(profile, profile->period_type, "nanoseconds");
 }
 
 /* The mean of the first column in nanoseconds by tick, 0 if there is none. */
@@ -21,7 +25,7 @@ static uint64_t period_of_values(const struct profile *profile)
 {
     size_t column = 1;
     if (!counts_ticks(profile)) return 0;
-    while (column < profile->value_type_count && !is_type(profile, profile->value_types[column], NULL, "nanoseconds")) {
+    while (column < profile->value_type_count && !has_unit(profile, profile->value_types[column], "nanoseconds")) {
         column++;
     }
     if (column >= profile->value_type_count) return 0;
@@ -36,9 +40,7 @@ static uint64_t period_of_values(const struct profile *profile)
 
 uint64_t time_line_period_ns(const struct profile *profile)
 {
-    if (profile->period > 0 && is_type(profile, profile->period_type, NULL, "nanoseconds")) {
-        return (uint64_t)profile->period;
-    }
+    if (has_period(profile)) return (uint64_t)profile->period;
     uint64_t period_ns = period_of_values(profile);
     return period_ns ? period_ns : DEFAULT_PERIOD_NS;
 }
@@ -47,7 +49,9 @@ uint64_t time_line_ticks(const struct profile *profile, size_t sample)
 {
     if (!counts_ticks(profile)) return 1;
     int64_t count = profile_sample_values(profile, sample)[0];
-    return count > 1 ? (uint64_t)count : 1;
+    if (count <= 0) return 0;
+    bool is_one_at_its_time = profile->has_times && !has_period(profile);
+    return is_one_at_its_time ? 1 : (uint64_t)count;
 }
 
 static uint64_t add_limited(uint64_t a, uint64_t b)

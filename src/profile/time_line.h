@@ -9,7 +9,8 @@
  * 10 ms. Never 0. */
 uint64_t time_line_period_ns(const struct profile *profile);
 
-/* How many ticks sample SAMPLE stands for; at least 1. */
+/* How many ticks sample SAMPLE stands for: 1 where nothing counts them, or where it has a time and no period tells when
+ * the others were. */
 uint64_t time_line_ticks(const struct profile *profile, size_t sample);
 
 struct time_line_part {

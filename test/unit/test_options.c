@@ -143,6 +143,7 @@ TEST(a_slip_is_told_from_another_word)
     CHECK_TEXT(nearest_name("covnert", names, 4), "convert");
     CHECK_TEXT(nearest_name("ifno", names, 4), "info");
     CHECK_TEXT(nearest_name("tp", names, 4), "top");
+    CHECK_TEXT(nearest_name("tpo", names, 4), "top");
     CHECK(nearest_name("zebra", names, 4) == NULL);
     CHECK(nearest_name("", names, 4) == NULL);
 }
