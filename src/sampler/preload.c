@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 static uint64_t number_or(const char *name, uint64_t otherwise)
 {
@@ -24,11 +25,14 @@ __attribute__((constructor)) static void preload_start(void)
     const char *mode = getenv("OFFBEAT_MODE");
     uint64_t frequency = number_or("OFFBEAT_FREQUENCY", SAMPLER_FREQUENCY_DEFAULT);
     if (!directory || directory[0] != '/' || getauxval(AT_SECURE)) return;
+    uint64_t only_pid = number_or("OFFBEAT_ONLY_PID", 0);
+    if (only_pid && only_pid != (uint64_t)getpid()) return;
     if (frequency < 1 || frequency > SAMPLER_FREQUENCY_MAX) return;
     struct sampler_options options = {
         .frequency_hz = (uint32_t)frequency,
         .mode = mode && strcmp(mode, "cpu") == 0 ? RECORDING_CPU : RECORDING_WALL,
         .duration_ns = number_or("OFFBEAT_DURATION_MS", 0) * 1000000,
+        .ignores_children = only_pid != 0,
         .directory = directory,
     };
     if (sampler_start(&options)) {

@@ -25,9 +25,8 @@
 #include <unistd.h>
 
 enum {
-    /* Ignored by default, so that one which arrives after exec does no harm; nearly nobody uses out-of-band data. */
-    SAMPLER_SIGNAL = SIGURG,
     SAMPLER_STACK_BYTES = 256 << 10,
+    UNANSWERED_TICKS_MAX = 2, /* of a thread that runs meanwhile: it has blocked the signal since we looked */
     NANOSECONDS = 1000000000,
     STOP_WAIT_NS = 500000000,
     ANSWERS_WAIT_NS = 20000000, /* for the last answers when it stops */
@@ -64,7 +63,7 @@ static bool prepare_slots(void)
     if (!slots) return false;
     sampler.free_slot_count = 0;
     for (uint32_t i = SLOTS_MAX; i > 0; i--) sampler.free_slots[sampler.free_slot_count++] = i - 1;
-    return signal_handler_install(SAMPLER_SIGNAL, slots, SLOTS_MAX);
+    return true;
 }
 
 static uint64_t slot_generation(const struct slot *slot)
@@ -107,13 +106,13 @@ static bool any_slot_in_use(void)
 static bool send_request(const struct watched_thread *thread, const struct slot *slot)
 {
     siginfo_t information = {0};
-    information.si_signo = SAMPLER_SIGNAL;
+    information.si_signo = thread->signal_number;
     information.si_code = SI_QUEUE;
     information.si_pid = getpid();
     information.si_uid = getuid();
     information.si_value.sival_ptr = (void *)(uintptr_t)slot_cookie((uint32_t)(slot - slots), slot_generation(slot));
     sampler.counters[RECORDING_SIGNALS]++;
-    return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread->tid, SAMPLER_SIGNAL, &information) == 0;
+    return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread->tid, thread->signal_number, &information) == 0;
 }
 
 /* --- What is written ---------------------------------------------------------------------------------------------- */
@@ -203,11 +202,22 @@ static void fetch_answers(void)
     }
 }
 
+/* A signal that a thread blocks would stay with it, and surprise it in sigwait. Masks seldom change: one look a second. */
+static bool choose_signal(struct watched_thread *thread)
+{
+    if (sampler.tick < thread->signal_until_tick) return thread->signal_number != 0;
+    thread->signal_until_tick = sampler.tick + sampler.ticks_a_second;
+    thread->signal_number = !thread_blocks_signal(thread->tid, SIGNAL_USUAL)           ? SIGNAL_USUAL
+                            : !thread_blocks_signal(thread->tid, SIGNAL_NEVER_BLOCKED) ? SIGNAL_NEVER_BLOCKED
+                                                                                       : 0;
+    return thread->signal_number != 0;
+}
+
 static void take_back_request(struct watched_thread *thread)
 {
     give_back_slot(thread->slot);
     thread->slot = NULL;
-    thread->silent_until_tick = sampler.tick + 10 * sampler.ticks_a_second;
+    thread->signal_until_tick = 0;
     write_lost(thread, thread->waiting_ticks, RECORDING_LOST_UNANSWERED);
     thread->waiting_ticks = 0;
     thread->ran_while_waiting = false;
@@ -216,12 +226,12 @@ static void take_back_request(struct watched_thread *thread)
 static void watch_waiting(struct watched_thread *thread, uint64_t cpu_ns)
 {
     if (cpu_ns > thread->cpu_ns_at_request + sampler.period_ns / 4) thread->ran_while_waiting = true;
-    if (thread->ran_while_waiting && thread->waiting_ticks > sampler.ticks_a_second) take_back_request(thread);
+    if (thread->ran_while_waiting && thread->waiting_ticks > UNANSWERED_TICKS_MAX) take_back_request(thread);
 }
 
 static void request(struct watched_thread *thread, uint64_t cpu_ns)
 {
-    if (thread->silent_until_tick > sampler.tick) {
+    if (!choose_signal(thread)) {
         write_lost(thread, 1, RECORDING_LOST_UNANSWERED);
         return;
     }
@@ -292,7 +302,11 @@ static void arm_cpu_timer(struct watched_thread *thread)
         write_lost(thread, 1, RECORDING_LOST_NO_ROOM);
         return;
     }
-    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SAMPLER_SIGNAL};
+    if (!choose_signal(thread)) {
+        give_back_slot(slot);
+        return;
+    }
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = thread->signal_number};
     event.sigev_value.sival_ptr = (void *)(uintptr_t)slot_cookie((uint32_t)(slot - slots), slot_generation(slot));
     event._sigev_un._tid = thread->tid;
     clockid_t clock = (clockid_t)(~(unsigned)thread->tid << 3 | PER_THREAD | SCHEDULER_CLOCK);
@@ -442,6 +456,10 @@ static void finish(void)
 static void *run(void *unused)
 {
     (void)prctl(PR_SET_NAME, "offbeat");
+    if (!signal_handler_install(slots, SLOTS_MAX)) {
+        futex_set(&sampler.stopped);
+        return NULL;
+    }
     sampler.threads.sampler_tid = (pid_t)syscall(SYS_gettid);
     bool own_descriptors = self_own_descriptors();
     char path[4096];
@@ -521,5 +539,5 @@ void sampler_after_fork_in_child(void)
     pages_free(slots, SLOTS_MAX * sizeof(struct slot));
     slots = NULL;
     sampler.has_thread = false;
-    (void)sampler_start(&options);
+    if (!options.ignores_children) (void)sampler_start(&options);
 }

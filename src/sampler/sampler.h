@@ -17,10 +17,11 @@ struct sampler_options {
     uint32_t frequency_hz;    /* 1 to SAMPLER_FREQUENCY_MAX */
     enum recording_mode mode;
     uint64_t duration_ns;     /* stops by itself after so long; 0: never */
+    bool ignores_children;    /* forked children are left alone */
     const char *directory;    /* where recordings go, as PID-N.recording; copied */
 };
 
-/* False if no thread could be made or no signal is free; the program goes on unprofiled. */
+/* False if no thread could be made or there is no memory; the program goes on unprofiled. */
 bool sampler_start(const struct sampler_options *options);
 
 /* Takes what was sampled to its file. Waits for the sampler thread, but no longer than half a second. */

@@ -18,7 +18,16 @@ enum { PAGE = 4096 };
 static struct slot *handler_slots;
 static uint32_t handler_slot_count;
 static _Atomic pid_t handler_owner;
-static struct sigaction chained;
+
+/* sigaction as the kernel has it: libc's refuses the signals that it keeps for itself. */
+struct kernel_action {
+    void (*handler)(int, siginfo_t *, void *);
+    unsigned long flags;
+    void (*restorer)(void);
+    uint64_t mask;
+};
+
+static struct kernel_action chained_usual, chained_never_blocked;
 
 /* libc's syscall() would write errno. */
 static long system_call4(long number, long a, long b, long c, long d)
@@ -84,11 +93,11 @@ static void answer(struct slot *slot, const ucontext_t *context)
 
 static void pass_on(int number, siginfo_t *information, void *context)
 {
-    if (chained.sa_flags & SA_SIGINFO) {
-        chained.sa_sigaction(number, information, context);
-    } else if (chained.sa_handler != SIG_DFL && chained.sa_handler != SIG_IGN) {
-        chained.sa_handler(number);
-    }
+    const struct kernel_action *chained = number == SIGNAL_NEVER_BLOCKED ? &chained_never_blocked : &chained_usual;
+    bool is_default = (uintptr_t)chained->handler == (uintptr_t)SIG_DFL;
+    bool is_ignored = (uintptr_t)chained->handler == (uintptr_t)SIG_IGN;
+    /* One that takes fewer arguments does not mind the others. */
+    if (!is_default && !is_ignored) chained->handler(number, information, context);
 }
 
 static void handle(int number, siginfo_t *information, void *context)
@@ -112,15 +121,29 @@ static void handle(int number, siginfo_t *information, void *context)
     atomic_store_explicit(&slot->state, slot_state(generation, SLOT_DONE), memory_order_release);
 }
 
-bool signal_handler_install(int number, struct slot *slots, uint32_t slot_count)
+static bool kernel_action(int number, const struct kernel_action *action, struct kernel_action *ret_old)
+{
+    return system_call4(SYS_rt_sigaction, number, (long)(uintptr_t)action, (long)(uintptr_t)ret_old, 8) == 0;
+}
+
+/* libc knows where a handler returns to; what it installed is read back, and serves the other signal as well. */
+static bool install(void)
+{
+    struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    struct kernel_action installed = {0};
+    (void)sigfillset(&action.sa_mask);
+    if (!kernel_action(SIGNAL_USUAL, NULL, &chained_usual) || sigaction(SIGNAL_USUAL, &action, NULL) != 0) return false;
+    if (!kernel_action(SIGNAL_USUAL, NULL, &installed)) return false;
+    (void)kernel_action(SIGNAL_NEVER_BLOCKED, &installed, &chained_never_blocked);
+    return true;
+}
+
+bool signal_handler_install(struct slot *slots, uint32_t slot_count)
 {
     static bool is_installed;
     handler_slots = slots;
     handler_slot_count = slot_count;
     handler_owner = getpid();
-    if (is_installed) return true;
-    struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-    sigfillset(&action.sa_mask);
-    is_installed = sigaction(number, &action, &chained) == 0;
+    if (!is_installed) is_installed = install();
     return is_installed;
 }

@@ -10,6 +10,7 @@
 #include "format/recording_layout.h"
 #include "unwind/unwind.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
@@ -46,9 +47,17 @@ static inline uint64_t slot_state(uint64_t generation, enum slot_phase phase)
     return generation << 2 | phase;
 }
 
-/* Installs the handler for NUMBER, unless it is installed already; answers go to SLOTS (SLOT_COUNT of them), which must
- * stay for as long as the process lives, because an answer can come at any time. Again in a forked child, where requests
- * of the parent mean nothing. False if the signal cannot be had. */
-bool signal_handler_install(int number, struct slot *slots, uint32_t slot_count);
+/* Ignored by default, so that one which arrives after exec does no harm; nearly nobody uses out-of-band data. */
+#define SIGNAL_USUAL SIGURG
+/* For threads that block all signals, as the workers of many libraries do: the second one that glibc keeps for itself
+ * (nptl's SIGSETXID), which its sigfillset leaves out and its sigprocmask does not block. glibc's handler is called for
+ * what is not ours; itself, it ignores ours. */
+#define SIGNAL_NEVER_BLOCKED 33
+
+/* Installs the handlers, unless they are installed already; answers go to SLOTS (SLOT_COUNT of them), which must stay for
+ * as long as the process lives, because an answer can come at any time. Again in a forked child, where requests of the
+ * parent mean nothing. A program's own handlers are called for signals that are not ours. Call it on the sampler thread:
+ * glibc installs its own when the first thread is made. False if the usual signal cannot be had. */
+bool signal_handler_install(struct slot *slots, uint32_t slot_count);
 
 #endif

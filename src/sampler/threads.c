@@ -24,6 +24,15 @@ bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns)
     return true;
 }
 
+bool thread_blocks_signal(pid_t tid, int number)
+{
+    static char text[4096]; /* the sampler thread's alone */
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)tid);
+    const char *line = self_read_file(path, text, sizeof(text)) > 0 ? strstr(text, "SigBlk:") : NULL;
+    return !line || (strtoull(line + strlen("SigBlk:"), NULL, 16) >> (number - 1) & 1);
+}
+
 static int open_directory(const struct threads *threads)
 {
     if (threads->directory >= 0) return threads->directory;

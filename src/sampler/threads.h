@@ -26,7 +26,8 @@ struct watched_thread {
     uint64_t cpu_ns_at_request;
     uint32_t waiting_ticks; /* ticks that are told of by the next answer */
     bool ran_while_waiting; /* it blocks the signal, or the answer comes from a later time */
-    uint32_t silent_until_tick; /* it did not answer at all: left in peace until then */
+    int signal_number;          /* that it does not block; 0: it blocks both */
+    uint32_t signal_until_tick; /* until then that is taken as true */
 
     timer_t cpu_timer; /* CPU mode */
     bool has_cpu_timer;
@@ -48,6 +49,9 @@ struct threads {
 
 /* CPU time of a thread of this process; false if there is no such thread. */
 bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns);
+
+/* Whether a thread of this process blocks NUMBER; true also where that cannot be found out. */
+bool thread_blocks_signal(pid_t tid, int number);
 
 /* True if the number of threads differs from that of the last listing. One system call. */
 bool threads_changed(const struct threads *threads);

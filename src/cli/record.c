@@ -1,0 +1,394 @@
+/* offbeat record: runs a program, samples it and its children, and writes what was found.
+ *
+ * liboffbeat.so is preloaded into the program and leaves a recording a process in a folder of its own; all that is
+ * heavy (names, formats, files) happens here, when the program has ended.  SPDX-License-Identifier: MIT */
+#include "base/array.h"
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/message.h"
+#include "cli/open_profile.h"
+#include "cli/options.h"
+#include "cli/record_run.h"
+#include "cli/write_profile.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { FREQUENCY_DEFAULT = 101, FREQUENCY_MAX = 10000, RECORDINGS_MAX = 100000, BUILD_ID_DIGITS = 40 };
+
+struct record {
+    struct option_texts outputs;
+    char *default_outputs[2];
+    struct run_options run;
+    const char *release, *environment;
+    char directory[PATH_MAX];
+    struct {
+        char (*names)[256];
+        size_t count, capacity;
+    } recordings;
+    size_t process_count, thread_count;
+    uint64_t tick_count, lost_ticks;
+    bool is_failed;
+};
+
+/* --- Before ------------------------------------------------------------------------------------------------------- */
+
+/* Beside this program, as it is built, or where it is installed. */
+static bool find_library(char path[PATH_MAX])
+{
+    static const char *const places[] = {"liboffbeat.so", "../lib/liboffbeat.so",
+                                         "../lib/x86_64-linux-gnu/liboffbeat.so"};
+    char self[PATH_MAX], candidate[2 * PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (length > 0) {
+        self[length] = '\0';
+        char *slash = strrchr(self, '/');
+        if (slash) *slash = '\0';
+        for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+            (void)snprintf(candidate, sizeof(candidate), "%s/%s", self, places[i]);
+            if (realpath(candidate, path)) return true;
+        }
+    }
+    message("cannot find liboffbeat.so beside this program nor in the lib folder next to it");
+    return false;
+}
+
+static bool is_folder_writable(const char *path)
+{
+    char folder[PATH_MAX];
+    (void)snprintf(folder, sizeof(folder), "%s", path);
+    char *slash = strrchr(folder, '/');
+    if (slash == folder)
+        slash[1] = '\0';
+    else if (slash)
+        *slash = '\0';
+    else
+        (void)snprintf(folder, sizeof(folder), ".");
+    return access(folder, W_OK) == 0;
+}
+
+/* Says so before the program has run for an hour. */
+static bool check_output(const char *path)
+{
+    struct stat status;
+    if (format_of_path(path) == FORMAT_UNKNOWN) {
+        message("the name %s does not tell a format; use .pb.gz, .envelope, .json or .collapsed", path);
+        return false;
+    }
+    bool exists = stat(path, &status) == 0;
+    if (exists && S_ISDIR(status.st_mode))
+        errno = EISDIR;
+    else if (exists && !S_ISREG(status.st_mode))
+        return true;
+    else if (is_folder_writable(path) && (!exists || access(path, W_OK) == 0))
+        return true;
+    message("cannot write %s: %s", path, strerror(errno));
+    return false;
+}
+
+static bool choose_default_outputs(struct record *record, const char *program)
+{
+    static const char *const suffixes[] = {".pb.gz", ".envelope"};
+    const char *slash = strrchr(program, '/');
+    const char *name = slash ? slash + 1 : program;
+    for (size_t i = 0; i < 2; i++) {
+        if (asprintf(&record->default_outputs[i], "%s%s", name, suffixes[i]) < 0) return false;
+        record->outputs.items[record->outputs.count++] = record->default_outputs[i];
+    }
+    return true;
+}
+
+static bool make_directory(struct record *record)
+{
+    const char *parent = getenv("TMPDIR");
+    if (!parent || parent[0] != '/') parent = "/tmp";
+    (void)snprintf(record->directory, sizeof(record->directory), "%s/offbeat-XXXXXX", parent);
+    if (mkdtemp(record->directory)) return true;
+    message("cannot make a folder for recordings in %s: %s", parent, strerror(errno));
+    return false;
+}
+
+/* --- Afterwards --------------------------------------------------------------------------------------------------- */
+
+static const char *fact_text(const struct profile *profile, const char *key)
+{
+    for (size_t i = 0; i < profile->facts.count; i++) {
+        const struct fact *fact = &profile->facts.items[i];
+        if (!fact->is_number && strcmp(profile_c_string(profile, fact->key), key) == 0) {
+            return profile_c_string(profile, fact->text);
+        }
+    }
+    return "";
+}
+
+static uint64_t fact_number(const struct profile *profile, const char *key)
+{
+    for (size_t i = 0; i < profile->facts.count; i++) {
+        const struct fact *fact = &profile->facts.items[i];
+        if (fact->is_number && strcmp(profile_c_string(profile, fact->key), key) == 0) return (uint64_t)fact->number;
+    }
+    return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* In the order of the clock that is part of the names: parents before their children. */
+static int compare_times(const void *a, const void *b)
+{
+    const char *left = strchr(a, '-'), *right = strchr(b, '-');
+    if (!left || !right) return compare_names(a, b);
+    unsigned long long left_time = strtoull(left + 1, NULL, 16), right_time = strtoull(right + 1, NULL, 16);
+    return (left_time > right_time) - (left_time < right_time);
+}
+
+static void list_recordings(struct record *record)
+{
+    DIR *directory = opendir(record->directory);
+    for (const struct dirent *entry; directory && (entry = readdir(directory));) {
+        if (format_of_path(entry->d_name) != FORMAT_RECORDING) continue;
+        if (!array_reserve(&record->recordings.names, &record->recordings.capacity, record->recordings.count + 1,
+                           sizeof(*record->recordings.names), RECORDINGS_MAX)) {
+            message("over %d processes; the rest is left in %s", RECORDINGS_MAX, record->directory);
+            record->is_failed = true;
+            break;
+        }
+        (void)snprintf(record->recordings.names[record->recordings.count++], sizeof(*record->recordings.names), "%s",
+                       entry->d_name);
+    }
+    if (directory) (void)closedir(directory);
+    qsort(record->recordings.names, record->recordings.count, sizeof(*record->recordings.names), compare_times);
+}
+
+/* "xz@f1c3bcc0…": the program's name and its build id, which tells one build from another as a release should. */
+static void name_release(struct profile *profile, const struct record *record)
+{
+    char release[200];
+    const char *executable = fact_text(profile, "executable");
+    const char *slash = strrchr(executable, '/');
+    const char *build_id = "";
+    for (size_t i = 1; i < profile->mappings.count; i++) {
+        if (strcmp(profile_c_string(profile, profile->mappings.items[i].file_name), executable) == 0) {
+            build_id = profile_c_string(profile, profile->mappings.items[i].build_id);
+        }
+    }
+    (void)snprintf(release, sizeof(release), "%.100s%s%.*s", slash ? slash + 1 : executable, *build_id ? "@" : "",
+                   BUILD_ID_DIGITS, build_id);
+    profile->release = profile_text(profile, record->release ? record->release : release);
+    if (record->environment) profile->environment = profile_text(profile, record->environment);
+}
+
+static bool is_chunk_format(enum format format)
+{
+    return format == FORMAT_ENVELOPE || format == FORMAT_SENTRY_V2;
+}
+
+/* Chunks hold one process each; NUMBERS keep count of the files of each output. */
+static void write_chunks(struct record *record, struct profile *profile, unsigned *numbers)
+{
+    for (size_t i = 0; i < record->outputs.count; i++) {
+        enum format format = format_of_path(record->outputs.items[i]);
+        if (!is_chunk_format(format)) continue;
+        if (!write_profile(profile, record->outputs.items[i], format, &numbers[i])) record->is_failed = true;
+    }
+}
+
+static bool add_process(struct record *record, struct profile *all, struct profile *profile)
+{
+    struct profile_extra_labels labels = {.count = 2};
+    labels.items[0].key = "pid";
+    labels.items[0].number = strtoll(fact_text(profile, "pid"), NULL, 10);
+    labels.items[0].is_number = true;
+    labels.items[1].key = "process";
+    labels.items[1].text = fact_text(profile, "process");
+    struct error error;
+    if (profile_merge(all, profile, &labels, &error) == STATUS_OK) return true;
+    message("%s", error.message);
+    record->is_failed = true;
+    return false;
+}
+
+static void count_process(struct record *record, const struct profile *profile)
+{
+    static const char *const losses[] = {"lost_late", "lost_unanswered", "lost_no_room", "lost_before_first_stack"};
+    record->process_count++;
+    record->thread_count += profile->threads.count - 1;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        record->tick_count += (uint64_t)profile_sample_values(profile, i)[0];
+    }
+    for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
+        record->lost_ticks += fact_number(profile, losses[i]);
+    if (fact_number(profile, "bytes_lost") > 0) {
+        message("%s (pid %s): %llu bytes of samples could not be written to %s; is the disk full?",
+                fact_text(profile, "process"), fact_text(profile, "pid"),
+                (unsigned long long)fact_number(profile, "bytes_lost"), record->directory);
+    }
+}
+
+static void take_recording(struct record *record, struct profile *all, const char *name, unsigned *numbers)
+{
+    char path[PATH_MAX + 80];
+    (void)snprintf(path, sizeof(path), "%s/%s", record->directory, name);
+    struct profile profile;
+    profile_init(&profile);
+    if (!open_profile(path, &profile, NULL)) {
+        record->is_failed = true;
+    } else {
+        if (profile.samples.count > 0) {
+            count_process(record, &profile);
+            name_release(&profile, record);
+            write_chunks(record, &profile, numbers);
+        }
+        (void)add_process(record, all, &profile);
+    }
+    profile_fini(&profile);
+}
+
+static void write_merged(struct record *record, struct profile *all)
+{
+    unsigned number = 1;
+    for (size_t i = 0; i < record->outputs.count; i++) {
+        enum format format = format_of_path(record->outputs.items[i]);
+        if (is_chunk_format(format)) continue;
+        if (!write_profile(all, record->outputs.items[i], format, &number)) record->is_failed = true;
+    }
+}
+
+static void tell_end(const char *program, int status)
+{
+    if (!WIFSIGNALED(status)) return;
+    message("%s was ended by signal %d (%s); what was sampled until then is kept", program, WTERMSIG(status),
+            strsignal(WTERMSIG(status)));
+}
+
+static void tell_result(const struct record *record)
+{
+    char files[1024] = "";
+    size_t length = 0;
+    for (size_t i = 0; i < record->outputs.count && length < sizeof(files); i++) {
+        int written = snprintf(files + length, sizeof(files) - length, "%s%s", i ? ", " : "", record->outputs.items[i]);
+        length += written > 0 ? (size_t)written : 0;
+    }
+    message("%llu samples of %zu thread%s in %zu process%s%s → %s", (unsigned long long)record->tick_count,
+            record->thread_count, record->thread_count == 1 ? "" : "s", record->process_count,
+            record->process_count == 1 ? "" : "es", record->lost_ticks ? " (some lost, see offbeat info)" : "", files);
+}
+
+static void write_everything(struct record *record, const char *program)
+{
+    struct profile all;
+    unsigned numbers[OPTION_TEXTS_MAX];
+    for (size_t i = 0; i < OPTION_TEXTS_MAX; i++) numbers[i] = 1;
+    profile_init(&all);
+    list_recordings(record);
+    for (size_t i = 0; i < record->recordings.count; i++)
+        take_recording(record, &all, record->recordings.names[i], numbers);
+    if (record->recordings.count == 0) {
+        message("%s left no samples: it ended within a moment, or did not load %s", program, record->run.library);
+    } else if (!record->is_failed && record->tick_count == 0) {
+        message("%s ended before the first sample; one is taken every %.1f ms", program,
+                1000.0 / (double)record->run.frequency_hz);
+    }
+    if (record->recordings.count > 0) write_merged(record, &all);
+    if (!record->is_failed && record->tick_count > 0) tell_result(record);
+    profile_fini(&all);
+}
+
+/* Unless something could not be written: then the recordings are all there is. */
+static void remove_recordings(const struct record *record)
+{
+    if (record->is_failed) {
+        message("the recordings are kept in %s; offbeat convert and offbeat top read them", record->directory);
+        return;
+    }
+    char path[PATH_MAX + 80];
+    for (size_t i = 0; i < record->recordings.count; i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", record->directory, record->recordings.names[i]);
+        (void)unlink(path);
+    }
+    (void)rmdir(record->directory);
+}
+
+static int run_and_write(struct record *record, const char *path, char **command)
+{
+    int status = 0;
+    char library[PATH_MAX];
+    if (!find_library(library) || !make_directory(record)) return EXIT_FAILED;
+    record->run.library = library;
+    record->run.directory = record->directory;
+    if (!run_program(path, command, &record->run, &status)) {
+        (void)rmdir(record->directory);
+        return EXIT_FAILED;
+    }
+    tell_end(command[0], status);
+    write_everything(record, command[0]);
+    remove_recordings(record);
+    if (record->is_failed && WIFEXITED(status) && WEXITSTATUS(status) == 0) return EXIT_FAILED;
+    run_end_alike(status);
+}
+
+static int record_command(struct record *record, const struct operands *command)
+{
+    char *path = run_find_program(command->items[0]);
+    if (!path) return EXIT_FAILED;
+    int result = EXIT_FAILED;
+    bool is_ready = record->outputs.count > 0 || choose_default_outputs(record, path);
+    for (size_t i = 0; i < record->outputs.count && is_ready; i++) is_ready = check_output(record->outputs.items[i]);
+    if (is_ready) result = run_and_write(record, path, command->items);
+    free(path);
+    for (size_t i = 0; i < 2; i++) free(record->default_outputs[i]);
+    free(record->recordings.names);
+    return result;
+}
+
+int command_record(int argc, char **argv)
+{
+    struct record record = {.run = {.frequency_hz = FREQUENCY_DEFAULT}};
+    unsigned mode = 0;
+    /* clang-format off */
+    const struct option options[] = {
+        {"output", 'o', OPTION_TEXTS, &record.outputs, .argument = "FILE",
+         .help = "where to, may be repeated; the name tells the format (default: NAME.pb.gz and NAME.envelope)"},
+        {"frequency", 'F', OPTION_NUMBER, &record.run.frequency_hz, .argument = "HZ",
+         .help = "samples of each thread a second (default: 101)", .minimum = 1, .maximum = FREQUENCY_MAX},
+        {"mode", 0, OPTION_CHOICE, &mode, .argument = "wall|cpu",
+         .help = "time that passes, or time on a processor (default: wall)"},
+        {"duration", 'd', OPTION_SECONDS, &record.run.duration_ns, .argument = "SECONDS",
+         .help = "sample only so long; the program runs on", .minimum = 1000000, .maximum = UINT64_MAX / 2},
+        {"no-inherit", 0, OPTION_SWITCH, &record.run.no_children, .help = "leave the program's children alone"},
+        {"release", 0, OPTION_TEXT, &record.release, .argument = "TEXT",
+         .help = "release in the envelope (default: the program's name and build id)"},
+        {"environment", 0, OPTION_TEXT, &record.environment, .argument = "TEXT",
+         .help = "environment in the envelope (default: production)"},
+        {0},
+    };
+    /* clang-format on */
+    const struct command_syntax syntax = {
+        .name = "record",
+        .usage = "[options] [--] COMMAND [ARGUMENT]…",
+        .example = "offbeat record -- xz -9 -T2 -k -c /usr/bin/perl > perl.xz",
+        .about = "Runs COMMAND, samples every thread of it and of its children, and writes profiles when it has\n"
+                 "ended: one pprof file of all processes, and one Sentry envelope for each process and minute.\n"
+                 "The program's input, output, signals and exit status are its own. Ctrl-C ends the program, not\n"
+                 "the writing.",
+        .options = options,
+        .operands_min = 1,
+        .operands_max = INT_MAX,
+        .stops_at_operand = true,
+    };
+    struct operands command;
+    enum exit_status status;
+    if (!options_parse(&syntax, argc, argv, &command, &status)) return (int)status;
+    record.run.is_cpu_mode = mode == 1;
+    return record_command(&record, &command);
+}

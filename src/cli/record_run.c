@@ -1,0 +1,211 @@
+/* The program gets our standard streams, our process group and our signal dispositions. While it runs we only wait: a
+ * signal from the terminal reached it already, any other that we get is passed on.  SPDX-License-Identifier: MIT */
+#include "cli/record_run.h"
+
+#include "binary/preload_check.h"
+#include "cli/message.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PATH_BYTES_MAX = 4096, SCRIPT_LEVELS_MAX = 5 };
+
+/* --- Finding ------------------------------------------------------------------------------------------------------ */
+
+static bool is_program(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode) && access(path, X_OK) == 0;
+}
+
+static char *find_in_path(const char *program)
+{
+    const char *search = getenv("PATH");
+    if (!search) search = "/usr/local/bin:/usr/bin:/bin";
+    char candidate[PATH_BYTES_MAX];
+    for (;;) {
+        size_t length = strcspn(search, ":");
+        int written =
+            snprintf(candidate, sizeof(candidate), "%.*s%s%s", (int)length, search, length ? "/" : "", program);
+        if (written > 0 && (size_t)written < sizeof(candidate) && is_program(candidate)) return strdup(candidate);
+        if (search[length] == '\0') return NULL;
+        search += length + 1;
+    }
+}
+
+/* False after a line on standard error. */
+static bool check_preload(const char *path)
+{
+    char current[PRELOAD_INTERPRETER_SIZE], interpreter[PRELOAD_INTERPRETER_SIZE];
+    (void)snprintf(current, sizeof(current), "%s", path);
+    for (int level = 0; level < SCRIPT_LEVELS_MAX; level++) {
+        enum preload_answer answer;
+        struct error error;
+        if (preload_check(current, &answer, interpreter, &error) != STATUS_OK) {
+            /* What we may not read the system may still run; only statically linked or privileged ones escape us. */
+            if (error.errno_value == EACCES) return true;
+            message_error(current, &error, false);
+            return false;
+        }
+        switch (answer) {
+        case PRELOAD_POSSIBLE:
+            return true;
+        case PRELOAD_NOT_ELF:
+            return true; /* some shells run such a file themselves; else exec says what is wrong */
+        case PRELOAD_SCRIPT:
+            (void)snprintf(current, sizeof(current), "%s", interpreter);
+            continue;
+        case PRELOAD_STATIC:
+            message("%s is statically linked, so the sampler cannot be loaded into it; link it dynamically", current);
+            return false;
+        case PRELOAD_PRIVILEGED:
+            message("%s gains privileges when it starts, so the system does not let the sampler be loaded into it; "
+                    "run it as the user that it becomes",
+                    current);
+            return false;
+        case PRELOAD_WRONG_ARCHITECTURE:
+            message("%s is for another processor or word size than the sampler", current);
+            return false;
+        case PRELOAD_OTHER_LIBC:
+            message("%s uses another libc than the sampler (its loader is %s)", current, interpreter);
+            return false;
+        }
+    }
+    return true;
+}
+
+char *run_find_program(const char *program)
+{
+    char *path = strchr(program, '/') ? strdup(program) : find_in_path(program);
+    if (!path) {
+        message("cannot find a program called %s in PATH", program);
+        return NULL;
+    }
+    if (!is_program(path)) {
+        message("cannot run %s: %s", path,
+                access(path, F_OK) ? "there is no such file" : "it is not an executable file");
+    } else if (check_preload(path)) {
+        return path;
+    }
+    free(path);
+    return NULL;
+}
+
+/* --- Starting ----------------------------------------------------------------------------------------------------- */
+
+static void set_number(const char *name, uint64_t number)
+{
+    char digits[24];
+    (void)snprintf(digits, sizeof(digits), "%llu", (unsigned long long)number);
+    (void)setenv(name, digits, 1);
+}
+
+static void set_environment(const struct run_options *options)
+{
+    const char *preloaded = getenv("LD_PRELOAD");
+    char list[2 * PATH_BYTES_MAX];
+    (void)snprintf(list, sizeof(list), "%s%s%s", options->library, preloaded && *preloaded ? ":" : "",
+                   preloaded ? preloaded : "");
+    (void)setenv("LD_PRELOAD", list, 1);
+    (void)setenv("OFFBEAT_RECORD_DIRECTORY", options->directory, 1);
+    (void)setenv("OFFBEAT_MODE", options->is_cpu_mode ? "cpu" : "wall", 1);
+    set_number("OFFBEAT_FREQUENCY", options->frequency_hz);
+    if (options->duration_ns) set_number("OFFBEAT_DURATION_MS", options->duration_ns / 1000000);
+    if (options->no_children) set_number("OFFBEAT_ONLY_PID", (uint64_t)getpid()); /* exec keeps it */
+}
+
+_Noreturn static void become_program(const char *path, char *const *arguments, const struct run_options *options,
+                                     const sigset_t *mask, int failure)
+{
+    set_environment(options);
+    (void)sigprocmask(SIG_SETMASK, mask, NULL);
+    (void)execv(path, arguments);
+    int errno_value = errno;
+    if (write(failure, &errno_value, sizeof(errno_value)) < 0) errno_value = 0;
+    _exit(127);
+}
+
+/* 0, or why exec failed. The pipe closes by itself when it succeeds. */
+static int read_failure(int pipe_end)
+{
+    int errno_value = 0;
+    ssize_t got;
+    do got = read(pipe_end, &errno_value, sizeof(errno_value));
+    while (got < 0 && errno == EINTR);
+    return got == sizeof(errno_value) ? errno_value : 0;
+}
+
+/* --- Waiting ------------------------------------------------------------------------------------------------------ */
+
+static void add_watched(sigset_t *signals)
+{
+    static const int watched[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGALRM};
+    (void)sigemptyset(signals);
+    for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) (void)sigaddset(signals, watched[i]);
+}
+
+static int wait_for(pid_t child, const sigset_t *signals)
+{
+    int status = 0;
+    for (;;) {
+        pid_t ended = waitpid(child, &status, WNOHANG);
+        if (ended == child || (ended < 0 && errno != EINTR)) break;
+        siginfo_t information;
+        int number = sigwaitinfo(signals, &information);
+        bool is_from_terminal = information.si_code > 0;
+        if (number > 0 && number != SIGCHLD && !is_from_terminal) (void)kill(child, number);
+    }
+    /* What was meant for both of us must not end us now, before the files are written. */
+    struct timespec none = {0};
+    while (sigtimedwait(signals, NULL, &none) > 0) {
+    }
+    return status;
+}
+
+bool run_program(const char *path, char *const *arguments, const struct run_options *options, int *ret_status)
+{
+    int failure[2];
+    sigset_t signals, mask;
+    if (pipe2(failure, O_CLOEXEC) != 0) {
+        message("cannot make a pipe: %s", strerror(errno));
+        return false;
+    }
+    add_watched(&signals);
+    (void)sigprocmask(SIG_BLOCK, &signals, &mask);
+    pid_t child = fork();
+    if (child == 0) become_program(path, arguments, options, &mask, failure[1]);
+    int errno_value = child < 0 ? errno : 0;
+    (void)close(failure[1]);
+    if (child > 0) errno_value = read_failure(failure[0]);
+    (void)close(failure[0]);
+    if (child > 0) *ret_status = wait_for(child, &signals);
+    (void)sigprocmask(SIG_SETMASK, &mask, NULL);
+    if (errno_value == 0) return true;
+    message("cannot run %s: %s", path, strerror(errno_value));
+    return false;
+}
+
+void run_end_alike(int status)
+{
+    if (WIFSIGNALED(status)) {
+        /* The program has left its core file, if any; ours would tell nothing. */
+        struct rlimit none = {0};
+        (void)setrlimit(RLIMIT_CORE, &none);
+        (void)signal(WTERMSIG(status), SIG_DFL);
+        sigset_t mask;
+        (void)sigemptyset(&mask);
+        (void)sigaddset(&mask, WTERMSIG(status));
+        (void)raise(WTERMSIG(status));
+        (void)sigprocmask(SIG_UNBLOCK, &mask, NULL);
+        _exit(128 + WTERMSIG(status));
+    }
+    exit(WEXITSTATUS(status));
+}

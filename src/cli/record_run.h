@@ -1,0 +1,29 @@
+/* Runs a program under the sampler, invisible to both it and whoever started us.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_CLI_RECORD_RUN_H
+#define OFFBEAT_CLI_RECORD_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct run_options {
+    const char *directory; /* for recordings; absolute */
+    const char *library;   /* liboffbeat.so; absolute */
+    uint64_t frequency_hz;
+    bool is_cpu_mode;
+    uint64_t duration_ns; /* 0: as long as it runs */
+    bool no_children;
+};
+
+/* The place of PROGRAM as a shell would find it, checked that liboffbeat.so can be preloaded into it. NULL after one
+ * line on standard error. The caller frees. */
+char *run_find_program(const char *program);
+
+/* Runs PATH with ARGUMENTS (NULL-terminated, [0] its name) and our standard streams, passes on the signals that come,
+ * and waits. *RET_STATUS is as waitpid gives it. False, after one line on standard error, if it could not be started.
+ */
+bool run_program(const char *path, char *const *arguments, const struct run_options *options, int *ret_status);
+
+/* Ends this process as STATUS says that the program ended: by exit, or by the same signal. */
+_Noreturn void run_end_alike(int status);
+
+#endif
