@@ -1,7 +1,9 @@
-/* What a chunk holds, between its bytes and the model.  SPDX-License-Identifier: MIT */
+/* What a chunk holds, between its bytes and the model: one form on the way in, another on the way out.
+ * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_SENTRY_V2_PRIVATE_H
 #define OFFBEAT_FORMAT_SENTRY_V2_PRIVATE_H
 
+#include "base/index_table.h"
 #include "format/sentry_v2.h"
 
 struct chunk_image {
@@ -47,5 +49,54 @@ struct chunk {
 
 /* Adds to PROFILE what the samples of CHUNK use, and its images. STATUS_MALFORMED if an index points nowhere. */
 enum status chunk_to_profile(struct chunk *chunk, struct profile *profile, struct error *error);
+
+/* --- On the way out ----------------------------------------------------------------------------------------------- */
+
+/* One sample as it will be written. */
+struct tick {
+    uint64_t time_ns;
+    uint32_t sample; /* in the profile */
+    uint32_t stack;  /* in chunk_plan.stacks */
+};
+
+struct written_frame {
+    uint64_t address; /* 0 = none */
+    int64_t line, column;
+    struct function_id function; /* 0 = none */
+    struct mapping_id mapping;
+};
+
+struct written_stack {
+    uint32_t first, count; /* in frame_indices, leaf first */
+};
+
+/* clang-format off */
+struct chunk_plan {
+    const struct profile *profile;
+    const struct sentry_v2_options *options;
+    struct { struct tick *items; size_t count, capacity; } ticks;
+    struct { struct written_frame *items; size_t count, capacity; struct index_table index; } frames;
+    struct { struct written_stack *items; size_t count, capacity; struct index_table index; } stacks;
+    struct { uint32_t *items; size_t count, capacity; } frame_indices;
+    uint32_t *stack_numbers;  /* by the profile's stack id: place in STACKS, plus one; 0 = not yet there */
+    uint32_t *thread_samples; /* by the profile's thread id: ticks, and of them not idle, */
+    uint32_t *thread_active;
+    bool *mapping_is_used;    /* by the profile's mapping id */
+    bool no_memory;
+};
+/* clang-format on */
+
+/* Lays out what OPTIONS (may be NULL) choose of PROFILE and holds the receiver's rules against it. PLAN is {0}; both
+ * must outlive it. */
+enum status chunk_plan_make(struct chunk_plan *plan, const struct profile *profile,
+                            const struct sentry_v2_options *options, struct error *error);
+void chunk_plan_fini(struct chunk_plan *plan); /* accepts {0} and what chunk_plan_make left on failure */
+
+uint64_t chunk_microseconds(uint64_t time_ns);          /* rounded, as timestamps are written */
+int64_t chunk_period_ns(const struct profile *profile); /* 0 = not known */
+
+enum status chunk_refuse(struct error *error, const char *reason);
+enum status chunk_refuse_size(struct error *error);
+enum status chunk_refuse_memory(struct error *error);
 
 #endif
