@@ -70,13 +70,27 @@ static bool add_stack(struct profile *profile, struct slice names, struct stack_
     return true;
 }
 
+static bool is_control(uint8_t byte)
+{
+    return byte < ' ' || byte == 0x7f;
+}
+
+/* No binary format goes without control characters for a line. */
+static bool is_text(struct slice line)
+{
+    for (size_t i = 0; i < line.size; i++) {
+        if (is_control(line.data[i]) && line.data[i] != '\t') return false;
+    }
+    return true;
+}
+
 bool collapsed_detect(struct slice bytes)
 {
     struct slice stack;
     int64_t value;
     while (bytes.size > 0) {
         struct slice line = take_line(&bytes);
-        if (line.size > 0) return memchr(line.data, '\0', line.size) == NULL && split_line(line, &stack, &value);
+        if (line.size > 0) return is_text(line) && split_line(line, &stack, &value);
     }
     return false;
 }
@@ -130,7 +144,7 @@ static void append_name(struct buffer *text, struct slice name)
     if (!place) return;
     for (size_t i = 0; i < name.size; i++) {
         uint8_t byte = name.data[i];
-        place[i] = byte == ';' ? ':' : byte < ' ' || byte == 0x7f ? ' ' : byte;
+        place[i] = byte == ';' ? ':' : is_control(byte) ? ' ' : byte;
     }
     buffer_grow(text, name.size);
 }
@@ -250,6 +264,7 @@ enum status collapsed_encode(const struct profile *profile, struct buffer *out, 
 {
     enum status status = profile_failed(profile, error);
     if (status != STATUS_OK) return status;
+    size_t size_before = out->size;
     struct encoder encoder = {.profile = profile};
     buffer_init(&encoder.text, COLLAPSED_BYTES_MAX);
     if (add_lines(&encoder))
@@ -264,5 +279,7 @@ enum status collapsed_encode(const struct profile *profile, struct buffer *out, 
     if (encoder.too_deep) {
         return error_set(error, STATUS_TOO_LARGE, 0, "a stack of more than %d frames", COLLAPSED_DEPTH_MAX);
     }
-    return status == STATUS_OK ? status : error_set(error, status, 0, "not enough memory for the collapsed stacks");
+    if (status != STATUS_OK) return error_set(error, status, 0, "not enough memory for the collapsed stacks");
+    if (out->size == size_before) return error_set(error, STATUS_UNSUPPORTED, 0, "no stack has a value to be written");
+    return STATUS_OK;
 }

@@ -10,7 +10,7 @@ enum {
     COLLAPSED_DEPTH_MAX = 1 << 16, /* frames of a line */
 };
 
-/* True if the first line that is not empty is a stack and a whole number. */
+/* True if the first line that is not empty is text that ends with a blank and a whole number. */
 bool collapsed_detect(struct slice bytes);
 
 /* Each line becomes a sample of samples/count; frames have a function name and nothing else. STATUS_NOT_THIS_FORMAT if
@@ -19,7 +19,8 @@ enum status collapsed_decode(struct slice bytes, struct profile *profile, struct
 
 /* Writes the default value of each stack, equal stacks summed, sorted by stack, zeros left out. An inlined function is
  * a frame of its own. A place without a function is called by its file, "[libc.so.6]", or else by its address; a stack
- * without frames "[unknown]". What would break the line is replaced: ';' by ':', control characters by a blank. */
+ * without frames "[unknown]". STATUS_UNSUPPORTED if there is no line to write: an empty file is of no format. What
+ * would break the line is replaced: ';' by ':', control characters by a blank. */
 enum status collapsed_encode(const struct profile *profile, struct buffer *out, struct error *error);
 
 #endif

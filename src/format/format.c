@@ -94,13 +94,14 @@ struct format_entry {
     enum status (*encode)(const struct profile *profile, struct buffer *out, struct error *error); /* NULL: read only */
 };
 
-/* In the order of detection: what is known by more bytes comes first. */
+/* In the order of detection: what can be taken for less comes first. Neither a recording nor an envelope nor any other
+ * document of JSON on one line ends its first line as a collapsed stack does; JSON and protobuf are known by little. */
 static const struct format_entry formats[] = {
     {FORMAT_RECORDING, "recording", {".recording"}, recording_detect, recording_decode, NULL},
+    {FORMAT_COLLAPSED, "collapsed", {".collapsed", ".folded"}, collapsed_detect, collapsed_decode, collapsed_encode},
     {FORMAT_ENVELOPE, "envelope", {".envelope"}, envelope_detect, envelope_decode, envelope_encode},
     {FORMAT_SENTRY_V2, "sentry-v2", {".json"}, sentry_v2_detect, sentry_v2_decode, sentry_v2_encode_all},
     {FORMAT_PPROF, "pprof", {".pb.gz", ".pb", ".pprof"}, pprof_detect, pprof_decode, pprof_encode},
-    {FORMAT_COLLAPSED, "collapsed", {".collapsed", ".folded"}, collapsed_detect, collapsed_decode, collapsed_encode},
 };
 
 enum { FORMAT_ENTRIES = sizeof(formats) / sizeof(formats[0]), SUFFIXES = 3 };

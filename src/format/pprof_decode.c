@@ -170,7 +170,7 @@ static struct string_id string_at(struct decoder *decoder, uint64_t index)
     return (struct string_id){0};
 }
 
-/* Calls DECODE for each message of KIND in the order of the file. */
+/* Calls DECODE for each message of KIND in the order of the file, until one fails or the profile takes no more. */
 static void each_message(struct decoder *decoder, uint32_t kind, void (*decode)(struct decoder *, struct slice))
 {
     struct span span = decoder->spans[kind];
@@ -179,6 +179,7 @@ static void each_message(struct decoder *decoder, uint32_t kind, void (*decode)(
     struct protobuf_field field;
     while (decoder->status == STATUS_OK && protobuf_next(&cursor, &field)) {
         if (field.number == kind) decode(decoder, field.bytes);
+        if (decoder->profile->failed != STATUS_OK) decoder->status = profile_failed(decoder->profile, decoder->error);
     }
 }
 
@@ -505,7 +506,6 @@ static void decode_sample(struct decoder *decoder, struct slice message)
         .labels = profile_add_labels(profile, decoder->labels, (uint32_t)decoder->label_count),
     };
     profile_add_sample(profile, &sample, decoder->values);
-    if (profile->failed != STATUS_OK) decoder->status = profile_failed(profile, decoder->error);
 }
 
 /* --- Comments ----------------------------------------------------------------------------------------------------- */

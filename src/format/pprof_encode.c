@@ -587,7 +587,7 @@ static enum status encode_raw(struct encoder *encoder, struct error *error)
     if (encoder->failed == STATUS_OK) write_profile(encoder);
     if (encoder->failed == STATUS_OK) encoder->failed = encoder->texts.failed;
     if (encoder->out.failed) {
-        return error_set(error, STATUS_TOO_LARGE, 0, "the profile is larger than memory, or %d bytes", PPROF_BYTES_MAX);
+        return error_set(error, STATUS_NO_MEMORY, 0, "the profile is larger than memory, or %d bytes", PPROF_BYTES_MAX);
     }
     if (encoder->failed == STATUS_OK) return STATUS_OK;
     return error_set(error, encoder->failed, 0, "%s",

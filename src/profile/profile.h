@@ -5,7 +5,8 @@
  * in order and stay valid until profile_fini.
  *
  * Adding never aborts. When memory is short or a maximum (PROFILE_…_MAX) is reached, the profile remembers it in
- * FAILED and the call returns the "none" id: a decoder adds without checking and asks profile_failed() once, at the end.
+ * FAILED and the call returns the "none" id: a decoder adds without checking and asks profile_failed() once, at the
+ * end.
  *
  * A profile belongs to one thread at a time; distinct profiles are independent.
  * SPDX-License-Identifier: MIT */
@@ -31,17 +32,17 @@ enum {
     PROFILE_ENTITIES_MAX = 64 << 20, /* each of mappings, functions, locations, lines, stacks, label sets */
     PROFILE_THREADS_MAX = 4 << 20,
     PROFILE_SAMPLES_MAX = 1 << 30,
-    PROFILE_VALUES_MAX = 64,        /* value types of one profile */
+    PROFILE_VALUES_MAX = 64, /* value types of one profile */
     PROFILE_STRING_BYTES_MAX = 1 << 20,
-    PROFILE_FACTS_MAX = 4096,       /* each of comments and facts */
+    PROFILE_FACTS_MAX = 4096, /* each of comments and facts */
     PROFILE_MEASUREMENTS_MAX = 4096,
 };
 
 /* One executable segment of a file in memory; pprof's Mapping and Sentry's image in one. Addresses are as they were
  * in the profiled process. */
 struct mapping {
-    uint64_t start, limit;     /* the segment */
-    uint64_t file_offset;      /* of START in the file */
+    uint64_t start, limit; /* the segment */
+    uint64_t file_offset;  /* of START in the file */
     struct string_id file_name;
     struct string_id build_id; /* lowercase hex, any length; Sentry's code_id */
     struct string_id debug_id; /* Sentry's debug_id, hyphenated lowercase uuid; "" = derive it from build_id */
@@ -75,8 +76,9 @@ struct line {
 struct location {
     struct mapping_id mapping;
     uint64_t address; /* 0 where a format has none */
-    uint32_t line_first, line_count; /* in profile.lines; innermost inlined function first, the real one last; may be 0 */
-    bool is_folded;   /* pprof: several symbols share the address */
+    /* In profile.lines; innermost inlined function first, the real one last. LINE_COUNT may be 0. */
+    uint32_t line_first, line_count;
+    bool is_folded; /* pprof: several symbols share the address */
 };
 
 /* A stack is a leaf and the stack of its caller. Stack 0 is empty and is every root's parent; a parent's index is
@@ -140,6 +142,7 @@ struct fact {
     int64_t number;
 };
 
+/* clang-format off */
 struct profile {
     /* Tables; read them freely, add through the functions below. */
     struct { struct slice *items; size_t count, capacity; struct index_table index; } strings; /* NUL-terminated copies */
@@ -178,6 +181,7 @@ struct profile {
 
     struct { uint8_t *current; size_t used, size; void *blocks; } string_memory; /* private to profile.c */
 };
+/* clang-format on */
 
 void profile_init(struct profile *profile);
 void profile_fini(struct profile *profile); /* accepts {0} */
@@ -191,10 +195,12 @@ struct string_id profile_string(struct profile *profile, struct slice text);
 struct string_id profile_text(struct profile *profile, const char *text); /* NULL = "" */
 struct mapping_id profile_add_mapping(struct profile *profile, const struct mapping *mapping);
 struct function_id profile_add_function(struct profile *profile, const struct function *function);
-struct location_id profile_add_location(struct profile *profile, const struct location *location, const struct line *lines,
+struct location_id profile_add_location(struct profile *profile, const struct location *location,
+                                        const struct line *lines,
                                         uint32_t line_count); /* LOCATION's own line_first and line_count are ignored */
 /* Names a place that had no lines yet, in every stack that it is part of. LINES must not point into the profile. */
-void profile_set_lines(struct profile *profile, struct location_id location, const struct line *lines, uint32_t line_count);
+void profile_set_lines(struct profile *profile, struct location_id location, const struct line *lines,
+                       uint32_t line_count);
 struct stack_id profile_add_stack(struct profile *profile, struct stack_id parent, struct location_id leaf);
 /* Finds by ID. A known thread takes over NAME and PRIORITY where it had none. */
 struct thread_id profile_add_thread(struct profile *profile, const struct thread *thread);
@@ -248,13 +254,18 @@ static inline const int64_t *profile_sample_values(const struct profile *profile
  * end, numeric facts add up. Mappings of one file that lie at different addresses in the two processes become one
  * (PPF merge): same build id or else file name, same offset and size; locations move along. */
 struct profile_extra_labels {
-    struct { const char *key; const char *text; int64_t number; bool is_number; } items[8];
+    struct {
+        const char *key;
+        const char *text;
+        int64_t number;
+        bool is_number;
+    } items[8];
     uint32_t count;
 };
-enum status profile_merge(struct profile *into, const struct profile *from, const struct profile_extra_labels *extra_labels,
-                          struct error *error);
+enum status profile_merge(struct profile *into, const struct profile *from,
+                          const struct profile_extra_labels *extra_labels, struct error *error);
 
-/* Sums samples with equal stack, thread and labels (PPF-2) and forgets the times. Keeps the order of first appearance. */
+/* Sums samples with equal stack, thread and labels (PPF-2), forgets the times, keeps the order of first appearance. */
 enum status profile_aggregate(struct profile *profile, struct error *error);
 
 /* Sorts the samples by time, keeping the order of equal ones. */

@@ -70,4 +70,15 @@ TEST(inlined_functions_are_frames_and_places_without_a_name_are_called_by_their_
     profile_fini(&profile);
 }
 
+TEST(nothing_is_no_file)
+{
+    struct profile profile;
+    struct buffer out;
+    profile_init(&profile);
+    buffer_init(&out, 1 << 16);
+    CHECK_UINT(collapsed_encode(&profile, &out, NULL), STATUS_UNSUPPORTED);
+    buffer_fini(&out);
+    profile_fini(&profile);
+}
+
 TEST_MAIN()

@@ -1,0 +1,121 @@
+/* Whatever allocation fails, the model and the formats say STATUS_NO_MEMORY, and nothing is lost or touched twice (the
+ * sanitizers see to that). The linker puts our allocator before libc's (--wrap).  SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "format/collapsed.h"
+#include "format/pprof.h"
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+
+static long allocations_left = -1; /* below 0: no limit */
+static bool has_failed;
+
+static bool may_allocate(void)
+{
+    if (allocations_left < 0) return true;
+    if (allocations_left > 0) {
+        allocations_left--;
+        return true;
+    }
+    has_failed = true;
+    return false;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return may_allocate() ? __real_malloc(size) : NULL;
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return may_allocate() ? __real_calloc(count, size) : NULL;
+}
+
+void *__wrap_realloc(void *memory, size_t size)
+{
+    return may_allocate() ? __real_realloc(memory, size) : NULL;
+}
+
+/* Enough of everything that tables grow more than once. */
+static void build(struct profile *profile)
+{
+    enum { SAMPLES = 300 };
+    profile_add_value_type(profile, "samples", "count");
+    struct mapping mapping = {.start = 4096, .limit = 8192, .file_name = profile_text(profile, "/bin/program")};
+    struct mapping_id mapping_id = profile_add_mapping(profile, &mapping);
+    for (uint32_t i = 0; i < SAMPLES; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "function-%u", i % 100);
+        struct function function = {.name = profile_text(profile, name), .in_app = (enum in_app)(i % 3)};
+        struct line line = {.function = profile_add_function(profile, &function)};
+        struct location location = {.mapping = mapping_id, .address = 4096 + i % 150};
+        struct location_id place = profile_add_location(profile, &location, &line, 1);
+        struct stack_id root = profile_add_stack(profile, (struct stack_id){0}, place);
+        struct label label = {.key = profile_text(profile, "request"), .is_number = true, .number = i % 90};
+        struct sample sample = {
+            .stack = profile_add_stack(profile, root, place),
+            .thread = profile_add_thread(profile, &(struct thread){.id = function.name, .name = function.name}),
+            .labels = profile_add_labels(profile, &label, 1),
+            .time_ns = SAMPLES - i,
+        };
+        int64_t value = i;
+        profile_add_sample(profile, &sample, &value);
+    }
+    profile_add_fact_number(profile, "ticks", SAMPLES);
+    profile_add_comment(profile, slice_of_text("hello"));
+    struct measurement *measurement = profile_measurement(profile, "cpu", "percent");
+    if (measurement) profile_measure(profile, measurement, 1, 0.5);
+}
+
+static enum status merge_and_convert(const struct profile *profile, struct profile *merged, struct buffer *bytes)
+{
+    struct profile_extra_labels extra = {.items = {{.key = "pid", .number = 1, .is_number = true}}, .count = 1};
+    enum status status = profile_merge(merged, profile, &extra, NULL);
+    if (status == STATUS_OK) status = profile_sort_by_time(merged, NULL);
+    if (status == STATUS_OK) status = profile_aggregate(merged, NULL);
+    if (status == STATUS_OK) status = collapsed_encode(merged, bytes, NULL);
+    if (status != STATUS_OK) return status;
+    buffer_clear(bytes);
+    return pprof_encode(merged, bytes, NULL);
+}
+
+static enum status run(void)
+{
+    struct profile profile, merged, decoded;
+    struct buffer bytes;
+    profile_init(&profile);
+    profile_init(&merged);
+    profile_init(&decoded);
+    buffer_init(&bytes, 1 << 24);
+    build(&profile);
+    enum status status = profile_failed(&profile, NULL);
+    if (status == STATUS_OK) status = merge_and_convert(&profile, &merged, &bytes);
+    if (status == STATUS_OK) status = pprof_decode(buffer_slice(&bytes), &decoded, NULL);
+    profile_fini(&profile);
+    profile_fini(&merged);
+    profile_fini(&decoded);
+    buffer_fini(&bytes);
+    return status;
+}
+
+TEST(each_allocation_that_fails_is_told_and_nothing_is_lost)
+{
+    long allocations = 0;
+    do {
+        allocations_left = allocations++;
+        has_failed = false;
+        enum status status = run();
+        allocations_left = -1;
+        if (has_failed && status != STATUS_NO_MEMORY)
+            TEST_FAIL("allocation %ld failed: status %d", allocations, status);
+        if (!has_failed) CHECK_UINT(status, STATUS_OK);
+    } while (has_failed);
+    CHECK(allocations > 100);
+}
+
+TEST_MAIN()
