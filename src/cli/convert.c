@@ -27,6 +27,11 @@ static enum format choose_format(unsigned choice, const char *path)
     return FORMAT_UNKNOWN;
 }
 
+static bool is_chunk(enum format format)
+{
+    return format == FORMAT_SENTRY_V2 || format == FORMAT_ENVELOPE;
+}
+
 static void tell_loss(const char *path, enum format format, bool is_lost, const char *what)
 {
     if (is_lost) message("%s: %s keeps no %s", message_name(path, true), format_name(format), what);
@@ -36,9 +41,8 @@ static void tell_loss(const char *path, enum format format, bool is_lost, const 
 static void tell_losses(const struct profile *profile, const char *path, enum format format)
 {
     bool has_threads = profile->threads.count > 1, has_addresses = profile->mappings.count > 1;
-    bool is_chunk = format == FORMAT_SENTRY_V2 || format == FORMAT_ENVELOPE;
-    tell_loss(path, format, profile->has_times && !is_chunk, "times of samples");
-    tell_loss(path, format, profile->measurements.count > 0 && !is_chunk, "measurements");
+    tell_loss(path, format, profile->has_times && !is_chunk(format), "times of samples");
+    tell_loss(path, format, profile->measurements.count > 0 && !is_chunk(format), "measurements");
     tell_loss(path, format, profile->label_sets.count > 1 && format != FORMAT_PPROF, "labels");
     tell_loss(path, format, profile->comments.count > 0 && format != FORMAT_PPROF, "comments");
     tell_loss(path, format, has_threads && format == FORMAT_COLLAPSED, "threads");
@@ -48,7 +52,7 @@ static void tell_losses(const struct profile *profile, const char *path, enum fo
         message("%s: %s keeps no values but %s", message_name(path, true), format_name(format),
                 profile_c_string(profile, profile->value_types[column].type));
     }
-    tell_loss(path, format, is_chunk && profile->value_type_count > 2, "values but the time between samples");
+    tell_loss(path, format, is_chunk(format) && profile->value_type_count > 2, "values but the time between samples");
 }
 
 int command_convert(int argc, char **argv)
@@ -87,7 +91,7 @@ int command_convert(int argc, char **argv)
     bool is_done = open_profile(files.items[0], &profile, NULL);
     if (is_done) {
         tell_losses(&profile, output, format);
-        is_done = write_profile(&profile, output, format, &number);
+        is_done = write_profile(&profile, output, format, &number) && (number > 1 || !is_chunk(format));
     }
     profile_fini(&profile);
     return is_done ? EXIT_DONE : EXIT_FAILED;

@@ -15,6 +15,7 @@ struct command {
 
 /* clang-format off */
 static const struct command commands[] = {
+    {"record",  command_record,  "runs a program and writes its profile"},
     {"top",     command_top,     "the hottest functions"},
     {"info",    command_info,    "what is in a profile"},
     {"convert", command_convert, "turns a profile into another format"},

@@ -12,7 +12,7 @@
 enum {
     OPTIONS_MAX = 64,     /* in one table */
     NAME_LENGTH_MAX = 63, /* of names that are compared for likeness */
-    HELP_COLUMN = 26,     /* where the help of an option begins */
+    HELP_COLUMN = 28,     /* where the help of an option begins */
     NANOSECONDS_DIGITS = 9
 };
 
@@ -66,7 +66,7 @@ const char *nearest_name(const char *wrong, const char *const *names, size_t cou
 
 static bool takes_argument(const struct option *option)
 {
-    return option->kind != OPTION_SWITCH && option->kind != OPTION_SWITCH_OFF;
+    return option->kind != OPTION_SWITCH;
 }
 
 static void print_option(const struct option *option)
@@ -88,7 +88,7 @@ static void print_help(const struct command_syntax *syntax)
     printf("Example: %s\n\nUsage: offbeat %s %s\n\n%s\n\nOptions:\n", syntax->example, syntax->name, syntax->usage,
            syntax->about);
     for (const struct option *option = syntax->options; option->name; option++) print_option(option);
-    printf("  -h, --help              this text\n");
+    printf("%-*s%s\n", HELP_COLUMN, "  -h, --help", "this text");
 }
 
 /* --- Values: each gives false after it has said what is wrong. -----------------------------------------------------
@@ -180,9 +180,6 @@ static bool set_value(const struct option *option, const char *text)
     switch (option->kind) {
     case OPTION_SWITCH:
         *(bool *)option->value = true;
-        return true;
-    case OPTION_SWITCH_OFF:
-        *(bool *)option->value = false;
         return true;
     case OPTION_TEXT:
         *(const char **)option->value = text;

@@ -22,13 +22,12 @@ struct option_texts {
 };
 
 enum option_kind {
-    OPTION_SWITCH,     /* value: bool, becomes true */
-    OPTION_SWITCH_OFF, /* value: bool, becomes false */
-    OPTION_TEXT,       /* value: const char * */
-    OPTION_TEXTS,      /* value: struct option_texts */
-    OPTION_NUMBER,     /* value: uint64_t within minimum and maximum */
-    OPTION_SECONDS,    /* value: uint64_t nanoseconds; "1.5"; minimum and maximum are nanoseconds */
-    OPTION_CHOICE,     /* value: unsigned, the place of the word in ARGUMENT: "wall|cpu" */
+    OPTION_SWITCH,  /* value: bool, becomes true */
+    OPTION_TEXT,    /* value: const char * */
+    OPTION_TEXTS,   /* value: struct option_texts */
+    OPTION_NUMBER,  /* value: uint64_t within minimum and maximum */
+    OPTION_SECONDS, /* value: uint64_t nanoseconds; "1.5"; minimum and maximum are nanoseconds */
+    OPTION_CHOICE,  /* value: unsigned, the place of the word in ARGUMENT: "wall|cpu" */
 };
 
 struct option {

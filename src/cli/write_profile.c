@@ -35,15 +35,13 @@ struct plan {
     struct chunk *chunks;
     size_t count, capacity;
     uint64_t length_ns; /* of the next part: 60 s, halved where that many samples are too large for a receiver */
-    uint64_t ticks_left_out;
-    struct error refusal; /* of the first part that was left out */
 };
 
 struct output {
     const struct profile *profile;
     const char *path;
     enum format format;
-    unsigned *number;
+    struct chunk_series *series;
 };
 
 /* --- One file ------------------------------------------------------------------------------------------------------
@@ -107,9 +105,10 @@ static enum status add_chunk(struct plan *plan, struct chunk chunk, struct error
 }
 
 /* Plans what begins at FROM_NS. *RET_NEXT_NS is where the next part begins; UINT64_MAX: nowhere. */
-static enum status plan_part(const struct profile *profile, struct plan *plan, uint64_t from_ns, uint64_t *ret_next_ns,
+static enum status plan_part(const struct output *output, struct plan *plan, uint64_t from_ns, uint64_t *ret_next_ns,
                              struct error *error)
 {
+    const struct profile *profile = output->profile;
     struct chunk part = {.from_ns = from_ns, .to_ns = from_ns + plan->length_ns};
     if (part.to_ns < part.from_ns) return error_set(error, STATUS_TOO_LARGE, 0, "has samples after the year 2500");
     enum status status = check_chunk(profile, part, error);
@@ -123,25 +122,23 @@ static enum status plan_part(const struct profile *profile, struct plan *plan, u
     if (status == STATUS_OK) return add_chunk(plan, part, error);
     if (!has_reason(error, "profiling_not_enough_samples")) return status;
     if (join_previous(profile, plan, part, facts.last_ns)) return STATUS_OK;
-    if (plan->ticks_left_out == 0) plan->refusal = *error;
-    plan->ticks_left_out += facts.tick_count;
+    if (output->series->samples_left_out == 0) output->series->refusal = *error;
+    output->series->samples_left_out += facts.tick_count;
     return STATUS_OK;
 }
 
-static enum status plan_chunks(const struct profile *profile, struct plan *plan, struct error *error)
+static enum status plan_chunks(const struct output *output, struct plan *plan, struct error *error)
 {
-    uint64_t from_ns = time_line_part(profile, 0, 0).next_ns;
+    uint64_t from_ns = time_line_part(output->profile, 0, 0).next_ns;
     plan->length_ns = CHUNK_SECONDS * SECOND_NS;
+    /* The refusal of having no samples at all. */
+    if (from_ns == UINT64_MAX) return check_chunk(output->profile, (struct chunk){0}, error);
     for (unsigned parts = 0; from_ns != UINT64_MAX; parts++) {
         if (parts == CHUNKS_MAX) return error_set(error, STATUS_TOO_LARGE, 0, "needs more than %d chunks", CHUNKS_MAX);
-        enum status status = plan_part(profile, plan, from_ns, &from_ns, error);
+        enum status status = plan_part(output, plan, from_ns, &from_ns, error);
         if (status != STATUS_OK) return status;
     }
-    if (plan->count > 0) return STATUS_OK;
-    /* Nothing was acceptable: the refusal says why, that of no samples at all if there are none. */
-    if (plan->ticks_left_out == 0) return check_chunk(profile, (struct chunk){0}, error);
-    *error = plan->refusal;
-    return STATUS_MALFORMED;
+    return STATUS_OK;
 }
 
 /* x.envelope is followed by x.2.envelope. */
@@ -181,7 +178,7 @@ static bool write_chunk(const struct output *output, struct chunk chunk, const c
     struct buffer bytes;
     struct error error = {0};
     char path[PATH_MAX];
-    if (!numbered_path(output->path, *output->number, path, sizeof(path))) {
+    if (!numbered_path(output->path, output->series->number, path, sizeof(path))) {
         message("%s: the name is too long", output->path);
         return false;
     }
@@ -189,7 +186,7 @@ static bool write_chunk(const struct output *output, struct chunk chunk, const c
     enum status status = encode_chunk(output, chunk, chunk_id, &bytes, &error);
     bool is_written = write_file(path, status, &bytes, &error);
     buffer_fini(&bytes);
-    *output->number += is_written;
+    output->series->number += is_written;
     return is_written;
 }
 
@@ -214,15 +211,11 @@ static bool write_chunks(const struct output *output)
 {
     struct plan plan = {0};
     struct error error = {0};
-    bool is_written = plan_chunks(output->profile, &plan, &error) == STATUS_OK;
-    if (is_written) {
+    bool is_written = false;
+    if (plan_chunks(output, &plan, &error) == STATUS_OK) {
         is_written = write_planned(output, &plan);
     } else {
         message_error(output->path, &error, true);
-    }
-    if (is_written && plan.ticks_left_out > 0) {
-        message("%s: %" PRIu64 " sample%s left out: %s", message_name(output->path, true), plan.ticks_left_out,
-                plan.ticks_left_out == 1 ? "" : "s", plan.refusal.message);
     }
     free(plan.chunks);
     return is_written;
@@ -258,9 +251,8 @@ static void give_profiler_id(struct profile *profile)
     if (uuid_new(id)) profile->profiler_id = profile_text(profile, id);
 }
 
-bool write_profile(struct profile *profile, const char *path, enum format format, unsigned *number)
+bool write_chunk_series(struct profile *profile, const char *path, enum format format, struct chunk_series *series)
 {
-    if (format != FORMAT_SENTRY_V2 && format != FORMAT_ENVELOPE) return write_whole(profile, path, format);
     if (!profile->has_times) give_times(profile, path);
     if (profile->release.index == 0) give_release(profile);
     if (profile->profiler_id.index == 0) give_profiler_id(profile);
@@ -269,6 +261,23 @@ bool write_profile(struct profile *profile, const char *path, enum format format
         message_error(path, &error, true);
         return false;
     }
-    struct output output = {.profile = profile, .path = path, .format = format, .number = number};
+    struct output output = {.profile = profile, .path = path, .format = format, .series = series};
     return write_chunks(&output);
+}
+
+void tell_left_out(const char *path, const struct chunk_series *series)
+{
+    if (series->samples_left_out == 0) return;
+    message("%s: %" PRIu64 " sample%s left out: %s", message_name(path, true), series->samples_left_out,
+            series->samples_left_out == 1 ? "" : "s", series->refusal.message);
+}
+
+bool write_profile(struct profile *profile, const char *path, enum format format, unsigned *number)
+{
+    if (format != FORMAT_SENTRY_V2 && format != FORMAT_ENVELOPE) return write_whole(profile, path, format);
+    struct chunk_series series = {.number = *number};
+    bool is_written = write_chunk_series(profile, path, format, &series);
+    tell_left_out(path, &series);
+    *number = series.number;
+    return is_written;
 }

@@ -4,17 +4,28 @@
 
 #include "format/format.h"
 
-/* Writes PROFILE to PATH ("-" is standard output).
+/* The chunks of one output, which may come from several profiles. Begin with {.number = 1}. */
+struct chunk_series {
+    unsigned number;           /* of the next file: x.envelope, x.2.envelope, … */
+    uint64_t samples_left_out; /* that no receiver would accept, */
+    struct error refusal;      /* and why the first of them */
+};
+
+/* Writes PROFILE to PATH ("-" is standard output) as chunks of FORMAT, which is FORMAT_ENVELOPE or FORMAT_SENTRY_V2.
  *
- * Sentry's chunks hold 60 s: a longer profile becomes several files (x.envelope, x.2.envelope, …), and a part that a
- * receiver would reject for having too few samples goes into the chunk before it or, if that would make it too long, is
- * left out and reported. For a chunk, a profile without times, release or profiler id is given them, in place: times
- * one behind the other (reported), the program's name and build id, a new id.
+ * A chunk holds 60 s: a longer profile becomes several files. A part that a receiver would reject for having too few
+ * samples goes into the chunk before it or, if that would make it too long, is left out and counted in SERIES; so a
+ * profile of a single sample writes nothing. A profile without times, release or profiler id is given them, in place:
+ * times one behind the other (reported), the program's name and build id, a new id.
  *
- * *NUMBER is the number of the next chunk's file, 1 at first; it is counted up, so that several profiles can share a
- * series. Other formats neither read nor change it: they are one file.
- *
- * False: nothing or not all could be written, and a line on standard error has said why. */
+ * False: not all could be written, and a line on standard error has said why. */
+bool write_chunk_series(struct profile *profile, const char *path, enum format format, struct chunk_series *series);
+
+/* Says how many samples of SERIES were left out and why, if any were. */
+void tell_left_out(const char *path, const struct chunk_series *series);
+
+/* Writes PROFILE to PATH in any format; chunks from *NUMBER on, which is counted up, other formats as one file. Reports
+ * what was left out. False as above; a profile of which nothing is acceptable leaves *NUMBER as it was. */
 bool write_profile(struct profile *profile, const char *path, enum format format, unsigned *number);
 
 #endif

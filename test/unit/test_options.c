@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 static struct {
-    bool json, inherits;
+    bool json;
     const char *name;
     struct option_texts outputs;
     uint64_t frequency, duration_ns;
@@ -15,7 +15,6 @@ static struct {
 
 static const struct option options[] = {
     {"json", 'j', OPTION_SWITCH, &given.json, .help = "."},
-    {"no-inherit", 0, OPTION_SWITCH_OFF, &given.inherits, .help = "."},
     {"name", 0, OPTION_TEXT, &given.name, .argument = "NAME", .help = "."},
     {"output", 'o', OPTION_TEXTS, &given.outputs, .argument = "FILE", .help = "."},
     {"frequency", 'F', OPTION_NUMBER, &given.frequency, .argument = "HZ", .help = ".", .minimum = 1, .maximum = 1000},
@@ -38,7 +37,6 @@ static bool parse(const char *line, bool stops_at_operand)
     for (char *word = strsep(&rest, " "); word; word = strsep(&rest, " ")) words[count++] = word;
     words[count] = NULL;
     memset(&given, 0, sizeof(given));
-    given.inherits = true;
     struct command_syntax syntax = {.name = words[0],
                                     .usage = "",
                                     .example = "",
@@ -58,7 +56,7 @@ static bool parse(const char *line, bool stops_at_operand)
 TEST(options_stand_before_and_behind_operands_in_every_spelling)
 {
     CHECK(parse("top a --json -o x --output y --output=z b -F99 --name=", false));
-    CHECK(given.json && given.inherits);
+    CHECK(given.json);
     CHECK_UINT(given.outputs.count, 3);
     CHECK_TEXT(given.outputs.items[0], "x");
     CHECK_TEXT(given.outputs.items[2], "z");
@@ -93,8 +91,8 @@ TEST(the_options_of_a_command_that_is_run_are_its_own)
     CHECK(!given.json);
     CHECK_UINT(operands.count, 3);
     CHECK_TEXT(operands.items[1], "-9");
-    CHECK(parse("record --no-inherit -- --json", true));
-    CHECK(!given.inherits && !given.json);
+    CHECK(parse("record -- --json", true));
+    CHECK(!given.json);
     CHECK_TEXT(operands.items[0], "--json");
 }
 

@@ -1,0 +1,92 @@
+/* Samples on the axis of time: a sample of n ticks lies at n times (V2-6).  SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "profile/time_line.h"
+
+static struct profile profile;
+
+static void begin(bool has_times, int64_t period_ns)
+{
+    profile_fini(&profile);
+    profile_init(&profile);
+    profile_add_value_type(&profile, "samples", "count");
+    profile_add_value_type(&profile, "wall", "nanoseconds");
+    profile.has_times = has_times;
+    profile.period = period_ns;
+    profile.period_type = profile.value_types[1];
+}
+
+static void sample(const char *thread, uint64_t time_ns, int64_t ticks, int64_t nanoseconds)
+{
+    struct thread facts = {.id = profile_text(&profile, thread)};
+    struct sample one = {.thread = profile_add_thread(&profile, &facts), .time_ns = time_ns};
+    profile_add_sample(&profile, &one, (const int64_t[]){ticks, nanoseconds});
+}
+
+TEST(a_part_holds_the_ticks_that_lie_in_it_and_knows_the_next)
+{
+    begin(true, 10);
+    sample("1", 100, 5, 50); /* 100, 110, 120, 130, 140 */
+    sample("2", 125, 1, 10);
+    struct time_line_part part = time_line_part(&profile, 110, 130);
+    CHECK_UINT(part.tick_count, 3);
+    CHECK_UINT(part.first_ns, 110);
+    CHECK_UINT(part.last_ns, 125);
+    CHECK_UINT(part.next_ns, 130);
+    part = time_line_part(&profile, 101, 109);
+    CHECK_UINT(part.tick_count, 0);
+    CHECK_UINT(part.next_ns, 110);
+    part = time_line_part(&profile, 140, 141);
+    CHECK_UINT(part.tick_count, 1);
+    CHECK_UINT(part.next_ns, UINT64_MAX);
+    CHECK_UINT(time_line_part(&profile, 0, 0).next_ns, 100);
+}
+
+TEST(every_tick_is_in_exactly_one_of_the_parts_that_follow_each_other)
+{
+    begin(true, 7);
+    sample("1", 1000, 1000, 7000);
+    sample("2", 3001, 333, 2331);
+    sample("1", 100000, 2, 14);
+    uint64_t ticks = 0, from_ns = time_line_part(&profile, 0, 0).next_ns;
+    while (from_ns != UINT64_MAX) {
+        struct time_line_part part = time_line_part(&profile, from_ns, from_ns + 60);
+        ticks += part.tick_count;
+        from_ns = part.next_ns;
+    }
+    CHECK_UINT(ticks, 1335);
+}
+
+TEST(without_a_period_a_timed_sample_is_one_tick)
+{
+    begin(true, 0);
+    sample("1", 100, 5, 50);
+    CHECK_UINT(time_line_part(&profile, 0, 1000).tick_count, 1);
+    CHECK_UINT(time_line_part(&profile, 0, 1000).last_ns, 100);
+}
+
+TEST(samples_without_times_are_laid_out_thread_by_thread)
+{
+    begin(false, 0);
+    sample("1", 0, 3, 60);
+    sample("2", 0, 1, 20);
+    sample("1", 0, 2, 40);
+    time_line_lay_out(&profile, 1000);
+    CHECK(profile.has_times);
+    CHECK_UINT(time_line_period_ns(&profile), 20); /* 120 ns by 6 ticks */
+    CHECK_UINT(profile.samples.time_ns[0], 1000);
+    CHECK_UINT(profile.samples.time_ns[1], 1000);
+    CHECK_UINT(profile.samples.time_ns[2], 1060);
+    CHECK_UINT(time_line_part(&profile, 0, UINT64_MAX).last_ns, 1080);
+}
+
+TEST(counts_at_the_limit_do_not_wrap_around)
+{
+    begin(true, INT64_MAX);
+    sample("1", UINT64_MAX - 10, INT64_MAX, 1);
+    struct time_line_part part = time_line_part(&profile, UINT64_MAX - 20, UINT64_MAX);
+    CHECK_UINT(part.tick_count, 1);
+    CHECK_UINT(part.next_ns, UINT64_MAX);
+}
+
+TEST_MAIN()
