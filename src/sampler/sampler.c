@@ -178,7 +178,7 @@ static void write_sample(struct watched_thread *thread, uint32_t flags, const ui
     recording_sample(&writer, RECORDING_SAMPLE, thread->number, ticks, flags, addresses, count, thread->last);
     thread->waiting_ticks = 0;
     thread->ran_while_waiting = false;
-    thread->has_stack = true;
+    thread->has_stack = thread->ran = true;
 }
 
 /* --- Wall clock --------------------------------------------------------------------------------------------------- */
@@ -202,14 +202,17 @@ static void fetch_answers(void)
     }
 }
 
-/* A signal that a thread blocks would stay with it, and surprise it in sigwait. Masks seldom change: one look a second. */
+/* A signal that a thread blocks would stay with it, and surprise it in sigwait. Masks seldom change: one look a second.
+ * The first thread is the one that a forked child calls exec on. */
 static bool choose_signal(struct watched_thread *thread)
 {
     if (sampler.tick < thread->signal_until_tick) return thread->signal_number != 0;
     thread->signal_until_tick = sampler.tick + sampler.ticks_a_second;
-    thread->signal_number = !thread_blocks_signal(thread->tid, SIGNAL_USUAL)           ? SIGNAL_USUAL
-                            : !thread_blocks_signal(thread->tid, SIGNAL_NEVER_BLOCKED) ? SIGNAL_NEVER_BLOCKED
-                                                                                       : 0;
+    thread->signal_number = 0;
+    if (!thread_blocks_signal(thread->tid, SIGNAL_USUAL)) thread->signal_number = SIGNAL_USUAL;
+    else if (thread->tid != getpid() && !thread_blocks_signal(thread->tid, SIGNAL_NEVER_BLOCKED)) {
+        thread->signal_number = SIGNAL_NEVER_BLOCKED;
+    }
     return thread->signal_number != 0;
 }
 
@@ -313,7 +316,8 @@ static void arm_cpu_timer(struct watched_thread *thread)
     struct timespec period = {.tv_sec = (time_t)(sampler.period_ns / NANOSECONDS),
                               .tv_nsec = (long)(sampler.period_ns % NANOSECONDS)};
     struct itimerspec interval = {.it_interval = period, .it_value = period};
-    (void)thread_cpu_ns(thread->tid, &thread->cpu_ns_recorded);
+    /* A thread that began under our eyes has all of its time told; others begin now. */
+    if (sampler.tick <= 1) (void)thread_cpu_ns(thread->tid, &thread->cpu_ns_recorded);
     if (timer_create(clock, &event, &thread->cpu_timer) != 0) {
         give_back_slot(slot);
         return;
@@ -335,6 +339,7 @@ static void fetch_cpu_answers(void)
         recording_sample(&writer, RECORDING_CPU_SAMPLE, thread->number, spent, slot->outcome, slot->addresses,
                          slot->address_count, thread->last);
         thread->cpu_ns_recorded = slot->cpu_ns;
+        thread->ran = true;
         slot->modules = sampler.modules.current;
         atomic_store_explicit(&slot->state, slot_state(slot_generation(slot), SLOT_REQUESTED), memory_order_release);
     }
@@ -368,6 +373,13 @@ static void open_tick(uint64_t now_ns, uint64_t before_ns)
     recording_number(&writer, now_ns - before_ns);
 }
 
+static void once_a_second(void)
+{
+    if (sampler.tick % sampler.ticks_a_second != 0) return;
+    write_counters();
+    signal_handler_keep();
+}
+
 static void tick_wall(uint64_t now_ns, uint64_t before_ns)
 {
     fetch_answers();
@@ -378,7 +390,7 @@ static void tick_wall(uint64_t now_ns, uint64_t before_ns)
     if (is_time_for_names()) threads_refresh_names(&sampler.threads, &writer);
     open_tick(now_ns, before_ns);
     if (!look_at_all()) refresh_threads();
-    if (sampler.tick % sampler.ticks_a_second == 0) write_counters();
+    once_a_second();
 }
 
 static void tick_cpu(uint64_t now_ns, uint64_t before_ns)
@@ -388,7 +400,7 @@ static void tick_cpu(uint64_t now_ns, uint64_t before_ns)
     if (is_time_for_names()) threads_refresh_names(&sampler.threads, &writer);
     open_tick(now_ns, before_ns);
     fetch_cpu_answers();
-    if (sampler.tick % sampler.ticks_a_second == 0) write_counters();
+    once_a_second();
     recording_writer_flush(&writer);
 }
 

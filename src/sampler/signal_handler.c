@@ -126,15 +126,26 @@ static bool kernel_action(int number, const struct kernel_action *action, struct
     return system_call4(SYS_rt_sigaction, number, (long)(uintptr_t)action, (long)(uintptr_t)ret_old, 8) == 0;
 }
 
-/* libc knows where a handler returns to; what it installed is read back, and serves the other signal as well. */
+static struct kernel_action ours;
+
+/* What the program has for NUMBER is kept in RET_CHAINED, unless it is ours already. */
+static bool put_in_front(int number, struct kernel_action *ret_chained)
+{
+    struct kernel_action present = {0};
+    if (!kernel_action(number, NULL, &present)) return false;
+    if (present.handler == handle) return true;
+    *ret_chained = present;
+    return kernel_action(number, &ours, NULL);
+}
+
+/* libc knows where a handler has to return to: what it installs is read back, and serves for both signals. */
 static bool install(void)
 {
     struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-    struct kernel_action installed = {0};
     (void)sigfillset(&action.sa_mask);
     if (!kernel_action(SIGNAL_USUAL, NULL, &chained_usual) || sigaction(SIGNAL_USUAL, &action, NULL) != 0) return false;
-    if (!kernel_action(SIGNAL_USUAL, NULL, &installed)) return false;
-    (void)kernel_action(SIGNAL_NEVER_BLOCKED, &installed, &chained_never_blocked);
+    if (!kernel_action(SIGNAL_USUAL, NULL, &ours)) return false;
+    (void)put_in_front(SIGNAL_NEVER_BLOCKED, &chained_never_blocked);
     return true;
 }
 
@@ -146,4 +157,10 @@ bool signal_handler_install(struct slot *slots, uint32_t slot_count)
     handler_owner = getpid();
     if (!is_installed) is_installed = install();
     return is_installed;
+}
+
+void signal_handler_keep(void)
+{
+    (void)put_in_front(SIGNAL_USUAL, &chained_usual);
+    (void)put_in_front(SIGNAL_NEVER_BLOCKED, &chained_never_blocked);
 }

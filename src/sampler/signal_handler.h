@@ -51,7 +51,8 @@ static inline uint64_t slot_state(uint64_t generation, enum slot_phase phase)
 #define SIGNAL_USUAL SIGURG
 /* For threads that block all signals, as the workers of many libraries do: the second one that glibc keeps for itself
  * (nptl's SIGSETXID), which its sigfillset leaves out and its sigprocmask does not block. glibc's handler is called for
- * what is not ours; itself, it ignores ours. */
+ * what is not ours; itself, it ignores ours. One that arrives after exec ends the new program, so it is not for threads that
+ * may call exec: see choose_signal. */
 #define SIGNAL_NEVER_BLOCKED 33
 
 /* Installs the handlers, unless they are installed already; answers go to SLOTS (SLOT_COUNT of them), which must stay for
@@ -59,5 +60,8 @@ static inline uint64_t slot_state(uint64_t generation, enum slot_phase phase)
  * parent mean nothing. A program's own handlers are called for signals that are not ours. Call it on the sampler thread:
  * glibc installs its own when the first thread is made. False if the usual signal cannot be had. */
 bool signal_handler_install(struct slot *slots, uint32_t slot_count);
+
+/* Puts the handlers back in front where the program has installed one of its own since. */
+void signal_handler_keep(void);
 
 #endif

@@ -190,7 +190,10 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
 void threads_refresh_names(struct threads *threads, struct recording_writer *writer)
 {
     for (size_t i = 0; i < threads->count; i++) {
-        if (read_name(threads->items[i])) write_thread(threads->items[i], writer);
+        struct watched_thread *thread = threads->items[i];
+        if (!thread->ran) continue;
+        thread->ran = false;
+        if (read_name(thread)) write_thread(thread, writer);
     }
 }
 

@@ -15,6 +15,7 @@ struct watched_thread {
     pid_t tid;
     uint32_t number; /* in the recording */
     bool is_listed;  /* while the list is compared */
+    bool ran;        /* since its name was read */
     char name[THREAD_NAME_SIZE];
 
     /* Wall clock: when CPU_NS is what it was at the last stack, the thread is where it was. */
@@ -62,7 +63,7 @@ typedef void (*thread_gone_callback)(void *context, struct watched_thread *threa
 /* Lists the threads anew and writes RECORDING_THREAD and RECORDING_THREAD_GONE records. */
 void threads_refresh(struct threads *threads, struct recording_writer *writer, thread_gone_callback gone, void *context);
 
-/* Reads the names again and writes those that changed. */
+/* Reads the names of threads that ran since, and writes those that changed. */
 void threads_refresh_names(struct threads *threads, struct recording_writer *writer);
 
 void threads_fini(struct threads *threads, thread_gone_callback gone, void *context);
