@@ -38,6 +38,14 @@ static bool checksum_file(const struct elf_file *file, uint32_t *ret_checksum)
     return offset >= file->size;
 }
 
+static bool open_with_build_id(struct elf_file *file, const char *path, const char *build_id)
+{
+    if (elf_file_open(file, path, NULL) != STATUS_OK) return false;
+    if (has_build_id(file, build_id)) return true;
+    elf_file_close(file);
+    return false;
+}
+
 bool debug_file_open_by_build_id(struct elf_file *file, const char *build_id,
                                  const struct debug_directories *directories)
 {
@@ -46,9 +54,7 @@ bool debug_file_open_by_build_id(struct elf_file *file, const char *build_id,
     for (size_t i = 0; i < directories->count; i++) {
         int length =
             snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", directories->items[i], build_id, build_id + 2);
-        if (length < 0 || length >= (int)sizeof(path) || elf_file_open(file, path, NULL) != STATUS_OK) continue;
-        if (has_build_id(file, build_id)) return true;
-        elf_file_close(file);
+        if (length > 0 && length < (int)sizeof(path) && open_with_build_id(file, path, build_id)) return true;
     }
     return false;
 }
@@ -101,4 +107,28 @@ bool debug_file_open_by_link(struct elf_file *file, const struct elf_file *strip
         if (length > 0 && length < (int)sizeof(candidate) && open_linked(file, candidate, stripped, &link)) return true;
     }
     return false;
+}
+
+/* The place of an open file, whatever links led to it. */
+static bool folder_of(const struct elf_file *file, char ret_folder[PATH_MAX])
+{
+    char link[64];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", file->descriptor);
+    ssize_t size = readlink(link, ret_folder, PATH_MAX - 1);
+    if (size <= 0) return false;
+    ret_folder[size] = '\0';
+    char *slash = strrchr(ret_folder, '/');
+    if (slash) *slash = '\0';
+    return slash != NULL;
+}
+
+bool debug_file_open_alternate(struct elf_file *file, const struct elf_file *debug, const char *name,
+                               const char *build_id, const struct debug_directories *directories)
+{
+    char folder[PATH_MAX], path[2 * PATH_MAX];
+    if (debug_file_open_by_build_id(file, build_id, directories)) return true;
+    if (name[0] == '/') return open_with_build_id(file, name, build_id);
+    if (!folder_of(debug, folder)) return false;
+    int length = snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return length > 0 && length < (int)sizeof(path) && open_with_build_id(file, path, build_id);
 }

@@ -81,7 +81,8 @@ static void open_alternate(struct module *module, const struct debug_directories
     if (size <= 0 || size > ELF_BUILD_ID_BYTES_MAX) return;
     char build_id[ELF_BUILD_ID_TEXT_SIZE];
     for (ssize_t i = 0; i < size; i++) sprintf(build_id + 2 * i, "%02x", ((const uint8_t *)id)[i]);
-    module->has_alternate = debug_file_open_by_build_id(&module->alternate, build_id, directories);
+    const struct elf_file *debug = module->has_debug ? &module->debug : &module->binary;
+    module->has_alternate = debug_file_open_alternate(&module->alternate, debug, name, build_id, directories);
     if (!module->has_alternate) return;
     dwarf_start(&module->alternate_dwarf, &module->alternate);
     if (module->alternate_dwarf.dwarf) dwarf_setalt(module->dwarf.dwarf, module->alternate_dwarf.dwarf);
@@ -149,14 +150,15 @@ static bool is_mangled(struct module *module, const char *name)
 }
 
 /* A function in C goes by many names (__libc_malloc, malloc); the symbol table's choice is the one that other profilers
- * show. What compilers add to the names of copies and parts (".part.0") is left to them. */
-static const char *exported_name(const struct module *module, const struct dwarf_scope *scope)
+ * show. Local functions of C++ (lambdas) have a full name only there. What compilers add to the names of copies and
+ * parts of a C function (".part.0") is left to them. */
+static const char *exported_name(struct module *module, const struct dwarf_scope *scope)
 {
     if (scope->caller != 0 || scope->entry == 0) return NULL;
     const struct elf_symbol *symbol = elf_symbols_find(&module->symbols, scope->entry);
     if (!symbol || symbol->address != scope->entry) return NULL;
     const char *name = elf_symbol_name(&module->symbols, symbol);
-    return strchr(name, '.') ? NULL : name;
+    return !strchr(name, '.') || is_mangled(module, name) ? name : NULL;
 }
 
 /* False if SCOPE has no name at all. */
