@@ -20,14 +20,30 @@ static bool is_nameless(const struct profile *profile, const struct location *lo
     return true;
 }
 
+static bool counts_samples(const struct profile *profile)
+{
+    const struct value_type *first = &profile->value_types[0];
+    return profile->value_type_count > 0 && slice_equals_text(profile_slice(profile, first->type), "samples") &&
+           slice_equals_text(profile_slice(profile, first->unit), "count");
+}
+
+static void add_limited(uint64_t *sum, uint64_t more)
+{
+    if (__builtin_add_overflow(*sum, more, sum)) *sum = UINT64_MAX;
+}
+
 static void count_samples(const struct profile *profile, struct summary *summary, bool *is_sampled)
 {
     const struct sample_columns *samples = &profile->samples;
+    bool is_counted = counts_samples(profile);
+    summary->entry_count = samples->count;
     summary->first_ns = samples->count ? UINT64_MAX : 0;
     for (size_t i = 0; i < samples->count; i++) {
         if (!is_sampled[samples->stack[i].index]) summary->stack_count++;
         is_sampled[samples->stack[i].index] = true;
-        summary->thread_samples[samples->thread[i].index]++;
+        int64_t count = is_counted ? profile_sample_values(profile, i)[0] : 1;
+        if (count > 0) add_limited(&summary->sample_count, (uint64_t)count);
+        if (count > 0) add_limited(&summary->thread_samples[samples->thread[i].index], (uint64_t)count);
         if (samples->time_ns[i] < summary->first_ns) summary->first_ns = samples->time_ns[i];
         if (samples->time_ns[i] > summary->last_ns) summary->last_ns = samples->time_ns[i];
     }
@@ -46,7 +62,6 @@ static void measure_stacks(const struct profile *profile, struct summary *summar
 
 static void count_tables(const struct profile *profile, struct summary *summary)
 {
-    summary->sample_count = profile->samples.count;
     summary->frame_count = profile->locations.count - 1;
     summary->image_count = profile->mappings.count - 1;
     for (size_t i = 1; i < profile->locations.count; i++) {

@@ -71,6 +71,7 @@ static void write_times(struct json_writer *json, const struct profile *profile,
 static void write_counts(struct json_writer *json, const struct summary *summary)
 {
     write_number(json, "samples", summary->sample_count);
+    write_number(json, "entries", summary->entry_count);
     write_number(json, "stacks", summary->stack_count);
     write_number(json, "deepest_stack", summary->deepest_stack);
     write_number(json, "frames", summary->frame_count);

@@ -68,6 +68,16 @@ static void append_values(struct buffer *out, const struct profile *profile)
     }
 }
 
+static void append_samples(struct buffer *out, const struct summary *summary)
+{
+    append_label(out, "Samples");
+    buffer_append_format(out, "%" PRIu64, summary->sample_count);
+    if (summary->entry_count != summary->sample_count) {
+        buffer_append_format(out, " in %zu entries", summary->entry_count);
+    }
+    buffer_append_text(out, "\n");
+}
+
 static void append_threads(struct buffer *out, const struct profile *profile, const struct summary *summary)
 {
     append_number(out, "Threads", summary->thread_count);
@@ -78,7 +88,7 @@ static void append_threads(struct buffer *out, const struct profile *profile, co
         append_printable(out, profile_c_string(profile, thread->id));
         buffer_append_text(out, " ");
         append_printable(out, profile_c_string(profile, thread->name));
-        buffer_append_format(out, "  %zu samples\n", summary->thread_samples[i]);
+        buffer_append_format(out, "  %" PRIu64 " samples\n", summary->thread_samples[i]);
     }
 }
 
@@ -138,7 +148,7 @@ void info_write_text(const struct info_file *file, const struct profile *profile
     append_time(out, "Start", profile->time_ns ? profile->time_ns : summary->first_ns);
     append_duration(out, profile, summary);
     append_values(out, profile);
-    append_number(out, "Samples", summary->sample_count);
+    append_samples(out, summary);
     append_number(out, "Stacks", summary->stack_count);
     append_number(out, "Deepest stack", summary->deepest_stack);
     append_label(out, "Frames");
