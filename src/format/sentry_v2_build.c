@@ -75,13 +75,23 @@ static enum status find_images(struct builder *builder, struct error *error)
     return STATUS_OK;
 }
 
+/* The mapping of a frame in native code: its image, or else, of a file that is no image ("[vdso]"), the name alone. */
+static struct mapping_id mapping_of(struct builder *builder, const struct chunk_frame *frame)
+{
+    if (frame->image) return frame->image->id;
+    if (!frame->has_address || frame->function.package.index == 0) return (struct mapping_id){0};
+    return profile_add_mapping(builder->profile, &(struct mapping){.file_name = frame->function.package});
+}
+
 static void resolve_frame(struct builder *builder, struct chunk_frame *frame)
 {
     struct function function = frame->function;
-    bool is_absolute = frame->absolute_path.index != 0;
     frame->is_resolved = true;
-    function.file_name = is_absolute ? frame->absolute_path : frame->file_name;
-    if (frame->image && frame->image->mapping.file_name.index == function.package.index) function.package.index = 0;
+    frame->mapping = mapping_of(builder, frame);
+    if (function.package.index == profile_mapping(builder->profile, frame->mapping)->file_name.index) {
+        function.package.index = 0;
+    }
+    function.file_name = frame->absolute_path.index ? frame->absolute_path : frame->file_name;
     bool is_named = function.name.index || function.file_name.index || function.module.index || frame->line;
     if (is_named || !frame->has_address) frame->function_id = profile_add_function(builder->profile, &function);
 }
@@ -128,7 +138,7 @@ static struct location_id add_location(struct builder *builder, uint32_t place, 
         lines[i] = (struct line){.function = inlined->function_id, .line = inlined->line, .column = inlined->column};
     }
     struct location location = {
-        .mapping = {frame->image ? frame->image->id.index : 0},
+        .mapping = frame->mapping,
         .address = frame->address - (!is_leaf && frame->address), /* a return address is one behind the call */
     };
     uint32_t line_count = frame->function_id.index ? count : 0;

@@ -18,8 +18,9 @@ struct chunk_frame {
     int64_t line, column;
     uint64_t address;
     bool has_address;
-    bool is_resolved;               /* what follows is set by chunk_to_profile */
-    struct chunk_image *image;      /* set by chunk_to_profile */
+    struct chunk_image *image; /* this and what follows is set by chunk_to_profile */
+    bool is_resolved;
+    struct mapping_id mapping;
     struct function_id function_id; /* 0: nothing is known but the address */
     struct location_id as_leaf, as_caller;
 };
