@@ -50,8 +50,8 @@ static inline void cursor_skip(struct cursor *cursor, uint64_t size)
 }
 
 /* Little-endian, as all that we read is. */
-#define CURSOR_READ(name, type)                                                                                       \
-    static inline type cursor_##name(struct cursor *cursor)                                                           \
+#define CURSOR_READ(name, type)                                                                                        \
+    static inline type cursor_##name(struct cursor *cursor)                                                            \
     {                                                                                                                  \
         type value = 0;                                                                                                \
         struct slice taken = cursor_take(cursor, sizeof(value));                                                       \

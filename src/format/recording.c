@@ -72,9 +72,19 @@ struct replay {
     int64_t wall_offset_ns;
     uint64_t tick_ns;      /* when the open tick was; 0: none is open */
     uint64_t tick_span_ns; /* since the one before */
-    struct { struct replayed_module *items; size_t count, capacity; } modules;
-    struct { struct replayed_thread *items; size_t count, capacity; } threads;
-    struct { struct location_id ids[8192]; uint64_t addresses[8192]; uint32_t epoch[8192]; } cache;
+    struct {
+        struct replayed_module *items;
+        size_t count, capacity;
+    } modules;
+    struct {
+        struct replayed_thread *items;
+        size_t count, capacity;
+    } threads;
+    struct {
+        struct location_id ids[8192];
+        uint64_t addresses[8192];
+        uint32_t epoch[8192];
+    } cache;
     uint32_t epoch; /* of the modules: counts up when one is loaded or unloaded */
     uint64_t outcomes[OUTCOMES], losses[RECORDING_LOSSES], taken, repeated, unseen;
     uint64_t counters[RECORDING_COUNTER_COUNT];
@@ -128,7 +138,8 @@ static void end_run(struct replay *replay, struct replayed_thread *thread)
     thread->run.value = 0;
 }
 
-static void add_to_run(struct replay *replay, struct replayed_thread *thread, uint64_t time_ns, uint64_t count, uint64_t value)
+static void add_to_run(struct replay *replay, struct replayed_thread *thread, uint64_t time_ns, uint64_t count,
+                       uint64_t value)
 {
     if (thread->run.count == 0) thread->run.time_ns = time_ns;
     thread->run.count += count;
@@ -202,7 +213,8 @@ static bool read_addresses(struct replay *replay, struct replayed_thread *thread
     uint64_t count = number(replay), shared = number(replay);
     if (count == 0 || count > RECORDING_FRAMES_MAX || shared > count || shared > thread->address_count) return false;
     size_t fresh = (size_t)(count - shared);
-    if (!array_reserve(&thread->addresses, &thread->address_capacity, (size_t)count, sizeof(uint64_t), RECORDING_FRAMES_MAX)) {
+    if (!array_reserve(&thread->addresses, &thread->address_capacity, (size_t)count, sizeof(uint64_t),
+                       RECORDING_FRAMES_MAX)) {
         return false;
     }
     memmove(thread->addresses + fresh, thread->addresses + (thread->address_count - shared), shared * sizeof(uint64_t));
@@ -247,8 +259,10 @@ static void replay_sample(struct replay *replay, bool is_cpu)
     uint64_t time_ns = thread->waiting_ticks ? thread->waiting_since_ns : replay->tick_ns;
     if (is_cpu || stack.index != thread->run.stack.index) end_run(replay, thread);
     thread->run.stack = stack;
-    if (is_cpu) add_to_run(replay, thread, replay->tick_ns, 1, weight);
-    else add_to_run(replay, thread, time_ns, 1 + thread->waiting_ticks, replay->tick_span_ns + thread->waiting_ns);
+    if (is_cpu)
+        add_to_run(replay, thread, replay->tick_ns, 1, weight);
+    else
+        add_to_run(replay, thread, time_ns, 1 + thread->waiting_ticks, replay->tick_span_ns + thread->waiting_ns);
     stop_waiting(thread);
     if (is_cpu) end_run(replay, thread);
 }
@@ -277,6 +291,14 @@ static void replay_lost(struct replay *replay)
 }
 
 /* --- What is there ------------------------------------------------------------------------------------------------ */
+
+/* A text, because numbers are summed when profiles are merged. */
+static void add_fact_id(struct profile *profile, const char *key, uint64_t id)
+{
+    char digits[24];
+    (void)snprintf(digits, sizeof(digits), "%llu", (unsigned long long)id);
+    profile_add_fact_text(profile, key, digits);
+}
 
 static void replay_start(struct replay *replay)
 {
@@ -308,12 +330,13 @@ static void replay_start(struct replay *replay)
     uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
     uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
     profile->profiler_id = hex_string(profile, slice_of(uuid, sizeof(uuid)));
-    profile_add_fact_text(profile, "engine", is_cpu ? "timer on each thread's CPU clock, frame tables"
-                                                    : "signal to running threads, blocked ones read from outside, frame tables");
+    profile_add_fact_text(profile, "engine",
+                          is_cpu ? "timer on each thread's CPU clock, frame tables"
+                                 : "signal to running threads, blocked ones read from outside, frame tables");
     profile_add_fact_text(profile, "process", profile_c_string(profile, profile_string(profile, name)));
     profile_add_fact_text(profile, "executable", profile_c_string(profile, profile_string(profile, path)));
-    profile_add_fact_number(profile, "pid", (int64_t)pid);
-    profile_add_fact_number(profile, "parent_pid", (int64_t)parent);
+    add_fact_id(profile, "pid", pid);
+    add_fact_id(profile, "parent_pid", parent);
 }
 
 static void replay_module(struct replay *replay)
@@ -348,8 +371,10 @@ static void replay_module(struct replay *replay)
 static void replay_module_gone(struct replay *replay)
 {
     uint64_t index = number(replay);
-    if (index >= replay->modules.count) broken(replay);
-    else replay->modules.items[index].is_loaded = false;
+    if (index >= replay->modules.count)
+        broken(replay);
+    else
+        replay->modules.items[index].is_loaded = false;
     replay->epoch++;
 }
 
@@ -414,19 +439,45 @@ static void replay_record(struct replay *replay)
         return;
     }
     switch ((enum recording_kind)kind) {
-    case RECORDING_START: replay_start(replay); break;
-    case RECORDING_MODULE: replay_module(replay); break;
-    case RECORDING_MODULE_GONE: replay_module_gone(replay); break;
-    case RECORDING_THREAD: replay_thread(replay); break;
-    case RECORDING_THREAD_GONE: replay_thread_gone(replay); break;
-    case RECORDING_TICK: replay_tick(replay); break;
-    case RECORDING_SAMPLE: replay_sample(replay, false); break;
-    case RECORDING_WAITING: replay_waiting(replay); break;
-    case RECORDING_LOST: replay_lost(replay); break;
-    case RECORDING_CPU_SAMPLE: replay_sample(replay, true); break;
-    case RECORDING_COUNTERS: replay_counters(replay); break;
-    case RECORDING_STOP: replay->is_stopped = true; break;
-    default: broken(replay); break;
+    case RECORDING_START:
+        replay_start(replay);
+        break;
+    case RECORDING_MODULE:
+        replay_module(replay);
+        break;
+    case RECORDING_MODULE_GONE:
+        replay_module_gone(replay);
+        break;
+    case RECORDING_THREAD:
+        replay_thread(replay);
+        break;
+    case RECORDING_THREAD_GONE:
+        replay_thread_gone(replay);
+        break;
+    case RECORDING_TICK:
+        replay_tick(replay);
+        break;
+    case RECORDING_SAMPLE:
+        replay_sample(replay, false);
+        break;
+    case RECORDING_WAITING:
+        replay_waiting(replay);
+        break;
+    case RECORDING_LOST:
+        replay_lost(replay);
+        break;
+    case RECORDING_CPU_SAMPLE:
+        replay_sample(replay, true);
+        break;
+    case RECORDING_COUNTERS:
+        replay_counters(replay);
+        break;
+    case RECORDING_STOP:
+        replay->is_stopped = true;
+        break;
+    default:
+        broken(replay);
+        break;
     }
 }
 
@@ -447,7 +498,8 @@ static void add_facts(struct replay *replay)
     for (unsigned i = 0; i < OUTCOMES; i++) {
         profile_add_fact_number(profile, outcome_facts[i], (int64_t)replay->outcomes[i]);
     }
-    profile_add_fact_number(profile, "complete", replay->is_stopped);
+    profile_add_fact_number(profile, "processes", 1);
+    profile_add_fact_number(profile, "processes_cut_off", !replay->is_stopped);
 }
 
 static void finish(struct replay *replay)
@@ -480,7 +532,8 @@ static enum status replay_batches(struct replay *replay, struct slice bytes, str
             return error_set(error, STATUS_MALFORMED, offset, "a broken record in the recording");
         }
     }
-    if (!replay->has_start) return error_set(error, STATUS_MALFORMED, bytes.size, "the recording ends before it begins");
+    if (!replay->has_start)
+        return error_set(error, STATUS_MALFORMED, bytes.size, "the recording ends before it begins");
     return STATUS_OK;
 }
 

@@ -7,10 +7,11 @@
 /* True if BYTES begin as a recording does. */
 bool recording_detect(struct slice bytes);
 
-/* Decodes one process's recording. A recording that breaks off (the program was killed) is good up to there: the fact
- * "complete" is 0 then. Values are samples/count and wall/nanoseconds, or cpu/nanoseconds; a thread that stayed where it
- * was is one sample with the count of ticks. Stacks that did not reach the root end in a frame that says so. Places have
- * no names yet (symbolize_profile). Facts tell what the sampler knows of itself. */
+/* Decodes one process's recording. A recording that breaks off (the program was killed, or replaced itself by exec) is
+ * good up to there: the fact "processes_cut_off" is 1 then. Values are samples/count and wall/nanoseconds, or
+ * cpu/nanoseconds; a thread that stayed where it was is one sample with the count of ticks. Stacks that did not reach
+ * the root end in a frame that says so. Places have no names yet (symbolize_profile). Facts tell what the sampler knows
+ * of itself. */
 enum status recording_decode(struct slice bytes, struct profile *profile, struct error *error);
 
 #endif

@@ -29,15 +29,17 @@ enum recording_kind {
     /* pid, parent pid, mode (enum recording_mode), period ns, SIGNED wall clock minus CLOCK_MONOTONIC, monotonic ns,
      * 16 bytes profiler id, text name, text executable path */
     RECORDING_START = 1,
-    /* number, start, end, file offset of start, image start, image size, image vmaddr, text build id (bytes), text path */
+    /* number, start, end, file offset of start, image start, image size, image vmaddr, text build id (bytes), text path
+     */
     RECORDING_MODULE,
     RECORDING_MODULE_GONE, /* number */
     RECORDING_THREAD,      /* number, tid, text name; again when the name changes */
     RECORDING_THREAD_GONE, /* number */
     RECORDING_TICK,        /* ns since the tick before (since START for the first) */
-    /* thread number, ticks that it stands for, of which this is the last (always 1 or more), flags (enum unwind_outcome |
-     * RECORDING_WITHOUT_SIGNAL), frames in all, frames shared at the root with this thread's sample before, then each new
-     * frame, leaf first, as SIGNED difference to the one before (to 0 for the leaf). Addresses as unwind_walk gives them. */
+    /* thread number, ticks that it stands for, of which this is the last (always 1 or more), flags (enum unwind_outcome
+     * | RECORDING_WITHOUT_SIGNAL), frames in all, frames shared at the root with this thread's sample before, then each
+     * new frame, leaf first, as SIGNED difference to the one before (to 0 for the leaf). Addresses as unwind_walk gives
+     * them. */
     RECORDING_SAMPLE,
     RECORDING_WAITING, /* thread number: what it does at this tick is told later by a sample that counts it, or never */
     RECORDING_LOST,    /* thread number, ticks, cause (enum recording_loss) */
@@ -68,7 +70,7 @@ enum recording_counter {
     RECORDING_BYTES_LOST,      /* batches that could not be written: the disk was full */
     RECORDING_MODULES_WITHOUT_TABLE,
     RECORDING_TABLE_BYTES,
-    RECORDING_TABLE_NS, /* time spent building tables */
+    RECORDING_TABLE_NS,       /* time spent building tables */
     RECORDING_THREADS_MISSED, /* more threads than the sampler follows */
     RECORDING_COUNTER_COUNT,
 };

@@ -1,6 +1,6 @@
 /* /proc/self/task/TID/syscall holds the stack pointer and the program counter of a thread that sleeps in the kernel
- * (proc(5)); frame tables need no more, save where a frame is found by its frame pointer. The stack is copied in blocks,
- * because the thread can end, and its stack go, at any time.  SPDX-License-Identifier: MIT */
+ * (proc(5)); frame tables need no more, save where a frame is found by its frame pointer. The stack is copied in
+ * blocks, because the thread can end, and its stack go, at any time.  SPDX-License-Identifier: MIT */
 #include "sampler/blocked.h"
 
 #include "sampler/self.h"
@@ -38,9 +38,9 @@ static bool parse_place(const char *text, uint64_t *ret_sp, uint64_t *ret_pc)
     return *ret_sp != 0 && *ret_pc != 0;
 }
 
-enum blocked_result blocked_walk(const struct watched_thread *thread, uint64_t cpu_ns, const struct unwind_modules *modules,
-                                 uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count,
-                                 enum unwind_outcome *ret_outcome)
+enum blocked_result blocked_walk(const struct watched_thread *thread, uint64_t cpu_ns,
+                                 const struct unwind_modules *modules, uint64_t addresses[RECORDING_FRAMES_MAX],
+                                 size_t *ret_count, enum unwind_outcome *ret_outcome)
 {
     static struct copied_stack stack; /* the sampler thread's alone */
     char path[64], text[256];

@@ -7,15 +7,15 @@
 #include "unwind/unwind.h"
 
 enum blocked_result {
-    BLOCKED_WALKED,      /* the stack is whole, or as whole as it can be */
-    BLOCKED_RUNNING,     /* the thread runs, or ran meanwhile */
+    BLOCKED_WALKED,       /* the stack is whole, or as whole as it can be */
+    BLOCKED_RUNNING,      /* the thread runs, or ran meanwhile */
     BLOCKED_NEEDS_SIGNAL, /* a register is needed that only the thread itself knows */
-    BLOCKED_REFUSED,     /* the kernel does not tell */
+    BLOCKED_REFUSED,      /* the kernel does not tell */
 };
 
 /* CPU_NS is the thread's CPU time as read before; if it has not changed afterwards, the stack did not move under us. */
-enum blocked_result blocked_walk(const struct watched_thread *thread, uint64_t cpu_ns, const struct unwind_modules *modules,
-                                 uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count,
-                                 enum unwind_outcome *ret_outcome);
+enum blocked_result blocked_walk(const struct watched_thread *thread, uint64_t cpu_ns,
+                                 const struct unwind_modules *modules, uint64_t addresses[RECORDING_FRAMES_MAX],
+                                 size_t *ret_count, enum unwind_outcome *ret_outcome);
 
 #endif

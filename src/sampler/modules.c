@@ -212,8 +212,10 @@ static void add_module(struct modules *modules, struct module *module, struct re
 {
     module->number = modules->next_number++;
     uint64_t before = self_monotonic_ns();
-    if (build_table(module, &module->table)) modules->table_bytes += module->table.memory_size;
-    else modules->without_table++;
+    if (build_table(module, &module->table))
+        modules->table_bytes += module->table.memory_size;
+    else
+        modules->without_table++;
     modules->table_ns += self_monotonic_ns() - before;
     write_module(module, writer);
 }

@@ -12,8 +12,8 @@
 enum { MODULES_MAX = 4096, MODULE_PATH_MAX = 1024 };
 
 struct module {
-    uint32_t number;         /* in the recording */
-    uint64_t start, end;     /* the executable segment */
+    uint32_t number;     /* in the recording */
+    uint64_t start, end; /* the executable segment */
     uint64_t file_offset;
     uint64_t load_bias;
     uint64_t image_start, image_size, image_vmaddr;

@@ -117,7 +117,8 @@ static size_t shared_at_root(const uint64_t *addresses, size_t count, const stru
 {
     size_t shared = 0;
     while (shared < count && shared < last->count &&
-           addresses[count - 1 - shared] == last->addresses[last->count - 1 - shared]) shared++;
+           addresses[count - 1 - shared] == last->addresses[last->count - 1 - shared])
+        shared++;
     return shared;
 }
 

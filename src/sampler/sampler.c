@@ -1,9 +1,9 @@
 /* The sampler thread: a tick every period, at which every thread is looked at.
  *
  * Wall clock. A thread whose CPU clock stands still is where it was at the tick before: nothing is done and nothing is
- * written. One that ran and is blocked now is unwound from outside (blocked.c). One that is running is sent a signal and
- * unwinds itself (signal_handler.c); the answer is fetched at the next tick. A thread that waits for a processor answers
- * when it gets one, from the place where it was stopped: its answer counts for all the ticks that it waited.
+ * written. One that ran and is blocked now is unwound from outside (blocked.c). One that is running is sent a signal
+ * and unwinds itself (signal_handler.c); the answer is fetched at the next tick. A thread that waits for a processor
+ * answers when it gets one, from the place where it was stopped: its answer counts for all the ticks that it waited.
  * CPU time. A timer on each thread's CPU clock sends the signal; a tick only fetches the answers.
  * SPDX-License-Identifier: MIT */
 #include "sampler/sampler.h"
@@ -37,7 +37,7 @@ struct sampler {
     char directory[3072];
     uint64_t period_ns;
     uint64_t start_ns;
-    uint32_t tick;            /* number of the tick that is open */
+    uint32_t tick; /* number of the tick that is open */
     uint32_t ticks_a_second;
     uint32_t requests_in_tick, requests_in_tick_max;
     uint32_t free_slots[SLOTS_MAX];
@@ -93,7 +93,8 @@ static void give_back_slot(struct slot *slot)
     uint64_t generation = slot_generation(slot);
     uint64_t expected = slot_state(generation, SLOT_REQUESTED);
     if (!atomic_compare_exchange_strong(&slot->state, &expected, slot_state(generation, SLOT_FREE)) &&
-        (expected & 3) == SLOT_WRITING) return;
+        (expected & 3) == SLOT_WRITING)
+        return;
     atomic_store_explicit(&slot->state, slot_state(generation, SLOT_FREE), memory_order_relaxed);
     sampler.free_slots[sampler.free_slot_count++] = (uint32_t)(slot - slots);
 }
@@ -209,7 +210,8 @@ static bool choose_signal(struct watched_thread *thread)
     if (sampler.tick < thread->signal_until_tick) return thread->signal_number != 0;
     thread->signal_until_tick = sampler.tick + sampler.ticks_a_second;
     thread->signal_number = 0;
-    if (!thread_blocks_signal(thread->tid, SIGNAL_USUAL)) thread->signal_number = SIGNAL_USUAL;
+    if (!thread_blocks_signal(thread->tid, SIGNAL_USUAL))
+        thread->signal_number = SIGNAL_USUAL;
     else if (thread->tid != getpid() && !thread_blocks_signal(thread->tid, SIGNAL_NEVER_BLOCKED)) {
         thread->signal_number = SIGNAL_NEVER_BLOCKED;
     }
@@ -260,10 +262,14 @@ static bool try_blocked(struct watched_thread *thread, uint64_t cpu_ns)
     size_t count = 0;
     enum unwind_outcome outcome = UNWIND_ROOT;
     switch (blocked_walk(thread, cpu_ns, sampler.modules.current, addresses, &count, &outcome)) {
-    case BLOCKED_WALKED: break;
-    case BLOCKED_RUNNING: return false;
+    case BLOCKED_WALKED:
+        break;
+    case BLOCKED_RUNNING:
+        return false;
     case BLOCKED_NEEDS_SIGNAL:
-    case BLOCKED_REFUSED: sampler.counters[RECORDING_BLOCKED_REFUSED]++; return false;
+    case BLOCKED_REFUSED:
+        sampler.counters[RECORDING_BLOCKED_REFUSED]++;
+        return false;
     }
     sampler.counters[RECORDING_BLOCKED_READ]++;
     write_sample(thread, outcome | RECORDING_WITHOUT_SIGNAL, addresses, count);
@@ -276,7 +282,8 @@ static bool look_at(struct watched_thread *thread)
 {
     uint64_t cpu_ns = 0;
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) return false;
-    if (thread->slot) watch_waiting(thread, cpu_ns);
+    if (thread->slot)
+        watch_waiting(thread, cpu_ns);
     else if (!thread->has_stack || cpu_ns != thread->cpu_ns_at_stack) {
         if (!try_blocked(thread, cpu_ns)) request(thread, cpu_ns);
     }
@@ -406,7 +413,8 @@ static void tick_cpu(uint64_t now_ns, uint64_t before_ns)
 
 static void futex_wait_until(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns)
 {
-    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / NANOSECONDS), .tv_nsec = (long)(deadline_ns % NANOSECONDS)};
+    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / NANOSECONDS),
+                                .tv_nsec = (long)(deadline_ns % NANOSECONDS)};
     (void)syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, &deadline, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
@@ -432,8 +440,10 @@ static void run_ticks(void)
     uint64_t end_ns = sampler.options.duration_ns ? sampler.start_ns + sampler.options.duration_ns : UINT64_MAX;
     while (before_ns < end_ns && sleep_until(deadline_ns)) {
         uint64_t now_ns = self_monotonic_ns();
-        if (sampler.options.mode == RECORDING_CPU) tick_cpu(now_ns, before_ns);
-        else tick_wall(now_ns, before_ns);
+        if (sampler.options.mode == RECORDING_CPU)
+            tick_cpu(now_ns, before_ns);
+        else
+            tick_wall(now_ns, before_ns);
         before_ns = now_ns;
         uint64_t late = (self_monotonic_ns() - deadline_ns) / sampler.period_ns;
         sampler.counters[RECORDING_TICKS_MISSED] += late;

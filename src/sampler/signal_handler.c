@@ -1,10 +1,9 @@
 /* Runs in the signal handler of the watched program, on whatever thread and at whatever instruction.
  *
- * The rules: no locks, no allocation, no libc but what is in the allow-list of test/layers (clock_gettime, which is a read
- * of the vdso), errno untouched, under 1 KB of stack, memory read only where it is known to be mapped. The handler learns
- * what to do from the signal's value, so that it needs neither thread-local storage nor the thread's id; a signal that is
- * not the sampler's goes to the program's own handler.
- * SPDX-License-Identifier: MIT */
+ * The rules: no locks, no allocation, no libc but what is in the allow-list of test/layers (clock_gettime, which is a
+ * read of the vdso), errno untouched, under 1 KB of stack, memory read only where it is known to be mapped. The handler
+ * learns what to do from the signal's value, so that it needs neither thread-local storage nor the thread's id; a
+ * signal that is not the sampler's goes to the program's own handler. SPDX-License-Identifier: MIT */
 #include "sampler/signal_handler.h"
 
 #include <signal.h>
@@ -87,8 +86,8 @@ static void answer(struct slot *slot, const ucontext_t *context)
     if (slot->reads_cpu_clock) slot->cpu_ns = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
     struct unwind_registers registers = registers_of(context);
     struct unwind_memory memory = {.extend = extend_to_page};
-    slot->outcome = unwind_walk(slot->modules, &registers, &memory, slot->addresses, RECORDING_FRAMES_MAX,
-                                &slot->address_count);
+    slot->outcome =
+        unwind_walk(slot->modules, &registers, &memory, slot->addresses, RECORDING_FRAMES_MAX, &slot->address_count);
 }
 
 static void pass_on(int number, siginfo_t *information, void *context)

@@ -1,9 +1,8 @@
 /* All code that runs inside a signal handler, and the slots through which it hands its stacks over.
  *
- * A slot belongs to the sampler thread while it is FREE or DONE, and to the signalled thread from REQUESTED on. A request
- * has a generation; the signal carries slot and generation, so that an answer which comes after the request was taken
- * back finds another generation and goes away without touching anything.
- * SPDX-License-Identifier: MIT */
+ * A slot belongs to the sampler thread while it is FREE or DONE, and to the signalled thread from REQUESTED on. A
+ * request has a generation; the signal carries slot and generation, so that an answer which comes after the request was
+ * taken back finds another generation and goes away without touching anything. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_SIGNAL_HANDLER_H
 #define OFFBEAT_SAMPLER_SIGNAL_HANDLER_H
 
@@ -24,14 +23,14 @@ enum slot_phase {
 };
 
 struct slot {
-    _Atomic uint64_t state; /* generation << 2 | enum slot_phase */
+    _Atomic uint64_t state;               /* generation << 2 | enum slot_phase */
     const struct unwind_modules *modules; /* to walk with; the sampler keeps it alive until the slot is FREE */
     bool reads_cpu_clock;                 /* CPU mode */
     /* The answer: */
-    uint32_t outcome; /* enum unwind_outcome */
+    uint32_t outcome;  /* enum unwind_outcome */
     uint32_t overruns; /* CPU mode: expirations that came while an answer was not fetched yet */
-    uint64_t time_ns; /* CLOCK_MONOTONIC */
-    uint64_t cpu_ns;  /* of the thread, in CPU mode */
+    uint64_t time_ns;  /* CLOCK_MONOTONIC */
+    uint64_t cpu_ns;   /* of the thread, in CPU mode */
     size_t address_count;
     uint64_t addresses[RECORDING_FRAMES_MAX];
 };
@@ -51,14 +50,14 @@ static inline uint64_t slot_state(uint64_t generation, enum slot_phase phase)
 #define SIGNAL_USUAL SIGURG
 /* For threads that block all signals, as the workers of many libraries do: the second one that glibc keeps for itself
  * (nptl's SIGSETXID), which its sigfillset leaves out and its sigprocmask does not block. glibc's handler is called for
- * what is not ours; itself, it ignores ours. One that arrives after exec ends the new program, so it is not for threads that
- * may call exec: see choose_signal. */
+ * what is not ours; itself, it ignores ours. One that arrives after exec ends the new program, so it is not for threads
+ * that may call exec: see choose_signal. */
 #define SIGNAL_NEVER_BLOCKED 33
 
-/* Installs the handlers, unless they are installed already; answers go to SLOTS (SLOT_COUNT of them), which must stay for
- * as long as the process lives, because an answer can come at any time. Again in a forked child, where requests of the
- * parent mean nothing. A program's own handlers are called for signals that are not ours. Call it on the sampler thread:
- * glibc installs its own when the first thread is made. False if the usual signal cannot be had. */
+/* Installs the handlers, unless they are installed already; answers go to SLOTS (SLOT_COUNT of them), which must stay
+ * for as long as the process lives, because an answer can come at any time. Again in a forked child, where requests of
+ * the parent mean nothing. A program's own handlers are called for signals that are not ours. Call it on the sampler
+ * thread: glibc installs its own when the first thread is made. False if the usual signal cannot be had. */
 bool signal_handler_install(struct slot *slots, uint32_t slot_count);
 
 /* Puts the handlers back in front where the program has installed one of its own since. */

@@ -41,8 +41,10 @@ static int open_directory(const struct threads *threads)
 
 static void release_directory(struct threads *threads, int directory)
 {
-    if (threads->keeps_descriptor) threads->directory = directory;
-    else if (directory >= 0) (void)close(directory);
+    if (threads->keeps_descriptor)
+        threads->directory = directory;
+    else if (directory >= 0)
+        (void)close(directory);
 }
 
 bool threads_changed(const struct threads *threads)
@@ -58,8 +60,10 @@ static size_t place_of(const struct threads *threads, pid_t tid)
     size_t low = 0, high = threads->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (threads->items[middle]->tid < tid) low = middle + 1;
-        else high = middle;
+        if (threads->items[middle]->tid < tid)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }
@@ -90,7 +94,8 @@ static struct watched_thread *add(struct threads *threads, size_t place, pid_t t
     thread->last = (struct recording_stack *)(void *)(memory + sizeof(*thread));
     thread->tid = tid;
     thread->number = threads->next_number++;
-    memmove(&threads->items[place + 1], &threads->items[place], (threads->count - place) * sizeof(struct watched_thread *));
+    memmove(&threads->items[place + 1], &threads->items[place],
+            (threads->count - place) * sizeof(struct watched_thread *));
     threads->items[place] = thread;
     threads->count++;
     return thread;

@@ -25,8 +25,8 @@ struct watched_thread {
     /* A request to the thread, or one that had to be put off. */
     struct slot *slot;
     uint64_t cpu_ns_at_request;
-    uint32_t waiting_ticks; /* ticks that are told of by the next answer */
-    bool ran_while_waiting; /* it blocks the signal, or the answer comes from a later time */
+    uint32_t waiting_ticks;     /* ticks that are told of by the next answer */
+    bool ran_while_waiting;     /* it blocks the signal, or the answer comes from a later time */
     int signal_number;          /* that it does not block; 0: it blocks both */
     uint32_t signal_until_tick; /* until then that is taken as true */
 
@@ -61,7 +61,8 @@ bool threads_changed(const struct threads *threads);
 typedef void (*thread_gone_callback)(void *context, struct watched_thread *thread);
 
 /* Lists the threads anew and writes RECORDING_THREAD and RECORDING_THREAD_GONE records. */
-void threads_refresh(struct threads *threads, struct recording_writer *writer, thread_gone_callback gone, void *context);
+void threads_refresh(struct threads *threads, struct recording_writer *writer, thread_gone_callback gone,
+                     void *context);
 
 /* Reads the names of threads that ran since, and writes those that changed. */
 void threads_refresh_names(struct threads *threads, struct recording_writer *writer);

@@ -20,7 +20,7 @@ static struct test_case *test_first, **test_last = &test_first;
 static jmp_buf test_end;
 static const char *test_skip_reason = "";
 
-#define TEST(name)                                                                                                    \
+#define TEST(name)                                                                                                     \
     static void test_##name(void);                                                                                     \
     static struct test_case test_case_##name = {#name, test_##name, NULL};                                             \
     __attribute__((constructor)) static void test_register_##name(void)                                                \
@@ -30,42 +30,42 @@ static const char *test_skip_reason = "";
     }                                                                                                                  \
     static void test_##name(void)
 
-#define TEST_FAIL(...)                                                                                                \
+#define TEST_FAIL(...)                                                                                                 \
     do {                                                                                                               \
         printf("# %s:%d: ", __FILE__, __LINE__);                                                                       \
         printf(__VA_ARGS__);                                                                                           \
         printf("\n");                                                                                                  \
-        longjmp(test_end, TEST_FAILED);                                                                                          \
+        longjmp(test_end, TEST_FAILED);                                                                                \
     } while (0)
 
-#define CHECK(condition)                                                                                              \
+#define CHECK(condition)                                                                                               \
     do {                                                                                                               \
         if (!(condition)) TEST_FAIL("%s", #condition);                                                                 \
     } while (0)
 
-#define CHECK_UINT(actual, expected)                                                                                  \
+#define CHECK_UINT(actual, expected)                                                                                   \
     do {                                                                                                               \
         uint64_t check_a = (uint64_t)(actual), check_e = (uint64_t)(expected);                                         \
         if (check_a != check_e) TEST_FAIL("%s: %" PRIu64 ", expected %" PRIu64, #actual, check_a, check_e);            \
     } while (0)
 
-#define CHECK_INT(actual, expected)                                                                                   \
+#define CHECK_INT(actual, expected)                                                                                    \
     do {                                                                                                               \
         int64_t check_a = (int64_t)(actual), check_e = (int64_t)(expected);                                            \
         if (check_a != check_e) TEST_FAIL("%s: %" PRId64 ", expected %" PRId64, #actual, check_a, check_e);            \
     } while (0)
 
-#define CHECK_TEXT(actual, expected)                                                                                  \
+#define CHECK_TEXT(actual, expected)                                                                                   \
     do {                                                                                                               \
         const char *check_a = (actual), *check_e = (expected);                                                         \
         if (!check_a || strcmp(check_a, check_e) != 0)                                                                 \
             TEST_FAIL("%s: \"%s\", expected \"%s\"", #actual, check_a ? check_a : "(null)", check_e);                  \
     } while (0)
 
-#define SKIP(reason)                                                                                                  \
+#define SKIP(reason)                                                                                                   \
     do {                                                                                                               \
         test_skip_reason = (reason);                                                                                   \
-        longjmp(test_end, TEST_SKIPPED);                                                                                          \
+        longjmp(test_end, TEST_SKIPPED);                                                                               \
     } while (0)
 
 enum test_outcome { TEST_PASSED, TEST_FAILED, TEST_SKIPPED };
@@ -94,7 +94,7 @@ static int test_run_all(int argc, char **argv)
     return failed ? 1 : 0;
 }
 
-#define TEST_MAIN()                                                                                                   \
+#define TEST_MAIN()                                                                                                    \
     int main(int argc, char **argv)                                                                                    \
     {                                                                                                                  \
         return test_run_all(argc, argv);                                                                               \
