@@ -95,10 +95,15 @@ static bool join_previous(const struct profile *profile, struct plan *plan, stru
     return true;
 }
 
+static enum status refuse_length(struct error *error)
+{
+    return error_set(error, STATUS_TOO_LARGE, 0, "needs more than %d chunks", CHUNKS_MAX);
+}
+
 static enum status add_chunk(struct plan *plan, struct chunk chunk, struct error *error)
 {
     if (!array_reserve(&plan->chunks, &plan->capacity, plan->count + 1, sizeof(*plan->chunks), CHUNKS_MAX)) {
-        return error_set(error, STATUS_TOO_LARGE, 0, "needs more than %d chunks", CHUNKS_MAX);
+        return refuse_length(error);
     }
     plan->chunks[plan->count++] = chunk;
     return STATUS_OK;
@@ -127,14 +132,22 @@ static enum status plan_part(const struct output *output, struct plan *plan, uin
     return STATUS_OK;
 }
 
+/* Seen from the number of ticks alone, so that a small file with huge counts is refused at once. */
+static bool is_too_long(const struct profile *profile)
+{
+    double ticks = (double)time_line_part(profile, 0, UINT64_MAX).tick_count / (double)profile->threads.count;
+    return ticks * (double)time_line_period_ns(profile) > (double)CHUNKS_MAX * CHUNK_SECONDS * (double)SECOND_NS;
+}
+
 static enum status plan_chunks(const struct output *output, struct plan *plan, struct error *error)
 {
     uint64_t from_ns = time_line_part(output->profile, 0, 0).next_ns;
     plan->length_ns = CHUNK_SECONDS * SECOND_NS;
     /* The refusal of having no samples at all. */
     if (from_ns == UINT64_MAX) return check_chunk(output->profile, (struct chunk){0}, error);
+    if (is_too_long(output->profile)) return refuse_length(error);
     for (unsigned parts = 0; from_ns != UINT64_MAX; parts++) {
-        if (parts == CHUNKS_MAX) return error_set(error, STATUS_TOO_LARGE, 0, "needs more than %d chunks", CHUNKS_MAX);
+        if (parts == CHUNKS_MAX) return refuse_length(error);
         enum status status = plan_part(output, plan, from_ns, &from_ns, error);
         if (status != STATUS_OK) return status;
     }
