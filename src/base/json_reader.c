@@ -412,9 +412,10 @@ struct json_number json_number(struct json_reader *reader)
 
 bool json_number_of_text(struct slice text, struct json_number *ret_number)
 {
+    if (text.size == 0) return false;
     const uint8_t *position = text.data, *end = position + text.size;
     struct json_number number;
-    if (text.size == 0 || !scan_number(&position, end, &number) || position != end) return false;
+    if (!scan_number(&position, end, &number) || position != end) return false;
     *ret_number = number;
     return true;
 }

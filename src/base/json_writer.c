@@ -63,6 +63,10 @@ static void append_escape(struct buffer *out, uint8_t byte)
 
 static void append_string(struct buffer *out, struct slice text)
 {
+    if (text.size == 0) {
+        buffer_append_text(out, "\"\"");
+        return;
+    }
     const uint8_t *run = text.data, *stop = run + text.size, *place = run;
     buffer_append_byte(out, '"');
     while (place < stop) {

@@ -187,7 +187,7 @@ static bool stack_equal(const void *context, uint32_t index, const void *key)
 static uint32_t finish_stack(struct chunk_plan *plan, uint32_t first)
 {
     struct written_stack stack = {.first = first, .count = (uint32_t)plan->frame_indices.count - first};
-    uint64_t hash = hash_bytes(plan->frame_indices.items + first, stack.count * sizeof(uint32_t));
+    uint64_t hash = stack.count ? hash_bytes(plan->frame_indices.items + first, stack.count * sizeof(uint32_t)) : 0;
     uint32_t known = index_table_find(&plan->stacks.index, hash, stack_equal, plan, &stack);
     if (known != INDEX_NONE) {
         plan->frame_indices.count = first;
