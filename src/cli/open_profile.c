@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "cli/message.h"
+#include "cli/progress.h"
 #include "symbolize/symbolizer.h"
 
 static enum status decode(struct slice bytes, struct profile *profile, enum format *ret_format, struct error *error)
@@ -11,7 +12,11 @@ static enum status decode(struct slice bytes, struct profile *profile, enum form
     if (bytes.size == 0) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "is empty");
     enum status status = format_decode(bytes, profile, ret_format, error);
     if (status != STATUS_OK || *ret_format != FORMAT_RECORDING) return status;
-    return symbolize_profile(profile, NULL, NULL, error);
+    struct progress progress = progress_begin("naming functions");
+    struct symbolizer_options options = {.progress = progress_step, .context = &progress};
+    status = symbolize_profile(profile, &options, NULL, error);
+    progress_end(&progress);
+    return status;
 }
 
 bool open_profile(const char *path, struct profile *profile, struct opened_file *ret_file)
