@@ -86,8 +86,10 @@ static void append_threads(struct buffer *out, const struct profile *profile, co
         if (summary->thread_samples[i] == 0) continue;
         buffer_append_text(out, "  ");
         append_printable(out, profile_c_string(profile, thread->id));
-        buffer_append_text(out, " ");
-        append_printable(out, profile_c_string(profile, thread->name));
+        if (thread->name.index) {
+            buffer_append_text(out, " ");
+            append_printable(out, profile_c_string(profile, thread->name));
+        }
         buffer_append_format(out, "  %" PRIu64 " samples\n", summary->thread_samples[i]);
     }
 }
