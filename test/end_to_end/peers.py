@@ -14,7 +14,8 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
-from recording import Folder, Offbeat, case, check, check_equal, main, pprof_fields, run, skip, text  # noqa: E402
+from recording import (Folder, Offbeat, case, check, check_equal, main, pprof_fields, run, skip, text,  # noqa: E402
+                       without_own_line)
 from common import large_source  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
@@ -63,6 +64,7 @@ class Profile:
         self.weights, self.names = {}, {}
 
     def add(self, path, file_offset, name, weight):
+        path = os.path.realpath(path)
         key = (os.path.basename(path), self._functions(path).start_of(file_offset) if os.path.isfile(path) else 0)
         self.weights[key] = self.weights.get(key, 0) + weight
         if name:
@@ -109,7 +111,7 @@ def read_ours(path):
         location = locations[first_number(sample[1])]
         mapping = mappings.get(location.get(2), {})
         name = functions.get(dict(pprof_fields(location[4])).get(1), "") if 4 in location else ""
-        profile.add(strings[mapping.get(5, 0)], location.get(3, 0) - mapping.get(3, 0) + mapping.get(4, 0), name,
+        profile.add(strings[mapping.get(5, 0)], location.get(3, 0) - mapping.get(2, 0) + mapping.get(4, 0), name,
                     last_number(sample[2]))
     return profile
 
@@ -137,7 +139,8 @@ def last_number(value):
 
 
 def describe(profile, names):
-    return ", ".join(f"{names.get(key, key[0] + hex(key[1]))} {share:.1f} %" for key, share in list(profile.items())[:HOTTEST + 2])
+    return ", ".join(f"{names.get(key) or '+0x'.join((key[0], format(key[1], 'x')))} {share:.1f} %"
+                     for key, share in list(profile.items())[:HOTTEST + 2])
 
 
 def check_hottest(ours, perfs):
@@ -184,7 +187,7 @@ def check_program(folder, command, output=None, **options):
     for prefix in ([], ["-o", "x.pb.gz", "-o", "x.envelope"], ["--mode", "cpu", "-F", "499", "-o", "cpu.pb.gz"]):
         recorder = OFFBEAT.command("record", *prefix, "--") if prefix else []
         done = run(*recorder, *command, cwd=folder, **options)
-        results.append((done.returncode, done.stdout, done.stderr, (folder / output).read_bytes() if output else b""))
+        results.append((done.returncode, done.stdout, without_own_line(done.stderr), (folder / output).read_bytes() if output else b""))
     for what, alone, wall, cpu in zip(("status", "standard output", "standard error", output), *results):
         check(alone == wall == cpu, f"{what} differs from that without us: {str(alone)[:200]} {str(wall)[:200]} {str(cpu)[:200]}")
     check_root_share(folder / "x.pb.gz")
@@ -206,8 +209,8 @@ def xz_compresses():
 def sqlite3_answers_a_query():
     need("sqlite3")
     query = ("CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT, c INTEGER); "
-             "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 400000) "
-             "INSERT INTO t SELECT x, 'row ' || (x * 7919 % 400000), x % 1000 FROM n; "
+             "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1500000) "
+             "INSERT INTO t SELECT x, 'row ' || (x * 7919 % 1500000), x % 1000 FROM n; "
              "SELECT c, count(*), max(b) FROM t GROUP BY c ORDER BY 3 DESC LIMIT 3; "
              "SELECT count(*) FROM t x JOIN t y ON x.a = y.c WHERE x.b LIKE '%7%'; "
              "SELECT sum(length(replace(b, '7', 'seven'))) FROM t; SELECT b FROM t ORDER BY b DESC LIMIT 2;")
@@ -257,7 +260,7 @@ def redis_under_load(folder, prefix):
     values = run(*client, "llen", "mylist").stdout + run(*client, "get", "key:__rand_int__").stdout
     run(*client, "shutdown", "nosave")
     _, error = server.communicate(timeout=60)
-    return server.returncode, values, text(error)
+    return server.returncode, values, without_own_line(error)
 
 
 @case
