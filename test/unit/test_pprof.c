@@ -304,8 +304,8 @@ TEST(what_is_no_profile_is_told_apart_from_a_broken_one)
 static struct location_id add_place(struct profile *profile, uint64_t address, const char *function, enum in_app in_app)
 {
     struct function named = {.name = profile_text(profile, function), .in_app = in_app};
-    struct line line = {.function = profile_add_function(profile, &named), .line = 3};
-    struct location location = {.mapping = {2}, .address = address};
+    struct line line = {.function = profile_add_function(profile, &named), .line = 3, .column = 8};
+    struct location location = {.mapping = {2}, .address = address, .is_folded = true};
     return profile_add_location(profile, &location, &line, 1);
 }
 
@@ -352,6 +352,8 @@ TEST(equal_samples_are_summed_threads_become_labels_and_facts_comments_PPF_2)
     CHECK_INT(profile_sample_values(&again, 0)[0], 2);
     CHECK_INT(profile_sample_values(&again, 0)[1], 2000);
     CHECK_UINT(again.functions.count, 2);
+    CHECK(again.locations.items[1].is_folded);
+    CHECK_INT(again.lines.items[0].column, 8);
     const struct thread *thread = profile_thread(&again, again.samples.thread[0]);
     CHECK_TEXT(profile_c_string(&again, thread->id), "42");
     CHECK_TEXT(profile_c_string(&again, thread->name), "main");

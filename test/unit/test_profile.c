@@ -59,6 +59,29 @@ TEST(equal_things_get_equal_ids_and_none_is_never_given_out)
     profile_fini(&profile);
 }
 
+TEST(a_stack_is_found_again_wherever_others_part_from_it)
+{
+    enum { PLACES = 5, STACKS = PLACES * PLACES * PLACES };
+    struct profile profile;
+    profile_init(&profile);
+    struct location_id places[PLACES];
+    uint32_t seen[STACKS];
+    for (uint64_t i = 0; i < PLACES; i++) places[i] = add_location(&profile, (struct mapping_id){0}, i + 1, "f");
+    for (uint32_t round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < STACKS; i++) {
+            uint32_t which = i * 7 % STACKS;
+            struct stack_id stack = profile_add_stack(&profile, (struct stack_id){0}, places[which % PLACES]);
+            stack = profile_add_stack(&profile, stack, places[which / PLACES % PLACES]);
+            stack = profile_add_stack(&profile, stack, places[which / PLACES / PLACES]);
+            if (round == 0) seen[which] = stack.index;
+            CHECK_UINT(stack.index, seen[which]);
+            CHECK_UINT(profile_stack_depth(&profile, stack), 3);
+        }
+    }
+    CHECK_UINT(profile.stacks.count, 1 + PLACES + PLACES * PLACES + STACKS);
+    profile_fini(&profile);
+}
+
 TEST(many_strings_stay_where_they_are)
 {
     enum { COUNT = 20000 };
@@ -213,6 +236,7 @@ TEST(merging_folds_a_file_that_lay_elsewhere_and_keeps_every_value)
     CHECK_UINT(profile_merge(&into, &two, NULL, NULL), STATUS_OK);
     CHECK_UINT(into.mappings.count, 2);
     CHECK_UINT(into.locations.count, 3);
+    CHECK_UINT(into.locations.items[2].address, 0x10020);
     CHECK_UINT(into.stacks.count, 3);
     CHECK_UINT(into.samples.count, 2);
     CHECK_UINT(into.samples.stack[0].index, into.samples.stack[1].index);
