@@ -56,6 +56,17 @@ static uint64_t tick_at(uint64_t time_ns, uint64_t period, uint64_t limit_ns)
     return distance / period + (distance % period != 0);
 }
 
+static bool add_tick(struct chunk_plan *plan, struct tick tick)
+{
+    if (plan->ticks.count == TICKS_MAX) return false;
+    if (!array_reserve(&plan->ticks.items, &plan->ticks.capacity, plan->ticks.count + 1, sizeof(tick), TICKS_MAX)) {
+        plan->no_memory = true;
+        return false;
+    }
+    plan->ticks.items[plan->ticks.count++] = tick;
+    return true;
+}
+
 /* Adds the ticks of SAMPLE, the first at TIME_NS, that the options choose. False if there are too many. */
 static bool add_ticks(struct chunk_plan *plan, size_t sample, uint64_t time_ns)
 {
@@ -72,14 +83,7 @@ static bool add_ticks(struct chunk_plan *plan, size_t sample, uint64_t time_ns)
         if (count > end) count = end;
     }
     for (uint64_t i = first; i < count; i++) {
-        if (plan->ticks.count == TICKS_MAX) return false;
-        if (!array_reserve(&plan->ticks.items, &plan->ticks.capacity, plan->ticks.count + 1, sizeof(struct tick),
-                           TICKS_MAX)) {
-            plan->no_memory = true;
-            return false;
-        }
-        plan->ticks.items[plan->ticks.count++] =
-            (struct tick){.time_ns = time_ns + i * period, .sample = (uint32_t)sample};
+        if (!add_tick(plan, (struct tick){.time_ns = time_ns + i * period, .sample = (uint32_t)sample})) return false;
     }
     return true;
 }
@@ -90,6 +94,43 @@ static int compare_ticks(const void *left, const void *right)
     const struct tick *a = left, *b = right;
     if (a->time_ns != b->time_ns) return a->time_ns < b->time_ns ? -1 : 1;
     return (a->sample > b->sample) - (a->sample < b->sample);
+}
+
+/* How long one tick of SAMPLE lasted; 0 if the profile does not tell. */
+static uint64_t tick_duration(const struct profile *profile, size_t sample)
+{
+    uint64_t count = tick_count(profile, sample);
+    bool is_time = profile->value_type_count > 1 &&
+                   slice_equals_text(profile_slice(profile, profile->value_types[1].unit), "nanoseconds");
+    int64_t value = is_time && count > 0 ? profile_sample_values(profile, sample)[1] : 0;
+    return value > 0 ? (uint64_t)value / count : 0;
+}
+
+/* A receiver gives a sample the time until the next one of its thread, and the last of a thread none (facts §4.2): an
+ * idle one ends what the last lasted. */
+static bool add_ends(struct chunk_plan *plan)
+{
+    size_t thread_count = plan->profile->threads.count, tick_count_before = plan->ticks.count;
+    size_t *last = calloc(thread_count, sizeof(*last)); /* of each thread, plus one */
+    plan->no_memory = !last;
+    for (size_t i = 0; last && i < tick_count_before; i++) {
+        uint32_t thread = plan->profile->samples.thread[plan->ticks.items[i].sample].index;
+        if (!last[thread] || compare_ticks(&plan->ticks.items[i], &plan->ticks.items[last[thread] - 1]) > 0) {
+            last[thread] = i + 1;
+        }
+    }
+    bool fits = last != NULL;
+    for (size_t i = 0; i < thread_count && fits; i++) {
+        if (!last[i]) continue;
+        struct tick end = plan->ticks.items[last[i] - 1];
+        uint64_t duration = tick_duration(plan->profile, end.sample);
+        end.time_ns += duration;
+        end.is_end = true;
+        bool is_idle = plan->profile->samples.stack[end.sample].index == 0;
+        if (duration > 0 && !is_idle) fits = add_tick(plan, end);
+    }
+    free(last);
+    return fits;
 }
 
 /* Where a profile has no times, the samples of each thread follow one another from the profile's start on. */
@@ -111,6 +152,7 @@ static enum status lay_out_ticks(struct chunk_plan *plan, struct error *error)
         fits = fits && add_ticks(plan, i, time_ns);
     }
     free(ends);
+    fits = fits && add_ends(plan);
     if (plan->no_memory) return chunk_refuse_memory(error);
     if (!fits) return chunk_refuse_size(error);
     if (plan->ticks.count) qsort(plan->ticks.items, plan->ticks.count, sizeof(struct tick), compare_ticks);
@@ -225,7 +267,7 @@ static enum status number_stacks(struct chunk_plan *plan, struct error *error)
     for (size_t i = 0; i < plan->ticks.count && !plan->no_memory; i++) {
         struct tick *tick = &plan->ticks.items[i];
         uint32_t thread = samples->thread[tick->sample].index;
-        tick->stack = stack_number(plan, samples->stack[tick->sample]);
+        tick->stack = stack_number(plan, tick->is_end ? (struct stack_id){0} : samples->stack[tick->sample]);
         plan->thread_samples[thread]++;
         if (!plan->no_memory && plan->stacks.items[tick->stack].count) plan->thread_active[thread]++;
     }

@@ -58,6 +58,7 @@ struct tick {
     uint64_t time_ns;
     uint32_t sample; /* in the profile */
     uint32_t stack;  /* in chunk_plan.stacks */
+    bool is_end;     /* of what SAMPLE lasted: an idle one, because a receiver takes the last of a thread for the end */
 };
 
 struct written_frame {
