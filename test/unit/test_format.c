@@ -2,7 +2,9 @@
 #include "test.h"
 
 #include "base/gzip.h"
+#include "format/envelope.h"
 #include "format/format.h"
+#include "format/sentry_v2.h"
 
 static const struct {
     const char *text;
@@ -61,6 +63,63 @@ TEST(an_unknown_file_and_a_read_only_format_are_refused_by_name)
                STATUS_UNSUPPORTED);
     profile_fini(&profile);
     buffer_fini(&out);
+}
+
+/* Appends to OUT a chunk of two samples, the first at START_S. */
+static void add_chunk(struct buffer *out, uint64_t start_s)
+{
+    struct profile profile;
+    struct buffer chunk;
+    struct error error = {0};
+    profile_init(&profile);
+    buffer_init(&chunk, 1 << 16);
+    profile_add_value_type(&profile, "samples", "count");
+    profile_add_value_type(&profile, "wall", "nanoseconds");
+    profile.profiler_id = profile_text(&profile, "0123456789abcdef0123456789abcdef");
+    profile.release = profile_text(&profile, "program@1");
+    profile.has_times = true;
+    struct line line = {.function =
+                            profile_add_function(&profile, &(struct function){.name = profile_text(&profile, "f")})};
+    struct location_id place = profile_add_location(&profile, &(struct location){0}, &line, 1);
+    struct sample sample = {
+        .stack = profile_add_stack(&profile, (struct stack_id){0}, place),
+        .thread = profile_add_thread(&profile, &(struct thread){.id = profile_text(&profile, "42")}),
+    };
+    static const int64_t values[] = {1, 10000000};
+    for (uint64_t i = 0; i < 2; i++) {
+        sample.time_ns = start_s * 1000000000 + i * 10000000;
+        profile_add_sample(&profile, &sample, values);
+    }
+    if (sentry_v2_encode(&profile, NULL, &chunk, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    envelope_add_item(out, "profile_chunk", "native", buffer_slice(&chunk));
+    profile_fini(&profile);
+    buffer_fini(&chunk);
+}
+
+TEST(all_chunks_of_an_envelope_become_one_profile_in_the_order_of_time)
+{
+    struct buffer envelope;
+    struct profile profile;
+    struct error error = {0};
+    enum format format;
+    buffer_init(&envelope, 1 << 20);
+    profile_init(&profile);
+    envelope_begin(&envelope, NULL, NULL, 0);
+    add_chunk(&envelope, 1700000060);
+    envelope_add_item(&envelope, "event", NULL, slice_of_text("{}"));
+    add_chunk(&envelope, 1700000000);
+    if (format_decode(buffer_slice(&envelope), &profile, &format, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    CHECK_UINT(format, FORMAT_ENVELOPE);
+    CHECK(profile.samples.count >= 4);
+    for (size_t i = 1; i < profile.samples.count; i++) {
+        CHECK(profile.samples.time_ns[i - 1] <= profile.samples.time_ns[i]);
+    }
+    CHECK_UINT(profile.samples.time_ns[0] / 1000000000, 1700000000);
+    CHECK_UINT(profile.samples.time_ns[profile.samples.count - 1] / 1000000000, 1700000060);
+    CHECK_UINT(profile.stacks.count, 2);
+    CHECK_UINT(profile.threads.count, 2);
+    profile_fini(&profile);
+    buffer_fini(&envelope);
 }
 
 TEST_MAIN()
