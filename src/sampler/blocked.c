@@ -53,6 +53,7 @@ enum blocked_result blocked_walk(const struct watched_thread *thread, uint64_t c
     *ret_outcome = unwind_walk(modules, &registers, &memory, addresses, RECORDING_FRAMES_MAX, ret_count);
     uint64_t cpu_ns_after = 0;
     if (!thread_cpu_ns(thread->tid, &cpu_ns_after) || cpu_ns_after != cpu_ns) return BLOCKED_RUNNING;
+    if (*ret_outcome == UNWIND_PENDING) return BLOCKED_PENDING;
     if (*ret_outcome == UNWIND_UNKNOWN_REGISTER || *ret_outcome == UNWIND_NO_TABLE) return BLOCKED_NEEDS_SIGNAL;
     return BLOCKED_WALKED;
 }

@@ -9,6 +9,7 @@
 enum blocked_result {
     BLOCKED_WALKED,       /* the stack is whole, or as whole as it can be */
     BLOCKED_RUNNING,      /* the thread runs, or ran meanwhile */
+    BLOCKED_PENDING,      /* the last address needs a table first: modules_build, and again */
     BLOCKED_NEEDS_SIGNAL, /* a register is needed that only the thread itself knows */
     BLOCKED_REFUSED,      /* the kernel does not tell */
 };

@@ -208,18 +208,6 @@ static void write_module(const struct module *module, struct recording_writer *w
     recording_text(writer, module->path, strlen(module->path));
 }
 
-static void add_module(struct modules *modules, struct module *module, struct recording_writer *writer)
-{
-    module->number = modules->next_number++;
-    uint64_t before = self_monotonic_ns();
-    if (build_table(module, &module->table))
-        modules->table_bytes += module->table.memory_size;
-    else
-        modules->without_table++;
-    modules->table_ns += self_monotonic_ns() - before;
-    write_module(module, writer);
-}
-
 /* What is known already keeps its number and table; the rest of OLD is gone. */
 static void take_over(struct modules *modules, struct pages_array *found, struct recording_writer *writer)
 {
@@ -232,6 +220,7 @@ static void take_over(struct modules *modules, struct pages_array *found, struct
         if (at == old_count || !is_same_module(&old[at], &fresh[i])) continue;
         fresh[i].number = old[at].number;
         fresh[i].table = old[at].table;
+        fresh[i].is_tried = old[at].is_tried;
         fresh[i].is_seen = old[at].is_seen = true;
     }
     for (size_t i = 0; i < old_count; i++) {
@@ -241,7 +230,9 @@ static void take_over(struct modules *modules, struct pages_array *found, struct
         retire(modules, old[i].table.memory, old[i].table.memory_size);
     }
     for (size_t i = 0; i < found->count; i++) {
-        if (!fresh[i].is_seen) add_module(modules, &fresh[i], writer);
+        if (fresh[i].is_seen) continue;
+        fresh[i].number = modules->next_number++;
+        write_module(&fresh[i], writer);
     }
 }
 
@@ -264,12 +255,29 @@ static void publish(struct modules *modules)
             .end = items[i].end,
             .base = items[i].load_bias,
             .table = items[i].table.row_count > 0 ? &tables[i] : NULL,
+            .is_pending = !items[i].is_tried,
         };
     }
     *snapshot = (struct unwind_modules){.items = entries, .count = count};
     retire(modules, modules->current, modules->current_size);
     modules->current = snapshot;
     modules->current_size = size;
+}
+
+void modules_build(struct modules *modules, uint64_t address)
+{
+    struct module *items = modules->items.items;
+    for (size_t i = 0; i < modules->items.count; i++) {
+        if (address < items[i].start || address >= items[i].end || items[i].is_tried) continue;
+        uint64_t before = self_monotonic_ns();
+        if (build_table(&items[i], &items[i].table))
+            modules->table_bytes += items[i].table.memory_size;
+        else
+            modules->without_table++;
+        items[i].is_tried = true;
+        modules->table_ns += self_monotonic_ns() - before;
+        publish(modules);
+    }
 }
 
 void modules_refresh(struct modules *modules, struct recording_writer *writer)

@@ -21,7 +21,8 @@ struct module {
     uint64_t header_segment_end;        /* of the loaded segment that holds it, and .eh_frame */
     uint8_t build_id[RECORDING_BUILD_ID_MAX];
     uint32_t build_id_size;
-    bool is_seen; /* while the list is compared */
+    bool is_seen;  /* while the list is compared */
+    bool is_tried; /* a table was built, or there can be none */
     struct frame_table table;
     char path[MODULE_PATH_MAX];
 };
@@ -36,9 +37,13 @@ struct modules {
     uint64_t without_table, table_bytes, table_ns;
 };
 
-/* Asks the loader whether anything was loaded or unloaded since; if so, reads the list, builds tables for what is new,
- * publishes a snapshot and writes RECORDING_MODULE and RECORDING_MODULE_GONE records. */
+/* Asks the loader whether anything was loaded or unloaded since; if so, reads the list, publishes a snapshot and writes
+ * RECORDING_MODULE and RECORDING_MODULE_GONE records. Tables are built for modules that turn up in a stack, then. */
 void modules_refresh(struct modules *modules, struct recording_writer *writer);
+
+/* Builds the table of the module that holds ADDRESS, for a walk that ended there with UNWIND_PENDING, and publishes a
+ * snapshot that has it. */
+void modules_build(struct modules *modules, uint64_t address);
 
 /* No walk with a snapshot older than the current one is under way: frees what was retired. */
 void modules_release_retired(struct modules *modules);

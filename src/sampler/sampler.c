@@ -39,6 +39,7 @@ struct sampler {
     uint64_t start_ns;
     uint32_t tick; /* number of the tick that is open */
     uint32_t ticks_a_second;
+    bool has_news; /* a sample was written since the last flush */
     uint32_t requests_in_tick, requests_in_tick_max;
     uint32_t free_slots[SLOTS_MAX];
     uint32_t free_slot_count;
@@ -179,10 +180,24 @@ static void write_sample(struct watched_thread *thread, uint32_t flags, const ui
     recording_sample(&writer, RECORDING_SAMPLE, thread->number, ticks, flags, addresses, count, thread->last);
     thread->waiting_ticks = 0;
     thread->ran_while_waiting = false;
-    thread->has_stack = thread->ran = true;
+    thread->has_stack = thread->ran = sampler.has_news = true;
 }
 
 /* --- Wall clock --------------------------------------------------------------------------------------------------- */
+
+/* A walk met a module for the first time, at its last address. */
+static void build_table_for(const uint64_t *addresses, size_t count)
+{
+    modules_build(&sampler.modules, addresses[count - 1] - (count > 1));
+}
+
+/* The next answer counts for this tick, too. */
+static void ask_again(struct watched_thread *thread, const struct slot *slot)
+{
+    build_table_for(slot->addresses, slot->address_count);
+    thread->has_stack = false;
+    write_waiting(thread);
+}
 
 /* Fetches the answers to the requests of the open tick, which ends thereby. */
 static void fetch_answers(void)
@@ -196,25 +211,29 @@ static void fetch_answers(void)
             continue;
         }
         sampler.counters[RECORDING_ANSWERS]++;
-        write_sample(thread, slot->outcome, slot->addresses, slot->address_count);
+        if (slot->outcome == UNWIND_PENDING)
+            ask_again(thread, slot);
+        else
+            write_sample(thread, slot->outcome, slot->addresses, slot->address_count);
         thread->cpu_ns_at_stack = thread->cpu_ns_at_request;
         thread->slot = NULL;
         give_back_slot(slot);
     }
 }
 
-/* A signal that a thread blocks would stay with it, and surprise it in sigwait. Masks seldom change: one look a second.
- * The first thread is the one that a forked child calls exec on. */
+/* A signal that a thread blocks would stay with it, and surprise it in sigwait. Masks seldom change, so one look a
+ * second is enough, save at a thread that blocks everything: it may be one that is just starting. The first thread gets
+ * the usual signal only: it is the one that a forked child calls exec on. */
 static bool choose_signal(struct watched_thread *thread)
 {
-    if (sampler.tick < thread->signal_until_tick) return thread->signal_number != 0;
-    thread->signal_until_tick = sampler.tick + sampler.ticks_a_second;
+    if (sampler.tick < thread->signal_until_tick) return true;
     thread->signal_number = 0;
-    if (!thread_blocks_signal(thread->tid, SIGNAL_USUAL))
+    if (!thread_blocks_signal(thread->tid, SIGNAL_USUAL)) {
         thread->signal_number = SIGNAL_USUAL;
-    else if (thread->tid != getpid() && !thread_blocks_signal(thread->tid, SIGNAL_NEVER_BLOCKED)) {
+    } else if (thread->tid != getpid() && !thread_blocks_signal(thread->tid, SIGNAL_NEVER_BLOCKED)) {
         thread->signal_number = SIGNAL_NEVER_BLOCKED;
     }
+    if (thread->signal_number != 0) thread->signal_until_tick = sampler.tick + sampler.ticks_a_second;
     return thread->signal_number != 0;
 }
 
@@ -261,9 +280,15 @@ static bool try_blocked(struct watched_thread *thread, uint64_t cpu_ns)
     static uint64_t addresses[RECORDING_FRAMES_MAX];
     size_t count = 0;
     enum unwind_outcome outcome = UNWIND_ROOT;
-    switch (blocked_walk(thread, cpu_ns, sampler.modules.current, addresses, &count, &outcome)) {
+    enum blocked_result result = BLOCKED_PENDING;
+    for (unsigned i = 0; result == BLOCKED_PENDING && i < MODULES_MAX; i++) {
+        result = blocked_walk(thread, cpu_ns, sampler.modules.current, addresses, &count, &outcome);
+        if (result == BLOCKED_PENDING) build_table_for(addresses, count);
+    }
+    switch (result) {
     case BLOCKED_WALKED:
         break;
+    case BLOCKED_PENDING:
     case BLOCKED_RUNNING:
         return false;
     case BLOCKED_NEEDS_SIGNAL:
@@ -334,21 +359,40 @@ static void arm_cpu_timer(struct watched_thread *thread)
     thread->has_cpu_timer = true;
 }
 
+static void arm_again(struct slot *slot)
+{
+    slot->modules = sampler.modules.current;
+    atomic_store_explicit(&slot->state, slot_state(slot_generation(slot), SLOT_REQUESTED), memory_order_release);
+}
+
+/* What a thread spent after its last sample, as far as the ticks saw it, was most likely spent there. */
+static void write_cpu_rest(struct watched_thread *thread)
+{
+    if (thread->last->count == 0 || thread->cpu_ns_seen <= thread->cpu_ns_recorded) return;
+    recording_sample(&writer, RECORDING_CPU_SAMPLE, thread->number, thread->cpu_ns_seen - thread->cpu_ns_recorded,
+                     UNWIND_ROOT, thread->last->addresses, thread->last->count, thread->last);
+}
+
 static void fetch_cpu_answers(void)
 {
     for (size_t i = 0; i < sampler.threads.count; i++) {
         struct watched_thread *thread = sampler.threads.items[i];
         if (!thread->has_cpu_timer) arm_cpu_timer(thread);
+        (void)thread_cpu_ns(thread->tid, &thread->cpu_ns_seen);
         struct slot *slot = thread->slot;
         if (!slot || slot_phase_of(slot) != SLOT_DONE) continue;
         sampler.counters[RECORDING_ANSWERS]++;
+        if (slot->outcome == UNWIND_PENDING) {
+            build_table_for(slot->addresses, slot->address_count);
+            arm_again(slot);
+            continue;
+        }
         uint64_t spent = slot->cpu_ns > thread->cpu_ns_recorded ? slot->cpu_ns - thread->cpu_ns_recorded : 0;
         recording_sample(&writer, RECORDING_CPU_SAMPLE, thread->number, spent, slot->outcome, slot->addresses,
                          slot->address_count, thread->last);
         thread->cpu_ns_recorded = slot->cpu_ns;
         thread->ran = true;
-        slot->modules = sampler.modules.current;
-        atomic_store_explicit(&slot->state, slot_state(slot_generation(slot), SLOT_REQUESTED), memory_order_release);
+        arm_again(slot);
     }
 }
 
@@ -356,7 +400,10 @@ static void fetch_cpu_answers(void)
 
 static void thread_gone(void *context, struct watched_thread *thread)
 {
-    if (thread->has_cpu_timer) (void)timer_delete(thread->cpu_timer);
+    if (thread->has_cpu_timer) {
+        write_cpu_rest(thread);
+        (void)timer_delete(thread->cpu_timer);
+    }
     if (thread->slot) give_back_slot(thread->slot);
 }
 
@@ -387,10 +434,18 @@ static void once_a_second(void)
     signal_handler_keep();
 }
 
+/* A tick at which nothing changed is a few bytes: ten of them are one write. */
+static void flush_sometimes(void)
+{
+    bool is_time = sampler.tick % (sampler.ticks_a_second / 10 + 1) == 0;
+    if (sampler.has_news || is_time) recording_writer_flush(&writer);
+    sampler.has_news = false;
+}
+
 static void tick_wall(uint64_t now_ns, uint64_t before_ns)
 {
     fetch_answers();
-    recording_writer_flush(&writer);
+    flush_sometimes();
     if (!any_slot_in_use()) modules_release_retired(&sampler.modules);
     modules_refresh(&sampler.modules, &writer);
     if (threads_changed(&sampler.threads)) refresh_threads();
@@ -468,11 +523,13 @@ static void finish(void)
     if (sampler.options.mode == RECORDING_WALL) {
         wait_for_last_answers();
         fetch_answers();
+    } else {
+        fetch_cpu_answers();
     }
     write_counters();
+    threads_fini(&sampler.threads, thread_gone, NULL);
     recording_begin(&writer, RECORDING_STOP, 0);
     recording_writer_close(&writer);
-    threads_fini(&sampler.threads, thread_gone, NULL);
 }
 
 static void *run(void *unused)

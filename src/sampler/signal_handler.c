@@ -6,6 +6,8 @@
  * signal that is not the sampler's goes to the program's own handler. SPDX-License-Identifier: MIT */
 #include "sampler/signal_handler.h"
 
+#include "unwind/context.h"
+
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -57,22 +59,6 @@ static bool extend_to_page(struct unwind_memory *memory, uint64_t address)
     return true;
 }
 
-static struct unwind_registers registers_of(const ucontext_t *context)
-{
-    const greg_t *from = context->uc_mcontext.gregs;
-    struct unwind_registers registers = {.known = (1u << MACHINE_REGISTERS) - 1};
-    registers.values[MACHINE_IP] = (uint64_t)from[REG_RIP];
-    registers.values[MACHINE_SP] = (uint64_t)from[REG_RSP];
-    registers.values[MACHINE_FP] = (uint64_t)from[REG_RBP];
-    registers.values[MACHINE_RBX] = (uint64_t)from[REG_RBX];
-    registers.values[MACHINE_R12] = (uint64_t)from[REG_R12];
-    registers.values[MACHINE_R13] = (uint64_t)from[REG_R13];
-    registers.values[MACHINE_R14] = (uint64_t)from[REG_R14];
-    registers.values[MACHINE_R15] = (uint64_t)from[REG_R15];
-    registers.values[MACHINE_R10] = (uint64_t)from[REG_R10];
-    return registers;
-}
-
 static uint64_t nanoseconds(clockid_t clock)
 {
     struct timespec now = {0};
@@ -84,7 +70,7 @@ static void answer(struct slot *slot, const ucontext_t *context)
 {
     slot->time_ns = nanoseconds(CLOCK_MONOTONIC);
     if (slot->reads_cpu_clock) slot->cpu_ns = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
-    struct unwind_registers registers = registers_of(context);
+    struct unwind_registers registers = unwind_registers_of(context);
     struct unwind_memory memory = {.extend = extend_to_page};
     slot->outcome =
         unwind_walk(slot->modules, &registers, &memory, slot->addresses, RECORDING_FRAMES_MAX, &slot->address_count);

@@ -163,12 +163,6 @@ static void list(struct threads *threads, int directory, struct recording_writer
     }
 }
 
-static void forget(struct watched_thread *thread, thread_gone_callback gone, void *context)
-{
-    gone(context, thread);
-    pages_free(thread, THREAD_MEMORY);
-}
-
 void threads_refresh(struct threads *threads, struct recording_writer *writer, thread_gone_callback gone, void *context)
 {
     int directory = open_directory(threads);
@@ -185,9 +179,10 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
             threads->items[kept++] = thread;
             continue;
         }
+        gone(context, thread);
         recording_begin(writer, RECORDING_THREAD_GONE, 16);
         recording_number(writer, thread->number);
-        forget(thread, gone, context);
+        pages_free(thread, THREAD_MEMORY);
     }
     threads->count = kept;
 }
@@ -204,7 +199,10 @@ void threads_refresh_names(struct threads *threads, struct recording_writer *wri
 
 void threads_fini(struct threads *threads, thread_gone_callback gone, void *context)
 {
-    for (size_t i = 0; i < threads->count; i++) forget(threads->items[i], gone, context);
+    for (size_t i = 0; i < threads->count; i++) {
+        gone(context, threads->items[i]);
+        pages_free(threads->items[i], THREAD_MEMORY);
+    }
     pages_free(threads->items, threads->capacity * sizeof(struct watched_thread *));
     if (threads->directory >= 0) (void)close(threads->directory);
     *threads = (struct threads){.directory = -1};

@@ -27,12 +27,12 @@ struct watched_thread {
     uint64_t cpu_ns_at_request;
     uint32_t waiting_ticks;     /* ticks that are told of by the next answer */
     bool ran_while_waiting;     /* it blocks the signal, or the answer comes from a later time */
-    int signal_number;          /* that it does not block; 0: it blocks both */
+    int signal_number;          /* one that it does not block, if there is */
     uint32_t signal_until_tick; /* until then that is taken as true */
 
     timer_t cpu_timer; /* CPU mode */
     bool has_cpu_timer;
-    uint64_t cpu_ns_recorded;
+    uint64_t cpu_ns_recorded, cpu_ns_seen;
 
     struct recording_stack *last; /* of the recording */
 };

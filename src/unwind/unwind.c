@@ -6,8 +6,10 @@ const struct unwind_module *unwind_find_module(const struct unwind_modules *modu
     size_t low = 0, high = modules->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (modules->items[middle].start <= address) low = middle + 1;
-        else high = middle;
+        if (modules->items[middle].start <= address)
+            low = middle + 1;
+        else
+            high = middle;
     }
     if (low == 0 || address >= modules->items[low - 1].end) return NULL;
     return &modules->items[low - 1];
@@ -18,11 +20,16 @@ static enum unwind_outcome outcome_of(enum machine_step step)
     switch (step) {
     case MACHINE_STEPPED:
     case MACHINE_STEPPED_EXACTLY:
-    case MACHINE_ROOT: return UNWIND_ROOT;
-    case MACHINE_NO_RULE: return UNWIND_NO_TABLE;
-    case MACHINE_BAD_MEMORY: return UNWIND_BAD_MEMORY;
-    case MACHINE_BAD_FRAME: return UNWIND_BAD_FRAME;
-    case MACHINE_UNKNOWN_REGISTER: return UNWIND_UNKNOWN_REGISTER;
+    case MACHINE_ROOT:
+        return UNWIND_ROOT;
+    case MACHINE_NO_RULE:
+        return UNWIND_NO_TABLE;
+    case MACHINE_BAD_MEMORY:
+        return UNWIND_BAD_MEMORY;
+    case MACHINE_BAD_FRAME:
+        return UNWIND_BAD_FRAME;
+    case MACHINE_UNKNOWN_REGISTER:
+        return UNWIND_UNKNOWN_REGISTER;
     }
     return UNWIND_NO_TABLE;
 }
@@ -37,10 +44,15 @@ enum unwind_outcome unwind_walk(const struct unwind_modules *modules, struct unw
     addresses[count++] = lookup;
     for (;;) {
         if (!module || lookup < module->start || lookup >= module->end) module = unwind_find_module(modules, lookup);
+        if (module && module->is_pending) {
+            *ret_count = count;
+            return UNWIND_PENDING;
+        }
         uint32_t rule = RULE_NONE;
-        if (module && module->table) rule = frame_table_find(module->table, (uint32_t)(lookup - module->base));
-        enum machine_step step = rule == RULE_NONE ? machine_step_by_frame_pointer(registers, memory)
-                                                   : machine_step(module->table, rule, registers, memory);
+        if (module && module->table) rule = frame_table_rule_at(module->table, (uint32_t)(lookup - module->base));
+        enum machine_step step = rule == RULE_NONE
+                                     ? machine_step_by_frame_pointer(registers, memory)
+                                     : machine_step(module->table, &module->table->rules[rule], registers, memory);
         uint64_t address = registers->values[MACHINE_IP];
         /* Zero as a return address is how hand-written entry code marks the root. */
         if (step == MACHINE_ROOT || (step <= MACHINE_STEPPED_EXACTLY && address == 0)) break;

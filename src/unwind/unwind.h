@@ -8,7 +8,8 @@
 struct unwind_module {
     uint64_t start, end;             /* where it lies */
     uint64_t base;                   /* what the table's addresses are relative to */
-    const struct frame_table *table; /* NULL: none (yet) */
+    const struct frame_table *table; /* NULL: there is none, or it is not built yet */
+    bool is_pending;                 /* not built yet */
 };
 
 /* Sorted by START, without overlaps; immutable while anybody walks. */
@@ -25,6 +26,8 @@ enum unwind_outcome {
     UNWIND_BAD_FRAME,        /* a rule gave a frame that cannot be one */
     UNWIND_UNKNOWN_REGISTER, /* a rule needs a register that was not there to be had */
     UNWIND_OUTCOMES,
+    UNWIND_PENDING =
+        UNWIND_OUTCOMES, /* the last address lies in a module whose table is still to be built: try again */
 };
 
 /* Walks from REGISTERS (which are used up) and fills ADDRESSES, innermost first: the first as it is, each further one a
