@@ -98,6 +98,33 @@ TEST(a_place_in_the_file_has_the_address_that_its_segment_gives_it)
     elf_file_close(&file);
 }
 
+TEST(a_place_that_two_segments_load_is_that_of_the_code)
+{
+    struct buffer bytes = read_bytes(FIXTURE("chain-dwarf5"));
+    Elf64_Ehdr header;
+    Elf64_Phdr segment;
+    memcpy(&header, bytes.data, sizeof(header));
+    bool is_first = true;
+    for (unsigned i = 0; i < header.e_phnum; i++) { /* makes the first one cover all of the file, at another address */
+        uint8_t *place = bytes.data + header.e_phoff + i * sizeof(segment);
+        memcpy(&segment, place, sizeof(segment));
+        if (segment.p_type != PT_LOAD || !is_first) continue;
+        is_first = false;
+        segment.p_vaddr = 0x10000;
+        segment.p_filesz = segment.p_memsz = bytes.size;
+        memcpy(place, &segment, sizeof(segment));
+    }
+    struct elf_file file;
+    uint64_t address = 0;
+    CHECK(elf_file_open_memory(&file, buffer_slice(&bytes), NULL) == STATUS_OK);
+    CHECK(elf_file_address_of_offset(&file, 0x1180, &address));
+    CHECK_UINT(address, 0x401180);
+    CHECK(elf_file_address_of_offset(&file, 0x180, &address));
+    CHECK_UINT(address, 0x10180);
+    elf_file_close(&file);
+    buffer_fini(&bytes);
+}
+
 TEST(what_is_no_regular_file_or_no_elf_file_is_told_apart)
 {
     struct elf_file file;
@@ -197,6 +224,18 @@ TEST(of_several_names_for_one_function_the_one_that_perf_shows_is_taken)
     CHECK(symbol_called(&symbols, "spoken"));
     CHECK(!symbol_called(&symbols, "__spoken"));                 /* underscores */
     CHECK(!symbol_called(&symbols, "spoken_at_greater_length")); /* weak */
+    elf_symbols_fini(&symbols);
+    elf_file_close(&file);
+}
+
+TEST(versions_are_no_part_of_a_name)
+{
+    struct elf_file file = open_fixture(FIXTURE("versions.so"));
+    struct elf_symbols symbols = symbols_of(&file);
+    unsigned answers = 0;
+    for (size_t i = 0; i < symbols.count; i++)
+        answers += strcmp(elf_symbol_name(&symbols, &symbols.items[i]), "answer") == 0;
+    CHECK_UINT(answers, 2);
     elf_symbols_fini(&symbols);
     elf_file_close(&file);
 }

@@ -215,6 +215,45 @@ TEST(members_templates_and_lambdas_have_names_for_people_and_for_linkers)
     profile_fini(&scene.profile);
 }
 
+TEST(a_function_inside_of_another_is_named)
+{
+    if (access(FIXTURE("nested"), R_OK) != 0) SKIP("the C compiler is not gcc");
+    struct elf_file file = open_fixture(FIXTURE("nested"));
+    struct elf_symbols symbols = symbols_of(&file);
+    uint64_t address = 0;
+    for (size_t i = 0; i < symbols.count; i++)
+        if (strncmp(elf_symbol_name(&symbols, &symbols.items[i]), "nested.", 7) == 0)
+            address = symbols.items[i].address;
+    elf_symbols_fini(&symbols);
+    elf_file_close(&file);
+    CHECK(address != 0);
+    struct scene scene;
+    scene_init(&scene, FIXTURE("nested"));
+    struct location_id location = add_address(&scene, address + 1);
+    symbolize(&scene);
+    CHECK(strncmp(chain_of(&scene, location), "nested nested.c:10", strlen("nested nested.c:10")) == 0);
+    profile_fini(&scene.profile);
+}
+
+TEST(code_that_several_units_define_is_that_of_the_unit_that_the_linker_kept)
+{
+    if (access(FIXTURE("twice"), R_OK) != 0) SKIP("no C++ compiler");
+    struct scene scene;
+    scene_init(&scene, FIXTURE("twice"));
+    uint64_t before = symbol_address(FIXTURE("twice"), "_Z6beforei"),
+             other = symbol_address(FIXTURE("twice"), "_Z5otheri");
+    uint64_t twice = symbol_address(FIXTURE("twice"), "_Z5twicei");
+    CHECK(before < twice && twice < other);
+    (void)add_address(&scene, before);
+    (void)add_address(&scene, other);
+    struct location_id location = add_address(&scene, twice);
+    symbolize(&scene);
+    CHECK_TEXT(chain_of(&scene, location), "twice(int) first.h:105");
+    const struct line *line = profile_lines(&scene.profile, profile_location(&scene.profile, location));
+    CHECK_INT(profile_function(&scene.profile, line->function)->start_line, 103);
+    profile_fini(&scene.profile);
+}
+
 TEST(a_function_is_called_by_the_name_that_its_file_exports)
 {
     const char *path = FIXTURE("chain-dwarf5");
@@ -270,6 +309,23 @@ TEST(a_stripped_program_is_named_by_its_debug_file)
     remove_debug_directory();
     CHECK_TEXT(chain_of(&scene, location), inlined_chain);
     CHECK_UINT(scene.result.by_boundary, 0);
+    profile_fini(&scene.profile);
+}
+
+TEST(a_debug_file_with_another_build_id_is_not_used)
+{
+    char path[2 * PATH_MAX];
+    make_debug_directory(FIXTURE("chain.debug"));
+    struct scene scene;
+    scene_init(&scene, FIXTURE("chain-stripped"));
+    const char *build_id = profile_c_string(&scene.profile, scene.mapping.build_id);
+    snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", debug_directory, build_id, build_id + 2);
+    CHECK(unlink(path) == 0 && symlink(FIXTURE("chain-dwarf4"), path) == 0);
+    use_debug_directory(&scene);
+    (void)add_address(&scene, mark_address(FIXTURE("chain-stripped"), 0));
+    symbolize(&scene);
+    remove_debug_directory();
+    CHECK_UINT(scene.result.by_boundary, 1);
     profile_fini(&scene.profile);
 }
 
@@ -352,6 +408,20 @@ TEST(a_stripped_function_is_named_by_where_it_begins)
     CHECK_UINT(scene.result.by_boundary, 2);
     CHECK_UINT(scene.result.named, 0);
     CHECK(!profile_mapping(&scene.profile, scene.mapping_id)->has_functions);
+    profile_fini(&scene.profile);
+}
+
+TEST(a_symbol_without_an_end_does_not_swallow_the_functions_behind_it)
+{
+    struct scene scene; /* stripped; of its functions it exports only "endless", which lies before the others */
+    scene_init(&scene, FIXTURE("chain-exporting"));
+    uint64_t endless = symbol_address(FIXTURE("chain-exporting"), "endless");
+    uint64_t mark = mark_address(FIXTURE("chain-exporting"), 0);
+    CHECK(endless < mark);
+    struct location_id first = add_address(&scene, endless + 1), second = add_address(&scene, mark);
+    symbolize(&scene);
+    CHECK_TEXT(chain_of(&scene, first), "endless");
+    CHECK(strncmp(chain_of(&scene, second), "chain-exporting+0x", strlen("chain-exporting+0x")) == 0);
     profile_fini(&scene.profile);
 }
 
