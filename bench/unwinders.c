@@ -18,6 +18,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "unwind/context.h"
 #include "unwind/unwind.h"
 
 enum { MODULES_MAX = 64, FRAMES_MAX = 512, STACKS_MAX = 1 << 17 };
@@ -58,19 +59,7 @@ static enum unwind_outcome last_outcome;
 
 static int walk_ours(void **addresses, const ucontext_t *context)
 {
-    const greg_t *values = context->uc_mcontext.gregs;
-    struct unwind_registers registers = {
-        .values = {[MACHINE_IP] = (uint64_t)values[REG_RIP],
-                   [MACHINE_SP] = (uint64_t)values[REG_RSP],
-                   [MACHINE_FP] = (uint64_t)values[REG_RBP],
-                   [MACHINE_RBX] = (uint64_t)values[REG_RBX],
-                   [MACHINE_R12] = (uint64_t)values[REG_R12],
-                   [MACHINE_R13] = (uint64_t)values[REG_R13],
-                   [MACHINE_R14] = (uint64_t)values[REG_R14],
-                   [MACHINE_R15] = (uint64_t)values[REG_R15],
-                   [MACHINE_R10] = (uint64_t)values[REG_R10]},
-        .known = (1u << MACHINE_REGISTERS) - 1,
-    };
+    struct unwind_registers registers = unwind_registers_of(context);
     uint64_t stack_pointer = registers.values[MACHINE_SP];
     struct unwind_memory memory = {
         .low = stack_pointer - 128, .high = stack_pointer + 4096, .extend = extend_to_the_end_of_the_stack};

@@ -24,20 +24,41 @@ uint64_t cfi_encoded_pointer(struct cursor *cursor, const struct cfi_section *se
     switch (encoding & 0x0f) {
     case POINTER_ABSOLUTE:
     case POINTER_U64:
-    case POINTER_S64: value = cursor_u64(cursor); break;
-    case POINTER_ULEB128: value = cursor_uleb128(cursor); break;
-    case POINTER_SLEB128: value = (uint64_t)cursor_sleb128(cursor); break;
-    case POINTER_U16: value = cursor_u16(cursor); break;
-    case POINTER_S16: value = (uint64_t)(int64_t)(int16_t)cursor_u16(cursor); break;
-    case POINTER_U32: value = cursor_u32(cursor); break;
-    case POINTER_S32: value = (uint64_t)(int64_t)(int32_t)cursor_u32(cursor); break;
-    default: cursor->failed = true; return 0;
+    case POINTER_S64:
+        value = cursor_u64(cursor);
+        break;
+    case POINTER_ULEB128:
+        value = cursor_uleb128(cursor);
+        break;
+    case POINTER_SLEB128:
+        value = (uint64_t)cursor_sleb128(cursor);
+        break;
+    case POINTER_U16:
+        value = cursor_u16(cursor);
+        break;
+    case POINTER_S16:
+        value = (uint64_t)(int64_t)(int16_t)cursor_u16(cursor);
+        break;
+    case POINTER_U32:
+        value = cursor_u32(cursor);
+        break;
+    case POINTER_S32:
+        value = (uint64_t)(int64_t)(int32_t)cursor_u32(cursor);
+        break;
+    default:
+        cursor->failed = true;
+        return 0;
     }
     switch (encoding & 0x70) {
-    case POINTER_ABSOLUTE: return value;
-    case POINTER_RELATIVE_TO_ITSELF: return place + value;
-    case POINTER_RELATIVE_TO_DATA: return section->data_address + value;
-    default: cursor->failed = true; return 0;
+    case POINTER_ABSOLUTE:
+        return value;
+    case POINTER_RELATIVE_TO_ITSELF:
+        return place + value;
+    case POINTER_RELATIVE_TO_DATA:
+        return section->data_address + value;
+    default:
+        cursor->failed = true;
+        return 0;
     }
 }
 
@@ -65,7 +86,7 @@ static bool read_cie(const struct cfi_section *section, size_t offset, struct cf
     if (version != 1 && version != 3 && version != 4) return false;
     struct slice augmentation = cursor_text(&cursor);
     if (version == 4) {
-        cursor_skip(&cursor, 1); /* address size */
+        cursor_skip(&cursor, 1);                   /* address size */
         if (cursor_u8(&cursor) != 0) return false; /* segment selectors */
     }
     struct cfi_cie cie = {.offset = offset, .pointer_encoding = POINTER_ABSOLUTE};
@@ -78,15 +99,22 @@ static bool read_cie(const struct cfi_section *section, size_t offset, struct cf
             cie.has_augmentation_data = true;
             (void)cursor_uleb128(&cursor);
             break;
-        case 'R': cie.pointer_encoding = cursor_u8(&cursor); break;
+        case 'R':
+            cie.pointer_encoding = cursor_u8(&cursor);
+            break;
         case 'P': {
             uint8_t encoding = cursor_u8(&cursor);
             (void)cfi_encoded_pointer(&cursor, section, encoding & 0x7f); /* 0x80: indirect, not followed */
             break;
         }
-        case 'L': cursor_skip(&cursor, 1); break;
-        case 'S': cie.is_signal_frame = true; break;
-        default: break; /* 'B' (arm64) and unknown: nothing that we could use comes behind them */
+        case 'L':
+            cursor_skip(&cursor, 1);
+            break;
+        case 'S':
+            cie.is_signal_frame = true;
+            break;
+        default:
+            break; /* 'B' (arm64) and unknown: nothing that we could use comes behind them */
         }
     }
     if (cursor.failed || cie.return_register >= CFI_REGISTERS) return false;
@@ -246,13 +274,20 @@ static void run_extended(struct run *run, uint8_t code, struct cursor *cursor)
     uint64_t code_alignment = run->fde->cie.code_alignment;
     uint64_t number = 0;
     switch (code) {
-    case CFA_NOP: break;
+    case CFA_NOP:
+        break;
     case CFA_SET_LOC:
         advance_to(run, cfi_encoded_pointer(cursor, run->section, run->fde->cie.pointer_encoding), cursor);
         break;
-    case CFA_ADVANCE_LOC1: advance_to(run, run->location + cursor_u8(cursor) * code_alignment, cursor); break;
-    case CFA_ADVANCE_LOC2: advance_to(run, run->location + cursor_u16(cursor) * code_alignment, cursor); break;
-    case CFA_ADVANCE_LOC4: advance_to(run, run->location + cursor_u32(cursor) * code_alignment, cursor); break;
+    case CFA_ADVANCE_LOC1:
+        advance_to(run, run->location + cursor_u8(cursor) * code_alignment, cursor);
+        break;
+    case CFA_ADVANCE_LOC2:
+        advance_to(run, run->location + cursor_u16(cursor) * code_alignment, cursor);
+        break;
+    case CFA_ADVANCE_LOC4:
+        advance_to(run, run->location + cursor_u32(cursor) * code_alignment, cursor);
+        break;
     case CFA_OFFSET_EXTENDED:
         number = cursor_uleb128(cursor);
         set_rule(run, number, CFI_OFFSET, scaled(run, cursor_uleb128(cursor)));
@@ -263,7 +298,7 @@ static void run_extended(struct run *run, uint8_t code, struct cursor *cursor)
         break;
     case CFA_GNU_NEGATIVE_OFFSET_EXTENDED:
         number = cursor_uleb128(cursor);
-        set_rule(run, number, CFI_OFFSET, scaled(run, - cursor_uleb128(cursor)));
+        set_rule(run, number, CFI_OFFSET, scaled(run, -cursor_uleb128(cursor)));
         break;
     case CFA_VAL_OFFSET:
         number = cursor_uleb128(cursor);
@@ -273,15 +308,25 @@ static void run_extended(struct run *run, uint8_t code, struct cursor *cursor)
         number = cursor_uleb128(cursor);
         set_rule(run, number, CFI_VALUE_OFFSET, scaled(run, (uint64_t)cursor_sleb128(cursor)));
         break;
-    case CFA_RESTORE_EXTENDED: restore_initial(run, cursor_uleb128(cursor)); break;
-    case CFA_UNDEFINED: set_rule(run, cursor_uleb128(cursor), CFI_UNDEFINED, 0); break;
-    case CFA_SAME_VALUE: set_rule(run, cursor_uleb128(cursor), CFI_SAME_VALUE, 0); break;
+    case CFA_RESTORE_EXTENDED:
+        restore_initial(run, cursor_uleb128(cursor));
+        break;
+    case CFA_UNDEFINED:
+        set_rule(run, cursor_uleb128(cursor), CFI_UNDEFINED, 0);
+        break;
+    case CFA_SAME_VALUE:
+        set_rule(run, cursor_uleb128(cursor), CFI_SAME_VALUE, 0);
+        break;
     case CFA_REGISTER:
         number = cursor_uleb128(cursor);
         set_rule(run, number, CFI_REGISTER, (int64_t)cursor_uleb128(cursor));
         break;
-    case CFA_REMEMBER_STATE: remember(run, cursor); break;
-    case CFA_RESTORE_STATE: restore_remembered(run, cursor); break;
+    case CFA_REMEMBER_STATE:
+        remember(run, cursor);
+        break;
+    case CFA_RESTORE_STATE:
+        restore_remembered(run, cursor);
+        break;
     case CFA_DEF_CFA:
         number = cursor_uleb128(cursor);
         set_cfa(run, number, (int64_t)cursor_uleb128(cursor));
@@ -290,16 +335,30 @@ static void run_extended(struct run *run, uint8_t code, struct cursor *cursor)
         number = cursor_uleb128(cursor);
         set_cfa(run, number, scaled(run, (uint64_t)cursor_sleb128(cursor)));
         break;
-    case CFA_DEF_CFA_REGISTER: set_cfa(run, cursor_uleb128(cursor), run->machine->row.cfa_offset); break;
-    case CFA_DEF_CFA_OFFSET: set_cfa(run, run->machine->row.cfa_register, (int64_t)cursor_uleb128(cursor)); break;
+    case CFA_DEF_CFA_REGISTER:
+        set_cfa(run, cursor_uleb128(cursor), run->machine->row.cfa_offset);
+        break;
+    case CFA_DEF_CFA_OFFSET:
+        set_cfa(run, run->machine->row.cfa_register, (int64_t)cursor_uleb128(cursor));
+        break;
     case CFA_DEF_CFA_OFFSET_SF:
         set_cfa(run, run->machine->row.cfa_register, scaled(run, (uint64_t)cursor_sleb128(cursor)));
         break;
-    case CFA_DEF_CFA_EXPRESSION: set_cfa_expression(run, cursor); break;
-    case CFA_EXPRESSION: set_expression(run, cursor_uleb128(cursor), CFI_EXPRESSION, cursor); break;
-    case CFA_VAL_EXPRESSION: set_expression(run, cursor_uleb128(cursor), CFI_VALUE_EXPRESSION, cursor); break;
-    case CFA_GNU_ARGS_SIZE: (void)cursor_uleb128(cursor); break;
-    default: cursor->failed = true; break;
+    case CFA_DEF_CFA_EXPRESSION:
+        set_cfa_expression(run, cursor);
+        break;
+    case CFA_EXPRESSION:
+        set_expression(run, cursor_uleb128(cursor), CFI_EXPRESSION, cursor);
+        break;
+    case CFA_VAL_EXPRESSION:
+        set_expression(run, cursor_uleb128(cursor), CFI_VALUE_EXPRESSION, cursor);
+        break;
+    case CFA_GNU_ARGS_SIZE:
+        (void)cursor_uleb128(cursor);
+        break;
+    default:
+        cursor->failed = true;
+        break;
     }
 }
 
@@ -316,8 +375,12 @@ static bool run_instructions(struct run *run, struct slice instructions)
         case CFA_OFFSET:
             set_rule(run, operand, CFI_OFFSET, scaled(run, cursor_uleb128(&cursor)));
             break;
-        case CFA_RESTORE: restore_initial(run, operand); break;
-        default: run_extended(run, code, &cursor); break;
+        case CFA_RESTORE:
+            restore_initial(run, operand);
+            break;
+        default:
+            run_extended(run, code, &cursor);
+            break;
         }
     }
     return !cursor.failed;

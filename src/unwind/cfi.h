@@ -12,9 +12,9 @@
 enum { CFI_REGISTERS = 17, CFI_REMEMBERED_MAX = 8 };
 
 struct cfi_section {
-    struct slice bytes;     /* .eh_frame */
-    uint64_t address;       /* of bytes.data[0] in the address space that results are wanted in */
-    uint64_t data_address;  /* base of DW_EH_PE_datarel: .eh_frame_hdr; 0 if none */
+    struct slice bytes;    /* .eh_frame */
+    uint64_t address;      /* of bytes.data[0] in the address space that results are wanted in */
+    uint64_t data_address; /* base of DW_EH_PE_datarel: .eh_frame_hdr; 0 if none */
 };
 
 struct cfi_cie {
@@ -37,10 +37,10 @@ struct cfi_fde {
 enum cfi_rule_kind {
     CFI_SAME_VALUE = 0, /* also what nothing is said about */
     CFI_UNDEFINED,
-    CFI_OFFSET,         /* saved at CFA + value */
-    CFI_VALUE_OFFSET,   /* is CFA + value */
-    CFI_REGISTER,       /* is in register number value */
-    CFI_EXPRESSION,     /* saved at the address that the expression gives */
+    CFI_OFFSET,       /* saved at CFA + value */
+    CFI_VALUE_OFFSET, /* is CFA + value */
+    CFI_REGISTER,     /* is in register number value */
+    CFI_EXPRESSION,   /* saved at the address that the expression gives */
     CFI_VALUE_EXPRESSION,
 };
 

@@ -6,14 +6,13 @@
 #include "base/sort.h"
 #include "unwind/machine.h"
 
-
 struct fde_place {
     uint64_t start;
     uint64_t offset; /* in .eh_frame */
 };
 
 struct row {
-    uint32_t pc, rule;
+    uint32_t pc, number; /* as in the table */
 };
 
 struct build {
@@ -64,7 +63,8 @@ static bool list_places_by_section(struct build *build)
 {
     const struct cfi_section *section = &build->source->eh_frame;
     for (size_t offset = 0, next; offset != SIZE_MAX; offset = next) {
-        if (cfi_read_fde(section, offset, &build->fde, &next) && !add_place(build, build->fde.start, offset)) return false;
+        if (cfi_read_fde(section, offset, &build->fde, &next) && !add_place(build, build->fde.start, offset))
+            return false;
     }
     return build->places.count > 0;
 }
@@ -86,18 +86,17 @@ static void sort_places(struct build *build)
     }
 }
 
-static void add_row(struct build *build, uint64_t pc, uint32_t rule)
+/* A row that only repeats the one before is dropped; one that begins a function is kept. */
+static void add_row(struct build *build, uint64_t pc, uint32_t number)
 {
     struct row *rows = build->rows.items;
     size_t count = build->rows.count;
-    if (count > 0 && rows[count - 1].rule == rule) return;
-    if (count > 0 && rows[count - 1].pc == pc) {
-        rows[count - 1].rule = rule;
-        return;
-    }
+    if (count > 0 && (rows[count - 1].number & (FRAME_TABLE_FUNCTION_START - 1)) == number) return;
     struct row *row = pages_array_add(&build->rows, sizeof(*row), FRAME_TABLE_ROWS_MAX);
-    if (!row) build->full = true;
-    else *row = (struct row){.pc = (uint32_t)pc, .rule = rule};
+    if (!row)
+        build->full = true;
+    else
+        *row = (struct row){.pc = (uint32_t)pc, .number = number};
 }
 
 static bool take_row(void *context, uint64_t start, uint64_t end, const struct cfi_row *row)
@@ -106,7 +105,9 @@ static bool take_row(void *context, uint64_t start, uint64_t end, const struct c
     uint64_t base = build->source->base;
     if (start < base + build->end) start = base + build->end; /* overlaps the function before: that one stays */
     if (start >= end) return true;
-    add_row(build, start - base, machine_compile_rule(&build->fde, row, &build->rules));
+    uint32_t number = machine_compile_rule(&build->fde, row, &build->rules);
+    if (start == build->fde.start) number |= FRAME_TABLE_FUNCTION_START;
+    add_row(build, start - base, number);
     build->end = end - base;
     return !build->full;
 }
@@ -124,60 +125,84 @@ static void run_place(struct build *build, const struct fde_place *place)
     if (build->rows.count == 0) build->end = build->fde.start - base;
     if (!cfi_run(&build->source->eh_frame, &build->fde, &build->machine, take_row, build)) build->broken_count++;
     /* What a broken FDE left out stays without a rule. */
-    if (build->end < build->fde.end - base && build->end > 0) add_row(build, build->end, RULE_NONE);
+    if (build->end < build->fde.end - base && build->rows.count > 0) {
+        add_row(build, build->end, RULE_NONE);
+        build->end = build->fde.end - base;
+    }
 }
 
-static uint32_t *fill_blocks(uint32_t *blocks, const uint32_t *pcs, uint32_t row_count, uint32_t block_count)
+/* The parts of a table's block of memory, the most aligned first. */
+struct layout {
+    size_t rules, wide, pcs, blocks, numbers, expressions, size;
+};
+
+static struct layout layout_of(const struct frame_table *table)
+{
+    struct layout layout = {.rules = 0};
+    layout.wide = layout.rules + table->rule_count * sizeof(struct machine_rule);
+    layout.pcs = layout.wide + table->wide_count * sizeof(struct wide_rule);
+    layout.blocks = layout.pcs + (table->row_count + (size_t)1) * sizeof(uint32_t);
+    layout.numbers = layout.blocks + table->block_count * sizeof(uint32_t);
+    layout.expressions = layout.numbers + table->row_count * sizeof(uint16_t);
+    layout.size = layout.expressions + table->expression_bytes;
+    return layout;
+}
+
+static void fill_rows(const struct build *build, uint32_t *pcs, uint16_t *numbers)
+{
+    const struct row *rows = build->rows.items;
+    for (size_t i = 0; i < build->rows.count; i++) {
+        pcs[i] = rows[i].pc;
+        numbers[i] = (uint16_t)rows[i].number;
+    }
+    pcs[build->rows.count] = (uint32_t)build->end;
+}
+
+static void fill_blocks(const struct frame_table *table, uint32_t *blocks)
 {
     uint32_t row = 0;
-    for (uint32_t i = 0; i < block_count; i++) {
-        uint64_t first = (uint64_t)pcs[0] + ((uint64_t)i << FRAME_TABLE_BLOCK_SHIFT);
-        while (row + 1 < row_count && pcs[row + 1] <= first) row++;
+    for (uint32_t i = 0; i < table->block_count; i++) {
+        uint64_t first = (uint64_t)table->pcs[0] + ((uint64_t)i << FRAME_TABLE_BLOCK_SHIFT);
+        while (row + 1 < table->row_count && table->pcs[row + 1] <= first) row++;
         blocks[i] = row;
     }
-    return blocks;
+}
+
+static void copy_items(void *to, const struct pages_array *from, size_t item_size)
+{
+    if (from->count > 0) memcpy(to, from->items, from->count * item_size);
 }
 
 static bool pack(const struct build *build, struct frame_table *ret_table)
 {
     const struct row *rows = build->rows.items;
-    uint32_t row_count = (uint32_t)build->rows.count;
-    uint32_t first = rows[0].pc;
-    uint32_t block_count = (uint32_t)(((build->end - first) >> FRAME_TABLE_BLOCK_SHIFT) + 1);
-    size_t wide_size = build->rules.wide.count * sizeof(struct wide_rule);
-    size_t size = wide_size + (row_count * (size_t)2 + 1 + block_count) * sizeof(uint32_t) + build->rules.expressions.count;
-    uint8_t *memory = pages_allocate(size);
-    if (!memory) return false;
-
-    struct wide_rule *wide = (struct wide_rule *)(void *)memory;
-    if (wide_size > 0) memcpy(wide, build->rules.wide.items, wide_size);
-    uint32_t *pcs = (uint32_t *)(void *)(memory + wide_size);
-    uint32_t *rules = pcs + row_count + 1;
-    for (uint32_t i = 0; i < row_count; i++) {
-        pcs[i] = rows[i].pc;
-        rules[i] = rows[i].rule;
-    }
-    pcs[row_count] = (uint32_t)build->end;
-    uint32_t *blocks = fill_blocks(rules + row_count, pcs, row_count, block_count);
-    uint8_t *expressions = (uint8_t *)(blocks + block_count);
-    if (build->rules.expressions.count > 0) {
-        memcpy(expressions, build->rules.expressions.items, build->rules.expressions.count);
-    }
-    *ret_table = (struct frame_table){
-        .pcs = pcs,
-        .rules = rules,
-        .blocks = blocks,
-        .wide = wide,
-        .expressions = expressions,
-        .row_count = row_count,
-        .block_count = block_count,
+    struct frame_table table = {
+        .row_count = (uint32_t)build->rows.count,
+        .block_count = (uint32_t)(((build->end - rows[0].pc) >> FRAME_TABLE_BLOCK_SHIFT) + 1),
+        .rule_count = (uint32_t)build->rules.rules.count,
         .wide_count = (uint32_t)build->rules.wide.count,
         .expression_bytes = (uint32_t)build->rules.expressions.count,
         .fde_count = build->fde_count,
         .broken_fde_count = build->broken_count,
-        .memory = memory,
-        .memory_size = size,
+        .refused_row_count = build->rules.refused_count,
     };
+    struct layout layout = layout_of(&table);
+    uint8_t *memory = pages_allocate(layout.size);
+    if (!memory) return false;
+    copy_items(memory + layout.rules, &build->rules.rules, sizeof(struct machine_rule));
+    copy_items(memory + layout.wide, &build->rules.wide, sizeof(struct wide_rule));
+    copy_items(memory + layout.expressions, &build->rules.expressions, 1);
+    fill_rows(build, (uint32_t *)(void *)(memory + layout.pcs), (uint16_t *)(void *)(memory + layout.numbers));
+    table.memory = memory;
+    table.memory_size = layout.size;
+    table.rules = (const struct machine_rule *)(void *)(memory + layout.rules);
+    table.wide = (const struct wide_rule *)(void *)(memory + layout.wide);
+    table.pcs = (const uint32_t *)(void *)(memory + layout.pcs);
+    table.blocks = (const uint32_t *)(void *)(memory + layout.blocks);
+    table.numbers = (const uint16_t *)(void *)(memory + layout.numbers);
+    table.expressions = memory + layout.expressions;
+    fill_blocks(&table, (uint32_t *)(void *)(memory + layout.blocks));
+    *ret_table = table;
     return true;
 }
 
@@ -198,12 +223,10 @@ bool frame_table_build(const struct frame_table_source *source, struct frame_tab
     struct build *build = pages_allocate(sizeof(*build));
     if (!build) return false;
     build->source = source;
-    build->rules.section = &source->eh_frame;
-    bool built = build_rows(build) && pack(build, ret_table);
+    bool built = rule_builder_init(&build->rules, &source->eh_frame) && build_rows(build) && pack(build, ret_table);
+    rule_builder_fini(&build->rules);
     pages_array_fini(&build->places);
     pages_array_fini(&build->rows);
-    pages_array_fini(&build->rules.wide);
-    pages_array_fini(&build->rules.expressions);
     pages_free(build, sizeof(*build));
     return built;
 }

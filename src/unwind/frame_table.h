@@ -1,9 +1,10 @@
 /* What .eh_frame says about one module, compiled into rows that are found by one lookup and a short search.
  *
- * Row i holds for the addresses from pcs[i] up to pcs[i + 1]. An address and a rule are 4 bytes each: 8 bytes a row. What
- * does not fit into 4 bytes (rare: stack realignment, signal frames, expressions) is a wide rule, stored once.
- * A table is one block of memory without pointers into itself; immutable once built; read by any number of threads and
- * signal handlers. SPDX-License-Identifier: MIT */
+ * Row i holds for the addresses from pcs[i] up to pcs[i + 1]: 4 bytes of address and 2 bytes for the number of a rule.
+ * Rules are stored once: even a library of 150 MB has little more than a thousand different ones. What does not fit
+ * into one (rare: stack realignment, signal frames, expressions) is a wide rule. A table is one block of memory without
+ * pointers into itself; immutable once built; read by any number of threads and signal handlers.
+ * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_UNWIND_FRAME_TABLE_H
 #define OFFBEAT_UNWIND_FRAME_TABLE_H
 
@@ -13,20 +14,24 @@ enum {
     FRAME_TABLE_ROWS_MAX = 64 << 20,
     FRAME_TABLE_WIDE_MAX = 1 << 16,
     FRAME_TABLE_EXPRESSIONS_MAX = 1 << 20, /* bytes */
-    FRAME_TABLE_BLOCK_SHIFT = 10,          /* one entry of the block index for each KB of code */
+    FRAME_TABLE_RULES_MAX = 1 << 15,
+    FRAME_TABLE_FUNCTION_START = 1 << 15, /* with the number of a rule: the row is the first of an FDE */
+    FRAME_TABLE_BLOCK_SHIFT = 10,         /* one entry of the block index for each KB of code */
 };
 
+struct machine_rule;
 struct wide_rule;
 
 struct frame_table {
-    const uint32_t *pcs;    /* rising, relative to the module's base; one more than rows, the last is the end */
-    const uint32_t *rules;  /* as the instruction set's file encodes them; 0: nothing known */
-    const uint32_t *blocks; /* the row that holds the first byte of each block of code, counted from pcs[0] */
+    const uint32_t *pcs;     /* rising, relative to the module's base; one more than rows, the last is the end */
+    const uint32_t *blocks;  /* the row that holds the first byte of each block of code, counted from pcs[0] */
+    const uint16_t *numbers; /* of the rows' rules, and FRAME_TABLE_FUNCTION_START; rule 0: nothing is known */
+    const struct machine_rule *rules;
     const struct wide_rule *wide;
     const uint8_t *expressions;
-    uint32_t row_count, block_count, wide_count, expression_bytes;
-    uint32_t fde_count, broken_fde_count;
-    void *memory;
+    uint32_t row_count, block_count, rule_count, wide_count, expression_bytes;
+    uint32_t fde_count, broken_fde_count, refused_row_count;
+    void *memory; /* of base/pages.h */
     size_t memory_size;
 };
 
@@ -43,19 +48,28 @@ struct frame_table_source {
 bool frame_table_build(const struct frame_table_source *source, struct frame_table *ret_table);
 void frame_table_fini(struct frame_table *table);
 
-/* The rule for PC (relative to the base); 0 if there is none. Signal-safe. */
+/* The row that holds PC (relative to the base); row_count if none does. Signal-safe. */
 static inline uint32_t frame_table_find(const struct frame_table *table, uint32_t pc)
 {
-    if (table->row_count == 0 || pc < table->pcs[0] || pc >= table->pcs[table->row_count]) return 0;
+    if (table->row_count == 0 || pc < table->pcs[0] || pc >= table->pcs[table->row_count]) return table->row_count;
     uint32_t block = (pc - table->pcs[0]) >> FRAME_TABLE_BLOCK_SHIFT;
     uint32_t low = table->blocks[block];
     uint32_t high = block + 1 < table->block_count ? table->blocks[block + 1] + 1 : table->row_count;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        if (table->pcs[middle] <= pc) low = middle;
-        else high = middle;
+        if (table->pcs[middle] <= pc)
+            low = middle;
+        else
+            high = middle;
     }
-    return table->rules[low];
+    return low;
+}
+
+/* The number of the rule for PC; 0 if nothing is known. Signal-safe. */
+static inline uint32_t frame_table_rule_at(const struct frame_table *table, uint32_t pc)
+{
+    uint32_t row = frame_table_find(table, pc);
+    return row == table->row_count ? 0 : table->numbers[row] & (FRAME_TABLE_FUNCTION_START - 1);
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* What an unwinder must know of an instruction set: which registers it follows, how a row of call frame information
- * becomes a 4-byte rule, and how a rule leads from a frame to its caller. x86_64.c is the one there is.
+ * becomes a rule, and how a rule leads from a frame to its caller. The x86_64_….c are the one there is.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_UNWIND_MACHINE_H
 #define OFFBEAT_UNWIND_MACHINE_H
@@ -8,8 +8,8 @@
 #include "unwind/cfi.h"
 #include "unwind/frame_table.h"
 
-/* The registers that survive calls, and so can matter to a caller's frame; and R10, by which the compilers realign a
- * stack. */
+/* First those that survive calls, and so can matter to any caller's frame. The others are known in the innermost frame
+ * and where a signal interrupted: hand-written code and realigned stacks find their frames by them. */
 enum machine_register {
     MACHINE_IP,
     MACHINE_SP,
@@ -19,7 +19,16 @@ enum machine_register {
     MACHINE_R13,
     MACHINE_R14,
     MACHINE_R15,
+    MACHINE_SURVIVING_REGISTERS,
+    MACHINE_RAX = MACHINE_SURVIVING_REGISTERS,
+    MACHINE_RDX,
+    MACHINE_RCX,
+    MACHINE_RSI,
+    MACHINE_RDI,
+    MACHINE_R8,
+    MACHINE_R9,
     MACHINE_R10,
+    MACHINE_R11,
     MACHINE_REGISTERS,
     MACHINE_REGISTER_OTHER = 0xff,
 };
@@ -29,14 +38,37 @@ struct unwind_registers {
     uint32_t known; /* bit 1 << MACHINE_…; IP and SP always are */
 };
 
+enum { MACHINE_ALL_KNOWN = (1 << MACHINE_REGISTERS) - 1 };
+
 static inline bool machine_known(const struct unwind_registers *registers, unsigned number)
 {
     return number < MACHINE_REGISTERS && (registers->known >> number & 1);
 }
 
-enum { RULE_NONE = 0 };
+/* Where to find the caller of a frame. The return address lies right below the CFA, and so do the surviving registers
+ * that were saved; all but a few of the rows that compilers make can be said so. */
+struct machine_rule {
+    uint8_t kind; /* enum rule_kind */
+    uint8_t cfa_register;
+    uint8_t saved_mask; /* bit i: register MACHINE_FP + i is saved in memory */
+    uint8_t lost_mask;  /* it cannot be had */
+    int32_t value;      /* CFA less register, in bytes; or the limit of a PLT rule; or the number of a wide rule */
+    uint8_t saved_words[MACHINE_SURVIVING_REGISTERS - MACHINE_FP]; /* below the CFA; 0: in no memory */
+    uint8_t deepest_words; /* the largest of them, at least the 1 of the return address */
+    uint8_t unused;
+};
+_Static_assert(sizeof(struct machine_rule) == 16, "is written to files");
 
-/* A rule that does not fit into 4 bytes. */
+enum rule_kind {
+    RULE_NONE, /* nothing is known */
+    RULE_REGISTER,
+    RULE_ROOT,
+    RULE_PLT, /* CFA = SP + 8, and 8 more once the stub has pushed, which the low bits of IP tell */
+    RULE_WIDE,
+    RULE_KINDS,
+};
+
+/* A rule that a struct machine_rule has no room for. */
 struct wide_rule {
     uint8_t cfa_kind; /* enum wide_cfa */
     uint8_t cfa_register;
@@ -52,11 +84,13 @@ struct wide_rule {
         int32_t value; /* offset, or place in the table's expressions */
     } saved[MACHINE_REGISTERS];
 };
+_Static_assert(sizeof(struct wide_rule) == 12 + 8 * MACHINE_REGISTERS, "is written to files");
 
 enum wide_cfa {
-    WIDE_CFA_REGISTER,   /* register + value */
+    WIDE_CFA_REGISTER,    /* register + value */
     WIDE_CFA_DEREFERENCE, /* what lies at register + value */
     WIDE_CFA_EXPRESSION,
+    WIDE_CFA_KINDS,
 };
 
 enum wide_saved {
@@ -68,16 +102,24 @@ enum wide_saved {
     WIDE_IN_REGISTER,
     WIDE_AT_EXPRESSION,
     WIDE_IS_EXPRESSION,
+    WIDE_SAVED_KINDS,
 };
 
-/* Collects wide rules and expressions while a table is built. */
+/* Collects what rows have in common while a table is built. */
 struct rule_builder {
     const struct cfi_section *section;
+    struct pages_array rules;       /* of struct machine_rule */
     struct pages_array wide;        /* of struct wide_rule */
     struct pages_array expressions; /* of bytes */
+    uint16_t *index;                /* open addressing: RULE_INDEX_SIZE numbers of rules plus one, 0: free */
+    uint32_t refused_count;         /* rows whose rule did not fit any more, or cannot be followed */
 };
 
-/* The rule for ROW of FDE; RULE_NONE if it cannot be followed. Equal rows give equal rules. */
+/* {0} is not enough: allocates. False if there is no memory. */
+bool rule_builder_init(struct rule_builder *builder, const struct cfi_section *section);
+void rule_builder_fini(struct rule_builder *builder);
+
+/* The number of the rule for ROW of FDE; 0 (RULE_NONE) if it cannot be followed. Equal rows give equal numbers. */
 uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *row, struct rule_builder *builder);
 
 /* Memory of the thread that is unwound. Words between LOW and HIGH are at ADDRESS + SHIFT; EXTEND makes more of them
@@ -108,11 +150,28 @@ enum machine_step {
     MACHINE_UNKNOWN_REGISTER, /* the rule needs a register that is not known */
 };
 
-/* Follows RULE, which holds at REGISTERS' IP, to the caller. REGISTERS are changed only by a step. */
-enum machine_step machine_step(const struct frame_table *table, uint32_t rule, struct unwind_registers *registers,
-                               struct unwind_memory *memory);
+/* Follows RULE of TABLE, which holds at REGISTERS' IP, to the caller. REGISTERS are changed only by a step.
+ * Signal-safe. */
+enum machine_step machine_step(const struct frame_table *table, const struct machine_rule *rule,
+                               struct unwind_registers *registers, struct unwind_memory *memory);
 
 /* The same by the chain of frame pointers, for code that has no rules. */
 enum machine_step machine_step_by_frame_pointer(struct unwind_registers *registers, struct unwind_memory *memory);
+
+/* Evaluates a DWARF expression. FIRST, if not NULL, is on the stack at the start: the CFA, for expressions of saved
+ * registers. False if it is broken or needs what is not known. Signal-safe. */
+bool machine_evaluate(struct slice expression, const uint64_t *first, const struct unwind_registers *registers,
+                      struct unwind_memory *memory, uint64_t *ret_value);
+
+/* The register that call frame information gives the number DWARF. */
+static inline unsigned machine_of_dwarf(uint64_t dwarf)
+{
+    static const uint8_t numbers[CFI_REGISTERS] = {
+        MACHINE_RAX, MACHINE_RDX, MACHINE_RCX, MACHINE_RBX, MACHINE_RSI, MACHINE_RDI,
+        MACHINE_FP,  MACHINE_SP,  MACHINE_R8,  MACHINE_R9,  MACHINE_R10, MACHINE_R11,
+        MACHINE_R12, MACHINE_R13, MACHINE_R14, MACHINE_R15, MACHINE_IP,
+    };
+    return dwarf < CFI_REGISTERS ? numbers[dwarf] : MACHINE_REGISTER_OTHER;
+}
 
 #endif

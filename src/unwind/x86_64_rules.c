@@ -1,0 +1,245 @@
+/* x86-64: from rows of call frame information to rules. A module has some hundred different ones, however large it is.
+ *
+ * Sources: System V ABI for AMD64 §3.6 (register numbers), DWARF 5 §6.4 (rules), the PLT's expression as the linkers
+ * write it. SPDX-License-Identifier: MIT */
+#include "unwind/expression_private.h"
+#include "unwind/machine.h"
+
+enum {
+    WORD = 8,
+    DWARF_RBP = 6,
+    DWARF_RSP = 7,
+    DWARF_RETURN = 16,
+    SAVED_WORDS_MAX = UINT8_MAX,
+    RULE_INDEX_SIZE = 4 * FRAME_TABLE_RULES_MAX,
+};
+
+static const uint8_t dwarf_of_machine[MACHINE_REGISTERS] = {
+    [MACHINE_IP] = DWARF_RETURN, [MACHINE_SP] = DWARF_RSP, [MACHINE_FP] = DWARF_RBP, [MACHINE_RBX] = 3,
+    [MACHINE_R12] = 12,          [MACHINE_R13] = 13,       [MACHINE_R14] = 14,       [MACHINE_R15] = 15,
+    [MACHINE_RAX] = 0,           [MACHINE_RDX] = 1,        [MACHINE_RCX] = 2,        [MACHINE_RSI] = 4,
+    [MACHINE_RDI] = 5,           [MACHINE_R8] = 8,         [MACHINE_R9] = 9,         [MACHINE_R10] = 10,
+    [MACHINE_R11] = 11,
+};
+
+bool rule_builder_init(struct rule_builder *builder, const struct cfi_section *section)
+{
+    *builder = (struct rule_builder){.section = section};
+    builder->index = pages_allocate(RULE_INDEX_SIZE * sizeof(builder->index[0]));
+    struct machine_rule *none = pages_array_add(&builder->rules, sizeof(*none), FRAME_TABLE_RULES_MAX);
+    if (none) *none = (struct machine_rule){.kind = RULE_NONE};
+    return builder->index && none;
+}
+
+void rule_builder_fini(struct rule_builder *builder)
+{
+    pages_free(builder->index, RULE_INDEX_SIZE * sizeof(builder->index[0]));
+    pages_array_fini(&builder->rules);
+    pages_array_fini(&builder->wide);
+    pages_array_fini(&builder->expressions);
+    *builder = (struct rule_builder){0};
+}
+
+/* The number of RULE, which is added unless it is there already. */
+static uint32_t rule_number(struct rule_builder *builder, const struct machine_rule *rule)
+{
+    uint64_t words[2];
+    memcpy(words, rule, sizeof(words));
+    uint64_t hash = (words[0] ^ words[1] * 0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd;
+    const struct machine_rule *rules = builder->rules.items;
+    for (uint64_t place = hash >> 32;; place++) {
+        uint16_t *number = &builder->index[place % RULE_INDEX_SIZE];
+        if (*number != 0 && memcmp(&rules[*number - 1], rule, sizeof(*rule)) != 0) continue;
+        if (*number == 0) {
+            struct machine_rule *added = pages_array_add(&builder->rules, sizeof(*added), FRAME_TABLE_RULES_MAX);
+            if (!added) {
+                builder->refused_count++;
+                return RULE_NONE;
+            }
+            *added = *rule;
+            *number = (uint16_t)builder->rules.count;
+        }
+        return *number - 1u;
+    }
+}
+
+static uint32_t refuse(struct rule_builder *builder)
+{
+    builder->refused_count++;
+    return RULE_NONE;
+}
+
+static struct slice expression_of(const struct rule_builder *builder, int32_t offset, uint16_t size)
+{
+    return slice_of(builder->section->bytes.data + offset, size);
+}
+
+/* "SP + 8 + ((IP & 15) >= limit) << 3", the linkers' description of a whole PLT; 0 if it is something else. */
+static uint32_t plt_limit(struct slice expression)
+{
+    static const uint8_t before[] = {OP_BREG0 + DWARF_RSP, 8, OP_BREG16, 0, OP_LIT0 + 15, OP_AND};
+    static const uint8_t after[] = {OP_GE, OP_LIT0 + 3, OP_SHL, OP_PLUS};
+    if (expression.size != sizeof(before) + 1 + sizeof(after)) return 0;
+    if (memcmp(expression.data, before, sizeof(before)) != 0) return 0;
+    if (memcmp(expression.data + sizeof(before) + 1, after, sizeof(after)) != 0) return 0;
+    uint8_t literal = expression.data[sizeof(before)];
+    return literal > OP_LIT0 && literal <= OP_LIT0 + 15 ? literal - OP_LIT0 : 0;
+}
+
+/* "register + offset", and a dereference behind it if WITH_DEREFERENCE. */
+static bool is_register_offset(struct slice expression, bool with_dereference, uint8_t *ret_register,
+                               int32_t *ret_offset)
+{
+    struct cursor cursor = cursor_of(expression);
+    uint8_t code = cursor_u8(&cursor);
+    int64_t offset = cursor_sleb128(&cursor);
+    if (with_dereference && cursor_u8(&cursor) != OP_DEREF) return false;
+    if (cursor.failed || !cursor_at_end(&cursor) || code < OP_BREG0 || code > OP_BREG16) return false;
+    if (offset != (int32_t)offset) return false;
+    *ret_register = (uint8_t)machine_of_dwarf(code - OP_BREG0);
+    *ret_offset = (int32_t)offset;
+    return *ret_register != MACHINE_REGISTER_OTHER;
+}
+
+static bool keep_expression(struct rule_builder *builder, struct slice expression, int32_t *ret_place)
+{
+    *ret_place = (int32_t)builder->expressions.count;
+    for (size_t i = 0; i < expression.size; i++) {
+        uint8_t *byte = pages_array_add(&builder->expressions, 1, FRAME_TABLE_EXPRESSIONS_MAX);
+        if (!byte) return false;
+        *byte = expression.data[i];
+    }
+    return true;
+}
+
+static bool compile_wide_cfa(const struct cfi_row *row, struct rule_builder *builder, struct wide_rule *wide)
+{
+    if (!row->cfa_is_expression) {
+        wide->cfa_kind = WIDE_CFA_REGISTER;
+        wide->cfa_register = (uint8_t)machine_of_dwarf(row->cfa_register);
+        wide->cfa_value = row->cfa_offset;
+        return wide->cfa_register != MACHINE_REGISTER_OTHER;
+    }
+    struct slice expression = expression_of(builder, row->cfa_offset, row->cfa_expression_size);
+    if (is_register_offset(expression, true, &wide->cfa_register, &wide->cfa_value)) {
+        wide->cfa_kind = WIDE_CFA_DEREFERENCE;
+        return true;
+    }
+    wide->cfa_kind = WIDE_CFA_EXPRESSION;
+    wide->cfa_expression_size = row->cfa_expression_size;
+    return keep_expression(builder, expression, &wide->cfa_value);
+}
+
+static bool compile_wide_saved(const struct cfi_rule *rule, struct rule_builder *builder, struct wide_rule *wide,
+                               unsigned number)
+{
+    struct slice expression = {0};
+    uint8_t *other = &wide->saved[number].register_number;
+    int32_t *value = &wide->saved[number].value;
+    *value = rule->value;
+    switch ((enum cfi_rule_kind)rule->kind) {
+    case CFI_SAME_VALUE:
+        wide->saved[number].kind = WIDE_SAME;
+        return true;
+    case CFI_UNDEFINED:
+        wide->saved[number].kind = WIDE_LOST;
+        return true;
+    case CFI_OFFSET:
+        wide->saved[number].kind = WIDE_AT_CFA;
+        return true;
+    case CFI_VALUE_OFFSET:
+        wide->saved[number].kind = WIDE_IS_CFA;
+        return true;
+    case CFI_REGISTER:
+        wide->saved[number].kind = WIDE_IN_REGISTER;
+        *other = (uint8_t)machine_of_dwarf((uint64_t)rule->value);
+        return true;
+    case CFI_EXPRESSION:
+    case CFI_VALUE_EXPRESSION:
+        break;
+    }
+    expression = expression_of(builder, rule->value, rule->expression_size);
+    bool is_value = rule->kind == CFI_VALUE_EXPRESSION;
+    if (!is_value && is_register_offset(expression, false, other, value)) {
+        wide->saved[number].kind = WIDE_AT_REGISTER;
+        return true;
+    }
+    wide->saved[number].kind = is_value ? WIDE_IS_EXPRESSION : WIDE_AT_EXPRESSION;
+    wide->saved[number].expression_size = rule->expression_size;
+    return keep_expression(builder, expression, value);
+}
+
+static bool add_wide(struct rule_builder *builder, const struct wide_rule *wide, int32_t *ret_number)
+{
+    /* Nearly always one of the last few again. Rules with kept expressions are never equal: their places differ. */
+    const struct wide_rule *rules = builder->wide.items;
+    size_t count = builder->wide.count;
+    for (size_t i = count; i > 0 && i + 64 > count; i--) {
+        if (memcmp(&rules[i - 1], wide, sizeof(*wide)) != 0) continue;
+        *ret_number = (int32_t)i - 1;
+        return true;
+    }
+    struct wide_rule *added = pages_array_add(&builder->wide, sizeof(*added), FRAME_TABLE_WIDE_MAX);
+    if (!added) return false;
+    *added = *wide;
+    *ret_number = (int32_t)count;
+    return true;
+}
+
+static uint32_t compile_wide(const struct cfi_fde *fde, const struct cfi_row *row, struct rule_builder *builder)
+{
+    struct wide_rule wide;
+    memset(&wide, 0, sizeof(wide));
+    wide.is_signal_frame = fde->cie.is_signal_frame;
+    size_t expressions_before = builder->expressions.count;
+    bool compiled = compile_wide_cfa(row, builder, &wide);
+    for (unsigned i = 0; i < MACHINE_REGISTERS && compiled; i++) {
+        compiled = compile_wide_saved(&row->registers[dwarf_of_machine[i]], builder, &wide, i);
+    }
+    struct machine_rule rule = {.kind = RULE_WIDE};
+    if (compiled && add_wide(builder, &wide, &rule.value)) return rule_number(builder, &rule);
+    builder->expressions.count = expressions_before;
+    return refuse(builder);
+}
+
+/* Where the surviving registers are, if that fits into a narrow rule. */
+static bool compile_saved(const struct cfi_row *row, struct machine_rule *rule)
+{
+    rule->deepest_words = 1;
+    for (unsigned i = 0; i < MACHINE_SURVIVING_REGISTERS - MACHINE_FP; i++) {
+        const struct cfi_rule *saved = &row->registers[dwarf_of_machine[MACHINE_FP + i]];
+        if (saved->kind == CFI_SAME_VALUE) continue;
+        if (saved->kind == CFI_UNDEFINED) {
+            rule->lost_mask |= (uint8_t)(1u << i);
+            continue;
+        }
+        int32_t words = -(saved->value / WORD);
+        if (saved->kind != CFI_OFFSET || saved->value % WORD != 0 || words <= 0 || words > SAVED_WORDS_MAX)
+            return false;
+        rule->saved_mask |= (uint8_t)(1u << i);
+        rule->saved_words[i] = (uint8_t)words;
+        if (words > rule->deepest_words) rule->deepest_words = (uint8_t)words;
+    }
+    return true;
+}
+
+uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *row, struct rule_builder *builder)
+{
+    const struct cfi_rule *return_rule = &row->registers[DWARF_RETURN];
+    struct machine_rule rule = {.kind = RULE_ROOT};
+    if (fde->cie.return_register != DWARF_RETURN) return refuse(builder);
+    if (return_rule->kind == CFI_UNDEFINED) return rule_number(builder, &rule);
+    bool is_usual = !fde->cie.is_signal_frame && return_rule->kind == CFI_OFFSET && return_rule->value == -WORD &&
+                    row->registers[DWARF_RSP].kind == CFI_SAME_VALUE && compile_saved(row, &rule);
+    if (!is_usual) return compile_wide(fde, row, builder);
+    if (row->cfa_is_expression) {
+        rule.kind = RULE_PLT;
+        rule.value = (int32_t)plt_limit(expression_of(builder, row->cfa_offset, row->cfa_expression_size));
+        bool saves_nothing = rule.saved_mask == 0 && rule.lost_mask == 0;
+        return rule.value && saves_nothing ? rule_number(builder, &rule) : compile_wide(fde, row, builder);
+    }
+    rule.kind = RULE_REGISTER;
+    rule.cfa_register = (uint8_t)machine_of_dwarf(row->cfa_register);
+    rule.value = row->cfa_offset;
+    return rule.cfa_register != MACHINE_REGISTER_OTHER ? rule_number(builder, &rule) : refuse(builder);
+}
