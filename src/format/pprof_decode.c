@@ -13,9 +13,9 @@
 #include "base/gzip.h"
 #include "base/hash.h"
 #include "base/protobuf.h"
+#include "format/facts.h"
 #include "format/pprof_private.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -510,42 +510,28 @@ static void decode_sample(struct decoder *decoder, struct slice message)
 
 /* --- Comments ----------------------------------------------------------------------------------------------------- */
 
-/* True, and the number, if TEXT is one as a fact is written. */
-static bool parse_number(const char *text, int64_t *ret_number)
+/* False if COMMENT does not hold facts. */
+static bool decode_facts(struct profile *profile, struct slice comment)
 {
-    char *end, written[24];
-    errno = 0;
-    long long number = strtoll(text, &end, 10);
-    (void)snprintf(written, sizeof(written), "%lld", number);
-    if (errno != 0 || strcmp(written, text) != 0) return false;
-    *ret_number = number;
-    return true;
-}
-
-/* "offbeat.KEY: VALUE" */
-static bool decode_fact(struct profile *profile, const char *comment)
-{
-    size_t prefix_size = strlen(FACT_PREFIX);
-    if (strncmp(comment, FACT_PREFIX, prefix_size) != 0) return false;
-    const char *separator = strstr(comment + prefix_size, FACT_SEPARATOR);
-    if (!separator) return false;
-    const char *key_text = comment + prefix_size;
-    const char *key =
-        profile_c_string(profile, profile_string(profile, slice_of(key_text, (size_t)(separator - key_text))));
-    const char *value = separator + strlen(FACT_SEPARATOR);
-    int64_t number;
-    if (parse_number(value, &number)) {
-        profile_add_fact_number(profile, key, number);
-    } else {
-        profile_add_fact_text(profile, key, value);
-    }
-    return true;
+    size_t prefix_size = strlen(FACTS_PREFIX);
+    if (comment.size < prefix_size || memcmp(comment.data, FACTS_PREFIX, prefix_size) != 0) return false;
+    struct slice json = slice_of(comment.data + prefix_size, comment.size - prefix_size);
+    struct json_reader reader;
+    json_reader_init(&reader, json);
+    json_skip(&reader);
+    bool is_json = json_reader_finish(&reader, NULL) == STATUS_OK;
+    json_reader_fini(&reader);
+    json_reader_init(&reader, json);
+    if (is_json) facts_read(&reader, profile);
+    is_json = is_json && json_reader_finish(&reader, NULL) == STATUS_OK;
+    json_reader_fini(&reader);
+    return is_json;
 }
 
 static void add_comment(struct decoder *decoder, uint64_t index)
 {
     struct string_id text = string_at(decoder, index);
-    if (decoder->status != STATUS_OK || decode_fact(decoder->profile, profile_c_string(decoder->profile, text))) return;
+    if (decoder->status != STATUS_OK || decode_facts(decoder->profile, profile_slice(decoder->profile, text))) return;
     profile_add_comment(decoder->profile, profile_slice(decoder->profile, text));
 }
 

@@ -12,6 +12,7 @@
 #include "base/gzip.h"
 #include "base/hash.h"
 #include "base/protobuf.h"
+#include "format/facts.h"
 #include "format/pprof_private.h"
 
 #include <inttypes.h>
@@ -496,18 +497,14 @@ static void write_text_field(struct encoder *encoder, uint32_t field, struct str
     protobuf_append_number(&encoder->out, field, string_number(encoder, id));
 }
 
-static void write_fact(struct encoder *encoder, const struct fact *fact)
+static void write_facts(struct encoder *encoder)
 {
+    if (encoder->profile->facts.count == 0) return;
     struct buffer text;
     buffer_init(&text, 2 * (size_t)PROFILE_STRING_BYTES_MAX);
-    buffer_append_text(&text, FACT_PREFIX);
-    buffer_append_text(&text, profile_c_string(encoder->profile, fact->key));
-    buffer_append_text(&text, FACT_SEPARATOR);
-    if (fact->is_number) {
-        buffer_append_format(&text, "%" PRId64, fact->number);
-    } else {
-        buffer_append_text(&text, profile_c_string(encoder->profile, fact->text));
-    }
+    buffer_append_text(&text, FACTS_PREFIX);
+    struct json_writer writer = json_writer_of(&text);
+    facts_write(&writer, encoder->profile);
     if (text.failed) fail(encoder, STATUS_NO_MEMORY);
     protobuf_append_explicit_number(&encoder->out, PROFILE_COMMENT, text_number(encoder, buffer_slice(&text)));
     buffer_fini(&text);
@@ -520,7 +517,7 @@ static void write_comments(struct encoder *encoder)
         uint64_t number = string_number(encoder, profile->comments.items[i]);
         protobuf_append_explicit_number(&encoder->out, PROFILE_COMMENT, number);
     }
-    for (size_t i = 0; i < profile->facts.count; i++) write_fact(encoder, &profile->facts.items[i]);
+    write_facts(encoder);
 }
 
 static void write_profile(struct encoder *encoder)

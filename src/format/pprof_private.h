@@ -27,8 +27,7 @@ enum {
 /* clang-format on */
 
 /* Facts travel as comments, "offbeat.ticks: 1010". */
-#define FACT_PREFIX "offbeat."
-#define FACT_SEPARATOR ": "
+#define FACTS_PREFIX "offbeat: "
 
 /* A thread travels as these labels of its samples. */
 #define THREAD_NAME_LABEL "thread"

@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/json_reader.h"
 #include "base/uuid.h"
+#include "format/facts.h"
 
 #include <stdlib.h>
 
@@ -460,23 +461,6 @@ static void read_measurements(struct decoder *decoder)
     }
 }
 
-static void read_facts(struct decoder *decoder)
-{
-    struct profile *profile = decoder->profile;
-    struct slice key;
-    json_object_begin(&decoder->reader);
-    while (json_object_next(&decoder->reader, &key)) {
-        const char *name = profile_c_string(profile, profile_string(profile, key));
-        if (json_peek(&decoder->reader) == JSON_NUMBER) {
-            profile_add_fact_number(profile, name, json_i64(&decoder->reader));
-        } else if (json_peek(&decoder->reader) == JSON_STRING) {
-            profile_add_fact_text(profile, name, profile_c_string(profile, read_string(decoder)));
-        } else {
-            json_skip(&decoder->reader);
-        }
-    }
-}
-
 /* Our own addition, which other receivers pass over. */
 static void read_offbeat(struct decoder *decoder)
 {
@@ -487,7 +471,7 @@ static void read_offbeat(struct decoder *decoder)
         if (member == 0)
             decoder->profile->period = json_i64(&decoder->reader);
         else
-            read_facts(decoder);
+            facts_read(&decoder->reader, decoder->profile);
     }
 }
 

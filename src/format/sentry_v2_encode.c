@@ -3,9 +3,9 @@
 #include "format/sentry_v2_private.h"
 
 #include "base/hash.h"
-#include "base/json_writer.h"
 #include "base/uuid.h"
 #include "binary/debug_id.h"
+#include "format/facts.h"
 
 #include <math.h>
 
@@ -329,14 +329,6 @@ static void write_measurements(struct json_writer *writer, const struct chunk_pl
     json_end_object(writer);
 }
 
-static bool is_repeated_fact(const struct profile *profile, size_t fact)
-{
-    for (size_t i = 0; i < fact; i++) {
-        if (profile->facts.items[i].key.index == profile->facts.items[fact].key.index) return true;
-    }
-    return false;
-}
-
 /* What the recorder knows of itself. Other receivers pass over it. */
 static void write_offbeat(struct json_writer *writer, const struct profile *profile)
 {
@@ -349,17 +341,7 @@ static void write_offbeat(struct json_writer *writer, const struct profile *prof
         json_write_i64(writer, period);
     }
     json_write_key(writer, "facts");
-    json_begin_object(writer);
-    for (size_t i = 0; i < profile->facts.count; i++) {
-        const struct fact *fact = &profile->facts.items[i];
-        if (is_repeated_fact(profile, i)) continue;
-        json_write_key_slice(writer, profile_slice(profile, fact->key));
-        if (fact->is_number)
-            json_write_i64(writer, fact->number);
-        else
-            json_write_string(writer, profile_slice(profile, fact->text));
-    }
-    json_end_object(writer);
+    facts_write(writer, profile);
     json_end_object(writer);
 }
 
