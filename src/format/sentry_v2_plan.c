@@ -106,10 +106,21 @@ static uint64_t tick_duration(const struct profile *profile, size_t sample)
     return value > 0 ? (uint64_t)value / count : 0;
 }
 
+static uint64_t first_tick_ns(const struct chunk_plan *plan)
+{
+    uint64_t first_ns = UINT64_MAX;
+    for (size_t i = 0; i < plan->ticks.count; i++) {
+        if (plan->ticks.items[i].time_ns < first_ns) first_ns = plan->ticks.items[i].time_ns;
+    }
+    return first_ns;
+}
+
 /* A receiver gives a sample the time until the next one of its thread, and the last of a thread none (facts §4.2): an
- * idle one ends what the last lasted. */
+ * idle one ends what the last lasted. An end never makes a chunk too long. */
 static bool add_ends(struct chunk_plan *plan)
 {
+    uint64_t limit_ns;
+    if (__builtin_add_overflow(first_tick_ns(plan), DURATION_US_MAX * (uint64_t)1000, &limit_ns)) return true;
     size_t thread_count = plan->profile->threads.count, tick_count_before = plan->ticks.count;
     size_t *last = calloc(thread_count, sizeof(*last)); /* of each thread, plus one */
     plan->no_memory = !last;
@@ -123,11 +134,12 @@ static bool add_ends(struct chunk_plan *plan)
     for (size_t i = 0; i < thread_count && fits; i++) {
         if (!last[i]) continue;
         struct tick end = plan->ticks.items[last[i] - 1];
-        uint64_t duration = tick_duration(plan->profile, end.sample);
-        end.time_ns += duration;
-        end.is_end = true;
+        uint64_t start_ns = end.time_ns;
         bool is_idle = plan->profile->samples.stack[end.sample].index == 0;
-        if (duration > 0 && !is_idle) fits = add_tick(plan, end);
+        if (__builtin_add_overflow(start_ns, tick_duration(plan->profile, end.sample), &end.time_ns)) continue;
+        if (end.time_ns > limit_ns) end.time_ns = limit_ns;
+        end.is_end = true;
+        if (end.time_ns > start_ns && !is_idle) fits = add_tick(plan, end);
     }
     free(last);
     return fits;
