@@ -62,26 +62,46 @@ uint64_t cfi_encoded_pointer(struct cursor *cursor, const struct cfi_section *se
     }
 }
 
-/* The entry at OFFSET without its length field; *RET_NEXT as cfi_read_fde. A failed cursor at the terminator. */
-static struct cursor entry_at(const struct cfi_section *section, size_t offset, size_t *ret_next)
+struct entry {
+    struct cursor cursor; /* behind the field that tells a CIE from an FDE */
+    bool is_cie;
+    size_t cie_offset; /* of an FDE */
+    size_t next;       /* SIZE_MAX: none */
+};
+
+/* The fields that CIEs and FDEs have in common. False at the terminator, too. */
+static bool read_entry(const struct cfi_section *section, size_t offset, struct entry *ret_entry)
 {
-    *ret_next = SIZE_MAX;
+    ret_entry->next = SIZE_MAX;
     struct cursor cursor = cursor_of(section->bytes);
     cursor_skip(&cursor, offset);
     uint64_t length = cursor_u32(&cursor);
-    if (length == 0xffffffff) length = cursor_u64(&cursor);
-    if (length == 0) cursor.failed = true;
+    bool is_long = length == 0xffffffff;
+    if (is_long) length = cursor_u64(&cursor);
     struct slice entry = cursor_take(&cursor, length);
-    if (cursor.failed) return cursor;
-    *ret_next = cursor_at_end(&cursor) ? SIZE_MAX : cursor_offset(&cursor);
-    return cursor_of(entry);
+    if (cursor.failed || length == 0) return false;
+    if (!cursor_at_end(&cursor)) ret_entry->next = cursor_offset(&cursor);
+
+    struct cursor *content = &ret_entry->cursor;
+    *content = cursor_of(entry);
+    if (section->is_debug_frame) {
+        uint64_t id = is_long ? cursor_u64(content) : cursor_u32(content);
+        ret_entry->is_cie = id == (is_long ? UINT64_MAX : UINT32_MAX);
+        ret_entry->cie_offset = id;
+        return !content->failed;
+    }
+    size_t place = (size_t)(content->position - section->bytes.data);
+    uint32_t distance = cursor_u32(content);
+    ret_entry->is_cie = distance == 0;
+    ret_entry->cie_offset = place - distance;
+    return !content->failed && distance <= place;
 }
 
 static bool read_cie(const struct cfi_section *section, size_t offset, struct cfi_cie *ret_cie)
 {
-    size_t next;
-    struct cursor cursor = entry_at(section, offset, &next);
-    if (cursor_u32(&cursor) != 0 || cursor.failed) return false;
+    struct entry entry;
+    if (!read_entry(section, offset, &entry) || !entry.is_cie) return false;
+    struct cursor cursor = entry.cursor;
     uint8_t version = cursor_u8(&cursor);
     if (version != 1 && version != 3 && version != 4) return false;
     struct slice augmentation = cursor_text(&cursor);
@@ -125,15 +145,13 @@ static bool read_cie(const struct cfi_section *section, size_t offset, struct cf
 
 bool cfi_read_fde(const struct cfi_section *section, size_t offset, struct cfi_fde *ret_fde, size_t *ret_next)
 {
-    size_t next;
-    struct cursor cursor = entry_at(section, offset, &next);
-    if (ret_next) *ret_next = next;
-    size_t pointer_offset = (size_t)(cursor.position - section->bytes.data);
-    uint32_t distance = cursor_u32(&cursor);
-    if (cursor.failed || distance == 0 || distance > pointer_offset) return false;
-    size_t cie_offset = pointer_offset - distance;
-    if (ret_fde->cie.instructions.data == NULL || ret_fde->cie.offset != cie_offset) {
-        if (!read_cie(section, cie_offset, &ret_fde->cie)) return false;
+    struct entry entry;
+    bool is_fde = read_entry(section, offset, &entry) && !entry.is_cie;
+    if (ret_next) *ret_next = entry.next;
+    if (!is_fde) return false;
+    struct cursor cursor = entry.cursor;
+    if (ret_fde->cie.instructions.data == NULL || ret_fde->cie.offset != entry.cie_offset) {
+        if (!read_cie(section, entry.cie_offset, &ret_fde->cie)) return false;
     }
     uint8_t encoding = ret_fde->cie.pointer_encoding;
     ret_fde->start = cfi_encoded_pointer(&cursor, section, encoding);
@@ -187,7 +205,7 @@ struct run {
     bool stopped; /* by the callback */
 };
 
-/* An offset as the instructions give it: in units of the data alignment. Wraps on nonsense, which set_rule refuses. */
+/* An offset as the instructions give it: in units of the data alignment. Wraps on nonsense. */
 static int64_t scaled(const struct run *run, uint64_t factor)
 {
     return (int64_t)(factor * (uint64_t)run->fde->cie.data_alignment);
@@ -195,7 +213,11 @@ static int64_t scaled(const struct run *run, uint64_t factor)
 
 static void set_rule(struct run *run, uint64_t number, enum cfi_rule_kind kind, int64_t value)
 {
-    if (number >= CFI_REGISTERS || value != (int32_t)value) return;
+    if (number >= CFI_REGISTERS) return;
+    if (value != (int32_t)value) {
+        kind = CFI_UNDEFINED;
+        value = 0;
+    }
     run->machine->row.registers[number] = (struct cfi_rule){.kind = (uint8_t)kind, .value = (int32_t)value};
 }
 
@@ -220,7 +242,8 @@ static void set_expression(struct run *run, uint64_t number, enum cfi_rule_kind 
 static void set_cfa(struct run *run, uint64_t number, int64_t offset)
 {
     run->machine->row.cfa_is_expression = false;
-    run->machine->row.cfa_register = number < CFI_REGISTERS ? (uint16_t)number : UINT16_MAX;
+    run->machine->row.cfa_register =
+        number < CFI_REGISTERS && offset == (int32_t)offset ? (uint16_t)number : UINT16_MAX;
     run->machine->row.cfa_offset = (int32_t)offset;
 }
 

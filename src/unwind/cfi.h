@@ -1,4 +1,4 @@
-/* Call frame information: .eh_frame as the LSB and the DWARF standard (version 5, §6.4) describe it.
+/* Call frame information: .eh_frame as the LSB, .debug_frame as the DWARF standard (version 5, §6.4) describes it.
  *
  * Works on bytes alone, allocates nothing, and is signal-safe: a section may be a copy, addresses are kept beside it.
  * SPDX-License-Identifier: MIT */
@@ -12,9 +12,10 @@
 enum { CFI_REGISTERS = 17, CFI_REMEMBERED_MAX = 8 };
 
 struct cfi_section {
-    struct slice bytes;    /* .eh_frame */
+    struct slice bytes;    /* .eh_frame or .debug_frame */
     uint64_t address;      /* of bytes.data[0] in the address space that results are wanted in */
     uint64_t data_address; /* base of DW_EH_PE_datarel: .eh_frame_hdr; 0 if none */
+    bool is_debug_frame;
 };
 
 struct cfi_cie {

@@ -91,7 +91,8 @@ static void add_row(struct build *build, uint64_t pc, uint32_t number)
 {
     struct row *rows = build->rows.items;
     size_t count = build->rows.count;
-    if (count > 0 && (rows[count - 1].number & (FRAME_TABLE_FUNCTION_START - 1)) == number) return;
+    bool begins = number & FRAME_TABLE_FUNCTION_START;
+    if (count > 0 && !begins && (rows[count - 1].number & (FRAME_TABLE_FUNCTION_START - 1)) == number) return;
     struct row *row = pages_array_add(&build->rows, sizeof(*row), FRAME_TABLE_ROWS_MAX);
     if (!row)
         build->full = true;
@@ -229,6 +230,19 @@ bool frame_table_build(const struct frame_table_source *source, struct frame_tab
     pages_array_fini(&build->rows);
     pages_free(build, sizeof(*build));
     return built;
+}
+
+bool frame_table_function_start(const struct frame_table *table, uint32_t pc, uint32_t *ret_start)
+{
+    enum { ROWS_BACK_MAX = 4096 };
+    uint32_t row = frame_table_find(table, pc);
+    if (row == table->row_count || table->numbers[row] == RULE_NONE) return false;
+    for (uint32_t back = 0; back < ROWS_BACK_MAX && back <= row; back++) {
+        if (!(table->numbers[row - back] & FRAME_TABLE_FUNCTION_START)) continue;
+        *ret_start = table->pcs[row - back];
+        return true;
+    }
+    return false;
 }
 
 void frame_table_fini(struct frame_table *table)

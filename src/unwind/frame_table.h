@@ -37,8 +37,8 @@ struct frame_table {
 
 /* Where a module's frame information lies. Addresses of all three are in one space; the table is relative to BASE. */
 struct frame_table_source {
-    struct cfi_section eh_frame;
-    struct slice header; /* .eh_frame_hdr, for its sorted list of FDEs; empty if there is none */
+    struct cfi_section eh_frame; /* or .debug_frame */
+    struct slice header;         /* .eh_frame_hdr, for its sorted list of FDEs; empty if there is none */
     uint64_t header_address;
     uint64_t base;
 };
@@ -64,6 +64,10 @@ static inline uint32_t frame_table_find(const struct frame_table *table, uint32_
     }
     return low;
 }
+
+/* The first address of the function (or the part of one that has an FDE of its own) that holds PC; false if none does.
+ * Looks back over a bounded number of rows only. Signal-safe. */
+bool frame_table_function_start(const struct frame_table *table, uint32_t pc, uint32_t *ret_start);
 
 /* The number of the rule for PC; 0 if nothing is known. Signal-safe. */
 static inline uint32_t frame_table_rule_at(const struct frame_table *table, uint32_t pc)

@@ -1,0 +1,930 @@
+/* Call frame information by hand-assembled bytes: what each instruction says, what damaged ones do, what becomes of
+ * them in a table, and where a walk over a made-up stack leads.  SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "unwind/elf_sections.h"
+#include "unwind/unwind.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- An assembler ------------------------------------------------------------------------------------------------- */
+
+enum { SECTION_ADDRESS = 0x10000, CODE = 0x400000, BYTES_MAX = 1 << 16, END = -1 };
+
+enum { RAX = 0, RBX = 3, RBP = 6, RSP = 7, R10 = 10, R12 = 12, R15 = 15, RIP = 16 };
+
+struct assembled {
+    uint8_t bytes[BYTES_MAX];
+    size_t size, entry, cie;
+    bool is_debug_frame;
+};
+
+static struct assembled *fresh(void)
+{
+    static struct assembled assembled;
+    memset(&assembled, 0, sizeof(assembled));
+    return &assembled;
+}
+
+static void put(struct assembled *to, uint64_t value, size_t size)
+{
+    memcpy(to->bytes + to->size, &value, size);
+    to->size += size;
+}
+
+static void put_bytes(struct assembled *to, va_list bytes)
+{
+    for (int byte = va_arg(bytes, int); byte != END; byte = va_arg(bytes, int)) put(to, (uint64_t)byte, 1);
+}
+
+static void begin(struct assembled *to, uint64_t id)
+{
+    to->entry = to->size;
+    put(to, 0, 4);
+    put(to, id, 4);
+}
+
+static void finish(struct assembled *to)
+{
+    uint32_t length = (uint32_t)(to->size - to->entry - 4);
+    memcpy(to->bytes + to->entry, &length, 4);
+}
+
+/* Code in units of 1, data in units of -8, absolute addresses: CFA = RSP + 8, return address below it, and then BYTES.
+ */
+static void put_cie(struct assembled *to, const char *augmentation, ...)
+{
+    va_list bytes;
+    to->cie = to->size;
+    begin(to, to->is_debug_frame ? UINT32_MAX : 0);
+    put(to, 1, 1);
+    for (const char *letter = augmentation; *letter; letter++) put(to, (uint8_t)*letter, 1);
+    put(to, 0, 1);
+    put(to, 1, 1);
+    put(to, 0x78, 1);
+    put(to, RIP, 1);
+    if (augmentation[0] == 'z') put(to, 0, 1);
+    put(to, 0x0c, 1);
+    put(to, RSP, 1);
+    put(to, 8, 1);
+    put(to, 0x80 | RIP, 1);
+    put(to, 1, 1);
+    va_start(bytes, augmentation);
+    put_bytes(to, bytes);
+    va_end(bytes);
+    finish(to);
+}
+
+static void begin_fde(struct assembled *to, uint64_t start, uint64_t size)
+{
+    begin(to, to->is_debug_frame ? to->cie : to->size + 4 - to->cie);
+    put(to, start, 8);
+    put(to, size, 8);
+}
+
+static void put_fde(struct assembled *to, uint64_t start, uint64_t size, ...)
+{
+    va_list bytes;
+    begin_fde(to, start, size);
+    va_start(bytes, size);
+    put_bytes(to, bytes);
+    va_end(bytes);
+    finish(to);
+}
+
+static struct cfi_section section_of(const struct assembled *from)
+{
+    return (struct cfi_section){
+        .bytes = slice_of(from->bytes, from->size), .address = SECTION_ADDRESS, .is_debug_frame = from->is_debug_frame};
+}
+
+/* --- Instructions ------------------------------------------------------------------------------------------------- */
+
+struct taken_rows {
+    unsigned count;
+    uint64_t starts[16];
+    struct cfi_row rows[16];
+};
+
+static bool take(void *context, uint64_t start, uint64_t end, const struct cfi_row *row)
+{
+    struct taken_rows *taken = context;
+    if (taken->count == 16) return false;
+    taken->starts[taken->count] = start;
+    taken->rows[taken->count++] = *row;
+    return true;
+}
+
+/* Runs the instructions given, up to END, as an FDE of 0x100 bytes. */
+static bool run(struct taken_rows *ret_taken, ...)
+{
+    struct assembled *assembled = fresh();
+    static struct cfi_machine machine;
+    struct cfi_fde fde = {0};
+    va_list bytes;
+    put_cie(assembled, "", 0x80 | R15, 9, END);
+    size_t place = assembled->size;
+    begin_fde(assembled, CODE, 0x100);
+    va_start(bytes, ret_taken);
+    put_bytes(assembled, bytes);
+    va_end(bytes);
+    finish(assembled);
+    struct cfi_section section = section_of(assembled);
+    memset(ret_taken, 0, sizeof(*ret_taken));
+    return cfi_read_fde(&section, place, &fde, NULL) && cfi_run(&section, &fde, &machine, take, ret_taken);
+}
+
+#define CHECK_RULE(row, number, expected_kind, expected_value)                                                         \
+    do {                                                                                                               \
+        CHECK_UINT((row).registers[number].kind, expected_kind);                                                       \
+        CHECK_INT((row).registers[number].value, expected_value);                                                      \
+    } while (0)
+
+TEST(a_row_begins_as_the_cie_says)
+{
+    struct taken_rows rows;
+    CHECK(run(&rows, 0, END));
+    CHECK_UINT(rows.count, 1);
+    CHECK_UINT(rows.starts[0], CODE);
+    CHECK_UINT(rows.rows[0].cfa_register, RSP);
+    CHECK_INT(rows.rows[0].cfa_offset, 8);
+    CHECK_RULE(rows.rows[0], RIP, CFI_OFFSET, -8);
+    CHECK_RULE(rows.rows[0], R15, CFI_OFFSET, -72);
+    CHECK_RULE(rows.rows[0], RBX, CFI_SAME_VALUE, 0);
+}
+
+TEST(every_instruction_that_moves_the_location_ends_a_row)
+{
+    struct taken_rows rows;
+    CHECK(run(&rows, 0x41, 0x02, 2, 0x03, 3, 0, 0x04, 4, 0, 0, 0, END));
+    CHECK_UINT(rows.count, 5);
+    CHECK_UINT(rows.starts[1], CODE + 1);
+    CHECK_UINT(rows.starts[2], CODE + 3);
+    CHECK_UINT(rows.starts[3], CODE + 6);
+    CHECK_UINT(rows.starts[4], CODE + 10);
+    CHECK(run(&rows, 0x01, 0x20, 0, 0x40, 0, 0, 0, 0, 0, END)); /* set_loc */
+    CHECK_UINT(rows.starts[1], CODE + 0x20);
+    CHECK(run(&rows, 0x42, 0x40, 0x02, 0, END)); /* steps of nothing give no row */
+    CHECK_UINT(rows.count, 2);
+    CHECK(run(&rows, 0x03, 0, 2, 0x0e, 16, END)); /* past the end: the rest is cut */
+    CHECK_UINT(rows.count, 1);
+}
+
+TEST(every_instruction_that_defines_the_cfa_does)
+{
+    struct taken_rows rows;
+    CHECK(run(&rows, 0x0c, RBP, 0x90, 1, END));
+    CHECK_UINT(rows.rows[0].cfa_register, RBP);
+    CHECK_INT(rows.rows[0].cfa_offset, 0x90);
+    CHECK(run(&rows, 0x12, RBX, 0x7e, END)); /* -2 units of -8 */
+    CHECK_UINT(rows.rows[0].cfa_register, RBX);
+    CHECK_INT(rows.rows[0].cfa_offset, 16);
+    CHECK(run(&rows, 0x0d, RBP, END));
+    CHECK_UINT(rows.rows[0].cfa_register, RBP);
+    CHECK_INT(rows.rows[0].cfa_offset, 8);
+    CHECK(run(&rows, 0x0e, 48, END));
+    CHECK_UINT(rows.rows[0].cfa_register, RSP);
+    CHECK_INT(rows.rows[0].cfa_offset, 48);
+    CHECK(run(&rows, 0x13, 0x7d, END));
+    CHECK_INT(rows.rows[0].cfa_offset, 24);
+    CHECK(run(&rows, 0x0f, 2, 0x76, 0x10, END));
+    CHECK(rows.rows[0].cfa_is_expression);
+    CHECK_UINT(rows.rows[0].cfa_expression_size, 2);
+    CHECK(run(&rows, 0x0f, 2, 0x76, 0x10, 0x0c, RSP, 8, END));
+    CHECK(!rows.rows[0].cfa_is_expression);
+}
+
+TEST(every_instruction_that_says_where_a_register_is_does)
+{
+    struct taken_rows rows;
+    CHECK(run(&rows, 0x80 | RBX, 3, 0x05, RBP, 2, 0x11, R12, 4, 0x2f, R10, 5, END));
+    CHECK_RULE(rows.rows[0], RBX, CFI_OFFSET, -24);
+    CHECK_RULE(rows.rows[0], RBP, CFI_OFFSET, -16);
+    CHECK_RULE(rows.rows[0], R12, CFI_OFFSET, -32);
+    CHECK_RULE(rows.rows[0], R10, CFI_OFFSET, 40);
+    CHECK(run(&rows, 0x14, RBX, 3, 0x15, RBP, 0x7e, 0x09, R12, R10, 0x07, R15, END));
+    CHECK_RULE(rows.rows[0], RBX, CFI_VALUE_OFFSET, -24);
+    CHECK_RULE(rows.rows[0], RBP, CFI_VALUE_OFFSET, 16);
+    CHECK_RULE(rows.rows[0], R12, CFI_REGISTER, R10);
+    CHECK_RULE(rows.rows[0], R15, CFI_UNDEFINED, 0);
+    CHECK(run(&rows, 0x10, RBX, 2, 0x77, 8, 0x16, RBP, 1, 0x30, 0x08, R15, END));
+    CHECK_UINT(rows.rows[0].registers[RBX].kind, CFI_EXPRESSION);
+    CHECK_UINT(rows.rows[0].registers[RBX].expression_size, 2);
+    CHECK_UINT(rows.rows[0].registers[RBP].kind, CFI_VALUE_EXPRESSION);
+    CHECK_RULE(rows.rows[0], R15, CFI_SAME_VALUE, 0);
+}
+
+TEST(restoring_gives_back_the_cies_rule_and_remembering_the_whole_row)
+{
+    struct taken_rows rows;
+    CHECK(run(&rows, 0x07, R15, 0x80 | RBX, 2, 0x41, 0xc0 | R15, 0x06, RBX, END));
+    CHECK_RULE(rows.rows[0], R15, CFI_UNDEFINED, 0);
+    CHECK_RULE(rows.rows[1], R15, CFI_OFFSET, -72);
+    CHECK_RULE(rows.rows[1], RBX, CFI_SAME_VALUE, 0);
+    CHECK(run(&rows, 0x0e, 16, 0x0a, 0x0c, RBP, 32, 0x80 | RBX, 2, 0x41, 0x0b, END));
+    CHECK_UINT(rows.rows[0].cfa_register, RBP);
+    CHECK_UINT(rows.rows[1].cfa_register, RSP);
+    CHECK_INT(rows.rows[1].cfa_offset, 16);
+    CHECK_RULE(rows.rows[1], RBX, CFI_SAME_VALUE, 0);
+}
+
+TEST(registers_that_nobody_follows_and_the_size_of_arguments_are_passed_over)
+{
+    struct taken_rows rows;
+    CHECK(run(&rows, 0x05, 17, 1, 0x05, 0xff, 1, 1, 0x07, 40, 0x2e, 0x90, 1, 0x10, 60, 1, 0x30, 0x0e, 16, END));
+    CHECK_INT(rows.rows[0].cfa_offset, 16);
+}
+
+TEST(offsets_that_do_not_fit_are_not_believed)
+{
+    struct taken_rows rows;
+    CHECK(run(&rows, 0x80 | RBX, 0xff, 0xff, 0xff, 0xff, 0x7f, 0x0e, 0xff, 0xff, 0xff, 0xff, 0x7f, END));
+    CHECK_RULE(rows.rows[0], RBX, CFI_UNDEFINED, 0);
+    CHECK_UINT(rows.rows[0].cfa_register, UINT16_MAX);
+}
+
+TEST(broken_instructions_are_refused)
+{
+    struct taken_rows rows;
+    CHECK(!run(&rows, 0x3f, END));      /* no such instruction */
+    CHECK(!run(&rows, 0x1d, END));      /* another vendor's */
+    CHECK(!run(&rows, 0x0c, RSP, END)); /* an operand is missing */
+    CHECK(!run(&rows, 0x03, 1, END));
+    CHECK(!run(&rows, 0x0e, 0x80, 0x80, END));                                     /* a number without an end */
+    CHECK(!run(&rows, 0x0b, END));                                                 /* nothing remembered */
+    CHECK(!run(&rows, 0x0f, 9, 0x30, END));                                        /* an expression past the end */
+    CHECK(!run(&rows, 0x01, 0, 0, 0, 0, 0, 0, 0, 0, END));                         /* backwards */
+    CHECK(!run(&rows, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, END)); /* nine deep */
+    CHECK(run(&rows, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, END));
+}
+
+TEST(the_rows_before_a_broken_instruction_have_been_given)
+{
+    struct taken_rows rows;
+    CHECK(!run(&rows, 0x0e, 16, 0x50, 0x3f, END));
+    CHECK_UINT(rows.count, 1);
+    CHECK_INT(rows.rows[0].cfa_offset, 16);
+}
+
+TEST(broken_entries_are_refused)
+{
+    struct assembled *assembled = fresh();
+    struct cfi_fde fde = {0};
+    size_t next = 0;
+    put_cie(assembled, "", END);
+    size_t place = assembled->size;
+    put_fde(assembled, CODE, 0x10, END);
+    struct cfi_section section = section_of(assembled);
+    CHECK(cfi_read_fde(&section, place, &fde, &next));
+    CHECK_UINT(fde.start, CODE);
+    CHECK_UINT(fde.end, CODE + 0x10);
+    CHECK_UINT(next, SIZE_MAX);
+    CHECK(!cfi_read_fde(&section, 0, &fde, &next)); /* a CIE */
+    CHECK_UINT(next, place);
+    CHECK(!cfi_read_fde(&section, section.bytes.size - 3, &fde, &next));
+    CHECK(!cfi_read_fde(&section, SIZE_MAX - 1, &fde, &next));
+
+    struct cfi_fde none = {0};
+    assembled->bytes[place + 4] ^= 0x40; /* its CIE is nowhere */
+    CHECK(!cfi_read_fde(&section, place, &none, &next));
+    assembled->bytes[place + 4] ^= 0x40;
+    assembled->bytes[8] = 9; /* a version that nobody knows */
+    CHECK(!cfi_read_fde(&section, place, &none, &next));
+    assembled->bytes[8] = 1;
+    assembled->bytes[place + 16] = 0; /* no code at all */
+    CHECK(!cfi_read_fde(&section, place, &none, &next));
+    assembled->bytes[place] = 0; /* the terminator */
+    CHECK(!cfi_read_fde(&section, place, &none, &next));
+    CHECK_UINT(next, SIZE_MAX);
+}
+
+TEST(an_augmentation_is_followed_as_far_as_it_is_known)
+{
+    struct assembled *assembled = fresh();
+    struct cfi_fde fde = {0};
+    begin(assembled, 0);
+    put(assembled, 3, 1);
+    for (const char *letter = "zPLRS"; *letter; letter++) put(assembled, (uint8_t)*letter, 1);
+    put(assembled, 0, 1);
+    put(assembled, 4, 1);    /* code in units of 4 */
+    put(assembled, 0x7c, 1); /* data in units of -4 */
+    put(assembled, 0x90, 1); /* RIP, as a long LEB128 */
+    put(assembled, 0, 1);
+    put(assembled, 7, 1);    /* so many bytes of augmentation */
+    put(assembled, 0x9b, 1); /* personality: indirect, relative, 4 bytes */
+    put(assembled, 0x12345678, 4);
+    put(assembled, 0x1b, 1); /* of exception tables */
+    put(assembled, 0x1b, 1); /* of addresses: relative, 4 bytes */
+    finish(assembled);
+    size_t place = assembled->size;
+    begin(assembled, place + 4);
+    put(assembled, (uint64_t)(CODE - (SECTION_ADDRESS + assembled->size)), 4);
+    put(assembled, 0x20, 4);
+    put(assembled, 2, 1);
+    put(assembled, 0xffff, 2); /* exception tables */
+    put(assembled, 0x0e, 1);
+    put(assembled, 16, 1);
+    finish(assembled);
+    struct cfi_section section = section_of(assembled);
+    CHECK(cfi_read_fde(&section, place, &fde, NULL));
+    CHECK_UINT(fde.start, CODE);
+    CHECK_UINT(fde.end, CODE + 0x20);
+    CHECK(fde.cie.is_signal_frame);
+    CHECK_UINT(fde.cie.code_alignment, 4);
+    CHECK_INT(fde.cie.data_alignment, -4);
+    CHECK_UINT(fde.cie.return_register, RIP);
+    CHECK_UINT(fde.instructions.size, 2);
+}
+
+/* --- Tables ------------------------------------------------------------------------------------------------------- */
+
+static bool build_table(const struct assembled *from, struct frame_table *ret_table)
+{
+    struct frame_table_source source = {.eh_frame = section_of(from), .base = CODE};
+    return frame_table_build(&source, ret_table);
+}
+
+static const struct machine_rule *rule_at(const struct frame_table *table, uint32_t pc)
+{
+    return &table->rules[frame_table_rule_at(table, pc)];
+}
+
+TEST(gaps_and_broken_functions_have_no_rule_and_overlaps_keep_the_first)
+{
+    struct assembled *assembled = fresh();
+    struct frame_table table;
+    put_cie(assembled, "", END);
+    put_fde(assembled, CODE + 0x300, 0x10, 0x0e, 48, 0x44, 0x3f, END); /* breaks at 0x304 */
+    put_fde(assembled, CODE + 0x200, 0x10, 0x0e, 32, END);
+    put_fde(assembled, CODE + 0x100, 0x10, 0x0e, 16, END);
+    put_fde(assembled, CODE + 0x108, 0x18, 0x0e, 24, END);
+    put_fde(assembled, CODE + 0x310, 0x10, 0x0e, 56, END);
+    CHECK(build_table(assembled, &table));
+    CHECK_UINT(table.fde_count, 5);
+    CHECK_UINT(table.broken_fde_count, 1);
+    CHECK_UINT(rule_at(&table, 0xff)->kind, RULE_NONE);
+    CHECK_INT(rule_at(&table, 0x100)->value, 16);
+    CHECK_INT(rule_at(&table, 0x10f)->value, 16);
+    CHECK_INT(rule_at(&table, 0x110)->value, 24);
+    CHECK_INT(rule_at(&table, 0x11f)->value, 24);
+    CHECK_UINT(rule_at(&table, 0x120)->kind, RULE_NONE);
+    CHECK_INT(rule_at(&table, 0x200)->value, 32);
+    CHECK_UINT(rule_at(&table, 0x210)->kind, RULE_NONE);
+    CHECK_INT(rule_at(&table, 0x303)->value, 48);
+    CHECK_UINT(rule_at(&table, 0x304)->kind, RULE_NONE);
+    CHECK_UINT(rule_at(&table, 0x30f)->kind, RULE_NONE);
+    CHECK_INT(rule_at(&table, 0x310)->value, 56);
+    CHECK_UINT(rule_at(&table, 0x320)->kind, RULE_NONE);
+    CHECK_UINT(rule_at(&table, UINT32_MAX)->kind, RULE_NONE);
+    frame_table_fini(&table);
+}
+
+static void put_header(struct assembled *header, uint64_t address, const uint64_t (*pairs)[2], uint32_t count)
+{
+    put(header, 0x3b031b01, 4);
+    put(header, SECTION_ADDRESS - (address + 4), 4);
+    put(header, count, 4);
+    for (uint32_t i = 0; i < count; i++) {
+        put(header, pairs[i][0] - address, 4);
+        put(header, pairs[i][1] - address, 4);
+    }
+}
+
+TEST(the_header_says_which_entries_there_are_and_may_be_missing_or_unsorted)
+{
+    enum { HEADER_ADDRESS = 0x20000 };
+    static struct assembled header;
+    struct assembled *assembled = fresh();
+    struct frame_table table, without;
+    put_cie(assembled, "", END);
+    uint64_t second = SECTION_ADDRESS + assembled->size;
+    put_fde(assembled, CODE + 0x40, 0x40, 0x0e, 32, END);
+    uint64_t first = SECTION_ADDRESS + assembled->size;
+    put_fde(assembled, CODE, 0x40, 0x0e, 16, END);
+    put_fde(assembled, CODE + 0x80, 0x40, 0x0e, 48, END);
+    const uint64_t pairs[2][2] = {{CODE + 0x40, second}, {CODE, first}};
+    put_header(&header, HEADER_ADDRESS, pairs, 2);
+    struct frame_table_source source = {.eh_frame = section_of(assembled),
+                                        .header = slice_of(header.bytes, header.size),
+                                        .header_address = HEADER_ADDRESS,
+                                        .base = CODE};
+    CHECK(frame_table_build(&source, &table));
+    CHECK_INT(rule_at(&table, 0)->value, 16);
+    CHECK_INT(rule_at(&table, 0x40)->value, 32);
+    CHECK_UINT(rule_at(&table, 0x80)->kind, RULE_NONE);
+    frame_table_fini(&table);
+    for (size_t size = 0; size < header.size; size++) { /* cut anywhere, it is not believed */
+        source.header = slice_of(header.bytes, size);
+        CHECK(frame_table_build(&source, &without));
+        CHECK_INT(rule_at(&without, 0x80)->value, 48);
+        frame_table_fini(&without);
+    }
+}
+
+TEST(a_row_takes_less_than_8_bytes)
+{
+    struct assembled *assembled = fresh();
+    struct frame_table table;
+    put_cie(assembled, "", END);
+    for (unsigned i = 0; i < 1000; i++) {
+        put_fde(assembled, CODE + i * 0x40, 0x40, 0x41, 0x0e, 16, 0x86, 2, 0x44, 0x0d, RBP, 0x60, 0x0c, RSP, 8, END);
+    }
+    CHECK(build_table(assembled, &table));
+    CHECK_UINT(table.row_count, 4000);
+    CHECK_UINT(table.rule_count, 1 + 4);
+    CHECK(table.memory_size <= 8 * (size_t)table.row_count);
+    frame_table_fini(&table);
+}
+
+TEST(the_first_row_of_a_function_is_told_even_where_its_rule_is_the_one_before)
+{
+    struct assembled *assembled = fresh();
+    struct frame_table table;
+    put_cie(assembled, "", END);
+    put_fde(assembled, CODE, 0x10, 0x44, 0x0e, 16, 0x44, 0x0e, 8, END);
+    put_fde(assembled, CODE + 0x10, 0x10, END);
+    CHECK(build_table(assembled, &table));
+    uint32_t start = 0;
+    CHECK(frame_table_function_start(&table, 0xf, &start));
+    CHECK_UINT(start, 0);
+    CHECK(frame_table_function_start(&table, 0x1f, &start));
+    CHECK_UINT(start, 0x10);
+    CHECK(!frame_table_function_start(&table, 0x20, &start));
+    frame_table_fini(&table);
+}
+
+TEST(debug_frame_gives_the_same_table)
+{
+    struct frame_table table;
+    struct assembled *assembled = fresh();
+    assembled->is_debug_frame = true;
+    put_cie(assembled, "", END);
+    put_fde(assembled, CODE + 0x10, 0x10, 0x0e, 16, END);
+    put_cie(assembled, "", 0x0e, 24, END);
+    put_fde(assembled, CODE + 0x20, 0x10, END);
+    CHECK(build_table(assembled, &table));
+    CHECK_UINT(table.fde_count, 2);
+    CHECK_INT(rule_at(&table, 0x10)->value, 16);
+    CHECK_INT(rule_at(&table, 0x20)->value, 24);
+    frame_table_fini(&table);
+}
+
+TEST(a_section_without_functions_gives_no_table)
+{
+    struct assembled *assembled = fresh();
+    struct frame_table table = {0};
+    CHECK(!build_table(assembled, &table));
+    put_cie(assembled, "", END);
+    CHECK(!build_table(assembled, &table));
+    put(assembled, 0, 4);
+    put_fde(assembled, CODE, 0x10, END); /* behind the terminator */
+    CHECK(!build_table(assembled, &table));
+    frame_table_fini(&table);
+}
+
+/* --- Walks -------------------------------------------------------------------------------------------------------- */
+
+enum { STACK = 0x7fff0000, STACK_WORDS = 256, FRAMES_MAX = 32 };
+
+/* A stack of STACK_WORDS words at STACK; a write below zero words is an error of the test. */
+struct scene {
+    struct assembled *assembled;
+    struct frame_table table;
+    struct unwind_registers registers;
+    uint64_t stack[STACK_WORDS];
+    uint64_t addresses[FRAMES_MAX];
+    size_t count;
+    bool whole; /* all of the stack can be read without asking */
+    unsigned asked;
+};
+
+/* A page holds 16 words here. */
+static bool extend(struct unwind_memory *memory, uint64_t address)
+{
+    struct scene *scene = memory->context;
+    scene->asked++;
+    if (address < STACK || address >= STACK + 8 * STACK_WORDS || address % 8 != 0) return false;
+    memory->low = address & ~(uint64_t)127;
+    memory->high = memory->low + 128;
+    return true;
+}
+
+static enum unwind_outcome walk(struct scene *scene)
+{
+    struct unwind_module module = {.start = CODE, .end = CODE + 0x10000, .base = CODE, .table = &scene->table};
+    struct unwind_modules modules = {.items = &module, .count = 1};
+    struct unwind_memory memory = {
+        .shift = (uint64_t)(uintptr_t)scene->stack - STACK, .extend = extend, .context = scene};
+    if (scene->whole) {
+        memory.low = STACK;
+        memory.high = STACK + 8 * STACK_WORDS;
+    }
+    return unwind_walk(&modules, &scene->registers, &memory, scene->addresses, FRAMES_MAX, &scene->count);
+}
+
+/* Functions at CODE + 0x100, 0x200, …, the last of which is the root; INSTRUCTIONS of others are put by the caller. */
+static struct scene *fresh_scene(void)
+{
+    static struct scene scene;
+    memset(&scene, 0, sizeof(scene));
+    scene.whole = true;
+    scene.assembled = fresh();
+    put_cie(scene.assembled, "", END);
+    put_fde(scene.assembled, CODE + 0xf00, 0x100, 0x07, RIP, END);
+    return &scene;
+}
+
+static void enter(struct scene *scene, uint64_t pc, uint64_t sp_words)
+{
+    CHECK(build_table(scene->assembled, &scene->table));
+    scene->registers = (struct unwind_registers){.known = MACHINE_ALL_KNOWN};
+    scene->registers.values[MACHINE_IP] = CODE + pc;
+    scene->registers.values[MACHINE_SP] = STACK + 8 * sp_words;
+}
+
+TEST(a_walk_follows_sp_fp_and_every_other_register_to_the_root)
+{
+    for (int whole = 0; whole < 2; whole++) {
+        struct scene *scene = fresh_scene();
+        scene->whole = whole;
+        put_fde(scene->assembled, CODE + 0x100, 0x100, 0x0e, 32, 0x83, 2, 0x86, 3, END); /* saves RBX and RBP */
+        put_fde(scene->assembled, CODE + 0x200, 0x100, 0x0c, RBP, 16, 0x86, 2, END);
+        put_fde(scene->assembled, CODE + 0x300, 0x100, 0x0c, RBX, 8, END);
+        enter(scene, 0x110, 0);
+        scene->stack[1] = STACK + 8 * 20; /* RBP */
+        scene->stack[2] = STACK + 8 * 90; /* RBX */
+        scene->stack[3] = CODE + 0x210;
+        scene->stack[20] = 7;
+        scene->stack[21] = CODE + 0x310;
+        scene->stack[90] = CODE + 0xf10;
+        CHECK_UINT(walk(scene), UNWIND_ROOT);
+        CHECK_UINT(scene->count, 4);
+        CHECK_UINT(scene->addresses[0], CODE + 0x110);
+        CHECK_UINT(scene->addresses[1], CODE + 0x210);
+        CHECK_UINT(scene->addresses[2], CODE + 0x310);
+        CHECK_UINT(scene->addresses[3], CODE + 0xf10);
+        CHECK_UINT(scene->registers.values[MACHINE_FP], 7);
+        CHECK_UINT(scene->asked > 0, !whole);
+        frame_table_fini(&scene->table);
+    }
+}
+
+TEST(a_return_address_behind_a_function_that_does_not_return_belongs_to_that_function)
+{
+    struct scene *scene = fresh_scene();
+    put_fde(scene->assembled, CODE + 0x100, 0x100, 0x0e, 16, END);
+    put_fde(scene->assembled, CODE + 0x200, 0x100, 0x0e, 24, END);
+    put_fde(scene->assembled, CODE + 0x300, 0x100, 0x0e, 48, END);
+    enter(scene, 0x200, 0);          /* the innermost frame is looked up as it is */
+    scene->stack[2] = CODE + 0x200;  /* a call at the very end of the function at 0x100 */
+    scene->stack[4] = CODE + 0x1000; /* and of the root */
+    CHECK_UINT(walk(scene), UNWIND_ROOT);
+    CHECK_UINT(scene->count, 3);
+    frame_table_fini(&scene->table);
+}
+
+TEST(a_zero_return_address_is_the_root)
+{
+    struct scene *scene = fresh_scene();
+    put_fde(scene->assembled, CODE + 0x100, 0x100, END);
+    enter(scene, 0x100, 0);
+    CHECK_UINT(walk(scene), UNWIND_ROOT);
+    CHECK_UINT(scene->count, 1);
+    frame_table_fini(&scene->table);
+}
+
+TEST(a_plt_entry_has_pushed_from_its_limit_on)
+{
+    for (unsigned pc = 0x100; pc < 0x110; pc++) {
+        struct scene *scene = fresh_scene();
+        put_fde(scene->assembled, CODE + 0x100, 0x100, 0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24,
+                0x22, END);
+        enter(scene, pc, 4);
+        CHECK_UINT(rule_at(&scene->table, pc)->kind, RULE_PLT);
+        scene->stack[pc >= 0x10b ? 5 : 4] = CODE + 0xf10;
+        CHECK_UINT(walk(scene), UNWIND_ROOT);
+        CHECK_UINT(scene->count, 2);
+        frame_table_fini(&scene->table);
+    }
+}
+
+/* GCC's way to realign a stack: R10 holds the CFA, and is itself saved where RBP tells. */
+TEST(a_realigned_stack_is_found_through_memory)
+{
+    struct scene *scene = fresh_scene();
+    put_fde(scene->assembled, CODE + 0x100, 0x100, 0x0c, R10, 0, 0x50, 0x10, RBP, 2, 0x76, 0, 0x0f, 3, 0x76, 0x78, 0x06,
+            END);
+    enter(scene, 0x110, 0);
+    scene->registers.values[MACHINE_FP] = STACK + 8 * 10;
+    scene->stack[9] = STACK + 8 * 20;
+    scene->stack[10] = 0x1234;
+    scene->stack[19] = CODE + 0xf10;
+    CHECK_UINT(walk(scene), UNWIND_ROOT);
+    CHECK_UINT(scene->count, 2);
+    CHECK_UINT(scene->registers.values[MACHINE_FP], 0x1234);
+
+    enter(scene, 0x100, 0);
+    scene->registers.values[MACHINE_R10] = STACK + 8 * 20;
+    CHECK_UINT(walk(scene), UNWIND_ROOT);
+    CHECK_UINT(scene->count, 2);
+    scene->registers.known = 1u << MACHINE_IP | 1u << MACHINE_SP;
+    scene->registers.values[MACHINE_IP] = CODE + 0x100;
+    CHECK_UINT(walk(scene), UNWIND_UNKNOWN_REGISTER);
+    frame_table_fini(&scene->table);
+}
+
+TEST(the_caller_of_a_signal_frame_is_looked_up_exactly_and_has_all_registers)
+{
+    struct scene *scene = fresh_scene();
+    put_fde(scene->assembled, CODE + 0x300, 0x100, 0x0c, RAX, 8, END);
+    put_cie(scene->assembled, "zS", END);
+    begin_fde(scene->assembled, CODE + 0x1ff, 0x101);
+    put(scene->assembled, 0, 1); /* no augmentation data */
+    const uint8_t instructions[] = {0x0f, 3, 0x77, 8 * 5, 0x06, 0x10, RIP, 2, 0x77, 8 * 6, 0x10, RAX, 2, 0x77, 8 * 7};
+    for (size_t i = 0; i < sizeof(instructions); i++) put(scene->assembled, instructions[i], 1);
+    finish(scene->assembled);
+    enter(scene, 0x200, 10);
+    scene->stack[15] = STACK + 8 * 2; /* the interrupted stack lies below */
+    scene->stack[16] = CODE + 0x300;  /* its first instruction */
+    scene->stack[17] = STACK + 8 * 4; /* RAX */
+    scene->stack[4] = CODE + 0xf10;
+    CHECK_UINT(walk(scene), UNWIND_ROOT);
+    CHECK_UINT(scene->count, 3);
+    CHECK_UINT(scene->addresses[1], CODE + 0x301); /* plus one: less one is right for all but the first */
+    CHECK_UINT(scene->addresses[2], CODE + 0xf10);
+    frame_table_fini(&scene->table);
+}
+
+TEST(a_register_that_only_the_innermost_frame_has_is_not_believed_further_out)
+{
+    struct scene *scene = fresh_scene();
+    put_fde(scene->assembled, CODE + 0x100, 0x100, END);
+    put_fde(scene->assembled, CODE + 0x200, 0x100, 0x0c, RAX, 8, END);
+    put_fde(scene->assembled, CODE + 0x300, 0x100, 0x07, R12, END);
+    put_fde(scene->assembled, CODE + 0x400, 0x100, 0x0c, R12, 8, END);
+    enter(scene, 0x110, 0);
+    scene->registers.values[MACHINE_RAX] = STACK + 80;
+    scene->stack[0] = CODE + 0x210;
+    CHECK_UINT(walk(scene), UNWIND_UNKNOWN_REGISTER);
+    CHECK_UINT(scene->count, 2);
+    enter(scene, 0x310, 0);
+    scene->stack[0] = CODE + 0x410;
+    CHECK_UINT(walk(scene), UNWIND_UNKNOWN_REGISTER);
+    CHECK_UINT(scene->count, 2);
+    frame_table_fini(&scene->table);
+}
+
+TEST(a_walk_without_registers_uses_what_the_frames_saved)
+{
+    struct scene *scene = fresh_scene();
+    put_fde(scene->assembled, CODE + 0x100, 0x100, 0x0e, 16, 0x86, 2, END);
+    put_fde(scene->assembled, CODE + 0x200, 0x100, 0x0c, RBP, 16, 0x86, 2, END);
+    enter(scene, 0x110, 0);
+    scene->registers.known = 1u << MACHINE_IP | 1u << MACHINE_SP;
+    scene->stack[0] = STACK + 8 * 10;
+    scene->stack[1] = CODE + 0x210;
+    scene->stack[11] = CODE + 0xf10;
+    CHECK_UINT(walk(scene), UNWIND_ROOT);
+    CHECK_UINT(scene->count, 3);
+    enter(scene, 0x210, 0);
+    scene->registers.known = 1u << MACHINE_IP | 1u << MACHINE_SP;
+    CHECK_UINT(walk(scene), UNWIND_UNKNOWN_REGISTER);
+    frame_table_fini(&scene->table);
+}
+
+TEST(what_cannot_be_a_frame_ends_the_walk_and_says_so)
+{
+    struct scene *scene = fresh_scene();
+    put_fde(scene->assembled, CODE + 0x100, 0x100, 0x0c, RBP, 16, END);
+    enter(scene, 0x110, 100);
+    scene->registers.values[MACHINE_FP] = STACK + 8 * 50; /* outward would be inward */
+    CHECK_UINT(walk(scene), UNWIND_BAD_FRAME);
+    enter(scene, 0x110, 100);
+    scene->registers.values[MACHINE_FP] = STACK + 8 * 120 + 4;
+    CHECK_UINT(walk(scene), UNWIND_BAD_FRAME);
+    enter(scene, 0x110, 100);
+    scene->registers.values[MACHINE_FP] = STACK + 8 * STACK_WORDS;
+    CHECK_UINT(walk(scene), UNWIND_BAD_MEMORY);
+    enter(scene, 0x110, 0);
+    scene->registers.values[MACHINE_FP] = UINT64_MAX - 7;
+    CHECK(walk(scene) != UNWIND_ROOT);
+    enter(scene, 0x810, 0); /* nothing is known there, and FP leads nowhere */
+    scene->registers.values[MACHINE_FP] = 0;
+    CHECK_UINT(walk(scene), UNWIND_NO_TABLE);
+    CHECK_UINT(scene->count, 1);
+    enter(scene, 0x810, 0);
+    scene->registers.values[MACHINE_FP] = STACK + 8 * 3;
+    scene->stack[4] = CODE + 0xf10;
+    CHECK_UINT(walk(scene), UNWIND_ROOT);
+    frame_table_fini(&scene->table);
+}
+
+TEST(a_stack_deeper_than_the_room_for_it_is_cut_and_says_so)
+{
+    struct scene *scene = fresh_scene();
+    put_fde(scene->assembled, CODE + 0x100, 0x100, END);
+    enter(scene, 0x110, 0);
+    for (size_t i = 0; i < STACK_WORDS; i++) scene->stack[i] = CODE + 0x120;
+    CHECK_UINT(walk(scene), UNWIND_TOO_DEEP);
+    CHECK_UINT(scene->count, FRAMES_MAX);
+    frame_table_fini(&scene->table);
+}
+
+TEST(a_module_whose_table_is_to_be_built_is_told)
+{
+    struct unwind_module module = {.start = CODE, .end = CODE + 0x1000, .is_pending = true};
+    struct unwind_modules modules = {.items = &module, .count = 1};
+    struct unwind_registers registers = {.values = {[MACHINE_IP] = CODE}};
+    struct unwind_memory memory = {.extend = extend};
+    uint64_t addresses[4];
+    size_t count = 0;
+    CHECK_UINT(unwind_walk(&modules, &registers, &memory, addresses, 4, &count), UNWIND_PENDING);
+    CHECK_UINT(count, 1);
+}
+
+/* --- Expressions -------------------------------------------------------------------------------------------------- */
+
+static bool evaluate(uint64_t *ret_value, ...)
+{
+    static struct scene scene;
+    struct unwind_memory memory = {
+        .shift = (uint64_t)(uintptr_t)scene.stack - STACK, .extend = extend, .context = &scene};
+    struct unwind_registers registers = {.known = 1u << MACHINE_IP | 1u << MACHINE_SP};
+    registers.values[MACHINE_SP] = STACK;
+    scene.stack[2] = 0xabcd;
+    struct assembled *assembled = fresh();
+    va_list bytes;
+    va_start(bytes, ret_value);
+    put_bytes(assembled, bytes);
+    va_end(bytes);
+    return machine_evaluate(slice_of(assembled->bytes, assembled->size), NULL, &registers, &memory, ret_value);
+}
+
+#define CHECK_EVALUATES(expected, ...)                                                                                 \
+    do {                                                                                                               \
+        uint64_t value = 0;                                                                                            \
+        CHECK(evaluate(&value, __VA_ARGS__, END));                                                                     \
+        CHECK_UINT(value, expected);                                                                                   \
+    } while (0)
+
+TEST(every_operation_of_expressions_computes_what_the_standard_says)
+{
+    CHECK_EVALUATES(31, 0x4f);
+    CHECK_EVALUATES(0xff, 0x08, 0xff);
+    CHECK_EVALUATES(UINT64_MAX, 0x09, 0xff);
+    CHECK_EVALUATES(0xfffe, 0x0a, 0xfe, 0xff);
+    CHECK_EVALUATES((uint64_t)-2, 0x0b, 0xfe, 0xff);
+    CHECK_EVALUATES(0x80000000, 0x0c, 0, 0, 0, 0x80);
+    CHECK_EVALUATES(0xffffffff80000000, 0x0d, 0, 0, 0, 0x80);
+    CHECK_EVALUATES(0x0807060504030201, 0x0e, 1, 2, 3, 4, 5, 6, 7, 8);
+    CHECK_EVALUATES(0x90, 0x10, 0x90, 1);
+    CHECK_EVALUATES((uint64_t)-1, 0x11, 0x7f);
+    CHECK_EVALUATES(STACK + 16, 0x77, 16);
+    CHECK_EVALUATES(0xabcd, 0x77, 16, 0x06);
+    CHECK_EVALUATES(6, 0x33, 0x12, 0x22);            /* 3, dup, plus */
+    CHECK_EVALUATES(3, 0x33, 0x34, 0x13);            /* drop */
+    CHECK_EVALUATES(3, 0x33, 0x34, 0x14);            /* over */
+    CHECK_EVALUATES((uint64_t)-2, 0x33, 0x35, 0x1c); /* 3 - 5 */
+    CHECK_EVALUATES(2, 0x33, 0x35, 0x16, 0x1c);      /* swap */
+    CHECK_EVALUATES(1, 0x33, 0x35, 0x1a);            /* and */
+    CHECK_EVALUATES(7, 0x33, 0x35, 0x21);            /* or */
+    CHECK_EVALUATES(6, 0x33, 0x35, 0x27);            /* xor */
+    CHECK_EVALUATES(15, 0x33, 0x35, 0x1e);           /* mul */
+    CHECK_EVALUATES((uint64_t)-3, 0x33, 0x1f);       /* neg */
+    CHECK_EVALUATES(~(uint64_t)3, 0x33, 0x20);       /* not */
+    CHECK_EVALUATES(3 + 0x90, 0x33, 0x23, 0x90, 1);  /* plus_uconst */
+    CHECK_EVALUATES(24, 0x33, 0x33, 0x24);           /* shl */
+    CHECK_EVALUATES(0, 0x33, 0x08, 64, 0x24);
+    CHECK_EVALUATES(1, 0x33, 0x31, 0x25);                      /* shr */
+    CHECK_EVALUATES((uint64_t)-1, 0x09, 0x80, 0x08, 99, 0x26); /* shra */
+    CHECK_EVALUATES(1, 0x33, 0x33, 0x29);                      /* eq */
+    CHECK_EVALUATES(0, 0x33, 0x33, 0x2e);                      /* ne */
+    CHECK_EVALUATES(1, 0x33, 0x09, 0xff, 0x2a);                /* 3 >= -1: signed */
+    CHECK_EVALUATES(1, 0x33, 0x09, 0xff, 0x2b);                /* gt */
+    CHECK_EVALUATES(0, 0x33, 0x09, 0xff, 0x2c);                /* le */
+    CHECK_EVALUATES(0, 0x33, 0x09, 0xff, 0x2d);                /* lt */
+    CHECK_EVALUATES(3, 0x33, 0x2f, 1, 0, 0x34);                /* skip over the 4 */
+    CHECK_EVALUATES(5, 0x35, 0x31, 0x28, 1, 0, 0x34);          /* branch taken */
+    CHECK_EVALUATES(4, 0x35, 0x30, 0x28, 1, 0, 0x34);          /* and not */
+    CHECK_EVALUATES(3, 0x33, 0x96);                            /* nop */
+}
+
+TEST(expressions_that_are_broken_or_endless_or_need_the_unknown_are_refused)
+{
+    uint64_t value;
+    CHECK(!evaluate(&value, 0x22, END)); /* nothing on the stack */
+    CHECK(!evaluate(&value, 0x06, END));
+    CHECK(!evaluate(&value, END));
+    CHECK(!evaluate(&value, 0x08, END));                         /* an operand is missing */
+    CHECK(!evaluate(&value, 0x2f, 0xfd, 0xff, END));             /* for ever */
+    CHECK(!evaluate(&value, 0x2f, 0xf0, 0xff, END));             /* before the start */
+    CHECK(!evaluate(&value, 0x30, 0x12, 0x2f, 0xfc, 0xff, END)); /* the stack overflows */
+    CHECK(!evaluate(&value, 0x76, 0, END));                      /* RBP is not known */
+    CHECK(!evaluate(&value, 0x30, 0x06, END));                   /* nothing can be read there */
+    CHECK(!evaluate(&value, 0x9c, END));                         /* call_frame_cfa has no place here */
+}
+
+/* --- Damage ------------------------------------------------------------------------------------------------------- */
+
+static uint64_t random_state = 88172645463325252;
+
+static uint64_t random_number(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+
+static bool read_descriptor(void *context, uint64_t offset, void *bytes, size_t size)
+{
+    return pread(*(const int *)context, bytes, size, (off_t)offset) == (ssize_t)size;
+}
+
+/* This program's own .eh_frame, in memory of exactly its size. */
+static uint8_t *own_eh_frame(struct elf_section_place *ret_place)
+{
+    struct elf_frame_sections sections = {0};
+    int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    bool found = elf_frame_sections_find(read_descriptor, &program, &sections);
+    uint8_t *bytes = found ? malloc(sections.eh_frame.size) : NULL;
+    *ret_place = sections.eh_frame;
+    if (bytes && !read_descriptor(&program, sections.eh_frame.offset, bytes, sections.eh_frame.size)) found = false;
+    (void)close(program);
+    if (found) return bytes;
+    free(bytes);
+    return NULL;
+}
+
+static void walk_everywhere(struct scene *scene)
+{
+    for (unsigned i = 0; i < 64; i++) {
+        uint32_t row = (uint32_t)(random_number() % scene->table.row_count);
+        scene->registers.known = MACHINE_ALL_KNOWN;
+        for (unsigned j = 0; j < MACHINE_REGISTERS; j++) {
+            scene->registers.values[j] = STACK + random_number() % (8 * STACK_WORDS + 64) / 8 * 8;
+        }
+        scene->registers.values[MACHINE_IP] = CODE + scene->table.pcs[row] % 0x10000;
+        scene->whole = i % 2;
+        (void)walk(scene);
+    }
+}
+
+TEST(damage_of_a_real_eh_frame_does_no_harm)
+{
+    static struct scene scene;
+    struct elf_section_place place;
+    uint8_t *original = own_eh_frame(&place);
+    CHECK(original);
+    uint8_t *damaged = malloc(place.size);
+    unsigned built = 0;
+    for (unsigned round = 0; round < 300; round++) {
+        memcpy(damaged, original, place.size);
+        for (uint64_t i = random_number() % 64; i > 0; i--)
+            damaged[random_number() % place.size] = (uint8_t)random_number();
+        struct frame_table_source source = {
+            .eh_frame = {.bytes = slice_of(damaged, place.size), .address = place.address}};
+        if (!frame_table_build(&source, &scene.table)) continue;
+        built++;
+        for (size_t i = 0; i < STACK_WORDS; i++) {
+            scene.stack[i] = i % 2 ? STACK + random_number() % (8 * STACK_WORDS) : CODE + random_number() % 0x10000;
+        }
+        walk_everywhere(&scene);
+        frame_table_fini(&scene.table);
+    }
+    CHECK(built > 100);
+    free(damaged);
+    free(original);
+}
+
+struct cut_file {
+    int descriptor;
+    uint64_t size;
+};
+
+static bool read_cut(void *context, uint64_t offset, void *bytes, size_t size)
+{
+    const struct cut_file *file = context;
+    if (offset > file->size || size > file->size - offset) return false;
+    return pread(file->descriptor, bytes, size, (off_t)offset) == (ssize_t)size;
+}
+
+TEST(sections_of_a_file_that_was_cut_are_refused)
+{
+    struct elf_frame_sections sections;
+    struct cut_file file = {.descriptor = open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
+    struct stat status;
+    CHECK(fstat(file.descriptor, &status) == 0);
+    file.size = (uint64_t)status.st_size;
+    CHECK(elf_frame_sections_find(read_cut, &file, &sections));
+    CHECK(sections.eh_frame.size > 0 && sections.eh_frame_hdr.size > 0);
+    for (file.size = 0; file.size < 128; file.size++) CHECK(!elf_frame_sections_find(read_cut, &file, &sections));
+    file.size = (uint64_t)status.st_size - 1;
+    CHECK(!elf_frame_sections_find(read_cut, &file, &sections));
+    (void)close(file.descriptor);
+}
+
+TEST_MAIN()
