@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/slice.h"
 
 /* Part of the addresses asked for: [first, limit). */
 struct span {
@@ -18,9 +19,11 @@ struct span {
 struct walk {
     struct dwarf_names *names;
     const uint64_t *addresses;
-    Dwarf_Files *files;             /* of the unit */
-    const char *directory;          /* of the unit; may be NULL */
-    uint32_t earlier_scopes;        /* how many were found in the units before this one */
+    Dwarf_Files *files;                        /* of the unit */
+    const char *directory;                     /* of the unit; may be NULL */
+    uint32_t earlier_scopes;                   /* how many were found in the units before this one */
+    struct slice sections[DWARF_SECTIONS_MAX]; /* that texts can lie in */
+    size_t section_count;
     size_t ranges_left, parts_left; /* at 0 the walk ends */
     bool failed;
 };
@@ -83,16 +86,27 @@ static int number_of(Dwarf_Die *entry, unsigned attribute)
     return value > INT32_MAX ? 0 : (int)value;
 }
 
-static const char *text_of(Dwarf_Die *entry, unsigned attribute)
+/* libdw gives out texts without looking whether they end before their section does. */
+static bool has_end(const struct walk *walk, const char *text)
 {
-    Dwarf_Attribute place;
-    return dwarf_formstring(dwarf_attr_integrate(entry, attribute, &place));
+    for (size_t i = 0; i < walk->section_count; i++) {
+        uintptr_t offset = (uintptr_t)text - (uintptr_t)walk->sections[i].data;
+        if (offset < walk->sections[i].size) return memchr(text, '\0', walk->sections[i].size - offset) != NULL;
+    }
+    return false;
 }
 
-static const char *linkage_name(Dwarf_Die *entry)
+static const char *text_of(const struct walk *walk, Dwarf_Die *entry, unsigned attribute)
 {
-    const char *name = text_of(entry, DW_AT_linkage_name);
-    return name ? name : text_of(entry, DW_AT_MIPS_linkage_name);
+    Dwarf_Attribute place;
+    const char *text = dwarf_formstring(dwarf_attr_integrate(entry, attribute, &place));
+    return text && has_end(walk, text) ? text : NULL;
+}
+
+static const char *linkage_name(const struct walk *walk, Dwarf_Die *entry)
+{
+    const char *name = text_of(walk, entry, DW_AT_linkage_name);
+    return name ? name : text_of(walk, entry, DW_AT_MIPS_linkage_name);
 }
 
 static void set_file(const struct walk *walk, struct dwarf_place *place, const char *file)
@@ -117,8 +131,8 @@ static struct dwarf_scope read_scope(const struct walk *walk, Dwarf_Die *entry, 
 {
     struct dwarf_scope scope = {
         .caller = caller,
-        .name = text_of(entry, DW_AT_name),
-        .linkage_name = linkage_name(entry),
+        .name = text_of(walk, entry, DW_AT_name),
+        .linkage_name = linkage_name(walk, entry),
     };
     set_file(walk, &scope.declaration, dwarf_decl_file(entry));
     if (dwarf_decl_line(entry, &scope.declaration.line) != 0) scope.declaration.line = 0;
@@ -282,6 +296,22 @@ static bool has_unclaimed(struct walk *walk, Dwarf_Die *unit, struct span span)
     return false;
 }
 
+/* Notes where texts of DWARF can lie; DWARF may be NULL. */
+static void note_sections(struct walk *walk, Dwarf *dwarf)
+{
+    Elf *elf = dwarf ? dwarf_getelf(dwarf) : NULL;
+    size_t names;
+    if (!elf || elf_getshdrstrndx(elf, &names) != 0) return;
+    for (Elf_Scn *section = NULL; walk->section_count < DWARF_SECTIONS_MAX && (section = elf_nextscn(elf, section));) {
+        const Elf64_Shdr *header = elf64_getshdr(section);
+        const char *name = header ? elf_strptr(elf, names, header->sh_name) : NULL;
+        bool is_debug = name && (strncmp(name, ".debug_", 7) == 0 || strncmp(name, ".zdebug_", 8) == 0);
+        const Elf_Data *data =
+            is_debug ? elf_rawdata(section, NULL) : NULL; /* inflated by libdw if it was compressed */
+        if (data && data->d_buf) walk->sections[walk->section_count++] = slice_of(data->d_buf, data->d_size);
+    }
+}
+
 /* With -gsplit-dwarf the entries are in a .dwo file, while lines and ranges stay with the skeleton. */
 static bool find_split_entries(Dwarf_CU *handle, uint8_t unit_type, Dwarf_Die *ret_entries)
 {
@@ -291,16 +321,22 @@ static bool find_split_entries(Dwarf_CU *handle, uint8_t unit_type, Dwarf_Die *r
 
 static void visit_unit(struct walk *walk, Dwarf_CU *handle, uint8_t unit_type, Dwarf_Die *unit, struct span all)
 {
-    walk->directory = text_of(unit, DW_AT_comp_dir);
+    walk->directory = text_of(walk, unit, DW_AT_comp_dir);
     struct span span = enter_unit(walk, unit, all);
     if (span.first >= span.limit) return;
     Dwarf_Die split;
-    Dwarf_Die *entries = find_split_entries(handle, unit_type, &split) ? &split : unit;
+    Dwarf_Die *entries = unit;
+    size_t own_sections = walk->section_count;
+    if (find_split_entries(handle, unit_type, &split)) {
+        entries = &split;
+        note_sections(walk, dwarf_cu_getdwarf(split.cu));
+    }
     size_t file_count;
     if (dwarf_getsrcfiles(entries, &walk->files, &file_count) != 0) walk->files = NULL;
     walk->earlier_scopes = (uint32_t)walk->names->scope_count;
     walk_children(walk, entries, span, 0, 1);
     if (has_unclaimed(walk, unit, span)) walk_nested_functions(walk, entries, span, false, 1);
+    walk->section_count = own_sections;
 }
 
 bool dwarf_names_find(struct dwarf_names *names, Dwarf *dwarf, const uint64_t *addresses, size_t count)
@@ -313,6 +349,8 @@ bool dwarf_names_find(struct dwarf_names *names, Dwarf *dwarf, const uint64_t *a
         .ranges_left = DWARF_RANGES_MAX,
         .parts_left = (count + 1) * DWARF_PARTS_PER_ADDRESS,
     };
+    note_sections(&walk, dwarf);
+    note_sections(&walk, dwarf_getalt(dwarf));
     Dwarf_CU *handle = NULL;
     Dwarf_Die unit;
     uint8_t type;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 enum {
+    DWARF_SECTIONS_MAX = 64,        /* of debug information, in a file and those that belong to it */
     DWARF_DEPTH_MAX = 512,          /* of nested entries: namespaces, functions, blocks, inlined functions */
     DWARF_RANGES_MAX = 1 << 28,     /* address ranges looked at; a program of 100 MB of code has some millions */
     DWARF_PARTS_PER_ADDRESS = 1024, /* how often an address may be found in a range, on the average */

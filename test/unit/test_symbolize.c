@@ -3,6 +3,7 @@
  * answer is known from the numbered lines of fixtures/chain.c, and from other tools.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/auxv.h>
@@ -529,6 +530,38 @@ TEST(a_program_with_broken_debug_information_is_survived)
         symbolize(&scene);
         profile_fini(&scene.profile);
         buffer_fini(&broken);
+    }
+    unlink(path);
+    buffer_fini(&bytes);
+}
+
+TEST(names_that_run_past_the_end_of_their_section_are_not_read)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/symbolize_%d.tmp", FIXTURES, (int)getpid());
+    struct buffer bytes;
+    buffer_init(&bytes, 16 << 20);
+    CHECK(file_read(FIXTURE("chain-dwarf5"), &bytes, NULL) == STATUS_OK);
+    Elf64_Ehdr header;
+    Elf64_Shdr texts = {0};
+    uint8_t *texts_header = NULL;
+    memcpy(&header, bytes.data, sizeof(header));
+    struct elf_file file = open_fixture(FIXTURE("chain-dwarf5"));
+    for (size_t i = 0; i < file.section_count; i++)
+        if (strcmp(file.sections[i].name, ".debug_str") == 0)
+            texts_header = bytes.data + header.e_shoff + i * sizeof(texts);
+    elf_file_close(&file);
+    CHECK(texts_header);
+    memcpy(&texts, texts_header, sizeof(texts));
+    for (size_t size = texts.sh_size; size > 0; size -= size < 3 ? 1 : 2) { /* a sanitizer sees each byte too many */
+        texts.sh_size = size;
+        memcpy(texts_header, &texts, sizeof(texts));
+        CHECK(file_write(path, buffer_slice(&bytes), NULL) == STATUS_OK);
+        struct scene scene;
+        scene_init(&scene, path);
+        for (uint64_t address = 0x401020; address < 0x401200; address += 4) (void)add_address(&scene, address);
+        symbolize(&scene);
+        profile_fini(&scene.profile);
     }
     unlink(path);
     buffer_fini(&bytes);
