@@ -38,6 +38,8 @@ static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
     [RECORDING_TABLE_BYTES] = "table_bytes",
     [RECORDING_TABLE_NS] = "table_build_ns",
     [RECORDING_THREADS_MISSED] = "threads_missed",
+    [RECORDING_PERF_PAGES] = "perf_pages",
+    [RECORDING_PERF_ERRNO] = NULL, /* told in words */
 };
 
 struct replayed_module {
@@ -483,12 +485,29 @@ static void replay_record(struct replay *replay)
 
 /* --- The whole ---------------------------------------------------------------------------------------------------- */
 
+/* How threads that sleep are told from others. */
+static void add_idle_fact(struct replay *replay)
+{
+    char text[160];
+    int refusal = replay->counters[RECORDING_PERF_ERRNO] < 4096 ? (int)replay->counters[RECORDING_PERF_ERRNO] : 0;
+    if (replay->mode == RECORDING_CPU) return;
+    if (refusal == 0) {
+        (void)snprintf(text, sizeof(text), "perf event pages, CPU clocks before a thread has one");
+    } else {
+        (void)snprintf(text, sizeof(text), "CPU clocks%s, because of perf_event_open: %s",
+                       replay->counters[RECORDING_PERF_PAGES] ? " beside the perf event pages that could be had" : "",
+                       strerror(refusal));
+    }
+    profile_add_fact_text(replay->profile, "idle_detection", text);
+}
+
 static void add_facts(struct replay *replay)
 {
     struct profile *profile = replay->profile;
     for (unsigned i = 0; i < RECORDING_COUNTER_COUNT; i++) {
-        profile_add_fact_number(profile, counter_facts[i], (int64_t)replay->counters[i]);
+        if (counter_facts[i]) profile_add_fact_number(profile, counter_facts[i], (int64_t)replay->counters[i]);
     }
+    add_idle_fact(replay);
     profile_add_fact_number(profile, "samples_taken", (int64_t)replay->taken);
     profile_add_fact_number(profile, "samples_repeated", (int64_t)replay->repeated);
     profile_add_fact_number(profile, "lost_before_first_stack", (int64_t)replay->unseen);

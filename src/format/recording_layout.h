@@ -72,6 +72,8 @@ enum recording_counter {
     RECORDING_TABLE_BYTES,
     RECORDING_TABLE_NS,       /* time spent building tables */
     RECORDING_THREADS_MISSED, /* more threads than the sampler follows */
+    RECORDING_PERF_PAGES,     /* threads that sleep under the eye of a perf event's page, now */
+    RECORDING_PERF_ERRNO,     /* why there are no (more) such pages; 0: nothing was refused */
     RECORDING_COUNTER_COUNT,
 };
 

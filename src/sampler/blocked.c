@@ -5,8 +5,10 @@
 
 #include "sampler/self.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { BLOCK = 16 << 10 };
 
@@ -26,6 +28,28 @@ static bool copy_block(struct unwind_memory *memory, uint64_t address)
     return true;
 }
 
+static int open_syscall(const struct watched_thread *thread)
+{
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)thread->tid);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Opening costs three times as much as reading, so the file is kept, as long as there are descriptors enough. */
+static bool read_syscall(struct watched_thread *thread, char *text, size_t size)
+{
+    enum { DESCRIPTORS_KEPT_MAX = 512 };
+    int file = thread->syscall_file >= 0 ? thread->syscall_file : open_syscall(thread);
+    if (file < 0) return false;
+    ssize_t got = pread(file, text, size - 1, 0);
+    text[got > 0 ? got : 0] = '\0';
+    if (self_has_own_descriptors() && file < DESCRIPTORS_KEPT_MAX)
+        thread->syscall_file = file;
+    else
+        (void)close(file);
+    return got > 0;
+}
+
 /* "NUMBER 0x… (six arguments) 0xSP 0xPC", "-1 0xSP 0xPC" outside of a system call, or "running". */
 static bool parse_place(const char *text, uint64_t *ret_sp, uint64_t *ret_pc)
 {
@@ -38,14 +62,13 @@ static bool parse_place(const char *text, uint64_t *ret_sp, uint64_t *ret_pc)
     return *ret_sp != 0 && *ret_pc != 0;
 }
 
-enum blocked_result blocked_walk(const struct watched_thread *thread, uint64_t cpu_ns,
-                                 const struct unwind_modules *modules, uint64_t addresses[RECORDING_FRAMES_MAX],
-                                 size_t *ret_count, enum unwind_outcome *ret_outcome)
+enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns, const struct unwind_modules *modules,
+                                 uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count,
+                                 enum unwind_outcome *ret_outcome)
 {
     static struct copied_stack stack; /* the sampler thread's alone */
-    char path[64], text[256];
-    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)thread->tid);
-    if (self_read_file(path, text, sizeof(text)) <= 0) return BLOCKED_REFUSED;
+    char text[256];
+    if (!read_syscall(thread, text, sizeof(text))) return BLOCKED_REFUSED;
     struct unwind_registers registers = {.known = 1u << MACHINE_IP | 1u << MACHINE_SP};
     if (!parse_place(text, &registers.values[MACHINE_SP], &registers.values[MACHINE_IP])) return BLOCKED_RUNNING;
 

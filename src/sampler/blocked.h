@@ -15,8 +15,8 @@ enum blocked_result {
 };
 
 /* CPU_NS is the thread's CPU time as read before; if it has not changed afterwards, the stack did not move under us. */
-enum blocked_result blocked_walk(const struct watched_thread *thread, uint64_t cpu_ns,
-                                 const struct unwind_modules *modules, uint64_t addresses[RECORDING_FRAMES_MAX],
-                                 size_t *ret_count, enum unwind_outcome *ret_outcome);
+enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns, const struct unwind_modules *modules,
+                                 uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count,
+                                 enum unwind_outcome *ret_outcome);
 
 #endif

@@ -40,7 +40,7 @@ struct sampler {
     uint32_t tick; /* number of the tick that is open */
     uint32_t ticks_a_second;
     bool has_news; /* a sample was written since the last flush */
-    uint32_t requests_in_tick, requests_in_tick_max;
+    uint32_t requests_in_tick, requests_in_tick_max, pages_in_tick;
     uint32_t free_slots[SLOTS_MAX];
     uint32_t free_slot_count;
     uint64_t counters[RECORDING_COUNTER_COUNT];
@@ -228,9 +228,10 @@ static bool choose_signal(struct watched_thread *thread)
 {
     if (sampler.tick < thread->signal_until_tick) return true;
     thread->signal_number = 0;
-    if (!thread_blocks_signal(thread->tid, SIGNAL_USUAL)) {
+    uint64_t blocked = thread_blocked_signals(thread->tid);
+    if (!(blocked >> (SIGNAL_USUAL - 1) & 1)) {
         thread->signal_number = SIGNAL_USUAL;
-    } else if (thread->tid != getpid() && !thread_blocks_signal(thread->tid, SIGNAL_NEVER_BLOCKED)) {
+    } else if (thread->tid != getpid() && !(blocked >> (SIGNAL_NEVER_BLOCKED - 1) & 1)) {
         thread->signal_number = SIGNAL_NEVER_BLOCKED;
     }
     if (thread->signal_number != 0) thread->signal_until_tick = sampler.tick + sampler.ticks_a_second;
@@ -302,27 +303,97 @@ static bool try_blocked(struct watched_thread *thread, uint64_t cpu_ns)
     return true;
 }
 
-/* False if the thread has ended. */
+/* A page is for threads that sleep for long: it makes each wake-up a little dearer. */
+static void consider_page(struct watched_thread *thread)
+{
+    enum { ASLEEP_TICKS_FOR_PAGE = 2, PAGES_A_TICK_MAX = 64 };
+    if (thread->asleep_ticks < ASLEEP_TICKS_FOR_PAGE) {
+        thread->asleep_ticks++;
+        return;
+    }
+    if (thread->page || sampler.counters[RECORDING_PERF_ERRNO] || sampler.tick < thread->no_page_until_tick) return;
+    if (sampler.pages_in_tick == 0 && self_is_confined())
+        errno = EPERM;
+    else if (sampler.pages_in_tick++ < PAGES_A_TICK_MAX)
+        thread->page = perf_page_open(thread->tid);
+    else
+        return;
+    if (thread->page)
+        sampler.counters[RECORDING_PERF_PAGES]++;
+    else if (errno != ESRCH)
+        sampler.counters[RECORDING_PERF_ERRNO] = (uint64_t)errno;
+}
+
+static void drop_page(struct watched_thread *thread)
+{
+    if (!thread->page) return;
+    perf_page_close(thread->page);
+    thread->page = NULL;
+    sampler.counters[RECORDING_PERF_PAGES]--;
+}
+
+static void note_asleep(struct watched_thread *thread, uint32_t page_count)
+{
+    thread->is_asleep = true;
+    thread->page_count_asleep = page_count;
+    if (thread->wakes > 0) thread->wakes--;
+    consider_page(thread);
+}
+
+static void note_awake(struct watched_thread *thread)
+{
+    enum { WAKE_WEIGHT = 4, WAKES_MAX = 64 };
+    thread->is_asleep = false;
+    thread->asleep_ticks = 0;
+    if (!thread->page) return;
+    thread->wakes = (uint8_t)(thread->wakes + WAKE_WEIGHT);
+    if (thread->wakes < WAKES_MAX) return;
+    drop_page(thread);
+    thread->wakes = 0;
+    thread->no_page_until_tick = sampler.tick + 10 * sampler.ticks_a_second;
+}
+
+/* False if the thread has ended. The cheapest proof that it is where it was comes first. The count of the page is read
+ * before the clock: if the clock stands still, the thread has not run since, and the count was that of a sleeping one.
+ */
 static bool look_at(struct watched_thread *thread)
 {
     uint64_t cpu_ns = 0;
+    uint32_t page_count = thread->page ? perf_page_count(thread->page) : 0;
+    if (thread->page && thread->is_asleep && page_count == thread->page_count_asleep) {
+        if (thread->wakes > 0) thread->wakes--;
+        return true;
+    }
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) return false;
-    if (thread->slot)
+    if (thread->slot) {
         watch_waiting(thread, cpu_ns);
-    else if (!thread->has_stack || cpu_ns != thread->cpu_ns_at_stack) {
+    } else if (thread->has_stack && cpu_ns == thread->cpu_ns_at_stack) {
+        note_asleep(thread, page_count);
+    } else {
+        note_awake(thread);
         if (!try_blocked(thread, cpu_ns)) request(thread, cpu_ns);
     }
     return true;
 }
 
+/* Of a thousand sleeping threads each costs two cache misses: asked for ahead, they overlap. */
+static void prefetch(size_t next, size_t after_next)
+{
+    const struct watched_thread *thread = sampler.threads.items[next];
+    __builtin_prefetch(sampler.threads.items[after_next]);
+    if (thread->page) __builtin_prefetch(thread->page);
+}
+
 /* The threads that were put off for want of room come first in some later tick: it begins at another one each time. */
 static bool look_at_all(void)
 {
+    enum { AHEAD = 8 };
     bool all_live = true;
     size_t count = sampler.threads.count;
-    sampler.requests_in_tick = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (!look_at(sampler.threads.items[(i + sampler.tick) % count])) all_live = false;
+    sampler.requests_in_tick = sampler.pages_in_tick = 0;
+    for (size_t i = 0, at = count ? sampler.tick % count : 0; i < count; i++, at = at + 1 < count ? at + 1 : 0) {
+        prefetch((at + AHEAD) % count, (at + 2 * AHEAD) % count);
+        if (!look_at(sampler.threads.items[at])) all_live = false;
     }
     return all_live;
 }
@@ -405,6 +476,8 @@ static void thread_gone(void *context, struct watched_thread *thread)
         (void)timer_delete(thread->cpu_timer);
     }
     if (thread->slot) give_back_slot(thread->slot);
+    if (thread->syscall_file >= 0) (void)close(thread->syscall_file);
+    drop_page(thread);
 }
 
 static void refresh_threads(void)
@@ -530,6 +603,7 @@ static void finish(void)
     threads_fini(&sampler.threads, thread_gone, NULL);
     recording_begin(&writer, RECORDING_STOP, 0);
     recording_writer_close(&writer);
+    self_close_descriptors();
 }
 
 static void *run(void *unused)

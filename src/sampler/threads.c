@@ -24,13 +24,21 @@ bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns)
     return true;
 }
 
-bool thread_blocks_signal(pid_t tid, int number)
+static uint64_t status_number(const char *text, const char *key, int base)
 {
+    const char *line = strstr(text, key);
+    return line ? strtoull(line + strlen(key), NULL, base) : 0;
+}
+
+uint64_t thread_blocked_signals(pid_t tid)
+{
+    enum { SECCOMP_STRICT = 1 };
     static char text[4096]; /* the sampler thread's alone */
     char path[64];
     (void)snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)tid);
-    const char *line = self_read_file(path, text, sizeof(text)) > 0 ? strstr(text, "SigBlk:") : NULL;
-    return !line || (strtoull(line + strlen("SigBlk:"), NULL, 16) >> (number - 1) & 1);
+    if (self_read_file(path, text, sizeof(text)) <= 0) return UINT64_MAX;
+    if (status_number(text, "\nSeccomp:", 10) == SECCOMP_STRICT) return UINT64_MAX;
+    return status_number(text, "\nSigBlk:", 16);
 }
 
 static int open_directory(const struct threads *threads)
@@ -93,6 +101,7 @@ static struct watched_thread *add(struct threads *threads, size_t place, pid_t t
     struct watched_thread *thread = (struct watched_thread *)(void *)memory;
     thread->last = (struct recording_stack *)(void *)(memory + sizeof(*thread));
     thread->tid = tid;
+    thread->syscall_file = -1;
     thread->number = threads->next_number++;
     memmove(&threads->items[place + 1], &threads->items[place],
             (threads->count - place) * sizeof(struct watched_thread *));

@@ -3,6 +3,7 @@
 #ifndef OFFBEAT_SAMPLER_THREADS_H
 #define OFFBEAT_SAMPLER_THREADS_H
 
+#include "sampler/perf_page.h"
 #include "sampler/recording_writer.h"
 #include "sampler/signal_handler.h"
 
@@ -12,6 +13,14 @@
 enum { THREADS_MAX = 65536, THREAD_NAME_SIZE = 16 };
 
 struct watched_thread {
+    /* Asleep: as long as the page's count is what it was when the thread was last known to be where it was. */
+    const struct perf_page *page; /* NULL: none (yet) */
+    uint32_t page_count_asleep;
+    bool is_asleep;              /* at the last look; only then does the count mean something */
+    uint8_t asleep_ticks;        /* in a row, up to where a page is worth it */
+    uint8_t wakes;               /* a measure of how often it wakes up: falls at each tick asleep */
+    uint32_t no_page_until_tick; /* it woke up too often */
+
     pid_t tid;
     uint32_t number; /* in the recording */
     bool is_listed;  /* while the list is compared */
@@ -21,6 +30,7 @@ struct watched_thread {
     /* Wall clock: when CPU_NS is what it was at the last stack, the thread is where it was. */
     uint64_t cpu_ns_at_stack;
     bool has_stack;
+    int syscall_file; /* /proc/self/task/TID/syscall, kept open where that is possible; else -1 */
 
     /* A request to the thread, or one that had to be put off. */
     struct slot *slot;
@@ -51,8 +61,9 @@ struct threads {
 /* CPU time of a thread of this process; false if there is no such thread. */
 bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns);
 
-/* Whether a thread of this process blocks NUMBER; true also where that cannot be found out. */
-bool thread_blocks_signal(pid_t tid, int number);
+/* Which signals (bit NUMBER - 1) a thread of this process must not be sent: those that it blocks; all, if it may not
+ * make system calls in a handler (strict seccomp), or if nothing can be found out. */
+uint64_t thread_blocked_signals(pid_t tid);
 
 /* True if the number of threads differs from that of the last listing. One system call. */
 bool threads_changed(const struct threads *threads);
