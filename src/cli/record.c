@@ -22,10 +22,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FREQUENCY_DEFAULT = 101, FREQUENCY_MAX = 10000, RECORDINGS_MAX = 100000, BUILD_ID_DIGITS = 40 };
+enum { FREQUENCY_DEFAULT = 101, FREQUENCY_MAX = 10000, RECORDINGS_MAX = 100000 };
 
 struct record {
     struct option_texts outputs;
+    struct chunk_series series[OPTION_TEXTS_MAX]; /* of those outputs that are chunks */
     char *default_outputs[2];
     struct run_options run;
     const char *release, *environment;
@@ -75,14 +76,15 @@ static bool is_folder_writable(const char *path)
     return access(folder, W_OK) == 0;
 }
 
+static bool is_output_format(enum format format)
+{
+    return format != FORMAT_UNKNOWN && format != FORMAT_RECORDING;
+}
+
 /* Says so before the program has run for an hour. */
 static bool check_output(const char *path)
 {
     struct stat status;
-    if (format_of_path(path) == FORMAT_UNKNOWN) {
-        message("the name %s does not tell a format; use .pb.gz, .envelope, .json or .collapsed", path);
-        return false;
-    }
     bool exists = stat(path, &status) == 0;
     if (exists && S_ISDIR(status.st_mode))
         errno = EISDIR;
@@ -170,21 +172,9 @@ static void list_recordings(struct record *record)
     qsort(record->recordings.names, record->recordings.count, sizeof(*record->recordings.names), compare_times);
 }
 
-/* "xz@f1c3bcc0…": the program's name and its build id, which tells one build from another as a release should. */
-static void name_release(struct profile *profile, const struct record *record)
+static void set_metadata(struct profile *profile, const struct record *record)
 {
-    char release[200];
-    const char *executable = fact_text(profile, "executable");
-    const char *slash = strrchr(executable, '/');
-    const char *build_id = "";
-    for (size_t i = 1; i < profile->mappings.count; i++) {
-        if (strcmp(profile_c_string(profile, profile->mappings.items[i].file_name), executable) == 0) {
-            build_id = profile_c_string(profile, profile->mappings.items[i].build_id);
-        }
-    }
-    (void)snprintf(release, sizeof(release), "%.100s%s%.*s", slash ? slash + 1 : executable, *build_id ? "@" : "",
-                   BUILD_ID_DIGITS, build_id);
-    profile->release = profile_text(profile, record->release ? record->release : release);
+    if (record->release) profile->release = profile_text(profile, record->release);
     if (record->environment) profile->environment = profile_text(profile, record->environment);
 }
 
@@ -193,13 +183,14 @@ static bool is_chunk_format(enum format format)
     return format == FORMAT_ENVELOPE || format == FORMAT_SENTRY_V2;
 }
 
-/* Chunks hold one process each; NUMBERS keep count of the files of each output. */
-static void write_chunks(struct record *record, struct profile *profile, unsigned *numbers)
+/* Chunks hold one process each. */
+static void write_chunks(struct record *record, struct profile *profile)
 {
     for (size_t i = 0; i < record->outputs.count; i++) {
-        enum format format = format_of_path(record->outputs.items[i]);
+        const char *path = record->outputs.items[i];
+        enum format format = format_of_path(path);
         if (!is_chunk_format(format)) continue;
-        if (!write_profile(profile, record->outputs.items[i], format, &numbers[i])) record->is_failed = true;
+        if (!write_chunk_series(profile, path, format, &record->series[i])) record->is_failed = true;
     }
 }
 
@@ -235,7 +226,7 @@ static void count_process(struct record *record, const struct profile *profile)
     }
 }
 
-static void take_recording(struct record *record, struct profile *all, const char *name, unsigned *numbers)
+static void take_recording(struct record *record, struct profile *all, const char *name)
 {
     char path[PATH_MAX + 80];
     (void)snprintf(path, sizeof(path), "%s/%s", record->directory, name);
@@ -246,8 +237,8 @@ static void take_recording(struct record *record, struct profile *all, const cha
     } else {
         if (profile.samples.count > 0) {
             count_process(record, &profile);
-            name_release(&profile, record);
-            write_chunks(record, &profile, numbers);
+            set_metadata(&profile, record);
+            write_chunks(record, &profile);
         }
         (void)add_process(record, all, &profile);
     }
@@ -287,12 +278,10 @@ static void tell_result(const struct record *record)
 static void write_everything(struct record *record, const char *program)
 {
     struct profile all;
-    unsigned numbers[OPTION_TEXTS_MAX];
-    for (size_t i = 0; i < OPTION_TEXTS_MAX; i++) numbers[i] = 1;
+    for (size_t i = 0; i < OPTION_TEXTS_MAX; i++) record->series[i].number = 1;
     profile_init(&all);
     list_recordings(record);
-    for (size_t i = 0; i < record->recordings.count; i++)
-        take_recording(record, &all, record->recordings.names[i], numbers);
+    for (size_t i = 0; i < record->recordings.count; i++) take_recording(record, &all, record->recordings.names[i]);
     if (record->recordings.count == 0) {
         message("%s left no samples: it ended within a moment, or did not load %s", program, record->run.library);
     } else if (!record->is_failed && record->tick_count == 0) {
@@ -300,6 +289,7 @@ static void write_everything(struct record *record, const char *program)
                 1000.0 / (double)record->run.frequency_hz);
     }
     if (record->recordings.count > 0) write_merged(record, &all);
+    for (size_t i = 0; i < record->outputs.count; i++) tell_left_out(record->outputs.items[i], &record->series[i]);
     if (!record->is_failed && record->tick_count > 0) tell_result(record);
     profile_fini(&all);
 }
@@ -389,6 +379,12 @@ int command_record(int argc, char **argv)
     struct operands command;
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &command, &status)) return (int)status;
+    for (size_t i = 0; i < record.outputs.count; i++) {
+        if (is_output_format(format_of_path(record.outputs.items[i]))) continue;
+        message("the name %s does not tell a format; use .pb.gz, .envelope, .json or .collapsed",
+                record.outputs.items[i]);
+        return EXIT_WRONG_USE;
+    }
     record.run.is_cpu_mode = mode == 1;
     return record_command(&record, &command);
 }

@@ -427,10 +427,13 @@ static void replay_counters(struct replay *replay)
 
 static void replay_tick(struct replay *replay)
 {
+    bool is_first = replay->tick_span_ns == 0;
     close_tick(replay);
     replay->tick_span_ns = number(replay);
     replay->now_ns += replay->tick_span_ns;
     replay->tick_ns = replay->now_ns;
+    /* It falls anywhere in the first period, and stands for one like the others. */
+    if (is_first) replay->tick_span_ns = replay->period_ns;
 }
 
 static void replay_record(struct replay *replay)

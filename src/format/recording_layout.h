@@ -35,7 +35,7 @@ enum recording_kind {
     RECORDING_MODULE_GONE, /* number */
     RECORDING_THREAD,      /* number, tid, text name; again when the name changes */
     RECORDING_THREAD_GONE, /* number */
-    RECORDING_TICK,        /* ns since the tick before (since START for the first) */
+    RECORDING_TICK,        /* ns since the tick before; since START for the first, which stands for a whole period */
     /* thread number, ticks that it stands for, of which this is the last (always 1 or more), flags (enum unwind_outcome
      * | RECORDING_WITHOUT_SIGNAL), frames in all, frames shared at the root with this thread's sample before, then each
      * new frame, leaf first, as SIGNED difference to the one before (to 0 for the leaf). Addresses as unwind_walk gives

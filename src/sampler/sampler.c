@@ -248,8 +248,11 @@ static void take_back_request(struct watched_thread *thread)
     thread->ran_while_waiting = false;
 }
 
+/* The handler runs before anything else that a thread does when it gets a processor: one that has run and has not
+ * answered blocks the signal. CPU_NS was read before the slot is looked at. */
 static void watch_waiting(struct watched_thread *thread, uint64_t cpu_ns)
 {
+    if (slot_phase_of(thread->slot) != SLOT_REQUESTED) return;
     if (cpu_ns > thread->cpu_ns_at_request + sampler.period_ns / 4) thread->ran_while_waiting = true;
     if (thread->ran_while_waiting && thread->waiting_ticks > UNANSWERED_TICKS_MAX) take_back_request(thread);
 }
@@ -562,9 +565,18 @@ static bool sleep_until(uint64_t deadline_ns)
     return false;
 }
 
+static uint64_t random_below(uint64_t limit)
+{
+    uint64_t random = sampler.start_ns;
+    (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
+    return random % limit;
+}
+
 static void run_ticks(void)
 {
-    uint64_t before_ns = sampler.start_ns, deadline_ns = sampler.start_ns + sampler.period_ns;
+    /* The first tick falls anywhere in the first period, so that programs shorter than it have their share of samples.
+     */
+    uint64_t before_ns = sampler.start_ns, deadline_ns = sampler.start_ns + random_below(sampler.period_ns);
     uint64_t end_ns = sampler.options.duration_ns ? sampler.start_ns + sampler.options.duration_ns : UINT64_MAX;
     while (before_ns < end_ns && sleep_until(deadline_ns)) {
         uint64_t now_ns = self_monotonic_ns();
