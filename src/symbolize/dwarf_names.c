@@ -86,7 +86,7 @@ static int number_of(Dwarf_Die *entry, unsigned attribute)
     return value > INT32_MAX ? 0 : (int)value;
 }
 
-/* libdw gives out texts without looking whether they end before their section does. */
+/* libdw gives out texts without looking whether they end before their section does: those among the entries may not. */
 static bool has_end(const struct walk *walk, const char *text)
 {
     for (size_t i = 0; i < walk->section_count; i++) {

@@ -58,11 +58,27 @@ static void open_debug_file(struct module *module, const char *build_id, const s
     module->has_debug = debug_file_open_by_link(&module->debug, &module->binary, module->path, directories);
 }
 
+/* libdw looks for the ends of texts without looking for the end of their section, so there must be one in each. The
+ * bytes are libelf's own copy. */
+static void end_texts(Elf *elf)
+{
+    size_t names;
+    if (elf_getshdrstrndx(elf, &names) != 0) return;
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
+        const Elf64_Shdr *header = elf64_getshdr(section);
+        const char *name = header ? elf_strptr(elf, names, header->sh_name) : NULL;
+        bool has_texts = name && (strstr(name, "debug_str") || strstr(name, "debug_line_str"));
+        Elf_Data *data = has_texts ? elf_rawdata(section, NULL) : NULL;
+        if (data && data->d_buf && data->d_size > 0) ((char *)data->d_buf)[data->d_size - 1] = '\0';
+    }
+}
+
 static void dwarf_start(struct module_dwarf *dwarf, const struct elf_file *file)
 {
     elf_version(EV_CURRENT);
     dwarf->elf = file->descriptor >= 0 ? elf_begin(file->descriptor, ELF_C_READ, NULL) : NULL;
     if (dwarf->elf) dwarf->dwarf = dwarf_begin_elf(dwarf->elf, DWARF_C_READ, NULL);
+    if (dwarf->dwarf) end_texts(dwarf->elf); /* after libdw has inflated them */
 }
 
 static void dwarf_stop(struct module_dwarf *dwarf)

@@ -535,7 +535,8 @@ TEST(a_program_with_broken_debug_information_is_survived)
     buffer_fini(&bytes);
 }
 
-TEST(names_that_run_past_the_end_of_their_section_are_not_read)
+/* Cuts the section shorter and shorter: a sanitizer sees each byte too many that is read. */
+static void shorten_section(const char *name)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/symbolize_%d.tmp", FIXTURES, (int)getpid());
@@ -548,12 +549,11 @@ TEST(names_that_run_past_the_end_of_their_section_are_not_read)
     memcpy(&header, bytes.data, sizeof(header));
     struct elf_file file = open_fixture(FIXTURE("chain-dwarf5"));
     for (size_t i = 0; i < file.section_count; i++)
-        if (strcmp(file.sections[i].name, ".debug_str") == 0)
-            texts_header = bytes.data + header.e_shoff + i * sizeof(texts);
+        if (strcmp(file.sections[i].name, name) == 0) texts_header = bytes.data + header.e_shoff + i * sizeof(texts);
     elf_file_close(&file);
     CHECK(texts_header);
     memcpy(&texts, texts_header, sizeof(texts));
-    for (size_t size = texts.sh_size; size > 0; size -= size < 3 ? 1 : 2) { /* a sanitizer sees each byte too many */
+    for (size_t size = texts.sh_size; size > 0; size -= size < 3 ? 1 : 2) {
         texts.sh_size = size;
         memcpy(texts_header, &texts, sizeof(texts));
         CHECK(file_write(path, buffer_slice(&bytes), NULL) == STATUS_OK);
@@ -565,6 +565,12 @@ TEST(names_that_run_past_the_end_of_their_section_are_not_read)
     }
     unlink(path);
     buffer_fini(&bytes);
+}
+
+TEST(names_that_run_past_the_end_of_their_section_are_not_read)
+{
+    shorten_section(".debug_str");
+    shorten_section(".debug_line_str");
 }
 
 /* --- Other tools as judges ---------------------------------------------------------------------------------------- */
