@@ -35,6 +35,11 @@ def read_case(counts, place, match, diagnostics):
         counts.passed += 1
 
 
+def is_one_case(result):
+    """True if the program prints no TAP and its exit status is the answer."""
+    return result["result"] == "OK" and not re.search(r"^(ok|not ok)\b", result.get("stdout", ""), re.MULTILINE)
+
+
 def end_of_program(result):
     """Why the program as a whole failed, or None. Its failed cases are told one by one elsewhere."""
     if result["result"] == "TIMEOUT":
@@ -43,6 +48,8 @@ def end_of_program(result):
         return f"killed by signal {-result['returncode']}"
     if result["returncode"] != 0 and "not ok" not in result.get("stdout", ""):
         return f"exit status {result['returncode']}"
+    if is_one_case(result):
+        return None
     plan = re.search(r"^1\.\.(\d+)", result.get("stdout", ""), re.MULTILINE)
     if not plan:
         return "ended without saying how many cases it has"
@@ -58,6 +65,7 @@ def read_program(counts, place, result):
             diagnostics = []
         else:
             diagnostics.append(line)
+    counts.passed += is_one_case(result)
     reason = end_of_program(result)
     if reason:
         counts.add_failure(place, reason, diagnostics + result.get("stderr", "").splitlines()[-STDERR_LINES_MAX:])
