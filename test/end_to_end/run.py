@@ -288,6 +288,15 @@ def a_program_that_ends_at_once_leaves_a_file_or_says_that_there_was_nothing():
             check(said and "sample" in said[0], f"no file, and standard error says {said}")
 
 
+@case
+def many_programs_that_live_for_a_moment_do_no_harm():
+    script = "i=0; while [ $i -lt 400 ]; do i=$((i+1)); sh -c 'exec sed -n 1p /dev/null' || echo $?; done; echo done"
+    for options in ([], ["--mode", "cpu", "-F", "10000"]):
+        with Folder() as folder:
+            done = OFFBEAT.record(folder, "sh", "-c", script, options=options)
+            check_equal((done.returncode, done.stdout), (0, b"done\n"), f"status and output: {text(done.stderr)}")
+
+
 # --- what cannot be recorded, or only in part ------------------------------------------------------------------------
 
 def check_one_line(err, *words):
