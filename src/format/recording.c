@@ -40,6 +40,7 @@ static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
     [RECORDING_THREADS_MISSED] = "threads_missed",
     [RECORDING_PERF_PAGES] = "perf_pages",
     [RECORDING_PERF_ERRNO] = NULL, /* told in words */
+    [RECORDING_SAMPLER_CPU_NS] = "sampler_cpu_ns",
 };
 
 struct replayed_module {
@@ -168,13 +169,17 @@ static void close_tick(struct replay *replay)
     replay->tick_ns = 0;
 }
 
+/* A thread may still be told of after the module that it was last seen in is gone: the latest that was there counts. */
 static struct mapping_id mapping_of(const struct replay *replay, uint64_t address)
 {
+    struct mapping_id gone = {0};
     for (size_t i = replay->modules.count; i > 0; i--) {
         const struct replayed_module *module = &replay->modules.items[i - 1];
-        if (module->is_loaded && address >= module->start && address < module->end) return module->mapping;
+        if (address < module->start || address >= module->end) continue;
+        if (module->is_loaded) return module->mapping;
+        if (gone.index == 0) gone = module->mapping;
     }
-    return (struct mapping_id){0};
+    return gone;
 }
 
 static struct location_id location_of(struct replay *replay, uint64_t address)
@@ -333,7 +338,7 @@ static void replay_start(struct replay *replay)
     uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
     profile->profiler_id = hex_string(profile, slice_of(uuid, sizeof(uuid)));
     profile_add_fact_text(profile, "engine",
-                          is_cpu ? "timer on each thread's CPU clock, frame tables"
+                          is_cpu ? "signal to threads that run at a tick, weighted by their CPU clocks, frame tables"
                                  : "signal to running threads, blocked ones read from outside, frame tables");
     profile_add_fact_text(profile, "process", profile_c_string(profile, profile_string(profile, name)));
     profile_add_fact_text(profile, "executable", profile_c_string(profile, profile_string(profile, path)));

@@ -74,6 +74,7 @@ enum recording_counter {
     RECORDING_THREADS_MISSED, /* more threads than the sampler follows */
     RECORDING_PERF_PAGES,     /* threads that sleep under the eye of a perf event's page, now */
     RECORDING_PERF_ERRNO,     /* why there are no (more) such pages; 0: nothing was refused */
+    RECORDING_SAMPLER_CPU_NS, /* what the sampler thread itself cost */
     RECORDING_COUNTER_COUNT,
 };
 

@@ -50,6 +50,12 @@ static bool read_syscall(struct watched_thread *thread, char *text, size_t size)
     return got > 0;
 }
 
+bool blocked_is_running(struct watched_thread *thread)
+{
+    char text[256];
+    return !read_syscall(thread, text, sizeof(text)) || text[0] == 'r';
+}
+
 /* "NUMBER 0x… (six arguments) 0xSP 0xPC", "-1 0xSP 0xPC" outside of a system call, or "running". */
 static bool parse_place(const char *text, uint64_t *ret_sp, uint64_t *ret_pc)
 {

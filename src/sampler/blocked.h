@@ -19,4 +19,7 @@ enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns,
                                  uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count,
                                  enum unwind_outcome *ret_outcome);
 
+/* True also where the kernel does not tell. A thread that waits for a processor is running. */
+bool blocked_is_running(struct watched_thread *thread);
+
 #endif

@@ -69,7 +69,6 @@ static uint64_t nanoseconds(clockid_t clock)
 static void answer(struct slot *slot, const ucontext_t *context)
 {
     slot->time_ns = nanoseconds(CLOCK_MONOTONIC);
-    if (slot->reads_cpu_clock) slot->cpu_ns = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
     struct unwind_registers registers = unwind_registers_of(context);
     struct unwind_memory memory = {.extend = extend_to_page};
     slot->outcome =

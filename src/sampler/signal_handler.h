@@ -25,12 +25,10 @@ enum slot_phase {
 struct slot {
     _Atomic uint64_t state;               /* generation << 2 | enum slot_phase */
     const struct unwind_modules *modules; /* to walk with; the sampler keeps it alive until the slot is FREE */
-    bool reads_cpu_clock;                 /* CPU mode */
     /* The answer: */
-    uint32_t outcome;  /* enum unwind_outcome */
-    uint32_t overruns; /* CPU mode: expirations that came while an answer was not fetched yet */
-    uint64_t time_ns;  /* CLOCK_MONOTONIC */
-    uint64_t cpu_ns;   /* of the thread, in CPU mode */
+    uint32_t outcome; /* enum unwind_outcome */
+    uint64_t time_ns; /* CLOCK_MONOTONIC */
+    uint64_t cpu_ns;  /* of the thread, in CPU mode */
     size_t address_count;
     uint64_t addresses[RECORDING_FRAMES_MAX];
 };

@@ -181,6 +181,9 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
     list(threads, directory, writer);
     release_directory(threads, directory);
 
+    for (size_t i = 0; i < threads->count; i++) {
+        if (!threads->items[i]->is_listed) gone(context, threads->items[i]);
+    }
     size_t kept = 0;
     for (size_t i = 0; i < threads->count; i++) {
         struct watched_thread *thread = threads->items[i];
@@ -188,7 +191,6 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
             threads->items[kept++] = thread;
             continue;
         }
-        gone(context, thread);
         recording_begin(writer, RECORDING_THREAD_GONE, 16);
         recording_number(writer, thread->number);
         pages_free(thread, THREAD_MEMORY);

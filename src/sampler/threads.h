@@ -40,9 +40,9 @@ struct watched_thread {
     int signal_number;          /* one that it does not block, if there is */
     uint32_t signal_until_tick; /* until then that is taken as true */
 
-    timer_t cpu_timer; /* CPU mode */
-    bool has_cpu_timer;
-    uint64_t cpu_ns_recorded, cpu_ns_seen;
+    uint64_t cpu_ns_seen;     /* at the last look */
+    uint64_t cpu_ns_recorded; /* CPU mode: so much of it has been told */
+    bool is_accounted;        /* CPU mode: it ended, and CPU_NS_SEEN is all that it spent */
 
     struct recording_stack *last; /* of the recording */
 };
@@ -68,7 +68,7 @@ uint64_t thread_blocked_signals(pid_t tid);
 /* True if the number of threads differs from that of the last listing. One system call. */
 bool threads_changed(const struct threads *threads);
 
-/* Called for a thread that ended, before it is forgotten. */
+/* Called for each thread that ended (it is not IS_LISTED), before any of them is forgotten. */
 typedef void (*thread_gone_callback)(void *context, struct watched_thread *thread);
 
 /* Lists the threads anew and writes RECORDING_THREAD and RECORDING_THREAD_GONE records. */

@@ -1,0 +1,285 @@
+/* What is done with each thread at a tick.
+ *
+ * Wall clock. A thread whose CPU clock stands still is where it was at the tick before: nothing is done and nothing is
+ * written. One that ran and is blocked now is unwound from outside (blocked.c). One that is running is sent a signal
+ * and unwinds itself (signal_handler.c); the answer is fetched at the next tick. A thread that waits for a processor
+ * answers when it gets one, from the place where it was stopped: its answer counts for all the ticks that it waited.
+ *
+ * CPU time. Only threads that are running are asked, and what they say is weighted with the CPU time that they spent
+ * since they last said something: threads are met at a tick as often as they run. SPDX-License-Identifier: MIT */
+#include "sampler/blocked.h"
+#include "sampler/sampler_private.h"
+#include "sampler/slots.h"
+
+#include <unistd.h>
+
+enum {
+    UNANSWERED_TICKS_MAX = 2, /* of a thread that runs meanwhile: it has blocked the signal since we looked */
+    AHEAD = 8,                /* how many threads ahead memory is asked for */
+};
+
+/* --- What is written ---------------------------------------------------------------------------------------------- */
+
+static bool is_cpu_mode(const struct sampler *sampler)
+{
+    return sampler->options.mode == RECORDING_CPU;
+}
+
+static void write_lost(struct sampler *sampler, const struct watched_thread *thread, uint32_t ticks,
+                       enum recording_loss cause)
+{
+    recording_begin(sampler->writer, RECORDING_LOST, 32);
+    recording_number(sampler->writer, thread->number);
+    recording_number(sampler->writer, ticks);
+    recording_number(sampler->writer, cause);
+}
+
+static void write_waiting(struct sampler *sampler, struct watched_thread *thread)
+{
+    thread->waiting_ticks++;
+    if (is_cpu_mode(sampler)) return; /* its time is told by its clock */
+    recording_begin(sampler->writer, RECORDING_WAITING, 16);
+    recording_number(sampler->writer, thread->number);
+}
+
+static void note_stack(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    thread->cpu_ns_at_stack = cpu_ns;
+    thread->waiting_ticks = 0;
+    thread->ran_while_waiting = false;
+    thread->has_stack = thread->ran = sampler->has_news = true;
+}
+
+static void write_wall_sample(struct sampler *sampler, struct watched_thread *thread, uint32_t flags,
+                              const uint64_t *addresses, size_t count, uint64_t cpu_ns)
+{
+    uint32_t ticks = thread->waiting_ticks + 1;
+    if (thread->ran_while_waiting && thread->waiting_ticks > 0) {
+        write_lost(sampler, thread, thread->waiting_ticks, RECORDING_LOST_LATE);
+        ticks = 1;
+    }
+    recording_sample(sampler->writer, RECORDING_SAMPLE, thread->number, ticks, flags, addresses, count, thread->last);
+    note_stack(sampler, thread, cpu_ns);
+}
+
+static void write_cpu_sample(struct sampler *sampler, struct watched_thread *thread, uint32_t flags,
+                             const uint64_t *addresses, size_t count, uint64_t cpu_ns)
+{
+    if (cpu_ns <= thread->cpu_ns_recorded) return;
+    recording_sample(sampler->writer, RECORDING_CPU_SAMPLE, thread->number, cpu_ns - thread->cpu_ns_recorded, flags,
+                     addresses, count, thread->last);
+    thread->cpu_ns_recorded = cpu_ns;
+    note_stack(sampler, thread, cpu_ns);
+}
+
+/* --- Asking a thread that is running ------------------------------------------------------------------------------ */
+
+/* A walk met a module for the first time, at its last address. */
+static void build_table_for(struct sampler *sampler, const uint64_t *addresses, size_t count)
+{
+    modules_build(&sampler->modules, addresses[count - 1] - (count > 1));
+}
+
+static void take_answer(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
+{
+    sampler->counters[RECORDING_ANSWERS]++;
+    if (slot->outcome == UNWIND_PENDING) { /* the next answer counts for this tick, too */
+        build_table_for(sampler, slot->addresses, slot->address_count);
+        thread->has_stack = false;
+        thread->cpu_ns_at_stack = 0;
+        write_waiting(sampler, thread);
+    } else if (is_cpu_mode(sampler)) {
+        write_cpu_sample(sampler, thread, slot->outcome, slot->addresses, slot->address_count,
+                         thread->cpu_ns_at_request);
+    } else {
+        write_wall_sample(sampler, thread, slot->outcome, slot->addresses, slot->address_count,
+                          thread->cpu_ns_at_request);
+    }
+}
+
+void look_fetch_answers(struct sampler *sampler)
+{
+    for (size_t i = 0; i < sampler->threads.count; i++) {
+        struct watched_thread *thread = sampler->threads.items[i];
+        if (!thread->slot) continue;
+        if (slot_phase_of(thread->slot) != SLOT_DONE) {
+            write_waiting(sampler, thread);
+            continue;
+        }
+        take_answer(sampler, thread, thread->slot);
+        slot_give_back(thread->slot);
+        thread->slot = NULL;
+    }
+}
+
+/* A signal that a thread blocks would stay with it, and surprise it in sigwait. Masks seldom change, so one look a
+ * second is enough, save at a thread that blocks everything: it may be one that is just starting. The first thread gets
+ * the usual signal only: it is the one that a forked child calls exec on. */
+static bool choose_signal(struct sampler *sampler, struct watched_thread *thread)
+{
+    if (sampler->tick < thread->signal_until_tick) return true;
+    thread->signal_number = 0;
+    uint64_t blocked = thread_blocked_signals(thread->tid);
+    if (!(blocked >> (SIGNAL_USUAL - 1) & 1)) {
+        thread->signal_number = SIGNAL_USUAL;
+    } else if (thread->tid != getpid() && !(blocked >> (SIGNAL_NEVER_BLOCKED - 1) & 1)) {
+        thread->signal_number = SIGNAL_NEVER_BLOCKED;
+    }
+    if (thread->signal_number != 0) thread->signal_until_tick = sampler->tick + sampler->ticks_a_second;
+    return thread->signal_number != 0;
+}
+
+static void take_back_request(struct sampler *sampler, struct watched_thread *thread)
+{
+    slot_give_back(thread->slot);
+    thread->slot = NULL;
+    thread->signal_until_tick = 0;
+    write_lost(sampler, thread, thread->waiting_ticks, RECORDING_LOST_UNANSWERED);
+    thread->waiting_ticks = 0;
+    thread->ran_while_waiting = false;
+}
+
+/* The handler runs before anything else that a thread does when it gets a processor: one that has run and has not
+ * answered blocks the signal. CPU_NS was read before the slot is looked at. */
+static void watch_waiting(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    if (slot_phase_of(thread->slot) != SLOT_REQUESTED) return;
+    if (cpu_ns > thread->cpu_ns_at_request + sampler->period_ns / 4) thread->ran_while_waiting = true;
+    if (thread->ran_while_waiting && thread->waiting_ticks > UNANSWERED_TICKS_MAX) take_back_request(sampler, thread);
+}
+
+static void request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    if (!choose_signal(sampler, thread)) {
+        write_lost(sampler, thread, 1, RECORDING_LOST_UNANSWERED);
+        return;
+    }
+    bool has_room = sampler->requests_in_tick < sampler->requests_in_tick_max;
+    struct slot *slot = has_room ? slot_take(sampler->modules.current) : NULL;
+    if (!slot) {
+        if (thread->waiting_ticks > 0) thread->ran_while_waiting = true;
+        write_waiting(sampler, thread);
+        return;
+    }
+    sampler->requests_in_tick++;
+    sampler->counters[RECORDING_SIGNALS]++;
+    thread->slot = slot;
+    thread->cpu_ns_at_request = cpu_ns;
+    if (!slot_send(slot, thread->tid, thread->signal_number)) {
+        thread->slot = NULL;
+        slot_give_back(slot);
+        write_lost(sampler, thread, 1, RECORDING_LOST_UNANSWERED);
+    }
+}
+
+/* --- A thread that has run since the tick before ------------------------------------------------------------------ */
+
+/* True if THREAD is blocked, and its stack was read. */
+static bool read_blocked(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    static uint64_t addresses[RECORDING_FRAMES_MAX]; /* the sampler thread's alone */
+    size_t count = 0;
+    enum unwind_outcome outcome = UNWIND_ROOT;
+    enum blocked_result result = BLOCKED_PENDING;
+    for (unsigned i = 0; result == BLOCKED_PENDING && i < MODULES_MAX; i++) {
+        result = blocked_walk(thread, cpu_ns, sampler->modules.current, addresses, &count, &outcome);
+        if (result == BLOCKED_PENDING) build_table_for(sampler, addresses, count);
+    }
+    if (result == BLOCKED_NEEDS_SIGNAL || result == BLOCKED_REFUSED) sampler->counters[RECORDING_BLOCKED_REFUSED]++;
+    if (result != BLOCKED_WALKED) return false;
+    sampler->counters[RECORDING_BLOCKED_READ]++;
+    write_wall_sample(sampler, thread, outcome | RECORDING_WITHOUT_SIGNAL, addresses, count, cpu_ns);
+    return true;
+}
+
+static void look_at_awake(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    if (is_cpu_mode(sampler)) {
+        /* What it spent before we came is not ours to tell; of one that began under our eyes, all is. */
+        if (sampler->tick <= 1) thread->cpu_ns_recorded = cpu_ns;
+        if (blocked_is_running(thread)) request(sampler, thread, cpu_ns);
+    } else if (!read_blocked(sampler, thread, cpu_ns)) {
+        request(sampler, thread, cpu_ns);
+    }
+}
+
+/* False if the thread has ended. The cheapest proof that it is where it was comes first. */
+static bool look_at(struct sampler *sampler, struct watched_thread *thread)
+{
+    uint64_t cpu_ns = 0;
+    uint32_t count = sleep_count(thread);
+    if (sleep_goes_on(thread, count)) return true;
+    if (!thread_cpu_ns(thread->tid, &cpu_ns)) return false;
+    bool needs_stack = !is_cpu_mode(sampler) && (!thread->has_stack || cpu_ns != thread->cpu_ns_at_stack);
+    bool has_run = cpu_ns != thread->cpu_ns_seen;
+    thread->cpu_ns_seen = cpu_ns;
+    if (thread->slot) {
+        watch_waiting(sampler, thread, cpu_ns);
+    } else if (has_run || needs_stack) {
+        sleep_note_awake(sampler, thread);
+        look_at_awake(sampler, thread, cpu_ns);
+    } else {
+        sleep_note_asleep(sampler, thread, count);
+    }
+    return true;
+}
+
+/* Of a thousand sleeping threads each costs two cache misses: asked for ahead, they overlap. */
+static void prefetch(const struct sampler *sampler, size_t next, size_t after_next)
+{
+    const struct watched_thread *thread = sampler->threads.items[next];
+    __builtin_prefetch(sampler->threads.items[after_next]);
+    if (thread->page) __builtin_prefetch(thread->page);
+}
+
+/* The threads that were put off for want of room come first in some later tick: it begins at another one each time. */
+bool look_at_all(struct sampler *sampler)
+{
+    bool all_live = true;
+    size_t count = sampler->threads.count;
+    sampler->requests_in_tick = sampler->pages_in_tick = 0;
+    for (size_t i = 0, at = count ? sampler->tick % count : 0; i < count; i++, at = at + 1 < count ? at + 1 : 0) {
+        prefetch(sampler, (at + AHEAD) % count, (at + 2 * AHEAD) % count);
+        if (!look_at(sampler, sampler->threads.items[at])) all_live = false;
+    }
+    return all_live;
+}
+
+/* --- A thread that has ended -------------------------------------------------------------------------------------- */
+
+/* CPU time of the process that no thread accounts for: threads that ended spent it after they were last looked at. */
+static uint64_t unseen_cpu_ns(struct sampler *sampler)
+{
+    struct timespec process = {0};
+    uint64_t seen_ns = sampler->cpu_ns_of_ended, own_ns = 0;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &process);
+    for (size_t i = 0; i < sampler->threads.count; i++) {
+        const struct watched_thread *thread = sampler->threads.items[i];
+        uint64_t cpu_ns = thread->cpu_ns_seen;
+        if (thread->is_listed) (void)thread_cpu_ns(thread->tid, &cpu_ns);
+        if (!thread->is_accounted) seen_ns += cpu_ns;
+    }
+    (void)thread_cpu_ns(sampler->threads.sampler_tid, &own_ns);
+    uint64_t all_ns = (uint64_t)process.tv_sec * 1000000000u + (uint64_t)process.tv_nsec;
+    return all_ns > seen_ns + own_ns ? all_ns - seen_ns - own_ns : 0;
+}
+
+/* What a thread spent after its last sample was most likely spent there. */
+static void write_cpu_rest(struct sampler *sampler, struct watched_thread *thread)
+{
+    uint64_t unseen_ns = sampler->is_ending ? 0 : unseen_cpu_ns(sampler);
+    uint64_t unseen_max_ns = 2 * sampler->period_ns;
+    thread->cpu_ns_seen += unseen_ns < unseen_max_ns ? unseen_ns : unseen_max_ns;
+    sampler->cpu_ns_of_ended += thread->cpu_ns_seen;
+    thread->is_accounted = true;
+    if (thread->last->count == 0) return;
+    write_cpu_sample(sampler, thread, UNWIND_ROOT, thread->last->addresses, thread->last->count, thread->cpu_ns_seen);
+}
+
+void look_thread_gone(struct sampler *sampler, struct watched_thread *thread)
+{
+    if (is_cpu_mode(sampler)) write_cpu_rest(sampler, thread);
+    if (thread->slot) slot_give_back(thread->slot);
+    if (thread->syscall_file >= 0) (void)close(thread->syscall_file);
+    sleep_forget(sampler, thread);
+}

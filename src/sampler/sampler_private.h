@@ -1,0 +1,50 @@
+/* What the files of the sampler thread share.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SAMPLER_SAMPLER_PRIVATE_H
+#define OFFBEAT_SAMPLER_SAMPLER_PRIVATE_H
+
+#include "sampler/modules.h"
+#include "sampler/sampler.h"
+#include "sampler/threads.h"
+
+struct sampler {
+    struct sampler_options options;
+    uint64_t period_ns;
+    uint64_t start_ns;
+    uint32_t ticks_a_second;
+    uint32_t tick; /* number of the tick that is open */
+    uint32_t requests_in_tick, requests_in_tick_max;
+    uint32_t pages_in_tick;
+    bool has_news; /* a sample was written since the last flush */
+    bool is_ending;
+    uint64_t cpu_ns_of_ended; /* CPU mode: of threads that ended */
+    uint64_t counters[RECORDING_COUNTER_COUNT];
+    struct threads threads;
+    struct modules modules;
+    struct recording_writer *writer;
+};
+
+/* --- look.c: what is done with each thread at a tick -------------------------------------------------------------- */
+
+/* False if some thread has ended. */
+bool look_at_all(struct sampler *sampler);
+
+/* Fetches the answers to the requests of the open tick, which ends thereby. */
+void look_fetch_answers(struct sampler *sampler);
+
+/* Before THREAD is forgotten. */
+void look_thread_gone(struct sampler *sampler, struct watched_thread *thread);
+
+/* --- sleep.c: threads that sleep, at no cost ---------------------------------------------------------------------- */
+
+/* The count of THREAD's page, to be read before its CPU clock; 0 without a page. */
+uint32_t sleep_count(const struct watched_thread *thread);
+
+/* True if THREAD has not run since it was last known to be asleep; without a page nothing is known. */
+bool sleep_goes_on(struct watched_thread *thread, uint32_t count);
+
+/* THREAD's CPU clock stands still, COUNT was read before it; or it has run. */
+void sleep_note_asleep(struct sampler *sampler, struct watched_thread *thread, uint32_t count);
+void sleep_note_awake(struct sampler *sampler, struct watched_thread *thread);
+void sleep_forget(struct sampler *sampler, struct watched_thread *thread);
+
+#endif

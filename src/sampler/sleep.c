@@ -1,0 +1,75 @@
+/* Threads that sleep for long get the page of a perf event (perf_page.h), which tells without a system call that they
+ * still do; it makes each wake-up a little dearer, so that those which wake up often lose it again.
+ * SPDX-License-Identifier: MIT */
+#include "sampler/sampler_private.h"
+
+#include "sampler/self.h"
+
+#include <errno.h>
+
+enum {
+    ASLEEP_TICKS_FOR_PAGE = 2,
+    PAGES_A_TICK_MAX = 64, /* making one costs some microseconds */
+    WAKE_WEIGHT = 4,       /* a wake-up counts for so many ticks asleep */
+    WAKES_MAX = 64,
+    SECONDS_WITHOUT_PAGE = 10,
+};
+
+uint32_t sleep_count(const struct watched_thread *thread)
+{
+    return thread->page ? perf_page_count(thread->page) : 0;
+}
+
+bool sleep_goes_on(struct watched_thread *thread, uint32_t count)
+{
+    if (!thread->page || !thread->is_asleep || count != thread->page_count_asleep) return false;
+    if (thread->wakes > 0) thread->wakes--;
+    return true;
+}
+
+static void make_page(struct sampler *sampler, struct watched_thread *thread)
+{
+    if (sampler->counters[RECORDING_PERF_ERRNO] || sampler->pages_in_tick >= PAGES_A_TICK_MAX) return;
+    bool is_confined = sampler->pages_in_tick++ == 0 && self_is_confined();
+    thread->page = is_confined ? NULL : perf_page_open(thread->tid);
+    if (thread->page)
+        sampler->counters[RECORDING_PERF_PAGES]++;
+    else if (is_confined || errno != ESRCH)
+        sampler->counters[RECORDING_PERF_ERRNO] = is_confined ? EPERM : (uint64_t)errno;
+}
+
+static void drop_page(struct sampler *sampler, struct watched_thread *thread)
+{
+    if (!thread->page) return;
+    perf_page_close(thread->page);
+    thread->page = NULL;
+    sampler->counters[RECORDING_PERF_PAGES]--;
+}
+
+void sleep_note_asleep(struct sampler *sampler, struct watched_thread *thread, uint32_t count)
+{
+    thread->is_asleep = true;
+    thread->page_count_asleep = count;
+    if (thread->wakes > 0) thread->wakes--;
+    if (thread->asleep_ticks < ASLEEP_TICKS_FOR_PAGE)
+        thread->asleep_ticks++;
+    else if (!thread->page && sampler->tick >= thread->no_page_until_tick)
+        make_page(sampler, thread);
+}
+
+void sleep_note_awake(struct sampler *sampler, struct watched_thread *thread)
+{
+    thread->is_asleep = false;
+    thread->asleep_ticks = 0;
+    if (!thread->page) return;
+    thread->wakes = (uint8_t)(thread->wakes + WAKE_WEIGHT);
+    if (thread->wakes < WAKES_MAX) return;
+    drop_page(sampler, thread);
+    thread->wakes = 0;
+    thread->no_page_until_tick = sampler->tick + SECONDS_WITHOUT_PAGE * sampler->ticks_a_second;
+}
+
+void sleep_forget(struct sampler *sampler, struct watched_thread *thread)
+{
+    drop_page(sampler, thread);
+}
