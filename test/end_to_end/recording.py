@@ -63,7 +63,8 @@ class Offbeat:
         return [str(word) for word in (self.program, *words)]
 
     def record(self, folder, *command, options=(), **more):
-        """Records COMMAND into x.pb.gz and x.envelope in FOLDER."""
+        """Records COMMAND into x.pb.gz and x.envelope in FOLDER, where all else that is left behind goes too."""
+        more.setdefault("env", {**os.environ, "TMPDIR": str(folder)})
         return run(self.program, "record", "-o", "x.pb.gz", "-o", "x.envelope", *options, "--", *command, cwd=folder, **more)
 
     def answer(self, *words, cwd=None):
