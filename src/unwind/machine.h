@@ -158,6 +158,13 @@ enum machine_step machine_step(const struct frame_table *table, const struct mac
 /* The same by the chain of frame pointers, for code that has no rules. */
 enum machine_step machine_step_by_frame_pointer(struct unwind_registers *registers, struct unwind_memory *memory);
 
+/* In code that has no rules, which is hand-written: entry code marks the outermost frame by a frame pointer of zero
+ * (System V ABI for AMD64 §3.4.1). */
+static inline bool machine_is_outermost(const struct unwind_registers *registers)
+{
+    return machine_known(registers, MACHINE_FP) && registers->values[MACHINE_FP] == 0;
+}
+
 /* Evaluates a DWARF expression. FIRST, if not NULL, is on the stack at the start: the CFA, for expressions of saved
  * registers. False if it is broken or needs what is not known. Signal-safe. */
 bool machine_evaluate(struct slice expression, const uint64_t *first, const struct unwind_registers *registers,

@@ -34,6 +34,19 @@ static enum unwind_outcome outcome_of(enum machine_step step)
     return UNWIND_NO_TABLE;
 }
 
+static enum machine_step step_from(const struct unwind_module *module, uint64_t lookup,
+                                   struct unwind_registers *registers, struct unwind_memory *memory)
+{
+    if (module && module->table) {
+        const struct frame_table *table = module->table;
+        uint32_t rule = frame_table_rule_at(table, (uint32_t)(lookup - module->base));
+        if (rule != RULE_NONE) return machine_step(table, &table->rules[rule], registers, memory);
+        if (machine_is_outermost(registers)) return MACHINE_ROOT;
+    }
+    enum machine_step step = machine_step_by_frame_pointer(registers, memory);
+    return step == MACHINE_STEPPED ? step : MACHINE_NO_RULE;
+}
+
 enum unwind_outcome unwind_walk(const struct unwind_modules *modules, struct unwind_registers *registers,
                                 struct unwind_memory *memory, uint64_t *addresses, size_t addresses_max,
                                 size_t *ret_count)
@@ -42,29 +55,27 @@ enum unwind_outcome unwind_walk(const struct unwind_modules *modules, struct unw
     uint64_t lookup = registers->values[MACHINE_IP];
     size_t count = 0;
     addresses[count++] = lookup;
+    enum unwind_outcome outcome = UNWIND_ROOT;
     for (;;) {
         if (!module || lookup < module->start || lookup >= module->end) module = unwind_find_module(modules, lookup);
         if (module && module->is_pending) {
-            *ret_count = count;
-            return UNWIND_PENDING;
+            outcome = UNWIND_PENDING;
+            break;
         }
-        uint32_t rule = RULE_NONE;
-        if (module && module->table) rule = frame_table_rule_at(module->table, (uint32_t)(lookup - module->base));
-        enum machine_step step = rule == RULE_NONE
-                                     ? machine_step_by_frame_pointer(registers, memory)
-                                     : machine_step(module->table, &module->table->rules[rule], registers, memory);
+        enum machine_step step = step_from(module, lookup, registers, memory);
+        if (step > MACHINE_STEPPED_EXACTLY) {
+            outcome = outcome_of(step);
+            break;
+        }
         uint64_t address = registers->values[MACHINE_IP];
-        /* Zero as a return address is how hand-written entry code marks the root. */
-        if (step == MACHINE_ROOT || (step <= MACHINE_STEPPED_EXACTLY && address == 0)) break;
-        if (step > MACHINE_STEPPED_EXACTLY || count == addresses_max) {
-            *ret_count = count;
-            if (step <= MACHINE_STEPPED_EXACTLY) return UNWIND_TOO_DEEP;
-            return rule == RULE_NONE ? UNWIND_NO_TABLE : outcome_of(step);
+        if (address == 0) break; /* how hand-written entry code marks the root */
+        if (count == addresses_max) {
+            outcome = UNWIND_TOO_DEEP;
+            break;
         }
-        bool exact = step == MACHINE_STEPPED_EXACTLY;
-        lookup = exact ? address : address - 1;
+        lookup = step == MACHINE_STEPPED_EXACTLY ? address : address - 1;
         addresses[count++] = lookup + 1;
     }
     *ret_count = count;
-    return UNWIND_ROOT;
+    return outcome;
 }

@@ -65,14 +65,16 @@ static enum machine_step step_wide(const struct frame_table *table, const struct
     uint64_t cfa = 0;
     enum machine_step found = wide_cfa(table, wide, registers, memory, &cfa);
     if (found != MACHINE_STEPPED) return found;
-    /* A signal handler may run on a stack of its own, above or below the interrupted one. */
-    if (!wide->is_signal_frame && (cfa <= registers->values[MACHINE_SP] || cfa % WORD != 0)) return MACHINE_BAD_FRAME;
-
     struct unwind_registers caller = {.known = 0};
     for (unsigned i = 0; i < MACHINE_REGISTERS; i++) {
         if (wide_saved(table, wide, i, cfa, registers, memory, &caller.values[i])) caller.known |= 1u << i;
     }
     if (!machine_known(&caller, MACHINE_IP) || !machine_known(&caller, MACHINE_SP)) return MACHINE_BAD_MEMORY;
+    /* A signal handler may run on a stack of its own, above or below the interrupted one; and where longjmp has begun
+     * to jump, SP is in a register, and its new value may be the current one already. */
+    uint64_t sp = caller.values[MACHINE_SP];
+    bool may_stay = wide->is_signal_frame || wide->saved[MACHINE_SP].kind == WIDE_IN_REGISTER;
+    if (sp % WORD != 0 || (sp <= registers->values[MACHINE_SP] && !may_stay)) return MACHINE_BAD_FRAME;
     *registers = caller;
     return wide->is_signal_frame ? MACHINE_STEPPED_EXACTLY : MACHINE_STEPPED;
 }

@@ -712,9 +712,12 @@ TEST(what_cannot_be_a_frame_ends_the_walk_and_says_so)
     scene->registers.values[MACHINE_FP] = UINT64_MAX - 7;
     CHECK(walk(scene) != UNWIND_ROOT);
     enter(scene, 0x810, 0); /* nothing is known there, and FP leads nowhere */
-    scene->registers.values[MACHINE_FP] = 0;
+    scene->registers.values[MACHINE_FP] = 8;
     CHECK_UINT(walk(scene), UNWIND_NO_TABLE);
     CHECK_UINT(scene->count, 1);
+    enter(scene, 0x810, 0); /* how entry code marks the root */
+    scene->registers.values[MACHINE_FP] = 0;
+    CHECK_UINT(walk(scene), UNWIND_ROOT);
     enter(scene, 0x810, 0);
     scene->registers.values[MACHINE_FP] = STACK + 8 * 3;
     scene->stack[4] = CODE + 0xf10;

@@ -1,0 +1,56 @@
+/* A stopped process that is looked at from outside: its registers, its memory, its modules with a table for each as the
+ * sampler would have them, and the stack as our unwinder sees it.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_TEST_TRACEE_H
+#define OFFBEAT_TEST_TRACEE_H
+
+#include "unwind/unwind.h"
+
+#include <sys/types.h>
+#include <sys/user.h>
+
+enum { TRACEE_MODULES_MAX = 512, TRACEE_FRAMES_MAX = 2048, TRACEE_BLOCK = 16 << 10 };
+
+struct stack {
+    size_t count;
+    uint64_t addresses[TRACEE_FRAMES_MAX]; /* as unwind_walk gives them */
+    bool reached_root;
+    enum unwind_outcome outcome; /* of ours */
+};
+
+struct tracee_module {
+    uint64_t start, end, bias;
+    uint64_t header; /* .eh_frame_hdr in the process; 0: none */
+    uint32_t header_fdes;
+    char path[512];
+    struct frame_table table;
+};
+
+struct tracee {
+    pid_t pid; /* of the thread that is looked at */
+    struct user_regs_struct registers;
+    size_t module_count;
+    struct tracee_module modules[TRACEE_MODULES_MAX];
+    struct unwind_module items[TRACEE_MODULES_MAX];
+    uint64_t block_address, block_size; /* what is in BLOCK, since the last stop */
+    uint8_t block[TRACEE_BLOCK];
+    uint64_t table_bytes, table_rows;
+};
+
+/* After every stop: takes the registers and forgets the memory. False if the process is gone. */
+bool tracee_look(struct tracee *tracee);
+
+/* Reads the list of modules again, and builds tables for new ones. */
+void tracee_refresh_modules(struct tracee *tracee);
+
+/* Reads a word, through the block. */
+bool tracee_read_word(struct tracee *tracee, uint64_t address, uint64_t *ret_word);
+
+/* Our walk from REGISTERS; only IP and SP of them are used if BLOCKED. */
+void tracee_walk(struct tracee *tracee, bool blocked, struct stack *ret_stack);
+
+/* "file+0x123" for ADDRESS, in a buffer that lasts for four calls. */
+const char *tracee_place(const struct tracee *tracee, uint64_t address);
+
+void tracee_fini(struct tracee *tracee);
+
+#endif
