@@ -38,6 +38,20 @@ enum unwind_outcome unwind_walk(const struct unwind_modules *modules, struct unw
                                 struct unwind_memory *memory, uint64_t *addresses, size_t addresses_max,
                                 size_t *ret_count);
 
+/* Copies SIZE bytes of code, or of what code refers to. False if they cannot be read. */
+struct unwind_code {
+    bool (*read)(void *context, uint64_t address, void *bytes, size_t size);
+    void *context;
+};
+
+/* The same for a thread of which only IP and SP are known, from outside of it: where a frame is found by a frame
+ * pointer that no frame before has saved, it is recovered if it can be proven (recover.h), and *RET_RECOVERED_COUNT
+ * says how often that was. Else the outcome is UNWIND_UNKNOWN_REGISTER. Not for signal handlers. */
+enum unwind_outcome unwind_walk_without_registers(const struct unwind_modules *modules,
+                                                  struct unwind_registers *registers, struct unwind_memory *memory,
+                                                  const struct unwind_code *code, uint64_t *addresses,
+                                                  size_t addresses_max, size_t *ret_count, size_t *ret_recovered_count);
+
 /* The module that holds ADDRESS, or NULL. Signal-safe. */
 const struct unwind_module *unwind_find_module(const struct unwind_modules *modules, uint64_t address);
 

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 struct figures {
-    unsigned points, ours_root, peer_root, equal, different, blocked_points, blocked_equal, blocked_wrong;
+    unsigned points, ours_root, peer_root, equal, different, blocked_points, blocked_equal, blocked_wrong, recovered;
     uint64_t frames;
 };
 
@@ -44,12 +44,12 @@ static bool is_equal(const struct stack *a, const struct stack *b)
 /* Ours may know of modules that came since. */
 static void walk_both(struct peer *peer)
 {
-    tracee_walk(&tracee, false, &ours);
+    tracee_walk(&tracee, &ours);
     peer_walk(peer, &theirs);
     if (ours.reached_root && theirs.reached_root && is_equal(&ours, &theirs)) return;
     tracee_refresh_modules(&tracee);
     peer_forget(peer);
-    tracee_walk(&tracee, false, &ours);
+    tracee_walk(&tracee, &ours);
     peer_walk(peer, &theirs);
 }
 
@@ -78,7 +78,7 @@ static void compare_blocked(void)
     if (!tracee_read_word(&tracee, tracee.registers.rip - 2, &word) || (word & 0xffff) != 0x050f) return;
     if ((long long)tracee.registers.orig_rax < 0) return;
     figures.blocked_points++;
-    tracee_walk(&tracee, true, &blocked);
+    figures.recovered += tracee_walk_without_registers(&tracee, &blocked) > 0;
     bool equal = is_equal(&blocked, &ours);
     figures.blocked_equal += equal;
     if (blocked.reached_root && !equal) figures.blocked_wrong++;
@@ -198,10 +198,11 @@ int main(int argc, char **argv)
         printf("nothing seen: %s\n", strerror(errno));
         return 77;
     }
-    printf("points %u frames %.1f root %u libunwind %u equal %u different %u in-system-calls %u same-without-registers %u wrong %u\n",
+    printf("points %u frames %.1f root %u libunwind %u equal %u different %u in-system-calls %u same-without-registers "
+           "%u recovered %u wrong %u\n",
            figures.points, figures.points ? (double)figures.frames / figures.points : 0.0, figures.ours_root,
            figures.peer_root, figures.equal, figures.different, figures.blocked_points, figures.blocked_equal,
-           figures.blocked_wrong);
+           figures.recovered, figures.blocked_wrong);
     tracee_fini(&tracee);
     return figures.different == 0 ? 0 : 1;
 }

@@ -22,7 +22,7 @@ static struct stack ours, theirs, without_registers;
 static bool is_verbose;
 
 struct figures {
-    unsigned long steps, equal, excused, wrong, wrong_without_registers, resolved_without_registers;
+    unsigned long steps, equal, excused, wrong, wrong_without_registers, resolved_without_registers, recovered;
     uint64_t frames;
     bool is_complete;
 };
@@ -81,7 +81,7 @@ static const char *excuse(void)
 
 static void compare(struct peer *peer, struct figures *figures)
 {
-    tracee_walk(&tracee, false, &ours);
+    tracee_walk(&tracee, &ours);
     peer_walk(peer, &theirs);
     figures->steps++;
     figures->frames += ours.count;
@@ -100,9 +100,10 @@ static void compare(struct peer *peer, struct figures *figures)
         print_stack("ours", &ours);
         print_stack("libunwind", &theirs);
     }
-    tracee_walk(&tracee, true, &without_registers);
+    bool is_recovered = tracee_walk_without_registers(&tracee, &without_registers) > 0;
     if (!without_registers.reached_root) return;
     figures->resolved_without_registers++;
+    figures->recovered += is_recovered;
     if (is_equal(&ours, &without_registers)) return;
     figures->wrong_without_registers++;
     print_stack("ours", &ours);
@@ -188,10 +189,10 @@ int main(int argc, char **argv)
             printf("ok %u - %s # SKIP ptrace is refused\n", number, name);
             continue;
         }
-        printf(
-            "# %s: %lu instructions, %.1f frames, %lu equal, %lu excused; without registers %lu resolved, %lu wrong\n",
-            name, figures.steps, figures.steps ? (double)figures.frames / (double)figures.steps : 0.0, figures.equal,
-            figures.excused, figures.resolved_without_registers, figures.wrong_without_registers);
+        printf("# %s: %lu instructions, %.1f frames, %lu equal, %lu excused; without registers %lu resolved (%lu "
+               "recovered), %lu wrong\n",
+               name, figures.steps, figures.steps ? (double)figures.frames / (double)figures.steps : 0.0, figures.equal,
+               figures.excused, figures.resolved_without_registers, figures.recovered, figures.wrong_without_registers);
         bool passed = (figures.is_complete || figures.steps == limit) && figures.wrong == 0 &&
                       figures.wrong_without_registers == 0 && figures.excused <= EXCUSED_MAX;
         failed += !passed;

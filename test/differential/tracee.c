@@ -226,13 +226,31 @@ static struct unwind_registers registers_of(const struct user_regs_struct *from)
     };
 }
 
-void tracee_walk(struct tracee *tracee, bool blocked, struct stack *ret_stack)
+void tracee_walk(struct tracee *tracee, struct stack *ret_stack)
 {
     struct unwind_registers registers = registers_of(&tracee->registers);
     struct unwind_memory memory = {.extend = extend, .context = tracee};
     const struct unwind_modules modules = {.items = tracee->items, .count = tracee->module_count};
-    if (blocked) registers.known = 1u << MACHINE_IP | 1u << MACHINE_SP;
     ret_stack->outcome =
         unwind_walk(&modules, &registers, &memory, ret_stack->addresses, TRACEE_FRAMES_MAX, &ret_stack->count);
     ret_stack->reached_root = ret_stack->outcome == UNWIND_ROOT;
+}
+
+static bool read_code(void *context, uint64_t address, void *bytes, size_t size)
+{
+    const struct tracee *tracee = context;
+    return read_memory(tracee->pid, address, bytes, size) == size;
+}
+
+size_t tracee_walk_without_registers(struct tracee *tracee, struct stack *ret_stack)
+{
+    struct unwind_registers registers = registers_of(&tracee->registers);
+    struct unwind_memory memory = {.extend = extend, .context = tracee};
+    const struct unwind_modules modules = {.items = tracee->items, .count = tracee->module_count};
+    const struct unwind_code code = {.read = read_code, .context = tracee};
+    size_t recovered_count = 0;
+    ret_stack->outcome = unwind_walk_without_registers(&modules, &registers, &memory, &code, ret_stack->addresses,
+                                                       TRACEE_FRAMES_MAX, &ret_stack->count, &recovered_count);
+    ret_stack->reached_root = ret_stack->outcome == UNWIND_ROOT;
+    return recovered_count;
 }

@@ -45,8 +45,11 @@ void tracee_refresh_modules(struct tracee *tracee);
 /* Reads a word, through the block. */
 bool tracee_read_word(struct tracee *tracee, uint64_t address, uint64_t *ret_word);
 
-/* Our walk from REGISTERS; only IP and SP of them are used if BLOCKED. */
-void tracee_walk(struct tracee *tracee, bool blocked, struct stack *ret_stack);
+/* Our walk from REGISTERS. */
+void tracee_walk(struct tracee *tracee, struct stack *ret_stack);
+
+/* From IP and SP alone. Returns how often a frame pointer was recovered. */
+size_t tracee_walk_without_registers(struct tracee *tracee, struct stack *ret_stack);
 
 /* "file+0x123" for ADDRESS, in a buffer that lasts for four calls. */
 const char *tracee_place(const struct tracee *tracee, uint64_t address);

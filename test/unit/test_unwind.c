@@ -748,6 +748,101 @@ TEST(a_module_whose_table_is_to_be_built_is_told)
     CHECK_UINT(count, 1);
 }
 
+/* --- Without registers -------------------------------------------------------------------------------------------- */
+
+static uint8_t code_bytes[0x1000];
+
+static bool read_code(void *context, uint64_t address, void *bytes, size_t size)
+{
+    if (address < CODE || address + size > CODE + sizeof(code_bytes)) return false;
+    memcpy(bytes, code_bytes + (address - CODE), size);
+    return true;
+}
+
+static void put_code(uint32_t place, const char *bytes, size_t size)
+{
+    memcpy(code_bytes + place, bytes, size);
+}
+
+/* A call of 5 bytes whose return address is RETURNS. */
+static void put_call(uint32_t returns, uint32_t target)
+{
+    int32_t distance = (int32_t)target - (int32_t)returns;
+    code_bytes[returns - 5] = 0xe8;
+    memcpy(code_bytes + returns - 4, &distance, sizeof(distance));
+}
+
+static enum unwind_outcome walk_without_registers(struct scene *scene, size_t *ret_recovered_count)
+{
+    struct unwind_module module = {.start = CODE, .end = CODE + 0x10000, .base = CODE, .table = &scene->table};
+    struct unwind_modules modules = {.items = &module, .count = 1};
+    struct unwind_memory memory = {
+        .shift = (uint64_t)(uintptr_t)scene->stack - STACK, .extend = extend, .context = scene};
+    struct unwind_code code = {.read = read_code};
+    return unwind_walk_without_registers(&modules, &scene->registers, &memory, &code, scene->addresses, FRAMES_MAX,
+                                         &scene->count, ret_recovered_count);
+}
+
+/* The function at 0x200 finds its caller by RBP and has lowered SP by 32; it was called from 0xf10. */
+static struct scene *blocked_scene(void)
+{
+    struct scene *scene = fresh_scene();
+    memset(code_bytes, 0x90, sizeof(code_bytes));
+    put_fde(scene->assembled, CODE + 0x200, 0x100, 0x0c, RBP, 16, 0x86, 2, END);
+    put_code(0x201, "\x48\x83\xec\x20", 4);
+    put_call(0xf10, 0x200);
+    enter(scene, 0x210, 10);
+    scene->stack[10 + 4] = 0x1234; /* its caller's RBP */
+    scene->stack[10 + 5] = CODE + 0xf10;
+    return scene;
+}
+
+TEST(a_frame_pointer_is_recovered_where_a_direct_call_proves_it)
+{
+    size_t recovered_count = 0;
+    struct scene *scene = blocked_scene();
+    scene->stack[10 + 3] = CODE + 0xf10; /* what an older call left is at the wrong distance */
+    CHECK_UINT(walk_without_registers(scene, &recovered_count), UNWIND_ROOT);
+    CHECK_UINT(recovered_count, 1);
+    CHECK_UINT(scene->count, 2);
+    CHECK_UINT(scene->addresses[1], CODE + 0xf10);
+    CHECK_UINT(scene->registers.values[MACHINE_FP], 0x1234);
+    frame_table_fini(&scene->table);
+
+    scene = blocked_scene(); /* through a stub, whose slot lies at 0x800 */
+    uint64_t start = CODE + 0x200;
+    put_call(0xf10, 0x700);
+    put_code(0x700, "\xf3\x0f\x1e\xfa\xf2\xff\x25\xf5\x00\x00\x00", 11);
+    memcpy(code_bytes + 0x800, &start, sizeof(start));
+    CHECK_UINT(walk_without_registers(scene, &recovered_count), UNWIND_ROOT);
+    CHECK_UINT(scene->count, 2);
+    frame_table_fini(&scene->table);
+}
+
+TEST(a_frame_pointer_is_never_guessed)
+{
+    size_t recovered_count = 0;
+    struct scene *scene = blocked_scene();
+    put_call(0xf10, 0x208); /* of something else */
+    CHECK_UINT(walk_without_registers(scene, &recovered_count), UNWIND_UNKNOWN_REGISTER);
+    put_code(0xf0b, "\x90\x90\x90\xff\xd0", 5); /* through a register */
+    scene->registers.values[MACHINE_IP] = CODE + 0x210;
+    CHECK_UINT(walk_without_registers(scene, &recovered_count), UNWIND_UNKNOWN_REGISTER);
+    frame_table_fini(&scene->table);
+
+    scene = blocked_scene(); /* two places pass */
+    put_code(0x208, "\x48\x83\xec\x40", 4);
+    scene->stack[10 + 9] = CODE + 0xf10;
+    CHECK_UINT(walk_without_registers(scene, &recovered_count), UNWIND_UNKNOWN_REGISTER);
+    CHECK_UINT(recovered_count, 0);
+    frame_table_fini(&scene->table);
+
+    scene = blocked_scene(); /* the room was made by an amount that is in no instruction */
+    put_code(0x201, "\x48\x29\xc4\x90", 4);
+    CHECK_UINT(walk_without_registers(scene, &recovered_count), UNWIND_UNKNOWN_REGISTER);
+    frame_table_fini(&scene->table);
+}
+
 /* --- Expressions -------------------------------------------------------------------------------------------------- */
 
 static bool evaluate(uint64_t *ret_value, ...)

@@ -1,0 +1,131 @@
+/* A function that finds its caller by FP was entered with a return address on the stack, made room by subtracting from
+ * SP, and stands there now: how much it subtracts is in its code, so there are only a few places where that return
+ * address can lie. One is believed if the instruction before it is a direct call (or one through a slot that the loader
+ * fills) to exactly the start of this function, and no other place passes as well. What an older call left on the stack
+ * can look the same, but not at the right distance. Functions that were called through pointers, or that move SP by
+ * amounts computed at run time, are not recovered.  SPDX-License-Identifier: MIT */
+#include "unwind/recover.h"
+
+enum { WORD = 8, CODE_MAX = 2048, SIZES_MAX = 16, CALL_ALIGNMENT = 16 };
+
+/* The numbers of bytes by which a function may have lowered SP, from its code up to the address where it stands. */
+struct frame_sizes {
+    uint32_t items[SIZES_MAX];
+    unsigned count;
+};
+
+static void add_size(struct frame_sizes *sizes, int64_t size)
+{
+    if (size < 0 || size > INT32_MAX || sizes->count == SIZES_MAX) return;
+    for (unsigned i = 0; i < sizes->count; i++) {
+        if (sizes->items[i] == size) return;
+    }
+    sizes->items[sizes->count++] = (uint32_t)size;
+}
+
+/* "sub $imm, %rsp" and "add $-imm, %rsp". Bytes of other instructions that look alike do no harm: what they say has to
+ * be proven by a call. */
+static void find_sizes(const uint8_t *bytes, size_t size, struct frame_sizes *sizes)
+{
+    add_size(sizes, 0);
+    add_size(sizes, WORD); /* a push for alignment */
+    for (size_t i = 0; i + 4 <= size; i++) {
+        int32_t wide = 0;
+        if (bytes[i] != 0x48 || (bytes[i + 1] != 0x83 && bytes[i + 1] != 0x81)) continue;
+        bool is_subtraction = bytes[i + 2] == 0xec;
+        if (!is_subtraction && bytes[i + 2] != 0xc4) continue;
+        if (bytes[i + 1] == 0x83)
+            wide = (int8_t)bytes[i + 3];
+        else if (i + 7 <= size)
+            memcpy(&wide, bytes + i + 3, sizeof(wide));
+        add_size(sizes, is_subtraction ? wide : -(int64_t)wide);
+    }
+}
+
+static bool reads_word(const struct unwind_code *code, uint64_t address, uint64_t expected)
+{
+    uint64_t word = 0;
+    return code->read(code->context, address, &word, sizeof(word)) && word == expected;
+}
+
+static uint64_t relative(const uint8_t *bytes, uint64_t next)
+{
+    int32_t distance;
+    memcpy(&distance, bytes, sizeof(distance));
+    return next + (uint64_t)(int64_t)distance;
+}
+
+/* "[endbr64] [bnd] jmp *slot(%rip)", and the slot holds START. */
+static bool is_stub_of(const struct unwind_code *code, uint64_t stub, uint64_t start)
+{
+    static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
+    uint8_t bytes[12];
+    size_t at = 0;
+    if (!code->read(code->context, stub, bytes, sizeof(bytes))) return false;
+    if (memcmp(bytes, endbr64, sizeof(endbr64)) == 0) at += sizeof(endbr64);
+    if (bytes[at] == 0xf2) at++;
+    if (bytes[at] != 0xff || bytes[at + 1] != 0x25) return false;
+    return reads_word(code, relative(bytes + at + 2, stub + at + 6), start);
+}
+
+/* The instruction before RETURN_ADDRESS calls START. */
+static bool is_call_of(const struct unwind_code *code, uint64_t return_address, uint64_t start)
+{
+    uint8_t bytes[6];
+    if (return_address < sizeof(bytes)) return false;
+    if (!code->read(code->context, return_address - sizeof(bytes), bytes, sizeof(bytes))) return false;
+    uint64_t target = relative(bytes + 2, return_address);
+    if (bytes[0] == 0xff && bytes[1] == 0x15) return reads_word(code, target, start);
+    return bytes[1] == 0xe8 && (target == start || is_stub_of(code, target, start));
+}
+
+struct search {
+    struct unwind_memory *memory;
+    const struct unwind_code *code;
+    uint64_t start; /* of the function */
+    uint64_t found_cfa;
+    unsigned found_count;
+};
+
+static void try_cfa(struct search *search, uint64_t cfa)
+{
+    uint64_t return_address = 0;
+    if (cfa % CALL_ALIGNMENT != 0 || (search->found_count > 0 && cfa == search->found_cfa)) return;
+    if (!unwind_read(search->memory, cfa - WORD, &return_address)) return;
+    if (!is_call_of(search->code, return_address, search->start)) return;
+    search->found_cfa = cfa;
+    search->found_count++;
+}
+
+static bool read_code(const struct unwind_code *code, uint64_t start, uint64_t lookup, struct frame_sizes *sizes)
+{
+    uint8_t bytes[CODE_MAX];
+    size_t size = lookup - start < CODE_MAX ? (size_t)(lookup - start) : CODE_MAX;
+    if (!code->read(code->context, start, bytes, size)) return false;
+    find_sizes(bytes, size, sizes);
+    return true;
+}
+
+bool recover_frame_pointer(const struct unwind_module *module, uint64_t lookup,
+                           const struct unwind_registers *registers, struct unwind_memory *memory,
+                           const struct unwind_code *code, uint64_t *ret_fp)
+{
+    const struct frame_table *table = module->table;
+    uint32_t pc = (uint32_t)(lookup - module->base), start = 0;
+    const struct machine_rule *rule = &table->rules[frame_table_rule_at(table, pc)];
+    struct frame_sizes sizes = {.count = 0};
+    if (rule->kind != RULE_REGISTER || rule->cfa_register != MACHINE_FP || rule->value < 0) return false;
+    if (!frame_table_function_start(table, pc, &start)) return false;
+    struct search search = {.memory = memory, .code = code, .start = module->base + start};
+    if (!read_code(code, search.start, lookup, &sizes)) return false;
+
+    /* Registers are saved by pushes before SP is lowered, or into the room that was made. */
+    uint64_t sp = registers->values[MACHINE_SP];
+    for (unsigned i = 0; i < sizes.count; i++) {
+        try_cfa(&search, sp + sizes.items[i] + rule->deepest_words * (uint64_t)WORD);
+        try_cfa(&search, sp + sizes.items[i] + (uint64_t)rule->value);
+    }
+    if (search.found_count != 1) return false;
+    *ret_fp = search.found_cfa - (uint64_t)rule->value;
+    return true;
+}
