@@ -1,19 +1,21 @@
 """./dev bench: speed and memory, side by side with the peers that are installed, in one run on one machine.
 
 Arguments: the build folder, then the parts to run (all by default), each with its size if another than the default is
-wanted: slowdown=ROUNDS, memory=SECONDS, unwinders=FUNCTIONS. A part is a function in a file of that name, which prints a
-table. SPDX-License-Identifier: MIT"""
+wanted. A part is a function in a file of that name, which prints a table; its size is that function's second argument.
+SPDX-License-Identifier: MIT"""
+import inspect
 import os
 import pathlib
 import platform
 import sys
 
 sys.dont_write_bytecode = True
+from interruptions import interruptions  # noqa: E402
 from memory import memory  # noqa: E402
 from slowdown import slowdown  # noqa: E402
 from unwinders import unwinders  # noqa: E402
 
-PARTS = {"slowdown": slowdown, "memory": memory, "unwinders": unwinders}
+PARTS = {part.__name__: part for part in (slowdown, memory, unwinders, interruptions)}
 
 
 def cpu_name():
@@ -32,7 +34,8 @@ def main():
     parts = [part.partition("=")[::2] for part in chosen]
     for name, size in parts:
         if name not in PARTS or (size and not size.isdecimal()):
-            sys.exit(f"bench: no part {name}: there are slowdown[=ROUNDS], memory[=SECONDS], unwinders[=FUNCTIONS]")
+            sizes = {part: inspect.getfullargspec(function).args[1] for part, function in PARTS.items()}
+            sys.exit(f"bench: no part {name}: there are {', '.join(f'{part}[={size.upper()}]' for part, size in sizes.items())}")
     sys.stdout.reconfigure(line_buffering=True)
     print_machine()
     for name, size in parts:
