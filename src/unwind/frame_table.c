@@ -1,7 +1,7 @@
 /* Builds a table: lists the FDEs in the order of their code (from .eh_frame_hdr, which is sorted already, else from
  * .eh_frame itself), runs each, drops rows that repeat the one before, and packs all of it into one block of memory.
  * SPDX-License-Identifier: MIT */
-#include "unwind/frame_table.h"
+#include "unwind/frame_table_private.h"
 
 #include "base/sort.h"
 #include "unwind/machine.h"
@@ -132,14 +132,9 @@ static void run_place(struct build *build, const struct fde_place *place)
     }
 }
 
-/* The parts of a table's block of memory, the most aligned first. */
-struct layout {
-    size_t rules, wide, pcs, blocks, numbers, expressions, size;
-};
-
-static struct layout layout_of(const struct frame_table *table)
+struct frame_table_layout frame_table_layout(const struct frame_table *table)
 {
-    struct layout layout = {.rules = 0};
+    struct frame_table_layout layout = {.rules = 0};
     layout.wide = layout.rules + table->rule_count * sizeof(struct machine_rule);
     layout.pcs = layout.wide + table->wide_count * sizeof(struct wide_rule);
     layout.blocks = layout.pcs + (table->row_count + (size_t)1) * sizeof(uint32_t);
@@ -147,6 +142,19 @@ static struct layout layout_of(const struct frame_table *table)
     layout.expressions = layout.numbers + table->row_count * sizeof(uint16_t);
     layout.size = layout.expressions + table->expression_bytes;
     return layout;
+}
+
+void frame_table_take_block(struct frame_table *table, uint8_t *memory)
+{
+    struct frame_table_layout layout = frame_table_layout(table);
+    table->memory = memory;
+    table->memory_size = layout.size;
+    table->rules = (const struct machine_rule *)(void *)(memory + layout.rules);
+    table->wide = (const struct wide_rule *)(void *)(memory + layout.wide);
+    table->pcs = (const uint32_t *)(void *)(memory + layout.pcs);
+    table->blocks = (const uint32_t *)(void *)(memory + layout.blocks);
+    table->numbers = (const uint16_t *)(void *)(memory + layout.numbers);
+    table->expressions = memory + layout.expressions;
 }
 
 static void fill_rows(const struct build *build, uint32_t *pcs, uint16_t *numbers)
@@ -187,21 +195,14 @@ static bool pack(const struct build *build, struct frame_table *ret_table)
         .broken_fde_count = build->broken_count,
         .refused_row_count = build->rules.refused_count,
     };
-    struct layout layout = layout_of(&table);
+    struct frame_table_layout layout = frame_table_layout(&table);
     uint8_t *memory = pages_allocate(layout.size);
     if (!memory) return false;
     copy_items(memory + layout.rules, &build->rules.rules, sizeof(struct machine_rule));
     copy_items(memory + layout.wide, &build->rules.wide, sizeof(struct wide_rule));
     copy_items(memory + layout.expressions, &build->rules.expressions, 1);
     fill_rows(build, (uint32_t *)(void *)(memory + layout.pcs), (uint16_t *)(void *)(memory + layout.numbers));
-    table.memory = memory;
-    table.memory_size = layout.size;
-    table.rules = (const struct machine_rule *)(void *)(memory + layout.rules);
-    table.wide = (const struct wide_rule *)(void *)(memory + layout.wide);
-    table.pcs = (const uint32_t *)(void *)(memory + layout.pcs);
-    table.blocks = (const uint32_t *)(void *)(memory + layout.blocks);
-    table.numbers = (const uint16_t *)(void *)(memory + layout.numbers);
-    table.expressions = memory + layout.expressions;
+    frame_table_take_block(&table, memory);
     fill_blocks(&table, (uint32_t *)(void *)(memory + layout.blocks));
     *ret_table = table;
     return true;

@@ -122,6 +122,10 @@ void rule_builder_fini(struct rule_builder *builder);
 /* The number of the rule for ROW of FDE; 0 (RULE_NONE) if it cannot be followed. Equal rows give equal numbers. */
 uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *row, struct rule_builder *builder);
 
+/* Nothing in the rules of TABLE, which was read from a file, leads a step out of the table or of the memory it checks.
+ */
+bool machine_rules_are_valid(const struct frame_table *table);
+
 /* Memory of the thread that is unwound. Words between LOW and HIGH are at ADDRESS + SHIFT; EXTEND makes more of them
  * readable, or says that there are none there. Signal-safe. */
 struct unwind_memory {

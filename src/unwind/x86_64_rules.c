@@ -243,3 +243,49 @@ uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *r
     rule.value = row->cfa_offset;
     return rule.cfa_register != MACHINE_REGISTER_OTHER ? rule_number(builder, &rule) : refuse(builder);
 }
+
+static bool is_rule_valid(const struct frame_table *table, const struct machine_rule *rule)
+{
+    if (rule->kind >= RULE_KINDS || rule->cfa_register >= MACHINE_REGISTERS) return false;
+    if (rule->kind == RULE_WIDE && (rule->value < 0 || (uint32_t)rule->value >= table->wide_count)) return false;
+    bool has_words = rule->kind == RULE_REGISTER;
+    if (has_words && rule->deepest_words == 0) return false;
+    for (unsigned i = 0; i < sizeof(rule->saved_words); i++) {
+        bool is_saved = rule->saved_mask >> i & 1;
+        if (is_saved != (rule->saved_words[i] > 0) || rule->saved_words[i] > rule->deepest_words) return false;
+    }
+    return true;
+}
+
+static bool is_expression_valid(const struct frame_table *table, int32_t place, uint16_t size)
+{
+    return place >= 0 && (uint32_t)place <= table->expression_bytes &&
+           size <= table->expression_bytes - (uint32_t)place;
+}
+
+static bool is_wide_rule_valid(const struct frame_table *table, const struct wide_rule *wide)
+{
+    if (wide->cfa_kind >= WIDE_CFA_KINDS) return false;
+    if (wide->cfa_kind == WIDE_CFA_EXPRESSION &&
+        !is_expression_valid(table, wide->cfa_value, wide->cfa_expression_size)) {
+        return false;
+    }
+    for (unsigned i = 0; i < MACHINE_REGISTERS; i++) {
+        uint8_t kind = wide->saved[i].kind;
+        if (kind >= WIDE_SAVED_KINDS) return false;
+        if (kind != WIDE_AT_EXPRESSION && kind != WIDE_IS_EXPRESSION) continue;
+        if (!is_expression_valid(table, wide->saved[i].value, wide->saved[i].expression_size)) return false;
+    }
+    return true;
+}
+
+bool machine_rules_are_valid(const struct frame_table *table)
+{
+    for (uint32_t i = 0; i < table->rule_count; i++) {
+        if (!is_rule_valid(table, &table->rules[i])) return false;
+    }
+    for (uint32_t i = 0; i < table->wide_count; i++) {
+        if (!is_wide_rule_valid(table, &table->wide[i])) return false;
+    }
+    return table->rules[0].kind == RULE_NONE;
+}

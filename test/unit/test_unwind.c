@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "unwind/elf_sections.h"
+#include "unwind/frame_table_file.h"
 #include "unwind/unwind.h"
 
 #include <fcntl.h>
@@ -996,6 +997,111 @@ TEST(damage_of_a_real_eh_frame_does_no_harm)
     CHECK(built > 100);
     free(damaged);
     free(original);
+}
+
+/* --- Tables in files ---------------------------------------------------------------------------------------------- */
+
+static const uint8_t some_key[] = {1, 2, 3, 4, 5};
+
+static bool own_table(struct frame_table *ret_table)
+{
+    struct elf_section_place place;
+    uint8_t *bytes = own_eh_frame(&place);
+    struct frame_table_source source = {.eh_frame = {.bytes = slice_of(bytes, place.size), .address = place.address}};
+    bool built = bytes && frame_table_build(&source, ret_table);
+    free(bytes);
+    return built;
+}
+
+static const char *scratch_path(void)
+{
+    static char path[64];
+    (void)snprintf(path, sizeof(path), "/tmp/offbeat-test-unwind-%d", (int)getpid());
+    return path;
+}
+
+TEST(a_table_that_was_saved_is_loaded_as_it_was)
+{
+    struct frame_table table, loaded;
+    struct slice key = slice_of(some_key, sizeof(some_key));
+    CHECK(own_table(&table));
+    CHECK(frame_table_save(&table, scratch_path(), key));
+    CHECK(frame_table_load(scratch_path(), key, &loaded));
+    CHECK_UINT(loaded.row_count, table.row_count);
+    CHECK_UINT(loaded.fde_count, table.fde_count);
+    CHECK_UINT(loaded.memory_size, table.memory_size);
+    CHECK(memcmp(loaded.memory, table.memory, table.memory_size) == 0);
+    CHECK_UINT(loaded.blocks - loaded.pcs, table.blocks - table.pcs);
+    frame_table_fini(&loaded);
+    CHECK(frame_table_save(&table, scratch_path(), key)); /* over the one that is there */
+    CHECK(!frame_table_load(scratch_path(), slice_of(some_key, sizeof(some_key) - 1), &loaded));
+    CHECK(unlink(scratch_path()) == 0);
+    CHECK(!frame_table_load(scratch_path(), key, &loaded));
+    CHECK(!frame_table_load("/dev/zero", key, &loaded));
+    CHECK(!frame_table_save(&table, "/nowhere/at/all", key));
+    CHECK(!frame_table_save(&table, scratch_path(), slice_of(table.memory, FRAME_TABLE_KEY_MAX + 1)));
+    frame_table_fini(&table);
+}
+
+TEST(a_file_that_was_cut_or_changed_is_not_loaded)
+{
+    struct frame_table table, loaded;
+    struct slice key = slice_of(some_key, sizeof(some_key));
+    struct stat status;
+    CHECK(own_table(&table));
+    CHECK(frame_table_save(&table, scratch_path(), key));
+    CHECK(stat(scratch_path(), &status) == 0);
+    int file = open(scratch_path(), O_RDWR | O_CLOEXEC);
+    for (unsigned round = 0; round < 200; round++) {
+        off_t place = (off_t)(random_number() % (round % 2 ? 128 : (uint64_t)status.st_size));
+        uint8_t byte = 0, changed;
+        CHECK(pread(file, &byte, 1, place) == 1);
+        changed = (uint8_t)(byte ^ (1 + random_number() % 255));
+        CHECK(pwrite(file, &changed, 1, place) == 1);
+        CHECK(!frame_table_load(scratch_path(), key, &loaded));
+        CHECK(pwrite(file, &byte, 1, place) == 1);
+    }
+    CHECK(frame_table_load(scratch_path(), key, &loaded));
+    frame_table_fini(&loaded);
+    for (off_t size = status.st_size - 1; size > 0; size = size * 3 / 4) {
+        CHECK(ftruncate(file, size) == 0);
+        CHECK(!frame_table_load(scratch_path(), key, &loaded));
+    }
+    (void)close(file);
+    (void)unlink(scratch_path());
+    frame_table_fini(&table);
+}
+
+/* A file can be written by others, with a good checksum: frame_table_save makes one of any table. */
+TEST(a_table_that_leads_out_of_itself_is_not_loaded)
+{
+    struct frame_table table, loaded;
+    struct slice key = slice_of(some_key, sizeof(some_key));
+    unsigned refused = 0;
+    static struct scene scene;
+    CHECK(own_table(&table));
+    uint8_t *bytes = table.memory;
+    for (unsigned round = 0; round < 400; round++) {
+        size_t place = random_number() % (round % 4 ? 2048 : table.memory_size);
+        uint8_t byte = bytes[place];
+        bytes[place] = (uint8_t)random_number();
+        CHECK(frame_table_save(&table, scratch_path(), key));
+        if (frame_table_load(scratch_path(), key, &scene.table)) {
+            walk_everywhere(&scene);
+            for (uint32_t pc = 0; pc < 0x20000; pc += 7) (void)frame_table_rule_at(&scene.table, pc);
+            frame_table_fini(&scene.table);
+        } else {
+            refused++;
+        }
+        bytes[place] = byte;
+    }
+    CHECK(refused > 20);
+    table.block_count++;
+    CHECK(frame_table_save(&table, scratch_path(), key));
+    CHECK(!frame_table_load(scratch_path(), key, &loaded));
+    (void)unlink(scratch_path());
+    table.block_count--;
+    frame_table_fini(&table);
 }
 
 struct cut_file {

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "unwind/frame_table_file.h"
+
+#include "base/pages.h"
+#include "unwind/frame_table_private.h"
+#include "unwind/machine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { VERSION = 1, PATH_SIZE = 4096 };
+
+static const char magic[8] = "offbeatT";
+
+struct file_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t key_size;
+    uint8_t key[FRAME_TABLE_KEY_MAX];
+    uint32_t row_count, block_count, rule_count, wide_count, expression_bytes;
+    uint32_t fde_count, broken_fde_count, refused_row_count;
+    uint64_t block_size;
+    uint64_t checksum; /* of the header with 0 here, and of the block */
+};
+_Static_assert(sizeof(struct file_header) == 128, "is written to files");
+
+/* Against damage, not against intent: what is read is checked as well. */
+static uint64_t checksum_of(uint64_t sum, const void *bytes, size_t size)
+{
+    const uint8_t *at = bytes;
+    uint64_t word = 0;
+    for (; size >= sizeof(word); size -= sizeof(word), at += sizeof(word)) {
+        memcpy(&word, at, sizeof(word));
+        sum = ((sum ^ word) * 0x9e3779b97f4a7c15);
+        sum ^= sum >> 29;
+    }
+    word = size;
+    memcpy(&word, at, size);
+    return (sum ^ word) * 0xff51afd7ed558ccd;
+}
+
+static uint64_t checksum_of_file(struct file_header header, const uint8_t *block)
+{
+    header.checksum = 0;
+    return checksum_of(checksum_of(1, &header, sizeof(header)), block, header.block_size);
+}
+
+static bool write_all(int descriptor, const void *bytes, size_t size)
+{
+    const uint8_t *at = bytes;
+    while (size > 0) {
+        ssize_t written = write(descriptor, at, size);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return false;
+        at += written;
+        size -= (size_t)written;
+    }
+    return true;
+}
+
+static bool read_all(int descriptor, void *bytes, size_t size)
+{
+    uint8_t *at = bytes;
+    while (size > 0) {
+        ssize_t got = read(descriptor, at, size);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return false;
+        at += got;
+        size -= (size_t)got;
+    }
+    return true;
+}
+
+bool frame_table_save(const struct frame_table *table, const char *path, struct slice key)
+{
+    struct file_header header = {
+        .version = VERSION,
+        .key_size = (uint32_t)key.size,
+        .row_count = table->row_count,
+        .block_count = table->block_count,
+        .rule_count = table->rule_count,
+        .wide_count = table->wide_count,
+        .expression_bytes = table->expression_bytes,
+        .fde_count = table->fde_count,
+        .broken_fde_count = table->broken_fde_count,
+        .refused_row_count = table->refused_row_count,
+        .block_size = table->memory_size,
+    };
+    char beside[PATH_SIZE];
+    int length = snprintf(beside, sizeof(beside), "%s.%d", path, (int)getpid());
+    if (key.size > sizeof(header.key) || length < 0 || (size_t)length >= sizeof(beside)) return false;
+    memcpy(header.magic, magic, sizeof(magic));
+    if (key.size > 0) memcpy(header.key, key.data, key.size);
+    header.checksum = checksum_of_file(header, table->memory);
+
+    int descriptor = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (descriptor < 0) return false;
+    bool written =
+        write_all(descriptor, &header, sizeof(header)) && write_all(descriptor, table->memory, table->memory_size);
+    if (close(descriptor) != 0) written = false;
+    if (written && rename(beside, path) == 0) return true;
+    (void)unlink(beside);
+    return false;
+}
+
+/* The header says what this version writes, for KEY, and that fits into a file of FILE_SIZE bytes. */
+static bool is_wanted(const struct file_header *header, struct slice key, uint64_t file_size)
+{
+    return memcmp(header->magic, magic, sizeof(magic)) == 0 && header->version == VERSION &&
+           key.size == header->key_size && key.size <= sizeof(header->key) &&
+           (key.size == 0 || memcmp(header->key, key.data, key.size) == 0) && header->row_count > 0 &&
+           header->row_count <= FRAME_TABLE_ROWS_MAX && header->rule_count > 0 &&
+           header->rule_count <= FRAME_TABLE_RULES_MAX && header->wide_count <= FRAME_TABLE_WIDE_MAX &&
+           header->expression_bytes <= FRAME_TABLE_EXPRESSIONS_MAX &&
+           header->block_size <= FRAME_TABLE_FILE_BYTES_MAX && header->block_size == file_size - sizeof(*header);
+}
+
+/* All that frame_table_find relies on. */
+static bool are_rows_valid(const struct frame_table *table)
+{
+    uint32_t first = table->pcs[0], end = table->pcs[table->row_count];
+    if (end <= first || table->block_count != ((end - first) >> FRAME_TABLE_BLOCK_SHIFT) + 1) return false;
+    for (uint32_t i = 0; i < table->row_count; i++) {
+        if (table->pcs[i] >= table->pcs[i + 1]) return false;
+        if ((table->numbers[i] & (FRAME_TABLE_FUNCTION_START - 1)) >= table->rule_count) return false;
+    }
+    for (uint32_t i = 0; i < table->block_count; i++) {
+        if (table->blocks[i] >= table->row_count || (i > 0 && table->blocks[i] < table->blocks[i - 1])) return false;
+    }
+    return true;
+}
+
+static bool read_table(int descriptor, const struct file_header *header, struct frame_table *ret_table)
+{
+    struct frame_table table = {
+        .row_count = header->row_count,
+        .block_count = header->block_count,
+        .rule_count = header->rule_count,
+        .wide_count = header->wide_count,
+        .expression_bytes = header->expression_bytes,
+        .fde_count = header->fde_count,
+        .broken_fde_count = header->broken_fde_count,
+        .refused_row_count = header->refused_row_count,
+    };
+    if (frame_table_layout(&table).size != header->block_size) return false;
+    uint8_t *block = pages_allocate(header->block_size);
+    if (!block) return false;
+    frame_table_take_block(&table, block);
+    if (read_all(descriptor, block, header->block_size) && checksum_of_file(*header, block) == header->checksum &&
+        are_rows_valid(&table) && machine_rules_are_valid(&table)) {
+        *ret_table = table;
+        return true;
+    }
+    frame_table_fini(&table);
+    return false;
+}
+
+bool frame_table_load(const char *path, struct slice key, struct frame_table *ret_table)
+{
+    struct file_header header;
+    struct stat status;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (descriptor < 0) return false;
+    bool loaded = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+                  status.st_size > (off_t)sizeof(header) && read_all(descriptor, &header, sizeof(header)) &&
+                  is_wanted(&header, key, (uint64_t)status.st_size) && read_table(descriptor, &header, ret_table);
+    (void)close(descriptor);
+    return loaded;
+}

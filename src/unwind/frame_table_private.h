@@ -1,0 +1,17 @@
+/* How a table lies in its block of memory, for those who build and keep it.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_UNWIND_FRAME_TABLE_PRIVATE_H
+#define OFFBEAT_UNWIND_FRAME_TABLE_PRIVATE_H
+
+#include "unwind/frame_table.h"
+
+/* Offsets of the parts, the most aligned first, as the counts of a table make them. */
+struct frame_table_layout {
+    size_t rules, wide, pcs, blocks, numbers, expressions, size;
+};
+
+struct frame_table_layout frame_table_layout(const struct frame_table *table);
+
+/* Gives TABLE, whose counts are set, the block that holds its parts; it is the table's from then on. */
+void frame_table_take_block(struct frame_table *table, uint8_t *memory);
+
+#endif
