@@ -16,42 +16,39 @@ enum {
     POINTER_OMITTED = 0xff,
 };
 
-uint64_t cfi_encoded_pointer(struct cursor *cursor, const struct cfi_section *section, uint8_t encoding)
+static uint64_t read_value(struct cursor *cursor, uint8_t encoding)
 {
-    if (encoding == POINTER_OMITTED) return 0;
-    uint64_t place = section->address + (uint64_t)(cursor->position - section->bytes.data);
-    uint64_t value = 0;
     switch (encoding & 0x0f) {
     case POINTER_ABSOLUTE:
     case POINTER_U64:
     case POINTER_S64:
-        value = cursor_u64(cursor);
-        break;
+        return cursor_u64(cursor);
     case POINTER_ULEB128:
-        value = cursor_uleb128(cursor);
-        break;
+        return cursor_uleb128(cursor);
     case POINTER_SLEB128:
-        value = (uint64_t)cursor_sleb128(cursor);
-        break;
+        return (uint64_t)cursor_sleb128(cursor);
     case POINTER_U16:
-        value = cursor_u16(cursor);
-        break;
+        return cursor_u16(cursor);
     case POINTER_S16:
-        value = (uint64_t)(int64_t)(int16_t)cursor_u16(cursor);
-        break;
+        return (uint64_t)(int64_t)(int16_t)cursor_u16(cursor);
     case POINTER_U32:
-        value = cursor_u32(cursor);
-        break;
+        return cursor_u32(cursor);
     case POINTER_S32:
-        value = (uint64_t)(int64_t)(int32_t)cursor_u32(cursor);
-        break;
+        return (uint64_t)(int64_t)(int32_t)cursor_u32(cursor);
     default:
         cursor->failed = true;
         return 0;
     }
+}
+
+uint64_t cfi_encoded_pointer(struct cursor *cursor, const struct cfi_section *section, uint8_t encoding)
+{
+    if (encoding == POINTER_OMITTED) return 0;
+    uint64_t place = section->address + (uint64_t)(cursor->position - section->bytes.data);
+    uint64_t value = read_value(cursor, encoding);
     switch (encoding & 0x70) {
     case POINTER_ABSOLUTE:
-        return value;
+        return value + section->bias;
     case POINTER_RELATIVE_TO_ITSELF:
         return place + value;
     case POINTER_RELATIVE_TO_DATA:
@@ -155,7 +152,7 @@ bool cfi_read_fde(const struct cfi_section *section, size_t offset, struct cfi_f
     }
     uint8_t encoding = ret_fde->cie.pointer_encoding;
     ret_fde->start = cfi_encoded_pointer(&cursor, section, encoding);
-    uint64_t size = cfi_encoded_pointer(&cursor, section, encoding & 0x0f);
+    uint64_t size = read_value(&cursor, encoding);
     ret_fde->end = ret_fde->start + size;
     if (ret_fde->cie.has_augmentation_data) cursor_skip(&cursor, cursor_uleb128(&cursor));
     ret_fde->instructions = slice_of(cursor.position, cursor_left(&cursor));

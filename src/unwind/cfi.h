@@ -16,6 +16,7 @@ struct cfi_section {
     uint64_t address;      /* of bytes.data[0] in the address space that results are wanted in */
     uint64_t data_address; /* base of DW_EH_PE_datarel: .eh_frame_hdr; 0 if none */
     bool is_debug_frame;
+    uint64_t bias; /* of .debug_frame, which no loader relocates: added to absolute addresses */
 };
 
 struct cfi_cie {

@@ -8,7 +8,7 @@
 
 struct fde_place {
     uint64_t start;
-    uint64_t offset; /* in .eh_frame */
+    uint64_t offset; /* in its section, times 2, plus 1 if that is .debug_frame */
 };
 
 struct row {
@@ -18,8 +18,9 @@ struct row {
 struct build {
     const struct frame_table_source *source;
     struct rule_builder rules;
-    struct pages_array places; /* of struct fde_place */
-    struct pages_array rows;   /* of struct row */
+    struct pages_array places;         /* of struct fde_place */
+    struct pages_array rows;           /* of struct row */
+    const struct cfi_section *section; /* of the FDE */
     struct cfi_fde fde;
     struct cfi_machine machine;
     uint64_t end; /* of the last row, relative to the base */
@@ -54,25 +55,26 @@ static bool list_places_by_header(struct build *build)
     for (uint64_t i = 0; i < count; i++) {
         uint64_t start = source->header_address + (uint64_t)(int64_t)(int32_t)cursor_u32(&cursor);
         uint64_t fde = source->header_address + (uint64_t)(int64_t)(int32_t)cursor_u32(&cursor);
-        if (!add_place(build, start, fde - source->eh_frame.address)) return false;
+        if (!add_place(build, start, (fde - source->eh_frame.address) * 2)) return false;
     }
     return true;
 }
 
-static bool list_places_by_section(struct build *build)
+static bool list_places_by_section(struct build *build, const struct cfi_section *section)
 {
-    const struct cfi_section *section = &build->source->eh_frame;
+    build->fde = (struct cfi_fde){.start = 0};
     for (size_t offset = 0, next; offset != SIZE_MAX; offset = next) {
-        if (cfi_read_fde(section, offset, &build->fde, &next) && !add_place(build, build->fde.start, offset))
-            return false;
+        if (!cfi_read_fde(section, offset, &build->fde, &next)) continue;
+        if (!add_place(build, build->fde.start, offset * 2 + section->is_debug_frame)) return false;
     }
-    return build->places.count > 0;
+    return true;
 }
 
 static int compare_places(const void *a, const void *b)
 {
     const struct fde_place *left = a, *right = b;
-    return (left->start > right->start) - (left->start < right->start);
+    if (left->start != right->start) return left->start < right->start ? -1 : 1;
+    return (int)(left->offset & 1) - (int)(right->offset & 1);
 }
 
 /* Most lists are sorted already. */
@@ -113,18 +115,27 @@ static bool take_row(void *context, uint64_t start, uint64_t end, const struct c
     return !build->full;
 }
 
+static void use_section(struct build *build, const struct cfi_section *section)
+{
+    if (build->section == section) return;
+    build->section = section;
+    build->rules.section = section;
+    build->fde = (struct cfi_fde){.start = 0}; /* its CIE is of the other one */
+}
+
 static void run_place(struct build *build, const struct fde_place *place)
 {
     uint64_t base = build->source->base;
     build->fde_count++;
-    if (!cfi_read_fde(&build->source->eh_frame, place->offset, &build->fde, NULL) || build->fde.start < base ||
+    use_section(build, place->offset & 1 ? &build->source->debug_frame : &build->source->eh_frame);
+    if (!cfi_read_fde(build->section, place->offset / 2, &build->fde, NULL) || build->fde.start < base ||
         build->fde.end - base >= UINT32_MAX) {
         build->broken_count++;
         return;
     }
     if (build->fde.start - base > build->end && build->rows.count > 0) add_row(build, build->end, RULE_NONE);
     if (build->rows.count == 0) build->end = build->fde.start - base;
-    if (!cfi_run(&build->source->eh_frame, &build->fde, &build->machine, take_row, build)) build->broken_count++;
+    if (!cfi_run(build->section, &build->fde, &build->machine, take_row, build)) build->broken_count++;
     /* What a broken FDE left out stays without a rule. */
     if (build->end < build->fde.end - base && build->rows.count > 0) {
         add_row(build, build->end, RULE_NONE);
@@ -210,10 +221,12 @@ static bool pack(const struct build *build, struct frame_table *ret_table)
 
 static bool build_rows(struct build *build)
 {
+    const struct frame_table_source *source = build->source;
     if (!list_places_by_header(build)) {
         build->places.count = 0;
-        if (!list_places_by_section(build)) return false;
+        if (!list_places_by_section(build, &source->eh_frame)) return false;
     }
+    if (source->debug_frame.bytes.size > 0 && !list_places_by_section(build, &source->debug_frame)) return false;
     sort_places(build);
     const struct fde_place *places = build->places.items;
     for (size_t i = 0; i < build->places.count && !build->full; i++) run_place(build, &places[i]);
@@ -225,7 +238,7 @@ bool frame_table_build(const struct frame_table_source *source, struct frame_tab
     struct build *build = pages_allocate(sizeof(*build));
     if (!build) return false;
     build->source = source;
-    bool built = rule_builder_init(&build->rules, &source->eh_frame) && build_rows(build) && pack(build, ret_table);
+    bool built = rule_builder_init(&build->rules) && build_rows(build) && pack(build, ret_table);
     rule_builder_fini(&build->rules);
     pages_array_fini(&build->places);
     pages_array_fini(&build->rows);

@@ -35,11 +35,14 @@ struct frame_table {
     size_t memory_size;
 };
 
-/* Where a module's frame information lies. Addresses of all three are in one space; the table is relative to BASE. */
+/* Where a module's frame information lies. All addresses are in one space; the table is relative to BASE. Either
+ * section may be empty. Code without unwind tables is described in .debug_frame alone, while the start files and the
+ * PLT of the same module are in .eh_frame; what both describe is taken from .eh_frame. */
 struct frame_table_source {
-    struct cfi_section eh_frame; /* or .debug_frame */
-    struct slice header;         /* .eh_frame_hdr, for its sorted list of FDEs; empty if there is none */
+    struct cfi_section eh_frame;
+    struct slice header; /* .eh_frame_hdr, for its sorted list of FDEs; empty if there is none */
     uint64_t header_address;
+    struct cfi_section debug_frame; /* with is_debug_frame */
     uint64_t base;
 };
 

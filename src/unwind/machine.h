@@ -107,16 +107,16 @@ enum wide_saved {
 
 /* Collects what rows have in common while a table is built. */
 struct rule_builder {
-    const struct cfi_section *section;
-    struct pages_array rules;       /* of struct machine_rule */
-    struct pages_array wide;        /* of struct wide_rule */
-    struct pages_array expressions; /* of bytes */
-    uint16_t *index;                /* open addressing: RULE_INDEX_SIZE numbers of rules plus one, 0: free */
-    uint32_t refused_count;         /* rows whose rule did not fit any more, or cannot be followed */
+    const struct cfi_section *section; /* of the row that is compiled */
+    struct pages_array rules;          /* of struct machine_rule */
+    struct pages_array wide;           /* of struct wide_rule */
+    struct pages_array expressions;    /* of bytes */
+    uint16_t *index;                   /* open addressing: RULE_INDEX_SIZE numbers of rules plus one, 0: free */
+    uint32_t refused_count;            /* rows whose rule did not fit any more, or cannot be followed */
 };
 
 /* {0} is not enough: allocates. False if there is no memory. */
-bool rule_builder_init(struct rule_builder *builder, const struct cfi_section *section);
+bool rule_builder_init(struct rule_builder *builder);
 void rule_builder_fini(struct rule_builder *builder);
 
 /* The number of the rule for ROW of FDE; 0 (RULE_NONE) if it cannot be followed. Equal rows give equal numbers. */

@@ -78,7 +78,7 @@ static inline enum unwind_outcome walk(const struct unwind_modules *modules, str
     enum unwind_outcome outcome = UNWIND_ROOT;
     for (;;) {
         if (!module || lookup < module->start || lookup >= module->end) module = unwind_find_module(modules, lookup);
-        if (module && module->is_pending) {
+        if (module ? module->is_pending : modules->is_new_code && modules->is_new_code(lookup)) {
             outcome = UNWIND_PENDING;
             break;
         }

@@ -16,6 +16,8 @@ struct unwind_module {
 struct unwind_modules {
     const struct unwind_module *items;
     size_t count;
+    bool (*is_new_code)(
+        uint64_t address); /* signal-safe; asked of an address in no module: is there one since? or NULL */
 };
 
 enum unwind_outcome {
@@ -27,7 +29,7 @@ enum unwind_outcome {
     UNWIND_UNKNOWN_REGISTER, /* a rule needs a register that was not there to be had */
     UNWIND_OUTCOMES,
     UNWIND_PENDING =
-        UNWIND_OUTCOMES, /* the last address lies in a module whose table is still to be built: try again */
+        UNWIND_OUTCOMES, /* the last address lies in a module that is new, or has no table yet: try again */
 };
 
 /* Walks from REGISTERS (which are used up) and fills ADDRESSES, innermost first: the first as it is, each further one a

@@ -22,9 +22,9 @@ static const uint8_t dwarf_of_machine[MACHINE_REGISTERS] = {
     [MACHINE_R11] = 11,
 };
 
-bool rule_builder_init(struct rule_builder *builder, const struct cfi_section *section)
+bool rule_builder_init(struct rule_builder *builder)
 {
-    *builder = (struct rule_builder){.section = section};
+    *builder = (struct rule_builder){.section = NULL};
     builder->index = pages_allocate(RULE_INDEX_SIZE * sizeof(builder->index[0]));
     struct machine_rule *none = pages_array_add(&builder->rules, sizeof(*none), FRAME_TABLE_RULES_MAX);
     if (none) *none = (struct machine_rule){.kind = RULE_NONE};

@@ -72,19 +72,18 @@ static void build_table(struct tracee_module *module, struct image *image)
 {
     struct elf_frame_sections sections = {0};
     if (!elf_frame_sections_find(read_image, image, &sections)) return;
-    bool is_debug_frame = sections.eh_frame.size == 0;
-    struct elf_section_place place = is_debug_frame ? sections.debug_frame : sections.eh_frame;
-    uint8_t *frames = read_section(image, place);
+    uint8_t *frames = read_section(image, sections.eh_frame);
     uint8_t *header = read_section(image, sections.eh_frame_hdr);
+    uint8_t *debug = read_section(image, sections.debug_frame);
     struct frame_table_source source = {
-        .eh_frame = {.bytes = slice_of(frames, place.size),
-                     .address = place.address,
-                     .data_address = sections.eh_frame_hdr.address,
-                     .is_debug_frame = is_debug_frame},
+        .eh_frame = {.bytes = slice_of(frames, frames ? sections.eh_frame.size : 0),
+                     .address = sections.eh_frame.address,
+                     .data_address = sections.eh_frame_hdr.address},
         .header = slice_of(header, header ? sections.eh_frame_hdr.size : 0),
         .header_address = sections.eh_frame_hdr.address,
+        .debug_frame = {.bytes = slice_of(debug, debug ? sections.debug_frame.size : 0), .is_debug_frame = true},
     };
-    if (frames) (void)frame_table_build(&source, &module->table);
+    (void)frame_table_build(&source, &module->table);
     static const uint8_t usual[4] = {1, 0x1b, 0x03, 0x3b};
     if (header && sections.eh_frame_hdr.size > 12 && memcmp(header, usual, sizeof(usual)) == 0) {
         module->header = sections.eh_frame_hdr.address + module->bias;
@@ -92,6 +91,7 @@ static void build_table(struct tracee_module *module, struct image *image)
     }
     free(frames);
     free(header);
+    free(debug);
 }
 
 /* What must be added to the file's addresses where the byte at FILE_OFFSET is mapped at START. */

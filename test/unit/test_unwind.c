@@ -457,19 +457,30 @@ TEST(the_first_row_of_a_function_is_told_even_where_its_rule_is_the_one_before)
     frame_table_fini(&table);
 }
 
-TEST(debug_frame_gives_the_same_table)
+TEST(debug_frame_describes_what_eh_frame_does_not)
 {
+    enum { BIAS = 0x1000 };
+    static struct assembled debug;
     struct frame_table table;
+    debug.is_debug_frame = true;
+    put_cie(&debug, "", END);
+    put_fde(&debug, CODE - BIAS + 0x10, 0x10, 0x0e, 16, END);
+    put_fde(&debug, CODE - BIAS + 0x30, 0x10, 0x0e, 40, END); /* .eh_frame knows better */
+    put_cie(&debug, "", 0x0e, 24, END);
+    put_fde(&debug, CODE - BIAS + 0x20, 0x10, 0x0f, 3, 0x76, 8, 0x06, END);
     struct assembled *assembled = fresh();
-    assembled->is_debug_frame = true;
     put_cie(assembled, "", END);
-    put_fde(assembled, CODE + 0x10, 0x10, 0x0e, 16, END);
-    put_cie(assembled, "", 0x0e, 24, END);
-    put_fde(assembled, CODE + 0x20, 0x10, END);
-    CHECK(build_table(assembled, &table));
-    CHECK_UINT(table.fde_count, 2);
+    put_fde(assembled, CODE + 0x30, 0x10, 0x0e, 32, END);
+    struct frame_table_source source = {
+        .eh_frame = section_of(assembled), .debug_frame = section_of(&debug), .base = CODE};
+    source.debug_frame.bias = BIAS;
+    CHECK(frame_table_build(&source, &table));
+    CHECK_UINT(table.fde_count, 4);
+    CHECK_UINT(table.broken_fde_count, 0);
     CHECK_INT(rule_at(&table, 0x10)->value, 16);
-    CHECK_INT(rule_at(&table, 0x20)->value, 24);
+    CHECK_UINT(rule_at(&table, 0x20)->kind, RULE_WIDE);
+    CHECK_UINT(table.wide[rule_at(&table, 0x20)->value].cfa_kind, WIDE_CFA_DEREFERENCE);
+    CHECK_INT(rule_at(&table, 0x30)->value, 32);
     frame_table_fini(&table);
 }
 
