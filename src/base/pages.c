@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/pages.h"
 
-#include <errno.h>
-#include <sys/mman.h>
+#include "base/kernel.h"
 
 enum { ARRAY_FIRST_BYTES = 64 << 10 };
 
 void *pages_allocate(size_t size)
 {
-    int kept_errno = errno;
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    errno = kept_errno;
-    return memory == MAP_FAILED ? NULL : memory;
+    return kernel_map(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+}
+
+void pages_populate(void *memory, size_t size)
+{
+    enum { POPULATE_WRITE = 23 }; /* MADV_POPULATE_WRITE, newer than some headers */
+    (void)kernel_call4(SYS_madvise, kernel_address(memory), (long)size, POPULATE_WRITE, 0);
 }
 
 void pages_free(void *memory, size_t size)
 {
-    int kept_errno = errno;
-    if (memory) (void)munmap(memory, size);
-    errno = kept_errno;
+    if (memory) kernel_unmap(memory, size);
 }
 
 static bool grow(struct pages_array *array, size_t needed)
@@ -30,11 +30,10 @@ static bool grow(struct pages_array *array, size_t needed)
         array->size_bytes = array->items ? size : 0;
         return array->items != NULL;
     }
-    int kept_errno = errno;
-    void *moved = mremap(array->items, array->size_bytes, size, MREMAP_MAYMOVE);
-    errno = kept_errno;
-    if (moved == MAP_FAILED) return false;
-    array->items = moved;
+    long moved =
+        kernel_call4(SYS_mremap, kernel_address(array->items), (long)array->size_bytes, (long)size, MREMAP_MAYMOVE);
+    if (moved < 0 && moved > -4096) return false;
+    array->items = (void *)(uintptr_t)moved;
     array->size_bytes = size;
     return true;
 }
@@ -45,6 +44,13 @@ void *pages_array_add(struct pages_array *array, size_t item_size, size_t maximu
     size_t needed = (array->count + 1) * item_size;
     if (needed > array->size_bytes && !grow(array, needed)) return NULL;
     return (char *)array->items + item_size * array->count++;
+}
+
+void pages_array_reserve(struct pages_array *array, size_t item_size, size_t count)
+{
+    size_t size = 0;
+    if (array->items || count == 0 || __builtin_mul_overflow(item_size, count, &size) || !grow(array, size)) return;
+    pages_populate(array->items, size);
 }
 
 void pages_array_fini(struct pages_array *array)

@@ -154,11 +154,20 @@ static int compare_times(const void *a, const void *b)
     return (left_time > right_time) - (left_time < right_time);
 }
 
+/* Of a process that ended between making its recording and writing to it. */
+static bool is_empty(const struct record *record, const char *name)
+{
+    char path[PATH_MAX + 256];
+    struct stat status;
+    (void)snprintf(path, sizeof(path), "%s/%s", record->directory, name);
+    return stat(path, &status) == 0 && status.st_size == 0 && unlink(path) == 0;
+}
+
 static void list_recordings(struct record *record)
 {
     DIR *directory = opendir(record->directory);
     for (const struct dirent *entry; directory && (entry = readdir(directory));) {
-        if (format_of_path(entry->d_name) != FORMAT_RECORDING) continue;
+        if (format_of_path(entry->d_name) != FORMAT_RECORDING || is_empty(record, entry->d_name)) continue;
         if (!array_reserve(&record->recordings.names, &record->recordings.capacity, record->recordings.count + 1,
                            sizeof(*record->recordings.names), RECORDINGS_MAX)) {
             message("over %d processes; the rest is left in %s", RECORDINGS_MAX, record->directory);

@@ -3,12 +3,9 @@
  * blocks, because the thread can end, and its stack go, at any time.  SPDX-License-Identifier: MIT */
 #include "sampler/blocked.h"
 
+#include "base/kernel.h"
+#include "base/plain_text.h"
 #include "sampler/self.h"
-
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 enum { BLOCK = 16 << 10 };
 
@@ -28,25 +25,12 @@ static bool copy_block(struct unwind_memory *memory, uint64_t address)
     return true;
 }
 
-static int open_syscall(const struct watched_thread *thread)
-{
-    char path[64];
-    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)thread->tid);
-    return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-/* Opening costs three times as much as reading, so the file is kept, as long as there are descriptors enough. */
 static bool read_syscall(struct watched_thread *thread, char *text, size_t size)
 {
-    enum { DESCRIPTORS_KEPT_MAX = 512 };
-    int file = thread->syscall_file >= 0 ? thread->syscall_file : open_syscall(thread);
-    if (file < 0) return false;
-    ssize_t got = pread(file, text, size - 1, 0);
+    int file = thread_syscall_file(thread);
+    ssize_t got = file < 0 ? -1 : kernel_read_at(file, text, size - 1, 0);
     text[got > 0 ? got : 0] = '\0';
-    if (self_has_own_descriptors() && file < DESCRIPTORS_KEPT_MAX)
-        thread->syscall_file = file;
-    else
-        (void)close(file);
+    thread_release_syscall_file(thread, file);
     return got > 0;
 }
 
@@ -59,12 +43,14 @@ bool blocked_is_running(struct watched_thread *thread)
 /* "NUMBER 0x… (six arguments) 0xSP 0xPC", "-1 0xSP 0xPC" outside of a system call, or "running". */
 static bool parse_place(const char *text, uint64_t *ret_sp, uint64_t *ret_pc)
 {
-    char *last_blank = strrchr(text, ' ');
+    const char *last_blank = strrchr(text, ' ');
     if (!last_blank || last_blank == text) return false;
-    *ret_pc = strtoull(last_blank + 1, NULL, 16);
+    const char *place = last_blank + 1;
+    *ret_pc = plain_parse(&place, 16);
     const char *blank = last_blank - 1;
     while (blank > text && *blank != ' ') blank--;
-    *ret_sp = strtoull(blank, NULL, 16);
+    place = blank + (*blank == ' ');
+    *ret_sp = plain_parse(&place, 16);
     return *ret_sp != 0 && *ret_pc != 0;
 }
 

@@ -12,6 +12,7 @@
  *
  * CPU time. Only threads that are running are asked, and what they say is weighted with the CPU time that they spent
  * since they last said something: threads are met at a tick as often as they run. SPDX-License-Identifier: MIT */
+#include "base/kernel.h"
 #include "sampler/blocked.h"
 #include "sampler/sampler_private.h"
 #include "sampler/slots.h"
@@ -85,26 +86,26 @@ static void write_cpu_sample(struct sampler *sampler, struct watched_thread *thr
 /* --- Asking a thread that is running ------------------------------------------------------------------------------ */
 
 /* A walk met a module for the first time, at its last address. */
-static void build_table_for(struct sampler *sampler, const uint64_t *addresses, size_t count)
+static bool build_table_for(struct sampler *sampler, const uint64_t *addresses, size_t count)
 {
-    modules_build(&sampler->modules, addresses[count - 1] - (count > 1));
+    return modules_build(&sampler->modules, addresses[count - 1] - (count > 1), sampler->writer);
 }
 
 static void take_answer(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
 {
+    uint32_t outcome = slot->outcome;
     sampler->counters[RECORDING_ANSWERS]++;
-    if (slot->outcome == UNWIND_PENDING) { /* the next answer counts for this tick, too */
-        build_table_for(sampler, slot->addresses, slot->address_count);
-        thread->has_stack = false;
-        thread->cpu_ns_at_stack = 0;
-        write_waiting(sampler, thread);
-    } else if (is_cpu_mode(sampler)) {
-        write_cpu_sample(sampler, thread, slot->outcome, slot->addresses, slot->address_count,
-                         thread->cpu_ns_at_request);
-    } else {
-        write_wall_sample(sampler, thread, slot->outcome, slot->addresses, slot->address_count,
-                          thread->cpu_ns_at_request);
+    if (outcome == UNWIND_PENDING) {
+        if (build_table_for(sampler, slot->addresses, slot->address_count)) {
+            thread->has_stack = false; /* the next answer counts for this tick, too */
+            write_waiting(sampler, thread);
+            return;
+        }
+        outcome = UNWIND_NO_TABLE;
     }
+    void (*write)(struct sampler *, struct watched_thread *, uint32_t, const uint64_t *, size_t, uint64_t) =
+        is_cpu_mode(sampler) ? write_cpu_sample : write_wall_sample;
+    write(sampler, thread, outcome, slot->addresses, slot->address_count, thread->cpu_ns_at_request);
 }
 
 void look_fetch_answers(struct sampler *sampler)
@@ -134,6 +135,7 @@ static bool choose_signal(struct sampler *sampler, struct watched_thread *thread
         thread->signal_number = SIGNAL_USUAL;
     } else if (thread->tid != getpid() && !(blocked >> (SIGNAL_NEVER_BLOCKED - 1) & 1)) {
         thread->signal_number = SIGNAL_NEVER_BLOCKED;
+        signal_handler_keep(); /* libc installs its own when a program makes its first thread */
     }
     if (thread->signal_number != 0) thread->signal_until_tick = sampler->tick + sampler->ticks_a_second;
     return thread->signal_number != 0;
@@ -193,7 +195,7 @@ static enum blocked_result read_blocked(struct sampler *sampler, struct watched_
     enum blocked_result result = BLOCKED_PENDING;
     for (unsigned i = 0; result == BLOCKED_PENDING && i < MODULES_MAX; i++) {
         result = blocked_walk(thread, cpu_ns, sampler->modules.current, addresses, &count, &outcome);
-        if (result == BLOCKED_PENDING) build_table_for(sampler, addresses, count);
+        if (result == BLOCKED_PENDING && !build_table_for(sampler, addresses, count)) result = BLOCKED_NEEDS_SIGNAL;
     }
     if (result == BLOCKED_NEEDS_SIGNAL || result == BLOCKED_REFUSED) sampler->counters[RECORDING_BLOCKED_REFUSED]++;
     if (result != BLOCKED_WALKED) return result;
@@ -224,7 +226,8 @@ static void look_again(struct sampler *sampler)
 {
     struct timespec pause = {.tv_nsec = SECOND_LOOK_AFTER_NS};
     for (unsigned look = 0; look < SECOND_LOOKS_MAX && sampler->met_awake_count > 0; look++) {
-        (void)nanosleep(&pause, NULL); /* and not a loop: it may be our processor that they wait for */
+        (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0,
+                           0); /* and not a loop: it may be our processor that they wait for */
         pause.tv_nsec *= 2;
         size_t kept = 0;
         for (size_t i = 0; i < sampler->met_awake_count; i++) {
@@ -303,9 +306,8 @@ bool look_at_all(struct sampler *sampler)
 /* CPU time of the process that no thread accounts for: threads that ended spent it after they were last looked at. */
 static uint64_t unseen_cpu_ns(struct sampler *sampler)
 {
-    struct timespec process = {0};
-    uint64_t seen_ns = sampler->cpu_ns_of_ended, own_ns = 0;
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &process);
+    uint64_t all_ns = 0, seen_ns = sampler->cpu_ns_of_ended, own_ns = 0;
+    (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &all_ns);
     for (size_t i = 0; i < sampler->threads.count; i++) {
         const struct watched_thread *thread = sampler->threads.items[i];
         uint64_t cpu_ns = thread->cpu_ns_seen;
@@ -313,7 +315,6 @@ static uint64_t unseen_cpu_ns(struct sampler *sampler)
         if (!thread->is_accounted) seen_ns += cpu_ns;
     }
     (void)thread_cpu_ns(sampler->threads.sampler_tid, &own_ns);
-    uint64_t all_ns = (uint64_t)process.tv_sec * 1000000000u + (uint64_t)process.tv_nsec;
     return all_ns > seen_ns + own_ns ? all_ns - seen_ns - own_ns : 0;
 }
 
@@ -333,6 +334,6 @@ void look_thread_gone(struct sampler *sampler, struct watched_thread *thread)
 {
     if (is_cpu_mode(sampler)) write_cpu_rest(sampler, thread);
     if (thread->slot) slot_give_back(thread->slot);
-    if (thread->syscall_file >= 0) (void)close(thread->syscall_file);
+    if (thread->syscall_file >= 0) kernel_close(thread->syscall_file);
     sleep_forget(sampler, thread);
 }

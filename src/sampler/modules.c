@@ -1,43 +1,53 @@
-/* The loader's list is copied while the loader's own lock is held, which is microseconds; all work happens on the copy.
- * Frame information is copied with self_read_memory, so that a module which is unmapped meanwhile costs an incomplete
- * table and not a crash.  SPDX-License-Identifier: MIT */
+/* Modules are found in /proc/self/maps and in the headers that lie in memory, never through the loader's list, which
+ * only the loader's lock makes safe to read. That nothing has changed since is asked of _dl_find_object, which takes no
+ * lock and is signal-safe (glibc 2.35): of each module in use at every tick, and of each address that is in no known
+ * module. Frame information is copied with self_read_memory, so that a module which is unmapped meanwhile costs an
+ * incomplete table and not a crash.  SPDX-License-Identifier: MIT */
 #include "sampler/modules.h"
 
+#include "base/kernel.h"
+#include "base/plain_text.h"
 #include "base/sort.h"
 #include "sampler/self.h"
 
+#include <dlfcn.h>
 #include <elf.h>
-#include <link.h>
-#include <pthread.h>
-#include <unistd.h>
 
-enum { RETIRED_MAX = 1 << 16, FRAME_INFORMATION_MAX = 256 << 20 };
+enum {
+    RETIRED_MAX = 1 << 16,
+    FRAME_INFORMATION_MAX = 256 << 20,
+    SEGMENTS_MAX = 64, /* of one file; others are not looked at */
+    NOTES_BYTES_MAX = 4096,
+    MAPS_BUFFER = 64 << 10,
+};
 
 struct retired {
     void *memory;
     size_t size;
 };
 
-static pthread_mutex_t loader_mutex = PTHREAD_MUTEX_INITIALIZER;
+/* Where it is missing, changes are noticed once a second. */
+extern __attribute__((weak)) int _dl_find_object(void *, struct dl_find_object *);
 
-void modules_before_fork(void)
+static bool loader_knows(uint64_t address, struct dl_find_object *ret_object)
 {
-    (void)pthread_mutex_lock(&loader_mutex);
+    return _dl_find_object && _dl_find_object((void *)(uintptr_t)address, ret_object) == 0;
 }
 
-void modules_after_fork(void)
+/* For walks that meet an address in no module: true if the loader has brought something there since. Signal-safe. */
+static bool is_new_code(uint64_t address)
 {
-    (void)pthread_mutex_unlock(&loader_mutex);
+    struct dl_find_object object;
+    return loader_knows(address, &object);
 }
 
-struct listing {
-    struct pages_array found; /* of struct module */
-    uint64_t changes;
-};
+/* --- One module, from its headers in memory ----------------------------------------------------------------------- */
 
-static void read_build_id(struct module *module, const uint8_t *notes, size_t size)
+static void read_build_id(struct module *module, uint64_t address, uint64_t size)
 {
-    struct cursor cursor = cursor_of(slice_of(notes, size));
+    uint8_t notes[NOTES_BYTES_MAX];
+    struct cursor cursor =
+        cursor_of(slice_of(notes, self_read_memory(address, notes, size < sizeof(notes) ? size : sizeof(notes))));
     while (!cursor_at_end(&cursor)) {
         uint32_t name_size = cursor_u32(&cursor);
         uint32_t value_size = cursor_u32(&cursor);
@@ -53,28 +63,48 @@ static void read_build_id(struct module *module, const uint8_t *notes, size_t si
     }
 }
 
-static void describe_image(struct module *image, const struct dl_phdr_info *information)
+struct headers {
+    Elf64_Phdr items[SEGMENTS_MAX];
+    size_t count;
+};
+
+static bool read_headers(uint64_t image_start, struct headers *ret_headers)
+{
+    Elf64_Ehdr header;
+    if (self_read_memory(image_start, &header, sizeof(header)) != sizeof(header)) return false;
+    if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) return false;
+    if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum > SEGMENTS_MAX) return false;
+    size_t size = header.e_phnum * sizeof(Elf64_Phdr);
+    ret_headers->count = header.e_phnum;
+    return self_read_memory(image_start + header.e_phoff, ret_headers->items, size) == size;
+}
+
+/* IMAGE has its IMAGE_START: where the start of the file lies. */
+static void describe_image(struct module *image, const struct headers *headers)
 {
     uint64_t low = UINT64_MAX, high = 0;
-    image->load_bias = information->dlpi_addr;
-    for (unsigned i = 0; i < information->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &information->dlpi_phdr[i];
-        if (header->p_type == PT_LOAD) {
-            if (header->p_vaddr < low) low = header->p_vaddr;
-            if (header->p_vaddr + header->p_memsz > high) high = header->p_vaddr + header->p_memsz;
-        } else if (header->p_type == PT_GNU_EH_FRAME) {
-            image->header_start = information->dlpi_addr + header->p_vaddr;
+    for (size_t i = 0; i < headers->count; i++) {
+        const Elf64_Phdr *header = &headers->items[i];
+        if (header->p_type != PT_LOAD) continue;
+        if (header->p_vaddr < low) low = header->p_vaddr;
+        if (header->p_vaddr + header->p_memsz > high) high = header->p_vaddr + header->p_memsz;
+    }
+    image->image_vmaddr = low;
+    image->image_size = high > low ? high - low : 0;
+    image->load_bias = image->image_start - low;
+    for (size_t i = 0; i < headers->count; i++) {
+        const Elf64_Phdr *header = &headers->items[i];
+        uint64_t start = image->load_bias + header->p_vaddr;
+        if (header->p_type == PT_GNU_EH_FRAME) {
+            image->header_start = start;
             image->header_size = header->p_memsz;
         } else if (header->p_type == PT_NOTE && image->build_id_size == 0) {
-            read_build_id(image, (const uint8_t *)(information->dlpi_addr + header->p_vaddr), header->p_memsz);
+            read_build_id(image, start, header->p_memsz);
         }
     }
-    image->image_start = information->dlpi_addr + low;
-    image->image_size = high > low ? high - low : 0;
-    image->image_vmaddr = low;
-    for (unsigned i = 0; i < information->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &information->dlpi_phdr[i];
-        uint64_t start = information->dlpi_addr + header->p_vaddr;
+    for (size_t i = 0; i < headers->count; i++) {
+        const Elf64_Phdr *header = &headers->items[i];
+        uint64_t start = image->load_bias + header->p_vaddr;
         if (header->p_type != PT_LOAD || image->header_size == 0) continue;
         if (image->header_start >= start && image->header_start < start + header->p_filesz) {
             image->header_segment_end = start + header->p_filesz;
@@ -82,54 +112,92 @@ static void describe_image(struct module *image, const struct dl_phdr_info *info
     }
 }
 
-static void name_image(struct module *image, const char *name)
+/* One entry for each executable segment. */
+static void add_image(struct pages_array *found, uint64_t image_start, const char *path)
 {
-    if (strncmp(name, "linux-vdso", 10) == 0) name = "[vdso]";
-    (void)strncpy(image->path, name, sizeof(image->path) - 1);
-    if (name[0] == '\0' && readlink("/proc/self/exe", image->path, sizeof(image->path) - 1) < 0) image->path[0] = '\0';
-}
-
-/* Under the loader's lock: copies and goes. */
-static int copy_entry(struct dl_phdr_info *information, size_t size, void *context)
-{
-    struct listing *listing = context;
-    struct module image = {0};
-    describe_image(&image, information);
-    name_image(&image, information->dlpi_name);
-    for (unsigned i = 0; i < information->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &information->dlpi_phdr[i];
+    static struct headers headers; /* the sampler thread's alone */
+    static struct module image;
+    struct dl_find_object object = {0};
+    if (!read_headers(image_start, &headers)) return;
+    memset(&image, 0, sizeof(image));
+    image.image_start = image_start;
+    (void)plain_text(image.path, image.path + sizeof(image.path), path);
+    describe_image(&image, &headers);
+    for (size_t i = 0; i < headers.count; i++) {
+        const Elf64_Phdr *header = &headers.items[i];
         if (header->p_type != PT_LOAD || !(header->p_flags & PF_X)) continue;
-        struct module *module = pages_array_add(&listing->found, sizeof(*module), MODULES_MAX);
-        if (!module) return 1;
+        struct module *module = pages_array_add(found, sizeof(*module), MODULES_MAX);
+        if (!module) return;
         *module = image;
-        module->start = information->dlpi_addr + header->p_vaddr;
+        module->start = image.load_bias + header->p_vaddr;
         module->end = module->start + header->p_memsz;
         module->file_offset = header->p_offset;
+        if (loader_knows(module->start, &object)) module->loader_object = object.dlfo_link_map;
     }
-    return 0;
 }
 
-static int read_changes(struct dl_phdr_info *information, size_t size, void *context)
+/* --- The list ----------------------------------------------------------------------------------------------------- */
+
+/* The file whose mappings the lines of /proc/self/maps are passing through. */
+struct maps_file {
+    char path[MODULE_PATH_MAX];
+    uint64_t image_start;
+    bool has_start, is_added;
+};
+
+/* "START-END PERMISSIONS OFFSET DEVICE INODE   PATH" */
+static void take_maps_line(struct pages_array *found, struct maps_file *file, const char *line)
 {
-    uint64_t *changes = context;
-    *changes = information->dlpi_adds + information->dlpi_subs;
-    return 1;
+    uint64_t start = plain_parse(&line, 16);
+    line = strchr(line, ' ');
+    if (!line || strlen(line) < 6) return;
+    bool is_executable = line[3] == 'x';
+    line += 6;
+    uint64_t offset = plain_parse(&line, 16);
+    const char *path = strchr(line, '/');
+    const char *vdso = strstr(line, "[vdso]");
+    if (vdso) {
+        add_image(found, start, "[vdso]");
+        return;
+    }
+    if (!path) return;
+    size_t length = strlen(path), deleted = strlen(" (deleted)");
+    if (length > deleted && strcmp(path + length - deleted, " (deleted)") == 0) length -= deleted;
+    if (length >= sizeof(file->path)) return;
+    bool is_same = strncmp(file->path, path, length) == 0 && file->path[length] == '\0';
+    if (!is_same || offset == 0) {
+        memcpy(file->path, path, length);
+        file->path[length] = '\0';
+        file->image_start = start;
+        file->has_start = offset == 0;
+        file->is_added = false;
+    }
+    if (!is_executable || !file->has_start || file->is_added) return;
+    add_image(found, file->image_start, file->path);
+    file->is_added = true;
 }
 
-static uint64_t loader_changes(void)
+/* Line by line, because the list may be longer than any buffer. */
+static void list_modules(struct pages_array *found)
 {
-    uint64_t changes = 0;
-    (void)pthread_mutex_lock(&loader_mutex);
-    (void)dl_iterate_phdr(read_changes, &changes);
-    (void)pthread_mutex_unlock(&loader_mutex);
-    return changes;
-}
-
-static void list_modules(struct listing *listing)
-{
-    (void)pthread_mutex_lock(&loader_mutex);
-    (void)dl_iterate_phdr(copy_entry, listing);
-    (void)pthread_mutex_unlock(&loader_mutex);
+    static char buffer[MAPS_BUFFER]; /* the sampler thread's alone */
+    static struct maps_file file;
+    int descriptor = kernel_open("/proc/self/maps", O_RDONLY, 0);
+    if (descriptor < 0) return;
+    memset(&file, 0, sizeof(file));
+    size_t filled = 0;
+    ssize_t got;
+    while ((got = kernel_read(descriptor, buffer + filled, sizeof(buffer) - 1 - filled)) > 0) {
+        filled += (size_t)got;
+        size_t taken = 0;
+        for (char *end; (end = memchr(buffer + taken, '\n', filled - taken)); taken = (size_t)(end + 1 - buffer)) {
+            *end = '\0';
+            take_maps_line(found, &file, buffer + taken);
+        }
+        memmove(buffer, buffer + taken, filled - taken);
+        filled -= taken;
+    }
+    kernel_close(descriptor);
 }
 
 static int compare_modules(const void *a, const void *b)
@@ -142,7 +210,7 @@ static bool is_same_module(const struct module *a, const struct module *b)
 {
     return a->start == b->start && a->end == b->end && a->load_bias == b->load_bias &&
            a->build_id_size == b->build_id_size && memcmp(a->build_id, b->build_id, a->build_id_size) == 0 &&
-           strcmp(a->path, b->path) == 0;
+           a->loader_object == b->loader_object && strcmp(a->path, b->path) == 0;
 }
 
 static void retire(struct modules *modules, void *memory, size_t size)
@@ -258,38 +326,66 @@ static void publish(struct modules *modules)
             .is_pending = !items[i].is_tried,
         };
     }
-    *snapshot = (struct unwind_modules){.items = entries, .count = count};
+    *snapshot = (struct unwind_modules){.items = entries, .count = count, .is_new_code = is_new_code};
     retire(modules, modules->current, modules->current_size);
     modules->current = snapshot;
     modules->current_size = size;
 }
 
-void modules_build(struct modules *modules, uint64_t address)
+static void relist(struct modules *modules, struct recording_writer *writer)
+{
+    struct pages_array found = {0};
+    list_modules(&found);
+    sort_in_place(found.items, found.count, sizeof(struct module), compare_modules);
+    take_over(modules, &found, writer);
+    pages_array_fini(&modules->items);
+    modules->items = found;
+    publish(modules);
+}
+
+/* Those that no stack went through do no harm. */
+static bool is_stale(const struct modules *modules)
+{
+    const struct module *items = modules->items.items;
+    struct dl_find_object object;
+    for (size_t i = 0; i < modules->items.count; i++) {
+        if (!items[i].is_tried || !items[i].loader_object) continue;
+        if (!loader_knows(items[i].start, &object) || object.dlfo_link_map != items[i].loader_object) return true;
+        if ((uint64_t)(uintptr_t)object.dlfo_eh_frame != items[i].header_start) return true;
+    }
+    return false;
+}
+
+void modules_refresh(struct modules *modules, bool is_time, struct recording_writer *writer)
+{
+    bool is_due = !_dl_find_object && is_time;
+    if (!modules->current || is_due || is_stale(modules)) relist(modules, writer);
+}
+
+static struct module *find_untried(const struct modules *modules, uint64_t address)
 {
     struct module *items = modules->items.items;
     for (size_t i = 0; i < modules->items.count; i++) {
-        if (address < items[i].start || address >= items[i].end || items[i].is_tried) continue;
-        uint64_t before = self_monotonic_ns();
-        if (build_table(&items[i], &items[i].table))
-            modules->table_bytes += items[i].table.memory_size;
-        else
-            modules->without_table++;
-        items[i].is_tried = true;
-        modules->table_ns += self_monotonic_ns() - before;
-        publish(modules);
+        if (address >= items[i].start && address < items[i].end) return items[i].is_tried ? NULL : &items[i];
     }
+    return NULL;
 }
 
-void modules_refresh(struct modules *modules, struct recording_writer *writer)
+bool modules_build(struct modules *modules, uint64_t address, struct recording_writer *writer)
 {
-    uint64_t changes = loader_changes();
-    if (modules->current && changes == modules->changes) return;
-    modules->changes = changes;
-    struct listing listing = {0};
-    list_modules(&listing);
-    sort_in_place(listing.found.items, listing.found.count, sizeof(struct module), compare_modules);
-    take_over(modules, &listing.found, writer);
-    pages_array_fini(&modules->items);
-    modules->items = listing.found;
+    struct module *module = find_untried(modules, address);
+    if (!module) {
+        relist(modules, writer);
+        module = find_untried(modules, address);
+    }
+    if (!module) return false;
+    uint64_t before = self_monotonic_ns();
+    if (build_table(module, &module->table))
+        modules->table_bytes += module->table.memory_size;
+    else
+        modules->without_table++;
+    module->is_tried = true;
+    modules->table_ns += self_monotonic_ns() - before;
     publish(modules);
+    return true;
 }

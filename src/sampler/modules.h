@@ -19,6 +19,7 @@ struct module {
     uint64_t image_start, image_size, image_vmaddr;
     uint64_t header_start, header_size; /* .eh_frame_hdr; 0: none */
     uint64_t header_segment_end;        /* of the loaded segment that holds it, and .eh_frame */
+    const void *loader_object;          /* how the loader knows it; NULL: it does not */
     uint8_t build_id[RECORDING_BUILD_ID_MAX];
     uint32_t build_id_size;
     bool is_seen;  /* while the list is compared */
@@ -32,24 +33,20 @@ struct modules {
     struct unwind_modules *current; /* the snapshot; its memory is one block */
     size_t current_size;
     struct pages_array retired; /* of struct retired: snapshots and tables that may still be in use */
-    uint64_t changes;           /* the loader's counters at the last look */
     uint32_t next_number;
     uint64_t without_table, table_bytes, table_ns;
 };
 
-/* Asks the loader whether anything was loaded or unloaded since; if so, reads the list, publishes a snapshot and writes
- * RECORDING_MODULE and RECORDING_MODULE_GONE records. Tables are built for modules that turn up in a stack, then. */
-void modules_refresh(struct modules *modules, struct recording_writer *writer);
+/* Looks whether a module in use is another one than before; if so, lists them anew, publishes a snapshot and writes
+ * RECORDING_MODULE and RECORDING_MODULE_GONE records. IS_TIME, once a second or so, lists where nothing better is to be
+ * had. Tables are built for modules that turn up in a stack, then. */
+void modules_refresh(struct modules *modules, bool is_time, struct recording_writer *writer);
 
-/* Builds the table of the module that holds ADDRESS, for a walk that ended there with UNWIND_PENDING, and publishes a
- * snapshot that has it. */
-void modules_build(struct modules *modules, uint64_t address);
+/* For a walk that ended at ADDRESS with UNWIND_PENDING: builds the table of the module there, having listed the modules
+ * anew if it is in none that is known, and publishes a snapshot. False if there is still none: give up. */
+bool modules_build(struct modules *modules, uint64_t address, struct recording_writer *writer);
 
 /* No walk with a snapshot older than the current one is under way: frees what was retired. */
 void modules_release_retired(struct modules *modules);
-
-/* Around fork: the child must not inherit the loader's lock from the sampler thread. */
-void modules_before_fork(void);
-void modules_after_fork(void);
 
 #endif

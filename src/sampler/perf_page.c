@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "sampler/perf_page.h"
 
+#include "base/kernel.h"
+
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 enum { PAGE = 4096 };
 
-const struct perf_page *perf_page_open(pid_t tid)
+const struct perf_page *perf_page_open(pid_t tid, int *ret_errno)
 {
     struct perf_event_attr attributes = {
         .type = PERF_TYPE_SOFTWARE,
@@ -18,18 +17,19 @@ const struct perf_page *perf_page_open(pid_t tid)
         .exclude_kernel = 1,
         .exclude_hv = 1,
     };
-    int descriptor = (int)syscall(SYS_perf_event_open, &attributes, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    long descriptor =
+        kernel_call6(SYS_perf_event_open, kernel_address(&attributes), tid, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
+    *ret_errno = descriptor < 0 ? (int)-descriptor : 0;
     if (descriptor < 0) return NULL;
-    void *page = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, descriptor, 0);
-    int errno_value = errno;
-    (void)close(descriptor); /* the mapping keeps the event */
-    errno = errno_value;
-    return page == MAP_FAILED ? NULL : page;
+    void *page = kernel_map(PAGE, PROT_READ, MAP_SHARED, (int)descriptor);
+    kernel_close((int)descriptor); /* the mapping keeps the event */
+    if (!page) *ret_errno = EPERM; /* what it says when there is no locked memory left */
+    return page;
 }
 
 void perf_page_close(const struct perf_page *page)
 {
-    if (page) (void)munmap((void *)(uintptr_t)page, PAGE);
+    if (page) kernel_unmap(page, PAGE);
 }
 
 uint32_t perf_page_count(const struct perf_page *page)

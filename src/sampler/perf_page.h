@@ -10,9 +10,9 @@
 
 struct perf_page;
 
-/* NULL with errno set if the kernel refuses. No descriptor stays open. Each page costs its thread about 0.7 µs at every
- * context switch, so it is for threads that sleep. */
-const struct perf_page *perf_page_open(pid_t tid);
+/* NULL if the kernel refuses, for *RET_ERRNO. No descriptor stays open. Each page costs its thread about 0.7 µs at
+ * every context switch, so it is for threads that sleep. */
+const struct perf_page *perf_page_open(pid_t tid, int *ret_errno);
 void perf_page_close(const struct perf_page *page); /* accepts NULL */
 
 uint32_t perf_page_count(const struct perf_page *page);

@@ -36,7 +36,7 @@ __attribute__((constructor)) static void preload_start(void)
         .directory = directory,
     };
     if (sampler_start(&options)) {
-        (void)pthread_atfork(sampler_before_fork, sampler_after_fork_in_parent, sampler_after_fork_in_child);
+        (void)pthread_atfork(NULL, NULL, sampler_after_fork_in_child);
     }
     errno = kept_errno;
 }

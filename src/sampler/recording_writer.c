@@ -1,38 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 #include "sampler/recording_writer.h"
 
-#include <fcntl.h>
+#include "base/kernel.h"
+#include "base/plain_text.h"
+
 #include <string.h>
 #include <unistd.h>
 
 enum { BATCH_HEADER = 4, NUMBER_MAX_BYTES = 10 };
 
+/* The first batch has the magic in front of it, so that no file begins with less than a batch. */
+static size_t batch_start(const struct recording_writer *writer)
+{
+    return writer->is_created ? 0 : RECORDING_MAGIC_SIZE;
+}
+
 static void reset_batch(struct recording_writer *writer)
 {
-    writer->size = BATCH_HEADER;
+    writer->size = batch_start(writer) + BATCH_HEADER;
 }
 
 void recording_writer_init(struct recording_writer *writer, const char *path, bool keeps_descriptor)
 {
-    (void)strncpy(writer->path, path, sizeof(writer->path) - 1);
-    writer->path[sizeof(writer->path) - 1] = '\0';
+    (void)plain_text(writer->path, writer->path + sizeof(writer->path), path);
     writer->descriptor = -1;
     writer->keeps_descriptor = keeps_descriptor;
-    writer->created = false;
-    writer->bytes_written = writer->bytes_lost = 0;
+    writer->is_created = writer->is_broken_off = false;
+    writer->bytes_lost = 0;
+    memcpy(writer->buffer, RECORDING_MAGIC, RECORDING_MAGIC_SIZE);
     reset_batch(writer);
 }
 
 /* The file's end is taken back when only a part could be written, so that what is there stays whole batches. */
 static bool write_whole(int descriptor, const void *bytes, size_t size)
 {
-    off_t before = lseek(descriptor, 0, SEEK_END);
+    int64_t before = kernel_seek(descriptor, 0, SEEK_END);
     const uint8_t *from = bytes;
     size_t left = size;
     while (left > 0) {
-        ssize_t written = write(descriptor, from, left);
+        ssize_t written = kernel_write(descriptor, from, left);
         if (written <= 0) {
-            if (before >= 0 && ftruncate(descriptor, before) != 0) return false;
+            if (before >= 0) (void)kernel_call3(SYS_ftruncate, descriptor, before, 0);
             return false;
         }
         from += written;
@@ -43,39 +51,41 @@ static bool write_whole(int descriptor, const void *bytes, size_t size)
 
 static bool open_file(struct recording_writer *writer)
 {
-    if (writer->descriptor >= 0) return true;
-    int flags = O_WRONLY | O_APPEND | O_CLOEXEC | (writer->created ? 0 : O_CREAT | O_EXCL);
-    writer->descriptor = open(writer->path, flags, 0600);
-    if (writer->descriptor < 0) return false;
-    if (!writer->created && !write_whole(writer->descriptor, RECORDING_MAGIC, RECORDING_MAGIC_SIZE)) return false;
-    writer->created = true;
-    return true;
+    int flags = O_WRONLY | O_APPEND | (writer->is_created ? 0 : O_CREAT | O_EXCL);
+    if (writer->descriptor < 0) writer->descriptor = kernel_open(writer->path, flags, 0600);
+    return writer->descriptor >= 0;
+}
+
+static void close_file(struct recording_writer *writer)
+{
+    if (writer->descriptor >= 0) kernel_close(writer->descriptor);
+    writer->descriptor = -1;
 }
 
 void recording_writer_flush(struct recording_writer *writer)
 {
-    if (writer->size == BATCH_HEADER) return;
-    uint32_t payload = (uint32_t)(writer->size - BATCH_HEADER);
-    memcpy(writer->buffer, &payload, sizeof(payload));
-    bool was_created = writer->created;
-    if (open_file(writer) && write_whole(writer->descriptor, writer->buffer, writer->size)) {
-        writer->bytes_written += writer->size;
+    size_t start = batch_start(writer);
+    uint32_t payload = (uint32_t)(writer->size - start - BATCH_HEADER);
+    if (payload == 0) return;
+    memcpy(writer->buffer + start, &payload, sizeof(payload));
+    if (!writer->is_broken_off && open_file(writer) && write_whole(writer->descriptor, writer->buffer, writer->size)) {
+        writer->is_created = true;
     } else {
+        if (!writer->is_created && writer->descriptor >= 0) {
+            (void)kernel_call3(SYS_unlink, kernel_address(writer->path), 0, 0);
+        }
+        writer->is_broken_off = true;
         writer->bytes_lost += payload;
-        if (!was_created && writer->descriptor >= 0 && !writer->created) (void)unlink(writer->path);
     }
-    if (writer->descriptor >= 0 && (!writer->keeps_descriptor || !writer->created)) {
-        (void)close(writer->descriptor);
-        writer->descriptor = -1;
-    }
+    if (!writer->keeps_descriptor || writer->is_broken_off) close_file(writer);
     reset_batch(writer);
 }
 
 void recording_writer_close(struct recording_writer *writer)
 {
+    if (writer->is_created) writer->is_broken_off = false;
     recording_writer_flush(writer);
-    if (writer->descriptor >= 0) (void)close(writer->descriptor);
-    writer->descriptor = -1;
+    close_file(writer);
 }
 
 void recording_begin(struct recording_writer *writer, enum recording_kind kind, size_t room)

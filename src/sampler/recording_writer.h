@@ -1,5 +1,6 @@
 /* Writes a recording (format/recording_layout.h): records gather in a buffer, a batch is one write(2). Belongs to the
- * sampler thread. A batch that cannot be written (disk full) is dropped, counted, and tried no more until the next.
+ * sampler thread. When a batch cannot be written (disk full) the recording breaks off there, because what follows is
+ * told by its difference to what came before; what is lost is counted, and only the last batch is tried again.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_RECORDING_WRITER_H
 #define OFFBEAT_SAMPLER_RECORDING_WRITER_H
@@ -14,8 +15,7 @@ struct recording_writer {
     char path[4096];
     int descriptor; /* -1: opened for each batch, because the program could close it or take its number */
     bool keeps_descriptor;
-    bool created;
-    uint64_t bytes_written;
+    bool is_created, is_broken_off;
     uint64_t bytes_lost;
     size_t size;
     uint8_t buffer[RECORDING_BATCH_MAX];
@@ -24,7 +24,9 @@ struct recording_writer {
 /* The file appears with the first flush. */
 void recording_writer_init(struct recording_writer *writer, const char *path, bool keeps_descriptor);
 void recording_writer_flush(struct recording_writer *writer);
-void recording_writer_close(struct recording_writer *writer); /* flushes */
+/* Writes what was begun since the last flush, even of a recording that broke off: let it be only what needs nothing
+ * that came before. */
+void recording_writer_close(struct recording_writer *writer);
 
 /* Starts a record, flushing first if less than ROOM bytes are left. */
 void recording_begin(struct recording_writer *writer, enum recording_kind kind, size_t room);

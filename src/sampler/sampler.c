@@ -2,20 +2,18 @@
  * SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
+#include "base/kernel.h"
+#include "base/plain_text.h"
+#include "sampler/own_thread.h"
 #include "sampler/self.h"
 #include "sampler/slots.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
-    SAMPLER_STACK_BYTES = 256 << 10,
     NANOSECONDS = 1000000000,
     STOP_WAIT_NS = 500000000,
     ANSWERS_WAIT_NS = 20000000, /* for the last answers when it stops */
@@ -29,16 +27,21 @@ static _Atomic uint32_t stop_wanted, stopped; /* futexes */
 
 /* --- What is written ---------------------------------------------------------------------------------------------- */
 
+static void fill_random(uint8_t bytes[RECORDING_PROFILER_ID_SIZE])
+{
+    uint64_t unlikely[2] = {self_wall_ns(), (uint64_t)getpid()};
+    memcpy(bytes, unlikely, sizeof(unlikely));
+    (void)kernel_call3(SYS_getrandom, kernel_address(bytes), RECORDING_PROFILER_ID_SIZE, GRND_NONBLOCK);
+}
+
 static void write_start(void)
 {
     uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE];
     char name[32] = "", path[MODULE_PATH_MAX] = "";
-    if (getrandom(profiler_id, sizeof(profiler_id), GRND_NONBLOCK) != sizeof(profiler_id)) {
-        uint64_t unlikely[2] = {self_wall_ns(), (uint64_t)getpid()};
-        memcpy(profiler_id, unlikely, sizeof(profiler_id));
-    }
-    if (self_read_file("/proc/self/comm", name, sizeof(name)) > 0) name[strcspn(name, "\n")] = '\0';
-    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    fill_random(profiler_id);
+    if (self_read_file("/proc/self/comm", name, sizeof(name)) > 0) name[strlen(name) - 1] = '\0';
+    long length = kernel_call4(SYS_readlinkat, AT_FDCWD, kernel_address("/proc/self/exe"), kernel_address(path),
+                               sizeof(path) - 1);
     recording_begin(&writer, RECORDING_START, 2 * RECORDING_TEXT_MAX);
     recording_number(&writer, (uint64_t)getpid());
     recording_number(&writer, (uint64_t)getppid());
@@ -113,11 +116,12 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     look_fetch_answers(&sampler);
     flush_sometimes();
     if (!slots_in_use()) modules_release_retired(&sampler.modules);
-    modules_refresh(&sampler.modules, &writer);
+    modules_refresh(&sampler.modules, sampler.tick % sampler.ticks_a_second == 0, &writer);
     if (threads_changed(&sampler.threads)) refresh_threads();
     if (is_time_for_names()) threads_refresh_names(&sampler.threads, &writer);
     open_tick(now_ns, before_ns);
     if (!look_at_all(&sampler)) refresh_threads();
+    if (sampler.tick % (sampler.ticks_a_second / 10 + 1) == 0) self_follow_credentials();
     once_a_second();
 }
 
@@ -125,13 +129,14 @@ static void futex_wait_until(_Atomic uint32_t *word, uint32_t value, uint64_t de
 {
     struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / NANOSECONDS),
                                 .tv_nsec = (long)(deadline_ns % NANOSECONDS)};
-    (void)syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, &deadline, NULL, FUTEX_BITSET_MATCH_ANY);
+    (void)kernel_call6(SYS_futex, (long)(uintptr_t)word, FUTEX_WAIT_BITSET_PRIVATE, value, kernel_address(&deadline), 0,
+                       FUTEX_BITSET_MATCH_ANY);
 }
 
 static void futex_set(_Atomic uint32_t *word)
 {
     atomic_store(word, 1);
-    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+    (void)kernel_call3(SYS_futex, (long)(uintptr_t)word, FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 
 /* False once it is to stop. */
@@ -146,8 +151,10 @@ static bool sleep_until(uint64_t deadline_ns)
 
 static uint64_t random_below(uint64_t limit)
 {
-    uint64_t random = sampler.start_ns;
-    (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
+    uint8_t bytes[RECORDING_PROFILER_ID_SIZE];
+    uint64_t random;
+    fill_random(bytes);
+    memcpy(&random, bytes, sizeof(random));
     return random % limit;
 }
 
@@ -174,7 +181,7 @@ static void wait_for_last_answers(void)
         const struct slot *slot = sampler.threads.items[i]->slot;
         while (slot && slot_phase_of(slot) != SLOT_DONE && self_monotonic_ns() < deadline_ns) {
             struct timespec moment = {.tv_nsec = 200000};
-            (void)nanosleep(&moment, NULL);
+            (void)kernel_call3(SYS_nanosleep, kernel_address(&moment), 0, 0);
         }
     }
 }
@@ -184,51 +191,45 @@ static void finish(void)
     sampler.is_ending = true;
     wait_for_last_answers();
     look_fetch_answers(&sampler);
-    write_counters();
     threads_fini(&sampler.threads, thread_gone, &sampler);
+    recording_writer_flush(&writer);
+    write_counters();
     recording_begin(&writer, RECORDING_STOP, 0);
     recording_writer_close(&writer);
     self_close_descriptors();
 }
 
-static void *run(void *unused)
+/* DIRECTORY/PID-TIME.recording, as nobody else in the system calls one. */
+static void name_recording(char *path, size_t size)
 {
-    (void)prctl(PR_SET_NAME, "offbeat");
+    const char *end = path + size;
+    char *at = plain_text(path, end, directory);
+    at = plain_number(plain_text(at, end, "/"), end, (uint64_t)getpid(), 10);
+    at = plain_number(plain_text(at, end, "-"), end, self_monotonic_ns(), 16);
+    (void)plain_text(at, end, ".recording");
+}
+
+static int run(void *unused)
+{
+    (void)kernel_call3(SYS_prctl, PR_SET_NAME, kernel_address("offbeat"), 0);
     if (!slots_install_handler()) {
         futex_set(&stopped);
-        return NULL;
+        return 1;
     }
-    sampler.threads.sampler_tid = (pid_t)syscall(SYS_gettid);
+    sampler.threads.sampler_tid = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
     bool own_descriptors = self_own_descriptors();
     char path[4096];
-    (void)snprintf(path, sizeof(path), "%s/%d-%llx.recording", directory, (int)getpid(),
-                   (unsigned long long)self_monotonic_ns());
+    name_recording(path, sizeof(path));
     recording_writer_init(&writer, path, own_descriptors);
     sampler.threads.directory = -1;
     sampler.threads.keeps_descriptor = own_descriptors;
     write_start();
-    modules_refresh(&sampler.modules, &writer);
+    modules_refresh(&sampler.modules, true, &writer);
     refresh_threads();
     run_ticks();
     finish();
     futex_set(&stopped);
-    return NULL;
-}
-
-static bool start_thread(void)
-{
-    pthread_attr_t attributes;
-    if (pthread_attr_init(&attributes) != 0) return false;
-    (void)pthread_attr_setstacksize(&attributes, SAMPLER_STACK_BYTES);
-    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    sigset_t all, kept;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &kept);
-    pthread_t thread;
-    has_thread = pthread_create(&thread, &attributes, run, NULL) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
-    (void)pthread_attr_destroy(&attributes);
-    return has_thread;
+    return 0;
 }
 
 bool sampler_start(const struct sampler_options *options)
@@ -244,7 +245,8 @@ bool sampler_start(const struct sampler_options *options)
     sampler.ticks_a_second = options->frequency_hz;
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     sampler.requests_in_tick_max = processors > 0 ? 4 * (uint32_t)processors : 8;
-    return slots_prepare() && start_thread();
+    has_thread = slots_prepare() && own_thread_start(run, NULL);
+    return has_thread;
 }
 
 void sampler_stop(void)
@@ -258,20 +260,9 @@ void sampler_stop(void)
     }
 }
 
-void sampler_before_fork(void)
-{
-    if (has_thread) modules_before_fork();
-}
-
-void sampler_after_fork_in_parent(void)
-{
-    if (has_thread) modules_after_fork();
-}
-
 void sampler_after_fork_in_child(void)
 {
     if (!has_thread) return;
-    modules_after_fork();
     /* The parent's threads are not here, and its requests and its file are not ours. */
     struct sampler_options options = sampler.options;
     slots_forget();

@@ -28,8 +28,6 @@ bool sampler_start(const struct sampler_options *options);
 void sampler_stop(void);
 
 /* For pthread_atfork: the child begins a recording of its own, with an id of its own; the parent's goes on. */
-void sampler_before_fork(void);
-void sampler_after_fork_in_parent(void);
 void sampler_after_fork_in_child(void);
 
 #endif

@@ -24,6 +24,20 @@ bool self_is_confined(void);
  * /proc/self/mem, which needs no call that a filter could object to. */
 size_t self_read_memory(uint64_t address, void *buffer, size_t size);
 
+/* The sampler's thread is none of libc's (own_thread.h), so setuid and its like, which libc does for all its threads,
+ * pass it by: takes over what the program's first thread has, so that no thread is left with rights that were given up.
+ */
+void self_follow_credentials(void);
+
+/* "/proc/self/task/TID/FILE". */
+enum { SELF_PATH_SIZE = 64 };
+void self_task_path(char path[SELF_PATH_SIZE], pid_t tid, const char *file);
+
+/* In the text of a /proc/…/status file: what stands behind "KEY:", NULL if there is none; and the number there, or 0.
+ */
+const char *self_status_line(const char *status, const char *key);
+uint64_t self_status_number(const char *status, const char *key, unsigned base);
+
 /* The whole of a small file under /proc, NUL-terminated, cut at SIZE - 1. Negative if it cannot be read. */
 ssize_t self_read_file(const char *path, char *buffer, size_t size);
 

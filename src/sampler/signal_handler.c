@@ -6,10 +6,11 @@
  * signal that is not the sampler's goes to the program's own handler. SPDX-License-Identifier: MIT */
 #include "sampler/signal_handler.h"
 
+#include "base/kernel.h"
+
 #include "unwind/context.h"
 
 #include <signal.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -30,24 +31,12 @@ struct kernel_action {
 
 static struct kernel_action chained_usual, chained_never_blocked;
 
-/* libc's syscall() would write errno. */
-static long system_call4(long number, long a, long b, long c, long d)
-{
-    register long fourth __asm__("r10") = d;
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth)
-                     : "rcx", "r11", "memory");
-    return result;
-}
-
 /* rt_sigprocmask reads the new set before it looks at what to do with it: asked to do nothing that exists, it tells
  * whether 8 bytes can be read, and changes nothing. */
 static bool is_readable(uint64_t address)
 {
     enum { NO_SUCH_OPERATION = -1, ERROR_FAULT = -14 };
-    return system_call4(SYS_rt_sigprocmask, NO_SUCH_OPERATION, (long)address, 0, 8) != ERROR_FAULT;
+    return kernel_call4(SYS_rt_sigprocmask, NO_SUCH_OPERATION, (long)address, 0, 8) != ERROR_FAULT;
 }
 
 static bool extend_to_page(struct unwind_memory *memory, uint64_t address)
@@ -107,7 +96,7 @@ static void handle(int number, siginfo_t *information, void *context)
 
 static bool kernel_action(int number, const struct kernel_action *action, struct kernel_action *ret_old)
 {
-    return system_call4(SYS_rt_sigaction, number, (long)(uintptr_t)action, (long)(uintptr_t)ret_old, 8) == 0;
+    return kernel_call4(SYS_rt_sigaction, number, kernel_address(action), kernel_address(ret_old), 8) == 0;
 }
 
 static struct kernel_action ours;

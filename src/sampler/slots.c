@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "sampler/slots.h"
 
+#include "base/kernel.h"
 #include "base/pages.h"
 
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static struct slot *slots; /* stay for ever: a late answer may come at any time */
@@ -68,7 +68,7 @@ bool slot_send(const struct slot *slot, pid_t tid, int number)
     information.si_pid = getpid();
     information.si_uid = getuid();
     information.si_value.sival_ptr = (void *)(uintptr_t)slot_cookie((uint32_t)(slot - slots), generation_of(slot));
-    return syscall(SYS_rt_tgsigqueueinfo, getpid(), tid, number, &information) == 0;
+    return kernel_call4(SYS_rt_tgsigqueueinfo, getpid(), tid, number, kernel_address(&information)) == 0;
 }
 
 bool slots_in_use(void)

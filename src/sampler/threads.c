@@ -2,49 +2,53 @@
  * tells cheaply whether to read it.  SPDX-License-Identifier: MIT */
 #include "sampler/threads.h"
 
+#include "base/kernel.h"
 #include "base/pages.h"
+#include "base/plain_text.h"
 #include "base/sort.h"
 #include "sampler/self.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns)
 {
     enum { PER_THREAD = 4, SCHEDULER_CLOCK = 2 };
-    struct timespec now;
-    clockid_t clock = (clockid_t)(~(unsigned)tid << 3 | PER_THREAD | SCHEDULER_CLOCK);
-    if (clock_gettime(clock, &now) != 0) return false;
-    *ret_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    return true;
-}
-
-static uint64_t status_number(const char *text, const char *key, int base)
-{
-    const char *line = strstr(text, key);
-    return line ? strtoull(line + strlen(key), NULL, base) : 0;
+    return kernel_clock_ns((clockid_t)(~(unsigned)tid << 3 | PER_THREAD | SCHEDULER_CLOCK), ret_ns);
 }
 
 uint64_t thread_blocked_signals(pid_t tid)
 {
     enum { SECCOMP_STRICT = 1 };
-    static char text[4096]; /* the sampler thread's alone */
-    char path[64];
-    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)tid);
-    if (self_read_file(path, text, sizeof(text)) <= 0) return UINT64_MAX;
-    if (status_number(text, "\nSeccomp:", 10) == SECCOMP_STRICT) return UINT64_MAX;
-    return status_number(text, "\nSigBlk:", 16);
+    static char status[4096]; /* the sampler thread's alone */
+    char path[SELF_PATH_SIZE];
+    self_task_path(path, tid, "status");
+    if (self_read_file(path, status, sizeof(status)) <= 0) return UINT64_MAX;
+    if (self_status_number(status, "Seccomp", 10) == SECCOMP_STRICT) return UINT64_MAX;
+    return self_status_number(status, "SigBlk", 16);
+}
+
+int thread_syscall_file(struct watched_thread *thread)
+{
+    char path[SELF_PATH_SIZE];
+    if (thread->syscall_file >= 0) return thread->syscall_file;
+    self_task_path(path, thread->tid, "syscall");
+    return kernel_open(path, O_RDONLY, 0);
+}
+
+void thread_release_syscall_file(struct watched_thread *thread, int file)
+{
+    enum { DESCRIPTORS_KEPT_MAX = 512 };
+    if (file < 0) return;
+    if (self_has_own_descriptors() && file < DESCRIPTORS_KEPT_MAX)
+        thread->syscall_file = file;
+    else
+        kernel_close(file);
 }
 
 static int open_directory(const struct threads *threads)
 {
     if (threads->directory >= 0) return threads->directory;
-    return open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return kernel_open("/proc/self/task", O_RDONLY | O_DIRECTORY, 0);
 }
 
 static void release_directory(struct threads *threads, int directory)
@@ -52,14 +56,16 @@ static void release_directory(struct threads *threads, int directory)
     if (threads->keeps_descriptor)
         threads->directory = directory;
     else if (directory >= 0)
-        (void)close(directory);
+        kernel_close(directory);
 }
 
 bool threads_changed(const struct threads *threads)
 {
     enum { LINKS_BESIDE_THREADS = 2 };
     struct stat status;
-    int failed = threads->directory >= 0 ? fstat(threads->directory, &status) : stat("/proc/self/task", &status);
+    long failed = threads->directory >= 0
+                      ? kernel_call3(SYS_fstat, threads->directory, kernel_address(&status), 0)
+                      : kernel_call3(SYS_stat, kernel_address("/proc/self/task"), kernel_address(&status), 0);
     return failed != 0 || status.st_nlink != threads->listed_count + LINKS_BESIDE_THREADS;
 }
 
@@ -121,8 +127,8 @@ static void write_thread(const struct watched_thread *thread, struct recording_w
 /* True if it is another one than before. */
 static bool read_name(struct watched_thread *thread)
 {
-    char path[64], name[32];
-    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/comm", (int)thread->tid);
+    char path[SELF_PATH_SIZE], name[32];
+    self_task_path(path, thread->tid, "comm");
     if (self_read_file(path, name, sizeof(name)) <= 0) return false;
     char *end = strrchr(name, '\n');
     if (end) *end = '\0';
@@ -143,6 +149,7 @@ static void note_listed(struct threads *threads, pid_t tid, struct recording_wri
             threads->missed++;
             return;
         }
+        thread_release_syscall_file(thread, thread_syscall_file(thread));
         (void)read_name(thread);
         write_thread(thread, writer);
     }
@@ -160,13 +167,14 @@ static void list(struct threads *threads, int directory, struct recording_writer
         char name[];
     } const *entry;
     static _Alignas(8) char buffer[16 << 10];
-    (void)lseek(directory, 0, SEEK_SET);
+    (void)kernel_seek(directory, 0, SEEK_SET);
     for (;;) {
-        long got = syscall(SYS_getdents64, directory, buffer, sizeof(buffer));
+        long got = kernel_call3(SYS_getdents64, directory, kernel_address(buffer), sizeof(buffer));
         if (got <= 0) return;
         for (long at = 0; at < got; at += entry->size) {
             entry = (const void *)(buffer + at);
-            pid_t tid = (pid_t)strtol(entry->name, NULL, 10);
+            const char *name = entry->name;
+            pid_t tid = (pid_t)plain_parse(&name, 10);
             if (tid > 0) note_listed(threads, tid, writer);
         }
     }
@@ -215,6 +223,6 @@ void threads_fini(struct threads *threads, thread_gone_callback gone, void *cont
         pages_free(threads->items[i], THREAD_MEMORY);
     }
     pages_free(threads->items, threads->capacity * sizeof(struct watched_thread *));
-    if (threads->directory >= 0) (void)close(threads->directory);
+    if (threads->directory >= 0) kernel_close(threads->directory);
     *threads = (struct threads){.directory = -1};
 }

@@ -65,6 +65,12 @@ bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns);
  * make system calls in a handler (strict seccomp), or if nothing can be found out. */
 uint64_t thread_blocked_signals(pid_t tid);
 
+/* THREAD's /proc/self/task/TID/syscall, or a negative errno. thread_release_syscall_file must follow. It is kept, as
+ * long as there are descriptors enough: opening costs three times as much as reading, and a process that gives up its
+ * rights can often not open it again. */
+int thread_syscall_file(struct watched_thread *thread);
+void thread_release_syscall_file(struct watched_thread *thread, int file);
+
 /* True if the number of threads differs from that of the last listing. One system call. */
 bool threads_changed(const struct threads *threads);
 

@@ -1,0 +1,96 @@
+/* System calls without libc around them, for code in other people's processes: no errno is written, no cancellation
+ * point entered, no interposed function called, and no thread-local storage needed, so that they work in a signal
+ * handler and on a thread that libc knows nothing of. x86-64. SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_BASE_KERNEL_H
+#define OFFBEAT_BASE_KERNEL_H
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <time.h>
+
+/* What the kernel gives: the result, or a negative errno. */
+static inline long kernel_call6(long number, long a, long b, long c, long d, long e, long f)
+{
+    register long fourth __asm__("r10") = d;
+    register long fifth __asm__("r8") = e;
+    register long sixth __asm__("r9") = f;
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+static inline long kernel_call4(long number, long a, long b, long c, long d)
+{
+    return kernel_call6(number, a, b, c, d, 0, 0);
+}
+
+static inline long kernel_call3(long number, long a, long b, long c)
+{
+    return kernel_call6(number, a, b, c, 0, 0, 0);
+}
+
+static inline long kernel_address(const void *pointer)
+{
+    return (long)(uintptr_t)pointer;
+}
+
+static inline int kernel_open(const char *path, int flags, mode_t mode)
+{
+    return (int)kernel_call4(SYS_openat, AT_FDCWD, kernel_address(path), flags | O_CLOEXEC, (long)mode);
+}
+
+static inline void kernel_close(int descriptor)
+{
+    (void)kernel_call3(SYS_close, descriptor, 0, 0);
+}
+
+static inline ssize_t kernel_read(int descriptor, void *bytes, size_t size)
+{
+    return kernel_call3(SYS_read, descriptor, kernel_address(bytes), (long)size);
+}
+
+static inline ssize_t kernel_read_at(int descriptor, void *bytes, size_t size, uint64_t offset)
+{
+    return kernel_call4(SYS_pread64, descriptor, kernel_address(bytes), (long)size, (long)offset);
+}
+
+static inline ssize_t kernel_write(int descriptor, const void *bytes, size_t size)
+{
+    return kernel_call3(SYS_write, descriptor, kernel_address(bytes), (long)size);
+}
+
+static inline int64_t kernel_seek(int descriptor, int64_t offset, int whence)
+{
+    return kernel_call3(SYS_lseek, descriptor, offset, whence);
+}
+
+static inline bool kernel_clock_ns(clockid_t clock, uint64_t *ret_ns)
+{
+    struct timespec now;
+    if (kernel_call3(SYS_clock_gettime, clock, kernel_address(&now), 0) != 0) return false;
+    *ret_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return true;
+}
+
+/* NULL if the kernel refuses. */
+static inline void *kernel_map(size_t size, int protection, int flags, int descriptor)
+{
+    long result = kernel_call6(SYS_mmap, 0, (long)size, protection, flags, descriptor, 0);
+    return result < 0 && result > -4096 ? NULL : (void *)(uintptr_t)result;
+}
+
+static inline void kernel_unmap(const void *memory, size_t size)
+{
+    (void)kernel_call3(SYS_munmap, kernel_address(memory), (long)size, 0);
+}
+
+#endif

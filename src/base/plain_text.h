@@ -1,0 +1,45 @@
+/* Small texts without libc, whose functions for them look at the locale and so at thread-local storage.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_BASE_PLAIN_TEXT_H
+#define OFFBEAT_BASE_PLAIN_TEXT_H
+
+#include <stdint.h>
+
+/* Appends TEXT, or NUMBER, to what ends at AT, and a NUL; END is behind the last byte. Gives the new end of the text;
+ * what does not fit is left out. */
+static inline char *plain_text(char *at, const char *end, const char *text)
+{
+    while (*text && at + 1 < end) *at++ = *text++;
+    if (at < end) *at = '\0';
+    return at;
+}
+
+static inline char *plain_number(char *at, const char *end, uint64_t number, unsigned base)
+{
+    char digits[65];
+    char *first = digits + sizeof(digits) - 1;
+    *first = '\0';
+    do {
+        *--first = "0123456789abcdef"[number % base];
+        number /= base;
+    } while (number > 0);
+    return plain_text(at, end, first);
+}
+
+/* The number at *TEXT (in base 16 with or without 0x), which is moved behind it; 0 if there is none. */
+static inline uint64_t plain_parse(const char **text, unsigned base)
+{
+    uint64_t number = 0;
+    if (base == 16 && (*text)[0] == '0' && (*text)[1] == 'x') *text += 2;
+    for (;; (*text)++) {
+        char character = **text;
+        unsigned digit = character >= '0' && character <= '9'   ? (unsigned)(character - '0')
+                         : character >= 'a' && character <= 'f' ? (unsigned)(character - 'a') + 10
+                         : character >= 'A' && character <= 'F' ? (unsigned)(character - 'A') + 10
+                                                                : base;
+        if (digit >= base) return number;
+        number = number * base + digit;
+    }
+}
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "sampler/own_thread.h"
+
+#include "base/kernel.h"
+#include "base/pages.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+
+enum {
+    PAGE = 4096,
+    STACK_BYTES = 256 << 10,
+    STORAGE_SLACK = 256 << 10,     /* below the furthest thread-local variable that we know of: errno */
+    THREAD_BLOCK_BYTES = 16 << 10, /* libc's own description of a thread lies from the thread pointer upwards */
+};
+
+/* The words of the thread control block that code may read on any thread (the x86-64 TLS ABI, and glibc's tcbhead_t).
+ */
+struct control_block {
+    void *self;
+    void *dynamic_storage; /* none */
+    void *self_again;
+    uint64_t single[2];
+    uint64_t stack_guard;
+};
+
+static uint64_t *thread_pointer(void)
+{
+    uint64_t *pointer;
+    __asm__("mov %%fs:0, %0" : "=r"(pointer));
+    return pointer;
+}
+
+/* Zeroed storage in the shape of a thread's, for the odd variable that some function touches all the same. */
+static void *make_storage(void)
+{
+    size_t below = (size_t)((uintptr_t)thread_pointer() - (uintptr_t)&errno);
+    below = (below + STORAGE_SLACK) & ~(size_t)(PAGE - 1);
+    uint8_t *memory = pages_allocate(below + THREAD_BLOCK_BYTES);
+    if (!memory) return NULL;
+    struct control_block *block = (struct control_block *)(void *)(memory + below);
+    const struct control_block *ours = (const struct control_block *)(const void *)thread_pointer();
+    block->self = block->self_again = block;
+    block->stack_guard = ours->stack_guard;
+    return block;
+}
+
+/* With a page below it that nobody may touch. */
+static uint8_t *make_stack(void)
+{
+    uint8_t *stack = pages_allocate(STACK_BYTES);
+    if (stack) (void)kernel_call3(SYS_mprotect, kernel_address(stack), PAGE, PROT_NONE);
+    return stack;
+}
+
+bool own_thread_start(int (*run)(void *context), void *context)
+{
+    enum {
+        FLAGS = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS,
+    };
+    int kept_errno = errno;
+    uint64_t all = UINT64_MAX, mask = 0;
+    void *storage = make_storage();
+    uint8_t *stack = make_stack();
+    if (!storage || !stack) return false;
+    (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&all), kernel_address(&mask), sizeof(mask));
+    int thread = clone(run, stack + STACK_BYTES, FLAGS, context, NULL, storage, NULL);
+    (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&mask), 0, sizeof(mask));
+    errno = kept_errno;
+    return thread > 0;
+}

@@ -1,0 +1,16 @@
+/* A thread that libc knows nothing of.
+ *
+ * A thread made by libc would change the program: its locks become atomic (a program of one thread skips that), and it
+ * would not end when its last own thread does. The price: the new thread may call no function of libc that uses
+ * thread-local storage or a lock (system calls go through base/kernel.h), and it does not take part in setuid and its
+ * like (see self_follow_credentials). SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SAMPLER_OWN_THREAD_H
+#define OFFBEAT_SAMPLER_OWN_THREAD_H
+
+#include <stdbool.h>
+
+/* Runs RUN(CONTEXT) with all signals blocked. False without memory, or if the kernel refuses. The thread cannot be
+ * waited for; it ends with RUN or with the process. */
+bool own_thread_start(int (*run)(void *context), void *context);
+
+#endif
