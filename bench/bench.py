@@ -10,12 +10,14 @@ import platform
 import sys
 
 sys.dont_write_bytecode = True
+from blocked import blocked  # noqa: E402
 from interruptions import interruptions  # noqa: E402
 from memory import memory  # noqa: E402
+from sleepers import sleepers  # noqa: E402
 from slowdown import slowdown  # noqa: E402
 from unwinders import unwinders  # noqa: E402
 
-PARTS = {part.__name__: part for part in (slowdown, memory, unwinders, interruptions)}
+PARTS = {part.__name__: part for part in (slowdown, memory, unwinders, interruptions, blocked, sleepers)}
 
 
 def cpu_name():

@@ -1,0 +1,161 @@
+/* Preloaded into a program, takes the stack of each of its blocked threads the way the sampler does, without a signal,
+ * and right afterwards once more with a signal, by the sampler's own handler. Both must be the same. At the end of the
+ * program appends a line to the file that OFFBEAT_BENCH_BLOCKED names:
+ *
+ *   EQUAL DIFFERENT MOVED INCOMPLETE NEEDS_SIGNAL AWAKE UNANSWERED
+ *
+ * MOVED: the thread had gone elsewhere before the signal came. INCOMPLETE: marked so, not compared. With
+ * OFFBEAT_BENCH_BLOCKED_DETAILS, differences are printed. SPDX-License-Identifier: MIT */
+#include "sampler/blocked.h"
+#include "sampler/modules.h"
+#include "sampler/self.h"
+#include "sampler/slots.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { PAUSE_NS = 2000000, ANSWER_NS_MAX = 50000000, THREADS_A_ROUND_MAX = 16 };
+
+enum verdict { EQUAL, DIFFERENT, MOVED, INCOMPLETE, NEEDS_SIGNAL, AWAKE, UNANSWERED, VERDICTS };
+
+static _Atomic uint64_t verdicts[VERDICTS];
+static const char *output_path;
+static bool prints_details;
+static pid_t own_pid;
+static _Atomic bool is_over;
+static struct recording_writer writer; /* of records that nobody reads */
+static struct modules modules;
+static struct threads threads;
+
+static void pause_for(long ns)
+{
+    struct timespec span = {.tv_nsec = ns};
+    (void)nanosleep(&span, NULL);
+}
+
+static enum blocked_result walk(struct watched_thread *thread, uint64_t *addresses, size_t *ret_count,
+                                enum unwind_outcome *ret_outcome, uint64_t *ret_cpu_ns)
+{
+    enum blocked_result result = BLOCKED_PENDING;
+    while (result == BLOCKED_PENDING) {
+        if (!thread_cpu_ns(thread->tid, ret_cpu_ns)) return BLOCKED_RUNNING;
+        result = blocked_walk(thread, *ret_cpu_ns, modules.current, addresses, ret_count, ret_outcome);
+        if (result == BLOCKED_PENDING) modules_build(&modules, addresses[*ret_count - 1] - (*ret_count > 1));
+    }
+    return result;
+}
+
+/* A call that the kernel starts again has its instruction, of two bytes, still before it. */
+static bool is_same_place(uint64_t blocked, uint64_t signalled)
+{
+    return signalled == blocked || signalled + 2 == blocked;
+}
+
+static void print_stack(const char *name, const uint64_t *addresses, size_t count)
+{
+    fprintf(stderr, "  %s:", name);
+    for (size_t i = 0; i < count; i++) {
+        const struct module *items = modules.items.items;
+        const struct module *module = NULL;
+        for (size_t j = 0; j < modules.items.count && !module; j++)
+            if (addresses[i] >= items[j].start && addresses[i] < items[j].end) module = &items[j];
+        const char *path = module ? strrchr(module->path, '/') : NULL;
+        fprintf(stderr, " %s+%#lx", path ? path + 1 : "?", addresses[i] - (module ? module->load_bias : 0));
+    }
+    fprintf(stderr, "\n");
+}
+
+static enum verdict compare(const uint64_t *addresses, size_t count, const struct slot *slot)
+{
+    if (!is_same_place(addresses[0], slot->addresses[0])) return MOVED;
+    bool is_equal =
+        count == slot->address_count && memcmp(addresses + 1, slot->addresses + 1, (count - 1) * sizeof(uint64_t)) == 0;
+    if (!is_equal && prints_details) {
+        fprintf(stderr, "different:\n");
+        print_stack("without a signal", addresses, count);
+        print_stack("with a signal", slot->addresses, slot->address_count);
+    }
+    return is_equal ? EQUAL : DIFFERENT;
+}
+
+static enum verdict check(struct watched_thread *thread)
+{
+    static uint64_t addresses[RECORDING_FRAMES_MAX];
+    size_t count = 0;
+    enum unwind_outcome outcome = UNWIND_ROOT;
+    uint64_t cpu_ns = 0, cpu_ns_before_signal = 0;
+    if (thread_blocked_signals(thread->tid) >> (SIGNAL_USUAL - 1) & 1) return UNANSWERED;
+    enum blocked_result result = walk(thread, addresses, &count, &outcome, &cpu_ns);
+    if (result == BLOCKED_RUNNING) return AWAKE;
+    if (result != BLOCKED_WALKED) return NEEDS_SIGNAL;
+    struct slot *slot = slot_take(modules.current);
+    if (!slot) return UNANSWERED;
+    bool is_still_there = thread_cpu_ns(thread->tid, &cpu_ns_before_signal) && cpu_ns_before_signal == cpu_ns;
+    enum verdict verdict = is_still_there ? UNANSWERED : AWAKE;
+    if (is_still_there && slot_send(slot, thread->tid, SIGNAL_USUAL)) {
+        uint64_t deadline_ns = self_monotonic_ns() + ANSWER_NS_MAX;
+        while (slot_phase_of(slot) != SLOT_DONE && self_monotonic_ns() < deadline_ns) pause_for(20000);
+        if (slot_phase_of(slot) == SLOT_DONE) verdict = compare(addresses, count, slot);
+    }
+    if (verdict == EQUAL && outcome != UNWIND_ROOT) verdict = INCOMPLETE;
+    if (verdict == DIFFERENT && outcome != UNWIND_ROOT) verdict = INCOMPLETE;
+    slot_give_back(slot);
+    return verdict;
+}
+
+static void forget(void *unused, struct watched_thread *thread)
+{
+    if (thread->syscall_file >= 0) (void)close(thread->syscall_file);
+}
+
+static void *run(void *unused)
+{
+    if (!slots_prepare() || !slots_install_handler()) return NULL;
+    threads.sampler_tid = gettid();
+    threads.directory = -1;
+    threads.keeps_descriptor = self_own_descriptors();
+    recording_writer_init(&writer, "/nowhere/at-all", false);
+    for (size_t at = 0; !is_over;) {
+        pause_for(PAUSE_NS);
+        if (!slots_in_use()) modules_release_retired(&modules);
+        modules_refresh(&modules, &writer);
+        if (threads_changed(&threads)) threads_refresh(&threads, &writer, forget, NULL);
+        for (size_t i = 0; i < THREADS_A_ROUND_MAX && i < threads.count && !is_over; i++) {
+            verdicts[check(threads.items[at++ % threads.count])]++;
+        }
+    }
+    return NULL;
+}
+
+__attribute__((constructor)) static void start(void)
+{
+    output_path = getenv("OFFBEAT_BENCH_BLOCKED");
+    prints_details = getenv("OFFBEAT_BENCH_BLOCKED_DETAILS") != NULL;
+    own_pid = getpid();
+    if (!output_path) return;
+    sigset_t all, kept;
+    pthread_t thread;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &kept);
+    (void)pthread_create(&thread, NULL, run, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
+}
+
+__attribute__((destructor)) static void report(void)
+{
+    if (!output_path || getpid() != own_pid) return;
+    is_over = true;
+    int file = open(output_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    if (file < 0) return;
+    char line[VERDICTS * 24];
+    int length = 0;
+    for (unsigned i = 0; i < VERDICTS; i++) {
+        length += sprintf(line + length, "%lu%c", verdicts[i], i + 1 < VERDICTS ? ' ' : '\n');
+    }
+    (void)!write(file, line, (size_t)length); /* at once: several processes may append */
+    (void)close(file);
+}
