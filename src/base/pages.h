@@ -10,6 +10,10 @@
 void *pages_allocate(size_t size);
 void pages_free(void *memory, size_t size);
 
+/* Has the kernel provide all pages of what was just allocated at once, which is much cheaper than one by one as they
+ * are touched. Where it cannot (before Linux 5.14), they come as they are touched. */
+void pages_populate(void *memory, size_t size);
+
 /* A growing array in pages. {0} is empty. */
 struct pages_array {
     void *items;
@@ -20,6 +24,8 @@ struct pages_array {
 /* A pointer to a new item of ITEM_SIZE bytes (the same in each call) at the end, or NULL if there would be more than
  * MAXIMUM or no memory. Moves the array. */
 void *pages_array_add(struct pages_array *array, size_t item_size, size_t maximum);
+/* Room, populated, for COUNT items in an empty array, to spare growing; if there is no memory, nothing happens. */
+void pages_array_reserve(struct pages_array *array, size_t item_size, size_t count);
 void pages_array_fini(struct pages_array *array);
 
 #endif

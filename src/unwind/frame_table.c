@@ -28,7 +28,7 @@ struct build {
     bool full;
 };
 
-enum { FDES_MAX = 16 << 20, HEADER_DATA_RELATIVE_4 = 0x3b };
+enum { FDES_MAX = 16 << 20, ROWS_PER_FDE_USUAL = 10, HEADER_DATA_RELATIVE_4 = 0x3b };
 
 static bool add_place(struct build *build, uint64_t start, uint64_t offset)
 {
@@ -52,6 +52,7 @@ static bool list_places_by_header(struct build *build)
     (void)cfi_encoded_pointer(&cursor, &header, eh_frame_encoding);
     uint64_t count = cfi_encoded_pointer(&cursor, &header, count_encoding);
     if (cursor.failed || count == 0 || count > cursor_left(&cursor) / 8) return false;
+    pages_array_reserve(&build->places, sizeof(struct fde_place), count);
     for (uint64_t i = 0; i < count; i++) {
         uint64_t start = source->header_address + (uint64_t)(int64_t)(int32_t)cursor_u32(&cursor);
         uint64_t fde = source->header_address + (uint64_t)(int64_t)(int32_t)cursor_u32(&cursor);
@@ -209,6 +210,7 @@ static bool pack(const struct build *build, struct frame_table *ret_table)
     struct frame_table_layout layout = frame_table_layout(&table);
     uint8_t *memory = pages_allocate(layout.size);
     if (!memory) return false;
+    pages_populate(memory, layout.size);
     copy_items(memory + layout.rules, &build->rules.rules, sizeof(struct machine_rule));
     copy_items(memory + layout.wide, &build->rules.wide, sizeof(struct wide_rule));
     copy_items(memory + layout.expressions, &build->rules.expressions, 1);
@@ -228,6 +230,7 @@ static bool build_rows(struct build *build)
     }
     if (source->debug_frame.bytes.size > 0 && !list_places_by_section(build, &source->debug_frame)) return false;
     sort_places(build);
+    pages_array_reserve(&build->rows, sizeof(struct row), build->places.count * ROWS_PER_FDE_USUAL);
     const struct fde_place *places = build->places.items;
     for (size_t i = 0; i < build->places.count && !build->full; i++) run_place(build, &places[i]);
     return build->rows.count > 0 && !build->full;

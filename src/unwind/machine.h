@@ -111,6 +111,7 @@ struct rule_builder {
     struct pages_array rules;          /* of struct machine_rule */
     struct pages_array wide;           /* of struct wide_rule */
     struct pages_array expressions;    /* of bytes */
+    uint16_t recent[512];              /* numbers by hash: what was found last, in less memory than the index */
     uint16_t *index;                   /* open addressing: RULE_INDEX_SIZE numbers of rules plus one, 0: free */
     uint32_t refused_count;            /* rows whose rule did not fit any more, or cannot be followed */
 };

@@ -5,6 +5,8 @@
 #include "unwind/expression_private.h"
 #include "unwind/machine.h"
 
+#include <stddef.h>
+
 enum {
     WORD = 8,
     DWARF_RBP = 6,
@@ -12,7 +14,15 @@ enum {
     DWARF_RETURN = 16,
     SAVED_WORDS_MAX = UINT8_MAX,
     RULE_INDEX_SIZE = 4 * FRAME_TABLE_RULES_MAX,
+
+    /* Bits of the first and the second 8 bytes of a struct machine_rule. */
+    SAVED_MASK_SHIFT = 8 * offsetof(struct machine_rule, saved_mask),
+    LOST_MASK_SHIFT = 8 * offsetof(struct machine_rule, lost_mask),
+    DEEPEST_SHIFT = 8 * (offsetof(struct machine_rule, deepest_words) - offsetof(struct machine_rule, saved_words)),
 };
+_Static_assert(offsetof(struct machine_rule, cfa_register) == 1 && offsetof(struct machine_rule, value) == 4 &&
+                   offsetof(struct machine_rule, saved_words) == 8,
+               "rule_words relies on it");
 
 static const uint8_t dwarf_of_machine[MACHINE_REGISTERS] = {
     [MACHINE_IP] = DWARF_RETURN, [MACHINE_SP] = DWARF_RSP, [MACHINE_FP] = DWARF_RBP, [MACHINE_RBX] = 3,
@@ -40,27 +50,56 @@ void rule_builder_fini(struct rule_builder *builder)
     *builder = (struct rule_builder){0};
 }
 
-/* The number of RULE, which is added unless it is there already. */
-static uint32_t rule_number(struct rule_builder *builder, const struct machine_rule *rule)
+/* A rule as two words, which is how it is compared: written byte by byte and read back at once, it would stall. */
+struct rule_words {
+    uint64_t first, second;
+};
+
+static struct rule_words words_of(const struct machine_rule *rule)
 {
-    uint64_t words[2];
-    memcpy(words, rule, sizeof(words));
-    uint64_t hash = (words[0] ^ words[1] * 0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd;
+    struct rule_words words;
+    memcpy(&words, rule, sizeof(words));
+    return words;
+}
+
+static bool is_same_rule(struct rule_words a, struct rule_words b)
+{
+    return a.first == b.first && a.second == b.second;
+}
+
+static struct rule_words rule_words(enum rule_kind kind, unsigned cfa_register, int32_t value)
+{
+    return (struct rule_words){.first = (uint64_t)kind | (uint64_t)cfa_register << 8 | (uint64_t)(uint32_t)value << 32};
+}
+
+/* The number of RULE in the index, where it is added unless it is there already. */
+static uint32_t indexed_number(struct rule_builder *builder, struct rule_words rule, uint64_t hash)
+{
     const struct machine_rule *rules = builder->rules.items;
     for (uint64_t place = hash >> 32;; place++) {
         uint16_t *number = &builder->index[place % RULE_INDEX_SIZE];
-        if (*number != 0 && memcmp(&rules[*number - 1], rule, sizeof(*rule)) != 0) continue;
+        if (*number != 0 && !is_same_rule(words_of(&rules[*number - 1]), rule)) continue;
         if (*number == 0) {
             struct machine_rule *added = pages_array_add(&builder->rules, sizeof(*added), FRAME_TABLE_RULES_MAX);
             if (!added) {
                 builder->refused_count++;
                 return RULE_NONE;
             }
-            *added = *rule;
+            memcpy(added, &rule, sizeof(*added));
             *number = (uint16_t)builder->rules.count;
         }
         return *number - 1u;
     }
+}
+
+static uint32_t rule_number(struct rule_builder *builder, struct rule_words rule)
+{
+    enum { RECENT = sizeof(builder->recent) / sizeof(builder->recent[0]) };
+    uint64_t hash = (rule.first ^ rule.second * 0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd;
+    uint16_t *recent = &builder->recent[(hash >> 48) % RECENT];
+    const struct machine_rule *rules = builder->rules.items;
+    if (!is_same_rule(words_of(&rules[*recent]), rule)) *recent = (uint16_t)indexed_number(builder, rule, hash);
+    return *recent;
 }
 
 static uint32_t refuse(struct rule_builder *builder)
@@ -196,52 +235,56 @@ static uint32_t compile_wide(const struct cfi_fde *fde, const struct cfi_row *ro
     for (unsigned i = 0; i < MACHINE_REGISTERS && compiled; i++) {
         compiled = compile_wide_saved(&row->registers[dwarf_of_machine[i]], builder, &wide, i);
     }
-    struct machine_rule rule = {.kind = RULE_WIDE};
-    if (compiled && add_wide(builder, &wide, &rule.value)) return rule_number(builder, &rule);
+    int32_t number = 0;
+    if (compiled && add_wide(builder, &wide, &number)) return rule_number(builder, rule_words(RULE_WIDE, 0, number));
     builder->expressions.count = expressions_before;
     return refuse(builder);
 }
 
-/* Where the surviving registers are, if that fits into a narrow rule. */
-static bool compile_saved(const struct cfi_row *row, struct machine_rule *rule)
+/* Where the surviving registers are, if that fits into a narrow rule: the masks and the second word. */
+static bool compile_saved(const struct cfi_row *row, struct rule_words *rule)
 {
-    rule->deepest_words = 1;
+    int32_t deepest = 1;
     for (unsigned i = 0; i < MACHINE_SURVIVING_REGISTERS - MACHINE_FP; i++) {
         const struct cfi_rule *saved = &row->registers[dwarf_of_machine[MACHINE_FP + i]];
         if (saved->kind == CFI_SAME_VALUE) continue;
         if (saved->kind == CFI_UNDEFINED) {
-            rule->lost_mask |= (uint8_t)(1u << i);
+            rule->first |= 1u << i << LOST_MASK_SHIFT;
             continue;
         }
         int32_t words = -(saved->value / WORD);
         if (saved->kind != CFI_OFFSET || saved->value % WORD != 0 || words <= 0 || words > SAVED_WORDS_MAX)
             return false;
-        rule->saved_mask |= (uint8_t)(1u << i);
-        rule->saved_words[i] = (uint8_t)words;
-        if (words > rule->deepest_words) rule->deepest_words = (uint8_t)words;
+        rule->first |= 1u << i << SAVED_MASK_SHIFT;
+        rule->second |= (uint64_t)words << (8 * i);
+        if (words > deepest) deepest = words;
     }
+    rule->second |= (uint64_t)deepest << DEEPEST_SHIFT;
     return true;
 }
 
 uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *row, struct rule_builder *builder)
 {
     const struct cfi_rule *return_rule = &row->registers[DWARF_RETURN];
-    struct machine_rule rule = {.kind = RULE_ROOT};
     if (fde->cie.return_register != DWARF_RETURN) return refuse(builder);
-    if (return_rule->kind == CFI_UNDEFINED) return rule_number(builder, &rule);
+    if (return_rule->kind == CFI_UNDEFINED) return rule_number(builder, rule_words(RULE_ROOT, 0, 0));
+    struct rule_words saved = {.first = 0};
     bool is_usual = !fde->cie.is_signal_frame && return_rule->kind == CFI_OFFSET && return_rule->value == -WORD &&
-                    row->registers[DWARF_RSP].kind == CFI_SAME_VALUE && compile_saved(row, &rule);
+                    row->registers[DWARF_RSP].kind == CFI_SAME_VALUE && compile_saved(row, &saved);
     if (!is_usual) return compile_wide(fde, row, builder);
+    struct rule_words rule;
     if (row->cfa_is_expression) {
-        rule.kind = RULE_PLT;
-        rule.value = (int32_t)plt_limit(expression_of(builder, row->cfa_offset, row->cfa_expression_size));
-        bool saves_nothing = rule.saved_mask == 0 && rule.lost_mask == 0;
-        return rule.value && saves_nothing ? rule_number(builder, &rule) : compile_wide(fde, row, builder);
+        uint32_t limit = plt_limit(expression_of(builder, row->cfa_offset, row->cfa_expression_size));
+        if (limit == 0 || saved.first != 0) return compile_wide(fde, row, builder);
+        rule = rule_words(RULE_PLT, 0, (int32_t)limit);
+    } else {
+        unsigned cfa_register = machine_of_dwarf(row->cfa_register);
+        if (cfa_register == MACHINE_REGISTER_OTHER) return refuse(builder);
+        rule = rule_words(RULE_REGISTER, cfa_register, row->cfa_offset);
     }
-    rule.kind = RULE_REGISTER;
-    rule.cfa_register = (uint8_t)machine_of_dwarf(row->cfa_register);
-    rule.value = row->cfa_offset;
-    return rule.cfa_register != MACHINE_REGISTER_OTHER ? rule_number(builder, &rule) : refuse(builder);
+    rule.first |= saved.first;
+    rule.second |= saved.second;
+    return rule_number(builder, rule);
 }
 
 static bool is_rule_valid(const struct frame_table *table, const struct machine_rule *rule)
