@@ -27,7 +27,7 @@ uint8_t *buffer_reserve(struct buffer *buffer, size_t size)
 {
     size_t needed;
     if (buffer->failed || __builtin_add_overflow(buffer->size, size, &needed) ||
-        !array_reserve(&buffer->data, &buffer->capacity, needed, 1, buffer->maximum)) {
+        !array_reserve(&buffer->data, &buffer->capacity, needed ? needed : 1, 1, buffer->maximum)) {
         buffer->failed = true;
         return NULL;
     }

@@ -20,7 +20,8 @@ struct sentry_v2_options {
 const char *sentry_v2_platform(const struct profile *profile);
 
 /* Appends one chunk of the samples that OPTIONS (may be NULL) choose. Only stacks, frames, threads and images that
- * those samples use are written. A sample whose first value (samples/count) is n stands for n ticks, one period apart:
+ * those samples use are written. A sample whose first value (samples/count) is n stands for n ticks, the n-th part of
+ * its time (or else a period) apart:
  * it is written once for each of them. The chunk is checked (sentry_v2_check) before anything is appended. Where the
  * profile has no times, each thread's samples follow one another from the profile's start on, a period apart.
  * profiler_id is the profile's, or new where it has none: set it first when several chunks are cut from one profile.

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "profile/time_line.h"
 
 #include <stdlib.h>
 
@@ -38,22 +39,12 @@ int64_t chunk_period_ns(const struct profile *profile)
     return is_time && profile->period > 0 ? profile->period : 0;
 }
 
-/* How many ticks SAMPLE stands for. */
-static uint64_t tick_count(const struct profile *profile, size_t sample)
-{
-    bool is_counted = profile->value_type_count > 0 &&
-                      slice_equals_text(profile_slice(profile, profile->value_types[0].unit), "count");
-    if (!is_counted) return 1;
-    int64_t count = profile_sample_values(profile, sample)[0];
-    return count > 0 ? (uint64_t)count : 0;
-}
-
 /* The first tick at or behind LIMIT_NS of those that begin at TIME_NS. */
-static uint64_t tick_at(uint64_t time_ns, uint64_t period, uint64_t limit_ns)
+static uint64_t tick_at(uint64_t time_ns, uint64_t spacing, uint64_t limit_ns)
 {
     if (limit_ns <= time_ns) return 0;
     uint64_t distance = limit_ns - time_ns;
-    return distance / period + (distance % period != 0);
+    return distance / spacing + (distance % spacing != 0);
 }
 
 static bool add_tick(struct chunk_plan *plan, struct tick tick)
@@ -71,19 +62,15 @@ static bool add_tick(struct chunk_plan *plan, struct tick tick)
 static bool add_ticks(struct chunk_plan *plan, size_t sample, uint64_t time_ns)
 {
     const struct sentry_v2_options *options = plan->options;
-    uint64_t period = (uint64_t)chunk_period_ns(plan->profile);
-    uint64_t first = 0, count = tick_count(plan->profile, sample);
-    if (period == 0) { /* nothing tells where more of them would lie */
-        if (count > 1) count = 1;
-        period = 1;
-    }
+    uint64_t spacing = time_line_spacing_ns(plan->profile, sample, plan->period_ns);
+    uint64_t first = 0, count = time_line_ticks(plan->profile, sample);
     if (options && (options->from_ns || options->to_ns)) {
-        first = tick_at(time_ns, period, options->from_ns);
-        uint64_t end = tick_at(time_ns, period, options->to_ns);
+        first = tick_at(time_ns, spacing, options->from_ns);
+        uint64_t end = tick_at(time_ns, spacing, options->to_ns);
         if (count > end) count = end;
     }
     for (uint64_t i = first; i < count; i++) {
-        if (!add_tick(plan, (struct tick){.time_ns = time_ns + i * period, .sample = (uint32_t)sample})) return false;
+        if (!add_tick(plan, (struct tick){.time_ns = time_ns + i * spacing, .sample = (uint32_t)sample})) return false;
     }
     return true;
 }
@@ -96,14 +83,10 @@ static int compare_ticks(const void *left, const void *right)
     return (a->sample > b->sample) - (a->sample < b->sample);
 }
 
-/* How long one tick of SAMPLE lasted; 0 if the profile does not tell. */
-static uint64_t tick_duration(const struct profile *profile, size_t sample)
+/* Whether a value tells how long SAMPLE lasted. */
+static bool lasts(const struct profile *profile, size_t sample)
 {
-    uint64_t count = tick_count(profile, sample);
-    bool is_time = profile->value_type_count > 1 &&
-                   slice_equals_text(profile_slice(profile, profile->value_types[1].unit), "nanoseconds");
-    int64_t value = is_time && count > 0 ? profile_sample_values(profile, sample)[1] : 0;
-    return value > 0 ? (uint64_t)value / count : 0;
+    return time_line_spacing_ns(profile, sample, 1) > 1;
 }
 
 static uint64_t first_tick_ns(const struct chunk_plan *plan)
@@ -136,7 +119,9 @@ static bool add_ends(struct chunk_plan *plan)
         struct tick end = plan->ticks.items[last[i] - 1];
         uint64_t start_ns = end.time_ns;
         bool is_idle = plan->profile->samples.stack[end.sample].index == 0;
-        if (__builtin_add_overflow(start_ns, tick_duration(plan->profile, end.sample), &end.time_ns)) continue;
+        if (!lasts(plan->profile, end.sample)) continue;
+        uint64_t spacing = time_line_spacing_ns(plan->profile, end.sample, plan->period_ns);
+        if (__builtin_add_overflow(start_ns, spacing, &end.time_ns)) continue;
         if (end.time_ns > limit_ns) end.time_ns = limit_ns;
         end.is_end = true;
         if (end.time_ns > start_ns && !is_idle) fits = add_tick(plan, end);
@@ -157,7 +142,8 @@ static enum status lay_out_ticks(struct chunk_plan *plan, struct error *error)
         if (!profile->has_times) {
             uint64_t *end = &ends[profile->samples.thread[i].index], length;
             time_ns = profile->time_ns + *end;
-            if (__builtin_mul_overflow(tick_count(profile, i), (uint64_t)chunk_period_ns(profile), &length) ||
+            uint64_t spacing = time_line_spacing_ns(profile, i, plan->period_ns);
+            if (__builtin_mul_overflow(time_line_ticks(profile, i), spacing, &length) ||
                 __builtin_add_overflow(*end, length, end))
                 fits = false;
         }
@@ -327,6 +313,7 @@ enum status chunk_plan_make(struct chunk_plan *plan, const struct profile *profi
 {
     plan->profile = profile;
     plan->options = options;
+    plan->period_ns = time_line_period_ns(profile);
     plan->stack_numbers = calloc(profile->stacks.count, sizeof(*plan->stack_numbers));
     plan->thread_samples = calloc(profile->threads.count, sizeof(*plan->thread_samples));
     plan->thread_active = calloc(profile->threads.count, sizeof(*plan->thread_active));

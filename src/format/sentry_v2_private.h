@@ -76,6 +76,7 @@ struct written_stack {
 struct chunk_plan {
     const struct profile *profile;
     const struct sentry_v2_options *options;
+    uint64_t period_ns; /* time_line_period_ns */
     struct { struct tick *items; size_t count, capacity; } ticks;
     struct { struct written_frame *items; size_t count, capacity; struct index_table index; } frames;
     struct { struct written_stack *items; size_t count, capacity; struct index_table index; } stacks;

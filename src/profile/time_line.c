@@ -54,6 +54,14 @@ uint64_t time_line_ticks(const struct profile *profile, size_t sample)
     return is_one_at_its_time ? 1 : (uint64_t)count;
 }
 
+uint64_t time_line_spacing_ns(const struct profile *profile, size_t sample, uint64_t period_ns)
+{
+    if (profile->value_type_count < 2 || !counts_ticks(profile)) return period_ns;
+    if (!has_unit(profile, profile->value_types[1], "nanoseconds")) return period_ns;
+    const int64_t *values = profile_sample_values(profile, sample);
+    return values[0] > 0 && values[1] >= values[0] ? (uint64_t)(values[1] / values[0]) : period_ns;
+}
+
 static uint64_t add_limited(uint64_t a, uint64_t b)
 {
     uint64_t sum;
@@ -67,10 +75,10 @@ static uint64_t multiply_limited(uint64_t a, uint64_t b)
 }
 
 /* How many of TICKS ticks, the first at TIME_NS, lie before LIMIT_NS. */
-static uint64_t ticks_before(uint64_t time_ns, uint64_t ticks, uint64_t period_ns, uint64_t limit_ns)
+static uint64_t ticks_before(uint64_t time_ns, uint64_t ticks, uint64_t spacing_ns, uint64_t limit_ns)
 {
     if (time_ns >= limit_ns) return 0;
-    uint64_t count = (limit_ns - time_ns - 1) / period_ns + 1;
+    uint64_t count = (limit_ns - time_ns - 1) / spacing_ns + 1;
     return count < ticks ? count : ticks;
 }
 
@@ -80,15 +88,16 @@ struct time_line_part time_line_part(const struct profile *profile, uint64_t fro
     uint64_t period_ns = time_line_period_ns(profile);
     for (size_t i = 0; i < profile->samples.count; i++) {
         uint64_t time_ns = profile->samples.time_ns[i], ticks = time_line_ticks(profile, i);
-        uint64_t skipped = ticks_before(time_ns, ticks, period_ns, from_ns);
-        uint64_t end = ticks_before(time_ns, ticks, period_ns, to_ns);
+        uint64_t spacing_ns = time_line_spacing_ns(profile, i, period_ns);
+        uint64_t skipped = ticks_before(time_ns, ticks, spacing_ns, from_ns);
+        uint64_t end = ticks_before(time_ns, ticks, spacing_ns, to_ns);
         if (end < ticks) {
-            uint64_t next_ns = add_limited(time_ns, multiply_limited(end, period_ns));
+            uint64_t next_ns = add_limited(time_ns, multiply_limited(end, spacing_ns));
             if (next_ns < part.next_ns) part.next_ns = next_ns;
         }
         if (end <= skipped) continue;
-        uint64_t first_ns = add_limited(time_ns, multiply_limited(skipped, period_ns));
-        uint64_t last_ns = add_limited(time_ns, multiply_limited(end - 1, period_ns));
+        uint64_t first_ns = add_limited(time_ns, multiply_limited(skipped, spacing_ns));
+        uint64_t last_ns = add_limited(time_ns, multiply_limited(end - 1, spacing_ns));
         if (first_ns < part.first_ns) part.first_ns = first_ns;
         if (last_ns > part.last_ns) part.last_ns = last_ns;
         part.tick_count = add_limited(part.tick_count, end - skipped);
@@ -108,7 +117,8 @@ void time_line_lay_out(struct profile *profile, uint64_t start_ns)
     for (size_t i = 0; i < profile->samples.count; i++) {
         uint64_t *clock = &clocks[profile->samples.thread[i].index];
         profile->samples.time_ns[i] = add_limited(profile->time_ns, *clock);
-        *clock = add_limited(*clock, multiply_limited(time_line_ticks(profile, i), period_ns));
+        uint64_t spacing_ns = time_line_spacing_ns(profile, i, period_ns);
+        *clock = add_limited(*clock, multiply_limited(time_line_ticks(profile, i), spacing_ns));
     }
     free(clocks);
     profile->has_times = true;

@@ -1,5 +1,5 @@
-/* Where a profile's samples lie in time. A sample whose first value (samples/count) is n stands for n ticks, one period
- * apart, from its time on.  SPDX-License-Identifier: MIT */
+/* Where a profile's samples lie in time. A sample whose first value (samples/count) is n stands for n ticks from its
+ * time on, evenly spaced.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_PROFILE_TIME_LINE_H
 #define OFFBEAT_PROFILE_TIME_LINE_H
 
@@ -12,6 +12,10 @@ uint64_t time_line_period_ns(const struct profile *profile);
 /* How many ticks sample SAMPLE stands for: 1 where nothing counts them, or where it has a time and no period tells when
  * the others were. */
 uint64_t time_line_ticks(const struct profile *profile, size_t sample);
+
+/* How far apart the ticks of sample SAMPLE are: the n-th part of its time, where its second value tells that (which is
+ * longer than the period where ticks were missed), else PERIOD_NS, which must not be 0. */
+uint64_t time_line_spacing_ns(const struct profile *profile, size_t sample, uint64_t period_ns);
 
 struct time_line_part {
     uint64_t first_ns, last_ns; /* of its ticks */

@@ -42,6 +42,17 @@ TEST(a_part_holds_the_ticks_that_lie_in_it_and_knows_the_next)
     CHECK_UINT(time_line_part(&profile, 0, 0).next_ns, 100);
 }
 
+TEST(ticks_are_as_far_apart_as_the_time_that_their_sample_lasted)
+{
+    begin(true, 10);
+    sample("1", 100, 5, 100); /* every other tick was missed: 100, 120, 140, 160, 180 */
+    struct time_line_part part = time_line_part(&profile, 121, UINT64_MAX);
+    CHECK_UINT(part.tick_count, 3);
+    CHECK_UINT(part.first_ns, 140);
+    CHECK_UINT(part.last_ns, 180);
+    CHECK_UINT(time_line_spacing_ns(&profile, 0, 10), 20);
+}
+
 TEST(every_tick_is_in_exactly_one_of_the_parts_that_follow_each_other)
 {
     begin(true, 7);
