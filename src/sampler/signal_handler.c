@@ -10,6 +10,7 @@
 
 #include "unwind/context.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <time.h>
 #include <ucontext.h>
@@ -55,9 +56,21 @@ static uint64_t nanoseconds(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* A call that slept ends with EINTR, or, to be begun again, the program counter is put back onto its instruction. */
+static bool was_blocked(const ucontext_t *context)
+{
+    static const uint8_t syscall_instruction[2] = {0x0f, 0x05};
+    const uint8_t *next = (const uint8_t *)(uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+    if (memcmp(next, syscall_instruction, sizeof(syscall_instruction)) == 0) return true;
+    bool is_at_page_start = (uintptr_t)next % PAGE < sizeof(syscall_instruction);
+    return context->uc_mcontext.gregs[REG_RAX] == -EINTR && !is_at_page_start &&
+           memcmp(next - sizeof(syscall_instruction), syscall_instruction, sizeof(syscall_instruction)) == 0;
+}
+
 static void answer(struct slot *slot, const ucontext_t *context)
 {
     slot->time_ns = nanoseconds(CLOCK_MONOTONIC);
+    slot->was_blocked = was_blocked(context);
     struct unwind_registers registers = unwind_registers_of(context);
     struct unwind_memory memory = {.extend = extend_to_page};
     slot->outcome =

@@ -27,6 +27,7 @@ struct slot {
     const struct unwind_modules *modules; /* to walk with; the sampler keeps it alive until the slot is FREE */
     /* The answer: */
     uint32_t outcome; /* enum unwind_outcome */
+    bool was_blocked; /* in a system call, which the signal broke off: it was not running */
     uint64_t time_ns; /* CLOCK_MONOTONIC */
     uint64_t cpu_ns;  /* of the thread, in CPU mode */
     size_t address_count;
