@@ -44,7 +44,10 @@ static enum blocked_result walk(struct watched_thread *thread, uint64_t *address
     while (result == BLOCKED_PENDING) {
         if (!thread_cpu_ns(thread->tid, ret_cpu_ns)) return BLOCKED_RUNNING;
         result = blocked_walk(thread, *ret_cpu_ns, modules.current, addresses, ret_count, ret_outcome);
-        if (result == BLOCKED_PENDING) modules_build(&modules, addresses[*ret_count - 1] - (*ret_count > 1));
+        if (result == BLOCKED_PENDING &&
+            !modules_build(&modules, addresses[*ret_count - 1] - (*ret_count > 1), &writer)) {
+            return BLOCKED_NEEDS_SIGNAL;
+        }
     }
     return result;
 }
@@ -122,7 +125,7 @@ static void *run(void *unused)
     for (size_t at = 0; !is_over;) {
         pause_for(PAUSE_NS);
         if (!slots_in_use()) modules_release_retired(&modules);
-        modules_refresh(&modules, &writer);
+        modules_refresh(&modules, false, &writer);
         if (threads_changed(&threads)) threads_refresh(&threads, &writer, forget, NULL);
         for (size_t i = 0; i < THREADS_A_ROUND_MAX && i < threads.count && !is_over; i++) {
             verdicts[check(threads.items[at++ % threads.count])]++;
