@@ -75,7 +75,7 @@ static inline int64_t kernel_seek(int descriptor, int64_t offset, int whence)
 
 static inline bool kernel_clock_ns(clockid_t clock, uint64_t *ret_ns)
 {
-    struct timespec now;
+    struct timespec now = {0};
     if (kernel_call3(SYS_clock_gettime, clock, kernel_address(&now), 0) != 0) return false;
     *ret_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     return true;

@@ -100,9 +100,11 @@ static enum status read_segments(struct elf_file *file, const Elf64_Ehdr *header
     file->segments = calloc(count, sizeof(*file->segments));
     enum status status = STATUS_OK;
     if (!entries || !file->segments) {
-        status = error_set(error, STATUS_NO_MEMORY, 0, "no memory for %zu program headers", count);
+        (void)error_set(error, STATUS_NO_MEMORY, 0, "no memory for %zu program headers", count);
+        status = STATUS_NO_MEMORY;
     } else if (!read_at(file, header->e_phoff, entries, count * sizeof(*entries))) {
-        status = error_set(error, STATUS_MALFORMED, header->e_phoff, "the file ends within its program headers");
+        (void)error_set(error, STATUS_MALFORMED, header->e_phoff, "the file ends within its program headers");
+        status = STATUS_MALFORMED;
     }
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         const Elf64_Phdr *entry = &entries[i];

@@ -30,13 +30,14 @@ struct record {
     char *default_outputs[2];
     struct run_options run;
     const char *release, *environment;
-    char directory[PATH_MAX];
+    char directory[PATH_MAX], library[PATH_MAX];
     struct {
         char (*names)[256];
         size_t count, capacity;
     } recordings;
     size_t process_count, thread_count;
     uint64_t tick_count, lost_ticks;
+    bool thins_idle, is_quiet;
     bool is_failed;
 };
 
@@ -287,7 +288,8 @@ static void tell_result(const struct record *record)
 static void write_everything(struct record *record, const char *program)
 {
     struct profile all;
-    for (size_t i = 0; i < OPTION_TEXTS_MAX; i++) record->series[i].number = 1;
+    for (size_t i = 0; i < OPTION_TEXTS_MAX; i++)
+        record->series[i] = (struct chunk_series){.number = 1, .thins_idle = record->thins_idle};
     profile_init(&all);
     list_recordings(record);
     for (size_t i = 0; i < record->recordings.count; i++) take_recording(record, &all, record->recordings.names[i]);
@@ -299,7 +301,7 @@ static void write_everything(struct record *record, const char *program)
     }
     if (record->recordings.count > 0) write_merged(record, &all);
     for (size_t i = 0; i < record->outputs.count; i++) tell_left_out(record->outputs.items[i], &record->series[i]);
-    if (!record->is_failed && record->tick_count > 0) tell_result(record);
+    if (!record->is_failed && !record->is_quiet && record->tick_count > 0) tell_result(record);
     profile_fini(&all);
 }
 
@@ -321,9 +323,8 @@ static void remove_recordings(const struct record *record)
 static int run_and_write(struct record *record, const char *path, char **command)
 {
     int status = 0;
-    char library[PATH_MAX];
-    if (!find_library(library) || !make_directory(record)) return EXIT_FAILED;
-    record->run.library = library;
+    if (!find_library(record->library) || !make_directory(record)) return EXIT_FAILED;
+    record->run.library = record->library;
     record->run.directory = record->directory;
     if (!run_program(path, command, &record->run, &status)) {
         (void)rmdir(record->directory);
@@ -365,6 +366,9 @@ int command_record(int argc, char **argv)
         {"duration", 'd', OPTION_SECONDS, &record.run.duration_ns, .argument = "SECONDS",
          .help = "sample only so long; the program runs on", .minimum = 1000000, .maximum = UINT64_MAX / 2},
         {"no-inherit", 0, OPTION_SWITCH, &record.run.no_children, .help = "leave the program's children alone"},
+        {"thin-idle", 0, OPTION_SWITCH, &record.thins_idle,
+         .help = "in envelopes, threads that stay where they are give a sample a second, not one a tick"},
+        {"quiet", 'q', OPTION_SWITCH, &record.is_quiet, .help = "say only what went wrong"},
         {"release", 0, OPTION_TEXT, &record.release, .argument = "TEXT",
          .help = "release in the envelope (default: the program's name and build id)"},
         {"environment", 0, OPTION_TEXT, &record.environment, .argument = "TEXT",

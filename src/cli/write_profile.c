@@ -71,10 +71,16 @@ static bool write_whole(const struct profile *profile, const char *path, enum fo
 /* --- Chunks --------------------------------------------------------------------------------------------------------
  */
 
-static enum status check_chunk(const struct profile *profile, struct chunk chunk, struct error *error)
+static struct sentry_v2_options options_of(const struct output *output, struct chunk chunk)
 {
-    struct sentry_v2_options options = {.from_ns = chunk.from_ns, .to_ns = chunk.to_ns};
-    return sentry_v2_check(profile, &options, error);
+    return (struct sentry_v2_options){
+        .from_ns = chunk.from_ns, .to_ns = chunk.to_ns, .thins_idle = output->series->thins_idle};
+}
+
+static enum status check_chunk(const struct output *output, struct chunk chunk, struct error *error)
+{
+    struct sentry_v2_options options = options_of(output, chunk);
+    return sentry_v2_check(output->profile, &options, error);
 }
 
 /* The receiver's name for what is wrong stands first in the message. */
@@ -84,13 +90,13 @@ static bool has_reason(const struct error *error, const char *reason)
 }
 
 /* Makes PART, which is no chunk of its own, the end of the chunk before it. False if that would not be accepted. */
-static bool join_previous(const struct profile *profile, struct plan *plan, struct chunk part, uint64_t last_ns)
+static bool join_previous(const struct output *output, struct plan *plan, struct chunk part, uint64_t last_ns)
 {
     if (plan->count == 0) return false;
     struct chunk *previous = &plan->chunks[plan->count - 1];
     struct chunk joined = {.from_ns = previous->from_ns, .to_ns = part.to_ns};
     if (last_ns - joined.from_ns > CHUNK_SECONDS_MAX * SECOND_NS) return false;
-    if (check_chunk(profile, joined, NULL) != STATUS_OK) return false;
+    if (check_chunk(output, joined, NULL) != STATUS_OK) return false;
     *previous = joined;
     return true;
 }
@@ -116,17 +122,17 @@ static enum status plan_part(const struct output *output, struct plan *plan, uin
     const struct profile *profile = output->profile;
     struct chunk part = {.from_ns = from_ns, .to_ns = from_ns + plan->length_ns};
     if (part.to_ns < part.from_ns) return error_set(error, STATUS_TOO_LARGE, 0, "has samples after the year 2500");
-    enum status status = check_chunk(profile, part, error);
+    enum status status = check_chunk(output, part, error);
     while (status != STATUS_OK && has_reason(error, "profiling_exceed_size_limit") && plan->length_ns > SECOND_NS) {
         plan->length_ns /= 2;
         part.to_ns = from_ns + plan->length_ns;
-        status = check_chunk(profile, part, error);
+        status = check_chunk(output, part, error);
     }
     struct time_line_part facts = time_line_part(profile, part.from_ns, part.to_ns);
     *ret_next_ns = facts.next_ns;
     if (status == STATUS_OK) return add_chunk(plan, part, error);
     if (!has_reason(error, "profiling_not_enough_samples")) return status;
-    if (join_previous(profile, plan, part, facts.last_ns)) return STATUS_OK;
+    if (join_previous(output, plan, part, facts.last_ns)) return STATUS_OK;
     if (output->series->samples_left_out == 0) output->series->refusal = *error;
     output->series->samples_left_out += facts.tick_count;
     return STATUS_OK;
@@ -144,7 +150,7 @@ static enum status plan_chunks(const struct output *output, struct plan *plan, s
     uint64_t from_ns = time_line_part(output->profile, 0, 0).next_ns;
     plan->length_ns = CHUNK_SECONDS * SECOND_NS;
     /* The refusal of having no samples at all. */
-    if (from_ns == UINT64_MAX) return check_chunk(output->profile, (struct chunk){0}, error);
+    if (from_ns == UINT64_MAX) return check_chunk(output, (struct chunk){0}, error);
     if (is_too_long(output->profile)) return refuse_length(error);
     for (unsigned parts = 0; from_ns != UINT64_MAX; parts++) {
         if (parts == CHUNKS_MAX) return refuse_length(error);
@@ -175,7 +181,8 @@ static void wrap_in_envelope(const struct profile *profile, const struct buffer 
 static enum status encode_chunk(const struct output *output, struct chunk chunk, const char *chunk_id,
                                 struct buffer *out, struct error *error)
 {
-    struct sentry_v2_options options = {.from_ns = chunk.from_ns, .to_ns = chunk.to_ns, .chunk_id = chunk_id};
+    struct sentry_v2_options options = options_of(output, chunk);
+    options.chunk_id = chunk_id;
     if (output->format == FORMAT_SENTRY_V2) return sentry_v2_encode(output->profile, &options, out, error);
     struct buffer payload;
     buffer_init(&payload, OUTPUT_BYTES_MAX);

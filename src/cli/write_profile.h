@@ -6,6 +6,7 @@
 
 /* The chunks of one output, which may come from several profiles. Begin with {.number = 1}. */
 struct chunk_series {
+    bool thins_idle;           /* as in sentry_v2_options */
     unsigned number;           /* of the next file: x.envelope, x.2.envelope, … */
     uint64_t samples_left_out; /* that no receiver would accept, */
     struct error refusal;      /* and why the first of them */

@@ -317,7 +317,7 @@ static void replay_start(struct replay *replay)
     replay->now_ns = number(replay);
     struct slice profiler_id = cursor_take(&replay->cursor, RECORDING_PROFILER_ID_SIZE);
     struct slice name = text(replay), path = text(replay);
-    if (replay->cursor.failed || replay->has_start || replay->mode > RECORDING_CPU || replay->period_ns == 0) {
+    if (replay->cursor.failed || profiler_id.size == 0 || replay->has_start || replay->mode > RECORDING_CPU || replay->period_ns == 0) {
         broken(replay);
         return;
     }

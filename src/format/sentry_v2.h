@@ -13,6 +13,7 @@ enum status sentry_v2_decode(struct slice bytes, struct profile *profile, struct
 
 struct sentry_v2_options {
     uint64_t from_ns, to_ns; /* only samples with from_ns <= time < to_ns; both 0 = all */
+    bool thins_idle;         /* of ticks at one place in a row, write only the first and the last, and one a second */
     const char *chunk_id;    /* 32 lowercase hex digits; NULL = the profile's own, or a new one where it has none */
 };
 

@@ -12,6 +12,7 @@
 enum {
     CHUNK_BYTES_MAX = 50 << 20,     /* facts §1.2 (16) */
     TICKS_MAX = 1 << 20,            /* a sample takes 50 bytes at least: more would not fit anyway */
+    THINNED_NS = 990000000,         /* a second, less a tick of 101 Hz */
     CHUNK_FRAMES_MAX = 16 << 20,    /* likewise, at 3 bytes for a frame's index in a stack */
     DURATION_US_MAX = 66 * 1000000, /* facts §1.2 (13) */
 };
@@ -69,7 +70,8 @@ static bool add_ticks(struct chunk_plan *plan, size_t sample, uint64_t time_ns)
         uint64_t end = tick_at(time_ns, spacing, options->to_ns);
         if (count > end) count = end;
     }
-    for (uint64_t i = first; i < count; i++) {
+    uint64_t step = options && options->thins_idle ? THINNED_NS / spacing + 1 : 1;
+    for (uint64_t i = first; i < count; i = i + 1 < count && i + step >= count ? count - 1 : i + step) {
         if (!add_tick(plan, (struct tick){.time_ns = time_ns + i * spacing, .sample = (uint32_t)sample})) return false;
     }
     return true;

@@ -347,6 +347,21 @@ TEST(only_the_ticks_of_the_range_that_is_asked_for_are_written)
     profile_fini(&read);
 }
 
+TEST(idle_ticks_can_be_thinned_to_their_ends_and_one_a_second)
+{
+    struct profile written, read;
+    make_small_profile(&written, (uint64_t[]){0, 3u * (uint64_t)SECOND});
+    written.samples.values[0] = 250; /* 2.5 s at 100 Hz: 0, 1, 2 and 2.49 s */
+    written.samples.values[1] = 250 * (SECOND / 100);
+    struct sentry_v2_options options = {.thins_idle = true};
+    encode_and_decode(&written, &options, &read);
+    CHECK_UINT(read.samples.count, 4 + 1 + 1); /* the other sample, and its end */
+    CHECK_UINT((read.samples.time_ns[1] - START_NS + 500) / 1000, 1000000);
+    CHECK_UINT((read.samples.time_ns[3] - START_NS + 500) / 1000, 2490000);
+    profile_fini(&written);
+    profile_fini(&read);
+}
+
 TEST(a_profile_without_times_is_laid_out_one_sample_after_the_other)
 {
     struct profile written, read;
