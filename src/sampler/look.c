@@ -22,7 +22,7 @@
 enum {
     UNANSWERED_TICKS_MAX = 2, /* of a thread that runs meanwhile: it has blocked the signal since we looked */
     AHEAD = 8,                /* how many threads ahead memory is asked for */
-    SELDOM_AWAKE = 16,        /* runs for less than this part of the time */
+    SELDOM_AWAKE = 16,        /* runs for less than this part of the time, at one of two ticks or both */
     LASTING_NS = 50000,
     SECOND_LOOKS_MAX = 3,
     MET_AWAKE_MAX = 256,
@@ -240,7 +240,7 @@ static void look_again(struct sampler *sampler)
     for (size_t i = 0; i < sampler->met_awake_count; i++) write_waiting(sampler, met_awake[i]);
 }
 
-static void look_at_awake(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, uint64_t ran_ns)
+static void look_at_awake(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_busy)
 {
     if (is_cpu_mode(sampler)) {
         /* What it spent before we came is not ours to tell; of one that began under our eyes, all is. */
@@ -250,10 +250,9 @@ static void look_at_awake(struct sampler *sampler, struct watched_thread *thread
     }
     enum blocked_result result = read_blocked(sampler, thread, cpu_ns);
     if (result == BLOCKED_WALKED) return;
-    uint64_t seldom_ns = sampler->period_ns / SELDOM_AWAKE;
-    bool has_time = seldom_ns >= LASTING_NS; /* up to 1 kHz */
+    bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* up to 1 kHz */
     bool has_room = sampler->met_awake_count < MET_AWAKE_MAX;
-    if (result == BLOCKED_RUNNING && ran_ns < seldom_ns && has_time && has_room)
+    if (result == BLOCKED_RUNNING && !is_busy && has_time && has_room)
         met_awake[sampler->met_awake_count++] = thread;
     else
         request(sampler, thread, cpu_ns);
@@ -269,11 +268,14 @@ static bool look_at(struct sampler *sampler, struct watched_thread *thread)
     bool needs_stack = !is_cpu_mode(sampler) && (!thread->has_stack || cpu_ns != thread->cpu_ns_at_stack);
     uint64_t ran_ns = cpu_ns - thread->cpu_ns_seen;
     thread->cpu_ns_seen = cpu_ns;
+    /* Twice in a row: in a virtual machine, time that the host took counts as the thread's. */
+    bool ran_long = ran_ns >= sampler->period_ns / SELDOM_AWAKE, is_busy = ran_long && thread->ran_long;
+    thread->ran_long = ran_long;
     if (thread->slot) {
         watch_waiting(sampler, thread, cpu_ns);
     } else if (ran_ns > 0 || needs_stack) {
         sleep_note_awake(sampler, thread);
-        look_at_awake(sampler, thread, cpu_ns, ran_ns);
+        look_at_awake(sampler, thread, cpu_ns, is_busy);
     } else {
         sleep_note_asleep(sampler, thread, count);
     }
