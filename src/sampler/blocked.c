@@ -40,6 +40,22 @@ bool blocked_is_running(struct watched_thread *thread)
     return !read_syscall(thread, text, sizeof(text)) || text[0] == 'r';
 }
 
+/* A thread that comes back from sigwait takes what is sent to it as long as it is on its way, which can last where
+ * processors are scarce: it is left alone for some of its own time. */
+static bool note_sigwait(struct watched_thread *thread, const char *text, uint64_t cpu_ns)
+{
+    enum { LEFT_ALONE_NS = 10000000 };
+    if (plain_parse(&text, 10) != SYS_rt_sigtimedwait || *text != ' ') return false;
+    thread->no_signal_until_cpu_ns = cpu_ns + LEFT_ALONE_NS;
+    return true;
+}
+
+bool blocked_awaits_signals(struct watched_thread *thread, uint64_t cpu_ns)
+{
+    char text[256];
+    return read_syscall(thread, text, sizeof(text)) && note_sigwait(thread, text, cpu_ns);
+}
+
 /* "NUMBER 0x… (six arguments) 0xSP 0xPC", "-1 0xSP 0xPC" outside of a system call, or "running". */
 static bool parse_place(const char *text, uint64_t *ret_sp, uint64_t *ret_pc)
 {
@@ -64,11 +80,13 @@ enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns,
     struct unwind_registers registers = {.known = 1u << MACHINE_IP | 1u << MACHINE_SP};
     if (!parse_place(text, &registers.values[MACHINE_SP], &registers.values[MACHINE_IP])) return BLOCKED_RUNNING;
 
+    bool is_in_sigwait = note_sigwait(thread, text, cpu_ns);
     struct unwind_memory memory = {.extend = copy_block, .context = &stack};
     *ret_outcome = unwind_walk(modules, &registers, &memory, addresses, RECORDING_FRAMES_MAX, ret_count);
     uint64_t cpu_ns_after = 0;
     if (!thread_cpu_ns(thread->tid, &cpu_ns_after) || cpu_ns_after != cpu_ns) return BLOCKED_RUNNING;
     if (*ret_outcome == UNWIND_PENDING) return BLOCKED_PENDING;
-    if (*ret_outcome == UNWIND_UNKNOWN_REGISTER || *ret_outcome == UNWIND_NO_TABLE) return BLOCKED_NEEDS_SIGNAL;
+    bool is_incomplete = *ret_outcome == UNWIND_UNKNOWN_REGISTER || *ret_outcome == UNWIND_NO_TABLE;
+    if (is_incomplete && !is_in_sigwait) return BLOCKED_NEEDS_SIGNAL;
     return BLOCKED_WALKED;
 }

@@ -22,4 +22,7 @@ enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns,
 /* True also where the kernel does not tell. A thread that waits for a processor is running. */
 bool blocked_is_running(struct watched_thread *thread);
 
+/* True if THREAD sleeps in wait for signals, of which any that we send could be one. CPU_NS is its CPU time. */
+bool blocked_awaits_signals(struct watched_thread *thread, uint64_t cpu_ns);
+
 #endif

@@ -143,6 +143,24 @@ static bool choose_signal(struct sampler *sampler, struct watched_thread *thread
     return thread->signal_number != 0;
 }
 
+/* What was chosen holds at this very moment, too: a signal that finds its thread in sigwait, or on the way to it with
+ * all signals blocked, would be taken for one of the program's. */
+static enum thread_answers ask(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    if (cpu_ns < thread->no_signal_until_cpu_ns) return THREAD_IS_ASLEEP;
+    if (!choose_signal(sampler, thread)) return THREAD_BLOCKS_IT;
+    enum thread_answers answer = thread_ask(thread, thread->signal_number);
+    if (answer == THREAD_IS_ASLEEP && !blocked_awaits_signals(thread, cpu_ns)) return THREAD_TAKES_IT;
+    if (answer == THREAD_BLOCKS_IT) thread->signal_until_tick = 0; /* the other signal, if it still does then */
+    return answer;
+}
+
+static void put_off(struct sampler *sampler, struct watched_thread *thread)
+{
+    if (thread->waiting_ticks > 0) thread->ran_while_waiting = true;
+    write_waiting(sampler, thread);
+}
+
 static void take_back_request(struct sampler *sampler, struct watched_thread *thread)
 {
     slot_give_back(thread->slot);
@@ -164,15 +182,19 @@ static void watch_waiting(struct sampler *sampler, struct watched_thread *thread
 
 static void request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    if (!choose_signal(sampler, thread)) {
+    if (sampler->requests_in_tick >= sampler->requests_in_tick_max) {
+        put_off(sampler, thread);
+        return;
+    }
+    if (sampler->requests_in_tick == 0) signal_handler_keep();
+    enum thread_answers answer = ask(sampler, thread, cpu_ns);
+    if (answer == THREAD_BLOCKS_IT) {
         write_lost(sampler, thread, 1, RECORDING_LOST_UNANSWERED);
         return;
     }
-    bool has_room = sampler->requests_in_tick < sampler->requests_in_tick_max;
-    struct slot *slot = has_room ? slot_take(sampler->modules.current) : NULL;
+    struct slot *slot = answer == THREAD_TAKES_IT ? slot_take(sampler->modules.current) : NULL;
     if (!slot) {
-        if (thread->waiting_ticks > 0) thread->ran_while_waiting = true;
-        write_waiting(sampler, thread);
+        put_off(sampler, thread);
         return;
     }
     sampler->requests_in_tick++;
@@ -339,5 +361,6 @@ void look_thread_gone(struct sampler *sampler, struct watched_thread *thread)
     if (is_cpu_mode(sampler)) write_cpu_rest(sampler, thread);
     if (thread->slot) slot_give_back(thread->slot);
     if (thread->syscall_file >= 0) kernel_close(thread->syscall_file);
+    if (thread->stat_file >= 0) kernel_close(thread->stat_file);
     sleep_forget(sampler, thread);
 }

@@ -212,10 +212,6 @@ static void name_recording(char *path, size_t size)
 static int run(void *unused)
 {
     (void)kernel_call3(SYS_prctl, PR_SET_NAME, kernel_address("offbeat"), 0);
-    if (!slots_install_handler()) {
-        futex_set(&stopped);
-        return 1;
-    }
     sampler.threads.sampler_tid = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
     bool own_descriptors = self_own_descriptors();
     char path[4096];
@@ -245,7 +241,7 @@ bool sampler_start(const struct sampler_options *options)
     sampler.ticks_a_second = options->frequency_hz;
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     sampler.requests_in_tick_max = processors > 0 ? 4 * (uint32_t)processors : 8;
-    has_thread = slots_prepare() && own_thread_start(run, NULL);
+    has_thread = slots_prepare() && slots_install_handler() && own_thread_start(run, NULL);
     return has_thread;
 }
 

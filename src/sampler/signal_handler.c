@@ -30,7 +30,12 @@ struct kernel_action {
     uint64_t mask;
 };
 
-static struct kernel_action chained_usual, chained_never_blocked;
+/* What the program has for a signal that is ours: at first, and since. */
+struct chain {
+    struct kernel_action original, present;
+};
+
+static struct chain usual, never_blocked;
 
 /* rt_sigprocmask reads the new set before it looks at what to do with it: asked to do nothing that exists, it tells
  * whether 8 bytes can be read, and changes nothing. */
@@ -77,13 +82,35 @@ static void answer(struct slot *slot, const ucontext_t *context)
         unwind_walk(slot->modules, &registers, &memory, slot->addresses, RECORDING_FRAMES_MAX, &slot->address_count);
 }
 
+/* A handler that the program installed after ours may pass on what it gets to the one before it, which is ours again.
+ * The kernel clears the end of what it tells of a signal, and nobody uses it. */
+static bool is_passed_back(siginfo_t *information)
+{
+    uint64_t *mark = (uint64_t *)(void *)information + sizeof(*information) / sizeof(uint64_t) - 1;
+    bool is_marked = *mark == (uint64_t)(uintptr_t)&usual;
+    *mark = (uint64_t)(uintptr_t)&usual;
+    return is_marked;
+}
+
+/* Ours blocks all signals; the program's is to find those blocked that it wants so. The kernel puts the mask back. */
+static void set_mask_for(int number, const struct kernel_action *action, const ucontext_t *context)
+{
+    uint64_t mask;
+    memcpy(&mask, &context->uc_sigmask, sizeof(mask));
+    mask |= action->mask;
+    if (!(action->flags & SA_NODEFER)) mask |= (uint64_t)1 << (number - 1);
+    (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&mask), 0, sizeof(mask));
+}
+
 static void pass_on(int number, siginfo_t *information, void *context)
 {
-    const struct kernel_action *chained = number == SIGNAL_NEVER_BLOCKED ? &chained_never_blocked : &chained_usual;
-    bool is_default = (uintptr_t)chained->handler == (uintptr_t)SIG_DFL;
-    bool is_ignored = (uintptr_t)chained->handler == (uintptr_t)SIG_IGN;
-    /* One that takes fewer arguments does not mind the others. */
-    if (!is_default && !is_ignored) chained->handler(number, information, context);
+    const struct chain *chain = number == SIGNAL_NEVER_BLOCKED ? &never_blocked : &usual;
+    const struct kernel_action *action = is_passed_back(information) ? &chain->original : &chain->present;
+    bool is_default = (uintptr_t)action->handler == (uintptr_t)SIG_DFL;
+    bool is_ignored = (uintptr_t)action->handler == (uintptr_t)SIG_IGN;
+    if (is_default || is_ignored) return;
+    set_mask_for(number, action, context);
+    action->handler(number, information, context); /* one that takes fewer arguments does not mind the others */
 }
 
 static void handle(int number, siginfo_t *information, void *context)
@@ -114,25 +141,38 @@ static bool kernel_action(int number, const struct kernel_action *action, struct
 
 static struct kernel_action ours;
 
-/* What the program has for NUMBER is kept in RET_CHAINED, unless it is ours already. */
-static bool put_in_front(int number, struct kernel_action *ret_chained)
+/* What the program has for NUMBER is kept, unless it is ours already. The program may install another one meanwhile. */
+static bool put_in_front(int number, struct chain *chain)
 {
     struct kernel_action present = {0};
     if (!kernel_action(number, NULL, &present)) return false;
     if (present.handler == handle) return true;
-    *ret_chained = present;
-    return kernel_action(number, &ours, NULL);
+    chain->present = present;
+    if (!kernel_action(number, &ours, &present)) return false;
+    if (present.handler != handle) chain->present = present;
+    return true;
 }
 
-/* libc knows where a handler has to return to: what it installs is read back, and serves for both signals. */
+static bool install_first(int number, struct chain *chain)
+{
+    bool is_done = put_in_front(number, chain);
+    chain->original = chain->present;
+    return is_done;
+}
+
+/* libc knows where a handler has to return to: it is asked to install ours, and that is taken back at once. All else
+ * goes past libc's sigaction, of which sanitizers and the like have their own. */
 static bool install(void)
 {
-    struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-    (void)sigfillset(&action.sa_mask);
-    if (!kernel_action(SIGNAL_USUAL, NULL, &chained_usual) || sigaction(SIGNAL_USUAL, &action, NULL) != 0) return false;
-    if (!kernel_action(SIGNAL_USUAL, NULL, &ours)) return false;
-    (void)put_in_front(SIGNAL_NEVER_BLOCKED, &chained_never_blocked);
-    return true;
+    enum { FLAGS = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
+    struct sigaction action = {.sa_sigaction = handle, .sa_flags = FLAGS}, before;
+    if (sigaction(SIGNAL_USUAL, &action, &before) != 0 || !kernel_action(SIGNAL_USUAL, NULL, &ours)) return false;
+    if (sigaction(SIGNAL_USUAL, &before, NULL) != 0) return false;
+    ours.handler = handle;
+    ours.flags = FLAGS | (ours.flags & ~(unsigned long)(FLAGS | SA_NODEFER | SA_RESETHAND));
+    ours.mask = UINT64_MAX;
+    (void)install_first(SIGNAL_NEVER_BLOCKED, &never_blocked);
+    return install_first(SIGNAL_USUAL, &usual);
 }
 
 bool signal_handler_install(struct slot *slots, uint32_t slot_count)
@@ -147,6 +187,6 @@ bool signal_handler_install(struct slot *slots, uint32_t slot_count)
 
 void signal_handler_keep(void)
 {
-    (void)put_in_front(SIGNAL_USUAL, &chained_usual);
-    (void)put_in_front(SIGNAL_NEVER_BLOCKED, &chained_never_blocked);
+    (void)put_in_front(SIGNAL_USUAL, &usual);
+    (void)put_in_front(SIGNAL_NEVER_BLOCKED, &never_blocked);
 }

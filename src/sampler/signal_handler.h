@@ -55,8 +55,8 @@ static inline uint64_t slot_state(uint64_t generation, enum slot_phase phase)
 
 /* Installs the handlers, unless they are installed already; answers go to SLOTS (SLOT_COUNT of them), which must stay
  * for as long as the process lives, because an answer can come at any time. Again in a forked child, where requests of
- * the parent mean nothing. A program's own handlers are called for signals that are not ours. Call it on the sampler
- * thread: glibc installs its own when the first thread is made. False if the usual signal cannot be had. */
+ * the parent mean nothing. A program's own handlers are called for signals that are not ours. Call it on a thread of
+ * libc's, before the program installs handlers. False if the usual signal cannot be had. */
 bool signal_handler_install(struct slot *slots, uint32_t slot_count);
 
 /* Puts the handlers back in front where the program has installed one of its own since. */

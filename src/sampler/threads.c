@@ -35,14 +35,48 @@ int thread_syscall_file(struct watched_thread *thread)
     return kernel_open(path, O_RDONLY, 0);
 }
 
-void thread_release_syscall_file(struct watched_thread *thread, int file)
+static void release(int file, int *kept)
 {
     enum { DESCRIPTORS_KEPT_MAX = 512 };
     if (file < 0) return;
     if (self_has_own_descriptors() && file < DESCRIPTORS_KEPT_MAX)
-        thread->syscall_file = file;
+        *kept = file;
     else
         kernel_close(file);
+}
+
+void thread_release_syscall_file(struct watched_thread *thread, int file)
+{
+    release(file, &thread->syscall_file);
+}
+
+static bool read_stat(struct watched_thread *thread, char *text, size_t size)
+{
+    char path[SELF_PATH_SIZE];
+    self_task_path(path, thread->tid, "stat");
+    int file = thread->stat_file >= 0 ? thread->stat_file : kernel_open(path, O_RDONLY, 0);
+    ssize_t got = file < 0 ? -1 : kernel_read_at(file, text, size - 1, 0);
+    text[got > 0 ? got : 0] = '\0';
+    release(file, &thread->stat_file);
+    return got > 0;
+}
+
+/* "TID (NAME) STATE …", and as the 29th word after the state those signals under 32 that are blocked: proc(5). */
+enum thread_answers thread_ask(struct watched_thread *thread, int number)
+{
+    enum { WORDS_TO_BLOCKED = 29 };
+    char text[1024];
+    const char *at = read_stat(thread, text, sizeof(text)) ? strrchr(text, ')') : NULL;
+    if (!at || at[1] != ' ') return THREAD_BLOCKS_IT;
+    at += 2;
+    bool is_running = *at == 'R';
+    for (unsigned i = 0; at && i < WORDS_TO_BLOCKED; i++) {
+        at = strchr(at, ' ');
+        if (at) at++;
+    }
+    uint64_t blocked = at ? plain_parse(&at, 10) : UINT32_MAX;
+    if (number < 32 && blocked >> (number - 1) & 1) return THREAD_BLOCKS_IT;
+    return is_running ? THREAD_TAKES_IT : THREAD_IS_ASLEEP;
 }
 
 static int open_directory(const struct threads *threads)
@@ -107,7 +141,7 @@ static struct watched_thread *add(struct threads *threads, size_t place, pid_t t
     struct watched_thread *thread = (struct watched_thread *)(void *)memory;
     thread->last = (struct recording_stack *)(void *)(memory + sizeof(*thread));
     thread->tid = tid;
-    thread->syscall_file = -1;
+    thread->syscall_file = thread->stat_file = -1;
     thread->number = threads->next_number++;
     memmove(&threads->items[place + 1], &threads->items[place],
             (threads->count - place) * sizeof(struct watched_thread *));
