@@ -12,7 +12,7 @@ struct fde_place {
 };
 
 struct row {
-    uint32_t pc, number; /* as in the table */
+    uint32_t pc, number; /* and FRAME_TABLE_FUNCTION_START */
 };
 
 struct build {
@@ -130,7 +130,7 @@ static void run_place(struct build *build, const struct fde_place *place)
     build->fde_count++;
     use_section(build, place->offset & 1 ? &build->source->debug_frame : &build->source->eh_frame);
     if (!cfi_read_fde(build->section, place->offset / 2, &build->fde, NULL) || build->fde.start < base ||
-        build->fde.end - base >= UINT32_MAX) {
+        build->fde.end - base > FRAME_TABLE_CODE_MAX) {
         build->broken_count++;
         return;
     }
@@ -148,10 +148,9 @@ struct frame_table_layout frame_table_layout(const struct frame_table *table)
 {
     struct frame_table_layout layout = {.rules = 0};
     layout.wide = layout.rules + table->rule_count * sizeof(struct machine_rule);
-    layout.pcs = layout.wide + table->wide_count * sizeof(struct wide_rule);
-    layout.blocks = layout.pcs + (table->row_count + (size_t)1) * sizeof(uint32_t);
-    layout.numbers = layout.blocks + table->block_count * sizeof(uint32_t);
-    layout.expressions = layout.numbers + table->row_count * sizeof(uint16_t);
+    layout.rows = layout.wide + table->wide_count * sizeof(struct wide_rule);
+    layout.blocks = layout.rows + table->row_count * sizeof(uint32_t);
+    layout.expressions = layout.blocks + (table->block_count + (size_t)1) * sizeof(uint32_t);
     layout.size = layout.expressions + table->expression_bytes;
     return layout;
 }
@@ -163,30 +162,35 @@ void frame_table_take_block(struct frame_table *table, uint8_t *memory)
     table->memory_size = layout.size;
     table->rules = (const struct machine_rule *)(void *)(memory + layout.rules);
     table->wide = (const struct wide_rule *)(void *)(memory + layout.wide);
-    table->pcs = (const uint32_t *)(void *)(memory + layout.pcs);
+    table->rows = (const uint32_t *)(void *)(memory + layout.rows);
     table->blocks = (const uint32_t *)(void *)(memory + layout.blocks);
-    table->numbers = (const uint16_t *)(void *)(memory + layout.numbers);
     table->expressions = memory + layout.expressions;
 }
 
-static void fill_rows(const struct build *build, uint32_t *pcs, uint16_t *numbers)
+/* Each block begins with a row: a new one, or the one before goes on. */
+static uint32_t count_rows(const struct build *build, uint32_t block_count)
 {
     const struct row *rows = build->rows.items;
-    for (size_t i = 0; i < build->rows.count; i++) {
-        pcs[i] = rows[i].pc;
-        numbers[i] = (uint16_t)rows[i].number;
-    }
-    pcs[build->rows.count] = (uint32_t)build->end;
+    uint32_t count = (uint32_t)build->rows.count + block_count;
+    for (size_t i = 0; i < build->rows.count; i++) count -= rows[i].pc % FRAME_TABLE_BLOCK_SIZE == 0;
+    return count;
 }
 
-static void fill_blocks(const struct frame_table *table, uint32_t *blocks)
+static void fill_rows(const struct build *build, const struct frame_table *table, uint32_t *rows, uint32_t *blocks)
 {
-    uint32_t row = 0;
+    const struct row *from = build->rows.items;
+    uint32_t count = 0, number = RULE_NONE;
+    size_t next = 0;
     for (uint32_t i = 0; i < table->block_count; i++) {
-        uint64_t first = (uint64_t)table->pcs[0] + ((uint64_t)i << FRAME_TABLE_BLOCK_SHIFT);
-        while (row + 1 < table->row_count && table->pcs[row + 1] <= first) row++;
-        blocks[i] = row;
+        uint64_t start = table->start + ((uint64_t)i << FRAME_TABLE_BLOCK_SHIFT);
+        blocks[i] = count;
+        if (next == build->rows.count || from[next].pc != start) rows[count++] = number;
+        for (; next < build->rows.count && from[next].pc < start + FRAME_TABLE_BLOCK_SIZE; next++) {
+            rows[count++] = (uint32_t)(from[next].pc - start) << FRAME_TABLE_OFFSET_SHIFT | from[next].number;
+            number = from[next].number & (FRAME_TABLE_FUNCTION_START - 1);
+        }
     }
+    blocks[table->block_count] = count;
 }
 
 static void copy_items(void *to, const struct pages_array *from, size_t item_size)
@@ -197,9 +201,13 @@ static void copy_items(void *to, const struct pages_array *from, size_t item_siz
 static bool pack(const struct build *build, struct frame_table *ret_table)
 {
     const struct row *rows = build->rows.items;
+    uint32_t start = rows[0].pc & ~(uint32_t)(FRAME_TABLE_BLOCK_SIZE - 1);
+    uint32_t block_count = (((uint32_t)build->end - 1 - start) >> FRAME_TABLE_BLOCK_SHIFT) + 1;
     struct frame_table table = {
-        .row_count = (uint32_t)build->rows.count,
-        .block_count = (uint32_t)(((build->end - rows[0].pc) >> FRAME_TABLE_BLOCK_SHIFT) + 1),
+        .start = start,
+        .end = (uint32_t)build->end,
+        .row_count = count_rows(build, block_count),
+        .block_count = block_count,
         .rule_count = (uint32_t)build->rules.rules.count,
         .wide_count = (uint32_t)build->rules.wide.count,
         .expression_bytes = (uint32_t)build->rules.expressions.count,
@@ -211,12 +219,11 @@ static bool pack(const struct build *build, struct frame_table *ret_table)
     uint8_t *memory = pages_allocate(layout.size);
     if (!memory) return false;
     pages_populate(memory, layout.size);
+    frame_table_take_block(&table, memory);
     copy_items(memory + layout.rules, &build->rules.rules, sizeof(struct machine_rule));
     copy_items(memory + layout.wide, &build->rules.wide, sizeof(struct wide_rule));
     copy_items(memory + layout.expressions, &build->rules.expressions, 1);
-    fill_rows(build, (uint32_t *)(void *)(memory + layout.pcs), (uint16_t *)(void *)(memory + layout.numbers));
-    frame_table_take_block(&table, memory);
-    fill_blocks(&table, (uint32_t *)(void *)(memory + layout.blocks));
+    fill_rows(build, &table, (uint32_t *)(void *)(memory + layout.rows), (uint32_t *)(void *)(memory + layout.blocks));
     *ret_table = table;
     return true;
 }
@@ -233,7 +240,7 @@ static bool build_rows(struct build *build)
     pages_array_reserve(&build->rows, sizeof(struct row), build->places.count * ROWS_PER_FDE_USUAL);
     const struct fde_place *places = build->places.items;
     for (size_t i = 0; i < build->places.count && !build->full; i++) run_place(build, &places[i]);
-    return build->rows.count > 0 && !build->full;
+    return build->rows.count > 0 && !build->full && build->end > 0;
 }
 
 bool frame_table_build(const struct frame_table_source *source, struct frame_table *ret_table)
@@ -252,12 +259,19 @@ bool frame_table_build(const struct frame_table_source *source, struct frame_tab
 bool frame_table_function_start(const struct frame_table *table, uint32_t pc, uint32_t *ret_start)
 {
     enum { ROWS_BACK_MAX = 4096 };
-    uint32_t row = frame_table_find(table, pc);
-    if (row == table->row_count || table->numbers[row] == RULE_NONE) return false;
-    for (uint32_t back = 0; back < ROWS_BACK_MAX && back <= row; back++) {
-        if (!(table->numbers[row - back] & FRAME_TABLE_FUNCTION_START)) continue;
-        *ret_start = table->pcs[row - back];
-        return true;
+    const uint32_t *found = frame_table_find(table, pc);
+    if (!found || (*found & (FRAME_TABLE_FUNCTION_START - 1)) == RULE_NONE) return false;
+    uint32_t block = (pc - table->start) >> FRAME_TABLE_BLOCK_SHIFT;
+    uint32_t row = (uint32_t)(found - table->rows);
+    for (unsigned back = 0; back < ROWS_BACK_MAX; back++) {
+        if (table->rows[row] & FRAME_TABLE_FUNCTION_START) {
+            *ret_start =
+                table->start + (block << FRAME_TABLE_BLOCK_SHIFT) + (table->rows[row] >> FRAME_TABLE_OFFSET_SHIFT);
+            return true;
+        }
+        if (row == 0) return false;
+        if (row == table->blocks[block]) block--;
+        row--;
     }
     return false;
 }

@@ -1,9 +1,10 @@
 /* What .eh_frame says about one module, compiled into rows that are found by one lookup and a short search.
  *
- * Row i holds for the addresses from pcs[i] up to pcs[i + 1]: 4 bytes of address and 2 bytes for the number of a rule.
- * Rules are stored once: even a library of 150 MB has little more than a thousand different ones. What does not fit
- * into one (rare: stack realignment, signal frames, expressions) is a wide rule. A table is one block of memory without
- * pointers into itself; immutable once built; read by any number of threads and signal handlers.
+ * Code is cut into blocks of 1 KB, and the rows of a block lie side by side, an offset and the number of a rule in 4
+ * bytes: in a program that is doing something else, every cache line and every page that a lookup touches is a cold
+ * one. Rules are stored once: even a library of 150 MB has little more than a thousand different ones. What does not
+ * fit into one (rare: stack realignment, signal frames, expressions) is a wide rule. A table is one block of memory
+ * without pointers into itself; immutable once built; read by any number of threads and signal handlers.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_UNWIND_FRAME_TABLE_H
 #define OFFBEAT_UNWIND_FRAME_TABLE_H
@@ -12,20 +13,27 @@
 
 enum {
     FRAME_TABLE_ROWS_MAX = 64 << 20,
+    FRAME_TABLE_RULES_MAX = 1 << 15,
     FRAME_TABLE_WIDE_MAX = 1 << 16,
     FRAME_TABLE_EXPRESSIONS_MAX = 1 << 20, /* bytes */
-    FRAME_TABLE_RULES_MAX = 1 << 15,
-    FRAME_TABLE_FUNCTION_START = 1 << 15, /* with the number of a rule: the row is the first of an FDE */
-    FRAME_TABLE_BLOCK_SHIFT = 10,         /* one entry of the block index for each KB of code */
+    FRAME_TABLE_CODE_MAX = 1 << 30,        /* bytes of code from the base on; what lies behind is left out */
+
+    FRAME_TABLE_BLOCK_SHIFT = 10,
+    FRAME_TABLE_BLOCK_SIZE = 1 << FRAME_TABLE_BLOCK_SHIFT,
+
+    /* A row, from the low bits up: the number of a rule, whether an FDE begins there, where in its block it begins. */
+    FRAME_TABLE_FUNCTION_START = 1 << 15,
+    FRAME_TABLE_OFFSET_SHIFT = 16,
 };
 
 struct machine_rule;
 struct wide_rule;
 
 struct frame_table {
-    const uint32_t *pcs;     /* rising, relative to the module's base; one more than rows, the last is the end */
-    const uint32_t *blocks;  /* the row that holds the first byte of each block of code, counted from pcs[0] */
-    const uint16_t *numbers; /* of the rows' rules, and FRAME_TABLE_FUNCTION_START; rule 0: nothing is known */
+    uint32_t start, end;    /* of the code, relative to the module's base; START is where the first block begins */
+    const uint32_t *blocks; /* the first row of each, and the number of all rows */
+    const uint32_t
+        *rows; /* each holds up to the next one; the first of a block has offset 0; rule 0: nothing is known */
     const struct machine_rule *rules;
     const struct wide_rule *wide;
     const uint8_t *expressions;
@@ -51,21 +59,21 @@ struct frame_table_source {
 bool frame_table_build(const struct frame_table_source *source, struct frame_table *ret_table);
 void frame_table_fini(struct frame_table *table);
 
-/* The row that holds PC (relative to the base); row_count if none does. Signal-safe. */
-static inline uint32_t frame_table_find(const struct frame_table *table, uint32_t pc)
+/* The row that holds PC (relative to the base); NULL if none does. Signal-safe. */
+static inline const uint32_t *frame_table_find(const struct frame_table *table, uint32_t pc)
 {
-    if (table->row_count == 0 || pc < table->pcs[0] || pc >= table->pcs[table->row_count]) return table->row_count;
-    uint32_t block = (pc - table->pcs[0]) >> FRAME_TABLE_BLOCK_SHIFT;
-    uint32_t low = table->blocks[block];
-    uint32_t high = block + 1 < table->block_count ? table->blocks[block + 1] + 1 : table->row_count;
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        if (table->pcs[middle] <= pc)
-            low = middle;
-        else
-            high = middle;
+    if (pc < table->start || pc >= table->end) return NULL;
+    uint32_t offset = pc - table->start;
+    const uint32_t *block = &table->blocks[offset >> FRAME_TABLE_BLOCK_SHIFT];
+    const uint32_t *row = &table->rows[block[0]];
+    uint32_t count = block[1] - block[0];
+    uint32_t behind = ((offset & (FRAME_TABLE_BLOCK_SIZE - 1)) + 1) << FRAME_TABLE_OFFSET_SHIFT;
+    while (count > 1) {
+        uint32_t half = count / 2;
+        row = row[half] < behind ? row + half : row;
+        count -= half;
     }
-    return low;
+    return row;
 }
 
 /* The first address of the function (or the part of one that has an FDE of its own) that holds PC; false if none does.
@@ -75,8 +83,8 @@ bool frame_table_function_start(const struct frame_table *table, uint32_t pc, ui
 /* The number of the rule for PC; 0 if nothing is known. Signal-safe. */
 static inline uint32_t frame_table_rule_at(const struct frame_table *table, uint32_t pc)
 {
-    uint32_t row = frame_table_find(table, pc);
-    return row == table->row_count ? 0 : table->numbers[row] & (FRAME_TABLE_FUNCTION_START - 1);
+    const uint32_t *row = frame_table_find(table, pc);
+    return row ? *row & (FRAME_TABLE_FUNCTION_START - 1) : 0;
 }
 
 #endif

@@ -20,12 +20,13 @@ struct file_header {
     uint32_t version;
     uint32_t key_size;
     uint8_t key[FRAME_TABLE_KEY_MAX];
+    uint32_t start, end;
     uint32_t row_count, block_count, rule_count, wide_count, expression_bytes;
     uint32_t fde_count, broken_fde_count, refused_row_count;
     uint64_t block_size;
     uint64_t checksum; /* of the header with 0 here, and of the block */
 };
-_Static_assert(sizeof(struct file_header) == 128, "is written to files");
+_Static_assert(sizeof(struct file_header) == 136, "is written to files");
 
 /* Against damage, not against intent: what is read is checked as well. */
 static uint64_t checksum_of(uint64_t sum, const void *bytes, size_t size)
@@ -79,6 +80,8 @@ bool frame_table_save(const struct frame_table *table, const char *path, struct 
     struct file_header header = {
         .version = VERSION,
         .key_size = (uint32_t)key.size,
+        .start = table->start,
+        .end = table->end,
         .row_count = table->row_count,
         .block_count = table->block_count,
         .rule_count = table->rule_count,
@@ -118,24 +121,36 @@ static bool is_wanted(const struct file_header *header, struct slice key, uint64
            header->block_size <= FRAME_TABLE_FILE_BYTES_MAX && header->block_size == file_size - sizeof(*header);
 }
 
+static bool is_block_valid(const struct frame_table *table, const uint32_t *rows, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t offset = rows[i] >> FRAME_TABLE_OFFSET_SHIFT;
+        bool rises = i == 0 ? offset == 0 : offset > rows[i - 1] >> FRAME_TABLE_OFFSET_SHIFT;
+        if (!rises || offset >= FRAME_TABLE_BLOCK_SIZE) return false;
+        if ((rows[i] & (FRAME_TABLE_FUNCTION_START - 1)) >= table->rule_count) return false;
+    }
+    return true;
+}
+
 /* All that frame_table_find relies on. */
 static bool are_rows_valid(const struct frame_table *table)
 {
-    uint32_t first = table->pcs[0], end = table->pcs[table->row_count];
-    if (end <= first || table->block_count != ((end - first) >> FRAME_TABLE_BLOCK_SHIFT) + 1) return false;
-    for (uint32_t i = 0; i < table->row_count; i++) {
-        if (table->pcs[i] >= table->pcs[i + 1]) return false;
-        if ((table->numbers[i] & (FRAME_TABLE_FUNCTION_START - 1)) >= table->rule_count) return false;
-    }
+    if (table->end <= table->start || table->end > FRAME_TABLE_CODE_MAX) return false;
+    if (table->start % FRAME_TABLE_BLOCK_SIZE != 0 || table->blocks[0] != 0) return false;
+    if (table->block_count != ((table->end - 1 - table->start) >> FRAME_TABLE_BLOCK_SHIFT) + 1) return false;
     for (uint32_t i = 0; i < table->block_count; i++) {
-        if (table->blocks[i] >= table->row_count || (i > 0 && table->blocks[i] < table->blocks[i - 1])) return false;
+        uint32_t first = table->blocks[i], next = table->blocks[i + 1];
+        if (next <= first || next > table->row_count) return false;
+        if (!is_block_valid(table, table->rows + first, next - first)) return false;
     }
-    return true;
+    return table->blocks[table->block_count] == table->row_count;
 }
 
 static bool read_table(int descriptor, const struct file_header *header, struct frame_table *ret_table)
 {
     struct frame_table table = {
+        .start = header->start,
+        .end = header->end,
         .row_count = header->row_count,
         .block_count = header->block_count,
         .rule_count = header->rule_count,

@@ -15,7 +15,8 @@ static bool refuse(struct unwind_memory *memory, uint64_t address)
 static void fill_stack(uint64_t words[WORDS], const struct frame_table *table)
 {
     for (size_t i = 0; i < WORDS; i++)
-        words[i] = i % 2 ? (uint64_t)(uintptr_t)&words[(i * 7) % WORDS] : table->pcs[i % table->row_count] + 1;
+        words[i] = i % 2 ? (uint64_t)(uintptr_t)&words[(i * 7) % WORDS]
+                         : table->start + (uint32_t)(i * 37) % (table->end - table->start) + 1;
 }
 
 static void walk_from(uint64_t pc, const struct unwind_modules *modules, uint64_t words[WORDS])
@@ -41,7 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t words[WORDS];
     if (table.row_count > 0) {
         fill_stack(words, &table);
-        for (size_t i = 0; i < 16; i++) walk_from(table.pcs[i * 31 % table.row_count], &modules, words);
+        for (size_t i = 0; i < 16; i++)
+            walk_from(table.start + (uint32_t)(i * 31) % (table.end - table.start), &modules, words);
     }
     frame_table_fini(&table);
     return 0;
