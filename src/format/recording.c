@@ -88,6 +88,7 @@ struct replay {
         uint64_t addresses[8192];
         uint32_t epoch[8192];
     } cache;
+    struct recording_followers followers;
     uint32_t epoch; /* of the modules: counts up when one is loaded or unloaded */
     uint64_t outcomes[OUTCOMES], losses[RECORDING_LOSSES], taken, repeated, unseen;
     uint64_t counters[RECORDING_COUNTER_COUNT];
@@ -103,10 +104,14 @@ static uint64_t number(struct replay *replay)
     return cursor_uleb128(&replay->cursor);
 }
 
+static int64_t unzigzag(uint64_t value)
+{
+    return (int64_t)(value >> 1 ^ (0 - (value & 1)));
+}
+
 static int64_t signed_number(struct replay *replay)
 {
-    uint64_t value = number(replay);
-    return (int64_t)(value >> 1 ^ (0 - (value & 1)));
+    return unzigzag(number(replay));
 }
 
 static struct slice text(struct replay *replay)
@@ -214,6 +219,16 @@ static struct stack_id stack_of(struct replay *replay, const struct replayed_thr
     return stack;
 }
 
+static uint64_t read_frame(struct replay *replay, uint64_t caller)
+{
+    uint64_t *followers = recording_followers_of(&replay->followers, caller);
+    uint64_t place = number(replay);
+    uint64_t address =
+        place < RECORDING_FOLLOWERS ? followers[place] : caller + (uint64_t)unzigzag(place - RECORDING_FOLLOWERS);
+    recording_follow(followers, place, address);
+    return address;
+}
+
 /* The new frames, and those that this thread's sample before shares with it at the root. */
 static bool read_addresses(struct replay *replay, struct replayed_thread *thread)
 {
@@ -225,10 +240,8 @@ static bool read_addresses(struct replay *replay, struct replayed_thread *thread
         return false;
     }
     memmove(thread->addresses + fresh, thread->addresses + (thread->address_count - shared), shared * sizeof(uint64_t));
-    uint64_t before = 0;
-    for (size_t i = 0; i < fresh; i++) {
-        before += (uint64_t)signed_number(replay);
-        thread->addresses[i] = before;
+    for (size_t i = fresh; i > 0; i--) {
+        thread->addresses[i - 1] = read_frame(replay, i < count ? thread->addresses[i] : 0);
     }
     thread->address_count = (size_t)count;
     return true;
@@ -317,7 +330,8 @@ static void replay_start(struct replay *replay)
     replay->now_ns = number(replay);
     struct slice profiler_id = cursor_take(&replay->cursor, RECORDING_PROFILER_ID_SIZE);
     struct slice name = text(replay), path = text(replay);
-    if (replay->cursor.failed || profiler_id.size == 0 || replay->has_start || replay->mode > RECORDING_CPU || replay->period_ns == 0) {
+    if (replay->cursor.failed || profiler_id.size == 0 || replay->has_start || replay->mode > RECORDING_CPU ||
+        replay->period_ns == 0) {
         broken(replay);
         return;
     }

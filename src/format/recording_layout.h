@@ -14,7 +14,9 @@
 #ifndef OFFBEAT_FORMAT_RECORDING_LAYOUT_H
 #define OFFBEAT_FORMAT_RECORDING_LAYOUT_H
 
-#define RECORDING_MAGIC "OFFBEAT\1"
+#include <stdint.h>
+
+#define RECORDING_MAGIC "OFFBEAT\2"
 
 enum {
     RECORDING_MAGIC_SIZE = 8,
@@ -38,8 +40,9 @@ enum recording_kind {
     RECORDING_TICK,        /* ns since the tick before; since START for the first, which stands for a whole period */
     /* thread number, ticks that it stands for, of which this is the last (always 1 or more), flags (enum unwind_outcome
      * | RECORDING_WITHOUT_SIGNAL), frames in all, frames shared at the root with this thread's sample before, then each
-     * new frame, leaf first, as SIGNED difference to the one before (to 0 for the leaf). Addresses as unwind_walk gives
-     * them. */
+     * new frame, outermost first (struct recording_followers): its place among its caller's followers, or
+     * RECORDING_FOLLOWERS more than the zigzag difference to its caller. Addresses as unwind_walk gives them; the
+     * caller of the outermost is 0. */
     RECORDING_SAMPLE,
     RECORDING_WAITING, /* thread number: what it does at this tick is told later by a sample that counts it, or never */
     RECORDING_LOST,    /* thread number, ticks, cause (enum recording_loss) */
@@ -48,6 +51,27 @@ enum recording_kind {
     RECORDING_COUNTERS, /* count, then so many: enum recording_counter, all since START */
     RECORDING_STOP,     /* nothing: the recording is whole */
 };
+
+/* The addresses that lately followed a caller in the new frames of samples, latest first. Writer and reader learn them
+ * alike, one table for all threads, zero at the start: two frames of three are one of them, and so a single byte. */
+enum { RECORDING_CALLERS_BITS = 10, RECORDING_FOLLOWERS = 4 };
+
+struct recording_followers {
+    uint64_t of_callers[1 << RECORDING_CALLERS_BITS][RECORDING_FOLLOWERS];
+};
+
+static inline uint64_t *recording_followers_of(struct recording_followers *followers, uint64_t caller)
+{
+    return followers->of_callers[caller * 0x9E3779B97F4A7C15u >> (64 - RECORDING_CALLERS_BITS)];
+}
+
+/* ADDRESS, which was at PLACE (RECORDING_FOLLOWERS: nowhere), is the latest now. */
+static inline void recording_follow(uint64_t *followers, uint64_t place, uint64_t address)
+{
+    if (place >= RECORDING_FOLLOWERS) place = RECORDING_FOLLOWERS - 1;
+    for (; place > 0; place--) followers[place] = followers[place - 1];
+    followers[0] = address;
+}
 
 enum recording_mode { RECORDING_WALL, RECORDING_CPU };
 

@@ -27,6 +27,7 @@ void recording_writer_init(struct recording_writer *writer, const char *path, bo
     writer->keeps_descriptor = keeps_descriptor;
     writer->is_created = writer->is_broken_off = false;
     writer->bytes_lost = 0;
+    memset(&writer->followers, 0, sizeof(writer->followers));
     memcpy(writer->buffer, RECORDING_MAGIC, RECORDING_MAGIC_SIZE);
     reset_batch(writer);
 }
@@ -104,9 +105,14 @@ void recording_number(struct recording_writer *writer, uint64_t number)
     writer->buffer[writer->size++] = (uint8_t)number;
 }
 
+static uint64_t zigzag(int64_t number)
+{
+    return (uint64_t)number << 1 ^ (uint64_t)(number >> 63);
+}
+
 void recording_signed(struct recording_writer *writer, int64_t number)
 {
-    recording_number(writer, (uint64_t)number << 1 ^ (uint64_t)(number >> 63));
+    recording_number(writer, zigzag(number));
 }
 
 void recording_bytes(struct recording_writer *writer, const void *bytes, size_t size)
@@ -132,6 +138,17 @@ static size_t shared_at_root(const uint64_t *addresses, size_t count, const stru
     return shared;
 }
 
+static void write_frame(struct recording_writer *writer, uint64_t caller, uint64_t address)
+{
+    uint64_t *followers = recording_followers_of(&writer->followers, caller);
+    uint64_t place = 0;
+    while (place < RECORDING_FOLLOWERS && followers[place] != address) place++;
+    /* Wraps around for no difference that two addresses can have. */
+    uint64_t difference = zigzag((int64_t)(address - caller)) + RECORDING_FOLLOWERS;
+    recording_number(writer, place < RECORDING_FOLLOWERS ? place : difference);
+    recording_follow(followers, place, address);
+}
+
 void recording_sample(struct recording_writer *writer, enum recording_kind kind, uint32_t thread, uint64_t weight,
                       uint32_t flags, const uint64_t *addresses, size_t count, struct recording_stack *last)
 {
@@ -143,13 +160,9 @@ void recording_sample(struct recording_writer *writer, enum recording_kind kind,
     recording_number(writer, flags);
     recording_number(writer, count);
     recording_number(writer, shared);
-    uint64_t before = 0;
-    for (size_t i = 0; i < count - shared; i++) {
-        recording_signed(writer, (int64_t)(addresses[i] - before));
-        before = addresses[i];
-    }
-    /* The shared frames lie at the end of both; the shorter or longer new part moves them. */
     size_t fresh = count - shared;
+    for (size_t i = fresh; i > 0; i--) write_frame(writer, i < count ? addresses[i] : 0, addresses[i - 1]);
+    /* The shared frames lie at the end of both; the shorter or longer new part moves them. */
     memmove(last->addresses + fresh, last->addresses + (last->count - shared), shared * sizeof(uint64_t));
     memcpy(last->addresses, addresses, fresh * sizeof(uint64_t));
     last->count = (uint32_t)count;

@@ -17,6 +17,7 @@ struct recording_writer {
     bool keeps_descriptor;
     bool is_created, is_broken_off;
     uint64_t bytes_lost;
+    struct recording_followers followers;
     size_t size;
     uint8_t buffer[RECORDING_BATCH_MAX];
 };

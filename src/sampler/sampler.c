@@ -16,6 +16,7 @@
 enum {
     NANOSECONDS = 1000000000,
     STOP_WAIT_NS = 500000000,
+    FLUSHES_A_SECOND_MAX = 200,
     ANSWERS_WAIT_NS = 20000000, /* for the last answers when it stops */
 };
 
@@ -107,7 +108,9 @@ static void once_a_second(void)
 static void flush_sometimes(void)
 {
     bool is_time = sampler.tick % (sampler.ticks_a_second / 10 + 1) == 0;
-    if (sampler.has_news || is_time) recording_writer_flush(&writer);
+    bool is_time_for_news = sampler.tick % (sampler.ticks_a_second / FLUSHES_A_SECOND_MAX + 1) == 0;
+    if (!is_time && !(sampler.has_news && is_time_for_news)) return;
+    recording_writer_flush(&writer);
     sampler.has_news = false;
 }
 

@@ -1,0 +1,149 @@
+/* What the sampler writes is what the reader sees: recordings of random stacks, written and read back.
+ * SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "format/recording.h"
+#include "profile/profile.h"
+#include "sampler/recording_writer.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SAMPLES = 2000, THREADS = 3, DEPTH_MAX = 40 };
+
+static struct recording_writer writer;
+static struct recording_stack last[THREADS];
+static uint64_t written[SAMPLES][DEPTH_MAX];
+static size_t depths[SAMPLES];
+static uint64_t random_state;
+
+static uint64_t random_below(uint64_t limit)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (random_state >> 33) % limit;
+}
+
+/* Mostly a few callees of each caller, as in programs; now and then anything. */
+static uint64_t random_callee(uint64_t caller)
+{
+    if (random_below(20) == 0) return random_below(1u << 31) << 33 | random_below(1u << 31) << 2 | 1;
+    return 0x400000 + (caller * 31 + random_below(6) * 0x1357) % 0x2000000;
+}
+
+static void make_stack(size_t index)
+{
+    depths[index] = 1 + random_below(DEPTH_MAX);
+    uint64_t caller = 0;
+    for (size_t i = depths[index]; i > 0; i--) caller = written[index][i - 1] = random_callee(caller);
+}
+
+static void write_start(void)
+{
+    static const uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE] = {1};
+    recording_begin(&writer, RECORDING_START, 100);
+    recording_number(&writer, 10);
+    recording_number(&writer, 1);
+    recording_number(&writer, RECORDING_WALL);
+    recording_number(&writer, 1000000);
+    recording_signed(&writer, 1000000000);
+    recording_number(&writer, 5000);
+    recording_bytes(&writer, profiler_id, sizeof(profiler_id));
+    recording_text(&writer, "program", 7);
+    recording_text(&writer, "/program", 8);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        recording_begin(&writer, RECORDING_THREAD, 32);
+        recording_number(&writer, i);
+        recording_number(&writer, 10 + i);
+        recording_text(&writer, "", 0);
+    }
+}
+
+/* One sample a tick, so that samples come back in the order in which they were written. */
+static void write_samples(void)
+{
+    for (size_t i = 0; i < SAMPLES; i++) {
+        uint32_t thread = (uint32_t)random_below(THREADS);
+        make_stack(i);
+        recording_begin(&writer, RECORDING_TICK, 16);
+        recording_number(&writer, 1000000);
+        for (uint32_t other = 0; other < THREADS; other++) {
+            if (other == thread) continue;
+            recording_begin(&writer, RECORDING_LOST, 32);
+            recording_number(&writer, other);
+            recording_number(&writer, 1);
+            recording_number(&writer, RECORDING_LOST_LATE);
+        }
+        recording_sample(&writer, RECORDING_SAMPLE, thread, 1, 0, written[i], depths[i], &last[thread]);
+        if (random_below(10) == 0) recording_writer_flush(&writer);
+    }
+}
+
+/* The caller frees. */
+static struct slice write_recording(void)
+{
+    char path[] = "/tmp/offbeat-test-recording-XXXXXX";
+    struct stat status = {0};
+    int file = mkstemp(path);
+    CHECK(file >= 0 && unlink(path) == 0);
+    random_state = 1;
+    memset(last, 0, sizeof(last));
+    recording_writer_init(&writer, path, false);
+    write_start();
+    write_samples();
+    recording_writer_close(&writer);
+    (void)close(file);
+    FILE *opened = fopen(path, "rb");
+    CHECK(opened && fstat(fileno(opened), &status) == 0 && unlink(path) == 0);
+    uint8_t *bytes = malloc((size_t)status.st_size);
+    CHECK(bytes && fread(bytes, 1, (size_t)status.st_size, opened) == (size_t)status.st_size);
+    (void)fclose(opened);
+    return slice_of(bytes, (size_t)status.st_size);
+}
+
+static void check_stack(const struct profile *profile, struct stack_id id, size_t index)
+{
+    CHECK_UINT(profile_stack_depth(profile, id), depths[index]);
+    for (size_t i = 0; i < depths[index]; i++, id = profile_stack(profile, id)->parent) {
+        uint64_t address = profile->locations.items[profile_stack(profile, id)->location.index].address;
+        CHECK_UINT(address, written[index][i] - (i > 0));
+    }
+}
+
+TEST(stacks_come_back_as_they_were_written)
+{
+    struct slice bytes = write_recording();
+    struct profile profile = {0};
+    profile_init(&profile);
+    CHECK_UINT(recording_decode(bytes, &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.samples.count, SAMPLES);
+    for (size_t i = 0; i < SAMPLES; i++) check_stack(&profile, profile.samples.stack[i], i);
+    profile_fini(&profile);
+    free((void *)(uintptr_t)bytes.data);
+}
+
+TEST(a_recording_that_is_cut_anywhere_is_good_up_to_there)
+{
+    struct slice bytes = write_recording();
+    for (size_t size = bytes.size; size > 2000; size -= 997) {
+        struct profile profile = {0};
+        profile_init(&profile);
+        CHECK_UINT(recording_decode(slice_of(bytes.data, size), &profile, NULL), STATUS_OK);
+        for (size_t i = 0; i < profile.samples.count; i++) check_stack(&profile, profile.samples.stack[i], i);
+        profile_fini(&profile);
+    }
+    free((void *)(uintptr_t)bytes.data);
+}
+
+TEST(frames_that_came_before_take_a_byte)
+{
+    static const uint64_t one[] = {0x401234, 0x405678, 0x409abc}, other[] = {0x40aaaa, 0x40bbbb, 0x409abc};
+    memset(last, 0, sizeof(last));
+    recording_writer_init(&writer, "/nowhere/at-all", false);
+    recording_sample(&writer, RECORDING_SAMPLE, 0, 1, 0, one, 3, &last[0]);
+    recording_sample(&writer, RECORDING_SAMPLE, 0, 1, 0, other, 3, &last[0]);
+    size_t before = writer.size;
+    recording_sample(&writer, RECORDING_SAMPLE, 0, 1, 0, one, 3, &last[0]);
+    CHECK_UINT(writer.size - before, 6 + 2); /* kind, thread, ticks, flags, two counts */
+}
+
+TEST_MAIN()
