@@ -19,8 +19,7 @@ static bool range_is_inside(uint64_t offset, uint64_t size, uint64_t whole)
     return offset <= whole && size <= whole - offset;
 }
 
-/* False if the range does not lie in the file or cannot be read whole. */
-static bool read_at(const struct elf_file *file, uint64_t offset, void *into, size_t size)
+bool elf_file_read(const struct elf_file *file, uint64_t offset, void *into, size_t size)
 {
     if (!range_is_inside(offset, size, file->size)) return false;
     if (file->descriptor < 0) {
@@ -76,7 +75,7 @@ static void read_build_id(struct elf_file *file, uint64_t offset, uint64_t size,
 {
     if (file->build_id[0] != '\0' || size > NOTE_BYTES_MAX) return;
     uint8_t *notes = malloc(size ? (size_t)size : 1);
-    if (notes && read_at(file, offset, notes, (size_t)size))
+    if (notes && elf_file_read(file, offset, notes, (size_t)size))
         (void)find_build_id(slice_of(notes, (size_t)size), alignment == 8 ? 8 : 4, file->build_id);
     free(notes);
 }
@@ -100,11 +99,9 @@ static enum status read_segments(struct elf_file *file, const Elf64_Ehdr *header
     file->segments = calloc(count, sizeof(*file->segments));
     enum status status = STATUS_OK;
     if (!entries || !file->segments) {
-        (void)error_set(error, STATUS_NO_MEMORY, 0, "no memory for %zu program headers", count);
-        status = STATUS_NO_MEMORY;
-    } else if (!read_at(file, header->e_phoff, entries, count * sizeof(*entries))) {
-        (void)error_set(error, STATUS_MALFORMED, header->e_phoff, "the file ends within its program headers");
-        status = STATUS_MALFORMED;
+        status = error_set(error, STATUS_NO_MEMORY, 0, "no memory for %zu program headers", count);
+    } else if (!elf_file_read(file, header->e_phoff, entries, count * sizeof(*entries))) {
+        status = error_set(error, STATUS_MALFORMED, header->e_phoff, "the file ends within its program headers");
     }
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         const Elf64_Phdr *entry = &entries[i];
@@ -134,7 +131,7 @@ static bool read_section_names(struct elf_file *file, const Elf64_Shdr *names)
     uint8_t *bytes = range_is_inside(names->sh_offset, names->sh_size, file->size)
                          ? buffer_reserve(&file->section_names, (size_t)names->sh_size + 1)
                          : NULL;
-    if (!bytes || !read_at(file, names->sh_offset, bytes, (size_t)names->sh_size)) return false;
+    if (!bytes || !elf_file_read(file, names->sh_offset, bytes, (size_t)names->sh_size)) return false;
     bytes[names->sh_size] = '\0';
     buffer_grow(&file->section_names, (size_t)names->sh_size + 1);
     return true;
@@ -169,7 +166,7 @@ static void read_sections(struct elf_file *file, const Elf64_Ehdr *header, const
         return;
     Elf64_Shdr *entries = malloc((size_t)count * sizeof(*entries));
     file->sections = calloc((size_t)count, sizeof(*file->sections));
-    if (entries && file->sections && read_at(file, header->e_shoff, entries, (size_t)count * sizeof(*entries)) &&
+    if (entries && file->sections && elf_file_read(file, header->e_shoff, entries, (size_t)count * sizeof(*entries)) &&
         read_section_names(file, &entries[names]))
         take_sections(file, entries, (size_t)count);
     free(entries);
@@ -178,16 +175,16 @@ static void read_sections(struct elf_file *file, const Elf64_Ehdr *header, const
 static enum status read_tables(struct elf_file *file, struct error *error)
 {
     Elf64_Ehdr header = {0};
-    if (!read_at(file, 0, &header, EI_NIDENT) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    if (!elf_file_read(file, 0, &header, EI_NIDENT) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
         return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not an ELF file");
     if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
         return error_set(error, STATUS_UNSUPPORTED, EI_CLASS, "not a 64-bit little-endian ELF file");
-    if (!read_at(file, 0, &header, sizeof(header)))
+    if (!elf_file_read(file, 0, &header, sizeof(header)))
         return error_set(error, STATUS_MALFORMED, 0, "the file ends within the ELF header");
     file->type = header.e_type;
     file->machine = header.e_machine;
     Elf64_Shdr zero = {0};
-    if (header.e_shoff != 0) (void)read_at(file, header.e_shoff, &zero, sizeof(zero));
+    if (header.e_shoff != 0) (void)elf_file_read(file, header.e_shoff, &zero, sizeof(zero));
     size_t segment_count = header.e_phnum == PN_XNUM ? zero.sh_info : header.e_phnum;
     enum status status = read_segments(file, &header, segment_count, error);
     if (status == STATUS_OK && header.e_shoff != 0) read_sections(file, &header, &zero);
@@ -235,7 +232,7 @@ void elf_file_copy_interpreter(const struct elf_file *file, char *ret_path, size
 {
     ret_path[0] = '\0';
     if (file->interpreter_size == 0 || file->interpreter_size >= size) return;
-    bool is_read = read_at(file, file->interpreter_offset, ret_path, (size_t)file->interpreter_size);
+    bool is_read = elf_file_read(file, file->interpreter_offset, ret_path, (size_t)file->interpreter_size);
     ret_path[is_read ? file->interpreter_size : 0] = '\0';
 }
 
@@ -256,7 +253,7 @@ enum status elf_file_read_section(const struct elf_file *file, const struct elf_
         return error_set(error, STATUS_MALFORMED, section->file_offset, "%s ends after the file", section->name);
     uint8_t *bytes = buffer_reserve(into, (size_t)section->size + 1); /* so that an empty one is not NULL */
     if (!bytes) return error_set(error, STATUS_NO_MEMORY, 0, "no memory for %s", section->name);
-    if (!read_at(file, section->file_offset, bytes, (size_t)section->size))
+    if (!elf_file_read(file, section->file_offset, bytes, (size_t)section->size))
         return error_set(error, STATUS_IO, section->file_offset, "%s cannot be read", section->name);
     buffer_grow(into, (size_t)section->size);
     return STATUS_OK;

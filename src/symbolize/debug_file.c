@@ -122,13 +122,41 @@ static bool folder_of(const struct elf_file *file, char ret_folder[PATH_MAX])
     return slash != NULL;
 }
 
-bool debug_file_open_alternate(struct elf_file *file, const struct elf_file *debug, const char *name,
-                               const char *build_id, const struct debug_directories *directories)
+struct alternate_link {
+    char name[PATH_MAX];
+    char build_id[ELF_BUILD_ID_TEXT_SIZE];
+};
+
+/* The section holds a path, its NUL, and the bytes of a build id. */
+static bool read_alternate_link(const struct elf_file *file, struct alternate_link *ret_link)
 {
+    const struct elf_section *section = elf_file_section(file, ".gnu_debugaltlink");
+    if (!section || section->size > LINK_SECTION_BYTES_MAX) return false;
+    struct buffer bytes;
+    buffer_init(&bytes, LINK_SECTION_BYTES_MAX + 1);
+    bool ok = elf_file_read_section(file, section, &bytes, NULL) == STATUS_OK;
+    struct cursor cursor = cursor_of(buffer_slice(&bytes));
+    struct slice name = cursor_text(&cursor);
+    struct slice id = cursor_take(&cursor, cursor_left(&cursor));
+    ok = ok && !cursor.failed && name.size > 0 && name.size < sizeof(ret_link->name) && id.size > 0 &&
+         id.size <= ELF_BUILD_ID_BYTES_MAX;
+    if (ok) {
+        memcpy(ret_link->name, name.data, name.size + 1);
+        for (size_t i = 0; i < id.size; i++) snprintf(ret_link->build_id + 2 * i, 3, "%02x", id.data[i]);
+    }
+    buffer_fini(&bytes);
+    return ok;
+}
+
+bool debug_file_open_alternate(struct elf_file *file, const struct elf_file *debug,
+                               const struct debug_directories *directories)
+{
+    struct alternate_link link;
     char folder[PATH_MAX], path[2 * PATH_MAX];
-    if (debug_file_open_by_build_id(file, build_id, directories)) return true;
-    if (name[0] == '/') return open_with_build_id(file, name, build_id);
+    if (!read_alternate_link(debug, &link)) return false;
+    if (debug_file_open_by_build_id(file, link.build_id, directories)) return true;
+    if (link.name[0] == '/') return open_with_build_id(file, link.name, link.build_id);
     if (!folder_of(debug, folder)) return false;
-    int length = snprintf(path, sizeof(path), "%s/%s", folder, name);
-    return length > 0 && length < (int)sizeof(path) && open_with_build_id(file, path, build_id);
+    int length = snprintf(path, sizeof(path), "%s/%s", folder, link.name);
+    return length > 0 && length < (int)sizeof(path) && open_with_build_id(file, path, link.build_id);
 }

@@ -19,9 +19,10 @@ bool debug_file_open_by_build_id(struct elf_file *file, const char *build_id,
 bool debug_file_open_by_link(struct elf_file *file, const struct elf_file *stripped, const char *path,
                              const struct debug_directories *directories);
 
-/* Opens what DEBUG names in .gnu_debugaltlink: NAME, which is absolute or relative to where DEBUG lies, or the build id
- * under one of DIRECTORIES. dwz puts there what several debug files share. The file found bears BUILD_ID. */
-bool debug_file_open_alternate(struct elf_file *file, const struct elf_file *debug, const char *name,
-                               const char *build_id, const struct debug_directories *directories);
+/* Opens what DEBUG names in .gnu_debugaltlink, by its build id under one of DIRECTORIES or by its name, which is
+ * absolute or relative to where DEBUG lies. dwz puts there what several debug files share. The file found bears the
+ * build id named. False if there is none. */
+bool debug_file_open_alternate(struct elf_file *file, const struct elf_file *debug,
+                               const struct debug_directories *directories);
 
 #endif

@@ -3,22 +3,12 @@
 #define OFFBEAT_SYMBOLIZE_DEMANGLER_H
 
 #include "base/buffer.h"
-#include "base/index_table.h"
 
 /* A short mangled name can stand for gigabytes, since it may refer to its own parts again and again. */
-enum { DEMANGLED_BYTES_MAX = 64 << 10, DEMANGLER_NAMES_MAX = 16 << 20 };
+enum { DEMANGLED_BYTES_MAX = 64 << 10 };
 
-/* Remembers what it demangled. {0} is valid and empty. */
-struct demangler {
-    struct index_table index;
-    struct demangled_name *names;
-    size_t count, capacity;
-};
-
-/* The name for people, with parameters; MANGLED itself if it is not mangled, too long when demangled, or memory is
- * short. MANGLED must outlive DEMANGLER; the result is valid until demangler_fini. */
-const char *demangle(struct demangler *demangler, const char *mangled);
-
-void demangler_fini(struct demangler *demangler);
+/* Makes the name for people, with parameters, the content of INTO, with a NUL. False if MANGLED is not mangled, too
+ * long when demangled, or memory is short. May be called by several threads, each with an INTO of its own. */
+bool demangle(const char *mangled, struct buffer *into);
 
 #endif

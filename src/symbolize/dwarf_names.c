@@ -1,368 +1,234 @@
-/* Asking libdw for the scopes of one address makes it walk through a whole compilation unit, every time. Here all
- * addresses are known beforehand and sorted: each unit that holds some is walked once, and an entry takes its part of
- * them (a "span") down to its children. Entries that hold none are not entered.
+/* Units are read by several threads, each with a handle of libdw of its own over the same image of the file, since a
+ * handle is not for several threads. libdw keeps what it read of a unit until its handle is closed, so handles are
+ * closed and opened anew now and then.
  *
+ * Entries of -gsplit-dwarf lie in other files, which libdw finds by the place of the file itself; such a file is read
+ * as it is and by one thread.
  * SPDX-License-Identifier: MIT */
 #include "symbolize/dwarf_names.h"
 
 #include <dwarf.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
-#include "base/slice.h"
+#include "symbolize/debug_image.h"
+#include "symbolize/dwarf_unit.h"
+#include "symbolize/parallel.h"
 
-/* Part of the addresses asked for: [first, limit). */
-struct span {
-    size_t first, limit;
+enum { ROWS_KEPT_MAX = 128 << 10 }; /* of line tables, by libdw, in one thread */
+
+/* One handle, and what it stands on. */
+struct handle {
+    Elf *elf;
+    Dwarf *dwarf; /* NULL = there is none */
 };
 
-struct walk {
-    struct dwarf_names *names;
-    const uint64_t *addresses;
-    Dwarf_Files *files;                        /* of the unit */
-    const char *directory;                     /* of the unit; may be NULL */
-    uint32_t earlier_scopes;                   /* how many were found in the units before this one */
-    struct slice sections[DWARF_SECTIONS_MAX]; /* that texts can lie in */
-    size_t section_count;
-    size_t ranges_left, parts_left; /* at 0 the walk ends */
-    bool failed;
+struct unit {
+    Dwarf_Off entry; /* in .debug_info */
+    uint8_t type;
 };
 
-static size_t first_not_below(const uint64_t *addresses, struct span span, uint64_t address)
-{
-    while (span.first < span.limit) {
-        size_t middle = span.first + (span.limit - span.first) / 2;
-        if (addresses[middle] < address)
-            span.first = middle + 1;
-        else
-            span.limit = middle;
-    }
-    return span.first;
-}
-
-static struct span span_within(const uint64_t *addresses, struct span span, uint64_t start, uint64_t end)
-{
-    /* A linker that drops a function sets its addresses to 0, and nothing else lies there. */
-    if (start == 0 || start >= end) return (struct span){0};
-    span.first = first_not_below(addresses, span, start);
-    span.limit = first_not_below(addresses, span, end);
-    return span;
-}
-
-/* The ranges of an entry, one by one. */
-struct ranges {
-    Dwarf_Die *entry;
-    ptrdiff_t position;
-    Dwarf_Addr base, start, end;
+struct source {
+    const struct elf_file *file;
+    struct debug_image image; /* empty: libdw is to read the file itself */
 };
 
-static bool next_range(struct walk *walk, struct ranges *ranges)
+struct worker {
+    struct handle own, alternate;
+    struct dwarf_reader reader;
+};
+
+struct reading {
+    struct source own, alternate; /* the latter may have no file */
+    struct unit *units;
+    size_t unit_count, unit_capacity;
+    struct worker workers[PARALLEL_THREADS_MAX];
+    unsigned worker_count;
+    bool is_split, failed;
+};
+
+/* --- Handles ------------------------------------------------------------------------------------------------------ */
+
+/* As debug_image.c does for the texts of an image; these bytes are libelf's own copy. */
+static void end_texts(Elf *elf)
 {
-    if (walk->ranges_left == 0 || walk->parts_left == 0) return false;
-    walk->ranges_left--;
-    ranges->position = dwarf_ranges(ranges->entry, ranges->position, &ranges->base, &ranges->start, &ranges->end);
-    return ranges->position > 0;
-}
-
-/* The addresses of SPAN in the next range that holds some; false if there is none. */
-static bool next_part(struct walk *walk, struct ranges *ranges, struct span span, struct span *ret_part)
-{
-    while (next_range(walk, ranges)) {
-        *ret_part = span_within(walk->addresses, span, ranges->start, ranges->end);
-        if (ret_part->first >= ret_part->limit) continue;
-        walk->parts_left--;
-        return true;
-    }
-    return false;
-}
-
-/* --- What an entry says ------------------------------------------------------------------------------------------- */
-
-static int number_of(Dwarf_Die *entry, unsigned attribute)
-{
-    Dwarf_Attribute place;
-    Dwarf_Word value = 0;
-    if (!dwarf_attr(entry, attribute, &place) || dwarf_formudata(&place, &value) != 0) return 0;
-    return value > INT32_MAX ? 0 : (int)value;
-}
-
-/* libdw gives out texts without looking whether they end before their section does: those among the entries may not. */
-static bool has_end(const struct walk *walk, const char *text)
-{
-    for (size_t i = 0; i < walk->section_count; i++) {
-        uintptr_t offset = (uintptr_t)text - (uintptr_t)walk->sections[i].data;
-        if (offset < walk->sections[i].size) return memchr(text, '\0', walk->sections[i].size - offset) != NULL;
-    }
-    return false;
-}
-
-static const char *text_of(const struct walk *walk, Dwarf_Die *entry, unsigned attribute)
-{
-    Dwarf_Attribute place;
-    const char *text = dwarf_formstring(dwarf_attr_integrate(entry, attribute, &place));
-    return text && has_end(walk, text) ? text : NULL;
-}
-
-static const char *linkage_name(const struct walk *walk, Dwarf_Die *entry)
-{
-    const char *name = text_of(walk, entry, DW_AT_linkage_name);
-    return name ? name : text_of(walk, entry, DW_AT_MIPS_linkage_name);
-}
-
-static void set_file(const struct walk *walk, struct dwarf_place *place, const char *file)
-{
-    place->file = file;
-    place->directory = file && file[0] != '/' ? walk->directory : NULL;
-}
-
-static struct dwarf_place place_of_call(const struct walk *walk, Dwarf_Die *entry)
-{
-    struct dwarf_place place = {
-        .line = number_of(entry, DW_AT_call_line),
-        .column = number_of(entry, DW_AT_call_column),
-    };
-    size_t file = (size_t)number_of(entry, DW_AT_call_file);
-    if (walk->files && dwarf_hasattr(entry, DW_AT_call_file))
-        set_file(walk, &place, dwarf_filesrc(walk->files, file, NULL, NULL));
-    return place;
-}
-
-static struct dwarf_scope read_scope(const struct walk *walk, Dwarf_Die *entry, uint32_t caller)
-{
-    struct dwarf_scope scope = {
-        .caller = caller,
-        .name = text_of(walk, entry, DW_AT_name),
-        .linkage_name = linkage_name(walk, entry),
-    };
-    set_file(walk, &scope.declaration, dwarf_decl_file(entry));
-    if (dwarf_decl_line(entry, &scope.declaration.line) != 0) scope.declaration.line = 0;
-    Dwarf_Addr first_instruction;
-    if (caller != 0)
-        scope.call = place_of_call(walk, entry);
-    else if (dwarf_entrypc(entry, &first_instruction) == 0)
-        scope.entry = first_instruction;
-    return scope;
-}
-
-/* --- The walk ----------------------------------------------------------------------------------------------------- */
-
-static void walk_children(struct walk *walk, Dwarf_Die *parent, struct span span, uint32_t caller, unsigned depth);
-
-/* Where the linker keeps one copy of what several units define (inline functions of C++), all of these units claim its
- * addresses. The first one has them. */
-static bool is_taken(const struct walk *walk, size_t address)
-{
-    uint32_t scope = walk->names->addresses[address].scope;
-    return scope != 0 && scope <= walk->earlier_scopes;
-}
-
-/* Index + 1 of a new scope that the addresses of PART lie in; 0 if there is no room for it or no need. */
-static uint32_t add_scope(struct walk *walk, Dwarf_Die *entry, struct span part, uint32_t caller)
-{
-    struct dwarf_names *names = walk->names;
-    while (part.first < part.limit && is_taken(walk, part.first)) part.first++;
-    if (part.first == part.limit) return 0;
-    if (!array_reserve(&names->scopes, &names->scope_capacity, names->scope_count + 1, sizeof(*names->scopes),
-                       UINT32_MAX - 1)) {
-        walk->failed = true;
-        walk->parts_left = 0;
-        return 0;
-    }
-    names->scopes[names->scope_count++] = read_scope(walk, entry, caller);
-    uint32_t scope = (uint32_t)names->scope_count;
-    for (size_t i = part.first; i < part.limit; i++)
-        if (!is_taken(walk, i)) names->addresses[i].scope = scope;
-    return scope;
-}
-
-/* A function whose code lies in several ranges is walked through once a range that holds addresses. */
-static void visit_function(struct walk *walk, Dwarf_Die *entry, struct span span, uint32_t caller, unsigned depth)
-{
-    struct ranges ranges = {.entry = entry};
-    for (struct span part; next_part(walk, &ranges, span, &part);) {
-        uint32_t scope = add_scope(walk, entry, part, caller);
-        if (scope != 0) walk_children(walk, entry, part, scope, depth + 1);
+    size_t names;
+    if (elf_getshdrstrndx(elf, &names) != 0) return;
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
+        const Elf64_Shdr *header = elf64_getshdr(section);
+        const char *name = header ? elf_strptr(elf, names, header->sh_name) : NULL;
+        bool has_texts = name && (strstr(name, "debug_str") || strstr(name, "debug_line_str"));
+        Elf_Data *data = has_texts ? elf_rawdata(section, NULL) : NULL;
+        if (data && data->d_buf && data->d_size > 0) ((char *)data->d_buf)[data->d_size - 1] = '\0';
     }
 }
 
-static void visit_block(struct walk *walk, Dwarf_Die *entry, struct span span, uint32_t caller, unsigned depth)
+static void open_handle(struct handle *handle, const struct source *source)
 {
-    struct ranges ranges = {.entry = entry};
-    for (struct span part; next_part(walk, &ranges, span, &part);) walk_children(walk, entry, part, caller, depth + 1);
-    bool has_range = dwarf_hasattr(entry, DW_AT_low_pc) || dwarf_hasattr(entry, DW_AT_ranges);
-    if (!has_range) walk_children(walk, entry, span, caller, depth + 1);
+    bool has_image = source->image.bytes != NULL;
+    if (has_image)
+        handle->elf = elf_memory((char *)source->image.bytes, source->image.size);
+    else if (source->file && source->file->descriptor >= 0)
+        handle->elf = elf_begin(source->file->descriptor, ELF_C_READ, NULL);
+    if (handle->elf) handle->dwarf = dwarf_begin_elf(handle->elf, DWARF_C_READ, NULL);
+    if (handle->dwarf && !has_image) end_texts(handle->elf); /* after libdw has inflated them */
 }
 
-static void visit(struct walk *walk, Dwarf_Die *entry, struct span span, uint32_t caller, unsigned depth)
+static void close_handle(struct handle *handle)
 {
-    switch (dwarf_tag(entry)) {
-    case DW_TAG_subprogram:
-    case DW_TAG_entry_point:
-        visit_function(walk, entry, span, 0, depth);
-        break;
-    case DW_TAG_inlined_subroutine:
-        visit_function(walk, entry, span, caller, depth);
-        break;
-    case DW_TAG_lexical_block:
-    case DW_TAG_try_block:
-    case DW_TAG_catch_block:
-    case DW_TAG_with_stmt:
-        visit_block(walk, entry, span, caller, depth);
-        break;
-    case DW_TAG_namespace: /* compilers differ in where they put the code of members */
-    case DW_TAG_module:
-    case DW_TAG_structure_type:
-    case DW_TAG_class_type:
-    case DW_TAG_union_type:
-    case DW_TAG_enumeration_type:
-    case DW_TAG_interface_type:
-        walk_children(walk, entry, span, caller, depth + 1);
-        break;
-    default:
-        break;
-    }
+    if (handle->dwarf) dwarf_end(handle->dwarf);
+    if (handle->elf) elf_end(handle->elf);
+    *handle = (struct handle){0};
 }
 
-/* CHILD is {0} before the first one. */
-static bool next_child(Dwarf_Die *parent, Dwarf_Die *child)
+static void worker_open(struct worker *worker, const struct reading *reading)
 {
-    const char *previous = child->addr;
-    if (!previous) return dwarf_child(parent, child) == 0;
-    /* A sibling that does not lie further on would let broken DWARF lead us round in a circle. */
-    return dwarf_siblingof(child, child) == 0 && (const char *)child->addr > previous;
+    open_handle(&worker->own, &reading->own);
+    open_handle(&worker->alternate, &reading->alternate);
+    if (worker->own.dwarf && worker->alternate.dwarf) dwarf_setalt(worker->own.dwarf, worker->alternate.dwarf);
+    worker->reader.section_count = 0;
+    dwarf_reader_note_sections(&worker->reader, worker->own.dwarf);
+    dwarf_reader_note_sections(&worker->reader, worker->alternate.dwarf);
 }
 
-static void walk_children(struct walk *walk, Dwarf_Die *parent, struct span span, uint32_t caller, unsigned depth)
+static void worker_close(struct worker *worker)
 {
-    if (depth > DWARF_DEPTH_MAX) return;
-    for (Dwarf_Die child = {0}; walk->parts_left > 0 && next_child(parent, &child);)
-        visit(walk, &child, span, caller, depth);
-}
-
-/* Visits the functions that are described inside of other functions (lambdas, nested functions) although their code
- * lies elsewhere, so that the walk, which follows the code, did not come to them. */
-static void walk_nested_functions(struct walk *walk, Dwarf_Die *parent, struct span span, bool is_in_function,
-                                  unsigned depth)
-{
-    if (depth > DWARF_DEPTH_MAX) return;
-    for (Dwarf_Die child = {0}; walk->parts_left > 0 && next_child(parent, &child);) {
-        bool is_function = dwarf_tag(&child) == DW_TAG_subprogram;
-        if (is_function && is_in_function) visit_function(walk, &child, span, 0, depth);
-        if (dwarf_haschildren(&child) == 1)
-            walk_nested_functions(walk, &child, span, is_in_function || is_function, depth + 1);
-    }
+    close_handle(&worker->own);
+    close_handle(&worker->alternate);
+    worker->reader.line_count = 0;
 }
 
 /* --- Units -------------------------------------------------------------------------------------------------------- */
 
-static struct dwarf_place place_of_line(const struct walk *walk, Dwarf_Line *line)
+static void list_units(struct reading *reading, Dwarf *dwarf)
 {
-    struct dwarf_place place;
-    set_file(walk, &place, dwarf_linesrc(line, NULL, NULL));
-    if (dwarf_lineno(line, &place.line) != 0) place.line = 0;
-    if (dwarf_linecol(line, &place.column) != 0) place.column = 0;
-    return place;
-}
-
-static void find_lines(struct walk *walk, Dwarf_Die *unit, struct span span)
-{
-    for (size_t i = span.first; i < span.limit; i++) {
-        struct dwarf_place *place = &walk->names->addresses[i].place;
-        Dwarf_Line *line = place->file ? NULL : dwarf_getsrc_die(unit, walk->addresses[i]);
-        if (line) *place = place_of_line(walk, line);
-    }
-}
-
-/* Finds the lines of all addresses in UNIT, and a span that holds them all. */
-static struct span enter_unit(struct walk *walk, Dwarf_Die *unit, struct span all)
-{
-    struct span span = {.first = all.limit, .limit = 0};
-    struct ranges ranges = {.entry = unit};
-    for (struct span part; next_part(walk, &ranges, all, &part);) {
-        find_lines(walk, unit, part);
-        if (part.first < span.first) span.first = part.first;
-        if (part.limit > span.limit) span.limit = part.limit;
-    }
-    return span;
-}
-
-/* Whether UNIT holds addresses that no function of it has claimed. */
-static bool has_unclaimed(struct walk *walk, Dwarf_Die *unit, struct span span)
-{
-    struct ranges ranges = {.entry = unit};
-    for (struct span part; next_part(walk, &ranges, span, &part);)
-        for (size_t i = part.first; i < part.limit; i++)
-            if (walk->names->addresses[i].scope == 0) return true;
-    return false;
-}
-
-/* Notes where texts of DWARF can lie; DWARF may be NULL. */
-static void note_sections(struct walk *walk, Dwarf *dwarf)
-{
-    Elf *elf = dwarf ? dwarf_getelf(dwarf) : NULL;
-    size_t names;
-    if (!elf || elf_getshdrstrndx(elf, &names) != 0) return;
-    for (Elf_Scn *section = NULL; walk->section_count < DWARF_SECTIONS_MAX && (section = elf_nextscn(elf, section));) {
-        const Elf64_Shdr *header = elf64_getshdr(section);
-        const char *name = header ? elf_strptr(elf, names, header->sh_name) : NULL;
-        bool is_debug = name && (strncmp(name, ".debug_", 7) == 0 || strncmp(name, ".zdebug_", 8) == 0);
-        const Elf_Data *data =
-            is_debug ? elf_rawdata(section, NULL) : NULL; /* inflated by libdw if it was compressed */
-        if (data && data->d_buf) walk->sections[walk->section_count++] = slice_of(data->d_buf, data->d_size);
-    }
-}
-
-/* With -gsplit-dwarf the entries are in a .dwo file, while lines and ranges stay with the skeleton. */
-static bool find_split_entries(Dwarf_CU *handle, uint8_t unit_type, Dwarf_Die *ret_entries)
-{
-    return unit_type == DW_UT_skeleton && dwarf_cu_info(handle, NULL, NULL, NULL, ret_entries, NULL, NULL, NULL) == 0 &&
-           ret_entries->cu;
-}
-
-static void visit_unit(struct walk *walk, Dwarf_CU *handle, uint8_t unit_type, Dwarf_Die *unit, struct span all)
-{
-    walk->directory = text_of(walk, unit, DW_AT_comp_dir);
-    struct span span = enter_unit(walk, unit, all);
-    if (span.first >= span.limit) return;
-    Dwarf_Die split;
-    Dwarf_Die *entries = unit;
-    size_t own_sections = walk->section_count;
-    if (find_split_entries(handle, unit_type, &split)) {
-        entries = &split;
-        note_sections(walk, dwarf_cu_getdwarf(split.cu));
-    }
-    size_t file_count;
-    if (dwarf_getsrcfiles(entries, &walk->files, &file_count) != 0) walk->files = NULL;
-    walk->earlier_scopes = (uint32_t)walk->names->scope_count;
-    walk_children(walk, entries, span, 0, 1);
-    if (has_unclaimed(walk, unit, span)) walk_nested_functions(walk, entries, span, false, 1);
-    walk->section_count = own_sections;
-}
-
-bool dwarf_names_find(struct dwarf_names *names, Dwarf *dwarf, const uint64_t *addresses, size_t count)
-{
-    *names = (struct dwarf_names){.addresses = calloc(count ? count : 1, sizeof(*names->addresses))};
-    if (!names->addresses) return false;
-    struct walk walk = {
-        .names = names,
-        .addresses = addresses,
-        .ranges_left = DWARF_RANGES_MAX,
-        .parts_left = (count + 1) * DWARF_PARTS_PER_ADDRESS,
-    };
-    note_sections(&walk, dwarf);
-    note_sections(&walk, dwarf_getalt(dwarf));
     Dwarf_CU *handle = NULL;
-    Dwarf_Die unit;
+    Dwarf_Die entry;
     uint8_t type;
-    while (walk.parts_left > 0 && dwarf_get_units(dwarf, handle, &handle, NULL, &type, &unit, NULL) == 0)
-        if (type == DW_UT_compile || type == DW_UT_skeleton)
-            visit_unit(&walk, handle, type, &unit, (struct span){.first = 0, .limit = count});
-    return !walk.failed;
+    reading->unit_count = 0;
+    while (dwarf_get_units(dwarf, handle, &handle, NULL, &type, &entry, NULL) == 0) {
+        if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
+        if (!array_reserve(&reading->units, &reading->unit_capacity, reading->unit_count + 1, sizeof(*reading->units),
+                           DWARF_UNITS_MAX))
+            return;
+        reading->is_split |= type == DW_UT_skeleton;
+        reading->units[reading->unit_count++] = (struct unit){.entry = dwarf_dieoffset(&entry), .type = type};
+    }
 }
 
-void dwarf_names_fini(struct dwarf_names *names)
+static void read_unit(void *context, unsigned thread, size_t item)
 {
-    free(names->addresses);
+    struct reading *reading = context;
+    struct worker *worker = &reading->workers[thread];
+    const struct unit *unit = &reading->units[item];
+    if (worker->reader.line_count > ROWS_KEPT_MAX && !reading->is_split) worker_close(worker);
+    if (!worker->own.dwarf) worker_open(worker, reading);
+    Dwarf_Die entry;
+    if (worker->own.dwarf && dwarf_offdie(worker->own.dwarf, unit->entry, &entry))
+        dwarf_unit_read(&worker->reader, &entry, unit->type, (uint32_t)(reading->unit_count - item));
+}
+
+/* --- All ---------------------------------------------------------------------------------------------------------- */
+
+static bool has_dwarf(const struct elf_file *file)
+{
+    return elf_file_section(file, ".debug_info") || elf_file_section(file, ".zdebug_info");
+}
+
+/* Sets up the first worker, and knows all units when it returns. */
+static bool prepare(struct reading *reading)
+{
+    struct worker *first = &reading->workers[0];
+    bool has_image = debug_image_make(&reading->own.image, reading->own.file);
+    if (has_image && reading->alternate.file)
+        (void)debug_image_make(&reading->alternate.image, reading->alternate.file);
+    worker_open(first, reading);
+    if (first->own.dwarf) list_units(reading, first->own.dwarf);
+    if (has_image && (reading->is_split || !first->own.dwarf)) {
+        worker_close(first);
+        debug_image_free(&reading->own.image);
+        worker_open(first, reading);
+        if (first->own.dwarf) list_units(reading, first->own.dwarf);
+    }
+    return first->own.dwarf != NULL;
+}
+
+/* Broken DWARF can send us over the same entries again and again. */
+static void bound_steps(struct reading *reading)
+{
+    size_t steps = reading->own.image.bytes ? reading->own.image.size * DWARF_STEPS_PER_BYTE : DWARF_STEPS_MAX;
+    for (unsigned i = 0; i < reading->worker_count; i++) reading->workers[i].reader.steps_left = steps;
+}
+
+static void reading_fini(struct reading *reading)
+{
+    for (unsigned i = 0; i < reading->worker_count; i++) {
+        struct dwarf_reader *reader = &reading->workers[i].reader;
+        worker_close(&reading->workers[i]);
+        free(reader->known_origins);
+        index_table_fini(&reader->origins);
+        buffer_fini(&reader->scratch);
+        reading->failed |= reader->failed;
+    }
+    free(reading->units);
+    debug_image_free(&reading->own.image);
+    debug_image_free(&reading->alternate.image);
+}
+
+bool dwarf_names_read(const struct elf_file *file, const struct elf_file *alternate, const struct dwarf_code *code,
+                      const struct elf_symbols *symbols, struct dwarf_names **ret_names, size_t *ret_count,
+                      bool *ret_is_split)
+{
+    *ret_names = NULL;
+    *ret_count = 0;
+    *ret_is_split = false;
+    if (!has_dwarf(file)) return true;
+    unsigned threads = parallel_threads();
+    struct reading *reading = calloc(1, sizeof(*reading));
+    struct dwarf_names *names = calloc(threads, sizeof(*names));
+    if (!reading || !names) {
+        free(reading);
+        free(names);
+        return false;
+    }
+    elf_version(EV_CURRENT);
+    reading->own.file = file;
+    reading->alternate.file = alternate;
+    reading->worker_count = threads;
+    for (unsigned i = 0; i < threads; i++) {
+        struct dwarf_reader *reader = &reading->workers[i].reader;
+        *reader = (struct dwarf_reader){.names = &names[i], .code = code, .symbols = symbols};
+        buffer_init(&reader->scratch, 1 << 20);
+        if (!text_table_init(&names[i].texts)) reading->failed = true;
+    }
+    if (!reading->failed && prepare(reading)) {
+        bound_steps(reading);
+        parallel_run(reading->is_split || !reading->own.image.bytes ? 1 : threads, reading->unit_count, read_unit,
+                     reading);
+    }
+    *ret_is_split = reading->is_split;
+    reading_fini(reading);
+    bool ok = !reading->failed;
+    free(reading);
+    *ret_names = names;
+    *ret_count = threads;
+    return ok;
+}
+
+void dwarf_names_clear(struct dwarf_names *names)
+{
+    text_table_fini(&names->texts);
+    address_ranges_fini(&names->scope_ranges);
+    address_ranges_fini(&names->line_ranges);
+    free(names->functions);
     free(names->scopes);
+    free(names->places);
     *names = (struct dwarf_names){0};
+}
+
+void dwarf_names_free(struct dwarf_names *names, size_t count)
+{
+    for (size_t i = 0; names && i < count; i++) dwarf_names_clear(&names[i]);
+    free(names);
 }

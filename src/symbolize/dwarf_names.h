@@ -1,52 +1,67 @@
-/* Addresses → functions, inlined functions and lines, by DWARF.  SPDX-License-Identifier: MIT */
+/* Everything that DWARF says about the names of code: which function, inlined function and line is where.
+ * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SYMBOLIZE_DWARF_NAMES_H
 #define OFFBEAT_SYMBOLIZE_DWARF_NAMES_H
 
-#include <elfutils/libdw.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "binary/elf_symbols.h"
+#include "symbolize/address_ranges.h"
+#include "symbolize/text_table.h"
 
 enum {
-    DWARF_SECTIONS_MAX = 64,        /* of debug information, in a file and those that belong to it */
-    DWARF_DEPTH_MAX = 512,          /* of nested entries: namespaces, functions, blocks, inlined functions */
-    DWARF_RANGES_MAX = 1 << 28,     /* address ranges looked at; a program of 100 MB of code has some millions */
-    DWARF_PARTS_PER_ADDRESS = 1024, /* how often an address may be found in a range, on the average */
+    DWARF_UNITS_MAX = 1 << 24,
+    DWARF_SECTIONS_MAX = 64, /* of debug information, in a file and those that belong to it */
+    DWARF_DEPTH_MAX = 512,   /* of nested entries: namespaces, functions, blocks, inlined functions */
+    DWARF_SCOPES_MAX = 1 << 28,
+    /* How many entries, ranges and lines each thread looks at, by the size of an image, or without one. */
+    DWARF_STEPS_PER_BYTE = 4,
+    DWARF_STEPS_MAX = 1 << 28,
 };
 
-/* A file and a place in it; texts belong to the Dwarf. */
-struct dwarf_place {
-    const char *directory; /* where the unit was compiled, if FILE is relative to it; else NULL */
-    const char *file;      /* NULL = not known */
-    int line, column;      /* 0 = not known */
+/* Numbers of texts, 0 = not known. */
+struct dwarf_function {
+    uint32_t linkage_name;  /* as the linker knows it, by DWARF */
+    uint32_t exported_name; /* by the symbol table; of real functions */
+    uint32_t name;          /* as in the source, without its class */
+    uint64_t declaration;   /* place.h */
 };
 
 /* A function, or a copy of one that was inlined. */
 struct dwarf_scope {
-    uint32_t caller;          /* whom it was inlined into: index + 1 in scopes; 0 = it is a real function */
-    const char *name;         /* as in the source, without its class; NULL = not known */
-    const char *linkage_name; /* NULL = the same as NAME */
-    uint64_t entry;           /* its first instruction; 0 = not known */
-    struct dwarf_place declaration;
-    struct dwarf_place call; /* of inlined ones: where it was called */
+    uint32_t caller;   /* whom it was inlined into: index + 1; 0 = it is a real function */
+    uint32_t function; /* index + 1; 0 = it has no name */
+    uint64_t call;     /* of inlined ones: where it was called */
 };
 
-struct dwarf_address {
-    uint32_t scope; /* the innermost one: index + 1 in scopes; 0 = no function is known here */
-    struct dwarf_place place;
-};
-
-/* {0} is valid and empty. */
+/* What one thread found in its share of the units. Callers come before whom they call. {0} is not valid. */
 struct dwarf_names {
-    struct dwarf_address *addresses; /* one for each address asked for, in that order */
+    struct text_table texts;
+    struct address_ranges scope_ranges; /* value: index of a scope; those of a unit do not overlap */
+    struct address_ranges line_ranges;  /* value: index of a place; likewise */
+    struct dwarf_function *functions;
+    size_t function_count, function_capacity;
     struct dwarf_scope *scopes;
     size_t scope_count, scope_capacity;
+    uint64_t *places;
+    size_t place_count, place_capacity;
 };
 
-/* Names COUNT ascending ADDRESSES. DWARF that is broken or goes beyond the maxima
- * gives fewer names. False if memory is short. */
-bool dwarf_names_find(struct dwarf_names *names, Dwarf *dwarf, const uint64_t *addresses, size_t count);
+/* Where code lies: nothing that DWARF says of other addresses is believed. */
+struct dwarf_code {
+    uint64_t base; /* what addresses count from */
+    const struct elf_segment *segments;
+    size_t segment_count;
+};
 
-void dwarf_names_fini(struct dwarf_names *names);
+/* All names in FILE, whose shared part (dwz) is in ALTERNATE if that is not NULL. SYMBOLS tell under which name a
+ * function is known outside. *RET_NAMES is an array of *RET_COUNT, to be freed by dwarf_names_free also after a
+ * failure. A range's layer is at least 1; what an earlier unit says has a higher one: where the linker keeps one copy
+ * of what several units define, all of them claim it, and the first one is right. *RET_IS_SPLIT: part of this came out
+ * of other files (-gsplit-dwarf). Broken DWARF gives fewer names. False if memory is short. */
+bool dwarf_names_read(const struct elf_file *file, const struct elf_file *alternate, const struct dwarf_code *code,
+                      const struct elf_symbols *symbols, struct dwarf_names **ret_names, size_t *ret_count,
+                      bool *ret_is_split);
+
+void dwarf_names_clear(struct dwarf_names *names); /* frees what it holds */
+void dwarf_names_free(struct dwarf_names *names, size_t count);
 
 #endif

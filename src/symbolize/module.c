@@ -1,17 +1,12 @@
-/* A chain of sources for each address: DWARF, else a symbol, else the bounds of the function.
- *
- * libdw reads files that are not mapped (ELF_C_READ), for the reason told in elf_file.h.
- * SPDX-License-Identifier: MIT */
+/* Finds the files that belong together and the index of what they say.  SPDX-License-Identifier: MIT */
 #include "symbolize/module.h"
 
 #include <elf.h>
-#include <elfutils/libdwelf.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 
-enum { NAME_WITH_OFFSET_SIZE = NAME_MAX + 32 };
+#include "symbolize/index_store.h"
+#include "symbolize/name_index_build.h"
 
 /* --- Opening ------------------------------------------------------------------------------------------------------ */
 
@@ -58,85 +53,26 @@ static void open_debug_file(struct module *module, const char *build_id, const s
     module->has_debug = debug_file_open_by_link(&module->debug, &module->binary, module->path, directories);
 }
 
-/* libdw looks for the ends of texts without looking for the end of their section, so there must be one in each. The
- * bytes are libelf's own copy. */
-static void end_texts(Elf *elf)
+/* The file whose debug information is read; the other one, if there are two, was stripped. */
+static const struct elf_file *debug_source(const struct module *module)
 {
-    size_t names;
-    if (elf_getshdrstrndx(elf, &names) != 0) return;
-    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
-        const Elf64_Shdr *header = elf64_getshdr(section);
-        const char *name = header ? elf_strptr(elf, names, header->sh_name) : NULL;
-        bool has_texts = name && (strstr(name, "debug_str") || strstr(name, "debug_line_str"));
-        Elf_Data *data = has_texts ? elf_rawdata(section, NULL) : NULL;
-        if (data && data->d_buf && data->d_size > 0) ((char *)data->d_buf)[data->d_size - 1] = '\0';
-    }
+    return module->has_debug ? &module->debug : &module->binary;
 }
 
-static void dwarf_start(struct module_dwarf *dwarf, const struct elf_file *file)
-{
-    elf_version(EV_CURRENT);
-    dwarf->elf = file->descriptor >= 0 ? elf_begin(file->descriptor, ELF_C_READ, NULL) : NULL;
-    if (dwarf->elf) dwarf->dwarf = dwarf_begin_elf(dwarf->elf, DWARF_C_READ, NULL);
-    if (dwarf->dwarf) end_texts(dwarf->elf); /* after libdw has inflated them */
-}
-
-static void dwarf_stop(struct module_dwarf *dwarf)
-{
-    if (dwarf->dwarf) dwarf_end(dwarf->dwarf);
-    if (dwarf->elf) elf_end(dwarf->elf);
-    *dwarf = (struct module_dwarf){0};
-}
-
-/* dwz: the debug information names a second file, by its build id, that holds what several of its kind share. */
-static void open_alternate(struct module *module, const struct debug_directories *directories)
-{
-    const char *name;
-    const void *id;
-    ssize_t size = dwelf_dwarf_gnu_debugaltlink(module->dwarf.dwarf, &name, &id);
-    if (size <= 0 || size > ELF_BUILD_ID_BYTES_MAX) return;
-    char build_id[ELF_BUILD_ID_TEXT_SIZE];
-    for (ssize_t i = 0; i < size; i++) sprintf(build_id + 2 * i, "%02x", ((const uint8_t *)id)[i]);
-    const struct elf_file *debug = module->has_debug ? &module->debug : &module->binary;
-    module->has_alternate = debug_file_open_alternate(&module->alternate, debug, name, build_id, directories);
-    if (!module->has_alternate) return;
-    dwarf_start(&module->alternate_dwarf, &module->alternate);
-    if (module->alternate_dwarf.dwarf) dwarf_setalt(module->dwarf.dwarf, module->alternate_dwarf.dwarf);
-}
-
-static bool read_symbols(struct module *module)
-{
-    bool ok = true;
-    if (module->has_binary)
-        ok = elf_symbols_add(&module->symbols, &module->binary) &&
-             elf_symbols_add_plt(&module->symbols, &module->binary);
-    if (module->has_debug) ok = ok && elf_symbols_add(&module->symbols, &module->debug);
-    elf_symbols_finish(&module->symbols);
-    return ok;
-}
-
-enum status module_open(struct module *module, const char *path, const char *build_id,
-                        const struct debug_directories *directories, enum module_state *ret_state, struct error *error)
+enum module_state module_open(struct module *module, const char *path, const char *build_id,
+                              const struct debug_directories *directories)
 {
     *module = (struct module){.path = path};
-    elf_symbols_init(&module->symbols);
-    *ret_state = open_binary(module, build_id);
+    enum module_state state = open_binary(module, build_id);
     open_debug_file(module, build_id, directories);
-    if (!module->has_binary && !module->has_debug) return STATUS_OK;
-    *ret_state = MODULE_OPEN;
-    dwarf_start(&module->dwarf, module->has_debug ? &module->debug : &module->binary);
-    if (module->dwarf.dwarf) open_alternate(module, directories);
-    if (!read_symbols(module)) return error_set(error, STATUS_NO_MEMORY, 0, "no memory for the symbols of %s", path);
-    return STATUS_OK;
+    if (!module->has_binary && !module->has_debug) return state;
+    module->has_alternate = debug_file_open_alternate(&module->alternate, debug_source(module), directories);
+    return MODULE_OPEN;
 }
 
 void module_close(struct module *module)
 {
-    dwarf_stop(&module->dwarf);
-    dwarf_stop(&module->alternate_dwarf);
-    demangler_fini(&module->demangler);
-    elf_symbols_fini(&module->symbols);
-    function_bounds_fini(&module->bounds);
+    name_index_close(&module->names);
     if (module->has_binary) elf_file_close(&module->binary);
     if (module->has_debug) elf_file_close(&module->debug);
     if (module->has_alternate) elf_file_close(&module->alternate);
@@ -145,139 +81,95 @@ void module_close(struct module *module)
 
 /* --- Names -------------------------------------------------------------------------------------------------------- */
 
-/* One address on its way to an answer. */
-struct question {
-    struct module *module;
-    uint64_t address;
-    char name_with_offset[NAME_WITH_OFFSET_SIZE];
-    struct module_frame frames[MODULE_FRAMES_MAX];
-    uint32_t frame_count;
-};
-
-static void set_linker_name(struct module *module, struct module_frame *frame, const char *linker_name)
+static bool read_symbols(const struct module *module, struct elf_symbols *symbols)
 {
-    frame->name = demangle(&module->demangler, linker_name);
-    frame->system_name = frame->name != linker_name ? linker_name : "";
+    bool ok = true;
+    if (module->has_binary)
+        ok = elf_symbols_add(symbols, &module->binary) && elf_symbols_add_plt(symbols, &module->binary);
+    if (module->has_debug) ok = ok && elf_symbols_add(symbols, &module->debug);
+    elf_symbols_finish(symbols);
+    return ok;
 }
 
-static bool is_mangled(struct module *module, const char *name)
+static void note_input(struct name_index_input *input, const struct elf_file *file)
 {
-    return demangle(&module->demangler, name) != name;
+    input->size = file->size;
+    (void)strcpy(input->build_id, file->build_id); /* of the same size */
 }
 
-/* A function in C goes by many names (__libc_malloc, malloc); the symbol table's choice is the one that other profilers
- * show. Local functions of C++ (lambdas) have a full name only there. What compilers add to the names of copies and
- * parts of a C function (".part.0") is left to them. */
-static const char *exported_name(struct module *module, const struct dwarf_scope *scope)
+static void note_inputs(const struct module *module, struct name_index_input inputs[NAME_INDEX_INPUTS])
 {
-    if (scope->caller != 0 || scope->entry == 0) return NULL;
-    const struct elf_symbol *symbol = elf_symbols_find(&module->symbols, scope->entry);
-    if (!symbol || symbol->address != scope->entry) return NULL;
-    const char *name = elf_symbol_name(&module->symbols, symbol);
-    return !strchr(name, '.') || is_mangled(module, name) ? name : NULL;
+    memset(inputs, 0, NAME_INDEX_INPUTS * sizeof(*inputs));
+    if (module->has_binary) note_input(&inputs[0], &module->binary);
+    if (module->has_debug) note_input(&inputs[1], &module->debug);
+    if (module->has_alternate) note_input(&inputs[2], &module->alternate);
 }
 
-/* False if SCOPE has no name at all. */
-static bool name_scope(struct module *module, struct module_frame *frame, const struct dwarf_scope *scope)
+/* Bytes that an index is made of. */
+static uint64_t source_size(const struct elf_file *file)
 {
-    if (scope->linkage_name && is_mangled(module, scope->linkage_name)) {
-        set_linker_name(module, frame, scope->linkage_name);
-        return true;
+    uint64_t size = 0;
+    for (size_t i = 0; i < file->section_count; i++) {
+        const struct elf_section *section = &file->sections[i];
+        bool is_source = section->type == SHT_SYMTAB || strncmp(section->name, ".debug_", 7) == 0 ||
+                         strncmp(section->name, ".zdebug_", 8) == 0;
+        if (is_source && section->has_bytes) size += section->size;
     }
-    const char *name = exported_name(module, scope);
-    if (!name) name = scope->name ? scope->name : scope->linkage_name;
-    if (!name) return false;
-    set_linker_name(module, frame, name);
+    return size;
+}
+
+static uint64_t code_base(const struct elf_file *file)
+{
+    return file->segment_count > 0 ? file->segments[0].address : 0;
+}
+
+static bool build_names(struct module *module, struct name_sources *sources, bool *ret_is_split)
+{
+    const struct elf_file *file = debug_source(module);
+    struct elf_symbols symbols;
+    struct function_bounds bounds = {0};
+    elf_symbols_init(&symbols);
+    sources->symbols = &symbols;
+    sources->bounds = &bounds;
+    sources->base = code_base(file);
+    struct dwarf_code code = {.base = sources->base, .segments = file->segments, .segment_count = file->segment_count};
+    bool ok = read_symbols(module, &symbols);
+    if (ok && module->has_binary) (void)function_bounds_read(&bounds, &module->binary);
+    ok = ok && dwarf_names_read(file, module->has_alternate ? &module->alternate : NULL, &code, &symbols,
+                                &sources->dwarf, &sources->dwarf_count, ret_is_split);
+    ok = ok && name_index_build(&module->names, sources);
+    dwarf_names_free(sources->dwarf, sources->dwarf_count);
+    function_bounds_fini(&bounds);
+    elf_symbols_fini(&symbols);
+    return ok;
+}
+
+static bool use_names(struct module *module, bool believe_kept)
+{
+    struct name_sources sources = {0};
+    bool is_split = false;
+    note_inputs(module, sources.inputs);
+    const char *build_id = debug_source(module)->build_id;
+    uint64_t size = source_size(debug_source(module));
+    bool is_worth_keeping = build_id[0] != '\0' && size >= INDEX_STORE_WORTH_BYTES;
+    if (believe_kept && is_worth_keeping && index_store_open(&module->names, build_id, sources.inputs)) return true;
+    if (!build_names(module, &sources, &is_split)) return false;
+    if (is_worth_keeping && !is_split) index_store_keep(&module->names, build_id);
     return true;
 }
 
-static void place_frame(struct module_frame *frame, const struct dwarf_place *place,
-                        const struct dwarf_place *declaration)
+static enum status no_memory(const struct module *module, struct error *error)
 {
-    const struct dwarf_place *named = place->file ? place : declaration;
-    frame->file_name = named->file ? named->file : "";
-    frame->directory = named->directory ? named->directory : "";
-    frame->line = place->line;
-    frame->column = place->column;
-    bool is_declared_here = declaration->file && strcmp(frame->file_name, declaration->file) == 0;
-    frame->start_line = is_declared_here ? declaration->line : 0;
+    return error_set(error, STATUS_NO_MEMORY, 0, "no memory for the names in %s", module->path);
 }
 
-static void answer_by_dwarf(struct question *question, const struct dwarf_names *names,
-                            const struct dwarf_address *address)
+enum status module_read_names(struct module *module, struct error *error)
 {
-    struct dwarf_place place = address->place;
-    for (uint32_t index = address->scope; index != 0 && question->frame_count < MODULE_FRAMES_MAX;) {
-        const struct dwarf_scope *scope = &names->scopes[index - 1];
-        struct module_frame *frame = &question->frames[question->frame_count];
-        place_frame(frame, &place, &scope->declaration);
-        question->frame_count += name_scope(question->module, frame, scope);
-        place = scope->call;
-        index = scope->caller;
-    }
+    return use_names(module, true) ? STATUS_OK : no_memory(module, error);
 }
 
-static const struct function_bound *bound_of(struct module *module, uint64_t address)
+enum status module_renew_names(struct module *module, struct error *error)
 {
-    if (!module->has_bounds && module->has_binary) (void)function_bounds_read(&module->bounds, &module->binary);
-    module->has_bounds = true;
-    return function_bounds_find(&module->bounds, address);
-}
-
-static void answer_by_symbol(struct question *question, const struct dwarf_place *place)
-{
-    struct module *module = question->module;
-    const struct elf_symbol *symbol = elf_symbols_find(&module->symbols, question->address);
-    if (!symbol) return;
-    if (!symbol->is_sized) { /* it may be the last one that a stripped file exports before many others */
-        const struct function_bound *bound = bound_of(module, question->address);
-        if (bound && bound->start > symbol->address) return;
-    }
-    struct module_frame *frame = &question->frames[question->frame_count++];
-    place_frame(frame, place, &(struct dwarf_place){0});
-    set_linker_name(module, frame, elf_symbol_name(&module->symbols, symbol));
-}
-
-static void answer_by_bound(struct question *question, const struct dwarf_place *place)
-{
-    const struct function_bound *bound = bound_of(question->module, question->address);
-    if (!bound) return;
-    const char *slash = strrchr(question->module->path, '/');
-    const char *base_name = slash ? slash + 1 : question->module->path;
-    snprintf(question->name_with_offset, sizeof(question->name_with_offset), "%.*s+0x%llx", NAME_MAX, base_name,
-             (unsigned long long)bound->start);
-    struct module_frame *frame = &question->frames[question->frame_count++];
-    place_frame(frame, place, &(struct dwarf_place){0});
-    frame->name = question->name_with_offset;
-    frame->system_name = "";
-}
-
-static enum module_source answer_question(struct question *question, const struct dwarf_names *names,
-                                          const struct dwarf_address *address)
-{
-    question->frame_count = 0;
-    answer_by_dwarf(question, names, address);
-    if (question->frame_count > 0) return MODULE_BY_DWARF;
-    answer_by_symbol(question, &address->place);
-    if (question->frame_count > 0) return MODULE_BY_SYMBOL;
-    answer_by_bound(question, &address->place);
-    return question->frame_count > 0 ? MODULE_BY_BOUNDARY : MODULE_UNNAMED;
-}
-
-enum status module_find(struct module *module, const uint64_t *addresses, size_t count, module_answer answer,
-                        void *context, struct error *error)
-{
-    static const struct dwarf_address nothing = {0};
-    struct dwarf_names names = {0};
-    struct question *question = malloc(sizeof(*question));
-    bool ok = question && (!module->dwarf.dwarf || dwarf_names_find(&names, module->dwarf.dwarf, addresses, count));
-    for (size_t i = 0; ok && i < count; i++) {
-        question->module = module;
-        question->address = addresses[i];
-        enum module_source source = answer_question(question, &names, names.addresses ? &names.addresses[i] : &nothing);
-        answer(context, i, question->frames, question->frame_count, source);
-    }
-    free(question);
-    dwarf_names_fini(&names);
-    return ok ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "no memory for the names in %s", module->path);
+    name_index_close(&module->names);
+    return use_names(module, false) ? STATUS_OK : no_memory(module, error);
 }

@@ -2,8 +2,13 @@
  * SPDX-License-Identifier: MIT */
 #include "symbolize/symbolizer.h"
 
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+#include "base/hash.h"
 #include "symbolize/module.h"
 
 struct wanted {
@@ -13,6 +18,12 @@ struct wanted {
     uint64_t file_address;
 };
 
+/* What a frame's numbers in the index of a module became in the profile. */
+struct known_function {
+    uint32_t function, file;
+    struct function_id id;
+};
+
 struct symbolizer {
     struct profile *profile;
     struct symbolizer_options options;
@@ -20,6 +31,9 @@ struct symbolizer {
     struct debug_directories debug_directories;
     struct wanted *wanted;
     size_t wanted_count;
+    struct known_function *known; /* of the module that is asked */
+    size_t known_count, known_capacity;
+    struct index_table known_index;
     struct symbolizer_result result;
 };
 
@@ -104,72 +118,111 @@ static size_t sort_by_address(const struct symbolizer *symbolizer, const struct 
     return kept;
 }
 
-struct group {
-    struct symbolizer *symbolizer;
-    const struct wanted *wanted; /* by address */
-};
-
-static void mark_mapping(struct mapping *mapping, const struct module_frame *frames, uint32_t frame_count,
-                         enum module_source source)
+static void mark_mapping(struct mapping *mapping, const struct name_answer *answer)
 {
-    mapping->has_functions |= source > MODULE_BY_BOUNDARY;
-    mapping->has_inline_frames |= source == MODULE_BY_DWARF;
-    for (uint32_t i = 0; i < frame_count; i++) {
-        mapping->has_filenames |= frames[i].file_name[0] != '\0';
-        mapping->has_line_numbers |= frames[i].line > 0;
+    mapping->has_functions |= answer->source > NAME_BY_BOUNDARY;
+    mapping->has_inline_frames |= answer->source == NAME_BY_DWARF;
+    for (uint32_t i = 0; i < answer->frame_count; i++) {
+        mapping->has_filenames |= answer->frames[i].file != 0;
+        mapping->has_line_numbers |= answer->frames[i].line > 0;
     }
 }
 
-static struct string_id file_name(struct profile *profile, const struct module_frame *frame)
+/* "libx.so.1+0x1234" for a function that is known by nothing but its first address. */
+static struct string_id name_by_boundary(struct profile *profile, const char *path, uint64_t boundary)
 {
-    if (frame->directory[0] == '\0') return profile_text(profile, frame->file_name);
-    struct buffer path;
-    buffer_init(&path, PROFILE_STRING_BYTES_MAX);
-    buffer_append_format(&path, "%s/%s", frame->directory, frame->file_name);
-    struct string_id id = profile_string(profile, buffer_slice(&path));
-    buffer_fini(&path);
-    return id;
+    char name[NAME_MAX + 32];
+    const char *slash = strrchr(path, '/');
+    snprintf(name, sizeof(name), "%.*s+0x%" PRIx64, NAME_MAX, slash ? slash + 1 : path, boundary);
+    return profile_text(profile, name);
 }
 
-static void take_answer(void *context, size_t index, const struct module_frame *frames, uint32_t frame_count,
-                        enum module_source source)
+static bool is_known(const void *context, uint32_t index, const void *key)
 {
-    const struct group *group = context;
-    struct symbolizer *symbolizer = group->symbolizer;
+    const struct known_function *known = &((const struct symbolizer *)context)->known[index], *wanted = key;
+    return known->function == wanted->function && known->file == wanted->file;
+}
+
+/* Numbers mean something else in the next index. */
+static void forget_functions(struct symbolizer *symbolizer)
+{
+    index_table_fini(&symbolizer->known_index);
+    symbolizer->known_count = 0;
+}
+
+static struct function_id add_function(struct symbolizer *symbolizer, struct module *module,
+                                       const struct name_answer *answer, const struct name_frame *frame)
+{
     struct profile *profile = symbolizer->profile;
-    const struct wanted *wanted = &group->wanted[index];
-    if (source == MODULE_UNNAMED) return;
-    struct line lines[MODULE_FRAMES_MAX];
-    for (uint32_t i = 0; i < frame_count; i++) {
-        const struct module_frame *frame = &frames[i];
-        struct function function = {
-            .name = profile_text(profile, frame->name),
-            .system_name = profile_text(profile, frame->system_name),
-            .file_name = file_name(profile, frame),
-            .start_line = frame->start_line,
-        };
-        lines[i].function = profile_add_function(profile, &function);
-        lines[i].line = frame->line;
-        lines[i].column = frame->column;
-    }
-    profile_set_lines(profile, (struct location_id){wanted->location}, lines, frame_count);
-    mark_mapping(&profile->mappings.items[wanted->mapping.index], frames, frame_count, source);
-    if (source == MODULE_BY_BOUNDARY)
+    struct name_index *names = &module->names;
+    struct function function = {
+        .name = answer->source == NAME_BY_BOUNDARY ? name_by_boundary(profile, module->path, answer->boundary)
+                                                   : profile_text(profile, name_index_text(names, frame->name)),
+        .system_name = profile_text(profile, name_index_text(names, frame->system_name)),
+        .file_name = profile_text(profile, name_index_text(names, frame->file)),
+        .start_line = frame->start_line,
+    };
+    return profile_add_function(profile, &function);
+}
+
+/* Long names of C++ are read and hashed once. */
+static struct function_id function_of_frame(struct symbolizer *symbolizer, struct module *module,
+                                            const struct name_answer *answer, const struct name_frame *frame)
+{
+    struct known_function wanted = {.function = frame->function, .file = frame->file};
+    uint64_t hash = hash_mix(wanted.function, wanted.file);
+    uint32_t known = index_table_find(&symbolizer->known_index, hash, is_known, symbolizer, &wanted);
+    if (known != INDEX_NONE) return symbolizer->known[known].id;
+    wanted.id = add_function(symbolizer, module, answer, frame);
+    bool is_one = answer->source != NAME_BY_BOUNDARY && !module->names.failed;
+    if (is_one &&
+        array_reserve(&symbolizer->known, &symbolizer->known_capacity, symbolizer->known_count + 1, sizeof(wanted),
+                      PROFILE_ENTITIES_MAX) &&
+        index_table_add(&symbolizer->known_index, hash, (uint32_t)symbolizer->known_count))
+        symbolizer->known[symbolizer->known_count++] = wanted;
+    return wanted.id;
+}
+
+static void take_answer(struct symbolizer *symbolizer, const struct wanted *wanted, const struct name_answer *answer,
+                        const struct line *lines)
+{
+    struct profile *profile = symbolizer->profile;
+    profile_set_lines(profile, (struct location_id){wanted->location}, lines, answer->frame_count);
+    mark_mapping(&profile->mappings.items[wanted->mapping.index], answer);
+    if (answer->source == NAME_BY_BOUNDARY)
         symbolizer->result.by_boundary++;
     else
         symbolizer->result.named++;
+}
+
+/* False if the index of MODULE has failed. */
+static bool name_location(struct symbolizer *symbolizer, struct module *module, const struct wanted *wanted)
+{
+    struct name_answer answer;
+    struct line lines[NAME_INDEX_FRAMES_MAX];
+    if (!name_index_find(&module->names, wanted->file_address, &answer)) return false;
+    for (uint32_t i = 0; i < answer.frame_count; i++) {
+        lines[i].function = function_of_frame(symbolizer, module, &answer, &answer.frames[i]);
+        lines[i].line = answer.frames[i].line;
+        lines[i].column = answer.frames[i].column;
+    }
+    if (module->names.failed) return false;
+    if (answer.frame_count > 0) take_answer(symbolizer, wanted, &answer, lines);
+    return true;
 }
 
 static enum status name_module(struct symbolizer *symbolizer, struct module *module, struct wanted *wanted,
                                size_t count, struct error *error)
 {
     count = sort_by_address(symbolizer, module, wanted, count);
-    uint64_t *addresses = calloc(count + 1, sizeof(*addresses));
-    if (!addresses) return error_set(error, STATUS_NO_MEMORY, 0, "no memory for %zu addresses", count);
-    for (size_t i = 0; i < count; i++) addresses[i] = wanted[i].file_address;
-    struct group group = {.symbolizer = symbolizer, .wanted = wanted};
-    enum status status = module_find(module, addresses, count, take_answer, &group, error);
-    free(addresses);
+    enum status status = count > 0 ? module_read_names(module, error) : STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        if (name_location(symbolizer, module, &wanted[i])) continue;
+        forget_functions(symbolizer);
+        status = module_renew_names(module, error);
+        if (status == STATUS_OK) (void)name_location(symbolizer, module, &wanted[i]);
+    }
+    forget_functions(symbolizer);
     return status;
 }
 
@@ -184,15 +237,13 @@ static size_t count_mappings(const struct wanted *wanted, size_t count)
 static enum status name_group(struct symbolizer *symbolizer, struct wanted *wanted, size_t count, struct error *error)
 {
     struct module module;
-    enum module_state state;
     const char *path = profile_c_string(symbolizer->profile, wanted->file_name);
     const char *build_id = profile_c_string(symbolizer->profile, wanted->build_id);
-    enum status status = module_open(&module, path, build_id, &symbolizer->debug_directories, &state, error);
-    if (status == STATUS_OK && state == MODULE_OPEN) status = name_module(symbolizer, &module, wanted, count, error);
-    if (status == STATUS_OK && state == MODULE_MISSING)
-        symbolizer->result.files_missing += count_mappings(wanted, count);
-    if (status == STATUS_OK && state == MODULE_CHANGED)
-        symbolizer->result.files_changed += count_mappings(wanted, count);
+    enum module_state state = module_open(&module, path, build_id, &symbolizer->debug_directories);
+    enum status status = STATUS_OK;
+    if (state == MODULE_OPEN) status = name_module(symbolizer, &module, wanted, count, error);
+    if (state == MODULE_MISSING) symbolizer->result.files_missing += count_mappings(wanted, count);
+    if (state == MODULE_CHANGED) symbolizer->result.files_changed += count_mappings(wanted, count);
     module_close(&module);
     return status;
 }
@@ -242,6 +293,7 @@ enum status symbolize_profile(struct profile *profile, const struct symbolizer_o
     enum status status = collect(&symbolizer) ? name_all(&symbolizer, error)
                                               : error_set(error, STATUS_NO_MEMORY, 0, "no memory for the locations");
     free(symbolizer.wanted);
+    free(symbolizer.known);
     if (status == STATUS_OK && ret_result) *ret_result = symbolizer.result;
     return status;
 }

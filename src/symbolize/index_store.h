@@ -1,0 +1,27 @@
+/* Where indexes of names are kept from one run to the next: a file a build id, in a folder of the user's.
+ *
+ * The folder is $OFFBEAT_CACHE_DIRECTORY, else $XDG_CACHE_HOME/offbeat, else ~/.cache/offbeat; each only if it is
+ * absolute. Where it cannot be made or belongs to somebody else, nothing is kept.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SYMBOLIZE_INDEX_STORE_H
+#define OFFBEAT_SYMBOLIZE_INDEX_STORE_H
+
+#include "symbolize/name_index.h"
+
+enum {
+    INDEX_STORE_FILES_MAX = 4096,
+    /* Below that, to build an index is as fast as to read it: bytes of debug information and symbols. */
+    INDEX_STORE_WORTH_BYTES = 1 << 20,
+};
+
+/* All indexes together; those that were not used for the longest time go first. */
+#define INDEX_STORE_BYTES_MAX ((uint64_t)1 << 30)
+
+/* Opens what is kept for BUILD_ID (hex). False if there is nothing that was made of INPUTS. */
+bool index_store_open(struct name_index *index, const char *build_id,
+                      const struct name_index_input inputs[NAME_INDEX_INPUTS]);
+
+/* Keeps INDEX, which was built, if it can be kept. */
+void index_store_keep(const struct name_index *index, const char *build_id);
+
+#endif

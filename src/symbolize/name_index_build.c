@@ -1,0 +1,480 @@
+/* Texts and functions of all threads meet in one table each; ranges of all are laid over one another; then everything
+ * is copied to its place.  SPDX-License-Identifier: MIT */
+#include "symbolize/name_index_build.h"
+
+#include <libdeflate.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/pages.h"
+#include "symbolize/demangler.h"
+#include "symbolize/name_index_private.h"
+#include "symbolize/parallel.h"
+#include "symbolize/place.h"
+
+enum { LAYER_BOUNDS, LAYER_SYMBOLS, LAYER_DWARF }; /* and up */
+
+enum {
+    TEXTS_PER_PART = 512, /* demangled in one go */
+    SHORT_TEXT_BYTES_MAX = 512,
+};
+
+/* New numbers by old ones. */
+struct renumbering {
+    uint32_t *texts, *functions;
+};
+
+struct build {
+    struct name_sources *sources;
+    struct text_table texts;
+    uint32_t *demangled;                                   /* by number of the mangled text; 0 = it is not mangled */
+    uint32_t *symbol_texts;                                /* by symbol */
+    struct renumbering renumberings[PARALLEL_THREADS_MAX]; /* by thread that read DWARF */
+    struct name_index_function *functions;
+    size_t function_count, function_capacity;
+    struct index_table function_index;
+    struct name_index_scope *scopes;
+    size_t scope_count, scope_capacity;
+    struct address_ranges scope_ranges; /* value: index of a scope */
+    struct address_ranges line_ranges;  /* value: index of a place */
+    uint64_t *places;
+    size_t place_count, place_capacity;
+};
+
+/* --- Texts -------------------------------------------------------------------------------------------------------- */
+
+static bool add_texts(struct build *build)
+{
+    const struct name_sources *sources = build->sources;
+    for (size_t i = 0; i < sources->dwarf_count; i++) {
+        const struct text_table *texts = &sources->dwarf[i].texts;
+        uint32_t *new = build->renumberings[i].texts = calloc(texts->count + 1, sizeof(*new));
+        if (!new) return false;
+        for (uint32_t old = 1; old < texts->count; old++)
+            new[old] = text_table_add(&build->texts, text_table_get(texts, old));
+    }
+    build->symbol_texts = calloc(sources->symbols->count + 1, sizeof(*build->symbol_texts));
+    if (!build->symbol_texts) return false;
+    for (size_t i = 0; i < sources->symbols->count; i++) {
+        const char *name = elf_symbol_name(sources->symbols, &sources->symbols->items[i]);
+        build->symbol_texts[i] = text_table_add(&build->texts, name);
+    }
+    return true;
+}
+
+/* Part of the texts, demangled: one after the other, each with its NUL; "" for those that are not mangled. */
+struct demangling {
+    const struct text_table *texts;
+    size_t count;           /* of texts */
+    struct buffer *results; /* by part */
+};
+
+static void demangle_part(void *context, unsigned thread, size_t part)
+{
+    (void)thread;
+    const struct demangling *demangling = context;
+    struct buffer *results = &demangling->results[part], name;
+    buffer_init(results, SIZE_MAX);
+    buffer_init(&name, 2 * DEMANGLED_BYTES_MAX);
+    for (size_t i = part * TEXTS_PER_PART; i < (part + 1) * TEXTS_PER_PART && i < demangling->count; i++) {
+        bool is_mangled = demangle(text_table_get(demangling->texts, (uint32_t)i), &name);
+        buffer_append(results, is_mangled ? name.data : (const uint8_t *)"", is_mangled ? name.size : 1);
+    }
+    buffer_fini(&name);
+}
+
+static void take_demangled(struct build *build, const struct demangling *demangling, size_t part)
+{
+    const struct buffer *results = &demangling->results[part];
+    size_t i = part * TEXTS_PER_PART;
+    for (size_t offset = 0; offset < results->size && !results->failed; i++) {
+        const char *name = (const char *)results->data + offset;
+        build->demangled[i] = text_table_add(&build->texts, name);
+        offset += strlen(name) + 1;
+    }
+}
+
+static bool demangle_texts(struct build *build)
+{
+    struct demangling demangling = {.texts = &build->texts, .count = build->texts.count};
+    size_t parts = (demangling.count + TEXTS_PER_PART - 1) / TEXTS_PER_PART;
+    build->demangled = calloc(demangling.count, sizeof(*build->demangled));
+    demangling.results = calloc(parts, sizeof(*demangling.results));
+    bool ok = build->demangled && demangling.results;
+    if (ok) parallel_run(parallel_threads(), parts, demangle_part, &demangling);
+    for (size_t i = 0; ok && i < parts; i++) {
+        take_demangled(build, &demangling, i);
+        buffer_fini(&demangling.results[i]);
+    }
+    free(demangling.results);
+    return ok;
+}
+
+/* --- Functions ---------------------------------------------------------------------------------------------------- */
+
+static bool is_function(const void *context, uint32_t index, const void *key)
+{
+    return memcmp(&((const struct build *)context)->functions[index], key, sizeof(struct name_index_function)) == 0;
+}
+
+/* The number + 1 of FUNCTION; 0 if there is no room. */
+static uint32_t add_function(struct build *build, struct name_index_function function)
+{
+    uint64_t hash = hash_bytes(&function, sizeof(function));
+    uint32_t known = index_table_find(&build->function_index, hash, is_function, build, &function);
+    if (known != INDEX_NONE) return known + 1;
+    if (!array_reserve(&build->functions, &build->function_capacity, build->function_count + 1, sizeof(function),
+                       DWARF_SCOPES_MAX) ||
+        !index_table_add(&build->function_index, hash, (uint32_t)build->function_count))
+        return 0;
+    build->functions[build->function_count++] = function;
+    return (uint32_t)build->function_count;
+}
+
+static bool add_scope(struct build *build, struct name_index_scope scope)
+{
+    if (!array_reserve(&build->scopes, &build->scope_capacity, build->scope_count + 1, sizeof(scope), DWARF_SCOPES_MAX))
+        return false;
+    build->scopes[build->scope_count++] = scope;
+    return true;
+}
+
+/* --- What threads found in DWARF ---------------------------------------------------------------------------------- */
+
+static uint32_t source_and_line(enum name_source source, int line)
+{
+    return (uint32_t)source << NAME_INDEX_LINE_BITS | ((uint32_t)line & NAME_INDEX_LINE_MASK);
+}
+
+/* Sets the names to TEXT, demangled where it is mangled; returns whether it is. */
+static bool set_names(const struct build *build, struct name_index_function *function, uint32_t text)
+{
+    bool is_mangled = build->demangled[text] != 0;
+    function->name = is_mangled ? build->demangled[text] : text;
+    function->system_name = is_mangled ? text : 0;
+    return is_mangled;
+}
+
+/* A function in C goes by many names (__libc_malloc, malloc); the symbol table's choice is the one that other profilers
+ * show. Local functions of C++ (lambdas) have a full name only there. What compilers add to the names of copies and
+ * parts of a C function (".part.0") is left to them. */
+static void choose_names(const struct build *build, const struct renumbering *new, const struct dwarf_function *from,
+                         struct name_index_function *to)
+{
+    uint32_t linkage = new->texts[from->linkage_name], exported = new->texts[from->exported_name];
+    if (set_names(build, to, linkage) || set_names(build, to, exported)) return;
+    bool is_part = strchr(text_table_get(&build->texts, exported), '.') != NULL;
+    uint32_t name = exported && !is_part ? exported : new->texts[from->name];
+    if (!name) name = linkage ? linkage : exported;
+    (void)set_names(build, to, name);
+}
+
+static bool renumber_functions(struct build *build, const struct dwarf_names *names, struct renumbering *new)
+{
+    new->functions = calloc(names->function_count + 1, sizeof(uint32_t));
+    if (!new->functions) return false;
+    for (size_t i = 0; i < names->function_count; i++) {
+        const struct dwarf_function *function = &names->functions[i];
+        struct name_index_function moved = {
+            .file = new->texts[place_file(function->declaration)],
+            .line_and_source = source_and_line(NAME_BY_DWARF, place_line(function->declaration)),
+        };
+        choose_names(build, new, function, &moved);
+        new->functions[i + 1] = add_function(build, moved);
+    }
+    return true;
+}
+
+static uint64_t move_place(const struct renumbering *new, uint64_t place)
+{
+    return place_of(new->texts[place_file(place)], place_line(place), place_column(place));
+}
+
+static bool move_ranges(struct address_ranges *into, const struct address_ranges *from, size_t first_value,
+                        uint32_t first_layer)
+{
+    if (!array_reserve(&into->items, &into->capacity, into->count + from->count, sizeof(*into->items),
+                       ADDRESS_RANGES_MAX))
+        return false;
+    for (size_t i = 0; i < from->count; i++) {
+        struct address_range range = from->items[i];
+        range.value += (uint32_t)first_value;
+        range.layer += first_layer;
+        into->items[into->count++] = range;
+    }
+    return true;
+}
+
+static bool move_scopes(struct build *build, const struct dwarf_names *names, const struct renumbering *new)
+{
+    uint32_t first = (uint32_t)build->scope_count;
+    if (!array_reserve(&build->scopes, &build->scope_capacity, build->scope_count + names->scope_count,
+                       sizeof(*build->scopes), DWARF_SCOPES_MAX))
+        return false;
+    for (size_t i = 0; i < names->scope_count; i++) {
+        const struct dwarf_scope *scope = &names->scopes[i];
+        build->scopes[build->scope_count++] = (struct name_index_scope){
+            .caller = scope->caller ? scope->caller + first : 0,
+            .function = new->functions[scope->function],
+            .call = move_place(new, scope->call),
+        };
+    }
+    return move_ranges(&build->scope_ranges, &names->scope_ranges, first, LAYER_DWARF);
+}
+
+static bool move_lines(struct build *build, const struct dwarf_names *names, const struct renumbering *new)
+{
+    size_t first = build->place_count;
+    if (!array_reserve(&build->places, &build->place_capacity, first + names->place_count, sizeof(*build->places),
+                       ADDRESS_RANGES_MAX))
+        return false;
+    for (size_t i = 0; i < names->place_count; i++)
+        build->places[build->place_count++] = move_place(new, names->places[i]);
+    return move_ranges(&build->line_ranges, &names->line_ranges, first, LAYER_DWARF);
+}
+
+static bool add_dwarf(struct build *build)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < build->sources->dwarf_count; i++) {
+        struct dwarf_names *names = &build->sources->dwarf[i];
+        struct renumbering *new = &build->renumberings[i];
+        ok = renumber_functions(build, names, new) && move_scopes(build, names, new) && move_lines(build, names, new);
+        dwarf_names_clear(names);
+    }
+    return ok;
+}
+
+/* --- Symbols and bounds ------------------------------------------------------------------------------------------- */
+
+static bool add_range(struct build *build, uint64_t start, uint64_t end, uint32_t layer)
+{
+    uint64_t base = build->sources->base;
+    if (start < base || start - base >= UINT32_MAX || end <= start) return true;
+    struct address_range range = {
+        .start = (uint32_t)(start - base),
+        .end = end - base < UINT32_MAX ? (uint32_t)(end - base) : UINT32_MAX,
+        .value = (uint32_t)build->scope_count - 1,
+        .layer = layer,
+    };
+    return address_ranges_add(&build->scope_ranges, range);
+}
+
+static bool add_bounds(struct build *build)
+{
+    const struct function_bounds *bounds = build->sources->bounds;
+    if (bounds->count == 0) return true;
+    struct name_index_function unnamed = {.line_and_source = source_and_line(NAME_BY_BOUNDARY, 0)};
+    uint32_t function = add_function(build, unnamed);
+    bool ok = function != 0;
+    for (size_t i = 0; ok && i < bounds->count; i++) {
+        const struct function_bound *bound = &bounds->items[i];
+        struct name_index_scope scope = {.function = function, .call = bound->start - build->sources->base};
+        ok = add_scope(build, scope) && add_range(build, bound->start, bound->end, LAYER_BOUNDS);
+    }
+    return ok;
+}
+
+/* Where a symbol that the file gives no size ends: it may be the last one that a stripped file exports before many
+ * others. BOUND is the number of bounds that start at or before it, kept from one symbol to the next. */
+static uint64_t symbol_end(const struct function_bounds *bounds, const struct elf_symbol *symbol, size_t *bound)
+{
+    while (*bound < bounds->count && bounds->items[*bound].start <= symbol->address) ++*bound;
+    bool is_cut = !symbol->is_sized && *bound < bounds->count && bounds->items[*bound].start < symbol->end;
+    return is_cut ? bounds->items[*bound].start : symbol->end;
+}
+
+static bool add_symbols(struct build *build)
+{
+    const struct elf_symbols *symbols = build->sources->symbols;
+    bool ok = true;
+    size_t bound = 0;
+    for (size_t i = 0; ok && i < symbols->count; i++) {
+        const struct elf_symbol *symbol = &symbols->items[i];
+        struct name_index_function function = {.line_and_source = source_and_line(NAME_BY_SYMBOL, 0)};
+        (void)set_names(build, &function, build->symbol_texts[i]);
+        struct name_index_scope scope = {.function = add_function(build, function)};
+        uint64_t end = symbol_end(build->sources->bounds, symbol, &bound);
+        ok = scope.function != 0 && add_scope(build, scope) && add_range(build, symbol->address, end, LAYER_SYMBOLS);
+    }
+    return ok;
+}
+
+/* --- Writing ------------------------------------------------------------------------------------------------------ */
+
+/* What stands at one start and holds up to the next one: VALUE + 1 of the range that is seen there, 0 where there is
+ * none. */
+struct step {
+    uint32_t start, value;
+};
+
+/* Gives the steps to STEPS, which may be NULL, and returns how many there are. */
+static size_t list_steps(const struct address_ranges *ranges, struct step *steps)
+{
+    size_t count = 0;
+    uint32_t end = 0, value = 0;
+    for (size_t i = 0; i < ranges->count; i++) {
+        const struct address_range *range = &ranges->items[i];
+        if (value != 0 && range->start > end) {
+            if (steps) steps[count] = (struct step){end, 0};
+            count++;
+            value = 0;
+        }
+        if (value != range->value + 1) {
+            value = range->value + 1;
+            if (steps) steps[count] = (struct step){range->start, value};
+            count++;
+        }
+        end = range->end;
+    }
+    if (value != 0) {
+        if (steps) steps[count] = (struct step){end, 0};
+        count++;
+    }
+    return count;
+}
+
+static struct step *make_steps(struct address_ranges *ranges, size_t *ret_count)
+{
+    if (!address_ranges_flatten(ranges, 0)) return NULL;
+    *ret_count = list_steps(ranges, NULL);
+    struct step *steps = malloc((*ret_count + 1) * sizeof(*steps));
+    if (steps) (void)list_steps(ranges, steps);
+    address_ranges_fini(ranges);
+    return steps;
+}
+
+static void place_part(struct name_index_header *header, struct name_index_part *part, size_t count, size_t item_size)
+{
+    *part = (struct name_index_part){.offset = header->size, .count = count};
+    header->size = (header->size + count * item_size + 15) / 16 * 16;
+}
+
+/* Sizes and places of all. */
+static struct name_index_header lay_out(const struct build *build, size_t scope_steps, size_t line_steps)
+{
+    struct name_index_header header = {
+        .magic = NAME_INDEX_MAGIC,
+        .version = OFFBEAT_VERSION,
+        .size = NAME_INDEX_BLOCK_BYTES, /* the header has the first block for itself */
+        .base = build->sources->base,
+    };
+    memcpy(header.inputs, build->sources->inputs, sizeof(header.inputs));
+    place_part(&header, &header.scope_starts, scope_steps, sizeof(uint32_t));
+    place_part(&header, &header.scope_numbers, scope_steps, sizeof(uint32_t));
+    place_part(&header, &header.line_starts, line_steps, sizeof(uint32_t));
+    place_part(&header, &header.line_places, line_steps, sizeof(uint64_t));
+    place_part(&header, &header.scopes, build->scope_count, sizeof(struct name_index_scope));
+    place_part(&header, &header.functions, build->function_count, sizeof(struct name_index_function));
+    place_part(&header, &header.texts, build->texts.count, sizeof(uint32_t));
+    place_part(&header, &header.text_bytes, build->texts.bytes.size, 1);
+    header.block_count = (uint32_t)((header.size + NAME_INDEX_BLOCK_BYTES - 1) / NAME_INDEX_BLOCK_BYTES);
+    return header;
+}
+
+static void copy_part(uint8_t *bytes, const struct name_index_part *part, const void *items, size_t item_size)
+{
+    if (part->count > 0) memcpy(bytes + part->offset, items, part->count * item_size);
+}
+
+/* The short ones first: most of the bytes are in the few long names that templates of templates have, and are seldom
+ * wanted. */
+static void write_texts(const struct text_table *texts, const struct name_index_header *header, uint8_t *bytes)
+{
+    uint32_t *offsets = (void *)(bytes + header->texts.offset);
+    size_t end = 0;
+    for (int is_long = 0; is_long < 2; is_long++) {
+        for (size_t i = 0; i < texts->count; i++) {
+            size_t next = i + 1 < texts->count ? texts->offsets[i + 1] : texts->bytes.size;
+            size_t size = next - texts->offsets[i];
+            if ((size > SHORT_TEXT_BYTES_MAX) != is_long) continue;
+            memcpy(bytes + header->text_bytes.offset + end, texts->bytes.data + texts->offsets[i], size);
+            offsets[i] = (uint32_t)end;
+            end += size;
+        }
+    }
+}
+
+static void write_parts(const struct build *build, const struct name_index_header *header, uint8_t *bytes,
+                        const struct step *scope_steps, const struct step *line_steps)
+{
+    uint32_t *starts = (void *)(bytes + header->scope_starts.offset);
+    uint32_t *numbers = (void *)(bytes + header->scope_numbers.offset);
+    for (size_t i = 0; i < header->scope_starts.count; i++) {
+        starts[i] = scope_steps[i].start;
+        numbers[i] = scope_steps[i].value;
+    }
+    starts = (void *)(bytes + header->line_starts.offset);
+    uint64_t *places = (void *)(bytes + header->line_places.offset);
+    for (size_t i = 0; i < header->line_starts.count; i++) {
+        starts[i] = line_steps[i].start;
+        places[i] = line_steps[i].value ? build->places[line_steps[i].value - 1] : 0;
+    }
+    copy_part(bytes, &header->scopes, build->scopes, sizeof(*build->scopes));
+    copy_part(bytes, &header->functions, build->functions, sizeof(*build->functions));
+    write_texts(&build->texts, header, bytes);
+}
+
+/* Lays out the file in pages: the parts, then the checksums of the blocks. */
+static bool write_index(struct build *build, struct name_index *index)
+{
+    size_t scope_count = 0, line_count = 0;
+    struct step *scope_steps = make_steps(&build->scope_ranges, &scope_count);
+    struct step *line_steps = make_steps(&build->line_ranges, &line_count);
+    bool ok = scope_steps && line_steps;
+    if (ok) {
+        index->header = lay_out(build, scope_count, line_count);
+        index->mapped_size = (size_t)index->header.size + index->header.block_count * sizeof(uint32_t);
+        ok = index->header.size <= NAME_INDEX_BYTES_MAX && (index->bytes = pages_allocate(index->mapped_size));
+    }
+    if (ok) write_parts(build, &index->header, index->bytes, scope_steps, line_steps);
+    free(scope_steps);
+    free(line_steps);
+    return ok;
+}
+
+static void build_fini(struct build *build)
+{
+    text_table_fini(&build->texts);
+    free(build->functions);
+    index_table_fini(&build->function_index);
+    free(build->scopes);
+    address_ranges_fini(&build->scope_ranges);
+    address_ranges_fini(&build->line_ranges);
+    free(build->places);
+    free(build->demangled);
+    free(build->symbol_texts);
+    for (size_t i = 0; i < PARALLEL_THREADS_MAX; i++) {
+        free(build->renumberings[i].texts);
+        free(build->renumberings[i].functions);
+    }
+}
+
+bool name_index_build(struct name_index *index, struct name_sources *sources)
+{
+    struct build build = {.sources = sources};
+    *index = (struct name_index){.descriptor = -1, .is_open = true};
+    buffer_init(&index->text, NAME_INDEX_TEXT_BYTES_MAX);
+    bool ok = text_table_init(&build.texts) && add_texts(&build) && demangle_texts(&build) && add_bounds(&build) &&
+              add_symbols(&build) && add_dwarf(&build) && write_index(&build, index);
+    build_fini(&build);
+    if (!ok) name_index_close(index);
+    return ok;
+}
+
+bool name_index_write(const struct name_index *index, const char *path)
+{
+    struct name_index_header *header = (void *)index->bytes;
+    size_t size = (size_t)index->header.size;
+    uint32_t *checksums = (void *)(index->bytes + size);
+    for (size_t i = 1; i < index->header.block_count; i++) {
+        size_t offset = i * NAME_INDEX_BLOCK_BYTES, left = size - offset;
+        checksums[i] =
+            libdeflate_crc32(0, index->bytes + offset, left < NAME_INDEX_BLOCK_BYTES ? left : NAME_INDEX_BLOCK_BYTES);
+    }
+    *header = index->header;
+    header->checksum = name_index_checksum(header, checksums);
+    return file_write(path, slice_of(index->bytes, index->mapped_size), NULL) == STATUS_OK;
+}

@@ -1,0 +1,25 @@
+/* Puts together what all sources say of a module.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SYMBOLIZE_NAME_INDEX_BUILD_H
+#define OFFBEAT_SYMBOLIZE_NAME_INDEX_BUILD_H
+
+#include "binary/elf_symbols.h"
+#include "symbolize/dwarf_names.h"
+#include "symbolize/function_bounds.h"
+#include "symbolize/name_index.h"
+
+struct name_sources {
+    struct dwarf_names *dwarf; /* one a thread; each is emptied as soon as it was read */
+    size_t dwarf_count;
+    const struct elf_symbols *symbols;
+    const struct function_bounds *bounds;
+    uint64_t base;
+    struct name_index_input inputs[NAME_INDEX_INPUTS];
+};
+
+/* DWARF goes before symbols, these before bounds. False if memory is short or the maximum is reached. */
+bool name_index_build(struct name_index *index, struct name_sources *sources);
+
+/* Makes INDEX, which was built, the content of the file at PATH: nobody sees half of it. */
+bool name_index_write(const struct name_index *index, const char *path);
+
+#endif
