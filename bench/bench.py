@@ -13,11 +13,13 @@ sys.dont_write_bytecode = True
 from blocked import blocked  # noqa: E402
 from interruptions import interruptions  # noqa: E402
 from memory import memory  # noqa: E402
+from recording_size import recording_size  # noqa: E402
 from sleepers import sleepers  # noqa: E402
 from slowdown import slowdown  # noqa: E402
+from startup import startup  # noqa: E402
 from unwinders import unwinders  # noqa: E402
 
-PARTS = {part.__name__: part for part in (slowdown, memory, unwinders, interruptions, blocked, sleepers)}
+PARTS = {part.__name__: part for part in (slowdown, memory, unwinders, interruptions, blocked, sleepers, startup, recording_size)}
 
 
 def cpu_name():
