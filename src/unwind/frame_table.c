@@ -148,9 +148,9 @@ struct frame_table_layout frame_table_layout(const struct frame_table *table)
 {
     struct frame_table_layout layout = {.rules = 0};
     layout.wide = layout.rules + table->rule_count * sizeof(struct machine_rule);
-    layout.rows = layout.wide + table->wide_count * sizeof(struct wide_rule);
-    layout.blocks = layout.rows + table->row_count * sizeof(uint32_t);
-    layout.expressions = layout.blocks + (table->block_count + (size_t)1) * sizeof(uint32_t);
+    layout.blocks = layout.wide + table->wide_count * sizeof(struct wide_rule);
+    layout.rows = layout.blocks + (table->block_count + (size_t)1) * sizeof(uint32_t);
+    layout.expressions = layout.rows + table->row_count * sizeof(uint32_t);
     layout.size = layout.expressions + table->expression_bytes;
     return layout;
 }

@@ -6,7 +6,7 @@
 
 /* Offsets of the parts, the most aligned first, as the counts of a table make them. */
 struct frame_table_layout {
-    size_t rules, wide, rows, blocks, expressions, size;
+    size_t rules, wide, blocks, rows, expressions, size;
 };
 
 struct frame_table_layout frame_table_layout(const struct frame_table *table);
