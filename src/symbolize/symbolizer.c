@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "symbolize/jit_names.h"
 #include "symbolize/module.h"
 
 struct wanted {
@@ -30,7 +31,8 @@ struct symbolizer {
     const char *directories[SYMBOLIZER_DEBUG_DIRECTORIES_MAX + 1];
     struct debug_directories debug_directories;
     struct wanted *wanted;
-    size_t wanted_count;
+    size_t wanted_count; /* those in files; after them, up to all_count, those in code without a file */
+    size_t all_count;
     struct known_function *known; /* of the module that is asked */
     size_t known_count, known_capacity;
     struct index_table known_index;
@@ -44,6 +46,21 @@ static bool has_file(const struct profile *profile, const struct mapping *mappin
 {
     const char *name = profile_c_string(profile, mapping->file_name);
     return name[0] == '/' || strcmp(name, "[vdso]") == 0;
+}
+
+/* Code that a program made while it ran. */
+static void collect_without_file(struct symbolizer *symbolizer)
+{
+    const struct profile *profile = symbolizer->profile;
+    symbolizer->all_count = symbolizer->wanted_count;
+    for (size_t i = 1; i < profile->locations.count; i++) {
+        const struct location *location = &profile->locations.items[i];
+        bool is_in_file =
+            location->mapping.index != 0 && has_file(profile, profile_mapping(profile, location->mapping));
+        if (location->line_count > 0 || location->address == 0 || is_in_file) continue;
+        symbolizer->wanted[symbolizer->all_count++] =
+            (struct wanted){.location = (uint32_t)i, .file_address = location->address};
+    }
 }
 
 static bool collect(struct symbolizer *symbolizer)
@@ -64,6 +81,7 @@ static bool collect(struct symbolizer *symbolizer)
             .build_id = mapping->build_id,
         };
     }
+    collect_without_file(symbolizer);
     return true;
 }
 
@@ -248,6 +266,53 @@ static enum status name_group(struct symbolizer *symbolizer, struct wanted *want
     return status;
 }
 
+/* --- Code without a file ------------------------------------------------------------------------------------------ */
+
+/* The process that the profile tells of; 0 if it does not say. */
+static long long process_of(const struct profile *profile)
+{
+    for (size_t i = 0; i < profile->facts.count; i++) {
+        const struct fact *fact = &profile->facts.items[i];
+        if (strcmp(profile_c_string(profile, fact->key), "pid") != 0) continue;
+        return fact->is_number ? fact->number : strtoll(profile_c_string(profile, fact->text), NULL, 10);
+    }
+    return 0;
+}
+
+static void name_jit_location(struct symbolizer *symbolizer, const struct wanted *wanted, const char *name)
+{
+    struct profile *profile = symbolizer->profile;
+    struct slice file;
+    struct function function = {.name = profile_text(profile, name), .package = profile_text(profile, "[jit]")};
+    if (jit_name_place(name, &file, &function.start_line)) function.file_name = profile_string(profile, file);
+    struct line line = {.function = profile_add_function(profile, &function)};
+    profile_set_lines(profile, (struct location_id){wanted->location}, &line, 1);
+    symbolizer->result.named++;
+}
+
+/* The map is of one process: profiles of several are named before they are merged. */
+static enum status name_jit(struct symbolizer *symbolizer, struct error *error)
+{
+    enum { NANOSECONDS = 1000000000, CLOCKS_DIFFER_SECONDS = 2 };
+    struct wanted *wanted = symbolizer->wanted + symbolizer->wanted_count;
+    size_t count = symbolizer->all_count - symbolizer->wanted_count;
+    long long process = process_of(symbolizer->profile);
+    if (count == 0 || process <= 0) return STATUS_OK;
+    qsort(wanted, count, sizeof(*wanted), compare_by_address);
+    uint64_t *addresses = calloc(count, sizeof(*addresses));
+    for (size_t i = 0; addresses && i < count; i++) addresses[i] = wanted[i].file_address;
+    char path[64];
+    snprintf(path, sizeof(path), "/tmp/perf-%lld.map", process);
+    struct jit_names names = {0};
+    int64_t start = (int64_t)(symbolizer->profile->time_ns / NANOSECONDS) - CLOCKS_DIFFER_SECONDS;
+    bool ok = addresses && jit_names_find(&names, path, start, addresses, count);
+    for (size_t i = 0; ok && i < count; i++)
+        if (names.by_address[i]) name_jit_location(symbolizer, &wanted[i], names.by_address[i]);
+    jit_names_fini(&names);
+    free(addresses);
+    return ok ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "no memory for the names of %zu places", count);
+}
+
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
 static size_t group_size(const struct wanted *wanted, size_t count)
@@ -271,6 +336,7 @@ static enum status name_all(struct symbolizer *symbolizer, struct error *error)
         status = name_group(symbolizer, symbolizer->wanted + done, size, error);
         done += size;
     }
+    if (status == STATUS_OK) status = name_jit(symbolizer, error);
     if (status == STATUS_OK && options->progress) options->progress(options->context, count, count);
     return status == STATUS_OK ? profile_failed(symbolizer->profile, error) : status;
 }

@@ -16,13 +16,15 @@ struct symbolizer_options {
 
 struct symbolizer_result {
     size_t locations;   /* that had no lines */
-    size_t named;       /* of these, by DWARF or a symbol table */
+    size_t named;       /* of these, by DWARF, a symbol table, or a JIT compiler */
     size_t by_boundary; /* of these, by the start of the function that holds them: "libx.so.1+0x1234" */
     size_t files_missing, files_changed; /* mappings whose file is gone, or has another build id than was recorded */
 };
 
-/* Fills in the lines of every location that has none and lies in a mapping. A file whose build id is not the mapping's
- * is not used. OPTIONS and RET_RESULT may be NULL. Fails only for want of memory: what cannot be named stays unnamed.
+/* Fills in the lines of every location that has none and lies in a mapping, and of those in code without a file (made
+ * by a JIT compiler) that /tmp/perf-PID.map names, where PID is the fact "pid" of PROFILE. A file whose build id is not
+ * the mapping's is not used. Files that are large to read are remembered (doc/formats/name-index.md). OPTIONS and
+ * RET_RESULT may be NULL. Fails only for want of memory: what cannot be named stays unnamed.
  */
 enum status symbolize_profile(struct profile *profile, const struct symbolizer_options *options,
                               struct symbolizer_result *ret_result, struct error *error);

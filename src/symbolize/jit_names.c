@@ -1,0 +1,143 @@
+/* Goes through the file once, line by line, and hands each function to those of the addresses that it holds.
+ * SPDX-License-Identifier: MIT */
+#include "symbolize/jit_names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PLACE_DIGITS_MAX = 9 };
+
+/* --- The file ----------------------------------------------------------------------------------------------------- */
+
+static bool is_trusted(int descriptor, int64_t not_before)
+{
+    struct stat facts;
+    return fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode) &&
+           (facts.st_uid == geteuid() || facts.st_uid == 0) && facts.st_size <= JIT_MAP_BYTES_MAX &&
+           facts.st_mtime >= not_before;
+}
+
+/* What there is of the file, which its program may still be writing, with a newline at the end. */
+static void read_to_end(int descriptor, struct buffer *bytes)
+{
+    enum { CHUNK = 256 << 10 };
+    for (uint8_t *place; (place = buffer_reserve(bytes, CHUNK));) {
+        ssize_t got = read(descriptor, place, CHUNK);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        buffer_grow(bytes, (size_t)got);
+    }
+    buffer_append_byte(bytes, '\n');
+}
+
+/* --- Lines -------------------------------------------------------------------------------------------------------- */
+
+struct jit_function {
+    uint64_t start, end;
+    char *name;
+};
+
+static bool read_hex(char **position, uint64_t *ret_number)
+{
+    char *end;
+    if (**position == '-' || **position == '+' || **position == ' ') return false;
+    errno = 0;
+    *ret_number = strtoull(*position, &end, 16);
+    bool ok = end > *position && *end == ' ' && errno == 0;
+    *position = end + ok;
+    return ok;
+}
+
+static void clean_name(char *name)
+{
+    size_t size = strlen(name);
+    if (size > JIT_NAME_BYTES_MAX) name[JIT_NAME_BYTES_MAX] = '\0';
+    for (; *name; name++)
+        if ((unsigned char)*name < ' ' || *name == 0x7f) *name = '?';
+}
+
+static bool read_function(char *line, struct jit_function *ret_function)
+{
+    uint64_t size;
+    bool ok = read_hex(&line, &ret_function->start) && read_hex(&line, &size) &&
+              !__builtin_add_overflow(ret_function->start, size, &ret_function->end);
+    ret_function->name = line;
+    return ok && size > 0 && line[0] != '\0';
+}
+
+static size_t first_not_below(const uint64_t *addresses, size_t count, uint64_t address)
+{
+    size_t low = 0;
+    while (low < count) {
+        size_t middle = low + (count - low) / 2;
+        if (addresses[middle] < address)
+            low = middle + 1;
+        else
+            count = middle;
+    }
+    return low;
+}
+
+static void take_line(struct jit_names *names, char *line, const uint64_t *addresses, size_t count)
+{
+    struct jit_function function;
+    if (!read_function(line, &function)) return;
+    for (size_t i = first_not_below(addresses, count, function.start); i < count && addresses[i] < function.end; i++) {
+        if (names->matches == JIT_MATCHES_MAX) return;
+        names->by_address[i] = function.name;
+        names->matches++;
+    }
+}
+
+/* --- Public ------------------------------------------------------------------------------------------------------- */
+
+bool jit_names_find(struct jit_names *names, const char *path, int64_t not_before, const uint64_t *addresses,
+                    size_t count)
+{
+    *names = (struct jit_names){.by_address = calloc(count + 1, sizeof(*names->by_address))};
+    buffer_init(&names->bytes, JIT_MAP_BYTES_MAX + (1 << 20));
+    if (!names->by_address) return false;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (descriptor < 0) return true;
+    if (is_trusted(descriptor, not_before)) read_to_end(descriptor, &names->bytes);
+    (void)close(descriptor);
+    char *line = (char *)names->bytes.data, *end = line + names->bytes.size;
+    for (char *newline; line < end && (newline = memchr(line, '\n', (size_t)(end - line))); line = newline + 1) {
+        *newline = '\0';
+        take_line(names, line, addresses, count);
+    }
+    for (size_t i = 0; i < count; i++)
+        if (names->by_address[i]) clean_name((char *)(uintptr_t)names->by_address[i]);
+    return true;
+}
+
+/* Steps back over ":DIGITS"; NULL if they are not there. */
+static const char *before_number(const char *name, const char *end, int64_t *ret_number)
+{
+    const char *digits = end;
+    while (digits > name && digits[-1] >= '0' && digits[-1] <= '9') digits--;
+    if (digits == end || end - digits > PLACE_DIGITS_MAX || digits == name || digits[-1] != ':') return NULL;
+    *ret_number = strtoll(digits, NULL, 10);
+    return digits - 1;
+}
+
+bool jit_name_place(const char *name, struct slice *ret_file, int64_t *ret_line)
+{
+    int64_t column;
+    const char *end = before_number(name, name + strlen(name), &column);
+    if (end) end = before_number(name, end, ret_line);
+    const char *file = end ? memrchr(name, ' ', (size_t)(end - name)) : NULL;
+    if (!file || file + 1 == end) return false;
+    *ret_file = slice_of(file + 1, (size_t)(end - file - 1));
+    return true;
+}
+
+void jit_names_fini(struct jit_names *names)
+{
+    buffer_fini(&names->bytes);
+    free(names->by_address);
+    *names = (struct jit_names){0};
+}

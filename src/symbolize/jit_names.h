@@ -1,0 +1,34 @@
+/* Names of code that a program made while it ran (a JIT compiler's), from the file that it wrote for profilers:
+ * /tmp/perf-PID.map, a line a function: START SIZE NAME, the numbers in hex.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SYMBOLIZE_JIT_NAMES_H
+#define OFFBEAT_SYMBOLIZE_JIT_NAMES_H
+
+#include "base/buffer.h"
+
+enum {
+    JIT_MAP_BYTES_MAX = 512 << 20,
+    JIT_NAME_BYTES_MAX = 4096,
+    JIT_MATCHES_MAX = 1 << 28, /* how often a function is found to hold an address; those beyond are not looked at */
+};
+
+/* {0} is valid and empty. */
+struct jit_names {
+    struct buffer bytes;     /* of the file */
+    const char **by_address; /* a name for each address that was asked for, or NULL */
+    size_t matches;
+};
+
+/* Finds the functions that hold COUNT ascending ADDRESSES. Code moves and is thrown away: of several functions at one
+ * address, the one that was written last is meant. A file that is not regular, belongs to neither us nor root, is
+ * larger than the maximum, or was last written before NOT_BEFORE (seconds since 1970: an earlier process had that
+ * number) gives no names; nor do lines that are broken. Names end at JIT_NAME_BYTES_MAX; control characters in them
+ * become '?'. False if memory is short. */
+bool jit_names_find(struct jit_names *names, const char *path, int64_t not_before, const uint64_t *addresses,
+                    size_t count);
+
+/* A place at the end of NAME, as V8 writes it: "JS:*name /path/to/file.js:12:3". False if there is none. */
+bool jit_name_place(const char *name, struct slice *ret_file, int64_t *ret_line);
+
+void jit_names_fini(struct jit_names *names);
+
+#endif
