@@ -91,6 +91,16 @@ static bool build_table_for(struct sampler *sampler, const uint64_t *addresses, 
     return modules_build(&sampler->modules, addresses[count - 1] - (count > 1), sampler->writer);
 }
 
+/* A running thread gets one module further a tick. A stack that goes through many must not take as many ticks, so each
+ * further one brings twice as many tables. */
+static void build_ahead(struct sampler *sampler, const struct watched_thread *thread)
+{
+    enum { TICKS_ALONE = 2, DOUBLINGS_MAX = 12 };
+    if (thread->waiting_ticks <= TICKS_ALONE) return;
+    uint32_t doublings = thread->waiting_ticks - TICKS_ALONE;
+    modules_build_more(&sampler->modules, (size_t)1 << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX));
+}
+
 static void take_answer(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
 {
     uint32_t outcome = slot->outcome;
@@ -99,6 +109,7 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
         if (build_table_for(sampler, slot->addresses, slot->address_count)) {
             thread->has_stack = false; /* the next answer counts for this tick, too */
             write_waiting(sampler, thread);
+            build_ahead(sampler, thread);
             return;
         }
         outcome = UNWIND_NO_TABLE;

@@ -371,6 +371,17 @@ static struct module *find_untried(const struct modules *modules, uint64_t addre
     return NULL;
 }
 
+static void try_to_build(struct modules *modules, struct module *module)
+{
+    uint64_t before = self_monotonic_ns();
+    if (build_table(module, &module->table))
+        modules->table_bytes += module->table.memory_size;
+    else
+        modules->without_table++;
+    module->is_tried = true;
+    modules->table_ns += self_monotonic_ns() - before;
+}
+
 bool modules_build(struct modules *modules, uint64_t address, struct recording_writer *writer)
 {
     struct module *module = find_untried(modules, address);
@@ -379,13 +390,19 @@ bool modules_build(struct modules *modules, uint64_t address, struct recording_w
         module = find_untried(modules, address);
     }
     if (!module) return false;
-    uint64_t before = self_monotonic_ns();
-    if (build_table(module, &module->table))
-        modules->table_bytes += module->table.memory_size;
-    else
-        modules->without_table++;
-    module->is_tried = true;
-    modules->table_ns += self_monotonic_ns() - before;
+    try_to_build(modules, module);
     publish(modules);
     return true;
+}
+
+void modules_build_more(struct modules *modules, size_t count)
+{
+    struct module *items = modules->items.items;
+    size_t built = 0;
+    for (size_t i = 0; i < modules->items.count && built < count; i++) {
+        if (items[i].is_tried) continue;
+        try_to_build(modules, &items[i]);
+        built++;
+    }
+    if (built > 0) publish(modules);
 }
