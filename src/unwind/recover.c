@@ -4,7 +4,7 @@
  * fills) to exactly the start of this function, and no other place passes as well. What an older call left on the stack
  * can look the same, but not at the right distance. Functions that were called through pointers, or that move SP by
  * amounts computed at run time, are not recovered.  SPDX-License-Identifier: MIT */
-#include "unwind/recover.h"
+#include "unwind/unwind_private.h"
 
 enum { WORD = 8, CODE_MAX = 2048, SIZES_MAX = 16, CALL_ALIGNMENT = 16 };
 
@@ -106,9 +106,10 @@ static bool read_code(const struct unwind_code *code, uint64_t start, uint64_t l
     return true;
 }
 
-bool recover_frame_pointer(const struct unwind_module *module, uint64_t lookup,
-                           const struct unwind_registers *registers, struct unwind_memory *memory,
-                           const struct unwind_code *code, uint64_t *ret_fp)
+/* FP of the frame REGISTERS, whose code at LOOKUP in MODULE finds its caller by FP. */
+static bool find_frame_pointer(const struct unwind_module *module, uint64_t lookup,
+                               const struct unwind_registers *registers, struct unwind_memory *memory,
+                               const struct unwind_code *code, uint64_t *ret_fp)
 {
     const struct frame_table *table = module->table;
     uint32_t pc = (uint32_t)(lookup - module->base), start = 0;
@@ -128,4 +129,29 @@ bool recover_frame_pointer(const struct unwind_module *module, uint64_t lookup,
     if (search.found_count != 1) return false;
     *ret_fp = search.found_cfa - (uint64_t)rule->value;
     return true;
+}
+
+static bool recover(struct unwind_recovery *recovery, const struct unwind_module *module, uint64_t lookup,
+                    struct unwind_registers *registers, struct unwind_memory *memory)
+{
+    uint64_t fp = 0;
+    if (machine_known(registers, MACHINE_FP)) return false; /* it is another one that is needed */
+    if (!find_frame_pointer(module, lookup, registers, memory, recovery->code, &fp)) return false;
+    registers->values[MACHINE_FP] = fp;
+    registers->known |= 1u << MACHINE_FP;
+    recovery->count++;
+    return true;
+}
+
+enum unwind_outcome unwind_walk_without_registers(const struct unwind_modules *modules,
+                                                  struct unwind_registers *registers, struct unwind_memory *memory,
+                                                  const struct unwind_code *code, uint64_t *addresses,
+                                                  size_t addresses_max, size_t *ret_count, size_t *ret_recovered_count)
+{
+    struct unwind_recovery recovery = {.recover = recover, .code = code};
+    registers->known = 1u << MACHINE_IP | 1u << MACHINE_SP;
+    enum unwind_outcome outcome =
+        unwind_walk_recovering(modules, registers, memory, &recovery, addresses, addresses_max, ret_count);
+    *ret_recovered_count = recovery.count;
+    return outcome;
 }

@@ -1,7 +1,5 @@
 /* The loop of an unwinder: find the rule for the address, follow it, until the root.  SPDX-License-Identifier: MIT */
-#include "unwind/unwind.h"
-
-#include "unwind/recover.h"
+#include "unwind/unwind_private.h"
 
 const struct unwind_module *unwind_find_module(const struct unwind_modules *modules, uint64_t address)
 {
@@ -49,27 +47,9 @@ static enum machine_step step_from(const struct unwind_module *module, uint64_t 
     return step == MACHINE_STEPPED ? step : MACHINE_NO_RULE;
 }
 
-/* What recovers registers; NULL: nothing may. */
-struct recovery {
-    const struct unwind_code *code;
-    size_t count;
-};
-
-static bool recover(struct recovery *recovery, const struct unwind_module *module, uint64_t lookup,
-                    struct unwind_registers *registers, struct unwind_memory *memory)
-{
-    uint64_t fp = 0;
-    if (!recovery || machine_known(registers, MACHINE_FP)) return false;
-    if (!recover_frame_pointer(module, lookup, registers, memory, recovery->code, &fp)) return false;
-    registers->values[MACHINE_FP] = fp;
-    registers->known |= 1u << MACHINE_FP;
-    recovery->count++;
-    return true;
-}
-
-static inline enum unwind_outcome walk(const struct unwind_modules *modules, struct unwind_registers *registers,
-                                       struct unwind_memory *memory, struct recovery *recovery, uint64_t *addresses,
-                                       size_t addresses_max, size_t *ret_count)
+enum unwind_outcome unwind_walk_recovering(const struct unwind_modules *modules, struct unwind_registers *registers,
+                                           struct unwind_memory *memory, struct unwind_recovery *recovery,
+                                           uint64_t *addresses, size_t addresses_max, size_t *ret_count)
 {
     const struct unwind_module *module = NULL;
     uint64_t lookup = registers->values[MACHINE_IP];
@@ -84,7 +64,8 @@ static inline enum unwind_outcome walk(const struct unwind_modules *modules, str
         }
         enum machine_step step = step_from(module, lookup, registers, memory);
         if (step > MACHINE_STEPPED_EXACTLY) {
-            if (step == MACHINE_UNKNOWN_REGISTER && recover(recovery, module, lookup, registers, memory)) continue;
+            bool may_recover = step == MACHINE_UNKNOWN_REGISTER && recovery;
+            if (may_recover && recovery->recover(recovery, module, lookup, registers, memory)) continue;
             outcome = outcome_of(step);
             break;
         }
@@ -105,17 +86,5 @@ enum unwind_outcome unwind_walk(const struct unwind_modules *modules, struct unw
                                 struct unwind_memory *memory, uint64_t *addresses, size_t addresses_max,
                                 size_t *ret_count)
 {
-    return walk(modules, registers, memory, NULL, addresses, addresses_max, ret_count);
-}
-
-enum unwind_outcome unwind_walk_without_registers(const struct unwind_modules *modules,
-                                                  struct unwind_registers *registers, struct unwind_memory *memory,
-                                                  const struct unwind_code *code, uint64_t *addresses,
-                                                  size_t addresses_max, size_t *ret_count, size_t *ret_recovered_count)
-{
-    struct recovery recovery = {.code = code};
-    registers->known = 1u << MACHINE_IP | 1u << MACHINE_SP;
-    enum unwind_outcome outcome = walk(modules, registers, memory, &recovery, addresses, addresses_max, ret_count);
-    *ret_recovered_count = recovery.count;
-    return outcome;
+    return unwind_walk_recovering(modules, registers, memory, NULL, addresses, addresses_max, ret_count);
 }

@@ -1,0 +1,21 @@
+/* The walk with what only some callers may use.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_UNWIND_UNWIND_PRIVATE_H
+#define OFFBEAT_UNWIND_UNWIND_PRIVATE_H
+
+#include "unwind/unwind.h"
+
+/* Makes a register known that a frame needs: RECOVER is called for the frame REGISTERS, whose code is at LOOKUP in
+ * MODULE, and returns true if it is worth trying again. */
+struct unwind_recovery {
+    bool (*recover)(struct unwind_recovery *recovery, const struct unwind_module *module, uint64_t lookup,
+                    struct unwind_registers *registers, struct unwind_memory *memory);
+    const struct unwind_code *code;
+    size_t count;
+};
+
+/* RECOVERY may be NULL; then this is unwind_walk. */
+enum unwind_outcome unwind_walk_recovering(const struct unwind_modules *modules, struct unwind_registers *registers,
+                                           struct unwind_memory *memory, struct unwind_recovery *recovery,
+                                           uint64_t *addresses, size_t addresses_max, size_t *ret_count);
+
+#endif
