@@ -35,7 +35,7 @@ enum unwind_outcome {
 /* Walks from REGISTERS (which are used up) and fills ADDRESSES, innermost first: the first as it is, each further one a
  * return address, except those behind a signal frame, which are stored plus one, so that "less one" is right for all
  * but the first. Always at least one. Signal-safe: no allocation, no locks, reads memory only through MEMORY. Uses less
- * than 512 bytes of stack. */
+ * than 768 bytes of stack. */
 enum unwind_outcome unwind_walk(const struct unwind_modules *modules, struct unwind_registers *registers,
                                 struct unwind_memory *memory, uint64_t *addresses, size_t addresses_max,
                                 size_t *ret_count);
