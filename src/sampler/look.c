@@ -123,6 +123,7 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
 
 void look_fetch_answers(struct sampler *sampler)
 {
+    if (!slots_in_use()) return;
     for (size_t i = 0; i < sampler->threads.count; i++) {
         struct watched_thread *thread = sampler->threads.items[i];
         if (!thread->slot) continue;
