@@ -17,9 +17,11 @@ from recording_size import recording_size  # noqa: E402
 from sleepers import sleepers  # noqa: E402
 from slowdown import slowdown  # noqa: E402
 from startup import startup  # noqa: E402
+from symbolize import symbolize  # noqa: E402
 from unwinders import unwinders  # noqa: E402
 
-PARTS = {part.__name__: part for part in (slowdown, memory, unwinders, interruptions, blocked, sleepers, startup, recording_size)}
+PARTS = {part.__name__: part for part in (slowdown, memory, unwinders, interruptions, blocked, sleepers, startup, recording_size,
+                                         symbolize)}
 
 
 def cpu_name():
