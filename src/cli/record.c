@@ -10,6 +10,7 @@
 #include "cli/options.h"
 #include "cli/record_run.h"
 #include "cli/write_profile.h"
+#include "symbolize/index_store.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -30,7 +31,7 @@ struct record {
     char *default_outputs[2];
     struct run_options run;
     const char *release, *environment;
-    char directory[PATH_MAX], library[PATH_MAX];
+    char directory[PATH_MAX], library[PATH_MAX], cache_directory[PATH_MAX];
     struct {
         char (*names)[256];
         size_t count, capacity;
@@ -325,6 +326,7 @@ static int run_and_write(struct record *record, const char *path, char **command
     int status = 0;
     if (!find_library(record->library) || !make_directory(record)) return EXIT_FAILED;
     record->run.library = record->library;
+    record->run.cache_directory = index_store_folder(record->cache_directory) ? record->cache_directory : NULL;
     record->run.directory = record->directory;
     if (!run_program(path, command, &record->run, &status)) {
         (void)rmdir(record->directory);
@@ -333,6 +335,7 @@ static int run_and_write(struct record *record, const char *path, char **command
     tell_end(command[0], status);
     write_everything(record, command[0]);
     remove_recordings(record);
+    index_store_make_room();
     if (record->is_failed && WIFEXITED(status) && WEXITSTATUS(status) == 0) return EXIT_FAILED;
     run_end_alike(status);
 }

@@ -116,6 +116,7 @@ static void set_environment(const struct run_options *options)
                    preloaded ? preloaded : "");
     (void)setenv("LD_PRELOAD", list, 1);
     (void)setenv("OFFBEAT_RECORD_DIRECTORY", options->directory, 1);
+    if (options->cache_directory) (void)setenv("OFFBEAT_CACHE_DIRECTORY", options->cache_directory, 1);
     (void)setenv("OFFBEAT_MODE", options->is_cpu_mode ? "cpu" : "wall", 1);
     set_number("OFFBEAT_FREQUENCY", options->frequency_hz);
     if (options->duration_ns) set_number("OFFBEAT_DURATION_MS", options->duration_ns / 1000000);

@@ -6,8 +6,9 @@
 #include <stdint.h>
 
 struct run_options {
-    const char *directory; /* for recordings; absolute */
-    const char *library;   /* liboffbeat.so; absolute */
+    const char *directory;       /* for recordings; absolute */
+    const char *cache_directory; /* for frame tables; NULL: none */
+    const char *library;         /* liboffbeat.so; absolute */
     uint64_t frequency_hz;
     bool is_cpu_mode;
     uint64_t duration_ns; /* 0: as long as it runs */

@@ -13,16 +13,29 @@ struct copied_stack {
     uint64_t words[BLOCK / 8];
 };
 
-static bool copy_block(struct unwind_memory *memory, uint64_t address)
+static bool copy_from(struct unwind_memory *memory, uint64_t address)
 {
     struct copied_stack *stack = memory->context;
-    if (address % 8 != 0) return false;
     size_t got = self_read_memory(address, stack->words, sizeof(stack->words));
-    if (got < 8) return false;
     memory->low = address;
     memory->high = address + got / 8 * 8;
     memory->shift = (uint64_t)(uintptr_t)stack->words - address;
-    return true;
+    return got >= 8;
+}
+
+/* The first block begins a little below the stack pointer, where registers lie that were just taken off the stack. */
+static bool copy_block(struct unwind_memory *memory, uint64_t address)
+{
+    enum { BELOW = 128 };
+    if (address % 8 != 0) return false;
+    bool is_first = memory->high == 0 && address > BELOW;
+    if (is_first && copy_from(memory, address - BELOW) && memory->high >= address + 8) return true;
+    return copy_from(memory, address);
+}
+
+static bool read_code(void *context, uint64_t address, void *bytes, size_t size)
+{
+    return self_read_memory(address, bytes, size) == size;
 }
 
 static bool read_syscall(struct watched_thread *thread, char *text, size_t size)
@@ -82,7 +95,10 @@ enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns,
 
     bool is_in_sigwait = note_sigwait(thread, text, cpu_ns);
     struct unwind_memory memory = {.extend = copy_block, .context = &stack};
-    *ret_outcome = unwind_walk(modules, &registers, &memory, addresses, RECORDING_FRAMES_MAX, ret_count);
+    const struct unwind_code code = {.read = read_code};
+    size_t recovered = 0;
+    *ret_outcome = unwind_walk_without_registers(modules, &registers, &memory, &code, addresses, RECORDING_FRAMES_MAX,
+                                                 ret_count, &recovered);
     uint64_t cpu_ns_after = 0;
     if (!thread_cpu_ns(thread->tid, &cpu_ns_after) || cpu_ns_after != cpu_ns) return BLOCKED_RUNNING;
     if (*ret_outcome == UNWIND_PENDING) return BLOCKED_PENDING;

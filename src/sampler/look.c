@@ -297,6 +297,7 @@ static bool look_at(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t cpu_ns = 0;
     uint32_t count = sleep_count(thread);
+    thread->is_known = true;
     if (sleep_goes_on(thread, count)) return true;
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) return false;
     bool needs_stack = !is_cpu_mode(sampler) && (!thread->has_stack || cpu_ns != thread->cpu_ns_at_stack);
@@ -337,6 +338,15 @@ bool look_at_all(struct sampler *sampler)
     }
     look_again(sampler);
     return all_live;
+}
+
+void look_at_new(struct sampler *sampler)
+{
+    sampler->met_awake_count = 0;
+    for (size_t i = 0; i < sampler->threads.count; i++) {
+        if (!sampler->threads.items[i]->is_known) (void)look_at(sampler, sampler->threads.items[i]);
+    }
+    look_again(sampler);
 }
 
 /* --- A thread that has ended -------------------------------------------------------------------------------------- */

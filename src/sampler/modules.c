@@ -9,6 +9,7 @@
 #include "base/plain_text.h"
 #include "base/sort.h"
 #include "sampler/self.h"
+#include "unwind/frame_table_file.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -19,6 +20,7 @@ enum {
     SEGMENTS_MAX = 64, /* of one file; others are not looked at */
     NOTES_BYTES_MAX = 4096,
     MAPS_BUFFER = 64 << 10,
+    FDES_WORTH_KEEPING = 4096,
 };
 
 struct retired {
@@ -332,6 +334,32 @@ static void publish(struct modules *modules)
     modules->current_size = size;
 }
 
+/* DIRECTORY/BUILD-ID.frames; false if nothing is kept, or the module has no build id. */
+static bool name_kept_table(const struct modules *modules, const struct module *module, char *path, size_t size)
+{
+    const char *end = path + size;
+    if (!modules->cache_directory || module->build_id_size == 0) return false;
+    char *at = plain_text(plain_text(path, end, modules->cache_directory), end, "/");
+    for (uint32_t i = 0; i < module->build_id_size; i++) {
+        at = plain_number(at, end, module->build_id[i] >> 4, 16);
+        at = plain_number(at, end, module->build_id[i] & 15, 16);
+    }
+    at = plain_text(at, end, ".frames");
+    return at + 1 < end;
+}
+
+/* Built, or taken from where it was kept: for a big module that saves some milliseconds. */
+static bool find_table(const struct modules *modules, struct module *module)
+{
+    char path[MODULE_PATH_MAX + 256];
+    struct slice key = slice_of(module->build_id, module->build_id_size);
+    bool is_kept = name_kept_table(modules, module, path, sizeof(path));
+    if (is_kept && frame_table_load(path, key, &module->table)) return true;
+    if (!build_table(module, &module->table)) return false;
+    if (is_kept && module->table.fde_count >= FDES_WORTH_KEEPING) (void)frame_table_save(&module->table, path, key);
+    return true;
+}
+
 static void relist(struct modules *modules, struct recording_writer *writer)
 {
     struct pages_array found = {0};
@@ -374,7 +402,7 @@ static struct module *find_untried(const struct modules *modules, uint64_t addre
 static void try_to_build(struct modules *modules, struct module *module)
 {
     uint64_t before = self_monotonic_ns();
-    if (build_table(module, &module->table))
+    if (find_table(modules, module))
         modules->table_bytes += module->table.memory_size;
     else
         modules->without_table++;

@@ -34,6 +34,7 @@ struct modules {
     size_t current_size;
     struct pages_array retired; /* of struct retired: snapshots and tables that may still be in use */
     uint32_t next_number;
+    const char *cache_directory; /* where tables are kept by build id; NULL: nowhere */
     uint64_t without_table, table_bytes, table_ns;
 };
 

@@ -33,6 +33,7 @@ __attribute__((constructor)) static void preload_start(void)
         .mode = mode && strcmp(mode, "cpu") == 0 ? RECORDING_CPU : RECORDING_WALL,
         .duration_ns = number_or("OFFBEAT_DURATION_MS", 0) * 1000000,
         .ignores_children = only_pid != 0,
+        .cache_directory = getenv("OFFBEAT_CACHE_DIRECTORY"),
         .directory = directory,
     };
     if (sampler_start(&options)) {

@@ -22,7 +22,7 @@ enum {
 
 static struct sampler sampler;
 static struct recording_writer writer;
-static char directory[3072];
+static char directory[3072], cache_directory[1024];
 static bool has_thread;
 static _Atomic uint32_t stop_wanted, stopped; /* futexes */
 
@@ -123,7 +123,10 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     if (threads_changed(&sampler.threads)) refresh_threads();
     if (is_time_for_names()) threads_refresh_names(&sampler.threads, &writer);
     open_tick(now_ns, before_ns);
-    if (!look_at_all(&sampler)) refresh_threads();
+    if (!look_at_all(&sampler)) {
+        refresh_threads();
+        look_at_new(&sampler);
+    }
     if (sampler.tick % (sampler.ticks_a_second / 10 + 1) == 0) self_follow_credentials();
     once_a_second();
 }
@@ -240,6 +243,10 @@ bool sampler_start(const struct sampler_options *options)
     stop_wanted = stopped = 0;
     if (options->directory != directory) (void)strncpy(directory, options->directory, sizeof(directory) - 1);
     sampler.options.directory = directory;
+    if (options->cache_directory && strlen(options->cache_directory) < sizeof(cache_directory)) {
+        if (options->cache_directory != cache_directory) (void)strcpy(cache_directory, options->cache_directory);
+        sampler.options.cache_directory = sampler.modules.cache_directory = cache_directory;
+    }
     sampler.period_ns = NANOSECONDS / options->frequency_hz;
     sampler.ticks_a_second = options->frequency_hz;
     long processors = sysconf(_SC_NPROCESSORS_ONLN);

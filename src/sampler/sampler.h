@@ -16,9 +16,10 @@ enum { SAMPLER_FREQUENCY_DEFAULT = 101, SAMPLER_FREQUENCY_MAX = 10000 };
 struct sampler_options {
     uint32_t frequency_hz; /* 1 to SAMPLER_FREQUENCY_MAX */
     enum recording_mode mode;
-    uint64_t duration_ns;  /* stops by itself after so long; 0: never */
-    bool ignores_children; /* forked children are left alone */
-    const char *directory; /* where recordings go, as PID-N.recording; copied */
+    uint64_t duration_ns;        /* stops by itself after so long; 0: never */
+    bool ignores_children;       /* forked children are left alone */
+    const char *cache_directory; /* where frame tables are kept; must exist; NULL: nowhere; copied */
+    const char *directory;       /* where recordings go, as PID-N.recording; copied */
 };
 
 /* False if no thread could be made or there is no memory; the program goes on unprofiled. */

@@ -29,6 +29,9 @@ struct sampler {
 /* False if some thread has ended. */
 bool look_at_all(struct sampler *sampler);
 
+/* Those that were not there yet when all were looked at in this tick. */
+void look_at_new(struct sampler *sampler);
+
 /* Fetches the answers to the requests of the open tick, which ends thereby. */
 void look_fetch_answers(struct sampler *sampler);
 

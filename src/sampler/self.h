@@ -21,7 +21,8 @@ void self_close_descriptors(void); /* those that this file keeps open */
 bool self_is_confined(void);
 
 /* Copies memory of this process that may vanish at any time. The bytes that could be read, from ADDRESS on. Through
- * /proc/self/mem, which needs no call that a filter could object to. */
+ * /proc/self/mem, which needs no call that a filter could object to, or where that cannot be had and no filter is in
+ * place by process_vm_readv. */
 size_t self_read_memory(uint64_t address, void *buffer, size_t size);
 
 /* The sampler's thread is none of libc's (own_thread.h), so setuid and its like, which libc does for all its threads,

@@ -25,6 +25,8 @@ struct watched_thread {
     uint32_t number; /* in the recording */
     bool is_listed;  /* while the list is compared */
     bool ran;        /* since its name was read */
+    bool is_known;   /* it has been looked at before */
+    bool is_old;     /* it has been looked at before */
     char name[THREAD_NAME_SIZE];
 
     /* Wall clock: when CPU_NS is what it was at the last stack, the thread is where it was. */

@@ -15,7 +15,7 @@
 
 enum { TOUCHED_EVERY_SECONDS = 3600 };
 
-static const char suffix[] = ".names";
+static const char suffix[] = ".names", frames_suffix[] = ".frames";
 
 static const char *absolute(const char *path)
 {
@@ -91,14 +91,15 @@ struct listing {
 
 static bool has_suffix(const char *name)
 {
-    size_t size = strlen(name);
-    return size >= sizeof(suffix) && strcmp(name + size - (sizeof(suffix) - 1), suffix) == 0;
+    const char *dot = strrchr(name, '.');
+    return dot && dot != name && (strcmp(dot, suffix) == 0 || strcmp(dot, frames_suffix) == 0);
 }
 
 /* What a writer that was killed left behind is older than any writer takes. */
 static bool is_left_behind(const char *name, const struct stat *facts)
 {
-    return strstr(name, ".names.") && time(NULL) - facts->st_mtime > TOUCHED_EVERY_SECONDS;
+    return (strstr(name, ".names.") || strstr(name, ".frames.")) &&
+           time(NULL) - facts->st_mtime > TOUCHED_EVERY_SECONDS;
 }
 
 static void list_folder(DIR *directory, struct listing *listing)
@@ -142,10 +143,22 @@ static void make_room(const char *folder)
     (void)closedir(directory);
 }
 
+bool index_store_folder(char ret_folder[PATH_MAX])
+{
+    if (!copy_folder(ret_folder)) return false;
+    make_folder(ret_folder);
+    return is_ours(ret_folder);
+}
+
+void index_store_make_room(void)
+{
+    char folder[PATH_MAX];
+    if (copy_folder(folder) && is_ours(folder)) make_room(folder);
+}
+
 void index_store_keep(const struct name_index *index, const char *build_id)
 {
     char folder[PATH_MAX], path[PATH_MAX];
-    if (index->mapped_size > INDEX_STORE_BYTES_MAX / 2 || !copy_folder(folder) || !copy_path(build_id, path)) return;
-    make_folder(folder);
-    if (is_ours(folder) && name_index_write(index, path)) make_room(folder);
+    if (index->mapped_size > INDEX_STORE_BYTES_MAX / 2 || !copy_path(build_id, path)) return;
+    if (index_store_folder(folder) && name_index_write(index, path)) make_room(folder);
 }

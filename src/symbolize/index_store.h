@@ -8,6 +8,8 @@
 
 #include "symbolize/name_index.h"
 
+#include <limits.h>
+
 enum {
     INDEX_STORE_FILES_MAX = 4096,
     /* Below that, to build an index is as fast as to read it: bytes of debug information and symbols. */
@@ -16,6 +18,12 @@ enum {
 
 /* All indexes together; those that were not used for the longest time go first. */
 #define INDEX_STORE_BYTES_MAX ((uint64_t)1 << 30)
+
+/* The folder, made if it was not there. False if it cannot be had, or belongs to somebody else. */
+bool index_store_folder(char ret_folder[PATH_MAX]);
+
+/* Removes what was not used for the longest time, frame tables that the sampler keeps there (*.frames) included. */
+void index_store_make_room(void);
 
 /* Opens what is kept for BUILD_ID (hex). False if there is nothing that was made of INPUTS. */
 bool index_store_open(struct name_index *index, const char *build_id,

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/frame_table_file.h"
 
+#include "base/kernel.h"
 #include "base/pages.h"
+#include "base/plain_text.h"
 #include "unwind/frame_table_private.h"
 #include "unwind/machine.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { VERSION = 1, PATH_SIZE = 4096 };
@@ -53,8 +52,8 @@ static bool write_all(int descriptor, const void *bytes, size_t size)
 {
     const uint8_t *at = bytes;
     while (size > 0) {
-        ssize_t written = write(descriptor, at, size);
-        if (written < 0 && errno == EINTR) continue;
+        ssize_t written = kernel_write(descriptor, at, size);
+        if (written == -EINTR) continue;
         if (written <= 0) return false;
         at += written;
         size -= (size_t)written;
@@ -66,8 +65,8 @@ static bool read_all(int descriptor, void *bytes, size_t size)
 {
     uint8_t *at = bytes;
     while (size > 0) {
-        ssize_t got = read(descriptor, at, size);
-        if (got < 0 && errno == EINTR) continue;
+        ssize_t got = kernel_read(descriptor, at, size);
+        if (got == -EINTR) continue;
         if (got <= 0) return false;
         at += got;
         size -= (size_t)got;
@@ -93,19 +92,20 @@ bool frame_table_save(const struct frame_table *table, const char *path, struct 
         .block_size = table->memory_size,
     };
     char beside[PATH_SIZE];
-    int length = snprintf(beside, sizeof(beside), "%s.%d", path, (int)getpid());
-    if (key.size > sizeof(header.key) || length < 0 || (size_t)length >= sizeof(beside)) return false;
+    const char *end = beside + sizeof(beside);
+    (void)plain_number(plain_text(plain_text(beside, end, path), end, "."), end, (uint64_t)getpid(), 10);
+    if (key.size > sizeof(header.key) || strlen(beside) + 1 >= sizeof(beside)) return false;
     memcpy(header.magic, magic, sizeof(magic));
     if (key.size > 0) memcpy(header.key, key.data, key.size);
     header.checksum = checksum_of_file(header, table->memory);
 
-    int descriptor = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int descriptor = kernel_open(beside, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (descriptor < 0) return false;
     bool written =
         write_all(descriptor, &header, sizeof(header)) && write_all(descriptor, table->memory, table->memory_size);
-    if (close(descriptor) != 0) written = false;
-    if (written && rename(beside, path) == 0) return true;
-    (void)unlink(beside);
+    kernel_close(descriptor);
+    if (written && kernel_call3(SYS_rename, kernel_address(beside), kernel_address(path), 0) == 0) return true;
+    (void)kernel_call3(SYS_unlink, kernel_address(beside), 0, 0);
     return false;
 }
 
@@ -177,11 +177,11 @@ bool frame_table_load(const char *path, struct slice key, struct frame_table *re
 {
     struct file_header header;
     struct stat status;
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int descriptor = kernel_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
     if (descriptor < 0) return false;
-    bool loaded = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+    bool loaded = kernel_call3(SYS_fstat, descriptor, kernel_address(&status), 0) == 0 && S_ISREG(status.st_mode) &&
                   status.st_size > (off_t)sizeof(header) && read_all(descriptor, &header, sizeof(header)) &&
                   is_wanted(&header, key, (uint64_t)status.st_size) && read_table(descriptor, &header, ret_table);
-    (void)close(descriptor);
+    kernel_close(descriptor);
     return loaded;
 }
