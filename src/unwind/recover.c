@@ -2,11 +2,13 @@
  * SP, and stands there now: how much it subtracts is in its code, so there are only a few places where that return
  * address can lie. One is believed if the instruction before it is a direct call (or one through a slot that the loader
  * fills) to exactly the start of this function, and no other place passes as well. What an older call left on the stack
- * can look the same, but not at the right distance. Functions that were called through pointers, or that move SP by
- * amounts computed at run time, are not recovered.  SPDX-License-Identifier: MIT */
+ * can look the same, but not at the right distance. A call through a pointer is believed only of the code that begins
+ * a thread (it calls main and thread functions so): where a few frames further, all of them known, is the root.
+ * Functions that were called through other pointers, or that move SP by amounts computed at run time, are not
+ * recovered.  SPDX-License-Identifier: MIT */
 #include "unwind/unwind_private.h"
 
-enum { WORD = 8, CODE_MAX = 2048, SIZES_MAX = 16, CALL_ALIGNMENT = 16 };
+enum { WORD = 8, CODE_MAX = 2048, SIZES_MAX = 16, CALL_ALIGNMENT = 16, OUTERMOST_FRAMES_MAX = 3 };
 
 /* The numbers of bytes by which a function may have lowered SP, from its code up to the address where it stands. */
 struct frame_sizes {
@@ -79,7 +81,21 @@ static bool is_call_of(const struct unwind_code *code, uint64_t return_address, 
     return bytes[1] == 0xe8 && (target == start || is_stub_of(code, target, start));
 }
 
+/* The instruction before RETURN_ADDRESS calls through a register or a place in memory. */
+static bool is_indirect_call(const struct unwind_code *code, uint64_t return_address)
+{
+    enum { CALL = 0xff, REGISTER = 0xd0, NEAR = 0x50, FAR = 0x90, KIND = 0xf8 };
+    uint8_t before[7];
+    if (return_address < sizeof(before)) return false;
+    if (!code->read(code->context, return_address - sizeof(before), before, sizeof(before))) return false;
+    if (before[5] == CALL && (before[6] & KIND) == REGISTER) return true;
+    if (before[4] == CALL && (before[5] & KIND) == NEAR) return true;
+    if (before[1] == CALL && (before[2] & KIND) == FAR) return true;
+    return before[0] == CALL && before[1] == 0x14 && before[2] == 0x25; /* thread-local, as libc keeps its functions */
+}
+
 struct search {
+    const struct unwind_modules *modules;
     struct unwind_memory *memory;
     const struct unwind_code *code;
     uint64_t start; /* of the function */
@@ -87,12 +103,27 @@ struct search {
     unsigned found_count;
 };
 
+/* From a call to RETURN_ADDRESS, with the stack pointer at SP, it is at most a few frames to the root. */
+static bool is_outermost(const struct search *search, uint64_t return_address, uint64_t sp)
+{
+    uint64_t addresses[OUTERMOST_FRAMES_MAX];
+    size_t count = 0;
+    struct unwind_registers registers = {.known = 1u << MACHINE_IP | 1u << MACHINE_SP};
+    registers.values[MACHINE_IP] = return_address - 1;
+    registers.values[MACHINE_SP] = sp;
+    return unwind_walk_recovering(search->modules, &registers, search->memory, NULL, addresses, OUTERMOST_FRAMES_MAX,
+                                  &count) == UNWIND_ROOT;
+}
+
 static void try_cfa(struct search *search, uint64_t cfa)
 {
     uint64_t return_address = 0;
     if (cfa % CALL_ALIGNMENT != 0 || (search->found_count > 0 && cfa == search->found_cfa)) return;
     if (!unwind_read(search->memory, cfa - WORD, &return_address)) return;
-    if (!is_call_of(search->code, return_address, search->start)) return;
+    if (!is_call_of(search->code, return_address, search->start) &&
+        !(is_indirect_call(search->code, return_address) && is_outermost(search, return_address, cfa))) {
+        return;
+    }
     search->found_cfa = cfa;
     search->found_count++;
 }
@@ -107,9 +138,9 @@ static bool read_code(const struct unwind_code *code, uint64_t start, uint64_t l
 }
 
 /* FP of the frame REGISTERS, whose code at LOOKUP in MODULE finds its caller by FP. */
-static bool find_frame_pointer(const struct unwind_module *module, uint64_t lookup,
-                               const struct unwind_registers *registers, struct unwind_memory *memory,
-                               const struct unwind_code *code, uint64_t *ret_fp)
+static bool find_frame_pointer(const struct unwind_recovery *recovery, const struct unwind_module *module,
+                               uint64_t lookup, const struct unwind_registers *registers, struct unwind_memory *memory,
+                               uint64_t *ret_fp)
 {
     const struct frame_table *table = module->table;
     uint32_t pc = (uint32_t)(lookup - module->base), start = 0;
@@ -117,8 +148,9 @@ static bool find_frame_pointer(const struct unwind_module *module, uint64_t look
     struct frame_sizes sizes = {.count = 0};
     if (rule->kind != RULE_REGISTER || rule->cfa_register != MACHINE_FP || rule->value < 0) return false;
     if (!frame_table_function_start(table, pc, &start)) return false;
-    struct search search = {.memory = memory, .code = code, .start = module->base + start};
-    if (!read_code(code, search.start, lookup, &sizes)) return false;
+    struct search search = {
+        .modules = recovery->modules, .memory = memory, .code = recovery->code, .start = module->base + start};
+    if (!read_code(recovery->code, search.start, lookup, &sizes)) return false;
 
     /* Registers are saved by pushes before SP is lowered, or into the room that was made. */
     uint64_t sp = registers->values[MACHINE_SP];
@@ -136,7 +168,7 @@ static bool recover(struct unwind_recovery *recovery, const struct unwind_module
 {
     uint64_t fp = 0;
     if (machine_known(registers, MACHINE_FP)) return false; /* it is another one that is needed */
-    if (!find_frame_pointer(module, lookup, registers, memory, recovery->code, &fp)) return false;
+    if (!find_frame_pointer(recovery, module, lookup, registers, memory, &fp)) return false;
     registers->values[MACHINE_FP] = fp;
     registers->known |= 1u << MACHINE_FP;
     recovery->count++;
@@ -148,7 +180,7 @@ enum unwind_outcome unwind_walk_without_registers(const struct unwind_modules *m
                                                   const struct unwind_code *code, uint64_t *addresses,
                                                   size_t addresses_max, size_t *ret_count, size_t *ret_recovered_count)
 {
-    struct unwind_recovery recovery = {.recover = recover, .code = code};
+    struct unwind_recovery recovery = {.recover = recover, .modules = modules, .code = code};
     registers->known = 1u << MACHINE_IP | 1u << MACHINE_SP;
     enum unwind_outcome outcome =
         unwind_walk_recovering(modules, registers, memory, &recovery, addresses, addresses_max, ret_count);

@@ -831,14 +831,31 @@ TEST(a_frame_pointer_is_recovered_where_a_direct_call_proves_it)
     frame_table_fini(&scene->table);
 }
 
+TEST(a_frame_pointer_is_recovered_where_the_code_that_begins_a_thread_calls_through_a_pointer)
+{
+    size_t recovered_count = 0;
+    struct scene *scene = blocked_scene();
+    put_code(0xf0b, "\x90\x90\x90\xff\xd0", 5);
+    CHECK_UINT(walk_without_registers(scene, &recovered_count), UNWIND_ROOT);
+    CHECK_UINT(recovered_count, 1);
+    CHECK_UINT(scene->addresses[1], CODE + 0xf10);
+    frame_table_fini(&scene->table);
+}
+
 TEST(a_frame_pointer_is_never_guessed)
 {
     size_t recovered_count = 0;
     struct scene *scene = blocked_scene();
     put_call(0xf10, 0x208); /* of something else */
     CHECK_UINT(walk_without_registers(scene, &recovered_count), UNWIND_UNKNOWN_REGISTER);
-    put_code(0xf0b, "\x90\x90\x90\xff\xd0", 5); /* through a register */
-    scene->registers.values[MACHINE_IP] = CODE + 0x210;
+    frame_table_fini(&scene->table);
+
+    scene = blocked_scene(); /* through a register, far from the root */
+    put_fde(scene->assembled, CODE + 0x300, 0x100, END);
+    enter(scene, 0x210, 10);
+    put_code(0x30e, "\xff\xd0", 2);
+    for (size_t i = 15; i < 20; i++) scene->stack[i] = CODE + 0x310;
+    scene->stack[20] = CODE + 0xf10;
     CHECK_UINT(walk_without_registers(scene, &recovered_count), UNWIND_UNKNOWN_REGISTER);
     frame_table_fini(&scene->table);
 
