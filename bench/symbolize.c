@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "binary/elf_file.h"
 #include "symbolize/symbolizer.h"
 
@@ -50,18 +51,18 @@ int main(int argc, char **argv)
     elf_file_close(&file);
     struct mapping_id mapping_id = profile_add_mapping(&profile, &mapping);
     uint32_t *locations = NULL;
-    size_t count = 0;
-    for (char line[64]; fgets(line, sizeof(line), stdin); count++) {
+    size_t count = 0, capacity = 0;
+    bool ok = true;
+    for (char line[64]; ok && fgets(line, sizeof(line), stdin);) {
         struct location location = {.mapping = mapping_id, .address = strtoull(line, NULL, 16)};
-        if ((count & (count + 1)) == 0) locations = realloc(locations, (2 * count + 2) * sizeof(*locations));
-        if (!locations) return 1;
-        locations[count] = profile_add_location(&profile, &location, NULL, 0).index;
+        ok = array_reserve(&locations, &capacity, count + 1, sizeof(*locations), PROFILE_ENTITIES_MAX);
+        if (ok) locations[count++] = profile_add_location(&profile, &location, NULL, 0).index;
     }
     struct symbolizer_options options = {.debug_directories = {argv[2]}, .debug_directory_count = 1};
     enum status status = symbolize_profile(&profile, &options, NULL, &error);
     if (status != STATUS_OK) fprintf(stderr, "%s\n", error.message);
-    for (size_t i = 0; i < count; i++) print_location(&profile, locations[i]);
+    for (size_t i = 0; ok && i < count; i++) print_location(&profile, locations[i]);
     free(locations);
     profile_fini(&profile);
-    return status == STATUS_OK ? 0 : 1;
+    return ok && status == STATUS_OK ? 0 : 1;
 }

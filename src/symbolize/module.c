@@ -94,7 +94,7 @@ static bool read_symbols(const struct module *module, struct elf_symbols *symbol
 static void note_input(struct name_index_input *input, const struct elf_file *file)
 {
     input->size = file->size;
-    (void)strcpy(input->build_id, file->build_id); /* of the same size */
+    memcpy(input->build_id, file->build_id, sizeof(file->build_id));
 }
 
 static void note_inputs(const struct module *module, struct name_index_input inputs[NAME_INDEX_INPUTS])
@@ -123,22 +123,22 @@ static uint64_t code_base(const struct elf_file *file)
     return file->segment_count > 0 ? file->segments[0].address : 0;
 }
 
-static bool build_names(struct module *module, struct name_sources *sources, bool *ret_is_split)
+static bool build_names(struct module *module, const struct name_index_input inputs[NAME_INDEX_INPUTS],
+                        bool *ret_is_split)
 {
     const struct elf_file *file = debug_source(module);
     struct elf_symbols symbols;
     struct function_bounds bounds = {0};
     elf_symbols_init(&symbols);
-    sources->symbols = &symbols;
-    sources->bounds = &bounds;
-    sources->base = code_base(file);
-    struct dwarf_code code = {.base = sources->base, .segments = file->segments, .segment_count = file->segment_count};
+    struct name_sources sources = {.symbols = &symbols, .bounds = &bounds, .base = code_base(file)};
+    memcpy(sources.inputs, inputs, sizeof(sources.inputs));
+    struct dwarf_code code = {.base = sources.base, .segments = file->segments, .segment_count = file->segment_count};
     bool ok = read_symbols(module, &symbols);
     if (ok && module->has_binary) (void)function_bounds_read(&bounds, &module->binary);
     ok = ok && dwarf_names_read(file, module->has_alternate ? &module->alternate : NULL, &code, &symbols,
-                                &sources->dwarf, &sources->dwarf_count, ret_is_split);
-    ok = ok && name_index_build(&module->names, sources);
-    dwarf_names_free(sources->dwarf, sources->dwarf_count);
+                                &sources.dwarf, &sources.dwarf_count, ret_is_split);
+    ok = ok && name_index_build(&module->names, &sources);
+    dwarf_names_free(sources.dwarf, sources.dwarf_count);
     function_bounds_fini(&bounds);
     elf_symbols_fini(&symbols);
     return ok;
@@ -146,14 +146,13 @@ static bool build_names(struct module *module, struct name_sources *sources, boo
 
 static bool use_names(struct module *module, bool believe_kept)
 {
-    struct name_sources sources = {0};
+    struct name_index_input inputs[NAME_INDEX_INPUTS];
     bool is_split = false;
-    note_inputs(module, sources.inputs);
+    note_inputs(module, inputs);
     const char *build_id = debug_source(module)->build_id;
-    uint64_t size = source_size(debug_source(module));
-    bool is_worth_keeping = build_id[0] != '\0' && size >= INDEX_STORE_WORTH_BYTES;
-    if (believe_kept && is_worth_keeping && index_store_open(&module->names, build_id, sources.inputs)) return true;
-    if (!build_names(module, &sources, &is_split)) return false;
+    bool is_worth_keeping = build_id[0] != '\0' && source_size(debug_source(module)) >= INDEX_STORE_WORTH_BYTES;
+    if (believe_kept && is_worth_keeping && index_store_open(&module->names, build_id, inputs)) return true;
+    if (!build_names(module, inputs, &is_split)) return false;
     if (is_worth_keeping && !is_split) index_store_keep(&module->names, build_id);
     return true;
 }

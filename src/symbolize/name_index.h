@@ -16,8 +16,8 @@ enum { NAME_INDEX_FRAMES_MAX = 512, NAME_INDEX_INPUTS = 3 };
 
 /* Files with the same build id may differ in what they hold: a program, its debug file, what dwz moved out of that. */
 struct name_index_input {
-    uint64_t size; /* 0 = there is none */
-    char build_id[ELF_BUILD_ID_TEXT_SIZE];
+    uint64_t size;                             /* 0 = there is none */
+    char build_id[ELF_BUILD_ID_TEXT_SIZE + 7]; /* no padding follows: two inputs are equal if their bytes are */
 };
 
 struct name_index_part {

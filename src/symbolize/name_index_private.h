@@ -14,6 +14,7 @@ enum {
     NAME_INDEX_LINE_MASK = (1 << NAME_INDEX_LINE_BITS) - 1,
 };
 
+_Static_assert(sizeof(struct name_index_input) == sizeof(uint64_t) + ELF_BUILD_ID_TEXT_SIZE + 7, "has no padding");
 _Static_assert(sizeof(struct name_index_scope) == 16 && sizeof(struct name_index_function) == 16, "kept in files");
 
 uint32_t name_index_checksum(const struct name_index_header *header, const uint32_t *checksums);

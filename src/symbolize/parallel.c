@@ -15,8 +15,8 @@ struct job {
 
 struct worker {
     struct job *job;
-    unsigned number;
     pthread_t thread;
+    unsigned number;
     bool is_started;
 };
 
