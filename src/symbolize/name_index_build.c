@@ -17,8 +17,8 @@
 enum { LAYER_BOUNDS, LAYER_SYMBOLS, LAYER_DWARF }; /* and up */
 
 enum {
-    TEXTS_PER_PART = 512, /* demangled in one go */
-    SHORT_TEXT_BYTES_MAX = 512,
+    TEXTS_PER_PART = 512,         /* demangled in one go */
+    SHORT_NAMES_BYTES_MAX = 1024, /* both of a function */
 };
 
 /* New numbers by old ones. */
@@ -379,22 +379,53 @@ static void copy_part(uint8_t *bytes, const struct name_index_part *part, const 
     if (part->count > 0) memcpy(bytes + part->offset, items, part->count * item_size);
 }
 
-/* The short ones first: most of the bytes are in the few long names that templates of templates have, and are seldom
- * wanted. */
-static void write_texts(const struct text_table *texts, const struct name_index_header *header, uint8_t *bytes)
+/* Texts on their way to their places. */
+struct text_writer {
+    const struct text_table *texts;
+    uint32_t *offsets; /* by text */
+    uint8_t *bytes;
+    size_t end;
+};
+
+static const uint32_t NOT_WRITTEN = UINT32_MAX;
+
+static size_t text_size(const struct text_table *texts, uint32_t text)
 {
-    uint32_t *offsets = (void *)(bytes + header->texts.offset);
-    size_t end = 0;
-    for (int is_long = 0; is_long < 2; is_long++) {
-        for (size_t i = 0; i < texts->count; i++) {
-            size_t next = i + 1 < texts->count ? texts->offsets[i + 1] : texts->bytes.size;
-            size_t size = next - texts->offsets[i];
-            if ((size > SHORT_TEXT_BYTES_MAX) != is_long) continue;
-            memcpy(bytes + header->text_bytes.offset + end, texts->bytes.data + texts->offsets[i], size);
-            offsets[i] = (uint32_t)end;
-            end += size;
+    size_t next = text + 1 < texts->count ? texts->offsets[text + 1] : texts->bytes.size;
+    return next - texts->offsets[text];
+}
+
+static void write_text(struct text_writer *writer, uint32_t text)
+{
+    size_t size = text_size(writer->texts, text);
+    if (writer->offsets[text] != NOT_WRITTEN) return;
+    memcpy(writer->bytes + writer->end, writer->texts->bytes.data + writer->texts->offsets[text], size);
+    writer->offsets[text] = (uint32_t)writer->end;
+    writer->end += size;
+}
+
+/* The two names of a function are wanted together, so they stand together; long ones behind short ones, because most
+ * bytes are in the few names that templates of templates have, and these are seldom wanted. */
+static void write_texts(const struct build *build, const struct name_index_header *header, uint8_t *bytes)
+{
+    struct text_writer writer = {
+        .texts = &build->texts,
+        .offsets = (void *)(bytes + header->texts.offset),
+        .bytes = bytes + header->text_bytes.offset,
+    };
+    for (size_t i = 0; i < build->texts.count; i++) writer.offsets[i] = NOT_WRITTEN;
+    for (int with_long = 0; with_long < 2; with_long++) {
+        for (size_t i = 0; i < build->function_count; i++) {
+            const struct name_index_function *function = &build->functions[i];
+            size_t size = text_size(&build->texts, function->name) + text_size(&build->texts, function->system_name);
+            if (size > SHORT_NAMES_BYTES_MAX && !with_long) continue;
+            write_text(&writer, function->name);
+            write_text(&writer, function->system_name);
         }
+        if (!with_long) /* files */
+            for (size_t i = 0; i < build->function_count; i++) write_text(&writer, build->functions[i].file);
     }
+    for (size_t i = 0; i < build->texts.count; i++) write_text(&writer, (uint32_t)i);
 }
 
 static void write_parts(const struct build *build, const struct name_index_header *header, uint8_t *bytes,
@@ -414,7 +445,7 @@ static void write_parts(const struct build *build, const struct name_index_heade
     }
     copy_part(bytes, &header->scopes, build->scopes, sizeof(*build->scopes));
     copy_part(bytes, &header->functions, build->functions, sizeof(*build->functions));
-    write_texts(&build->texts, header, bytes);
+    write_texts(build, header, bytes);
 }
 
 /* Lays out the file in pages: the parts, then the checksums of the blocks. */
