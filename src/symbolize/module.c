@@ -113,9 +113,9 @@ static uint64_t source_size(const struct elf_file *file)
         const struct elf_section *section = &file->sections[i];
         bool is_source = section->type == SHT_SYMTAB || strncmp(section->name, ".debug_", 7) == 0 ||
                          strncmp(section->name, ".zdebug_", 8) == 0;
-        if (is_source && section->has_bytes) size += section->size;
+        if (is_source && section->has_bytes && section->size <= file->size) size += section->size;
     }
-    return size;
+    return size < file->size ? size : file->size; /* headers that are broken can say anything */
 }
 
 static uint64_t code_base(const struct elf_file *file)

@@ -74,6 +74,7 @@ static struct location_id add_address(struct scene *scene, uint64_t file_address
 static void symbolize(struct scene *scene)
 {
     struct error error = {0};
+    CHECK(setenv("OFFBEAT_CACHE_DIRECTORY", "/dev/null", 1) == 0); /* nothing is kept */
     if (symbolize_profile(&scene->profile, &scene->options, &scene->result, &error) != STATUS_OK)
         TEST_FAIL("%s", error.message);
 }
