@@ -85,6 +85,14 @@ static enum verdict compare(const uint64_t *addresses, size_t count, const struc
     return is_equal ? EQUAL : DIFFERENT;
 }
 
+static enum verdict judge(struct watched_thread *thread, enum blocked_result result, const uint64_t *addresses,
+                          size_t count, const struct slot *slot)
+{
+    if (result == BLOCKED_WALKED) return compare(addresses, count, slot);
+    if (slot->outcome == UNWIND_ROOT) blocked_remember(thread, slot->addresses, slot->address_count);
+    return NEEDS_SIGNAL;
+}
+
 static enum verdict check(struct watched_thread *thread)
 {
     static uint64_t addresses[RECORDING_FRAMES_MAX];
@@ -94,7 +102,7 @@ static enum verdict check(struct watched_thread *thread)
     if (thread_blocked_signals(thread->tid) >> (SIGNAL_USUAL - 1) & 1) return UNANSWERED;
     enum blocked_result result = walk(thread, addresses, &count, &outcome, &cpu_ns);
     if (result == BLOCKED_RUNNING) return AWAKE;
-    if (result != BLOCKED_WALKED) return NEEDS_SIGNAL;
+    if (result != BLOCKED_WALKED && result != BLOCKED_NEEDS_SIGNAL) return UNANSWERED;
     struct slot *slot = slot_take(modules.current);
     if (!slot) return UNANSWERED;
     bool is_still_there = thread_cpu_ns(thread->tid, &cpu_ns_before_signal) && cpu_ns_before_signal == cpu_ns;
@@ -102,7 +110,7 @@ static enum verdict check(struct watched_thread *thread)
     if (is_still_there && slot_send(slot, thread->tid, SIGNAL_USUAL)) {
         uint64_t deadline_ns = self_monotonic_ns() + ANSWER_NS_MAX;
         while (slot_phase_of(slot) != SLOT_DONE && self_monotonic_ns() < deadline_ns) pause_for(20000);
-        if (slot_phase_of(slot) == SLOT_DONE) verdict = compare(addresses, count, slot);
+        if (slot_phase_of(slot) == SLOT_DONE) verdict = judge(thread, result, addresses, count, slot);
     }
     if (verdict == EQUAL && outcome != UNWIND_ROOT) verdict = INCOMPLETE;
     if (verdict == DIFFERENT && outcome != UNWIND_ROOT) verdict = INCOMPLETE;

@@ -70,18 +70,60 @@ bool blocked_awaits_signals(struct watched_thread *thread, uint64_t cpu_ns)
 }
 
 /* "NUMBER 0x… (six arguments) 0xSP 0xPC", "-1 0xSP 0xPC" outside of a system call, or "running". */
-static bool parse_place(const char *text, uint64_t *ret_sp, uint64_t *ret_pc)
+static bool parse_place(const char *text, struct blocked_place *ret_place)
 {
     const char *last_blank = strrchr(text, ' ');
     if (!last_blank || last_blank == text) return false;
     const char *place = last_blank + 1;
-    *ret_pc = plain_parse(&place, 16);
+    ret_place->pc = plain_parse(&place, 16);
     const char *blank = last_blank - 1;
     while (blank > text && *blank != ' ') blank--;
     place = blank + (*blank == ' ');
-    *ret_sp = plain_parse(&place, 16);
-    return *ret_sp != 0 && *ret_pc != 0;
+    ret_place->sp = plain_parse(&place, 16);
+    return ret_place->sp != 0 && ret_place->pc != 0;
 }
+
+/* --- Stacks that a signal told of before -------------------------------------------------------------------------- */
+
+void blocked_remember(struct watched_thread *thread, const uint64_t *addresses, size_t count)
+{
+    enum { SYSCALL_INSTRUCTION = 2 }; /* it is in front again when the kernel starts a call anew */
+    uint64_t pc = thread->asked.pc;
+    if (pc == 0 || (addresses[0] != pc && addresses[0] != pc - SYSCALL_INSTRUCTION)) return;
+    thread->remembered_at = thread->asked;
+    thread->remembered->count = (uint32_t)count;
+    memcpy(thread->remembered->addresses, addresses, count * sizeof(uint64_t));
+    thread->remembered->addresses[0] = pc;
+}
+
+static bool lie_on_stack(const struct recording_stack *stack, uint64_t sp, struct unwind_memory *memory)
+{
+    enum { SEARCHED_BYTES_MAX = 1 << 20 };
+    uint64_t word = 0;
+    uint32_t found = 1; /* the first is no return address */
+    for (uint64_t at = sp; found < stack->count; at += sizeof(word)) {
+        if (at - sp >= SEARCHED_BYTES_MAX || !unwind_read(memory, at, &word)) return false;
+        if (word == stack->addresses[found]) found++;
+    }
+    return true;
+}
+
+/* ADDRESSES are those that were found; the rest is put behind them. */
+static bool recall(const struct watched_thread *thread, struct blocked_place place, struct unwind_memory *memory,
+                   uint64_t *addresses, size_t *count)
+{
+    const struct recording_stack *remembered = thread->remembered;
+    if (place.sp != thread->remembered_at.sp || place.pc != thread->remembered_at.pc) return false;
+    if (*count > remembered->count || memcmp(addresses, remembered->addresses, *count * sizeof(uint64_t)) != 0) {
+        return false;
+    }
+    if (!lie_on_stack(remembered, place.sp, memory)) return false;
+    memcpy(addresses, remembered->addresses, remembered->count * sizeof(uint64_t));
+    *count = remembered->count;
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ */
 
 enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns, const struct unwind_modules *modules,
                                  uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count,
@@ -90,8 +132,12 @@ enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns,
     static struct copied_stack stack; /* the sampler thread's alone */
     char text[256];
     if (!read_syscall(thread, text, sizeof(text))) return BLOCKED_REFUSED;
+    struct blocked_place place;
+    thread->asked = (struct blocked_place){0};
+    if (!parse_place(text, &place)) return BLOCKED_RUNNING;
     struct unwind_registers registers = {.known = 1u << MACHINE_IP | 1u << MACHINE_SP};
-    if (!parse_place(text, &registers.values[MACHINE_SP], &registers.values[MACHINE_IP])) return BLOCKED_RUNNING;
+    registers.values[MACHINE_IP] = place.pc;
+    registers.values[MACHINE_SP] = place.sp;
 
     bool is_in_sigwait = note_sigwait(thread, text, cpu_ns);
     struct unwind_memory memory = {.extend = copy_block, .context = &stack};
@@ -99,10 +145,15 @@ enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns,
     size_t recovered = 0;
     *ret_outcome = unwind_walk_without_registers(modules, &registers, &memory, &code, addresses, RECORDING_FRAMES_MAX,
                                                  ret_count, &recovered);
+    bool is_incomplete = *ret_outcome == UNWIND_UNKNOWN_REGISTER || *ret_outcome == UNWIND_NO_TABLE;
+    if (is_incomplete && recall(thread, place, &memory, addresses, ret_count)) {
+        *ret_outcome = UNWIND_ROOT;
+        is_incomplete = false;
+    }
     uint64_t cpu_ns_after = 0;
     if (!thread_cpu_ns(thread->tid, &cpu_ns_after) || cpu_ns_after != cpu_ns) return BLOCKED_RUNNING;
     if (*ret_outcome == UNWIND_PENDING) return BLOCKED_PENDING;
-    bool is_incomplete = *ret_outcome == UNWIND_UNKNOWN_REGISTER || *ret_outcome == UNWIND_NO_TABLE;
-    if (is_incomplete && !is_in_sigwait) return BLOCKED_NEEDS_SIGNAL;
-    return BLOCKED_WALKED;
+    if (!is_incomplete || is_in_sigwait) return BLOCKED_WALKED;
+    thread->asked = place;
+    return BLOCKED_NEEDS_SIGNAL;
 }

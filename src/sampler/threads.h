@@ -12,6 +12,11 @@
 
 enum { THREADS_MAX = 65536, THREAD_NAME_SIZE = 16 };
 
+/* Where a thread is blocked: its stack pointer and its program counter. */
+struct blocked_place {
+    uint64_t sp, pc; /* 0: nowhere */
+};
+
 struct watched_thread {
     /* Asleep: as long as the page's count is what it was when the thread was last known to be where it was. */
     const struct perf_page *page; /* NULL: none (yet) */
@@ -48,6 +53,10 @@ struct watched_thread {
     bool ran_long;            /* before the last look */
     uint64_t cpu_ns_recorded; /* CPU mode: so much of it has been told */
     bool is_accounted;        /* CPU mode: it ended, and CPU_NS_SEEN is all that it spent */
+
+    /* Blocked where only the thread itself knew its frame pointer (blocked.c): what it then said. */
+    struct blocked_place asked, remembered_at;
+    struct recording_stack *remembered;
 
     struct recording_stack *last; /* of the recording */
 };
