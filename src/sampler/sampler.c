@@ -219,6 +219,7 @@ static int run(void *unused)
 {
     (void)kernel_call3(SYS_prctl, PR_SET_NAME, kernel_address("offbeat"), 0);
     sampler.threads.sampler_tid = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
+    self_wake_promptly();
     bool own_descriptors = self_own_descriptors();
     char path[4096];
     name_recording(path, sizeof(path));

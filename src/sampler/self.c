@@ -4,7 +4,9 @@
 #include "base/kernel.h"
 #include "base/plain_text.h"
 
+#include <sched.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -58,6 +60,24 @@ static size_t read_without_file(uint64_t address, void *buffer, size_t size)
     if (self_is_confined()) return 0;
     long got = kernel_call6(SYS_process_vm_readv, getpid(), kernel_address(&to), 1, kernel_address(&from), 1, 0);
     return got < 0 ? 0 : (size_t)got;
+}
+
+/* A shorter slice than others have lets a thread preempt them (Linux 6.12; before, this does nothing). */
+void self_wake_promptly(void)
+{
+    enum { SLICE_NS = 100000, NICE_OF_ZERO = 20 };
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } attributes = {.size = sizeof(attributes), .policy = SCHED_OTHER, .runtime = SLICE_NS};
+    if (self_is_confined()) return;
+    long nice = kernel_call3(SYS_getpriority, PRIO_PROCESS, 0, 0);
+    if (nice < 0 || kernel_call3(SYS_sched_getscheduler, 0, 0, 0) != SCHED_OTHER) return;
+    attributes.nice = (int32_t)(NICE_OF_ZERO - nice);
+    (void)kernel_call3(SYS_sched_setattr, 0, kernel_address(&attributes), 0);
 }
 
 size_t self_read_memory(uint64_t address, void *buffer, size_t size)

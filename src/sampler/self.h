@@ -25,6 +25,10 @@ bool self_is_confined(void);
  * place by process_vm_readv. */
 size_t self_read_memory(uint64_t address, void *buffer, size_t size);
 
+/* Asks that the calling thread gets a processor at once when it wakes up, as far as anybody may ask for that: one who
+ * samples late, when a processor falls idle, sees threads asleep more often than they are. */
+void self_wake_promptly(void);
+
 /* The sampler's thread is none of libc's (own_thread.h), so setuid and its like, which libc does for all its threads,
  * pass it by: takes over what the program's first thread has, so that no thread is left with rights that were given up.
  */
