@@ -4,6 +4,7 @@
 #include "base/gzip.h"
 #include "format/envelope.h"
 #include "format/format.h"
+#include "format/recording_layout.h"
 #include "format/sentry_v2.h"
 
 static const struct {
@@ -16,7 +17,7 @@ static const struct {
     {" \n{\n", FORMAT_SENTRY_V2},
     {"{}\n{\"type\":\"profile_chunk\"}\n{}", FORMAT_ENVELOPE},
     {"\x0a\x04\x08\x01\x10\x02", FORMAT_PPROF},
-    {"OFFBEAT\x01", FORMAT_RECORDING},
+    {RECORDING_MAGIC, FORMAT_RECORDING},
     {"", FORMAT_UNKNOWN},
     {"hello\n", FORMAT_UNKNOWN},
     {"\x7f\x45LF\x02\x01", FORMAT_UNKNOWN},
