@@ -23,7 +23,7 @@ enum { PAUSE_NS = 2000000, ANSWER_NS_MAX = 50000000, THREADS_A_ROUND_MAX = 16 };
 enum verdict { EQUAL, DIFFERENT, MOVED, INCOMPLETE, NEEDS_SIGNAL, AWAKE, UNANSWERED, VERDICTS };
 
 static _Atomic uint64_t verdicts[VERDICTS];
-static const char *output_path;
+static char output_path[4096]; /* a copy: some programs write over their environment */
 static bool prints_details;
 static pid_t own_pid;
 static _Atomic bool is_over;
@@ -89,7 +89,7 @@ static enum verdict judge(struct watched_thread *thread, enum blocked_result res
                           size_t count, const struct slot *slot)
 {
     if (result == BLOCKED_WALKED) return compare(addresses, count, slot);
-    if (slot->outcome == UNWIND_ROOT) blocked_remember(thread, slot->addresses, slot->address_count);
+    if (slot->outcome == UNWIND_ROOT) blocked_remember(thread, slot);
     return NEEDS_SIGNAL;
 }
 
@@ -144,10 +144,11 @@ static void *run(void *unused)
 
 __attribute__((constructor)) static void start(void)
 {
-    output_path = getenv("OFFBEAT_BENCH_BLOCKED");
+    const char *path = getenv("OFFBEAT_BENCH_BLOCKED");
     prints_details = getenv("OFFBEAT_BENCH_BLOCKED_DETAILS") != NULL;
     own_pid = getpid();
-    if (!output_path) return;
+    if (!path || strlen(path) >= sizeof(output_path)) return;
+    memcpy(output_path, path, strlen(path));
     sigset_t all, kept;
     pthread_t thread;
     (void)sigfillset(&all);
@@ -158,7 +159,7 @@ __attribute__((constructor)) static void start(void)
 
 __attribute__((destructor)) static void report(void)
 {
-    if (!output_path || getpid() != own_pid) return;
+    if (!output_path[0] || getpid() != own_pid) return;
     is_over = true;
     int file = open(output_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     if (file < 0) return;

@@ -83,44 +83,37 @@ static bool parse_place(const char *text, struct blocked_place *ret_place)
     return ret_place->sp != 0 && ret_place->pc != 0;
 }
 
-/* --- Stacks that a signal told of before -------------------------------------------------------------------------- */
+/* --- Stacks that a signal told of before --------------------------------------------------------------------------
+ *
+ * Between the stack pointer at a call and the frame pointer lies what the compiler laid out there: blocked at the same
+ * place, the thread has the same frame pointer, save in a function with alloca, or when another one was called with a
+ * frame that ends there. Then the stack would have to be the same up to the root in order to be taken for it. */
 
-void blocked_remember(struct watched_thread *thread, const uint64_t *addresses, size_t count)
+void blocked_remember(struct watched_thread *thread, const struct slot *slot)
 {
     enum { SYSCALL_INSTRUCTION = 2 }; /* it is in front again when the kernel starts a call anew */
     uint64_t pc = thread->asked.pc;
-    if (pc == 0 || (addresses[0] != pc && addresses[0] != pc - SYSCALL_INSTRUCTION)) return;
-    thread->remembered_at = thread->asked;
-    thread->remembered->count = (uint32_t)count;
-    memcpy(thread->remembered->addresses, addresses, count * sizeof(uint64_t));
+    if (pc == 0 || (slot->addresses[0] != pc && slot->addresses[0] != pc - SYSCALL_INSTRUCTION)) return;
+    thread->remembered_registers = slot->registers;
+    thread->remembered_registers.values[MACHINE_IP] = pc;
+    thread->remembered->count = (uint32_t)slot->address_count;
+    memcpy(thread->remembered->addresses, slot->addresses, slot->address_count * sizeof(uint64_t));
     thread->remembered->addresses[0] = pc;
 }
 
-static bool lie_on_stack(const struct recording_stack *stack, uint64_t sp, struct unwind_memory *memory)
+/* What was remembered is put into ADDRESSES if it holds again. */
+static bool recall(const struct watched_thread *thread, const struct blocked_place *place,
+                   const struct unwind_modules *modules, struct unwind_memory *memory, uint64_t *addresses,
+                   size_t *ret_count)
 {
-    enum { SEARCHED_BYTES_MAX = 1 << 20 };
-    uint64_t word = 0;
-    uint32_t found = 1; /* the first is no return address */
-    for (uint64_t at = sp; found < stack->count; at += sizeof(word)) {
-        if (at - sp >= SEARCHED_BYTES_MAX || !unwind_read(memory, at, &word)) return false;
-        if (word == stack->addresses[found]) found++;
-    }
-    return true;
-}
-
-/* ADDRESSES are those that were found; the rest is put behind them. */
-static bool recall(const struct watched_thread *thread, struct blocked_place place, struct unwind_memory *memory,
-                   uint64_t *addresses, size_t *count)
-{
-    const struct recording_stack *remembered = thread->remembered;
-    if (place.sp != thread->remembered_at.sp || place.pc != thread->remembered_at.pc) return false;
-    if (*count > remembered->count || memcmp(addresses, remembered->addresses, *count * sizeof(uint64_t)) != 0) {
-        return false;
-    }
-    if (!lie_on_stack(remembered, place.sp, memory)) return false;
-    memcpy(addresses, remembered->addresses, remembered->count * sizeof(uint64_t));
-    *count = remembered->count;
-    return true;
+    struct unwind_registers registers = thread->remembered_registers;
+    bool is_same_place = registers.values[MACHINE_SP] == place->sp && registers.values[MACHINE_IP] == place->pc;
+    if (registers.known == 0 || !is_same_place) return false;
+    size_t count = 0;
+    enum unwind_outcome outcome = unwind_walk(modules, &registers, memory, addresses, RECORDING_FRAMES_MAX, &count);
+    if (outcome != UNWIND_ROOT || count != thread->remembered->count) return false;
+    *ret_count = count;
+    return memcmp(addresses, thread->remembered->addresses, count * sizeof(uint64_t)) == 0;
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ */
@@ -146,7 +139,7 @@ enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns,
     *ret_outcome = unwind_walk_without_registers(modules, &registers, &memory, &code, addresses, RECORDING_FRAMES_MAX,
                                                  ret_count, &recovered);
     bool is_incomplete = *ret_outcome == UNWIND_UNKNOWN_REGISTER || *ret_outcome == UNWIND_NO_TABLE;
-    if (is_incomplete && recall(thread, place, &memory, addresses, ret_count)) {
+    if (is_incomplete && recall(thread, &place, modules, &memory, addresses, ret_count)) {
         *ret_outcome = UNWIND_ROOT;
         is_incomplete = false;
     }

@@ -19,9 +19,10 @@ enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns,
                                  uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count,
                                  enum unwind_outcome *ret_outcome);
 
-/* THREAD was signalled because its stack could not be walked from outside, and gave ADDRESSES: when it is blocked at
- * the same place again, and all of them still lie on its stack in their order, they are its stack, without a signal. */
-void blocked_remember(struct watched_thread *thread, const uint64_t *addresses, size_t count);
+/* THREAD was signalled because its stack could not be walked from outside, and answered with SLOT: when it is blocked
+ * at the same place again, and the registers that it had there lead to the same stack, it is walked without a signal.
+ */
+void blocked_remember(struct watched_thread *thread, const struct slot *slot);
 
 /* True also where the kernel does not tell. A thread that waits for a processor is running. */
 bool blocked_is_running(struct watched_thread *thread);

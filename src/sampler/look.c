@@ -109,7 +109,7 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     }
     /* It ran when it was looked at and slept when it was asked: where it sleeps is not where its time went. */
     if (is_cpu_mode(sampler) && slot->was_blocked) return;
-    if (outcome == UNWIND_ROOT) blocked_remember(thread, slot->addresses, slot->address_count);
+    if (outcome == UNWIND_ROOT) blocked_remember(thread, slot);
     void (*write)(struct sampler *, struct watched_thread *, uint32_t, const uint64_t *, size_t, uint64_t) =
         is_cpu_mode(sampler) ? write_cpu_sample : write_wall_sample;
     write(sampler, thread, outcome, slot->addresses, slot->address_count, thread->cpu_ns_at_request);

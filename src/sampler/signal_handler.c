@@ -147,7 +147,7 @@ static void answer(struct slot *slot, const ucontext_t *context)
 {
     slot->time_ns = nanoseconds(CLOCK_MONOTONIC);
     slot->was_blocked = was_blocked(context);
-    struct unwind_registers registers = unwind_registers_of(context);
+    struct unwind_registers registers = slot->registers = unwind_registers_of(context);
     struct unwind_memory memory = {.extend = extend_to_page};
     slot->outcome =
         unwind_walk(slot->modules, &registers, &memory, slot->addresses, RECORDING_FRAMES_MAX, &slot->address_count);

@@ -27,10 +27,11 @@ struct slot {
     const struct unwind_modules *modules; /* to walk with; the sampler keeps it alive until the slot is FREE */
     bool was_running;                     /* when it was asked: a wait that it is found in has only just begun */
     /* The answer: */
-    uint32_t outcome; /* enum unwind_outcome */
-    bool was_blocked; /* in a system call, which the signal broke off: it was not running */
-    uint64_t time_ns; /* CLOCK_MONOTONIC */
-    uint64_t cpu_ns;  /* of the thread, in CPU mode */
+    uint32_t outcome;                  /* enum unwind_outcome */
+    bool was_blocked;                  /* in a system call, which the signal broke off: it was not running */
+    uint64_t time_ns;                  /* CLOCK_MONOTONIC */
+    uint64_t cpu_ns;                   /* of the thread, in CPU mode */
+    struct unwind_registers registers; /* that the walk began with */
     size_t address_count;
     uint64_t addresses[RECORDING_FRAMES_MAX];
 };
