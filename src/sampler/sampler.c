@@ -8,6 +8,7 @@
 #include "sampler/self.h"
 #include "sampler/slots.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
@@ -59,6 +60,9 @@ static void write_start(void)
 
 static void write_counters(void)
 {
+    uint64_t *perf_refusal = &sampler.counters[RECORDING_PERF_ERRNO];
+    if (*perf_refusal == 0 && self_is_confined())
+        *perf_refusal = EPERM; /* nobody slept long enough to ask for a page */
     sampler.counters[RECORDING_BYTES_LOST] = writer.bytes_lost;
     sampler.counters[RECORDING_MODULES_WITHOUT_TABLE] = sampler.modules.without_table;
     sampler.counters[RECORDING_TABLE_BYTES] = sampler.modules.table_bytes;
