@@ -176,7 +176,7 @@ static bool read_table(int descriptor, const struct file_header *header, struct 
 bool frame_table_load(const char *path, struct slice key, struct frame_table *ret_table)
 {
     struct file_header header;
-    struct stat status;
+    struct stat status = {0};
     int descriptor = kernel_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
     if (descriptor < 0) return false;
     bool loaded = kernel_call3(SYS_fstat, descriptor, kernel_address(&status), 0) == 0 && S_ISREG(status.st_mode) &&
