@@ -97,13 +97,15 @@ static enum status read_segments(struct elf_file *file, const Elf64_Ehdr *header
         return error_set(error, STATUS_MALFORMED, 0, "program headers of %u bytes", (unsigned)header->e_phentsize);
     Elf64_Phdr *entries = malloc(count * sizeof(*entries));
     file->segments = calloc(count, sizeof(*file->segments));
+    bool has_memory = entries && file->segments;
+    bool is_read = has_memory && elf_file_read(file, header->e_phoff, entries, count * sizeof(*entries));
     enum status status = STATUS_OK;
-    if (!entries || !file->segments) {
+    if (!has_memory) {
         status = error_set(error, STATUS_NO_MEMORY, 0, "no memory for %zu program headers", count);
-    } else if (!elf_file_read(file, header->e_phoff, entries, count * sizeof(*entries))) {
+    } else if (!is_read) {
         status = error_set(error, STATUS_MALFORMED, header->e_phoff, "the file ends within its program headers");
     }
-    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+    for (size_t i = 0; is_read && i < count; i++) {
         const Elf64_Phdr *entry = &entries[i];
         if (entry->p_type == PT_INTERP) take_interpreter(file, entry);
         if (entry->p_type == PT_NOTE) read_build_id(file, entry->p_offset, entry->p_filesz, entry->p_align);

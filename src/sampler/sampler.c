@@ -246,10 +246,14 @@ bool sampler_start(const struct sampler_options *options)
     sampler.options = *options;
     sampler.writer = &writer;
     stop_wanted = stopped = 0;
-    if (options->directory != directory) (void)strncpy(directory, options->directory, sizeof(directory) - 1);
+    if (options->directory != directory) {
+        (void)plain_text(directory, directory + sizeof(directory), options->directory);
+    }
     sampler.options.directory = directory;
     if (options->cache_directory && strlen(options->cache_directory) < sizeof(cache_directory)) {
-        if (options->cache_directory != cache_directory) (void)strcpy(cache_directory, options->cache_directory);
+        if (options->cache_directory != cache_directory) {
+            (void)plain_text(cache_directory, cache_directory + sizeof(cache_directory), options->cache_directory);
+        }
         sampler.options.cache_directory = sampler.modules.cache_directory = cache_directory;
     }
     sampler.period_ns = NANOSECONDS / options->frequency_hz;

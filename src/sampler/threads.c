@@ -96,7 +96,7 @@ static void release_directory(struct threads *threads, int directory)
 bool threads_changed(const struct threads *threads)
 {
     enum { LINKS_BESIDE_THREADS = 2 };
-    struct stat status;
+    struct stat status = {0};
     long failed = threads->directory >= 0
                       ? kernel_call3(SYS_fstat, threads->directory, kernel_address(&status), 0)
                       : kernel_call3(SYS_stat, kernel_address("/proc/self/task"), kernel_address(&status), 0);
