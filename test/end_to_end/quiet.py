@@ -64,6 +64,12 @@ def stacks_without_a_signal_equal_those_with_one_where_frame_pointers_are_used()
 
 
 @case
+def what_a_caller_left_on_the_stack_is_not_taken_for_another():
+    with Folder() as folder:
+        check_blocked([OFFBEAT.programs / "callers", 4], folder, 4)
+
+
+@case
 def stacks_without_a_signal_equal_those_with_one_in_python():
     with Folder() as folder:
         (folder / "waits.py").write_text(blocked.PYTHON.format(seconds=3), encoding="ascii")
