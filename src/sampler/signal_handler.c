@@ -63,20 +63,27 @@ static uint64_t nanoseconds(clockid_t clock)
 
 static const uint8_t syscall_instruction[2] = {0x0f, 0x05};
 
+/* Code can be run without being readable, and can end where its mapping does. */
+static bool is_syscall(uint64_t address)
+{
+    bool is_on_one_page = address % PAGE <= PAGE - sizeof(syscall_instruction);
+    return is_on_one_page && is_readable(address & ~(uint64_t)7) &&
+           memcmp((const void *)(uintptr_t)address, syscall_instruction, sizeof(syscall_instruction)) == 0;
+}
+
 /* The program counter lies behind a system call that the signal broke off with EINTR. */
 static bool is_broken_off(const ucontext_t *context)
 {
-    const uint8_t *next = (const uint8_t *)(uintptr_t)context->uc_mcontext.gregs[REG_RIP];
-    bool is_at_page_start = (uintptr_t)next % PAGE < sizeof(syscall_instruction);
-    return context->uc_mcontext.gregs[REG_RAX] == -EINTR && !is_at_page_start &&
-           memcmp(next - sizeof(syscall_instruction), syscall_instruction, sizeof(syscall_instruction)) == 0;
+    uint64_t next = (uint64_t)context->uc_mcontext.gregs[REG_RIP];
+    return context->uc_mcontext.gregs[REG_RAX] == -EINTR && is_syscall(next - sizeof(syscall_instruction));
 }
 
 /* A call that slept ends with EINTR, or, to be begun again, the program counter is put back onto its instruction. */
 static bool was_blocked(const ucontext_t *context)
 {
-    const uint8_t *next = (const uint8_t *)(uintptr_t)context->uc_mcontext.gregs[REG_RIP];
-    return memcmp(next, syscall_instruction, sizeof(syscall_instruction)) == 0 || is_broken_off(context);
+    enum { CALL_NUMBERS_END = 1024 };
+    bool is_call_number = (uint64_t)context->uc_mcontext.gregs[REG_RAX] < CALL_NUMBERS_END;
+    return (is_call_number && is_syscall((uint64_t)context->uc_mcontext.gregs[REG_RIP])) || is_broken_off(context);
 }
 
 /* Waits that end with EINTR although SA_RESTART is set, and that nothing has come of when they do. */

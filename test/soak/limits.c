@@ -80,9 +80,27 @@ static void storm_not_dumpable(void)
     storm_crowd_join();
 }
 
+/* --- Code that ends where the mapping does, and code that may be run but not read ------------------------------------
+ */
+
+static void storm_edge_of_code(void)
+{
+    enum { PAGE = 4096, RETURN = 0xc3 };
+    uint8_t *code = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(code != MAP_FAILED);
+    code[PAGE - 1] = RETURN;
+    CHECK(munmap(code + PAGE, PAGE) == 0);
+    void (*returns)(void) = (void (*)(void))(uintptr_t)(code + PAGE - 1);
+    for (unsigned i = 0; storm_goes_on(); i++) {
+        CHECK(mprotect(code, PAGE, i % 2 ? PROT_EXEC : PROT_READ | PROT_EXEC) == 0);
+        for (unsigned j = 0; j < 10000000; j++) returns();
+    }
+}
+
 const struct storm storms_of_limits[] = {
     {"no_memory", storm_no_memory},
     {"no_descriptors", storm_no_descriptors},
     {"not_dumpable", storm_not_dumpable},
+    {"edge_of_code", storm_edge_of_code},
     {0},
 };
