@@ -5,8 +5,10 @@
  * and unwinds itself (signal_handler.c); the answer is fetched at the next tick. A thread that waits for a processor
  * answers when it gets one, from the place where it was stopped: its answer counts for all the ticks that it waited.
  *
- * A signal takes some 10 µs to arrive. A thread that was running may be blocked by then; its wait is begun again by the
- * handler, so that it does not end with EINTR.
+ * A signal takes some 10 µs to arrive. A thread that only woke up for a moment is blocked again by then, or about to
+ * be, and its wait would end with EINTR. So a thread that sleeps for the most part and is met awake is looked at again
+ * a little later: it is blocked and can be read, or has run on all the while and is signalled. Bursts of less than
+ * LASTING_NS are thereby told as the wait that follows them, which is what the signal would have told of most of them.
  *
  * CPU time. Only threads that are running are asked, and what they say is weighted with the CPU time that they spent
  * since they last said something: threads are met at a tick as often as they run. SPDX-License-Identifier: MIT */
@@ -20,6 +22,11 @@
 enum {
     UNANSWERED_TICKS_MAX = 2, /* of a thread that runs meanwhile: it has blocked the signal since we looked */
     AHEAD = 8,                /* how many threads ahead memory is asked for */
+    SELDOM_AWAKE = 16,        /* runs for less than this part of the time, at one of two ticks or both */
+    LASTING_NS = 50000,
+    SECOND_LOOKS_MAX = 3,
+    MET_AWAKE_MAX = 256,
+    SECOND_LOOK_AFTER_NS = 60000, /* the next ones after twice as long each */
 };
 
 /* --- What is written ---------------------------------------------------------------------------------------------- */
@@ -186,7 +193,7 @@ static void watch_waiting(struct sampler *sampler, struct watched_thread *thread
     if (thread->ran_while_waiting && thread->waiting_ticks > UNANSWERED_TICKS_MAX) take_back_request(sampler, thread);
 }
 
-static void request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_running)
+static void request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     if (sampler->requests_in_tick >= sampler->requests_in_tick_max) {
         put_off(sampler, thread);
@@ -205,7 +212,6 @@ static void request(struct sampler *sampler, struct watched_thread *thread, uint
     }
     sampler->requests_in_tick++;
     sampler->counters[RECORDING_SIGNALS]++;
-    slot->was_running = is_running;
     thread->slot = slot;
     thread->cpu_ns_at_request = cpu_ns;
     if (!slot_send(slot, thread->tid, thread->signal_number)) {
@@ -235,16 +241,59 @@ static enum blocked_result read_blocked(struct sampler *sampler, struct watched_
     return result;
 }
 
-static void look_at_awake(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+/* In CPU mode there is nothing to be told of a thread that does not run. */
+static enum blocked_result read_unless_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    if (is_cpu_mode(sampler)) {
-        /* What it spent before we came is not ours to tell; of one that began under our eyes, all is. */
-        if (sampler->tick <= 1) thread->cpu_ns_recorded = cpu_ns;
-        if (blocked_is_running(thread)) request(sampler, thread, cpu_ns, true);
-        return;
+    if (!is_cpu_mode(sampler)) return read_blocked(sampler, thread, cpu_ns);
+    return blocked_is_running(thread) ? BLOCKED_RUNNING : BLOCKED_WALKED;
+}
+
+/* Threads that sleep for the most part and were met awake in the open tick. The sampler thread's alone. */
+static struct watched_thread *met_awake[MET_AWAKE_MAX];
+
+/* False if it has to be looked at again: it is awake, and has not been for long. */
+static bool settle(struct sampler *sampler, struct watched_thread *thread)
+{
+    uint64_t cpu_ns = 0;
+    if (!thread_cpu_ns(thread->tid, &cpu_ns)) return true;
+    enum blocked_result result = read_unless_running(sampler, thread, cpu_ns);
+    if (result == BLOCKED_WALKED) return true;
+    bool is_awake = result == BLOCKED_RUNNING || result == BLOCKED_PENDING;
+    if (is_awake && cpu_ns < thread->cpu_ns_seen + LASTING_NS) return false;
+    thread->cpu_ns_seen = cpu_ns;
+    request(sampler, thread, cpu_ns);
+    return true;
+}
+
+/* Those that wait for a processor all the while are put off: what they say next counts for this tick, too. */
+static void look_again(struct sampler *sampler)
+{
+    struct timespec pause = {.tv_nsec = SECOND_LOOK_AFTER_NS};
+    for (unsigned look = 0; look < SECOND_LOOKS_MAX && sampler->met_awake_count > 0; look++) {
+        (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0,
+                           0); /* and not a loop: it may be our processor that they wait for */
+        pause.tv_nsec *= 2;
+        size_t kept = 0;
+        for (size_t i = 0; i < sampler->met_awake_count; i++) {
+            if (!settle(sampler, met_awake[i])) met_awake[kept++] = met_awake[i];
+        }
+        sampler->met_awake_count = kept;
     }
-    enum blocked_result result = read_blocked(sampler, thread, cpu_ns);
-    if (result != BLOCKED_WALKED) request(sampler, thread, cpu_ns, result == BLOCKED_RUNNING);
+    for (size_t i = 0; i < sampler->met_awake_count; i++) write_waiting(sampler, met_awake[i]);
+}
+
+static void look_at_awake(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_busy)
+{
+    /* What it spent before we came is not ours to tell; of one that began under our eyes, all is. */
+    if (is_cpu_mode(sampler) && sampler->tick <= 1) thread->cpu_ns_recorded = cpu_ns;
+    enum blocked_result result = read_unless_running(sampler, thread, cpu_ns);
+    if (result == BLOCKED_WALKED) return;
+    bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* up to 1 kHz */
+    bool has_room = sampler->met_awake_count < MET_AWAKE_MAX;
+    if (result == BLOCKED_RUNNING && !is_busy && has_time && has_room)
+        met_awake[sampler->met_awake_count++] = thread;
+    else
+        request(sampler, thread, cpu_ns);
 }
 
 /* False if the thread has ended. The cheapest proof that it is where it was comes first. */
@@ -256,13 +305,16 @@ static bool look_at(struct sampler *sampler, struct watched_thread *thread)
     if (sleep_goes_on(thread, count)) return true;
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) return false;
     bool needs_stack = !is_cpu_mode(sampler) && (!thread->has_stack || cpu_ns != thread->cpu_ns_at_stack);
-    bool has_run = cpu_ns != thread->cpu_ns_seen;
+    uint64_t ran_ns = cpu_ns - thread->cpu_ns_seen;
     thread->cpu_ns_seen = cpu_ns;
+    /* Twice in a row: in a virtual machine, time that the host took counts as the thread's. */
+    bool ran_long = ran_ns >= sampler->period_ns / SELDOM_AWAKE, is_busy = ran_long && thread->ran_long;
+    thread->ran_long = ran_long;
     if (thread->slot) {
         watch_waiting(sampler, thread, cpu_ns);
-    } else if (has_run || needs_stack) {
+    } else if (ran_ns > 0 || needs_stack) {
         sleep_note_awake(sampler, thread);
-        look_at_awake(sampler, thread, cpu_ns);
+        look_at_awake(sampler, thread, cpu_ns, is_busy);
     } else {
         sleep_note_asleep(sampler, thread, count);
     }
@@ -283,18 +335,22 @@ bool look_at_all(struct sampler *sampler)
     bool all_live = true;
     size_t count = sampler->threads.count;
     sampler->requests_in_tick = sampler->pages_in_tick = 0;
+    sampler->met_awake_count = 0;
     for (size_t i = 0, at = count ? sampler->tick % count : 0; i < count; i++, at = at + 1 < count ? at + 1 : 0) {
         prefetch(sampler, (at + AHEAD) % count, (at + 2 * AHEAD) % count);
         if (!look_at(sampler, sampler->threads.items[at])) all_live = false;
     }
+    look_again(sampler);
     return all_live;
 }
 
 void look_at_new(struct sampler *sampler)
 {
+    sampler->met_awake_count = 0;
     for (size_t i = 0; i < sampler->threads.count; i++) {
         if (!sampler->threads.items[i]->is_known) (void)look_at(sampler, sampler->threads.items[i]);
     }
+    look_again(sampler);
 }
 
 /* --- A thread that has ended -------------------------------------------------------------------------------------- */

@@ -14,7 +14,8 @@ struct sampler {
     uint32_t tick; /* number of the tick that is open */
     uint32_t requests_in_tick, requests_in_tick_max;
     uint32_t pages_in_tick;
-    bool has_news; /* a sample was written since the last flush */
+    size_t met_awake_count; /* see look.c */
+    bool has_news;          /* a sample was written since the last flush */
     bool is_ending;
     uint64_t cpu_ns_of_ended; /* CPU mode: of threads that ended */
     uint64_t counters[RECORDING_COUNTER_COUNT];

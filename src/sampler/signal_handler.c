@@ -16,7 +16,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, SYSCALL_SIZE = 2 };
 
 static struct slot *handler_slots;
 static uint32_t handler_slot_count;
@@ -61,93 +61,23 @@ static uint64_t nanoseconds(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static const uint8_t syscall_instruction[2] = {0x0f, 0x05};
-
 /* Code can be run without being readable, and can end where its mapping does. */
 static bool is_syscall(uint64_t address)
 {
-    bool is_on_one_page = address % PAGE <= PAGE - sizeof(syscall_instruction);
+    static const uint8_t syscall_instruction[SYSCALL_SIZE] = {0x0f, 0x05};
+    bool is_on_one_page = address % PAGE <= PAGE - SYSCALL_SIZE;
     return is_on_one_page && is_readable(address & ~(uint64_t)7) &&
-           memcmp((const void *)(uintptr_t)address, syscall_instruction, sizeof(syscall_instruction)) == 0;
-}
-
-/* The program counter lies behind a system call that the signal broke off with EINTR. */
-static bool is_broken_off(const ucontext_t *context)
-{
-    uint64_t next = (uint64_t)context->uc_mcontext.gregs[REG_RIP];
-    return context->uc_mcontext.gregs[REG_RAX] == -EINTR && is_syscall(next - sizeof(syscall_instruction));
+           memcmp((const void *)(uintptr_t)address, syscall_instruction, SYSCALL_SIZE) == 0;
 }
 
 /* A call that slept ends with EINTR, or, to be begun again, the program counter is put back onto its instruction. */
 static bool was_blocked(const ucontext_t *context)
 {
     enum { CALL_NUMBERS_END = 1024 };
-    bool is_call_number = (uint64_t)context->uc_mcontext.gregs[REG_RAX] < CALL_NUMBERS_END;
-    return (is_call_number && is_syscall((uint64_t)context->uc_mcontext.gregs[REG_RIP])) || is_broken_off(context);
-}
-
-/* Waits that end with EINTR although SA_RESTART is set, and that nothing has come of when they do. */
-static bool is_wait(uint32_t number)
-{
-    static const uint16_t waits[] = {
-        SYS_nanosleep,       SYS_clock_nanosleep, SYS_poll,
-        SYS_ppoll,           SYS_select,          SYS_pselect6,
-        SYS_epoll_wait,      SYS_epoll_pwait,     441 /* epoll_pwait2 */,
-        SYS_futex,           SYS_pause,           SYS_rt_sigsuspend,
-        SYS_rt_sigtimedwait, SYS_recvfrom,        SYS_recvmsg,
-        SYS_recvmmsg,        SYS_accept,          SYS_accept4,
-        SYS_semop,           SYS_semtimedop,      SYS_msgrcv,
-        SYS_mq_timedreceive, SYS_io_getevents,
-    };
-    for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
-        if (waits[i] == number) return true;
-    }
-    return false;
-}
-
-enum { CODE_BYTES = 96 };
-
-/* The number of a wait that the nearest "mov $number" (of 5 bytes, beginning with OPCODE) before END loads; 0: none. */
-static uint32_t wait_loaded_before(const uint8_t *end, uint8_t opcode)
-{
-    enum { MOVE_SIZE = 5 };
-    if (!is_readable((uint64_t)(uintptr_t)(end - CODE_BYTES))) return 0;
-    for (const uint8_t *at = end - MOVE_SIZE; at >= end - CODE_BYTES; at--) {
-        uint32_t number;
-        memcpy(&number, at + 1, sizeof(number));
-        if (*at == opcode && is_wait(number)) return number;
-    }
-    return 0;
-}
-
-/* INSTRUCTION is a system call. libc's wrappers load the number into EAX shortly before; its function syscall() takes
- * it from whoever called it, who loaded it into EDI. */
-static uint32_t number_of_wait(const uint8_t *instruction, const ucontext_t *context)
-{
-    enum { MOVE_TO_EAX = 0xb8, MOVE_TO_EDI = 0xbf };
-    static const uint8_t takes_seventh_argument[5] = {0x4c, 0x8b, 0x4c, 0x24, 0x08}; /* mov 8(%rsp), %r9 */
-    if (memcmp(instruction - sizeof(takes_seventh_argument), takes_seventh_argument, sizeof(takes_seventh_argument)) !=
-        0) {
-        return wait_loaded_before(instruction, MOVE_TO_EAX);
-    }
-    const uint8_t *return_address;
-    memcpy(&return_address, (const void *)(uintptr_t)context->uc_mcontext.gregs[REG_RSP], sizeof(return_address));
-    return wait_loaded_before(return_address, MOVE_TO_EDI);
-}
-
-/* A thread that was running when it was asked can be in a wait when the signal arrives, some 10 µs later. The wait is
- * begun again, as if the signal had come before it: its arguments are still in their registers. A wait whose number is
- * not found ends with EINTR. */
-static void begin_wait_again(ucontext_t *context)
-{
-    if (!is_broken_off(context)) return;
-    const uint8_t *instruction =
-        (const uint8_t *)(uintptr_t)context->uc_mcontext.gregs[REG_RIP] - sizeof(syscall_instruction);
-    if ((uintptr_t)instruction % PAGE < CODE_BYTES) return;
-    uint32_t number = number_of_wait(instruction, context);
-    if (number == 0) return;
-    context->uc_mcontext.gregs[REG_RAX] = number;
-    context->uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)instruction;
+    uint64_t next = (uint64_t)context->uc_mcontext.gregs[REG_RIP];
+    int64_t result = context->uc_mcontext.gregs[REG_RAX];
+    if (result == -EINTR) return is_syscall(next - SYSCALL_SIZE);
+    return result >= 0 && result < CALL_NUMBERS_END && is_syscall(next);
 }
 
 static void answer(struct slot *slot, const ucontext_t *context)
@@ -193,9 +123,10 @@ static void pass_on(int number, siginfo_t *information, void *context)
 
 static void handle(int number, siginfo_t *information, void *context)
 {
-    bool is_request = information->si_code == SI_QUEUE && information->si_pid == handler_owner;
+    bool is_request = information->si_code == SI_QUEUE || information->si_code == SI_TIMER;
     uint64_t cookie = (uint64_t)(uintptr_t)information->si_value.sival_ptr;
     uint32_t index = cookie & 0xffff;
+    if (information->si_code == SI_QUEUE && information->si_pid != handler_owner) is_request = false;
     if (!is_request || index >= handler_slot_count) {
         pass_on(number, information, context);
         return;
@@ -208,7 +139,6 @@ static void handle(int number, siginfo_t *information, void *context)
         return; /* taken back */
     }
     answer(slot, context);
-    if (slot->was_running) begin_wait_again(context);
     atomic_store_explicit(&slot->state, slot_state(generation, SLOT_DONE), memory_order_release);
 }
 

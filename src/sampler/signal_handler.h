@@ -25,7 +25,6 @@ enum slot_phase {
 struct slot {
     _Atomic uint64_t state;               /* generation << 2 | enum slot_phase */
     const struct unwind_modules *modules; /* to walk with; the sampler keeps it alive until the slot is FREE */
-    bool was_running;                     /* when it was asked: a wait that it is found in has only just begun */
     /* The answer: */
     uint32_t outcome;                  /* enum unwind_outcome */
     bool was_blocked;                  /* in a system call, which the signal broke off: it was not running */

@@ -50,6 +50,7 @@ struct watched_thread {
     uint32_t signal_until_tick;      /* until then that is taken as true */
 
     uint64_t cpu_ns_seen;     /* at the last look */
+    bool ran_long;            /* before the last look */
     uint64_t cpu_ns_recorded; /* CPU mode: so much of it has been told */
     bool is_accounted;        /* CPU mode: it ended, and CPU_NS_SEEN is all that it spent */
 
