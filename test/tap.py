@@ -1,5 +1,6 @@
 """Tests in Python: a function decorated with @case is one case, named by its own name; main() runs them and prints TAP.
 check() and friends end a case that fails, skip("why") ends it as skipped. SPDX-License-Identifier: MIT"""
+import functools
 import sys
 import traceback
 
@@ -17,6 +18,26 @@ class Skipped(Exception):
 def case(function):
     _cases.append((function.__name__.replace("_", " "), function))
     return function
+
+
+def case_by_the_clock(function=None, *, forget=lambda: None):
+    """A case that compares times: other work on the machine can spoil it, so it may be tried three times, which is told.
+    FORGET is called in between."""
+    if function is None:
+        return lambda function: case_by_the_clock(function, forget=forget)
+
+    @functools.wraps(function)
+    def tried():
+        for left in (2, 1, 0):
+            try:
+                return function()
+            except Failed as failed:
+                if left == 0:
+                    raise
+                print(_indent(f"{failed}\ntrying again"))
+                forget()
+
+    return case(tried)
 
 
 def check(condition, message):

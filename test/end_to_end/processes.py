@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-from recording import (Folder, Offbeat, case, check, check_equal, chunk_functions, envelope_chunks, main, opens,
+from recording import (Folder, Offbeat, case, case_by_the_clock, check, check_equal, chunk_functions, envelope_chunks, main, opens,
                        pprof_labels, run, text, user_without_rights)
 
 OFFBEAT = Offbeat(sys.argv[1])
@@ -57,7 +57,7 @@ def facts(folder):
 
 # --- processes that become many --------------------------------------------------------------------------------------
 
-@case
+@case_by_the_clock
 def a_fork_has_its_own_profiler_id_and_the_parent_keeps_its_samples():
     with Folder() as folder:
         check_times(folder, record(folder, "fork"))
@@ -67,7 +67,7 @@ def a_fork_has_its_own_profiler_id_and_the_parent_keeps_its_samples():
         check_equal(len(pprof_labels(folder / "x.pb.gz")["pid"]), 3, "pids")
 
 
-@case
+@case_by_the_clock
 def the_parent_is_profiled_through_a_vfork_and_its_child_after_exec():
     with Folder() as folder:
         check_times(folder, record(folder, "vfork"))
@@ -75,7 +75,7 @@ def the_parent_is_profiled_through_a_vfork_and_its_child_after_exec():
                     "functions by profiler id")
 
 
-@case
+@case_by_the_clock
 def a_chain_of_exec_is_profiled_to_its_end():
     with Folder() as folder:
         check_times(folder, record(folder, "exec"))
@@ -84,13 +84,13 @@ def a_chain_of_exec_is_profiled_to_its_end():
         check_equal(len(pprof_labels(folder / "x.pb.gz")["pid"]), 1, "pids")
 
 
-@case
+@case_by_the_clock
 def a_thread_made_by_raw_clone_is_seen():
     with Folder() as folder:
         check_times(folder, record(folder, "raw-thread"))
 
 
-@case
+@case_by_the_clock
 def threads_that_end_at_any_moment_have_their_share():
     with Folder() as folder:
         check_times(folder, record(folder, "moments"), nearly=0.25)
@@ -98,7 +98,7 @@ def threads_that_end_at_any_moment_have_their_share():
 
 # --- denied ----------------------------------------------------------------------------------------------------------
 
-@case
+@case_by_the_clock
 def a_process_that_is_not_dumpable_still_gives_samples():
     user = user_without_rights()
     with Folder() as folder:
@@ -106,7 +106,7 @@ def a_process_that_is_not_dumpable_still_gives_samples():
         check_times(folder, record(folder, "not-dumpable", **user))
 
 
-@case
+@case_by_the_clock
 def under_seccomp_no_perf_event_is_asked_for_and_info_says_why():
     with Folder() as folder:
         check_times(folder, record(folder, "seccomp"))

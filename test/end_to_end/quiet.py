@@ -5,7 +5,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from recording import ROOT, Folder, Offbeat, case, check, check_equal, main, run, skip, text  # noqa: E402
+from recording import ROOT, Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, run, skip, text  # noqa: E402
 sys.path.insert(0, str(ROOT / "bench"))
 import blocked  # noqa: E402
 import interruptions  # noqa: E402
@@ -25,7 +25,7 @@ def interrupted_waits(name, seconds):
     return sum(sum(numbers[1:]) for numbers in counts.values()), sum(numbers[0] for numbers in counts.values())
 
 
-@case
+@case_by_the_clock
 def waits_are_not_interrupted():
     """A stall of the machine can look like a thread that is busy: one signal now and then is forgiven."""
     interrupted, calls = interrupted_waits("offbeat", 8)
@@ -33,7 +33,7 @@ def waits_are_not_interrupted():
     check(interrupted <= 2, f"{interrupted} of {calls} waits were interrupted")
 
 
-@case
+@case_by_the_clock
 def a_profiler_that_signals_everyone_is_told_by_its_interrupted_waits():
     interrupted, _ = interrupted_waits("a signal to every thread", 2)
     check(interrupted > 1000, f"only {interrupted} waits were interrupted")
@@ -86,7 +86,7 @@ def sleepers(folder, *words, record=True):
     return int(done.stdout) / 1e7
 
 
-@case
+@case_by_the_clock
 def a_thousand_sleeping_threads_cost_next_to_nothing():
     with Folder() as folder:
         timer, profiled = sleepers(folder, "timer", record=False), sleepers(folder)
@@ -95,14 +95,14 @@ def a_thousand_sleeping_threads_cost_next_to_nothing():
     check(profiled - timer < 2, f"{profiled:.2f} % of a core, over {timer:.2f} % for a timer that does nothing")
 
 
-@case
+@case_by_the_clock
 def a_thousand_sleeping_threads_cost_little_without_perf_events():
     with Folder() as folder:
         timer, profiled = sleepers(folder, "timer", record=False), sleepers(folder, "unperfed")
     check(profiled - timer < 15, f"{profiled:.2f} % of a core, over {timer:.2f} % for a timer that does nothing")
 
 
-@case
+@case_by_the_clock
 def a_program_with_sixty_libraries_is_soon_sampled():
     with Folder() as folder:
         first_tick, first_stack, *_ = startup.run_once(OFFBEAT.build, startup.build_program(folder))

@@ -10,8 +10,8 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from recording import (ROOT, Failed, Folder, Offbeat, case, check, check_equal, chunk_functions, envelope_chunks,  # noqa: E402
-                       main, opens, pprof_labels, run, skip, text, user_without_rights)
+from recording import (ROOT, Failed, Folder, Offbeat, case, case_by_the_clock, check, check_equal, chunk_functions,  # noqa: E402
+                       envelope_chunks, main, opens, pprof_labels, run, skip, text, user_without_rights)
 import json  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
@@ -55,6 +55,11 @@ def shares():
     if isinstance(recording, Exception):
         raise Failed(f"shares_program could not be recorded: {recording!r}")
     return recording
+
+
+def forget_shares():
+    record_shares.cache_clear()
+    SHARES_FOLDER.__exit__()
 
 
 def own_envelope():
@@ -101,7 +106,7 @@ def check_split(path, thread, first, second):
     check(abs(seen_share - true_share) <= POINTS, f"{first}: {seen_share:.1%}, in truth {true_share:.1%}")
 
 
-@case
+@case_by_the_clock(forget=forget_shares)
 def shares_in_pprof_are_within_3_points_of_the_truth():
     truth = shares().truth
     # The child is a copy of the main thread: the same name, and main() below its work.
@@ -112,7 +117,7 @@ def shares_in_pprof_are_within_3_points_of_the_truth():
     check_split(shares().pprof, "signals", "works_in_the_handler", "works_outside_the_handler")
 
 
-@case
+@case_by_the_clock(forget=forget_shares)
 def shares_in_the_envelope_are_within_3_points_of_the_truth():
     check_shares(own_envelope(), shares().truth["threads"])
     check_split(own_envelope(), "shares", "spends_seventy", "spends_thirty")
@@ -199,7 +204,7 @@ def go_tool_pprof_opens_the_file():
     check("warning" not in text(done.stderr).lower(), text(done.stderr))
 
 
-@case
+@case_by_the_clock
 def cpu_mode_counts_the_cpu_time_that_the_kernel_counts():
     with Folder() as folder:
         done = OFFBEAT.record(folder, SHARES, PLUGIN, options=["--mode", "cpu"])
