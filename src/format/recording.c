@@ -25,7 +25,7 @@ static const char *const incomplete_names[OUTCOMES] = {
     "[incomplete: impossible frame]",
     "[incomplete: unknown register]",
 };
-static const char *const loss_facts[RECORDING_LOSSES] = {"lost_late", "lost_unanswered", "lost_no_room"};
+static const char *const loss_facts[RECORDING_LOSSES] = {"lost_late", "lost_unanswered"};
 static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
     [RECORDING_TICKS] = "ticks",
     [RECORDING_TICKS_MISSED] = "ticks_missed",

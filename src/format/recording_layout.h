@@ -80,7 +80,6 @@ enum { RECORDING_OUTCOME_MASK = 0x0f, RECORDING_WITHOUT_SIGNAL = 0x10 };
 enum recording_loss {
     RECORDING_LOST_LATE,       /* no answer to the signal in time, or the thread ran on before it answered */
     RECORDING_LOST_UNANSWERED, /* the thread blocks the signal */
-    RECORDING_LOST_NO_ROOM,    /* no free slot */
     RECORDING_LOSSES,
 };
 

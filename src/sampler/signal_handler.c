@@ -123,10 +123,9 @@ static void pass_on(int number, siginfo_t *information, void *context)
 
 static void handle(int number, siginfo_t *information, void *context)
 {
-    bool is_request = information->si_code == SI_QUEUE || information->si_code == SI_TIMER;
+    bool is_request = information->si_code == SI_QUEUE && information->si_pid == handler_owner;
     uint64_t cookie = (uint64_t)(uintptr_t)information->si_value.sival_ptr;
     uint32_t index = cookie & 0xffff;
-    if (information->si_code == SI_QUEUE && information->si_pid != handler_owner) is_request = false;
     if (!is_request || index >= handler_slot_count) {
         pass_on(number, information, context);
         return;

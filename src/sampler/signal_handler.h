@@ -29,7 +29,6 @@ struct slot {
     uint32_t outcome;                  /* enum unwind_outcome */
     bool was_blocked;                  /* in a system call, which the signal broke off: it was not running */
     uint64_t time_ns;                  /* CLOCK_MONOTONIC */
-    uint64_t cpu_ns;                   /* of the thread, in CPU mode */
     struct unwind_registers registers; /* that the walk began with */
     size_t address_count;
     uint64_t addresses[RECORDING_FRAMES_MAX];

@@ -31,7 +31,6 @@ struct watched_thread {
     bool is_listed;  /* while the list is compared */
     bool ran;        /* since its name was read */
     bool is_known;   /* it has been looked at before */
-    bool is_old;     /* it has been looked at before */
     char name[THREAD_NAME_SIZE];
 
     /* Wall clock: when CPU_NS is what it was at the last stack, the thread is where it was. */
