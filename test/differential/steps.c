@@ -57,8 +57,8 @@ static bool is_behind_pops_of_a_realigned_frame(void)
            (tracee_read_word(&tracee, tracee.registers.rip - 4, &word) && (word & mask) == bytes);
 }
 
-/* Why the stacks may differ here, or ours may be incomplete; NULL if they may not. Each was looked at with gdb and
- * objdump. */
+/* Why the stacks may differ here, or ours may be incomplete; NULL if they may not: seen in the disassembly, or
+ * concluded from what both walks say. */
 static const char *excuse(void)
 {
     const struct tracee_module *module = innermost_module();
