@@ -98,7 +98,7 @@ def threads_that_end_at_any_moment_have_their_share():
 
 # --- denied ----------------------------------------------------------------------------------------------------------
 
-@case_by_the_clock
+@case
 def a_process_that_is_not_dumpable_still_gives_samples():
     user = user_without_rights()
     with Folder() as folder:
@@ -106,7 +106,7 @@ def a_process_that_is_not_dumpable_still_gives_samples():
         check_times(folder, record(folder, "not-dumpable", **user))
 
 
-@case_by_the_clock
+@case
 def under_seccomp_no_perf_event_is_asked_for_and_info_says_why():
     with Folder() as folder:
         check_times(folder, record(folder, "seccomp"))

@@ -25,7 +25,7 @@ def interrupted_waits(name, seconds):
     return sum(sum(numbers[1:]) for numbers in counts.values()), sum(numbers[0] for numbers in counts.values())
 
 
-@case_by_the_clock
+@case
 def waits_are_not_interrupted():
     """A stall of the machine can look like a thread that is busy: one signal now and then is forgiven."""
     interrupted, calls = interrupted_waits("offbeat", 8)
@@ -33,7 +33,7 @@ def waits_are_not_interrupted():
     check(interrupted <= 2, f"{interrupted} of {calls} waits were interrupted")
 
 
-@case_by_the_clock
+@case
 def a_profiler_that_signals_everyone_is_told_by_its_interrupted_waits():
     interrupted, _ = interrupted_waits("a signal to every thread", 2)
     check(interrupted > 1000, f"only {interrupted} waits were interrupted")

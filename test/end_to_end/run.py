@@ -213,7 +213,7 @@ def cpu_mode_counts_the_cpu_time_that_the_kernel_counts():
         check(functions.get("sleeps_all_along", 0) < 50e6, "the sleeping thread used CPU time")
         seen, used = OFFBEAT.answer("top", folder / "x.pb.gz")["total"], json.loads(done.stdout)["cpu"]
         # What a thread spends between the last look at it and its end is not seen, and the program's count has ours, too.
-        check(abs(seen - used) <= 0.08 * used, f"{seen / 1e6:.0f} ms, by the kernel {used / 1e6:.0f} ms")
+        check(abs(seen - used) <= POINTS * used, f"{seen / 1e6:.0f} ms, by the kernel {used / 1e6:.0f} ms")
 
 
 # --- the program is as without us ------------------------------------------------------------------------------------
