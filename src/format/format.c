@@ -1,7 +1,7 @@
 /* The table of formats, and the two ways through it.  SPDX-License-Identifier: MIT */
 #include "format/format.h"
 
-#include "base/gzip.h"
+#include "base/compression.h"
 #include "format/collapsed.h"
 #include "format/envelope.h"
 #include "format/pprof.h"
@@ -153,13 +153,19 @@ static const struct format_entry *detect_raw(struct slice bytes)
     return NULL;
 }
 
-/* BYTES themselves, or what they hold compressed, for which STORAGE keeps the memory. */
-static enum status decompress(struct slice bytes, struct buffer *storage, struct slice *ret_raw, struct error *error)
+/* BYTES themselves, or what they hold compressed, for which STORAGE keeps the memory. What only may be compressed, and
+ * turns out not to be, is taken as it is. */
+static enum status decompress_file(struct slice bytes, struct buffer *storage, struct slice *ret_raw,
+                                   struct error *error)
 {
+    enum compression compression = compression_detect(bytes);
+    bool is_sure = compression == COMPRESSION_GZIP || compression == COMPRESSION_ZSTD;
+    if (compression == COMPRESSION_NONE) compression = COMPRESSION_BROTLI; /* it has no mark of its own */
     buffer_init(storage, FORMAT_BYTES_MAX);
     *ret_raw = bytes;
-    if (!gzip_detect(bytes)) return STATUS_OK;
-    enum status status = gzip_decompress(bytes, storage, error);
+    if (!is_sure && detect_raw(bytes)) return STATUS_OK;
+    enum status status = decompress(compression, bytes, storage, error);
+    if (status == STATUS_MALFORMED && !is_sure) return STATUS_OK;
     *ret_raw = buffer_slice(storage);
     return status;
 }
@@ -169,7 +175,7 @@ enum format format_detect(struct slice bytes)
     struct buffer storage;
     struct slice raw;
     const struct format_entry *entry = NULL;
-    if (decompress(bytes, &storage, &raw, NULL) == STATUS_OK) entry = detect_raw(raw);
+    if (decompress_file(bytes, &storage, &raw, NULL) == STATUS_OK) entry = detect_raw(raw);
     buffer_fini(&storage);
     return entry ? entry->format : FORMAT_UNKNOWN;
 }
@@ -187,7 +193,7 @@ enum status format_decode(struct slice bytes, struct profile *profile, enum form
 {
     struct buffer storage;
     struct slice raw;
-    enum status status = decompress(bytes, &storage, &raw, error);
+    enum status status = decompress_file(bytes, &storage, &raw, error);
     if (status == STATUS_OK) status = decode_raw(raw, profile, ret_format, error);
     buffer_fini(&storage);
     return status;

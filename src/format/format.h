@@ -24,7 +24,7 @@ enum format format_of_name(const char *name);
 /* The format that a file name asks for: x.pb.gz and x.pb pprof, x.json sentry-v2, x.envelope, x.collapsed or x.folded.
  */
 enum format format_of_path(const char *path);
-/* Looks at the content, through gzip; a file that is recognized may still turn out broken. */
+/* Looks at the content, through gzip, zlib, brotli and zstd; a file that is recognized may still turn out broken. */
 enum format format_detect(struct slice bytes);
 
 /* Decodes BYTES, whatever they are, into PROFILE, which must be initialised and empty; after a failure it is only good

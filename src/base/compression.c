@@ -1,0 +1,149 @@
+/* One function for every compression: libdeflate, libbrotlidec and libzstd (doc/decisions) behind it. Those that stream
+ * are given room at the end of the output, again and again.  SPDX-License-Identifier: MIT */
+#include "base/compression.h"
+
+#include "base/gzip.h"
+
+#include <brotli/decode.h>
+#include <strings.h>
+#include <zstd.h>
+
+enum {
+    ROOM_BYTES = 64 << 10, /* at least, for one call of a library that streams */
+    ROOM_RATIO = 4,        /* output that we expect of an input */
+    ZSTD_WINDOW_LOG_MAX = 27,
+};
+
+bool compression_of_encoding(struct slice encoding, enum compression *ret_compression)
+{
+    static const struct {
+        const char *name;
+        enum compression compression;
+    } known[] = {
+        {"", COMPRESSION_NONE},     {"identity", COMPRESSION_NONE}, {"utf-8", COMPRESSION_NONE},
+        {"gzip", COMPRESSION_GZIP}, {"x-gzip", COMPRESSION_GZIP},   {"deflate", COMPRESSION_ZLIB},
+        {"br", COMPRESSION_BROTLI}, {"zstd", COMPRESSION_ZSTD},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strlen(known[i].name) != encoding.size) continue;
+        if (encoding.size && strncasecmp(known[i].name, (const char *)encoding.data, encoding.size) != 0) continue;
+        *ret_compression = known[i].compression;
+        return true;
+    }
+    return false;
+}
+
+enum compression compression_detect(struct slice bytes)
+{
+    static const uint8_t zstd_magic[] = {0x28, 0xb5, 0x2f, 0xfd};
+    if (gzip_detect(bytes)) return COMPRESSION_GZIP;
+    if (bytes.size >= 4 && memcmp(bytes.data, zstd_magic, sizeof(zstd_magic)) == 0) return COMPRESSION_ZSTD;
+    if (zlib_detect(bytes)) return COMPRESSION_ZLIB;
+    return COMPRESSION_NONE;
+}
+
+/* Room at the end of OUT for what COMPRESSED_SIZE more bytes may hold. At the maximum there is still one byte, so that
+ * a stream that ends right there can say so. */
+static uint8_t *find_room(struct buffer *out, size_t compressed_size, size_t *ret_room, uint8_t *spare)
+{
+    size_t left = out->maximum - out->size;
+    size_t room = compressed_size < SIZE_MAX / ROOM_RATIO ? compressed_size * ROOM_RATIO : compressed_size;
+    if (room < ROOM_BYTES) room = ROOM_BYTES;
+    *ret_room = room < left ? room : left;
+    if (left > 0) return buffer_reserve(out, *ret_room);
+    *ret_room = 1;
+    return spare;
+}
+
+/* Counts PRODUCED bytes that were written to PLACE. False if they were more than OUT may hold. */
+static bool take_produced(struct buffer *out, const uint8_t *place, size_t produced, const uint8_t *spare)
+{
+    if (place == spare) return produced == 0;
+    buffer_grow(out, produced);
+    return true;
+}
+
+static enum status brotli_decompress(struct slice bytes, struct buffer *out)
+{
+    BrotliDecoderState *decoder = BrotliDecoderCreateInstance(NULL, NULL, NULL);
+    if (!decoder) return STATUS_NO_MEMORY;
+    const uint8_t *input = bytes.data;
+    size_t input_left = bytes.size;
+    enum status status = STATUS_NO_MEMORY;
+    for (;;) {
+        size_t room;
+        uint8_t spare, *place = find_room(out, input_left, &room, &spare), *end = place;
+        if (!place) break;
+        BrotliDecoderResult result = BrotliDecoderDecompressStream(decoder, &input_left, &input, &room, &end, NULL);
+        status = STATUS_TOO_LARGE;
+        if (!take_produced(out, place, (size_t)(end - place), &spare)) break;
+        if (result == BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT) continue;
+        bool is_whole = result == BROTLI_DECODER_RESULT_SUCCESS && input_left == 0;
+        status = is_whole ? STATUS_OK : STATUS_MALFORMED;
+        break;
+    }
+    BrotliDecoderDestroyInstance(decoder);
+    return status;
+}
+
+static enum status zstd_decompress(struct slice bytes, struct buffer *out)
+{
+    ZSTD_DCtx *decoder = ZSTD_createDCtx();
+    if (!decoder) return STATUS_NO_MEMORY;
+    (void)ZSTD_DCtx_setParameter(decoder, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG_MAX);
+    ZSTD_inBuffer input = {.src = bytes.data, .size = bytes.size};
+    enum status status = STATUS_NO_MEMORY;
+    for (;;) {
+        size_t room;
+        uint8_t spare, *place = find_room(out, input.size - input.pos, &room, &spare);
+        if (!place) break;
+        ZSTD_outBuffer output = {.dst = place, .size = room};
+        size_t taken_before = input.pos;
+        size_t result = ZSTD_decompressStream(decoder, &output, &input);
+        status = STATUS_TOO_LARGE;
+        if (!take_produced(out, place, output.pos, &spare)) break;
+        status = ZSTD_isError(result) ? STATUS_MALFORMED : STATUS_OK;
+        if (status != STATUS_OK || (result == 0 && input.pos == input.size)) break;
+        /* Neither a byte taken nor one given: the frame is cut short. */
+        status = STATUS_MALFORMED;
+        if (input.pos == taken_before && output.pos == 0) break;
+    }
+    (void)ZSTD_freeDCtx(decoder);
+    return status;
+}
+
+static enum status explain(enum status status, const char *name, const struct buffer *out, struct error *error)
+{
+    if (status == STATUS_OK) return STATUS_OK;
+    if (status == STATUS_NO_MEMORY) return error_set(error, status, 0, "not enough memory to decompress");
+    if (status == STATUS_TOO_LARGE) {
+        return error_set(error, status, 0, "the %s data hold more than %zu bytes", name, out->maximum);
+    }
+    return error_set(error, status, 0, "the %s data are damaged or cut short", name);
+}
+
+enum status decompress(enum compression compression, struct slice bytes, struct buffer *out, struct error *error)
+{
+    size_t size_before = out->size;
+    enum status status = STATUS_OK;
+    switch (compression) {
+    case COMPRESSION_NONE:
+        if (bytes.size > out->maximum - out->size) {
+            return error_set(error, STATUS_TOO_LARGE, 0, "more than %zu bytes", out->maximum);
+        }
+        buffer_append(out, bytes.data, bytes.size);
+        return out->failed ? explain(STATUS_NO_MEMORY, "", out, error) : STATUS_OK;
+    case COMPRESSION_GZIP:
+        return gzip_decompress(bytes, out, error);
+    case COMPRESSION_ZLIB:
+        return zlib_decompress(bytes, out, error);
+    case COMPRESSION_BROTLI:
+        status = explain(brotli_decompress(bytes, out), "brotli", out, error);
+        break;
+    case COMPRESSION_ZSTD:
+        status = explain(zstd_decompress(bytes, out), "zstd", out, error);
+        break;
+    }
+    if (status != STATUS_OK) out->size = size_before;
+    return status;
+}

@@ -1,0 +1,31 @@
+/* Decompression of whole buffers, whatever the bytes were compressed with: what HTTP calls Content-Encoding, and files
+ * on disk. Compression is in base/gzip.h.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_BASE_COMPRESSION_H
+#define OFFBEAT_BASE_COMPRESSION_H
+
+#include "base/buffer.h"
+#include "base/slice.h"
+#include "base/status.h"
+
+enum compression {
+    COMPRESSION_NONE,
+    COMPRESSION_GZIP,   /* RFC 1952, any number of members */
+    COMPRESSION_ZLIB,   /* RFC 1950; HTTP's "deflate" */
+    COMPRESSION_BROTLI, /* RFC 7932 */
+    COMPRESSION_ZSTD,   /* RFC 8878, any number of frames */
+};
+
+/* The value of a Content-Encoding header: gzip, x-gzip, deflate, br, zstd, identity in any case. "" and "UTF-8", which
+ * clients are known to send, mean none too (facts §2.3). False if there is no such encoding, or a list of several. */
+bool compression_of_encoding(struct slice encoding, enum compression *ret_compression);
+
+/* What BYTES begin as: gzip and zstd have a magic number, zlib two bytes that a text can have by chance ("x^"), brotli
+ * nothing: COMPRESSION_NONE may be brotli. */
+enum compression compression_detect(struct slice bytes);
+
+/* Appends to OUT what BYTES hold. STATUS_TOO_LARGE if OUT's maximum would be passed, STATUS_MALFORMED if the bytes are
+ * damaged, cut short, or followed by something else; OUT is then as it was. Besides OUT at most 128 MiB are taken, the
+ * largest window of zstd that is accepted. */
+enum status decompress(enum compression compression, struct slice bytes, struct buffer *out, struct error *error);
+
+#endif
