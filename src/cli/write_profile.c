@@ -173,7 +173,8 @@ static bool numbered_path(const char *path, unsigned number, char *ret_path, siz
 
 static void wrap_in_envelope(const struct profile *profile, const struct buffer *chunk, struct buffer *out)
 {
-    envelope_begin(out, "offbeat", OFFBEAT_VERSION, 0);
+    envelope_begin(out, &(struct envelope_attributes){.sdk_name = slice_of_text("offbeat"),
+                                                      .sdk_version = slice_of_text(OFFBEAT_VERSION)});
     envelope_add_item(out, "profile_chunk", sentry_v2_platform(profile), buffer_slice(chunk));
 }
 

@@ -5,6 +5,7 @@
 #include "format/collapsed.h"
 #include "format/envelope.h"
 #include "format/pprof.h"
+#include "format/pprof_legacy.h"
 #include "format/recording.h"
 #include "format/sentry_v2.h"
 
@@ -12,17 +13,6 @@
 
 /* --- An envelope carries chunks of a profile, each a document of its own -------------------------------------------
  */
-
-static bool envelope_detect(struct slice bytes)
-{
-    struct envelope_reader reader;
-    return envelope_open(&reader, bytes, NULL) == STATUS_OK;
-}
-
-static bool holds_chunk(const struct envelope_item *item)
-{
-    return slice_equals_text(item->type, "profile_chunk") || slice_equals_text(item->type, "profile_chunk_ui");
-}
 
 /* Adds a chunk to what PROFILE has of the others. */
 static enum status add_chunk(struct slice payload, struct profile *profile, struct error *error)
@@ -43,12 +33,13 @@ static enum status envelope_decode(struct slice bytes, struct profile *profile, 
     enum status status = envelope_open(&reader, bytes, error);
     size_t chunk_count = 0;
     while (status == STATUS_OK && envelope_next(&reader, &item, &framing)) {
-        if (holds_chunk(&item)) {
+        if (envelope_item_is_chunk(&item)) {
             status = chunk_count++ == 0 ? sentry_v2_decode(item.payload, profile, error)
                                         : add_chunk(item.payload, profile, error);
         }
     }
     if (status != STATUS_OK) return status;
+    envelope_close(&reader);
     if (framing.status != STATUS_OK) return error_set(error, framing.status, framing.offset, "%s", framing.message);
     if (chunk_count == 0) return error_set(error, STATUS_UNSUPPORTED, 0, "the envelope holds no profile chunk");
     return profile_sort_by_time(profile, error);
@@ -61,7 +52,8 @@ static enum status envelope_encode(const struct profile *profile, struct buffer 
     enum status status = sentry_v2_encode(profile, NULL, &chunk, error);
     if (status == STATUS_OK) {
         const char *platform = profile_c_string(profile, profile->platform);
-        envelope_begin(out, "offbeat", OFFBEAT_VERSION, 0);
+        envelope_begin(out, &(struct envelope_attributes){.sdk_name = slice_of_text("offbeat"),
+                                                          .sdk_version = slice_of_text(OFFBEAT_VERSION)});
         envelope_add_item(out, "profile_chunk", platform[0] ? platform : "native", buffer_slice(&chunk));
         if (out->failed) status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the envelope");
     }
@@ -99,6 +91,7 @@ struct format_entry {
 static const struct format_entry formats[] = {
     {FORMAT_RECORDING, "recording", {".recording"}, recording_detect, recording_decode, NULL},
     {FORMAT_COLLAPSED, "collapsed", {".collapsed", ".folded"}, collapsed_detect, collapsed_decode, collapsed_encode},
+    {FORMAT_PPROF_LEGACY, "pprof-legacy", {NULL}, pprof_legacy_detect, pprof_legacy_decode, NULL},
     {FORMAT_ENVELOPE, "envelope", {".envelope"}, envelope_detect, envelope_decode, envelope_encode},
     {FORMAT_SENTRY_V2, "sentry-v2", {".json"}, sentry_v2_detect, sentry_v2_decode, sentry_v2_encode_all},
     {FORMAT_PPROF, "pprof", {".pb.gz", ".pb", ".pprof"}, pprof_detect, pprof_decode, pprof_encode},

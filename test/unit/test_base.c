@@ -5,6 +5,7 @@
 #include "base/cursor.h"
 #include "base/hash.h"
 #include "base/index_table.h"
+#include "base/rfc3339.h"
 
 TEST(a_buffer_refuses_to_grow_past_its_maximum_and_remembers)
 {
@@ -28,6 +29,58 @@ TEST(a_cursor_never_reads_past_its_end_and_stays_failed)
     CHECK_UINT(cursor_u16(&cursor), 0);
     CHECK(cursor.failed);
     CHECK_UINT(cursor_u8(&cursor), 0);
+}
+
+TEST(points_in_time_are_read_in_every_spelling_of_rfc_3339_and_nothing_else)
+{
+    static const struct {
+        const char *text;
+        uint64_t ns;
+    } times[] = {
+        {"1970-01-01T00:00:00Z", 0},
+        {"2023-11-14T22:13:20Z", 1700000000000000000},
+        {"2023-11-14t22:13:20.1z", 1700000000100000000},
+        {"2023-11-14 22:13:20.123456789Z", 1700000000123456789},
+        {"2023-11-14T22:13:20.1234567899Z", 1700000000123456789},
+        {"2023-11-14T23:13:20+01:00", 1700000000000000000},
+        {"2023-11-14T20:43:20.5-0130", 1700000000500000000},
+        {"2023-11-14T22:13:20", 1700000000000000000},
+        {"2024-02-29T00:00:00Z", 1709164800000000000},
+        {"2016-12-31T23:59:60Z", 1483228800000000000},
+    };
+    static const char *const refused[] = {
+        "",
+        "2023",
+        "2023-11-14",
+        "2023-11-14T22:13Z",
+        "2023-13-14T22:13:20Z",
+        "2023-02-29T22:13:20Z",
+        "2023-11-00T22:13:20Z",
+        "2023-11-14T24:13:20Z",
+        "2023-11-14T22:60:20Z",
+        "2023-11-14T22:13:61Z",
+        "2023-11-14T22:13:20.Z",
+        "2023-11-14T22:13:20Zx",
+        "2023-11-14T22:13:20+1:00",
+        "2023-11-14T22:13:20+24:00",
+        "1969-12-31T23:59:59Z",
+        "2600-01-01T00:00:00Z",
+        "-023-11-14T22:13:20Z",
+        "1700000000",
+    };
+    uint64_t ns;
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        if (!rfc3339_parse(slice_of_text(times[i].text), &ns)) TEST_FAIL("%s", times[i].text);
+        CHECK_UINT(ns, times[i].ns);
+    }
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        if (rfc3339_parse(slice_of_text(refused[i]), &ns)) TEST_FAIL("%s", refused[i]);
+    }
+    char text[RFC3339_TEXT_SIZE];
+    rfc3339_format(1700000000123456789, text);
+    CHECK_TEXT(text, "2023-11-14T22:13:20.123456Z");
+    rfc3339_format(UINT64_MAX, text);
+    CHECK_TEXT(text, "2554-07-21T23:34:33.709551Z");
 }
 
 TEST(leb128_takes_64_bits_and_refuses_more)

@@ -105,7 +105,7 @@ TEST(all_chunks_of_an_envelope_become_one_profile_in_the_order_of_time)
     enum format format;
     buffer_init(&envelope, 1 << 20);
     profile_init(&profile);
-    envelope_begin(&envelope, NULL, NULL, 0);
+    envelope_begin(&envelope, &(struct envelope_attributes){0});
     add_chunk(&envelope, 1700000060);
     envelope_add_item(&envelope, "event", NULL, slice_of_text("{}"));
     add_chunk(&envelope, 1700000000);

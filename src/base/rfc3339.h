@@ -1,0 +1,16 @@
+/* Points in time as text, "2023-11-14T22:13:20.123456Z" (RFC 3339).  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_BASE_RFC3339_H
+#define OFFBEAT_BASE_RFC3339_H
+
+#include "base/slice.h"
+
+enum { RFC3339_TEXT_SIZE = 32 };
+
+/* Nanoseconds since 1970, UTC. A time without a zone is taken for UTC, a blank for the T, digits behind the ninth are
+ * cut off. False if TEXT is no such time, or one before 1970 or after 2554. */
+bool rfc3339_parse(struct slice text, uint64_t *ret_time_ns);
+
+/* UTC with six decimals and a NUL. */
+void rfc3339_format(uint64_t time_ns, char ret_text[RFC3339_TEXT_SIZE]);
+
+#endif
