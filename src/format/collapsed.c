@@ -2,6 +2,7 @@
 #include "format/collapsed.h"
 
 #include "base/array.h"
+#include "format/frame_name.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -149,27 +150,13 @@ static void append_name(struct buffer *text, struct slice name)
     buffer_grow(text, name.size);
 }
 
-static struct slice base_name(struct slice path)
-{
-    const uint8_t *slash = path.size ? memrchr(path.data, '/', path.size) : NULL;
-    size_t skipped = slash ? (size_t)(slash + 1 - path.data) : 0;
-    return slice_of(path.data + skipped, path.size - skipped);
-}
-
 static void append_unnamed(struct encoder *encoder, const struct location *location)
 {
-    const struct mapping *mapping = profile_mapping(encoder->profile, location->mapping);
-    struct slice file = base_name(profile_slice(encoder->profile, mapping->file_name));
-    if (file.size > 0) {
-        bool has_brackets = file.data[0] == '[';
-        if (!has_brackets) buffer_append_byte(&encoder->text, '[');
-        append_name(&encoder->text, file);
-        if (!has_brackets) buffer_append_byte(&encoder->text, ']');
-    } else if (location->address != 0) {
-        buffer_append_format(&encoder->text, "0x%" PRIx64, location->address);
-    } else {
-        buffer_append_text(&encoder->text, "[unknown]");
-    }
+    struct buffer name = {.maximum = PROFILE_STRING_BYTES_MAX};
+    frame_name_unnamed(encoder->profile, location, &name);
+    append_name(&encoder->text, buffer_slice(&name));
+    encoder->text.failed |= name.failed;
+    buffer_fini(&name);
 }
 
 /* The functions of one place, the real one first and the innermost inlined one last. */

@@ -8,6 +8,7 @@
 #include "format/pprof_legacy.h"
 #include "format/recording.h"
 #include "format/sentry_v2.h"
+#include "format/speedscope.h"
 
 #include <stdlib.h>
 
@@ -38,8 +39,8 @@ static enum status envelope_decode(struct slice bytes, struct profile *profile, 
                                         : add_chunk(item.payload, profile, error);
         }
     }
-    if (status != STATUS_OK) return status;
     envelope_close(&reader);
+    if (status != STATUS_OK) return status;
     if (framing.status != STATUS_OK) return error_set(error, framing.status, framing.offset, "%s", framing.message);
     if (chunk_count == 0) return error_set(error, STATUS_UNSUPPORTED, 0, "the envelope holds no profile chunk");
     return profile_sort_by_time(profile, error);
@@ -90,8 +91,9 @@ struct format_entry {
  * document of JSON on one line ends its first line as a collapsed stack does; JSON and protobuf are known by little. */
 static const struct format_entry formats[] = {
     {FORMAT_RECORDING, "recording", {".recording"}, recording_detect, recording_decode, NULL},
-    {FORMAT_COLLAPSED, "collapsed", {".collapsed", ".folded"}, collapsed_detect, collapsed_decode, collapsed_encode},
     {FORMAT_PPROF_LEGACY, "pprof-legacy", {NULL}, pprof_legacy_detect, pprof_legacy_decode, NULL},
+    {FORMAT_COLLAPSED, "collapsed", {".collapsed", ".folded"}, collapsed_detect, collapsed_decode, collapsed_encode},
+    {FORMAT_SPEEDSCOPE, "speedscope", {".speedscope.json"}, speedscope_detect, speedscope_decode, speedscope_encode},
     {FORMAT_ENVELOPE, "envelope", {".envelope"}, envelope_detect, envelope_decode, envelope_encode},
     {FORMAT_SENTRY_V2, "sentry-v2", {".json"}, sentry_v2_detect, sentry_v2_decode, sentry_v2_encode_all},
     {FORMAT_PPROF, "pprof", {".pb.gz", ".pb", ".pprof"}, pprof_detect, pprof_decode, pprof_encode},

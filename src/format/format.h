@@ -12,6 +12,8 @@ enum format {
     FORMAT_SENTRY_V2,
     FORMAT_ENVELOPE,
     FORMAT_COLLAPSED,
+    FORMAT_SPEEDSCOPE,
+    FORMAT_PPROF_LEGACY, /* what pprof read before profile.proto; read only */
     FORMAT_RECORDING, /* what liboffbeat writes while it samples; read only */
 };
 

@@ -1,0 +1,495 @@
+/* Reads speedscope's JSON.
+ *
+ * The members of its objects come in any order, and what is needed first may come last: the places of the members are
+ * noted and each is read when its turn comes.  SPDX-License-Identifier: MIT */
+#include "format/speedscope.h"
+
+#include "base/array.h"
+#include "base/json_reader.h"
+#include "format/json_kind.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { THREAD_ID_BYTES_MAX = 1 << 10 };
+
+#define LIMIT 0x1p61 /* of what lies at a place in a profile, so that differences are numbers too */
+
+/* What the values of a profile are. */
+enum measure { MEASURE_NONE, MEASURE_TIME, MEASURE_BYTES };
+
+static const struct unit {
+    const char *name;
+    enum measure measure;
+    double factor; /* to nanoseconds or bytes */
+} units[] = {
+    {"none", MEASURE_NONE, 1},           {"nanoseconds", MEASURE_TIME, 1}, {"microseconds", MEASURE_TIME, 1e3},
+    {"milliseconds", MEASURE_TIME, 1e6}, {"seconds", MEASURE_TIME, 1e9},   {"bytes", MEASURE_BYTES, 1},
+};
+
+struct decoder {
+    struct slice bytes;
+    struct profile *profile;
+    struct {
+        struct location_id *items;
+        size_t count, capacity;
+    } frames;
+    struct {
+        struct stack_id *items;
+        size_t count, capacity;
+    } open; /* frames of an evented profile, root first: the stack that each ends */
+    struct {
+        uint32_t *items;
+        size_t count, capacity;
+    } open_frames;
+    bool has_measure[3];
+    int column[3];
+    uint64_t base_ns; /* what times are counted from */
+    uint64_t first_ns, last_ns;
+    size_t track_count; /* so far */
+    enum status status;
+    struct error *error;
+};
+
+static void fail(struct decoder *decoder, enum status status, const uint8_t *place, const char *message)
+{
+    if (decoder->status != STATUS_OK) return;
+    uint64_t offset = place ? (uint64_t)(place - decoder->bytes.data) : 0;
+    decoder->status = error_set(decoder->error, status, offset, "%s", message);
+}
+
+/* --- Members ------------------------------------------------------------------------------------------------------ */
+
+/* The value of one member, as it stands in the file; empty where there is none. */
+struct member {
+    const char *name;
+    struct slice value;
+};
+
+/* Ends the reading of a part of the file; its first error becomes the decoder's. */
+static void finish(struct decoder *decoder, struct json_reader *reader)
+{
+    if (reader->failed) fail(decoder, reader->status, reader->start + reader->failed_offset, reader->message);
+    json_reader_fini(reader);
+}
+
+static struct slice take_value(struct json_reader *reader)
+{
+    (void)json_peek(reader); /* passes over white space */
+    const uint8_t *start = reader->position;
+    json_skip(reader);
+    return slice_of(start, (size_t)(reader->position - start));
+}
+
+static void note_members(struct json_reader *reader, struct member *members, size_t count)
+{
+    struct slice name;
+    json_object_begin(reader);
+    while (json_object_next(reader, &name)) {
+        size_t i = 0;
+        while (i < count && !slice_equals_text(name, members[i].name)) i++;
+        struct slice value = take_value(reader);
+        if (i < count && !slice_equals_text(value, "null")) members[i].value = value;
+    }
+}
+
+static double number_of(struct decoder *decoder, const struct member *member)
+{
+    struct json_reader reader;
+    if (member->value.size == 0) return 0;
+    json_reader_init(&reader, member->value);
+    double number = json_double(&reader);
+    finish(decoder, &reader);
+    return number;
+}
+
+static struct string_id text_of(struct decoder *decoder, const struct member *member)
+{
+    struct json_reader reader;
+    if (member->value.size == 0) return (struct string_id){0};
+    json_reader_init(&reader, member->value);
+    struct string_id text = profile_string(decoder->profile, json_string(&reader));
+    finish(decoder, &reader);
+    return text;
+}
+
+/* --- Frames ------------------------------------------------------------------------------------------------------- */
+
+static int64_t read_place(struct json_reader *reader)
+{
+    double number = json_double(reader);
+    return number > 0 && number <= INT32_MAX ? (int64_t)number : 0;
+}
+
+static struct location_id read_frame(struct decoder *decoder, struct json_reader *reader)
+{
+    struct function function = {0};
+    struct line line = {0};
+    struct slice name;
+    json_object_begin(reader);
+    while (json_object_next(reader, &name)) {
+        if (json_null(reader)) continue;
+        if (slice_equals_text(name, "name"))
+            function.name = profile_string(decoder->profile, json_string(reader));
+        else if (slice_equals_text(name, "file"))
+            function.file_name = profile_string(decoder->profile, json_string(reader));
+        else if (slice_equals_text(name, "line"))
+            line.line = read_place(reader);
+        else if (slice_equals_text(name, "col"))
+            line.column = read_place(reader);
+        else
+            json_skip(reader);
+    }
+    line.function = profile_add_function(decoder->profile, &function);
+    return profile_add_location(decoder->profile, &(struct location){0}, &line, 1);
+}
+
+static void read_frames(struct decoder *decoder, struct slice shared)
+{
+    struct member members[] = {{.name = "frames"}};
+    struct json_reader reader;
+    json_reader_init(&reader, shared);
+    note_members(&reader, members, 1);
+    finish(decoder, &reader);
+    if (members[0].value.size == 0) fail(decoder, STATUS_MALFORMED, shared.data, "there is no list shared.frames");
+    json_reader_init(&reader, members[0].value);
+    json_array_begin(&reader);
+    while (decoder->status == STATUS_OK && json_array_next(&reader)) {
+        struct location_id frame = read_frame(decoder, &reader);
+        if (!array_reserve(&decoder->frames.items, &decoder->frames.capacity, decoder->frames.count + 1,
+                           sizeof(*decoder->frames.items), PROFILE_ENTITIES_MAX)) {
+            json_reader_refuse(&reader, STATUS_NO_MEMORY, "no memory for the frames");
+        } else {
+            decoder->frames.items[decoder->frames.count++] = frame;
+        }
+    }
+    finish(decoder, &reader);
+}
+
+static uint32_t read_frame_number(struct decoder *decoder, struct json_reader *reader)
+{
+    uint64_t number = json_u64(reader);
+    if (number < decoder->frames.count) return (uint32_t)number;
+    json_reader_refuse(reader, STATUS_MALFORMED, "a frame that is not there");
+    return 0;
+}
+
+/* --- One profile -------------------------------------------------------------------------------------------------- */
+
+enum { TYPE, NAME, UNIT, START, END, SAMPLES, WEIGHTS, EVENTS, OFFBEAT, PROFILE_MEMBERS };
+
+struct track {
+    struct member members[PROFILE_MEMBERS];
+    const struct unit *unit;
+    struct thread_id thread;
+};
+
+static void note_track(struct decoder *decoder, struct json_reader *reader, struct track *track)
+{
+    static const char *const names[PROFILE_MEMBERS] = {"type",    "name",    "unit",   "startValue", "endValue",
+                                                       "samples", "weights", "events", "offbeat"};
+    for (size_t i = 0; i < PROFILE_MEMBERS; i++) track->members[i].name = names[i];
+    const uint8_t *place = reader->position;
+    note_members(reader, track->members, PROFILE_MEMBERS);
+    if (reader->failed) return;
+    struct slice unit = profile_slice(decoder->profile, text_of(decoder, &track->members[UNIT]));
+    track->unit = unit.size == 0 ? &units[0] : NULL;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (slice_equals_text(unit, units[i].name)) track->unit = &units[i];
+    }
+    if (!track->unit) fail(decoder, STATUS_MALFORMED, place, "a profile has a unit that speedscope does not know");
+}
+
+/* Where POSITION, a value of the file, lies in whole nanoseconds, bytes or counts. */
+static int64_t whole(const struct unit *unit, double position)
+{
+    double value = position * unit->factor;
+    if (value >= LIMIT) return (int64_t)LIMIT;
+    if (value <= -LIMIT) return -(int64_t)LIMIT;
+    return (int64_t)(value < 0 ? value - 0.5 : value + 0.5);
+}
+
+/* What lies from FROM to TO. */
+static void add_sample(struct decoder *decoder, const struct track *track, struct stack_id stack, double from,
+                       double to)
+{
+    int64_t values[PROFILE_VALUES_MAX] = {1};
+    int64_t start = whole(track->unit, from), end = whole(track->unit, to);
+    struct sample sample = {.stack = stack, .thread = track->thread};
+    values[decoder->column[track->unit->measure]] = end - start;
+    if (decoder->profile->has_times) {
+        sample.time_ns = decoder->base_ns + (start > 0 ? (uint64_t)start : 0);
+        uint64_t end_ns = sample.time_ns + (end > start ? (uint64_t)(end - start) : 0);
+        if (sample.time_ns < decoder->first_ns) decoder->first_ns = sample.time_ns;
+        if (end_ns > decoder->last_ns) decoder->last_ns = end_ns;
+    }
+    profile_add_sample(decoder->profile, &sample, values);
+}
+
+static struct stack_id read_stack(struct decoder *decoder, struct json_reader *reader)
+{
+    struct stack_id stack = {0};
+    size_t depth = 0;
+    json_array_begin(reader);
+    while (json_array_next(reader)) {
+        uint32_t frame = read_frame_number(decoder, reader);
+        if (depth++ == SPEEDSCOPE_DEPTH_MAX)
+            json_reader_refuse(reader, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
+        if (reader->failed) break;
+        stack = profile_add_stack(decoder->profile, stack, decoder->frames.items[frame]);
+    }
+    return stack;
+}
+
+static void read_sampled(struct decoder *decoder, const struct track *track)
+{
+    struct json_reader samples, weights;
+    double position = number_of(decoder, &track->members[START]);
+    json_reader_init(&samples, track->members[SAMPLES].value);
+    json_reader_init(&weights, track->members[WEIGHTS].value);
+    json_array_begin(&samples);
+    json_array_begin(&weights);
+    while (decoder->profile->failed == STATUS_OK && json_array_next(&samples)) {
+        struct stack_id stack = read_stack(decoder, &samples);
+        if (!json_array_next(&weights)) json_reader_refuse(&weights, STATUS_MALFORMED, "fewer weights than samples");
+        double weight = json_double(&weights);
+        if (samples.failed || weights.failed) break;
+        add_sample(decoder, track, stack, position, position + weight);
+        position += weight;
+    }
+    bool is_whole = !samples.failed && !weights.failed && decoder->profile->failed == STATUS_OK;
+    if (is_whole && json_array_next(&weights))
+        json_reader_refuse(&weights, STATUS_MALFORMED, "more weights than samples");
+    finish(decoder, &samples);
+    finish(decoder, &weights);
+}
+
+struct event {
+    bool opens, closes, has_frame;
+    uint32_t frame;
+    double at;
+};
+
+static struct event read_event(struct decoder *decoder, struct json_reader *reader)
+{
+    struct event event = {0};
+    struct slice name;
+    bool has_time = false;
+    json_object_begin(reader);
+    while (json_object_next(reader, &name)) {
+        if (slice_equals_text(name, "type")) {
+            struct slice type = json_string(reader);
+            event.opens = slice_equals_text(type, "O");
+            event.closes = slice_equals_text(type, "C");
+        } else if (slice_equals_text(name, "frame")) {
+            event.frame = read_frame_number(decoder, reader);
+            event.has_frame = true;
+        } else if (slice_equals_text(name, "at")) {
+            event.at = json_double(reader);
+            has_time = true;
+        } else {
+            json_skip(reader);
+        }
+    }
+    if (!has_time || !event.has_frame || event.opens == event.closes)
+        json_reader_refuse(reader, STATUS_MALFORMED, "an event without type, frame or at");
+    return event;
+}
+
+static struct stack_id open_stack(const struct decoder *decoder)
+{
+    size_t count = decoder->open.count;
+    return count ? decoder->open.items[count - 1] : (struct stack_id){0};
+}
+
+static void open_frame(struct decoder *decoder, struct json_reader *reader, uint32_t frame)
+{
+    if (decoder->open.count == SPEEDSCOPE_DEPTH_MAX) {
+        json_reader_refuse(reader, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
+    } else if (!array_reserve(&decoder->open.items, &decoder->open.capacity, decoder->open.count + 1,
+                              sizeof(*decoder->open.items), SPEEDSCOPE_DEPTH_MAX) ||
+               !array_reserve(&decoder->open_frames.items, &decoder->open_frames.capacity, decoder->open.count + 1,
+                              sizeof(*decoder->open_frames.items), SPEEDSCOPE_DEPTH_MAX)) {
+        json_reader_refuse(reader, STATUS_NO_MEMORY, "no memory for the stack");
+    } else {
+        struct stack_id stack = profile_add_stack(decoder->profile, open_stack(decoder), decoder->frames.items[frame]);
+        decoder->open.items[decoder->open.count] = stack;
+        decoder->open_frames.items[decoder->open.count++] = frame;
+    }
+}
+
+static void close_frame(struct decoder *decoder, struct json_reader *reader, uint32_t frame)
+{
+    if (decoder->open.count == 0 || decoder->open_frames.items[decoder->open.count - 1] != frame) {
+        json_reader_refuse(reader, STATUS_MALFORMED, "an event closes a frame that is not the innermost open one");
+    } else {
+        decoder->open.count--;
+    }
+}
+
+/* A frame that nothing closes lasts to the end. */
+static void read_evented(struct decoder *decoder, const struct track *track)
+{
+    struct json_reader reader;
+    double position = number_of(decoder, &track->members[START]);
+    double end = number_of(decoder, &track->members[END]);
+    decoder->open.count = 0;
+    json_reader_init(&reader, track->members[EVENTS].value);
+    json_array_begin(&reader);
+    while (decoder->profile->failed == STATUS_OK && json_array_next(&reader)) {
+        struct event event = read_event(decoder, &reader);
+        if (event.at < position) json_reader_refuse(&reader, STATUS_MALFORMED, "an event before the one before it");
+        if (reader.failed) break;
+        if (event.at > position) add_sample(decoder, track, open_stack(decoder), position, event.at);
+        position = event.at;
+        if (event.opens)
+            open_frame(decoder, &reader, event.frame);
+        else
+            close_frame(decoder, &reader, event.frame);
+    }
+    if (!reader.failed && decoder->open.count > 0 && end > position)
+        add_sample(decoder, track, open_stack(decoder), position, end);
+    finish(decoder, &reader);
+}
+
+/* --- Threads ------------------------------------------------------------------------------------------------------ */
+
+/* A profile of offbeat's says which thread it is; of another the name is all there is, and a second one of that name
+ * is another thread. */
+static void give_thread(struct decoder *decoder, struct track *track)
+{
+    struct profile *profile = decoder->profile;
+    struct thread thread = {.id = text_of(decoder, &track->members[NAME])};
+    if (track->members[OFFBEAT].value.size > 0) {
+        struct member own[] = {{.name = "thread_id"}, {.name = "thread_name"}};
+        struct json_reader reader;
+        json_reader_init(&reader, track->members[OFFBEAT].value);
+        note_members(&reader, own, 2);
+        finish(decoder, &reader);
+        thread.id = text_of(decoder, &own[0]);
+        thread.name = text_of(decoder, &own[1]);
+    } else {
+        thread.name = thread.id;
+    }
+    if (thread.id.index == 0) return;
+    size_t count = profile->threads.count;
+    track->thread = profile_add_thread(profile, &thread);
+    if (profile->threads.count > count || profile->failed != STATUS_OK) return;
+    char id[THREAD_ID_BYTES_MAX];
+    (void)snprintf(id, sizeof(id), "%.*s #%zu", THREAD_ID_BYTES_MAX - 32, profile_c_string(profile, thread.id),
+                   decoder->track_count);
+    thread.id = profile_text(profile, id);
+    track->thread = profile_add_thread(profile, &thread);
+}
+
+/* --- The file ----------------------------------------------------------------------------------------------------- */
+
+/* Which measures there are decides about the columns, before there is a sample. */
+static void give_columns(struct decoder *decoder)
+{
+    struct profile *profile = decoder->profile;
+    profile_add_value_type(profile, "samples", "count");
+    if (decoder->has_measure[MEASURE_BYTES]) {
+        decoder->column[MEASURE_BYTES] = (int)profile->value_type_count;
+        profile_add_value_type(profile, "space", "bytes");
+    }
+    if (decoder->has_measure[MEASURE_TIME]) {
+        decoder->column[MEASURE_TIME] = (int)profile->value_type_count;
+        profile_add_value_type(profile, "wall", "nanoseconds");
+    }
+    profile->has_times =
+        decoder->has_measure[MEASURE_TIME] && profile->value_type_count == 2 && !decoder->has_measure[MEASURE_NONE];
+}
+
+static void read_track(struct decoder *decoder, struct track *track)
+{
+    bool is_sampled = track->members[SAMPLES].value.size > 0 && track->members[WEIGHTS].value.size > 0;
+    bool is_evented = track->members[EVENTS].value.size > 0;
+    struct slice type = profile_slice(decoder->profile, text_of(decoder, &track->members[TYPE]));
+    give_thread(decoder, track);
+    if (decoder->status != STATUS_OK) return;
+    if (slice_equals_text(type, "sampled") && is_sampled)
+        read_sampled(decoder, track);
+    else if (slice_equals_text(type, "evented") && is_evented)
+        read_evented(decoder, track);
+    else
+        fail(decoder, STATUS_MALFORMED, NULL, "a profile is neither sampled nor evented, or lacks what that needs");
+}
+
+/* Goes through the profiles; the first time only to learn what they measure. */
+static void read_tracks(struct decoder *decoder, struct slice profiles, bool is_first_time)
+{
+    struct json_reader reader;
+    decoder->track_count = 0;
+    json_reader_init(&reader, profiles);
+    json_array_begin(&reader);
+    while (decoder->status == STATUS_OK && json_array_next(&reader)) {
+        struct track track = {0};
+        if (decoder->track_count++ == SPEEDSCOPE_PROFILES_MAX)
+            json_reader_refuse(&reader, STATUS_TOO_LARGE, "too many profiles");
+        note_track(decoder, &reader, &track);
+        if (reader.failed || decoder->status != STATUS_OK) break;
+        if (is_first_time)
+            decoder->has_measure[track.unit->measure] = true;
+        else
+            read_track(decoder, &track);
+    }
+    finish(decoder, &reader);
+}
+
+static void read_own(struct decoder *decoder, struct slice own)
+{
+    struct member start = {.name = "start_ns"};
+    struct json_reader reader;
+    json_reader_init(&reader, own);
+    note_members(&reader, &start, 1);
+    finish(decoder, &reader);
+    if (start.value.size == 0) return;
+    json_reader_init(&reader, start.value);
+    decoder->base_ns = json_u64(&reader);
+    if (decoder->base_ns > INT64_MAX) decoder->base_ns = 0;
+    finish(decoder, &reader);
+}
+
+static void read_file(struct decoder *decoder)
+{
+    struct member members[] = {{.name = "shared"}, {.name = "profiles"}, {.name = "offbeat"}};
+    struct json_reader reader;
+    json_reader_init(&reader, decoder->bytes);
+    note_members(&reader, members, 3);
+    (void)json_reader_finish(&reader, NULL);
+    finish(decoder, &reader);
+    if (decoder->status != STATUS_OK) return;
+    if (members[0].value.size == 0 || members[1].value.size == 0) {
+        fail(decoder, STATUS_MALFORMED, NULL, "there is no \"shared\" or no \"profiles\"");
+        return;
+    }
+    if (members[2].value.size > 0) read_own(decoder, members[2].value);
+    read_frames(decoder, members[0].value);
+    if (decoder->status == STATUS_OK) read_tracks(decoder, members[1].value, true);
+    if (decoder->status != STATUS_OK) return;
+    give_columns(decoder);
+    read_tracks(decoder, members[1].value, false);
+}
+
+bool speedscope_detect(struct slice bytes)
+{
+    return json_kind_of_profile(bytes) == JSON_PROFILE_SPEEDSCOPE;
+}
+
+enum status speedscope_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error, .first_ns = UINT64_MAX};
+    read_file(&decoder);
+    enum status status = decoder.status;
+    if (status == STATUS_OK) status = profile_failed(profile, error);
+    if (status == STATUS_OK && profile->has_times) {
+        profile->time_ns = decoder.base_ns ? decoder.first_ns : 0;
+        if (decoder.last_ns > decoder.first_ns) profile->duration_ns = decoder.last_ns - decoder.first_ns;
+        status = profile_sort_by_time(profile, error);
+    }
+    free(decoder.frames.items);
+    free(decoder.open.items);
+    free(decoder.open_frames.items);
+    return status;
+}
