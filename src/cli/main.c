@@ -18,6 +18,7 @@ static const struct command commands[] = {
     {"record",  command_record,  "runs a program and writes its profile"},
     {"top",     command_top,     "the hottest functions"},
     {"info",    command_info,    "what is in a profile"},
+    {"raw",     command_raw,     "all that is in a profile, as text"},
     {"convert", command_convert, "turns a profile into another format"},
 };
 /* clang-format on */
