@@ -7,10 +7,9 @@
  * Sentry wants return addresses for all frames but the leaf; the model wants addresses inside the call. Frames next to
  * each other with the same address are one location with inlined functions.
  * SPDX-License-Identifier: MIT */
-#include "format/sentry_v2_private.h"
+#include "format/sentry_decoder_private.h"
 
 #include "base/array.h"
-#include "base/json_reader.h"
 #include "base/uuid.h"
 #include "format/facts.h"
 
@@ -18,22 +17,10 @@
 
 enum {
     CHUNK_ITEMS_MAX = 64 << 20, /* of each kind; a chunk of the size that is accepted has far fewer */
-    THREAD_CACHE_SIZE = 64,
 };
 
 /* Measurements of Node's SDK have milliseconds where all else has seconds (year 5138 on is taken for that). */
 #define MILLISECONDS_FROM 1e11
-
-struct decoder {
-    struct json_reader reader;
-    struct profile *profile;
-    struct chunk chunk;
-    struct {
-        struct slice text;
-        struct thread_id id;
-    } thread_cache[THREAD_CACHE_SIZE];
-    bool has_version, is_version_2, has_profile;
-};
 
 /* Room for one more item of decoder->TABLE, zeroed and counted; NULL on failure, which the reader then remembers. */
 #define ADD_ITEM(decoder, table)                                                                                       \
@@ -41,7 +28,8 @@ struct decoder {
         (decoder), &(decoder)->chunk.table.items, &(decoder)->chunk.table.count, &(decoder)->chunk.table.capacity,     \
         sizeof(*(decoder)->chunk.table.items)))
 
-static inline void *add_item(struct decoder *decoder, void *items, size_t *count, size_t *capacity, size_t item_size)
+static inline void *add_item(struct chunk_decoder *decoder, void *items, size_t *count, size_t *capacity,
+                             size_t item_size)
 {
     if (*count == *capacity && !array_reserve(items, capacity, *count + 1, item_size, CHUNK_ITEMS_MAX)) {
         json_reader_refuse(&decoder->reader, STATUS_NO_MEMORY, "no memory for the chunk");
@@ -55,30 +43,7 @@ static inline void *add_item(struct decoder *decoder, void *items, size_t *count
 
 /* --- Members of objects ------------------------------------------------------------------------------------------- */
 
-struct member {
-    const char *name;
-    size_t name_size;
-    int number; /* several names of one member have the same */
-};
-#define MEMBER(name, number)                                                                                           \
-    {                                                                                                                  \
-        name, sizeof(name) - 1, number                                                                                 \
-    }
-
-struct members {
-    const struct member *known;
-    uint32_t known_count;
-    uint32_t guess; /* members tend to come in the same order in every object */
-    uint32_t seen;  /* bit NUMBER */
-};
-#define MEMBERS(table)                                                                                                 \
-    {                                                                                                                  \
-        .known = table, .known_count = sizeof(table) / sizeof(table[0])                                                \
-    }
-
-/* The number of the next member that is known and not null, whose value is then to be taken; -1 after the last one.
- * A member that comes twice is refused, as the real receiver does. */
-static int next_member(struct decoder *decoder, struct members *members)
+int chunk_next_member(struct chunk_decoder *decoder, struct members *members)
 {
     struct slice key;
     while (json_object_next(&decoder->reader, &key)) {
@@ -102,12 +67,12 @@ static int next_member(struct decoder *decoder, struct members *members)
 
 /* --- Values ------------------------------------------------------------------------------------------------------- */
 
-static struct string_id read_string(struct decoder *decoder)
+struct string_id chunk_read_string(struct chunk_decoder *decoder)
 {
     return profile_string(decoder->profile, json_string(&decoder->reader));
 }
 
-static struct slice read_text_or_number(struct decoder *decoder)
+struct slice chunk_read_text_or_number(struct chunk_decoder *decoder)
 {
     if (json_peek(&decoder->reader) == JSON_NUMBER) return json_number(&decoder->reader).text;
     return json_string(&decoder->reader);
@@ -143,17 +108,26 @@ static bool parse_decimal(struct slice digits, uint64_t *ret_value)
 }
 
 /* "0x1f", "31" or 31. */
-static uint64_t read_address(struct decoder *decoder)
+static uint64_t read_address(struct chunk_decoder *decoder)
 {
     uint64_t value = 0;
-    struct slice text = read_text_or_number(decoder);
+    struct slice text = chunk_read_text_or_number(decoder);
     bool is_hex = text.size > 2 && text.data[0] == '0' && (text.data[1] | 0x20) == 'x';
     bool is_valid = is_hex ? parse_hex(slice_of(text.data + 2, text.size - 2), &value) : parse_decimal(text, &value);
     if (!is_valid) json_reader_refuse(&decoder->reader, STATUS_MALFORMED, "expected an address");
     return is_valid ? value : 0;
 }
 
-static struct string_id read_uuid(struct decoder *decoder)
+uint64_t chunk_read_u64(struct chunk_decoder *decoder)
+{
+    uint64_t value = 0;
+    if (!parse_decimal(chunk_read_text_or_number(decoder), &value)) {
+        json_reader_refuse(&decoder->reader, STATUS_MALFORMED, "expected a whole number, or a string that holds one");
+    }
+    return value;
+}
+
+struct string_id chunk_read_uuid(struct chunk_decoder *decoder)
 {
     char text[UUID_TEXT_SIZE];
     if (!uuid_parse(json_string(&decoder->reader), text)) {
@@ -173,7 +147,7 @@ static uint64_t seconds_to_ns(double seconds)
 
 /* --- The parts of a chunk ----------------------------------------------------------------------------------------- */
 
-static void read_frame(struct decoder *decoder)
+static void read_frame(struct chunk_decoder *decoder)
 {
     enum { FUNCTION, FILE_NAME, ABSOLUTE_PATH, LINE, COLUMN, IN_APP, ADDRESS, MODULE, PACKAGE, RAW_FUNCTION };
     static const struct member known[] = {
@@ -197,16 +171,16 @@ static void read_frame(struct decoder *decoder)
     struct chunk_frame *frame = ADD_ITEM(decoder, frames);
     if (!frame) return;
     json_object_begin(reader);
-    for (int member; (member = next_member(decoder, &members)) >= 0;) {
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
         switch (member) {
         case FUNCTION:
-            frame->function.name = read_string(decoder);
+            frame->function.name = chunk_read_string(decoder);
             break;
         case FILE_NAME:
-            frame->file_name = read_string(decoder);
+            frame->file_name = chunk_read_string(decoder);
             break;
         case ABSOLUTE_PATH:
-            frame->absolute_path = read_string(decoder);
+            frame->absolute_path = chunk_read_string(decoder);
             break;
         case LINE:
             frame->line = json_i64(reader);
@@ -222,19 +196,19 @@ static void read_frame(struct decoder *decoder)
             frame->has_address = true;
             break;
         case MODULE:
-            frame->function.module = read_string(decoder);
+            frame->function.module = chunk_read_string(decoder);
             break;
         case PACKAGE:
-            frame->function.package = read_string(decoder);
+            frame->function.package = chunk_read_string(decoder);
             break;
         case RAW_FUNCTION:
-            frame->function.system_name = read_string(decoder);
+            frame->function.system_name = chunk_read_string(decoder);
             break;
         }
     }
 }
 
-static void read_stack(struct decoder *decoder)
+static void read_stack(struct chunk_decoder *decoder)
 {
     struct chunk_stack *stack = ADD_ITEM(decoder, stacks);
     if (!stack) return;
@@ -249,12 +223,12 @@ static void read_stack(struct decoder *decoder)
     stack->count = (uint32_t)decoder->chunk.frame_indices.count - stack->first;
 }
 
-static struct thread_id read_thread_id(struct decoder *decoder)
+static struct thread_id read_thread_id(struct chunk_decoder *decoder)
 {
-    struct slice text = read_text_or_number(decoder);
+    struct slice text = chunk_read_text_or_number(decoder);
     uint64_t hash = text.size;
     for (size_t i = text.size > 4 ? text.size - 4 : 0; i < text.size; i++) hash = hash * 31 + text.data[i];
-    __typeof__(&decoder->thread_cache[0]) cached = &decoder->thread_cache[hash % THREAD_CACHE_SIZE];
+    __typeof__(&decoder->thread_cache[0]) cached = &decoder->thread_cache[hash % CHUNK_THREAD_CACHE_SIZE];
     if (cached->id.index && slice_equal(cached->text, text)) return cached->id;
 
     struct thread thread = {.id = profile_string(decoder->profile, text)};
@@ -264,21 +238,29 @@ static struct thread_id read_thread_id(struct decoder *decoder)
     return id;
 }
 
-static void read_sample(struct decoder *decoder)
+/* Since 1970, or, in V1, since the profile's start, where it is a number or a string that holds one. */
+static uint64_t read_time(struct chunk_decoder *decoder)
+{
+    return decoder->is_relative ? chunk_read_u64(decoder) : seconds_to_ns(json_double(&decoder->reader));
+}
+
+static void read_sample(struct chunk_decoder *decoder)
 {
     enum { TIME, STACK, THREAD, ALL = 1 << TIME | 1 << STACK | 1 << THREAD };
     static const struct member known[] = {MEMBER("timestamp", TIME), MEMBER("stack_id", STACK),
                                           MEMBER("thread_id", THREAD)};
-    struct members members = MEMBERS(known);
+    static const struct member relative[] = {MEMBER("elapsed_since_start_ns", TIME), MEMBER("stack_id", STACK),
+                                             MEMBER("thread_id", THREAD)};
+    struct members members = {.known = decoder->is_relative ? relative : known, .known_count = 3};
     struct chunk_sample *sample = ADD_ITEM(decoder, samples);
     uint32_t taken = 0;
     if (!sample) return;
     json_object_begin(&decoder->reader);
-    for (int member; (member = next_member(decoder, &members)) >= 0;) {
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
         taken |= 1u << member;
         switch (member) {
         case TIME:
-            sample->time_ns = seconds_to_ns(json_double(&decoder->reader));
+            sample->time_ns = read_time(decoder);
             break;
         case STACK:
             sample->stack = json_u64(&decoder->reader);
@@ -289,11 +271,13 @@ static void read_sample(struct decoder *decoder)
         }
     }
     if (taken != ALL) {
-        json_reader_refuse(&decoder->reader, STATUS_MALFORMED, "sample without timestamp, stack_id or thread_id");
+        json_reader_refuse(&decoder->reader, STATUS_MALFORMED,
+                           decoder->is_relative ? "sample without elapsed_since_start_ns, stack_id or thread_id"
+                                                : "sample without timestamp, stack_id or thread_id");
     }
 }
 
-static void read_thread_metadata(struct decoder *decoder)
+static void read_thread_metadata(struct chunk_decoder *decoder)
 {
     enum { NAME, PRIORITY };
     static const struct member known[] = {MEMBER("name", NAME), MEMBER("priority", PRIORITY)};
@@ -304,9 +288,9 @@ static void read_thread_metadata(struct decoder *decoder)
         struct thread thread = {.id = profile_string(decoder->profile, key)};
         if (json_null(&decoder->reader)) continue;
         json_object_begin(&decoder->reader);
-        for (int member; (member = next_member(decoder, &members)) >= 0;) {
+        for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
             if (member == NAME) {
-                thread.name = read_string(decoder);
+                thread.name = chunk_read_string(decoder);
             } else {
                 int64_t priority = json_i64(&decoder->reader);
                 thread.has_priority = priority >= INT32_MIN && priority <= INT32_MAX;
@@ -317,13 +301,13 @@ static void read_thread_metadata(struct decoder *decoder)
     }
 }
 
-static void read_list(struct decoder *decoder, void (*read_item)(struct decoder *))
+static void read_list(struct chunk_decoder *decoder, void (*read_item)(struct chunk_decoder *))
 {
     json_array_begin(&decoder->reader);
     while (json_array_next(&decoder->reader)) read_item(decoder);
 }
 
-static void read_profile(struct decoder *decoder)
+void chunk_read_profile(struct chunk_decoder *decoder)
 {
     enum { FRAMES, STACKS, SAMPLES, THREADS };
     static const struct member known[] = {MEMBER("frames", FRAMES), MEMBER("stacks", STACKS),
@@ -331,7 +315,7 @@ static void read_profile(struct decoder *decoder)
     struct members members = MEMBERS(known);
     decoder->has_profile = true;
     json_object_begin(&decoder->reader);
-    for (int member; (member = next_member(decoder, &members)) >= 0;) {
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
         switch (member) {
         case FRAMES:
             read_list(decoder, read_frame);
@@ -350,7 +334,7 @@ static void read_profile(struct decoder *decoder)
 }
 
 /* Images without an address (source maps, class mappings) have no place in the model and are left out. */
-static void read_image(struct decoder *decoder)
+static void read_image(struct chunk_decoder *decoder)
 {
     enum { CODE_FILE, DEBUG_ID, CODE_ID, START, VMADDR, SIZE };
     static const struct member known[] = {
@@ -361,16 +345,16 @@ static void read_image(struct decoder *decoder)
     struct members members = MEMBERS(known);
     struct mapping mapping = {0};
     json_object_begin(&decoder->reader);
-    for (int member; (member = next_member(decoder, &members)) >= 0;) {
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
         switch (member) {
         case CODE_FILE:
-            mapping.file_name = read_string(decoder);
+            mapping.file_name = chunk_read_string(decoder);
             break;
         case DEBUG_ID:
-            mapping.debug_id = read_string(decoder);
+            mapping.debug_id = chunk_read_string(decoder);
             break;
         case CODE_ID:
-            mapping.build_id = read_string(decoder);
+            mapping.build_id = chunk_read_string(decoder);
             break;
         case START:
             mapping.image_start = read_address(decoder);
@@ -390,26 +374,26 @@ static void read_image(struct decoder *decoder)
     image->mapping = mapping;
 }
 
-static void read_debug_meta(struct decoder *decoder)
+void chunk_read_debug_meta(struct chunk_decoder *decoder)
 {
     static const struct member known[] = {MEMBER("images", 0)};
     struct members members = MEMBERS(known);
     json_object_begin(&decoder->reader);
-    while (next_member(decoder, &members) >= 0) read_list(decoder, read_image);
+    while (chunk_next_member(decoder, &members) >= 0) read_list(decoder, read_image);
 }
 
-static void read_client_sdk(struct decoder *decoder)
+void chunk_read_client_sdk(struct chunk_decoder *decoder)
 {
     static const struct member known[] = {MEMBER("name", 0), MEMBER("version", 1)};
     struct members members = MEMBERS(known);
     json_object_begin(&decoder->reader);
-    for (int member; (member = next_member(decoder, &members)) >= 0;) {
-        *(member == 0 ? &decoder->profile->sdk_name : &decoder->profile->sdk_version) = read_string(decoder);
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
+        *(member == 0 ? &decoder->profile->sdk_name : &decoder->profile->sdk_version) = chunk_read_string(decoder);
     }
 }
 
 /* A number, or a string that holds one (FMT-7). */
-static double read_measured(struct decoder *decoder)
+static double read_measured(struct chunk_decoder *decoder)
 {
     if (json_peek(&decoder->reader) == JSON_NUMBER) return json_double(&decoder->reader);
     struct json_number number;
@@ -420,23 +404,31 @@ static double read_measured(struct decoder *decoder)
     return json_number_to_double(&number);
 }
 
-static void read_measurement_value(struct decoder *decoder, struct measurement *measurement)
+static uint64_t read_measurement_time(struct chunk_decoder *decoder)
+{
+    if (decoder->is_relative) return chunk_read_u64(decoder);
+    double seconds = json_double(&decoder->reader);
+    return seconds_to_ns(seconds > MILLISECONDS_FROM ? seconds / 1000 : seconds);
+}
+
+static void read_measurement_value(struct chunk_decoder *decoder, struct measurement *measurement)
 {
     static const struct member known[] = {MEMBER("timestamp", 0), MEMBER("value", 1)};
-    struct members members = MEMBERS(known);
-    double seconds = 0, value = 0;
+    static const struct member relative[] = {MEMBER("elapsed_since_start_ns", 0), MEMBER("value", 1)};
+    struct members members = {.known = decoder->is_relative ? relative : known, .known_count = 2};
+    uint64_t time_ns = 0;
+    double value = 0;
     json_object_begin(&decoder->reader);
-    for (int member; (member = next_member(decoder, &members)) >= 0;) {
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
         if (member == 0)
-            seconds = json_double(&decoder->reader);
+            time_ns = read_measurement_time(decoder);
         else
             value = read_measured(decoder);
     }
-    if (seconds > MILLISECONDS_FROM) seconds /= 1000;
-    profile_measure(decoder->profile, measurement, seconds_to_ns(seconds), value);
+    profile_measure(decoder->profile, measurement, time_ns, value);
 }
 
-static void read_measurements(struct decoder *decoder)
+void chunk_read_measurements(struct chunk_decoder *decoder)
 {
     enum { UNIT, VALUES };
     static const struct member known[] = {MEMBER("unit", UNIT), MEMBER("values", VALUES)};
@@ -450,9 +442,9 @@ static void read_measurements(struct decoder *decoder)
         struct measurement *measurement = profile_measurement(profile, name, "");
         if (!measurement) return;
         json_object_begin(&decoder->reader);
-        for (int member; (member = next_member(decoder, &members)) >= 0;) {
+        for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
             if (member == UNIT) {
-                measurement->unit = read_string(decoder);
+                measurement->unit = chunk_read_string(decoder);
                 continue;
             }
             json_array_begin(&decoder->reader);
@@ -462,12 +454,12 @@ static void read_measurements(struct decoder *decoder)
 }
 
 /* Our own addition, which other receivers pass over. */
-static void read_offbeat(struct decoder *decoder)
+void chunk_read_offbeat(struct chunk_decoder *decoder)
 {
     static const struct member known[] = {MEMBER("period_ns", 0), MEMBER("facts", 1)};
     struct members members = MEMBERS(known);
     json_object_begin(&decoder->reader);
-    for (int member; (member = next_member(decoder, &members)) >= 0;) {
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
         if (member == 0)
             decoder->profile->period = json_i64(&decoder->reader);
         else
@@ -475,13 +467,13 @@ static void read_offbeat(struct decoder *decoder)
     }
 }
 
-static void read_version(struct decoder *decoder)
+static void read_version(struct chunk_decoder *decoder)
 {
     decoder->has_version = true;
     decoder->is_version_2 = slice_equals_text(json_string(&decoder->reader), "2");
 }
 
-static void read_chunk(struct decoder *decoder)
+static void read_chunk(struct chunk_decoder *decoder)
 {
     enum {
         VERSION,
@@ -509,43 +501,43 @@ static void read_chunk(struct decoder *decoder)
     struct members members = MEMBERS(known);
     struct profile *profile = decoder->profile;
     json_object_begin(&decoder->reader);
-    for (int member; (member = next_member(decoder, &members)) >= 0;) {
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
         switch (member) {
         case VERSION:
             read_version(decoder);
             break;
         case PROFILER:
-            profile->profiler_id = read_uuid(decoder);
+            profile->profiler_id = chunk_read_uuid(decoder);
             break;
         case CHUNK:
-            profile->chunk_id = read_uuid(decoder);
+            profile->chunk_id = chunk_read_uuid(decoder);
             break;
         case PLATFORM:
-            profile->platform = read_string(decoder);
+            profile->platform = chunk_read_string(decoder);
             break;
         case RELEASE:
-            profile->release = read_string(decoder);
+            profile->release = chunk_read_string(decoder);
             break;
         case ENVIRONMENT:
-            profile->environment = read_string(decoder);
+            profile->environment = chunk_read_string(decoder);
             break;
         case DIST:
-            profile->dist = read_string(decoder);
+            profile->dist = chunk_read_string(decoder);
             break;
         case SDK:
-            read_client_sdk(decoder);
+            chunk_read_client_sdk(decoder);
             break;
         case IMAGES:
-            read_debug_meta(decoder);
+            chunk_read_debug_meta(decoder);
             break;
         case MEASUREMENTS:
-            read_measurements(decoder);
+            chunk_read_measurements(decoder);
             break;
         case PROFILE:
-            read_profile(decoder);
+            chunk_read_profile(decoder);
             break;
         case OFFBEAT:
-            read_offbeat(decoder);
+            chunk_read_offbeat(decoder);
             break;
         }
     }
@@ -572,7 +564,7 @@ static bool is_another_version(struct slice bytes)
     return is_another;
 }
 
-static enum status decode(struct decoder *decoder, struct slice bytes, struct error *error)
+static enum status decode(struct chunk_decoder *decoder, struct slice bytes, struct error *error)
 {
     json_reader_init(&decoder->reader, bytes);
     if (json_peek(&decoder->reader) != JSON_OBJECT) {
@@ -595,15 +587,20 @@ static enum status decode(struct decoder *decoder, struct slice bytes, struct er
     return chunk_to_profile(&decoder->chunk, decoder->profile, error);
 }
 
+void chunk_decoder_fini(struct chunk_decoder *decoder)
+{
+    json_reader_fini(&decoder->reader);
+    free(decoder->chunk.frames.items);
+    free(decoder->chunk.stacks.items);
+    free(decoder->chunk.frame_indices.items);
+    free(decoder->chunk.samples.items);
+    free(decoder->chunk.images.items);
+}
+
 enum status sentry_v2_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
-    struct decoder decoder = {.profile = profile};
+    struct chunk_decoder decoder = {.profile = profile};
     enum status status = decode(&decoder, bytes, error);
-    json_reader_fini(&decoder.reader);
-    free(decoder.chunk.frames.items);
-    free(decoder.chunk.stacks.items);
-    free(decoder.chunk.frame_indices.items);
-    free(decoder.chunk.samples.items);
-    free(decoder.chunk.images.items);
+    chunk_decoder_fini(&decoder);
     return status;
 }
