@@ -6,17 +6,12 @@
 
 enum { CAPACITY_FIRST = 64, CAPACITY_MAX = 1u << 31 };
 
-static uint32_t fold(uint64_t hash)
-{
-    return (uint32_t)(hash ^ hash >> 32);
-}
-
 uint32_t index_table_find(const struct index_table *table, uint64_t hash, index_equal equal, const void *context,
                           const void *key)
 {
     if (table->capacity == 0) return INDEX_NONE;
     uint32_t mask = table->capacity - 1;
-    uint32_t kept = fold(hash);
+    uint32_t kept = index_table_fold(hash);
     for (uint32_t place = kept & mask;; place = (place + 1) & mask) {
         const struct index_slot *slot = &table->slots[place];
         if (slot->index_plus_one == 0) return INDEX_NONE;
@@ -50,7 +45,8 @@ static bool grow(struct index_table *table)
 bool index_table_add(struct index_table *table, uint64_t hash, uint32_t index)
 {
     if (table->count >= table->capacity / 4 * 3 && !grow(table)) return false;
-    put(table->slots, table->capacity, (struct index_slot){.hash = fold(hash), .index_plus_one = index + 1});
+    put(table->slots, table->capacity,
+        (struct index_slot){.hash = index_table_fold(hash), .index_plus_one = index + 1});
     table->count++;
     return true;
 }

@@ -27,6 +27,27 @@ typedef bool (*index_equal)(const void *context, uint32_t index, const void *key
 uint32_t index_table_find(const struct index_table *table, uint64_t hash, index_equal equal, const void *context,
                           const void *key);
 
+/* For who looks for many items: what is fetched ahead is there when it is asked for. PREFETCH fetches where HASH leads;
+ * PEEK then tells the first item with that hash, which is most likely the one wanted, or INDEX_NONE. */
+static inline uint32_t index_table_fold(uint64_t hash)
+{
+    return (uint32_t)(hash ^ hash >> 32);
+}
+
+static inline void index_table_prefetch(const struct index_table *table, uint64_t hash)
+{
+    if (table->capacity > 0) __builtin_prefetch(&table->slots[index_table_fold(hash) & (table->capacity - 1)]);
+}
+
+static inline uint32_t index_table_peek(const struct index_table *table, uint64_t hash)
+{
+    if (table->capacity == 0) return INDEX_NONE;
+    uint32_t kept = index_table_fold(hash), mask = table->capacity - 1;
+    uint32_t place = kept & mask;
+    while (table->slots[place].index_plus_one != 0 && table->slots[place].hash != kept) place = (place + 1) & mask;
+    return table->slots[place].index_plus_one - 1; /* INDEX_NONE for an empty one */
+}
+
 /* Adds INDEX (below INDEX_NONE), which must not be there yet. False if memory is short. */
 bool index_table_add(struct index_table *table, uint64_t hash, uint32_t index);
 

@@ -38,6 +38,15 @@ static inline uint64_t protobuf_varint(struct cursor *cursor)
         cursor->position++;
         return position[0];
     }
+    /* Most of what is large are ids of two or three bytes. */
+    if (left >= 3 && position[1] < 0x80) {
+        cursor->position += 2;
+        return (uint64_t)(position[0] & 0x7f) | (uint64_t)position[1] << 7;
+    }
+    if (left >= 3 && position[2] < 0x80) {
+        cursor->position += 3;
+        return (uint64_t)(position[0] & 0x7f) | (uint64_t)(position[1] & 0x7f) << 7 | (uint64_t)position[2] << 14;
+    }
     size_t size_max = left < PROTOBUF_VARINT_BYTES_MAX ? left : PROTOBUF_VARINT_BYTES_MAX;
     uint64_t value = 0;
     for (size_t i = 0; i < size_max; i++) {

@@ -100,10 +100,21 @@ struct decoder {
     struct string_id thread_id_key, thread_name_key; /* "" if no label can have it */
     struct id_map mappings, functions, locations;
 
-    /* Of the sample or location at hand. */
+    /* Samples that are read but not added yet: their stacks are added together. FRAMES are of all of them. */
+    struct {
+        struct sample samples[PROFILE_STACKS_AT_ONCE];
+        struct {
+            size_t first;
+            uint32_t count;
+        } frames[PROFILE_STACKS_AT_ONCE];
+        int64_t values[PROFILE_STACKS_AT_ONCE][PROFILE_VALUES_MAX];
+        size_t count;
+    } pending;
     struct location_id *frames;
     size_t frame_count, frame_capacity;
-    int64_t values[PROFILE_VALUES_MAX];
+
+    /* Of the sample or location at hand. */
+    size_t frame_first; /* in FRAMES */
     size_t value_count;
     struct label *labels;
     size_t label_count, label_capacity;
@@ -373,24 +384,70 @@ static void decode_location(struct decoder *decoder, struct slice message)
 
 /* --- Samples ------------------------------------------------------------------------------------------------------ */
 
-static void add_frame(struct decoder *decoder, uint64_t id)
+/* How many samples were there before the one at hand. */
+static size_t sample_number(const struct decoder *decoder)
+{
+    return decoder->profile->samples.count + decoder->pending.count;
+}
+
+/* Room for MORE frames of the sample at hand. */
+static bool reserve_frames(struct decoder *decoder, size_t more)
+{
+    size_t depth_max = decoder->frame_first + PPROF_DEPTH_MAX;
+    if (more <= depth_max - decoder->frame_count &&
+        array_reserve(&decoder->frames, &decoder->frame_capacity, decoder->frame_count + more, sizeof(*decoder->frames),
+                      depth_max)) {
+        return true;
+    }
+    if (more <= depth_max - decoder->frame_count) {
+        fail_memory(decoder);
+    } else {
+        decoder->status =
+            error_set(decoder->error, STATUS_TOO_LARGE, 0, "more than %d frames in a stack", PPROF_DEPTH_MAX);
+    }
+    return false;
+}
+
+static inline void add_frame(struct decoder *decoder, uint64_t id)
 {
     uint32_t location = id_map_find(&decoder->locations, id);
-    if (location == 0) {
+    if (location == 0 && decoder->status == STATUS_OK) {
         FAIL(decoder, decoder->bytes.data, "sample %zu names location %" PRIu64 ", which there is not",
-             decoder->profile->samples.count, id);
-        return;
-    }
-    if (!make_room(decoder, &decoder->frames, &decoder->frame_capacity, decoder->frame_count, sizeof(*decoder->frames),
-                   PPROF_DEPTH_MAX, "frames in a stack")) {
-        return;
+             sample_number(decoder), id);
     }
     decoder->frames[decoder->frame_count++].index = location;
 }
 
+/* A maximum of how many numbers BYTES hold: close to it where it matters. */
+static size_t count_packed(struct slice bytes)
+{
+    if (bytes.size <= PPROF_DEPTH_MAX) return bytes.size;
+    size_t count = 0;
+    for (size_t i = 0; i < bytes.size; i++) count += bytes.data[i] < 0x80;
+    return count;
+}
+
+/* The bulk of a profile passes through here. */
+static void add_frames(struct decoder *decoder, const struct protobuf_field *field)
+{
+    bool is_packed = field->wire_type == PROTOBUF_BYTES;
+    if (!reserve_frames(decoder, is_packed ? count_packed(field->bytes) : 1)) return;
+    if (!is_packed) {
+        add_frame(decoder, field->value);
+        return;
+    }
+    struct cursor cursor = cursor_of(field->bytes);
+    while (!cursor_at_end(&cursor)) {
+        uint64_t id = protobuf_varint(&cursor);
+        if (!cursor.failed) add_frame(decoder, id);
+    }
+    check_cursor(decoder, &cursor, "a stack");
+}
+
 static void add_value(struct decoder *decoder, uint64_t value)
 {
-    if (decoder->value_count < PROFILE_VALUES_MAX) decoder->values[decoder->value_count] = (int64_t)value;
+    if (decoder->value_count < PROFILE_VALUES_MAX)
+        decoder->pending.values[decoder->pending.count][decoder->value_count] = (int64_t)value;
     decoder->value_count++;
 }
 
@@ -456,25 +513,15 @@ static struct thread_id thread_of_labels(struct decoder *decoder)
     return profile_add_thread(decoder->profile, &thread);
 }
 
-/* The stack of the frames at hand, which are leaf first. */
-static struct stack_id add_stack(struct decoder *decoder)
-{
-    struct stack_id stack = {0};
-    for (size_t i = decoder->frame_count; i-- > 0;) {
-        stack = profile_add_stack(decoder->profile, stack, decoder->frames[i]);
-    }
-    return stack;
-}
-
 static void decode_sample_field(struct decoder *decoder, const struct protobuf_field *field)
 {
     bool is_list = field->number == SAMPLE_LOCATION_ID || field->number == SAMPLE_VALUE;
     if (!is_list && field->number != SAMPLE_LABEL) return;
     if (field->wire_type != PROTOBUF_BYTES && !(is_list && field->wire_type == PROTOBUF_VARINT)) {
         FAIL(decoder, decoder->bytes.data, "field %" PRIu32 " of sample %zu has the wrong wire type", field->number,
-             decoder->profile->samples.count);
+             sample_number(decoder));
     } else if (field->number == SAMPLE_LOCATION_ID) {
-        add_numbers(decoder, field, add_frame);
+        add_frames(decoder, field);
     } else if (field->number == SAMPLE_VALUE) {
         add_numbers(decoder, field, add_value);
     } else {
@@ -482,30 +529,54 @@ static void decode_sample_field(struct decoder *decoder, const struct protobuf_f
     }
 }
 
+/* Adds the samples that wait. */
+static void add_pending(struct decoder *decoder)
+{
+    struct stack_frames stacks[PROFILE_STACKS_AT_ONCE] = {0};
+    struct stack_id ids[PROFILE_STACKS_AT_ONCE];
+    size_t count = decoder->pending.count;
+    for (size_t i = 0; i < count; i++) {
+        stacks[i].frames = decoder->frames + decoder->pending.frames[i].first;
+        stacks[i].count = decoder->pending.frames[i].count;
+    }
+    profile_add_stacks(decoder->profile, stacks, count, ids);
+    for (size_t i = 0; i < count; i++) {
+        decoder->pending.samples[i].stack = ids[i];
+        profile_add_sample(decoder->profile, &decoder->pending.samples[i], decoder->pending.values[i]);
+    }
+    decoder->pending.count = decoder->frame_count = 0;
+}
+
+static void check_values(struct decoder *decoder, struct slice message)
+{
+    size_t wanted = decoder->profile->value_type_count;
+    if (decoder->status != STATUS_OK || (wanted > 0 && decoder->value_count == wanted)) return;
+    if (wanted == 0) {
+        FAIL(decoder, message.data, "the profile has samples, but no sample types");
+    } else {
+        FAIL(decoder, message.data, "sample %zu has %zu values, but there are %zu sample types", sample_number(decoder),
+             decoder->value_count, wanted);
+    }
+}
+
 static void decode_sample(struct decoder *decoder, struct slice message)
 {
-    struct profile *profile = decoder->profile;
     struct cursor cursor = cursor_of(message);
     struct protobuf_field field;
-    decoder->frame_count = decoder->value_count = decoder->label_count = 0;
+    decoder->frame_first = decoder->frame_count;
+    decoder->value_count = decoder->label_count = 0;
     while (decoder->status == STATUS_OK && protobuf_next(&cursor, &field)) decode_sample_field(decoder, &field);
     check_cursor(decoder, &cursor, "a sample");
+    check_values(decoder, message);
     if (decoder->status != STATUS_OK) return;
-    if (profile->value_type_count == 0) {
-        FAIL(decoder, message.data, "the profile has samples, but no sample types");
-        return;
-    }
-    if (decoder->value_count != profile->value_type_count) {
-        FAIL(decoder, message.data, "sample %zu has %zu values, but there are %zu sample types", profile->samples.count,
-             decoder->value_count, profile->value_type_count);
-        return;
-    }
-    struct sample sample = {
-        .stack = add_stack(decoder),
+    size_t place = decoder->pending.count++;
+    decoder->pending.frames[place].first = decoder->frame_first;
+    decoder->pending.frames[place].count = (uint32_t)(decoder->frame_count - decoder->frame_first);
+    decoder->pending.samples[place] = (struct sample){
         .thread = thread_of_labels(decoder),
-        .labels = profile_add_labels(profile, decoder->labels, (uint32_t)decoder->label_count),
+        .labels = profile_add_labels(decoder->profile, decoder->labels, (uint32_t)decoder->label_count),
     };
-    profile_add_sample(profile, &sample, decoder->values);
+    if (decoder->pending.count == PROFILE_STACKS_AT_ONCE) add_pending(decoder);
 }
 
 /* --- Comments ----------------------------------------------------------------------------------------------------- */
@@ -580,6 +651,7 @@ static void decode_all(struct decoder *decoder)
     each_message(decoder, PROFILE_FUNCTION, decode_function);
     each_message(decoder, PROFILE_LOCATION, decode_location);
     each_message(decoder, PROFILE_SAMPLE, decode_sample);
+    if (decoder->status == STATUS_OK) add_pending(decoder);
     if (decoder->status == STATUS_OK) decoder->status = profile_failed(decoder->profile, decoder->error);
 }
 

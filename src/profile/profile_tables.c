@@ -165,25 +165,132 @@ static bool stack_equal(const void *context, uint32_t index, const void *key)
     return a->parent.index == b->parent.index && a->location.index == b->location.index;
 }
 
+/* The way of a stack down from the root: AT is how far it is known, and LEFT of its frames lie beyond. */
+struct descent {
+    const struct location_id *frames; /* leaf first */
+    uint32_t left;
+    uint32_t at;
+    uint32_t candidate; /* perhaps the next stack */
+    uint64_t hash;      /* of the next stack */
+};
+
+static inline struct stack next_stack(const struct descent *descent)
+{
+    return (struct stack){.parent = {descent->at}, .location = descent->frames[descent->left - 1]};
+}
+
 /* A stack is mostly added root first, each frame on the one just added. So the entry behind a stack, if that is its
  * child, is looked at first, and such a child is in no index: this keeps the index to the places where stacks part, a
- * few for each sample in place of one for each frame. */
+ * few for each sample in place of one for each frame.
+ *
+ * Goes down as long as the next entry is the next stack. True, with its hash, if one is left that is not. */
+static bool follow_entries(const struct profile *profile, struct descent *descent)
+{
+    const struct stack *stacks = profile->stacks.items;
+    size_t count = profile->stacks.count;
+    uint32_t at = descent->at, left = descent->left;
+    while (left > 0 && at + 1 < count && stacks[at + 1].parent.index == at &&
+           stacks[at + 1].location.index == descent->frames[left - 1].index) {
+        at++;
+        left--;
+    }
+    descent->at = at;
+    descent->left = left;
+    if (left == 0) return false;
+    descent->hash = hash_pair(0, at, descent->frames[left - 1].index);
+    return true;
+}
+
+/* Adds what is left of the stack, entry behind entry. */
+static bool append_entries(struct profile *profile, struct descent *descent)
+{
+    if (!PROFILE_RESERVE(profile, stacks, descent->left, PROFILE_ENTITIES_MAX)) return false;
+    size_t count = profile->stacks.count;
+    bool follows_parent = descent->at + 1 == count; /* which has no children yet */
+    if (!follows_parent && !index_table_add(&profile->stacks.index, descent->hash, (uint32_t)count)) {
+        profile_fail(profile, STATUS_NO_MEMORY);
+        return false;
+    }
+    for (; descent->left > 0; descent->left--) {
+        profile->stacks.items[count] = next_stack(descent);
+        descent->at = (uint32_t)count++;
+    }
+    profile->stacks.count = count;
+    return true;
+}
+
+static struct stack_id finish_descent(struct profile *profile, struct descent *descent)
+{
+    while (follow_entries(profile, descent)) {
+        struct stack next = next_stack(descent);
+        uint32_t known = index_table_find(&profile->stacks.index, descent->hash, stack_equal, profile, &next);
+        if (known == INDEX_NONE) {
+            bool is_added = append_entries(profile, descent);
+            return (struct stack_id){is_added ? descent->at : 0};
+        }
+        descent->at = known;
+        descent->left--;
+    }
+    return (struct stack_id){descent->at};
+}
+
 struct stack_id profile_add_stack(struct profile *profile, struct stack_id parent, struct location_id leaf)
 {
-    struct stack stack = {.parent = parent, .location = leaf};
-    uint32_t next = parent.index + 1;
-    if (next < profile->stacks.count && stack_equal(profile, next, &stack)) return (struct stack_id){next};
+    struct descent descent = {.frames = &leaf, .left = 1, .at = parent.index};
+    return finish_descent(profile, &descent);
+}
 
-    bool follows_parent = next == profile->stacks.count; /* which has no children yet */
-    uint64_t hash = hash_pair(0, parent.index, leaf.index);
-    if (!follows_parent) {
-        uint32_t index = index_table_find(&profile->stacks.index, hash, stack_equal, profile, &stack);
-        if (index != INDEX_NONE) return (struct stack_id){index};
+/* Goes on from the candidate if it is the right one, and asks for the memory that the step after it needs. */
+static bool enter_candidate(const struct profile *profile, struct descent *descent)
+{
+    struct stack next = next_stack(descent);
+    if (descent->candidate == INDEX_NONE || !stack_equal(profile, descent->candidate, &next)) return false;
+    descent->at = descent->candidate;
+    descent->left--;
+    if (!follow_entries(profile, descent)) return false;
+    index_table_prefetch(&profile->stacks.index, descent->hash);
+    return true;
+}
+
+/* Takes each as far down as it is known, all of them a step at a time: most steps wait for memory, and so they wait
+ * together. */
+static void descend_together(const struct profile *profile, struct descent *descents, size_t count)
+{
+    struct descent *active[PROFILE_STACKS_AT_ONCE];
+    size_t active_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!follow_entries(profile, &descents[i])) continue;
+        index_table_prefetch(&profile->stacks.index, descents[i].hash);
+        active[active_count++] = &descents[i];
     }
-    if (!PROFILE_RESERVE(profile, stacks, 1, PROFILE_ENTITIES_MAX)) return (struct stack_id){0};
-    profile->stacks.items[profile->stacks.count] = stack;
-    if (follows_parent) return (struct stack_id){(uint32_t)profile->stacks.count++};
-    return (struct stack_id){FINISH_ADDING(profile, stacks, hash)};
+    while (active_count > 0) {
+        for (size_t i = 0; i < active_count; i++) {
+            active[i]->candidate = index_table_peek(&profile->stacks.index, active[i]->hash);
+            if (active[i]->candidate != INDEX_NONE) __builtin_prefetch(&profile->stacks.items[active[i]->candidate]);
+        }
+        size_t kept = 0;
+        for (size_t i = 0; i < active_count; i++) {
+            if (enter_candidate(profile, active[i])) active[kept++] = active[i];
+        }
+        active_count = kept;
+    }
+}
+
+void profile_add_stacks(struct profile *profile, const struct stack_frames *stacks, size_t count,
+                        struct stack_id *ret_ids)
+{
+    while (count > 0) {
+        size_t taken = count < PROFILE_STACKS_AT_ONCE ? count : PROFILE_STACKS_AT_ONCE;
+        struct descent descents[PROFILE_STACKS_AT_ONCE];
+        for (size_t i = 0; i < taken; i++) {
+            descents[i] = (struct descent){.frames = stacks[i].frames, .left = stacks[i].count};
+        }
+        descend_together(profile, descents, taken);
+        for (size_t i = 0; i < taken; i++) ret_ids[i] = finish_descent(profile, &descents[i]);
+        stacks += taken;
+        ret_ids += taken;
+        count -= taken;
+    }
 }
 
 /* --- Threads ------------------------------------------------------------------------------------------------------ */

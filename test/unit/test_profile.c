@@ -82,6 +82,37 @@ TEST(a_stack_is_found_again_wherever_others_part_from_it)
     profile_fini(&profile);
 }
 
+/* Few kinds of frames, so that most stacks part from others in many places. */
+TEST(stacks_added_together_are_those_added_frame_by_frame)
+{
+    enum { STACKS = 500, DEPTH_MAX = 12 };
+    static struct location_id frames[STACKS][DEPTH_MAX];
+    static struct stack_frames stacks[STACKS];
+    static struct stack_id ids[STACKS];
+    struct profile together, one_by_one;
+    profile_init(&together);
+    profile_init(&one_by_one);
+    uint32_t chance = 1;
+    for (size_t i = 0; i < STACKS; i++) {
+        stacks[i] = (struct stack_frames){.frames = frames[i], .count = (uint32_t)i % DEPTH_MAX};
+        for (size_t frame = 0; frame < stacks[i].count; frame++) {
+            chance = chance * 1103515245 + 12345;
+            frames[i][frame].index = 1 + (chance >> 16) % 3;
+        }
+    }
+    profile_add_stacks(&together, stacks, STACKS, ids);
+    for (size_t i = 0; i < STACKS; i++) {
+        struct stack_id stack = {0};
+        for (uint32_t frame = stacks[i].count; frame-- > 0;) {
+            stack = profile_add_stack(&one_by_one, stack, frames[i][frame]);
+        }
+        CHECK_UINT(ids[i].index, stack.index);
+    }
+    CHECK_UINT(together.stacks.count, one_by_one.stacks.count);
+    profile_fini(&together);
+    profile_fini(&one_by_one);
+}
+
 TEST(many_strings_stay_where_they_are)
 {
     enum { COUNT = 20000 };
