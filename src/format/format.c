@@ -4,6 +4,7 @@
 #include "base/compression.h"
 #include "format/collapsed.h"
 #include "format/envelope.h"
+#include "format/perf_script.h"
 #include "format/pprof.h"
 #include "format/pprof_legacy.h"
 #include "format/recording.h"
@@ -92,6 +93,7 @@ struct format_entry {
 static const struct format_entry formats[] = {
     {FORMAT_RECORDING, "recording", {".recording"}, recording_detect, recording_decode, NULL},
     {FORMAT_PPROF_LEGACY, "pprof-legacy", {NULL}, pprof_legacy_detect, pprof_legacy_decode, NULL},
+    {FORMAT_PERF_SCRIPT, "perf-script", {NULL}, perf_script_detect, perf_script_decode, NULL},
     {FORMAT_COLLAPSED, "collapsed", {".collapsed", ".folded"}, collapsed_detect, collapsed_decode, collapsed_encode},
     {FORMAT_SPEEDSCOPE, "speedscope", {".speedscope.json"}, speedscope_detect, speedscope_decode, speedscope_encode},
     {FORMAT_ENVELOPE, "envelope", {".envelope"}, envelope_detect, envelope_decode, envelope_encode},

@@ -13,6 +13,7 @@ enum format {
     FORMAT_ENVELOPE,
     FORMAT_COLLAPSED,
     FORMAT_SPEEDSCOPE,
+    FORMAT_PERF_SCRIPT, /* read only */
     FORMAT_PPROF_LEGACY, /* what pprof read before profile.proto; read only */
     FORMAT_RECORDING, /* what liboffbeat writes while it samples; read only */
 };

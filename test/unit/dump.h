@@ -34,7 +34,7 @@ static inline void dump_location(struct buffer *out, const struct profile *profi
     }
     for (uint32_t i = 0; i < location->line_count; i++) {
         const struct function *function = profile_function(profile, lines[i].function);
-        buffer_append_text(out, i ? " <" : " ");
+        buffer_append_text(out, i ? " < " : " ");
         dump_text(out, profile, function->name);
         buffer_append_text(out, " (");
         dump_text(out, profile, function->file_name);

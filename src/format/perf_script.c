@@ -1,0 +1,557 @@
+/* Reads what `perf script` prints, by default or with fields added:
+ *
+ *     comm pid/tid [cpu] seconds: period event:
+ *             address symbol+offset (file)          leaf first; "symbol (inlined)" before what it is inlined into
+ *               source:line
+ *     (empty line)
+ *
+ * Without call graphs the one frame stands behind the event. Twice through the text: which events there are decides
+ * about the columns, before there is a sample.  SPDX-License-Identifier: MIT */
+#include "format/perf_script.h"
+
+#include "base/array.h"
+#include "format/frame_name.h"
+
+#include <stdlib.h>
+
+enum {
+    HEADER_WORDS_MAX = 64,
+    NANOSECOND_DIGITS = 9,
+    COMM_SIZE_MAX = 15, /* the kernel cuts names of threads */
+};
+
+struct header {
+    struct slice comm, pid, tid; /* PID is empty where only one number is told */
+    struct slice event, rest;
+    uint64_t time_ns, cpu;
+    int64_t period;
+    bool has_time, has_cpu, has_period;
+};
+
+struct frame {
+    struct slice symbol, file; /* empty: not known */
+    struct slice source;
+    uint64_t address;
+    int64_t line;
+    bool is_inlined;
+};
+
+struct decoder {
+    struct slice bytes;
+    struct profile *profile;
+    struct slice events[PERF_SCRIPT_EVENTS_MAX];
+    size_t event_count;
+    struct slice first_pid;
+    bool has_several_pids, has_program;
+    struct {
+        struct frame *items;
+        size_t count, capacity;
+    } frames; /* of the sample at hand, leaf first */
+    struct {
+        struct line *items;
+        size_t count, capacity;
+    } lines; /* of the location at hand */
+    struct header header;
+    bool is_open; /* HEADER's sample is not yet added */
+    enum status status;
+    struct error *error;
+};
+
+static void fail(struct decoder *decoder, enum status status, struct slice place, const char *message)
+{
+    if (decoder->status != STATUS_OK) return;
+    decoder->status = error_set(decoder->error, status, (uint64_t)(place.data - decoder->bytes.data), "%s", message);
+}
+
+/* --- Words -------------------------------------------------------------------------------------------------------- */
+
+static struct slice slice_from(struct slice text, size_t start)
+{
+    return slice_of(text.data + start, text.size - start);
+}
+
+static bool is_blank(uint8_t byte)
+{
+    return byte == ' ' || byte == '\t';
+}
+
+static struct slice trim(struct slice text)
+{
+    while (text.size > 0 && is_blank(text.data[0])) text = slice_from(text, 1);
+    while (text.size > 0 && is_blank(text.data[text.size - 1])) text.size--;
+    return text;
+}
+
+static struct slice take_line(struct slice *left)
+{
+    const uint8_t *newline = memchr(left->data, '\n', left->size);
+    size_t size = newline ? (size_t)(newline - left->data) : left->size;
+    struct slice line = slice_of(left->data, size);
+    *left = slice_from(*left, newline ? size + 1 : size);
+    if (line.size > 0 && line.data[line.size - 1] == '\r') line.size--;
+    return line;
+}
+
+static struct slice take_word(struct slice *left)
+{
+    size_t start = 0;
+    while (start < left->size && is_blank(left->data[start])) start++;
+    size_t end = start;
+    while (end < left->size && !is_blank(left->data[end])) end++;
+    struct slice word = slice_of(left->data + start, end - start);
+    *left = slice_from(*left, end);
+    return word;
+}
+
+static bool starts_with(struct slice text, const char *start)
+{
+    size_t size = strlen(start);
+    return text.size >= size && memcmp(text.data, start, size) == 0;
+}
+
+static bool ends_with(struct slice text, const char *end)
+{
+    size_t size = strlen(end);
+    return text.size >= size && memcmp(text.data + text.size - size, end, size) == 0;
+}
+
+static bool parse_number(struct slice digits, uint64_t *ret_number)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < digits.size; i++) {
+        if (digits.data[i] < '0' || digits.data[i] > '9' || __builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(digits.data[i] - '0'), &number))
+            return false;
+    }
+    if (digits.size > 0) *ret_number = number;
+    return digits.size > 0;
+}
+
+static bool parse_hex(struct slice digits, uint64_t *ret_number)
+{
+    uint64_t number = 0;
+    if (digits.size == 0 || digits.size > 16) return false;
+    for (size_t i = 0; i < digits.size; i++) {
+        uint8_t byte = digits.data[i];
+        bool is_decimal = byte >= '0' && byte <= '9';
+        if (!is_decimal && (byte < 'a' || byte > 'f')) return false;
+        number = number << 4 | (uint64_t)(is_decimal ? byte - '0' : byte - 'a' + 10);
+    }
+    *ret_number = number;
+    return true;
+}
+
+/* "3224.527771:" */
+static bool parse_time(struct slice word, uint64_t *ret_ns)
+{
+    uint64_t seconds, fraction;
+    const uint8_t *point = word.size ? memchr(word.data, '.', word.size) : NULL;
+    if (!point || !ends_with(word, ":")) return false;
+    size_t whole = (size_t)(point - word.data), digits = word.size - whole - 2;
+    if (digits == 0 || digits > NANOSECOND_DIGITS || !parse_number(slice_of(word.data, whole), &seconds) ||
+        !parse_number(slice_of(point + 1, digits), &fraction))
+        return false;
+    for (; digits < NANOSECOND_DIGITS; digits++) fraction *= 10;
+    return !__builtin_mul_overflow(seconds, 1000000000, &seconds) && !__builtin_add_overflow(seconds, fraction, ret_ns);
+}
+
+/* "27113" or "27113/27114"; the first process has -1. */
+static bool parse_ids(struct slice word, struct slice *ret_pid, struct slice *ret_tid)
+{
+    uint64_t number;
+    const uint8_t *slash = word.size ? memchr(word.data, '/', word.size) : NULL;
+    size_t pid_size = slash ? (size_t)(slash - word.data) : 0;
+    struct slice pid = slice_of(word.data, pid_size), tid = slash ? slice_from(word, pid_size + 1) : word;
+    if (!parse_number(tid, &number) || (slash && !parse_number(pid, &number))) return false;
+    *ret_pid = pid;
+    *ret_tid = tid;
+    return true;
+}
+
+static bool parse_cpu(struct slice word, uint64_t *ret_cpu)
+{
+    return word.size > 2 && word.data[0] == '[' && ends_with(word, "]") &&
+           parse_number(slice_of(word.data + 1, word.size - 2), ret_cpu);
+}
+
+/* --- The line that heads a sample --------------------------------------------------------------------------------- */
+
+static bool is_record(struct slice event)
+{
+    return starts_with(event, "PERF_RECORD_");
+}
+
+/* What follows the time: "5025125 cpu-clock:". */
+static bool parse_event(struct slice left, struct header *header)
+{
+    uint64_t period;
+    struct slice word = take_word(&left);
+    if (parse_number(word, &period)) {
+        header->has_period = true;
+        header->period = period < INT64_MAX ? (int64_t)period : INT64_MAX;
+        word = take_word(&left);
+    }
+    if (!is_record(word)) {
+        if (word.size < 2 || !ends_with(word, ":")) return false;
+        word.size--;
+    }
+    header->event = word;
+    header->rest = trim(left);
+    return true;
+}
+
+static void take_ids(struct header *header, const struct header *ids)
+{
+    header->comm = ids->comm;
+    header->pid = ids->pid;
+    header->tid = ids->tid;
+}
+
+/* "cycles:" and what is behind it, where no times are printed: the first number is the thread then, and a second one
+ * the period. */
+static bool finish_without_time(struct slice event, const struct header *first_ids, struct header *header)
+{
+    uint64_t period = 0;
+    bool has_period = header->tid.data != first_ids->tid.data && parse_number(header->tid, &period);
+    take_ids(header, first_ids);
+    if (!parse_event(event, header)) return false;
+    header->has_period |= has_period;
+    if (has_period) header->period = period < INT64_MAX ? (int64_t)period : INT64_MAX;
+    return true;
+}
+
+/* A thread's name may hold blanks and numbers: the ids are the last ones before the time. */
+static bool parse_header(struct slice line, struct header *ret_header)
+{
+    struct header header = {0}, first_ids = {0};
+    struct slice left = line;
+    const uint8_t *start = trim(line).data;
+    for (unsigned words = 0; words < HEADER_WORDS_MAX; words++) {
+        struct slice before = left, word = take_word(&left);
+        struct header ids = {0};
+        bool is_done = false, has_ids = header.tid.size > 0;
+        if (word.size == 0) return false;
+        header.has_time = has_ids && parse_time(word, &header.time_ns);
+        if (header.has_time)
+            is_done = parse_event(left, &header);
+        else if (has_ids && ends_with(word, ":"))
+            is_done = finish_without_time(before, &first_ids, &header);
+        if (is_done) *ret_header = header;
+        if (is_done || header.has_time) return is_done;
+        if (parse_cpu(word, &header.cpu)) {
+            header.has_cpu = true;
+        } else if (word.data > start && parse_ids(word, &ids.pid, &ids.tid)) {
+            ids.comm = trim(slice_of(start, (size_t)(word.data - start)));
+            take_ids(&header, &ids);
+            if (!has_ids) first_ids = ids;
+        }
+    }
+    return false;
+}
+
+static bool is_passed_over(struct slice line)
+{
+    return trim(line).size == 0 || line.data[0] == '#';
+}
+
+bool perf_script_detect(struct slice bytes)
+{
+    struct header header;
+    enum { LINES_LOOKED_AT = 1000 };
+    for (unsigned i = 0; i < LINES_LOOKED_AT && bytes.size > 0; i++) {
+        struct slice line = take_line(&bytes);
+        if (is_passed_over(line)) continue;
+        return parse_header(line, &header) &&
+               (header.has_time || line.data[line.size - 1] == ' ' || ends_with(line, ":") || ends_with(line, ")"));
+    }
+    return false;
+}
+
+/* --- Frames ------------------------------------------------------------------------------------------------------- */
+
+/* "symbol+0x1a" without what follows the name. */
+static struct slice without_offset(struct slice symbol)
+{
+    const uint8_t *plus = symbol.size ? memrchr(symbol.data, '+', symbol.size) : NULL;
+    uint64_t offset;
+    if (!plus) return symbol;
+    size_t size = (size_t)(plus - symbol.data);
+    struct slice behind = slice_from(symbol, size + 1);
+    if (!starts_with(behind, "0x") || !parse_hex(slice_from(behind, 2), &offset)) return symbol;
+    return slice_of(symbol.data, size);
+}
+
+/* Where " (file)" begins at the end of TEXT; TEXT's size if there is none. The name of a file that is gone ends with
+ * " (deleted)". */
+static size_t find_file(struct slice text)
+{
+    static const char deleted[] = " (deleted))";
+    if (!ends_with(text, ")")) return text.size;
+    size_t end = ends_with(text, deleted) ? text.size - strlen(deleted) : text.size;
+    for (size_t i = end; i-- > 0;) {
+        if (text.data[i] == '(' && (i == 0 || is_blank(text.data[i - 1]))) return i;
+    }
+    return text.size;
+}
+
+static bool parse_frame(struct slice line, struct frame *ret_frame)
+{
+    struct frame frame = {0};
+    struct slice left = line;
+    if (!parse_hex(take_word(&left), &frame.address)) return false;
+    left = trim(left);
+    if (ends_with(left, "(inlined)")) {
+        frame.is_inlined = true;
+        left.size -= strlen("(inlined)");
+    } else {
+        size_t place = find_file(left);
+        if (place < left.size) frame.file = slice_of(left.data + place + 1, left.size - place - 2);
+        left.size = place;
+    }
+    frame.symbol = without_offset(trim(left));
+    if (slice_equals_text(frame.symbol, "[unknown]")) frame.symbol.size = 0;
+    if (slice_equals_text(frame.file, "[unknown]")) frame.file.size = 0;
+    *ret_frame = frame;
+    return true;
+}
+
+/* "work.c:12", the place of the frame before it. */
+static bool parse_source(struct slice line, struct frame *frame)
+{
+    struct slice text = trim(line);
+    const uint8_t *colon = text.size ? memrchr(text.data, ':', text.size) : NULL;
+    uint64_t number;
+    if (!colon) return false;
+    struct slice source = slice_of(text.data, (size_t)(colon - text.data));
+    if (source.size == 0 || !parse_number(slice_from(text, source.size + 1), &number)) return false;
+    if (slice_equals_text(source, "??") || number > INT32_MAX) return true;
+    frame->source = source;
+    frame->line = (int64_t)number;
+    return true;
+}
+
+/* --- Into the model ----------------------------------------------------------------------------------------------- */
+
+static struct mapping_id mapping_of(struct decoder *decoder, struct slice file)
+{
+    if (file.size == 0) return (struct mapping_id){0};
+    struct mapping mapping = {.file_name = profile_string(decoder->profile, file), .has_functions = true};
+    return profile_add_mapping(decoder->profile, &mapping);
+}
+
+/* The program is the first mapping: the file that bears the thread's name. */
+static void add_program(struct decoder *decoder)
+{
+    struct slice comm = decoder->header.comm;
+    for (size_t i = decoder->frames.count; i-- > 0 && !decoder->has_program;) {
+        struct slice file = decoder->frames.items[i].file, name = frame_name_of_path(file);
+        if (name.size > COMM_SIZE_MAX) name.size = COMM_SIZE_MAX;
+        if (name.size == 0 || !slice_equal(name, comm)) continue;
+        (void)mapping_of(decoder, file);
+        decoder->has_program = true;
+    }
+}
+
+static void add_line(struct decoder *decoder, const struct frame *frame)
+{
+    struct profile *profile = decoder->profile;
+    struct function function = {.name = profile_string(profile, frame->symbol),
+                                .file_name = profile_string(profile, frame->source)};
+    if (!array_reserve(&decoder->lines.items, &decoder->lines.capacity, decoder->lines.count + 1,
+                       sizeof(*decoder->lines.items), PERF_SCRIPT_DEPTH_MAX)) {
+        fail(decoder, STATUS_NO_MEMORY, frame->symbol, "no memory for a stack");
+        return;
+    }
+    decoder->lines.items[decoder->lines.count++] =
+        (struct line){.function = profile_add_function(profile, &function), .line = frame->line};
+}
+
+/* The frames from FIRST to LAST are one place in the code: inlined functions and the one that they are in. */
+static struct location_id add_location(struct decoder *decoder, size_t first, size_t last)
+{
+    const struct frame *outermost = &decoder->frames.items[last];
+    bool is_leaf = first == 0;
+    struct location location = {
+        .mapping = mapping_of(decoder, outermost->file),
+        .address = outermost->address - (!is_leaf && outermost->address), /* a return address is behind the call */
+    };
+    decoder->lines.count = 0;
+    for (size_t i = first; i <= last && decoder->status == STATUS_OK; i++) {
+        if (decoder->frames.items[i].symbol.size > 0) add_line(decoder, &decoder->frames.items[i]);
+    }
+    if (decoder->status != STATUS_OK) return (struct location_id){0};
+    return profile_add_location(decoder->profile, &location, decoder->lines.items, (uint32_t)decoder->lines.count);
+}
+
+static struct stack_id add_stack(struct decoder *decoder)
+{
+    struct stack_id stack = {0};
+    for (size_t end = decoder->frames.count; end > 0 && decoder->status == STATUS_OK;) {
+        size_t first = end - 1;
+        while (first > 0 && decoder->frames.items[first - 1].is_inlined) first--;
+        stack = profile_add_stack(decoder->profile, stack, add_location(decoder, first, end - 1));
+        end = first;
+    }
+    return stack;
+}
+
+static struct label_set_id add_labels(struct decoder *decoder)
+{
+    struct profile *profile = decoder->profile;
+    const struct header *header = &decoder->header;
+    struct label labels[2];
+    uint64_t pid;
+    uint32_t count = 0;
+    if (decoder->has_several_pids && parse_number(header->pid, &pid) && pid <= INT64_MAX) {
+        labels[count++] =
+            (struct label){.key = profile_text(profile, "pid"), .is_number = true, .number = (int64_t)pid};
+    }
+    if (header->has_cpu && header->cpu <= INT64_MAX) {
+        labels[count++] =
+            (struct label){.key = profile_text(profile, "cpu"), .is_number = true, .number = (int64_t)header->cpu};
+    }
+    return count ? profile_add_labels(profile, labels, count) : (struct label_set_id){0};
+}
+
+static size_t find_event(const struct decoder *decoder, struct slice event)
+{
+    size_t i = 0;
+    while (i < decoder->event_count && !slice_equal(decoder->events[i], event)) i++;
+    return i;
+}
+
+static void finish_sample(struct decoder *decoder)
+{
+    if (!decoder->is_open) return;
+    const struct header *header = &decoder->header;
+    int64_t values[PROFILE_VALUES_MAX] = {1};
+    struct thread thread = {.id = profile_string(decoder->profile, header->tid),
+                            .name = profile_string(decoder->profile, header->comm)};
+    if (!decoder->has_program) add_program(decoder);
+    struct sample sample = {
+        .stack = add_stack(decoder),
+        .thread = profile_add_thread(decoder->profile, &thread),
+        .labels = add_labels(decoder),
+        .time_ns = header->time_ns,
+    };
+    values[1 + find_event(decoder, header->event)] = header->has_period ? header->period : 1;
+    if (decoder->status == STATUS_OK) profile_add_sample(decoder->profile, &sample, values);
+    decoder->is_open = false;
+    decoder->frames.count = 0;
+}
+
+/* --- The text ----------------------------------------------------------------------------------------------------- */
+
+static void add_frame(struct decoder *decoder, struct frame frame, struct slice line)
+{
+    if (decoder->frames.count == PERF_SCRIPT_DEPTH_MAX) {
+        fail(decoder, STATUS_TOO_LARGE, line, "a stack of more than 65536 frames");
+    } else if (!array_reserve(&decoder->frames.items, &decoder->frames.capacity, decoder->frames.count + 1,
+                              sizeof(frame), PERF_SCRIPT_DEPTH_MAX)) {
+        fail(decoder, STATUS_NO_MEMORY, line, "no memory for a stack");
+    } else {
+        decoder->frames.items[decoder->frames.count++] = frame;
+    }
+}
+
+static void begin_sample(struct decoder *decoder, const struct header *header)
+{
+    struct frame frame;
+    finish_sample(decoder);
+    if (is_record(header->event)) return;
+    decoder->header = *header;
+    decoder->is_open = true;
+    decoder->profile->has_times |= header->has_time;
+    if (ends_with(header->rest, ")") && parse_frame(header->rest, &frame)) add_frame(decoder, frame, header->rest);
+}
+
+static void read_line(struct decoder *decoder, struct slice line)
+{
+    struct header header;
+    struct frame frame;
+    bool can_be_frame = is_blank(line.data[0]) && decoder->is_open;
+    if (line.data[0] != '\t' && parse_header(line, &header))
+        begin_sample(decoder, &header);
+    else if (can_be_frame && parse_frame(line, &frame))
+        add_frame(decoder, frame, line);
+    else if (!can_be_frame || decoder->frames.count == 0 ||
+             !parse_source(line, &decoder->frames.items[decoder->frames.count - 1]))
+        fail(decoder, STATUS_MALFORMED, line, "a line is neither a sample's nor a frame");
+}
+
+static void note_header(struct decoder *decoder, const struct header *header)
+{
+    if (is_record(header->event)) return;
+    if (header->pid.size > 0) {
+        if (decoder->first_pid.size == 0) decoder->first_pid = header->pid;
+        decoder->has_several_pids |= !slice_equal(decoder->first_pid, header->pid);
+    }
+    if (find_event(decoder, header->event) < decoder->event_count) return;
+    if (decoder->event_count == PERF_SCRIPT_EVENTS_MAX)
+        fail(decoder, STATUS_TOO_LARGE, header->event, "more than 63 events");
+    else
+        decoder->events[decoder->event_count++] = header->event;
+}
+
+/* perf's own clocks count time; everything else counts what it is called. */
+static bool is_clock(struct slice event)
+{
+    return starts_with(event, "cpu-clock") || starts_with(event, "task-clock");
+}
+
+static void give_columns(struct decoder *decoder)
+{
+    struct profile *profile = decoder->profile;
+    profile_add_value_type(profile, "samples", "count");
+    for (size_t i = 0; i < decoder->event_count; i++) {
+        const char *type = profile_c_string(profile, profile_string(profile, decoder->events[i]));
+        profile_add_value_type(profile, type, is_clock(decoder->events[i]) ? "nanoseconds" : "count");
+    }
+    if (decoder->event_count > 0) profile->default_value_type = profile->value_types[1].type;
+}
+
+/* What a clock's samples all stand for is the time between them. */
+static void give_period(struct profile *profile)
+{
+    if (profile->value_type_count != 2 || profile->samples.count == 0) return;
+    if (!slice_equals_text(profile_slice(profile, profile->value_types[1].unit), "nanoseconds")) return;
+    int64_t period = profile_sample_values(profile, 0)[1];
+    for (size_t i = 1; i < profile->samples.count; i++) {
+        if (profile_sample_values(profile, i)[1] != period) return;
+    }
+    profile->period = period;
+    profile->period_type = profile->value_types[1];
+}
+
+static void read_text(struct decoder *decoder)
+{
+    struct header header;
+    for (struct slice left = decoder->bytes; left.size > 0 && decoder->status == STATUS_OK;) {
+        struct slice line = take_line(&left);
+        if (is_passed_over(line) || line.data[0] == '\t') continue;
+        if (parse_header(line, &header)) note_header(decoder, &header);
+    }
+    if (decoder->status == STATUS_OK) give_columns(decoder);
+    for (struct slice left = decoder->bytes; left.size > 0 && decoder->status == STATUS_OK;) {
+        struct slice line = take_line(&left);
+        if (trim(line).size == 0)
+            finish_sample(decoder);
+        else if (!is_passed_over(line))
+            read_line(decoder, line);
+        if (decoder->profile->failed != STATUS_OK) return;
+    }
+    if (decoder->status == STATUS_OK) finish_sample(decoder);
+}
+
+enum status perf_script_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    if (!perf_script_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not the text of perf script");
+    struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error};
+    read_text(&decoder);
+    free(decoder.frames.items);
+    free(decoder.lines.items);
+    if (decoder.status != STATUS_OK) return decoder.status;
+    give_period(profile);
+    enum status status = profile_failed(profile, error);
+    return status == STATUS_OK && profile->has_times ? profile_sort_by_time(profile, error) : status;
+}

@@ -1,0 +1,154 @@
+/* The text of perf script.  SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "base/file.h"
+#include "dump.h"
+#include "format/perf_script.h"
+
+#define REAL TEST_SOURCE_ROOT "/../shared/fixtures/real/perf/"
+
+enum { ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES | DUMP_ADDRESSES | DUMP_LABELS };
+
+/* What TEXT is read as, or the message that refuses it, in OUT. */
+static const char *read_text(struct buffer *out, const char *text, unsigned what)
+{
+    struct profile profile;
+    struct error error = {0};
+    profile_init(&profile);
+    if (perf_script_decode(slice_of_text(text), &profile, &error) == STATUS_OK) {
+        (void)dump(out, &profile, what);
+    } else {
+        buffer_init(out, 1 << 16);
+        buffer_append_format(out, "%s (offset %" PRIu64 ")", error.message, error.offset);
+        buffer_append_byte(out, '\0');
+    }
+    profile_fini(&profile);
+    return (const char *)out->data;
+}
+
+/* PPF-4, facts 3.5: the leaf is where the program was, callers are inside their call. */
+TEST(callers_are_stored_less_one_and_inlined_functions_are_of_one_place)
+{
+    struct buffer out;
+    CHECK_TEXT(read_text(&out,
+                         "# captured on: today\n\n"
+                         "my prog 7/9 [002]   12.000001500:    1000000 task-clock:u: \n"
+                         "\t    1010 deep+0x10 (inlined)\n"
+                         "\t    1010 outer(int, char)+0x20 (/opt/my prog)\n"
+                         "\t  work.c:12\n"
+                         "\t    2000 main+0x1 (/opt/my prog)\n"
+                         "\t  ffff00 [unknown] (/tmp/gone.so (deleted))\n"
+                         "\t       0 [unknown] ([unknown])\n\n",
+                         ALL),
+               "samples/count task-clock:u/nanoseconds\n"
+               "sample at 12000001500 thread 9/my prog 1 1000000 cpu=2\n"
+               " @1010 in /opt/my prog deep (:0:0) < outer(int, char) (work.c:12:0)\n"
+               " @1fff in /opt/my prog main (:0:0)\n"
+               " @fffeff in /tmp/gone.so (deleted) ?\n"
+               " @0 in  ?\n");
+    buffer_fini(&out);
+}
+
+TEST(several_events_are_columns_and_several_processes_are_labelled)
+{
+    struct buffer out;
+    CHECK_TEXT(read_text(&out,
+                         "a 1/1 2.5: cycles: \n\t10 f ([kernel.kallsyms])\n\n"
+                         "b 2/3 1.5: 7 instructions:u: 20 g+0x1 (/b)\n"
+                         "a 1/1 1.0: PERF_RECORD_MMAP2 1/1: [0x1000(0x1000) @ 0 fe:00 1 2]: r-xp /a\n"
+                         "a 1/1 2.75: sched:sched_switch: prev=a ==> next=b 12\n",
+                         ALL),
+               "samples/count cycles/count instructions:u/count sched:sched_switch/count\n"
+               "sample at 1500000000 thread 3/b 1 0 7 0 pid=2\n @20 in /b g (:0:0)\n"
+               "sample at 2500000000 thread 1/a 1 1 0 0 pid=1\n @10 in [kernel.kallsyms] f (:0:0)\n"
+               "sample at 2750000000 thread 1/a 1 0 0 1 pid=1\n");
+    buffer_fini(&out);
+}
+
+TEST(fields_that_were_not_printed_are_not_needed)
+{
+    struct buffer out;
+    CHECK_TEXT(read_text(&out, "comm 12 5 cycles:\n\t10 f\n\t20 g+0x3\n", ALL),
+               "samples/count cycles/count\nsample at 0 thread 12/comm 1 5\n @10 in  f (:0:0)\n @1f in  g (:0:0)\n");
+    buffer_fini(&out);
+}
+
+TEST(the_program_is_the_file_that_bears_the_threads_name)
+{
+    struct profile profile;
+    struct error error = {0};
+    static const char text[] = "prog 1 1.0: cpu-clock: \n\t10 f (/lib/libc.so.6)\n\t20 main (/bin/prog)\n\n";
+    profile_init(&profile);
+    CHECK_UINT(perf_script_decode(slice_of_text(text), &profile, &error), STATUS_OK);
+    CHECK_TEXT(profile_c_string(&profile, profile.mappings.items[1].file_name), "/bin/prog");
+    profile_fini(&profile);
+}
+
+TEST(a_line_that_is_none_of_perfs_is_refused_at_its_place)
+{
+    struct buffer out;
+    CHECK_TEXT(read_text(&out, "a 1 1.0: cycles: \n\t10 f (/a)\nhello\n", ALL),
+               "a line is neither a sample's nor a frame (offset 29)");
+    buffer_fini(&out);
+    CHECK_TEXT(read_text(&out, "\t10 f (/a)\n", ALL), "not the text of perf script (offset 0)");
+    buffer_fini(&out);
+    CHECK_TEXT(read_text(&out, "a 1 1.0: cycles: \n\tnothing at all\n", ALL),
+               "a line is neither a sample's nor a frame (offset 18)");
+    buffer_fini(&out);
+}
+
+static uint64_t self_value(const struct profile *profile, const char *function, size_t column)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        struct location_id leaf = profile_stack(profile, profile->samples.stack[i])->location;
+        const struct location *location = profile_location(profile, leaf);
+        const struct line *lines = profile_lines(profile, location);
+        if (location->line_count == 0) continue;
+        struct string_id name = profile_function(profile, lines[0].function)->name;
+        if (strstr(profile_c_string(profile, name), function))
+            sum += (uint64_t)profile_sample_values(profile, i)[column];
+    }
+    return sum;
+}
+
+static void read_file(const char *path, struct buffer *bytes, struct profile *profile)
+{
+    struct error error = {0};
+    buffer_init(bytes, 1 << 24);
+    profile_init(profile);
+    if (file_read(path, bytes, NULL) != STATUS_OK) SKIP("../shared/fixtures is not there");
+    if (perf_script_decode(buffer_slice(bytes), profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+}
+
+/* The figures are those of perf report on the same recording. */
+TEST(a_real_recording_adds_up_to_what_perf_report_says)
+{
+    static const char *const files[] = {REAL "fp.script.txt", REAL "fp-full.script.txt"};
+    for (size_t i = 0; i < 2; i++) {
+        struct buffer bytes;
+        struct profile profile;
+        read_file(files[i], &bytes, &profile);
+        CHECK_UINT(profile.samples.count, 406);
+        CHECK_UINT(406 * profile.period, 2040200750);
+        CHECK_UINT(self_value(&profile, "hotLoopA(int)::", 1) * 10000 / 2040200750, 6182);
+        CHECK_UINT(self_value(&profile, "hotLoopB(int)::", 1) * 10000 / 2040200750, 3793);
+        buffer_fini(&bytes);
+        profile_fini(&profile);
+    }
+}
+
+TEST(a_real_recording_without_call_graphs_has_stacks_of_one_frame)
+{
+    struct buffer bytes;
+    struct profile profile;
+    read_file(REAL "flat.script.txt", &bytes, &profile);
+    for (size_t i = 0; i < profile.samples.count; i++) {
+        CHECK_UINT(profile_stack_depth(&profile, profile.samples.stack[i]), 1);
+    }
+    CHECK(profile.samples.count > 100);
+    buffer_fini(&bytes);
+    profile_fini(&profile);
+}
+
+TEST_MAIN()
