@@ -89,7 +89,7 @@ void legacy_drop_caller(struct legacy *legacy, struct legacy_sample *sample)
 
 void legacy_drop_doubled_leaves(struct legacy *legacy)
 {
-    for (size_t i = 0; i < legacy->samples.count; i++) {
+    for (size_t i = 0; i < legacy->samples.count && legacy->status == STATUS_OK; i++) {
         struct legacy_sample *sample = &legacy->samples.items[i];
         if (sample->frame_count < 2) continue;
         if (legacy_place_of(legacy, sample, 0)->address == legacy_place_of(legacy, sample, 1)->address + 1)

@@ -33,12 +33,12 @@ bool legacy_is_blank(struct slice line)
 bool legacy_begins(struct slice text, const char *start)
 {
     size_t size = strlen(start);
-    return text.size >= size && memcmp(text.data, start, size) == 0;
+    return text.data && text.size >= size && memcmp(text.data, start, size) == 0;
 }
 
 const uint8_t *legacy_search(struct slice text, const char *word)
 {
-    return text.size == 0 ? NULL : memmem(text.data, text.size, word, strlen(word));
+    return !text.data ? NULL : memmem(text.data, text.size, word, strlen(word));
 }
 
 bool legacy_announces_mappings(struct slice line)
