@@ -2,12 +2,14 @@
 #include "format/format.h"
 
 #include "base/compression.h"
+#include "format/chrome_cpuprofile.h"
 #include "format/collapsed.h"
 #include "format/envelope.h"
 #include "format/perf_script.h"
 #include "format/pprof.h"
 #include "format/pprof_legacy.h"
 #include "format/recording.h"
+#include "format/sentry_v1.h"
 #include "format/sentry_v2.h"
 #include "format/speedscope.h"
 
@@ -96,7 +98,9 @@ static const struct format_entry formats[] = {
     {FORMAT_PERF_SCRIPT, "perf-script", {NULL}, perf_script_detect, perf_script_decode, NULL},
     {FORMAT_COLLAPSED, "collapsed", {".collapsed", ".folded"}, collapsed_detect, collapsed_decode, collapsed_encode},
     {FORMAT_SPEEDSCOPE, "speedscope", {".speedscope.json"}, speedscope_detect, speedscope_decode, speedscope_encode},
+    {FORMAT_CHROME, "chrome", {".cpuprofile"}, chrome_cpuprofile_detect, chrome_cpuprofile_decode, NULL},
     {FORMAT_ENVELOPE, "envelope", {".envelope"}, envelope_detect, envelope_decode, envelope_encode},
+    {FORMAT_SENTRY_V1, "sentry-v1", {NULL}, sentry_v1_detect, sentry_v1_decode, sentry_v1_encode},
     {FORMAT_SENTRY_V2, "sentry-v2", {".json"}, sentry_v2_detect, sentry_v2_decode, sentry_v2_encode_all},
     {FORMAT_PPROF, "pprof", {".pb.gz", ".pb", ".pprof"}, pprof_detect, pprof_decode, pprof_encode},
 };

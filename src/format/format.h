@@ -10,10 +10,12 @@ enum format {
     FORMAT_UNKNOWN,
     FORMAT_PPROF,
     FORMAT_SENTRY_V2,
+    FORMAT_SENTRY_V1,
     FORMAT_ENVELOPE,
     FORMAT_COLLAPSED,
     FORMAT_SPEEDSCOPE,
     FORMAT_PERF_SCRIPT, /* read only */
+    FORMAT_CHROME,      /* read only */
     FORMAT_PPROF_LEGACY, /* what pprof read before profile.proto; read only */
     FORMAT_RECORDING, /* what liboffbeat writes while it samples; read only */
 };

@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/json_reader.h"
 #include "format/json_kind.h"
+#include "format/json_members.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,12 +61,6 @@ static void fail(struct decoder *decoder, enum status status, const uint8_t *pla
 
 /* --- Members ------------------------------------------------------------------------------------------------------ */
 
-/* The value of one member, as it stands in the file; empty where there is none. */
-struct member {
-    const char *name;
-    struct slice value;
-};
-
 /* Ends the reading of a part of the file; its first error becomes the decoder's. */
 static void finish(struct decoder *decoder, struct json_reader *reader)
 {
@@ -73,27 +68,7 @@ static void finish(struct decoder *decoder, struct json_reader *reader)
     json_reader_fini(reader);
 }
 
-static struct slice take_value(struct json_reader *reader)
-{
-    (void)json_peek(reader); /* passes over white space */
-    const uint8_t *start = reader->position;
-    json_skip(reader);
-    return slice_of(start, (size_t)(reader->position - start));
-}
-
-static void note_members(struct json_reader *reader, struct member *members, size_t count)
-{
-    struct slice name;
-    json_object_begin(reader);
-    while (json_object_next(reader, &name)) {
-        size_t i = 0;
-        while (i < count && !slice_equals_text(name, members[i].name)) i++;
-        struct slice value = take_value(reader);
-        if (i < count && !slice_equals_text(value, "null")) members[i].value = value;
-    }
-}
-
-static double number_of(struct decoder *decoder, const struct member *member)
+static double number_of(struct decoder *decoder, const struct json_member *member)
 {
     struct json_reader reader;
     if (member->value.size == 0) return 0;
@@ -103,7 +78,7 @@ static double number_of(struct decoder *decoder, const struct member *member)
     return number;
 }
 
-static struct string_id text_of(struct decoder *decoder, const struct member *member)
+static struct string_id text_of(struct decoder *decoder, const struct json_member *member)
 {
     struct json_reader reader;
     if (member->value.size == 0) return (struct string_id){0};
@@ -146,10 +121,10 @@ static struct location_id read_frame(struct decoder *decoder, struct json_reader
 
 static void read_frames(struct decoder *decoder, struct slice shared)
 {
-    struct member members[] = {{.name = "frames"}};
+    struct json_member members[] = {{.name = "frames"}};
     struct json_reader reader;
     json_reader_init(&reader, shared);
-    note_members(&reader, members, 1);
+    json_members_note(&reader, members, 1);
     finish(decoder, &reader);
     if (members[0].value.size == 0) fail(decoder, STATUS_MALFORMED, shared.data, "there is no list shared.frames");
     json_reader_init(&reader, members[0].value);
@@ -179,7 +154,7 @@ static uint32_t read_frame_number(struct decoder *decoder, struct json_reader *r
 enum { TYPE, NAME, UNIT, START, END, SAMPLES, WEIGHTS, EVENTS, OFFBEAT, PROFILE_MEMBERS };
 
 struct track {
-    struct member members[PROFILE_MEMBERS];
+    struct json_member members[PROFILE_MEMBERS];
     const struct unit *unit;
     struct thread_id thread;
 };
@@ -190,7 +165,7 @@ static void note_track(struct decoder *decoder, struct json_reader *reader, stru
                                                        "samples", "weights", "events", "offbeat"};
     for (size_t i = 0; i < PROFILE_MEMBERS; i++) track->members[i].name = names[i];
     const uint8_t *place = reader->position;
-    note_members(reader, track->members, PROFILE_MEMBERS);
+    json_members_note(reader, track->members, PROFILE_MEMBERS);
     if (reader->failed) return;
     struct slice unit = profile_slice(decoder->profile, text_of(decoder, &track->members[UNIT]));
     track->unit = unit.size == 0 ? &units[0] : NULL;
@@ -361,10 +336,10 @@ static void give_thread(struct decoder *decoder, struct track *track)
     struct profile *profile = decoder->profile;
     struct thread thread = {.id = text_of(decoder, &track->members[NAME])};
     if (track->members[OFFBEAT].value.size > 0) {
-        struct member own[] = {{.name = "thread_id"}, {.name = "thread_name"}};
+        struct json_member own[] = {{.name = "thread_id"}, {.name = "thread_name"}};
         struct json_reader reader;
         json_reader_init(&reader, track->members[OFFBEAT].value);
-        note_members(&reader, own, 2);
+        json_members_note(&reader, own, 2);
         finish(decoder, &reader);
         thread.id = text_of(decoder, &own[0]);
         thread.name = text_of(decoder, &own[1]);
@@ -439,10 +414,10 @@ static void read_tracks(struct decoder *decoder, struct slice profiles, bool is_
 
 static void read_own(struct decoder *decoder, struct slice own)
 {
-    struct member start = {.name = "start_ns"};
+    struct json_member start = {.name = "start_ns"};
     struct json_reader reader;
     json_reader_init(&reader, own);
-    note_members(&reader, &start, 1);
+    json_members_note(&reader, &start, 1);
     finish(decoder, &reader);
     if (start.value.size == 0) return;
     json_reader_init(&reader, start.value);
@@ -453,10 +428,10 @@ static void read_own(struct decoder *decoder, struct slice own)
 
 static void read_file(struct decoder *decoder)
 {
-    struct member members[] = {{.name = "shared"}, {.name = "profiles"}, {.name = "offbeat"}};
+    struct json_member members[] = {{.name = "shared"}, {.name = "profiles"}, {.name = "offbeat"}};
     struct json_reader reader;
     json_reader_init(&reader, decoder->bytes);
-    note_members(&reader, members, 3);
+    json_members_note(&reader, members, 3);
     (void)json_reader_finish(&reader, NULL);
     finish(decoder, &reader);
     if (decoder->status != STATUS_OK) return;

@@ -1,0 +1,661 @@
+/* Reads V8's CPU profiles.
+ *
+ * A profile is a tree of nodes (a function as called from the functions above it), the numbers of the nodes that were
+ * sampled, and the microseconds between these. Nodes name their children, in a trace their parents, and in files of
+ * old they hold them. A trace brings a profile in chunks, among other events.  SPDX-License-Identifier: MIT */
+#include "format/chrome_cpuprofile.h"
+
+#include "base/array.h"
+#include "base/hash.h"
+#include "format/json_kind.h"
+#include "format/json_members.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ITEMS_MAX = PROFILE_ENTITIES_MAX, THREAD_ID_BYTES_MAX = 64 };
+
+#define MICROSECONDS_LIMIT 9e15 /* what is beyond is not told in nanoseconds */
+
+enum node_kind { NODE_FUNCTION, NODE_ROOT, NODE_IDLE, NODE_COLLECTOR };
+
+struct node {
+    uint64_t id, hits;
+    uint32_t parent; /* INDEX_NONE: none */
+    enum node_kind kind;
+    struct location_id location;
+    struct stack_id stack;
+    bool is_resolved;
+};
+
+struct child {
+    uint32_t parent;
+    uint64_t id;
+};
+
+/* Of one thread. */
+struct track {
+    uint64_t pid, tid, key;
+    struct {
+        struct node *items;
+        size_t count, capacity;
+        struct index_table by_id;
+    } nodes;
+    struct {
+        struct child *items;
+        size_t count, capacity;
+    } children;
+    struct {
+        uint64_t *items;
+        size_t count, capacity;
+    } samples;
+    struct {
+        double *items; /* microseconds since the sample before */
+        size_t count, capacity;
+    } deltas;
+    double start_us, end_us;
+};
+
+struct thread_name {
+    uint64_t pid, tid;
+    struct string_id name;
+};
+
+struct timed_sample {
+    uint64_t time_ns;
+    size_t place; /* in the file */
+    uint32_t node;
+};
+
+struct decoder {
+    struct slice bytes;
+    struct profile *profile;
+    struct {
+        struct track *items;
+        size_t count, capacity;
+    } tracks;
+    struct {
+        struct thread_name *items;
+        size_t count, capacity;
+    } names;
+    struct {
+        uint32_t *items; /* nodes, leaf first */
+        size_t count, capacity;
+    } path;
+    bool has_samples, is_node, is_trace;
+    enum status status;
+    struct error *error;
+};
+
+static void fail(struct decoder *decoder, enum status status, const uint8_t *place, const char *message)
+{
+    if (decoder->status != STATUS_OK) return;
+    uint64_t offset = place ? (uint64_t)(place - decoder->bytes.data) : 0;
+    decoder->status = error_set(decoder->error, status, offset, "%s", message);
+}
+
+/* Ends the reading of a part of the file; its first error becomes the decoder's. */
+static void finish(struct decoder *decoder, struct json_reader *reader)
+{
+    if (reader->failed) fail(decoder, reader->status, reader->start + reader->failed_offset, reader->message);
+    json_reader_fini(reader);
+}
+
+/* Room for one more item of LIST, zeroed and counted; NULL on failure. */
+#define ADD_ITEM(decoder, list)                                                                                        \
+    ((__typeof__((list)->items))add_item((decoder), &(list)->items, &(list)->count, &(list)->capacity,                 \
+                                         sizeof(*(list)->items)))
+
+static void *add_item(struct decoder *decoder, void *items, size_t *count, size_t *capacity, size_t item_size)
+{
+    if (!array_reserve(items, capacity, *count + 1, item_size, ITEMS_MAX)) {
+        fail(decoder, STATUS_NO_MEMORY, NULL, "no memory for the profile");
+        return NULL;
+    }
+    uint8_t *item = *(uint8_t **)items + *count * item_size;
+    memset(item, 0, item_size);
+    (*count)++;
+    return item;
+}
+
+/* --- Nodes -------------------------------------------------------------------------------------------------------- */
+
+static bool id_equal(const void *context, uint32_t index, const void *key)
+{
+    return ((const struct track *)context)->nodes.items[index].id == *(const uint64_t *)key;
+}
+
+static uint32_t find_node(const struct track *track, uint64_t id)
+{
+    return index_table_find(&track->nodes.by_id, hash_mix(0, id), id_equal, track, &id);
+}
+
+struct call_frame {
+    struct string_id name, url;
+    int64_t line, column; /* 0: not known */
+};
+
+/* Lines count from 0 today and counted from 1 in the old form; FIRST is that. What is not known is -1. */
+static int64_t read_place(struct json_reader *reader, int64_t first)
+{
+    double number = json_double(reader);
+    return number >= (double)first && number < INT32_MAX ? (int64_t)number + 1 - first : 0;
+}
+
+/* Takes the member NAME if it is part of a function's description. */
+static bool read_frame_member(struct decoder *decoder, struct json_reader *reader, struct slice name, int64_t first,
+                              struct call_frame *frame)
+{
+    if (slice_equals_text(name, "functionName"))
+        frame->name = profile_string(decoder->profile, json_string(reader));
+    else if (slice_equals_text(name, "url"))
+        frame->url = profile_string(decoder->profile, json_string(reader));
+    else if (slice_equals_text(name, "lineNumber"))
+        frame->line = read_place(reader, first);
+    else if (slice_equals_text(name, "columnNumber"))
+        frame->column = read_place(reader, first);
+    else
+        return false;
+    return true;
+}
+
+static struct call_frame read_call_frame(struct decoder *decoder, struct json_reader *reader)
+{
+    struct call_frame frame = {0};
+    struct slice name;
+    json_object_begin(reader);
+    while (json_object_next(reader, &name)) {
+        if (!read_frame_member(decoder, reader, name, 0, &frame)) json_skip(reader);
+    }
+    return frame;
+}
+
+static enum node_kind kind_of(struct slice name)
+{
+    if (slice_equals_text(name, "(root)")) return NODE_ROOT;
+    if (slice_equals_text(name, "(idle)")) return NODE_IDLE;
+    return slice_equals_text(name, "(garbage collector)") ? NODE_COLLECTOR : NODE_FUNCTION;
+}
+
+static bool begins_with(struct slice text, const char *start)
+{
+    size_t size = strlen(start);
+    return text.size >= size && memcmp(text.data, start, size) == 0;
+}
+
+static void describe_node(struct decoder *decoder, struct track *track, uint32_t index, const struct call_frame *frame)
+{
+    struct profile *profile = decoder->profile;
+    struct node *node = &track->nodes.items[index];
+    struct function function = {
+        .name = frame->name.index ? frame->name : profile_text(profile, "(anonymous)"),
+        .file_name = frame->url,
+    };
+    struct line line = {
+        .function = profile_add_function(profile, &function), .line = frame->line, .column = frame->column};
+    node->kind = kind_of(profile_slice(profile, frame->name));
+    node->location = profile_add_location(profile, &(struct location){0}, &line, 1);
+    decoder->is_node |= begins_with(profile_slice(profile, frame->url), "node:");
+    if (find_node(track, node->id) != INDEX_NONE)
+        fail(decoder, STATUS_MALFORMED, NULL, "two nodes have one id");
+    else if (!index_table_add(&track->nodes.by_id, hash_mix(0, node->id), index))
+        fail(decoder, STATUS_NO_MEMORY, NULL, "no memory for the profile");
+}
+
+/* The place of a new node in track.nodes; INDEX_NONE on failure. */
+static uint32_t add_node(struct decoder *decoder, struct track *track, uint32_t parent)
+{
+    struct node *node = ADD_ITEM(decoder, &track->nodes);
+    if (!node) return INDEX_NONE;
+    node->parent = parent;
+    return (uint32_t)track->nodes.count - 1;
+}
+
+static void read_nested_node(struct decoder *decoder, struct json_reader *reader, struct track *track, uint32_t parent);
+
+static void note_child(struct decoder *decoder, struct track *track, uint32_t parent, uint64_t id)
+{
+    struct child *child = ADD_ITEM(decoder, &track->children);
+    if (child) *child = (struct child){.parent = parent, .id = id};
+}
+
+/* Numbers of nodes, or, in files of old, the nodes themselves. */
+static void read_children(struct decoder *decoder, struct json_reader *reader, struct track *track, uint32_t parent)
+{
+    json_array_begin(reader);
+    while (decoder->status == STATUS_OK && json_array_next(reader)) {
+        if (json_peek(reader) == JSON_OBJECT)
+            read_nested_node(decoder, reader, track, parent);
+        else
+            note_child(decoder, track, parent, json_u64(reader));
+    }
+}
+
+static void read_parent(struct decoder *decoder, struct json_reader *reader, struct track *track, uint32_t node)
+{
+    uint32_t parent = find_node(track, json_u64(reader));
+    if (parent == INDEX_NONE)
+        json_reader_refuse(reader, STATUS_MALFORMED, "a node names a parent that does not come before it");
+    if (node != INDEX_NONE && decoder->status == STATUS_OK) track->nodes.items[node].parent = parent;
+}
+
+/* FIRST is the number of a file's first line. Where a node holds its children, the depth of JSON bounds the
+ * recursion. */
+static void read_node_members(struct decoder *decoder, struct json_reader *reader, struct track *track, uint32_t parent,
+                              int64_t first)
+{
+    struct call_frame frame = {0};
+    struct slice name;
+    uint32_t index = add_node(decoder, track, parent);
+    json_object_begin(reader);
+    while (decoder->status == STATUS_OK && json_object_next(reader, &name)) {
+        if (json_null(reader)) continue;
+        if (slice_equals_text(name, "id"))
+            track->nodes.items[index].id = json_u64(reader);
+        else if (slice_equals_text(name, "callFrame"))
+            frame = read_call_frame(decoder, reader);
+        else if (slice_equals_text(name, "hitCount"))
+            track->nodes.items[index].hits = json_u64(reader);
+        else if (slice_equals_text(name, "children"))
+            read_children(decoder, reader, track, index);
+        else if (slice_equals_text(name, "parent"))
+            read_parent(decoder, reader, track, index);
+        else if (!read_frame_member(decoder, reader, name, first, &frame))
+            json_skip(reader);
+    }
+    if (decoder->status == STATUS_OK && !reader->failed) describe_node(decoder, track, index, &frame);
+}
+
+static void read_nested_node(struct decoder *decoder, struct json_reader *reader, struct track *track, uint32_t parent)
+{
+    read_node_members(decoder, reader, track, parent, 1);
+}
+
+/* --- A profile ---------------------------------------------------------------------------------------------------- */
+
+static void read_nodes(struct decoder *decoder, struct track *track, struct slice value)
+{
+    struct json_reader reader;
+    json_reader_init(&reader, value);
+    json_array_begin(&reader);
+    while (decoder->status == STATUS_OK && json_array_next(&reader)) {
+        read_node_members(decoder, &reader, track, INDEX_NONE, 0);
+    }
+    finish(decoder, &reader);
+}
+
+static void read_head(struct decoder *decoder, struct track *track, struct slice value)
+{
+    struct json_reader reader;
+    json_reader_init(&reader, value);
+    read_nested_node(decoder, &reader, track, INDEX_NONE);
+    finish(decoder, &reader);
+}
+
+static void read_samples(struct decoder *decoder, struct track *track, struct slice value)
+{
+    struct json_reader reader;
+    json_reader_init(&reader, value);
+    json_array_begin(&reader);
+    while (decoder->status == STATUS_OK && json_array_next(&reader)) {
+        uint64_t *sample = ADD_ITEM(decoder, &track->samples);
+        if (sample) *sample = json_u64(&reader);
+    }
+    finish(decoder, &reader);
+}
+
+static void read_deltas(struct decoder *decoder, struct track *track, struct slice value)
+{
+    struct json_reader reader;
+    json_reader_init(&reader, value);
+    json_array_begin(&reader);
+    while (decoder->status == STATUS_OK && json_array_next(&reader)) {
+        double *delta = ADD_ITEM(decoder, &track->deltas);
+        if (delta) *delta = json_double(&reader);
+    }
+    finish(decoder, &reader);
+}
+
+/* Old files tell times, not differences. */
+static void read_timestamps(struct decoder *decoder, struct track *track, struct slice value)
+{
+    size_t first = track->deltas.count;
+    read_deltas(decoder, track, value);
+    for (size_t i = track->deltas.count; i-- > first;)
+        track->deltas.items[i] -= i > first ? track->deltas.items[i - 1] : track->start_us;
+}
+
+static double read_number(struct decoder *decoder, struct slice value)
+{
+    struct json_reader reader;
+    json_reader_init(&reader, value);
+    double number = json_double(&reader);
+    finish(decoder, &reader);
+    return number;
+}
+
+/* Adds what OBJECT, a profile or a part of one, has to TRACK. */
+static void read_profile(struct decoder *decoder, struct track *track, struct slice object)
+{
+    enum { NODES, HEAD, SAMPLES, DELTAS, TIMESTAMPS, START, END, PART, MEMBERS };
+    struct json_member members[MEMBERS] = {{.name = "nodes"},      {.name = "head"},       {.name = "samples"},
+                                           {.name = "timeDeltas"}, {.name = "timestamps"}, {.name = "startTime"},
+                                           {.name = "endTime"},    {.name = "cpuProfile"}};
+    struct json_reader reader;
+    json_reader_init(&reader, object);
+    json_members_note(&reader, members, MEMBERS);
+    finish(decoder, &reader);
+    if (decoder->status != STATUS_OK) return;
+    double to_us = members[HEAD].value.size > 0 ? 1e6 : 1; /* old files have seconds */
+    if (members[START].value.size > 0) track->start_us = read_number(decoder, members[START].value) * to_us;
+    if (members[END].value.size > 0) track->end_us = read_number(decoder, members[END].value) * to_us;
+    if (members[NODES].value.size > 0) read_nodes(decoder, track, members[NODES].value);
+    if (members[HEAD].value.size > 0) read_head(decoder, track, members[HEAD].value);
+    if (members[SAMPLES].value.size > 0) read_samples(decoder, track, members[SAMPLES].value);
+    if (members[DELTAS].value.size > 0) read_deltas(decoder, track, members[DELTAS].value);
+    if (members[TIMESTAMPS].value.size > 0) read_timestamps(decoder, track, members[TIMESTAMPS].value);
+    /* Only an event of a trace wraps a profile, and only once. */
+    if (members[PART].value.size > 0 && members[NODES].value.size == 0 && decoder->is_trace) {
+        decoder->is_trace = false;
+        read_profile(decoder, track, members[PART].value);
+        decoder->is_trace = true;
+    }
+}
+
+/* --- A trace ------------------------------------------------------------------------------------------------------ */
+
+static struct track *track_of(struct decoder *decoder, uint64_t pid, uint64_t key)
+{
+    for (size_t i = 0; i < decoder->tracks.count; i++) {
+        struct track *track = &decoder->tracks.items[i];
+        if (track->pid == pid && track->key == key) return track;
+    }
+    return NULL;
+}
+
+static struct track *add_track(struct decoder *decoder, uint64_t pid, uint64_t tid, uint64_t key)
+{
+    if (decoder->tracks.count == CHROME_TRACKS_MAX) {
+        fail(decoder, STATUS_TOO_LARGE, NULL, "more than 4096 profiles in one trace");
+        return NULL;
+    }
+    struct track *track = ADD_ITEM(decoder, &decoder->tracks);
+    if (track) *track = (struct track){.pid = pid, .tid = tid, .key = key};
+    return track;
+}
+
+static void read_thread_name(struct decoder *decoder, uint64_t pid, uint64_t tid, struct slice arguments)
+{
+    struct json_member name = {.name = "name"};
+    struct json_reader reader;
+    json_reader_init(&reader, arguments);
+    json_members_note(&reader, &name, 1);
+    finish(decoder, &reader);
+    if (name.value.size == 0 || decoder->names.count == CHROME_THREADS_MAX) return;
+    struct thread_name *thread = ADD_ITEM(decoder, &decoder->names);
+    json_reader_init(&reader, name.value);
+    struct string_id text = profile_string(decoder->profile, json_string(&reader));
+    if (thread) *thread = (struct thread_name){.pid = pid, .tid = tid, .name = text};
+    finish(decoder, &reader);
+}
+
+enum { EVENT_NAME, EVENT_PID, EVENT_TID, EVENT_ID, EVENT_ARGUMENTS, EVENT_MEMBERS };
+
+/* What a profile is known by in its process: the event's id, a text, or else its thread. */
+static uint64_t key_of(const struct json_member *members, uint64_t tid)
+{
+    struct slice id = members[EVENT_ID].value;
+    return id.size > 0 ? hash_bytes(id.data, id.size) : tid;
+}
+
+static uint64_t number_of_event(struct decoder *decoder, const struct json_member *member)
+{
+    double number = member->value.size > 0 ? read_number(decoder, member->value) : 0;
+    return number > 0 && number < 0x1p63 ? (uint64_t)number : 0;
+}
+
+static void read_profile_event(struct decoder *decoder, const struct json_member *members, bool begins)
+{
+    uint64_t pid = number_of_event(decoder, &members[EVENT_PID]);
+    uint64_t tid = number_of_event(decoder, &members[EVENT_TID]);
+    uint64_t key = key_of(members, tid);
+    struct track *track = track_of(decoder, pid, key);
+    if (!track && begins) track = add_track(decoder, pid, tid, key);
+    if (!track || members[EVENT_ARGUMENTS].value.size == 0) return;
+
+    struct json_member data = {.name = "data"};
+    struct json_reader reader;
+    json_reader_init(&reader, members[EVENT_ARGUMENTS].value);
+    json_members_note(&reader, &data, 1);
+    finish(decoder, &reader);
+    if (data.value.size > 0) read_profile(decoder, track, data.value);
+}
+
+static void read_event(struct decoder *decoder, struct json_reader *reader)
+{
+    struct json_member members[EVENT_MEMBERS] = {
+        {.name = "name"}, {.name = "pid"}, {.name = "tid"}, {.name = "id"}, {.name = "args"}};
+    json_members_note(reader, members, EVENT_MEMBERS);
+    struct slice name = members[EVENT_NAME].value; /* in its quotes */
+    if (slice_equals_text(name, "\"Profile\"") || slice_equals_text(name, "\"CpuProfile\"")) {
+        read_profile_event(decoder, members, true);
+    } else if (slice_equals_text(name, "\"ProfileChunk\"")) {
+        read_profile_event(decoder, members, false);
+    } else if (slice_equals_text(name, "\"thread_name\"") && members[EVENT_ARGUMENTS].value.size > 0) {
+        read_thread_name(decoder, number_of_event(decoder, &members[EVENT_PID]),
+                         number_of_event(decoder, &members[EVENT_TID]), members[EVENT_ARGUMENTS].value);
+    }
+}
+
+static void read_events(struct decoder *decoder, struct slice events)
+{
+    struct json_reader reader;
+    json_reader_init(&reader, events);
+    json_array_begin(&reader);
+    while (decoder->status == STATUS_OK && json_array_next(&reader)) read_event(decoder, &reader);
+    finish(decoder, &reader);
+    if (decoder->status == STATUS_OK && decoder->tracks.count == 0)
+        fail(decoder, STATUS_UNSUPPORTED, NULL, "the trace holds no CPU profile");
+}
+
+/* --- Into the model ----------------------------------------------------------------------------------------------- */
+
+static void link_children(struct decoder *decoder, struct track *track)
+{
+    for (size_t i = 0; i < track->children.count; i++) {
+        uint32_t child = find_node(track, track->children.items[i].id);
+        if (child == INDEX_NONE) {
+            fail(decoder, STATUS_MALFORMED, NULL, "a node names a child that is not there");
+            return;
+        }
+        track->nodes.items[child].parent = track->children.items[i].parent;
+    }
+}
+
+/* The stack that ends with node INDEX. A node that is its own ancestor makes a path without end. */
+static struct stack_id resolve_node(struct decoder *decoder, struct track *track, uint32_t index)
+{
+    struct node *nodes = track->nodes.items;
+    decoder->path.count = 0;
+    for (uint32_t at = index; at != INDEX_NONE && !nodes[at].is_resolved; at = nodes[at].parent) {
+        if (decoder->path.count == CHROME_DEPTH_MAX) {
+            fail(decoder, STATUS_TOO_LARGE, NULL, "a stack of more than 65536 frames");
+            return (struct stack_id){0};
+        }
+        uint32_t *place = ADD_ITEM(decoder, &decoder->path);
+        if (!place) return (struct stack_id){0};
+        *place = at;
+    }
+    for (size_t i = decoder->path.count; i-- > 0;) {
+        struct node *node = &nodes[decoder->path.items[i]];
+        struct stack_id parent = node->parent == INDEX_NONE ? (struct stack_id){0} : nodes[node->parent].stack;
+        bool is_frame = node->kind == NODE_FUNCTION || node->kind == NODE_COLLECTOR;
+        node->stack = is_frame ? profile_add_stack(decoder->profile, parent, node->location) : parent;
+        node->is_resolved = true;
+    }
+    return nodes[index].stack;
+}
+
+static uint64_t nanoseconds(double microseconds)
+{
+    if (!(microseconds > 0)) return 0;
+    return microseconds < MICROSECONDS_LIMIT ? (uint64_t)(microseconds * 1000 + 0.5)
+                                             : (uint64_t)(MICROSECONDS_LIMIT)*1000;
+}
+
+static int compare_samples(const void *left, const void *right)
+{
+    const struct timed_sample *a = left, *b = right;
+    if (a->time_ns != b->time_ns) return a->time_ns < b->time_ns ? -1 : 1;
+    return (a->place > b->place) - (a->place < b->place);
+}
+
+/* In the order of time: V8 takes some samples late and writes them with a negative difference. */
+static struct timed_sample *time_samples(struct decoder *decoder, const struct track *track)
+{
+    struct timed_sample *samples = calloc(track->samples.count + 1, sizeof(*samples));
+    double time_us = track->start_us;
+    if (!samples) fail(decoder, STATUS_NO_MEMORY, NULL, "no memory for the samples");
+    for (size_t i = 0; samples && i < track->samples.count; i++) {
+        if (i < track->deltas.count) time_us += track->deltas.items[i];
+        samples[i] = (struct timed_sample){
+            .time_ns = nanoseconds(time_us), .place = i, .node = find_node(track, track->samples.items[i])};
+        if (samples[i].node == INDEX_NONE)
+            fail(decoder, STATUS_MALFORMED, NULL, "a sample of a node that is not there");
+    }
+    if (samples) qsort(samples, track->samples.count, sizeof(*samples), compare_samples);
+    return samples;
+}
+
+static void add_samples(struct decoder *decoder, struct track *track, struct thread_id thread)
+{
+    struct timed_sample *samples = time_samples(decoder, track);
+    struct stack_id interrupted = {0};
+    size_t count = track->samples.count;
+    for (size_t i = 0; i < count && decoder->status == STATUS_OK; i++) {
+        const struct node *node = &track->nodes.items[samples[i].node];
+        uint64_t end_ns = i + 1 < count ? samples[i + 1].time_ns : nanoseconds(track->end_us);
+        struct sample sample = {
+            .stack = resolve_node(decoder, track, samples[i].node), .thread = thread, .time_ns = samples[i].time_ns};
+        if (node->kind == NODE_COLLECTOR)
+            sample.stack = profile_add_stack(decoder->profile, interrupted, node->location);
+        else
+            interrupted = sample.stack;
+        int64_t values[] = {1, end_ns > sample.time_ns ? (int64_t)(end_ns - sample.time_ns) : 0};
+        profile_add_sample(decoder->profile, &sample, values);
+    }
+    free(samples);
+}
+
+/* Without samples, a node's hits are all there is, and share out the time. */
+static void add_hits(struct decoder *decoder, struct track *track, struct thread_id thread)
+{
+    double hits = 0, span_ns = (track->end_us - track->start_us) * 1000;
+    for (size_t i = 0; i < track->nodes.count; i++) hits += (double)track->nodes.items[i].hits;
+    double tick_ns = hits > 0 && span_ns > 0 && span_ns < MICROSECONDS_LIMIT * 1000 ? span_ns / hits : 0;
+    for (uint32_t i = 0; i < track->nodes.count && decoder->status == STATUS_OK; i++) {
+        uint64_t count = track->nodes.items[i].hits;
+        if (count == 0 || count > INT64_MAX) continue;
+        struct sample sample = {.stack = resolve_node(decoder, track, i), .thread = thread};
+        int64_t values[] = {(int64_t)count, (int64_t)((double)count * tick_ns)};
+        profile_add_sample(decoder->profile, &sample, values);
+    }
+}
+
+/* Sandboxed processes of a browser have threads of equal numbers. */
+static struct thread_id thread_of(struct decoder *decoder, const struct track *track)
+{
+    struct thread thread = {0};
+    char id[THREAD_ID_BYTES_MAX];
+    bool has_several = false;
+    if (!decoder->is_trace) return (struct thread_id){0};
+    for (size_t i = 0; i < decoder->tracks.count; i++) has_several |= decoder->tracks.items[i].pid != track->pid;
+    (void)snprintf(id, sizeof(id), "%llu/", (unsigned long long)track->pid);
+    size_t prefix = has_several ? strlen(id) : 0;
+    (void)snprintf(id + prefix, sizeof(id) - prefix, "%llu", (unsigned long long)track->tid);
+    thread.id = profile_text(decoder->profile, id);
+    for (size_t i = 0; i < decoder->names.count; i++) {
+        const struct thread_name *name = &decoder->names.items[i];
+        if (name->pid == track->pid && name->tid == track->tid) thread.name = name->name;
+    }
+    return profile_add_thread(decoder->profile, &thread);
+}
+
+static void add_tracks(struct decoder *decoder)
+{
+    struct profile *profile = decoder->profile;
+    profile_add_value_type(profile, "samples", "count");
+    profile_add_value_type(profile, "wall", "nanoseconds");
+    for (size_t i = 0; i < decoder->tracks.count; i++) {
+        decoder->has_samples |= decoder->tracks.items[i].samples.count > 0;
+    }
+    profile->has_times = decoder->has_samples;
+    profile->platform = profile_text(profile, decoder->is_node ? "node" : "javascript");
+    for (size_t i = 0; i < decoder->tracks.count && decoder->status == STATUS_OK; i++) {
+        struct track *track = &decoder->tracks.items[i];
+        struct thread_id thread = thread_of(decoder, track);
+        link_children(decoder, track);
+        if (decoder->status != STATUS_OK) return;
+        if (decoder->has_samples)
+            add_samples(decoder, track, thread);
+        else
+            add_hits(decoder, track, thread);
+        double span_us = track->end_us - track->start_us;
+        if (nanoseconds(span_us) > profile->duration_ns) profile->duration_ns = nanoseconds(span_us);
+    }
+}
+
+/* --- The file ----------------------------------------------------------------------------------------------------- */
+
+static void read_file(struct decoder *decoder, enum json_kind_of_profile kind)
+{
+    struct json_reader reader;
+    json_reader_init(&reader, decoder->bytes);
+    struct json_member events = {.name = "traceEvents"};
+    if (kind == JSON_PROFILE_CHROME_TRACE && json_peek(&reader) == JSON_OBJECT)
+        json_members_note(&reader, &events, 1);
+    else
+        json_skip(&reader);
+    (void)json_reader_finish(&reader, NULL);
+    finish(decoder, &reader);
+    if (decoder->status != STATUS_OK) return;
+    if (kind == JSON_PROFILE_CHROME_TRACE) {
+        decoder->is_trace = true;
+        read_events(decoder, events.value.size > 0 ? events.value : decoder->bytes);
+    } else {
+        struct track *track = add_track(decoder, 0, 0, 0);
+        if (track) read_profile(decoder, track, decoder->bytes);
+    }
+}
+
+static void decoder_fini(struct decoder *decoder)
+{
+    for (size_t i = 0; i < decoder->tracks.count; i++) {
+        struct track *track = &decoder->tracks.items[i];
+        free(track->nodes.items);
+        index_table_fini(&track->nodes.by_id);
+        free(track->children.items);
+        free(track->samples.items);
+        free(track->deltas.items);
+    }
+    free(decoder->tracks.items);
+    free(decoder->names.items);
+    free(decoder->path.items);
+}
+
+bool chrome_cpuprofile_detect(struct slice bytes)
+{
+    enum json_kind_of_profile kind = json_kind_of_profile(bytes);
+    return kind == JSON_PROFILE_CHROME || kind == JSON_PROFILE_CHROME_TRACE;
+}
+
+enum status chrome_cpuprofile_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error};
+    read_file(&decoder, json_kind_of_profile(bytes));
+    if (decoder.status == STATUS_OK) add_tracks(&decoder);
+    enum status status = decoder.status;
+    decoder_fini(&decoder);
+    if (status == STATUS_OK) status = profile_failed(profile, error);
+    return status == STATUS_OK && profile->has_times ? profile_sort_by_time(profile, error) : status;
+}
