@@ -106,9 +106,12 @@ void rfc3339_format(uint64_t time_ns, char ret_text[RFC3339_TEXT_SIZE])
     time_t seconds = (time_t)(time_ns / NS_PER_SECOND);
     struct tm utc = {0};
     (void)gmtime_r(&seconds, &utc);
+    uint64_t fraction_ns = time_ns % NS_PER_SECOND;
+    bool needs_ns = fraction_ns % 1000 != 0;
     /* 64 bits of nanoseconds end in 2554: the year has four digits. */
-    (void)snprintf(ret_text, RFC3339_TEXT_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%06uZ",
+    (void)snprintf(ret_text, RFC3339_TEXT_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%0*uZ",
                    (unsigned)(utc.tm_year + 1900) % 10000, (unsigned)(utc.tm_mon + 1) % 100,
                    (unsigned)utc.tm_mday % 100, (unsigned)utc.tm_hour % 100, (unsigned)utc.tm_min % 100,
-                   (unsigned)utc.tm_sec % 100, (unsigned)(time_ns % NS_PER_SECOND / 1000));
+                   (unsigned)utc.tm_sec % 100, needs_ns ? 9 : 6,
+                   (unsigned)(needs_ns ? fraction_ns : fraction_ns / 1000));
 }

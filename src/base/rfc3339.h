@@ -10,7 +10,7 @@ enum { RFC3339_TEXT_SIZE = 32 };
  * cut off. False if TEXT is no such time, or one before 1970 or after 2554. */
 bool rfc3339_parse(struct slice text, uint64_t *ret_time_ns);
 
-/* UTC with six decimals and a NUL. */
+/* UTC with six decimals, nine where that is not all, and a NUL. */
 void rfc3339_format(uint64_t time_ns, char ret_text[RFC3339_TEXT_SIZE]);
 
 #endif

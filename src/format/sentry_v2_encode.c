@@ -1,18 +1,18 @@
 /* Writes a Sample Format V2 chunk as it was planned (sentry_v2_plan.c), into a buffer of its own, so that nothing is
  * appended to the caller's unless the chunk is whole and acceptable.  SPDX-License-Identifier: MIT */
-#include "format/sentry_v2_private.h"
+#include "format/sentry_encoder_private.h"
 
 #include "base/hash.h"
 #include "base/uuid.h"
 #include "binary/debug_id.h"
 #include "format/facts.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
-enum { CHUNK_BYTES_MAX = 50 << 20 }; /* facts §1.2 (16) */
-
-static void write_member(struct json_writer *writer, const struct profile *profile, const char *key,
-                         struct string_id value)
+void chunk_write_member(struct json_writer *writer, const struct profile *profile, const char *key,
+                        struct string_id value)
 {
     if (value.index == 0) return;
     json_write_key(writer, key);
@@ -20,7 +20,7 @@ static void write_member(struct json_writer *writer, const struct profile *profi
 }
 
 /* ID where it is a uuid, else a new one. */
-static void write_uuid(struct json_writer *writer, const char *key, struct slice id)
+void chunk_write_uuid(struct json_writer *writer, const char *key, struct slice id)
 {
     char text[UUID_TEXT_SIZE];
     if (!uuid_parse(id, text) && !uuid_new(text)) memset(text, 0, sizeof(text));
@@ -28,7 +28,7 @@ static void write_uuid(struct json_writer *writer, const char *key, struct slice
     json_write_text(writer, text);
 }
 
-static void write_client_sdk(struct json_writer *writer, const struct profile *profile)
+void chunk_write_client_sdk(struct json_writer *writer, const struct profile *profile)
 {
     bool has_sdk = profile->sdk_name.index != 0;
     json_write_key(writer, "client_sdk");
@@ -46,16 +46,17 @@ static void write_metadata(struct json_writer *writer, const struct chunk_plan *
     const char *chunk_id = plan->options ? plan->options->chunk_id : NULL;
     json_write_key(writer, "version");
     json_write_text(writer, "2");
-    write_uuid(writer, "profiler_id", profile_slice(profile, profile->profiler_id));
-    write_uuid(writer, "chunk_id", chunk_id ? slice_of_text(chunk_id) : profile_slice(profile, profile->chunk_id));
+    chunk_write_uuid(writer, "profiler_id", profile_slice(profile, profile->profiler_id));
+    chunk_write_uuid(writer, "chunk_id",
+                     chunk_id ? slice_of_text(chunk_id) : profile_slice(profile, profile->chunk_id));
     json_write_key(writer, "platform");
     json_write_text(writer, sentry_v2_platform(profile));
-    write_member(writer, profile, "release", profile->release);
-    write_member(writer, profile, "dist", profile->dist);
+    chunk_write_member(writer, profile, "release", profile->release);
+    chunk_write_member(writer, profile, "dist", profile->dist);
     json_write_key(writer, "environment");
     json_write_text(writer,
                     profile->environment.index ? profile_c_string(profile, profile->environment) : "production");
-    write_client_sdk(writer, profile);
+    chunk_write_client_sdk(writer, profile);
 }
 
 /* Mapping 1 is the program, which is the user's own wherever it lies. */
@@ -90,7 +91,7 @@ static void write_file(struct json_writer *writer, const struct profile *profile
     size_t folder_size = slash ? (size_t)(slash - path.data) + 1 : 0;
     json_write_key(writer, "filename");
     json_write_string(writer, slice_of(path.data + folder_size, path.size - folder_size));
-    if (slash) write_member(writer, profile, "abs_path", file_name);
+    if (slash) chunk_write_member(writer, profile, "abs_path", file_name);
 }
 
 /* Receivers hold line numbers in 32 bits without a sign. */
@@ -112,9 +113,10 @@ static void write_frame(struct json_writer *writer, const struct profile *profil
         json_write_key(writer, "function");
         json_write_text(writer, "<unknown>");
     }
-    write_member(writer, profile, "function", name);
-    if (function->system_name.index != name.index) write_member(writer, profile, "raw_function", function->system_name);
-    write_member(writer, profile, "module", function->module);
+    chunk_write_member(writer, profile, "function", name);
+    if (function->system_name.index != name.index)
+        chunk_write_member(writer, profile, "raw_function", function->system_name);
+    chunk_write_member(writer, profile, "module", function->module);
     write_file(writer, profile, function->file_name);
     write_place(writer, "lineno", frame->line);
     write_place(writer, "colno", frame->column);
@@ -122,7 +124,7 @@ static void write_frame(struct json_writer *writer, const struct profile *profil
         json_write_key(writer, "instruction_addr");
         json_write_hex(writer, frame->address);
     }
-    write_member(writer, profile, "package", package);
+    chunk_write_member(writer, profile, "package", package);
     json_write_key(writer, "in_app");
     json_write_bool(writer, is_in_app(profile, frame, profile_slice(profile, package)));
     json_end_object(writer);
@@ -144,7 +146,7 @@ static void write_thread_metadata(struct json_writer *writer, const struct chunk
         if (plan->thread_samples[i] == 0) continue;
         json_write_key_slice(writer, thread_id_text(profile, (struct thread_id){i}));
         json_begin_object(writer);
-        write_member(writer, profile, "name", thread->name);
+        chunk_write_member(writer, profile, "name", thread->name);
         if (thread->has_priority && thread->priority >= 0) { /* a negative one would cost the whole chunk */
             json_write_key(writer, "priority");
             json_write_i64(writer, thread->priority);
@@ -152,6 +154,20 @@ static void write_thread_metadata(struct json_writer *writer, const struct chunk
         json_end_object(writer);
     }
     json_end_object(writer);
+}
+
+/* V2 has seconds since 1970; V1 nanoseconds since the profile's start, as a string, since no double holds them all. */
+static void write_time(struct json_writer *writer, const struct chunk_plan *plan, uint64_t time_ns)
+{
+    if (!plan->is_v1) {
+        json_write_key(writer, "timestamp");
+        json_write_fixed(writer, chunk_microseconds(time_ns), 6);
+        return;
+    }
+    char text[24];
+    (void)snprintf(text, sizeof(text), "%" PRIu64, time_ns > plan->start_ns ? time_ns - plan->start_ns : 0);
+    json_write_key(writer, "elapsed_since_start_ns");
+    json_write_text(writer, text);
 }
 
 static void write_samples(struct json_writer *writer, const struct chunk_plan *plan)
@@ -162,8 +178,7 @@ static void write_samples(struct json_writer *writer, const struct chunk_plan *p
     for (size_t i = 0; i < plan->ticks.count && !writer->out->failed; i++) {
         const struct tick *tick = &plan->ticks.items[i];
         json_begin_object(writer);
-        json_write_key(writer, "timestamp");
-        json_write_fixed(writer, chunk_microseconds(tick->time_ns), 6);
+        write_time(writer, plan, tick->time_ns);
         json_write_key(writer, "stack_id");
         json_write_u64(writer, tick->stack);
         json_write_key(writer, "thread_id");
@@ -188,7 +203,7 @@ static void write_stacks(struct json_writer *writer, const struct chunk_plan *pl
     json_end_array(writer);
 }
 
-static void write_profile(struct json_writer *writer, const struct chunk_plan *plan)
+void chunk_write_profile(struct json_writer *writer, const struct chunk_plan *plan)
 {
     json_write_key(writer, "profile");
     json_begin_object(writer);
@@ -233,8 +248,8 @@ static void write_image(struct json_writer *writer, const struct profile *profil
     json_write_text(writer, "symbolic"); /* "elf" would cost the whole chunk (facts §1.3) */
     json_write_key(writer, "debug_id");
     json_write_text(writer, debug_id);
-    write_member(writer, profile, "code_id", mapping->build_id);
-    write_member(writer, profile, "code_file", mapping->file_name);
+    chunk_write_member(writer, profile, "code_id", mapping->build_id);
+    chunk_write_member(writer, profile, "code_file", mapping->file_name);
     json_write_key(writer, "image_addr");
     json_write_hex(writer, start);
     json_write_key(writer, "image_size");
@@ -256,7 +271,7 @@ static bool start_equal(const void *context, uint32_t index, const void *key)
 }
 
 /* A file is one image, however many segments of it are mappings. */
-static void write_debug_meta(struct json_writer *writer, struct chunk_plan *plan)
+void chunk_write_debug_meta(struct json_writer *writer, struct chunk_plan *plan)
 {
     const struct profile *profile = plan->profile;
     struct image_starts starts = {.profile = profile};
@@ -299,15 +314,14 @@ static void write_measurement(struct json_writer *writer, const struct chunk_pla
 {
     json_write_key_slice(writer, profile_slice(plan->profile, measurement->name));
     json_begin_object(writer);
-    write_member(writer, plan->profile, "unit", measurement->unit);
+    chunk_write_member(writer, plan->profile, "unit", measurement->unit);
     json_write_key(writer, "values");
     json_begin_array(writer);
     for (size_t i = 0; i < measurement->count && !writer->out->failed; i++) {
         const struct measurement_value *value = &measurement->values[i];
         if (!is_chosen(plan->options, value->time_ns) || !isfinite(value->value)) continue;
         json_begin_object(writer);
-        json_write_key(writer, "timestamp");
-        json_write_fixed(writer, chunk_microseconds(value->time_ns), 6);
+        write_time(writer, plan, value->time_ns);
         json_write_key(writer, "value");
         json_write_double(writer, value->value);
         json_end_object(writer);
@@ -316,7 +330,7 @@ static void write_measurement(struct json_writer *writer, const struct chunk_pla
     json_end_object(writer);
 }
 
-static void write_measurements(struct json_writer *writer, const struct chunk_plan *plan)
+void chunk_write_measurements(struct json_writer *writer, const struct chunk_plan *plan)
 {
     const struct profile *profile = plan->profile;
     json_write_key(writer, "measurements");
@@ -330,7 +344,7 @@ static void write_measurements(struct json_writer *writer, const struct chunk_pl
 }
 
 /* What the recorder knows of itself. Other receivers pass over it. */
-static void write_offbeat(struct json_writer *writer, const struct profile *profile)
+void chunk_write_offbeat(struct json_writer *writer, const struct profile *profile)
 {
     int64_t period = chunk_period_ns(profile);
     if (period == 0 && profile->facts.count == 0) return;
@@ -350,10 +364,10 @@ static void write_chunk(struct chunk_plan *plan, struct buffer *out)
     struct json_writer writer = json_writer_of(out);
     json_begin_object(&writer);
     write_metadata(&writer, plan);
-    write_debug_meta(&writer, plan);
-    write_measurements(&writer, plan);
-    write_profile(&writer, plan);
-    write_offbeat(&writer, plan->profile);
+    chunk_write_debug_meta(&writer, plan);
+    chunk_write_measurements(&writer, plan);
+    chunk_write_profile(&writer, plan);
+    chunk_write_offbeat(&writer, plan->profile);
     json_end_object(&writer);
 }
 
@@ -364,33 +378,34 @@ const char *sentry_v2_platform(const struct profile *profile)
     return profile->platform.index ? profile_c_string(profile, profile->platform) : "native";
 }
 
-/* OUT may be NULL: nothing is kept then. */
-static enum status encode(const struct profile *profile, const struct sentry_v2_options *options, struct buffer *out,
-                          struct error *error)
+enum status chunk_encode(struct chunk_plan *plan, const struct profile *profile,
+                         const struct sentry_v2_options *options, chunk_write *write, struct buffer *out,
+                         struct error *error)
 {
-    struct chunk_plan plan = {0};
     struct buffer chunk;
     buffer_init(&chunk, CHUNK_BYTES_MAX);
-    enum status status = chunk_plan_make(&plan, profile, options, error);
+    enum status status = chunk_plan_make(plan, profile, options, error);
     if (status == STATUS_OK) {
-        write_chunk(&plan, &chunk);
+        write(plan, &chunk);
         if (chunk.failed) status = chunk_refuse_size(error);
-        if (plan.no_memory) status = chunk_refuse_memory(error);
+        if (plan->no_memory) status = chunk_refuse_memory(error);
     }
     if (status == STATUS_OK && out) buffer_append(out, chunk.data, chunk.size);
     if (status == STATUS_OK && out && out->failed) status = chunk_refuse_memory(error);
     buffer_fini(&chunk);
-    chunk_plan_fini(&plan);
+    chunk_plan_fini(plan);
     return status;
 }
 
 enum status sentry_v2_encode(const struct profile *profile, const struct sentry_v2_options *options, struct buffer *out,
                              struct error *error)
 {
-    return encode(profile, options, out, error);
+    struct chunk_plan plan = {0};
+    return chunk_encode(&plan, profile, options, write_chunk, out, error);
 }
 
 enum status sentry_v2_check(const struct profile *profile, const struct sentry_v2_options *options, struct error *error)
 {
-    return encode(profile, options, NULL, error);
+    struct chunk_plan plan = {0};
+    return chunk_encode(&plan, profile, options, write_chunk, NULL, error);
 }

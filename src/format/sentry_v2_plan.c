@@ -10,11 +10,11 @@
 #include <stdlib.h>
 
 enum {
-    CHUNK_BYTES_MAX = 50 << 20,     /* facts §1.2 (16) */
     TICKS_MAX = 1 << 20,            /* a sample takes 50 bytes at least: more would not fit anyway */
     THINNED_NS = 990000000,         /* a second, less a tick of 101 Hz */
     CHUNK_FRAMES_MAX = 16 << 20,    /* likewise, at 3 bytes for a frame's index in a stack */
     DURATION_US_MAX = 66 * 1000000, /* facts §1.2 (13) */
+    V1_SECONDS_MAX = 30,            /* facts §1.4 (14) */
 };
 
 enum status chunk_refuse(struct error *error, const char *reason)
@@ -300,6 +300,23 @@ static enum status check_samples(const struct chunk_plan *plan, struct error *er
     return STATUS_OK;
 }
 
+/* Of V1 idle samples at the edges of a thread go first, then threads with a single sample (facts §1.4, 10 and 11). What
+ * is left counts from the profile's start on. */
+static enum status check_v1_samples(const struct chunk_plan *plan, struct error *error)
+{
+    const struct tick *last = NULL;
+    for (size_t i = 0; i < plan->ticks.count; i++) {
+        const struct tick *tick = &plan->ticks.items[i];
+        if (plan->thread_active[plan->profile->samples.thread[tick->sample].index] < 2) continue;
+        if (plan->stacks.items[tick->stack].count) last = tick;
+    }
+    if (!last) return chunk_refuse(error, "profiling_not_enough_samples: no thread has two samples with frames");
+    if (last->time_ns > plan->start_ns && last->time_ns - plan->start_ns > V1_SECONDS_MAX * (uint64_t)1000000000) {
+        return chunk_refuse(error, "profiling_duration_is_too_long: a sample lies over 30 s behind the start");
+    }
+    return STATUS_OK;
+}
+
 static enum status check_metadata(const struct profile *profile, struct error *error)
 {
     if (profile->release.index == 0) {
@@ -326,7 +343,7 @@ enum status chunk_plan_make(struct chunk_plan *plan, const struct profile *profi
     enum status status = check_metadata(profile, error);
     if (status == STATUS_OK) status = lay_out_ticks(plan, error);
     if (status == STATUS_OK) status = number_stacks(plan, error);
-    if (status == STATUS_OK) status = check_samples(plan, error);
+    if (status == STATUS_OK) status = plan->is_v1 ? check_v1_samples(plan, error) : check_samples(plan, error);
     return status;
 }
 

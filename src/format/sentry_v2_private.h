@@ -77,6 +77,8 @@ struct chunk_plan {
     const struct profile *profile;
     const struct sentry_v2_options *options;
     uint64_t period_ns; /* time_line_period_ns */
+    bool is_v1;         /* by V1's rules, and times since START_NS */
+    uint64_t start_ns;
     struct { struct tick *items; size_t count, capacity; } ticks;
     struct { struct written_frame *items; size_t count, capacity; struct index_table index; } frames;
     struct { struct written_stack *items; size_t count, capacity; struct index_table index; } stacks;
@@ -89,14 +91,16 @@ struct chunk_plan {
 };
 /* clang-format on */
 
-/* Lays out what OPTIONS (may be NULL) choose of PROFILE and holds the receiver's rules against it. PLAN is {0}; both
- * must outlive it. */
+/* Lays out what OPTIONS (may be NULL) choose of PROFILE and holds the receiver's rules against it. PLAN is {0}, save
+ * for is_v1 and start_ns; both must outlive it. */
 enum status chunk_plan_make(struct chunk_plan *plan, const struct profile *profile,
                             const struct sentry_v2_options *options, struct error *error);
 void chunk_plan_fini(struct chunk_plan *plan); /* accepts {0} and what chunk_plan_make left on failure */
 
 uint64_t chunk_microseconds(uint64_t time_ns);          /* rounded, as timestamps are written */
 int64_t chunk_period_ns(const struct profile *profile); /* 0 = not known */
+
+enum { CHUNK_BYTES_MAX = 50 << 20 }; /* facts §1.2 (16) */
 
 enum status chunk_refuse(struct error *error, const char *reason);
 enum status chunk_refuse_size(struct error *error);

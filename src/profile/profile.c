@@ -81,6 +81,7 @@ void profile_fini(struct profile *profile)
     free(profile->measurements.items);
     free(profile->facts.items);
     free(profile->comments.items);
+    free(profile->carried.items);
     free(profile->samples.stack);
     free(profile->samples.thread);
     free(profile->samples.labels);
@@ -115,6 +116,27 @@ static uint8_t *string_block_new(struct profile *profile, size_t size)
     block->next = profile->string_memory.blocks;
     profile->string_memory.blocks = block;
     return block->bytes;
+}
+
+/* A copy with a block of its own. */
+static struct slice copy_of(struct profile *profile, struct slice bytes)
+{
+    uint8_t *copy = profile->failed == STATUS_OK && bytes.size ? string_block_new(profile, bytes.size) : NULL;
+    if (!copy) return slice_of(NULL, 0);
+    memcpy(copy, bytes.data, bytes.size);
+    return slice_of(copy, bytes.size);
+}
+
+void profile_set_envelope_header(struct profile *profile, struct slice header)
+{
+    profile->envelope_header = copy_of(profile, header);
+}
+
+void profile_carry_item(struct profile *profile, struct slice header, struct slice payload)
+{
+    if (!PROFILE_RESERVE(profile, carried, 1, PROFILE_CARRIED_MAX)) return;
+    profile->carried.items[profile->carried.count++] =
+        (struct carried_item){.header = copy_of(profile, header), .payload = copy_of(profile, payload)};
 }
 
 static uint8_t *string_memory_take(struct profile *profile, size_t size)

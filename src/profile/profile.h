@@ -36,6 +36,7 @@ enum {
     PROFILE_STRING_BYTES_MAX = 1 << 20,
     PROFILE_FACTS_MAX = 4096, /* each of comments and facts */
     PROFILE_MEASUREMENTS_MAX = 4096,
+    PROFILE_CARRIED_MAX = 4096,
     PROFILE_STACKS_AT_ONCE = 32, /* as many as profile_add_stacks works on together */
 };
 
@@ -143,6 +144,29 @@ struct fact {
     int64_t number;
 };
 
+/* An item that came in one envelope with the profile and is none itself: kept as it came, for the way back. */
+struct carried_item {
+    struct slice header, payload; /* the profile's own copies */
+};
+
+/* For what a profile was taken, and where: Sentry's V1 has it. */
+struct profile_transaction {
+    struct string_id id, trace_id; /* 32 lowercase hex digits; ID "" = there is none */
+    struct string_id name;
+    struct string_id active_thread; /* the id of the thread that it ran on */
+    uint64_t start_ns, end_ns;      /* since the profile's start; both 0 = not said */
+};
+struct profile_device {
+    struct string_id architecture, manufacturer, model, locale;
+    bool has_is_emulator, is_emulator;
+};
+struct profile_os {
+    struct string_id name, version, build_number;
+};
+struct profile_runtime {
+    struct string_id name, version;
+};
+
 /* clang-format off */
 struct profile {
     /* Tables; read them freely, add through the functions below. */
@@ -177,6 +201,13 @@ struct profile {
     struct string_id profiler_id, chunk_id; /* 32 lowercase hex digits */
     struct string_id platform, release, environment, dist;
     struct string_id sdk_name, sdk_version;
+    int sample_format; /* 1 or 2: the version that it was read from; 0 = none of Sentry's */
+    struct profile_transaction transaction;
+    struct profile_device device;
+    struct profile_os os;
+    struct profile_runtime runtime;
+    struct slice envelope_header; /* of the envelope that it came in, a JSON object; empty = none */
+    struct { struct carried_item *items; size_t count, capacity; } carried;
 
     enum status failed; /* the first failure to add, or STATUS_OK */
 
@@ -233,6 +264,8 @@ void profile_measure(struct profile *profile, struct measurement *measurement, u
 void profile_add_fact_number(struct profile *profile, const char *key, int64_t number);
 void profile_add_fact_text(struct profile *profile, const char *key, const char *text);
 void profile_add_comment(struct profile *profile, struct slice text);
+void profile_set_envelope_header(struct profile *profile, struct slice header);
+void profile_carry_item(struct profile *profile, struct slice header, struct slice payload);
 
 /* --- Asking ------------------------------------------------------------------------------------------------------- */
 
@@ -258,10 +291,11 @@ static inline const int64_t *profile_sample_values(const struct profile *profile
 /* --- Whole-profile operations ------------------------------------------------------------------------------------- */
 
 /* Adds everything of FROM to INTO. Every sample gets EXTRA_LABELS (may be NULL) in front of its own; ids, times,
- * measurements and metadata that INTO has not yet are taken over. FROM's value types must be INTO's (INTO may have none
- * yet), else STATUS_UNSUPPORTED and INTO is unchanged. The start is the earlier one, the duration reaches to the later
- * end, numeric facts add up. Mappings of one file that lie at different addresses in the two processes become one
- * (PPF merge): same build id or else file name, same offset and size; locations move along. */
+ * measurements and metadata that INTO has not yet are taken over; what an envelope carried besides is not. FROM's value
+ * types must be INTO's (INTO may have none yet), else STATUS_UNSUPPORTED and INTO is unchanged. The start is the
+ * earlier one, the duration reaches to the later end, numeric facts add up. Mappings of one file that lie at different
+ * addresses in the two processes become one (PPF merge): same build id or else file name, same offset and size;
+ * locations move along. */
 struct profile_extra_labels {
     struct {
         const char *key;
@@ -276,6 +310,10 @@ enum status profile_merge(struct profile *into, const struct profile *from,
 
 /* Sums samples with equal stack, thread and labels (PPF-2), forgets the times, keeps the order of first appearance. */
 enum status profile_aggregate(struct profile *profile, struct error *error);
+
+/* Gives an idle sample (one with the empty stack) that stands between two others of its thread the stack that those
+ * have in common. Sentry's backend shows profiles of V1 so (facts §4.2). The samples must be in order of time. */
+enum status profile_fill_idle(struct profile *profile, struct error *error);
 
 /* Sorts the samples by time, keeping the order of equal ones. */
 enum status profile_sort_by_time(struct profile *profile, struct error *error);

@@ -333,6 +333,33 @@ static void merge_period(struct merge *merge)
     if (same && merge->from->period > into->period) into->period = merge->from->period;
 }
 
+/* A transaction belongs together: all of it or nothing. */
+static void merge_origin(struct merge *merge)
+{
+    struct profile *into = merge->into;
+    const struct profile *from = merge->from;
+    if (into->transaction.id.index == 0 && from->transaction.id.index != 0) {
+        into->transaction = from->transaction;
+        into->transaction.id = move_string(merge, from->transaction.id);
+        into->transaction.trace_id = move_string(merge, from->transaction.trace_id);
+        into->transaction.name = move_string(merge, from->transaction.name);
+        into->transaction.active_thread = move_string(merge, from->transaction.active_thread);
+    }
+    take_string(merge, &into->device.architecture, from->device.architecture);
+    take_string(merge, &into->device.manufacturer, from->device.manufacturer);
+    take_string(merge, &into->device.model, from->device.model);
+    take_string(merge, &into->device.locale, from->device.locale);
+    if (!into->device.has_is_emulator) {
+        into->device.has_is_emulator = from->device.has_is_emulator;
+        into->device.is_emulator = from->device.is_emulator;
+    }
+    take_string(merge, &into->os.name, from->os.name);
+    take_string(merge, &into->os.version, from->os.version);
+    take_string(merge, &into->os.build_number, from->os.build_number);
+    take_string(merge, &into->runtime.name, from->runtime.name);
+    take_string(merge, &into->runtime.version, from->runtime.version);
+}
+
 static void merge_metadata(struct merge *merge)
 {
     struct profile *into = merge->into;
@@ -349,6 +376,8 @@ static void merge_metadata(struct merge *merge)
     take_string(merge, &into->dist, from->dist);
     take_string(merge, &into->sdk_name, from->sdk_name);
     take_string(merge, &into->sdk_version, from->sdk_version);
+    if (into->sample_format == 0) into->sample_format = from->sample_format;
+    merge_origin(merge);
     merge_period(merge);
     merge_time(into, from);
 }

@@ -78,9 +78,11 @@ TEST(points_in_time_are_read_in_every_spelling_of_rfc_3339_and_nothing_else)
     }
     char text[RFC3339_TEXT_SIZE];
     rfc3339_format(1700000000123456789, text);
+    CHECK_TEXT(text, "2023-11-14T22:13:20.123456789Z");
+    rfc3339_format(1700000000123456000, text);
     CHECK_TEXT(text, "2023-11-14T22:13:20.123456Z");
     rfc3339_format(UINT64_MAX, text);
-    CHECK_TEXT(text, "2554-07-21T23:34:33.709551Z");
+    CHECK_TEXT(text, "2554-07-21T23:34:33.709551615Z");
 }
 
 TEST(leb128_takes_64_bits_and_refuses_more)
