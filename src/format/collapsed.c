@@ -7,6 +7,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+/* Behind a name. flame graph tools colour by them and do not show them. */
+#define MARK_INLINED "_[i]"
+#define MARK_KERNEL "_[k]"
+#define MARK_JIT "_[j]"
+
+#define KERNEL_FILE "[kernel]"
+#define JIT_PACKAGE "[jit]" /* as the symbolizer has it */
+
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
 
 /* The line at the front of *LEFT, without its end, which may be "\r\n"; *LEFT moves behind it. */
@@ -48,26 +56,79 @@ static bool split_line(struct slice line, struct slice *ret_stack, int64_t *ret_
     return parse_integer(slice_of(blank + 1, line.size - stack_size - 1), ret_value);
 }
 
-static struct location_id location_of_name(struct profile *profile, struct slice name)
+/* "stack before after", as tools that compare two recordings write it. */
+static bool split_pair(struct slice line, struct slice *ret_stack, int64_t ret_values[2])
 {
-    struct function function = {.name = profile_string(profile, name)};
-    struct line line = {.function = profile_add_function(profile, &function)};
-    return profile_add_location(profile, &(struct location){0}, &line, 1);
+    struct slice left;
+    return split_line(line, &left, &ret_values[1]) && split_line(left, ret_stack, &ret_values[0]) &&
+           ret_stack->size > 0;
+}
+
+/* Takes MARK off the end of *NAME; a name that is nothing else keeps it. */
+static bool take_mark(struct slice *name, const char *mark)
+{
+    size_t size = strlen(mark);
+    if (name->size <= size || memcmp(name->data + name->size - size, mark, size) != 0) return false;
+    name->size -= size;
+    return true;
+}
+
+static struct slice take_name(struct slice *names)
+{
+    const uint8_t *separator = memchr(names->data, ';', names->size);
+    size_t size = separator ? (size_t)(separator - names->data) : names->size;
+    struct slice name = slice_of(names->data, size);
+    *names = slice_of(names->data + size + (separator != NULL), names->size - size - (separator != NULL));
+    return name;
+}
+
+/* One place in the code: a function and those that are inlined into it. */
+struct place {
+    struct line lines[COLLAPSED_INLINED_MAX]; /* the outermost first */
+    uint32_t line_count;
+    struct mapping_id mapping;
+};
+
+static struct stack_id add_place(struct profile *profile, struct stack_id stack, const struct place *place)
+{
+    struct line lines[COLLAPSED_INLINED_MAX];
+    if (place->line_count == 0) return stack;
+    for (uint32_t i = 0; i < place->line_count; i++) lines[i] = place->lines[place->line_count - 1 - i];
+    struct location location = {.mapping = place->mapping};
+    return profile_add_stack(profile, stack, profile_add_location(profile, &location, lines, place->line_count));
+}
+
+/* Adds the function NAME, with its mark, to PLACE, if it is inlined into what is there. Else PLACE becomes a new one,
+ * and what it was joins *STACK. */
+static void add_name(struct profile *profile, struct slice name, struct place *place, struct stack_id *stack)
+{
+    bool is_inlined = take_mark(&name, MARK_INLINED);
+    bool is_kernel = take_mark(&name, MARK_KERNEL);
+    struct function function = {0};
+    if (take_mark(&name, MARK_JIT)) function.package = profile_text(profile, JIT_PACKAGE);
+    if (!is_inlined || place->line_count == 0 || place->line_count == COLLAPSED_INLINED_MAX) {
+        *stack = add_place(profile, *stack, place);
+        place->line_count = 0;
+        place->mapping.index = 0;
+        if (is_kernel)
+            place->mapping =
+                profile_add_mapping(profile, &(struct mapping){.file_name = profile_text(profile, KERNEL_FILE)});
+    }
+    function.name = profile_string(profile, name);
+    place->lines[place->line_count++] = (struct line){.function = profile_add_function(profile, &function)};
 }
 
 /* False if there are more frames than we take. */
 static bool add_stack(struct profile *profile, struct slice names, struct stack_id *ret_stack)
 {
-    struct stack_id stack = {0};
+    struct place place;
+    place.line_count = 0;
+    *ret_stack = (struct stack_id){0};
     for (size_t depth = 0; names.size > 0; depth++) {
         if (depth == COLLAPSED_DEPTH_MAX) return false;
-        const uint8_t *separator = memchr(names.data, ';', names.size);
-        size_t size = separator ? (size_t)(separator - names.data) : names.size;
-        stack = profile_add_stack(profile, stack, location_of_name(profile, slice_of(names.data, size)));
-        size_t taken = separator ? size + 1 : size;
-        names = slice_of(names.data + taken, names.size - taken);
+        add_name(profile, take_name(&names), &place, ret_stack);
     }
-    *ret_stack = stack;
+    *ret_stack = add_place(profile, *ret_stack, &place);
     return true;
 }
 
@@ -96,25 +157,39 @@ bool collapsed_detect(struct slice bytes)
     return false;
 }
 
+/* A file of differences has two numbers on every line. A name may end with a number, but all of them hardly do. */
+static bool is_difference(struct slice bytes)
+{
+    struct slice stack;
+    int64_t values[2];
+    while (bytes.size > 0) {
+        struct slice line = take_line(&bytes);
+        if (line.size > 0 && !split_pair(line, &stack, values)) return false;
+    }
+    return true;
+}
+
 enum status collapsed_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     if (!collapsed_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not collapsed stacks");
-    profile_add_value_type(profile, "samples", "count");
+    bool has_pairs = is_difference(bytes);
+    if (has_pairs) profile_add_value_type(profile, "before", "count");
+    profile_add_value_type(profile, has_pairs ? "after" : "samples", "count");
     struct slice left = bytes;
     while (left.size > 0 && profile->failed == STATUS_OK) {
         struct slice line = take_line(&left);
         uint64_t offset = (uint64_t)(line.data - bytes.data);
         struct slice names;
         struct sample sample = {0};
-        int64_t value;
+        int64_t values[2];
         if (line.size == 0) continue;
-        if (!split_line(line, &names, &value)) {
+        if (has_pairs ? !split_pair(line, &names, values) : !split_line(line, &names, values)) {
             return error_set(error, STATUS_MALFORMED, offset, "a line does not end with a blank and a whole number");
         }
         if (!add_stack(profile, names, &sample.stack)) {
             return error_set(error, STATUS_TOO_LARGE, offset, "a stack of more than %d frames", COLLAPSED_DEPTH_MAX);
         }
-        profile_add_sample(profile, &sample, &value);
+        profile_add_sample(profile, &sample, values);
     }
     return profile_failed(profile, error);
 }
@@ -159,6 +234,25 @@ static void append_unnamed(struct encoder *encoder, const struct location *locat
     buffer_fini(&name);
 }
 
+static bool begins_with(struct slice text, const char *start)
+{
+    size_t size = strlen(start);
+    return text.size >= size && memcmp(text.data, start, size) == 0;
+}
+
+static void append_marks(struct encoder *encoder, const struct location *location, const struct function *function,
+                         bool is_inlined)
+{
+    const struct profile *profile = encoder->profile;
+    struct slice file = profile_slice(profile, profile_mapping(profile, location->mapping)->file_name);
+    bool is_jit = slice_equals_text(profile_slice(profile, function->package), JIT_PACKAGE);
+    if (is_jit) buffer_append_text(&encoder->text, MARK_JIT);
+    if (is_inlined)
+        buffer_append_text(&encoder->text, MARK_INLINED);
+    else if (begins_with(file, "[kernel") || begins_with(file, "[guest.kernel"))
+        buffer_append_text(&encoder->text, MARK_KERNEL);
+}
+
 /* The functions of one place, the real one first and the innermost inlined one last. */
 static void append_location(struct encoder *encoder, struct location_id id)
 {
@@ -167,7 +261,8 @@ static void append_location(struct encoder *encoder, struct location_id id)
     if (location->line_count == 0) append_unnamed(encoder, location);
     for (uint32_t i = location->line_count; i-- > 0;) {
         const struct function *function = profile_function(encoder->profile, lines[i].function);
-        append_name(&encoder->text, profile_slice(encoder->profile, function->name));
+        append_name(&encoder->text, profile_slice(encoder->profile, frame_name_of_function(function)));
+        append_marks(encoder, location, function, i + 1 < location->line_count);
         if (i > 0) buffer_append_byte(&encoder->text, ';');
     }
 }

@@ -8,19 +8,22 @@
 enum {
     COLLAPSED_BYTES_MAX = 1 << 30, /* written */
     COLLAPSED_DEPTH_MAX = 1 << 16, /* frames of a line */
+    COLLAPSED_INLINED_MAX = 256,   /* functions of one place; more become a place of their own */
 };
 
 /* True if the first line that is not empty is text that ends with a blank and a whole number. */
 bool collapsed_detect(struct slice bytes);
 
-/* Each line becomes a sample of samples/count; frames have a function name and nothing else. STATUS_NOT_THIS_FORMAT if
- * the first line has no number, STATUS_MALFORMED for a later one. See format_decode for the rest of the contract. */
+/* Each line becomes a sample of samples/count, or, where every line has two numbers, of before/count and after/count.
+ * Frames have a function name, and what the marks behind it tell: name_[i] is inlined into the frame before it,
+ * name_[k] is the kernel's, name_[j] was made by a JIT compiler. STATUS_NOT_THIS_FORMAT if the first line has no
+ * number, STATUS_MALFORMED for a later one. See format_decode for the rest of the contract. */
 enum status collapsed_decode(struct slice bytes, struct profile *profile, struct error *error);
 
 /* Writes the default value of each stack, equal stacks summed, sorted by stack, zeros left out. An inlined function is
- * a frame of its own. A place without a function is called by its file, "[libc.so.6]", or else by its address; a stack
- * without frames "[unknown]". STATUS_UNSUPPORTED if there is no line to write: an empty file is of no format. What
- * would break the line is replaced: ';' by ':', control characters by a blank. */
+ * a frame of its own, with its mark. A place without a function is called by its file, "[libc.so.6]", or else by its
+ * address; a stack without frames "[unknown]". STATUS_UNSUPPORTED if there is no line to write: an empty file is of no
+ * format. What would break the line is replaced: ';' by ':', control characters by a blank. */
 enum status collapsed_encode(const struct profile *profile, struct buffer *out, struct error *error);
 
 #endif

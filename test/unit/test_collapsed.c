@@ -1,6 +1,7 @@
 /* Collapsed stacks in both directions.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include "base/file.h"
 #include "format/collapsed.h"
 
 static void check_encoded(const struct profile *profile, const char *expected)
@@ -64,9 +65,59 @@ TEST(inlined_functions_are_frames_and_places_without_a_name_are_called_by_their_
     profile_add_sample(&profile, &(struct sample){0}, values);
     for (size_t i = 0; i < 3; i++) stack = profile_add_stack(&profile, stack, places[i]);
     profile_add_sample(&profile, &(struct sample){.stack = stack}, values);
-    check_encoded(&profile, "[libc.so.6];run now;operator:();0xabc 10\n[unknown] 10\n");
+    check_encoded(&profile, "[libc.so.6];run now;operator:()_[i];0xabc 10\n[unknown] 10\n");
     profile.default_value_type = profile_text(&profile, "samples");
-    check_encoded(&profile, "[libc.so.6];run now;operator:();0xabc 1\n[unknown] 1\n");
+    check_encoded(&profile, "[libc.so.6];run now;operator:()_[i];0xabc 1\n[unknown] 1\n");
+    profile_fini(&profile);
+}
+
+TEST(marks_tell_inlined_functions_the_kernel_and_code_of_a_jit_compiler)
+{
+    static const char text[] = "main;made_[j];_[k] 1\n"
+                               "main;outer;inner_[i];innermost_[i];call;sys_read_[k];copy_[i] 3\n";
+    struct profile profile;
+    profile_init(&profile);
+    CHECK_UINT(collapsed_decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+    struct stack_id leaf = profile.samples.stack[1];
+    CHECK_UINT(profile_stack_depth(&profile, leaf), 4);
+    const struct location *kernel = profile_location(&profile, profile_stack(&profile, leaf)->location);
+    CHECK_UINT(kernel->line_count, 2);
+    CHECK_TEXT(profile_c_string(&profile, profile_mapping(&profile, kernel->mapping)->file_name), "[kernel]");
+    check_encoded(&profile, text);
+    profile_fini(&profile);
+}
+
+TEST(two_numbers_on_every_line_are_a_difference_and_on_some_a_name_that_ends_with_one)
+{
+    struct profile profile;
+    profile_init(&profile);
+    CHECK_UINT(collapsed_decode(slice_of_text("a;b 1 2\na;c 0 5\n"), &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.value_type_count, 2);
+    CHECK_INT(profile_sample_values(&profile, 0)[0], 1);
+    CHECK_INT(profile_sample_values(&profile, 0)[1], 2);
+    CHECK_TEXT(profile_c_string(&profile, profile.value_types[1].type), "after");
+    profile_fini(&profile);
+    profile_init(&profile);
+    CHECK_UINT(collapsed_decode(slice_of_text("a;b 1 2\na;c 5\n"), &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.value_type_count, 1);
+    check_encoded(&profile, "a;b 1 2\na;c 5\n");
+    profile_fini(&profile);
+}
+
+TEST(a_real_file_is_written_as_it_was_read)
+{
+    struct profile profile;
+    struct buffer bytes, out;
+    profile_init(&profile);
+    buffer_init(&bytes, 1 << 20);
+    buffer_init(&out, 1 << 20);
+    if (file_read(TEST_SOURCE_ROOT "/../shared/fixtures/real/jfr/cpu.collapsed", &bytes, NULL) != STATUS_OK)
+        SKIP("../shared/fixtures is not there");
+    CHECK_UINT(collapsed_decode(buffer_slice(&bytes), &profile, NULL), STATUS_OK);
+    CHECK_UINT(collapsed_encode(&profile, &out, NULL), STATUS_OK);
+    CHECK_UINT(out.size, bytes.size);
+    buffer_fini(&out);
+    buffer_fini(&bytes);
     profile_fini(&profile);
 }
 
