@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/uuid.h"
 #include "cli/message.h"
-#include "format/envelope.h"
+#include "format/envelope_profile.h"
 #include "format/sentry_v2.h"
 #include "profile/time_line.h"
 
@@ -171,13 +171,6 @@ static bool numbered_path(const char *path, unsigned number, char *ret_path, siz
     return length >= 0 && (size_t)length < size;
 }
 
-static void wrap_in_envelope(const struct profile *profile, const struct buffer *chunk, struct buffer *out)
-{
-    envelope_begin(out, &(struct envelope_attributes){.sdk_name = slice_of_text("offbeat"),
-                                                      .sdk_version = slice_of_text(OFFBEAT_VERSION)});
-    envelope_add_item(out, "profile_chunk", sentry_v2_platform(profile), buffer_slice(chunk));
-}
-
 /* Appends the file of one chunk to OUT. */
 static enum status encode_chunk(const struct output *output, struct chunk chunk, const char *chunk_id,
                                 struct buffer *out, struct error *error)
@@ -188,7 +181,8 @@ static enum status encode_chunk(const struct output *output, struct chunk chunk,
     struct buffer payload;
     buffer_init(&payload, OUTPUT_BYTES_MAX);
     enum status status = sentry_v2_encode(output->profile, &options, &payload, error);
-    if (status == STATUS_OK) wrap_in_envelope(output->profile, &payload, out);
+    if (status == STATUS_OK)
+        envelope_profile_wrap(output->profile, buffer_slice(&payload), output->series->number == 1, out);
     buffer_fini(&payload);
     return status;
 }

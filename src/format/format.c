@@ -15,56 +15,6 @@
 
 #include <stdlib.h>
 
-/* --- An envelope carries chunks of a profile, each a document of its own -------------------------------------------
- */
-
-/* Adds a chunk to what PROFILE has of the others. */
-static enum status add_chunk(struct slice payload, struct profile *profile, struct error *error)
-{
-    struct profile chunk;
-    profile_init(&chunk);
-    enum status status = sentry_v2_decode(payload, &chunk, error);
-    if (status == STATUS_OK) status = profile_merge(profile, &chunk, NULL, error);
-    profile_fini(&chunk);
-    return status;
-}
-
-static enum status envelope_decode(struct slice bytes, struct profile *profile, struct error *error)
-{
-    struct envelope_reader reader;
-    struct envelope_item item;
-    struct error framing = {0};
-    enum status status = envelope_open(&reader, bytes, error);
-    size_t chunk_count = 0;
-    while (status == STATUS_OK && envelope_next(&reader, &item, &framing)) {
-        if (envelope_item_is_chunk(&item)) {
-            status = chunk_count++ == 0 ? sentry_v2_decode(item.payload, profile, error)
-                                        : add_chunk(item.payload, profile, error);
-        }
-    }
-    envelope_close(&reader);
-    if (status != STATUS_OK) return status;
-    if (framing.status != STATUS_OK) return error_set(error, framing.status, framing.offset, "%s", framing.message);
-    if (chunk_count == 0) return error_set(error, STATUS_UNSUPPORTED, 0, "the envelope holds no profile chunk");
-    return profile_sort_by_time(profile, error);
-}
-
-static enum status envelope_encode(const struct profile *profile, struct buffer *out, struct error *error)
-{
-    struct buffer chunk;
-    buffer_init(&chunk, FORMAT_BYTES_MAX);
-    enum status status = sentry_v2_encode(profile, NULL, &chunk, error);
-    if (status == STATUS_OK) {
-        const char *platform = profile_c_string(profile, profile->platform);
-        envelope_begin(out, &(struct envelope_attributes){.sdk_name = slice_of_text("offbeat"),
-                                                          .sdk_version = slice_of_text(OFFBEAT_VERSION)});
-        envelope_add_item(out, "profile_chunk", platform[0] ? platform : "native", buffer_slice(&chunk));
-        if (out->failed) status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the envelope");
-    }
-    buffer_fini(&chunk);
-    return status;
-}
-
 /* --- A chunk ------------------------------------------------------------------------------------------------------ */
 
 static bool sentry_v2_detect(struct slice bytes)
@@ -80,6 +30,12 @@ static enum status sentry_v2_encode_all(const struct profile *profile, struct bu
 }
 
 /* --- The table ---------------------------------------------------------------------------------------------------- */
+
+/* An envelope with a profile of V1 is read as any other. */
+static bool detect_never(struct slice bytes)
+{
+    return false;
+}
 
 struct format_entry {
     enum format format;

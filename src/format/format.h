@@ -12,6 +12,7 @@ enum format {
     FORMAT_SENTRY_V2,
     FORMAT_SENTRY_V1,
     FORMAT_ENVELOPE,
+    FORMAT_ENVELOPE_V1, /* written only: a profile of V1 and its transaction */
     FORMAT_COLLAPSED,
     FORMAT_SPEEDSCOPE,
     FORMAT_PERF_SCRIPT, /* read only */

@@ -133,5 +133,8 @@ static uint64_t find_start(const struct profile *profile)
 enum status sentry_v1_encode(const struct profile *profile, struct buffer *out, struct error *error)
 {
     struct chunk_plan plan = {.is_v1 = true, .start_ns = find_start(profile)};
+    if (profile->transaction.id.index == 0) {
+        return chunk_refuse(error, "profiling_no_transaction_associated: the profile belongs to no transaction");
+    }
     return chunk_encode(&plan, profile, NULL, write_all, out, error);
 }

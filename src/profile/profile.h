@@ -146,6 +146,7 @@ struct fact {
 
 /* An item that came in one envelope with the profile and is none itself: kept as it came, for the way back. */
 struct carried_item {
+    struct string_id type;        /* "transaction", "client_report", … */
     struct slice header, payload; /* the profile's own copies */
 };
 
@@ -265,7 +266,7 @@ void profile_add_fact_number(struct profile *profile, const char *key, int64_t n
 void profile_add_fact_text(struct profile *profile, const char *key, const char *text);
 void profile_add_comment(struct profile *profile, struct slice text);
 void profile_set_envelope_header(struct profile *profile, struct slice header);
-void profile_carry_item(struct profile *profile, struct slice header, struct slice payload);
+void profile_carry_item(struct profile *profile, struct slice type, struct slice header, struct slice payload);
 
 /* --- Asking ------------------------------------------------------------------------------------------------------- */
 
