@@ -8,8 +8,9 @@
 #include <string.h>
 
 /* In the order of the choices of --to. */
-static const enum format targets[] = {FORMAT_PPROF, FORMAT_SENTRY_V2, FORMAT_ENVELOPE, FORMAT_COLLAPSED};
-static const char target_names[] = "pprof|sentry-v2|envelope|collapsed";
+static const enum format targets[] = {FORMAT_PPROF,     FORMAT_SENTRY_V2,   FORMAT_ENVELOPE,
+                                      FORMAT_SENTRY_V1, FORMAT_ENVELOPE_V1, FORMAT_COLLAPSED};
+static const char target_names[] = "pprof|sentry-v2|envelope|sentry-v1|envelope-v1|collapsed";
 
 enum { TARGET_COUNT = sizeof(targets) / sizeof(targets[0]) };
 

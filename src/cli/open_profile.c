@@ -37,23 +37,37 @@ bool open_profile(const char *path, struct profile *profile, struct opened_file 
     return true;
 }
 
-static bool open_and_merge(const char *path, struct profile *into)
+static bool open_for_sums(const char *path, struct profile *profile)
+{
+    struct error error = {0};
+    if (!open_profile(path, profile, NULL)) return false;
+    if (profile->sample_format != 1 || profile_fill_idle(profile, &error) == STATUS_OK) return true;
+    message_error(path, &error, false);
+    return false;
+}
+
+static bool open_one(const char *path, bool fills_idle, struct profile *profile)
+{
+    return fills_idle ? open_for_sums(path, profile) : open_profile(path, profile, NULL);
+}
+
+static bool open_and_merge(const char *path, bool fills_idle, struct profile *into)
 {
     struct error error = {0};
     struct profile profile;
     profile_init(&profile);
-    bool is_opened = open_profile(path, &profile, NULL);
+    bool is_opened = open_one(path, fills_idle, &profile);
     bool is_merged = is_opened && profile_merge(into, &profile, NULL, &error) == STATUS_OK;
     if (is_opened && !is_merged) message_error(path, &error, false);
     profile_fini(&profile);
     return is_merged;
 }
 
-bool open_profiles(char *const *paths, size_t count, struct profile *profile)
+bool open_profiles(char *const *paths, size_t count, bool fills_idle, struct profile *profile)
 {
-    if (!open_profile(paths[0], profile, NULL)) return false;
+    if (!open_one(paths[0], fills_idle, profile)) return false;
     for (size_t i = 1; i < count; i++) {
-        if (!open_and_merge(paths[i], profile)) return false;
+        if (!open_and_merge(paths[i], fills_idle, profile)) return false;
     }
     return true;
 }

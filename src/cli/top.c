@@ -91,7 +91,7 @@ int command_top(int argc, char **argv)
 
     struct profile profile;
     profile_init(&profile);
-    status = open_profiles(files.items, files.count, &profile) ? report_top(&profile, &arguments) : EXIT_FAILED;
+    status = open_profiles(files.items, files.count, true, &profile) ? report_top(&profile, &arguments) : EXIT_FAILED;
     profile_fini(&profile);
     return (int)status;
 }
