@@ -5,6 +5,8 @@
 #include "format/chrome_cpuprofile.h"
 #include "format/collapsed.h"
 #include "format/envelope.h"
+#include "format/envelope_profile.h"
+#include "format/firefox.h"
 #include "format/perf_script.h"
 #include "format/pprof.h"
 #include "format/pprof_legacy.h"
@@ -29,13 +31,13 @@ static enum status sentry_v2_encode_all(const struct profile *profile, struct bu
     return sentry_v2_encode(profile, NULL, out, error);
 }
 
-/* --- The table ---------------------------------------------------------------------------------------------------- */
-
 /* An envelope with a profile of V1 is read as any other. */
 static bool detect_never(struct slice bytes)
 {
     return false;
 }
+
+/* --- The table ---------------------------------------------------------------------------------------------------- */
 
 struct format_entry {
     enum format format;
@@ -55,7 +57,9 @@ static const struct format_entry formats[] = {
     {FORMAT_COLLAPSED, "collapsed", {".collapsed", ".folded"}, collapsed_detect, collapsed_decode, collapsed_encode},
     {FORMAT_SPEEDSCOPE, "speedscope", {".speedscope.json"}, speedscope_detect, speedscope_decode, speedscope_encode},
     {FORMAT_CHROME, "chrome", {".cpuprofile"}, chrome_cpuprofile_detect, chrome_cpuprofile_decode, NULL},
-    {FORMAT_ENVELOPE, "envelope", {".envelope"}, envelope_detect, envelope_decode, envelope_encode},
+    {FORMAT_FIREFOX, "firefox", {".firefox.json"}, firefox_detect, firefox_decode, firefox_encode},
+    {FORMAT_ENVELOPE, "envelope", {".envelope"}, envelope_detect, envelope_profile_decode, envelope_profile_encode},
+    {FORMAT_ENVELOPE_V1, "envelope-v1", {NULL}, detect_never, envelope_profile_decode, envelope_profile_encode_v1},
     {FORMAT_SENTRY_V1, "sentry-v1", {NULL}, sentry_v1_detect, sentry_v1_decode, sentry_v1_encode},
     {FORMAT_SENTRY_V2, "sentry-v2", {".json"}, sentry_v2_detect, sentry_v2_decode, sentry_v2_encode_all},
     {FORMAT_PPROF, "pprof", {".pb.gz", ".pb", ".pprof"}, pprof_detect, pprof_decode, pprof_encode},
@@ -110,10 +114,7 @@ static const struct format_entry *detect_raw(struct slice bytes)
     return NULL;
 }
 
-/* BYTES themselves, or what they hold compressed, for which STORAGE keeps the memory. What only may be compressed, and
- * turns out not to be, is taken as it is. */
-static enum status decompress_file(struct slice bytes, struct buffer *storage, struct slice *ret_raw,
-                                   struct error *error)
+enum status format_decompress(struct slice bytes, struct buffer *storage, struct slice *ret_raw, struct error *error)
 {
     enum compression compression = compression_detect(bytes);
     bool is_sure = compression == COMPRESSION_GZIP || compression == COMPRESSION_ZSTD;
@@ -132,7 +133,7 @@ enum format format_detect(struct slice bytes)
     struct buffer storage;
     struct slice raw;
     const struct format_entry *entry = NULL;
-    if (decompress_file(bytes, &storage, &raw, NULL) == STATUS_OK) entry = detect_raw(raw);
+    if (format_decompress(bytes, &storage, &raw, NULL) == STATUS_OK) entry = detect_raw(raw);
     buffer_fini(&storage);
     return entry ? entry->format : FORMAT_UNKNOWN;
 }
@@ -150,7 +151,7 @@ enum status format_decode(struct slice bytes, struct profile *profile, enum form
 {
     struct buffer storage;
     struct slice raw;
-    enum status status = decompress_file(bytes, &storage, &raw, error);
+    enum status status = format_decompress(bytes, &storage, &raw, error);
     if (status == STATUS_OK) status = decode_raw(raw, profile, ret_format, error);
     buffer_fini(&storage);
     return status;

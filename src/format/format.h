@@ -17,6 +17,7 @@ enum format {
     FORMAT_SPEEDSCOPE,
     FORMAT_PERF_SCRIPT, /* read only */
     FORMAT_CHROME,      /* read only */
+    FORMAT_FIREFOX,     /* written only */
     FORMAT_PPROF_LEGACY, /* what pprof read before profile.proto; read only */
     FORMAT_RECORDING, /* what liboffbeat writes while it samples; read only */
 };
@@ -32,6 +33,10 @@ enum format format_of_name(const char *name);
 enum format format_of_path(const char *path);
 /* Looks at the content, through gzip, zlib, brotli and zstd; a file that is recognized may still turn out broken. */
 enum format format_detect(struct slice bytes);
+
+/* RET_RAW: what BYTES hold compressed, for which STORAGE, not yet initialised and the caller's to finish, keeps the
+ * memory; or BYTES themselves. What only looks compressed is taken as it is. At most FORMAT_BYTES_MAX. */
+enum status format_decompress(struct slice bytes, struct buffer *storage, struct slice *ret_raw, struct error *error);
 
 /* Decodes BYTES, whatever they are, into PROFILE, which must be initialised and empty; after a failure it is only good
  * for profile_fini. BYTES stay the caller's and may be freed afterwards. All chunks of an envelope become one profile.

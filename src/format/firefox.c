@@ -1,0 +1,754 @@
+/* Writes the processed profile of the Firefox Profiler.
+ *
+ * Its tables are columns, and its stacks a tree of (caller, frame) as the model's are; an inlined function is a frame
+ * of its own there, with its depth. First all entries are numbered, then each column is written.
+ * SPDX-License-Identifier: MIT */
+#include "format/firefox.h"
+
+#include "base/array.h"
+#include "base/hash.h"
+#include "base/json_writer.h"
+#include "base/uuid.h"
+#include "binary/debug_id.h"
+#include "format/frame_name.h"
+#include "format/json_kind.h"
+#include "profile/time_line.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    GECKO_VERSION = 29, /* of Firefox's own format, which a processed profile names too */
+    RESOURCE_LIBRARY = 1,
+    ADDRESS_NONE = -1,
+    BREAKPAD_ID_SIZE = 34, /* 32 digits, the age, NUL */
+    NAME_BYTES_MAX = 64,
+};
+
+/* In the order in which they are written; the first grey one is the default. */
+enum category { CATEGORY_OTHER, CATEGORY_PROGRAM, CATEGORY_LIBRARY, CATEGORY_JIT, CATEGORY_KERNEL, CATEGORIES };
+
+static const struct {
+    const char *name, *colour;
+} categories[CATEGORIES] = {
+    {"Other", "grey"}, {"Program", "yellow"}, {"Library", "blue"}, {"JIT", "green"}, {"Kernel", "orange"},
+};
+
+struct written_function {
+    struct string_id name; /* in TEXTS */
+    struct string_id file; /* of the profile; "" = none */
+    int64_t start_line;
+    uint32_t library; /* plus one; 0: none */
+};
+
+struct written_frame {
+    uint32_t location, line; /* what it was made of: index of the location, and which of its lines */
+    uint32_t function;
+    int64_t address; /* from the start of its library */
+    uint32_t depth;  /* of inlining */
+    int64_t line_number, column;
+    enum category category;
+};
+
+struct written_stack {
+    uint32_t frame, parent; /* PARENT plus one; 0: none */
+};
+
+struct track_sample {
+    uint32_t thread, sample;
+    uint64_t time_ns;
+};
+
+struct encoder {
+    const struct profile *profile;
+    struct json_writer writer;
+    int column;
+    struct profile texts; /* only its strings are used: they are numbered as the file's */
+    struct {
+        struct mapping_id *items;
+        size_t count, capacity;
+        struct index_table index;
+    } libraries;
+    struct {
+        struct written_function *items;
+        size_t count, capacity;
+        struct index_table index;
+    } functions;
+    struct {
+        struct written_frame *items;
+        size_t count, capacity;
+    } frames;
+    struct {
+        struct written_stack *items;
+        size_t count, capacity;
+    } stacks;
+    struct {
+        struct string_id *items;
+        size_t count, capacity;
+        struct index_table index;
+    } sources;
+    uint32_t *first_frame; /* by location, plus one */
+    uint32_t *stack_ends;  /* by stack of the model: its innermost frame's stack, plus one */
+    struct track_sample *samples;
+    uint64_t start_ns;
+    bool has_unnamed;
+    enum status status;
+};
+
+static void fail(struct encoder *encoder)
+{
+    if (encoder->status == STATUS_OK) encoder->status = STATUS_NO_MEMORY;
+}
+
+/* Room for one more item of LIST, counted; NULL on failure. */
+#define ADD_ITEM(encoder, list)                                                                                        \
+    ((__typeof__((list)->items))add_item((encoder), &(list)->items, &(list)->count, &(list)->capacity,                 \
+                                         sizeof(*(list)->items)))
+
+static void *add_item(struct encoder *encoder, void *items, size_t *count, size_t *capacity, size_t item_size)
+{
+    if (!array_reserve(items, capacity, *count + 1, item_size, PROFILE_ENTITIES_MAX)) {
+        fail(encoder);
+        return NULL;
+    }
+    return *(uint8_t **)items + (*count)++ * item_size;
+}
+
+/* --- Libraries and sources ---------------------------------------------------------------------------------------- */
+
+static bool library_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct encoder *encoder = context;
+    const struct mapping *a = profile_mapping(encoder->profile, encoder->libraries.items[index]), *b = key;
+    return a->file_name.index == b->file_name.index && a->build_id.index == b->build_id.index;
+}
+
+/* The segments of a file are one library. Its number plus one; 0: none. */
+static uint32_t number_library(struct encoder *encoder, struct mapping_id id)
+{
+    const struct mapping *mapping = profile_mapping(encoder->profile, id);
+    if (id.index == 0 || mapping->file_name.index == 0) return 0;
+    uint64_t hash = hash_mix(mapping->file_name.index, mapping->build_id.index);
+    uint32_t known = index_table_find(&encoder->libraries.index, hash, library_equal, encoder, mapping);
+    if (known != INDEX_NONE) return known + 1;
+    struct mapping_id *added = ADD_ITEM(encoder, &encoder->libraries);
+    if (!added) return 0;
+    *added = id;
+    uint32_t number = (uint32_t)encoder->libraries.count;
+    if (!index_table_add(&encoder->libraries.index, hash, number - 1)) fail(encoder);
+    return number;
+}
+
+static bool source_equal(const void *context, uint32_t index, const void *key)
+{
+    return ((const struct encoder *)context)->sources.items[index].index == *(const uint32_t *)key;
+}
+
+/* The number of a file's name in the table of sources. */
+static uint32_t number_source(struct encoder *encoder, struct string_id file)
+{
+    uint64_t hash = hash_mix(0, file.index);
+    uint32_t known = index_table_find(&encoder->sources.index, hash, source_equal, encoder, &file.index);
+    if (known != INDEX_NONE) return known;
+    struct string_id *added = ADD_ITEM(encoder, &encoder->sources);
+    if (!added) return 0;
+    *added = file;
+    uint32_t number = (uint32_t)encoder->sources.count - 1;
+    if (!index_table_add(&encoder->sources.index, hash, number)) fail(encoder);
+    return number;
+}
+
+static bool begins_with(struct slice text, const char *start)
+{
+    size_t size = strlen(start);
+    return text.size >= size && memcmp(text.data, start, size) == 0;
+}
+
+static enum category category_of(const struct encoder *encoder, const struct location *location,
+                                 const struct function *function)
+{
+    const struct profile *profile = encoder->profile;
+    struct slice file = profile_slice(profile, profile_mapping(profile, location->mapping)->file_name);
+    if (slice_equals_text(profile_slice(profile, function->package), "[jit]")) return CATEGORY_JIT;
+    if (begins_with(file, "[kernel") || begins_with(file, "[guest.kernel")) return CATEGORY_KERNEL;
+    if (begins_with(file, "/lib") || begins_with(file, "/usr/lib") || begins_with(file, "[")) return CATEGORY_LIBRARY;
+    if (function->in_app == IN_APP_NO) return CATEGORY_LIBRARY;
+    return file.size > 0 || function->in_app == IN_APP_YES ? CATEGORY_PROGRAM : CATEGORY_OTHER;
+}
+
+/* --- Frames and stacks -------------------------------------------------------------------------------------------- */
+
+static bool function_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct written_function *a = &((const struct encoder *)context)->functions.items[index], *b = key;
+    return a->name.index == b->name.index && a->file.index == b->file.index && a->start_line == b->start_line &&
+           a->library == b->library;
+}
+
+static uint32_t number_function(struct encoder *encoder, struct written_function function)
+{
+    uint64_t hash = hash_mix((uint64_t)function.name.index << 32 | function.file.index, function.library);
+    hash = hash_mix(hash, (uint64_t)function.start_line);
+    uint32_t known = index_table_find(&encoder->functions.index, hash, function_equal, encoder, &function);
+    if (known != INDEX_NONE) return known;
+    struct written_function *added = ADD_ITEM(encoder, &encoder->functions);
+    if (!added) return 0;
+    *added = function;
+    uint32_t number = (uint32_t)encoder->functions.count - 1;
+    if (!index_table_add(&encoder->functions.index, hash, number)) fail(encoder);
+    return number;
+}
+
+/* From the start of the library; what is further away than a library is large has none. */
+static int64_t relative_address(const struct profile *profile, const struct location *location)
+{
+    const struct mapping *mapping = profile_mapping(profile, location->mapping);
+    uint64_t start = mapping->image_start ? mapping->image_start : mapping->start - mapping->file_offset;
+    bool is_inside = location->address != 0 && location->address >= start;
+    return is_inside && location->address - start <= INT32_MAX ? (int64_t)(location->address - start) : ADDRESS_NONE;
+}
+
+static struct string_id unnamed(struct encoder *encoder, const struct location *location, int64_t address)
+{
+    char name[NAME_BYTES_MAX];
+    if (location->address == 0) return profile_text(&encoder->texts, "[unknown]");
+    (void)snprintf(name, sizeof(name), "0x%" PRIx64, address == ADDRESS_NONE ? location->address : (uint64_t)address);
+    return profile_text(&encoder->texts, name);
+}
+
+/* Adds the frame of line LINE of LOCATION, or of LOCATION itself where it has no lines. */
+static void add_frame(struct encoder *encoder, uint32_t index, uint32_t line_index)
+{
+    const struct profile *profile = encoder->profile;
+    const struct location *location = &profile->locations.items[index];
+    struct line line = {0};
+    if (location->line_count > 0) line = profile_lines(profile, location)[line_index];
+    const struct function *function = profile_function(profile, line.function);
+    struct written_frame *frame = ADD_ITEM(encoder, &encoder->frames);
+    if (!frame) return;
+    int64_t address = relative_address(profile, location);
+    *frame = (struct written_frame){
+        .location = index,
+        .line = line_index,
+        .address = address,
+        .depth = location->line_count > 0 ? location->line_count - 1 - line_index : 0,
+        .line_number = line.line,
+        .column = line.column,
+        .category = category_of(encoder, location, function),
+    };
+    struct written_function written = {.file = function->file_name,
+                                       .start_line = function->start_line,
+                                       .library = number_library(encoder, location->mapping)};
+    struct string_id name = frame_name_of_function(function);
+    written.name = name.index ? profile_string(&encoder->texts, profile_slice(profile, name))
+                              : unnamed(encoder, location, address);
+    encoder->has_unnamed |= name.index == 0 && location->address != 0;
+    if (written.file.index) (void)number_source(encoder, written.file);
+    uint32_t number = number_function(encoder, written);
+    encoder->frames.items[encoder->frames.count - 1].function = number;
+}
+
+/* The frames of a location stand one behind the other, the innermost first. */
+static uint32_t frames_of(struct encoder *encoder, uint32_t location)
+{
+    uint32_t *first = &encoder->first_frame[location];
+    if (*first) return *first - 1;
+    uint32_t count = encoder->profile->locations.items[location].line_count;
+    *first = (uint32_t)encoder->frames.count + 1;
+    for (uint32_t i = 0; i < (count ? count : 1); i++) add_frame(encoder, location, i);
+    return *first - 1;
+}
+
+static void add_stack(struct encoder *encoder, uint32_t index)
+{
+    const struct stack *stack = &encoder->profile->stacks.items[index];
+    uint32_t count = encoder->profile->locations.items[stack->location.index].line_count;
+    uint32_t frame = frames_of(encoder, stack->location.index), parent = encoder->stack_ends[stack->parent.index];
+    for (uint32_t i = count ? count : 1; i-- > 0;) {
+        struct written_stack *added = ADD_ITEM(encoder, &encoder->stacks);
+        if (!added) return;
+        *added = (struct written_stack){.frame = frame + i, .parent = parent};
+        parent = (uint32_t)encoder->stacks.count;
+    }
+    encoder->stack_ends[index] = parent;
+}
+
+/* Only what samples use. */
+static void add_stacks(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    bool *is_used = calloc(profile->stacks.count, sizeof(*is_used));
+    if (!is_used) fail(encoder);
+    for (size_t i = 0; is_used && i < profile->samples.count; i++) is_used[profile->samples.stack[i].index] = true;
+    for (size_t i = profile->stacks.count; is_used && i-- > 1;)
+        is_used[profile->stacks.items[i].parent.index] |= is_used[i];
+    for (uint32_t i = 1; is_used && i < profile->stacks.count && encoder->status == STATUS_OK; i++) {
+        if (is_used[i]) add_stack(encoder, i);
+    }
+    free(is_used);
+}
+
+/* --- Samples ------------------------------------------------------------------------------------------------------ */
+
+static int compare_samples(const void *left, const void *right)
+{
+    const struct track_sample *a = left, *b = right;
+    if (a->thread != b->thread) return a->thread < b->thread ? -1 : 1;
+    if (a->time_ns != b->time_ns) return a->time_ns < b->time_ns ? -1 : 1;
+    return (a->sample > b->sample) - (a->sample < b->sample);
+}
+
+/* Of a profile without times: each sample begins where the one before of its thread ends. */
+static void lay_out(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    uint64_t *clocks = calloc(profile->threads.count, sizeof(*clocks)), period_ns = time_line_period_ns(profile);
+    if (!clocks) fail(encoder);
+    for (size_t i = 0; clocks && i < profile->samples.count; i++) {
+        uint64_t *clock = &clocks[profile->samples.thread[i].index], length_ns;
+        uint64_t spacing_ns = time_line_spacing_ns(profile, i, period_ns);
+        if (__builtin_mul_overflow(time_line_ticks(profile, i), spacing_ns, &length_ns)) length_ns = period_ns;
+        encoder->samples[i].time_ns = *clock;
+        if (*clock + length_ns <= INT64_MAX) *clock += length_ns;
+    }
+    free(clocks);
+}
+
+static void sort_samples(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    uint64_t first_ns = UINT64_MAX;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        encoder->samples[i] = (struct track_sample){
+            .thread = profile->samples.thread[i].index, .sample = (uint32_t)i, .time_ns = profile->samples.time_ns[i]};
+        if (profile->samples.time_ns[i] < first_ns) first_ns = profile->samples.time_ns[i];
+    }
+    encoder->start_ns = profile->has_times ? first_ns : profile->time_ns;
+    for (size_t i = 0; profile->has_times && i < profile->samples.count; i++) encoder->samples[i].time_ns -= first_ns;
+    if (!profile->has_times) lay_out(encoder);
+    qsort(encoder->samples, profile->samples.count, sizeof(*encoder->samples), compare_samples);
+}
+
+/* --- Writing ------------------------------------------------------------------------------------------------------ */
+
+static void write_text(struct encoder *encoder, const char *key, const char *text)
+{
+    json_write_key(&encoder->writer, key);
+    json_write_text(&encoder->writer, text);
+}
+
+static void write_slice(struct encoder *encoder, const char *key, struct slice text)
+{
+    json_write_key(&encoder->writer, key);
+    json_write_string(&encoder->writer, text);
+}
+
+static void write_number(struct encoder *encoder, const char *key, int64_t number)
+{
+    json_write_key(&encoder->writer, key);
+    json_write_i64(&encoder->writer, number);
+}
+
+static void write_null(struct encoder *encoder, const char *key)
+{
+    json_write_key(&encoder->writer, key);
+    json_write_null(&encoder->writer);
+}
+
+static void write_switch(struct encoder *encoder, const char *key, bool value)
+{
+    json_write_key(&encoder->writer, key);
+    json_write_bool(&encoder->writer, value);
+}
+
+static void write_milliseconds(struct encoder *encoder, const char *key, uint64_t nanoseconds)
+{
+    json_write_key(&encoder->writer, key);
+    json_write_fixed(&encoder->writer, nanoseconds, 6);
+}
+
+static void begin_object(struct encoder *encoder, const char *key)
+{
+    json_write_key(&encoder->writer, key);
+    json_begin_object(&encoder->writer);
+}
+
+static void begin_array(struct encoder *encoder, const char *key)
+{
+    json_write_key(&encoder->writer, key);
+    json_begin_array(&encoder->writer);
+}
+
+/* A column of COUNT entries; VALUE is an expression of the entry's index i. */
+#define WRITE_COLUMN(encoder, key, count_of_entries, write_value, value)                                               \
+    do {                                                                                                               \
+        begin_array((encoder), (key));                                                                                 \
+        for (size_t i = 0; i < (count_of_entries); i++) write_value(&(encoder)->writer, value);                        \
+        json_end_array(&(encoder)->writer);                                                                            \
+    } while (0)
+
+#define WRITE_NULLS(encoder, key, count_of_entries)                                                                    \
+    do {                                                                                                               \
+        begin_array((encoder), (key));                                                                                 \
+        for (size_t i = 0; i < (count_of_entries); i++) json_write_null(&(encoder)->writer);                           \
+        json_end_array(&(encoder)->writer);                                                                            \
+    } while (0)
+
+/* Zero is not known. */
+static void write_place(struct json_writer *writer, int64_t number)
+{
+    if (number > 0)
+        json_write_i64(writer, number);
+    else
+        json_write_null(writer);
+}
+
+/* A number that is told plus one, or null for 0. */
+static void write_reference(struct json_writer *writer, uint32_t number)
+{
+    if (number > 0)
+        json_write_u64(writer, number - 1);
+    else
+        json_write_null(writer);
+}
+
+static void write_categories(struct encoder *encoder)
+{
+    struct json_writer *writer = &encoder->writer;
+    begin_array(encoder, "categories");
+    for (size_t i = 0; i < CATEGORIES; i++) {
+        json_begin_object(writer);
+        write_text(encoder, "name", categories[i].name);
+        write_text(encoder, "color", categories[i].colour);
+        begin_array(encoder, "subcategories");
+        json_write_text(writer, "Other");
+        json_end_array(writer);
+        json_end_object(writer);
+    }
+    json_end_array(writer);
+}
+
+static void write_meta(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    struct mapping_id program = {profile->mappings.count > 1 ? 1 : 0};
+    struct slice product = frame_name_of_path(profile_slice(profile, profile_mapping(profile, program)->file_name));
+    begin_object(encoder, "meta");
+    write_number(encoder, "preprocessedProfileVersion", FIREFOX_VERSION);
+    write_number(encoder, "version", GECKO_VERSION);
+    write_slice(encoder, "product", product.size ? product : slice_of_text("offbeat"));
+    write_text(encoder, "importedFrom", "offbeat " OFFBEAT_VERSION);
+    write_milliseconds(encoder, "interval", time_line_period_ns(profile));
+    write_milliseconds(encoder, "startTime", encoder->start_ns);
+    write_number(encoder, "processType", 0);
+    write_number(encoder, "stackwalk", 1);
+    write_switch(encoder, "debug", false);
+    write_switch(encoder, "symbolicated", !encoder->has_unnamed);
+    write_switch(encoder, "usesOnlyOneStackType", true);
+    write_switch(encoder, "sourceCodeIsNotOnSearchfox", true);
+    write_switch(encoder, "keepProfileThreadOrder", true);
+    begin_object(encoder, "sampleUnits");
+    write_text(encoder, "time", "ms");
+    write_text(encoder, "eventDelay", "ms");
+    write_text(encoder, "threadCPUDelta", "ns");
+    json_end_object(&encoder->writer);
+    write_categories(encoder);
+    begin_array(encoder, "markerSchema");
+    json_end_array(&encoder->writer);
+    json_end_object(&encoder->writer);
+}
+
+/* The debug id without hyphens, in capitals, and the age; "" if there is none. */
+static void make_breakpad_id(const struct profile *profile, const struct mapping *mapping,
+                             char ret_id[BREAKPAD_ID_SIZE])
+{
+    char text[DEBUG_ID_TEXT_SIZE], plain[UUID_TEXT_SIZE];
+    struct slice debug_id = profile_slice(profile, mapping->debug_id);
+    if (debug_id.size == 0 && debug_id_from_build_id(profile_slice(profile, mapping->build_id), text))
+        debug_id = slice_of_text(text);
+    ret_id[0] = '\0';
+    if (!uuid_parse(debug_id, plain)) return;
+    for (size_t i = 0; plain[i]; i++) plain[i] = (char)toupper((unsigned char)plain[i]);
+    (void)snprintf(ret_id, BREAKPAD_ID_SIZE, "%s0", plain);
+}
+
+static void write_libraries(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    begin_array(encoder, "libs");
+    for (size_t i = 0; i < encoder->libraries.count; i++) {
+        const struct mapping *mapping = profile_mapping(profile, encoder->libraries.items[i]);
+        struct slice path = profile_slice(profile, mapping->file_name), name = frame_name_of_path(path);
+        char id[BREAKPAD_ID_SIZE];
+        make_breakpad_id(profile, mapping, id);
+        json_begin_object(&encoder->writer);
+        write_text(encoder, "arch", "");
+        write_slice(encoder, "name", name);
+        write_slice(encoder, "path", path);
+        write_slice(encoder, "debugName", name);
+        write_slice(encoder, "debugPath", path);
+        write_text(encoder, "breakpadId", id);
+        if (mapping->build_id.index)
+            write_slice(encoder, "codeId", profile_slice(profile, mapping->build_id));
+        else
+            write_null(encoder, "codeId");
+        json_end_object(&encoder->writer);
+    }
+    json_end_array(&encoder->writer);
+}
+
+static void write_stack_table(struct encoder *encoder)
+{
+    size_t count = encoder->stacks.count;
+    const struct written_stack *stacks = encoder->stacks.items;
+    begin_object(encoder, "stackTable");
+    WRITE_COLUMN(encoder, "frame", count, json_write_u64, stacks[i].frame);
+    WRITE_COLUMN(encoder, "prefix", count, write_reference, stacks[i].parent);
+    write_number(encoder, "length", (int64_t)count);
+    json_end_object(&encoder->writer);
+}
+
+static void write_frame_table(struct encoder *encoder)
+{
+    size_t count = encoder->frames.count;
+    const struct written_frame *frames = encoder->frames.items;
+    begin_object(encoder, "frameTable");
+    WRITE_COLUMN(encoder, "address", count, json_write_i64, frames[i].address);
+    WRITE_COLUMN(encoder, "inlineDepth", count, json_write_u64, frames[i].depth);
+    WRITE_COLUMN(encoder, "category", count, json_write_u64, (uint64_t)frames[i].category);
+    WRITE_COLUMN(encoder, "subcategory", count, json_write_u64, 0);
+    WRITE_COLUMN(encoder, "func", count, json_write_u64, frames[i].function);
+    WRITE_NULLS(encoder, "nativeSymbol", count);
+    WRITE_NULLS(encoder, "innerWindowID", count);
+    WRITE_COLUMN(encoder, "line", count, write_place, frames[i].line_number);
+    WRITE_COLUMN(encoder, "column", count, write_place, frames[i].column);
+    write_number(encoder, "length", (int64_t)count);
+    json_end_object(&encoder->writer);
+}
+
+static void write_function_table(struct encoder *encoder)
+{
+    size_t count = encoder->functions.count;
+    const struct written_function *functions = encoder->functions.items;
+    begin_object(encoder, "funcTable");
+    WRITE_COLUMN(encoder, "name", count, json_write_u64, functions[i].name.index);
+    WRITE_COLUMN(encoder, "isJS", count, json_write_bool, false);
+    WRITE_COLUMN(encoder, "relevantForJS", count, json_write_bool, false);
+    WRITE_COLUMN(encoder, "resource", count, json_write_i64, (int64_t)functions[i].library - 1);
+    WRITE_COLUMN(encoder, "source", count, write_reference,
+                 functions[i].file.index ? number_source(encoder, functions[i].file) + 1 : 0);
+    WRITE_COLUMN(encoder, "lineNumber", count, write_place, functions[i].start_line);
+    WRITE_NULLS(encoder, "columnNumber", count);
+    write_number(encoder, "length", (int64_t)count);
+    json_end_object(&encoder->writer);
+}
+
+/* The number of the library's name in the file. */
+static uint64_t library_name(struct encoder *encoder, size_t library)
+{
+    const struct mapping *mapping = profile_mapping(encoder->profile, encoder->libraries.items[library]);
+    struct slice path = profile_slice(encoder->profile, mapping->file_name);
+    return profile_string(&encoder->texts, frame_name_of_path(path)).index;
+}
+
+/* Each library is a resource, with the same number. */
+static void write_resource_table(struct encoder *encoder)
+{
+    size_t count = encoder->libraries.count;
+    begin_object(encoder, "resourceTable");
+    WRITE_COLUMN(encoder, "lib", count, json_write_u64, i);
+    WRITE_COLUMN(encoder, "name", count, json_write_u64, library_name(encoder, i));
+    WRITE_NULLS(encoder, "host", count);
+    WRITE_COLUMN(encoder, "type", count, json_write_u64, RESOURCE_LIBRARY);
+    write_number(encoder, "length", (int64_t)count);
+    json_end_object(&encoder->writer);
+}
+
+static void write_empty_table(struct encoder *encoder, const char *key, const char *const *columns, size_t count)
+{
+    begin_object(encoder, key);
+    for (size_t i = 0; i < count; i++) {
+        begin_array(encoder, columns[i]);
+        json_end_array(&encoder->writer);
+    }
+    write_number(encoder, "length", 0);
+    json_end_object(&encoder->writer);
+}
+
+static void write_sources(struct encoder *encoder)
+{
+    size_t count = encoder->sources.count;
+    const struct string_id *sources = encoder->sources.items;
+    begin_object(encoder, "sources");
+    WRITE_NULLS(encoder, "id", count);
+    WRITE_COLUMN(encoder, "filename", count, json_write_u64,
+                 profile_string(&encoder->texts, profile_slice(encoder->profile, sources[i])).index);
+    WRITE_COLUMN(encoder, "startLine", count, json_write_u64, 1);
+    WRITE_COLUMN(encoder, "startColumn", count, json_write_u64, 1);
+    WRITE_NULLS(encoder, "sourceMapURL", count);
+    write_number(encoder, "length", (int64_t)count);
+    json_end_object(&encoder->writer);
+}
+
+static void write_shared(struct encoder *encoder)
+{
+    static const char *const symbol_columns[] = {"libIndex", "address", "name", "functionSize"};
+    begin_object(encoder, "shared");
+    write_stack_table(encoder);
+    write_frame_table(encoder);
+    write_function_table(encoder);
+    write_resource_table(encoder);
+    write_empty_table(encoder, "nativeSymbols", symbol_columns, 4);
+    write_sources(encoder);
+    WRITE_COLUMN(encoder, "stringArray", encoder->texts.strings.count, json_write_string,
+                 encoder->texts.strings.items[i]);
+    json_end_object(&encoder->writer);
+}
+
+static int64_t value_of(const struct encoder *encoder, const struct track_sample *sample)
+{
+    return profile_sample_values(encoder->profile, sample->sample)[encoder->column];
+}
+
+static void write_weights(struct encoder *encoder, const struct track_sample *samples, size_t count)
+{
+    const struct profile *profile = encoder->profile;
+    struct slice unit = profile_slice(profile, profile->value_types[encoder->column].unit);
+    bool is_time = slice_equals_text(unit, "nanoseconds"), is_size = slice_equals_text(unit, "bytes");
+    write_text(encoder, "weightType", is_time ? "tracing-ms" : is_size ? "bytes" : "samples");
+    if (is_time)
+        WRITE_COLUMN(encoder, "weight", count, json_write_double, (double)value_of(encoder, &samples[i]) / 1e6);
+    else
+        WRITE_COLUMN(encoder, "weight", count, json_write_i64, value_of(encoder, &samples[i]));
+}
+
+static void write_fixed_milliseconds(struct json_writer *writer, uint64_t nanoseconds)
+{
+    json_write_fixed(writer, nanoseconds, 6);
+}
+
+static void write_samples(struct encoder *encoder, const struct track_sample *samples, size_t count)
+{
+    const struct stack_id *stacks = encoder->profile->samples.stack;
+    begin_object(encoder, "samples");
+    WRITE_COLUMN(encoder, "stack", count, write_reference, encoder->stack_ends[stacks[samples[i].sample].index]);
+    WRITE_COLUMN(encoder, "time", count, write_fixed_milliseconds, samples[i].time_ns);
+    write_weights(encoder, samples, count);
+    write_number(encoder, "length", (int64_t)count);
+    json_end_object(&encoder->writer);
+}
+
+/* The process that the recorder noted, or "0". */
+static struct slice process_id(const struct profile *profile)
+{
+    for (size_t i = 0; i < profile->facts.count; i++) {
+        const struct fact *fact = &profile->facts.items[i];
+        bool is_pid = !fact->is_number && slice_equals_text(profile_slice(profile, fact->key), "pid");
+        if (is_pid) return profile_slice(profile, fact->text);
+    }
+    return slice_of_text("0");
+}
+
+static void write_thread(struct encoder *encoder, const struct track_sample *samples, size_t count, bool is_first)
+{
+    static const char *const marker_columns[] = {"data", "name", "startTime", "endTime", "phase", "category"};
+    const struct profile *profile = encoder->profile;
+    const struct thread *thread = profile_thread(profile, (struct thread_id){samples[0].thread});
+    struct slice id = profile_slice(profile, thread->id), name = profile_slice(profile, thread->name);
+    json_begin_object(&encoder->writer);
+    write_text(encoder, "processType", "default");
+    write_number(encoder, "processStartupTime", 0);
+    write_null(encoder, "processShutdownTime");
+    write_milliseconds(encoder, "registerTime", samples[0].time_ns);
+    write_null(encoder, "unregisterTime");
+    begin_array(encoder, "pausedRanges");
+    json_end_array(&encoder->writer);
+    write_slice(encoder, "name", name.size ? name : id.size ? id : slice_of_text("all"));
+    write_switch(encoder, "isMainThread", is_first);
+    write_slice(encoder, "pid", process_id(profile));
+    write_slice(encoder, "tid", id.size ? id : slice_of_text("0"));
+    write_samples(encoder, samples, count);
+    write_empty_table(encoder, "markers", marker_columns, 6);
+    json_end_object(&encoder->writer);
+}
+
+static void write_threads(struct encoder *encoder)
+{
+    size_t count = encoder->profile->samples.count;
+    begin_array(encoder, "threads");
+    for (size_t first = 0; first < count && !encoder->writer.out->failed;) {
+        size_t end = first + 1;
+        while (end < count && encoder->samples[end].thread == encoder->samples[first].thread) end++;
+        write_thread(encoder, encoder->samples + first, end - first, first == 0);
+        first = end;
+    }
+    json_end_array(&encoder->writer);
+}
+
+static void encode(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    encoder->first_frame = calloc(profile->locations.count, sizeof(*encoder->first_frame));
+    encoder->stack_ends = calloc(profile->stacks.count, sizeof(*encoder->stack_ends));
+    encoder->samples = calloc(profile->samples.count, sizeof(*encoder->samples));
+    if (!encoder->first_frame || !encoder->stack_ends || !encoder->samples) {
+        fail(encoder);
+        return;
+    }
+    add_stacks(encoder);
+    sort_samples(encoder);
+    if (encoder->status != STATUS_OK) return;
+    json_begin_object(&encoder->writer);
+    write_meta(encoder);
+    write_libraries(encoder);
+    write_shared(encoder);
+    write_threads(encoder);
+    json_end_object(&encoder->writer);
+}
+
+static void encoder_fini(struct encoder *encoder)
+{
+    profile_fini(&encoder->texts);
+    free(encoder->libraries.items);
+    index_table_fini(&encoder->libraries.index);
+    free(encoder->functions.items);
+    index_table_fini(&encoder->functions.index);
+    free(encoder->frames.items);
+    free(encoder->stacks.items);
+    free(encoder->sources.items);
+    index_table_fini(&encoder->sources.index);
+    free(encoder->first_frame);
+    free(encoder->stack_ends);
+    free(encoder->samples);
+}
+
+enum status firefox_encode(const struct profile *profile, struct buffer *out, struct error *error)
+{
+    enum status status = profile_failed(profile, error);
+    if (status != STATUS_OK) return status;
+    int column = profile_value_index(profile, "");
+    if (profile->samples.count == 0 || column < 0)
+        return error_set(error, STATUS_UNSUPPORTED, 0, "there is no sample to be written");
+    struct encoder encoder = {.profile = profile, .writer = json_writer_of(out), .column = column};
+    profile_init(&encoder.texts);
+    encode(&encoder);
+    if (encoder.status == STATUS_OK) encoder.status = encoder.texts.failed;
+    status = encoder.status;
+    encoder_fini(&encoder);
+    if (status == STATUS_OK && !out->failed) return STATUS_OK;
+    return error_set(error, STATUS_NO_MEMORY, 0, "larger than %zu bytes, or than memory", out->maximum);
+}
+
+bool firefox_detect(struct slice bytes)
+{
+    return json_kind_of_profile(bytes) == JSON_PROFILE_FIREFOX;
+}
+
+enum status firefox_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    (void)bytes;
+    (void)profile;
+    return error_set(error, STATUS_UNSUPPORTED, 0, "is a profile of the Firefox Profiler, which offbeat only writes");
+}

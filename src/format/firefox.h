@@ -1,0 +1,21 @@
+/* The processed profile of the Firefox Profiler (profiler.firefox.com), written only.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_FIREFOX_H
+#define OFFBEAT_FORMAT_FIREFOX_H
+
+#include "base/buffer.h"
+#include "profile/profile.h"
+
+enum {
+    FIREFOX_VERSION = 61, /* of the processed format: the first with tables for all threads; later ones upgrade it */
+};
+
+bool firefox_detect(struct slice bytes);
+
+/* STATUS_UNSUPPORTED: told by its name, so that nobody looks for the mistake elsewhere. */
+enum status firefox_decode(struct slice bytes, struct profile *profile, struct error *error);
+
+/* A thread for each thread, its samples in the order of time, weighted with the default value. Where the profile has no
+ * times, each thread's samples follow one another. STATUS_UNSUPPORTED if there is no sample. */
+enum status firefox_encode(const struct profile *profile, struct buffer *out, struct error *error);
+
+#endif

@@ -1,0 +1,135 @@
+/* The processed profile of the Firefox Profiler.  SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "format/firefox.h"
+
+#include "base/json_reader.h"
+
+/* main calls outer, into which inner is inlined; then an address that nobody could name. Two threads. */
+static void make(struct profile *profile)
+{
+    profile_init(profile);
+    profile_add_value_type(profile, "samples", "count");
+    profile_add_value_type(profile, "wall", "nanoseconds");
+    profile->has_times = true;
+    profile->time_ns = UINT64_C(1700000000000000000);
+    struct mapping program = {.file_name = profile_text(profile, "/opt/prog"),
+                              .build_id = profile_text(profile, "f1c3bcc0279865fe3058404b2831d9e64135386c"),
+                              .start = 0x401000,
+                              .limit = 0x402000,
+                              .file_offset = 0x1000};
+    struct mapping library = {
+        .file_name = profile_text(profile, "/lib/libx.so"), .start = 0x7000, .limit = 0x8000, .image_start = 0x6000};
+    struct mapping_id files[] = {profile_add_mapping(profile, &program), profile_add_mapping(profile, &library)};
+    struct function functions[] = {
+        {.name = profile_text(profile, "main"), .file_name = profile_text(profile, "a.c"), .start_line = 3},
+        {.name = profile_text(profile, "outer")},
+        {.name = profile_text(profile, "inner"), .file_name = profile_text(profile, "a.h")},
+    };
+    struct line in_main = {.function = profile_add_function(profile, &functions[0]), .line = 5};
+    struct line inlined[] = {{.function = profile_add_function(profile, &functions[2]), .line = 7, .column = 2},
+                             {.function = profile_add_function(profile, &functions[1])}};
+    struct location_id places[] = {
+        profile_add_location(profile, &(struct location){.mapping = files[0], .address = 0x401010}, &in_main, 1),
+        profile_add_location(profile, &(struct location){.mapping = files[0], .address = 0x401020}, inlined, 2),
+        profile_add_location(profile, &(struct location){.mapping = files[1], .address = 0x7004}, NULL, 0),
+    };
+    struct stack_id stacks[4] = {{0}};
+    for (size_t i = 0; i < 3; i++) stacks[i + 1] = profile_add_stack(profile, stacks[i], places[i]);
+    struct thread threads[] = {{.id = profile_text(profile, "9"), .name = profile_text(profile, "prog")},
+                               {.id = profile_text(profile, "10")}};
+    struct thread_id ids[] = {profile_add_thread(profile, &threads[0]), profile_add_thread(profile, &threads[1])};
+    const int64_t values[] = {1, 10000000};
+    const struct sample samples[] = {
+        {.stack = stacks[3], .thread = ids[0], .time_ns = profile->time_ns + 1000},
+        {.stack = stacks[1], .thread = ids[1], .time_ns = profile->time_ns + 2000},
+        {.stack = stacks[0], .thread = ids[0], .time_ns = profile->time_ns + 10001000},
+    };
+    for (size_t i = 0; i < 3; i++) profile_add_sample(profile, &samples[i], values);
+    profile_add_fact_text(profile, "pid", "9");
+}
+
+static const char expected_tables[] =
+    "\"libs\":[{\"arch\":\"\",\"name\":\"prog\",\"path\":\"/opt/prog\",\"debugName\":\"prog\","
+    "\"debugPath\":\"/opt/prog\",\"breakpadId\":\"C0BCC3F19827FE653058404B2831D9E60\","
+    "\"codeId\":\"f1c3bcc0279865fe3058404b2831d9e64135386c\"},"
+    "{\"arch\":\"\",\"name\":\"libx.so\",\"path\":\"/lib/libx.so\",\"debugName\":\"libx.so\","
+    "\"debugPath\":\"/lib/libx.so\",\"breakpadId\":\"\",\"codeId\":null}],"
+    "\"shared\":{\"stackTable\":{\"frame\":[0,2,1,3],\"prefix\":[null,0,1,2],\"length\":4},"
+    "\"frameTable\":{\"address\":[4112,4128,4128,4100],\"inlineDepth\":[0,1,0,0],\"category\":[1,1,1,2],"
+    "\"subcategory\":[0,0,0,0],\"func\":[0,1,2,3],\"nativeSymbol\":[null,null,null,null],"
+    "\"innerWindowID\":[null,null,null,null],\"line\":[5,7,null,null],\"column\":[null,2,null,null],\"length\":4},"
+    "\"funcTable\":{\"name\":[1,2,3,4],\"isJS\":[false,false,false,false],"
+    "\"relevantForJS\":[false,false,false,false],\"resource\":[0,0,0,1],\"source\":[0,1,null,null],"
+    "\"lineNumber\":[3,null,null,null],\"columnNumber\":[null,null,null,null],\"length\":4},"
+    "\"resourceTable\":{\"lib\":[0,1],\"name\":[5,6],\"host\":[null,null],\"type\":[1,1],\"length\":2},"
+    "\"nativeSymbols\":{\"libIndex\":[],\"address\":[],\"name\":[],\"functionSize\":[],\"length\":0},"
+    "\"sources\":{\"id\":[null,null],\"filename\":[7,8],\"startLine\":[1,1],\"startColumn\":[1,1],"
+    "\"sourceMapURL\":[null,null],\"length\":2},"
+    "\"stringArray\":[\"\",\"main\",\"inner\",\"outer\",\"0x1004\",\"prog\",\"libx.so\",\"a.c\",\"a.h\"]}";
+
+static const char expected_thread[] =
+    "\"registerTime\":0.000000,\"unregisterTime\":null,\"pausedRanges\":[],\"name\":\"prog\",\"isMainThread\":true,"
+    "\"pid\":\"9\",\"tid\":\"9\",\"samples\":{\"stack\":[3,null],\"time\":[0.000000,10.000000],"
+    "\"weightType\":\"tracing-ms\",\"weight\":[10,10],\"length\":2}";
+
+static void check_holds(const struct buffer *text, const char *part)
+{
+    if (!strstr((const char *)text->data, part)) TEST_FAIL("%s\n# is not in\n# %s", part, (const char *)text->data);
+}
+
+TEST(stacks_frames_and_functions_are_columns_and_inlined_functions_frames_with_their_depth)
+{
+    struct profile profile;
+    struct buffer out;
+    make(&profile);
+    buffer_init(&out, 1 << 20);
+    CHECK_UINT(firefox_encode(&profile, &out, NULL), STATUS_OK);
+    CHECK(firefox_detect(buffer_slice(&out)));
+    buffer_append_byte(&out, '\0');
+    check_holds(&out, "\"preprocessedProfileVersion\":61");
+    check_holds(&out, "\"startTime\":1700000000000.001000");
+    check_holds(&out, "\"symbolicated\":false");
+    check_holds(&out, expected_tables);
+    check_holds(&out, expected_thread);
+    check_holds(&out, "\"name\":\"10\",\"isMainThread\":false");
+    buffer_fini(&out);
+    profile_fini(&profile);
+}
+
+TEST(a_profile_without_times_lies_one_sample_behind_the_other)
+{
+    struct profile profile;
+    struct buffer out;
+    make(&profile);
+    profile.has_times = false;
+    buffer_init(&out, 1 << 20);
+    CHECK_UINT(firefox_encode(&profile, &out, NULL), STATUS_OK);
+    buffer_append_byte(&out, '\0');
+    check_holds(&out, "\"time\":[0.000000,10.000000]");
+    buffer_fini(&out);
+    profile_fini(&profile);
+}
+
+TEST(what_is_written_is_json_and_reading_it_is_refused_by_name)
+{
+    struct profile profile, again;
+    struct buffer out;
+    struct json_reader reader;
+    struct error error = {0};
+    make(&profile);
+    profile_init(&again);
+    buffer_init(&out, 1 << 20);
+    CHECK_UINT(firefox_encode(&profile, &out, NULL), STATUS_OK);
+    json_reader_init(&reader, buffer_slice(&out));
+    json_skip(&reader);
+    CHECK_UINT(json_reader_finish(&reader, NULL), STATUS_OK);
+    json_reader_fini(&reader);
+    CHECK_UINT(firefox_decode(buffer_slice(&out), &again, &error), STATUS_UNSUPPORTED);
+    CHECK(strstr(error.message, "Firefox") != NULL);
+    buffer_fini(&out);
+    profile_fini(&again);
+    profile_fini(&profile);
+}
+
+TEST_MAIN()
