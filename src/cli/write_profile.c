@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/gzip.h"
 #include "base/uuid.h"
 #include "cli/message.h"
 #include "format/envelope_profile.h"
@@ -47,12 +48,25 @@ struct output {
 /* --- One file ------------------------------------------------------------------------------------------------------
  */
 
+static enum status write_compressed(const char *path, struct slice bytes, struct error *error)
+{
+    struct buffer compressed;
+    buffer_init(&compressed, OUTPUT_BYTES_MAX);
+    enum status status = gzip_compress(bytes, GZIP_LEVEL_DEFAULT, &compressed, error);
+    if (status == STATUS_OK) status = file_write(path, buffer_slice(&compressed), error);
+    buffer_fini(&compressed);
+    return status;
+}
+
 static bool write_file(const char *path, enum status encoded, const struct buffer *bytes, struct error *error)
 {
     if (encoded == STATUS_OK && bytes->failed) {
         encoded = error_set(error, STATUS_TOO_LARGE, 0, "larger than %d bytes, or not enough memory", OUTPUT_BYTES_MAX);
     }
-    if (encoded == STATUS_OK) encoded = file_write(path, buffer_slice(bytes), error);
+    if (encoded == STATUS_OK) {
+        encoded = format_path_is_compressed(path) ? write_compressed(path, buffer_slice(bytes), error)
+                                                  : file_write(path, buffer_slice(bytes), error);
+    }
     if (encoded == STATUS_OK) return true;
     message_error(path, error, true);
     return false;

@@ -14,7 +14,9 @@
 #include "format/sentry_v1.h"
 #include "format/sentry_v2.h"
 #include "format/speedscope.h"
+#include "profile/time_labels.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* --- A chunk ------------------------------------------------------------------------------------------------------ */
@@ -35,6 +37,17 @@ static enum status sentry_v2_encode_all(const struct profile *profile, struct bu
 static bool detect_never(struct slice bytes)
 {
     return false;
+}
+
+/* --- pprof -------------------------------------------------------------------------------------------------------- */
+
+/* Samples that are labelled with their times have times again. */
+static enum status pprof_decode_timed(struct slice bytes, struct profile *profile, struct error *error)
+{
+    enum status status = pprof_decode(bytes, profile, error);
+    if (status != STATUS_OK) return status;
+    time_labels_take(profile);
+    return profile_failed(profile, error);
 }
 
 /* --- The table ---------------------------------------------------------------------------------------------------- */
@@ -62,10 +75,10 @@ static const struct format_entry formats[] = {
     {FORMAT_ENVELOPE_V1, "envelope-v1", {NULL}, detect_never, envelope_profile_decode, envelope_profile_encode_v1},
     {FORMAT_SENTRY_V1, "sentry-v1", {NULL}, sentry_v1_detect, sentry_v1_decode, sentry_v1_encode},
     {FORMAT_SENTRY_V2, "sentry-v2", {".json"}, sentry_v2_detect, sentry_v2_decode, sentry_v2_encode_all},
-    {FORMAT_PPROF, "pprof", {".pb.gz", ".pb", ".pprof"}, pprof_detect, pprof_decode, pprof_encode},
+    {FORMAT_PPROF, "pprof", {".pb", ".pprof"}, pprof_detect, pprof_decode_timed, pprof_encode},
 };
 
-enum { FORMAT_ENTRIES = sizeof(formats) / sizeof(formats[0]), SUFFIXES = 3 };
+enum { FORMAT_ENTRIES = sizeof(formats) / sizeof(formats[0]), SUFFIXES = 3, SUFFIX_BYTES_MAX = 32 };
 
 static const struct format_entry *find_entry(enum format format)
 {
@@ -95,14 +108,26 @@ static bool ends_with(const char *text, const char *suffix)
     return text_size >= suffix_size && strcmp(text + text_size - suffix_size, suffix) == 0;
 }
 
+static bool has_suffix(const char *path, const char *suffix)
+{
+    char compressed[SUFFIX_BYTES_MAX];
+    (void)snprintf(compressed, sizeof(compressed), "%s.gz", suffix);
+    return ends_with(path, suffix) || ends_with(path, compressed);
+}
+
 enum format format_of_path(const char *path)
 {
     for (size_t i = 0; i < FORMAT_ENTRIES; i++) {
         for (size_t suffix = 0; suffix < SUFFIXES && formats[i].suffixes[suffix]; suffix++) {
-            if (ends_with(path, formats[i].suffixes[suffix])) return formats[i].format;
+            if (has_suffix(path, formats[i].suffixes[suffix])) return formats[i].format;
         }
     }
     return FORMAT_UNKNOWN;
+}
+
+bool format_path_is_compressed(const char *path)
+{
+    return ends_with(path, ".gz") && format_of_path(path) != FORMAT_PPROF;
 }
 
 /* Of bytes that are not compressed. */

@@ -15,11 +15,11 @@ enum format {
     FORMAT_ENVELOPE_V1, /* written only: a profile of V1 and its transaction */
     FORMAT_COLLAPSED,
     FORMAT_SPEEDSCOPE,
-    FORMAT_PERF_SCRIPT, /* read only */
-    FORMAT_CHROME,      /* read only */
-    FORMAT_FIREFOX,     /* written only */
+    FORMAT_PERF_SCRIPT,  /* read only */
+    FORMAT_CHROME,       /* read only */
+    FORMAT_FIREFOX,      /* written only */
     FORMAT_PPROF_LEGACY, /* what pprof read before profile.proto; read only */
-    FORMAT_RECORDING, /* what liboffbeat writes while it samples; read only */
+    FORMAT_RECORDING,    /* what liboffbeat writes while it samples; read only */
 };
 
 enum { FORMAT_BYTES_MAX = 1 << 30 }; /* of a file, decompressed */
@@ -28,9 +28,11 @@ enum { FORMAT_BYTES_MAX = 1 << 30 }; /* of a file, decompressed */
 const char *format_name(enum format format);
 /* FORMAT_UNKNOWN if there is none of that name. */
 enum format format_of_name(const char *name);
-/* The format that a file name asks for: x.pb.gz and x.pb pprof, x.json sentry-v2, x.envelope, x.collapsed or x.folded.
- */
+/* The format that a file name asks for: x.pb.gz and x.pb pprof, x.json sentry-v2, x.envelope, x.collapsed or x.folded,
+ * x.speedscope.json, x.firefox.json; each with .gz behind it too. */
 enum format format_of_path(const char *path);
+/* Whether the name asks for gzip around what format_encode gives, which pprof has by itself. */
+bool format_path_is_compressed(const char *path);
 /* Looks at the content, through gzip, zlib, brotli and zstd; a file that is recognized may still turn out broken. */
 enum format format_detect(struct slice bytes);
 
