@@ -1,0 +1,267 @@
+/* One table says what each format keeps, the other how it is found out whether a profile has it.
+ * SPDX-License-Identifier: MIT */
+#include "cli/losses.h"
+
+#include "base/buffer.h"
+#include "cli/message.h"
+#include "profile/time_labels.h"
+
+enum {
+    TIMES = 1 << 0,
+    THREADS = 1 << 1,
+    PRIORITIES = 1 << 2,
+    LABELS = 1 << 3,
+    VALUES = 1 << 4, /* more than the one that is shown by default */
+    INLINED = 1 << 5,
+    LINES = 1 << 6,
+    ADDRESSES = 1 << 7,
+    IMAGES = 1 << 8,
+    DEBUG_IDS = 1 << 9,
+    ATTRIBUTES = 1 << 10,
+    MEASUREMENTS = 1 << 11,
+    METADATA = 1 << 12,
+    TRANSACTION = 1 << 13,
+    ITEMS = 1 << 14,
+    COMMENTS = 1 << 15,
+    RULES = 1 << 16,
+    FACTS = 1 << 17,
+
+    SENTRY = TIMES | THREADS | PRIORITIES | INLINED | LINES | ADDRESSES | IMAGES | DEBUG_IDS | ATTRIBUTES |
+             MEASUREMENTS | METADATA,
+};
+
+static const struct {
+    enum format format;
+    unsigned keeps;
+} formats[] = {
+    {FORMAT_PPROF, TIMES | THREADS | LABELS | VALUES | INLINED | LINES | ADDRESSES | IMAGES | COMMENTS | RULES | FACTS},
+    {FORMAT_SENTRY_V2, SENTRY | FACTS},
+    {FORMAT_ENVELOPE, SENTRY | FACTS | ITEMS},
+    {FORMAT_SENTRY_V1, SENTRY | FACTS | TRANSACTION},
+    {FORMAT_ENVELOPE_V1, SENTRY | FACTS | TRANSACTION | ITEMS},
+    {FORMAT_COLLAPSED, INLINED},
+    {FORMAT_SPEEDSCOPE, TIMES | THREADS | LINES},
+    {FORMAT_FIREFOX, TIMES | THREADS | INLINED | LINES | ADDRESSES | IMAGES | DEBUG_IDS},
+};
+
+/* --- Whether a profile has it ------------------------------------------------------------------------------------- */
+
+static bool has_times(const struct profile *profile)
+{
+    return profile->has_times;
+}
+
+static bool has_threads(const struct profile *profile)
+{
+    return profile->threads.count > 1;
+}
+
+static bool has_priorities(const struct profile *profile)
+{
+    for (size_t i = 1; i < profile->threads.count; i++) {
+        if (profile->threads.items[i].has_priority) return true;
+    }
+    return false;
+}
+
+/* Threads and times are labels in pprof, and told of by themselves. */
+static bool is_own_label(const struct profile *profile, const struct label *label)
+{
+    static const char *const own[] = {"thread", "thread_id", TIME_LABEL};
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+        if (slice_equals_text(profile_slice(profile, label->key), own[i])) return true;
+    }
+    return false;
+}
+
+static bool has_labels(const struct profile *profile)
+{
+    for (size_t i = 0; i < profile->labels.count; i++) {
+        if (!is_own_label(profile, &profile->labels.items[i])) return true;
+    }
+    return false;
+}
+
+/* A count of one for each sample is no value of its own. */
+static bool counts_samples(const struct profile *profile)
+{
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        if (profile_sample_values(profile, i)[0] != 1) return false;
+    }
+    return slice_equals_text(profile_slice(profile, profile->value_types[0].unit), "count");
+}
+
+/* Other values than the one in COLUMN. */
+static bool has_other_values(const struct profile *profile, int column)
+{
+    if (profile->value_type_count < 2) return false;
+    return profile->value_type_count > 2 || column == 0 || !counts_samples(profile);
+}
+
+static bool has_inlined(const struct profile *profile)
+{
+    for (size_t i = 1; i < profile->locations.count; i++) {
+        if (profile->locations.items[i].line_count > 1) return true;
+    }
+    return false;
+}
+
+static bool has_lines(const struct profile *profile)
+{
+    for (size_t i = 1; i < profile->functions.count; i++) {
+        if (profile->functions.items[i].file_name.index) return true;
+    }
+    return false;
+}
+
+static bool has_addresses(const struct profile *profile)
+{
+    for (size_t i = 1; i < profile->locations.count; i++) {
+        if (profile->locations.items[i].address) return true;
+    }
+    return false;
+}
+
+static bool has_images(const struct profile *profile)
+{
+    return profile->mappings.count > 1;
+}
+
+/* That do not follow from build ids. */
+static bool has_debug_ids(const struct profile *profile)
+{
+    for (size_t i = 1; i < profile->mappings.count; i++) {
+        const struct mapping *mapping = &profile->mappings.items[i];
+        if (mapping->debug_id.index && !mapping->build_id.index) return true;
+    }
+    return false;
+}
+
+static bool has_attributes(const struct profile *profile)
+{
+    for (size_t i = 1; i < profile->functions.count; i++) {
+        const struct function *function = &profile->functions.items[i];
+        if (function->module.index || function->package.index || function->in_app != IN_APP_UNKNOWN) return true;
+    }
+    return false;
+}
+
+static bool has_measurements(const struct profile *profile)
+{
+    return profile->measurements.count > 0;
+}
+
+static bool has_metadata(const struct profile *profile)
+{
+    return profile->profiler_id.index || profile->chunk_id.index || profile->release.index ||
+           profile->environment.index;
+}
+
+static bool has_transaction(const struct profile *profile)
+{
+    return profile->transaction.id.index != 0;
+}
+
+static bool has_items(const struct profile *profile)
+{
+    return profile->carried.count > 0;
+}
+
+static bool has_comments(const struct profile *profile)
+{
+    return profile->comments.count > 0;
+}
+
+static bool has_rules(const struct profile *profile)
+{
+    return profile->drop_frames.index || profile->keep_frames.index;
+}
+
+static bool has_facts(const struct profile *profile)
+{
+    return profile->facts.count > 0;
+}
+
+static const struct {
+    unsigned bit;
+    const char *name;
+    bool (*is_there)(const struct profile *profile);
+} parts[] = {
+    {TIMES, "times of samples", has_times},
+    {THREADS, "threads", has_threads},
+    {PRIORITIES, "priorities of threads", has_priorities},
+    {LABELS, "labels", has_labels},
+    {INLINED, "mark of inlined functions", has_inlined},
+    {LINES, "files and lines of functions", has_lines},
+    {ADDRESSES, "addresses", has_addresses},
+    {IMAGES, "images", has_images},
+    {DEBUG_IDS, "debug ids of images", has_debug_ids},
+    {ATTRIBUTES, "module, package and in_app of functions", has_attributes},
+    {MEASUREMENTS, "measurements", has_measurements},
+    {METADATA, "release, environment and ids", has_metadata},
+    {TRANSACTION, "transaction", has_transaction},
+    {ITEMS, "other items of the envelope", has_items},
+    {COMMENTS, "comments", has_comments},
+    {RULES, "drop_frames and keep_frames", has_rules},
+    {FACTS, "facts of the recorder", has_facts},
+};
+
+/* --- Telling ------------------------------------------------------------------------------------------------------ */
+
+static unsigned kept_by(enum format format)
+{
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+        if (formats[i].format == format) return formats[i].keeps;
+    }
+    return UINT32_MAX;
+}
+
+static struct slice unit_of(const struct profile *profile, int column)
+{
+    return profile_slice(profile, profile->value_types[column].unit);
+}
+
+/* Where times are laid out by a value, one that is no time tells nothing of them. */
+static bool loses_times(const struct profile *profile, enum format format)
+{
+    int column = profile_value_index(profile, "");
+    return format == FORMAT_SPEEDSCOPE && column >= 0 && !slice_equals_text(unit_of(profile, column), "nanoseconds");
+}
+
+static void add_name(struct buffer *names, const char *name)
+{
+    if (names->size > 0) buffer_append_text(names, ", ");
+    buffer_append_text(names, name);
+}
+
+/* Sentry's formats have the time between samples for a value, and most others one value. */
+static void add_values(const struct profile *profile, unsigned keeps, struct buffer *names)
+{
+    int column = profile_value_index(profile, "");
+    if ((keeps & VALUES) || column < 0) return;
+    if (keeps & METADATA) {
+        bool has_only_time = profile->value_type_count == 1 ||
+                             (profile->value_type_count == 2 && slice_equals_text(unit_of(profile, 1), "nanoseconds"));
+        if (!has_only_time) add_name(names, "values but the time between samples");
+    } else if (has_other_values(profile, column)) {
+        add_name(names, "values but ");
+        buffer_append_text(names, profile_c_string(profile, profile->value_types[column].type));
+    }
+}
+
+void tell_losses(const struct profile *profile, const char *path, enum format format)
+{
+    unsigned keeps = kept_by(format);
+    struct buffer names;
+    if (loses_times(profile, format)) keeps &= ~(unsigned)TIMES;
+    buffer_init(&names, 1 << 16);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (!(keeps & parts[i].bit) && parts[i].is_there(profile)) add_name(&names, parts[i].name);
+    }
+    add_values(profile, keeps, &names);
+    if (names.size > 0) {
+        message("%s: %s keeps no %.*s", message_name(path, true), format_name(format),
+                SLICE_ARGUMENTS(buffer_slice(&names)));
+    }
+    buffer_fini(&names);
+}

@@ -1,0 +1,10 @@
+/* What a format has no place for.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_CLI_LOSSES_H
+#define OFFBEAT_CLI_LOSSES_H
+
+#include "format/format.h"
+
+/* Names on standard error, in one line, what PROFILE has and FORMAT does not keep. */
+void tell_losses(const struct profile *profile, const char *path, enum format format);
+
+#endif
