@@ -1,45 +1,85 @@
 /* offbeat info: what is in a file.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
+#include "cli/envelope_items.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/output.h"
+#include "format/envelope.h"
 #include "report/info_report.h"
 
 #include <limits.h>
 
-static const char *version_of(enum format format)
+static const char *version_of(const struct profile *profile)
 {
-    return format == FORMAT_SENTRY_V2 || format == FORMAT_ENVELOPE ? "2" : "";
+    return profile->sample_format == 2 ? "2" : profile->sample_format == 1 ? "1" : "";
+}
+
+/* What one file is found to be. */
+struct contents {
+    struct profile profile;
+    struct opened_file opened;
+    struct envelope_items items;
+};
+
+/* The items of BYTES, where they are an envelope. False after a line on standard error. */
+static bool read_items(const char *path, struct slice bytes, struct contents *contents)
+{
+    struct buffer storage;
+    struct slice raw;
+    struct error error;
+    enum status status = format_decompress(bytes, &storage, &raw, &error);
+    if (status == STATUS_OK && envelope_detect(raw)) {
+        contents->opened = (struct opened_file){.format = FORMAT_ENVELOPE, .size_bytes = bytes.size};
+        status = envelope_items_read(raw, &contents->profile, &contents->items, &error);
+    }
+    buffer_fini(&storage);
+    if (status != STATUS_OK) message_error(path, &error, false);
+    return status == STATUS_OK;
+}
+
+static bool read_contents(const char *path, struct contents *contents)
+{
+    struct buffer bytes;
+    bool is_read = read_input(path, &bytes) && read_items(path, buffer_slice(&bytes), contents);
+    bool is_without_profile = contents->opened.format == FORMAT_ENVELOPE && contents->items.profile_count == 0;
+    if (is_read && !is_without_profile) {
+        is_read = decode_input(path, buffer_slice(&bytes), &contents->profile, &contents->opened);
+    }
+    buffer_fini(&bytes);
+    return is_read;
+}
+
+static bool write_report(const char *path, const struct contents *contents, bool as_json, struct buffer *report)
+{
+    struct summary summary;
+    struct error error;
+    const struct profile *profile = &contents->profile;
+    const struct envelope_items *items = &contents->items;
+    if (summary_compute(profile, &summary, &error) != STATUS_OK) {
+        message_error(path, &error, false);
+        return false;
+    }
+    struct info_file file = {.path = path,
+                             .format = format_name(contents->opened.format),
+                             .version = version_of(profile),
+                             .size_bytes = contents->opened.size_bytes,
+                             .items = items->items,
+                             .item_count = items->count,
+                             .has_profile = contents->opened.format != FORMAT_ENVELOPE || items->profile_count > 0};
+    if (!as_json && report->size > 0) buffer_append_text(report, "\n");
+    (as_json ? info_write_json : info_write_text)(&file, profile, &summary, report);
+    summary_fini(&summary);
+    return true;
 }
 
 static enum exit_status report_info(const char *path, bool as_json, struct buffer *report)
 {
-    struct profile profile;
-    struct opened_file opened;
-    struct summary summary;
-    struct error error;
-    enum exit_status status = EXIT_FAILED;
-    profile_init(&profile);
-    if (!open_profile(path, &profile, &opened)) goto end;
-    if (summary_compute(&profile, &summary, &error) != STATUS_OK) {
-        message_error(path, &error, false);
-        goto end;
-    }
-    struct info_file file = {.path = path,
-                             .format = format_name(opened.format),
-                             .version = version_of(opened.format),
-                             .size_bytes = opened.size_bytes};
-    if (as_json) {
-        info_write_json(&file, &profile, &summary, report);
-    } else {
-        if (report->size > 0) buffer_append_text(report, "\n");
-        info_write_text(&file, &profile, &summary, report);
-    }
-    summary_fini(&summary);
-    status = EXIT_DONE;
-end:
-    profile_fini(&profile);
-    return status;
+    struct contents contents = {0};
+    profile_init(&contents.profile);
+    bool is_done = read_contents(path, &contents) && write_report(path, &contents, as_json, report);
+    envelope_items_fini(&contents.items);
+    profile_fini(&contents.profile);
+    return is_done ? EXIT_DONE : EXIT_FAILED;
 }
 
 int command_info(int argc, char **argv)
@@ -53,8 +93,8 @@ int command_info(int argc, char **argv)
         .name = "info",
         .usage = "FILE… [--json]",
         .example = "offbeat info xz.envelope",
-        .about = "Tells what is in each FILE: format, ids, time span, threads, samples, stacks, images, and what the\n"
-                 "recorder knows of itself. FILE may be - for standard input.",
+        .about = "Tells what is in each FILE: format, items of an envelope, ids, time span, threads, samples, stacks,\n"
+                 "images, and what the recorder knows of itself. FILE may be - for standard input.",
         .options = options,
         .operands_min = 1,
         .operands_max = INT_MAX,

@@ -19,22 +19,33 @@ static enum status decode(struct slice bytes, struct profile *profile, enum form
     return status;
 }
 
-bool open_profile(const char *path, struct profile *profile, struct opened_file *ret_file)
+bool read_input(const char *path, struct buffer *bytes)
 {
     struct error error = {0};
-    struct opened_file file = {0};
-    struct buffer bytes;
-    buffer_init(&bytes, FORMAT_BYTES_MAX);
-    enum status status = file_read(path, &bytes, &error);
-    file.size_bytes = bytes.size;
-    if (status == STATUS_OK) status = decode(buffer_slice(&bytes), profile, &file.format, &error);
-    buffer_fini(&bytes);
-    if (status != STATUS_OK) {
+    buffer_init(bytes, FORMAT_BYTES_MAX);
+    if (file_read(path, bytes, &error) == STATUS_OK) return true;
+    message_error(path, &error, false);
+    return false;
+}
+
+bool decode_input(const char *path, struct slice bytes, struct profile *profile, struct opened_file *ret_file)
+{
+    struct error error = {0};
+    struct opened_file file = {.size_bytes = bytes.size};
+    if (decode(bytes, profile, &file.format, &error) != STATUS_OK) {
         message_error(path, &error, false);
         return false;
     }
     if (ret_file) *ret_file = file;
     return true;
+}
+
+bool open_profile(const char *path, struct profile *profile, struct opened_file *ret_file)
+{
+    struct buffer bytes;
+    bool is_open = read_input(path, &bytes) && decode_input(path, buffer_slice(&bytes), profile, ret_file);
+    buffer_fini(&bytes);
+    return is_open;
 }
 
 static bool open_for_sums(const char *path, struct profile *profile)

@@ -273,18 +273,48 @@ static void give_release(struct profile *profile)
     profile->release = profile_text(profile, release);
 }
 
-/* All chunks of one profile bear the same id. */
-static void give_profiler_id(struct profile *profile)
+static void give_id(struct profile *profile, struct string_id *id)
 {
-    char id[UUID_TEXT_SIZE];
-    if (uuid_new(id)) profile->profiler_id = profile_text(profile, id);
+    char text[UUID_TEXT_SIZE];
+    if (id->index == 0 && uuid_new(text)) *id = profile_text(profile, text);
+}
+
+/* A profile of V1 belongs to a transaction: without one, to one of its own, that ran on the thread of the first sample
+ * for as long as there are samples. */
+static void give_transaction(struct profile *profile)
+{
+    struct profile_transaction *transaction = &profile->transaction;
+    const struct sample_columns *samples = &profile->samples;
+    if (transaction->id.index || samples->count == 0) return;
+    give_id(profile, &transaction->id);
+    give_id(profile, &transaction->trace_id);
+    if (transaction->name.index == 0) transaction->name = profile->release;
+    struct string_id thread = profile_thread(profile, samples->thread[0])->id;
+    transaction->active_thread = thread.index ? thread : profile_text(profile, "0");
+}
+
+/* What Sentry wants to know of every profile. */
+static void complete(struct profile *profile, const char *path)
+{
+    if (!profile->has_times) give_times(profile, path);
+    if (profile->release.index == 0) give_release(profile);
+}
+
+static bool write_v1(struct profile *profile, const char *path, enum format format)
+{
+    struct error error;
+    complete(profile, path);
+    give_transaction(profile);
+    give_id(profile, &profile->chunk_id);
+    if (profile_failed(profile, &error) == STATUS_OK) return write_whole(profile, path, format);
+    message_error(path, &error, true);
+    return false;
 }
 
 bool write_chunk_series(struct profile *profile, const char *path, enum format format, struct chunk_series *series)
 {
-    if (!profile->has_times) give_times(profile, path);
-    if (profile->release.index == 0) give_release(profile);
-    if (profile->profiler_id.index == 0) give_profiler_id(profile);
+    complete(profile, path);
+    give_id(profile, &profile->profiler_id); /* all chunks of one profile bear the same */
     struct error error;
     if (profile_failed(profile, &error) != STATUS_OK) {
         message_error(path, &error, true);
@@ -303,6 +333,7 @@ void tell_left_out(const char *path, const struct chunk_series *series)
 
 bool write_profile(struct profile *profile, const char *path, enum format format, unsigned *number)
 {
+    if (format == FORMAT_SENTRY_V1 || format == FORMAT_ENVELOPE_V1) return write_v1(profile, path, format);
     if (format != FORMAT_SENTRY_V2 && format != FORMAT_ENVELOPE) return write_whole(profile, path, format);
     struct chunk_series series = {.number = *number};
     bool is_written = write_chunk_series(profile, path, format, &series);

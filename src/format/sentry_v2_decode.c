@@ -584,6 +584,7 @@ static enum status decode(struct chunk_decoder *decoder, struct slice bytes, str
         return error_set(error, STATUS_MALFORMED, 0, "profiling_invalid_json: no %s",
                          decoder->has_profile ? "version" : "profile");
     }
+    decoder->profile->sample_format = 2;
     return chunk_to_profile(&decoder->chunk, decoder->profile, error);
 }
 

@@ -40,6 +40,57 @@ static void write_identity(struct json_writer *json, const struct profile *profi
     json_end_object(json);
 }
 
+static void write_origin(struct json_writer *json, const struct profile *profile)
+{
+    json_write_key(json, "transaction");
+    json_begin_object(json);
+    write_string(json, profile, "id", profile->transaction.id);
+    write_string(json, profile, "name", profile->transaction.name);
+    write_string(json, profile, "trace_id", profile->transaction.trace_id);
+    write_string(json, profile, "thread_id", profile->transaction.active_thread);
+    json_end_object(json);
+    json_write_key(json, "device");
+    json_begin_object(json);
+    write_string(json, profile, "architecture", profile->device.architecture);
+    write_string(json, profile, "model", profile->device.model);
+    json_end_object(json);
+    json_write_key(json, "os");
+    json_begin_object(json);
+    write_string(json, profile, "name", profile->os.name);
+    write_string(json, profile, "version", profile->os.version);
+    json_end_object(json);
+    json_write_key(json, "runtime");
+    json_begin_object(json);
+    write_string(json, profile, "name", profile->runtime.name);
+    write_string(json, profile, "version", profile->runtime.version);
+    json_end_object(json);
+}
+
+static void write_item(struct json_writer *json, const struct profile *profile, const struct info_item *item)
+{
+    json_begin_object(json);
+    write_string(json, profile, "type", item->type);
+    write_number(json, "size", item->size_bytes);
+    for (size_t i = 0; i < item->fact_count; i++) {
+        const struct info_item_fact *fact = &item->facts[i];
+        json_write_key_slice(json, profile_slice(profile, fact->key));
+        if (fact->kind == INFO_TEXT) {
+            json_write_string(json, profile_slice(profile, fact->text));
+        } else {
+            json_write_u64(json, fact->number);
+        }
+    }
+    json_end_object(json);
+}
+
+static void write_items(struct json_writer *json, const struct profile *profile, const struct info_file *file)
+{
+    json_write_key(json, "items");
+    json_begin_array(json);
+    for (size_t i = 0; i < file->item_count; i++) write_item(json, profile, &file->items[i]);
+    json_end_array(json);
+}
+
 static void write_value_type(struct json_writer *json, const struct profile *profile, struct value_type type)
 {
     json_begin_object(json);
@@ -142,7 +193,9 @@ void info_write_json(const struct info_file *file, const struct profile *profile
     struct json_writer json = json_writer_of(out);
     json_begin_object(&json);
     write_file(&json, file);
+    write_items(&json, profile, file);
     write_identity(&json, profile);
+    write_origin(&json, profile);
     write_times(&json, profile, summary);
     write_values(&json, profile);
     write_counts(&json, summary);

@@ -5,12 +5,30 @@
 #include "analyze/summary.h"
 #include "base/buffer.h"
 
+/* Something that is known of an item. */
+struct info_item_fact {
+    struct string_id key; /* this and TEXT in the strings of the file's profile */
+    enum { INFO_TEXT, INFO_COUNT, INFO_TIME, INFO_DURATION } kind;
+    struct string_id text;
+    uint64_t number; /* INFO_TIME: nanoseconds since 1970; INFO_DURATION: nanoseconds */
+};
+
+struct info_item {
+    struct string_id type;
+    size_t size_bytes;
+    struct info_item_fact *facts;
+    size_t fact_count, fact_capacity;
+};
+
 /* What is known of the file besides the profile in it. */
 struct info_file {
     const char *path;
     const char *format;
     const char *version; /* of the format; "" where it has none */
     size_t size_bytes;
+    const struct info_item *items; /* of an envelope */
+    size_t item_count;
+    bool has_profile; /* an envelope may have none */
 };
 
 /* Append to OUT; a failure is OUT's. The JSON is one object on a line, described in doc/command-line.md. */

@@ -31,15 +31,34 @@ static void append_number(struct buffer *out, const char *label, size_t number)
     buffer_append_format(out, "%zu\n", number);
 }
 
-static void append_time(struct buffer *out, const char *label, uint64_t time_ns)
+static void append_moment(struct buffer *out, uint64_t time_ns)
 {
     time_t seconds = (time_t)(time_ns / 1000000000);
     struct tm broken_down;
     char text[64];
-    if (time_ns == 0 || !gmtime_r(&seconds, &broken_down)) return;
+    if (!gmtime_r(&seconds, &broken_down)) return;
     if (strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &broken_down) == 0) return;
+    buffer_append_format(out, "%s.%03uZ", text, (unsigned)(time_ns / 1000000 % 1000));
+}
+
+static void append_time(struct buffer *out, const char *label, uint64_t time_ns)
+{
+    if (time_ns == 0) return;
     append_label(out, label);
-    buffer_append_format(out, "%s.%03uZ\n", text, (unsigned)(time_ns / 1000000 % 1000));
+    append_moment(out, time_ns);
+    buffer_append_text(out, "\n");
+}
+
+/* "Linux 6.1" */
+static void append_pair(struct buffer *out, const struct profile *profile, const char *label, struct string_id name,
+                        struct string_id version)
+{
+    if (name.index == 0 && version.index == 0) return;
+    append_label(out, label);
+    append_printable(out, profile_c_string(profile, name));
+    if (name.index && version.index) buffer_append_text(out, " ");
+    append_printable(out, profile_c_string(profile, version));
+    buffer_append_text(out, "\n");
 }
 
 static void append_duration(struct buffer *out, const struct profile *profile, const struct summary *summary)
@@ -133,20 +152,56 @@ static void append_comments(struct buffer *out, const struct profile *profile)
     }
 }
 
-void info_write_text(const struct info_file *file, const struct profile *profile, const struct summary *summary,
-                     struct buffer *out)
+static void append_fact(struct buffer *out, const struct profile *profile, const struct info_item_fact *fact)
 {
-    append_text(out, "File", file->path);
-    append_label(out, "Format");
-    buffer_append_format(out, "%s%s%s, %zu bytes\n", file->format, file->version[0] ? " version " : "", file->version,
-                         file->size_bytes);
+    buffer_append_text(out, ", ");
+    append_printable(out, profile_c_string(profile, fact->key));
+    buffer_append_text(out, " ");
+    switch (fact->kind) {
+    case INFO_TEXT:
+        append_printable(out, profile_c_string(profile, fact->text));
+        break;
+    case INFO_COUNT:
+        buffer_append_format(out, "%" PRIu64, fact->number);
+        break;
+    case INFO_TIME:
+        append_moment(out, fact->number);
+        break;
+    case INFO_DURATION:
+        buffer_append_text(out, quantity_of("ns", fact->number < INT64_MAX ? (int64_t)fact->number : INT64_MAX).text);
+        break;
+    }
+}
+
+static void append_items(struct buffer *out, const struct info_file *file, const struct profile *profile)
+{
+    if (file->item_count) append_number(out, "Items", file->item_count);
+    for (size_t i = 0; i < file->item_count; i++) {
+        const struct info_item *item = &file->items[i];
+        buffer_append_text(out, "  ");
+        append_printable(out, profile_c_string(profile, item->type));
+        buffer_append_format(out, " %zu bytes", item->size_bytes);
+        for (size_t k = 0; k < item->fact_count; k++) append_fact(out, profile, &item->facts[k]);
+        buffer_append_text(out, "\n");
+    }
+}
+
+static void append_profile(struct buffer *out, const struct profile *profile, const struct summary *summary)
+{
     append_string(out, profile, "Platform", profile->platform);
     append_string(out, profile, "Release", profile->release);
     append_string(out, profile, "Environment", profile->environment);
     append_string(out, profile, "Profiler id", profile->profiler_id);
-    append_string(out, profile, "Chunk id", profile->chunk_id);
+    append_string(out, profile, profile->sample_format == 1 ? "Profile id" : "Chunk id", profile->chunk_id);
     append_string(out, profile, "SDK", profile->sdk_name);
     append_string(out, profile, "SDK version", profile->sdk_version);
+    append_string(out, profile, "Transaction", profile->transaction.name);
+    append_string(out, profile, "  id", profile->transaction.id);
+    append_string(out, profile, "  trace id", profile->transaction.trace_id);
+    append_string(out, profile, "  thread", profile->transaction.active_thread);
+    append_pair(out, profile, "Device", profile->device.architecture, profile->device.model);
+    append_pair(out, profile, "System", profile->os.name, profile->os.version);
+    append_pair(out, profile, "Runtime", profile->runtime.name, profile->runtime.version);
     append_time(out, "Start", profile->time_ns ? profile->time_ns : summary->first_ns);
     append_duration(out, profile, summary);
     append_values(out, profile);
@@ -159,4 +214,15 @@ void info_write_text(const struct info_file *file, const struct profile *profile
     append_images(out, profile, summary);
     append_facts(out, profile);
     append_comments(out, profile);
+}
+
+void info_write_text(const struct info_file *file, const struct profile *profile, const struct summary *summary,
+                     struct buffer *out)
+{
+    append_text(out, "File", file->path);
+    append_label(out, "Format");
+    buffer_append_format(out, "%s%s%s, %zu bytes\n", file->format, file->version[0] ? " version " : "", file->version,
+                         file->size_bytes);
+    append_items(out, file, profile);
+    if (file->has_profile) append_profile(out, profile, summary);
 }
