@@ -78,6 +78,19 @@ static inline void dump_sample(struct buffer *out, const struct profile *profile
         dump_location(out, profile, profile_stack(profile, stack)->location, what);
 }
 
+/* The samples of the thread called ID with their times and values. */
+static inline const char *dump_thread(struct buffer *out, const struct profile *profile, const char *id)
+{
+    buffer_init(out, DUMP_BYTES_MAX);
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        struct string_id thread = profile_thread(profile, profile->samples.thread[i])->id;
+        if (slice_equals_text(profile_slice(profile, thread), id))
+            dump_sample(out, profile, i, DUMP_TIMES | DUMP_VALUES);
+    }
+    buffer_append_byte(out, '\0');
+    return (const char *)out->data;
+}
+
 /* NUL-terminated; the caller finishes OUT. */
 static inline const char *dump(struct buffer *out, const struct profile *profile, unsigned what)
 {

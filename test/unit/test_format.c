@@ -18,6 +18,19 @@ static const struct {
     {"{}\n{\"type\":\"profile_chunk\"}\n{}", FORMAT_ENVELOPE},
     {"\x0a\x04\x08\x01\x10\x02", FORMAT_PPROF},
     {RECORDING_MAGIC, FORMAT_RECORDING},
+    {"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\"}", FORMAT_SPEEDSCOPE},
+    {"{\"version\":\"0.0.1\",\"name\":\"x\",\"shared\":{\"frames\":[]},\"profiles\":[]}\n", FORMAT_SPEEDSCOPE},
+    {"{\"nodes\":[],\"samples\":[]}", FORMAT_CHROME},
+    {"{\"head\":{}}\n", FORMAT_CHROME},
+    {"{\"traceEvents\":[]}", FORMAT_CHROME},
+    {"[{\"pid\":1,\"ph\":\"M\"}", FORMAT_CHROME},
+    {"{\"meta\":{},\"shared\":{}}", FORMAT_FIREFOX},
+    {"a prog 12/13 [003] 1.5:  7 cycles:u: \n\t10 f (/a)\n", FORMAT_PERF_SCRIPT},
+    {"# ========\n\nprog 12 1.500000: cycles: 10 f+0x3 (/a 5)\n", FORMAT_PERF_SCRIPT},
+    {"prog 12 1.5: sched:sched_switch: next_prio 120\n", FORMAT_PERF_SCRIPT},
+    {"prog 12;main 1.5: 3\n", FORMAT_COLLAPSED},
+    {"a;b 1 2\n", FORMAT_COLLAPSED},
+    {"[\"ph\"]", FORMAT_UNKNOWN},
     {"", FORMAT_UNKNOWN},
     {"hello\n", FORMAT_UNKNOWN},
     {"\x7f\x45LF\x02\x01", FORMAT_UNKNOWN},
@@ -46,6 +59,11 @@ TEST(names_and_paths_name_formats)
     CHECK_UINT(format_of_path("xz.envelope"), FORMAT_ENVELOPE);
     CHECK_UINT(format_of_path("xz.folded"), FORMAT_COLLAPSED);
     CHECK_UINT(format_of_path("xz.json"), FORMAT_SENTRY_V2);
+    CHECK_UINT(format_of_path("xz.speedscope.json"), FORMAT_SPEEDSCOPE);
+    CHECK_UINT(format_of_path("xz.firefox.json.gz"), FORMAT_FIREFOX);
+    CHECK(format_path_is_compressed("xz.firefox.json.gz"));
+    CHECK(!format_path_is_compressed("xz.pb.gz"));
+    CHECK(!format_path_is_compressed("xz.json"));
     CHECK_UINT(format_of_path("xz"), FORMAT_UNKNOWN);
     CHECK_TEXT(format_name(FORMAT_RECORDING), "recording");
 }

@@ -1,0 +1,160 @@
+/* From one format to another and back: what both hold is there again. Real traffic of ../shared/fixtures/real.
+ * SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "base/file.h"
+#include "dump.h"
+#include "format/format.h"
+#include "profile/time_labels.h"
+
+#include <glob.h>
+
+#define REAL TEST_SOURCE_ROOT "/../shared/fixtures/real/"
+
+enum { OUTPUT_BYTES_MAX = 1 << 28 };
+
+/* False if the file holds no profile. */
+static bool read_profile(const char *path, struct profile *profile, enum format *ret_format)
+{
+    struct buffer bytes;
+    buffer_init(&bytes, 1 << 28);
+    profile_init(profile);
+    bool is_read = file_read(path, &bytes, NULL) == STATUS_OK &&
+                   format_decode(buffer_slice(&bytes), profile, ret_format, NULL) == STATUS_OK;
+    buffer_fini(&bytes);
+    return is_read;
+}
+
+/* Writes FROM as FORMAT and reads that into RET_PROFILE. */
+static void pass_through(const struct profile *from, enum format format, struct profile *ret_profile, const char *path)
+{
+    struct buffer bytes;
+    struct error error = {0};
+    enum format found = FORMAT_UNKNOWN;
+    buffer_init(&bytes, OUTPUT_BYTES_MAX);
+    profile_init(ret_profile);
+    if (format_encode(from, format, &bytes, &error) != STATUS_OK ||
+        format_decode(buffer_slice(&bytes), ret_profile, &found, &error) != STATUS_OK)
+        TEST_FAIL("%s: %s: %s", path, format_name(format), error.message);
+    buffer_fini(&bytes);
+    if (found != format) TEST_FAIL("%s: written as %s, found as %s", path, format_name(format), format_name(found));
+}
+
+static void check_same(const struct profile *before, const struct profile *after, unsigned what, const char *path)
+{
+    struct buffer before_text, after_text;
+    const char *expected = dump(&before_text, before, what), *found = dump(&after_text, after, what);
+    size_t i = 0;
+    while (expected[i] && expected[i] == found[i]) i++;
+    if (expected[i] != found[i]) {
+        size_t from = i > 200 ? i - 200 : 0;
+        TEST_FAIL("%s: \"%.400s\" became \"%.400s\"", path, expected + from, found + from);
+    }
+    buffer_fini(&before_text);
+    buffer_fini(&after_text);
+}
+
+static void for_each_profile(const char *pattern, bool (*check)(struct profile *profile, const char *path),
+                             size_t count_min)
+{
+    glob_t files;
+    size_t count = 0;
+    if (glob(pattern, 0, NULL, &files) != 0) SKIP("../shared/fixtures is not there");
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        struct profile profile;
+        enum format format;
+        bool is_profile = read_profile(files.gl_pathv[i], &profile, &format) && profile.samples.count > 0;
+        count += is_profile && check(&profile, files.gl_pathv[i]);
+        profile_fini(&profile);
+    }
+    globfree(&files);
+    CHECK(count >= count_min);
+}
+
+static bool check_v2_pprof_v2(struct profile *profile, const char *path)
+{
+    struct profile in_pprof, chunk, again;
+    if (profile->sample_format != 2) return false;
+    pass_through(profile, FORMAT_SENTRY_V2, &chunk, path);
+    time_labels_put(&chunk);
+    pass_through(&chunk, FORMAT_PPROF, &in_pprof, path);
+    check_same(&chunk, &in_pprof, DUMP_TIMES | DUMP_THREADS | DUMP_VALUES | DUMP_ADDRESSES, path);
+    CHECK(in_pprof.has_times);
+    in_pprof.release = profile_text(&in_pprof, "a release, which pprof has no place for");
+    pass_through(&in_pprof, FORMAT_SENTRY_V2, &again, path);
+    check_same(&chunk, &again, DUMP_TIMES | DUMP_THREADS | DUMP_VALUES | DUMP_ADDRESSES, path);
+    profile_fini(&again);
+    profile_fini(&in_pprof);
+    profile_fini(&chunk);
+    return true;
+}
+
+/* FMT-1, V2-3, PPF-1, PPF-4. */
+TEST(a_chunk_that_goes_through_pprof_keeps_stacks_threads_times_and_addresses)
+{
+    for_each_profile(REAL "envelopes/*/*.raw", check_v2_pprof_v2, 35);
+}
+
+/* Samples of one time may come in another order of their threads; those of a thread do not. */
+static void check_same_threads(const struct profile *before, const struct profile *after, const char *path)
+{
+    for (uint32_t i = 1; i < before->threads.count; i++) {
+        const char *id = profile_c_string(before, before->threads.items[i].id);
+        struct buffer before_text, after_text;
+        if (strcmp(dump_thread(&before_text, before, id), dump_thread(&after_text, after, id)) != 0)
+            TEST_FAIL("%s: thread %s is another", path, id);
+        buffer_fini(&before_text);
+        buffer_fini(&after_text);
+    }
+}
+
+static bool check_speedscope(struct profile *profile, const char *path)
+{
+    struct profile first, second;
+    pass_through(profile, FORMAT_SPEEDSCOPE, &first, path);
+    pass_through(&first, FORMAT_SPEEDSCOPE, &second, path);
+    check_same(&first, &second, DUMP_TIMES | DUMP_THREADS | DUMP_VALUES, path);
+    if (profile->sample_format == 2) {
+        CHECK_UINT(first.samples.count, profile->samples.count);
+        check_same_threads(profile, &first, path);
+    }
+    profile_fini(&second);
+    profile_fini(&first);
+    return true;
+}
+
+TEST(a_profile_that_goes_through_speedscope_keeps_stacks_and_times)
+{
+    for_each_profile(REAL "envelopes/*-v2-*/*.raw", check_speedscope, 4);
+    for_each_profile(REAL "envelopes/java-*/*.raw", check_speedscope, 1);
+}
+
+/* What is written for readers only must be written of everything. */
+static bool check_all_targets(struct profile *profile, const char *path)
+{
+    static const enum format formats[] = {FORMAT_COLLAPSED, FORMAT_SPEEDSCOPE, FORMAT_FIREFOX, FORMAT_PPROF};
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+        struct buffer bytes;
+        struct error error = {0};
+        buffer_init(&bytes, OUTPUT_BYTES_MAX);
+        enum status status = format_encode(profile, formats[i], &bytes, &error);
+        enum format found = format_detect(buffer_slice(&bytes));
+        buffer_fini(&bytes);
+        if (status == STATUS_UNSUPPORTED) continue; /* negative values, nothing to be written */
+        if (status != STATUS_OK) TEST_FAIL("%s: %s: %s", path, format_name(formats[i]), error.message);
+        if (found != formats[i])
+            TEST_FAIL("%s: written as %s, found as %s", path, format_name(formats[i]), format_name(found));
+    }
+    return true;
+}
+
+TEST(whatever_is_read_can_be_written_and_is_found_out_again)
+{
+    for_each_profile(REAL "cpuprofile/*.cpuprofile", check_all_targets, 2);
+    for_each_profile(REAL "perf/*.script.txt", check_all_targets, 3);
+    for_each_profile(REAL "pprof/*/*", check_all_targets, 5);
+    for_each_profile(REAL "jfr/*.collapsed", check_all_targets, 1);
+    for_each_profile(REAL "../pprof-conformance/profiles/*.pb.gz", check_all_targets, 40);
+}
+
+TEST_MAIN()
