@@ -32,15 +32,23 @@ static void add_limited(uint64_t *sum, uint64_t more)
     if (__builtin_add_overflow(*sum, more, sum)) *sum = UINT64_MAX;
 }
 
-static void count_samples(const struct profile *profile, struct summary *summary, bool *is_sampled)
+/* A bit for each stack. */
+static bool take_bit(uint64_t *bits, uint32_t index)
+{
+    uint64_t bit = (uint64_t)1 << index % 64;
+    bool was_set = bits[index / 64] & bit;
+    bits[index / 64] |= bit;
+    return was_set;
+}
+
+static void count_samples(const struct profile *profile, struct summary *summary, uint64_t *is_sampled)
 {
     const struct sample_columns *samples = &profile->samples;
     bool is_counted = counts_samples(profile);
     summary->entry_count = samples->count;
     summary->first_ns = samples->count ? UINT64_MAX : 0;
     for (size_t i = 0; i < samples->count; i++) {
-        if (!is_sampled[samples->stack[i].index]) summary->stack_count++;
-        is_sampled[samples->stack[i].index] = true;
+        summary->stack_count += !take_bit(is_sampled, samples->stack[i].index);
         int64_t count = is_counted ? profile_sample_values(profile, i)[0] : 1;
         if (count > 0) add_limited(&summary->sample_count, (uint64_t)count);
         if (count > 0) add_limited(&summary->thread_samples[samples->thread[i].index], (uint64_t)count);
@@ -50,13 +58,31 @@ static void count_samples(const struct profile *profile, struct summary *summary
     if (!profile->has_times) summary->first_ns = summary->last_ns = 0;
 }
 
-static void measure_stacks(const struct profile *profile, struct summary *summary, const bool *is_sampled,
+/* There are tens of millions of stacks in large profiles, mostly each the child of the one before it: only every so
+ * many have their depth kept. The others are a few steps, mostly to neighbours, away from one of these. */
+enum { STACKS_A_DEPTH = 32 };
+
+/* DEPTHS holds those below STACK. */
+static size_t depth_of(const struct profile *profile, const size_t *depths, uint32_t stack)
+{
+    size_t depth = 0;
+    for (; stack % STACKS_A_DEPTH != 0; stack = profile->stacks.items[stack].parent.index) {
+        depth += frames_of_location(profile, profile->stacks.items[stack].location);
+    }
+    return depth + depths[stack / STACKS_A_DEPTH];
+}
+
+static void measure_stacks(const struct profile *profile, struct summary *summary, const uint64_t *is_sampled,
                            size_t *depths)
 {
-    for (size_t i = 1; i < profile->stacks.count; i++) {
+    size_t depth = 0;
+    for (uint32_t i = 1; i < profile->stacks.count; i++) {
         const struct stack *stack = &profile->stacks.items[i];
-        depths[i] = depths[stack->parent.index] + frames_of_location(profile, stack->location);
-        if (is_sampled[i] && depths[i] > summary->deepest_stack) summary->deepest_stack = depths[i];
+        if (stack->parent.index != i - 1) depth = depth_of(profile, depths, stack->parent.index);
+        depth += frames_of_location(profile, stack->location);
+        if (i % STACKS_A_DEPTH == 0) depths[i / STACKS_A_DEPTH] = depth;
+        bool counts = is_sampled[i / 64] >> i % 64 & 1;
+        if (counts && depth > summary->deepest_stack) summary->deepest_stack = depth;
     }
 }
 
@@ -75,8 +101,8 @@ static void count_tables(const struct profile *profile, struct summary *summary)
 enum status summary_compute(const struct profile *profile, struct summary *ret_summary, struct error *error)
 {
     struct summary summary = {.thread_table_count = profile->threads.count};
-    bool *is_sampled = calloc(profile->stacks.count, sizeof(*is_sampled));
-    size_t *depths = calloc(profile->stacks.count, sizeof(*depths));
+    uint64_t *is_sampled = calloc(profile->stacks.count / 64 + 1, sizeof(*is_sampled));
+    size_t *depths = calloc(profile->stacks.count / STACKS_A_DEPTH + 1, sizeof(*depths));
     summary.thread_samples = calloc(profile->threads.count, sizeof(*summary.thread_samples));
     bool has_memory = is_sampled && depths && summary.thread_samples;
     if (has_memory) {

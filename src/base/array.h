@@ -2,9 +2,13 @@
 #ifndef OFFBEAT_BASE_ARRAY_H
 #define OFFBEAT_BASE_ARRAY_H
 
+#include "base/pages.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
+
+enum { ARRAY_LARGE_BYTES = 16 << 20 }; /* from where on large pages are worth it */
 
 /* Makes room for NEEDED items of ITEM_SIZE bytes in *ITEMS (a pointer to the array's pointer), growing by half again
  * at least. False, with everything as it was, when NEEDED is over MAXIMUM or memory is short. */
@@ -20,6 +24,7 @@ static inline bool array_reserve(void *items, size_t *capacity, size_t needed, s
     void **place = items;
     void *moved = realloc(*place, bytes);
     if (!moved) return false;
+    if (bytes >= ARRAY_LARGE_BYTES) pages_prefer_large(moved, bytes);
     *place = moved;
     *capacity = grown;
     return true;

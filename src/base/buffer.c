@@ -34,6 +34,11 @@ uint8_t *buffer_reserve(struct buffer *buffer, size_t size)
     return buffer->data + buffer->size;
 }
 
+void buffer_release(struct buffer *buffer, size_t from, size_t to)
+{
+    if (from < to && to <= buffer->size) pages_release(buffer->data + from, to - from);
+}
+
 void buffer_append(struct buffer *buffer, const void *data, size_t size)
 {
     uint8_t *place = buffer_reserve(buffer, size);

@@ -26,6 +26,9 @@ static inline void buffer_grow(struct buffer *buffer, size_t size)
     buffer->size += size;
 }
 
+/* What lies from FROM to TO is not read again: its memory goes back to the system, and the buffer keeps its size. */
+void buffer_release(struct buffer *buffer, size_t from, size_t to);
+
 void buffer_append(struct buffer *buffer, const void *data, size_t size);
 void buffer_append_text(struct buffer *buffer, const char *text);
 void buffer_append_format(struct buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -2,6 +2,8 @@
  * table can move without asking for the items again.  SPDX-License-Identifier: MIT */
 #include "base/index_table.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 
 enum { CAPACITY_FIRST = 64, CAPACITY_MAX = 1u << 31 };
@@ -33,6 +35,7 @@ static bool grow(struct index_table *table)
     uint32_t capacity = table->capacity ? table->capacity * 2 : CAPACITY_FIRST;
     struct index_slot *slots = calloc(capacity, sizeof(*slots));
     if (!slots) return false;
+    if (capacity * sizeof(*slots) >= ARRAY_LARGE_BYTES) pages_prefer_large(slots, capacity * sizeof(*slots));
     for (uint32_t i = 0; i < table->capacity; i++) {
         if (table->slots[i].index_plus_one != 0) put(slots, capacity, table->slots[i]);
     }

@@ -16,6 +16,31 @@ void pages_populate(void *memory, size_t size)
     (void)kernel_call4(SYS_madvise, kernel_address(memory), (long)size, POPULATE_WRITE, 0);
 }
 
+enum { PAGE_BYTES = 4096 };
+
+static void advise(uintptr_t start, uintptr_t end, long advice)
+{
+    if (start < end) (void)kernel_call3(SYS_madvise, (long)start, (long)(end - start), advice);
+}
+
+static uintptr_t page_of(uintptr_t address)
+{
+    return address & ~(uintptr_t)(PAGE_BYTES - 1);
+}
+
+void pages_release(void *memory, size_t size)
+{
+    uintptr_t start = (uintptr_t)memory;
+    advise(page_of(start + PAGE_BYTES - 1), page_of(start + size), MADV_DONTNEED);
+}
+
+/* The pages at both ends too: a mapping that is half advised becomes two, which mremap, and so realloc, cannot move. */
+void pages_prefer_large(void *memory, size_t size)
+{
+    uintptr_t start = (uintptr_t)memory;
+    advise(page_of(start), page_of(start + size + PAGE_BYTES - 1), MADV_HUGEPAGE);
+}
+
 void pages_free(void *memory, size_t size)
 {
     if (memory) kernel_unmap(memory, size);

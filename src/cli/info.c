@@ -24,26 +24,22 @@ struct contents {
 /* The items of BYTES, where they are an envelope. False after a line on standard error. */
 static bool read_items(const char *path, struct slice bytes, struct contents *contents)
 {
-    struct buffer storage;
-    struct slice raw;
     struct error error;
-    enum status status = format_decompress(bytes, &storage, &raw, &error);
-    if (status == STATUS_OK && envelope_detect(raw)) {
-        contents->opened = (struct opened_file){.format = FORMAT_ENVELOPE, .size_bytes = bytes.size};
-        status = envelope_items_read(raw, &contents->profile, &contents->items, &error);
-    }
-    buffer_fini(&storage);
-    if (status != STATUS_OK) message_error(path, &error, false);
-    return status == STATUS_OK;
+    if (!envelope_detect(bytes)) return true;
+    contents->opened.format = FORMAT_ENVELOPE;
+    if (envelope_items_read(bytes, &contents->profile, &contents->items, &error) == STATUS_OK) return true;
+    message_error(path, &error, false);
+    return false;
 }
 
 static bool read_contents(const char *path, struct contents *contents)
 {
     struct buffer bytes;
-    bool is_read = read_input(path, &bytes) && read_items(path, buffer_slice(&bytes), contents);
+    bool is_read =
+        read_input(path, &bytes, &contents->opened.size_bytes) && read_items(path, buffer_slice(&bytes), contents);
     bool is_without_profile = contents->opened.format == FORMAT_ENVELOPE && contents->items.profile_count == 0;
     if (is_read && !is_without_profile) {
-        is_read = decode_input(path, buffer_slice(&bytes), &contents->profile, &contents->opened);
+        is_read = decode_input(path, &bytes, &contents->profile, &contents->opened.format);
     }
     buffer_fini(&bytes);
     return is_read;

@@ -4,6 +4,7 @@
 #include "cli/message.h"
 #include "cli/options.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,8 +62,17 @@ static int finish(int status)
     return EXIT_FAILED;
 }
 
+/* Keeps large blocks in mappings of their own, which grow without being copied and go back to the system when they are
+ * freed. As it comes, malloc takes the freeing of one as a hint to keep the next ones, up to 32 MB. */
+static void keep_large_blocks_apart(void)
+{
+    enum { LARGE_BLOCK_BYTES = 256 << 10 };
+    (void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
+}
+
 int main(int argc, char **argv)
 {
+    keep_large_blocks_apart();
     if (argc < 2) {
         print_help(stderr);
         return EXIT_WRONG_USE;

@@ -7,44 +7,52 @@
 #include "cli/progress.h"
 #include "symbolize/symbolizer.h"
 
-static enum status decode(struct slice bytes, struct profile *profile, enum format *ret_format, struct error *error)
+bool read_input(const char *path, struct buffer *bytes, size_t *ret_size_on_disk)
 {
-    if (bytes.size == 0) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "is empty");
-    enum status status = format_decode(bytes, profile, ret_format, error);
-    if (status != STATUS_OK || *ret_format != FORMAT_RECORDING) return status;
+    struct error error = {0};
+    buffer_init(bytes, FORMAT_BYTES_MAX);
+    enum status status = file_read(path, bytes, &error);
+    size_t size = bytes->size;
+    if (status == STATUS_OK && size == 0) status = error_set(&error, STATUS_NOT_THIS_FORMAT, 0, "is empty");
+    if (status == STATUS_OK) status = format_decompress_buffer(bytes, &error);
+    if (status != STATUS_OK) {
+        message_error(path, &error, false);
+        return false;
+    }
+    *ret_size_on_disk = size;
+    return true;
+}
+
+static enum status name_functions(struct profile *profile, struct error *error)
+{
     struct progress progress = progress_begin("naming functions");
     struct symbolizer_options options = {.progress = progress_step, .context = &progress};
-    status = symbolize_profile(profile, &options, NULL, error);
+    enum status status = symbolize_profile(profile, &options, NULL, error);
     progress_end(&progress);
     return status;
 }
 
-bool read_input(const char *path, struct buffer *bytes)
+bool decode_input(const char *path, struct buffer *bytes, struct profile *profile, enum format *ret_format)
 {
     struct error error = {0};
-    buffer_init(bytes, FORMAT_BYTES_MAX);
-    if (file_read(path, bytes, &error) == STATUS_OK) return true;
-    message_error(path, &error, false);
-    return false;
-}
-
-bool decode_input(const char *path, struct slice bytes, struct profile *profile, struct opened_file *ret_file)
-{
-    struct error error = {0};
-    struct opened_file file = {.size_bytes = bytes.size};
-    if (decode(bytes, profile, &file.format, &error) != STATUS_OK) {
+    enum format format = FORMAT_UNKNOWN;
+    enum status status = format_decode_buffer(bytes, profile, &format, &error);
+    if (status == STATUS_OK && format == FORMAT_RECORDING) status = name_functions(profile, &error);
+    if (status != STATUS_OK) {
         message_error(path, &error, false);
         return false;
     }
-    if (ret_file) *ret_file = file;
+    *ret_format = format;
     return true;
 }
 
 bool open_profile(const char *path, struct profile *profile, struct opened_file *ret_file)
 {
     struct buffer bytes;
-    bool is_open = read_input(path, &bytes) && decode_input(path, buffer_slice(&bytes), profile, ret_file);
+    struct opened_file file = {0};
+    bool is_open = read_input(path, &bytes, &file.size_bytes) && decode_input(path, &bytes, profile, &file.format);
     buffer_fini(&bytes);
+    if (is_open && ret_file) *ret_file = file;
     return is_open;
 }
 

@@ -13,9 +13,10 @@ struct opened_file {
  * case. A recording is symbolized. RET_FILE may be NULL. False: one line on standard error has said what is wrong. */
 bool open_profile(const char *path, struct profile *profile, struct opened_file *ret_file);
 
-/* The two steps of open_profile: the file's bytes, and what they hold. The caller finishes BYTES in every case. */
-bool read_input(const char *path, struct buffer *bytes);
-bool decode_input(const char *path, struct slice bytes, struct profile *profile, struct opened_file *ret_file);
+/* The two steps of open_profile: the file's bytes, decompressed, and what they hold. The caller finishes BYTES in every
+ * case; after the second they are empty. */
+bool read_input(const char *path, struct buffer *bytes, size_t *ret_size_on_disk);
+bool decode_input(const char *path, struct buffer *bytes, struct profile *profile, enum format *ret_format);
 
 /* Merges COUNT files (at least one) into PROFILE, as open_profile does one. FILLS_IDLE: for sums as Sentry's backend
  * has them, by profile_fill_idle for profiles of V1. */

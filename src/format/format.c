@@ -163,11 +163,15 @@ enum format format_detect(struct slice bytes)
     return entry ? entry->format : FORMAT_UNKNOWN;
 }
 
-static enum status decode_raw(struct slice bytes, struct profile *profile, enum format *ret_format, struct error *error)
+/* Of bytes that are not compressed. RELEASABLE is what holds them, if its memory may be given back while they are read;
+ * else NULL. Where it matters is pprof, whose files are the largest by far. */
+static enum status decode_raw(struct slice bytes, struct buffer *releasable, struct profile *profile,
+                              enum format *ret_format, struct error *error)
 {
     const struct format_entry *entry = detect_raw(bytes);
     if (!entry) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a profile of any format that offbeat reads");
-    enum status status = entry->decode(bytes, profile, error);
+    enum status status = releasable && entry->format == FORMAT_PPROF ? pprof_decode_buffer(releasable, profile, error)
+                                                                     : entry->decode(bytes, profile, error);
     if (status == STATUS_OK && ret_format) *ret_format = entry->format;
     return status;
 }
@@ -177,8 +181,31 @@ enum status format_decode(struct slice bytes, struct profile *profile, enum form
     struct buffer storage;
     struct slice raw;
     enum status status = format_decompress(bytes, &storage, &raw, error);
-    if (status == STATUS_OK) status = decode_raw(raw, profile, ret_format, error);
+    if (status == STATUS_OK) status = decode_raw(raw, storage.data ? &storage : NULL, profile, ret_format, error);
     buffer_fini(&storage);
+    return status;
+}
+
+enum status format_decompress_buffer(struct buffer *bytes, struct error *error)
+{
+    struct buffer storage;
+    struct slice raw;
+    enum status status = format_decompress(buffer_slice(bytes), &storage, &raw, error);
+    if (status == STATUS_OK && raw.data != bytes->data) {
+        buffer_fini(bytes);
+        *bytes = storage;
+    } else {
+        buffer_fini(&storage);
+    }
+    return status;
+}
+
+enum status format_decode_buffer(struct buffer *bytes, struct profile *profile, enum format *ret_format,
+                                 struct error *error)
+{
+    enum status status = format_decompress_buffer(bytes, error);
+    if (status == STATUS_OK) status = decode_raw(buffer_slice(bytes), bytes, profile, ret_format, error);
+    buffer_fini(bytes);
     return status;
 }
 

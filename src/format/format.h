@@ -45,6 +45,12 @@ enum status format_decompress(struct slice bytes, struct buffer *storage, struct
  * RET_FORMAT may be NULL. Not for signal handlers; distinct profiles in parallel. */
 enum status format_decode(struct slice bytes, struct profile *profile, enum format *ret_format, struct error *error);
 
+/* Both for BYTES that nobody else needs, which takes much less memory for large files: what is compressed makes way for
+ * what it holds, and that is let go as it is read. BYTES are empty after format_decode_buffer, as after buffer_fini. */
+enum status format_decompress_buffer(struct buffer *bytes, struct error *error);
+enum status format_decode_buffer(struct buffer *bytes, struct profile *profile, enum format *ret_format,
+                                 struct error *error);
+
 /* Appends PROFILE to OUT. STATUS_UNSUPPORTED for read-only formats. */
 enum status format_encode(const struct profile *profile, enum format format, struct buffer *out, struct error *error);
 

@@ -20,6 +20,10 @@ bool pprof_detect(struct slice bytes);
  * again. */
 enum status pprof_decode(struct slice bytes, struct profile *profile, struct error *error);
 
+/* As pprof_decode, of bytes that are not compressed and nobody else needs: their memory is given back while they are
+ * read, so that RAW, which keeps its size, is good only for buffer_fini. */
+enum status pprof_decode_buffer(struct buffer *raw, struct profile *profile, struct error *error);
+
 /* Gzipped. A sample's thread becomes the labels "thread" (name), "thread_id" (text), unless it has labels of those
  * keys; samples that are equal in stack and labels are summed (PPF-2); times of samples are not kept. What was decoded
  * from this output is encoded to the same bytes again. */

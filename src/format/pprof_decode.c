@@ -93,6 +93,9 @@ struct decoder {
     struct error *error;
     enum status status; /* the first failure; no more is read after it */
 
+    struct buffer *releasable; /* what holds BYTES, if its memory may be given back as samples are read; else NULL */
+    size_t released;           /* bytes of it that were */
+
     struct span spans[PROFILE_FIELDS_END];
     uint64_t numbers[PROFILE_FIELDS_END]; /* those fields of the profile that are one number */
     struct string_id *strings;
@@ -529,6 +532,17 @@ static void decode_sample_field(struct decoder *decoder, const struct protobuf_f
     }
 }
 
+/* The samples, which are read last, are most of a file. What was read of them is given back while the profile grows,
+ * so that the two are not in memory together. */
+static void release_read(struct decoder *decoder, const uint8_t *position)
+{
+    enum { RELEASED_AT_ONCE = 1 << 20 };
+    size_t read = (size_t)(position - decoder->bytes.data);
+    if (!decoder->releasable || read < decoder->released + RELEASED_AT_ONCE) return;
+    buffer_release(decoder->releasable, decoder->released, read);
+    decoder->released = read;
+}
+
 /* Adds the samples that wait. */
 static void add_pending(struct decoder *decoder)
 {
@@ -576,7 +590,9 @@ static void decode_sample(struct decoder *decoder, struct slice message)
         .thread = thread_of_labels(decoder),
         .labels = profile_add_labels(decoder->profile, decoder->labels, (uint32_t)decoder->label_count),
     };
-    if (decoder->pending.count == PROFILE_STACKS_AT_ONCE) add_pending(decoder);
+    if (decoder->pending.count < PROFILE_STACKS_AT_ONCE) return;
+    add_pending(decoder);
+    release_read(decoder, message.data);
 }
 
 /* --- Comments ----------------------------------------------------------------------------------------------------- */
@@ -635,9 +651,21 @@ static void decode_header(struct decoder *decoder)
     decode_comments(decoder);
 }
 
+/* Before anything is allocated for them. */
+static void check_counts(struct decoder *decoder)
+{
+    static const uint32_t kinds[] = {PROFILE_MAPPING, PROFILE_LOCATION, PROFILE_FUNCTION, PROFILE_STRING_TABLE};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (decoder->spans[kinds[i]].count <= PROFILE_ENTITIES_MAX) continue;
+        decoder->status = error_set(decoder->error, STATUS_TOO_LARGE, 0, "%zu messages of field %" PRIu32,
+                                    decoder->spans[kinds[i]].count, kinds[i]);
+    }
+}
+
 static void decode_all(struct decoder *decoder)
 {
     survey(decoder);
+    if (decoder->status == STATUS_OK) check_counts(decoder);
     if (decoder->status == STATUS_OK) decode_strings(decoder);
     if (decoder->status != STATUS_OK) return;
     if (!id_map_init(&decoder->mappings, decoder->spans[PROFILE_MAPPING].count) ||
@@ -655,10 +683,12 @@ static void decode_all(struct decoder *decoder)
     if (decoder->status == STATUS_OK) decoder->status = profile_failed(decoder->profile, decoder->error);
 }
 
-static enum status decode_raw(struct slice bytes, struct profile *profile, struct error *error)
+/* RELEASABLE may be NULL. */
+static enum status decode_raw(struct slice bytes, struct buffer *releasable, struct profile *profile,
+                              struct error *error)
 {
     if (!pprof_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a pprof profile");
-    struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error};
+    struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error, .releasable = releasable};
     decode_all(&decoder);
     id_map_fini(&decoder.mappings);
     id_map_fini(&decoder.functions);
@@ -672,13 +702,18 @@ static enum status decode_raw(struct slice bytes, struct profile *profile, struc
 
 enum status pprof_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
-    if (!gzip_detect(bytes)) return decode_raw(bytes, profile, error);
+    if (!gzip_detect(bytes)) return decode_raw(bytes, NULL, profile, error);
     struct buffer raw;
     buffer_init(&raw, PPROF_BYTES_MAX);
     enum status status = gzip_decompress(bytes, &raw, error);
-    if (status == STATUS_OK) status = decode_raw(buffer_slice(&raw), profile, error);
+    if (status == STATUS_OK) status = decode_raw(buffer_slice(&raw), &raw, profile, error);
     buffer_fini(&raw);
     return status;
+}
+
+enum status pprof_decode_buffer(struct buffer *raw, struct profile *profile, struct error *error)
+{
+    return decode_raw(buffer_slice(raw), raw, profile, error);
 }
 
 /* A few fields are enough: a text that is one by chance is not one twice. */
