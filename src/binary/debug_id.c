@@ -2,6 +2,11 @@
  * of 4, 2 and 2 bytes, are turned round.  SPDX-License-Identifier: MIT */
 #include "binary/debug_id.h"
 
+#include "base/uuid.h"
+
+/* Which byte of the build id stands at each place of the debug id; and the other way round, as it only exchanges. */
+static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
+
 static int hex_digit(uint8_t byte)
 {
     if (byte >= '0' && byte <= '9') return byte - '0';
@@ -11,7 +16,6 @@ static int hex_digit(uint8_t byte)
 
 bool debug_id_from_build_id(struct slice build_id_hex, char ret_text[DEBUG_ID_TEXT_SIZE])
 {
-    static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
     static const char digits[] = "0123456789abcdef";
     uint8_t bytes[16] = {0}; /* shorter ids are filled up with zeros */
 
@@ -28,4 +32,17 @@ bool debug_id_from_build_id(struct slice build_id_hex, char ret_text[DEBUG_ID_TE
     }
     *ret_text = 0;
     return true;
+}
+
+bool debug_id_to_build_id(struct slice debug_id, char ret_text[BUILD_ID_START_SIZE])
+{
+    char plain[UUID_TEXT_SIZE];
+    bool has_bits = false;
+    if (!uuid_parse(debug_id, plain)) return false;
+    for (size_t i = 0; i < sizeof(order); i++) {
+        memcpy(ret_text + 2 * i, plain + 2 * order[i], 2);
+        has_bits |= plain[2 * i] != '0' || plain[2 * i + 1] != '0';
+    }
+    ret_text[BUILD_ID_START_SIZE - 1] = '\0';
+    return has_bits;
 }

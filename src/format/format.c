@@ -42,12 +42,21 @@ static bool detect_never(struct slice bytes)
 /* --- pprof -------------------------------------------------------------------------------------------------------- */
 
 /* Samples that are labelled with their times have times again. */
-static enum status pprof_decode_timed(struct slice bytes, struct profile *profile, struct error *error)
+static enum status take_times(enum status decoded, struct profile *profile, struct error *error)
 {
-    enum status status = pprof_decode(bytes, profile, error);
-    if (status != STATUS_OK) return status;
+    if (decoded != STATUS_OK) return decoded;
     time_labels_take(profile);
     return profile_failed(profile, error);
+}
+
+static enum status pprof_decode_timed(struct slice bytes, struct profile *profile, struct error *error)
+{
+    return take_times(pprof_decode(bytes, profile, error), profile, error);
+}
+
+static enum status pprof_decode_buffer_timed(struct buffer *bytes, struct profile *profile, struct error *error)
+{
+    return take_times(pprof_decode_buffer(bytes, profile, error), profile, error);
 }
 
 /* --- The table ---------------------------------------------------------------------------------------------------- */
@@ -170,8 +179,9 @@ static enum status decode_raw(struct slice bytes, struct buffer *releasable, str
 {
     const struct format_entry *entry = detect_raw(bytes);
     if (!entry) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a profile of any format that offbeat reads");
-    enum status status = releasable && entry->format == FORMAT_PPROF ? pprof_decode_buffer(releasable, profile, error)
-                                                                     : entry->decode(bytes, profile, error);
+    enum status status = releasable && entry->format == FORMAT_PPROF
+                             ? pprof_decode_buffer_timed(releasable, profile, error)
+                             : entry->decode(bytes, profile, error);
     if (status == STATUS_OK && ret_format) *ret_format = entry->format;
     return status;
 }

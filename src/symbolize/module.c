@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/auxv.h>
 
+#include "binary/debug_id.h"
 #include "symbolize/index_store.h"
 #include "symbolize/name_index_build.h"
 
@@ -23,13 +24,20 @@ static enum status open_vdso(struct elf_file *file)
     return elf_file_open_memory(file, slice_of(start, size), NULL);
 }
 
+/* A build id may be known by its first 16 bytes only: those that a debug id tells. */
+static bool is_same_build(const char *build_id, const char *wanted)
+{
+    size_t size = strlen(wanted);
+    if (size == BUILD_ID_START_SIZE - 1) return strncmp(build_id, wanted, size) == 0;
+    return strcmp(build_id, wanted) == 0;
+}
+
 static enum module_state open_binary(struct module *module, const char *build_id)
 {
     bool is_vdso = strcmp(module->path, "[vdso]") == 0;
     enum status status = is_vdso ? open_vdso(&module->binary) : elf_file_open(&module->binary, module->path, NULL);
     if (status != STATUS_OK) return MODULE_MISSING;
-    bool is_same = strcmp(module->binary.build_id, build_id) == 0;
-    if (is_same || (build_id[0] == '\0' && !is_vdso)) {
+    if (is_same_build(module->binary.build_id, build_id) || (build_id[0] == '\0' && !is_vdso)) {
         module->has_binary = true;
         return MODULE_OPEN;
     }
@@ -47,7 +55,7 @@ static bool has_dwarf(const struct elf_file *file)
 static void open_debug_file(struct module *module, const char *build_id, const struct debug_directories *directories)
 {
     if (module->has_binary && has_dwarf(&module->binary)) return;
-    if (build_id[0] == '\0' && module->has_binary) build_id = module->binary.build_id;
+    if (module->has_binary) build_id = module->binary.build_id;
     module->has_debug = debug_file_open_by_build_id(&module->debug, build_id, directories);
     if (module->has_debug || !module->has_binary) return;
     module->has_debug = debug_file_open_by_link(&module->debug, &module->binary, module->path, directories);

@@ -22,8 +22,9 @@ struct module {
     struct name_index names;
 };
 
-/* Opens the file at PATH, which must outlive MODULE, and whatever debug information belongs to it. BUILD_ID is hex;
- * "" = take the file as it is. PATH "[vdso]" is the one that the kernel gave to this process. */
+/* Opens the file at PATH, which must outlive MODULE, and whatever debug information belongs to it. BUILD_ID is hex,
+ * 32 digits may be the start of a longer one; "" = take the file as it is. PATH "[vdso]" is the one that the kernel
+ * gave to this process. */
 enum module_state module_open(struct module *module, const char *path, const char *build_id,
                               const struct debug_directories *directories);
 

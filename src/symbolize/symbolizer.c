@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "binary/debug_id.h"
 #include "symbolize/jit_names.h"
 #include "symbolize/module.h"
 
@@ -63,9 +64,24 @@ static void collect_without_file(struct symbolizer *symbolizer)
     }
 }
 
+/* What the file must bear: where only a debug id is known, what that tells. */
+static struct string_id build_id_of(struct profile *profile, const struct mapping *mapping)
+{
+    char start[BUILD_ID_START_SIZE];
+    bool is_told = mapping->build_id.index == 0 && mapping->debug_id.index != 0;
+    if (!is_told || !debug_id_to_build_id(profile_slice(profile, mapping->debug_id), start)) return mapping->build_id;
+    return profile_text(profile, start);
+}
+
+/* Whether it is known where the file lay. The text of perf tells a file's name alone. */
+static bool has_place(const struct mapping *mapping)
+{
+    return mapping->limit > mapping->start || mapping->image_start != 0;
+}
+
 static bool collect(struct symbolizer *symbolizer)
 {
-    const struct profile *profile = symbolizer->profile;
+    struct profile *profile = symbolizer->profile;
     symbolizer->wanted = calloc(profile->locations.count + 1, sizeof(*symbolizer->wanted));
     if (!symbolizer->wanted) return false;
     for (size_t i = 1; i < profile->locations.count; i++) {
@@ -73,12 +89,12 @@ static bool collect(struct symbolizer *symbolizer)
         if (location->line_count > 0) continue;
         symbolizer->result.locations++;
         const struct mapping *mapping = profile_mapping(profile, location->mapping);
-        if (location->mapping.index == 0 || !has_file(profile, mapping)) continue;
+        if (location->mapping.index == 0 || !has_file(profile, mapping) || !has_place(mapping)) continue;
         symbolizer->wanted[symbolizer->wanted_count++] = (struct wanted){
             .location = (uint32_t)i,
             .mapping = location->mapping,
             .file_name = mapping->file_name,
-            .build_id = mapping->build_id,
+            .build_id = build_id_of(profile, mapping),
         };
     }
     collect_without_file(symbolizer);
@@ -107,12 +123,18 @@ static int compare_by_address(const void *left, const void *right)
 
 /* --- One module --------------------------------------------------------------------------------------------------- */
 
+/* A mapping that is a whole image, as Sentry has them, and not one segment of it. */
+static bool is_image(const struct mapping *mapping)
+{
+    return mapping->image_start != 0 && mapping->start == mapping->image_start && mapping->file_offset == 0;
+}
+
 /* Where ADDRESS, which lay in MAPPING, lies in the file. Without the loaded file, whose segments tell, only a recorder
  * that noted where the image began can be followed. */
 static bool file_address(const struct module *module, const struct mapping *mapping, uint64_t address,
                          uint64_t *ret_address)
 {
-    if (module->has_binary)
+    if (module->has_binary && !is_image(mapping))
         return elf_file_address_of_offset(&module->binary, address - mapping->start + mapping->file_offset,
                                           ret_address);
     if (mapping->image_start == 0 || address < mapping->image_start) return false;

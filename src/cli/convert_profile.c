@@ -1,0 +1,70 @@
+/* Which format a file is to have, and what a profile needs to become one of it.  SPDX-License-Identifier: MIT */
+#include "cli/convert_profile.h"
+
+#include "cli/losses.h"
+#include "cli/message.h"
+#include "cli/write_profile.h"
+#include "profile/time_labels.h"
+
+#include <string.h>
+#include <time.h>
+
+#define NANOSECONDS ((uint64_t)1000000000)
+
+/* In the order of CONVERT_TARGETS. */
+static const enum format targets[] = {FORMAT_PPROF,       FORMAT_SENTRY_V2, FORMAT_ENVELOPE,   FORMAT_SENTRY_V1,
+                                      FORMAT_ENVELOPE_V1, FORMAT_COLLAPSED, FORMAT_SPEEDSCOPE, FORMAT_FIREFOX};
+
+_Static_assert(sizeof(targets) / sizeof(targets[0]) == CONVERT_TARGET_COUNT, "each choice is a format");
+
+enum format convert_choose_format(unsigned choice, const char *path)
+{
+    if (choice < CONVERT_TARGET_COUNT) return targets[choice];
+    enum format format = format_of_path(path);
+    if (format != FORMAT_UNKNOWN) return format;
+    if (strcmp(path, "-") == 0) {
+        message("standard output has no name that tells the format; say --to " CONVERT_TARGETS);
+    } else {
+        message("the name %s does not tell the format; say --to " CONVERT_TARGETS, path);
+    }
+    return FORMAT_UNKNOWN;
+}
+
+/* Sentry wants to know the day. A clock that began anywhere, such as perf's or a browser's, is set so that the profile
+ * ends now. */
+static void give_day(struct profile *profile, const char *path)
+{
+    struct timespec now;
+    uint64_t last_ns = 0;
+    if (!profile->has_times || profile->time_ns != 0 || profile->samples.count == 0) return;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t now_ns = (uint64_t)now.tv_sec * NANOSECONDS + (uint64_t)now.tv_nsec;
+    uint64_t *times = profile->samples.time_ns;
+    for (size_t i = 0; i < profile->samples.count; i++) last_ns = times[i] > last_ns ? times[i] : last_ns;
+    if (last_ns > now_ns) return;
+    for (size_t i = 0; i < profile->samples.count; i++) times[i] += now_ns - last_ns;
+    profile->time_ns = times[0];
+    message("%s: the day is made up: the times of samples are those of a clock that began anywhere",
+            message_name(path, true));
+}
+
+static bool is_sentry(enum format format)
+{
+    return format == FORMAT_SENTRY_V2 || format == FORMAT_ENVELOPE || format == FORMAT_SENTRY_V1 ||
+           format == FORMAT_ENVELOPE_V1;
+}
+
+static bool is_chunk(enum format format)
+{
+    return format == FORMAT_SENTRY_V2 || format == FORMAT_ENVELOPE;
+}
+
+bool convert_profile(struct profile *profile, const char *path, enum format format, bool drops_times)
+{
+    unsigned number = 1;
+    if (drops_times) profile->has_times = false;
+    tell_losses(profile, path, format);
+    if (is_sentry(format)) give_day(profile, path);
+    if (format == FORMAT_PPROF) time_labels_put(profile);
+    return write_profile(profile, path, format, &number) && (number > 1 || !is_chunk(format));
+}

@@ -1,0 +1,160 @@
+/* offbeat symbolize: names for the places of a stored profile (PPF-5, REL-3).  SPDX-License-Identifier: MIT */
+#include "symbolize/symbolizer.h"
+
+#include "cli/commands.h"
+#include "cli/convert_profile.h"
+#include "cli/message.h"
+#include "cli/open_profile.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert((int)OPTION_TEXTS_MAX <= (int)SYMBOLIZER_DEBUG_DIRECTORIES_MAX, "all that can be given can be searched");
+
+/* --- Names that are none ------------------------------------------------------------------------------------------ */
+
+/* "libx.so.1+0x1234", of which nothing was known when it was named but where the function begins, is named anew. */
+struct stand_in {
+    struct location_id location;
+    struct line line;
+};
+
+struct stand_ins {
+    struct stand_in *items;
+    size_t count;
+};
+
+static bool is_stand_in(const struct profile *profile, const struct location *location)
+{
+    uint64_t offset;
+    if (location->line_count != 1 || location->address == 0) return false;
+    const struct function *function = profile_function(profile, profile_lines(profile, location)->function);
+    const char *name = profile_c_string(profile, function->name);
+    const char *path = profile_c_string(profile, profile_mapping(profile, location->mapping)->file_name);
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    size_t size = strlen(file);
+    int end = 0;
+    return size > 0 && strncmp(name, file, size) == 0 && sscanf(name + size, "+0x%" SCNx64 "%n", &offset, &end) == 1 &&
+           name[size + (size_t)end] == '\0';
+}
+
+/* False if memory is short. */
+static bool take_stand_ins(struct profile *profile, struct stand_ins *ret_taken)
+{
+    struct stand_ins taken = {.items = calloc(profile->locations.count, sizeof(*taken.items))};
+    for (uint32_t i = 1; taken.items && i < profile->locations.count; i++) {
+        struct location *location = &profile->locations.items[i];
+        if (!is_stand_in(profile, location)) continue;
+        taken.items[taken.count++] = (struct stand_in){.location = {i}, .line = *profile_lines(profile, location)};
+        location->line_count = 0;
+    }
+    *ret_taken = taken;
+    return taken.items != NULL;
+}
+
+/* Those that nobody could name better. */
+static void put_stand_ins_back(struct profile *profile, struct stand_ins *taken)
+{
+    for (size_t i = 0; i < taken->count; i++) {
+        bool is_named = profile_location(profile, taken->items[i].location)->line_count > 0;
+        if (!is_named) profile_set_lines(profile, taken->items[i].location, &taken->items[i].line, 1);
+    }
+    free(taken->items);
+}
+
+/* --- The command -------------------------------------------------------------------------------------------------- */
+
+static void tell_result(const char *path, const struct symbolizer_result *result)
+{
+    message("%s: named %zu of %zu places without a name", message_name(path, false),
+            result->named + result->by_boundary, result->locations);
+    if (result->by_boundary) {
+        message("%s: of %zu places only the start of the function is known", message_name(path, false),
+                result->by_boundary);
+    }
+    if (result->files_missing || result->files_changed) {
+        message("%s: %zu file%s not here and %zu of another build; --debug-dir tells where to look",
+                message_name(path, false), result->files_missing, result->files_missing == 1 ? " is" : "s are",
+                result->files_changed);
+    }
+}
+
+static bool name_places(struct profile *profile, const char *path, const struct option_texts *directories)
+{
+    struct progress progress = progress_begin("naming functions");
+    struct symbolizer_options options = {
+        .progress = progress_step, .context = &progress, .debug_directory_count = directories->count};
+    struct symbolizer_result result = {0};
+    struct error error = {0};
+    struct stand_ins stand_ins;
+    for (size_t i = 0; i < directories->count; i++) options.debug_directories[i] = directories->items[i];
+    enum status status = take_stand_ins(profile, &stand_ins) ? symbolize_profile(profile, &options, &result, &error)
+                                                             : error_set(&error, STATUS_NO_MEMORY, 0, "no memory");
+    put_stand_ins_back(profile, &stand_ins);
+    progress_end(&progress);
+    if (status == STATUS_OK) status = profile_failed(profile, &error);
+    if (status == STATUS_OK)
+        tell_result(path, &result);
+    else
+        message_error(path, &error, false);
+    return status == STATUS_OK;
+}
+
+static bool read_unnamed(const char *path, struct profile *profile)
+{
+    struct buffer bytes;
+    struct error error = {0};
+    size_t size;
+    bool is_read = read_input(path, &bytes, &size);
+    bool is_decoded = is_read && format_decode_buffer(&bytes, profile, NULL, &error) == STATUS_OK;
+    buffer_fini(&bytes);
+    if (is_read && !is_decoded) message_error(path, &error, false);
+    return is_decoded;
+}
+
+int command_symbolize(int argc, char **argv)
+{
+    const char *output = NULL;
+    unsigned choice = CONVERT_TARGET_COUNT;
+    struct option_texts directories = {0};
+    const struct option options[] = {
+        {"output", 'o', OPTION_TEXT, &output, .argument = "OUT", .help = "the file to write, - for standard output"},
+        {"debug-dir", 0, OPTION_TEXTS, &directories, .argument = "DIR",
+         .help = "where debug files are, as in /usr/lib/debug; may be repeated"},
+        {"to", 0, OPTION_CHOICE, &choice, .argument = CONVERT_TARGETS,
+         .help = "the format, where OUT does not tell it"},
+        {0},
+    };
+    const struct command_syntax syntax = {
+        .name = "symbolize",
+        .usage = "FILE -o OUT [--debug-dir DIR]… [--to FORMAT]",
+        .example = "offbeat symbolize server.pb.gz -o named.pb.gz --debug-dir ./debug",
+        .about = "Names the places of a stored profile that have only an address, from the files that it says they\n"
+                 "lie in, and from debug files: DIR/.build-id/ab/cdef.debug, or what .gnu_debuglink names. A file of\n"
+                 "another build than the profile's is not used. Names that are there already are kept. FILE may be\n"
+                 "of any format; OUT is written as convert does.",
+        .options = options,
+        .operands_min = 1,
+        .operands_max = 1,
+    };
+    struct operands files;
+    enum exit_status status;
+    if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
+    if (!output) {
+        message("symbolize needs -o OUT; usage: offbeat symbolize %s", syntax.usage);
+        return EXIT_WRONG_USE;
+    }
+    enum format format = convert_choose_format(choice, output);
+    if (format == FORMAT_UNKNOWN) return EXIT_WRONG_USE;
+
+    struct profile profile;
+    profile_init(&profile);
+    bool is_done = read_unnamed(files.items[0], &profile) && name_places(&profile, files.items[0], &directories) &&
+                   convert_profile(&profile, output, format, false);
+    profile_fini(&profile);
+    return is_done ? EXIT_DONE : EXIT_FAILED;
+}
