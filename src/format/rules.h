@@ -49,6 +49,10 @@ struct rules_context {
 enum status rules_judge_chunk(struct slice payload, const struct rules_context *context, enum rules rules,
                               struct verdict *ret_verdict, struct error *error);
 
+/* The same for a profile of V1, the payload of a `profile` item. */
+enum status rules_judge_profile(struct slice payload, const struct rules_context *context, enum rules rules,
+                                struct verdict *ret_verdict, struct error *error);
+
 /* "spec" or "relay". */
 const char *rules_name(enum rules rules);
 
