@@ -3,8 +3,7 @@
 #include "format/client_report.h"
 
 #include "base/array.h"
-#include "base/json_reader.h"
-#include "base/rfc3339.h"
+#include "base/json_time.h"
 
 #include <stdlib.h>
 
@@ -61,26 +60,13 @@ static void read_entry(struct json_reader *reader, struct client_report *report)
     entry->is_known_reason = is_known_reason(entry->reason);
 }
 
-/* Seconds since 1970, or RFC 3339. */
-static uint64_t read_time(struct json_reader *reader)
-{
-    uint64_t time_ns = 0;
-    if (json_null(reader)) return 0;
-    if (json_peek(reader) == JSON_NUMBER) {
-        double ns = json_double(reader) * 1e9;
-        return ns > 0 && ns < 0x1p64 ? (uint64_t)ns : 0;
-    }
-    if (!rfc3339_parse(json_string(reader), &time_ns)) json_reader_refuse(reader, STATUS_MALFORMED, "expected a time");
-    return time_ns;
-}
-
 static void read_report(struct json_reader *reader, struct client_report *report)
 {
     struct slice key;
     json_object_begin(reader);
     while (json_object_next(reader, &key)) {
         if (slice_equals_text(key, "timestamp")) {
-            report->time_ns = read_time(reader);
+            report->time_ns = json_time_ns(reader);
         } else if (slice_equals_text(key, "discarded_events")) {
             json_array_begin(reader);
             while (json_array_next(reader)) read_entry(reader, report);

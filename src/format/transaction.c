@@ -4,9 +4,8 @@
 #include "format/transaction.h"
 
 #include "base/array.h"
-#include "base/json_reader.h"
+#include "base/json_time.h"
 #include "base/json_writer.h"
-#include "base/rfc3339.h"
 
 #include <stdlib.h>
 
@@ -43,27 +42,6 @@ static struct slice read_uuid(struct reader *reader)
     if (!uuid_parse(text, uuid)) return text;
     reader->spans->texts.size -= text.size;
     return keep_text(&reader->spans->texts, slice_of(uuid, UUID_TEXT_SIZE - 1));
-}
-
-static uint64_t seconds_to_ns(double seconds)
-{
-    double ns = seconds * 1e9;
-    if (!(ns > 0)) return 0;
-    return ns < 0x1p64 ? (uint64_t)ns : UINT64_MAX;
-}
-
-/* Seconds since 1970, or RFC 3339. */
-static uint64_t read_time(struct reader *reader)
-{
-    uint64_t time_ns = 0;
-    enum json_kind kind = json_peek(&reader->json);
-    if (kind == JSON_NUMBER) return seconds_to_ns(json_double(&reader->json));
-    if (kind != JSON_STRING) {
-        json_skip(&reader->json);
-    } else if (!rfc3339_parse(json_string(&reader->json), &time_ns)) {
-        time_ns = 0;
-    }
-    return time_ns;
 }
 
 /* True if an object comes next, which is then begun; anything else is passed over. */
@@ -149,9 +127,9 @@ static void read_span_member(struct reader *reader, struct slice key, struct spa
     } else if (slice_equals_text(key, "status")) {
         span->status = read_text(reader);
     } else if (slice_equals_text(key, "start_timestamp")) {
-        span->start_ns = read_time(reader);
+        span->start_ns = json_time_ns(&reader->json);
     } else if (slice_equals_text(key, "timestamp") || slice_equals_text(key, "end_timestamp")) {
-        span->end_ns = read_time(reader);
+        span->end_ns = json_time_ns(&reader->json);
     } else if (slice_equals_text(key, "data")) {
         read_data(reader, span);
     } else if (slice_equals_text(key, "attributes")) {
@@ -255,9 +233,9 @@ static void read_transaction_member(struct reader *reader, struct slice key, str
     } else if (slice_equals_text(key, "environment")) {
         transaction->environment = read_text(reader);
     } else if (slice_equals_text(key, "start_timestamp")) {
-        transaction->root.start_ns = read_time(reader);
+        transaction->root.start_ns = json_time_ns(&reader->json);
     } else if (slice_equals_text(key, "timestamp")) {
-        transaction->root.end_ns = read_time(reader);
+        transaction->root.end_ns = json_time_ns(&reader->json);
     } else if (slice_equals_text(key, "contexts")) {
         read_contexts(reader, transaction);
     } else if (slice_equals_text(key, "spans")) {

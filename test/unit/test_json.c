@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "base/json_reader.h"
+#include "base/json_time.h"
 #include "base/json_writer.h"
 #include "base/uuid.h"
 
@@ -406,6 +407,36 @@ TEST(uuids_are_new_each_time_and_read_in_every_spelling)
     CHECK_TEXT(parsed, "71bba98d90b545208f2a73f702d7ef4c");
     CHECK(uuid_parse(slice_of_text("71bba98d90b545208f2a73f702d7ef4c"), second));
     CHECK_TEXT(second, parsed);
+}
+
+TEST(times_are_seconds_to_the_nanosecond_or_texts)
+{
+    static const struct {
+        const char *text;
+        uint64_t ns;
+    } times[] = {
+        {"1700000000", 1700000000000000000},
+        {"1700000000.25", 1700000000250000000},
+        {"1700000000.123456789", 1700000000123456789},
+        {"1700000000.1234567891", 1700000000123456789 / 256 * 256}, /* over 19 digits: as a double */
+        {"1.7e9", 1700000000000000000},
+        {"0", 0},
+        {"-1", 0},
+        {"1e-30", 0},
+        {"1e30", UINT64_MAX},
+        {"\"2023-11-14T22:13:20.5Z\"", 1700000000500000000},
+        {"\"soon\"", 0},
+        {"null", 0},
+        {"[1]", 0},
+    };
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        struct json_reader reader;
+        json_reader_init(&reader, slice_of_text(times[i].text));
+        uint64_t ns = json_time_ns(&reader);
+        if (ns != times[i].ns) TEST_FAIL("%s: %" PRIu64, times[i].text, ns);
+        CHECK_UINT(json_reader_finish(&reader, NULL), STATUS_OK);
+        json_reader_fini(&reader);
+    }
 }
 
 TEST_MAIN()
