@@ -6,8 +6,9 @@
 struct slice frame_name_of_path(struct slice path)
 {
     const uint8_t *slash = path.size ? memrchr(path.data, '/', path.size) : NULL;
-    size_t skipped = slash ? (size_t)(slash + 1 - path.data) : 0;
-    return slice_of(path.data + skipped, path.size - skipped);
+    if (!slash) return path;
+    size_t skipped = (size_t)(slash + 1 - path.data);
+    return slice_of(slash + 1, path.size - skipped);
 }
 
 void frame_name_unnamed(const struct profile *profile, const struct location *location, struct buffer *out)

@@ -254,17 +254,34 @@ static bool is_passed_over(struct slice line)
     return trim(line).size == 0 || line.data[0] == '#';
 }
 
+/* The next line that is neither empty nor a comment; empty at the end. */
+static struct slice next_line(struct slice *left)
+{
+    enum { LINES_LOOKED_AT = 1000 };
+    for (unsigned i = 0; i < LINES_LOOKED_AT && left->size > 0; i++) {
+        struct slice line = take_line(left);
+        if (!is_passed_over(line)) return line;
+    }
+    return slice_of(NULL, 0);
+}
+
+static bool ends_with_number(struct slice line)
+{
+    const uint8_t *blank = line.size ? memrchr(line.data, ' ', line.size) : NULL;
+    uint64_t number;
+    return blank && parse_number(slice_from(line, (size_t)(blank + 1 - line.data)), &number);
+}
+
+/* What a tracepoint tells may end with a number, as a collapsed stack does: then a frame or a second sample must
+ * follow. */
 bool perf_script_detect(struct slice bytes)
 {
     struct header header;
-    enum { LINES_LOOKED_AT = 1000 };
-    for (unsigned i = 0; i < LINES_LOOKED_AT && bytes.size > 0; i++) {
-        struct slice line = take_line(&bytes);
-        if (is_passed_over(line)) continue;
-        return parse_header(line, &header) &&
-               (header.has_time || line.data[line.size - 1] == ' ' || ends_with(line, ":") || ends_with(line, ")"));
-    }
-    return false;
+    struct slice line = next_line(&bytes);
+    if (line.size == 0 || !parse_header(line, &header)) return false;
+    if (!ends_with_number(line)) return header.has_time || header.rest.size == 0 || ends_with(header.rest, ")");
+    line = next_line(&bytes);
+    return line.size > 0 && (line.data[0] == '\t' || parse_header(line, &header));
 }
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
