@@ -1,0 +1,659 @@
+/* Compiles to a small program and runs all its threads at once over the text, character by character (Thompson's
+ * construction): no expression can make that more than linear.
+ *
+ * Jumps are relative, so that the program of a part can be moved and copied: that is how a repetition is made of what
+ * stands before it. SPDX-License-Identifier: MIT */
+#include "base/regexp.h"
+
+#include "base/array.h"
+#include "base/utf8.h"
+
+#include <string.h>
+
+enum operation { RANGES, SPLIT, JUMP, BEGIN, END, WORD_EDGE, NO_WORD_EDGE, MATCH };
+
+struct regexp_instruction {
+    enum operation operation;
+    bool is_negated;   /* of RANGES */
+    int32_t to, other; /* of JUMP and SPLIT: relative to this one; of RANGES: the first, and how many */
+};
+
+struct regexp_range {
+    uint32_t low, high;
+};
+
+enum { CHARACTER_MAX = 0x10FFFF, NO_CHARACTER = 0xFFFFFFFF, UNLIMITED = -1 };
+
+/* --- Compiling ---------------------------------------------------------------------------------------------------- */
+
+struct compiler {
+    struct regexp *regexp;
+    struct slice pattern;
+    size_t place;
+    unsigned depth;
+    bool ignores_case, dot_is_all;
+    struct error *error;
+    enum status status;
+};
+
+static void refuse(struct compiler *compiler, enum status status, const char *what)
+{
+    if (compiler->status == STATUS_OK)
+        compiler->status = error_set(compiler->error, status, compiler->place, "a regular expression with %s", what);
+}
+
+static bool at_end(const struct compiler *compiler)
+{
+    return compiler->status != STATUS_OK || compiler->place >= compiler->pattern.size;
+}
+
+/* 0 at the end. */
+static uint8_t peek(const struct compiler *compiler)
+{
+    return at_end(compiler) ? 0 : compiler->pattern.data[compiler->place];
+}
+
+static bool take(struct compiler *compiler, const char *text)
+{
+    size_t size = strlen(text);
+    if (at_end(compiler) || compiler->pattern.size - compiler->place < size ||
+        memcmp(compiler->pattern.data + compiler->place, text, size) != 0) {
+        return false;
+    }
+    compiler->place += size;
+    return true;
+}
+
+/* The character at *AT, which is moved behind it. */
+static uint32_t decode(const uint8_t **at, const uint8_t *end)
+{
+    static const uint8_t masks[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+    size_t size = utf8_sequence_size(*at, end);
+    if (size == 0) {
+        (*at)++;
+        return 0xFFFD;
+    }
+    uint32_t character = **at & masks[size];
+    for (size_t i = 1; i < size; i++) character = character << 6 | ((*at)[i] & 0x3F);
+    *at += size;
+    return character;
+}
+
+static uint32_t take_character(struct compiler *compiler)
+{
+    if (at_end(compiler)) {
+        refuse(compiler, STATUS_MALFORMED, "something missing at its end");
+        return 0;
+    }
+    const uint8_t *at = compiler->pattern.data + compiler->place;
+    uint32_t character = decode(&at, compiler->pattern.data + compiler->pattern.size);
+    compiler->place = (size_t)(at - compiler->pattern.data);
+    return character;
+}
+
+static bool reserve(struct compiler *compiler, size_t more)
+{
+    struct regexp *regexp = compiler->regexp;
+    if (compiler->status != STATUS_OK) return false;
+    if (array_reserve(&regexp->instructions, &regexp->capacity, regexp->count + more, sizeof(*regexp->instructions),
+                      REGEXP_INSTRUCTIONS_MAX)) {
+        return true;
+    }
+    refuse(compiler, regexp->count + more > REGEXP_INSTRUCTIONS_MAX ? STATUS_TOO_LARGE : STATUS_NO_MEMORY,
+           "too many parts");
+    return false;
+}
+
+static void insert(struct compiler *compiler, size_t at, struct regexp_instruction instruction)
+{
+    if (!reserve(compiler, 1)) return;
+    struct regexp_instruction *place = compiler->regexp->instructions + at;
+    memmove(place + 1, place, (compiler->regexp->count - at) * sizeof(*place));
+    *place = instruction;
+    compiler->regexp->count++;
+}
+
+static void append(struct compiler *compiler, struct regexp_instruction instruction)
+{
+    insert(compiler, compiler->regexp->count, instruction);
+}
+
+static void append_operation(struct compiler *compiler, enum operation operation)
+{
+    append(compiler, (struct regexp_instruction){.operation = operation});
+}
+
+static void add_range(struct compiler *compiler, uint32_t low, uint32_t high)
+{
+    struct regexp *regexp = compiler->regexp;
+    if (compiler->status != STATUS_OK) return;
+    if (!array_reserve(&regexp->ranges, &regexp->range_capacity, regexp->range_count + 1, sizeof(*regexp->ranges),
+                       REGEXP_RANGES_MAX)) {
+        refuse(compiler, STATUS_TOO_LARGE, "too many classes of characters");
+        return;
+    }
+    regexp->ranges[regexp->range_count++] = (struct regexp_range){low, high};
+}
+
+/* The part of LOW to HIGH that lies within FIRST to LAST, moved by DISTANCE. */
+static void add_moved(struct compiler *compiler, uint32_t low, uint32_t high, uint32_t first, uint32_t last,
+                      int distance)
+{
+    uint32_t from = low > first ? low : first, to = high < last ? high : last;
+    if (from <= to) add_range(compiler, (uint32_t)((int)from + distance), (uint32_t)((int)to + distance));
+}
+
+/* With the other case, where that is the same. */
+static void add_characters(struct compiler *compiler, uint32_t low, uint32_t high)
+{
+    add_range(compiler, low, high);
+    if (!compiler->ignores_case) return;
+    add_moved(compiler, low, high, 'a', 'z', 'A' - 'a');
+    add_moved(compiler, low, high, 'A', 'Z', 'a' - 'A');
+}
+
+/* One character out of the ranges from FIRST on. */
+static void append_ranges(struct compiler *compiler, size_t first, bool is_negated)
+{
+    append(compiler, (struct regexp_instruction){.operation = RANGES,
+                                                 .is_negated = is_negated,
+                                                 .to = (int32_t)first,
+                                                 .other = (int32_t)(compiler->regexp->range_count - first)});
+}
+
+/* Pairs of first and last. */
+static void add_pairs(struct compiler *compiler, const char *pairs, bool is_negated)
+{
+    uint32_t next = 0;
+    for (; pairs[0]; pairs += 2) {
+        uint32_t low = (uint8_t)pairs[0], high = (uint8_t)pairs[1];
+        if (!is_negated) add_range(compiler, low, high);
+        if (is_negated && next < low) add_range(compiler, next, low - 1);
+        next = high + 1;
+    }
+    if (is_negated) add_range(compiler, next, CHARACTER_MAX);
+}
+
+/* \d, \w, \s and their opposites. False if LETTER is none. */
+static bool add_perl_class(struct compiler *compiler, uint8_t letter)
+{
+    switch (letter | 0x20) {
+    case 'd':
+        add_pairs(compiler, "09", letter == 'D');
+        return true;
+    case 'w':
+        add_pairs(compiler, "09AZ__az", letter == 'W');
+        return true;
+    case 's':
+        add_pairs(compiler, "\t\n\f\r  ", letter == 'S');
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* [:alpha:] and the like, behind "[:". */
+static void add_named_class(struct compiler *compiler)
+{
+    static const struct {
+        const char *name, *pairs;
+    } classes[] = {
+        {"alnum:]", "09AZaz"},   {"alpha:]", "AZaz"},   {"blank:]", "\t\t  "}, {"cntrl:]", "\001\037\177\177"},
+        {"digit:]", "09"},       {"graph:]", "!~"},     {"lower:]", "az"},     {"print:]", " ~"},
+        {"punct:]", "!/:@[`{~"}, {"space:]", "\t\r  "}, {"upper:]", "AZ"},     {"word:]", "09AZ__az"},
+        {"xdigit:]", "09AFaf"},
+    };
+    bool is_negated = take(compiler, "^");
+    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
+        if (!take(compiler, classes[i].name)) continue;
+        add_pairs(compiler, classes[i].pairs, is_negated);
+        return;
+    }
+    refuse(compiler, STATUS_MALFORMED, "a class of characters that nobody knows");
+}
+
+static int hex_value(uint8_t byte)
+{
+    if (byte >= '0' && byte <= '9') return byte - '0';
+    byte |= 0x20;
+    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
+}
+
+/* Behind "\x". */
+static uint32_t take_hex(struct compiler *compiler)
+{
+    bool has_braces = take(compiler, "{");
+    uint32_t character = 0;
+    int digits = 0;
+    while (digits < (has_braces ? 6 : 2) && hex_value(peek(compiler)) >= 0 && !at_end(compiler)) {
+        character = character << 4 | (uint32_t)hex_value(peek(compiler));
+        compiler->place++;
+        digits++;
+    }
+    if (digits == 0 || (!has_braces && digits != 2) || (has_braces && !take(compiler, "}")) ||
+        character > CHARACTER_MAX)
+        refuse(compiler, STATUS_MALFORMED, "a broken \\x");
+    return character;
+}
+
+/* The character that stands behind a backslash. */
+static uint32_t take_escaped(struct compiler *compiler)
+{
+    static const char letters[] = "tnrfva", characters[] = "\t\n\r\f\v\a";
+    uint32_t character = take_character(compiler);
+    if (character == 'x') return take_hex(compiler);
+    const char *letter = character > 0 && character < 0x80 ? strchr(letters, (int)character) : NULL;
+    if (letter) return (uint8_t)characters[letter - letters];
+    bool is_plain = character < 0x80 && !(character >= '0' && character <= '9') &&
+                    !((character | 0x20) >= 'a' && (character | 0x20) <= 'z');
+    if (!is_plain) refuse(compiler, STATUS_UNSUPPORTED, "an escape that is not known");
+    return character;
+}
+
+/* One end of a range in a class. */
+static uint32_t take_class_character(struct compiler *compiler)
+{
+    return take(compiler, "\\") ? take_escaped(compiler) : take_character(compiler);
+}
+
+static void compile_class_item(struct compiler *compiler)
+{
+    if (take(compiler, "[:")) {
+        add_named_class(compiler);
+        return;
+    }
+    if (peek(compiler) == '\\' && compiler->place + 1 < compiler->pattern.size &&
+        add_perl_class(compiler, compiler->pattern.data[compiler->place + 1])) {
+        compiler->place += 2;
+        return;
+    }
+    uint32_t low = take_class_character(compiler), high = low;
+    bool is_range = peek(compiler) == '-' && compiler->place + 1 < compiler->pattern.size &&
+                    compiler->pattern.data[compiler->place + 1] != ']';
+    if (is_range) {
+        compiler->place++;
+        high = take_class_character(compiler);
+    }
+    if (high < low) refuse(compiler, STATUS_MALFORMED, "a range that ends before it begins");
+    add_characters(compiler, low, high);
+}
+
+/* Behind "[". */
+static void compile_class(struct compiler *compiler)
+{
+    size_t first = compiler->regexp->range_count;
+    bool is_negated = take(compiler, "^");
+    do {
+        compile_class_item(compiler);
+    } while (!at_end(compiler) && peek(compiler) != ']');
+    if (!take(compiler, "]")) refuse(compiler, STATUS_MALFORMED, "a [ that is not closed");
+    append_ranges(compiler, first, is_negated);
+}
+
+static void compile_character(struct compiler *compiler, uint32_t character)
+{
+    size_t first = compiler->regexp->range_count;
+    add_characters(compiler, character, character);
+    append_ranges(compiler, first, false);
+}
+
+/* Behind "\Q", up to "\E" or the end. All but the last character are parts of their own already. */
+static void compile_quoted(struct compiler *compiler, size_t *ret_last)
+{
+    while (!at_end(compiler) && !take(compiler, "\\E")) {
+        *ret_last = compiler->regexp->count;
+        compile_character(compiler, take_character(compiler));
+    }
+}
+
+/* Behind a backslash. */
+static void compile_escape(struct compiler *compiler, size_t *ret_last)
+{
+    size_t first = compiler->regexp->range_count;
+    if (take(compiler, "Q")) {
+        compile_quoted(compiler, ret_last);
+    } else if (take(compiler, "A")) {
+        append_operation(compiler, BEGIN);
+    } else if (take(compiler, "z")) {
+        append_operation(compiler, END);
+    } else if (take(compiler, "b")) {
+        append_operation(compiler, WORD_EDGE);
+    } else if (take(compiler, "B")) {
+        append_operation(compiler, NO_WORD_EDGE);
+    } else if (add_perl_class(compiler, peek(compiler))) {
+        compiler->place++;
+        append_ranges(compiler, first, false);
+    } else {
+        compile_character(compiler, take_escaped(compiler));
+    }
+}
+
+static void compile_alternatives(struct compiler *compiler);
+
+/* "i", "-s", …: up to ")" (true: they hold for the rest of the group around) or ":" (for this group). */
+static bool take_flags(struct compiler *compiler)
+{
+    bool is_on = true;
+    while (!at_end(compiler)) {
+        uint32_t flag = take_character(compiler);
+        if (flag == ')' || flag == ':') return flag == ')';
+        if (flag == '-') {
+            is_on = false;
+        } else if (flag == 'i') {
+            compiler->ignores_case = is_on;
+        } else if (flag == 's') {
+            compiler->dot_is_all = is_on;
+        } else {
+            refuse(compiler, STATUS_UNSUPPORTED, "a flag that is not known");
+        }
+    }
+    refuse(compiler, STATUS_MALFORMED, "a ( that is not closed");
+    return true;
+}
+
+static void skip_name(struct compiler *compiler)
+{
+    while (!at_end(compiler) && !take(compiler, ">")) compiler->place++;
+}
+
+/* Behind "(". */
+static void compile_group(struct compiler *compiler)
+{
+    bool ignores_case = compiler->ignores_case, dot_is_all = compiler->dot_is_all;
+    if (compiler->depth == REGEXP_DEPTH_MAX) refuse(compiler, STATUS_TOO_LARGE, "too many groups in groups");
+    if (take(compiler, "?P<") || take(compiler, "?<")) {
+        skip_name(compiler);
+    } else if (take(compiler, "?") && take_flags(compiler)) {
+        return;
+    }
+    compiler->depth++;
+    compile_alternatives(compiler);
+    compiler->depth--;
+    if (!take(compiler, ")")) refuse(compiler, STATUS_MALFORMED, "a ( that is not closed");
+    compiler->ignores_case = ignores_case;
+    compiler->dot_is_all = dot_is_all;
+}
+
+static void compile_atom(struct compiler *compiler, size_t *ret_last)
+{
+    *ret_last = compiler->regexp->count;
+    uint32_t character = take_character(compiler);
+    switch (character) {
+    case '(':
+        compile_group(compiler);
+        break;
+    case '[':
+        compile_class(compiler);
+        break;
+    case '\\':
+        compile_escape(compiler, ret_last);
+        break;
+    case '^':
+        append_operation(compiler, BEGIN);
+        break;
+    case '$':
+        append_operation(compiler, END);
+        break;
+    case '.': {
+        size_t first = compiler->regexp->range_count;
+        if (!compiler->dot_is_all) add_range(compiler, '\n', '\n');
+        append_ranges(compiler, first, true);
+        break;
+    }
+    case '*':
+    case '+':
+    case '?':
+        refuse(compiler, STATUS_MALFORMED, "nothing to repeat");
+        break;
+    default:
+        compile_character(compiler, character);
+    }
+}
+
+/* --- Repeating ---------------------------------------------------------------------------------------------------- */
+
+/* The program from FIRST on, one more time at the end. */
+static void append_copy(struct compiler *compiler, size_t first, size_t count)
+{
+    if (!reserve(compiler, count)) return;
+    struct regexp_instruction *instructions = compiler->regexp->instructions;
+    memcpy(instructions + compiler->regexp->count, instructions + first, count * sizeof(*instructions));
+    compiler->regexp->count += count;
+}
+
+static void make_optional(struct compiler *compiler, size_t first)
+{
+    int32_t size = (int32_t)(compiler->regexp->count - first);
+    insert(compiler, first, (struct regexp_instruction){.operation = SPLIT, .to = 1, .other = size + 1});
+}
+
+/* So often as one likes, but once. */
+static void make_loop(struct compiler *compiler, size_t first)
+{
+    int32_t size = (int32_t)(compiler->regexp->count - first);
+    append(compiler, (struct regexp_instruction){.operation = SPLIT, .to = -size, .other = 1});
+}
+
+/* What begins at FIRST, MINIMUM to MAXIMUM times. */
+static void repeat(struct compiler *compiler, size_t first, int minimum, int maximum)
+{
+    size_t size = compiler->regexp->count - first;
+    if (maximum == 0 && compiler->status == STATUS_OK) compiler->regexp->count = first;
+    size_t last = first; /* where the last copy begins */
+    int copies = maximum == UNLIMITED ? (minimum > 1 ? minimum : 1) : maximum;
+    for (int i = 1; i <= copies && compiler->status == STATUS_OK; i++) {
+        if (i > 1) {
+            last = compiler->regexp->count;
+            append_copy(compiler, first + (size_t)(minimum == 0), size);
+        }
+        if (maximum == UNLIMITED && i == copies) make_loop(compiler, last);
+        if (i > minimum) make_optional(compiler, last);
+    }
+}
+
+/* A number below 10 000, or -1. */
+static int take_count(struct compiler *compiler)
+{
+    int count = -1;
+    while (peek(compiler) >= '0' && peek(compiler) <= '9' && count < 1000) {
+        count = (count < 0 ? 0 : count * 10) + (peek(compiler) - '0');
+        compiler->place++;
+    }
+    return count;
+}
+
+/* "{n}", "{n,}", "{n,m}". False, with nothing taken, if it is not that: "{" stands for itself then. */
+static bool take_counts(struct compiler *compiler, int *ret_minimum, int *ret_maximum)
+{
+    size_t place = compiler->place;
+    if (!take(compiler, "{")) return false;
+    int minimum = take_count(compiler), maximum = minimum;
+    if (minimum >= 0 && take(compiler, ",")) maximum = take_count(compiler);
+    if (minimum < 0 || !take(compiler, "}")) {
+        compiler->place = place;
+        return false;
+    }
+    if (minimum > REGEXP_REPEAT_MAX || maximum > REGEXP_REPEAT_MAX || (maximum >= 0 && maximum < minimum))
+        refuse(compiler, STATUS_MALFORMED, "a repetition out of range");
+    *ret_minimum = minimum;
+    *ret_maximum = maximum;
+    return true;
+}
+
+static bool take_repetition(struct compiler *compiler, int *ret_minimum, int *ret_maximum)
+{
+    *ret_minimum = 0;
+    *ret_maximum = UNLIMITED;
+    if (take(compiler, "*")) return true;
+    if (take(compiler, "+")) {
+        *ret_minimum = 1;
+        return true;
+    }
+    if (take(compiler, "?")) {
+        *ret_maximum = 1;
+        return true;
+    }
+    return take_counts(compiler, ret_minimum, ret_maximum);
+}
+
+static void compile_part(struct compiler *compiler)
+{
+    size_t first;
+    int minimum, maximum;
+    compile_atom(compiler, &first);
+    if (!take_repetition(compiler, &minimum, &maximum)) return;
+    (void)take(compiler, "?"); /* which match is found is not asked */
+    repeat(compiler, first, minimum, maximum);
+    if (take_repetition(compiler, &minimum, &maximum)) refuse(compiler, STATUS_MALFORMED, "a repetition repeated");
+}
+
+/* "a|b|c": each but the last is a split that goes on behind it, and a jump to the end, which is known at the end. */
+static void compile_alternatives(struct compiler *compiler)
+{
+    size_t jumps = 0; /* the latest, plus one; each holds the one before it */
+    for (;;) {
+        size_t first = compiler->regexp->count;
+        while (!at_end(compiler) && peek(compiler) != '|' && peek(compiler) != ')') compile_part(compiler);
+        if (!take(compiler, "|")) break;
+        int32_t size = (int32_t)(compiler->regexp->count - first);
+        insert(compiler, first, (struct regexp_instruction){.operation = SPLIT, .to = 1, .other = size + 2});
+        append(compiler, (struct regexp_instruction){.operation = JUMP, .other = (int32_t)jumps});
+        jumps = compiler->regexp->count;
+    }
+    while (jumps > 0 && compiler->status == STATUS_OK) {
+        struct regexp_instruction *jump = &compiler->regexp->instructions[jumps - 1];
+        jump->to = (int32_t)(compiler->regexp->count - (jumps - 1));
+        jumps = (size_t)jump->other;
+    }
+}
+
+enum status regexp_compile(struct regexp *regexp, struct slice pattern, struct error *error)
+{
+    *regexp = (struct regexp){0};
+    struct compiler compiler = {.regexp = regexp, .pattern = pattern, .error = error};
+    if (pattern.size > REGEXP_BYTES_MAX) refuse(&compiler, STATUS_TOO_LARGE, "more than 65536 bytes");
+    compile_alternatives(&compiler);
+    if (!at_end(&compiler)) refuse(&compiler, STATUS_MALFORMED, "a ) that nothing opens");
+    append_operation(&compiler, MATCH);
+    if (compiler.status == STATUS_OK) regexp->states = calloc(regexp->count * 5, sizeof(*regexp->states));
+    if (compiler.status == STATUS_OK && !regexp->states) refuse(&compiler, STATUS_NO_MEMORY, "too many parts");
+    if (compiler.status != STATUS_OK) regexp_fini(regexp);
+    return compiler.status;
+}
+
+void regexp_fini(struct regexp *regexp)
+{
+    free(regexp->instructions);
+    free(regexp->ranges);
+    free(regexp->states);
+    *regexp = (struct regexp){0};
+}
+
+/* --- Matching ----------------------------------------------------------------------------------------------------- */
+
+struct machine {
+    const struct regexp *regexp;
+    uint32_t *now, *next; /* states that wait for a character */
+    uint32_t *marks;      /* by state: the round in which it was reached */
+    uint32_t *stack;      /* twice as many as states */
+    uint32_t now_count, next_count, round;
+    uint32_t before, after; /* the characters around */
+    bool has_matched;
+};
+
+static bool is_word(uint32_t character)
+{
+    return character == '_' || (character >= '0' && character <= '9') ||
+           ((character | 0x20) >= 'a' && (character | 0x20) <= 'z' && character < 0x80);
+}
+
+static bool holds(const struct machine *machine, enum operation operation)
+{
+    if (operation == BEGIN) return machine->before == NO_CHARACTER;
+    if (operation == END) return machine->after == NO_CHARACTER;
+    return (is_word(machine->before) != is_word(machine->after)) == (operation == WORD_EDGE);
+}
+
+/* Reaches STATE and all that follow without a character. */
+static void reach(struct machine *machine, uint32_t state)
+{
+    uint32_t count = 0;
+    machine->stack[count++] = state;
+    while (count > 0) {
+        state = machine->stack[--count];
+        if (machine->marks[state] == machine->round) continue;
+        machine->marks[state] = machine->round;
+        const struct regexp_instruction *instruction = &machine->regexp->instructions[state];
+        if (instruction->operation == RANGES) {
+            machine->next[machine->next_count++] = state;
+        } else if (instruction->operation == MATCH) {
+            machine->has_matched = true;
+        } else if (instruction->operation == JUMP || instruction->operation == SPLIT) {
+            machine->stack[count++] = (uint32_t)((int64_t)state + instruction->to);
+            if (instruction->operation == SPLIT)
+                machine->stack[count++] = (uint32_t)((int64_t)state + instruction->other);
+        } else if (holds(machine, instruction->operation)) {
+            machine->stack[count++] = state + 1;
+        }
+    }
+}
+
+static bool is_in(const struct regexp *regexp, const struct regexp_instruction *instruction, uint32_t character)
+{
+    const struct regexp_range *ranges = regexp->ranges + instruction->to;
+    for (int32_t i = 0; i < instruction->other; i++) {
+        if (character >= ranges[i].low && character <= ranges[i].high) return !instruction->is_negated;
+    }
+    return instruction->is_negated;
+}
+
+/* What is reached becomes what waits; nothing is reached. */
+static void begin_round(struct machine *machine)
+{
+    uint32_t *reached = machine->next;
+    machine->next = machine->now;
+    machine->now = reached;
+    machine->now_count = machine->next_count;
+    machine->next_count = 0;
+    machine->round++;
+    machine->has_matched = false;
+}
+
+static bool run(struct regexp *regexp, struct slice text, bool is_within)
+{
+    size_t count = regexp->count;
+    struct machine machine = {.regexp = regexp,
+                              .now = regexp->states,
+                              .next = regexp->states + count,
+                              .marks = regexp->states + count * 2,
+                              .stack = regexp->states + count * 3,
+                              .before = NO_CHARACTER};
+    memset(machine.marks, 0, count * sizeof(*machine.marks));
+    const uint8_t *at = text.data, *end = text.data + text.size;
+    uint32_t character = NO_CHARACTER;
+    machine.after = at < end ? decode(&at, end) : NO_CHARACTER;
+    begin_round(&machine);
+    reach(&machine, 0);
+    while (machine.after != NO_CHARACTER && (machine.next_count > 0 || is_within)) {
+        if (machine.has_matched && is_within) return true;
+        character = machine.before = machine.after;
+        machine.after = at < end ? decode(&at, end) : NO_CHARACTER;
+        begin_round(&machine);
+        for (uint32_t i = 0; i < machine.now_count; i++) {
+            uint32_t state = machine.now[i];
+            if (is_in(regexp, &regexp->instructions[state], character)) reach(&machine, state + 1);
+        }
+        if (is_within) reach(&machine, 0);
+    }
+    return machine.has_matched && machine.after == NO_CHARACTER;
+}
+
+bool regexp_matches_whole(struct regexp *regexp, struct slice text)
+{
+    return run(regexp, text, false);
+}
+
+bool regexp_matches_within(struct regexp *regexp, struct slice text)
+{
+    return run(regexp, text, true);
+}

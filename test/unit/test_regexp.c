@@ -1,0 +1,145 @@
+/* RE2's syntax (PPF-9), as drop_frames and keep_frames have it.  SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "base/regexp.h"
+
+static bool matches(const char *pattern, const char *text, bool (*match)(struct regexp *, struct slice))
+{
+    struct regexp regexp;
+    struct error error = {0};
+    if (regexp_compile(&regexp, slice_of_text(pattern), &error) != STATUS_OK)
+        TEST_FAIL("%s: %s", pattern, error.message);
+    bool is_match = match(&regexp, slice_of_text(text));
+    regexp_fini(&regexp);
+    return is_match;
+}
+
+static void check_whole(const char *pattern, const char *text, bool expected)
+{
+    if (matches(pattern, text, regexp_matches_whole) != expected)
+        TEST_FAIL("/%s/ and all of \"%s\": %s", pattern, text, expected ? "no match" : "a match");
+}
+
+TEST(the_whole_text_must_match_PPF_9)
+{
+    check_whole("malloc", "malloc", true);
+    check_whole("malloc", "malloc2", false);
+    check_whole("malloc", "mymalloc", false);
+    check_whole("a|bc|", "bc", true);
+    check_whole("a|bc|", "", true);
+    check_whole("a|bc", "b", false);
+    check_whole("^a$|^$", "", true);
+    check_whole("a^b", "ab", false);
+    check_whole("", "", true);
+}
+
+TEST(repetitions_are_counted)
+{
+    static const struct {
+        const char *pattern;
+        unsigned minimum, maximum;
+    } cases[] = {{"a*", 0, 9},     {"a+", 1, 9},     {"a?", 0, 1},       {"a{3}", 3, 3},          {"a{2,}", 2, 9},
+                 {"a{2,4}", 2, 4}, {"a{0,2}", 0, 2}, {"a{0}", 0, 0},     {"a{0,}", 0, 9},         {"a*?", 0, 9},
+                 {"(a*)*", 0, 9},  {"(a|b)+", 1, 9}, {"(aa?){2}", 2, 4}, {"(?:a{1,2}){2}", 2, 4}, {"(a?){0,3}", 0, 3}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (unsigned length = 0; length <= 9; length++)
+            check_whole(cases[i].pattern, "aaaaaaaaa" + 9 - length,
+                        length >= cases[i].minimum && length <= cases[i].maximum);
+    }
+    check_whole("x{1,y", "x{1,y", true);
+}
+
+TEST(classes_escapes_and_flags_are_those_of_RE2)
+{
+    check_whole("[a-c]+[^0-9-]", "abcx", true);
+    check_whole("[a-c]+[^0-9-]", "abc-", false);
+    check_whole("[]a]+", "]a]", true);
+    check_whole("[[:alpha:]_]+", "ab_", true);
+    check_whole("[[:^alpha:]]+", "12", true);
+    check_whole("[\\w.-]+", "a_1.-", true);
+    check_whole("\\d\\D\\s\\S\\w\\W", "1a b_-", true);
+    check_whole("\\x41\\x{e9}\\.\\t", "A\xc3\xa9.\t", true);
+    check_whole("\\Qa.b\\E+", "a.bbb", true);
+    check_whole("\\Qa.b\\E+", "a.ba.b", false);
+    check_whole("(?i)MalLoc", "mALloC", true);
+    check_whole("(?i:a)b", "Ab", true);
+    check_whole("(?i:a)b", "AB", false);
+    check_whole("a.b", "a\nb", false);
+    check_whole("(?s)a.b", "a\nb", true);
+    check_whole("(?P<name>a)(?:b)", "ab", true);
+    check_whole(".", "\xc3\xa9", true);
+    check_whole("operator new(\\[\\])?", "operator new[]", true);
+    check_whole("runtime\\..*", "runtime.mallocgc", true);
+    check_whole("runtime\\..*", "runtimeXmallocgc", false);
+}
+
+TEST(a_match_within_a_text_is_found)
+{
+    CHECK(matches("b+", "abba", regexp_matches_within));
+    CHECK(!matches("^b", "abba", regexp_matches_within));
+    CHECK(matches("a$", "abba", regexp_matches_within));
+    CHECK(matches("\\bnew\\b", "operator new[]", regexp_matches_within));
+    CHECK(!matches("\\bnew\\b", "operator newer", regexp_matches_within));
+    CHECK(matches("", "", regexp_matches_within));
+}
+
+TEST(what_is_broken_or_not_known_is_refused)
+{
+    static const struct {
+        const char *pattern;
+        enum status status;
+    } cases[] = {
+        {"(a", STATUS_MALFORMED},      {"a)", STATUS_MALFORMED},         {"[a", STATUS_MALFORMED},
+        {"*a", STATUS_MALFORMED},      {"a**", STATUS_MALFORMED},        {"a{2,1}", STATUS_MALFORMED},
+        {"a{1001}", STATUS_MALFORMED}, {"[b-a]", STATUS_MALFORMED},      {"\\x{110000}", STATUS_MALFORMED},
+        {"a\\", STATUS_MALFORMED},     {"\\pL", STATUS_UNSUPPORTED},     {"\\1", STATUS_UNSUPPORTED},
+        {"(?m)a", STATUS_UNSUPPORTED}, {"[[:none:]]", STATUS_MALFORMED}, {"((a{100}){100}){100}", STATUS_TOO_LARGE},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct regexp regexp;
+        struct error error = {0};
+        enum status status = regexp_compile(&regexp, slice_of_text(cases[i].pattern), &error);
+        regexp_fini(&regexp);
+        if (status != cases[i].status) TEST_FAIL("/%s/: %d, %s", cases[i].pattern, status, error.message);
+    }
+    char deep[401];
+    memset(deep, '(', 200);
+    memset(deep + 200, ')', 200);
+    deep[400] = '\0';
+    struct regexp regexp;
+    CHECK_UINT(regexp_compile(&regexp, slice_of_text(deep), NULL), STATUS_TOO_LARGE);
+}
+
+TEST(no_expression_takes_more_than_linear_time)
+{
+    char *text = malloc(20001);
+    memset(text, 'a', 20000);
+    text[20000] = '\0';
+    check_whole("(a*)*(a*)*(a|a|aa)*b", text, false);
+    check_whole("(a?){500}(a*)*", text, true);
+    free(text);
+}
+
+/* Any bytes: compiled or refused, and what was compiled matches or not. */
+TEST(arbitrary_expressions_never_crash)
+{
+    static const char alphabet[] = "ab()[]{}|*+?\\^$.,-:?idwsxQEbz0129\xc3\xa9=P<>";
+    uint64_t random = 88172645463325252u;
+    unsigned compiled = 0;
+    for (int round = 0; round < 20000; round++) {
+        char pattern[24];
+        size_t size = 0;
+        for (random ^= random << 13, random ^= random >> 7, random ^= random << 17; size < random % 23; size++) {
+            pattern[size] = alphabet[(random >> (size * 2 + 5)) % (sizeof(alphabet) - 1)];
+        }
+        struct regexp regexp;
+        if (regexp_compile(&regexp, slice_of(pattern, size), NULL) != STATUS_OK) continue;
+        compiled++;
+        (void)regexp_matches_whole(&regexp, slice_of_text("ab0 ba\xc3\xa9"));
+        (void)regexp_matches_within(&regexp, slice_of_text("ab0 ba\xc3\xa9"));
+        regexp_fini(&regexp);
+    }
+    CHECK(compiled > 100);
+}
+
+TEST_MAIN()
