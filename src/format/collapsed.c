@@ -2,6 +2,7 @@
 #include "format/collapsed.h"
 
 #include "base/array.h"
+#include "base/utf8.h"
 #include "format/frame_name.h"
 
 #include <inttypes.h>
@@ -214,13 +215,20 @@ struct encoder {
     bool too_deep;
 };
 
+/* The text is UTF-8: no file begins as what is compressed does. */
 static void append_name(struct buffer *text, struct slice name)
 {
     uint8_t *place = buffer_reserve(text, name.size);
     if (!place) return;
-    for (size_t i = 0; i < name.size; i++) {
+    for (size_t i = 0, size; i < name.size; i += size) {
         uint8_t byte = name.data[i];
-        place[i] = byte == ';' ? ':' : is_control(byte) ? ' ' : byte;
+        size = utf8_sequence_size(name.data + i, name.data + name.size);
+        if (size > 1) {
+            memcpy(place + i, name.data + i, size);
+            continue;
+        }
+        place[i] = size == 0 ? '?' : byte == ';' ? ':' : is_control(byte) ? ' ' : byte;
+        size = 1;
     }
     buffer_grow(text, name.size);
 }

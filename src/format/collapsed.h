@@ -23,7 +23,8 @@ enum status collapsed_decode(struct slice bytes, struct profile *profile, struct
 /* Writes the default value of each stack, equal stacks summed, sorted by stack, zeros left out. An inlined function is
  * a frame of its own, with its mark. A place without a function is called by its file, "[libc.so.6]", or else by its
  * address; a stack without frames "[unknown]". STATUS_UNSUPPORTED if there is no line to write: an empty file is of no
- * format. What would break the line is replaced: ';' by ':', control characters by a blank. */
+ * format. What would break the line is replaced: ';' by ':', control characters by a blank;
+ * what is no UTF-8 by '?'. */
 enum status collapsed_encode(const struct profile *profile, struct buffer *out, struct error *error);
 
 #endif

@@ -121,6 +121,15 @@ TEST(a_real_file_is_written_as_it_was_read)
     profile_fini(&profile);
 }
 
+TEST(what_is_written_is_utf_8)
+{
+    struct profile profile;
+    profile_init(&profile);
+    CHECK_UINT(collapsed_decode(slice_of_text("(\xb5/\xfd;\xc3\xa4\xc3 7\n"), &profile, NULL), STATUS_OK);
+    check_encoded(&profile, "(?/?;\xc3\xa4? 7\n");
+    profile_fini(&profile);
+}
+
 TEST(nothing_is_no_file)
 {
     struct profile profile;
