@@ -3,6 +3,7 @@
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/output.h"
+#include "profile/profile_prune.h"
 #include "report/top_report.h"
 
 #include <limits.h>
@@ -10,7 +11,7 @@
 enum { TABLE_FUNCTIONS = 30 }; /* shown unless asked otherwise */
 
 struct top_arguments {
-    bool json, by_thread, by_cumulative;
+    bool json, by_thread, by_cumulative, all_frames;
     const char *value_type;
     uint64_t function_max;
 };
@@ -41,6 +42,8 @@ static enum exit_status report_top(struct profile *profile, const struct top_arg
         .value_index = (size_t)column, .by_thread = arguments->by_thread, .by_cumulative = arguments->by_cumulative};
     struct top top;
     struct error error;
+    if (!arguments->all_frames && profile_prune(profile, &error) != STATUS_OK)
+        message("all frames are shown: %s", error.message);
     if (top_compute(profile, &options, &top, &error) != STATUS_OK) {
         message("%s", error.message);
         return EXIT_FAILED;
@@ -66,6 +69,8 @@ int command_top(int argc, char **argv)
         {"json", 0, OPTION_SWITCH, &arguments.json, .help = "one JSON object for programs, instead of a table"},
         {"by-thread", 0, OPTION_SWITCH, &arguments.by_thread, .help = "each thread on its own"},
         {"cum", 0, OPTION_SWITCH, &arguments.by_cumulative, .help = "order by time in the function and what it calls"},
+        {"all-frames", 0, OPTION_SWITCH, &arguments.all_frames,
+         .help = "also those that the profile asks to drop"},
         {"sample-index", 0, OPTION_TEXT, &arguments.value_type, .argument = "NAME",
          .help = "the value to show, one of those that info lists"},
         {"nodecount", 'n', OPTION_NUMBER, &arguments.function_max, .argument = "N",

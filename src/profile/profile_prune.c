@@ -1,0 +1,182 @@
+/* drop_frames and keep_frames. Stacks are walked as the tree that they are: a parent comes before its children, so one
+ * pass over the table tells for each what is left of it. SPDX-License-Identifier: MIT */
+#include "profile/profile_prune.h"
+
+#include "base/regexp.h"
+#include "profile/profile_private.h"
+
+#include <stdlib.h>
+
+/* Steps of matching, at most: bytes of names times the size of the expressions. */
+#define PRUNE_STEPS_MAX ((uint64_t)1 << 36)
+
+enum verdict { NOT_JUDGED, STAYS, GOES };
+
+/* What is left of a stack. */
+struct rest {
+    uint32_t stack;
+    bool has_user; /* a place where nothing matches */
+    bool is_cut;   /* nothing below it stays */
+};
+
+struct pruning {
+    struct profile *profile;
+    struct regexp drop, keep;
+    bool has_keep;
+    uint8_t *verdicts;  /* by function */
+    struct rest *rests; /* by stack */
+    struct line *lines; /* of the place at hand */
+    uint32_t line_capacity;
+};
+
+/* --- Names -------------------------------------------------------------------------------------------------------- */
+
+static bool begins(struct slice text, size_t at, const char *with)
+{
+    size_t size = strlen(with);
+    return text.size - at >= size && memcmp(text.data + at, with, size) == 0;
+}
+
+/* Without the dot that some systems put ahead of it, and without parameters; brackets that are part of a name stay. */
+static struct slice simple_name(struct slice name)
+{
+    static const char anonymous[] = "(anonymous namespace)", call[] = "operator()";
+    if (name.size > 0 && name.data[0] == '.') name = slice_of(name.data + 1, name.size - 1);
+    for (size_t i = 0; i < name.size;) {
+        if (begins(name, i, anonymous)) {
+            i += strlen(anonymous);
+        } else if (begins(name, i, call)) {
+            i += strlen(call);
+        } else if (name.data[i] == '(') {
+            return slice_of(name.data, i);
+        } else {
+            i++;
+        }
+    }
+    return name;
+}
+
+static bool goes(struct pruning *pruning, struct function_id id)
+{
+    if (id.index == 0) return false;
+    uint8_t *verdict = &pruning->verdicts[id.index];
+    if (*verdict == NOT_JUDGED) {
+        struct slice name = profile_slice(pruning->profile, profile_function(pruning->profile, id)->name);
+        bool is_dropped = name.size > 0 && regexp_matches_whole(&pruning->drop, simple_name(name));
+        if (is_dropped && pruning->has_keep) is_dropped = !regexp_matches_whole(&pruning->keep, simple_name(name));
+        *verdict = is_dropped ? GOES : STAYS;
+    }
+    return *verdict == GOES;
+}
+
+/* --- Stacks ------------------------------------------------------------------------------------------------------- */
+
+/* LOCATION with its outermost COUNT lines only. */
+static struct location_id outer_lines(struct pruning *pruning, struct location_id id, uint32_t count)
+{
+    struct profile *profile = pruning->profile;
+    struct location location = *profile_location(profile, id);
+    if (count > pruning->line_capacity) {
+        struct line *grown = realloc(pruning->lines, count * sizeof(*grown));
+        if (!grown) {
+            profile_fail(profile, STATUS_NO_MEMORY);
+            return (struct location_id){0};
+        }
+        pruning->lines = grown;
+        pruning->line_capacity = count;
+    }
+    memcpy(pruning->lines, profile_lines(profile, &location) + location.line_count - count,
+           count * sizeof(*pruning->lines));
+    return profile_add_location(profile, &location, pruning->lines, count);
+}
+
+/* How many lines stand outside of the outermost one that goes; all, if none does. */
+static uint32_t unmatched_lines(struct pruning *pruning, struct location_id id)
+{
+    const struct location *location = profile_location(pruning->profile, id);
+    const struct line *lines = profile_lines(pruning->profile, location);
+    uint32_t kept = 0;
+    while (kept < location->line_count && !goes(pruning, lines[location->line_count - 1 - kept].function)) kept++;
+    return kept;
+}
+
+/* What is left of INDEX, whose parent has been judged. */
+static struct rest judge(struct pruning *pruning, uint32_t index)
+{
+    struct profile *profile = pruning->profile;
+    struct stack stack = profile->stacks.items[index];
+    struct rest rest = pruning->rests[stack.parent.index];
+    if (rest.is_cut) return rest;
+    uint32_t line_count = profile_location(profile, stack.location)->line_count;
+    uint32_t kept = unmatched_lines(pruning, stack.location);
+    bool has_match = kept < line_count;
+    rest.is_cut = has_match && rest.has_user;
+    rest.has_user |= !has_match;
+    if (rest.is_cut && kept == 0) return rest;
+    struct stack_id parent = {rest.stack};
+    struct location_id place = has_match && kept > 0 ? outer_lines(pruning, stack.location, kept) : stack.location;
+    bool is_same = parent.index == stack.parent.index && place.index == stack.location.index;
+    rest.stack = is_same ? index : profile_add_stack(profile, parent, place).index;
+    return rest;
+}
+
+static void prune(struct pruning *pruning)
+{
+    struct profile *profile = pruning->profile;
+    size_t stack_count = profile->stacks.count;
+    for (size_t i = 1; i < stack_count && profile->failed == STATUS_OK; i++) {
+        pruning->rests[i] = judge(pruning, (uint32_t)i);
+    }
+    if (profile->failed != STATUS_OK) return;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        profile->samples.stack[i].index = pruning->rests[profile->samples.stack[i].index].stack;
+    }
+}
+
+/* --- All of it ---------------------------------------------------------------------------------------------------- */
+
+static enum status compile(struct regexp *regexp, const struct profile *profile, struct string_id id, const char *what,
+                           struct error *error)
+{
+    struct error reason = {0};
+    enum status status = regexp_compile(regexp, profile_slice(profile, id), &reason);
+    if (status == STATUS_OK) return status;
+    return error_set(error, status, reason.offset, "%s is %s", what, reason.message);
+}
+
+static enum status check_steps(const struct pruning *pruning, struct error *error)
+{
+    const struct profile *profile = pruning->profile;
+    uint64_t bytes = 0, size = pruning->drop.count + pruning->keep.count;
+    for (size_t i = 1; i < profile->functions.count; i++) {
+        bytes += profile_slice(profile, profile->functions.items[i].name).size;
+    }
+    if (bytes < PRUNE_STEPS_MAX / size) return STATUS_OK;
+    return error_set(error, STATUS_TOO_LARGE, 0, "drop_frames and keep_frames are too large for so many names");
+}
+
+enum status profile_prune(struct profile *profile, struct error *error)
+{
+    if (profile->drop_frames.index == 0) return STATUS_OK;
+    struct pruning pruning = {.profile = profile, .has_keep = profile->keep_frames.index != 0};
+    enum status status = compile(&pruning.drop, profile, profile->drop_frames, "drop_frames", error);
+    if (status == STATUS_OK && pruning.has_keep)
+        status = compile(&pruning.keep, profile, profile->keep_frames, "keep_frames", error);
+    if (status == STATUS_OK) status = check_steps(&pruning, error);
+    if (status == STATUS_OK) {
+        pruning.verdicts = calloc(profile->functions.count, sizeof(*pruning.verdicts));
+        pruning.rests = calloc(profile->stacks.count, sizeof(*pruning.rests));
+        if (pruning.verdicts && pruning.rests) {
+            prune(&pruning);
+        } else {
+            profile_fail(profile, STATUS_NO_MEMORY);
+        }
+        status = profile_failed(profile, error);
+    }
+    regexp_fini(&pruning.drop);
+    regexp_fini(&pruning.keep);
+    free(pruning.verdicts);
+    free(pruning.rests);
+    free(pruning.lines);
+    return status;
+}
