@@ -83,4 +83,30 @@ def top_by_thread_agrees_with_the_backend_on_every_real_profile():
     check_equal(counts, {1: 65, 2: 46}, "profiles of each version that there is an answer to")
 
 
+def items_of(path):
+    """(type, size of the payload) of each item that `offbeat info` finds."""
+    done = subprocess.run([OFFBEAT, "info", "--json", path], capture_output=True, text=True)
+    check_equal(done.returncode, 0, f"status of {path} ({done.stderr.strip()})")
+    return [(item["type"], item["size"]) for item in json.loads(done.stdout)["items"]]
+
+
+@case
+def every_real_envelope_is_read_down_to_its_last_item():
+    """ENV-1, ENV-2: with and without lengths, in every encoding, as the manifest counts them."""
+    if not REAL.exists():
+        skip(f"{REAL} is not here")
+    manifest = json.loads((REAL / "manifest.json").read_text(encoding="utf-8"))
+    count = 0
+    with tempfile.TemporaryDirectory() as name:
+        for directory, facts in manifest.items():
+            for request in facts["requests"]:
+                if not request.get("items") or "envelope_header" not in request:
+                    continue
+                wanted = [(item["type"], item["payload"]) for item in request["items"]]
+                body = body_of(pathlib.Path(name), request["n"], directory)
+                check_equal(items_of(body), wanted, f"items of {directory}/{request['n']}")
+                count += 1
+    check_equal(count, 362, "envelopes")
+
+
 main()
