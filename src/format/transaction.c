@@ -328,12 +328,18 @@ static void write_member(struct json_writer *writer, const char *key, struct sli
     json_write_string(writer, text);
 }
 
+/* No more than 19 digits: those are read back to the nanosecond (base/json_time.h). From 2286 on to the microsecond. */
+static void write_time(struct json_writer *writer, const char *key, uint64_t time_ns)
+{
+    bool is_long = time_ns >= 10000000000000000000u;
+    json_write_key(writer, key);
+    json_write_fixed(writer, is_long ? time_ns / 1000 : time_ns, is_long ? 6 : 9);
+}
+
 static void write_times(struct json_writer *writer, const struct span *span)
 {
-    json_write_key(writer, "start_timestamp");
-    json_write_fixed(writer, span->start_ns, 9);
-    json_write_key(writer, "timestamp");
-    json_write_fixed(writer, span->end_ns, 9);
+    write_time(writer, "start_timestamp", span->start_ns);
+    write_time(writer, "timestamp", span->end_ns);
 }
 
 static void write_data(struct json_writer *writer, const struct span *span, bool with_profiler)

@@ -71,6 +71,22 @@ TEST(a_transaction_that_was_written_reads_back_LNK_1_LNK_2_LNK_3)
     buffer_fini(&out);
 }
 
+TEST(the_latest_times_too_are_written_as_they_are_read)
+{
+    static const char text[] = "{\"start_timestamp\":9999999999.987654321,\"timestamp\":17000000000.2}";
+    struct transaction transaction;
+    struct buffer out;
+    buffer_init(&out, 1 << 10);
+    CHECK_UINT(transaction_decode(slice_of_text(text), &transaction, NULL), STATUS_OK);
+    transaction_encode(&transaction, &out);
+    transaction_fini(&transaction);
+    CHECK_UINT(transaction_decode(buffer_slice(&out), &transaction, NULL), STATUS_OK);
+    CHECK_UINT(transaction.root.start_ns, 9999999999987654321u);
+    CHECK_UINT(transaction.root.end_ns, 17000000000200000000u);
+    transaction_fini(&transaction);
+    buffer_fini(&out);
+}
+
 TEST(members_of_other_types_are_passed_over)
 {
     struct transaction transaction;
