@@ -1,0 +1,104 @@
+"""offbeat raw says of a profile what pprof -raw says (PPF-1 … PPF-8), says the same of what offbeat wrote of it, and
+offbeat top leaves out what pprof leaves out (PPF-9). Reads ../shared/fixtures in place. Argument: the program.
+SPDX-License-Identifier: MIT"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "test"))
+from tap import case, check, check_equal, main, skip  # noqa: E402
+
+OFFBEAT = sys.argv[1]
+FIXTURES = ROOT.parent / "shared/fixtures"
+LEGACY = FIXTURES / "pprof-conformance/legacy"
+
+
+def offbeat(*arguments):
+    done = subprocess.run([OFFBEAT, *map(str, arguments)], capture_output=True, text=True)
+    check_equal(done.returncode, 0, f"offbeat {arguments}: {done.stderr.strip()}; status")
+    return done.stdout
+
+
+def pprof(folder, report, path):
+    if not shutil.which("go"):
+        skip("go is not installed (Debian: golang-go)")
+    environment = {**os.environ, "TZ": "UTC", "HOME": folder, "PPROF_TMPDIR": folder}
+    done = subprocess.run(["go", "tool", "pprof", "-symbolize=none", report, path], capture_output=True, text=True,
+                          env=environment)
+    check_equal(done.returncode, 0, f"pprof {report} {path}: {done.stderr.strip()}; status")
+    return done.stdout
+
+
+def profiles(pattern="pprof-conformance/profiles/*.pb.gz"):
+    found = sorted(FIXTURES.glob(pattern))
+    if not found:
+        skip(f"{FIXTURES} is not there")
+    return found
+
+
+def without_columns(text):
+    """Go 1.19's copy of pprof does not know columns yet."""
+    return re.sub(r":(-?\d+):-?\d+ s=", r":\1 s=", text)
+
+
+def rows(report):
+    """(flat, cum, function) of a table like pprof's -top."""
+    found = re.findall(r"^ *(\S+) +\S+ +\S+ +(\S+) +\S+ +(.*?)(?: \((?:partial-)?inline\))?$", report, re.MULTILINE)
+    return sorted(row for row in found if row[0] != "flat")
+
+
+@case
+def the_14_legacy_captures_say_what_the_reference_says_of_them():
+    captures = sorted(path for path in LEGACY.glob("*") if path.suffix != ".string")
+    if not captures:
+        skip(f"{LEGACY} is not there")
+    check_equal(len(captures), 14, "captures")
+    for path in captures:
+        check_equal(offbeat("raw", path), pathlib.Path(f"{path}.string").read_text(), path.name)
+
+
+@case
+def each_of_the_50_profiles_says_the_same_once_it_was_decoded_and_encoded():
+    found = profiles()
+    check_equal(len(found), 50, "profiles")
+    with tempfile.TemporaryDirectory() as folder:
+        for path in found:
+            again = pathlib.Path(folder) / "again.pb.gz"
+            offbeat("convert", path, "-o", again)
+            check_equal(offbeat("raw", again), offbeat("raw", path), path.name)
+
+
+@case
+def raw_is_what_pprof_prints_of_a_profile_that_it_leaves_as_it_is():
+    compared = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for path in profiles():
+            said = without_columns(offbeat("raw", path))
+            # pprof drops frames when it loads a profile, and makes a mapping up where there is none
+            if "pruneme" in said or said.endswith("Mappings\n"):
+                continue
+            check_equal(said, pprof(folder, "-raw", path), path.name)
+            compared += 1
+    check(compared >= 25, f"only {compared} profiles compared")
+
+
+@case
+def top_leaves_out_what_drop_frames_name_as_pprof_does():
+    compared = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for path in profiles():
+            if "pruneme" not in offbeat("raw", path):
+                continue
+            expected = rows(pprof(folder, "-top", path))
+            check_equal(rows(offbeat("top", path)), expected, path.name)
+            check(rows(offbeat("top", "--all-frames", path)) != expected, f"{path.name}: --all-frames shows no more")
+            compared += 1
+    check(compared >= 20, f"only {compared} profiles compared")
+
+
+main()
