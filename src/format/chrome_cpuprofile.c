@@ -90,6 +90,8 @@ struct decoder {
 static void fail(struct decoder *decoder, enum status status, const uint8_t *place, const char *message)
 {
     if (decoder->status != STATUS_OK) return;
+    decoder->status = profile_failed(decoder->profile, decoder->error); /* what is missing then looks broken */
+    if (decoder->status != STATUS_OK) return;
     uint64_t offset = place ? (uint64_t)(place - decoder->bytes.data) : 0;
     decoder->status = error_set(decoder->error, status, offset, "%s", message);
 }
@@ -97,7 +99,8 @@ static void fail(struct decoder *decoder, enum status status, const uint8_t *pla
 /* Ends the reading of a part of the file; its first error becomes the decoder's. */
 static void finish(struct decoder *decoder, struct json_reader *reader)
 {
-    if (reader->failed) fail(decoder, reader->status, reader->start + reader->failed_offset, reader->message);
+    const uint8_t *place = reader->start ? reader->start + reader->failed_offset : NULL;
+    if (reader->failed) fail(decoder, reader->status, place, reader->message);
     json_reader_fini(reader);
 }
 

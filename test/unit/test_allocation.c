@@ -2,8 +2,13 @@
  * sanitizers see to that). The linker puts our allocator before libc's (--wrap).  SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include "format/chrome_cpuprofile.h"
 #include "format/collapsed.h"
+#include "format/firefox.h"
+#include "format/perf_script.h"
 #include "format/pprof.h"
+#include "format/speedscope.h"
+#include "profile/time_labels.h"
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
@@ -103,19 +108,77 @@ static enum status run(void)
     return status;
 }
 
-TEST(each_allocation_that_fails_is_told_and_nothing_is_lost)
+/* Texts of the formats that are read into the model, each with all that makes a decoder allocate. */
+static const struct {
+    enum status (*decode)(struct slice bytes, struct profile *profile, struct error *error);
+    const char *text;
+} texts[] = {
+    {speedscope_decode,
+     "{\"shared\":{\"frames\":[{\"name\":\"\\u0066\"}]},\"profiles\":[{\"type\":\"evented\",\"name\":\"a\",\"unit\":"
+     "\"seconds\",\"startValue\":0,\"endValue\":3,\"events\":[{\"type\":\"O\",\"frame\":0,\"at\":1}]},{\"type\":"
+     "\"sampled\","
+     "\"name\":\"a\",\"unit\":\"seconds\",\"startValue\":0,\"endValue\":1,\"samples\":[[0]],\"weights\":[1]}]}"},
+    {perf_script_decode, "a 1/1 [0] 2.5: cycles: \n\t10 f (inlined)\n\t10 g (/a)\n\nb 2/3 1.5: 7 faults: 20 h (/b)\n"},
+    {chrome_cpuprofile_decode,
+     "{\"traceEvents\":[{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":7,\"tid\":9,\"args\":{\"name\":\"\\u0057\"}},"
+     "{\"ph\":\"P\",\"name\":\"Profile\",\"pid\":7,\"tid\":9,\"args\":{\"data\":{\"startTime\":100,\"cpuProfile\":{"
+     "\"nodes\":"
+     "[{\"id\":1,\"callFrame\":{\"functionName\":\"f\"},\"children\":[2]},{\"id\":2,\"callFrame\":{}}],\"samples\":[2,"
+     "1]},"
+     "\"timeDeltas\":[5,-1]}}}]}"},
+    {collapsed_decode, "main;outer;inner_[i];call_[k] 3\nmain;made_[j] 1\n"},
+};
+
+static enum status read_and_write(size_t place)
+{
+    static enum status (*const encoders[])(const struct profile *profile, struct buffer *out, struct error *error) = {
+        speedscope_encode, firefox_encode, collapsed_encode, pprof_encode};
+    struct profile profile;
+    struct buffer bytes;
+    profile_init(&profile);
+    buffer_init(&bytes, 1 << 24);
+    enum status status = texts[place].decode(slice_of_text(texts[place].text), &profile, NULL);
+    time_labels_put(&profile);
+    if (status == STATUS_OK) status = profile_failed(&profile, NULL);
+    for (size_t i = 0; i < sizeof(encoders) / sizeof(encoders[0]) && status == STATUS_OK; i++) {
+        buffer_clear(&bytes);
+        status = encoders[i](&profile, &bytes, NULL);
+    }
+    profile_fini(&profile);
+    buffer_fini(&bytes);
+    return status;
+}
+
+static enum status read_and_write_all(void)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && status == STATUS_OK; i++) status = read_and_write(i);
+    return status;
+}
+
+static void fail_each_allocation(enum status (*run_once)(void))
 {
     long allocations = 0;
     do {
         allocations_left = allocations++;
         has_failed = false;
-        enum status status = run();
+        enum status status = run_once();
         allocations_left = -1;
         if (has_failed && status != STATUS_NO_MEMORY)
             TEST_FAIL("allocation %ld failed: status %d", allocations, status);
         if (!has_failed) CHECK_UINT(status, STATUS_OK);
     } while (has_failed);
     CHECK(allocations > 100);
+}
+
+TEST(each_allocation_that_fails_is_told_and_nothing_is_lost)
+{
+    fail_each_allocation(run);
+}
+
+TEST(each_allocation_that_fails_in_a_format_of_others_is_told)
+{
+    fail_each_allocation(read_and_write_all);
 }
 
 TEST_MAIN()

@@ -145,7 +145,10 @@ static void read_file(const char *path, struct profile *profile)
     struct buffer bytes;
     buffer_init(&bytes, 1 << 24);
     profile_init(profile);
-    if (file_read(path, &bytes, NULL) != STATUS_OK) SKIP("../shared/fixtures is not there");
+    if (file_read(path, &bytes, NULL) != STATUS_OK) {
+        profile_fini(profile);
+        SKIP("../shared/fixtures is not there");
+    }
     enum status status = chrome_cpuprofile_decode(buffer_slice(&bytes), profile, &error);
     buffer_fini(&bytes);
     if (status != STATUS_OK) TEST_FAIL("%s", error.message);

@@ -108,11 +108,11 @@ TEST(a_real_file_is_written_as_it_was_read)
 {
     struct profile profile;
     struct buffer bytes, out;
-    profile_init(&profile);
     buffer_init(&bytes, 1 << 20);
     buffer_init(&out, 1 << 20);
     if (file_read(TEST_SOURCE_ROOT "/../shared/fixtures/real/jfr/cpu.collapsed", &bytes, NULL) != STATUS_OK)
         SKIP("../shared/fixtures is not there");
+    profile_init(&profile);
     CHECK_UINT(collapsed_decode(buffer_slice(&bytes), &profile, NULL), STATUS_OK);
     CHECK_UINT(collapsed_encode(&profile, &out, NULL), STATUS_OK);
     CHECK_UINT(out.size, bytes.size);

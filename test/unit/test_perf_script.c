@@ -117,7 +117,10 @@ static void read_file(const char *path, struct buffer *bytes, struct profile *pr
     struct error error = {0};
     buffer_init(bytes, 1 << 24);
     profile_init(profile);
-    if (file_read(path, bytes, NULL) != STATUS_OK) SKIP("../shared/fixtures is not there");
+    if (file_read(path, bytes, NULL) != STATUS_OK) {
+        profile_fini(profile);
+        SKIP("../shared/fixtures is not there");
+    }
     if (perf_script_decode(buffer_slice(bytes), profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
 }
 
