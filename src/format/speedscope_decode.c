@@ -160,6 +160,7 @@ struct track {
     struct json_member members[PROFILE_MEMBERS];
     const struct unit *unit;
     struct thread_id thread;
+    struct slice gaps; /* numbers of samples that only keep a place, in a file of offbeat's */
 };
 
 static void note_track(struct decoder *decoder, struct json_reader *reader, struct track *track)
@@ -219,20 +220,33 @@ static struct stack_id read_stack(struct decoder *decoder, struct json_reader *r
     return stack;
 }
 
+/* The next of the numbers in a list, which ascend; SIZE_MAX behind the last one. */
+static size_t next_gap(struct json_reader *gaps)
+{
+    if (!gaps->start || !json_array_next(gaps)) return SIZE_MAX;
+    return json_u64(gaps);
+}
+
 static void read_sampled(struct decoder *decoder, const struct track *track)
 {
-    struct json_reader samples, weights;
+    struct json_reader samples, weights, gaps;
     double position = number_of(decoder, &track->members[START]);
     json_reader_init(&samples, track->members[SAMPLES].value);
     json_reader_init(&weights, track->members[WEIGHTS].value);
+    json_reader_init(&gaps, track->gaps);
     json_array_begin(&samples);
     json_array_begin(&weights);
-    while (decoder->profile->failed == STATUS_OK && json_array_next(&samples)) {
+    if (gaps.start) json_array_begin(&gaps);
+    size_t gap = next_gap(&gaps);
+    for (size_t i = 0; decoder->profile->failed == STATUS_OK && json_array_next(&samples); i++) {
         struct stack_id stack = read_stack(decoder, &samples);
         if (!json_array_next(&weights)) json_reader_refuse(&weights, STATUS_MALFORMED, "fewer weights than samples");
         double weight = json_double(&weights);
         if (samples.failed || weights.failed) break;
-        add_sample(decoder, track, stack, position, position + weight);
+        if (i == gap)
+            gap = next_gap(&gaps);
+        else
+            add_sample(decoder, track, stack, position, position + weight);
         position += weight;
     }
     bool is_whole = !samples.failed && !weights.failed && decoder->profile->failed == STATUS_OK;
@@ -240,6 +254,7 @@ static void read_sampled(struct decoder *decoder, const struct track *track)
         json_reader_refuse(&weights, STATUS_MALFORMED, "more weights than samples");
     finish(decoder, &samples);
     finish(decoder, &weights);
+    finish(decoder, &gaps);
 }
 
 struct event {
@@ -339,13 +354,14 @@ static void give_thread(struct decoder *decoder, struct track *track)
     struct profile *profile = decoder->profile;
     struct thread thread = {.id = text_of(decoder, &track->members[NAME])};
     if (track->members[OFFBEAT].value.size > 0) {
-        struct json_member own[] = {{.name = "thread_id"}, {.name = "thread_name"}};
+        struct json_member own[] = {{.name = "thread_id"}, {.name = "thread_name"}, {.name = "gaps"}};
         struct json_reader reader;
         json_reader_init(&reader, track->members[OFFBEAT].value);
-        json_members_note(&reader, own, 2);
+        json_members_note(&reader, own, 3);
         finish(decoder, &reader);
         thread.id = text_of(decoder, &own[0]);
         thread.name = text_of(decoder, &own[1]);
+        track->gaps = own[2].value;
     } else {
         thread.name = thread.id;
     }

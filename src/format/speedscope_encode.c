@@ -195,14 +195,32 @@ static uint64_t write_weights(struct encoder *encoder, struct json_writer *write
     return clock_ns;
 }
 
-static void write_own(struct encoder *encoder, struct json_writer *writer, const struct thread *thread)
+/* Which samples of the file are none of the profile's. */
+static void write_gaps(struct encoder *encoder, struct json_writer *writer, const struct track_sample *samples,
+                       size_t count)
 {
+    uint64_t clock_ns = samples[0].time_ns;
+    json_write_key(writer, "gaps");
+    json_begin_array(writer);
+    for (size_t i = 0, gaps = 0; i < count; i++) {
+        uint64_t gap_ns = gap_before(encoder, &samples[i], clock_ns);
+        if (gap_ns) json_write_u64(writer, i + gaps++);
+        clock_ns += gap_ns + (uint64_t)value_of(encoder, &samples[i]);
+    }
+    json_end_array(writer);
+}
+
+static void write_own(struct encoder *encoder, struct json_writer *writer, const struct track_sample *samples,
+                      size_t count)
+{
+    const struct thread *thread = profile_thread(encoder->profile, (struct thread_id){samples[0].thread});
     json_write_key(writer, "offbeat");
     json_begin_object(writer);
     json_write_key(writer, "thread_id");
     json_write_string(writer, profile_slice(encoder->profile, thread->id));
     json_write_key(writer, "thread_name");
     json_write_string(writer, profile_slice(encoder->profile, thread->name));
+    write_gaps(encoder, writer, samples, count);
     json_end_object(writer);
 }
 
@@ -219,7 +237,7 @@ static void write_track(struct encoder *encoder, struct json_writer *writer, con
     json_write_string(writer, name.size ? name : slice_of_text("all"));
     json_write_key(writer, "unit");
     json_write_text(writer, encoder->unit);
-    write_own(encoder, writer, thread);
+    write_own(encoder, writer, samples, count);
     write_samples(encoder, writer, samples, count);
     uint64_t end = write_weights(encoder, writer, samples, count) - encoder->base_ns;
     json_write_key(writer, "startValue");

@@ -127,10 +127,10 @@ TEST(threads_and_times_are_written_and_a_gap_between_samples_is_idle)
                "\"offbeat\":{\"start_ns\":1700000000000000000},"
                "\"shared\":{\"frames\":[{\"name\":\"f\",\"file\":\"f.c\",\"line\":7},{\"name\":\"[libx.so.1]\"}]},"
                "\"profiles\":[{\"type\":\"sampled\",\"name\":\"main\",\"unit\":\"nanoseconds\","
-               "\"offbeat\":{\"thread_id\":\"10\",\"thread_name\":\"main\"},\"samples\":[[0,1],[],[0]],"
+               "\"offbeat\":{\"thread_id\":\"10\",\"thread_name\":\"main\",\"gaps\":[1]},\"samples\":[[0,1],[],[0]],"
                "\"weights\":[10000000,1000000000,10000000],\"startValue\":0,\"endValue\":1020000000},"
                "{\"type\":\"sampled\",\"name\":\"main\",\"unit\":\"nanoseconds\","
-               "\"offbeat\":{\"thread_id\":\"11\",\"thread_name\":\"main\"},\"samples\":[[0]],"
+               "\"offbeat\":{\"thread_id\":\"11\",\"thread_name\":\"main\",\"gaps\":[]},\"samples\":[[0]],"
                "\"weights\":[10000000],\"startValue\":5000000,\"endValue\":15000000}]}");
     buffer_fini(&out);
     profile_fini(&profile);
@@ -149,7 +149,12 @@ TEST(what_was_read_and_written_is_read_the_same)
     buffer_init(&again, 1 << 20);
     CHECK_UINT(speedscope_encode(&profile, &out, &error), STATUS_OK);
     CHECK_UINT(speedscope_decode(buffer_slice(&out), &first, &error), STATUS_OK);
-    CHECK_UINT(first.samples.count, 4);
+    CHECK_TEXT(dump(&second_dump, &first, DUMP_TIMES | DUMP_THREADS | DUMP_VALUES),
+               "samples/count wall/nanoseconds\n"
+               "sample at 1700000000000000000 thread 10/main 1 10000000\n [libx.so.1] (:0:0)\n f (f.c:7:0)\n"
+               "sample at 1700000000005000000 thread 11/main 1 10000000\n f (f.c:7:0)\n"
+               "sample at 1700000001010000000 thread 10/main 1 10000000\n f (f.c:7:0)\n");
+    buffer_fini(&second_dump);
     CHECK_UINT(first.time_ns, profile.time_ns);
     CHECK_UINT(speedscope_encode(&first, &again, &error), STATUS_OK);
     CHECK_UINT(speedscope_decode(buffer_slice(&again), &second, &error), STATUS_OK);
