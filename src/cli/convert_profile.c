@@ -21,8 +21,11 @@ enum format convert_choose_format(unsigned choice, const char *path)
 {
     if (choice < CONVERT_TARGET_COUNT) return targets[choice];
     enum format format = format_of_path(path);
-    if (format != FORMAT_UNKNOWN) return format;
-    if (strcmp(path, "-") == 0) {
+    if (format_is_written(format)) return format;
+    if (format != FORMAT_UNKNOWN) {
+        message("offbeat only reads the format %s, which the name %s asks for; say --to " CONVERT_TARGETS,
+                format_name(format), path);
+    } else if (strcmp(path, "-") == 0) {
         message("standard output has no name that tells the format; say --to " CONVERT_TARGETS);
     } else {
         message("the name %s does not tell the format; say --to " CONVERT_TARGETS, path);

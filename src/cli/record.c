@@ -78,11 +78,6 @@ static bool is_folder_writable(const char *path)
     return access(folder, W_OK) == 0;
 }
 
-static bool is_output_format(enum format format)
-{
-    return format != FORMAT_UNKNOWN && format != FORMAT_RECORDING;
-}
-
 /* Says so before the program has run for an hour. */
 static bool check_output(const char *path)
 {
@@ -396,8 +391,9 @@ int command_record(int argc, char **argv)
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &command, &status)) return (int)status;
     for (size_t i = 0; i < record.outputs.count; i++) {
-        if (is_output_format(format_of_path(record.outputs.items[i]))) continue;
-        message("the name %s does not tell a format; use .pb.gz, .envelope, .json or .collapsed",
+        if (format_is_written(format_of_path(record.outputs.items[i]))) continue;
+        message("the name %s does not tell a format; use .pb.gz, .envelope, .json, .collapsed, .speedscope.json or "
+                ".firefox.json",
                 record.outputs.items[i]);
         return EXIT_WRONG_USE;
     }

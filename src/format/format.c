@@ -134,6 +134,12 @@ enum format format_of_path(const char *path)
     return FORMAT_UNKNOWN;
 }
 
+bool format_is_written(enum format format)
+{
+    const struct format_entry *entry = find_entry(format);
+    return entry && entry->encode;
+}
+
 bool format_path_is_compressed(const char *path)
 {
     return ends_with(path, ".gz") && format_of_path(path) != FORMAT_PPROF;
