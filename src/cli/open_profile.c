@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "cli/message.h"
 #include "cli/progress.h"
+#include "profile/profile_scale.h"
 #include "symbolize/symbolizer.h"
 
 bool read_input(const char *path, struct buffer *bytes, size_t *ret_size_on_disk)
@@ -76,7 +77,8 @@ static bool open_and_merge(const char *path, bool fills_idle, struct profile *in
     struct profile profile;
     profile_init(&profile);
     bool is_opened = open_one(path, fills_idle, &profile);
-    bool is_merged = is_opened && profile_merge(into, &profile, NULL, &error) == STATUS_OK;
+    bool is_merged = is_opened && profile_make_compatible(into, &profile, &error) == STATUS_OK &&
+                     profile_merge(into, &profile, NULL, &error) == STATUS_OK;
     if (is_opened && !is_merged) message_error(path, &error, false);
     profile_fini(&profile);
     return is_merged;

@@ -1,0 +1,198 @@
+/* Works on the rows of values in place; rows only ever get shorter.  SPDX-License-Identifier: MIT */
+#include "profile/profile_scale.h"
+
+#include "profile/profile_private.h"
+#include "profile/units.h"
+
+#include <math.h>
+
+/* --- Scaling ------------------------------------------------------------------------------------------------------ */
+
+static int64_t scaled(int64_t value, double ratio)
+{
+    if (ratio == 1) return value;
+    double product = round((double)value * ratio);
+    if (isnan(product)) return 0;
+    if (product >= 0x1p63) return INT64_MAX;
+    return product < -0x1p63 ? INT64_MIN : (int64_t)product;
+}
+
+static bool is_zero(const int64_t *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (values[i] != 0) return false;
+    }
+    return true;
+}
+
+/* Takes away the samples that are zero in all values. */
+static void drop_zero_samples(struct profile *profile)
+{
+    struct sample_columns *samples = &profile->samples;
+    size_t row = profile->value_type_count, kept = 0;
+    for (size_t i = 0; i < samples->count; i++) {
+        if (is_zero(samples->values + i * row, row)) continue;
+        samples->stack[kept] = samples->stack[i];
+        samples->thread[kept] = samples->thread[i];
+        samples->labels[kept] = samples->labels[i];
+        samples->time_ns[kept] = samples->time_ns[i];
+        memmove(samples->values + kept * row, samples->values + i * row, row * sizeof(*samples->values));
+        kept++;
+    }
+    samples->count = kept;
+}
+
+static void multiply(struct profile *profile, const double *ratios)
+{
+    size_t row = profile->value_type_count, unchanged = 0;
+    while (unchanged < row && ratios[unchanged] == 1) unchanged++;
+    if (unchanged == row) return;
+    for (size_t i = 0; i < profile->samples.count * row; i++) {
+        profile->samples.values[i] = scaled(profile->samples.values[i], ratios[i % row]);
+    }
+}
+
+void profile_scale(struct profile *profile, const double *ratios)
+{
+    if (profile->value_type_count == 0) return;
+    multiply(profile, ratios);
+    drop_zero_samples(profile);
+}
+
+static double sum_of(const struct profile *profile, size_t column)
+{
+    double sum = 0;
+    for (size_t i = 0; i < profile->samples.count; i++) sum += (double)profile_sample_values(profile, i)[column];
+    return sum;
+}
+
+enum status profile_normalize(struct profile *profile, const struct profile *base, struct error *error)
+{
+    double ratios[PROFILE_VALUES_MAX];
+    if (profile->value_type_count != base->value_type_count)
+        return error_set(error, STATUS_UNSUPPORTED, 0, "the profiles do not have the same value types");
+    for (size_t i = 0; i < profile->value_type_count; i++) {
+        double sum = sum_of(profile, i);
+        ratios[i] = sum == 0 ? 0 : sum_of(base, i) / sum;
+    }
+    profile_scale(profile, ratios);
+    return STATUS_OK;
+}
+
+enum status profile_compact(struct profile *profile, struct error *error)
+{
+    enum status status = profile_aggregate(profile, error);
+    if (status == STATUS_OK && profile->value_type_count > 0) drop_zero_samples(profile);
+    return status;
+}
+
+/* --- Making two fit ----------------------------------------------------------------------------------------------- */
+
+/* What becomes of the value types of two profiles. */
+struct fit {
+    size_t count;
+    size_t into_columns[PROFILE_VALUES_MAX], from_columns[PROFILE_VALUES_MAX];
+    double into_ratios[PROFILE_VALUES_MAX], from_ratios[PROFILE_VALUES_MAX];
+};
+
+/* Both in the finer of two units. False if they do not measure the same. */
+static bool fit_units(const char *into, const char *from, double *ret_into, double *ret_from)
+{
+    double ratio = unit_ratio(from, into);
+    if (ratio == 0) return false;
+    *ret_into = ratio < 1 ? 1 / ratio : 1;
+    *ret_from = ratio < 1 ? 1 : ratio;
+    return true;
+}
+
+static bool find_column(const struct profile *profile, struct slice type, size_t *ret_column)
+{
+    for (size_t i = 0; i < profile->value_type_count; i++) {
+        if (!slice_equal(profile_slice(profile, profile->value_types[i].type), type)) continue;
+        *ret_column = i;
+        return true;
+    }
+    return false;
+}
+
+static enum status plan_fit(const struct profile *into, const struct profile *from, struct fit *fit,
+                            struct error *error)
+{
+    fit->count = 0;
+    for (size_t i = 0; i < into->value_type_count; i++) {
+        const struct value_type *type = &into->value_types[i];
+        size_t column;
+        if (!find_column(from, profile_slice(into, type->type), &column)) continue;
+        const char *unit = profile_c_string(into, type->unit);
+        const char *from_unit = profile_c_string(from, from->value_types[column].unit);
+        size_t place = fit->count++;
+        fit->into_columns[place] = i;
+        fit->from_columns[place] = column;
+        if (!fit_units(unit, from_unit, &fit->into_ratios[place], &fit->from_ratios[place])) {
+            return error_set(error, STATUS_UNSUPPORTED, 0, "%s is %s in one profile and %s in another",
+                             profile_c_string(into, type->type), unit, from_unit);
+        }
+    }
+    if (fit->count > 0) return STATUS_OK;
+    return error_set(error, STATUS_UNSUPPORTED, 0, "the profiles have no value type in common");
+}
+
+/* Keeps only COLUMNS, COUNT of them, in that order. */
+static void keep_columns(struct profile *profile, const size_t *columns, size_t count)
+{
+    size_t row = profile->value_type_count;
+    struct value_type types[PROFILE_VALUES_MAX];
+    int64_t *values = profile->samples.values;
+    size_t in_place = 0;
+    while (in_place < count && columns[in_place] == in_place) in_place++;
+    if (in_place == row) return;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        int64_t old[PROFILE_VALUES_MAX];
+        memcpy(old, values + i * row, row * sizeof(*values));
+        for (size_t column = 0; column < count; column++) values[i * count + column] = old[columns[column]];
+    }
+    memcpy(types, profile->value_types, sizeof(types));
+    for (size_t column = 0; column < count; column++) profile->value_types[column] = types[columns[column]];
+    profile->value_type_count = count;
+    if (profile_value_index(profile, profile_c_string(profile, profile->default_value_type)) < 0)
+        profile->default_value_type = (struct string_id){0};
+}
+
+static void fit_period(struct profile *into, struct profile *from)
+{
+    double into_ratio, from_ratio;
+    const char *unit = profile_c_string(into, into->period_type.unit);
+    const char *from_unit = profile_c_string(from, from->period_type.unit);
+    bool is_same_type =
+        slice_equal(profile_slice(into, into->period_type.type), profile_slice(from, from->period_type.type));
+    if (!is_same_type || !fit_units(unit, from_unit, &into_ratio, &from_ratio)) return;
+    into->period = scaled(into->period, into_ratio);
+    from->period = scaled(from->period, from_ratio);
+    if (into_ratio > 1)
+        into->period_type.unit = profile_text(into, from_unit);
+    else
+        from->period_type.unit = profile_text(from, unit);
+}
+
+enum status profile_make_compatible(struct profile *into, struct profile *from, struct error *error)
+{
+    struct fit fit;
+    if (into->value_type_count == 0 && into->samples.count == 0) return STATUS_OK;
+    enum status status = plan_fit(into, from, &fit, error);
+    if (status != STATUS_OK) return status;
+    keep_columns(into, fit.into_columns, fit.count);
+    keep_columns(from, fit.from_columns, fit.count);
+    multiply(into, fit.into_ratios);
+    multiply(from, fit.from_ratios);
+    for (size_t i = 0; i < fit.count; i++) {
+        struct value_type *a = &into->value_types[i], *b = &from->value_types[i];
+        if (fit.into_ratios[i] > 1) {
+            a->unit = profile_text(into, profile_c_string(from, b->unit));
+        } else {
+            b->unit = profile_text(from, profile_c_string(into, a->unit));
+        }
+    }
+    fit_period(into, from);
+    status = profile_failed(into, error);
+    return status == STATUS_OK ? profile_failed(from, error) : status;
+}

@@ -1,0 +1,16 @@
+/* What units measure, and in what size (requirements PPF-3, PPF-8).  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_PROFILE_UNITS_H
+#define OFFBEAT_PROFILE_UNITS_H
+
+#include "profile/profile.h"
+
+/* How many TO one FROM is: 1000 for "seconds" in "ms", 1 for equal names. 0 if they do not measure the same. Names are
+ * those of pprof, in either case, with or without an s at the end: of times, of bytes (1024 each), of Google's compute
+ * units. */
+double unit_ratio(const char *from, const char *to);
+
+/* The unit of the numbers that samples are labelled with under KEY: the first that any of them has; else bytes for
+ * "alignment" and "request", else KEY itself. Valid until profile_fini. */
+const char *profile_label_unit(const struct profile *profile, struct string_id key);
+
+#endif
