@@ -192,7 +192,7 @@ TEST(gzip_members_join_and_one_that_is_cut_short_is_refused_PPF_1)
 /* --- What must be refused (pprof's CheckValid), naming what it is --------------------------------------------------
  */
 
-TEST(a_value_too_few_is_refused)
+TEST(a_value_too_few_is_refused_PPF_2)
 {
     struct buffer file = new_file();
     add_entities(&file);
@@ -209,7 +209,7 @@ TEST(samples_without_sample_types_are_refused)
     check_refused(&file, "no sample types");
 }
 
-TEST(a_sample_of_a_location_that_is_not_there_is_refused)
+TEST(a_sample_of_a_location_that_is_not_there_is_refused_PPF_4)
 {
     struct buffer file = new_file();
     add_entities(&file);
@@ -229,7 +229,7 @@ TEST(a_line_of_a_function_that_is_not_there_is_refused)
     check_refused(&file, "function 321");
 }
 
-TEST(ids_that_are_zero_or_double_are_refused)
+TEST(ids_that_are_zero_or_double_are_refused_PPF_4)
 {
     struct buffer file = new_file();
     MESSAGE(&file, 3, {1, 0});
@@ -398,6 +398,196 @@ TEST(what_was_written_is_written_to_the_same_bytes_again)
     build(&profile);
     check_stable(&profile, "the profile");
     profile_fini(&profile);
+}
+
+/* --- Every field ------------------------------------------------------------------------------------------------- */
+
+/* Two sample types, a sample with labels of both kinds, an inlined and an outer line with columns, a folded location, a
+ * mapping with all flags, and all that a profile says of itself. Strings as in the table below, by their place. */
+static struct buffer complete_file(void)
+{
+    static const char *const strings[] = {"",          "samples",  "count",   "cpu",     "nanoseconds",
+                                          "inlined",   "_Zi",      "outer",   "_Zo",     "a.c",
+                                          "/bin/prog", "0123abcd", "text",    "value",   "bytes",
+                                          "unit",      "drop|me",  "keep|me", "comment", "https://x"};
+    struct buffer file = new_file();
+    MESSAGE(&file, 1, {1, 1}, {2, 2});
+    MESSAGE(&file, 1, {1, 3}, {2, 4});
+    size_t sample = protobuf_begin_message(&file, 2);
+    protobuf_append_number(&file, 1, 7);
+    protobuf_append_number(&file, 2, 3);
+    protobuf_append_number(&file, 2, 30);
+    MESSAGE(&file, 3, {1, 12}, {2, 13});
+    MESSAGE(&file, 3, {1, 14}, {3, 64}, {4, 15});
+    protobuf_end_message(&file, sample);
+    MESSAGE(&file, 3, {1, 9}, {2, 0x1000}, {3, 0x2000}, {4, 0x500}, {5, 10}, {6, 11}, {7, 1}, {8, 1}, {9, 1}, {10, 1});
+    size_t location = protobuf_begin_message(&file, 4);
+    protobuf_append_number(&file, 1, 7);
+    protobuf_append_number(&file, 2, 9);
+    protobuf_append_number(&file, 3, 0x1234);
+    MESSAGE(&file, 4, {1, 21}, {2, 11}, {3, 12});
+    MESSAGE(&file, 4, {1, 22}, {2, 13}, {3, 14});
+    protobuf_append_number(&file, 5, 1);
+    protobuf_end_message(&file, location);
+    MESSAGE(&file, 5, {1, 21}, {2, 5}, {3, 6}, {4, 9}, {5, 10});
+    MESSAGE(&file, 5, {1, 22}, {2, 7}, {3, 8}, {4, 9}, {5, 12});
+    for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
+        protobuf_append_bytes(&file, 6, slice_of_text(strings[i]));
+    protobuf_append_number(&file, 7, 16);
+    protobuf_append_number(&file, 8, 17);
+    protobuf_append_number(&file, 9, 1700000000000000000u);
+    protobuf_append_number(&file, 10, 5000000000u);
+    MESSAGE(&file, 11, {1, 3}, {2, 4});
+    protobuf_append_number(&file, 12, 10000000);
+    protobuf_append_number(&file, 13, 18);
+    protobuf_append_number(&file, 14, 3);
+    protobuf_append_number(&file, 15, 19);
+    return file;
+}
+
+/* A set bit for each field that MESSAGE has, and the last of those with the number FIELD_WANTED. */
+static uint32_t fields_of(struct slice message, uint32_t field_wanted, struct slice *ret_last)
+{
+    struct cursor cursor = cursor_of(message);
+    struct protobuf_field field;
+    uint32_t present = 0;
+    while (protobuf_next(&cursor, &field)) {
+        present |= 1u << field.number;
+        if (field.number == field_wanted) *ret_last = field.bytes;
+    }
+    CHECK(!cursor.failed);
+    return present;
+}
+
+#define FIELDS(first, last) ((2u << (last)) - (1u << (first)))
+
+TEST(every_field_of_every_message_is_written_back_PPF_1_PPF_3_PPF_6_PPF_7)
+{
+    struct buffer file = complete_file(), packed = new_file(), raw = new_file();
+    struct profile profile;
+    struct slice part = {0}, inner = {0};
+    CHECK_UINT(decode(&file, &profile, NULL), STATUS_OK);
+    CHECK_UINT(pprof_encode(&profile, &packed, NULL), STATUS_OK);
+    CHECK(gzip_detect(buffer_slice(&packed)));
+    CHECK_UINT(gzip_decompress(buffer_slice(&packed), &raw, NULL), STATUS_OK);
+    CHECK_UINT(fields_of(buffer_slice(&raw), 1, &part), FIELDS(1, 15));
+    CHECK_UINT(fields_of(part, 0, &inner), FIELDS(1, 2));
+    (void)fields_of(buffer_slice(&raw), 2, &part);
+    CHECK_UINT(fields_of(part, 3, &inner), FIELDS(1, 3));
+    CHECK_UINT(fields_of(inner, 0, &inner), 1u << 1 | 1u << 3 | 1u << 4);
+    (void)fields_of(buffer_slice(&raw), 3, &part);
+    CHECK_UINT(fields_of(part, 0, &inner), FIELDS(1, 10));
+    (void)fields_of(buffer_slice(&raw), 4, &part);
+    CHECK_UINT(fields_of(part, 4, &inner), FIELDS(1, 5));
+    CHECK_UINT(fields_of(inner, 0, &inner), FIELDS(1, 3));
+    (void)fields_of(buffer_slice(&raw), 5, &part);
+    CHECK_UINT(fields_of(part, 0, &inner), FIELDS(1, 5));
+    profile_fini(&profile);
+    buffer_fini(&file);
+    buffer_fini(&packed);
+    buffer_fini(&raw);
+}
+
+TEST(every_field_means_the_same_again_PPF_1_PPF_3_PPF_4_PPF_6_PPF_7_PPF_8_PPF_9)
+{
+    struct buffer file = complete_file(), written = new_file();
+    struct profile profile;
+    CHECK_UINT(decode(&file, &profile, NULL), STATUS_OK);
+    CHECK_UINT(pprof_encode(&profile, &written, NULL), STATUS_OK);
+    profile_fini(&profile);
+    CHECK_UINT(decode(&written, &profile, NULL), STATUS_OK);
+#define CHECK_STRING(id, expected) CHECK_TEXT(profile_c_string(&profile, id), expected)
+    CHECK_STRING(profile.value_types[0].type, "samples");
+    CHECK_STRING(profile.value_types[1].unit, "nanoseconds");
+    CHECK_INT(profile_sample_values(&profile, 0)[0], 3);
+    CHECK_INT(profile_sample_values(&profile, 0)[1], 30);
+    CHECK_STRING(profile.period_type.type, "cpu");
+    CHECK_INT(profile.period, 10000000);
+    CHECK_STRING(profile.default_value_type, "cpu");
+    CHECK_STRING(profile.drop_frames, "drop|me");
+    CHECK_STRING(profile.keep_frames, "keep|me");
+    CHECK_STRING(profile.comments.items[0], "comment");
+    CHECK_STRING(profile.doc_url, "https://x");
+    CHECK_UINT(profile.time_ns, 1700000000000000000u);
+    CHECK_UINT(profile.duration_ns, 5000000000u);
+
+    const struct location *location = profile_location(&profile, profile.stacks.items[1].location);
+    const struct line *lines = profile_lines(&profile, location);
+    CHECK_UINT(location->address, 0x1234);
+    CHECK(location->is_folded);
+    CHECK_UINT(location->line_count, 2);
+    CHECK_INT(lines[0].line, 11);
+    CHECK_INT(lines[0].column, 12);
+    CHECK_INT(lines[1].column, 14);
+    const struct function *inlined = profile_function(&profile, lines[0].function);
+    CHECK_STRING(inlined->name, "inlined");
+    CHECK_STRING(inlined->system_name, "_Zi");
+    CHECK_STRING(inlined->file_name, "a.c");
+    CHECK_INT(inlined->start_line, 10);
+    CHECK_STRING(profile_function(&profile, lines[1].function)->name, "outer");
+    const struct mapping *mapping = profile_mapping(&profile, location->mapping);
+    CHECK_UINT(mapping->start, 0x1000);
+    CHECK_UINT(mapping->limit, 0x2000);
+    CHECK_UINT(mapping->file_offset, 0x500);
+    CHECK_STRING(mapping->file_name, "/bin/prog");
+    CHECK_STRING(mapping->build_id, "0123abcd");
+    CHECK(mapping->has_functions && mapping->has_filenames && mapping->has_line_numbers && mapping->has_inline_frames);
+    struct label_set set = profile.label_sets.items[profile.samples.labels[0].index];
+    CHECK_UINT(set.count, 2);
+    CHECK_STRING(profile.labels.items[set.first].text, "value");
+    CHECK_INT(profile.labels.items[set.first + 1].number, 64);
+    CHECK_STRING(profile.labels.items[set.first + 1].unit, "unit");
+#undef CHECK_STRING
+    profile_fini(&profile);
+    buffer_fini(&file);
+    buffer_fini(&written);
+}
+
+/* --- Where the reference tool loses something --------------------------------------------------------------------- */
+
+/* It tells locations apart by the column of their outermost line only. */
+TEST(locations_that_differ_in_the_column_of_an_inlined_line_stay_apart_PPF_2)
+{
+    struct profile profile, merged;
+    struct buffer file = new_file();
+    profile_init(&profile);
+    profile_init(&merged);
+    profile_add_value_type(&profile, "samples", "count");
+    for (int64_t column = 1; column <= 3; column++) {
+        struct line lines[2] = {{.line = 1, .column = column}, {.line = 2, .column = 9}};
+        lines[0].function = profile_add_function(&profile, &(struct function){.name = profile_text(&profile, "in")});
+        lines[1].function = profile_add_function(&profile, &(struct function){.name = profile_text(&profile, "out")});
+        struct location_id place = profile_add_location(&profile, &(struct location){.address = 5}, lines, 2);
+        struct sample sample = {.stack = profile_add_stack(&profile, (struct stack_id){0}, place)};
+        profile_add_sample(&profile, &sample, (const int64_t[]){1});
+    }
+    CHECK_UINT(profile_merge(&merged, &profile, NULL, NULL), STATUS_OK);
+    CHECK_UINT(profile_merge(&merged, &profile, NULL, NULL), STATUS_OK);
+    CHECK_UINT(pprof_encode(&merged, &file, NULL), STATUS_OK);
+    profile_fini(&profile);
+    CHECK_UINT(decode(&file, &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.samples.count, 3);
+    for (size_t i = 0; i < 3; i++) CHECK_INT(profile_sample_values(&profile, i)[0], 2);
+    profile_fini(&profile);
+    profile_fini(&merged);
+    buffer_fini(&file);
+}
+
+/* It takes 9 for the earliest of 5, 0 (not known) and 9. */
+TEST(a_start_that_is_not_known_does_not_hide_an_earlier_one_PPF_2)
+{
+    static const uint64_t times[] = {5, 0, 9};
+    struct profile merged;
+    profile_init(&merged);
+    for (int i = 0; i < 3; i++) {
+        struct profile profile;
+        profile_init(&profile);
+        profile.time_ns = times[i];
+        CHECK_UINT(profile_merge(&merged, &profile, NULL, NULL), STATUS_OK);
+        profile_fini(&profile);
+    }
+    CHECK_UINT(merged.time_ns, 5);
+    profile_fini(&merged);
 }
 
 /* --- Real files --------------------------------------------------------------------------------------------------- */
