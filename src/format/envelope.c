@@ -200,10 +200,12 @@ enum status envelope_open(struct envelope_reader *reader, struct slice bytes, st
 {
     struct error failure;
     *reader = (struct envelope_reader){.bytes = bytes};
-    if (find_header(bytes, &reader->header, &failure) != STATUS_OK) {
-        return error_set(error, STATUS_NOT_THIS_FORMAT, failure.offset, "no envelope header: %s", failure.message);
+    enum status status = find_header(bytes, &reader->header, &failure);
+    if (status != STATUS_OK) {
+        status = status == STATUS_NO_MEMORY ? status : STATUS_NOT_THIS_FORMAT;
+        return error_set(error, status, failure.offset, "no envelope header: %s", failure.message);
     }
-    enum status status = read_attributes(reader->header, &reader->header_texts, &reader->attributes, &failure);
+    status = read_attributes(reader->header, &reader->header_texts, &reader->attributes, &failure);
     if (status != STATUS_OK) return error_set(error, status, failure.offset, "envelope header: %s", failure.message);
     reader->position = reader->header.size + (reader->header.size < bytes.size);
     return STATUS_OK;

@@ -550,8 +550,8 @@ static void add_pending(struct decoder *decoder)
     struct stack_id ids[PROFILE_STACKS_AT_ONCE];
     size_t count = decoder->pending.count;
     for (size_t i = 0; i < count; i++) {
-        stacks[i].frames = decoder->frames + decoder->pending.frames[i].first;
         stacks[i].count = decoder->pending.frames[i].count;
+        if (stacks[i].count > 0) stacks[i].frames = decoder->frames + decoder->pending.frames[i].first;
     }
     profile_add_stacks(decoder->profile, stacks, count, ids);
     for (size_t i = 0; i < count; i++) {

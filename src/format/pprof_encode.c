@@ -252,7 +252,7 @@ static bool same_source(const void *context, uint32_t index, const void *key)
 
 static struct slice bytes_of_labels(const struct encoder *encoder, const struct written_labels *labels)
 {
-    return slice_of(encoder->label_bytes.data + labels->offset, labels->size);
+    return labels->size == 0 ? slice_of(NULL, 0) : slice_of(encoder->label_bytes.data + labels->offset, labels->size);
 }
 
 static bool same_bytes(const void *context, uint32_t index, const void *key)

@@ -171,14 +171,38 @@ void legacy_find_places(struct legacy *legacy)
 
 typedef void (*reader)(struct legacy *legacy, struct cursor *cursor);
 
-/* "goroutine profile: total 5" */
-static bool is_count_header(struct slice line)
+/* Ends with a blank and a number: so do the lines of collapsed stacks, and of what is read here only a count's header.
+ */
+static bool ends_with_number(struct slice line)
+{
+    struct slice text = legacy_trim(line);
+    size_t digits = 0;
+    while (digits < text.size && text.data[text.size - 1 - digits] >= '0' && text.data[text.size - 1 - digits] <= '9')
+        digits++;
+    return digits > 0 && digits < text.size && memchr(" \t", text.data[text.size - 1 - digits], 2);
+}
+
+/* "4 @ 0x1": no other line that ends with a number is followed by it. */
+static bool is_count_sample(struct slice line)
 {
     struct cursor cursor = cursor_of(line);
-    struct slice name = legacy_word(&cursor);
-    legacy_expect(&cursor, " profile: total ");
     (void)legacy_decimal(&cursor);
-    return name.size > 0 && !cursor.failed && cursor_at_end(&cursor);
+    legacy_expect(&cursor, " @");
+    return !cursor.failed;
+}
+
+/* "goroutine profile: total 5", and a stack, or nothing after a total of 0. */
+static bool is_count_header(struct slice line, struct cursor rest)
+{
+    struct cursor cursor = cursor_of(line);
+    struct slice name = legacy_word(&cursor), next;
+    legacy_expect(&cursor, " profile: total ");
+    int64_t total = legacy_decimal(&cursor);
+    if (name.size == 0 || cursor.failed || !cursor_at_end(&cursor)) return false;
+    for (int i = 0; i < PPROF_LEGACY_HEADER_LINES_MAX && legacy_next_line(&rest, &next); i++) {
+        if (!legacy_is_blank(next)) return is_count_sample(next) || legacy_begins(next, "---");
+    }
+    return total == 0;
 }
 
 static bool is_java_header(struct slice line, struct cursor rest)
@@ -197,7 +221,8 @@ static bool is_java_header(struct slice line, struct cursor rest)
 /* The reader for a text whose first line is LINE, and REST what follows. */
 static reader text_reader(struct slice line, struct cursor rest, bool is_first)
 {
-    if (is_count_header(line)) return legacy_read_count;
+    if (is_count_header(line, rest)) return legacy_read_count;
+    if (ends_with_number(line)) return NULL;
     if (legacy_begins(line, "--- threadz ") || legacy_begins(line, "--- Thread ")) return legacy_read_threads;
     if (!is_first) return NULL;
     if (legacy_begins(line, "heap profile:") && memchr(line.data, '@', line.size)) return legacy_read_heap;

@@ -16,12 +16,15 @@ enum status chunk_encode(struct chunk_plan *plan, const struct profile *profile,
 
 void chunk_write_member(struct json_writer *writer, const struct profile *profile, const char *key,
                         struct string_id value); /* nothing where VALUE is "" */
+/* The members of the object ATTRIBUTES, beside others. */
+void chunk_write_attributes(struct json_writer *writer, const struct profile *profile, struct string_id attributes);
 void chunk_write_uuid(struct json_writer *writer, const char *key,
                       struct slice id); /* ID if it is one, else a new one */
 void chunk_write_client_sdk(struct json_writer *writer, const struct profile *profile);
 void chunk_write_debug_meta(struct json_writer *writer, struct chunk_plan *plan);
 void chunk_write_measurements(struct json_writer *writer, const struct chunk_plan *plan);
 void chunk_write_profile(struct json_writer *writer, const struct chunk_plan *plan);
-void chunk_write_offbeat(struct json_writer *writer, const struct profile *profile);
+/* What receivers pass over, at the end: our own, and the attributes of the whole. */
+void chunk_write_rest(struct json_writer *writer, const struct chunk_plan *plan);
 
 #endif

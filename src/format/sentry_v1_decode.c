@@ -35,6 +35,7 @@ static void read_transaction(struct v1_decoder *decoder)
     };
     struct members members = MEMBERS(known);
     struct profile_transaction transaction = {0};
+    members.keeps = true;
     json_object_begin(&decoder->chunk.reader);
     for (int member; (member = chunk_next_member(&decoder->chunk, &members)) >= 0;) {
         switch (member) {
@@ -58,6 +59,7 @@ static void read_transaction(struct v1_decoder *decoder)
             break;
         }
     }
+    transaction.attributes = chunk_take_attributes(&decoder->chunk, &members);
     /* The object counts before the list; of the list, the first. */
     if (decoder->chunk.profile->transaction.id.index == 0) decoder->chunk.profile->transaction = transaction;
 }
@@ -87,6 +89,7 @@ static void read_device(struct v1_decoder *decoder)
     };
     struct members members = MEMBERS(known);
     struct profile_device *device = &decoder->chunk.profile->device;
+    members.keeps = true;
     json_object_begin(&decoder->chunk.reader);
     for (int member; (member = chunk_next_member(&decoder->chunk, &members)) >= 0;) {
         switch (member) {
@@ -108,30 +111,34 @@ static void read_device(struct v1_decoder *decoder)
             break;
         }
     }
+    device->attributes = chunk_take_attributes(&decoder->chunk, &members);
 }
 
-/* An object of texts: MEMBERS by number into TEXTS. */
-static void read_texts(struct v1_decoder *decoder, struct members members, struct string_id *const *texts)
+/* An object of texts: MEMBERS by number into TEXTS. Returns its attributes. */
+static struct string_id read_texts(struct v1_decoder *decoder, struct members members, struct string_id *const *texts)
 {
+    members.keeps = true;
     json_object_begin(&decoder->chunk.reader);
     for (int member; (member = chunk_next_member(&decoder->chunk, &members)) >= 0;) {
         *texts[member] = read_text(decoder);
     }
+    return chunk_take_attributes(&decoder->chunk, &members);
 }
 
 static void read_os(struct v1_decoder *decoder)
 {
     static const struct member known[] = {MEMBER("name", 0), MEMBER("version", 1), MEMBER("build_number", 2)};
     struct profile_os *os = &decoder->chunk.profile->os;
-    read_texts(decoder, (struct members)MEMBERS(known),
-               (struct string_id *const[]){&os->name, &os->version, &os->build_number});
+    os->attributes = read_texts(decoder, (struct members)MEMBERS(known),
+                                (struct string_id *const[]){&os->name, &os->version, &os->build_number});
 }
 
 static void read_runtime(struct v1_decoder *decoder)
 {
     static const struct member known[] = {MEMBER("name", 0), MEMBER("version", 1)};
     struct profile_runtime *runtime = &decoder->chunk.profile->runtime;
-    read_texts(decoder, (struct members)MEMBERS(known), (struct string_id *const[]){&runtime->name, &runtime->version});
+    runtime->attributes = read_texts(decoder, (struct members)MEMBERS(known),
+                                     (struct string_id *const[]){&runtime->name, &runtime->version});
 }
 
 static void read_timestamp(struct v1_decoder *decoder)
@@ -251,9 +258,11 @@ static void read_all(struct v1_decoder *decoder)
         MEMBER("offbeat", OFFBEAT),
     };
     struct members members = MEMBERS(known);
+    members.keeps = true;
     json_object_begin(&decoder->chunk.reader);
     for (int member; (member = chunk_next_member(&decoder->chunk, &members)) >= 0;)
         read_part(decoder, (enum part)member);
+    decoder->chunk.profile->attributes.chunk = chunk_take_attributes(&decoder->chunk, &members);
 }
 
 static uint64_t add_limited(uint64_t a, uint64_t b)
@@ -278,11 +287,10 @@ static void add_start(struct v1_decoder *decoder)
     }
 }
 
-static enum status decode(struct v1_decoder *decoder, struct slice bytes, struct error *error)
+static enum status decode(struct v1_decoder *decoder, struct error *error)
 {
     struct json_reader *reader = &decoder->chunk.reader;
     struct profile *profile = decoder->chunk.profile;
-    json_reader_init(reader, bytes);
     if (json_peek(reader) != JSON_OBJECT) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no JSON object");
     read_all(decoder);
     enum status status = json_reader_finish(reader, error);
@@ -307,8 +315,10 @@ static enum status decode(struct v1_decoder *decoder, struct slice bytes, struct
 
 enum status sentry_v1_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
-    struct v1_decoder decoder = {.chunk = {.profile = profile, .is_relative = true}};
-    enum status status = decode(&decoder, bytes, error);
+    struct v1_decoder decoder = {0};
+    chunk_decoder_init(&decoder.chunk, bytes, profile);
+    decoder.chunk.is_relative = true;
+    enum status status = decode(&decoder, error);
     chunk_decoder_fini(&decoder.chunk);
     return status;
 }

@@ -27,6 +27,7 @@ static void write_device(struct json_writer *writer, const struct profile *profi
         json_write_key(writer, "is_emulator");
         json_write_bool(writer, device->is_emulator);
     }
+    chunk_write_attributes(writer, profile, device->attributes);
     json_end_object(writer);
 }
 
@@ -39,17 +40,19 @@ static void write_os(struct json_writer *writer, const struct profile *profile)
     /* Some clients know a name and no version, which an empty text tells. */
     write_text_or(writer, profile, "version", os->version, os->name.index ? "" : "unknown");
     chunk_write_member(writer, profile, "build_number", os->build_number);
+    chunk_write_attributes(writer, profile, os->attributes);
     json_end_object(writer);
 }
 
 static void write_runtime(struct json_writer *writer, const struct profile *profile)
 {
     const struct profile_runtime *runtime = &profile->runtime;
-    if (runtime->name.index == 0 && runtime->version.index == 0) return;
+    if (runtime->name.index == 0 && runtime->version.index == 0 && runtime->attributes.index == 0) return;
     json_write_key(writer, "runtime");
     json_begin_object(writer);
     chunk_write_member(writer, profile, "name", runtime->name);
     chunk_write_member(writer, profile, "version", runtime->version);
+    chunk_write_attributes(writer, profile, runtime->attributes);
     json_end_object(writer);
 }
 
@@ -83,6 +86,7 @@ static void write_transaction(struct json_writer *writer, const struct profile *
         write_nanoseconds(writer, "relative_start_ns", transaction->start_ns);
         write_nanoseconds(writer, "relative_end_ns", transaction->end_ns);
     }
+    chunk_write_attributes(writer, profile, transaction->attributes);
     json_end_object(writer);
 }
 
@@ -116,7 +120,8 @@ static void write_all(struct chunk_plan *plan, struct buffer *out)
     chunk_write_debug_meta(&writer, plan);
     chunk_write_measurements(&writer, plan);
     chunk_write_profile(&writer, plan);
-    chunk_write_offbeat(&writer, plan->profile);
+    chunk_write_rest(&writer, plan);
+    chunk_write_attributes(&writer, plan->profile, plan->profile->attributes.chunk);
     json_end_object(&writer);
 }
 

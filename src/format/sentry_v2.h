@@ -4,12 +4,18 @@
 #define OFFBEAT_FORMAT_SENTRY_V2_H
 
 #include "base/buffer.h"
+#include "format/rules.h"
 #include "profile/profile.h"
 
 /* One chunk, not an envelope around it. See format_decode for the rest of the contract. Value types are samples/count
  * and wall/nanoseconds, the time to the next sample of the same thread, so that sums are those of Sentry's own backend.
  * STATUS_UNSUPPORTED for other versions of the sample format. */
 enum status sentry_v2_decode(struct slice bytes, struct profile *profile, struct error *error);
+
+/* The same, with the verdict of the same reading: RET_VERDICT is set in every case but STATUS_NO_MEMORY. What is
+ * refused may still be decoded, where it can be understood, and the other way round: STATUS_OK says that it was. */
+enum status sentry_v2_decode_and_judge(struct slice bytes, const struct rules_context *context, enum rules rules,
+                                       struct profile *profile, struct verdict *ret_verdict, struct error *error);
 
 struct sentry_v2_options {
     uint64_t from_ns, to_ns; /* only samples with from_ns <= time < to_ns; both 0 = all */

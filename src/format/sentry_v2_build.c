@@ -105,7 +105,8 @@ static struct chunk_frame *frame_of(struct builder *builder, uint32_t place)
 
 static bool is_same_code(const struct chunk_frame *a, const struct chunk_frame *b)
 {
-    return a->function_id.index == b->function_id.index && a->line == b->line && a->column == b->column;
+    return a->function_id.index == b->function_id.index && a->line == b->line && a->column == b->column &&
+           a->attributes.index == b->attributes.index;
 }
 
 /* How many of the frames from FIRST up to PLACE, PLACE's own included, are one location: neighbours with one address,
@@ -135,13 +136,17 @@ static struct location_id add_location(struct builder *builder, uint32_t place, 
     struct line lines[INLINED_MAX];
     for (uint32_t i = 0; i < count; i++) {
         const struct chunk_frame *inlined = frame_of(builder, place + i);
-        lines[i] = (struct line){.function = inlined->function_id, .line = inlined->line, .column = inlined->column};
+        lines[i] = (struct line){.function = inlined->function_id,
+                                 .attributes = inlined->attributes,
+                                 .line = inlined->line,
+                                 .column = inlined->column};
     }
     struct location location = {
         .mapping = frame->mapping,
         .address = frame->address - (!is_leaf && frame->address), /* a return address is one behind the call */
     };
     uint32_t line_count = frame->function_id.index ? count : 0;
+    if (line_count == 0) location.attributes = frame->attributes;
     struct location_id id = profile_add_location(builder->profile, &location, lines, line_count);
     if (count == 1) *known = id;
     return id;
@@ -168,12 +173,45 @@ static enum status check_indices(const struct chunk *chunk, struct error *error)
         return error_set(error, STATUS_MALFORMED, 0,
                          "profiling_malformed_stacks: a stack has a frame that is not there");
     }
-    for (size_t i = 0; i < chunk->samples.count; i++) {
-        if (chunk->samples.items[i].stack < chunk->stacks.count) continue;
-        return error_set(error, STATUS_MALFORMED, 0,
-                         "profiling_malformed_samples: sample %zu has a stack that is not there", i);
-    }
     return STATUS_OK;
+}
+
+uint32_t *chunk_count_active(const struct chunk *chunk, size_t thread_count)
+{
+    uint32_t *active = calloc(thread_count, sizeof(*active));
+    for (size_t i = 0; active && i < chunk->samples.count; i++) {
+        const struct chunk_sample *sample = &chunk->samples.items[i];
+        active[sample->thread.index] += sample->stack < chunk->stacks.count && chunk->stacks.items[sample->stack].count;
+    }
+    return active;
+}
+
+/* A sample of a thread that a receiver of V2 drops may have a stack that is not there. */
+static enum status check_stacks(const struct chunk *chunk, const struct profile *profile, struct error *error)
+{
+    uint32_t *active = NULL;
+    enum status status = STATUS_OK;
+    uint32_t spared_below = profile->sample_format == 1 ? 0 : 2;
+    for (size_t i = 0; status == STATUS_OK && i < chunk->samples.count; i++) {
+        const struct chunk_sample *sample = &chunk->samples.items[i];
+        if (sample->stack < chunk->stacks.count) continue;
+        if (!active) active = chunk_count_active(chunk, profile->threads.count);
+        if (!active)
+            status = error_set(error, STATUS_NO_MEMORY, 0, "no memory for the chunk");
+        else if (active[sample->thread.index] >= spared_below)
+            status = error_set(error, STATUS_MALFORMED, 0,
+                               "profiling_malformed_samples: sample %zu has a stack that is not there", i);
+    }
+    free(active);
+    return status;
+}
+
+/* The attributes of a sample are a label. */
+static struct label_set_id add_attributes(struct profile *profile, struct string_id attributes)
+{
+    if (attributes.index == 0) return (struct label_set_id){0};
+    struct label label = {.key = profile_text(profile, PROFILE_ATTRIBUTES_LABEL), .text = attributes};
+    return profile_add_labels(profile, &label, 1);
 }
 
 /* A sample lasts until the next one of its thread; the last one of a thread only ends the one before (facts §4.2). */
@@ -200,9 +238,11 @@ static enum status add_samples(struct builder *builder, struct error *error)
     profile_add_value_type(profile, "wall", "nanoseconds");
     for (size_t i = 0; i < builder->chunk->samples.count; i++) {
         const struct chunk_sample *from = &builder->chunk->samples.items[i];
+        if (from->stack >= builder->chunk->stacks.count) continue;
         struct sample sample = {
             .stack = resolve_stack(builder, &builder->chunk->stacks.items[from->stack]),
             .thread = from->thread,
+            .labels = add_attributes(profile, from->attributes),
             .time_ns = from->time_ns,
         };
         profile_add_sample(profile, &sample, values);
@@ -219,7 +259,9 @@ static enum status add_samples(struct builder *builder, struct error *error)
 enum status chunk_to_profile(struct chunk *chunk, struct profile *profile, struct error *error)
 {
     struct builder builder = {.chunk = chunk, .profile = profile};
-    enum status status = check_indices(chunk, error);
+    enum status status = profile_failed(profile, error); /* threads that were not added have no place in tables */
+    if (status == STATUS_OK) status = check_indices(chunk, error);
+    if (status == STATUS_OK) status = check_stacks(chunk, profile, error);
     if (status != STATUS_OK) return status;
     profile->has_times = true;
     if (profile->period) {

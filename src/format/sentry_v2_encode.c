@@ -3,6 +3,7 @@
 #include "format/sentry_encoder_private.h"
 
 #include "base/hash.h"
+#include "base/json_reader.h"
 #include "base/uuid.h"
 #include "binary/debug_id.h"
 #include "format/facts.h"
@@ -18,6 +19,35 @@ void chunk_write_member(struct json_writer *writer, const struct profile *profil
     json_write_key(writer, key);
     json_write_string(writer, profile_slice(profile, value));
 }
+
+/* --- Attributes --------------------------------------------------------------------------------------------------- */
+
+/* Of NAMES, up to a NULL, those that the object ATTRIBUTES has, as bits: they are written as they came. False if it is
+ * no object; labels may come from anywhere. */
+static bool find_attributes(struct slice attributes, const char *const *names, uint32_t *ret_kept)
+{
+    struct json_reader reader;
+    struct slice key;
+    *ret_kept = 0;
+    if (attributes.size == 0) return true;
+    json_reader_init(&reader, attributes);
+    json_object_begin(&reader);
+    while (json_object_next(&reader, &key)) {
+        for (uint32_t i = 0; names[i]; i++) *ret_kept |= (uint32_t)slice_equals_text(key, names[i]) << i;
+        json_skip(&reader);
+    }
+    bool is_object = json_reader_finish(&reader, NULL) == STATUS_OK;
+    json_reader_fini(&reader);
+    return is_object;
+}
+
+void chunk_write_attributes(struct json_writer *writer, const struct profile *profile, struct string_id attributes)
+{
+    struct slice text = profile_slice(profile, attributes);
+    if (text.size > 2) json_write_raw(writer, slice_of(text.data + 1, text.size - 2));
+}
+
+/* --- Metadata ----------------------------------------------------------------------------------------------------- */
 
 /* ID where it is a uuid, else a new one. */
 void chunk_write_uuid(struct json_writer *writer, const char *key, struct slice id)
@@ -37,6 +67,7 @@ void chunk_write_client_sdk(struct json_writer *writer, const struct profile *pr
     json_write_text(writer, has_sdk ? profile_c_string(profile, profile->sdk_name) : "offbeat");
     json_write_key(writer, "version");
     json_write_text(writer, has_sdk ? profile_c_string(profile, profile->sdk_version) : OFFBEAT_VERSION);
+    if (has_sdk) chunk_write_attributes(writer, profile, profile->attributes.client_sdk);
     json_end_object(writer);
 }
 
@@ -44,6 +75,10 @@ static void write_metadata(struct json_writer *writer, const struct chunk_plan *
 {
     const struct profile *profile = plan->profile;
     const char *chunk_id = plan->options ? plan->options->chunk_id : NULL;
+    enum { DIST = 1 };
+    uint32_t kept;
+    (void)find_attributes(profile_slice(profile, profile->attributes.chunk), (const char *const[]){"dist", NULL},
+                          &kept);
     json_write_key(writer, "version");
     json_write_text(writer, "2");
     chunk_write_uuid(writer, "profiler_id", profile_slice(profile, profile->profiler_id));
@@ -52,12 +87,14 @@ static void write_metadata(struct json_writer *writer, const struct chunk_plan *
     json_write_key(writer, "platform");
     json_write_text(writer, sentry_v2_platform(profile));
     chunk_write_member(writer, profile, "release", profile->release);
-    chunk_write_member(writer, profile, "dist", profile->dist);
+    if (!(kept & DIST)) chunk_write_member(writer, profile, "dist", profile->dist);
     json_write_key(writer, "environment");
     json_write_text(writer,
                     profile->environment.index ? profile_c_string(profile, profile->environment) : "production");
     chunk_write_client_sdk(writer, profile);
 }
+
+/* --- Frames ------------------------------------------------------------------------------------------------------- */
 
 /* Mapping 1 is the program, which is the user's own wherever it lies. */
 static bool is_program(const struct profile *profile, struct slice path)
@@ -102,31 +139,57 @@ static void write_place(struct json_writer *writer, const char *key, int64_t num
     json_write_i64(writer, number);
 }
 
+static bool is_native(const struct profile *profile)
+{
+    return strcmp(sentry_v2_platform(profile), "native") == 0;
+}
+
 static void write_frame(struct json_writer *writer, const struct profile *profile, const struct written_frame *frame)
 {
+    enum {
+        FUNCTION = 1,
+        MODULE = 2,
+        FILE = 4,
+        PATH = 8,
+        LINE = 16,
+        COLUMN = 32,
+        PACKAGE = 64,
+        IN_APP = 128,
+        RAW = 256,
+        ADDRESS = 512
+    };
+    static const char *const names[] = {"function", "module", "filename",     "abs_path",         "lineno", "colno",
+                                        "package",  "in_app", "raw_function", "instruction_addr", NULL};
     const struct function *function = profile_function(profile, frame->function);
+    uint32_t kept;
+    (void)find_attributes(profile_slice(profile, frame->attributes), names, &kept);
     struct string_id name = function->name.index ? function->name : function->system_name;
     struct string_id package =
         function->package.index ? function->package : profile_mapping(profile, frame->mapping)->file_name;
     json_begin_object(writer);
-    if (name.index == 0 && function->file_name.index == 0 && frame->address == 0) { /* FMT-3: never without any */
+    /* FMT-3: never without any; and native code that has no address can be told by its name alone. */
+    bool has_file = (function->file_name.index || (kept & (FILE | PATH))) && !is_native(profile);
+    if (!name.index && !frame->address && !has_file && !(kept & (FUNCTION | ADDRESS))) {
         json_write_key(writer, "function");
         json_write_text(writer, "<unknown>");
     }
-    chunk_write_member(writer, profile, "function", name);
-    if (function->system_name.index != name.index)
+    if (!(kept & FUNCTION)) chunk_write_member(writer, profile, "function", name);
+    if (function->system_name.index != name.index && !(kept & RAW))
         chunk_write_member(writer, profile, "raw_function", function->system_name);
-    chunk_write_member(writer, profile, "module", function->module);
-    write_file(writer, profile, function->file_name);
-    write_place(writer, "lineno", frame->line);
-    write_place(writer, "colno", frame->column);
-    if (frame->address) {
+    if (!(kept & MODULE)) chunk_write_member(writer, profile, "module", function->module);
+    if (!(kept & (FILE | PATH))) write_file(writer, profile, function->file_name);
+    if (!(kept & LINE)) write_place(writer, "lineno", frame->line);
+    if (!(kept & COLUMN)) write_place(writer, "colno", frame->column);
+    if (frame->address && !(kept & ADDRESS)) {
         json_write_key(writer, "instruction_addr");
         json_write_hex(writer, frame->address);
     }
-    chunk_write_member(writer, profile, "package", package);
-    json_write_key(writer, "in_app");
-    json_write_bool(writer, is_in_app(profile, frame, profile_slice(profile, package)));
+    if (!(kept & PACKAGE)) chunk_write_member(writer, profile, "package", package);
+    if (!(kept & IN_APP)) {
+        json_write_key(writer, "in_app");
+        json_write_bool(writer, is_in_app(profile, frame, profile_slice(profile, package)));
+    }
+    chunk_write_attributes(writer, profile, frame->attributes);
     json_end_object(writer);
 }
 
@@ -134,6 +197,21 @@ static struct slice thread_id_text(const struct profile *profile, struct thread_
 {
     struct slice text = profile_slice(profile, profile_thread(profile, id)->id);
     return text.size ? text : slice_of_text("0");
+}
+
+/* A negative priority would cost the whole chunk, by its own name. */
+static void write_thread(struct json_writer *writer, const struct profile *profile, const struct thread *thread)
+{
+    enum { NAME = 1, PRIORITY = 2, OUR_PRIORITY = 4 };
+    static const char *const names[] = {"name", "priority", "offbeat_priority", NULL};
+    uint32_t kept;
+    (void)find_attributes(profile_slice(profile, thread->attributes), names, &kept);
+    if (!(kept & NAME)) chunk_write_member(writer, profile, "name", thread->name);
+    if (thread->has_priority && !(kept & (PRIORITY | OUR_PRIORITY))) {
+        json_write_key(writer, thread->priority < 0 ? "offbeat_priority" : "priority");
+        json_write_i64(writer, thread->priority);
+    }
+    chunk_write_attributes(writer, profile, thread->attributes);
 }
 
 static void write_thread_metadata(struct json_writer *writer, const struct chunk_plan *plan)
@@ -146,11 +224,7 @@ static void write_thread_metadata(struct json_writer *writer, const struct chunk
         if (plan->thread_samples[i] == 0) continue;
         json_write_key_slice(writer, thread_id_text(profile, (struct thread_id){i}));
         json_begin_object(writer);
-        chunk_write_member(writer, profile, "name", thread->name);
-        if (thread->has_priority && thread->priority >= 0) { /* a negative one would cost the whole chunk */
-            json_write_key(writer, "priority");
-            json_write_i64(writer, thread->priority);
-        }
+        write_thread(writer, profile, thread);
         json_end_object(writer);
     }
     json_end_object(writer);
@@ -170,6 +244,25 @@ static void write_time(struct json_writer *writer, const struct chunk_plan *plan
     json_write_text(writer, text);
 }
 
+/* Those of a sample are a label, which may have come from elsewhere. */
+static void write_sample_attributes(struct json_writer *writer, const struct profile *profile,
+                                    struct label_set_id labels)
+{
+    static const char *const names[] = {"timestamp", "elapsed_since_start_ns", "stack_id", "thread_id", NULL};
+    const struct label_set *set = &profile->label_sets.items[labels.index];
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct label *label = &profile->labels.items[set->first + i];
+        struct slice text = profile_slice(profile, label->text);
+        uint32_t kept;
+        if (label->is_number || !slice_equals_text(profile_slice(profile, label->key), PROFILE_ATTRIBUTES_LABEL))
+            continue;
+        if (text.size && text.data[0] == '{' && find_attributes(text, names, &kept) && !kept) {
+            chunk_write_attributes(writer, profile, label->text);
+        }
+        return;
+    }
+}
+
 static void write_samples(struct json_writer *writer, const struct chunk_plan *plan)
 {
     const struct profile *profile = plan->profile;
@@ -183,6 +276,8 @@ static void write_samples(struct json_writer *writer, const struct chunk_plan *p
         json_write_u64(writer, tick->stack);
         json_write_key(writer, "thread_id");
         json_write_string(writer, thread_id_text(profile, profile->samples.thread[tick->sample]));
+        struct label_set_id labels = profile->samples.labels[tick->sample];
+        if (labels.index && !tick->is_end) write_sample_attributes(writer, profile, labels);
         json_end_object(writer);
     }
     json_end_array(writer);
@@ -216,6 +311,7 @@ void chunk_write_profile(struct json_writer *writer, const struct chunk_plan *pl
     }
     json_end_array(writer);
     write_thread_metadata(writer, plan);
+    chunk_write_attributes(writer, plan->profile, plan->profile->attributes.data);
     json_end_object(writer);
 }
 
@@ -243,19 +339,28 @@ static void write_image(struct json_writer *writer, const struct profile *profil
 {
     uint64_t start = image_start(mapping);
     uint64_t size = mapping->image_size ? mapping->image_size : mapping->limit - mapping->start;
+    enum { TYPE = 1, DEBUG_ID = 2, CODE_ID = 4, CODE_FILE = 8 };
+    static const char *const names[] = {"type", "debug_id", "code_id", "code_file", NULL};
+    uint32_t kept;
+    (void)find_attributes(profile_slice(profile, mapping->attributes), names, &kept);
     json_begin_object(writer);
-    json_write_key(writer, "type");
-    json_write_text(writer, "symbolic"); /* "elf" would cost the whole chunk (facts §1.3) */
-    json_write_key(writer, "debug_id");
-    json_write_text(writer, debug_id);
-    chunk_write_member(writer, profile, "code_id", mapping->build_id);
-    chunk_write_member(writer, profile, "code_file", mapping->file_name);
+    if (!(kept & TYPE)) {
+        json_write_key(writer, "type");
+        json_write_text(writer, "symbolic"); /* "elf" would cost the whole chunk (facts §1.3) */
+    }
+    if (debug_id && !(kept & DEBUG_ID)) {
+        json_write_key(writer, "debug_id");
+        json_write_text(writer, debug_id);
+    }
+    if (!(kept & CODE_ID)) chunk_write_member(writer, profile, "code_id", mapping->build_id);
+    if (!(kept & CODE_FILE)) chunk_write_member(writer, profile, "code_file", mapping->file_name);
     json_write_key(writer, "image_addr");
     json_write_hex(writer, start);
     json_write_key(writer, "image_size");
     json_write_u64(writer, size);
     json_write_key(writer, "image_vmaddr");
     json_write_hex(writer, mapping->image_vmaddr);
+    chunk_write_attributes(writer, profile, mapping->attributes);
     json_end_object(writer);
 }
 
@@ -283,13 +388,18 @@ void chunk_write_debug_meta(struct json_writer *writer, struct chunk_plan *plan)
     for (uint32_t i = 1; i < profile->mappings.count; i++) {
         const struct mapping *mapping = &profile->mappings.items[i];
         uint64_t start = image_start(mapping), hash = hash_mix(0, start);
-        if (!plan->mapping_is_used[i] || !find_debug_id(profile, mapping, debug_id)) continue;
+        bool has_id = plan->mapping_is_used[i] && find_debug_id(profile, mapping, debug_id);
+        if (!has_id && !(plan->mapping_is_used[i] && mapping->attributes.index)) continue;
         if (index_table_find(&starts.index, hash, start_equal, &starts, &start) != INDEX_NONE) continue;
         if (!index_table_add(&starts.index, hash, i)) plan->no_memory = true;
-        write_image(writer, profile, mapping, debug_id);
+        write_image(writer, profile, mapping, has_id ? debug_id : NULL);
+    }
+    for (size_t i = 0; i < profile->images.count; i++) {
+        json_write_raw(writer, profile_slice(profile, profile->images.items[i]));
     }
     index_table_fini(&starts.index);
     json_end_array(writer);
+    chunk_write_attributes(writer, profile, profile->attributes.debug_meta);
     json_end_object(writer);
 }
 
@@ -327,24 +437,46 @@ static void write_measurement(struct json_writer *writer, const struct chunk_pla
         json_end_object(writer);
     }
     json_end_array(writer);
+    chunk_write_attributes(writer, plan->profile, measurement->attributes);
+    json_end_object(writer);
+}
+
+static void write_measurements_of(struct json_writer *writer, const struct chunk_plan *plan, bool of_known_units)
+{
+    const struct profile *profile = plan->profile;
+    json_begin_object(writer);
+    for (size_t i = 0; i < profile->measurements.count; i++) {
+        const struct measurement *measurement = &profile->measurements.items[i];
+        bool is_known = is_known_unit(profile_slice(profile, measurement->unit));
+        if (is_known == of_known_units) write_measurement(writer, plan, measurement);
+    }
     json_end_object(writer);
 }
 
 void chunk_write_measurements(struct json_writer *writer, const struct chunk_plan *plan)
 {
-    const struct profile *profile = plan->profile;
     json_write_key(writer, "measurements");
-    json_begin_object(writer);
-    for (size_t i = 0; i < profile->measurements.count; i++) {
-        const struct measurement *measurement = &profile->measurements.items[i];
-        if (!is_known_unit(profile_slice(profile, measurement->unit))) continue;
-        write_measurement(writer, plan, measurement);
-    }
-    json_end_object(writer);
+    write_measurements_of(writer, plan, true);
 }
 
-/* What the recorder knows of itself. Other receivers pass over it. */
-void chunk_write_offbeat(struct json_writer *writer, const struct profile *profile)
+/* A unit that receivers do not know would cost the whole chunk, were the measurement among the others. */
+static void write_our_measurements(struct json_writer *writer, const struct chunk_plan *plan)
+{
+    static const char *const names[] = {"offbeat_measurements", NULL};
+    const struct profile *profile = plan->profile;
+    uint32_t kept;
+    bool are_known = true;
+    for (size_t i = 0; i < profile->measurements.count; i++) {
+        are_known &= is_known_unit(profile_slice(profile, profile->measurements.items[i].unit));
+    }
+    (void)find_attributes(profile_slice(profile, profile->attributes.chunk), names, &kept);
+    if (are_known || kept) return;
+    json_write_key(writer, names[0]);
+    write_measurements_of(writer, plan, false);
+}
+
+/* What the recorder knows of itself. */
+static void write_offbeat(struct json_writer *writer, const struct profile *profile)
 {
     int64_t period = chunk_period_ns(profile);
     if (period == 0 && profile->facts.count == 0) return;
@@ -359,6 +491,13 @@ void chunk_write_offbeat(struct json_writer *writer, const struct profile *profi
     json_end_object(writer);
 }
 
+void chunk_write_rest(struct json_writer *writer, const struct chunk_plan *plan)
+{
+    write_offbeat(writer, plan->profile);
+    write_our_measurements(writer, plan);
+    chunk_write_attributes(writer, plan->profile, plan->profile->attributes.chunk);
+}
+
 static void write_chunk(struct chunk_plan *plan, struct buffer *out)
 {
     struct json_writer writer = json_writer_of(out);
@@ -367,7 +506,7 @@ static void write_chunk(struct chunk_plan *plan, struct buffer *out)
     chunk_write_debug_meta(&writer, plan);
     chunk_write_measurements(&writer, plan);
     chunk_write_profile(&writer, plan);
-    chunk_write_offbeat(&writer, plan->profile);
+    chunk_write_rest(&writer, plan);
     json_end_object(&writer);
 }
 
@@ -376,6 +515,24 @@ static void write_chunk(struct chunk_plan *plan, struct buffer *out)
 const char *sentry_v2_platform(const struct profile *profile)
 {
     return profile->platform.index ? profile_c_string(profile, profile->platform) : "native";
+}
+
+/* The sender asks the same as a receiver, before it sends (V2-6): of the bytes, by the code that judges what comes in.
+ */
+static enum status check_written(struct slice payload, bool is_v1, struct error *error)
+{
+    static const enum rules all[] = {RULES_RELAY, RULES_SPEC};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < sizeof(all) / sizeof(all[0]); i++) {
+        struct verdict verdict;
+        char text[sizeof(error->message)];
+        status = is_v1 ? rules_judge_profile(payload, NULL, all[i], &verdict, error)
+                       : rules_judge_chunk(payload, NULL, all[i], &verdict, error);
+        if (status != STATUS_OK || verdict.accepted) continue;
+        verdict_print(&verdict, text, sizeof(text));
+        status = chunk_refuse(error, text);
+    }
+    return status;
 }
 
 enum status chunk_encode(struct chunk_plan *plan, const struct profile *profile,
@@ -387,9 +544,12 @@ enum status chunk_encode(struct chunk_plan *plan, const struct profile *profile,
     enum status status = chunk_plan_make(plan, profile, options, error);
     if (status == STATUS_OK) {
         write(plan, &chunk);
-        if (chunk.failed) status = chunk_refuse_size(error);
+        /* Nothing that is written at once is half as long as all may be: a buffer that failed before lacked memory. */
+        bool is_full = chunk.size > CHUNK_BYTES_MAX / 2;
+        if (chunk.failed) status = is_full ? chunk_refuse_size(error) : chunk_refuse_memory(error);
         if (plan->no_memory) status = chunk_refuse_memory(error);
     }
+    if (status == STATUS_OK) status = check_written(buffer_slice(&chunk), plan->is_v1, error);
     if (status == STATUS_OK && out) buffer_append(out, chunk.data, chunk.size);
     if (status == STATUS_OK && out && out->failed) status = chunk_refuse_memory(error);
     buffer_fini(&chunk);

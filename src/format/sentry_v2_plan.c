@@ -1,5 +1,5 @@
 /* Plans a chunk before it is written. The samples that are asked for are laid out as ticks in time order; what they use
- * of stacks and frames is numbered by first use and deduplicated; then the receiver's rules are held against it.
+ * of stacks and frames is numbered by first use and deduplicated.
  * SPDX-License-Identifier: MIT */
 #include "format/sentry_v2_private.h"
 
@@ -14,7 +14,6 @@ enum {
     THINNED_NS = 990000000,         /* a second, less a tick of 101 Hz */
     CHUNK_FRAMES_MAX = 16 << 20,    /* likewise, at 3 bytes for a frame's index in a stack */
     DURATION_US_MAX = 66 * 1000000, /* facts §1.2 (13) */
-    V1_SECONDS_MAX = 30,            /* facts §1.4 (14) */
 };
 
 enum status chunk_refuse(struct error *error, const char *reason)
@@ -166,7 +165,8 @@ static bool frame_equal(const void *context, uint32_t index, const void *key)
     const struct chunk_plan *plan = context;
     const struct written_frame *a = &plan->frames.items[index], *b = key;
     return a->address == b->address && a->line == b->line && a->column == b->column &&
-           a->function.index == b->function.index && a->mapping.index == b->mapping.index;
+           a->function.index == b->function.index && a->mapping.index == b->mapping.index &&
+           a->attributes.index == b->attributes.index;
 }
 
 /* The number of FRAME, which is added if it is new. */
@@ -174,7 +174,7 @@ static uint32_t frame_number(struct chunk_plan *plan, const struct written_frame
 {
     uint64_t hash = hash_mix(frame->address, (uint64_t)frame->line);
     hash = hash_mix(hash, (uint64_t)frame->function.index << 32 | frame->mapping.index);
-    hash = hash_mix(hash, (uint64_t)frame->column);
+    hash = hash_mix(hash, (uint64_t)frame->column ^ (uint64_t)frame->attributes.index << 32);
     uint32_t known = index_table_find(&plan->frames.index, hash, frame_equal, plan, frame);
     if (known != INDEX_NONE) return known;
     size_t count = plan->frames.count;
@@ -206,12 +206,15 @@ static void append_location(struct chunk_plan *plan, const struct location *loca
 {
     const struct line *lines = profile_lines(plan->profile, location);
     struct written_frame frame = {.address = location->address + (!is_leaf && location->address),
-                                  .mapping = location->mapping};
+                                  .mapping = location->mapping,
+                                  .attributes = location->attributes};
     if (location->line_count == 0) append_frame(plan, &frame);
     for (uint32_t i = 0; i < location->line_count; i++) {
         frame.function = lines[i].function;
         frame.line = lines[i].line;
         frame.column = lines[i].column;
+        bool is_real = i + 1 == location->line_count; /* the others were inlined into it */
+        frame.attributes = lines[i].attributes.index || !is_real ? lines[i].attributes : location->attributes;
         append_frame(plan, &frame);
     }
 }
@@ -269,63 +272,18 @@ static enum status number_stacks(struct chunk_plan *plan, struct error *error)
         uint32_t thread = samples->thread[tick->sample].index;
         tick->stack = stack_number(plan, tick->is_end ? (struct stack_id){0} : samples->stack[tick->sample]);
         plan->thread_samples[thread]++;
-        if (!plan->no_memory && plan->stacks.items[tick->stack].count) plan->thread_active[thread]++;
     }
     if (!plan->no_memory) return STATUS_OK;
     return plan->frame_indices.count >= CHUNK_FRAMES_MAX ? chunk_refuse_size(error) : chunk_refuse_memory(error);
 }
 
-/* --- The receiver's rules ----------------------------------------------------------------------------------------- */
+/* --- The whole -------------------------------------------------------------------------------------------------------
+ */
 
 uint64_t chunk_microseconds(uint64_t time_ns)
 {
     return time_ns / 1000 + (time_ns % 1000 >= 500);
 }
-
-/* A receiver first drops every thread that has not two samples with frames (facts §1.2, 8); the rest must be left and
- * must not last too long. */
-static enum status check_samples(const struct chunk_plan *plan, struct error *error)
-{
-    const struct tick *first = NULL, *last = NULL;
-    for (size_t i = 0; i < plan->ticks.count; i++) {
-        const struct tick *tick = &plan->ticks.items[i];
-        if (plan->thread_active[plan->profile->samples.thread[tick->sample].index] < 2) continue;
-        if (!first) first = tick;
-        last = tick;
-    }
-    if (!first) return chunk_refuse(error, "profiling_not_enough_samples: no thread has two samples with frames");
-    if (chunk_microseconds(last->time_ns) - chunk_microseconds(first->time_ns) > DURATION_US_MAX) {
-        return chunk_refuse(error, "profiling_duration_is_too_long: the samples lie over 66 s apart");
-    }
-    return STATUS_OK;
-}
-
-/* Of V1 idle samples at the edges of a thread go first, then threads with a single sample (facts §1.4, 10 and 11). What
- * is left counts from the profile's start on. */
-static enum status check_v1_samples(const struct chunk_plan *plan, struct error *error)
-{
-    const struct tick *last = NULL;
-    for (size_t i = 0; i < plan->ticks.count; i++) {
-        const struct tick *tick = &plan->ticks.items[i];
-        if (plan->thread_active[plan->profile->samples.thread[tick->sample].index] < 2) continue;
-        if (plan->stacks.items[tick->stack].count) last = tick;
-    }
-    if (!last) return chunk_refuse(error, "profiling_not_enough_samples: no thread has two samples with frames");
-    if (last->time_ns > plan->start_ns && last->time_ns - plan->start_ns > V1_SECONDS_MAX * (uint64_t)1000000000) {
-        return chunk_refuse(error, "profiling_duration_is_too_long: a sample lies over 30 s behind the start");
-    }
-    return STATUS_OK;
-}
-
-static enum status check_metadata(const struct profile *profile, struct error *error)
-{
-    if (profile->release.index == 0) {
-        return chunk_refuse(error, "profiling_invalid_profile_metadata: the profile names no release");
-    }
-    return STATUS_OK;
-}
-
-/* --- The whole ---------------------------------------------------------------------------------------------------- */
 
 enum status chunk_plan_make(struct chunk_plan *plan, const struct profile *profile,
                             const struct sentry_v2_options *options, struct error *error)
@@ -335,15 +293,12 @@ enum status chunk_plan_make(struct chunk_plan *plan, const struct profile *profi
     plan->period_ns = time_line_period_ns(profile);
     plan->stack_numbers = calloc(profile->stacks.count, sizeof(*plan->stack_numbers));
     plan->thread_samples = calloc(profile->threads.count, sizeof(*plan->thread_samples));
-    plan->thread_active = calloc(profile->threads.count, sizeof(*plan->thread_active));
     plan->mapping_is_used = calloc(profile->mappings.count, sizeof(*plan->mapping_is_used));
-    if (!plan->stack_numbers || !plan->thread_samples || !plan->thread_active || !plan->mapping_is_used) {
+    if (!plan->stack_numbers || !plan->thread_samples || !plan->mapping_is_used) {
         return chunk_refuse_memory(error);
     }
-    enum status status = check_metadata(profile, error);
-    if (status == STATUS_OK) status = lay_out_ticks(plan, error);
+    enum status status = lay_out_ticks(plan, error);
     if (status == STATUS_OK) status = number_stacks(plan, error);
-    if (status == STATUS_OK) status = plan->is_v1 ? check_v1_samples(plan, error) : check_samples(plan, error);
     return status;
 }
 
@@ -357,6 +312,5 @@ void chunk_plan_fini(struct chunk_plan *plan)
     free(plan->frame_indices.items);
     free(plan->stack_numbers);
     free(plan->thread_samples);
-    free(plan->thread_active);
     free(plan->mapping_is_used);
 }

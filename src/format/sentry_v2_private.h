@@ -15,9 +15,11 @@ struct chunk_image {
 struct chunk_frame {
     struct function function; /* FILE_NAME not yet chosen */
     struct string_id file_name, absolute_path;
+    struct string_id attributes;
     int64_t line, column;
     uint64_t address;
-    bool has_address;
+    uint16_t members; /* that it had, as sentry_parts.c numbers them */
+    bool has_address, has_function;
     struct chunk_image *image; /* this and what follows is set by chunk_to_profile */
     bool is_resolved;
     struct mapping_id mapping;
@@ -33,8 +35,10 @@ struct chunk_stack {
 
 struct chunk_sample {
     uint64_t time_ns;
-    uint64_t stack;
+    double seconds; /* V2, as it was sent */
+    uint32_t stack; /* INDEX_NONE: that, or more */
     struct thread_id thread;
+    struct string_id attributes;
 };
 
 /* The arrays of one chunk, grown by its reader. */
@@ -45,8 +49,15 @@ struct chunk {
     struct { uint32_t *items; size_t count, capacity; } frame_indices;
     struct { struct chunk_sample *items; size_t count, capacity; } samples;
     struct { struct chunk_image *items; size_t count, capacity; } images;
+    struct { struct thread_id *items; size_t count, capacity; } described_threads; /* by thread_metadata */
+    bool has_images;                                        /* debug_meta.images was there */
+    struct { const char *member; uint64_t offset; } incomplete_image; /* the first one without MEMBER, if not NULL */
 };
 /* clang-format on */
+
+/* How many samples with frames each of the THREAD_COUNT threads has: of those with less than two a receiver drops all
+ * samples before it looks at anything else of them (facts §1.2, 8). To be freed; NULL without memory. */
+uint32_t *chunk_count_active(const struct chunk *chunk, size_t thread_count);
 
 /* Adds to PROFILE what the samples of CHUNK use, and its images. STATUS_MALFORMED if an index points nowhere. */
 enum status chunk_to_profile(struct chunk *chunk, struct profile *profile, struct error *error);
@@ -66,6 +77,7 @@ struct written_frame {
     int64_t line, column;
     struct function_id function; /* 0 = none */
     struct mapping_id mapping;
+    struct string_id attributes;
 };
 
 struct written_stack {
@@ -84,14 +96,13 @@ struct chunk_plan {
     struct { struct written_stack *items; size_t count, capacity; struct index_table index; } stacks;
     struct { uint32_t *items; size_t count, capacity; } frame_indices;
     uint32_t *stack_numbers;  /* by the profile's stack id: place in STACKS, plus one; 0 = not yet there */
-    uint32_t *thread_samples; /* by the profile's thread id: ticks, and of them not idle, */
-    uint32_t *thread_active;
+    uint32_t *thread_samples; /* by the profile's thread id: ticks */
     bool *mapping_is_used;    /* by the profile's mapping id */
     bool no_memory;
 };
 /* clang-format on */
 
-/* Lays out what OPTIONS (may be NULL) choose of PROFILE and holds the receiver's rules against it. PLAN is {0}, save
+/* Lays out what OPTIONS (may be NULL) choose of PROFILE. PLAN is {0}, save
  * for is_v1 and start_ns; both must outlive it. */
 enum status chunk_plan_make(struct chunk_plan *plan, const struct profile *profile,
                             const struct sentry_v2_options *options, struct error *error);

@@ -81,6 +81,7 @@ void profile_fini(struct profile *profile)
     free(profile->measurements.items);
     free(profile->facts.items);
     free(profile->comments.items);
+    free(profile->images.items);
     free(profile->carried.items);
     free(profile->samples.stack);
     free(profile->samples.thread);

@@ -37,6 +37,7 @@ enum {
     PROFILE_FACTS_MAX = 4096, /* each of comments and facts */
     PROFILE_MEASUREMENTS_MAX = 4096,
     PROFILE_CARRIED_MAX = 4096,
+    PROFILE_IMAGES_MAX = 16384,
     PROFILE_STACKS_AT_ONCE = 32, /* as many as profile_add_stacks works on together */
 };
 
@@ -46,13 +47,18 @@ struct mapping {
     uint64_t start, limit; /* the segment */
     uint64_t file_offset;  /* of START in the file */
     struct string_id file_name;
-    struct string_id build_id; /* lowercase hex, any length; Sentry's code_id */
-    struct string_id debug_id; /* Sentry's debug_id, hyphenated lowercase uuid; "" = derive it from build_id */
-    uint64_t image_start;      /* where the file's first loaded segment lies; 0 = not known, take START */
-    uint64_t image_size;       /* first to last loaded byte; 0 = not known */
-    uint64_t image_vmaddr;     /* the address that the file itself gives its first loaded segment */
+    struct string_id build_id;   /* lowercase hex, any length; Sentry's code_id */
+    struct string_id debug_id;   /* Sentry's debug_id, hyphenated lowercase uuid; "" = derive it from build_id */
+    uint64_t image_start;        /* where the file's first loaded segment lies; 0 = not known, take START */
+    uint64_t image_size;         /* first to last loaded byte; 0 = not known */
+    uint64_t image_vmaddr;       /* the address that the file itself gives its first loaded segment */
+    struct string_id attributes; /* of its image, see below */
     bool has_functions, has_filenames, has_line_numbers, has_inline_frames; /* pprof: already symbolized so far */
 };
+
+/* Attributes: what a source of JSON said of a thing and the model has no other place for, as a JSON object
+ * ({"vars":{},"platform":"native"}), "" mostly. A member with the name of something that the model does hold is what the
+ * source gave for it. Formats other than Sentry's pass over them. */
 
 enum in_app { IN_APP_UNKNOWN, IN_APP_NO, IN_APP_YES };
 
@@ -69,15 +75,17 @@ struct function {
 
 struct line {
     struct function_id function;
-    int64_t line;   /* 0 = not known */
-    int64_t column; /* 0 = not known */
+    struct string_id attributes; /* of its frame */
+    int64_t line;                /* 0 = not known */
+    int64_t column;              /* 0 = not known */
 };
 
 /* One place in the code. ADDRESS lies inside the instruction that was executing or calling (PPF-4): a return address is
  * stored less one. Formats that want return addresses (Sentry, facts §3.5) convert at their edge. */
 struct location {
     struct mapping_id mapping;
-    uint64_t address; /* 0 where a format has none */
+    struct string_id attributes; /* of its frame, where that had no line; else they are the line's */
+    uint64_t address;            /* 0 where a format has none */
     /* In profile.lines; innermost inlined function first, the real one last. LINE_COUNT may be 0. */
     uint32_t line_first, line_count;
     bool is_folded; /* pprof: several symbols share the address */
@@ -95,7 +103,11 @@ struct thread {
     struct string_id name;
     int32_t priority;
     bool has_priority;
+    struct string_id attributes;
 };
+
+/* The key of the label that holds the attributes of a sample. */
+#define PROFILE_ATTRIBUTES_LABEL "sentry.attributes"
 
 struct label {
     struct string_id key;
@@ -130,7 +142,7 @@ struct measurement_value {
 };
 
 struct measurement {
-    struct string_id name, unit;
+    struct string_id name, unit, attributes;
     struct measurement_value *values;
     size_t count, capacity;
 };
@@ -156,16 +168,18 @@ struct profile_transaction {
     struct string_id name;
     struct string_id active_thread; /* the id of the thread that it ran on */
     uint64_t start_ns, end_ns;      /* since the profile's start; both 0 = not said */
+    struct string_id attributes;
 };
 struct profile_device {
     struct string_id architecture, manufacturer, model, locale;
     bool has_is_emulator, is_emulator;
+    struct string_id attributes;
 };
 struct profile_os {
-    struct string_id name, version, build_number;
+    struct string_id name, version, build_number, attributes;
 };
 struct profile_runtime {
-    struct string_id name, version;
+    struct string_id name, version, attributes;
 };
 
 /* clang-format off */
@@ -202,6 +216,9 @@ struct profile {
     struct string_id profiler_id, chunk_id; /* 32 lowercase hex digits */
     struct string_id platform, release, environment, dist;
     struct string_id sdk_name, sdk_version;
+    struct { struct string_id chunk, client_sdk, data, debug_meta; } attributes; /* DATA: of the object "profile" */
+    /* Images that have no place in memory (source maps), each a JSON object. */
+    struct { struct string_id *items; size_t count, capacity; } images;
     int sample_format; /* 1 or 2: the version that it was read from; 0 = none of Sentry's */
     struct profile_transaction transaction;
     struct profile_device device;
@@ -265,6 +282,8 @@ void profile_measure(struct profile *profile, struct measurement *measurement, u
 void profile_add_fact_number(struct profile *profile, const char *key, int64_t number);
 void profile_add_fact_text(struct profile *profile, const char *key, const char *text);
 void profile_add_comment(struct profile *profile, struct slice text);
+/* JSON is one object; equal ones are kept once. */
+void profile_add_image(struct profile *profile, struct slice json);
 void profile_set_envelope_header(struct profile *profile, struct slice header);
 void profile_carry_item(struct profile *profile, struct slice type, struct slice header, struct slice payload);
 

@@ -45,6 +45,11 @@ static struct string_id move_string(const struct merge *merge, struct string_id 
     return (struct string_id){merge->strings[id.index]};
 }
 
+static void take_string(const struct merge *merge, struct string_id *into, struct string_id from)
+{
+    if (into->index == 0) *into = move_string(merge, from);
+}
+
 static void merge_strings(struct merge *merge)
 {
     for (size_t i = 1; i < merge->from->strings.count; i++) {
@@ -110,6 +115,7 @@ static void merge_mappings(struct merge *merge)
         mapping.file_name = move_string(merge, mapping.file_name);
         mapping.build_id = move_string(merge, mapping.build_id);
         mapping.debug_id = move_string(merge, mapping.debug_id);
+        mapping.attributes = move_string(merge, mapping.attributes);
         uint32_t known = INDEX_NONE;
         if (file_identity(into, &mapping) != 0) {
             known = index_table_find(&segments, segment_hash(into, &mapping), segment_equal, into, &mapping);
@@ -162,9 +168,11 @@ static void merge_locations(struct merge *merge)
         for (uint32_t line = 0; line < location.line_count; line++) {
             lines[line] = merge->from->lines.items[location.line_first + line];
             lines[line].function.index = merge->functions[lines[line].function.index];
+            lines[line].attributes = move_string(merge, lines[line].attributes);
         }
         location.address = move_address(merge, &location);
         location.mapping.index = merge->mappings[location.mapping.index];
+        location.attributes = move_string(merge, location.attributes);
         merge->locations[i] = profile_add_location(merge->into, &location, lines, location.line_count).index;
     }
     free(lines);
@@ -189,6 +197,7 @@ static void merge_threads(struct merge *merge)
         struct thread thread = merge->from->threads.items[i];
         thread.id = move_string(merge, thread.id);
         thread.name = move_string(merge, thread.name);
+        thread.attributes = move_string(merge, thread.attributes);
         merge->threads[i] = profile_add_thread(merge->into, &thread).index;
     }
 }
@@ -259,6 +268,7 @@ static void merge_measurements(struct merge *merge)
         struct measurement *into = profile_measurement(merge->into, profile_c_string(merge->from, from->name),
                                                        profile_c_string(merge->from, from->unit));
         if (!into) return;
+        take_string(merge, &into->attributes, from->attributes);
         for (size_t value = 0; value < from->count; value++) {
             profile_measure(merge->into, into, from->values[value].time_ns, from->values[value].value);
         }
@@ -303,6 +313,13 @@ static void merge_comments(struct merge *merge)
     }
 }
 
+static void merge_images(struct merge *merge)
+{
+    for (size_t i = 0; i < merge->from->images.count; i++) {
+        profile_add_image(merge->into, profile_slice(merge->from, merge->from->images.items[i]));
+    }
+}
+
 /* Two recordings of which both know when they began cover what lies between the first beginning and the last end; else
  * their durations can only be added. */
 static void merge_time(struct profile *into, const struct profile *from)
@@ -316,11 +333,6 @@ static void merge_time(struct profile *into, const struct profile *from)
     uint64_t end = into_end > from_end ? into_end : from_end;
     if (from->time_ns < into->time_ns) into->time_ns = from->time_ns;
     into->duration_ns = end - into->time_ns;
-}
-
-static void take_string(const struct merge *merge, struct string_id *into, struct string_id from)
-{
-    if (into->index == 0) *into = move_string(merge, from);
 }
 
 static void merge_period(struct merge *merge)
@@ -344,11 +356,13 @@ static void merge_origin(struct merge *merge)
         into->transaction.trace_id = move_string(merge, from->transaction.trace_id);
         into->transaction.name = move_string(merge, from->transaction.name);
         into->transaction.active_thread = move_string(merge, from->transaction.active_thread);
+        into->transaction.attributes = move_string(merge, from->transaction.attributes);
     }
     take_string(merge, &into->device.architecture, from->device.architecture);
     take_string(merge, &into->device.manufacturer, from->device.manufacturer);
     take_string(merge, &into->device.model, from->device.model);
     take_string(merge, &into->device.locale, from->device.locale);
+    take_string(merge, &into->device.attributes, from->device.attributes);
     if (!into->device.has_is_emulator) {
         into->device.has_is_emulator = from->device.has_is_emulator;
         into->device.is_emulator = from->device.is_emulator;
@@ -356,8 +370,10 @@ static void merge_origin(struct merge *merge)
     take_string(merge, &into->os.name, from->os.name);
     take_string(merge, &into->os.version, from->os.version);
     take_string(merge, &into->os.build_number, from->os.build_number);
+    take_string(merge, &into->os.attributes, from->os.attributes);
     take_string(merge, &into->runtime.name, from->runtime.name);
     take_string(merge, &into->runtime.version, from->runtime.version);
+    take_string(merge, &into->runtime.attributes, from->runtime.attributes);
 }
 
 static void merge_metadata(struct merge *merge)
@@ -376,6 +392,10 @@ static void merge_metadata(struct merge *merge)
     take_string(merge, &into->dist, from->dist);
     take_string(merge, &into->sdk_name, from->sdk_name);
     take_string(merge, &into->sdk_version, from->sdk_version);
+    take_string(merge, &into->attributes.chunk, from->attributes.chunk);
+    take_string(merge, &into->attributes.client_sdk, from->attributes.client_sdk);
+    take_string(merge, &into->attributes.data, from->attributes.data);
+    take_string(merge, &into->attributes.debug_meta, from->attributes.debug_meta);
     if (into->sample_format == 0) into->sample_format = from->sample_format;
     merge_origin(merge);
     merge_period(merge);
@@ -425,6 +445,7 @@ enum status profile_merge(struct profile *into, const struct profile *from,
         merge_measurements(&merge);
         merge_facts(&merge);
         merge_comments(&merge);
+        merge_images(&merge);
         merge_metadata(&merge);
     } else {
         profile_fail(into, STATUS_NO_MEMORY);

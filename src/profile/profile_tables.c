@@ -33,8 +33,9 @@ static bool mapping_equal(const void *context, uint32_t index, const void *key)
            same_string(a->file_name, b->file_name) && same_string(a->build_id, b->build_id) &&
            same_string(a->debug_id, b->debug_id) && a->image_start == b->image_start &&
            a->image_size == b->image_size && a->image_vmaddr == b->image_vmaddr &&
-           a->has_functions == b->has_functions && a->has_filenames == b->has_filenames &&
-           a->has_line_numbers == b->has_line_numbers && a->has_inline_frames == b->has_inline_frames;
+           same_string(a->attributes, b->attributes) && a->has_functions == b->has_functions &&
+           a->has_filenames == b->has_filenames && a->has_line_numbers == b->has_line_numbers &&
+           a->has_inline_frames == b->has_inline_frames;
 }
 
 struct mapping_id profile_add_mapping(struct profile *profile, const struct mapping *mapping)
@@ -84,7 +85,8 @@ struct location_key {
 static bool lines_equal(const struct line *a, const struct line *b, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (a[i].function.index != b[i].function.index || a[i].line != b[i].line || a[i].column != b[i].column) {
+        if (a[i].function.index != b[i].function.index || a[i].line != b[i].line || a[i].column != b[i].column ||
+            a[i].attributes.index != b[i].attributes.index) {
             return false;
         }
     }
@@ -97,8 +99,8 @@ static bool location_equal(const void *context, uint32_t index, const void *key)
     const struct location_key *b = key;
     const struct location *a = &profile->locations.items[index];
     return a->address == b->location->address && a->mapping.index == b->location->mapping.index &&
-           a->is_folded == b->location->is_folded && a->line_count == b->line_count &&
-           lines_equal(profile_lines(profile, a), b->lines, b->line_count);
+           a->is_folded == b->location->is_folded && same_string(a->attributes, b->location->attributes) &&
+           a->line_count == b->line_count && lines_equal(profile_lines(profile, a), b->lines, b->line_count);
 }
 
 static uint64_t location_hash(const struct location_key *key)
@@ -106,7 +108,7 @@ static uint64_t location_hash(const struct location_key *key)
     uint64_t hash = hash_pair(key->location->address, key->location->mapping.index, key->location->is_folded);
     for (uint32_t i = 0; i < key->line_count; i++) {
         hash = hash_pair(hash, key->lines[i].function.index, (uint32_t)key->lines[i].line);
-        hash = hash_mix(hash, (uint64_t)key->lines[i].column);
+        hash = hash_mix(hash, (uint64_t)key->lines[i].column ^ (uint64_t)key->lines[i].attributes.index << 32);
     }
     return hash;
 }
@@ -312,6 +314,7 @@ struct thread_id profile_add_thread(struct profile *profile, const struct thread
     }
     struct thread *known = &profile->threads.items[index];
     if (known->name.index == 0) known->name = thread->name;
+    if (known->attributes.index == 0) known->attributes = thread->attributes;
     if (!known->has_priority && thread->has_priority) {
         known->priority = thread->priority;
         known->has_priority = true;
@@ -420,4 +423,15 @@ void profile_add_comment(struct profile *profile, struct slice text)
     struct string_id id = profile_string(profile, text);
     if (!PROFILE_RESERVE(profile, comments, 1, PROFILE_FACTS_MAX)) return;
     profile->comments.items[profile->comments.count++] = id;
+}
+
+/* Found by a walk: there are as many as the program has scripts. */
+void profile_add_image(struct profile *profile, struct slice json)
+{
+    struct string_id id = profile_string(profile, json);
+    for (size_t i = 0; i < profile->images.count; i++) {
+        if (same_string(profile->images.items[i], id)) return;
+    }
+    if (!PROFILE_RESERVE(profile, images, 1, PROFILE_IMAGES_MAX)) return;
+    profile->images.items[profile->images.count++] = id;
 }

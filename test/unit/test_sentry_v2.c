@@ -483,8 +483,11 @@ TEST(what_is_no_chunk_or_a_broken_one_is_refused)
         {"{\"profile\":{}}", STATUS_MALFORMED, "profiling_invalid_json"},
         {"{\"version\":\"2\",\"version\":\"2\"}", STATUS_MALFORMED, "duplicate key"},
         {"{\"version\":\"2\",\"profiler_id\":\"x\"}", STATUS_MALFORMED, "uuid"},
-        {CHUNK("\"samples\":[{\"timestamp\":1,\"stack_id\":0,\"thread_id\":\"1\"}]"), STATUS_MALFORMED,
-         "profiling_malformed_samples"},
+        {CHUNK("\"samples\":[{\"timestamp\":1,\"stack_id\":0,\"thread_id\":\"1\"},"
+               "{\"timestamp\":2,\"stack_id\":0,\"thread_id\":\"1\"},{\"timestamp\":3,\"stack_id\":1,\"thread_id\":"
+               "\"1\"}],"
+               "\"stacks\":[[0]],\"frames\":[{\"function\":\"f\"}]"),
+         STATUS_MALFORMED, "profiling_malformed_samples"},
         {CHUNK("\"stacks\":[[0]]"), STATUS_MALFORMED, "profiling_malformed_stacks"},
         {CHUNK("\"samples\":[{\"timestamp\":null,\"stack_id\":0,\"thread_id\":\"1\"}],\"stacks\":[[]]"),
          STATUS_MALFORMED, "timestamp"},
