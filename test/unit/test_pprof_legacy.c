@@ -218,7 +218,7 @@ TEST(what_is_broken_is_refused_with_what_was_expected)
     check_refused("heap profile: 1: 2 [3: 4] @ heap_v2/1\n1: 2 [3: 4]\n", "1: 2 [3: 4] @ 0x");
     check_refused("heap profile: 1: 2 [3: 4] @ heap_v2/1\n0: 2 [3: 4] @\n", "0 objects");
     check_refused("heap profile: 1: 2 [3: 4] @ heap_v2/1\n1: 2 [3: 4] @ 0x12345678901234567\n", "64 bits");
-    check_refused("x profile: total 1\none @ 0x1\n", "1 @ 0x");
+    check_refused("x profile: total 2\n1 @ 0x1\none @ 0x1\n", "1 @ 0x");
     check_refused("--- contention:\ncolour = 3\n", "colour");
     check_refused("--- contention:\nsampling period = many\n", "number");
     check_refused("--- contention:\n1 @ 0x1\n", "1 2 @ 0x");
@@ -236,7 +236,14 @@ TEST(what_is_broken_is_refused_with_what_was_expected)
 
 TEST(texts_that_look_alike_are_of_other_formats)
 {
-    static const char *const others[] = {"", "\n\n", "heap profile of mine 3\n", "profile: total 5\n",
+    static const char *const others[] = {"",
+                                         "\n\n",
+                                         "heap profile of mine 3\n",
+                                         "profile: total 5\n",
+                                         "x profile: total 5\n",
+                                         "x profile: total 5\nmain;work 3\n",
+                                         "--- contention: 5\n",
+                                         "# a 3\n--- Thread 1 (name: a/1) stack: --- 7\n",
                                          "a profile: total 5 6\n"};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         CHECK(!pprof_legacy_detect(slice_of_text(others[i])));
