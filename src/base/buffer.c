@@ -20,7 +20,7 @@ void buffer_fini(struct buffer *buffer)
 void buffer_clear(struct buffer *buffer)
 {
     buffer->size = 0;
-    buffer->failed = false;
+    buffer->failed = buffer->is_full = false;
 }
 
 uint8_t *buffer_reserve(struct buffer *buffer, size_t size)
@@ -28,6 +28,7 @@ uint8_t *buffer_reserve(struct buffer *buffer, size_t size)
     size_t needed;
     if (buffer->failed || __builtin_add_overflow(buffer->size, size, &needed) ||
         !array_reserve(&buffer->data, &buffer->capacity, needed ? needed : 1, 1, buffer->maximum)) {
+        buffer->is_full = buffer->failed ? buffer->is_full : size > buffer->maximum - buffer->size;
         buffer->failed = true;
         return NULL;
     }

@@ -12,6 +12,7 @@ struct buffer {
     size_t capacity;
     size_t maximum;
     bool failed;
+    bool is_full; /* it failed because of MAXIMUM, not for want of memory */
 };
 
 void buffer_init(struct buffer *buffer, size_t maximum_bytes);

@@ -497,6 +497,7 @@ static double slow_double(const struct json_number *number)
 double json_number_to_double(const struct json_number *number)
 {
     double value = 0;
+    if (number->text.size == 0) return 0; /* none: reading it failed */
     if (!number->is_exact || number->exponent < -19 || number->exponent > 0)
         value = slow_double(number);
     else if (number->digits)

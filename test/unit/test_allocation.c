@@ -3,11 +3,16 @@
 #include "test.h"
 
 #include "format/chrome_cpuprofile.h"
+#include "format/client_report.h"
 #include "format/collapsed.h"
+#include "format/envelope.h"
+#include "format/envelope_profile.h"
 #include "format/firefox.h"
 #include "format/perf_script.h"
 #include "format/pprof.h"
+#include "format/rules.h"
 #include "format/speedscope.h"
+#include "format/transaction.h"
 #include "profile/time_labels.h"
 
 void *__real_malloc(size_t size);
@@ -156,6 +161,69 @@ static enum status read_and_write_all(void)
     return status;
 }
 
+/* An envelope with a profile of V1, its transaction, a span, a report and something else; texts with escapes. */
+static const char envelope_text[] =
+    "{\"dsn\":\"http:\\/\\/k@h\\/1\"}\n{\"type\":\"transaction\"}\n{\"event_id\":\"30976f2ddbe04ac9b6bffe6e35d4710c\","
+    "\"transaction\":\"\\u0061\",\"spans\":[{\"span_id\":\"b1\"}]}\n{\"type\":\"span\"}\n{\"items\":[{\"name\":\"x\"}]}"
+    "\n"
+    "{\"type\":\"client_report\"}\n{\"discarded_events\":[{\"reason\":\"invalid\"}]}\n{\"type\":\"new\"}\nold\n"
+    "{\"type\":\"profile\"}\n"
+    "{\"version\":\"1\",\"event_id\":\"41fed0925670468bb0457f61a74688ec\",\"platform\":\"\\u0070\",\"release\":\"a@1\","
+    "\"timestamp\":\"2023-01-01T00:00:00Z\",\"device\":{\"architecture\":\"x\"},\"os\":{\"name\":\"l\",\"version\":"
+    "\"6\"},"
+    "\"transaction\":{\"id\":\"30976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":\"a\",\"trace_id\":"
+    "\"4b25bc58f14243d8b208d1e22a054164\",\"active_thread_id\":\"7\"},"
+    "\"profile\":{\"samples\":[{\"elapsed_since_start_ns\":\"0\",\"stack_id\":0,\"thread_id\":\"7\"},"
+    "{\"elapsed_since_start_ns\":\"1\",\"stack_id\":1,\"thread_id\":\"7\"},"
+    "{\"elapsed_since_start_ns\":\"2\",\"stack_id\":0,\"thread_id\":\"7\"}],\"stacks\":[[0],[]],"
+    "\"frames\":[{\"function\":\"f\"}],\"thread_metadata\":{\"7\":{\"name\":\"main\"}}}}";
+
+static enum status understand(const struct envelope_item *item)
+{
+    struct transaction transaction = {0};
+    struct span_list spans = {0};
+    struct client_report report = {0};
+    struct verdict verdict = {.accepted = true};
+    enum status status = STATUS_OK;
+    if (slice_equals_text(item->type, "transaction")) status = transaction_decode(item->payload, &transaction, NULL);
+    if (slice_equals_text(item->type, "span")) status = spans_decode(item->payload, &spans, NULL);
+    if (slice_equals_text(item->type, "client_report")) status = client_report_decode(item->payload, &report, NULL);
+    if (slice_equals_text(item->type, "profile"))
+        status = rules_judge_profile(item->payload, NULL, RULES_RELAY, &verdict, NULL);
+    if (status == STATUS_OK) CHECK(verdict.accepted);
+    transaction_fini(&transaction);
+    spans_fini(&spans);
+    client_report_fini(&report);
+    return status;
+}
+
+static enum status read_items(void)
+{
+    struct envelope_reader reader;
+    struct envelope_item item;
+    struct error framing = {.status = STATUS_OK};
+    enum status status = envelope_open(&reader, slice_of_text(envelope_text), NULL);
+    while (status == STATUS_OK && envelope_next(&reader, &item, &framing)) status = understand(&item);
+    envelope_close(&reader);
+    return status == STATUS_OK ? framing.status : status;
+}
+
+static enum status read_and_write_envelope(void)
+{
+    struct profile profile;
+    struct buffer bytes;
+    profile_init(&profile);
+    buffer_init(&bytes, 1 << 24);
+    enum status status = read_items();
+    if (status == STATUS_OK) status = envelope_profile_decode(slice_of_text(envelope_text), &profile, NULL);
+    if (status == STATUS_OK) status = profile_failed(&profile, NULL);
+    if (status == STATUS_OK) status = profile_fill_idle(&profile, NULL);
+    if (status == STATUS_OK) status = envelope_profile_encode_v1(&profile, &bytes, NULL);
+    profile_fini(&profile);
+    buffer_fini(&bytes);
+    return status;
+}
+
 static void fail_each_allocation(enum status (*run_once)(void))
 {
     long allocations = 0;
@@ -179,6 +247,11 @@ TEST(each_allocation_that_fails_is_told_and_nothing_is_lost)
 TEST(each_allocation_that_fails_in_a_format_of_others_is_told)
 {
     fail_each_allocation(read_and_write_all);
+}
+
+TEST(each_allocation_that_fails_in_what_sentrys_clients_send_is_told)
+{
+    fail_each_allocation(read_and_write_envelope);
 }
 
 TEST_MAIN()
