@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-enum { ARRAY_LARGE_BYTES = 16 << 20 }; /* from where on large pages are worth it */
+enum { ARRAY_LARGE_BYTES = 4 << 20 }; /* from where on large pages are worth it */
 
 /* Makes room for NEEDED items of ITEM_SIZE bytes in *ITEMS (a pointer to the array's pointer), growing by half again
  * at least. False, with everything as it was, when NEEDED is over MAXIMUM or memory is short. */

@@ -14,9 +14,8 @@ static size_t put_varint(uint8_t *place, uint64_t value)
 
 static size_t varint_size(uint64_t value)
 {
-    size_t size = 1;
-    for (; value >= 0x80; value >>= 7) size++;
-    return size;
+    unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
+    return (bits + 6) / 7;
 }
 
 void protobuf_append_varint(struct buffer *out, uint64_t value)

@@ -5,6 +5,7 @@
 
 int command_convert(int argc, char **argv);
 int command_info(int argc, char **argv);
+int command_merge(int argc, char **argv);
 int command_raw(int argc, char **argv);
 int command_record(int argc, char **argv);
 int command_symbolize(int argc, char **argv);

@@ -21,6 +21,7 @@ static const struct command commands[] = {
     {"info",    command_info,    "what is in a profile"},
     {"raw",     command_raw,     "all that is in a profile, as text"},
     {"convert", command_convert, "turns a profile into another format"},
+    {"merge",   command_merge,   "adds profiles up"},
     {"symbolize", command_symbolize, "gives names to the places of a stored profile"},
 };
 /* clang-format on */

@@ -40,6 +40,7 @@ struct encoder {
     uint32_t *mappings, *functions, *locations, *stacks;
     /* By canonical index: the id in the file; 0 for what is not written. */
     uint32_t *mapping_ids, *function_ids, *location_ids;
+    uint32_t *frame_ids; /* by index of a location in PROFILE: the id of its canonical one */
 
     struct {
         struct written_labels *items;
@@ -389,6 +390,7 @@ static void give_ids(struct encoder *encoder)
     encoder->mapping_ids = new_map(encoder, profile->mappings.count);
     encoder->function_ids = new_map(encoder, profile->functions.count);
     encoder->location_ids = new_map(encoder, profile->locations.count);
+    encoder->frame_ids = new_map(encoder, profile->locations.count);
     if (encoder->failed != STATUS_OK) return;
     mark_locations(encoder);
     for (size_t i = 1; i < profile->locations.count; i++) {
@@ -398,6 +400,9 @@ static void give_ids(struct encoder *encoder)
     number_marked(encoder->mapping_ids, profile->mappings.count);
     number_marked(encoder->function_ids, profile->functions.count);
     number_marked(encoder->location_ids, profile->locations.count);
+    for (size_t i = 0; i < profile->locations.count; i++) {
+        encoder->frame_ids[i] = encoder->location_ids[encoder->locations[i]];
+    }
 }
 
 /* --- Messages ----------------------------------------------------------------------------------------------------- */
@@ -416,13 +421,14 @@ static void write_sample(struct encoder *encoder, size_t index)
     const struct written_sample *sample = &encoder->samples.items[index];
     size_t depth = 0;
     for (uint32_t stack = sample->stack; stack != 0; stack = profile->stacks.items[stack].parent.index) {
-        if (!array_reserve(&encoder->frames, &encoder->frame_capacity, depth + 1, sizeof(*encoder->frames),
+        if (depth == encoder->frame_capacity &&
+            !array_reserve(&encoder->frames, &encoder->frame_capacity, depth + 1, sizeof(*encoder->frames),
                            PPROF_DEPTH_MAX)) {
             fail(encoder, depth < PPROF_DEPTH_MAX ? STATUS_NO_MEMORY : STATUS_TOO_LARGE);
             return;
         }
-        uint32_t location = encoder->locations[profile->stacks.items[stack].location.index];
-        if (location != 0) encoder->frames[depth++] = encoder->location_ids[location];
+        uint32_t id = encoder->frame_ids[profile->stacks.items[stack].location.index];
+        if (id != 0) encoder->frames[depth++] = id;
     }
     size_t row = profile->value_type_count;
     uint64_t values[PROFILE_VALUES_MAX];
@@ -567,6 +573,7 @@ static void encoder_fini(struct encoder *encoder)
     free(encoder->mapping_ids);
     free(encoder->function_ids);
     free(encoder->location_ids);
+    free(encoder->frame_ids);
     free(encoder->labels.items);
     index_table_fini(&encoder->labels.by_source);
     index_table_fini(&encoder->labels.by_bytes);

@@ -331,6 +331,9 @@ enum status profile_merge(struct profile *into, const struct profile *from,
 /* Sums samples with equal stack, thread and labels (PPF-2), forgets the times, keeps the order of first appearance. */
 enum status profile_aggregate(struct profile *profile, struct error *error);
 
+/* Leaves out the samples all of whose values are 0: where the values are counts, they say nothing. */
+void profile_drop_zero_samples(struct profile *profile);
+
 /* Gives an idle sample (one with the empty stack) that stands between two others of its thread the stack that those
  * have in common. Sentry's backend shows profiles of V1 so (facts §4.2). The samples must be in order of time. */
 enum status profile_fill_idle(struct profile *profile, struct error *error);

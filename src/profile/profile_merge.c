@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* New indices by old ones, a map a table. */
@@ -178,15 +179,60 @@ static void merge_locations(struct merge *merge)
     free(lines);
 }
 
-/* Parents come before their children. */
+/* Stacks of samples that are read but not added yet: profile_add_stacks wants many at once. */
+struct waiting_stacks {
+    struct location_id *frames; /* of INTO; leaf first, stack after stack */
+    size_t frame_count, frame_capacity;
+    uint32_t stacks[PROFILE_STACKS_AT_ONCE]; /* of FROM */
+    uint32_t depths[PROFILE_STACKS_AT_ONCE];
+    size_t count;
+};
+
+static void add_waiting(struct merge *merge, struct waiting_stacks *waiting)
+{
+    struct stack_frames stacks[PROFILE_STACKS_AT_ONCE] = {0};
+    struct stack_id ids[PROFILE_STACKS_AT_ONCE] = {0};
+    const struct location_id *frames = waiting->frames;
+    for (size_t i = 0; i < waiting->count; i++) {
+        stacks[i] = (struct stack_frames){.frames = frames, .count = waiting->depths[i]};
+        frames += waiting->depths[i];
+    }
+    profile_add_stacks(merge->into, stacks, waiting->count, ids);
+    for (size_t i = 0; i < waiting->count; i++) merge->stacks[waiting->stacks[i]] = ids[i].index;
+    waiting->count = waiting->frame_count = 0;
+}
+
+static void append_stack(struct merge *merge, struct waiting_stacks *waiting, uint32_t stack)
+{
+    size_t first = waiting->frame_count;
+    for (uint32_t at = stack; at != 0; at = merge->from->stacks.items[at].parent.index) {
+        if (waiting->frame_count == waiting->frame_capacity &&
+            !profile_reserve(merge->into, &waiting->frames, &waiting->frame_capacity, waiting->frame_count + 1,
+                             sizeof(*waiting->frames), 2 * (size_t)PROFILE_ENTITIES_MAX)) {
+            return;
+        }
+        uint32_t location = merge->from->stacks.items[at].location.index;
+        waiting->frames[waiting->frame_count++].index = merge->locations[location];
+    }
+    waiting->stacks[waiting->count] = stack;
+    waiting->depths[waiting->count++] = (uint32_t)(waiting->frame_count - first);
+}
+
+/* Those that samples have, each once. */
 static void merge_stacks(struct merge *merge)
 {
-    for (size_t i = 1; i < merge->from->stacks.count; i++) {
-        const struct stack *stack = &merge->from->stacks.items[i];
-        struct stack_id parent = {merge->stacks[stack->parent.index]};
-        struct location_id location = {merge->locations[stack->location.index]};
-        merge->stacks[i] = profile_add_stack(merge->into, parent, location).index;
+    const uint32_t is_waiting = UINT32_MAX; /* which no stack is */
+    const struct sample_columns *samples = &merge->from->samples;
+    struct waiting_stacks waiting = {0};
+    for (size_t i = 0; i < samples->count && merge->into->failed == STATUS_OK; i++) {
+        uint32_t stack = samples->stack[i].index;
+        if (stack == 0 || merge->stacks[stack] != 0) continue;
+        merge->stacks[stack] = is_waiting;
+        append_stack(merge, &waiting, stack);
+        if (waiting.count == PROFILE_STACKS_AT_ONCE) add_waiting(merge, &waiting);
     }
+    add_waiting(merge, &waiting);
+    free(waiting.frames);
 }
 
 /* --- Threads, labels, samples ------------------------------------------------------------------------------------- */
@@ -425,12 +471,35 @@ static bool merge_value_types(struct profile *into, const struct profile *from)
     return true;
 }
 
+enum { VALUE_TYPES_TEXT_MAX = 80 };
+
+static void print_value_types(const struct profile *profile, char ret_text[VALUE_TYPES_TEXT_MAX])
+{
+    size_t used = 0;
+    ret_text[0] = '\0';
+    for (size_t i = 0; i < profile->value_type_count && used < VALUE_TYPES_TEXT_MAX; i++) {
+        const struct value_type *type = &profile->value_types[i];
+        int length = snprintf(ret_text + used, VALUE_TYPES_TEXT_MAX - used, "%s%s/%s", i > 0 ? ", " : "",
+                              profile_c_string(profile, type->type), profile_c_string(profile, type->unit));
+        used += length > 0 ? (size_t)length : 0;
+    }
+}
+
+static enum status refuse_value_types(const struct profile *into, const struct profile *from, struct error *error)
+{
+    char known[VALUE_TYPES_TEXT_MAX], other[VALUE_TYPES_TEXT_MAX];
+    print_value_types(into, known);
+    print_value_types(from, other);
+    return error_set(error, STATUS_UNSUPPORTED, 0, "has the sample types %s, and what it is added to has %s",
+                     other[0] ? other : "none", known[0] ? known : "none");
+}
+
 enum status profile_merge(struct profile *into, const struct profile *from,
                           const struct profile_extra_labels *extra_labels, struct error *error)
 {
     if (into == from) return error_set(error, STATUS_UNSUPPORTED, 0, "a profile cannot be merged into itself");
     if (!merge_value_types(into, from)) {
-        return error_set(error, STATUS_UNSUPPORTED, 0, "the profiles do not have the same value types");
+        return refuse_value_types(into, from, error);
     }
     struct merge merge;
     if (merge_init(&merge, into, from)) {

@@ -122,6 +122,20 @@ enum status profile_aggregate(struct profile *profile, struct error *error)
     return profile_failed(profile, error);
 }
 
+void profile_drop_zero_samples(struct profile *profile)
+{
+    size_t row = profile->value_type_count, kept = 0;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        const int64_t *values = profile_sample_values(profile, i);
+        size_t value = 0;
+        while (value < row && values[value] == 0) value++;
+        if (value == row) continue;
+        profile->samples.time_ns[kept] = profile->samples.time_ns[i];
+        move_sample(profile, kept++, i);
+    }
+    profile->samples.count = kept;
+}
+
 /* --- Sorting ------------------------------------------------------------------------------------------------------ */
 
 struct sort_key {

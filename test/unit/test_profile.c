@@ -207,6 +207,19 @@ TEST(aggregation_sums_what_is_equal_in_stack_thread_and_labels_PPF_2)
     profile_fini(&profile);
 }
 
+TEST(samples_of_nothing_but_zeros_are_left_out_on_demand)
+{
+    struct profile profile;
+    profile_init(&profile);
+    profile_add_value_type(&profile, "samples", "count");
+    for (int64_t value = 0; value < 4; value++) add_sample(&profile, (struct stack_id){0}, 7, value % 2 * value);
+    profile_drop_zero_samples(&profile);
+    CHECK_UINT(profile.samples.count, 2);
+    CHECK_INT(profile.samples.values[0], 1);
+    CHECK_INT(profile.samples.values[1], 3);
+    profile_fini(&profile);
+}
+
 TEST(sorting_by_time_moves_whole_samples_and_keeps_the_order_of_equal_ones)
 {
     struct profile profile;
@@ -311,6 +324,9 @@ TEST(profiles_of_different_values_or_the_profile_itself_do_not_merge)
     CHECK_UINT(profile_merge(&into, &one, NULL, &error), STATUS_UNSUPPORTED);
     CHECK_UINT(profile_merge(&one, &one, NULL, &error), STATUS_UNSUPPORTED);
     CHECK_UINT(into.strings.count, 3);
+    CHECK(strstr(error.message, "cannot be merged into itself"));
+    CHECK_UINT(profile_merge(&into, &one, NULL, &error), STATUS_UNSUPPORTED);
+    CHECK(strstr(error.message, "what it is added to has wall/nanoseconds"));
     profile_fini(&into);
     profile_fini(&one);
 }

@@ -1,0 +1,104 @@
+/* offbeat merge: many profiles into one, a file at a time: memory holds the sum and the file at hand, however many
+ * there are.  SPDX-License-Identifier: MIT */
+#include "cli/commands.h"
+#include "cli/convert_profile.h"
+#include "cli/message.h"
+#include "cli/open_profile.h"
+#include "cli/options.h"
+
+#include <limits.h>
+
+enum { SAMPLES_SUMMED_MIN = 1 << 16 };
+
+/* Of samples without times, equal ones are summed before they pile up: when there are twice as many as at the last
+ * time, so that each is looked at a few times in all. */
+static enum status sum_up(struct profile *sum, size_t *summed_count, struct error *error)
+{
+    if (sum->has_times || sum->samples.count < SAMPLES_SUMMED_MIN || sum->samples.count / 2 < *summed_count) {
+        return STATUS_OK;
+    }
+    enum status status = profile_aggregate(sum, error);
+    *summed_count = sum->samples.count;
+    return status;
+}
+
+static bool merge_file(const char *path, struct profile *sum, size_t *summed_count)
+{
+    struct error error = {0};
+    struct profile profile;
+    profile_init(&profile);
+    bool is_opened = open_profile(path, &profile, NULL);
+    enum status status = is_opened ? profile_merge(sum, &profile, NULL, &error) : STATUS_OK;
+    profile_fini(&profile);
+    if (status == STATUS_OK) status = sum_up(sum, summed_count, &error);
+    if (status != STATUS_OK) message_error(path, &error, false);
+    return is_opened && status == STATUS_OK;
+}
+
+/* What one input makes of itself when it is converted, an output of many must not be more than: samples in the order of
+ * their times, and without times none that say nothing. */
+static bool finish_sum(struct profile *sum, const char *output)
+{
+    struct error error = {0};
+    enum status status = STATUS_OK;
+    if (sum->has_times) {
+        status = profile_sort_by_time(sum, &error);
+    } else {
+        status = profile_aggregate(sum, &error);
+        profile_drop_zero_samples(sum);
+    }
+    if (status != STATUS_OK) message_error(output, &error, true);
+    return status == STATUS_OK;
+}
+
+/* The first file is read into the sum itself. */
+static bool merge_files(const struct operands *files, struct profile *sum)
+{
+    size_t summed_count = 0;
+    bool is_done = open_profile(files->items[0], sum, NULL);
+    for (unsigned i = 1; i < files->count && is_done; i++) is_done = merge_file(files->items[i], sum, &summed_count);
+    return is_done;
+}
+
+int command_merge(int argc, char **argv)
+{
+    const char *output = NULL;
+    bool drops_times = false;
+    unsigned choice = CONVERT_TARGET_COUNT;
+    const struct option options[] = {
+        {"output", 'o', OPTION_TEXT, &output, .argument = "OUT", .help = "the file to write, - for standard output"},
+        {"no-times", 0, OPTION_SWITCH, &drops_times, .help = "forget when samples were taken: equal ones are summed"},
+        {"to", 0, OPTION_CHOICE, &choice, .argument = CONVERT_TARGETS,
+         .help = "the format, where OUT does not tell it"},
+        {0},
+    };
+    const struct command_syntax syntax = {
+        .name = "merge",
+        .usage = "FILE… -o OUT [--to FORMAT] [--no-times]",
+        .example = "offbeat merge monday.pb.gz tuesday.pb.gz -o both.pb.gz",
+        .about = "Writes one profile of all that is in the FILEs, which may be of different formats but must have the\n"
+                 "same sample types. Equal samples are summed, unless they have times; those that sum to nothing are\n"
+                 "left out. A binary that lay at different addresses is one. The name of OUT tells the format, as in\n"
+                 "offbeat convert. Files are read one after the other: memory does not grow with their number.",
+        .options = options,
+        .operands_min = 1,
+        .operands_max = INT_MAX,
+    };
+    struct operands files;
+    enum exit_status status;
+    if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
+    if (!output) {
+        message("merge needs -o OUT; usage: offbeat merge %s", syntax.usage);
+        return EXIT_WRONG_USE;
+    }
+    enum format format = convert_choose_format(choice, output);
+    if (format == FORMAT_UNKNOWN) return EXIT_WRONG_USE;
+
+    struct profile sum;
+    profile_init(&sum);
+    bool is_done = merge_files(&files, &sum);
+    if (drops_times) sum.has_times = false;
+    is_done = is_done && finish_sum(&sum, output) && convert_profile(&sum, output, format, drops_times);
+    profile_fini(&sum);
+    return is_done ? EXIT_DONE : EXIT_FAILED;
+}

@@ -1,0 +1,73 @@
+"""offbeat merge: what pprof says of several files, it says of their sum; and memory does not grow with the number of files
+(PPF-2, PPF-7). Reads ../shared/fixtures in place. Argument: the program. SPDX-License-Identifier: MIT"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "test"))
+from tap import case, check, check_equal, main, skip  # noqa: E402
+
+OFFBEAT = sys.argv[1]
+CONFORMANCE = ROOT.parent / "shared/fixtures/pprof-conformance"
+
+
+def pprof(folder, report, *paths):
+    environment = {**os.environ, "TZ": "UTC", "HOME": folder, "PPROF_TMPDIR": folder}
+    done = subprocess.run(["go", "tool", "pprof", "-symbolize=none", report, *paths], capture_output=True, text=True,
+                          env=environment)
+    check_equal(done.returncode, 0, f"pprof {report}: {done.stderr.strip()}; status")
+    return done.stdout
+
+
+def merge(out, *paths):
+    """Peak memory in bytes."""
+    process = subprocess.Popen([OFFBEAT, "merge", *paths, "-o", out], stderr=subprocess.PIPE, text=True)
+    complaint = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    check_equal(process.returncode, 0, f"offbeat merge: {complaint.strip()}; status")
+    return usage.ru_maxrss * 1024
+
+
+def by_sample_types():
+    """The profiles of the conformance suite that can be merged, as lists."""
+    groups = {}
+    for path in sorted(CONFORMANCE.glob("profiles/*.pb.gz")):
+        about = subprocess.run([OFFBEAT, "info", path], capture_output=True, text=True, check=True).stdout
+        values, period = (re.search(f"^{name} .*", about, re.MULTILINE) for name in ("Values", "Period"))
+        groups.setdefault((values and values[0], bool(period)), []).append(path)
+    return [paths for paths in groups.values() if len(paths) > 1]
+
+
+@case
+def pprof_says_of_the_sum_what_it_says_of_the_files():
+    if not shutil.which("go"):
+        skip("go is not installed (Debian: golang-go)")
+    groups = by_sample_types()
+    if not groups:
+        skip(f"{CONFORMANCE} is not there")
+    check(len(groups) >= 3, f"only {len(groups)} kinds of profiles")
+    with tempfile.TemporaryDirectory() as folder:
+        for paths in groups:
+            out = f"{folder}/sum.pb.gz"
+            merge(out, *paths)
+            for report in ("-top", "-tags"):
+                check_equal(pprof(folder, report, out), pprof(folder, report, *paths), f"{report} of {paths}")
+
+
+@case
+def memory_does_not_grow_with_the_number_of_files():
+    path = CONFORMANCE / "large.cpu"
+    if not path.exists():
+        skip(f"{path} is not there")
+    with tempfile.TemporaryDirectory() as folder:
+        few, many = merge(f"{folder}/few.pb", path, path), merge(f"{folder}/many.pb", *[path] * 24)
+        check(many < few * 1.25 + (4 << 20), f"two files take {few >> 20} MiB, 24 take {many >> 20} MiB")
+
+
+main()
