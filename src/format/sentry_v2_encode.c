@@ -544,9 +544,7 @@ enum status chunk_encode(struct chunk_plan *plan, const struct profile *profile,
     enum status status = chunk_plan_make(plan, profile, options, error);
     if (status == STATUS_OK) {
         write(plan, &chunk);
-        /* Nothing that is written at once is half as long as all may be: a buffer that failed before lacked memory. */
-        bool is_full = chunk.size > CHUNK_BYTES_MAX / 2;
-        if (chunk.failed) status = is_full ? chunk_refuse_size(error) : chunk_refuse_memory(error);
+        if (chunk.failed) status = chunk.is_full ? chunk_refuse_size(error) : chunk_refuse_memory(error);
         if (plan->no_memory) status = chunk_refuse_memory(error);
     }
     if (status == STATUS_OK) status = check_written(buffer_slice(&chunk), plan->is_v1, error);
