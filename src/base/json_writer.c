@@ -70,6 +70,10 @@ static void append_string(struct buffer *out, struct slice text)
     const uint8_t *run = text.data, *stop = run + text.size, *place = run;
     buffer_append_byte(out, '"');
     while (place < stop) {
+        if (*place >= 0x20 && *place < 0x80 && *place != '"' && *place != '\\') { /* nearly all */
+            place++;
+            continue;
+        }
         size_t size = utf8_sequence_size(place, stop);
         if (size && *place >= 0x20 && *place != '"' && *place != '\\') {
             place += size;

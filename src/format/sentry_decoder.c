@@ -149,10 +149,12 @@ int chunk_next_member(struct chunk_decoder *decoder, struct members *members)
     while (json_object_next(reader, &members->key)) {
         const struct member *member = find_member(members, members->key);
         if (!member || (members->ignored & 1u << member->number)) {
+            members->number = -1;
             pass_over(decoder, members);
             continue;
         }
         members->key = slice_of(member->name, member->name_size); /* which may have been written with escapes */
+        members->number = member->number;
         uint32_t bit = 1u << member->number;
         if (members->rules && members->rules->header) {
             decoder->reading = members->rules->header & bit ? READING_HEADER : READING_BODY;
@@ -168,6 +170,16 @@ int chunk_next_member(struct chunk_decoder *decoder, struct members *members)
 }
 
 /* --- Attributes --------------------------------------------------------------------------------------------------- */
+
+/* A member is kept by the first of its names, so that it cannot meet itself under another. */
+static struct slice first_name(const struct members *members)
+{
+    for (uint32_t i = 0; members->number >= 0 && i < members->known_count; i++) {
+        const struct member *member = &members->known[i];
+        if (member->number == members->number) return slice_of(member->name, member->name_size);
+    }
+    return members->key;
+}
 
 static void keep(struct chunk_decoder *decoder, struct members *members, const char *prefix, struct slice key,
                  struct slice json)
@@ -190,14 +202,19 @@ static void keep(struct chunk_decoder *decoder, struct members *members, const c
 
 void chunk_keep_json(struct chunk_decoder *decoder, struct members *members, const char *prefix, struct slice json)
 {
-    if (members->keeps) keep(decoder, members, prefix, members->key, json);
+    if (members->keeps) keep(decoder, members, prefix, first_name(members), json);
+}
+
+void chunk_keep_as(struct chunk_decoder *decoder, struct members *members, const char *name, struct slice json)
+{
+    if (members->keeps) keep(decoder, members, "", slice_of_text(name), json);
 }
 
 void chunk_keep_value(struct chunk_decoder *decoder, struct members *members, const char *prefix)
 {
     /* A key with escapes lies in memory that the value's strings may overwrite: its name goes first. */
     size_t size_before = decoder->attributes.size;
-    keep(decoder, members, prefix, members->key, slice_of(NULL, 0));
+    keep(decoder, members, prefix, first_name(members), slice_of(NULL, 0));
     (void)json_peek(&decoder->reader);
     const uint8_t *start = decoder->reader.position;
     json_skip(&decoder->reader);

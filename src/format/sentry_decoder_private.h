@@ -112,6 +112,7 @@ struct members {
     bool keeps;                       /* what is unknown is kept: chunk_take_attributes must follow the last member */
     bool has_begun;
     struct slice key; /* of the last one */
+    int number;       /* and what chunk_next_member gave for it */
     uint64_t offset;  /* of the object */
     size_t kept_from; /* in decoder->attributes */
 };
@@ -131,6 +132,8 @@ int chunk_next_member(struct chunk_decoder *decoder, struct members *members);
 void chunk_keep_value(struct chunk_decoder *decoder, struct members *members, const char *prefix);
 /* The same for a value that was taken already. */
 void chunk_keep_json(struct chunk_decoder *decoder, struct members *members, const char *prefix, struct slice json);
+/* Another one. */
+void chunk_keep_as(struct chunk_decoder *decoder, struct members *members, const char *name, struct slice json);
 void chunk_keep_text(struct chunk_decoder *decoder, struct members *members, const char *name, struct string_id text);
 /* What was kept of the object, whose last member was taken. */
 struct string_id chunk_take_attributes(struct chunk_decoder *decoder, struct members *members);

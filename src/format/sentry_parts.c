@@ -87,12 +87,14 @@ static bool is_file_written_back(const struct profile *profile, const struct chu
            memcmp(path.data + path.size - name.size, name.data, name.size) == 0 && !memchr(name.data, '/', name.size);
 }
 
-static void keep_what_is_lost(struct chunk_decoder *decoder, struct members *members, const struct chunk_frame *frame)
+/* FILE_JSON: the file's name as it stands in the input. */
+static void keep_what_is_lost(struct chunk_decoder *decoder, struct members *members, const struct chunk_frame *frame,
+                              struct slice file_json)
 {
     const struct function *function = &frame->function;
-    if (!is_file_written_back(decoder->profile, frame)) {
-        if (frame->file_name.index) chunk_keep_text(decoder, members, "filename", frame->file_name);
-        if (frame->absolute_path.index) chunk_keep_text(decoder, members, "abs_path", frame->absolute_path);
+    bool is_kept_empty = file_json.size && !frame->file_name.index;
+    if (!is_file_written_back(decoder->profile, frame) && !is_kept_empty) {
+        chunk_keep_as(decoder, members, "filename", frame->file_name.index ? file_json : slice_of_text("null"));
     }
     if (function->system_name.index && (!function->name.index || function->name.index == function->system_name.index)) {
         chunk_keep_text(decoder, members, "raw_function", function->system_name);
@@ -102,10 +104,17 @@ static void keep_what_is_lost(struct chunk_decoder *decoder, struct members *mem
                    !frame->absolute_path.index && !function->module.index && !frame->line;
     if (!is_bare || !members->keeps) return;
     if (function->package.index) chunk_keep_text(decoder, members, "package", function->package);
-    members->key = slice_of_text("in_app");
     if (function->in_app != IN_APP_UNKNOWN) {
-        chunk_keep_json(decoder, members, "", slice_of_text(function->in_app == IN_APP_YES ? "true" : "false"));
+        chunk_keep_as(decoder, members, "in_app", slice_of_text(function->in_app == IN_APP_YES ? "true" : "false"));
     }
+}
+
+static struct string_id read_file_name(struct chunk_decoder *decoder, struct members *members, struct slice *ret_json)
+{
+    uint64_t offset = chunk_offset(decoder);
+    struct string_id name = read_text(decoder, members);
+    *ret_json = slice_of(decoder->reader.start + offset, json_reader_taken(&decoder->reader) - offset);
+    return name;
 }
 
 static void read_frame_address(struct chunk_decoder *decoder, struct members *members, struct chunk_frame *frame)
@@ -137,6 +146,7 @@ static void read_frame(struct chunk_decoder *decoder)
     };
     enum { NAMED = 1 << FUNCTION | 1 << FILE_NAME | 1 << ADDRESS };
     struct members members = MEMBERS(known);
+    struct slice file_json = {0};
     struct chunk_frame *frame = ADD_ITEM(decoder, frames);
     if (!frame) return;
     members.keeps = true;
@@ -148,7 +158,7 @@ static void read_frame(struct chunk_decoder *decoder)
             frame->function.name = read_text(decoder, &members);
             break;
         case FILE_NAME:
-            frame->file_name = read_text(decoder, &members);
+            frame->file_name = read_file_name(decoder, &members, &file_json);
             break;
         case ABSOLUTE_PATH:
             frame->absolute_path = read_text(decoder, &members);
@@ -183,7 +193,7 @@ static void read_frame(struct chunk_decoder *decoder)
     }
     if ((frame->members & NAMED) == 0) chunk_note(decoder, BREAKS_SPEC, &expected_name_of_frame, members.offset);
     frame->has_function = (frame->members & 1 << FUNCTION) != 0;
-    keep_what_is_lost(decoder, &members, frame);
+    keep_what_is_lost(decoder, &members, frame, file_json);
     frame->attributes = chunk_take_attributes(decoder, &members);
 }
 

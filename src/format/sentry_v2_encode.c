@@ -177,7 +177,10 @@ static void write_frame(struct json_writer *writer, const struct profile *profil
     if (function->system_name.index != name.index && !(kept & RAW))
         chunk_write_member(writer, profile, "raw_function", function->system_name);
     if (!(kept & MODULE)) chunk_write_member(writer, profile, "module", function->module);
-    if (!(kept & (FILE | PATH))) write_file(writer, profile, function->file_name);
+    if (!(kept & FILE))
+        write_file(writer, profile, function->file_name);
+    else if (!(kept & PATH))
+        chunk_write_member(writer, profile, "abs_path", function->file_name);
     if (!(kept & LINE)) write_place(writer, "lineno", frame->line);
     if (!(kept & COLUMN)) write_place(writer, "colno", frame->column);
     if (frame->address && !(kept & ADDRESS)) {
