@@ -7,249 +7,240 @@
 #include "format/format.h"
 #include "format/sentry_v1.h"
 
-static const char seconds_of_v1[] =
-    "{\"profile\":{\"frames\":[{\"function\":\"leaf\",\"lineno\":3},{\"name\":"
-    "\"main\",\"file\":\"a.py\",\"line\":9}],"
-    "\"stacks\":[[0,1],[],[1]],\"samples\":["
-    "{\"elapsed_since_start_ns\":\"30000001\",\"stack_id\":2,\"thread_id\":"
-    "\"7\"},"
-    "{\"elapsed_since_start_ns\":\"10000000\",\"stack_id\":0,\"thread_id\":7},"
-    "{\"elapsed_since_start_ns\":20000000,\"stack_id\":1,\"thread_id\":\"7\"}],"
-    "\"thread_metadata\":{\"7\":{\"name\":\"main thread\",\"priority\":31}}},"
-    "\"measurements\":{\"cpu\":{\"unit\":\"percent\",\"values\":[{\"elapsed_"
-    "since_start_ns\":\"5\",\"value\":12.5}]}},"
-    "\"transactions\":[{\"id\":\"30976F2D-DBE0-4AC9-B6BF-FE6E35D4710C\","
-    "\"name\":\"GET /\",\"trace_id\":"
-    "\"4b25bc58f14243d8b208d1e22a054164\",\"active_thread_id\":7,\"relative_"
-    "start_ns\":\"1\",\"relative_end_ns\":"
-    "40000000}],"
-    "\"device\":{\"architecture\":\"arm64e\",\"is_emulator\":false,\"locale\":"
-    "\"en_US\",\"manufacturer\":\"Apple\","
-    "\"model\":\"iPhone14,8\"},\"os\":{\"name\":\"iOS\",\"version\":\"16.3\","
-    "\"build_number\":\"20D47\"},"
-    "\"runtime\":{\"name\":\"CPython\",\"version\":\"3.11\"},\"event_id\":"
-    "\"41fed0925670468bb0457f61a74688ec\","
-    "\"platform\":\"python\",\"release\":\"a@1\",\"dist\":\"d\","
-    "\"environment\":\"test\","
-    "\"timestamp\":\"2023-11-14T23:13:20.000000007+01:00\",\"version\":\"1\"}";
+static const char seconds_of_v1[] = "{\"profile\":{\"frames\":[{\"function\":\"leaf\",\"lineno\":3},{\"name\":"
+                                    "\"main\",\"file\":\"a.py\",\"line\":9}],"
+                                    "\"stacks\":[[0,1],[],[1]],\"samples\":["
+                                    "{\"elapsed_since_start_ns\":\"30000001\",\"stack_id\":2,\"thread_id\":"
+                                    "\"7\"},"
+                                    "{\"elapsed_since_start_ns\":\"10000000\",\"stack_id\":0,\"thread_id\":7},"
+                                    "{\"elapsed_since_start_ns\":20000000,\"stack_id\":1,\"thread_id\":\"7\"}],"
+                                    "\"thread_metadata\":{\"7\":{\"name\":\"main thread\",\"priority\":31}}},"
+                                    "\"measurements\":{\"cpu\":{\"unit\":\"percent\",\"values\":[{\"elapsed_"
+                                    "since_start_ns\":\"5\",\"value\":12.5}]}},"
+                                    "\"transactions\":[{\"id\":\"30976F2D-DBE0-4AC9-B6BF-FE6E35D4710C\","
+                                    "\"name\":\"GET /\",\"trace_id\":"
+                                    "\"4b25bc58f14243d8b208d1e22a054164\",\"active_thread_id\":7,\"relative_"
+                                    "start_ns\":\"1\",\"relative_end_ns\":"
+                                    "40000000}],"
+                                    "\"device\":{\"architecture\":\"arm64e\",\"is_emulator\":false,\"locale\":"
+                                    "\"en_US\",\"manufacturer\":\"Apple\","
+                                    "\"model\":\"iPhone14,8\"},\"os\":{\"name\":\"iOS\",\"version\":\"16.3\","
+                                    "\"build_number\":\"20D47\"},"
+                                    "\"runtime\":{\"name\":\"CPython\",\"version\":\"3.11\"},\"event_id\":"
+                                    "\"41fed0925670468bb0457f61a74688ec\","
+                                    "\"platform\":\"python\",\"release\":\"a@1\",\"dist\":\"d\","
+                                    "\"environment\":\"test\","
+                                    "\"timestamp\":\"2023-11-14T23:13:20.000000007+01:00\",\"version\":\"1\"}";
 
 #define START_NS 1700000000000000007u
 
-static enum status decode(struct profile *profile, const char *text,
-                          struct error *error) {
-  profile_init(profile);
-  return sentry_v1_decode(slice_of_text(text), profile, error);
+static enum status decode(struct profile *profile, const char *text, struct error *error)
+{
+    profile_init(profile);
+    return sentry_v1_decode(slice_of_text(text), profile, error);
 }
 
-#define CHECK_STRING(profile, id, expected)                                    \
-  CHECK_TEXT(profile_c_string((profile), (id)), expected)
+#define CHECK_STRING(profile, id, expected) CHECK_TEXT(profile_c_string((profile), (id)), expected)
 
-static void check_metadata(const struct profile *profile) {
-  CHECK_INT(profile->sample_format, 1);
-  CHECK_STRING(profile, profile->chunk_id, "41fed0925670468bb0457f61a74688ec");
-  CHECK_STRING(profile, profile->platform, "python");
-  CHECK_STRING(profile, profile->release, "a@1");
-  CHECK_STRING(profile, profile->dist, "d");
-  CHECK_STRING(profile, profile->environment, "test");
-  CHECK_STRING(profile, profile->transaction.id,
-               "30976f2ddbe04ac9b6bffe6e35d4710c");
-  CHECK_STRING(profile, profile->transaction.name, "GET /");
-  CHECK_STRING(profile, profile->transaction.trace_id,
-               "4b25bc58f14243d8b208d1e22a054164");
-  CHECK_STRING(profile, profile->transaction.active_thread, "7");
-  CHECK_UINT(profile->transaction.start_ns, 1);
-  CHECK_UINT(profile->transaction.end_ns, 40000000);
-  CHECK_STRING(profile, profile->device.architecture, "arm64e");
-  CHECK(profile->device.has_is_emulator && !profile->device.is_emulator);
-  CHECK_STRING(profile, profile->device.locale, "en_US");
-  CHECK_STRING(profile, profile->device.manufacturer, "Apple");
-  CHECK_STRING(profile, profile->device.model, "iPhone14,8");
-  CHECK_STRING(profile, profile->os.name, "iOS");
-  CHECK_STRING(profile, profile->os.version, "16.3");
-  CHECK_STRING(profile, profile->os.build_number, "20D47");
-  CHECK_STRING(profile, profile->runtime.name, "CPython");
-  CHECK_STRING(profile, profile->runtime.version, "3.11");
+static void check_metadata(const struct profile *profile)
+{
+    CHECK_INT(profile->sample_format, 1);
+    CHECK_STRING(profile, profile->chunk_id, "41fed0925670468bb0457f61a74688ec");
+    CHECK_STRING(profile, profile->platform, "python");
+    CHECK_STRING(profile, profile->release, "a@1");
+    CHECK_STRING(profile, profile->dist, "d");
+    CHECK_STRING(profile, profile->environment, "test");
+    CHECK_STRING(profile, profile->transaction.id, "30976f2ddbe04ac9b6bffe6e35d4710c");
+    CHECK_STRING(profile, profile->transaction.name, "GET /");
+    CHECK_STRING(profile, profile->transaction.trace_id, "4b25bc58f14243d8b208d1e22a054164");
+    CHECK_STRING(profile, profile->transaction.active_thread, "7");
+    CHECK_UINT(profile->transaction.start_ns, 1);
+    CHECK_UINT(profile->transaction.end_ns, 40000000);
+    CHECK_STRING(profile, profile->device.architecture, "arm64e");
+    CHECK(profile->device.has_is_emulator && !profile->device.is_emulator);
+    CHECK_STRING(profile, profile->device.locale, "en_US");
+    CHECK_STRING(profile, profile->device.manufacturer, "Apple");
+    CHECK_STRING(profile, profile->device.model, "iPhone14,8");
+    CHECK_STRING(profile, profile->os.name, "iOS");
+    CHECK_STRING(profile, profile->os.version, "16.3");
+    CHECK_STRING(profile, profile->os.build_number, "20D47");
+    CHECK_STRING(profile, profile->runtime.name, "CPython");
+    CHECK_STRING(profile, profile->runtime.version, "3.11");
 }
 
-static void check_samples(const struct profile *profile) {
-  CHECK_UINT(profile->time_ns, START_NS);
-  CHECK_UINT(profile->duration_ns, 30000001);
-  CHECK_UINT(profile->samples.count, 3);
-  static const uint64_t elapsed_ns[] = {10000000, 20000000, 30000001};
-  static const int64_t wall_ns[] = {10000000, 10000001, 0};
-  static const size_t depths[] = {2, 0, 1};
-  for (size_t i = 0; i < 3; i++) {
-    CHECK_UINT(profile->samples.time_ns[i], START_NS + elapsed_ns[i]);
-    CHECK_INT(profile_sample_values(profile, i)[1], wall_ns[i]);
-    CHECK_UINT(profile_stack_depth(profile, profile->samples.stack[i]),
-               depths[i]);
-  }
-  const struct thread *thread =
-      profile_thread(profile, profile->samples.thread[0]);
-  CHECK_STRING(profile, thread->id, "7");
-  CHECK_STRING(profile, thread->name, "main thread");
-  CHECK(thread->has_priority && thread->priority == 31);
-  CHECK_UINT(profile->measurements.count, 1);
-  CHECK_UINT(profile->measurements.items[0].values[0].time_ns, START_NS + 5);
-  CHECK(profile->measurements.items[0].values[0].value == 12.5);
+static void check_samples(const struct profile *profile)
+{
+    CHECK_UINT(profile->time_ns, START_NS);
+    CHECK_UINT(profile->duration_ns, 30000001);
+    CHECK_UINT(profile->samples.count, 3);
+    static const uint64_t elapsed_ns[] = {10000000, 20000000, 30000001};
+    static const int64_t wall_ns[] = {10000000, 10000001, 0};
+    static const size_t depths[] = {2, 0, 1};
+    for (size_t i = 0; i < 3; i++) {
+        CHECK_UINT(profile->samples.time_ns[i], START_NS + elapsed_ns[i]);
+        CHECK_INT(profile_sample_values(profile, i)[1], wall_ns[i]);
+        CHECK_UINT(profile_stack_depth(profile, profile->samples.stack[i]), depths[i]);
+    }
+    const struct thread *thread = profile_thread(profile, profile->samples.thread[0]);
+    CHECK_STRING(profile, thread->id, "7");
+    CHECK_STRING(profile, thread->name, "main thread");
+    CHECK(thread->has_priority && thread->priority == 31);
+    CHECK_UINT(profile->measurements.count, 1);
+    CHECK_UINT(profile->measurements.items[0].values[0].time_ns, START_NS + 5);
+    CHECK(profile->measurements.items[0].values[0].value == 12.5);
 }
 
-TEST(all_of_v1_is_read_whatever_its_order_and_spelling_V1_1_V1_2_V1_3) {
-  struct profile profile;
-  CHECK_UINT(decode(&profile, seconds_of_v1, NULL), STATUS_OK);
-  check_metadata(&profile);
-  check_samples(&profile);
-  profile_fini(&profile);
-}
-
-TEST(what_was_written_reads_back_the_same_V1_1_V1_2_V1_3) {
-  struct profile profile, again;
-  struct buffer bytes, twice;
-  CHECK_UINT(decode(&profile, seconds_of_v1, NULL), STATUS_OK);
-  buffer_init(&bytes, 1 << 16);
-  buffer_init(&twice, 1 << 16);
-  CHECK_UINT(sentry_v1_encode(&profile, &bytes, NULL), STATUS_OK);
-  CHECK(memmem(bytes.data, bytes.size,
-               "\"elapsed_since_start_ns\":\"30000001\"", 34) != NULL);
-  CHECK(memmem(bytes.data, bytes.size,
-               "\"timestamp\":\"2023-11-14T22:13:20.000000007Z\"", 44) != NULL);
-  CHECK(memmem(bytes.data, bytes.size, "\"active_thread_id\":\"7\"", 22) !=
-        NULL);
-  profile_init(&again);
-  CHECK_UINT(sentry_v1_decode(buffer_slice(&bytes), &again, NULL), STATUS_OK);
-  check_metadata(&again);
-  check_samples(&again);
-  CHECK_UINT(sentry_v1_encode(&again, &twice, NULL), STATUS_OK);
-  CHECK(slice_equal(buffer_slice(&bytes), buffer_slice(&twice)));
-  buffer_fini(&bytes);
-  buffer_fini(&twice);
-  profile_fini(&again);
-  profile_fini(&profile);
-}
-
-TEST(
-    the_object_of_a_transaction_counts_before_the_list_and_of_the_list_the_first_V1_1) {
-  static const char format[] = "{\"version\":\"1\",%s,\"profile\":{\"frames\":["
-                               "],\"stacks\":[],\"samples\":[]}}";
-  static const char *const spellings[] = {
-      "\"transaction\":{\"id\":\"30976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":"
-      "\"a\"},"
-      "\"transactions\":[{\"id\":\"40976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":"
-      "\"b\"}]",
-      "\"transactions\":[{\"id\":\"40976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":"
-      "\"b\"}],"
-      "\"transaction\":{\"id\":\"30976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":"
-      "\"a\"}",
-      "\"transactions\":[{\"id\":\"30976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":"
-      "\"a\"},"
-      "{\"id\":\"40976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":\"b\"}]",
-  };
-  for (size_t i = 0; i < 3; i++) {
-    char text[400];
+TEST(all_of_v1_is_read_whatever_its_order_and_spelling_V1_1_V1_2_V1_3)
+{
     struct profile profile;
-    (void)snprintf(text, sizeof(text), format, spellings[i]);
+    CHECK_UINT(decode(&profile, seconds_of_v1, NULL), STATUS_OK);
+    check_metadata(&profile);
+    check_samples(&profile);
+    profile_fini(&profile);
+}
+
+TEST(what_was_written_reads_back_the_same_V1_1_V1_2_V1_3)
+{
+    struct profile profile, again;
+    struct buffer bytes, twice;
+    CHECK_UINT(decode(&profile, seconds_of_v1, NULL), STATUS_OK);
+    buffer_init(&bytes, 1 << 16);
+    buffer_init(&twice, 1 << 16);
+    CHECK_UINT(sentry_v1_encode(&profile, &bytes, NULL), STATUS_OK);
+    CHECK(memmem(bytes.data, bytes.size, "\"elapsed_since_start_ns\":\"30000001\"", 34) != NULL);
+    CHECK(memmem(bytes.data, bytes.size, "\"timestamp\":\"2023-11-14T22:13:20.000000007Z\"", 44) != NULL);
+    CHECK(memmem(bytes.data, bytes.size, "\"active_thread_id\":\"7\"", 22) != NULL);
+    profile_init(&again);
+    CHECK_UINT(sentry_v1_decode(buffer_slice(&bytes), &again, NULL), STATUS_OK);
+    check_metadata(&again);
+    check_samples(&again);
+    CHECK_UINT(sentry_v1_encode(&again, &twice, NULL), STATUS_OK);
+    CHECK(slice_equal(buffer_slice(&bytes), buffer_slice(&twice)));
+    buffer_fini(&bytes);
+    buffer_fini(&twice);
+    profile_fini(&again);
+    profile_fini(&profile);
+}
+
+TEST(the_object_of_a_transaction_counts_before_the_list_and_of_the_list_the_first_V1_1)
+{
+    static const char format[] = "{\"version\":\"1\",%s,\"profile\":{\"frames\":["
+                                 "],\"stacks\":[],\"samples\":[]}}";
+    static const char *const spellings[] = {
+        "\"transaction\":{\"id\":\"30976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":"
+        "\"a\"},"
+        "\"transactions\":[{\"id\":\"40976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":"
+        "\"b\"}]",
+        "\"transactions\":[{\"id\":\"40976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":"
+        "\"b\"}],"
+        "\"transaction\":{\"id\":\"30976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":"
+        "\"a\"}",
+        "\"transactions\":[{\"id\":\"30976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":"
+        "\"a\"},"
+        "{\"id\":\"40976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":\"b\"}]",
+    };
+    for (size_t i = 0; i < 3; i++) {
+        char text[400];
+        struct profile profile;
+        (void)snprintf(text, sizeof(text), format, spellings[i]);
+        CHECK_UINT(decode(&profile, text, NULL), STATUS_OK);
+        CHECK_STRING(&profile, profile.transaction.name, "a");
+        CHECK_STRING(&profile, profile.transaction.id, "30976f2ddbe04ac9b6bffe6e35d4710c");
+        profile_fini(&profile);
+    }
+}
+
+TEST(v1_and_v2_are_told_apart_wherever_the_version_stands)
+{
+    static const struct {
+        const char *text;
+        enum format format;
+    } files[] = {
+        {"{\"version\":\"1\"}", FORMAT_SENTRY_V1},
+        {"{\"version\":\"2\"}", FORMAT_SENTRY_V2},
+        {"{\"profile\":{\"samples\":[]},\"version\":\"1\"}", FORMAT_SENTRY_V1},
+        {"{\"profile\":{\"samples\":[]},\"version\":\"2\"}", FORMAT_SENTRY_V2},
+        {"{\"event_id\":\"x\",\"transactions\":[", FORMAT_SENTRY_V1},
+        {"{\"profiler_id\":\"x\",\"device\":{}}", FORMAT_SENTRY_V2},
+        {"{\"device\":{},\"version\":\"2\"}", FORMAT_SENTRY_V1},
+    };
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        enum format found = format_detect(slice_of_text(files[i].text));
+        if (found != files[i].format) TEST_FAIL("%s is %s", files[i].text, format_name(found));
+    }
+}
+
+TEST(what_is_broken_is_refused_V1_3)
+{
+    static const struct {
+        const char *text;
+        enum status status;
+    } broken[] = {
+        {"[]", STATUS_NOT_THIS_FORMAT},
+        {"{\"version\":\"2\",\"profile\":{}}", STATUS_UNSUPPORTED},
+        {"{\"version\":\"1\"}", STATUS_MALFORMED},
+        {"{\"profile\":{}}", STATUS_MALFORMED},
+        {"{\"version\":\"1\",\"timestamp\":\"now\",\"profile\":{}}", STATUS_MALFORMED},
+        {"{\"version\":\"1\",\"timestamp\":1700000000,\"profile\":{}}", STATUS_MALFORMED},
+        {"{\"version\":\"1\",\"profile\":{\"stacks\":[[]],\"samples\":[{"
+         "\"elapsed_since_start_ns\":1.5,\"stack_id\":0,"
+         "\"thread_id\":\"1\"}]}}",
+         STATUS_MALFORMED},
+        {"{\"version\":\"1\",\"profile\":{\"stacks\":[[]],\"samples\":[{"
+         "\"elapsed_since_start_ns\":\"1.5\",\"stack_"
+         "id\":0,"
+         "\"thread_id\":\"1\"}]}}",
+         STATUS_MALFORMED},
+        {"{\"version\":\"1\",\"profile\":{\"stacks\":[[]],\"samples\":[{"
+         "\"timestamp\":1.5,\"stack_id\":0,"
+         "\"thread_id\":\"1\"}]}}",
+         STATUS_MALFORMED},
+        {"{\"version\":\"1\",\"profile\":{\"stacks\":[[]],\"samples\":[{"
+         "\"elapsed_since_start_ns\":1,\"stack_id\":1,"
+         "\"thread_id\":\"1\"}]}}",
+         STATUS_MALFORMED},
+    };
+    for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+        struct profile profile;
+        struct error error = {.message = ""};
+        enum status status = decode(&profile, broken[i].text, &error);
+        if (status != broken[i].status) TEST_FAIL("%s: %d %s", broken[i].text, (int)status, error.message);
+        profile_fini(&profile);
+    }
+}
+
+TEST(what_the_model_has_no_place_for_is_kept_wherever_it_stood_FMT_8)
+{
+    static const char *const kept[] = {
+        "\"contexts\":{\"trace\":{\"span_id\":\"b\"}}",
+        "\"classification\":\"x\"",
+        "\"kernel\":[1]",
+        "\"sapi\":\"cli\"",
+        "\"duration_ns\":173661069",
+        "\"vars\":{\"a\":1}",
+        "\"queue_metadata\":{}",
+    };
+    char text[1200];
+    struct profile profile;
+    struct buffer out;
+    (void)snprintf(text, sizeof(text),
+                   "{\"version\":\"1\",%s,\"release\":\"a@1\",\"device\":{\"architecture\":"
+                   "\"a\",%s},\"os\":{\"name\":\"l\",%s},"
+                   "\"runtime\":{%s},\"transaction\":{\"id\":"
+                   "\"30976f2ddbe04ac9b6bffe6e35d4710c\",%s},"
+                   "\"profile\":{\"frames\":[{\"function\":\"f\",%s}],\"stacks\":[[0]],"
+                   "\"samples\":["
+                   "{\"elapsed_since_start_ns\":1,\"stack_id\":0,\"thread_id\":\"1\"},"
+                   "{\"elapsed_since_start_ns\":2,\"stack_id\":0,\"thread_id\":\"1\"}],%s}}",
+                   kept[0], kept[1], kept[2], kept[3], kept[4], kept[5], kept[6]);
+    buffer_init(&out, 1 << 14);
     CHECK_UINT(decode(&profile, text, NULL), STATUS_OK);
-    CHECK_STRING(&profile, profile.transaction.name, "a");
-    CHECK_STRING(&profile, profile.transaction.id,
-                 "30976f2ddbe04ac9b6bffe6e35d4710c");
+    CHECK_UINT(sentry_v1_encode(&profile, &out, NULL), STATUS_OK);
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        if (!memmem(out.data, out.size, kept[i], strlen(kept[i]))) TEST_FAIL("%s is lost", kept[i]);
+    }
+    buffer_fini(&out);
     profile_fini(&profile);
-  }
-}
-
-TEST(v1_and_v2_are_told_apart_wherever_the_version_stands) {
-  static const struct {
-    const char *text;
-    enum format format;
-  } files[] = {
-      {"{\"version\":\"1\"}", FORMAT_SENTRY_V1},
-      {"{\"version\":\"2\"}", FORMAT_SENTRY_V2},
-      {"{\"profile\":{\"samples\":[]},\"version\":\"1\"}", FORMAT_SENTRY_V1},
-      {"{\"profile\":{\"samples\":[]},\"version\":\"2\"}", FORMAT_SENTRY_V2},
-      {"{\"event_id\":\"x\",\"transactions\":[", FORMAT_SENTRY_V1},
-      {"{\"profiler_id\":\"x\",\"device\":{}}", FORMAT_SENTRY_V2},
-      {"{\"device\":{},\"version\":\"2\"}", FORMAT_SENTRY_V1},
-  };
-  for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-    enum format found = format_detect(slice_of_text(files[i].text));
-    if (found != files[i].format)
-      TEST_FAIL("%s is %s", files[i].text, format_name(found));
-  }
-}
-
-TEST(what_is_broken_is_refused_V1_3) {
-  static const struct {
-    const char *text;
-    enum status status;
-  } broken[] = {
-      {"[]", STATUS_NOT_THIS_FORMAT},
-      {"{\"version\":\"2\",\"profile\":{}}", STATUS_UNSUPPORTED},
-      {"{\"version\":\"1\"}", STATUS_MALFORMED},
-      {"{\"profile\":{}}", STATUS_MALFORMED},
-      {"{\"version\":\"1\",\"timestamp\":\"now\",\"profile\":{}}",
-       STATUS_MALFORMED},
-      {"{\"version\":\"1\",\"timestamp\":1700000000,\"profile\":{}}",
-       STATUS_MALFORMED},
-      {"{\"version\":\"1\",\"profile\":{\"stacks\":[[]],\"samples\":[{"
-       "\"elapsed_since_start_ns\":1.5,\"stack_id\":0,"
-       "\"thread_id\":\"1\"}]}}",
-       STATUS_MALFORMED},
-      {"{\"version\":\"1\",\"profile\":{\"stacks\":[[]],\"samples\":[{"
-       "\"elapsed_since_start_ns\":\"1.5\",\"stack_"
-       "id\":0,"
-       "\"thread_id\":\"1\"}]}}",
-       STATUS_MALFORMED},
-      {"{\"version\":\"1\",\"profile\":{\"stacks\":[[]],\"samples\":[{"
-       "\"timestamp\":1.5,\"stack_id\":0,"
-       "\"thread_id\":\"1\"}]}}",
-       STATUS_MALFORMED},
-      {"{\"version\":\"1\",\"profile\":{\"stacks\":[[]],\"samples\":[{"
-       "\"elapsed_since_start_ns\":1,\"stack_id\":1,"
-       "\"thread_id\":\"1\"}]}}",
-       STATUS_MALFORMED},
-  };
-  for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
-    struct profile profile;
-    struct error error = {.message = ""};
-    enum status status = decode(&profile, broken[i].text, &error);
-    if (status != broken[i].status)
-      TEST_FAIL("%s: %d %s", broken[i].text, (int)status, error.message);
-    profile_fini(&profile);
-  }
-}
-
-TEST(what_the_model_has_no_place_for_is_kept_wherever_it_stood_FMT_8) {
-  static const char *const kept[] = {
-      "\"contexts\":{\"trace\":{\"span_id\":\"b\"}}",
-      "\"classification\":\"x\"",
-      "\"kernel\":[1]",
-      "\"sapi\":\"cli\"",
-      "\"duration_ns\":173661069",
-      "\"vars\":{\"a\":1}",
-      "\"queue_metadata\":{}",
-  };
-  char text[1200];
-  struct profile profile;
-  struct buffer out;
-  (void)snprintf(
-      text, sizeof(text),
-      "{\"version\":\"1\",%s,\"release\":\"a@1\",\"device\":{\"architecture\":"
-      "\"a\",%s},\"os\":{\"name\":\"l\",%s},"
-      "\"runtime\":{%s},\"transaction\":{\"id\":"
-      "\"30976f2ddbe04ac9b6bffe6e35d4710c\",%s},"
-      "\"profile\":{\"frames\":[{\"function\":\"f\",%s}],\"stacks\":[[0]],"
-      "\"samples\":["
-      "{\"elapsed_since_start_ns\":1,\"stack_id\":0,\"thread_id\":\"1\"},"
-      "{\"elapsed_since_start_ns\":2,\"stack_id\":0,\"thread_id\":\"1\"}],%s}}",
-      kept[0], kept[1], kept[2], kept[3], kept[4], kept[5], kept[6]);
-  buffer_init(&out, 1 << 14);
-  CHECK_UINT(decode(&profile, text, NULL), STATUS_OK);
-  CHECK_UINT(sentry_v1_encode(&profile, &out, NULL), STATUS_OK);
-  for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-    if (!memmem(out.data, out.size, kept[i], strlen(kept[i])))
-      TEST_FAIL("%s is lost", kept[i]);
-  }
-  buffer_fini(&out);
-  profile_fini(&profile);
 }
 
 /* --- What the sender checks
@@ -257,81 +248,78 @@ TEST(what_the_model_has_no_place_for_is_kept_wherever_it_stood_FMT_8) {
  */
 
 /* A profile of two samples, the second ELAPSED_NS behind the start. */
-static void make_profile(struct profile *profile, uint64_t elapsed_ns) {
-  static const int64_t values[2] = {1, 0};
-  profile_init(profile);
-  profile_add_value_type(profile, "samples", "count");
-  profile_add_value_type(profile, "wall", "nanoseconds");
-  profile->has_times = true;
-  profile->time_ns = 1700000000000000000u;
-  profile->release = profile_text(profile, "a@1");
-  profile->transaction.id =
-      profile_text(profile, "30976f2ddbe04ac9b6bffe6e35d4710c");
-  struct function function = {.name = profile_text(profile, "f")};
-  struct line line = {.function = profile_add_function(profile, &function)};
-  struct location_id place =
-      profile_add_location(profile, &(struct location){0}, &line, 1);
-  struct thread thread = {.id = profile_text(profile, "7")};
-  struct sample sample = {
-      .stack = profile_add_stack(profile, (struct stack_id){0}, place),
-      .thread = profile_add_thread(profile, &thread),
-      .time_ns = profile->time_ns};
-  profile_add_sample(profile, &sample, values);
-  sample.time_ns += elapsed_ns;
-  profile_add_sample(profile, &sample, values);
+static void make_profile(struct profile *profile, uint64_t elapsed_ns)
+{
+    static const int64_t values[2] = {1, 0};
+    profile_init(profile);
+    profile_add_value_type(profile, "samples", "count");
+    profile_add_value_type(profile, "wall", "nanoseconds");
+    profile->has_times = true;
+    profile->time_ns = 1700000000000000000u;
+    profile->release = profile_text(profile, "a@1");
+    profile->transaction.id = profile_text(profile, "30976f2ddbe04ac9b6bffe6e35d4710c");
+    struct function function = {.name = profile_text(profile, "f")};
+    struct line line = {.function = profile_add_function(profile, &function)};
+    struct location_id place = profile_add_location(profile, &(struct location){0}, &line, 1);
+    struct thread thread = {.id = profile_text(profile, "7")};
+    struct sample sample = {.stack = profile_add_stack(profile, (struct stack_id){0}, place),
+                            .thread = profile_add_thread(profile, &thread),
+                            .time_ns = profile->time_ns};
+    profile_add_sample(profile, &sample, values);
+    sample.time_ns += elapsed_ns;
+    profile_add_sample(profile, &sample, values);
 }
 
-static const char *encode_refusal(const struct profile *profile) {
-  static struct error error;
-  struct buffer out;
-  buffer_init(&out, 1 << 16);
-  error.message[0] = 0;
-  enum status status = sentry_v1_encode(profile, &out, &error);
-  bool is_empty = out.size == 0;
-  buffer_fini(&out);
-  CHECK(is_empty == (status != STATUS_OK));
-  return error.message;
+static const char *encode_refusal(const struct profile *profile)
+{
+    static struct error error;
+    struct buffer out;
+    buffer_init(&out, 1 << 16);
+    error.message[0] = 0;
+    enum status status = sentry_v1_encode(profile, &out, &error);
+    bool is_empty = out.size == 0;
+    buffer_fini(&out);
+    CHECK(is_empty == (status != STATUS_OK));
+    return error.message;
 }
 
-TEST(the_sender_refuses_what_the_receiver_would_V1_4) {
-  struct profile profile;
-  make_profile(&profile, 30000000000);
-  CHECK_TEXT(encode_refusal(&profile), "");
-  profile.transaction.id.index = 0;
-  CHECK(strstr(encode_refusal(&profile),
-               "profiling_no_transaction_associated") != NULL);
-  profile_fini(&profile);
-  make_profile(&profile, 30000000001);
-  CHECK(strstr(encode_refusal(&profile), "profiling_duration_is_too_long") !=
-        NULL);
-  profile.samples.count = 1;
-  CHECK(strstr(encode_refusal(&profile), "profiling_not_enough_samples") !=
-        NULL);
-  profile_fini(&profile);
+TEST(the_sender_refuses_what_the_receiver_would_V1_4)
+{
+    struct profile profile;
+    make_profile(&profile, 30000000000);
+    CHECK_TEXT(encode_refusal(&profile), "");
+    profile.transaction.id.index = 0;
+    CHECK(strstr(encode_refusal(&profile), "profiling_no_transaction_associated") != NULL);
+    profile_fini(&profile);
+    make_profile(&profile, 30000000001);
+    CHECK(strstr(encode_refusal(&profile), "profiling_duration_is_too_long") != NULL);
+    profile.samples.count = 1;
+    CHECK(strstr(encode_refusal(&profile), "profiling_not_enough_samples") != NULL);
+    profile_fini(&profile);
 }
 
-TEST(a_profile_goes_out_in_one_envelope_with_its_transaction_V1_5) {
-  struct profile profile;
-  struct buffer out;
-  struct envelope_reader reader;
-  struct envelope_item item;
-  unsigned transactions = 0, profiles = 0;
-  make_profile(&profile, 1000000000);
-  buffer_init(&out, 1 << 16);
-  CHECK_UINT(format_encode(&profile, FORMAT_ENVELOPE_V1, &out, NULL),
-             STATUS_OK);
-  CHECK_UINT(envelope_check(buffer_slice(&out), NULL), STATUS_OK);
-  CHECK_UINT(envelope_open(&reader, buffer_slice(&out), NULL), STATUS_OK);
-  CHECK_TEXT(reader.attributes.event_id, "30976f2ddbe04ac9b6bffe6e35d4710c");
-  while (envelope_next(&reader, &item, NULL)) {
-    transactions += slice_equals_text(item.type, "transaction");
-    profiles += slice_equals_text(item.type, "profile");
-  }
-  CHECK_UINT(transactions, 1);
-  CHECK_UINT(profiles, 1);
-  envelope_close(&reader);
-  buffer_fini(&out);
-  profile_fini(&profile);
+TEST(a_profile_goes_out_in_one_envelope_with_its_transaction_V1_5)
+{
+    struct profile profile;
+    struct buffer out;
+    struct envelope_reader reader;
+    struct envelope_item item;
+    unsigned transactions = 0, profiles = 0;
+    make_profile(&profile, 1000000000);
+    buffer_init(&out, 1 << 16);
+    CHECK_UINT(format_encode(&profile, FORMAT_ENVELOPE_V1, &out, NULL), STATUS_OK);
+    CHECK_UINT(envelope_check(buffer_slice(&out), NULL), STATUS_OK);
+    CHECK_UINT(envelope_open(&reader, buffer_slice(&out), NULL), STATUS_OK);
+    CHECK_TEXT(reader.attributes.event_id, "30976f2ddbe04ac9b6bffe6e35d4710c");
+    while (envelope_next(&reader, &item, NULL)) {
+        transactions += slice_equals_text(item.type, "transaction");
+        profiles += slice_equals_text(item.type, "profile");
+    }
+    CHECK_UINT(transactions, 1);
+    CHECK_UINT(profiles, 1);
+    envelope_close(&reader);
+    buffer_fini(&out);
+    profile_fini(&profile);
 }
 
 /* --- Idle samples
@@ -339,88 +327,75 @@ TEST(a_profile_goes_out_in_one_envelope_with_its_transaction_V1_5) {
  */
 
 /* Stacks are texts of one letter a frame, root first; "" is idle. */
-static struct stack_id stack_of(struct profile *profile, const char *letters) {
-  struct stack_id stack = {0};
-  for (; *letters; letters++) {
-    char name[2] = {*letters, 0};
-    struct function function = {.name = profile_text(profile, name)};
-    struct line line = {.function = profile_add_function(profile, &function)};
-    stack = profile_add_stack(
-        profile, stack,
-        profile_add_location(profile, &(struct location){0}, &line, 1));
-  }
-  return stack;
-}
-
-static void check_filled(const char *const *before, const char *const *after,
-                         size_t count) {
-  struct profile profile;
-  const int64_t one = 1;
-  profile_init(&profile);
-  profile_add_value_type(&profile, "samples", "count");
-  for (size_t i = 0; i < count; i++) {
-    struct thread thread = {
-        .id = profile_text(&profile, before[i][0] == '2' ? "2" : "1")};
-    struct sample sample = {.stack = stack_of(&profile, before[i] + 1),
-                            .thread = profile_add_thread(&profile, &thread),
-                            .time_ns = i};
-    profile_add_sample(&profile, &sample, &one);
-  }
-  CHECK_UINT(profile_fill_idle(&profile, NULL), STATUS_OK);
-  for (size_t i = 0; i < count; i++) {
-    if (profile.samples.stack[i].index !=
-        stack_of(&profile, after[i] + 1).index)
-      TEST_FAIL("sample %zu", i);
-  }
-  profile_fini(&profile);
-}
-
-TEST(an_idle_sample_gets_what_its_neighbours_have_in_common) {
-  static const char *const before[] = {"1", "1abc", "1", "2x", "1",    "1abde",
-                                       "1", "1q",   "2", "1",  "2xyz", "2"};
-  static const char *const after[] = {"1", "1abc", "1ab", "2x", "1ab",  "1abde",
-                                      "1", "1q",   "2x",  "1",  "2xyz", "2"};
-  check_filled(before, after, sizeof(before) / sizeof(before[0]));
-  static const char *const same[] = {"1ab", "1", "1ab"},
-                           *const same_filled[] = {"1ab", "1ab", "1ab"};
-  check_filled(same, same_filled, 3);
-  static const char *const deeper[] = {"1abcdefgh", "1", "1abc"},
-                           *const deeper_filled[] = {"1abcdefgh", "1abc",
-                                                     "1abc"};
-  check_filled(deeper, deeper_filled, 3);
-}
-
-TEST(deep_stacks_are_compared_in_few_steps) {
-  enum { DEPTH = 200000, SAMPLES = 2000 };
-  struct profile profile;
-  const int64_t one = 1;
-  profile_init(&profile);
-  profile_add_value_type(&profile, "samples", "count");
-  struct stack_id trunk = {0}, branches[2];
-  for (uint64_t i = 1; i <= DEPTH; i++) {
-    trunk = profile_add_stack(
-        &profile, trunk,
-        profile_add_location(&profile, &(struct location){.address = i}, NULL,
-                             0));
-  }
-  for (uint64_t b = 0; b < 2; b++) {
-    branches[b] = trunk;
-    for (uint64_t i = 1; i <= DEPTH; i++) {
-      struct location place = {.address = (b + 1) * 1000000 + i};
-      branches[b] =
-          profile_add_stack(&profile, branches[b],
-                            profile_add_location(&profile, &place, NULL, 0));
+static struct stack_id stack_of(struct profile *profile, const char *letters)
+{
+    struct stack_id stack = {0};
+    for (; *letters; letters++) {
+        char name[2] = {*letters, 0};
+        struct function function = {.name = profile_text(profile, name)};
+        struct line line = {.function = profile_add_function(profile, &function)};
+        stack = profile_add_stack(profile, stack, profile_add_location(profile, &(struct location){0}, &line, 1));
     }
-  }
-  for (size_t i = 0; i < SAMPLES; i++) {
-    struct sample sample = {.stack = i % 2 ? (struct stack_id){0}
-                                           : branches[i / 2 % 2]};
-    profile_add_sample(&profile, &sample, &one);
-  }
-  CHECK_UINT(profile_fill_idle(&profile, NULL), STATUS_OK);
-  for (size_t i = 1; i < SAMPLES - 1; i += 2)
-    CHECK_UINT(profile.samples.stack[i].index, trunk.index);
-  profile_fini(&profile);
+    return stack;
+}
+
+static void check_filled(const char *const *before, const char *const *after, size_t count)
+{
+    struct profile profile;
+    const int64_t one = 1;
+    profile_init(&profile);
+    profile_add_value_type(&profile, "samples", "count");
+    for (size_t i = 0; i < count; i++) {
+        struct thread thread = {.id = profile_text(&profile, before[i][0] == '2' ? "2" : "1")};
+        struct sample sample = {
+            .stack = stack_of(&profile, before[i] + 1), .thread = profile_add_thread(&profile, &thread), .time_ns = i};
+        profile_add_sample(&profile, &sample, &one);
+    }
+    CHECK_UINT(profile_fill_idle(&profile, NULL), STATUS_OK);
+    for (size_t i = 0; i < count; i++) {
+        if (profile.samples.stack[i].index != stack_of(&profile, after[i] + 1).index) TEST_FAIL("sample %zu", i);
+    }
+    profile_fini(&profile);
+}
+
+TEST(an_idle_sample_gets_what_its_neighbours_have_in_common)
+{
+    static const char *const before[] = {"1", "1abc", "1", "2x", "1", "1abde", "1", "1q", "2", "1", "2xyz", "2"};
+    static const char *const after[] = {"1", "1abc", "1ab", "2x", "1ab", "1abde", "1", "1q", "2x", "1", "2xyz", "2"};
+    check_filled(before, after, sizeof(before) / sizeof(before[0]));
+    static const char *const same[] = {"1ab", "1", "1ab"}, *const same_filled[] = {"1ab", "1ab", "1ab"};
+    check_filled(same, same_filled, 3);
+    static const char *const deeper[] = {"1abcdefgh", "1", "1abc"}, *const deeper_filled[] = {"1abcdefgh", "1abc",
+                                                                                              "1abc"};
+    check_filled(deeper, deeper_filled, 3);
+}
+
+TEST(deep_stacks_are_compared_in_few_steps)
+{
+    enum { DEPTH = 200000, SAMPLES = 2000 };
+    struct profile profile;
+    const int64_t one = 1;
+    profile_init(&profile);
+    profile_add_value_type(&profile, "samples", "count");
+    struct stack_id trunk = {0}, branches[2];
+    for (uint64_t i = 1; i <= DEPTH; i++) {
+        trunk = profile_add_stack(&profile, trunk,
+                                  profile_add_location(&profile, &(struct location){.address = i}, NULL, 0));
+    }
+    for (uint64_t b = 0; b < 2; b++) {
+        branches[b] = trunk;
+        for (uint64_t i = 1; i <= DEPTH; i++) {
+            struct location place = {.address = (b + 1) * 1000000 + i};
+            branches[b] = profile_add_stack(&profile, branches[b], profile_add_location(&profile, &place, NULL, 0));
+        }
+    }
+    for (size_t i = 0; i < SAMPLES; i++) {
+        struct sample sample = {.stack = i % 2 ? (struct stack_id){0} : branches[i / 2 % 2]};
+        profile_add_sample(&profile, &sample, &one);
+    }
+    CHECK_UINT(profile_fill_idle(&profile, NULL), STATUS_OK);
+    for (size_t i = 1; i < SAMPLES - 1; i += 2) CHECK_UINT(profile.samples.stack[i].index, trunk.index);
+    profile_fini(&profile);
 }
 
 TEST_MAIN()
