@@ -15,7 +15,8 @@ struct cursor {
 
 static inline struct cursor cursor_of(struct slice bytes)
 {
-    return (struct cursor){.start = bytes.data, .position = bytes.data, .end = bytes.data + bytes.size};
+    const uint8_t *end = bytes.size > 0 ? bytes.data + bytes.size : bytes.data; /* which may be NULL */
+    return (struct cursor){.start = bytes.data, .position = bytes.data, .end = end};
 }
 
 static inline size_t cursor_left(const struct cursor *cursor)
