@@ -342,8 +342,9 @@ static bool parse_float(struct slice text, double *ret_value)
 {
     char canonical[64] = "";
     size_t used = 0, at = 0;
-    bool is_negative = text.size && text.data[0] == '-';
-    if (text.size && (text.data[0] == '-' || text.data[0] == '+')) at++;
+    if (text.size == 0) return false;
+    bool is_negative = text.data[0] == '-';
+    if (is_negative || text.data[0] == '+') at++;
     struct slice rest = slice_of(text.data + at, text.size - at);
     static const struct {
         const char *name;

@@ -121,7 +121,6 @@ static void write_all(struct chunk_plan *plan, struct buffer *out)
     chunk_write_measurements(&writer, plan);
     chunk_write_profile(&writer, plan);
     chunk_write_rest(&writer, plan);
-    chunk_write_attributes(&writer, plan->profile, plan->profile->attributes.chunk);
     json_end_object(&writer);
 }
 

@@ -498,7 +498,10 @@ void chunk_write_rest(struct json_writer *writer, const struct chunk_plan *plan)
 {
     write_offbeat(writer, plan->profile);
     write_our_measurements(writer, plan);
-    chunk_write_attributes(writer, plan->profile, plan->profile->attributes.chunk);
+    /* What one version does not know may be a member of the other, and would then be there twice. */
+    if (plan->profile->sample_format == (plan->is_v1 ? 1 : 2)) {
+        chunk_write_attributes(writer, plan->profile, plan->profile->attributes.chunk);
+    }
 }
 
 static void write_chunk(struct chunk_plan *plan, struct buffer *out)

@@ -1,5 +1,5 @@
-/* Sample Format V1 there and back, in its envelope, and its idle samples
- * (V1-1…3, V1-5, ENV-2; facts §4.2). SPDX-License-Identifier: MIT */
+/* Sample Format V1 there and back, in its envelope, and its idle samples (V1-1…3, V1-5, ENV-2; facts §4.2).
+ * SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "base/buffer.h"
@@ -7,30 +7,22 @@
 #include "format/format.h"
 #include "format/sentry_v1.h"
 
-static const char seconds_of_v1[] = "{\"profile\":{\"frames\":[{\"function\":\"leaf\",\"lineno\":3},{\"name\":"
-                                    "\"main\",\"file\":\"a.py\",\"line\":9}],"
-                                    "\"stacks\":[[0,1],[],[1]],\"samples\":["
-                                    "{\"elapsed_since_start_ns\":\"30000001\",\"stack_id\":2,\"thread_id\":"
-                                    "\"7\"},"
-                                    "{\"elapsed_since_start_ns\":\"10000000\",\"stack_id\":0,\"thread_id\":7},"
-                                    "{\"elapsed_since_start_ns\":20000000,\"stack_id\":1,\"thread_id\":\"7\"}],"
-                                    "\"thread_metadata\":{\"7\":{\"name\":\"main thread\",\"priority\":31}}},"
-                                    "\"measurements\":{\"cpu\":{\"unit\":\"percent\",\"values\":[{\"elapsed_"
-                                    "since_start_ns\":\"5\",\"value\":12.5}]}},"
-                                    "\"transactions\":[{\"id\":\"30976F2D-DBE0-4AC9-B6BF-FE6E35D4710C\","
-                                    "\"name\":\"GET /\",\"trace_id\":"
-                                    "\"4b25bc58f14243d8b208d1e22a054164\",\"active_thread_id\":7,\"relative_"
-                                    "start_ns\":\"1\",\"relative_end_ns\":"
-                                    "40000000}],"
-                                    "\"device\":{\"architecture\":\"arm64e\",\"is_emulator\":false,\"locale\":"
-                                    "\"en_US\",\"manufacturer\":\"Apple\","
-                                    "\"model\":\"iPhone14,8\"},\"os\":{\"name\":\"iOS\",\"version\":\"16.3\","
-                                    "\"build_number\":\"20D47\"},"
-                                    "\"runtime\":{\"name\":\"CPython\",\"version\":\"3.11\"},\"event_id\":"
-                                    "\"41fed0925670468bb0457f61a74688ec\","
-                                    "\"platform\":\"python\",\"release\":\"a@1\",\"dist\":\"d\","
-                                    "\"environment\":\"test\","
-                                    "\"timestamp\":\"2023-11-14T23:13:20.000000007+01:00\",\"version\":\"1\"}";
+static const char seconds_of_v1[] =
+    "{\"profile\":{\"frames\":[{\"function\":\"leaf\",\"lineno\":3},{\"name\":\"main\",\"file\":\"a.py\",\"line\":9}],"
+    "\"stacks\":[[0,1],[],[1]],\"samples\":["
+    "{\"elapsed_since_start_ns\":\"30000001\",\"stack_id\":2,\"thread_id\":\"7\"},"
+    "{\"elapsed_since_start_ns\":\"10000000\",\"stack_id\":0,\"thread_id\":7},"
+    "{\"elapsed_since_start_ns\":20000000,\"stack_id\":1,\"thread_id\":\"7\"}],"
+    "\"thread_metadata\":{\"7\":{\"name\":\"main thread\",\"priority\":31}}},"
+    "\"measurements\":{\"cpu\":{\"unit\":\"percent\",\"values\":[{\"elapsed_since_start_ns\":\"5\",\"value\":12.5}]}},"
+    "\"transactions\":[{\"id\":\"30976F2D-DBE0-4AC9-B6BF-FE6E35D4710C\",\"name\":\"GET /\",\"trace_id\":"
+    "\"4b25bc58f14243d8b208d1e22a054164\",\"active_thread_id\":7,\"relative_start_ns\":\"1\",\"relative_end_ns\":"
+    "40000000}],"
+    "\"device\":{\"architecture\":\"arm64e\",\"is_emulator\":false,\"locale\":\"en_US\",\"manufacturer\":\"Apple\","
+    "\"model\":\"iPhone14,8\"},\"os\":{\"name\":\"iOS\",\"version\":\"16.3\",\"build_number\":\"20D47\"},"
+    "\"runtime\":{\"name\":\"CPython\",\"version\":\"3.11\"},\"event_id\":\"41fed0925670468bb0457f61a74688ec\","
+    "\"platform\":\"python\",\"release\":\"a@1\",\"dist\":\"d\",\"environment\":\"test\","
+    "\"timestamp\":\"2023-11-14T23:13:20.000000007+01:00\",\"version\":\"1\"}";
 
 #define START_NS 1700000000000000007u
 
@@ -124,19 +116,13 @@ TEST(what_was_written_reads_back_the_same_V1_1_V1_2_V1_3)
 
 TEST(the_object_of_a_transaction_counts_before_the_list_and_of_the_list_the_first_V1_1)
 {
-    static const char format[] = "{\"version\":\"1\",%s,\"profile\":{\"frames\":["
-                                 "],\"stacks\":[],\"samples\":[]}}";
+    static const char format[] = "{\"version\":\"1\",%s,\"profile\":{\"frames\":[],\"stacks\":[],\"samples\":[]}}";
     static const char *const spellings[] = {
-        "\"transaction\":{\"id\":\"30976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":"
-        "\"a\"},"
-        "\"transactions\":[{\"id\":\"40976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":"
-        "\"b\"}]",
-        "\"transactions\":[{\"id\":\"40976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":"
-        "\"b\"}],"
-        "\"transaction\":{\"id\":\"30976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":"
-        "\"a\"}",
-        "\"transactions\":[{\"id\":\"30976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":"
-        "\"a\"},"
+        "\"transaction\":{\"id\":\"30976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":\"a\"},"
+        "\"transactions\":[{\"id\":\"40976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":\"b\"}]",
+        "\"transactions\":[{\"id\":\"40976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":\"b\"}],"
+        "\"transaction\":{\"id\":\"30976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":\"a\"}",
+        "\"transactions\":[{\"id\":\"30976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":\"a\"},"
         "{\"id\":\"40976f2ddbe04ac9b6bffe6e35d4710c\",\"name\":\"b\"}]",
     };
     for (size_t i = 0; i < 3; i++) {
@@ -182,21 +168,17 @@ TEST(what_is_broken_is_refused_V1_3)
         {"{\"profile\":{}}", STATUS_MALFORMED},
         {"{\"version\":\"1\",\"timestamp\":\"now\",\"profile\":{}}", STATUS_MALFORMED},
         {"{\"version\":\"1\",\"timestamp\":1700000000,\"profile\":{}}", STATUS_MALFORMED},
-        {"{\"version\":\"1\",\"profile\":{\"stacks\":[[]],\"samples\":[{"
-         "\"elapsed_since_start_ns\":1.5,\"stack_id\":0,"
+        {"{\"version\":\"1\",\"profile\":{\"stacks\":[[]],\"samples\":[{\"elapsed_since_start_ns\":1.5,\"stack_id\":0,"
          "\"thread_id\":\"1\"}]}}",
          STATUS_MALFORMED},
-        {"{\"version\":\"1\",\"profile\":{\"stacks\":[[]],\"samples\":[{"
-         "\"elapsed_since_start_ns\":\"1.5\",\"stack_"
+        {"{\"version\":\"1\",\"profile\":{\"stacks\":[[]],\"samples\":[{\"elapsed_since_start_ns\":\"1.5\",\"stack_"
          "id\":0,"
          "\"thread_id\":\"1\"}]}}",
          STATUS_MALFORMED},
-        {"{\"version\":\"1\",\"profile\":{\"stacks\":[[]],\"samples\":[{"
-         "\"timestamp\":1.5,\"stack_id\":0,"
+        {"{\"version\":\"1\",\"profile\":{\"stacks\":[[]],\"samples\":[{\"timestamp\":1.5,\"stack_id\":0,"
          "\"thread_id\":\"1\"}]}}",
          STATUS_MALFORMED},
-        {"{\"version\":\"1\",\"profile\":{\"stacks\":[[]],\"samples\":[{"
-         "\"elapsed_since_start_ns\":1,\"stack_id\":1,"
+        {"{\"version\":\"1\",\"profile\":{\"stacks\":[[]],\"samples\":[{\"elapsed_since_start_ns\":1,\"stack_id\":1,"
          "\"thread_id\":\"1\"}]}}",
          STATUS_MALFORMED},
     };
@@ -237,15 +219,38 @@ TEST(what_the_model_has_no_place_for_is_kept_wherever_it_stood_FMT_8)
     CHECK_UINT(decode(&profile, text, NULL), STATUS_OK);
     CHECK_UINT(sentry_v1_encode(&profile, &out, NULL), STATUS_OK);
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-        if (!memmem(out.data, out.size, kept[i], strlen(kept[i]))) TEST_FAIL("%s is lost", kept[i]);
+        const uint8_t *end = out.data + out.size, *place = memmem(out.data, out.size, kept[i], strlen(kept[i]));
+        if (!place) TEST_FAIL("%s is lost", kept[i]);
+        place += strlen(kept[i]);
+        if (memmem(place, (size_t)(end - place), kept[i], strlen(kept[i]))) TEST_FAIL("%s is there twice", kept[i]);
     }
     buffer_fini(&out);
     profile_fini(&profile);
 }
 
-/* --- What the sender checks
- * ---------------------------------------------------------------------------------------
- */
+TEST(what_one_version_does_not_know_does_not_get_into_the_other)
+{
+    struct profile profile, again;
+    struct buffer out;
+    static const char v2[] =
+        "{\"version\":\"2\",\"platform\":\"python\",\"release\":\"a@1\",\"device\":{\"new\":1},\"timestamp\":\"never\","
+        "\"profile\":{\"frames\":[{\"function\":\"f\"}],\"stacks\":[[0]],\"samples\":["
+        "{\"timestamp\":1700000000.0,\"stack_id\":0,\"thread_id\":\"1\"},"
+        "{\"timestamp\":1700000001.0,\"stack_id\":0,\"thread_id\":\"1\"}]}}";
+    profile_init(&profile);
+    profile_init(&again);
+    buffer_init(&out, 1 << 14);
+    CHECK_UINT(format_decode(slice_of_text(v2), &profile, NULL, NULL), STATUS_OK);
+    profile.transaction.id = profile_text(&profile, "30976f2ddbe04ac9b6bffe6e35d4710c");
+    CHECK_UINT(sentry_v1_encode(&profile, &out, NULL), STATUS_OK);
+    CHECK_UINT(sentry_v1_decode(buffer_slice(&out), &again, NULL), STATUS_OK);
+    CHECK_UINT(again.time_ns, 1700000000000000000u);
+    buffer_fini(&out);
+    profile_fini(&again);
+    profile_fini(&profile);
+}
+
+/* --- What the sender checks --------------------------------------------------------------------------------------- */
 
 /* A profile of two samples, the second ELAPSED_NS behind the start. */
 static void make_profile(struct profile *profile, uint64_t elapsed_ns)
@@ -322,9 +327,7 @@ TEST(a_profile_goes_out_in_one_envelope_with_its_transaction_V1_5)
     profile_fini(&profile);
 }
 
-/* --- Idle samples
- * -------------------------------------------------------------------------------------------------
- */
+/* --- Idle samples ------------------------------------------------------------------------------------------------- */
 
 /* Stacks are texts of one letter a frame, root first; "" is idle. */
 static struct stack_id stack_of(struct profile *profile, const char *letters)
