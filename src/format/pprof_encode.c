@@ -421,9 +421,8 @@ static void write_sample(struct encoder *encoder, size_t index)
     const struct written_sample *sample = &encoder->samples.items[index];
     size_t depth = 0;
     for (uint32_t stack = sample->stack; stack != 0; stack = profile->stacks.items[stack].parent.index) {
-        if (depth == encoder->frame_capacity &&
-            !array_reserve(&encoder->frames, &encoder->frame_capacity, depth + 1, sizeof(*encoder->frames),
-                           PPROF_DEPTH_MAX)) {
+        if (depth == encoder->frame_capacity && !array_reserve(&encoder->frames, &encoder->frame_capacity, depth + 1,
+                                                               sizeof(*encoder->frames), PPROF_DEPTH_MAX)) {
             fail(encoder, depth < PPROF_DEPTH_MAX ? STATUS_NO_MEMORY : STATUS_TOO_LARGE);
             return;
         }
