@@ -10,5 +10,6 @@ int command_raw(int argc, char **argv);
 int command_record(int argc, char **argv);
 int command_symbolize(int argc, char **argv);
 int command_top(int argc, char **argv);
+int command_validate(int argc, char **argv);
 
 #endif

@@ -23,6 +23,7 @@ static const struct command commands[] = {
     {"convert", command_convert, "turns a profile into another format"},
     {"merge",   command_merge,   "adds profiles up"},
     {"symbolize", command_symbolize, "gives names to the places of a stored profile"},
+    {"validate", command_validate, "whether a receiver would take a profile, and why not"},
 };
 /* clang-format on */
 

@@ -182,7 +182,7 @@ static bool values_are_typed(struct judge *judge)
 
 static bool is_native(const struct judge *judge)
 {
-    return is_one_of(platform_of(judge), (const char *const[]){"native", "cocoa", "rust", "c", "objc", NULL});
+    return is_one_of(platform_of(judge), (const char *const[]){"native", "cocoa", "rust", NULL});
 }
 
 /* FMT-3: a frame that has a name already needs no address to find it by. */

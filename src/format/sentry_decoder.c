@@ -124,12 +124,30 @@ static void note_null(struct chunk_decoder *decoder, const struct members *membe
              (struct note){.expected = member->expected, .offset = offset, .is_metadata = rules->is_metadata});
 }
 
+static inline uint64_t load_word(const void *bytes)
+{
+    uint64_t word;
+    memcpy(&word, bytes, sizeof(word));
+    return word;
+}
+
+/* As slice_equal. This is asked for every member of every object, and most names have 8 to 16 bytes: two words, which
+ * may lie over one another. */
+static inline bool is_named(struct slice key, const struct member *member)
+{
+    size_t size = member->name_size;
+    if (key.size != size) return false;
+    if (size < 8 || size > 16) return memcmp(key.data, member->name, size) == 0;
+    return load_word(key.data) == load_word(member->name) &&
+           load_word(key.data + size - 8) == load_word(member->name + size - 8);
+}
+
 static const struct member *find_member(struct members *members, struct slice key)
 {
     for (uint32_t tried = 0; tried < members->known_count; tried++) {
         const struct member *member = &members->known[members->guess];
         members->guess = members->guess + 1 == members->known_count ? 0 : members->guess + 1;
-        if (key.size == member->name_size && memcmp(key.data, member->name, key.size) == 0) return member;
+        if (is_named(key, member)) return member;
     }
     return NULL;
 }

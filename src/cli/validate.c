@@ -1,0 +1,218 @@
+/* offbeat validate: whether a receiver would take what is in a file, and if not, why.  SPDX-License-Identifier: MIT */
+#include "base/json_writer.h"
+#include "cli/commands.h"
+#include "cli/message.h"
+#include "cli/open_profile.h"
+#include "cli/output.h"
+#include "format/envelope.h"
+#include "format/json_kind.h"
+#include "format/rules.h"
+#include "format/sentry_v1.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+
+struct validation {
+    const char *path;
+    enum rules rules;
+    bool as_json;
+    struct buffer *report;
+    enum exit_status status;
+    size_t judged; /* profiles of the file */
+};
+
+/* --- Telling ------------------------------------------------------------------------------------------------------ */
+
+static void print_text(const struct validation *validation, const struct verdict *verdict, const char *item)
+{
+    char text[512];
+    struct buffer *report = validation->report;
+    verdict_print(verdict, text, sizeof(text));
+    buffer_append_format(report, "%s: %s%s%s%s", message_name(validation->path, false), item, item[0] ? ": " : "",
+                         verdict->accepted ? "" : "rejected: ", text);
+    for (uint32_t i = 0; i < verdict->repairs.count; i++) {
+        const struct repair *repair = &verdict->repairs.items[i];
+        buffer_append_format(report, "; repaired: %" PRIu64 " %s", repair->count, repair->what);
+    }
+    buffer_append_byte(report, '\n');
+}
+
+static void print_json(const struct validation *validation, const struct verdict *verdict, const char *item)
+{
+    struct json_writer writer = json_writer_of(validation->report);
+    const struct {
+        const char *key, *text;
+    } texts[] = {{"reason", verdict->reason},
+                 {"place", verdict->place},
+                 {"found", verdict->found},
+                 {"expected", verdict->expected}};
+    json_begin_object(&writer);
+    json_write_key(&writer, "accepted");
+    json_write_bool(&writer, verdict->accepted);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        json_write_key(&writer, texts[i].key);
+        json_write_text(&writer, texts[i].text);
+    }
+    json_write_key(&writer, "repaired");
+    json_begin_array(&writer);
+    for (uint32_t i = 0; i < verdict->repairs.count; i++) {
+        char text[160];
+        const struct repair *repair = &verdict->repairs.items[i];
+        (void)snprintf(text, sizeof(text), "%" PRIu64 " %s", repair->count, repair->what);
+        json_write_text(&writer, text);
+    }
+    json_end_array(&writer);
+    json_write_key(&writer, "file");
+    json_write_text(&writer, validation->path);
+    json_write_key(&writer, "item");
+    json_write_text(&writer, item);
+    json_end_object(&writer);
+    buffer_append_byte(validation->report, '\n');
+}
+
+static void tell(struct validation *validation, const struct verdict *verdict, const char *item)
+{
+    if (!verdict->accepted && validation->status == EXIT_DONE) validation->status = EXIT_NO;
+    if (validation->as_json)
+        print_json(validation, verdict, item);
+    else
+        print_text(validation, verdict, item);
+}
+
+/* --- Judging ------------------------------------------------------------------------------------------------------ */
+
+static void judge(struct validation *validation, struct slice payload, const struct rules_context *context, bool is_v1,
+                  const char *item)
+{
+    struct verdict verdict;
+    struct error error;
+    enum status status = is_v1 ? rules_judge_profile(payload, context, validation->rules, &verdict, &error)
+                               : rules_judge_chunk(payload, context, validation->rules, &verdict, &error);
+    validation->judged++;
+    if (status == STATUS_OK) {
+        tell(validation, &verdict, item);
+        return;
+    }
+    message_error(validation->path, &error, false);
+    validation->status = EXIT_FAILED;
+}
+
+static bool has_transaction(struct slice bytes)
+{
+    struct envelope_reader reader;
+    struct envelope_item item;
+    bool is_there = false;
+    if (envelope_open(&reader, bytes, NULL) == STATUS_OK) {
+        while (!is_there && envelope_next(&reader, &item, NULL)) is_there = slice_equals_text(item.type, "transaction");
+    }
+    envelope_close(&reader);
+    return is_there;
+}
+
+static void judge_items(struct validation *validation, struct envelope_reader *reader, bool with_transaction)
+{
+    struct envelope_item item;
+    for (size_t number = 1; envelope_next(reader, &item, NULL); number++) {
+        char name[96];
+        bool is_v1 = slice_equals_text(item.type, "profile");
+        if (!is_v1 && !envelope_item_is_chunk(&item)) continue;
+        struct rules_context context = {.is_in_envelope = true,
+                                        .platform = item.platform,
+                                        .has_meta_length = item.has_meta_length,
+                                        .has_transaction = with_transaction};
+        (void)snprintf(name, sizeof(name), "item %zu, %.*s", number, SLICE_ARGUMENTS(item.type));
+        judge(validation, item.payload, &context, is_v1, name);
+    }
+}
+
+/* What is wrong with the envelope costs all of its items. */
+static void judge_envelope(struct validation *validation, struct slice bytes)
+{
+    struct envelope_reader reader;
+    struct verdict verdict;
+    struct error error;
+    enum status status = envelope_check(bytes, &error);
+    if (status != STATUS_OK) {
+        verdict_init(&verdict);
+        (void)verdict_refuse(&verdict, status == STATUS_TOO_LARGE ? "envelope_too_large" : "envelope_malformed",
+                             "an envelope that receivers take", error.message, "byte %" PRIu64, error.offset);
+        validation->judged++;
+        tell(validation, &verdict, "");
+        return;
+    }
+    if (envelope_open(&reader, bytes, NULL) == STATUS_OK) judge_items(validation, &reader, has_transaction(bytes));
+    envelope_close(&reader);
+}
+
+/* An object that may be Sentry's, or is nobody's. */
+static bool is_payload(struct slice bytes)
+{
+    size_t i = 0;
+    while (i < bytes.size && memchr(" \t\r\n", bytes.data[i], 4)) i++;
+    if (i == bytes.size || bytes.data[i] != '{') return false;
+    enum json_kind_of_profile kind = json_kind_of_profile(bytes);
+    return kind == JSON_PROFILE_SENTRY || kind == JSON_PROFILE_UNKNOWN;
+}
+
+static void validate_file(struct validation *validation)
+{
+    struct buffer bytes;
+    size_t size_on_disk;
+    validation->judged = 0;
+    if (!read_input(validation->path, &bytes, &size_on_disk)) {
+        validation->status = EXIT_FAILED;
+        buffer_fini(&bytes);
+        return;
+    }
+    struct slice slice = buffer_slice(&bytes);
+    if (envelope_detect(slice))
+        judge_envelope(validation, slice);
+    else if (is_payload(slice))
+        judge(validation, slice, NULL, sentry_v1_detect(slice), "");
+    if (validation->judged == 0) {
+        message("%s: holds no profile of Sentry's, and only those have rules", message_name(validation->path, false));
+        validation->status = EXIT_FAILED;
+    }
+    buffer_fini(&bytes);
+}
+
+int command_validate(int argc, char **argv)
+{
+    bool as_json = false;
+    unsigned rules = RULES_RELAY;
+    const struct option options[] = {
+        {"rules", 0, OPTION_CHOICE, &rules, "spec|relay",
+         .help = "what the documents say, or what the real service does (the default)"},
+        {"json", 0, OPTION_SWITCH, &as_json, .help = "one JSON object a profile, each on a line, for programs"},
+        {0},
+    };
+    const struct command_syntax syntax = {
+        .name = "validate",
+        .usage = "FILE… [--rules spec|relay] [--json]",
+        .example = "offbeat validate xz.envelope",
+        .about =
+            "Says of each profile in FILE…, Sentry's chunks (V2), profiles (V1) and envelopes with either, whether\n"
+            "a receiver accepts it, what it would repair, or the reason, the place and what was expected there.\n"
+            "The real service answers all the same that it has them. FILE may be - for standard input.\n"
+            "The exit status is 1 if one is rejected.",
+        .options = options,
+        .operands_min = 1,
+        .operands_max = INT_MAX,
+    };
+    struct operands files;
+    enum exit_status status;
+    if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
+
+    struct buffer report;
+    buffer_init(&report, REPORT_BYTES_MAX);
+    struct validation validation = {
+        .rules = (enum rules)rules, .as_json = as_json, .report = &report, .status = EXIT_DONE};
+    for (unsigned i = 0; i < files.count; i++) {
+        validation.path = files.items[i];
+        validate_file(&validation);
+    }
+    status = output_report(&report);
+    buffer_fini(&report);
+    return (int)(status > validation.status ? status : validation.status);
+}
