@@ -17,31 +17,6 @@ static int64_t scaled(int64_t value, double ratio)
     return product < -0x1p63 ? INT64_MIN : (int64_t)product;
 }
 
-static bool is_zero(const int64_t *values, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (values[i] != 0) return false;
-    }
-    return true;
-}
-
-/* Takes away the samples that are zero in all values. */
-static void drop_zero_samples(struct profile *profile)
-{
-    struct sample_columns *samples = &profile->samples;
-    size_t row = profile->value_type_count, kept = 0;
-    for (size_t i = 0; i < samples->count; i++) {
-        if (is_zero(samples->values + i * row, row)) continue;
-        samples->stack[kept] = samples->stack[i];
-        samples->thread[kept] = samples->thread[i];
-        samples->labels[kept] = samples->labels[i];
-        samples->time_ns[kept] = samples->time_ns[i];
-        memmove(samples->values + kept * row, samples->values + i * row, row * sizeof(*samples->values));
-        kept++;
-    }
-    samples->count = kept;
-}
-
 static void multiply(struct profile *profile, const double *ratios)
 {
     size_t row = profile->value_type_count, unchanged = 0;
@@ -56,7 +31,7 @@ void profile_scale(struct profile *profile, const double *ratios)
 {
     if (profile->value_type_count == 0) return;
     multiply(profile, ratios);
-    drop_zero_samples(profile);
+    profile_drop_zero_samples(profile);
 }
 
 static double sum_of(const struct profile *profile, size_t column)
@@ -68,7 +43,7 @@ static double sum_of(const struct profile *profile, size_t column)
 
 enum status profile_normalize(struct profile *profile, const struct profile *base, struct error *error)
 {
-    double ratios[PROFILE_VALUES_MAX];
+    double ratios[PROFILE_VALUES_MAX] = {0};
     if (profile->value_type_count != base->value_type_count)
         return error_set(error, STATUS_UNSUPPORTED, 0, "the profiles do not have the same value types");
     for (size_t i = 0; i < profile->value_type_count; i++) {
@@ -82,7 +57,7 @@ enum status profile_normalize(struct profile *profile, const struct profile *bas
 enum status profile_compact(struct profile *profile, struct error *error)
 {
     enum status status = profile_aggregate(profile, error);
-    if (status == STATUS_OK && profile->value_type_count > 0) drop_zero_samples(profile);
+    if (status == STATUS_OK && profile->value_type_count > 0) profile_drop_zero_samples(profile);
     return status;
 }
 
@@ -160,7 +135,7 @@ static void keep_columns(struct profile *profile, const size_t *columns, size_t 
 
 static void fit_period(struct profile *into, struct profile *from)
 {
-    double into_ratio, from_ratio;
+    double into_ratio = 1, from_ratio = 1;
     const char *unit = profile_c_string(into, into->period_type.unit);
     const char *from_unit = profile_c_string(from, from->period_type.unit);
     bool is_same_type =
@@ -176,7 +151,7 @@ static void fit_period(struct profile *into, struct profile *from)
 
 enum status profile_make_compatible(struct profile *into, struct profile *from, struct error *error)
 {
-    struct fit fit;
+    struct fit fit = {0};
     if (into->value_type_count == 0 && into->samples.count == 0) return STATUS_OK;
     enum status status = plan_fit(into, from, &fit, error);
     if (status != STATUS_OK) return status;
