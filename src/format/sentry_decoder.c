@@ -396,11 +396,20 @@ static bool parse_float(struct slice text, double *ret_value)
     return true;
 }
 
+double chunk_read_finite(struct chunk_decoder *decoder)
+{
+    struct json_number number = json_number(&decoder->reader);
+    double value = json_number_to_double(&number);
+    if (isfinite(value)) return value;
+    chunk_refuse_value(decoder, &expected_finite, (uint64_t)(number.text.data - decoder->reader.start));
+    return 0;
+}
+
 double chunk_read_measured(struct chunk_decoder *decoder)
 {
     double value = 0;
     uint64_t offset = chunk_offset(decoder);
-    if (json_peek(&decoder->reader) == JSON_NUMBER) return json_double(&decoder->reader);
+    if (json_peek(&decoder->reader) == JSON_NUMBER) return chunk_read_finite(decoder);
     if (!parse_float(json_string(&decoder->reader), &value)) chunk_refuse_value(decoder, &expected_measured, offset);
     return value;
 }

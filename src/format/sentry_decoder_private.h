@@ -147,6 +147,7 @@ struct string_id chunk_read_string(struct chunk_decoder *decoder);
 struct string_id chunk_read_uuid(struct chunk_decoder *decoder);
 uint64_t chunk_read_address(struct chunk_decoder *decoder); /* "0x1f", "31", or, with a note, 31 */
 uint64_t chunk_read_size(struct chunk_decoder *decoder);    /* 31, "31", or, with a note, "0x1f" */
+double chunk_read_finite(struct chunk_decoder *decoder);    /* a number that a double holds */
 double chunk_read_measured(struct chunk_decoder *decoder);  /* a number, or a string that holds one (FMT-7) */
 
 /* The values of the members of these names. */

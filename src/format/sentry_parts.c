@@ -252,7 +252,7 @@ static void read_time(struct chunk_decoder *decoder, struct chunk_sample *sample
         sample->time_ns = chunk_read_u64(decoder);
         return;
     }
-    sample->seconds = json_double(&decoder->reader);
+    sample->seconds = chunk_read_finite(decoder);
     sample->time_ns = seconds_to_ns(sample->seconds);
 }
 
@@ -575,7 +575,7 @@ void chunk_read_client_sdk(struct chunk_decoder *decoder)
 static uint64_t read_measurement_time(struct chunk_decoder *decoder)
 {
     if (decoder->is_relative) return chunk_read_u64(decoder);
-    double seconds = json_double(&decoder->reader);
+    double seconds = chunk_read_finite(decoder);
     return seconds_to_ns(seconds > MILLISECONDS_FROM ? seconds / 1000 : seconds);
 }
 
