@@ -136,10 +136,9 @@ void profile_set_envelope_header(struct profile *profile, struct slice header)
 void profile_carry_item(struct profile *profile, struct slice type, struct slice header, struct slice payload)
 {
     if (!PROFILE_RESERVE(profile, carried, 1, PROFILE_CARRIED_MAX)) return;
-    profile->carried.items[profile->carried.count++] =
-        (struct carried_item){.type = profile_string(profile, type),
-                              .header = copy_of(profile, header),
-                              .payload = copy_of(profile, payload)};
+    profile->carried.items[profile->carried.count++] = (struct carried_item){.type = profile_string(profile, type),
+                                                                             .header = copy_of(profile, header),
+                                                                             .payload = copy_of(profile, payload)};
 }
 
 static uint8_t *string_memory_take(struct profile *profile, size_t size)

@@ -57,8 +57,8 @@ struct mapping {
 };
 
 /* Attributes: what a source of JSON said of a thing and the model has no other place for, as a JSON object
- * ({"vars":{},"platform":"native"}), "" mostly. A member with the name of something that the model does hold is what the
- * source gave for it. Formats other than Sentry's pass over them. */
+ * ({"vars":{},"platform":"native"}), "" mostly. A member with the name of something that the model does hold is what
+ * the source gave for it. Formats other than Sentry's pass over them. */
 
 enum in_app { IN_APP_UNKNOWN, IN_APP_NO, IN_APP_YES };
 
