@@ -40,6 +40,9 @@ static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
     [RECORDING_THREADS_MISSED] = "threads_missed",
     [RECORDING_PERF_PAGES] = "perf_pages",
     [RECORDING_PERF_ERRNO] = NULL, /* told in words */
+    [RECORDING_TIMERS] = "perf_timers",
+    [RECORDING_TIMER_STACKS] = "timer_stacks",
+    [RECORDING_TIMER_ERRNO] = NULL, /* told in words */
     [RECORDING_SAMPLER_CPU_NS] = "sampler_cpu_ns",
 };
 
@@ -351,9 +354,10 @@ static void replay_start(struct replay *replay)
     uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
     uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
     profile->profiler_id = hex_string(profile, slice_of(uuid, sizeof(uuid)));
-    profile_add_fact_text(profile, "engine",
-                          is_cpu ? "signal to threads that run at a tick, weighted by their CPU clocks, frame tables"
-                                 : "signal to running threads, blocked ones read from outside, frame tables");
+    profile_add_fact_text(
+        profile, "engine",
+        is_cpu ? "timers, or signals to threads that run at a tick, weighted by their CPU clocks, frame tables"
+               : "running threads by timer or signal, blocked ones read from outside, frame tables");
     profile_add_fact_text(profile, "process", profile_c_string(profile, profile_string(profile, name)));
     profile_add_fact_text(profile, "executable", profile_c_string(profile, profile_string(profile, path)));
     add_fact_id(profile, "pid", pid);
@@ -523,6 +527,21 @@ static void add_idle_fact(struct replay *replay)
     profile_add_fact_text(replay->profile, "idle_detection", text);
 }
 
+/* How threads that run are sampled. */
+static void add_running_fact(struct replay *replay)
+{
+    char text[160];
+    int refusal = replay->counters[RECORDING_TIMER_ERRNO] < 4096 ? (int)replay->counters[RECORDING_TIMER_ERRNO] : 0;
+    if (refusal == 0) {
+        (void)snprintf(text, sizeof(text), "perf timers, signals before a thread has one");
+    } else {
+        (void)snprintf(text, sizeof(text), "signals%s, because of perf_event_open: %s",
+                       replay->counters[RECORDING_TIMERS] ? " beside the perf timers that could be had" : "",
+                       strerror(refusal));
+    }
+    profile_add_fact_text(replay->profile, "running_threads", text);
+}
+
 static void add_facts(struct replay *replay)
 {
     struct profile *profile = replay->profile;
@@ -530,6 +549,7 @@ static void add_facts(struct replay *replay)
         if (counter_facts[i]) profile_add_fact_number(profile, counter_facts[i], (int64_t)replay->counters[i]);
     }
     add_idle_fact(replay);
+    add_running_fact(replay);
     profile_add_fact_number(profile, "samples_taken", (int64_t)replay->taken);
     profile_add_fact_number(profile, "samples_repeated", (int64_t)replay->repeated);
     profile_add_fact_number(profile, "lost_before_first_stack", (int64_t)replay->unseen);

@@ -97,6 +97,9 @@ enum recording_counter {
     RECORDING_THREADS_MISSED, /* more threads than the sampler follows */
     RECORDING_PERF_PAGES,     /* threads that sleep under the eye of a perf event's page, now */
     RECORDING_PERF_ERRNO,     /* why there are no (more) such pages; 0: nothing was refused */
+    RECORDING_TIMERS,         /* threads that run under a timer of their own (perf's cpu-clock event), now */
+    RECORDING_TIMER_STACKS,   /* stacks that such timers took */
+    RECORDING_TIMER_ERRNO,    /* why there are no (more) such timers; 0: nothing was refused */
     RECORDING_SAMPLER_CPU_NS, /* what the sampler thread itself cost */
     RECORDING_COUNTER_COUNT,
 };

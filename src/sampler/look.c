@@ -1,17 +1,19 @@
 /* What is done with each thread at a tick.
  *
  * Wall clock. A thread whose CPU clock stands still is where it was at the tick before: nothing is done and nothing is
- * written. One that ran and is blocked now is unwound from outside (blocked.c). One that is running is sent a signal
- * and unwinds itself (signal_handler.c); the answer is fetched at the next tick. A thread that waits for a processor
- * answers when it gets one, from the place where it was stopped: its answer counts for all the ticks that it waited.
+ * written. One that ran and is blocked now is unwound from outside (blocked.c). One that is running and has a timer of
+ * its own (timer.c) is told by what that took last. Another one is sent a signal and unwinds itself (signal_handler.c);
+ * the answer is fetched at the next tick. A thread that waits for a processor answers when it gets one, from the place
+ * where it was stopped: its answer counts for all the ticks that it waited.
  *
  * A signal takes some 10 µs to arrive. A thread that only woke up for a moment is blocked again by then, or about to
  * be, and its wait would end with EINTR. So a thread that sleeps for the most part and is met awake is looked at again
  * a little later: it is blocked and can be read, or has run on all the while and is signalled. Bursts of less than
  * LASTING_NS are thereby told as the wait that follows them, which is what the signal would have told of most of them.
  *
- * CPU time. Only threads that are running are asked, and what they say is weighted with the CPU time that they spent
- * since they last said something: threads are met at a tick as often as they run. SPDX-License-Identifier: MIT */
+ * CPU time. Timers tell of their threads; of the others, only those that are running are asked, and what they say is
+ * weighted with the CPU time that they spent since they last said something: threads are met at a tick as often as they
+ * run. SPDX-License-Identifier: MIT */
 #include "base/kernel.h"
 #include "sampler/blocked.h"
 #include "sampler/sampler_private.h"
@@ -83,6 +85,14 @@ static void write_cpu_sample(struct sampler *sampler, struct watched_thread *thr
     note_stack(sampler, thread, cpu_ns);
 }
 
+static void write_sample(struct sampler *sampler, struct watched_thread *thread, uint32_t flags,
+                         const uint64_t *addresses, size_t count, uint64_t cpu_ns)
+{
+    void (*write)(struct sampler *, struct watched_thread *, uint32_t, const uint64_t *, size_t, uint64_t) =
+        is_cpu_mode(sampler) ? write_cpu_sample : write_wall_sample;
+    write(sampler, thread, flags, addresses, count, cpu_ns);
+}
+
 /* --- Asking a thread that is running ------------------------------------------------------------------------------ */
 
 /* A walk met a module for the first time, at its last address. */
@@ -117,9 +127,7 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     /* It ran when it was looked at and slept when it was asked: where it sleeps is not where its time went. */
     if (is_cpu_mode(sampler) && slot->was_blocked) return;
     if (outcome == UNWIND_ROOT) blocked_remember(thread, slot);
-    void (*write)(struct sampler *, struct watched_thread *, uint32_t, const uint64_t *, size_t, uint64_t) =
-        is_cpu_mode(sampler) ? write_cpu_sample : write_wall_sample;
-    write(sampler, thread, outcome, slot->addresses, slot->address_count, thread->cpu_ns_at_request);
+    write_sample(sampler, thread, outcome, slot->addresses, slot->address_count, thread->cpu_ns_at_request);
 }
 
 void look_fetch_answers(struct sampler *sampler)
@@ -241,6 +249,23 @@ static enum blocked_result read_blocked(struct sampler *sampler, struct watched_
     return result;
 }
 
+/* The stack that THREAD's own timer took last, if there is one. */
+static bool take_timer_stack(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    static uint64_t addresses[RECORDING_FRAMES_MAX]; /* the sampler thread's alone */
+    struct perf_timer_sample sample;
+    size_t count = 0;
+    enum unwind_outcome outcome = UNWIND_PENDING;
+    if (!timer_fetch(sampler, thread, &sample)) return false;
+    for (unsigned i = 0; outcome == UNWIND_PENDING && i < MODULES_MAX; i++) {
+        if (!timer_walk(sampler, thread, &sample, addresses, &count, &outcome)) return false;
+        if (outcome == UNWIND_PENDING && !build_table_for(sampler, addresses, count)) outcome = UNWIND_NO_TABLE;
+    }
+    sampler->counters[RECORDING_TIMER_STACKS]++;
+    write_sample(sampler, thread, outcome | RECORDING_WITHOUT_SIGNAL, addresses, count, cpu_ns);
+    return true;
+}
+
 /* In CPU mode there is nothing to be told of a thread that does not run. */
 static enum blocked_result read_unless_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
@@ -282,12 +307,23 @@ static void look_again(struct sampler *sampler)
     for (size_t i = 0; i < sampler->met_awake_count; i++) write_waiting(sampler, met_awake[i]);
 }
 
+/* CPU mode: a timer tells of all that its thread spends, sooner or later. */
+static bool is_left_to_timer(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    enum { PERIODS_TO_WAIT = 3 };
+    if (take_timer_stack(sampler, thread, cpu_ns)) return true;
+    return thread->timer.control && cpu_ns < thread->cpu_ns_recorded + PERIODS_TO_WAIT * sampler->period_ns;
+}
+
 static void look_at_awake(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_busy)
 {
     /* What it spent before we came is not ours to tell; of one that began under our eyes, all is. */
     if (is_cpu_mode(sampler) && sampler->tick <= 1) thread->cpu_ns_recorded = cpu_ns;
+    if (is_busy) timer_note_busy(sampler, thread);
+    if (is_cpu_mode(sampler) && is_left_to_timer(sampler, thread, cpu_ns)) return;
     enum blocked_result result = read_unless_running(sampler, thread, cpu_ns);
     if (result == BLOCKED_WALKED) return;
+    if (result == BLOCKED_RUNNING && take_timer_stack(sampler, thread, cpu_ns)) return;
     bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* up to 1 kHz */
     bool has_room = sampler->met_awake_count < MET_AWAKE_MAX;
     if (result == BLOCKED_RUNNING && !is_busy && has_time && has_room)
@@ -334,7 +370,7 @@ bool look_at_all(struct sampler *sampler)
 {
     bool all_live = true;
     size_t count = sampler->threads.count;
-    sampler->requests_in_tick = sampler->pages_in_tick = 0;
+    sampler->requests_in_tick = sampler->pages_in_tick = sampler->timers_in_tick = 0;
     sampler->met_awake_count = 0;
     for (size_t i = 0, at = count ? sampler->tick % count : 0; i < count; i++, at = at + 1 < count ? at + 1 : 0) {
         prefetch(sampler, (at + AHEAD) % count, (at + 2 * AHEAD) % count);
@@ -389,4 +425,5 @@ void look_thread_gone(struct sampler *sampler, struct watched_thread *thread)
     if (thread->syscall_file >= 0) kernel_close(thread->syscall_file);
     if (thread->stat_file >= 0) kernel_close(thread->stat_file);
     sleep_forget(sampler, thread);
+    timer_forget(sampler, thread);
 }

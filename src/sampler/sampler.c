@@ -106,6 +106,7 @@ static void once_a_second(void)
     if (sampler.tick % sampler.ticks_a_second != 0) return;
     write_counters();
     signal_handler_keep();
+    timer_forget_sleepers(&sampler);
 }
 
 /* A tick at which nothing changed is a few bytes: ten of them are one write. */

@@ -13,7 +13,7 @@ struct sampler {
     uint32_t ticks_a_second;
     uint32_t tick; /* number of the tick that is open */
     uint32_t requests_in_tick, requests_in_tick_max;
-    uint32_t pages_in_tick;
+    uint32_t pages_in_tick, timers_in_tick;
     size_t met_awake_count; /* see look.c */
     bool has_news;          /* a sample was written since the last flush */
     bool is_ending;
@@ -50,5 +50,19 @@ bool sleep_goes_on(struct watched_thread *thread, uint32_t count);
 void sleep_note_asleep(struct sampler *sampler, struct watched_thread *thread, uint32_t count);
 void sleep_note_awake(struct sampler *sampler, struct watched_thread *thread);
 void sleep_forget(struct sampler *sampler, struct watched_thread *thread);
+
+/* --- timer.c: threads that run for long, sampled by the kernel ---------------------------------------------------- */
+
+void timer_note_busy(struct sampler *sampler, struct watched_thread *thread);
+void timer_forget(struct sampler *sampler, struct watched_thread *thread);
+void timer_forget_sleepers(struct sampler *sampler); /* once a second: those that did not run in it */
+
+/* What THREAD's timer took last, if it has one and that is good for the open tick. */
+bool timer_fetch(const struct sampler *sampler, struct watched_thread *thread, struct perf_timer_sample *ret_sample);
+
+/* Walks the stack of SAMPLE, which timer_fetch gave last; UNWIND_PENDING: build a table, and again. False if it cannot
+ * be had: the copy is too short, or was overwritten. */
+bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
+                uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count, enum unwind_outcome *ret_outcome);
 
 #endif

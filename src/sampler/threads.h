@@ -4,6 +4,7 @@
 #define OFFBEAT_SAMPLER_THREADS_H
 
 #include "sampler/perf_page.h"
+#include "sampler/perf_timer.h"
 #include "sampler/recording_writer.h"
 #include "sampler/signal_handler.h"
 
@@ -25,6 +26,11 @@ struct watched_thread {
     uint8_t asleep_ticks;        /* in a row, up to where a page is worth it */
     uint8_t wakes;               /* a measure of how often it wakes up: falls at each tick asleep */
     uint32_t no_page_until_tick; /* it woke up too often */
+
+    /* Running: */
+    struct perf_timer timer;
+    uint32_t timer_stack_size; /* that it needs; 0: not known yet */
+    uint64_t timer_cpu_ns;     /* CPU time when it was last asked whether it still runs */
 
     pid_t tid;
     uint32_t number; /* in the recording */

@@ -79,17 +79,26 @@ static enum machine_step step_wide(const struct frame_table *table, const struct
     return wide->is_signal_frame ? MACHINE_STEPPED_EXACTLY : MACHINE_STEPPED;
 }
 
+/* True if ADDRESS is in the red zone below SP: what was saved there has just been taken off the stack, and is in its
+ * register again. Copies of a stack need not reach there. */
+static bool is_taken_off(uint64_t address, uint64_t sp)
+{
+    enum { RED_ZONE = 128 }; /* System V ABI for AMD64 §3.2.2 */
+    return address < sp && address >= sp - RED_ZONE;
+}
+
 /* The words below CFA that RULE names, one by one, the lowest first: where memory is copied in blocks that begin with
  * the address asked for, all of them then lie in one block. */
 static bool read_saved(const struct machine_rule *rule, uint64_t cfa, struct unwind_registers *registers,
                        struct unwind_memory *memory)
 {
-    uint64_t word = 0;
-    if (!unwind_read(memory, cfa - rule->deepest_words * (uint64_t)WORD, &word)) return false;
+    uint64_t sp = registers->values[MACHINE_SP], lowest = cfa - rule->deepest_words * (uint64_t)WORD, word = 0;
+    if (!unwind_read(memory, lowest, &word) && !is_taken_off(lowest, sp)) return false;
     for (unsigned i = 0; i < SAVED_REGISTERS; i++) {
         if (!(rule->saved_mask >> i & 1)) continue;
-        if (!unwind_read(memory, cfa - rule->saved_words[i] * (uint64_t)WORD, &registers->values[MACHINE_FP + i]))
-            return false;
+        uint64_t address = cfa - rule->saved_words[i] * (uint64_t)WORD;
+        if (unwind_read(memory, address, &registers->values[MACHINE_FP + i])) continue;
+        if (!is_taken_off(address, sp) || !machine_known(registers, MACHINE_FP + i)) return false;
     }
     return unwind_read(memory, cfa - WORD, &registers->values[MACHINE_IP]);
 }

@@ -1,6 +1,7 @@
 """Real programs, recorded and held against perf: what they write and how they end is as without us, their stacks reach
 the root, and the hottest functions are those that perf sees. Slower than the other tests; perf and each program are
-skipped where they are not installed. Arguments: the build folder, and optionally a part of the names of the cases.
+skipped where they are not installed. perf sees a run of its own: two timers in one program disturb each other, and
+shift what either sees between one system call and the next. Arguments: the build folder, and optionally a part of the names of the cases.
 SPDX-License-Identifier: MIT"""
 import gzip
 import os
@@ -21,7 +22,7 @@ from common import large_source  # noqa: E402
 OFFBEAT = Offbeat(sys.argv[1])
 PERF_HZ = 997
 HOTTEST = 5
-POINTS = 8.0        # how far the share of one of the hottest may be from perf's, on a machine that has other work too
+POINTS = 5.0        # how far the share of one of the hottest may be from perf's, on a machine that has other work too
 TIE_POINTS = 2.0    # two functions closer than this may change places
 ROOT_SHARE = 0.99
 
@@ -84,11 +85,12 @@ class Profile:
         return {key: 100 * weight / every for key, weight in sorted(self.weights.items(), key=lambda item: -item[1])}
 
 
-def read_perf(path):
-    """The leaf of each sample; what the kernel does for a program counts for the function that entered it."""
+def read_perf(path, profile=None):
+    """The leaf of each sample; what the kernel does for a program counts for the function that entered it. Adds to
+    PROFILE, if there is one, and returns it."""
     script = run("perf", "script", "-i", path, "-F", "ip,sym,dso", "--no-inline")
     check(script.returncode == 0, text(script.stderr))
-    profile = Profile()
+    profile = profile or Profile()
     for block in script.stdout.decode(errors="replace").split("\n\n"):
         for line in block.splitlines():
             frame = re.match(r"\s*([0-9a-f]+) (.*) \((.*?)\)$", line)
@@ -98,15 +100,15 @@ def read_perf(path):
     return profile
 
 
-def read_ours(path):
-    """The leaf of each sample of a pprof file, weighted by its last value."""
+def read_ours(path, profile=None):
+    """The leaf of each sample of a pprof file, weighted by its last value. Adds to PROFILE, if there is one."""
     fields = list(pprof_fields(gzip.decompress(path.read_bytes())))
     strings = [value.decode() for number, value in fields if number == 6]
     mappings = {mapping[1]: mapping for mapping in (dict(pprof_fields(value)) for number, value in fields if number == 3)}
     locations = {location[1]: location for location in (dict(pprof_fields(value)) for number, value in fields if number == 4)}
     functions = {function[1]: strings[function.get(2, 0)]
                  for function in (dict(pprof_fields(value)) for number, value in fields if number == 5)}
-    profile = Profile()
+    profile = profile or Profile()
     for sample in (dict(pprof_fields(value)) for number, value in fields if number == 2):
         location = locations[first_number(sample[1])]
         mapping = mappings.get(location.get(2), {})
@@ -172,10 +174,15 @@ def check_root_share(path):
     check(outcomes["stacks_root"] > ROOT_SHARE * every, f"{outcomes['stacks_root'] / every:.2%} reached the root: {outcomes}")
 
 
+PERF = ["perf", "record", "-e", "cpu-clock", "-g", "-F", PERF_HZ, "-o", "perf.data", "--"]
+WALL = OFFBEAT.command("record", "-o", "x.pb.gz", "-o", "x.envelope", "--")
+CPU = OFFBEAT.command("record", "--mode", "cpu", "-F", "499", "-o", "cpu.pb.gz", "--")
+
+
 def check_against_perf(folder, command, **options):
     if not shutil.which("perf"):
         skip("perf is not installed (all else held)")
-    recorded = run("perf", "record", "-e", "cpu-clock", "-g", "-F", PERF_HZ, "-o", "perf.data", "--", *command, cwd=folder, **options)
+    recorded = run(*PERF, *command, cwd=folder, **options)
     if recorded.returncode != 0:
         skip(f"perf may not sample here (all else held): {text(recorded.stderr).splitlines()[-1:]}")
     check_hottest(read_ours(folder / "cpu.pb.gz"), read_perf(folder / "perf.data"))
@@ -184,8 +191,7 @@ def check_against_perf(folder, command, **options):
 def check_program(folder, command, output=None, **options):
     """Runs COMMAND alone, recorded by the wall clock and by CPU time, and under perf. OUTPUT is a file that it writes."""
     results = []
-    for prefix in ([], ["-o", "x.pb.gz", "-o", "x.envelope"], ["--mode", "cpu", "-F", "499", "-o", "cpu.pb.gz"]):
-        recorder = OFFBEAT.command("record", *prefix, "--") if prefix else []
+    for recorder in ([], WALL, CPU):
         done = run(*recorder, *command, cwd=folder, **options)
         written = folder / output if output else None
         results.append((done.returncode, done.stdout, without_own_line(done.stderr),
@@ -246,7 +252,8 @@ def gcc_compiles_something_large():
         check_program(folder, ["gcc", "-O2", "-c", "large.c", "-o", "large.o"], output="large.o")
 
 
-REQUESTS = 150_000
+REQUESTS = 300_000
+TURNS = 3  # how often a request is answered depends on who else wants a processor, and changes from run to run
 
 
 def redis_under_load(folder, prefix):
@@ -274,14 +281,17 @@ def redis_server_serves_redis_benchmark():
         # The server is the same program as redis-check-rdb, under another name.
         (folder / "redis-server").symlink_to(shutil.which("redis-check-rdb"))
         alone = redis_under_load(folder, [])
-        for prefix in (["-o", "x.pb.gz", "-o", "x.envelope"], ["--mode", "cpu", "-F", "499", "-o", "cpu.pb.gz"]):
-            recorded = redis_under_load(folder, OFFBEAT.command("record", *prefix, "--"))
-            check_equal(recorded, alone, "status, values and standard error")
+        for prefix in (WALL, CPU):
+            check_equal(redis_under_load(folder, prefix), alone, "status, values and standard error")
         check_root_share(folder / "x.pb.gz")
         check_root_share(folder / "cpu.pb.gz")
         need("perf")
-        redis_under_load(folder, ["perf", "record", "-e", "cpu-clock", "-g", "-F", PERF_HZ, "-o", "perf.data", "--"])
-        check_hottest(read_ours(folder / "cpu.pb.gz"), read_perf(folder / "perf.data"))
+        ours = perfs = None
+        for _ in range(TURNS):
+            redis_under_load(folder, CPU)
+            redis_under_load(folder, PERF)
+            ours, perfs = read_ours(folder / "cpu.pb.gz", ours), read_perf(folder / "perf.data", perfs)
+        check_hottest(ours, perfs)
 
 
 main(sys.argv[2] if len(sys.argv) > 2 else "")

@@ -62,10 +62,10 @@ class Offbeat:
     def command(self, *words):
         return [str(word) for word in (self.program, *words)]
 
-    def record(self, folder, *command, options=(), **more):
+    def record(self, folder, *command, options=(), prefix=(), **more):
         """Records COMMAND into x.pb.gz and x.envelope in FOLDER, where all else that is left behind goes too."""
         more.setdefault("env", {**os.environ, "TMPDIR": str(folder)})
-        return run(self.program, "record", "-o", "x.pb.gz", "-o", "x.envelope", *options, "--", *command, cwd=folder, **more)
+        return run(*prefix, self.program, "record", "-o", "x.pb.gz", "-o", "x.envelope", *options, "--", *command, cwd=folder, **more)
 
     def answer(self, *words, cwd=None):
         """What `offbeat WORDS --json` says; fails the case if it does not work."""

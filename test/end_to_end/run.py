@@ -28,9 +28,9 @@ COULD_NOT_BE_DONE = 3
 class Shares:
     """One recording of shares_program, made when the first case asks for it."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, prefix=()):
         self.folder = folder
-        done = OFFBEAT.record(folder, SHARES, PLUGIN)
+        done = OFFBEAT.record(folder, SHARES, PLUGIN, prefix=prefix)
         check(done.returncode == 0, f"status {done.returncode}: {text(done.stderr)}")
         self.truth = json.loads(done.stdout)
         self.pprof = self.folder / "x.pb.gz"
@@ -80,9 +80,9 @@ def totals_by_thread(path):
     return threads
 
 
-def check_shares(path, true_threads):
+def check_shares(path, true_threads, recording=None):
     """Each function's share of the run's wall time, in its own thread, is the true one; brief threads go together."""
-    recording, threads, problems = shares(), totals_by_thread(path), []
+    recording, threads, problems = recording or shares(), totals_by_thread(path), []
     brief_true = brief_seen = 0
     for name, functions in true_threads.items():
         for function, true_ns in functions.items():
@@ -122,6 +122,19 @@ def shares_in_the_envelope_are_within_3_points_of_the_truth():
     check_shares(own_envelope(), shares().truth["threads"])
     check_split(own_envelope(), "shares", "spends_seventy", "spends_thirty")
     check_split(own_envelope(), "signals", "works_in_the_handler", "works_outside_the_handler")
+
+
+@case_by_the_clock
+def shares_are_as_true_where_perf_refuses_its_timers():
+    # root without CAP_PERFMON; anybody else has to do without it anyhow, where perf_event_paranoid is not lowered
+    prefix = ["setpriv", "--bounding-set", "-sys_admin,-perfmon"] if os.geteuid() == 0 else []
+    with Folder() as folder:
+        recording = Shares(folder, prefix)
+        if OFFBEAT.answer("info", recording.pprof)["recorder"]["running_threads"].startswith("perf timers"):
+            skip("perf refuses nothing here")
+        of_child = recording.truth["child"]
+        main_threads = {"main": recording.run_ns + of_child["works_in_the_child"], **of_child}
+        check_shares(recording.pprof, {**recording.truth["threads"], "shares_program": main_threads}, recording)
 
 
 @case

@@ -1,0 +1,45 @@
+/* The kernel takes the stack of a thread that runs: a timer of the thread's own CPU time (perf's cpu-clock event) goes
+ * off on its own processor and copies its registers and the top of its stack into memory that it shares with us. That
+ * is exact where a signal is not: a signal from another processor is seen at once by a thread that is inside the
+ * kernel, but some 10 µs later by one that is not, and bursts of user code that are shorter are told as the system call
+ * that follows them. It wakes nobody and breaks no wait off. Time inside the kernel must be seen too, so it needs the
+ * right to look there (perf_event_paranoid of at most 1, or CAP_PERFMON). SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SAMPLER_PERF_TIMER_H
+#define OFFBEAT_SAMPLER_PERF_TIMER_H
+
+#include "unwind/machine.h"
+
+#include <sys/types.h>
+
+enum {
+    PERF_TIMER_STACK_MIN = 8 << 10,
+    PERF_TIMER_STACK_MAX = 32 << 10, /* twice as much would be the most that fits into one record */
+};
+
+struct perf_timer {
+    struct perf_event_mmap_page *control; /* NULL: there is none */
+    size_t ring_size;
+    uint32_t stack_size;
+    uint64_t head; /* of the sample that was given out last */
+};
+
+/* A sample each PERIOD_NS of TID's CPU time, with up to STACK_SIZE bytes of stack (a power of two). 0, or the errno
+ * with which the kernel refuses. No descriptor stays open. */
+int perf_timer_open(struct perf_timer *timer, pid_t tid, uint64_t period_ns, uint32_t stack_size);
+void perf_timer_close(struct perf_timer *timer); /* accepts {0} */
+
+struct perf_timer_sample {
+    uint64_t time_ns; /* CLOCK_MONOTONIC */
+    struct unwind_registers registers;
+    const uint64_t *stack; /* from SP on; in memory that the kernel writes to */
+    size_t stack_bytes;
+    bool is_new; /* was not given out before */
+};
+
+/* The newest sample, if there is one. */
+bool perf_timer_newest(struct perf_timer *timer, struct perf_timer_sample *ret_sample);
+
+/* False if the kernel has begun to write over the sample that was given out last. */
+bool perf_timer_holds(const struct perf_timer *timer);
+
+#endif
