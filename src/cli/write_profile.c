@@ -30,6 +30,7 @@ enum {
 
 struct chunk {
     uint64_t from_ns, to_ns;
+    bool is_first, is_last; /* of those written */
 };
 
 struct plan {
@@ -88,7 +89,12 @@ static bool write_whole(const struct profile *profile, const char *path, enum fo
 static struct sentry_v2_options options_of(const struct output *output, struct chunk chunk)
 {
     return (struct sentry_v2_options){
-        .from_ns = chunk.from_ns, .to_ns = chunk.to_ns, .thins_idle = output->series->thins_idle};
+        .from_ns = chunk.from_ns,
+        .to_ns = chunk.to_ns,
+        .is_first = chunk.is_first,
+        .is_last = chunk.is_last,
+        .thins_idle = output->series->thins_idle,
+    };
 }
 
 static enum status check_chunk(const struct output *output, struct chunk chunk, struct error *error)
@@ -159,12 +165,21 @@ static bool is_too_long(const struct profile *profile)
     return ticks * (double)time_line_period_ns(profile) > (double)CHUNKS_MAX * CHUNK_SECONDS * (double)SECOND_NS;
 }
 
+/* What came as one chunk, which may be somewhat longer than those that we cut, goes as one. */
+static bool is_one_chunk(const struct output *output)
+{
+    const struct profile *profile = output->profile;
+    return profile->sample_format == 2 && profile->duration_ns <= (CHUNK_SECONDS_MAX + 1) * SECOND_NS &&
+           check_chunk(output, (struct chunk){0}, NULL) == STATUS_OK;
+}
+
 static enum status plan_chunks(const struct output *output, struct plan *plan, struct error *error)
 {
     uint64_t from_ns = time_line_part(output->profile, 0, 0).next_ns;
     plan->length_ns = CHUNK_SECONDS * SECOND_NS;
     /* The refusal of having no samples at all. */
     if (from_ns == UINT64_MAX) return check_chunk(output, (struct chunk){0}, error);
+    if (is_one_chunk(output)) return add_chunk(plan, (struct chunk){0}, error);
     if (is_too_long(output->profile)) return refuse_length(error);
     for (unsigned parts = 0; from_ns != UINT64_MAX; parts++) {
         if (parts == CHUNKS_MAX) return refuse_length(error);
@@ -219,7 +234,7 @@ static bool write_chunk(const struct output *output, struct chunk chunk, const c
     return is_written;
 }
 
-static bool write_planned(const struct output *output, const struct plan *plan)
+static bool write_planned(const struct output *output, struct plan *plan)
 {
     if (plan->count > 1 && strcmp(output->path, "-") == 0) {
         message("standard output: holds one chunk, and this profile needs %zu; name a file", plan->count);
@@ -231,6 +246,8 @@ static bool write_planned(const struct output *output, const struct plan *plan)
             message("the system gives no random numbers");
             return false;
         }
+        plan->chunks[i].is_first = i == 0;
+        plan->chunks[i].is_last = i + 1 == plan->count;
         if (!write_chunk(output, plan->chunks[i], plan->count > 1 ? chunk_id : NULL)) return false;
     }
     return true;

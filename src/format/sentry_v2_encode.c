@@ -419,7 +419,8 @@ static bool is_known_unit(struct slice unit)
 static bool is_chosen(const struct sentry_v2_options *options, uint64_t time_ns)
 {
     if (!options || (options->from_ns == 0 && options->to_ns == 0)) return true;
-    return time_ns >= options->from_ns && time_ns < options->to_ns;
+    if (time_ns < options->from_ns) return options->is_first;
+    return time_ns < options->to_ns || options->is_last;
 }
 
 static void write_measurement(struct json_writer *writer, const struct chunk_plan *plan,

@@ -200,14 +200,17 @@ def check_profile(profile):
 
 
 def check_types(chunk):
-    (chunk_id, profiler_id, platform, sdk, version, release, environment, debug_meta, measurements,
-     profile) = members(chunk, 'chunk', ('chunk_id', 'profile_id', 'event_id'), 'profiler_id', 'platform',
-                        'client_sdk', 'version', 'release', 'environment', 'debug_meta', 'measurements', 'profile')
+    chunk_id, platform, version, release = members(chunk, 'chunk', ('chunk_id', 'profile_id', 'event_id'), 'platform',
+                                                   'version', 'release')
     text(platform, 'platform')
     matching(chunk_id, 'chunk_id', UUID, 'uuid')
     text(release, 'release', optional=True)
+    if version is not ABSENT:
+        text(version, 'version')
     if version != '2':
         raise Rejected('profiling_platform_not_supported', 'version', f'{version!r:.20}')
+    profiler_id, sdk, environment, debug_meta, measurements, profile = members(
+        chunk, 'chunk', 'profiler_id', 'client_sdk', 'environment', 'debug_meta', 'measurements', 'profile')
     matching(profiler_id, 'profiler_id', UUID, 'uuid')
     text(environment, 'environment', optional=True)
     name, sdk_version = members(sdk, 'client_sdk', 'name', 'version')
@@ -391,7 +394,7 @@ IMAGE = 'debug_meta.images.0.'
 # path, new value, reason; None = still accepted
 CHANGES = [
     ('version', '1', 'profiling_platform_not_supported'), ('version', DELETED, 'profiling_platform_not_supported'),
-    ('version', 2, 'profiling_platform_not_supported'), ('platform', DELETED, 'profiling_invalid_json'),
+    ('version', 2, 'profiling_invalid_json'), ('platform', DELETED, 'profiling_invalid_json'),
     ('chunk_id', 'no uuid', 'profiling_invalid_json'), ('profiler_id', DELETED, 'profiling_invalid_json'),
     ('profiler_id', '0B167BF8-4F9E-4B84-B384-F321756D51E0', None), ('release', None, None), ('release', DELETED, None),
     ('release', 5, 'profiling_invalid_json'), ('environment', None, None),
