@@ -1,0 +1,55 @@
+/* Any bytes get a verdict by both sets of rules. What is decoded is written, or refused by a name; what is written is
+ * accepted by both sets, and reading and writing it again and
+ * again gives the same bytes.
+ * SPDX-License-Identifier: MIT */
+#include "format/sentry_v2.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { ENCODED_BYTES_MAX = 64 << 20 };
+
+static void demand(bool holds)
+{
+    if (!holds) __builtin_trap();
+}
+
+static bool is_accepted(struct slice payload, enum rules rules)
+{
+    struct verdict verdict;
+    if (rules_judge_chunk(payload, NULL, rules, &verdict, NULL) != STATUS_OK) return true;
+    demand(verdict.accepted == (verdict.reason[0] == 0));
+    return verdict.accepted;
+}
+
+/* Reads BYTES and writes them to RET_WRITTEN. False if either is refused. */
+static bool rewrite(struct slice bytes, struct buffer *ret_written)
+{
+    struct profile profile;
+    struct verdict verdict;
+    profile_init(&profile);
+    buffer_init(ret_written, ENCODED_BYTES_MAX);
+    enum status status = sentry_v2_decode_and_judge(bytes, NULL, RULES_RELAY, &profile, &verdict, NULL);
+    if (status == STATUS_OK) status = sentry_v2_encode(&profile, NULL, ret_written, NULL);
+    profile_fini(&profile);
+    return status == STATUS_OK;
+}
+
+/* The first time threads and stacks come into the order of their samples; then everything stays as it is. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct buffer written[3];
+    struct slice bytes = slice_of(data, size);
+    for (enum rules rules = 0; rules < RULES_COUNT; rules++) (void)is_accepted(bytes, rules);
+    bool is_written = rewrite(bytes, &written[0]);
+    for (enum rules rules = 0; is_written && rules < RULES_COUNT; rules++) {
+        demand(is_accepted(buffer_slice(&written[0]), rules));
+    }
+    if (is_written) {
+        demand(rewrite(buffer_slice(&written[0]), &written[1]) && rewrite(buffer_slice(&written[1]), &written[2]));
+        demand(slice_equal(buffer_slice(&written[1]), buffer_slice(&written[2])));
+        buffer_fini(&written[1]);
+        buffer_fini(&written[2]);
+    }
+    buffer_fini(&written[0]);
+    return 0;
+}
