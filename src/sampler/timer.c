@@ -15,6 +15,7 @@ enum {
     FRESH_PERIODS = 4,     /* how old a stack may be that stands for a tick */
     TIMER_PERIOD_NS_MIN = 1000000,
     TIMERS_A_PERIOD = 4,
+    RED_ZONE = 128, /* below SP: System V ABI for AMD64 §3.2.2 */
 };
 
 /* By the wall clock, a few times in a period of ours, so that there is a fresh stack also of a thread that runs for a
@@ -71,15 +72,10 @@ bool timer_fetch(const struct sampler *sampler, struct watched_thread *thread, s
 
 /* --- Its stack ---------------------------------------------------------------------------------------------------- */
 
-struct copy {
-    uint64_t end;
-    bool went_on; /* the stack does, behind the end of the copy */
-};
-
-static bool end_of_copy(struct unwind_memory *memory, uint64_t address)
+static bool refuse(struct unwind_memory *memory, uint64_t address)
 {
-    struct copy *copy = memory->context;
-    copy->went_on = address >= copy->end - sizeof(uint64_t);
+    uint64_t *asked = memory->context;
+    *asked = address;
     return false;
 }
 
@@ -87,18 +83,19 @@ bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const st
                 uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count, enum unwind_outcome *ret_outcome)
 {
     struct unwind_registers registers = sample->registers;
-    uint64_t sp = registers.values[MACHINE_SP];
-    struct copy copy = {.end = sp + sample->stack_bytes};
-    struct unwind_memory memory = {.low = sp,
-                                   .high = copy.end,
-                                   .shift = (uint64_t)(uintptr_t)sample->stack - sp,
-                                   .extend = end_of_copy,
-                                   .context = &copy};
+    uint64_t sp = registers.values[MACHINE_SP], end = sp + sample->stack_bytes;
+    uint64_t asked = sp; /* the last address that is not in the copy, and was wanted */
+    struct unwind_memory memory = {
+        .low = sp, .high = end, .shift = (uint64_t)(uintptr_t)sample->stack - sp, .extend = refuse, .context = &asked};
     *ret_outcome =
         unwind_walk(sampler->modules.current, &registers, &memory, addresses, RECORDING_FRAMES_MAX, ret_count);
     if (!perf_timer_holds(&thread->timer)) return false;
-    bool is_whole = *ret_outcome == UNWIND_ROOT || *ret_outcome == UNWIND_PENDING;
-    if (is_whole || !copy.went_on || sample->stack_bytes < thread->timer.stack_size) return true;
+    bool is_done = *ret_outcome == UNWIND_ROOT || *ret_outcome == UNWIND_PENDING;
+    bool is_behind = asked + sizeof(uint64_t) > end && asked < end + PERF_TIMER_STACK_MAX;
+    bool is_near = is_behind || (asked <= sp && sp - asked <= RED_ZONE);
+    bool is_cut = is_behind && sample->stack_bytes == thread->timer.stack_size;
+    if (is_done || (is_near && !is_cut)) return true;
+    if (!is_cut) return false;     /* on another stack: a signal handler's, and from there on */
     thread->timer_stack_size *= 2; /* from the next time that it is busy on */
     timer_forget(sampler, thread);
     return false;
