@@ -45,7 +45,8 @@ struct rules_context {
 };
 
 /* Judge one payload, whatever bytes it is. CONTEXT may be NULL: a payload that lies there alone. STATUS_OK: RET_VERDICT
- * is set, accepted or not. Else STATUS_NO_MEMORY. Not signal-safe; distinct verdicts in parallel. */
+ * is set, accepted or not. Else STATUS_NO_MEMORY, or STATUS_TOO_LARGE where one text or list
+ * is larger than a profile may have (profile.h). Not signal-safe; distinct verdicts in parallel. */
 enum status rules_judge_chunk(struct slice payload, const struct rules_context *context, enum rules rules,
                               struct verdict *ret_verdict, struct error *error);
 

@@ -369,7 +369,7 @@ static bool parse_float(struct slice text, double *ret_value)
         double value;
     } words[] = {{"inf", HUGE_VAL}, {"infinity", HUGE_VAL}, {"nan", NAN}};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (rest.size != strlen(words[i].name) || strncasecmp((const char *)rest.data, words[i].name, rest.size))
+        if (rest.size != strlen(words[i].name) || strncasecmp((const char *)rest.data, words[i].name, rest.size) != 0)
             continue;
         *ret_value = is_negative ? -words[i].value : words[i].value;
         return true;

@@ -21,6 +21,19 @@ static bool is_accepted(struct slice payload, enum rules rules)
     return verdict.accepted;
 }
 
+/* From the year 2096 on a double of nanoseconds, which is how the backend reads times, no longer has microseconds. */
+static bool has_exact_times(const struct profile *profile)
+{
+    const uint64_t limit_ns = (uint64_t)4 * 1000000000 * 1000000000;
+    bool is_exact = true;
+    for (size_t i = 0; i < profile->samples.count; i++) is_exact &= profile->samples.time_ns[i] < limit_ns;
+    for (size_t i = 0; i < profile->measurements.count; i++) {
+        const struct measurement *measurement = &profile->measurements.items[i];
+        for (size_t k = 0; k < measurement->count; k++) is_exact &= measurement->values[k].time_ns < limit_ns;
+    }
+    return is_exact;
+}
+
 /* Reads BYTES and writes them to RET_WRITTEN. False if either is refused. */
 static bool rewrite(struct slice bytes, struct buffer *ret_written)
 {
@@ -29,6 +42,7 @@ static bool rewrite(struct slice bytes, struct buffer *ret_written)
     profile_init(&profile);
     buffer_init(ret_written, ENCODED_BYTES_MAX);
     enum status status = sentry_v2_decode_and_judge(bytes, NULL, RULES_RELAY, &profile, &verdict, NULL);
+    if (status == STATUS_OK && !has_exact_times(&profile)) status = STATUS_UNSUPPORTED;
     if (status == STATUS_OK) status = sentry_v2_encode(&profile, NULL, ret_written, NULL);
     profile_fini(&profile);
     return status == STATUS_OK;
