@@ -1,6 +1,7 @@
 /* What reading and writing JSON must do.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include "base/json_place.h"
 #include "base/json_reader.h"
 #include "base/json_time.h"
 #include "base/json_writer.h"
@@ -437,6 +438,29 @@ TEST(times_are_seconds_to_the_nanosecond_or_texts)
         CHECK_UINT(json_reader_finish(&reader, NULL), STATUS_OK);
         json_reader_fini(&reader);
     }
+}
+
+TEST(a_byte_has_its_place_in_the_document)
+{
+    static const char text[] = "{\"a\": [1, {\"b\\u0063\": null}], \"\": [[]], \"long\": \"text\"} ";
+    static const struct {
+        const char *at, *place, *found;
+    } cases[] = {
+        {"{\"a\"", "", "object"},    {"[1", "a", "array"},    {"1,", "a[0]", "1"},
+        {"null", "a[1].bc", "null"}, {"[]]", "[0]", "array"}, {"\"text\"", "long", "\"text\""},
+        {"ext", "long", "\"text\""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char place[32], found[32];
+        struct slice value;
+        json_place(slice_of_text(text), (uint64_t)(strstr(text, cases[i].at) - text), place, sizeof(place), &value);
+        json_describe(value, found, sizeof(found));
+        CHECK_TEXT(place, cases[i].place);
+        CHECK_TEXT(found, cases[i].found);
+    }
+    char cut[6];
+    json_place(slice_of_text("{\"a\":{\"bcdef\":{x}}}"), 16, cut, sizeof(cut), NULL);
+    CHECK_TEXT(cut, "a.bcd");
 }
 
 TEST_MAIN()

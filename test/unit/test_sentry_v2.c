@@ -289,6 +289,7 @@ TEST(what_a_chunk_can_hold_survives_being_written_and_read)
     const struct thread *worker = profile_thread(&read, read.samples.thread[1]);
     CHECK_TEXT(profile_c_string(&read, worker->id), "102");
     CHECK_TEXT(profile_c_string(&read, worker->name), "worker");
+    CHECK_INT(worker->priority, -5); /* by a name of ours (FMT-5) */
     const struct location *work = profile_location(&read, profile_stack(&read, read.samples.stack[0])->location);
     const struct mapping *program = profile_mapping(&read, work->mapping);
     CHECK_UINT(program->image_start, 0x555500000000);
@@ -537,6 +538,65 @@ TEST(a_damaged_chunk_is_read_without_harm)
     }
     CHECK(readable > 500);
     buffer_fini(&out);
+}
+
+/* What was read from TEXT, written. To be finished. */
+static struct buffer rewritten(const char *text)
+{
+    struct profile profile;
+    struct error error = {.message = ""};
+    struct buffer out;
+    buffer_init(&out, 1 << 20);
+    if (decode(text, &profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    profile.release = profile_text(&profile, "r");
+    if (sentry_v2_encode(&profile, NULL, &out, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    buffer_append_byte(&out, 0);
+    profile_fini(&profile);
+    return out;
+}
+
+#define TWO_SAMPLES                                                                                                    \
+    "\"samples\":[{\"timestamp\":1,\"stack_id\":0,\"thread_id\":\"1\"},"                                               \
+    "{\"timestamp\":2,\"stack_id\":1,\"thread_id\":\"1\"}],"
+
+TEST(stacks_are_leaf_first_and_stacks_and_frames_are_written_once_FMT_2)
+{
+    struct profile profile;
+    CHECK_UINT(decode(CHUNK(TWO_SAMPLES "\"stacks\":[[0,1],[2,3]],\"frames\":[{\"function\":\"leaf\"},{\"function\":"
+                                        "\"root\"},{\"function\":\"leaf\"},{\"function\":\"root\"}]"),
+                      &profile, NULL),
+               STATUS_OK);
+    CHECK_TEXT(stack_text(&profile, profile.samples.stack[0]), "leaf;root");
+    CHECK_UINT(profile.samples.stack[1].index, profile.samples.stack[0].index);
+    profile_fini(&profile);
+    struct buffer out = rewritten(CHUNK(TWO_SAMPLES "\"stacks\":[[0,1],[2,1]],\"frames\":[{\"function\":\"leaf\"},"
+                                                    "{\"function\":\"root\"},{\"function\":\"leaf\"}]"));
+    CHECK(strstr((const char *)out.data, "\"stacks\":[[0,1]]") != NULL);
+    buffer_fini(&out);
+}
+
+TEST(module_and_package_of_a_frame_are_kept_apart_FMT_4)
+{
+    struct buffer out = rewritten(CHUNK(TWO_SAMPLES "\"stacks\":[[0],[1]],\"frames\":[{\"function\":\"f\",\"module\":"
+                                                    "\"m\"},{\"function\":\"f\",\"package\":\"m\"}]"));
+    CHECK(strstr((const char *)out.data, "{\"function\":\"f\",\"module\":\"m\",") != NULL);
+    CHECK(strstr((const char *)out.data, "{\"function\":\"f\",\"package\":\"m\",") != NULL);
+    buffer_fini(&out);
+}
+
+/* test/cli/chunks.py has all of them; here, that what is not there costs nothing. */
+TEST(unknown_attributes_stay_with_their_frame_FMT_8)
+{
+    static const char chunk[] =
+        CHUNK(TWO_SAMPLES "\"stacks\":[[0],[1]],\"frames\":[{\"function\":\"f\",\"vars\":{\"a\":"
+                          "1}},{\"function\":\"f\"}]");
+    struct profile profile;
+    CHECK_UINT(decode(chunk, &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.lines.count, 2);
+    CHECK_TEXT(profile_c_string(&profile, profile.lines.items[0].attributes), "{\"vars\":{\"a\":1}}");
+    CHECK_UINT(profile.lines.items[1].attributes.index, 0);
+    CHECK_UINT(profile.samples.labels[0].index, 0);
+    profile_fini(&profile);
 }
 
 TEST_MAIN()
