@@ -8,6 +8,7 @@
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "base/sort.h"
+#include "sampler/debug_frame.h"
 #include "sampler/self.h"
 #include "unwind/frame_table_file.h"
 
@@ -229,8 +230,9 @@ void modules_release_retired(struct modules *modules)
     modules->retired.count = 0;
 }
 
-/* .eh_frame_hdr says where .eh_frame begins; how long it is, only the end of its segment tells. */
-static bool build_table(struct module *module, struct frame_table *ret_table)
+/* .eh_frame_hdr says where .eh_frame begins; how long it is, only the end of its segment tells. What SOURCE is given
+ * lies in RET_COPY, to be freed by the caller. */
+static bool copy_eh_frame(const struct module *module, struct frame_table_source *source, struct frame_copy *ret_copy)
 {
     if (module->header_size < 8 || module->header_segment_end <= module->header_start) return false;
     struct cfi_section header = {.address = module->header_start, .data_address = module->header_start};
@@ -245,22 +247,32 @@ static bool build_table(struct module *module, struct frame_table *ret_table)
     if (eh_frame < low) low = eh_frame;
     if (high - low > FRAME_INFORMATION_MAX) return false;
 
-    uint8_t *copy = pages_allocate(high - low);
-    if (!copy) return false;
-    size_t got = self_read_memory(low, copy, high - low);
-    bool built = false;
-    if (got > eh_frame - low && got >= module->header_start - low + module->header_size) {
-        struct frame_table_source source = {
-            .eh_frame = {.bytes = slice_of(copy + (eh_frame - low), got - (eh_frame - low)),
-                         .address = eh_frame,
-                         .data_address = module->header_start},
-            .header = slice_of(copy + (module->header_start - low), module->header_size),
-            .header_address = module->header_start,
-            .base = module->load_bias,
-        };
-        built = frame_table_build(&source, ret_table);
+    struct frame_copy copy = {.memory = pages_allocate(high - low), .size = high - low};
+    if (!copy.memory) return false;
+    *ret_copy = copy;
+    size_t got = self_read_memory(low, copy.memory, copy.size);
+    if (got <= eh_frame - low || got < module->header_start - low + module->header_size) return false;
+    source->eh_frame = (struct cfi_section){.bytes = slice_of(copy.memory + (eh_frame - low), got - (eh_frame - low)),
+                                            .address = eh_frame,
+                                            .data_address = module->header_start};
+    source->header = slice_of(copy.memory + (module->header_start - low), module->header_size);
+    source->header_address = module->header_start;
+    return true;
+}
+
+static bool build_table(struct module *module, struct frame_table *ret_table)
+{
+    struct frame_table_source source = {.base = module->load_bias};
+    struct frame_copy eh_frame = {0}, debug_frame = {0};
+    bool found = copy_eh_frame(module, &source, &eh_frame);
+    if (debug_frame_read(module->path, module->image_start, FRAME_INFORMATION_MAX, &debug_frame)) {
+        source.debug_frame = (struct cfi_section){
+            .bytes = slice_of(debug_frame.memory, debug_frame.size), .is_debug_frame = true, .bias = module->load_bias};
+        found = true;
     }
-    pages_free(copy, high - low);
+    bool built = found && frame_table_build(&source, ret_table);
+    pages_free(eh_frame.memory, eh_frame.size);
+    pages_free(debug_frame.memory, debug_frame.size);
     return built;
 }
 

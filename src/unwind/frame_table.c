@@ -66,6 +66,8 @@ static bool list_places_by_section(struct build *build, const struct cfi_section
     build->fde = (struct cfi_fde){.start = 0};
     for (size_t offset = 0, next; offset != SIZE_MAX; offset = next) {
         if (!cfi_read_fde(section, offset, &build->fde, &next)) continue;
+        /* Code that the linker left out stays described, as if it lay at 0. */
+        if (section->is_debug_frame && build->fde.start == section->bias) continue;
         if (!add_place(build, build->fde.start, offset * 2 + section->is_debug_frame)) return false;
     }
     return true;

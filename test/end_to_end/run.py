@@ -229,6 +229,19 @@ def cpu_mode_counts_the_cpu_time_that_the_kernel_counts():
         check(abs(seen - used) <= POINTS * used, f"{seen / 1e6:.0f} ms, by the kernel {used / 1e6:.0f} ms")
 
 
+@case
+def code_that_only_debug_frame_describes_is_walked_to_the_root():
+    with Folder() as folder:
+        done = OFFBEAT.record(folder, OFFBEAT.programs / "calls_without_tables")
+        check(done.returncode == 0, text(done.stderr))
+        stacks = OFFBEAT.stacks(folder / "x.pb.gz", folder)
+    for function in ("runs_without_tables", "sleeps_without_tables"):
+        ways = [frames[:frames.index(function) + 1] for frames, _ in stacks if function in frames]
+        check(ways, f"{function} was not seen: {stacks}")
+        for way in ways:
+            check_equal(way[-3:], ["main", "calls_without_tables", function], f"callers of {function}, in {way}")
+
+
 # --- the program is as without us ------------------------------------------------------------------------------------
 
 def status_in_a_shell(command, folder):

@@ -484,6 +484,21 @@ TEST(debug_frame_describes_what_eh_frame_does_not)
     frame_table_fini(&table);
 }
 
+TEST(code_that_the_linker_left_out_hides_no_other)
+{
+    static struct assembled debug;
+    struct frame_table table;
+    debug.is_debug_frame = true;
+    put_cie(&debug, "", END);
+    put_fde(&debug, 0, 0x100, 0x0e, 16, END);
+    put_fde(&debug, 0x10, 0x10, 0x0e, 40, END);
+    struct frame_table_source source = {.debug_frame = section_of(&debug), .base = CODE};
+    source.debug_frame.bias = CODE;
+    CHECK(frame_table_build(&source, &table));
+    CHECK_INT(rule_at(&table, 0x10)->value, 40);
+    frame_table_fini(&table);
+}
+
 TEST(a_section_without_functions_gives_no_table)
 {
     struct assembled *assembled = fresh();
