@@ -424,6 +424,9 @@ static void try_to_build(struct modules *modules, struct module *module)
 
 bool modules_build(struct modules *modules, uint64_t address, struct recording_writer *writer)
 {
+    /* Of two threads that met it in one tick, the other one came first. */
+    const struct unwind_module *known = unwind_find_module(modules->current, address);
+    if (known && known->table) return true;
     struct module *module = find_untried(modules, address);
     if (!module) {
         relist(modules, writer);
