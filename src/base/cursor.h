@@ -65,9 +65,10 @@ CURSOR_READ(u32, uint32_t)
 CURSOR_READ(u64, uint64_t)
 #undef CURSOR_READ
 
-/* LEB128; more than 64 bits is a failure. */
+/* LEB128; more than 64 bits is a failure. Most are of one byte. */
 static inline uint64_t cursor_uleb128(struct cursor *cursor)
 {
+    if (!cursor_at_end(cursor) && *cursor->position < 0x80) return *cursor->position++;
     uint64_t value = 0;
     for (unsigned shift = 0; shift < 70; shift += 7) {
         uint8_t byte = cursor_u8(cursor);

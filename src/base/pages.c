@@ -75,6 +75,7 @@ void pages_array_reserve(struct pages_array *array, size_t item_size, size_t cou
 {
     size_t size = 0;
     if (array->items || count == 0 || __builtin_mul_overflow(item_size, count, &size) || !grow(array, size)) return;
+    pages_prefer_large(array->items, size);
     pages_populate(array->items, size);
 }
 

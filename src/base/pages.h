@@ -32,7 +32,8 @@ struct pages_array {
 /* A pointer to a new item of ITEM_SIZE bytes (the same in each call) at the end, or NULL if there would be more than
  * MAXIMUM or no memory. Moves the array. */
 void *pages_array_add(struct pages_array *array, size_t item_size, size_t maximum);
-/* Room, populated, for COUNT items in an empty array, to spare growing; if there is no memory, nothing happens. */
+/* Room, populated with large pages if they can be had, for COUNT items in an empty array, to spare growing; if there is
+ * no memory, nothing happens. */
 void pages_array_reserve(struct pages_array *array, size_t item_size, size_t count);
 void pages_array_fini(struct pages_array *array);
 

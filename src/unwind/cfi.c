@@ -208,6 +208,12 @@ static int64_t scaled(const struct run *run, uint64_t factor)
     return (int64_t)(factor * (uint64_t)run->fde->cie.data_alignment);
 }
 
+static struct cfi_rule *change_register(struct run *run, uint64_t number)
+{
+    run->machine->row.registers_version = ++run->machine->versions;
+    return &run->machine->row.registers[number];
+}
+
 static void set_rule(struct run *run, uint64_t number, enum cfi_rule_kind kind, int64_t value)
 {
     if (number >= CFI_REGISTERS) return;
@@ -215,7 +221,7 @@ static void set_rule(struct run *run, uint64_t number, enum cfi_rule_kind kind, 
         kind = CFI_UNDEFINED;
         value = 0;
     }
-    run->machine->row.registers[number] = (struct cfi_rule){.kind = (uint8_t)kind, .value = (int32_t)value};
+    *change_register(run, number) = (struct cfi_rule){.kind = (uint8_t)kind, .value = (int32_t)value};
 }
 
 static struct slice read_block(struct cursor *cursor)
@@ -229,7 +235,7 @@ static void set_expression(struct run *run, uint64_t number, enum cfi_rule_kind 
 {
     struct slice block = read_block(cursor);
     if (cursor->failed || number >= CFI_REGISTERS) return;
-    run->machine->row.registers[number] = (struct cfi_rule){
+    *change_register(run, number) = (struct cfi_rule){
         .kind = (uint8_t)kind,
         .expression_size = (uint16_t)block.size,
         .value = (int32_t)(block.data - run->section->bytes.data),
@@ -268,7 +274,7 @@ static void advance_to(struct run *run, uint64_t to, struct cursor *cursor)
 static void restore_initial(struct run *run, uint64_t number)
 {
     if (number >= CFI_REGISTERS) return;
-    run->machine->row.registers[number] = run->in_cie ? (struct cfi_rule){0} : run->machine->initial.registers[number];
+    *change_register(run, number) = run->in_cie ? (struct cfi_rule){0} : run->machine->initial.registers[number];
 }
 
 static void remember(struct run *run, struct cursor *cursor)
@@ -406,6 +412,24 @@ static bool run_instructions(struct run *run, struct slice instructions)
     return !cursor.failed;
 }
 
+/* Most FDEs have the CIE of the one before. */
+static bool run_cie(struct run *run)
+{
+    struct cfi_machine *machine = run->machine;
+    struct slice instructions = run->fde->cie.instructions;
+    if (machine->initial_of != instructions.data) {
+        machine->initial_of = NULL;
+        machine->row = (struct cfi_row){.registers_version = ++machine->versions};
+        run->in_cie = true;
+        if (!run_instructions(run, instructions)) return false;
+        run->in_cie = false;
+        machine->initial = machine->row;
+        machine->initial_of = instructions.data;
+    }
+    machine->row = machine->initial;
+    return true;
+}
+
 bool cfi_run(const struct cfi_section *section, const struct cfi_fde *fde, struct cfi_machine *machine,
              cfi_row_callback callback, void *context)
 {
@@ -416,12 +440,8 @@ bool cfi_run(const struct cfi_section *section, const struct cfi_fde *fde, struc
         .callback = callback,
         .context = context,
         .location = fde->start,
-        .in_cie = true,
     };
-    memset(&machine->row, 0, sizeof(machine->row));
-    if (!run_instructions(&run, fde->cie.instructions)) return false;
-    machine->initial = machine->row;
-    run.in_cie = false;
+    if (!run_cie(&run)) return false;
     if (!run_instructions(&run, fde->instructions)) return false;
     if (run.stopped) return true;
     struct cursor nothing = {0};

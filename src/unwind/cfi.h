@@ -58,11 +58,14 @@ struct cfi_row {
     uint16_t cfa_expression_size;
     int32_t cfa_offset; /* or the offset of the expression in the section */
     struct cfi_rule registers[CFI_REGISTERS];
+    uint64_t registers_version; /* rows of one machine in which this is equal have equal rules for registers */
 };
 
-/* Working memory of cfi_run: over 1 KB, so the caller says where it lies. */
+/* Working memory of cfi_run: over 1 KB, so the caller says where it lies. {0} before the first FDE of a section. */
 struct cfi_machine {
     struct cfi_row row, initial;
+    const uint8_t *initial_of; /* the instructions of the CIE that INITIAL is of */
+    uint64_t versions;         /* given to rows */
     struct cfi_row remembered[CFI_REMEMBERED_MAX];
 };
 

@@ -124,6 +124,7 @@ static void use_section(struct build *build, const struct cfi_section *section)
     build->section = section;
     build->rules.section = section;
     build->fde = (struct cfi_fde){.start = 0}; /* its CIE is of the other one */
+    build->machine.initial_of = NULL;
 }
 
 static void run_place(struct build *build, const struct fde_place *place)
@@ -220,6 +221,7 @@ static bool pack(const struct build *build, struct frame_table *ret_table)
     struct frame_table_layout layout = frame_table_layout(&table);
     uint8_t *memory = pages_allocate(layout.size);
     if (!memory) return false;
+    pages_prefer_large(memory, layout.size);
     pages_populate(memory, layout.size);
     frame_table_take_block(&table, memory);
     copy_items(memory + layout.rules, &build->rules.rules, sizeof(struct machine_rule));

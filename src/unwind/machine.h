@@ -105,6 +105,12 @@ enum wide_saved {
     WIDE_SAVED_KINDS,
 };
 
+/* A rule as two words, which is how it is put together and compared: written byte by byte and read back at once, it
+ * would stall. */
+struct rule_words {
+    uint64_t first, second;
+};
+
 /* Collects what rows have in common while a table is built. */
 struct rule_builder {
     const struct cfi_section *section; /* of the row that is compiled */
@@ -113,7 +119,10 @@ struct rule_builder {
     struct pages_array expressions;    /* of bytes */
     uint16_t recent[512];              /* numbers by hash: what was found last, in less memory than the index */
     uint16_t *index;                   /* open addressing: RULE_INDEX_SIZE numbers of rules plus one, 0: free */
-    uint32_t refused_count;            /* rows whose rule did not fit any more, or cannot be followed */
+    uint64_t registers_version;        /* of the row that the next two are of */
+    bool is_usual;                     /* its registers fit into a narrow rule: */
+    struct rule_words saved;
+    uint32_t refused_count; /* rows whose rule did not fit any more, or cannot be followed */
 };
 
 /* {0} is not enough: allocates. False if there is no memory. */

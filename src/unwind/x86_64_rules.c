@@ -50,11 +50,6 @@ void rule_builder_fini(struct rule_builder *builder)
     *builder = (struct rule_builder){0};
 }
 
-/* A rule as two words, which is how it is compared: written byte by byte and read back at once, it would stall. */
-struct rule_words {
-    uint64_t first, second;
-};
-
 static struct rule_words words_of(const struct machine_rule *rule)
 {
     struct rule_words words;
@@ -263,27 +258,35 @@ static bool compile_saved(const struct cfi_row *row, struct rule_words *rule)
     return true;
 }
 
-uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *row, struct rule_builder *builder)
+/* Where only the CFA changes, which is so in half of the rows, the rest is as it was. */
+static void compile_registers(const struct cfi_row *row, struct rule_builder *builder)
 {
     const struct cfi_rule *return_rule = &row->registers[DWARF_RETURN];
+    if (row->registers_version == builder->registers_version) return;
+    builder->registers_version = row->registers_version;
+    builder->saved = (struct rule_words){.first = 0};
+    builder->is_usual = return_rule->kind == CFI_OFFSET && return_rule->value == -WORD &&
+                        row->registers[DWARF_RSP].kind == CFI_SAME_VALUE && compile_saved(row, &builder->saved);
+}
+
+uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *row, struct rule_builder *builder)
+{
     if (fde->cie.return_register != DWARF_RETURN) return refuse(builder);
-    if (return_rule->kind == CFI_UNDEFINED) return rule_number(builder, rule_words(RULE_ROOT, 0, 0));
-    struct rule_words saved = {.first = 0};
-    bool is_usual = !fde->cie.is_signal_frame && return_rule->kind == CFI_OFFSET && return_rule->value == -WORD &&
-                    row->registers[DWARF_RSP].kind == CFI_SAME_VALUE && compile_saved(row, &saved);
-    if (!is_usual) return compile_wide(fde, row, builder);
+    if (row->registers[DWARF_RETURN].kind == CFI_UNDEFINED) return rule_number(builder, rule_words(RULE_ROOT, 0, 0));
+    compile_registers(row, builder);
+    if (!builder->is_usual || fde->cie.is_signal_frame) return compile_wide(fde, row, builder);
     struct rule_words rule;
     if (row->cfa_is_expression) {
         uint32_t limit = plt_limit(expression_of(builder, row->cfa_offset, row->cfa_expression_size));
-        if (limit == 0 || saved.first != 0) return compile_wide(fde, row, builder);
+        if (limit == 0 || builder->saved.first != 0) return compile_wide(fde, row, builder);
         rule = rule_words(RULE_PLT, 0, (int32_t)limit);
     } else {
         unsigned cfa_register = machine_of_dwarf(row->cfa_register);
         if (cfa_register == MACHINE_REGISTER_OTHER) return refuse(builder);
         rule = rule_words(RULE_REGISTER, cfa_register, row->cfa_offset);
     }
-    rule.first |= saved.first;
-    rule.second |= saved.second;
+    rule.first |= builder->saved.first;
+    rule.second |= builder->saved.second;
     return rule_number(builder, rule);
 }
 

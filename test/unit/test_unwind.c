@@ -135,6 +135,7 @@ static bool run(struct taken_rows *ret_taken, ...)
     finish(assembled);
     struct cfi_section section = section_of(assembled);
     memset(ret_taken, 0, sizeof(*ret_taken));
+    memset(&machine, 0, sizeof(machine));
     return cfi_read_fde(&section, place, &fde, NULL) && cfi_run(&section, &fde, &machine, take, ret_taken);
 }
 
@@ -481,6 +482,27 @@ TEST(debug_frame_describes_what_eh_frame_does_not)
     CHECK_UINT(rule_at(&table, 0x20)->kind, RULE_WIDE);
     CHECK_UINT(table.wide[rule_at(&table, 0x20)->value].cfa_kind, WIDE_CFA_DEREFERENCE);
     CHECK_INT(rule_at(&table, 0x30)->value, 32);
+    frame_table_fini(&table);
+}
+
+/* By turns, so that nothing of one CIE is taken for what the next one says. */
+TEST(functions_of_several_cies_begin_with_the_rules_of_their_own)
+{
+    struct assembled *assembled = fresh();
+    struct frame_table table;
+    put_cie(assembled, "", 0x0e, 24, END);
+    put_fde(assembled, CODE, 0x10, END);
+    put_fde(assembled, CODE + 0x10, 0x10, 0x42, 0x83, 2, 0x42, 0xc3, END);
+    put_cie(assembled, "", 0x0e, 40, 0x83, 3, END);
+    put_fde(assembled, CODE + 0x20, 0x10, 0x42, 0x83, 2, 0x42, 0xc3, END);
+    CHECK(build_table(assembled, &table));
+    CHECK_INT(rule_at(&table, 0)->value, 24);
+    CHECK_UINT(rule_at(&table, 0x13)->saved_words[MACHINE_RBX - MACHINE_FP], 2);
+    CHECK_UINT(rule_at(&table, 0x14)->saved_mask, 0);
+    CHECK_INT(rule_at(&table, 0x20)->value, 40);
+    CHECK_UINT(rule_at(&table, 0x20)->saved_words[MACHINE_RBX - MACHINE_FP], 3);
+    CHECK_UINT(rule_at(&table, 0x23)->saved_words[MACHINE_RBX - MACHINE_FP], 2);
+    CHECK_UINT(rule_at(&table, 0x24)->saved_words[MACHINE_RBX - MACHINE_FP], 3);
     frame_table_fini(&table);
 }
 
