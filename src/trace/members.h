@@ -1,0 +1,37 @@
+/* The dynamic sampling context: what all parts of a trace agree on, as names and texts ("release", "a@1"), in the order
+ * in which they were set. It travels in the header `baggage` and in the envelope's header `trace` (facts §3.8).
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_TRACE_MEMBERS_H
+#define OFFBEAT_TRACE_MEMBERS_H
+
+#include "base/buffer.h"
+#include "base/json_writer.h"
+
+/* Of one header, as W3C Baggage has them: what is beyond is left out, whole members at a time. */
+enum { TRACE_MEMBERS_MAX = 64, TRACE_BAGGAGE_BYTES_MAX = 8192 };
+
+/* {0} is empty. Not for several threads. */
+struct trace_members {
+    struct buffer texts; /* KEY NUL VALUE NUL, again and again */
+    size_t count;
+};
+
+void trace_members_fini(struct trace_members *members);
+/* INTO, which is empty, becomes as FROM. False without memory. */
+bool trace_members_copy(struct trace_members *into, const struct trace_members *from);
+
+/* Sets or replaces one. False, with nothing changed, over the maxima, without memory, or if a text holds NUL. */
+bool trace_members_set(struct trace_members *members, struct slice key, struct slice value);
+/* The value as text, which the next change of MEMBERS may move; NULL if there is none. */
+const char *trace_members_find(const struct trace_members *members, const char *key);
+
+/* Adds what a `baggage` header has with the prefix sentry-, decoded. Members that are broken, and those of other
+ * vendors, are passed over; of two with one name the last counts. */
+void trace_members_read_baggage(struct trace_members *members, struct slice header);
+/* Appends a `baggage` header: those members of OTHERS (a header that the request has already, or empty) that are not
+ * Sentry's, as they are, then MEMBERS. Where both do not fit into the maxima, the last of OTHERS give way. */
+void trace_members_write_baggage(const struct trace_members *members, struct slice others, struct buffer *out);
+/* Writes the object of the envelope's header. */
+void trace_members_write_json(const struct trace_members *members, struct json_writer *writer);
+
+#endif

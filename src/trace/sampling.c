@@ -1,0 +1,43 @@
+/* Explicit, then traces_sampler, then the parent, then traces_sample_rate.  SPDX-License-Identifier: MIT */
+#include "trace/sampling.h"
+
+static struct trace_verdict by_rate(double rate, uint32_t rand_millionths)
+{
+    struct trace_verdict verdict = {.is_decided = true, .is_own = true, .rate = 0};
+    verdict.is_faulty = !(rate >= 0 && rate <= 1); /* NaN too */
+    if (verdict.is_faulty) return verdict;
+    verdict.rate = rate;
+    verdict.is_sampled = (double)rand_millionths / TRACE_RAND_END < rate;
+    return verdict;
+}
+
+static bool is_there(double rate)
+{
+    return !(rate < 0);
+}
+
+struct trace_verdict trace_decide(const struct trace_evidence *evidence)
+{
+    if (!evidence->is_tracing_on) return (struct trace_verdict){.rate = -1};
+    if (evidence->wanted != TRACE_UNDECIDED) {
+        bool is_sampled = evidence->wanted == TRACE_SAMPLED;
+        return (struct trace_verdict){
+            .is_decided = true, .is_own = true, .is_sampled = is_sampled, .rate = is_sampled ? 1 : 0};
+    }
+    if (is_there(evidence->sampler_rate)) return by_rate(evidence->sampler_rate, evidence->rand_millionths);
+    if (evidence->parent != TRACE_UNDECIDED) {
+        return (struct trace_verdict){
+            .is_decided = true, .is_sampled = evidence->parent == TRACE_SAMPLED, .rate = evidence->parent_rate};
+    }
+    return by_rate(is_there(evidence->rate) ? evidence->rate : 0, evidence->rand_millionths);
+}
+
+uint32_t trace_rand_of_decision(enum trace_decision parent, double rate, uint32_t fresh)
+{
+    if (parent == TRACE_UNDECIDED || !(rate >= 0 && rate <= 1)) return fresh;
+    uint32_t border = (uint32_t)(rate * TRACE_RAND_END); /* below it sampled, from it on not */
+    while ((double)border / TRACE_RAND_END < rate) border++;
+    if (parent == TRACE_SAMPLED) return border > 0 ? (uint32_t)((uint64_t)fresh * border / TRACE_RAND_END) : fresh;
+    if (border == TRACE_RAND_END) return fresh;
+    return border + (uint32_t)((uint64_t)fresh * (TRACE_RAND_END - border) / TRACE_RAND_END);
+}

@@ -1,0 +1,392 @@
+/* Spans: their life, and which one is current on a thread.
+ *
+ * A reference keeps a span's memory, save that a recorded span belongs to its transaction from its finish on, and the
+ * root always does. Each span that is referred to is a holder of its transaction; with the last holder that goes.
+ * The current spans of a thread are a chain of references that only this thread follows.
+ * SPDX-License-Identifier: MIT */
+#include "trace/trace_private.h"
+
+#include <stdlib.h>
+
+/* --- Memory ------------------------------------------------------------------------------------------------------- */
+
+static void give_text(struct trace_transaction *transaction, size_t size)
+{
+    atomic_fetch_sub_explicit(&transaction->text_bytes, size, memory_order_relaxed);
+}
+
+/* Counts SIZE bytes of text; false, with nothing counted, if they are too many. */
+static bool take_text(struct trace_transaction *transaction, size_t size)
+{
+    size_t before = atomic_fetch_add_explicit(&transaction->text_bytes, size, memory_order_relaxed);
+    if (before + size <= TRACE_TEXT_BYTES_MAX) return true;
+    give_text(transaction, size);
+    return false;
+}
+
+static char *put_text(char *at, const char *text, size_t size)
+{
+    if (size > 0) memcpy(at, text, size);
+    at[size] = '\0';
+    return at + size + 1;
+}
+
+struct trace_span *trace_span_new(struct trace_transaction *transaction, const char *op, const char *description)
+{
+    size_t op_size = 0, description_size = 0;
+    if (transaction->verdict.is_sampled) { /* nobody reads those of others */
+        op_size = trace_text_size(op, TRACE_NAME_BYTES_MAX);
+        description_size = trace_text_size(description, TRACE_DESCRIPTION_BYTES_MAX);
+        if (!take_text(transaction, op_size + description_size)) op_size = description_size = 0;
+    }
+    struct trace_span *span = malloc(sizeof(*span) + op_size + description_size + 2);
+    if (!span) return NULL;
+    struct trace_thread *thread = trace_thread_self();
+    *span = (struct trace_span){.transaction = transaction, .references = 1, .tid = thread->tid};
+    memcpy(span->thread_name, thread->name, sizeof(span->thread_name));
+    do {
+        span->id = trace_thread_random(thread);
+    } while (span->id == 0);
+    span->description = put_text(span->texts, op, op_size);
+    (void)put_text(span->description, description, description_size);
+    atomic_fetch_add_explicit(&transaction->holders, 1, memory_order_relaxed);
+    return span;
+}
+
+static bool has_own_description(const struct trace_span *span)
+{
+    return span->description != span->texts + strlen(span->texts) + 1;
+}
+
+void trace_span_free(struct trace_span *span)
+{
+    for (size_t i = 0; i < span->entry_count; i++) free(span->entries[i].key);
+    free(span->entries);
+    if (has_own_description(span)) free(span->description);
+    free(span);
+}
+
+/* False for NULL and for what a forked child has from its parent. */
+static bool is_alive(const struct trace_span *span)
+{
+    return span && span->transaction->process == atomic_load_explicit(&trace_process, memory_order_relaxed);
+}
+
+struct trace_span *trace_span_ref(struct trace_span *span)
+{
+    if (is_alive(span)) atomic_fetch_add_explicit(&span->references, 1, memory_order_relaxed);
+    return span;
+}
+
+void trace_span_unref(struct trace_span *span)
+{
+    if (!is_alive(span) || atomic_fetch_sub(&span->references, 1) != 1) return;
+    struct trace_transaction *transaction = span->transaction;
+    if (span == transaction->root) {
+        if (!atomic_load(&span->is_finished)) trace_transaction_abandon(transaction);
+    } else if (!span->is_recorded) {
+        atomic_fetch_add(span->is_recordable || !transaction->verdict.is_sampled ? &transaction->lost_late
+                                                                                 : &transaction->lost_over_maximum,
+                         1);
+        trace_span_free(span);
+    }
+    trace_transaction_drop_holder(transaction);
+}
+
+/* --- Start and finish --------------------------------------------------------------------------------------------- */
+
+struct trace_span *trace_span_start_child(struct trace_span *parent, const char *op, const char *description)
+{
+    if (!is_alive(parent)) return NULL;
+    struct trace_transaction *transaction = parent->transaction;
+    struct trace_span *span = trace_span_new(transaction, op, description);
+    if (!span) {
+        atomic_fetch_add(&transaction->lost_over_maximum, 1);
+        return NULL;
+    }
+    size_t before = atomic_fetch_add_explicit(&transaction->started, 1, memory_order_relaxed);
+    span->is_recordable = transaction->verdict.is_sampled && before < TRACE_SPANS_MAX;
+    span->parent_id = parent->id;
+    span->profiler = atomic_load_explicit(&transaction->tracer->running_profiler, memory_order_relaxed);
+    span->start_ns = trace_now_ns(CLOCK_MONOTONIC);
+    return span;
+}
+
+struct trace_span *trace_span_start(const char *op, const char *description)
+{
+    struct trace_span *parent = trace_span_current();
+    struct trace_span *span = trace_span_start_child(parent, op, description);
+    trace_span_unref(parent);
+    (void)trace_span_enter(span);
+    return span;
+}
+
+/* Under the lock. In the order in which they finish. */
+static void record(struct trace_transaction *transaction, struct trace_span *span)
+{
+    span->is_recorded = true;
+    if (transaction->last_finished) {
+        transaction->last_finished->next = span;
+    } else {
+        transaction->finished = span;
+    }
+    transaction->last_finished = span;
+    transaction->finished_count++;
+}
+
+void trace_span_finish(struct trace_span *span)
+{
+    if (!is_alive(span)) return;
+    struct trace_transaction *transaction = span->transaction;
+    uint64_t now_ns = trace_now_ns(CLOCK_MONOTONIC);
+    trace_span_leave(span);
+    (void)pthread_mutex_lock(&transaction->lock);
+    bool is_first = !atomic_exchange(&span->is_finished, true);
+    if (is_first) {
+        span->end_ns = now_ns;
+        if (span->is_recordable && !transaction->is_complete && span != transaction->root) record(transaction, span);
+        if (span == transaction->root) transaction->is_complete = true;
+    }
+    (void)pthread_mutex_unlock(&transaction->lock);
+    if (is_first && span == transaction->root) trace_transaction_complete(transaction);
+    trace_span_unref(span);
+}
+
+/* --- Current ------------------------------------------------------------------------------------------------------ */
+
+/* *PLACE, a link of THREAD's chain, goes; what it stood on takes its place. */
+static void unlink_current(struct trace_span **place)
+{
+    struct trace_span *span = *place;
+    *place = span->previous;
+    span->previous = NULL;
+    atomic_store(&span->entered_by, NULL);
+    trace_span_unref(span);
+}
+
+static void drop_finished(struct trace_span **place)
+{
+    while (*place && atomic_load(&(*place)->is_finished)) unlink_current(place);
+}
+
+/* Spans that another thread finished are dropped here, from the top and right below it, so that a thread that always
+ * has something open on top keeps no long chain. */
+static void tidy(struct trace_thread *thread)
+{
+    drop_finished(&thread->current);
+    if (thread->current) drop_finished(&thread->current->previous);
+}
+
+bool trace_span_enter(struct trace_span *span)
+{
+    if (!is_alive(span) || atomic_load(&span->is_finished)) return false;
+    struct trace_thread *thread = trace_thread_self();
+    struct trace_thread *nobody = NULL;
+    tidy(thread);
+    if (!atomic_compare_exchange_strong(&span->entered_by, &nobody, thread)) return false;
+    if (!thread->current) trace_thread_read_name(thread);
+    trace_thread_watch(thread);
+    span->previous = thread->current;
+    thread->current = trace_span_ref(span);
+    return true;
+}
+
+void trace_span_leave(struct trace_span *span)
+{
+    if (!is_alive(span)) return;
+    struct trace_thread *thread = trace_thread_self();
+    if (atomic_load(&span->entered_by) != thread) return;
+    struct trace_span **place = &thread->current;
+    while (*place && *place != span) place = &(*place)->previous;
+    if (*place) unlink_current(place);
+}
+
+struct trace_span *trace_span_current(void)
+{
+    struct trace_thread *thread = trace_thread_self();
+    tidy(thread);
+    return trace_span_ref(thread->current);
+}
+
+void trace_thread_leave_all(struct trace_thread *thread)
+{
+    if (thread->process != atomic_load(&trace_process)) return;
+    while (thread->current) unlink_current(&thread->current);
+    thread->is_watched = false; /* destructors of the program's own keys may still trace */
+}
+
+/* --- What it says ------------------------------------------------------------------------------------------------- */
+
+/* Locks, if SPAN can be changed at all. */
+static bool begin_change(struct trace_span *span)
+{
+    if (!is_alive(span)) return false;
+    (void)pthread_mutex_lock(&span->transaction->lock);
+    if (!atomic_load(&span->is_finished)) return true;
+    (void)pthread_mutex_unlock(&span->transaction->lock);
+    return false;
+}
+
+static void end_change(struct trace_span *span)
+{
+    (void)pthread_mutex_unlock(&span->transaction->lock);
+}
+
+void trace_span_set_status(struct trace_span *span, enum trace_status status)
+{
+    if (!begin_change(span)) return;
+    span->status = status;
+    end_change(span);
+}
+
+/* Under the lock. The description stays as it is where there is no room for the new one. */
+static void replace_description(struct trace_span *span, const char *description)
+{
+    size_t size = trace_text_size(description, TRACE_DESCRIPTION_BYTES_MAX);
+    if (!span->transaction->verdict.is_sampled || !take_text(span->transaction, size)) return;
+    char *copy = trace_text_copy(description, TRACE_DESCRIPTION_BYTES_MAX);
+    give_text(span->transaction, copy ? strlen(span->description) : size);
+    if (!copy) return;
+    if (has_own_description(span)) free(span->description);
+    span->description = copy;
+}
+
+void trace_span_set_description(struct trace_span *span, const char *description)
+{
+    if (!begin_change(span)) return;
+    replace_description(span, description);
+    end_change(span);
+}
+
+void trace_span_set_transaction_name(struct trace_span *span, const char *name, enum trace_source source)
+{
+    struct trace_span *root = is_alive(span) ? span->transaction->root : NULL;
+    if (!begin_change(root)) return;
+    char *copy = trace_text_copy(name, TRACE_NAME_BYTES_MAX);
+    if (copy) {
+        free(root->transaction->name);
+        root->transaction->name = copy;
+        root->transaction->source = source;
+    }
+    end_change(root);
+}
+
+/* The place for ENTRY: that of the same key, or a new one; NULL if there is none. */
+static struct trace_entry *place_of_entry(struct trace_span *span, const struct trace_entry *entry)
+{
+    for (size_t i = 0; i < span->entry_count; i++) {
+        struct trace_entry *other = &span->entries[i];
+        bool is_same_kind = (other->kind == TRACE_ENTRY_TAG) == (entry->kind == TRACE_ENTRY_TAG);
+        if (is_same_kind && strcmp(other->key, entry->key) == 0) return other;
+    }
+    if (span->entry_count == span->entry_capacity) {
+        size_t capacity = span->entry_capacity ? 2 * span->entry_capacity : 4;
+        struct trace_entry *grown =
+            capacity <= TRACE_ENTRIES_MAX ? realloc(span->entries, capacity * sizeof(*grown)) : NULL;
+        if (!grown) return NULL;
+        span->entries = grown;
+        span->entry_capacity = capacity;
+    }
+    struct trace_entry *place = &span->entries[span->entry_count++];
+    *place = (struct trace_entry){0};
+    return place;
+}
+
+static bool is_reserved(const struct trace_entry *entry)
+{
+    static const char *const own[] = {"thread.id", "thread.name", "profiler_id"};
+    for (size_t i = 0; entry->kind != TRACE_ENTRY_TAG && i < sizeof(own) / sizeof(*own); i++) {
+        if (strcmp(entry->key, own[i]) == 0) return true;
+    }
+    return entry->key[0] == '\0';
+}
+
+/* ENTRY's KEY becomes memory of its own, with the text behind it. Counted against the transaction's texts. */
+static bool copy_texts(struct trace_transaction *transaction, struct trace_entry *entry, const char *key)
+{
+    size_t text_max = entry->kind == TRACE_ENTRY_TAG ? TRACE_NAME_BYTES_MAX : TRACE_DATA_BYTES_MAX;
+    size_t key_size = trace_text_size(key, TRACE_NAME_BYTES_MAX), text_size = trace_text_size(entry->text, text_max);
+    if (!take_text(transaction, key_size + text_size)) return false;
+    entry->key = malloc(key_size + text_size + 2);
+    if (!entry->key) {
+        give_text(transaction, key_size + text_size);
+        return false;
+    }
+    char *text = put_text(entry->key, key, key_size);
+    (void)put_text(text, entry->text, text_size);
+    entry->text = text;
+    return true;
+}
+
+static void drop_texts(struct trace_transaction *transaction, struct trace_entry *entry)
+{
+    if (!entry->key) return;
+    give_text(transaction, strlen(entry->key) + strlen(entry->text));
+    free(entry->key);
+}
+
+static bool add_entry(struct trace_span *span, struct trace_entry entry, const char *key)
+{
+    if (!copy_texts(span->transaction, &entry, key)) return false;
+    struct trace_entry *place = is_reserved(&entry) ? NULL : place_of_entry(span, &entry);
+    drop_texts(span->transaction, place ? place : &entry);
+    if (place) *place = entry;
+    return place;
+}
+
+static bool set_entry(struct trace_span *span, struct trace_entry entry, const char *key)
+{
+    if (!begin_change(span)) return false;
+    bool is_done = !span->transaction->verdict.is_sampled || add_entry(span, entry, key);
+    end_change(span);
+    return is_done;
+}
+
+bool trace_span_set_text(struct trace_span *span, const char *key, const char *value)
+{
+    return set_entry(span, (struct trace_entry){.kind = TRACE_ENTRY_TEXT, .text = value}, key);
+}
+
+bool trace_span_set_number(struct trace_span *span, const char *key, double value)
+{
+    return set_entry(span, (struct trace_entry){.kind = TRACE_ENTRY_NUMBER, .number = value}, key);
+}
+
+bool trace_span_set_bool(struct trace_span *span, const char *key, bool value)
+{
+    return set_entry(span, (struct trace_entry){.kind = TRACE_ENTRY_BOOL, .number = value}, key);
+}
+
+bool trace_span_set_tag(struct trace_span *span, const char *key, const char *value)
+{
+    return set_entry(span, (struct trace_entry){.kind = TRACE_ENTRY_TAG, .text = value}, key);
+}
+
+bool trace_span_is_sampled(const struct trace_span *span)
+{
+    return is_alive(span) && span->transaction->verdict.is_sampled;
+}
+
+/* --- To other processes ------------------------------------------------------------------------------------------- */
+
+bool trace_span_parent(const struct trace_span *span, struct trace_parent *ret_parent)
+{
+    if (!is_alive(span)) return false;
+    ret_parent->decision = span->transaction->passed_on;
+    memcpy(ret_parent->trace_id, span->transaction->trace_id, UUID_TEXT_SIZE);
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < TRACE_SPAN_ID_SIZE - 1; i++) ret_parent->span_id[i] = digits[span->id >> (60 - 4 * i) & 15];
+    ret_parent->span_id[TRACE_SPAN_ID_SIZE - 1] = '\0';
+    return true;
+}
+
+bool trace_span_baggage(struct trace_span *span, struct slice others, struct buffer *out)
+{
+    if (!is_alive(span)) return false;
+    size_t before = out->size;
+    (void)pthread_mutex_lock(&span->transaction->lock);
+    trace_transaction_freeze(span->transaction);
+    trace_members_write_baggage(&span->transaction->members, others, out);
+    (void)pthread_mutex_unlock(&span->transaction->lock);
+    return out->size > before && !out->failed;
+}

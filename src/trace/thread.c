@@ -1,0 +1,82 @@
+/* Asking the kernel who we are takes longer than all the rest of a span, so each thread asks once. A forked child is
+ * noticed by a number that changes in it, for locks and references that other threads of the parent held are lost
+ * there. SPDX-License-Identifier: MIT */
+#include "trace/thread.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+atomic_uint trace_process = 1;
+
+static __thread struct trace_thread self;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool has_key;
+
+static void in_forked_child(void)
+{
+    atomic_fetch_add(&trace_process, 1);
+}
+
+static void at_thread_end(void *thread)
+{
+    trace_thread_leave_all(thread);
+}
+
+static void prepare_process(void)
+{
+    (void)pthread_atfork(NULL, NULL, in_forked_child);
+    has_key = pthread_key_create(&key, at_thread_end) == 0;
+}
+
+/* A library that was unloaded must not be called when a thread ends. */
+__attribute__((destructor)) static void at_unload(void)
+{
+    if (has_key) (void)pthread_key_delete(key);
+    has_key = false;
+}
+
+static uint64_t random_seed(void)
+{
+    uint64_t seed;
+    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == sizeof(seed)) return seed;
+    struct timespec now = {0}; /* early in the life of the machine: ids of spans need only differ within a trace */
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_nsec << 32 ^ (uint64_t)gettid();
+}
+
+static void prepare_thread(unsigned process)
+{
+    (void)pthread_once(&once, prepare_process);
+    self = (struct trace_thread){.process = process, .tid = gettid(), .random = random_seed()};
+    trace_thread_read_name(&self);
+}
+
+struct trace_thread *trace_thread_self(void)
+{
+    unsigned process = atomic_load_explicit(&trace_process, memory_order_relaxed);
+    if (__builtin_expect(self.process != process, 0)) prepare_thread(process);
+    return &self;
+}
+
+void trace_thread_read_name(struct trace_thread *thread)
+{
+    if (prctl(PR_GET_NAME, thread->name) != 0) thread->name[0] = '\0';
+}
+
+/* SplitMix64 (Steele, Lea, Flood 2014). */
+uint64_t trace_thread_random(struct trace_thread *thread)
+{
+    uint64_t mixed = thread->random += 0x9E3779B97F4A7C15u;
+    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9u;
+    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EBu;
+    return mixed ^ mixed >> 31;
+}
+
+void trace_thread_watch(struct trace_thread *thread)
+{
+    if (!thread->is_watched && has_key) thread->is_watched = pthread_setspecific(key, thread) == 0;
+}

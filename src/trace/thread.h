@@ -1,0 +1,36 @@
+/* What is known of the calling thread.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_TRACE_THREAD_H
+#define OFFBEAT_TRACE_THREAD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { TRACE_THREAD_NAME_SIZE = 16 }; /* as Linux has it */
+
+struct trace_span;
+
+struct trace_thread {
+    unsigned process; /* in which the rest holds: a forked child starts anew */
+    pid_t tid;
+    char name[TRACE_THREAD_NAME_SIZE];
+    uint64_t random;
+    struct trace_span *current; /* a reference; below it the span's own PREVIOUS */
+    bool is_watched;            /* its end lets the spans go */
+};
+
+/* Changes in a forked child. */
+extern atomic_uint trace_process;
+
+struct trace_thread *trace_thread_self(void);
+/* The name may have changed since: costs a system call. */
+void trace_thread_read_name(struct trace_thread *thread);
+uint64_t trace_thread_random(struct trace_thread *thread);
+/* Calls trace_thread_leave_all when the thread ends. */
+void trace_thread_watch(struct trace_thread *thread);
+
+/* By span.c: what is current on THREAD is so no more. */
+void trace_thread_leave_all(struct trace_thread *thread);
+
+#endif

@@ -1,0 +1,192 @@
+/* Transactions and spans of this process.
+ *
+ * A span lasts from its start to its finish. A transaction is a span without a parent in this process, its root, and
+ * all spans below it; when the root finishes, the transaction is handed to whoever made the tracer, to be encoded and
+ * sent.
+ *
+ *     struct trace_span *root = trace_transaction_start(tracer, &(struct trace_start){.name = "GET /", .op = "http"});
+ *     struct trace_span *child = trace_span_start_child(root, "db", "SELECT 1");
+ *     trace_span_finish(child);
+ *     trace_span_finish(root);
+ *
+ * Spans are references that are given up once each: by trace_span_finish, or by trace_span_unref. All functions may be
+ * called by any thread, also at the same time, as long as the caller holds a reference; none in a signal handler. All
+ * accept NULL and then do nothing, so that a start that gave NULL (no memory, too many transactions, the tracer is
+ * closed) needs no check. In a forked child the spans of its parent do nothing either. Texts are copied; longer ones
+ * than stated are cut between characters. SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_TRACE_TRACE_H
+#define OFFBEAT_TRACE_TRACE_H
+
+#include "base/buffer.h"
+#include "trace/propagation.h"
+
+struct tracer;
+struct trace_span;
+struct trace_transaction;
+
+enum {
+    TRACE_SPANS_MAX = 1000, /* of a transaction, without its root; those beyond are counted */
+    TRACE_TRANSACTIONS_OPEN_MAX = 1 << 14,
+    TRACE_ENTRIES_MAX = 64,     /* data and tags of a span */
+    TRACE_NAME_BYTES_MAX = 200, /* of a transaction's name, an op, a key, a tag */
+    TRACE_DESCRIPTION_BYTES_MAX = 4096,
+    TRACE_DATA_BYTES_MAX = 1024,
+    TRACE_TEXT_BYTES_MAX = 1 << 20,    /* of all texts of a transaction; data and tags beyond are refused */
+    TRACE_PROFILERS_KEPT_MAX = 64,     /* how many profilers back a span can still be linked */
+    TRACE_PAYLOAD_BYTES_MAX = 1 << 20, /* what a receiver takes; spans that do not fit are counted */
+};
+
+enum trace_source {
+    TRACE_SOURCE_CUSTOM,
+    TRACE_SOURCE_URL, /* too many names to be worth passing on */
+    TRACE_SOURCE_ROUTE,
+    TRACE_SOURCE_VIEW,
+    TRACE_SOURCE_COMPONENT,
+    TRACE_SOURCE_TASK,
+};
+
+enum trace_status {
+    TRACE_STATUS_UNSET,
+    TRACE_STATUS_OK,
+    TRACE_STATUS_CANCELLED,
+    TRACE_STATUS_UNKNOWN_ERROR,
+    TRACE_STATUS_INVALID_ARGUMENT,
+    TRACE_STATUS_DEADLINE_EXCEEDED,
+    TRACE_STATUS_NOT_FOUND,
+    TRACE_STATUS_ALREADY_EXISTS,
+    TRACE_STATUS_PERMISSION_DENIED,
+    TRACE_STATUS_RESOURCE_EXHAUSTED,
+    TRACE_STATUS_FAILED_PRECONDITION,
+    TRACE_STATUS_ABORTED,
+    TRACE_STATUS_OUT_OF_RANGE,
+    TRACE_STATUS_UNIMPLEMENTED,
+    TRACE_STATUS_INTERNAL_ERROR,
+    TRACE_STATUS_UNAVAILABLE,
+    TRACE_STATUS_DATA_LOSS,
+    TRACE_STATUS_UNAUTHENTICATED,
+};
+
+/* What traces_sampler is told. */
+struct trace_sampling_context {
+    const char *name, *op;
+    enum trace_decision parent;
+    double parent_rate; /* negative if unknown */
+    const void *custom; /* the program's own, out of struct trace_start */
+};
+
+/* Whom the tracer tells. DATA is given back; a function may be NULL. They are called by threads of the program that
+ * start, finish or give up spans, and not any more once tracer_close has returned. They must not close the tracer. */
+struct trace_listener {
+    void *data;
+    /* A rate from 0 to 1 for a new transaction; anything else samples nothing. */
+    double (*sample)(void *data, const struct trace_sampling_context *context);
+    /* A root begins; OPEN counts the sampled ones, this one included, so that the first has 1. Called one at a time,
+     * before the root's profiler is asked for. What it returns is given to root_ended. Must not start transactions. */
+    uint32_t (*root_started)(void *data, bool is_sampled, size_t open);
+    /* It ended, or was given up unfinished; OPEN counts the sampled ones that are left, so that the last has 0. */
+    void (*root_ended)(void *data, uint32_t token, bool is_sampled, size_t open);
+    /* A sampled transaction is complete. It belongs to the listener, until trace_transaction_free. NULL: discarded. */
+    void (*finished)(void *data, struct trace_transaction *transaction);
+    /* QUANTITY of CATEGORY ("transaction", "span") will not be sent, for a REASON of client reports (facts §2.7). */
+    void (*discarded)(void *data, const char *reason, const char *category, uint64_t quantity);
+    /* MESSAGE, constant text, for whoever debugs the program. */
+    void (*debug)(void *data, const char *message);
+};
+
+/* Texts may be NULL; all are copied. */
+struct tracer_options {
+    const char *release, *environment, *dist, *server_name;
+    const char *public_key; /* of the DSN */
+    struct trace_continuation continuation;
+    bool has_traces_sample_rate;
+    double traces_sample_rate;
+    struct trace_listener listener; /* its SAMPLE is traces_sampler: where it is set, the rate means nothing */
+};
+
+/* NULL without memory. */
+struct tracer *tracer_new(const struct tracer_options *options);
+/* Waits until the listener's functions that are running have returned; from then on none is called, and no transaction
+ * starts. Memory goes with the last span. Accepts NULL. In a forked child it only forgets the tracer. */
+void tracer_close(struct tracer *tracer);
+
+/* Which profiler runs from now on: its id (32 hex digits), or NULL when it has stopped. Spans that start are linked to
+ * it (LNK-3), and transactions that it overlaps (LNK-1). May be called out of the listener's functions. */
+void tracer_set_profiler(struct tracer *tracer, const char *profiler_id);
+
+/* --- Starting, finishing ------------------------------------------------------------------------------------------ */
+
+struct trace_start {
+    const char *name, *op; /* NULL = "" */
+    enum trace_source source;
+    const struct trace_incoming *incoming; /* what the request brought; NULL: a new trace */
+    enum trace_decision decision;          /* overrules sampler, parent and rate */
+    const void *custom;                    /* for the sampler alone */
+};
+
+/* Not current on any thread until trace_span_enter. */
+struct trace_span *trace_transaction_start(struct tracer *tracer, const struct trace_start *start);
+
+/* A child, which counts as the caller's thread's (LNK-3): this is how work is handed to another thread. PARENT may have
+ * finished; once its root has, the child is not sent any more. */
+struct trace_span *trace_span_start_child(struct trace_span *parent, const char *op, const char *description);
+/* A child of the calling thread's current span, and current itself. NULL if there is none. */
+struct trace_span *trace_span_start(const char *op, const char *description);
+
+/* Ends SPAN now and gives the caller's reference up. A second finish through another reference changes nothing.
+ * Children may finish after their parent and are sent with the times that they had, but those that are unfinished when
+ * the root finishes are not sent; they are counted as discarded ("no_parent_span"). */
+void trace_span_finish(struct trace_span *span);
+
+/* One more reference, for another owner, and the way to give one up. Returns SPAN. */
+struct trace_span *trace_span_ref(struct trace_span *span);
+void trace_span_unref(struct trace_span *span);
+
+/* --- The current span of a thread --------------------------------------------------------------------------------- */
+
+/* SPAN is current on the calling thread until it finishes, is left, or the thread ends; then the one before it is
+ * again. False, with nothing changed, if it is finished, or current on a thread already. */
+bool trace_span_enter(struct trace_span *span);
+/* Does nothing if SPAN is not current on this thread, on top or below others. */
+void trace_span_leave(struct trace_span *span);
+/* A new reference, or NULL. */
+struct trace_span *trace_span_current(void);
+
+/* --- What a span says --------------------------------------------------------------------------------------------- */
+
+/* After the finish they change nothing. Those that return bool give false where a maximum, memory or a name of our own
+ * ("thread.id", "thread.name", "profiler_id") is in the way. A key that is there already is replaced. */
+void trace_span_set_status(struct trace_span *span, enum trace_status status);
+void trace_span_set_description(struct trace_span *span, const char *description);
+/* Renames the transaction of SPAN, any of its spans. What left the process already keeps the old name. */
+void trace_span_set_transaction_name(struct trace_span *span, const char *name, enum trace_source source);
+bool trace_span_set_text(struct trace_span *span, const char *key, const char *value);
+bool trace_span_set_number(struct trace_span *span, const char *key, double value);
+bool trace_span_set_bool(struct trace_span *span, const char *key, bool value);
+/* A tag of the root is one of the transaction. */
+bool trace_span_set_tag(struct trace_span *span, const char *key, const char *value);
+
+bool trace_span_is_sampled(const struct trace_span *span);
+
+/* --- To other processes ------------------------------------------------------------------------------------------- */
+
+/* SPAN as the parent of what is called. False, with RET_PARENT unchanged, for NULL and in a forked child. */
+bool trace_span_parent(const struct trace_span *span, struct trace_parent *ret_parent);
+/* Appends the header `baggage`, keeping the members of OTHERS that are not Sentry's. From here on what the trace says
+ * of itself is frozen. False if nothing was appended. */
+bool trace_span_baggage(struct trace_span *span, struct slice others, struct buffer *out);
+
+/* --- A transaction that is complete ------------------------------------------------------------------------------- */
+
+/* Appends the payload of a `transaction` item, at most TRACE_PAYLOAD_BYTES_MAX; spans that do not fit are counted as
+ * discarded ("buffer_overflow"). To be called once. OUT's failure tells whether there was no memory. */
+void trace_transaction_encode(struct trace_transaction *transaction, struct buffer *out);
+/* Appends the object for the envelope's header `trace`. */
+void trace_transaction_write_context(struct trace_transaction *transaction, struct json_writer *writer);
+const char *trace_transaction_event_id(const struct trace_transaction *transaction);
+/* How many spans it holds, the root not counted: what is lost with it if it is not sent. */
+size_t trace_transaction_span_count(const struct trace_transaction *transaction);
+/* What the listener's root_started returned. */
+uint32_t trace_transaction_token(const struct trace_transaction *transaction);
+void trace_transaction_free(struct trace_transaction *transaction); /* accepts NULL */
+
+#endif

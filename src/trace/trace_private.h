@@ -1,0 +1,125 @@
+/* How tracers, transactions and spans look inside.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_TRACE_TRACE_PRIVATE_H
+#define OFFBEAT_TRACE_TRACE_PRIVATE_H
+
+#include "trace/thread.h"
+#include "trace/trace.h"
+
+#include <pthread.h>
+
+/* From when to when a profiler ran, on the monotonic clock. */
+struct trace_profiler {
+    char id[UUID_TEXT_SIZE];
+    uint32_t number; /* 1, 2, 3, …; 0: this place is free */
+    uint64_t start_ns, end_ns;
+};
+
+struct tracer {
+    struct tracer_options options; /* its texts point into TEXTS, NULs between them; "" where there was none */
+    struct buffer texts;
+    unsigned process;
+    atomic_size_t references; /* its maker's, and one for each transaction */
+    atomic_size_t open;       /* transactions that have not ended */
+
+    pthread_rwlock_t listening; /* read: the listener is being called; written: it is closed */
+    bool is_closed;
+
+    pthread_mutex_t roots_lock; /* so that the listener hears of the first and the last in order */
+    size_t sampled_open;
+
+    pthread_mutex_t profilers_lock;
+    struct trace_profiler profilers[TRACE_PROFILERS_KEPT_MAX]; /* number N at N % TRACE_PROFILERS_KEPT_MAX */
+    uint32_t last_profiler;
+    _Atomic uint32_t running_profiler; /* 0: none */
+};
+
+enum trace_entry_kind { TRACE_ENTRY_TEXT, TRACE_ENTRY_NUMBER, TRACE_ENTRY_BOOL, TRACE_ENTRY_TAG };
+
+struct trace_entry {
+    enum trace_entry_kind kind;
+    char *key;        /* with the text behind it: one piece of memory */
+    const char *text; /* of texts and tags */
+    double number;    /* 0 or 1 for a bool */
+};
+
+struct trace_span {
+    struct trace_transaction *transaction;
+    atomic_uint references;
+    bool is_recordable; /* may be sent: sampled, and not one too many */
+    bool is_recorded;   /* it is in the transaction's list, which owns it now */
+    atomic_bool is_finished;
+    _Atomic(struct trace_thread *) entered_by; /* on whom it is current */
+    struct trace_span *previous;               /* a reference: what was current there before */
+    struct trace_span *next;                   /* in the list */
+
+    uint64_t id, parent_id; /* 0: no parent */
+    uint64_t start_ns, end_ns;
+    uint32_t profiler; /* its number */
+    pid_t tid;
+    char thread_name[TRACE_THREAD_NAME_SIZE];
+    enum trace_status status;
+    struct trace_entry *entries;
+    size_t entry_count, entry_capacity;
+    char *description; /* behind TEXTS, or memory of its own */
+    char texts[];      /* op NUL description NUL */
+};
+
+/* LOCK holds what changes until the root has finished; afterwards only MEMBERS does. */
+struct trace_transaction {
+    struct tracer *tracer;
+    unsigned process;
+    atomic_size_t holders; /* spans with references, and the listener that was given it */
+    pthread_mutex_t lock;
+    bool is_complete;
+    bool is_abandoned; /* its root was given up unfinished */
+
+    struct trace_span *root; /* lives as long as the transaction */
+    struct trace_span *finished, *last_finished;
+    size_t finished_count;
+    atomic_size_t started;           /* spans but the root */
+    atomic_size_t text_bytes;        /* of all texts */
+    atomic_size_t lost_over_maximum; /* spans, by why they are not sent */
+    atomic_size_t lost_late;
+
+    char *name;
+    enum trace_source source;
+    char event_id[UUID_TEXT_SIZE];
+    char trace_id[UUID_TEXT_SIZE];
+    char profiler_id[UUID_TEXT_SIZE]; /* "" = none; set when it is complete */
+    struct trace_verdict verdict;
+    enum trace_decision passed_on;
+    uint32_t rand_millionths;
+    uint32_t token;
+    struct trace_members members;
+    bool is_frozen;
+    uint64_t anchor_ns; /* what to add to the monotonic clock for UTC, taken once so that no step reorders spans */
+};
+
+/* True while the listener may be called; then end it. */
+bool tracer_begin_call(struct tracer *tracer);
+void tracer_end_call(struct tracer *tracer);
+void tracer_unref(struct tracer *tracer);
+void tracer_report(struct tracer *tracer, const char *reason, const char *category, uint64_t quantity);
+uint32_t tracer_root_started(struct tracer *tracer, bool is_sampled);
+void tracer_root_ended(struct tracer *tracer, uint32_t token, bool is_sampled);
+/* The id of profiler NUMBER; false if it is 0 or too long ago. */
+bool tracer_profiler_id(struct tracer *tracer, uint32_t number, char ret_id[UUID_TEXT_SIZE]);
+/* The first one kept that ran at some time from START_NS to END_NS; 0 if there is none. */
+uint32_t tracer_profiler_within(struct tracer *tracer, uint64_t start_ns, uint64_t end_ns);
+
+/* NULL without memory. It has one reference, which counts among the transaction's holders. */
+struct trace_span *trace_span_new(struct trace_transaction *transaction, const char *op, const char *description);
+void trace_span_free(struct trace_span *span);
+void trace_transaction_complete(struct trace_transaction *transaction);
+void trace_transaction_abandon(struct trace_transaction *transaction);
+void trace_transaction_drop_holder(struct trace_transaction *transaction);
+/* Builds what the trace says of itself, unless it is there. Under the lock. */
+void trace_transaction_freeze(struct trace_transaction *transaction);
+
+uint64_t trace_now_ns(clockid_t clock);
+/* How many bytes of TEXT (NULL = "") are kept, at most MAXIMUM, without cutting a character. */
+size_t trace_text_size(const char *text, size_t maximum);
+/* TEXT as memory of its own; NULL without memory. */
+char *trace_text_copy(const char *text, size_t maximum);
+
+#endif

@@ -1,0 +1,294 @@
+/* Transactions: decided and announced at the start, handed over complete at the end, accounted for when the last who
+ * holds them lets go: what was made is then either handed over or reported as discarded.
+ * SPDX-License-Identifier: MIT */
+#include "trace/trace_private.h"
+
+#include "base/json_reader.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- The decision ------------------------------------------------------------------------------------------------- */
+
+/* The number that the received trace says under KEY, or -1. */
+static double number_of(const struct trace_incoming *incoming, const char *key)
+{
+    struct json_number number;
+    const char *text = trace_members_find(&incoming->members, key);
+    if (!text || !json_number_of_text(slice_of_text(text), &number)) return -1;
+    return json_number_to_double(&number);
+}
+
+static double ask_sampler(const struct tracer *tracer, const struct trace_start *start, enum trace_decision parent,
+                          double parent_rate)
+{
+    struct trace_sampling_context context = {.name = start->name ? start->name : "",
+                                             .op = start->op ? start->op : "",
+                                             .parent = parent,
+                                             .parent_rate = parent_rate,
+                                             .custom = start->custom};
+    double rate = tracer->options.listener.sample(tracer->options.listener.data, &context);
+    return rate < 0 ? (double)NAN : rate; /* which is not the same as none */
+}
+
+static const struct trace_incoming nothing;
+
+static uint32_t rand_of_trace(const struct trace_incoming *incoming, double parent_rate)
+{
+    double said = number_of(incoming, "sample_rand");
+    if (said >= 0 && said < 1) return (uint32_t)(said * TRACE_RAND_END);
+    uint32_t fresh = (uint32_t)(trace_thread_random(trace_thread_self()) % TRACE_RAND_END);
+    return trace_rand_of_decision(incoming->parent.decision, parent_rate, fresh);
+}
+
+static void decide(struct trace_transaction *transaction, const struct trace_start *start,
+                   const struct trace_incoming *incoming)
+{
+    const struct tracer_options *options = &transaction->tracer->options;
+    bool has_sampler = options->listener.sample;
+    struct trace_evidence evidence = {.wanted = start->decision,
+                                      .sampler_rate = -1,
+                                      .parent = incoming->parent.decision,
+                                      .parent_rate = number_of(incoming, "sample_rate"),
+                                      .rate = options->has_traces_sample_rate ? options->traces_sample_rate : -1,
+                                      .is_tracing_on = has_sampler || options->has_traces_sample_rate};
+    evidence.rand_millionths = rand_of_trace(incoming, evidence.parent_rate);
+    if (has_sampler && start->decision == TRACE_UNDECIDED) {
+        evidence.sampler_rate = ask_sampler(transaction->tracer, start, evidence.parent, evidence.parent_rate);
+    }
+    struct trace_verdict verdict = trace_decide(&evidence);
+    if (verdict.is_faulty && options->listener.debug) {
+        options->listener.debug(options->listener.data,
+                                "a sample rate is no number from 0 to 1: the transaction is not sampled");
+    }
+    transaction->verdict = verdict;
+    transaction->rand_millionths = evidence.rand_millionths;
+    transaction->passed_on = !verdict.is_decided  ? incoming->parent.decision
+                             : verdict.is_sampled ? TRACE_SAMPLED
+                                                  : TRACE_NOT_SAMPLED;
+}
+
+/* --- What the trace says of itself -------------------------------------------------------------------------------- */
+
+static void set_member(struct trace_members *members, const char *key, const char *value)
+{
+    if (*value) (void)trace_members_set(members, slice_of_text(key), slice_of_text(value));
+}
+
+static void set_rate(struct trace_members *members, double rate)
+{
+    struct buffer text = {.maximum = 64};
+    struct json_writer writer = json_writer_of(&text);
+    json_write_double(&writer, rate);
+    (void)trace_members_set(members, slice_of_text("sample_rate"), buffer_slice(&text));
+    buffer_fini(&text);
+}
+
+/* What was received stays as it is, but for the rate where this process decided by another one. */
+static void freeze_received(struct trace_transaction *transaction, const struct trace_incoming *incoming)
+{
+    transaction->is_frozen = true;
+    if (!trace_members_copy(&transaction->members, &incoming->members)) return;
+    if (transaction->members.count == 0 || !transaction->verdict.is_decided || !transaction->verdict.is_own) return;
+    set_rate(&transaction->members, transaction->verdict.rate);
+}
+
+void trace_transaction_freeze(struct trace_transaction *transaction)
+{
+    struct trace_members *members = &transaction->members;
+    const struct tracer_options *options = &transaction->tracer->options;
+    char rand[16];
+    if (transaction->is_frozen) return;
+    transaction->is_frozen = true;
+    set_member(members, "trace_id", transaction->trace_id);
+    set_member(members, "public_key", options->public_key);
+    set_member(members, "release", options->release);
+    set_member(members, "environment", options->environment);
+    if (transaction->source != TRACE_SOURCE_URL) set_member(members, "transaction", transaction->name);
+    set_member(members, "org_id", options->continuation.org_id);
+    if (!transaction->verdict.is_decided) return;
+    (void)snprintf(rand, sizeof(rand), "0.%06u", (unsigned)transaction->rand_millionths);
+    set_member(members, "sample_rand", rand);
+    set_member(members, "sampled", transaction->verdict.is_sampled ? "true" : "false");
+    set_rate(members, transaction->verdict.rate);
+}
+
+/* --- Start -------------------------------------------------------------------------------------------------------- */
+
+static struct trace_transaction *transaction_new(struct tracer *tracer, const struct trace_start *start)
+{
+    struct trace_transaction *transaction = calloc(1, sizeof(*transaction));
+    if (!transaction) return NULL;
+    transaction->tracer = tracer;
+    transaction->process = tracer->process;
+    transaction->source = start->source;
+    transaction->name = trace_text_copy(start->name, TRACE_NAME_BYTES_MAX);
+    if (!transaction->name || !uuid_new(transaction->event_id) || !uuid_new(transaction->trace_id)) {
+        free(transaction->name);
+        free(transaction);
+        return NULL;
+    }
+    (void)pthread_mutex_init(&transaction->lock, NULL);
+    return transaction;
+}
+
+/* Of one that never had a root, or whose last holder is gone. */
+static void transaction_delete(struct trace_transaction *transaction)
+{
+    for (struct trace_span *span = transaction->finished, *next; span; span = next) {
+        next = span->next;
+        trace_span_free(span);
+    }
+    if (transaction->root) trace_span_free(transaction->root);
+    trace_members_fini(&transaction->members);
+    (void)pthread_mutex_destroy(&transaction->lock);
+    free(transaction->name);
+    free(transaction);
+}
+
+static uint64_t parse_span_id(const char *text)
+{
+    return strtoull(text, NULL, 16); /* 16 digits, checked when they were read */
+}
+
+static struct trace_span *begin(struct trace_transaction *transaction, const struct trace_start *start)
+{
+    const struct trace_incoming *incoming = start->incoming && start->incoming->has_parent ? start->incoming : &nothing;
+    struct trace_thread *thread = trace_thread_self();
+    if (!thread->current) trace_thread_read_name(thread);
+    decide(transaction, start, incoming);
+    struct trace_span *root = trace_span_new(transaction, start->op, NULL);
+    if (!root) return NULL;
+    transaction->root = root;
+    if (incoming->has_parent) {
+        memcpy(transaction->trace_id, incoming->parent.trace_id, UUID_TEXT_SIZE);
+        root->parent_id = parse_span_id(incoming->parent.span_id);
+        freeze_received(transaction, incoming);
+    }
+    root->start_ns = trace_now_ns(CLOCK_MONOTONIC);
+    transaction->anchor_ns = trace_now_ns(CLOCK_REALTIME) - root->start_ns;
+    transaction->token = tracer_root_started(transaction->tracer, transaction->verdict.is_sampled);
+    root->profiler = atomic_load(&transaction->tracer->running_profiler);
+    return root;
+}
+
+struct trace_span *trace_transaction_start(struct tracer *tracer, const struct trace_start *start)
+{
+    if (!tracer || tracer->process != trace_thread_self()->process || !tracer_begin_call(tracer)) return NULL;
+    struct trace_transaction *transaction = NULL;
+    struct trace_span *root = NULL;
+    if (atomic_fetch_add(&tracer->open, 1) < TRACE_TRANSACTIONS_OPEN_MAX) transaction = transaction_new(tracer, start);
+    if (transaction) root = begin(transaction, start);
+    if (root) {
+        atomic_fetch_add(&tracer->references, 1);
+    } else {
+        atomic_fetch_sub(&tracer->open, 1);
+        if (transaction) transaction_delete(transaction);
+        tracer_report(tracer, "buffer_overflow", "transaction", 1);
+        tracer_report(tracer, "buffer_overflow", "span", 1);
+    }
+    tracer_end_call(tracer);
+    return root;
+}
+
+/* --- End ---------------------------------------------------------------------------------------------------------- */
+
+/* The profiler that ran when it started, else the first one that ran before its end (LNK-1). */
+static void link_profiler(struct trace_transaction *transaction)
+{
+    struct trace_span *root = transaction->root;
+    struct tracer *tracer = transaction->tracer;
+    if (tracer_profiler_id(tracer, root->profiler, transaction->profiler_id)) return;
+    (void)tracer_profiler_id(tracer, tracer_profiler_within(tracer, root->start_ns, root->end_ns),
+                             transaction->profiler_id);
+}
+
+void trace_transaction_complete(struct trace_transaction *transaction)
+{
+    struct tracer *tracer = transaction->tracer;
+    const struct trace_listener *listener = &tracer->options.listener;
+    bool is_sampled = transaction->verdict.is_sampled;
+    if (is_sampled) link_profiler(transaction);
+    atomic_fetch_sub(&tracer->open, 1);
+    if (!tracer_begin_call(tracer)) return;
+    tracer_root_ended(tracer, transaction->token, is_sampled);
+    if (is_sampled && listener->finished) {
+        atomic_fetch_add(&transaction->holders, 1);
+        listener->finished(listener->data, transaction);
+    }
+    tracer_end_call(tracer);
+}
+
+void trace_transaction_abandon(struct trace_transaction *transaction)
+{
+    struct tracer *tracer = transaction->tracer;
+    (void)pthread_mutex_lock(&transaction->lock);
+    transaction->is_complete = transaction->is_abandoned = true;
+    (void)pthread_mutex_unlock(&transaction->lock);
+    atomic_fetch_sub(&tracer->open, 1);
+    if (!tracer_begin_call(tracer)) return;
+    tracer_root_ended(tracer, transaction->token, transaction->verdict.is_sampled);
+    tracer_end_call(tracer);
+}
+
+static void report_losses(const struct trace_transaction *transaction)
+{
+    struct tracer *tracer = transaction->tracer;
+    size_t over_maximum = transaction->lost_over_maximum, late = transaction->lost_late;
+    if (!transaction->verdict.is_decided) return; /* tracing is off: nobody expects any */
+    if (!transaction->verdict.is_sampled) {
+        tracer_report(tracer, "sample_rate", "transaction", 1);
+        tracer_report(tracer, "sample_rate", "span", over_maximum + late + 1);
+        return;
+    }
+    if (transaction->is_abandoned) {
+        tracer_report(tracer, "invalid", "transaction", 1);
+        tracer_report(tracer, "invalid", "span", transaction->finished_count + 1);
+    }
+    tracer_report(tracer, "buffer_overflow", "span", over_maximum);
+    tracer_report(tracer, "no_parent_span", "span", late);
+}
+
+void trace_transaction_drop_holder(struct trace_transaction *transaction)
+{
+    if (atomic_fetch_sub(&transaction->holders, 1) != 1) return;
+    struct tracer *tracer = transaction->tracer;
+    if (tracer_begin_call(tracer)) {
+        report_losses(transaction);
+        tracer_end_call(tracer);
+    }
+    transaction_delete(transaction);
+    tracer_unref(tracer);
+}
+
+void trace_transaction_free(struct trace_transaction *transaction)
+{
+    if (!transaction || transaction->process != trace_thread_self()->process) return;
+    trace_transaction_drop_holder(transaction);
+}
+
+/* --- What it tells ------------------------------------------------------------------------------------------------ */
+
+const char *trace_transaction_event_id(const struct trace_transaction *transaction)
+{
+    return transaction->event_id;
+}
+
+size_t trace_transaction_span_count(const struct trace_transaction *transaction)
+{
+    return transaction->finished_count;
+}
+
+uint32_t trace_transaction_token(const struct trace_transaction *transaction)
+{
+    return transaction->token;
+}
+
+void trace_transaction_write_context(struct trace_transaction *transaction, struct json_writer *writer)
+{
+    (void)pthread_mutex_lock(&transaction->lock);
+    trace_transaction_freeze(transaction);
+    trace_members_write_json(&transaction->members, writer);
+    (void)pthread_mutex_unlock(&transaction->lock);
+}
