@@ -185,18 +185,6 @@ static bool is_native(const struct judge *judge)
     return is_one_of(platform_of(judge), (const char *const[]){"native", "cocoa", "rust", NULL});
 }
 
-/* FMT-3: a frame that has a name already needs no address to find it by. */
-static bool native_frames_have_addresses(struct judge *judge)
-{
-    const struct chunk *chunk = &judge->decoder->chunk;
-    for (size_t i = 0; is_native(judge) && i < chunk->frames.count; i++) {
-        if (chunk->frames.items[i].has_address || chunk->frames.items[i].has_function) continue;
-        return verdict_refuse(judge->verdict, "profiling_invalid_json", expected_address.text, "nothing",
-                              "profile.frames[%zu].instruction_addr", i);
-    }
-    return true;
-}
-
 /* FMT-6. */
 static bool native_code_has_images(struct judge *judge)
 {
@@ -385,25 +373,15 @@ static const struct rule {
     bool (*holds)(struct judge *judge); /* or repairs */
     unsigned rules;
 } table[] = {
-    {size_is_allowed, BREAKS_BOTH},
-    {item_is_json_alone, BREAKS_RELAY},
-    {payload_is_json, BREAKS_BOTH},
-    {header_is_typed, BREAKS_BOTH},
-    {item_names_platform, BREAKS_SPEC},
-    {item_is_of_one_class, BREAKS_RELAY},
-    {version_is_2, BREAKS_BOTH},
-    {values_are_typed, BREAKS_BOTH},
-    {native_frames_have_addresses, BREAKS_SPEC},
-    {native_code_has_images, BREAKS_SPEC},
-    {lists_are_filled, BREAKS_SPEC},
-    {keep_all_threads, BREAKS_SPEC},
-    {drop_threads_of_one_sample, BREAKS_RELAY},
-    {samples_are_left, BREAKS_RELAY},
-    {samples_have_stacks, BREAKS_BOTH},
-    {stacks_have_frames, BREAKS_BOTH},
-    {sort_samples, BREAKS_RELAY},
-    {duration_is_allowed, BREAKS_RELAY},
-    {cut_addresses_of_cocoa, BREAKS_RELAY},
+    {size_is_allowed, BREAKS_BOTH},        {item_is_json_alone, BREAKS_RELAY},
+    {payload_is_json, BREAKS_BOTH},        {header_is_typed, BREAKS_BOTH},
+    {item_names_platform, BREAKS_SPEC},    {item_is_of_one_class, BREAKS_RELAY},
+    {version_is_2, BREAKS_BOTH},           {values_are_typed, BREAKS_BOTH},
+    {native_code_has_images, BREAKS_SPEC}, {lists_are_filled, BREAKS_SPEC},
+    {keep_all_threads, BREAKS_SPEC},       {drop_threads_of_one_sample, BREAKS_RELAY},
+    {samples_are_left, BREAKS_RELAY},      {samples_have_stacks, BREAKS_BOTH},
+    {stacks_have_frames, BREAKS_BOTH},     {sort_samples, BREAKS_RELAY},
+    {duration_is_allowed, BREAKS_RELAY},   {cut_addresses_of_cocoa, BREAKS_RELAY},
     {drop_unused_threads, BREAKS_RELAY},
 };
 

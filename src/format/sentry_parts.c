@@ -147,12 +147,13 @@ static void read_frame(struct chunk_decoder *decoder)
     enum { NAMED = 1 << FUNCTION | 1 << FILE_NAME | 1 << ADDRESS };
     struct members members = MEMBERS(known);
     struct slice file_json = {0};
+    uint32_t seen = 0;
     struct chunk_frame *frame = ADD_ITEM(decoder, frames);
     if (!frame) return;
     members.keeps = true;
     json_object_begin(&decoder->reader);
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
-        frame->members |= (uint16_t)(1u << member);
+        seen |= 1u << member;
         switch (member) {
         case FUNCTION:
             frame->function.name = read_text(decoder, &members);
@@ -191,8 +192,8 @@ static void read_frame(struct chunk_decoder *decoder)
             break;
         }
     }
-    if ((frame->members & NAMED) == 0) chunk_note(decoder, BREAKS_SPEC, &expected_name_of_frame, members.offset);
-    frame->has_function = (frame->members & 1 << FUNCTION) != 0;
+    /* FMT-3. Of native code too: an address serves to find these names by. */
+    if ((seen & NAMED) == 0) chunk_note(decoder, BREAKS_SPEC, &expected_name_of_frame, members.offset);
     keep_what_is_lost(decoder, &members, frame, file_json);
     frame->attributes = chunk_take_attributes(decoder, &members);
 }

@@ -139,11 +139,6 @@ static void write_place(struct json_writer *writer, const char *key, int64_t num
     json_write_i64(writer, number);
 }
 
-static bool is_native(const struct profile *profile)
-{
-    return strcmp(sentry_v2_platform(profile), "native") == 0;
-}
-
 static void write_frame(struct json_writer *writer, const struct profile *profile, const struct written_frame *frame)
 {
     enum {
@@ -167,9 +162,8 @@ static void write_frame(struct json_writer *writer, const struct profile *profil
     struct string_id package =
         function->package.index ? function->package : profile_mapping(profile, frame->mapping)->file_name;
     json_begin_object(writer);
-    /* FMT-3: never without any; and native code that has no address can be told by its name alone. */
-    bool has_file = (function->file_name.index || (kept & (FILE | PATH))) && !is_native(profile);
-    if (!name.index && !frame->address && !has_file && !(kept & (FUNCTION | ADDRESS))) {
+    bool is_named = name.index || function->file_name.index || frame->address || (kept & (FUNCTION | FILE | ADDRESS));
+    if (!is_named) { /* FMT-3: never without any */
         json_write_key(writer, "function");
         json_write_text(writer, "<unknown>");
     }

@@ -18,8 +18,7 @@ struct chunk_frame {
     struct string_id attributes;
     int64_t line, column;
     uint64_t address;
-    uint16_t members; /* that it had, as sentry_parts.c numbers them */
-    bool has_address, has_function;
+    bool has_address;
     struct chunk_image *image; /* this and what follows is set by chunk_to_profile */
     bool is_resolved;
     struct mapping_id mapping;

@@ -299,7 +299,7 @@ TEST(samples_are_repaired_and_then_judged_V2_5)
     CHECK_CHANGES(changes);
 }
 
-TEST(native_code_has_images_and_addresses_FMT_3_FMT_6)
+TEST(native_code_has_images_FMT_3_FMT_6)
 {
     char *native = changed(accepted_chunk, "\"python\"", "\"native\"");
     char *without_images = changed(native, "\"debug_meta\"", "\"x\"");
@@ -310,8 +310,7 @@ TEST(native_code_has_images_and_addresses_FMT_3_FMT_6)
     CHECK_TEXT(say(without_images, NULL, RULES_RELAY), YES);
     CHECK_TEXT(say(without_id, NULL, RULES_SPEC),
                METADATA "debug_meta.images[0].debug_id: expected string, found nothing");
-    CHECK_TEXT(say(without_address, NULL, RULES_SPEC),
-               JSON "profile.frames[0].instruction_addr: expected string with an address, found nothing");
+    CHECK_TEXT(say(without_address, NULL, RULES_SPEC), YES); /* what it is for is there */
     CHECK_TEXT(say(without_address, NULL, RULES_RELAY), YES);
     free(native);
     free(without_images);
