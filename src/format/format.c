@@ -202,6 +202,13 @@ enum status format_decode(struct slice bytes, struct profile *profile, enum form
     return status;
 }
 
+enum status format_decode_as(enum format format, struct slice bytes, struct profile *profile, struct error *error)
+{
+    const struct format_entry *entry = find_entry(format);
+    if (!entry) return error_set(error, STATUS_UNSUPPORTED, 0, "no such format");
+    return entry->decode(bytes, profile, error);
+}
+
 enum status format_decompress_buffer(struct buffer *bytes, struct error *error)
 {
     struct buffer storage;

@@ -47,6 +47,10 @@ enum status format_decompress(struct slice bytes, struct buffer *storage, struct
  * RET_FORMAT may be NULL. Not for signal handlers; distinct profiles in parallel. */
 enum status format_decode(struct slice bytes, struct profile *profile, enum format *ret_format, struct error *error);
 
+/* Decodes BYTES, which are not compressed, as FORMAT, whatever they look like; STATUS_UNSUPPORTED if there is none
+ * such. */
+enum status format_decode_as(enum format format, struct slice bytes, struct profile *profile, struct error *error);
+
 /* Both for BYTES that nobody else needs, which takes much less memory for large files: what is compressed makes way for
  * what it holds, and that is let go as it is read. BYTES are empty after format_decode_buffer, as after buffer_fini. */
 enum status format_decompress_buffer(struct buffer *bytes, struct error *error);

@@ -9,6 +9,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+int LLVMFuzzerInitialize(int *argc, char ***argv) __attribute__((weak)); /* most targets have none */
+
 enum { FILE_BYTES_MAX = 4 << 20, CUTS = 24, OPEN_FOLDERS_MAX = 8 };
 
 static unsigned file_count;
@@ -40,6 +42,7 @@ static int replay(const char *path, const struct stat *status, int kind, struct 
 
 int main(int argc, char **argv)
 {
+    if (LLVMFuzzerInitialize) (void)LLVMFuzzerInitialize(&argc, &argv);
     for (int i = 1; i < argc; i++) nftw(argv[i], replay, OPEN_FOLDERS_MAX, FTW_PHYS);
     printf("1..%u\n", file_count);
     return file_count ? 0 : 1;
