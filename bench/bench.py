@@ -11,7 +11,7 @@ import sys
 
 sys.dont_write_bytecode = True
 from blocked import blocked  # noqa: E402
-from chunks import chunks  # noqa: E402
+from formats import formats  # noqa: E402
 from interruptions import interruptions  # noqa: E402
 from memory import memory  # noqa: E402
 from recording_size import recording_size  # noqa: E402
@@ -22,7 +22,7 @@ from symbolize import symbolize  # noqa: E402
 from unwinders import unwinders  # noqa: E402
 
 PARTS = {part.__name__: part for part in (slowdown, memory, unwinders, interruptions, blocked, sleepers, startup, recording_size,
-                                         symbolize, chunks)}
+                                         symbolize, formats)}
 
 
 def cpu_name():
