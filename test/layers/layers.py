@@ -17,7 +17,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
 # Headers that every folder may include: C and POSIX/Linux, as they come with libc.
 LIBC_FOLDERS = ("sys/", "linux/", "bits/", "arpa/", "netinet/", "asm/")
 # What is not libc is named in the table; the header's first folder or file name says which library it is of.
-LIBRARY_OF_HEADER = {"brotli/decode.h": "libbrotlidec", "zstd.h": "libzstd", "libdeflate.h": "libdeflate",
+LIBRARY_OF_HEADER = {"brotli/decode.h": "libbrotlidec", "curl/curl.h": "libcurl", "zstd.h": "libzstd", "libdeflate.h": "libdeflate",
                      "gelf.h": "libelf", "libelf.h": "libelf", "dwarf.h": "libdw",
                      "elfutils/libdw.h": "libdw", "elfutils/libdwfl.h": "libdw", "elfutils/libdwelf.h": "libdw",
                      "libiberty/demangle.h": "libiberty", "demangle.h": "libiberty"}

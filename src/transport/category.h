@@ -1,0 +1,34 @@
+/* Data categories: what limits are given for and what is counted by (facts §2.6).  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_TRANSPORT_CATEGORY_H
+#define OFFBEAT_TRANSPORT_CATEGORY_H
+
+#include "format/envelope.h"
+
+enum category {
+    CATEGORY_DEFAULT, /* of items that are none of the others */
+    CATEGORY_ERROR,
+    CATEGORY_TRANSACTION,
+    CATEGORY_SPAN,
+    CATEGORY_PROFILE,
+    CATEGORY_PROFILE_CHUNK,
+    CATEGORY_PROFILE_CHUNK_UI,
+    CATEGORY_PROFILE_DURATION, /* limits only: in milliseconds, and they hold for chunks too */
+    CATEGORY_PROFILE_DURATION_UI,
+    CATEGORY_SESSION,
+    CATEGORY_ATTACHMENT,
+    CATEGORY_MONITOR,
+    CATEGORY_FEEDBACK,
+    CATEGORY_LOG_ITEM,
+    CATEGORY_INTERNAL, /* client reports, which are never limited or counted */
+    CATEGORY_COUNT
+};
+
+/* As receivers write it. */
+const char *category_name(enum category category);
+/* False if no category that we know has this NAME. */
+bool category_of_name(struct slice name, enum category *ret_category);
+
+/* Chunks of phones and browsers are counted apart, as `…_ui`. */
+enum category category_of_item(const struct envelope_item *item);
+
+#endif

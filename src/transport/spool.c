@@ -1,0 +1,307 @@
+/* A folder with a file for each envelope, TIME-UUID.envelope, so that the order of names is that of time.
+ *
+ * Storing: UUID.tmp is made, locked, written and fsynced, then renamed; a name that ends with .envelope never stands
+ * for half of one. Claiming: the file is locked (flock) without waiting, and then must still have a name: whoever had
+ * it before may have deleted it. Only who holds the lock deletes. Locks end with their process, so that nothing needs
+ * to be tidied after kill -9 but .tmp files, which are deleted by whoever finds one that is not locked.
+ * SPDX-License-Identifier: MIT */
+#include "transport/spool.h"
+
+#include "base/array.h"
+#include "base/uuid.h"
+#include "format/envelope.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TIME_DIGITS = 20, TEMPORARY_ATTEMPTS_MAX = 8 };
+
+/* --- The folder --------------------------------------------------------------------------------------------------- */
+
+bool spool_init(struct spool *spool, const char *folder, const char *subfolder)
+{
+    *spool = (struct spool){.folder = -1, .bytes_max = UINT64_MAX, .count_max = SPOOL_FILES_MAX};
+    int length = snprintf(spool->path, sizeof(spool->path), "%s/%s", folder, subfolder);
+    return length > 0 && (size_t)length < sizeof(spool->path);
+}
+
+void spool_fini(struct spool *spool)
+{
+    if (spool->folder >= 0) (void)close(spool->folder);
+    spool->folder = -1;
+}
+
+static bool make_folder(const char *path)
+{
+    return mkdir(path, 0700) == 0 || errno == EEXIST;
+}
+
+/* A folder of somebody else's could be made to hold anything. */
+static bool is_ours(int folder)
+{
+    struct stat facts;
+    if (fstat(folder, &facts) != 0) return false;
+    if (facts.st_uid == geteuid()) return true;
+    errno = EPERM;
+    return false;
+}
+
+static bool is_deleted(int folder)
+{
+    struct stat facts;
+    return fstat(folder, &facts) != 0 || facts.st_nlink == 0;
+}
+
+enum status spool_open(struct spool *spool, struct error *error)
+{
+    if (spool->folder >= 0 && !is_deleted(spool->folder)) return STATUS_OK;
+    spool_fini(spool);
+    char parent[PATH_MAX];
+    memcpy(parent, spool->path, sizeof(parent));
+    *strrchr(parent, '/') = 0;
+    if (!make_folder(parent) || !make_folder(spool->path))
+        return error_set_errno(error, "spool: cannot make %.150s", spool->path);
+    int folder = open(spool->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0) return error_set_errno(error, "spool: cannot open %.150s", spool->path);
+    if (!is_ours(folder)) {
+        enum status status = error_set_errno(error, "spool: %.150s is not ours", spool->path);
+        (void)close(folder);
+        return status;
+    }
+    spool->folder = folder;
+    return STATUS_OK;
+}
+
+/* --- What lies in it ---------------------------------------------------------------------------------------------- */
+
+struct entry {
+    char name[SPOOL_NAME_SIZE];
+    uint64_t size;
+};
+
+struct listing {
+    struct entry *items; /* the oldest first */
+    size_t count, capacity;
+    uint64_t bytes;
+};
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), ending_length = strlen(ending);
+    return length > ending_length && strcmp(text + length - ending_length, ending) == 0;
+}
+
+/* Opens and locks NAME if nobody else has it. */
+static int try_lock(const struct spool *spool, const char *name)
+{
+    struct stat facts;
+    int descriptor = openat(spool->folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) return -1;
+    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0 && fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode) &&
+        facts.st_nlink > 0)
+        return descriptor;
+    (void)close(descriptor);
+    return -1;
+}
+
+static void delete_if_left(const struct spool *spool, const char *name)
+{
+    int descriptor = try_lock(spool, name);
+    if (descriptor < 0) return;
+    (void)unlinkat(spool->folder, name, 0);
+    (void)close(descriptor);
+}
+
+static void list_file(const struct spool *spool, const char *name, struct listing *listing)
+{
+    struct stat facts;
+    if (strlen(name) >= SPOOL_NAME_SIZE) return;
+    if (ends_with(name, ".tmp")) delete_if_left(spool, name);
+    if (!ends_with(name, ".envelope") || fstatat(spool->folder, name, &facts, AT_SYMLINK_NOFOLLOW) != 0) return;
+    if (!array_reserve(&listing->items, &listing->capacity, listing->count + 1, sizeof(struct entry), SPOOL_FILES_MAX))
+        return;
+    struct entry *entry = &listing->items[listing->count++];
+    (void)snprintf(entry->name, sizeof(entry->name), "%s", name);
+    entry->size = (uint64_t)facts.st_size;
+    listing->bytes += entry->size;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
+}
+
+static void listing_fini(struct listing *listing)
+{
+    free(listing->items);
+}
+
+/* The caller finishes LISTING in every case. */
+static enum status list(const struct spool *spool, struct listing *listing, struct error *error)
+{
+    *listing = (struct listing){0};
+    int copy = openat(spool->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* with a position of its own */
+    DIR *folder = copy >= 0 ? fdopendir(copy) : NULL;
+    if (!folder) {
+        enum status status = error_set_errno(error, "spool: cannot list");
+        if (copy >= 0) (void)close(copy);
+        return status;
+    }
+    for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder))
+        list_file(spool, entry->d_name, listing);
+    (void)closedir(folder);
+    if (listing->count) qsort(listing->items, listing->count, sizeof(struct entry), compare_names);
+    return STATUS_OK;
+}
+
+/* --- Claiming ----------------------------------------------------------------------------------------------------- */
+
+static bool read_all(int descriptor, uint64_t size, struct buffer *bytes)
+{
+    uint8_t *place = size <= ENVELOPE_BYTES_MAX ? buffer_reserve(bytes, (size_t)size) : NULL;
+    size_t done = 0;
+    while (place && done < size) {
+        ssize_t got = pread(descriptor, place + done, (size_t)size - done, (off_t)done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return false;
+        done += (size_t)got;
+    }
+    if (place) buffer_grow(bytes, (size_t)size);
+    return place != NULL;
+}
+
+static bool claim_entry(const struct spool *spool, const struct entry *entry, struct spool_claim *ret_claim,
+                        struct buffer *bytes)
+{
+    int descriptor = try_lock(spool, entry->name);
+    if (descriptor < 0) return false;
+    if (!read_all(descriptor, entry->size, bytes)) {
+        (void)close(descriptor);
+        return false;
+    }
+    *ret_claim = (struct spool_claim){.descriptor = descriptor, .time_ns = strtoull(entry->name, NULL, 10)};
+    memcpy(ret_claim->name, entry->name, sizeof(entry->name));
+    return true;
+}
+
+enum status spool_claim(struct spool *spool, struct spool_claim *ret_claim, struct buffer *bytes, struct error *error)
+{
+    struct listing listing = {0};
+    enum status status = spool_open(spool, error);
+    if (status == STATUS_OK) status = list(spool, &listing, error);
+    if (status == STATUS_OK) {
+        status = STATUS_NOT_FOUND;
+        for (size_t i = 0; i < listing.count && status == STATUS_NOT_FOUND; i++) {
+            if (claim_entry(spool, &listing.items[i], ret_claim, bytes)) status = STATUS_OK;
+        }
+        if (status == STATUS_NOT_FOUND) (void)error_set(error, status, 0, "spool: nothing to send");
+    }
+    listing_fini(&listing);
+    return status;
+}
+
+void spool_remove(struct spool *spool, struct spool_claim *claim)
+{
+    (void)unlinkat(spool->folder, claim->name, 0);
+    spool_release(claim);
+}
+
+void spool_release(struct spool_claim *claim)
+{
+    (void)close(claim->descriptor);
+    claim->descriptor = -1;
+}
+
+/* --- Storing ------------------------------------------------------------------------------------------------------ */
+
+static void drop(struct spool *spool, const struct entry *entry, struct listing *listing, size_t *left,
+                 struct discards *dropped)
+{
+    struct spool_claim claim;
+    struct buffer bytes = {.maximum = ENVELOPE_BYTES_MAX};
+    if (claim_entry(spool, entry, &claim, &bytes)) {
+        discards_add_envelope(dropped, DISCARD_CACHE_OVERFLOW, buffer_slice(&bytes));
+        spool_remove(spool, &claim);
+        listing->bytes -= entry->size;
+        (*left)--;
+    }
+    buffer_fini(&bytes);
+}
+
+static enum status make_room(struct spool *spool, size_t size, struct discards *dropped, struct error *error)
+{
+    struct listing listing = {0};
+    if (size > spool->bytes_max) return error_set(error, STATUS_TOO_LARGE, 0, "spool: larger than all of it may be");
+    enum status status = list(spool, &listing, error);
+    size_t left = listing.count;
+    for (size_t i = 0; status == STATUS_OK && i < listing.count; i++) {
+        if (left < spool->count_max && listing.bytes <= spool->bytes_max - size) break;
+        drop(spool, &listing.items[i], &listing, &left, dropped);
+    }
+    if (status == STATUS_OK && (left >= spool->count_max || listing.bytes > spool->bytes_max - size))
+        status = error_set(error, STATUS_TOO_LARGE, 0, "spool: full of what is being sent");
+    listing_fini(&listing);
+    return status;
+}
+
+/* Makes and locks a file that is to be renamed. Between the two somebody may take it for one that was left. */
+static int make_temporary(const struct spool *spool, const char *name)
+{
+    struct stat facts;
+    for (unsigned i = 0; i < TEMPORARY_ATTEMPTS_MAX; i++) {
+        int descriptor = openat(spool->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (descriptor < 0) return -1;
+        if (flock(descriptor, LOCK_EX) == 0 && fstat(descriptor, &facts) == 0 && facts.st_nlink > 0) return descriptor;
+        (void)close(descriptor);
+    }
+    errno = EAGAIN;
+    return -1;
+}
+
+static bool write_durably(int descriptor, struct slice bytes)
+{
+    for (size_t done = 0; done < bytes.size;) {
+        ssize_t written = write(descriptor, bytes.data + done, bytes.size - done);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return false;
+        done += (size_t)written;
+    }
+    return fsync(descriptor) == 0;
+}
+
+static enum status write_and_rename(const struct spool *spool, struct slice bytes, struct error *error)
+{
+    char uuid[UUID_TEXT_SIZE], temporary[SPOOL_NAME_SIZE], name[SPOOL_NAME_SIZE];
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    if (!uuid_new(uuid)) return error_set(error, STATUS_IO, 0, "spool: no random bytes for a name");
+    (void)snprintf(temporary, sizeof(temporary), "%s.tmp", uuid);
+    (void)snprintf(name, sizeof(name), "%0*" PRIu64 "-%s.envelope", TIME_DIGITS,
+                   (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, uuid);
+    int descriptor = make_temporary(spool, temporary);
+    if (descriptor < 0) return error_set_errno(error, "spool: cannot create a file");
+    enum status status = STATUS_OK;
+    if (!write_durably(descriptor, bytes) || renameat(spool->folder, temporary, spool->folder, name) != 0) {
+        status = error_set_errno(error, "spool: cannot write");
+        (void)unlinkat(spool->folder, temporary, 0);
+    }
+    (void)close(descriptor);
+    if (status == STATUS_OK) (void)fsync(spool->folder);
+    return status;
+}
+
+enum status spool_store(struct spool *spool, struct slice bytes, struct discards *dropped, struct error *error)
+{
+    enum status status = spool_open(spool, error);
+    if (status == STATUS_OK) status = make_room(spool, bytes.size, dropped, error);
+    if (status == STATUS_OK) status = write_and_rename(spool, bytes, error);
+    return status;
+}

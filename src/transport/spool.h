@@ -1,0 +1,51 @@
+/* Envelopes on disk, until they are sent. Any number of processes may have the same spool, and each sends what lies
+ * there, whoever stored it: an envelope that was stored is in the hands of one process at a time, and of none that has
+ * died. SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_TRANSPORT_SPOOL_H
+#define OFFBEAT_TRANSPORT_SPOOL_H
+
+#include "base/buffer.h"
+#include "base/status.h"
+#include "transport/discards.h"
+
+#include <limits.h>
+
+enum { SPOOL_NAME_SIZE = 80, SPOOL_FILES_MAX = 4096 };
+
+/* All members are private, save the maxima, which may be set after spool_init. One thread at a time. */
+struct spool {
+    char path[PATH_MAX];
+    int folder; /* -1: not open */
+    uint64_t bytes_max;
+    size_t count_max; /* at most SPOOL_FILES_MAX */
+};
+
+/* An envelope that nobody else has, by a lock on its file, which the kernel lets go if we die. */
+struct spool_claim {
+    int descriptor;
+    char name[SPOOL_NAME_SIZE];
+    uint64_t time_ns; /* UTC: when it was stored */
+};
+
+/* Touches nothing yet. False if the path is too long. SUBFOLDER is made too, but nothing above FOLDER's last part. */
+bool spool_init(struct spool *spool, const char *folder, const char *subfolder);
+void spool_fini(struct spool *spool); /* the files stay */
+
+/* Whether there is a folder and it is ours, made with mode 0700 where there is none; the other functions call it. */
+enum status spool_open(struct spool *spool, struct error *error);
+
+/* Makes BYTES a file that outlasts us and a power cut: it is there whole or not at all. Where the spool would grow over
+ * its maxima, the oldest that nobody else has are deleted and counted in DROPPED as cache_overflow; several processes
+ * that store at once may pass a maximum by one envelope each. STATUS_TOO_LARGE if it does not fit even so. After
+ * STATUS_IO (a full disk, …) nothing was stored, and nothing is left behind. */
+enum status spool_store(struct spool *spool, struct slice bytes, struct discards *dropped, struct error *error);
+
+/* Claims the oldest that nobody has, and appends what it holds to BYTES. STATUS_NOT_FOUND if there is none. Files that
+ * cannot be read are passed over. Also deletes what a process left that died while it stored. */
+enum status spool_claim(struct spool *spool, struct spool_claim *ret_claim, struct buffer *bytes, struct error *error);
+/* It was sent, or given up: the file goes. */
+void spool_remove(struct spool *spool, struct spool_claim *claim);
+/* It is to be sent later, by whoever comes first. */
+void spool_release(struct spool_claim *claim);
+
+#endif

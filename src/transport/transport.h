@@ -1,0 +1,103 @@
+/* Takes finished envelopes and gets them to a receiver (facts §2.3–2.7, §3.7).
+ *
+ * One thread of its own, which blocks all signals, spools and sends. What becomes of an envelope:
+ *
+ *   - It is given to the queue; if that is full, the newest goes (queue_overflow).
+ *   - With a spool, it is stored there before it is sent; if the spool is full, the oldest goes (cache_overflow). If
+ * the spool cannot be written, envelopes stay in memory, and DEBUG is told. What lies in the spool from earlier runs is
+ *     sent too, 100 ms apart.
+ *   - Items of a category under a rate limit go when their turn comes (ratelimit_backoff).
+ *   - A response 2xx: sent. 429: gone, and counted by the receiver itself. Any other: gone (send_error), never retried.
+ *   - No response: all of the sending rests, for longer each time, up to RETRY_MAX_NS, with jitter; then it is tried
+ *     again. One that failed six times after some of it was sent goes (network_error).
+ *
+ * Who dies between a response and the deletion of the file will have sent it twice, with the same id; likewise where
+ * a response is lost on its way.
+ *
+ * All that goes is counted, and reported to the receiver with the next envelope, or alone after REPORT_INTERVAL_NS. A
+ * report that does not arrive is told again. At the end what could not be sent is stored in the spool, and so is what
+ * was not reported; without a spool, both are lost.
+ *
+ * Forks: the thread is not in a child, and nothing in a child may touch what it was doing. All functions do nothing
+ * there, and give false; a child that wants to send starts a transport of its own. The same spool may be given to it.
+ * Memory, and descriptors, which are closed on exec, stay.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_TRANSPORT_TRANSPORT_H
+#define OFFBEAT_TRANSPORT_TRANSPORT_H
+
+#include "transport/discards.h"
+
+enum transport_outcome {
+    TRANSPORT_SENT,      /* 2xx */
+    TRANSPORT_REFUSED,   /* any other status but 429 */
+    TRANSPORT_LIMITED,   /* 429 */
+    TRANSPORT_WITHHELD,  /* no request: a rate limit was in force for all of it */
+    TRANSPORT_BROKEN,    /* no request: it is no envelope */
+    TRANSPORT_NO_ANSWER, /* is tried again */
+    TRANSPORT_GIVEN_UP,  /* no answer for the last time */
+};
+
+/* Texts live as long as the call. */
+struct transport_answer {
+    enum transport_outcome outcome;
+    bool is_report; /* nothing but a client report */
+    long status;    /* 0: no response */
+    const char *body, *rate_limits, *retry_after;
+    const char *failure; /* "", or why there was no response */
+};
+
+/* Numbers that are 0 have the default named. Texts are copied. */
+struct transport_options {
+    const char *dsn;
+    const char *client;          /* name/version, "offbeat/…" if NULL */
+    const char *spool_folder;    /* NULL: none. Its parent must exist; each receiver gets a folder in it */
+    uint64_t spool_bytes_max;    /* 100 MiB */
+    size_t spool_count_max;      /* 100 */
+    size_t queue_bytes_max;      /* 100 MiB */
+    size_t queue_count_max;      /* 100 */
+    const char *proxy;           /* NULL: as http_proxy, https_proxy, all_proxy, no_proxy say; "": none */
+    const char *ca_file;         /* PEM; NULL: the system's */
+    uint64_t request_timeout_ns; /* without a byte moved: 30 s */
+    uint64_t retry_first_ns;     /* 5 s, doubled after each failure */
+    uint64_t retry_max_ns;       /* 1 h */
+    uint64_t report_interval_ns; /* 30 s */
+    /* Called by the thread, for people who debug. NULL: nobody. */
+    void (*debug)(void *context, const char *message);
+    /* Called by the thread for each request that ended. NULL: nobody. */
+    void (*answered)(void *context, const struct transport_answer *answer);
+    void *context;
+};
+
+/* Numbers of items, but client reports. Where nobody else has the spool, MADE, and what lay there before, is the sum of
+ * all others and of what lies there. */
+struct transport_counts {
+    uint64_t made;
+    uint64_t sent;
+    uint64_t limited;   /* by a response 429 */
+    uint64_t discarded; /* reported, or still to be */
+};
+
+struct transport;
+
+/* Opens nothing but a thread; libcurl is loaded with the first request. NULL: ERROR tells (a wrong DSN, no thread). */
+struct transport *transport_start(const struct transport_options *options, struct error *error);
+
+/* Takes the bytes out of ENVELOPE, at once; from any thread. False if it was discarded (and counted). */
+bool transport_send(struct transport *transport, struct buffer *envelope);
+/* Counts what the caller did not even make. From any thread. */
+void transport_discard(struct transport *transport, enum discard_reason reason, enum category category,
+                       uint64_t quantity);
+/* Whether CATEGORY is under a rate limit: ask before making something. From any thread. */
+bool transport_is_limited(struct transport *transport, enum category category);
+struct transport_counts transport_counts(struct transport *transport);
+
+/* Tries at once to send all that there is, and waits for it, at most TIMEOUT_NS. True if nothing is left, but what
+ * other processes are sending. From any thread. */
+bool transport_flush(struct transport *transport, uint64_t timeout_ns);
+
+/* The same, then ends, whatever the network does, and frees TRANSPORT (which may be NULL); once, when no other thread
+ * uses it. False if it had to end before all was sent. Takes at most TIMEOUT_NS and half a second, and less where the
+ * next try would come too late. A thread that a disk holds up for longer ends by itself, and calls DEBUG until then. */
+bool transport_stop(struct transport *transport, uint64_t timeout_ns);
+
+#endif
