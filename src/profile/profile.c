@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 
-enum { STRING_BLOCK_BYTES = 64 << 10 };
+enum { STRING_BLOCK_BYTES = 64 << 10, STRING_BLOCK_BYTES_MAX = 2 * ARRAY_LARGE_BYTES };
 
 struct string_block {
     struct string_block *next;
@@ -114,6 +114,7 @@ static uint8_t *string_block_new(struct profile *profile, size_t size)
         profile_fail(profile, STATUS_NO_MEMORY);
         return NULL;
     }
+    if (size >= ARRAY_LARGE_BYTES) pages_prefer_large(block, sizeof(*block) + size);
     block->next = profile->string_memory.blocks;
     profile->string_memory.blocks = block;
     return block->bytes;
@@ -141,14 +142,22 @@ void profile_carry_item(struct profile *profile, struct slice type, struct slice
                                                                              .payload = copy_of(profile, payload)};
 }
 
+/* Twice the one before: many strings get into large pages, few take little. */
+static size_t next_block_size(const struct profile *profile)
+{
+    size_t size = profile->string_memory.size ? 2 * profile->string_memory.size : STRING_BLOCK_BYTES;
+    return size < STRING_BLOCK_BYTES_MAX ? size : STRING_BLOCK_BYTES_MAX;
+}
+
 static uint8_t *string_memory_take(struct profile *profile, size_t size)
 {
     if (size > STRING_BLOCK_BYTES / 4) return string_block_new(profile, size);
     if (size > profile->string_memory.size - profile->string_memory.used) {
-        uint8_t *fresh = string_block_new(profile, STRING_BLOCK_BYTES);
+        size_t block_size = next_block_size(profile);
+        uint8_t *fresh = string_block_new(profile, block_size);
         if (!fresh) return NULL;
         profile->string_memory.current = fresh;
-        profile->string_memory.size = STRING_BLOCK_BYTES;
+        profile->string_memory.size = block_size;
         profile->string_memory.used = 0;
     }
     uint8_t *taken = profile->string_memory.current + profile->string_memory.used;

@@ -122,6 +122,7 @@ static bool read_front(struct name_index *index, const struct name_index_input i
     index->block_in_slot = calloc(NAME_INDEX_SLOTS, sizeof(*index->block_in_slot));
     index->mapped_size = NAME_INDEX_SLOTS * NAME_INDEX_BLOCK_BYTES;
     index->bytes = pages_allocate(index->mapped_size);
+    if (index->bytes) pages_prefer_large(index->bytes, index->mapped_size);
     return index->checksums && index->block_in_slot && index->bytes &&
            read_at(index->descriptor, header->size, index->checksums, size) &&
            name_index_checksum(header, index->checksums) == header->checksum;
@@ -232,9 +233,9 @@ bool name_index_find(struct name_index *index, uint64_t address, struct name_ans
     return !index->failed;
 }
 
-const char *name_index_text(struct name_index *index, uint32_t number)
+struct slice name_index_text(struct name_index *index, uint32_t number)
 {
-    if (number == 0) return "";
+    if (number == 0) return slice_of(NULL, 0);
     const struct name_index_part *bytes = &index->header.text_bytes;
     uint64_t offset = read_u32(index, &index->header.texts, number);
     buffer_clear(&index->text);
@@ -243,10 +244,11 @@ const char *name_index_text(struct name_index *index, uint32_t number)
         const uint8_t *place = bytes_at(index, bytes->offset + offset, &there);
         if (!place) break;
         const uint8_t *end = memchr(place, '\0', there);
-        buffer_append(&index->text, place, end ? (size_t)(end - place) + 1 : there);
-        if (end && !index->text.failed) return (const char *)index->text.data;
+        if (end && index->text.size == 0) return slice_of(place, (size_t)(end - place));
+        buffer_append(&index->text, place, end ? (size_t)(end - place) : there);
+        if (end && !index->text.failed) return buffer_slice(&index->text);
         offset += there;
     }
     index->failed = true;
-    return "";
+    return slice_of(NULL, 0);
 }

@@ -60,7 +60,7 @@ struct name_index {
     size_t mapped_size;
     uint32_t *block_in_slot; /* of a file: which block is where in BYTES; 0 = none */
     uint32_t *checksums;
-    struct buffer text;             /* the one that was asked for last */
+    struct buffer text;             /* one that is in several blocks */
     uint64_t last_scope, last_line; /* how far the last search went */
     int descriptor;
     bool is_open, failed;
@@ -91,7 +91,7 @@ void name_index_close(struct name_index *index);
 /* False if the index has failed. */
 bool name_index_find(struct name_index *index, uint64_t address, struct name_answer *ret_answer);
 
-/* Valid until the next call; "" if the index has failed. */
-const char *name_index_text(struct name_index *index, uint32_t number);
+/* Valid until the next call of any of these; empty if the index has failed. */
+struct slice name_index_text(struct name_index *index, uint32_t number);
 
 #endif

@@ -8,7 +8,7 @@
 
 enum {
     NAME_INDEX_BLOCK_BYTES = 4 << 10,
-    NAME_INDEX_SLOTS = 1024, /* blocks in memory */
+    NAME_INDEX_SLOTS = 2048, /* blocks in memory */
     NAME_INDEX_TEXT_BYTES_MAX = 1 << 20,
     NAME_INDEX_LINE_BITS = 24,
     NAME_INDEX_LINE_MASK = (1 << NAME_INDEX_LINE_BITS) - 1,

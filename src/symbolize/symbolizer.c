@@ -197,9 +197,9 @@ static struct function_id add_function(struct symbolizer *symbolizer, struct mod
     struct name_index *names = &module->names;
     struct function function = {
         .name = answer->source == NAME_BY_BOUNDARY ? name_by_boundary(profile, module->path, answer->boundary)
-                                                   : profile_text(profile, name_index_text(names, frame->name)),
-        .system_name = profile_text(profile, name_index_text(names, frame->system_name)),
-        .file_name = profile_text(profile, name_index_text(names, frame->file)),
+                                                   : profile_string(profile, name_index_text(names, frame->name)),
+        .system_name = profile_string(profile, name_index_text(names, frame->system_name)),
+        .file_name = profile_string(profile, name_index_text(names, frame->file)),
         .start_line = frame->start_line,
     };
     return profile_add_function(profile, &function);

@@ -106,9 +106,9 @@ static bool has_all_symbols(const struct scene *scene, struct name_index *index)
         const struct elf_symbol *symbol = &scene->symbols.items[i];
         if (!name_index_find(index, symbol->address, &answer)) return false;
         CHECK_UINT(answer.frame_count, 1);
-        const char *name = name_index_text(index, answer.frames[0].name);
+        struct slice name = name_index_text(index, answer.frames[0].name);
         if (index->failed) return false;
-        CHECK_TEXT(name, elf_symbol_name(&scene->symbols, symbol));
+        CHECK(slice_equals_text(name, elf_symbol_name(&scene->symbols, symbol)));
     }
     return true;
 }
