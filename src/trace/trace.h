@@ -85,7 +85,7 @@ struct trace_listener {
     uint32_t (*root_started)(void *data, bool is_sampled, size_t open);
     /* It ended, or was given up unfinished; OPEN counts the sampled ones that are left, so that the last has 0. */
     void (*root_ended)(void *data, uint32_t token, bool is_sampled, size_t open);
-    /* A sampled transaction is complete. It belongs to the listener, until trace_transaction_free. NULL: discarded. */
+    /* A sampled transaction is complete. It belongs to the listener, until trace_transaction_free. */
     void (*finished)(void *data, struct trace_transaction *transaction);
     /* QUANTITY of CATEGORY ("transaction", "span") will not be sent, for a REASON of client reports (facts §2.7). */
     void (*discarded)(void *data, const char *reason, const char *category, uint64_t quantity);
@@ -177,8 +177,9 @@ bool trace_span_baggage(struct trace_span *span, struct slice others, struct buf
 
 /* --- A transaction that is complete ------------------------------------------------------------------------------- */
 
-/* Appends the payload of a `transaction` item, at most TRACE_PAYLOAD_BYTES_MAX; spans that do not fit are counted as
- * discarded ("buffer_overflow"). To be called once. OUT's failure tells whether there was no memory. */
+/* Appends the payload of a `transaction` item, at most TRACE_PAYLOAD_BYTES_MAX, which OUT must have room for; spans
+ * that do not fit are counted as discarded ("buffer_overflow"). To be called once. OUT's failure tells whether there
+ * was no memory. */
 void trace_transaction_encode(struct trace_transaction *transaction, struct buffer *out);
 /* Appends the object for the envelope's header `trace`. */
 void trace_transaction_write_context(struct trace_transaction *transaction, struct json_writer *writer);
@@ -187,6 +188,7 @@ const char *trace_transaction_event_id(const struct trace_transaction *transacti
 size_t trace_transaction_span_count(const struct trace_transaction *transaction);
 /* What the listener's root_started returned. */
 uint32_t trace_transaction_token(const struct trace_transaction *transaction);
-void trace_transaction_free(struct trace_transaction *transaction); /* accepts NULL */
+/* May call the listener's DISCARDED. Accepts NULL. */
+void trace_transaction_free(struct trace_transaction *transaction);
 
 #endif
