@@ -130,11 +130,35 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     write_sample(sampler, thread, outcome, slot->addresses, slot->address_count, thread->cpu_ns_at_request);
 }
 
+/* The stack that THREAD's own timer took last, if there is one. */
+static bool take_timer_stack(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    static uint64_t addresses[RECORDING_FRAMES_MAX]; /* the sampler thread's alone */
+    struct perf_timer_sample sample;
+    size_t count = 0;
+    enum unwind_outcome outcome = UNWIND_PENDING;
+    if (!timer_fetch(sampler, thread, &sample)) return false;
+    for (unsigned i = 0; outcome == UNWIND_PENDING && i < MODULES_MAX; i++) {
+        if (!timer_walk(sampler, thread, &sample, addresses, &count, &outcome)) return false;
+        if (outcome == UNWIND_PENDING && !build_table_for(sampler, addresses, count)) outcome = UNWIND_NO_TABLE;
+    }
+    sampler->counters[RECORDING_TIMER_STACKS]++;
+    write_sample(sampler, thread, outcome | RECORDING_WITHOUT_SIGNAL, addresses, count, cpu_ns);
+    return true;
+}
+
+static void fetch_timer_stack(struct sampler *sampler, struct watched_thread *thread)
+{
+    thread->awaits_timer = false;
+    if (!take_timer_stack(sampler, thread, thread->cpu_ns_at_request)) write_waiting(sampler, thread);
+}
+
 void look_fetch_answers(struct sampler *sampler)
 {
-    if (!slots_in_use()) return;
+    if (!slots_in_use() && sampler->timers_asked == 0) return;
     for (size_t i = 0; i < sampler->threads.count; i++) {
         struct watched_thread *thread = sampler->threads.items[i];
+        if (thread->awaits_timer) fetch_timer_stack(sampler, thread);
         if (!thread->slot) continue;
         if (slot_phase_of(thread->slot) != SLOT_DONE) {
             write_waiting(sampler, thread);
@@ -249,23 +273,6 @@ static enum blocked_result read_blocked(struct sampler *sampler, struct watched_
     return result;
 }
 
-/* The stack that THREAD's own timer took last, if there is one. */
-static bool take_timer_stack(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
-{
-    static uint64_t addresses[RECORDING_FRAMES_MAX]; /* the sampler thread's alone */
-    struct perf_timer_sample sample;
-    size_t count = 0;
-    enum unwind_outcome outcome = UNWIND_PENDING;
-    if (!timer_fetch(sampler, thread, &sample)) return false;
-    for (unsigned i = 0; outcome == UNWIND_PENDING && i < MODULES_MAX; i++) {
-        if (!timer_walk(sampler, thread, &sample, addresses, &count, &outcome)) return false;
-        if (outcome == UNWIND_PENDING && !build_table_for(sampler, addresses, count)) outcome = UNWIND_NO_TABLE;
-    }
-    sampler->counters[RECORDING_TIMER_STACKS]++;
-    write_sample(sampler, thread, outcome | RECORDING_WITHOUT_SIGNAL, addresses, count, cpu_ns);
-    return true;
-}
-
 /* In CPU mode there is nothing to be told of a thread that does not run. */
 static enum blocked_result read_unless_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
@@ -323,7 +330,12 @@ static void look_at_awake(struct sampler *sampler, struct watched_thread *thread
     if (is_cpu_mode(sampler) && is_left_to_timer(sampler, thread, cpu_ns)) return;
     enum blocked_result result = read_unless_running(sampler, thread, cpu_ns);
     if (result == BLOCKED_WALKED) return;
-    if (result == BLOCKED_RUNNING && take_timer_stack(sampler, thread, cpu_ns)) return;
+    if (result == BLOCKED_RUNNING && timer_ask(thread)) {
+        thread->awaits_timer = true;
+        thread->cpu_ns_at_request = cpu_ns;
+        sampler->timers_asked++;
+        return;
+    }
     bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* up to 1 kHz */
     bool has_room = sampler->met_awake_count < MET_AWAKE_MAX;
     if (result == BLOCKED_RUNNING && !is_busy && has_time && has_room)
@@ -370,7 +382,7 @@ bool look_at_all(struct sampler *sampler)
 {
     bool all_live = true;
     size_t count = sampler->threads.count;
-    sampler->requests_in_tick = sampler->pages_in_tick = sampler->timers_in_tick = 0;
+    sampler->requests_in_tick = sampler->pages_in_tick = sampler->timers_in_tick = sampler->timers_asked = 0;
     sampler->met_awake_count = 0;
     for (size_t i = 0, at = count ? sampler->tick % count : 0; i < count; i++, at = at + 1 < count ? at + 1 : 0) {
         prefetch(sampler, (at + AHEAD) % count, (at + 2 * AHEAD) % count);

@@ -6,11 +6,13 @@
 
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <sys/ioctl.h>
 
 enum {
     PAGE = 4096,
     RING_STACKS = 4, /* room for three records, and whole pages a power of two of them, as the kernel wants */
     BESIDE_STACK = 256,
+    PERIOD_NS_MIN = 10000, /* the kernel waits no less */
     REGISTERS = 17,
 };
 
@@ -37,7 +39,8 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, uint64_t period_ns, uin
         .type = PERF_TYPE_SOFTWARE,
         .size = sizeof(attributes),
         .config = PERF_COUNT_SW_CPU_CLOCK,
-        .sample_period = period_ns,
+        .sample_period = period_ns ? period_ns : PERIOD_NS_MIN,
+        .disabled = period_ns == 0,
         .sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
         .sample_regs_user = register_mask,
         .sample_stack_user = stack_size,
@@ -52,14 +55,24 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, uint64_t period_ns, uin
     size_t ring_size = (size_t)RING_STACKS * stack_size;
     /* Not to be written by us: that is what lets the kernel write over what is old. */
     void *shared = kernel_map(PAGE + ring_size, PROT_READ, MAP_SHARED, (int)descriptor);
-    kernel_close((int)descriptor); /* the mapping keeps the event */
-    if (!shared) return EPERM;     /* what it says when there is no locked memory left */
-    *timer = (struct perf_timer){.control = shared, .ring_size = ring_size, .stack_size = stack_size};
-    return 0;
+    *timer = (struct perf_timer){
+        .control = shared, .descriptor = (int)descriptor, .ring_size = ring_size, .stack_size = stack_size};
+    if (!shared || period_ns != 0) {
+        kernel_close(timer->descriptor); /* the mapping keeps the event */
+        timer->descriptor = -1;
+    }
+    return shared ? 0 : EPERM; /* what it says when there is no locked memory left */
+}
+
+void perf_timer_ask(struct perf_timer *timer)
+{
+    if (timer->descriptor < 0 || timer->is_asked) return;
+    timer->is_asked = kernel_call3(SYS_ioctl, timer->descriptor, PERF_EVENT_IOC_REFRESH, 1) == 0;
 }
 
 void perf_timer_close(struct perf_timer *timer)
 {
+    if (timer->control && timer->descriptor >= 0) kernel_close(timer->descriptor);
     if (timer->control) kernel_unmap(timer->control, PAGE + timer->ring_size);
     *timer = (struct perf_timer){0};
 }
@@ -90,6 +103,7 @@ bool perf_timer_newest(struct perf_timer *timer, struct perf_timer_sample *ret_s
     bool is_new = head != timer->head;
     if (head == 0) return false;
     timer->head = head;
+    if (is_new) timer->is_asked = false;
     const struct record *record = record_at(timer, head);
     if (!record || record->header.type != PERF_RECORD_SAMPLE || record->header.size < sizeof(*record)) return false;
     size_t room = record->header.size - sizeof(*record);

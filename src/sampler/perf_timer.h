@@ -18,15 +18,21 @@ enum {
 
 struct perf_timer {
     struct perf_event_mmap_page *control; /* NULL: there is none */
+    int descriptor;                       /* of one that takes a sample when it is asked to; else -1 */
+    bool is_asked;                        /* and has not yet taken it */
     size_t ring_size;
     uint32_t stack_size;
     uint64_t head; /* of the sample that was given out last */
 };
 
-/* A sample each PERIOD_NS of TID's CPU time, with up to STACK_SIZE bytes of stack (a power of two). 0, or the errno
- * with which the kernel refuses. No descriptor stays open. */
+/* A sample each PERIOD_NS of TID's CPU time, with up to STACK_SIZE bytes of stack (a power of two); no descriptor stays
+ * open. With a period of 0 one whenever it is asked for; that keeps a descriptor, and needs a table of our own for it
+ * (self_own_descriptors). 0, or the errno with which the kernel refuses. */
 int perf_timer_open(struct perf_timer *timer, pid_t tid, uint64_t period_ns, uint32_t stack_size);
 void perf_timer_close(struct perf_timer *timer); /* accepts {0} */
+
+/* Has it take a sample when its thread has run for 10 µs more; nothing, if it has yet to take one. */
+void perf_timer_ask(struct perf_timer *timer);
 
 struct perf_timer_sample {
     uint64_t time_ns; /* CLOCK_MONOTONIC */

@@ -14,6 +14,7 @@ struct sampler {
     uint32_t tick; /* number of the tick that is open */
     uint32_t requests_in_tick, requests_in_tick_max;
     uint32_t pages_in_tick, timers_in_tick;
+    uint32_t timers_asked;  /* in the open tick */
     size_t met_awake_count; /* see look.c */
     bool has_news;          /* a sample was written since the last flush */
     bool is_ending;
@@ -56,6 +57,9 @@ void sleep_forget(struct sampler *sampler, struct watched_thread *thread);
 void timer_note_busy(struct sampler *sampler, struct watched_thread *thread);
 void timer_forget(struct sampler *sampler, struct watched_thread *thread);
 void timer_forget_sleepers(struct sampler *sampler); /* once a second: those that did not run in it */
+
+/* Wall clock: THREAD is met running. False if it has no timer, or one that does not answer. */
+bool timer_ask(struct watched_thread *thread);
 
 /* What THREAD's timer took last, if it has one and that is good for the open tick. */
 bool timer_fetch(const struct sampler *sampler, struct watched_thread *thread, struct perf_timer_sample *ret_sample);

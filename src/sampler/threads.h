@@ -29,6 +29,7 @@ struct watched_thread {
 
     /* Running: */
     struct perf_timer timer;
+    bool awaits_timer;         /* for the open tick */
     uint32_t timer_stack_size; /* that it needs; 0: not known yet */
     uint64_t timer_cpu_ns;     /* CPU time when it was last asked whether it still runs */
 

@@ -1,6 +1,7 @@
-/* Threads that run for long get a timer of their own (perf_timer.h), where the kernel allows it. The stack that it took
- * last stands for a tick at which its thread is met running: stacks are taken at equal distances of CPU time, whatever
- * the thread does, and so are as good as one of this very moment, which cannot be had without a signal. A timer makes
+/* Threads that run for long get a timer of their own (perf_timer.h), where the kernel allows it. By CPU time it takes a
+ * stack in each period. By the wall clock it takes one when it is asked to, which is when its thread is met running:
+ * then or, if the thread goes to sleep first, as soon as it has run on. So there is one stack for each tick that it ran
+ * at, taken whatever it does, and where one comes late, the one before stands for the tick. A timer that runs makes
  * each context switch of its thread a little dearer, so that threads which sleep lose it again.
  * SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
@@ -13,21 +14,9 @@ enum {
     TIMERS_MAX = 256,
     OPENED_A_TICK_MAX = 8, /* making one costs some 30 µs */
     FRESH_PERIODS = 4,     /* how old a stack may be that stands for a tick */
-    TIMER_PERIOD_NS_MIN = 1000000,
-    TIMERS_A_PERIOD = 4,
-    RED_ZONE = 128, /* below SP: System V ABI for AMD64 §3.2.2 */
+    PATIENCE_TICKS = 2,    /* without any stack, until a signal is sent */
+    RED_ZONE = 128,        /* below SP: System V ABI for AMD64 §3.2.2 */
 };
-
-/* By the wall clock, a few times in a period of ours, so that there is a fresh stack also of a thread that runs for a
- * part of the time. By CPU time each stack counts: of those that a tick finds, the last one only would be told, and
- * what a thread does right after a tick, too seldom. */
-static uint64_t timer_period_ns(const struct sampler *sampler)
-{
-    if (sampler->options.mode == RECORDING_CPU) return sampler->period_ns;
-    uint64_t period_ns = sampler->period_ns / TIMERS_A_PERIOD;
-    if (period_ns < TIMER_PERIOD_NS_MIN) period_ns = TIMER_PERIOD_NS_MIN;
-    return period_ns < sampler->period_ns ? period_ns : sampler->period_ns;
-}
 
 void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
 {
@@ -36,14 +25,22 @@ void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
     if (sampler->timers_in_tick >= OPENED_A_TICK_MAX || sampler->counters[RECORDING_TIMERS] >= TIMERS_MAX) return;
     if (thread->timer_stack_size == 0) thread->timer_stack_size = PERF_TIMER_STACK_MIN;
     bool is_confined = sampler->timers_in_tick++ == 0 && self_is_confined();
+    uint64_t period_ns = sampler->options.mode == RECORDING_CPU ? sampler->period_ns : 0;
     int result = EPERM;
-    if (!is_confined) {
-        result = perf_timer_open(&thread->timer, thread->tid, timer_period_ns(sampler), thread->timer_stack_size);
+    if (!is_confined && (period_ns != 0 || self_has_own_descriptors())) {
+        result = perf_timer_open(&thread->timer, thread->tid, period_ns, thread->timer_stack_size);
     }
     if (result == 0)
         sampler->counters[RECORDING_TIMERS]++;
     else if (result != ESRCH)
         *refusal = (uint64_t)result;
+}
+
+bool timer_ask(struct watched_thread *thread)
+{
+    if (!thread->timer.control || thread->waiting_ticks > PATIENCE_TICKS) return false;
+    perf_timer_ask(&thread->timer);
+    return thread->timer.is_asked;
 }
 
 void timer_forget(struct sampler *sampler, struct watched_thread *thread)
