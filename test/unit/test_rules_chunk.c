@@ -1,5 +1,6 @@
-/* Who accepts a chunk of V2, and why not (V2-1 to V2-7, FMT-1 to FMT-7, REL-1; facts §1.2, §1.3, §5): each case changes
- * one thing in a chunk that both sets of rules accept, and says what either makes of it.  SPDX-License-Identifier: MIT
+/* Who accepts a chunk of V2, and why not (V2-1 V2-2 V2-3 V2-4 V2-5 V2-6 V2-7, FMT-1 FMT-2 FMT-3 FMT-4
+ * FMT-5 FMT-6 FMT-7, REL-1; facts §1.2, §1.3, §5): each case changes one thing in a chunk that both sets of rules
+ * accept, and says what either makes of it.  SPDX-License-Identifier: MIT
  */
 #include "test.h"
 

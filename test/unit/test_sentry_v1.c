@@ -1,4 +1,4 @@
-/* Sample Format V1 there and back, in its envelope, and its idle samples (V1-1…3, V1-5, ENV-2; facts §4.2).
+/* Sample Format V1 there and back, in its envelope, and its idle samples (V1-1 V1-2 V1-3 V1-5 ENV-2; facts §4.2).
  * SPDX-License-Identifier: MIT */
 #include "test.h"
 

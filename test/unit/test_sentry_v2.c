@@ -1,4 +1,5 @@
-/* Sample Format V2 chunks, read and written (FMT-1 to FMT-7, V2-1 to V2-6; facts §1.2, §1.3, §3.5, §4.2).
+/* Sample Format V2 chunks, read and written (FMT-1 FMT-2 FMT-3 FMT-4 FMT-5 FMT-6 FMT-7 FMT-8,
+ * V2-1 V2-2 V2-3 V2-4 V2-5 V2-6; facts §1.2, §1.3, §3.5, §4.2).
  * test/cli/check_chunk.py holds test/data/sentry-v2-chunk.json, which the first test compares with, against every rule
  * of the receiver.  SPDX-License-Identifier: MIT */
 #include "test.h"
