@@ -8,6 +8,7 @@ int command_info(int argc, char **argv);
 int command_merge(int argc, char **argv);
 int command_raw(int argc, char **argv);
 int command_record(int argc, char **argv);
+int command_send(int argc, char **argv);
 int command_symbolize(int argc, char **argv);
 int command_top(int argc, char **argv);
 int command_validate(int argc, char **argv);

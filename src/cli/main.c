@@ -24,6 +24,7 @@ static const struct command commands[] = {
     {"merge",   command_merge,   "adds profiles up"},
     {"symbolize", command_symbolize, "gives names to the places of a stored profile"},
     {"validate", command_validate, "whether a receiver would take a profile, and why not"},
+    {"send", command_send, "gets envelopes to a receiver"},
 };
 /* clang-format on */
 

@@ -1,4 +1,5 @@
-/* A folder with a file for each envelope, TIME-UUID.envelope, so that the order of names is that of time.
+/* A folder with a file for each envelope, TIME-SIZE-UUID.envelope: the order of names is that of time, and a listing
+ * tells all that must be known to keep the maxima.
  *
  * Storing: UUID.tmp is made, locked, written and fsynced, then renamed; a name that ends with .envelope never stands
  * for half of one. Claiming: the file is locked (flock) without waiting, and then must still have a name: whoever had
@@ -22,7 +23,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TIME_DIGITS = 20, TEMPORARY_ATTEMPTS_MAX = 8 };
+enum { TIME_DIGITS = 20, SIZE_DIGITS = 10, NAME_LENGTH = TIME_DIGITS + 1 + SIZE_DIGITS + 1 + 32 + 9 };
+enum { TEMPORARY_ATTEMPTS_MAX = 8 };
+_Static_assert((int)NAME_LENGTH < (int)SPOOL_NAME_SIZE, "names fit");
 
 /* --- The folder --------------------------------------------------------------------------------------------------- */
 
@@ -122,15 +125,13 @@ static void delete_if_left(const struct spool *spool, const char *name)
 
 static void list_file(const struct spool *spool, const char *name, struct listing *listing)
 {
-    struct stat facts;
-    if (strlen(name) >= SPOOL_NAME_SIZE) return;
     if (ends_with(name, ".tmp")) delete_if_left(spool, name);
-    if (!ends_with(name, ".envelope") || fstatat(spool->folder, name, &facts, AT_SYMLINK_NOFOLLOW) != 0) return;
+    if (strlen(name) != NAME_LENGTH || !ends_with(name, ".envelope")) return;
     if (!array_reserve(&listing->items, &listing->capacity, listing->count + 1, sizeof(struct entry), SPOOL_FILES_MAX))
         return;
     struct entry *entry = &listing->items[listing->count++];
     (void)snprintf(entry->name, sizeof(entry->name), "%s", name);
-    entry->size = (uint64_t)facts.st_size;
+    entry->size = strtoull(name + TIME_DIGITS + 1, NULL, 10);
     listing->bytes += entry->size;
 }
 
@@ -166,6 +167,8 @@ static enum status list(const struct spool *spool, struct listing *listing, stru
 
 static bool read_all(int descriptor, uint64_t size, struct buffer *bytes)
 {
+    struct stat facts;
+    if (fstat(descriptor, &facts) != 0 || (uint64_t)facts.st_size != size) return false;
     uint8_t *place = size <= ENVELOPE_BYTES_MAX ? buffer_reserve(bytes, (size_t)size) : NULL;
     size_t done = 0;
     while (place && done < size) {
@@ -192,7 +195,8 @@ static bool claim_entry(const struct spool *spool, const struct entry *entry, st
     return true;
 }
 
-enum status spool_claim(struct spool *spool, struct spool_claim *ret_claim, struct buffer *bytes, struct error *error)
+enum status spool_claim(struct spool *spool, uint64_t since_ns, struct spool_claim *ret_claim, struct buffer *bytes,
+                        struct error *error)
 {
     struct listing listing = {0};
     enum status status = spool_open(spool, error);
@@ -200,6 +204,7 @@ enum status spool_claim(struct spool *spool, struct spool_claim *ret_claim, stru
     if (status == STATUS_OK) {
         status = STATUS_NOT_FOUND;
         for (size_t i = 0; i < listing.count && status == STATUS_NOT_FOUND; i++) {
+            if (strtoull(listing.items[i].name, NULL, 10) < since_ns) continue;
             if (claim_entry(spool, &listing.items[i], ret_claim, bytes)) status = STATUS_OK;
         }
         if (status == STATUS_NOT_FOUND) (void)error_set(error, status, 0, "spool: nothing to send");
@@ -225,14 +230,18 @@ void spool_release(struct spool_claim *claim)
 static void drop(struct spool *spool, const struct entry *entry, struct listing *listing, size_t *left,
                  struct discards *dropped)
 {
-    struct spool_claim claim;
     struct buffer bytes = {.maximum = ENVELOPE_BYTES_MAX};
-    if (claim_entry(spool, entry, &claim, &bytes)) {
+    int descriptor = try_lock(spool, entry->name);
+    if (descriptor < 0) return;
+    if (read_all(descriptor, entry->size, &bytes)) {
         discards_add_envelope(dropped, DISCARD_CACHE_OVERFLOW, buffer_slice(&bytes));
-        spool_remove(spool, &claim);
-        listing->bytes -= entry->size;
-        (*left)--;
+    } else {
+        discards_add(dropped, DISCARD_CACHE_OVERFLOW, CATEGORY_DEFAULT, 1); /* damaged since it was stored */
     }
+    (void)unlinkat(spool->folder, entry->name, 0);
+    (void)close(descriptor);
+    listing->bytes -= entry->size;
+    (*left)--;
     buffer_fini(&bytes);
 }
 
@@ -284,8 +293,8 @@ static enum status write_and_rename(const struct spool *spool, struct slice byte
     (void)clock_gettime(CLOCK_REALTIME, &now);
     if (!uuid_new(uuid)) return error_set(error, STATUS_IO, 0, "spool: no random bytes for a name");
     (void)snprintf(temporary, sizeof(temporary), "%s.tmp", uuid);
-    (void)snprintf(name, sizeof(name), "%0*" PRIu64 "-%s.envelope", TIME_DIGITS,
-                   (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, uuid);
+    (void)snprintf(name, sizeof(name), "%0*" PRIu64 "-%0*zu-%s.envelope", TIME_DIGITS,
+                   (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, SIZE_DIGITS, bytes.size, uuid);
     int descriptor = make_temporary(spool, temporary);
     if (descriptor < 0) return error_set_errno(error, "spool: cannot create a file");
     enum status status = STATUS_OK;

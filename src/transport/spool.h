@@ -40,9 +40,11 @@ enum status spool_open(struct spool *spool, struct error *error);
  * STATUS_IO (a full disk, …) nothing was stored, and nothing is left behind. */
 enum status spool_store(struct spool *spool, struct slice bytes, struct discards *dropped, struct error *error);
 
-/* Claims the oldest that nobody has, and appends what it holds to BYTES. STATUS_NOT_FOUND if there is none. Files that
- * cannot be read are passed over. Also deletes what a process left that died while it stored. */
-enum status spool_claim(struct spool *spool, struct spool_claim *ret_claim, struct buffer *bytes, struct error *error);
+/* Claims the oldest that nobody has, of those stored at SINCE_NS (UTC) or later, and appends what it holds to BYTES.
+ * STATUS_NOT_FOUND if there is none. Files that cannot be read are passed over. Also deletes what a process left that
+ * died while it stored. */
+enum status spool_claim(struct spool *spool, uint64_t since_ns, struct spool_claim *ret_claim, struct buffer *bytes,
+                        struct error *error);
 /* It was sent, or given up: the file goes. */
 void spool_remove(struct spool *spool, struct spool_claim *claim);
 /* It is to be sent later, by whoever comes first. */

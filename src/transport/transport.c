@@ -38,6 +38,7 @@ enum {
     REPORT_BYTES_MAX = 4 << 10,
     STACK_BYTES = 512 << 10,
     STEP_MS_MAX = 1000,
+    STORED_MAX = 8, /* between two steps of a request, which a stream of envelopes must not hold up */
     BODY_BYTES_MAX = ENVELOPE_BYTES_MAX + (1 << 20),
 };
 
@@ -84,9 +85,11 @@ struct transport {
     unsigned failed_attempts;
     uint64_t retry_ns;       /* how long to rest after the next failure */
     uint64_t not_before_ns;  /* no request */
+    uint64_t drain_at_ns;    /* nothing of what lay in the spool when we began */
     uint64_t report_wait_ns; /* after the next report */
     uint64_t report_at_ns;   /* no report of its own before that */
     uint64_t started_at_ns;  /* UTC */
+    bool has_nothing;        /* to send, but perhaps a report: all places were looked at */
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -197,10 +200,15 @@ static void spool_inbox(struct transport *transport)
     uint64_t count;
     (void)!read(transport->wake_descriptor, &count, sizeof(count));
     if (!transport->has_spool) return;
+    unsigned left = STORED_MAX;
     for (struct queued *queued = take_from_inbox(transport); queued; queued = take_from_inbox(transport)) {
         if (!store(transport, buffer_slice(&queued->bytes)) && !queue_push(&transport->memory, &queued->bytes))
             discard_envelope(transport, DISCARD_QUEUE_OVERFLOW, buffer_slice(&queued->bytes));
         queued_free(queued);
+        if (--left == 0) {
+            wake(transport); /* there may be more: do not sleep */
+            return;
+        }
     }
 }
 
@@ -232,15 +240,25 @@ static void put_back(struct transport *transport)
     request_fini(request);
 }
 
-static bool claim_spooled(struct transport *transport)
+static bool claim_since(struct transport *transport, uint64_t since_ns)
 {
     struct request *request = &transport->request;
     struct error error = {0};
-    enum status status = spool_claim(&transport->spool, &request->claim, &request->stored, &error);
+    buffer_init(&request->stored, ENVELOPE_BYTES_MAX);
+    enum status status = spool_claim(&transport->spool, since_ns, &request->claim, &request->stored, &error);
     error.status = status;
     if (status != STATUS_OK && status != STATUS_NOT_FOUND) tell_of_spool(transport, &error);
     request->is_spooled = status == STATUS_OK;
     return request->is_spooled;
+}
+
+/* What was made in this run does not wait for what others left. */
+static bool claim_spooled(struct transport *transport)
+{
+    if (claim_since(transport, transport->started_at_ns)) return true;
+    buffer_fini(&transport->request.stored);
+    transport->has_nothing = now_ns() >= transport->drain_at_ns;
+    return transport->has_nothing && claim_since(transport, 0);
 }
 
 /* Finds what is to be sent next; RET_ENVELOPE is empty where that is nothing but a report. */
@@ -292,6 +310,7 @@ static void tell(struct transport *transport, enum transport_outcome outcome, co
     const struct transport_answer answer = {
         .outcome = outcome,
         .is_report = !request->is_spooled && !request->queued,
+        .withheld = discards_item_count(&request->outgoing.limited),
         .status = response ? response->status : 0,
         .body = response ? response->body : "",
         .rate_limits = response ? response->rate_limits : "",
@@ -375,7 +394,8 @@ static void plan_next(struct transport *transport)
     bool in_hurry = is_in_hurry(transport);
     bool is_old = request->is_spooled && request->claim.time_ns < transport->started_at_ns;
     transport->retry_ns = transport->options.retry_first_ns;
-    transport->not_before_ns = is_old && !in_hurry ? now + DRAIN_SPACING_NS : 0;
+    transport->not_before_ns = 0;
+    transport->drain_at_ns = is_old && !in_hurry ? now + DRAIN_SPACING_NS : 0;
     transport->failed_attempts = 0;
 }
 
@@ -436,7 +456,10 @@ static bool begin_request(struct transport *transport)
     struct slice envelope;
     struct error error = {0};
     request_fini(request);
-    if (now_ns() < transport->not_before_ns || !choose(transport, &envelope)) return false;
+    transport->has_nothing = false;
+    if (now_ns() < transport->not_before_ns) return false;
+    transport->has_nothing = true;
+    if (!choose(transport, &envelope)) return false;
     buffer_init(&request->envelope, BODY_BYTES_MAX);
     buffer_init(&request->body, BODY_BYTES_MAX);
     enum status status = build(transport, envelope, &error);
@@ -496,15 +519,14 @@ static void step_request(struct transport *transport)
 static void rest(struct transport *transport)
 {
     uint64_t now = now_ns(), until = UINT64_MAX;
-    bool is_waiting = now < transport->not_before_ns; /* then there may be something left */
-    if (is_waiting)
-        until = transport->not_before_ns;
+    if (!transport->has_nothing)
+        until = transport->not_before_ns > now ? transport->not_before_ns : transport->drain_at_ns;
     else if (transport->has_spool)
         until = now + SPOOL_LOOK_NS;
     if (until > transport->report_at_ns && transport->report_at_ns > now && has_discards(transport))
         until = transport->report_at_ns;
     pthread_mutex_lock(&transport->mutex);
-    transport->is_idle = !is_waiting && !transport->is_hurried && transport->inbox.count == 0;
+    transport->is_idle = transport->has_nothing && !transport->is_hurried && transport->inbox.count == 0;
     if (transport->is_idle) pthread_cond_broadcast(&transport->changed);
     bool sleeps = !transport->is_hurried && !(transport->is_idle && transport->is_stopping);
     if (transport->is_stopping && until > transport->stop_at_ns) until = transport->stop_at_ns;
@@ -522,6 +544,7 @@ static void hurry(struct transport *transport)
     pthread_mutex_unlock(&transport->mutex);
     if (!is_hurried) return;
     transport->not_before_ns = 0;
+    transport->drain_at_ns = 0;
     transport->report_at_ns = 0;
 }
 
@@ -560,14 +583,10 @@ static void keep_or_discard(struct transport *transport)
         give_report_back(transport, &transport->request.reported);
         put_back(transport);
     }
-    spool_inbox(transport);
-    for (struct queued *queued = queue_pop(&transport->memory); queued; queued = queue_pop(&transport->memory)) {
+    struct queued *queued;
+    while ((queued = queue_pop(&transport->memory)) || (queued = take_from_inbox(transport))) {
         if (!transport->has_spool || !store(transport, buffer_slice(&queued->bytes)))
             discard_envelope(transport, DISCARD_NETWORK_ERROR, buffer_slice(&queued->bytes));
-        queued_free(queued);
-    }
-    for (struct queued *queued = take_from_inbox(transport); queued; queued = take_from_inbox(transport)) {
-        discard_envelope(transport, DISCARD_NETWORK_ERROR, buffer_slice(&queued->bytes));
         queued_free(queued);
     }
     if (transport->has_spool) store_reports(transport);

@@ -40,8 +40,9 @@ enum transport_outcome {
 /* Texts live as long as the call. */
 struct transport_answer {
     enum transport_outcome outcome;
-    bool is_report; /* nothing but a client report */
-    long status;    /* 0: no response */
+    bool is_report;    /* nothing but a client report */
+    uint64_t withheld; /* items that were left out because of a rate limit, or would have been */
+    long status;       /* 0: no response */
     const char *body, *rate_limits, *retry_after;
     const char *failure; /* "", or why there was no response */
 };

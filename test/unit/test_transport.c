@@ -363,7 +363,7 @@ static void store(struct spool *spool, const char *text, struct discards *droppe
 static enum status claim(struct spool *spool, struct spool_claim *ret_claim, const char *expected)
 {
     struct buffer bytes = {.maximum = 1 << 20};
-    enum status status = spool_claim(spool, ret_claim, &bytes, NULL);
+    enum status status = spool_claim(spool, 0, ret_claim, &bytes, NULL);
     bool is_expected = status != STATUS_OK || slice_equals_text(buffer_slice(&bytes), expected);
     buffer_fini(&bytes);
     CHECK(is_expected);

@@ -1,0 +1,227 @@
+/* offbeat send: gets envelopes to a receiver, one after the other over one connection, and tells what it says.
+ * SPDX-License-Identifier: MIT */
+#include "base/json_writer.h"
+#include "cli/commands.h"
+#include "cli/message.h"
+#include "cli/open_profile.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "format/envelope.h"
+#include "transport/transport.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SECOND_NS ((uint64_t)1000000000)
+
+/* What came of one file. The transport's thread writes it, the main thread reads it when that is done. */
+struct sender {
+    struct transport *transport;
+    uint64_t timeout_ns;
+    bool as_json;
+    bool has_told_of_failure;
+    enum transport_outcome outcome;
+    long status;
+    uint64_t withheld;
+    char body[1024], rate_limits[256], retry_after[64], failure[1024];
+};
+
+static void copy(char *to, size_t size, const char *text)
+{
+    (void)snprintf(to, size, "%s", text);
+}
+
+static void take_answer(void *context, const struct transport_answer *answer)
+{
+    struct sender *sender = context;
+    if (answer->is_report) return;
+    sender->outcome = answer->outcome;
+    sender->status = answer->status;
+    sender->withheld = answer->withheld;
+    copy(sender->body, sizeof(sender->body), answer->body);
+    copy(sender->rate_limits, sizeof(sender->rate_limits), answer->rate_limits);
+    copy(sender->retry_after, sizeof(sender->retry_after), answer->retry_after);
+    copy(sender->failure, sizeof(sender->failure), answer->failure);
+    if (answer->outcome != TRANSPORT_NO_ANSWER || sender->has_told_of_failure) return;
+    message("no answer: %s; trying again", answer->failure);
+    sender->has_told_of_failure = true;
+}
+
+/* --- Telling ------------------------------------------------------------------------------------------------------ */
+
+static const char *outcome_name(enum transport_outcome outcome)
+{
+    static const char *const names[] = {
+        [TRANSPORT_SENT] = "accepted",      [TRANSPORT_REFUSED] = "refused", [TRANSPORT_LIMITED] = "limited",
+        [TRANSPORT_WITHHELD] = "withheld",  [TRANSPORT_BROKEN] = "broken",   [TRANSPORT_NO_ANSWER] = "no answer",
+        [TRANSPORT_GIVEN_UP] = "no answer",
+    };
+    return names[outcome];
+}
+
+static void print_text(const struct sender *sender, const char *path)
+{
+    struct buffer line = {.maximum = REPORT_BYTES_MAX};
+    const char *said = sender->status ? sender->body : sender->failure;
+    buffer_append_format(&line, "%s: %s", message_name(path, false), outcome_name(sender->outcome));
+    if (sender->status) buffer_append_format(&line, " (%ld)", sender->status);
+    if (said[0]) buffer_append_format(&line, ": %s", said);
+    if (sender->withheld && sender->outcome == TRANSPORT_SENT)
+        buffer_append_format(&line, "; withheld by a rate limit: %" PRIu64 " items", sender->withheld);
+    if (sender->rate_limits[0]) buffer_append_format(&line, "; rate limits: %s", sender->rate_limits);
+    if (sender->retry_after[0]) buffer_append_format(&line, "; retry after: %s", sender->retry_after);
+    for (size_t i = 0; i < line.size; i++) {
+        if (line.data[i] < ' ' || line.data[i] == 0x7f) line.data[i] = ' '; /* a stranger's text on a terminal */
+    }
+    buffer_append_byte(&line, '\n');
+    (void)fwrite(line.data, 1, line.size, stdout);
+    buffer_fini(&line);
+}
+
+static void print_json(const struct sender *sender, const char *path)
+{
+    struct buffer line = {.maximum = REPORT_BYTES_MAX};
+    struct json_writer writer = json_writer_of(&line);
+    const struct {
+        const char *key, *text;
+    } texts[] = {
+        {"outcome", outcome_name(sender->outcome)}, {"answer", sender->body},     {"rate_limits", sender->rate_limits},
+        {"retry_after", sender->retry_after},       {"failure", sender->failure}, {"file", path}};
+    json_begin_object(&writer);
+    json_write_key(&writer, "status");
+    json_write_i64(&writer, sender->status);
+    json_write_key(&writer, "withheld");
+    json_write_u64(&writer, sender->withheld);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        json_write_key(&writer, texts[i].key);
+        json_write_text(&writer, texts[i].text);
+    }
+    json_end_object(&writer);
+    buffer_append_byte(&line, '\n');
+    (void)fwrite(line.data, 1, line.size, stdout);
+    buffer_fini(&line);
+}
+
+static enum exit_status tell(const struct sender *sender, const char *path)
+{
+    if (sender->as_json) {
+        print_json(sender, path);
+    } else {
+        print_text(sender, path);
+    }
+    (void)fflush(stdout);
+    if (sender->outcome == TRANSPORT_SENT) return sender->withheld ? EXIT_NO : EXIT_DONE;
+    return sender->outcome == TRANSPORT_NO_ANSWER || sender->outcome == TRANSPORT_GIVEN_UP ? EXIT_FAILED : EXIT_NO;
+}
+
+/* --- Sending ------------------------------------------------------------------------------------------------------ */
+
+/* What a receiver would refuse as a whole does not need to be sent. */
+static bool read_envelope(const char *path, struct buffer *bytes)
+{
+    struct error error;
+    size_t size_on_disk;
+    if (!read_input(path, bytes, &size_on_disk)) return false;
+    if (!envelope_detect(buffer_slice(bytes))) {
+        message("%s: is no envelope; offbeat convert makes one (-o x.envelope)", message_name(path, false));
+        return false;
+    }
+    if (envelope_check(buffer_slice(bytes), &error) == STATUS_OK) return true;
+    message_error(path, &error, false);
+    return false;
+}
+
+/* Ends the transport if there was no answer in time: then there will be none for the other files. */
+static enum exit_status send_file(struct sender *sender, const char *path)
+{
+    struct buffer bytes;
+    sender->outcome = TRANSPORT_NO_ANSWER;
+    sender->status = 0;
+    sender->withheld = 0;
+    sender->has_told_of_failure = false;
+    sender->body[0] = sender->rate_limits[0] = sender->retry_after[0] = 0;
+    copy(sender->failure, sizeof(sender->failure), "not in time");
+    if (!read_envelope(path, &bytes)) {
+        buffer_fini(&bytes);
+        return EXIT_FAILED;
+    }
+    (void)transport_send(sender->transport, &bytes);
+    if (!transport_flush(sender->transport, sender->timeout_ns)) {
+        (void)transport_stop(sender->transport, 0);
+        sender->transport = NULL;
+    }
+    return tell(sender, path);
+}
+
+static enum exit_status send_files(struct sender *sender, const struct operands *files)
+{
+    struct progress progress = progress_begin("sending");
+    enum exit_status worst = EXIT_DONE;
+    for (unsigned i = 0; i < files->count; i++) {
+        if (!sender->transport) {
+            message("%u more files were not tried", files->count - i);
+            break;
+        }
+        progress_step(&progress, i, files->count);
+        enum exit_status status = send_file(sender, files->items[i]);
+        if (status > worst) worst = status;
+    }
+    progress_end(&progress);
+    return worst;
+}
+
+int command_send(int argc, char **argv)
+{
+    const char *dsn = getenv("OFFBEAT_DSN"), *proxy = NULL, *ca_file = NULL;
+    struct sender sender = {.timeout_ns = 30 * SECOND_NS};
+    const struct option options[] = {
+        {"dsn", 0, OPTION_TEXT, &dsn, "DSN", .help = "where to, https://KEY@HOST/PROJECT (default: $OFFBEAT_DSN)"},
+        {"proxy", 0, OPTION_TEXT, &proxy, "URL",
+         .help = "through this one, \"\" for none (default: $https_proxy, $http_proxy)"},
+        {"ca-file", 0, OPTION_TEXT, &ca_file, "FILE", .help = "certificates that are trusted (default: the system's)"},
+        {"timeout", 0, OPTION_SECONDS, &sender.timeout_ns, "SECONDS",
+         .help = "for each file, with all tries (default: 30)", .minimum = SECOND_NS / 100,
+         .maximum = 86400 * SECOND_NS},
+        {"json", 0, OPTION_SWITCH, &sender.as_json, .help = "one JSON object a file, each on a line, for programs"},
+        {0},
+    };
+    const struct command_syntax syntax = {
+        .name = "send",
+        .usage = "FILE… [--dsn DSN] [options]",
+        .example = "offbeat send xz.envelope --dsn https://0123456789abcdef0123456789abcdef@example.org/1",
+        .about =
+            "Sends the envelopes in FILE… to a Sentry-compatible receiver, and says in a line each what it answered.\n"
+            "Where there is no answer it tries again; rate limits are honoured. FILE may be - for standard input.\n"
+            "The exit status is 1 if one was refused or withheld, 3 if one could not be sent.",
+        .options = options,
+        .operands_min = 1,
+        .operands_max = INT_MAX,
+    };
+    struct operands files;
+    enum exit_status status;
+    if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
+    if (!dsn) {
+        message("send: --dsn says where to, or OFFBEAT_DSN in the environment; see offbeat send --help");
+        return EXIT_WRONG_USE;
+    }
+    const struct transport_options transport_options = {.dsn = dsn,
+                                                        .proxy = proxy,
+                                                        .ca_file = ca_file,
+                                                        .queue_bytes_max = ENVELOPE_BYTES_MAX,
+                                                        .request_timeout_ns = sender.timeout_ns,
+                                                        .retry_first_ns = SECOND_NS,
+                                                        .retry_max_ns = 10 * SECOND_NS,
+                                                        .answered = take_answer,
+                                                        .context = &sender};
+    struct error error;
+    sender.transport = transport_start(&transport_options, &error);
+    if (!sender.transport) {
+        message("%s", error.message);
+        return error.status == STATUS_MALFORMED ? EXIT_WRONG_USE : EXIT_FAILED;
+    }
+    status = send_files(&sender, &files);
+    (void)transport_stop(sender.transport, sender.timeout_ns < SECOND_NS ? sender.timeout_ns : SECOND_NS);
+    return (int)status;
+}
