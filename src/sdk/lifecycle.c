@@ -1,0 +1,248 @@
+/* Three ways to run a profiler, of which the options choose one: the program says when (manual), sampled root spans say
+ * when (trace), or single transactions are profiled (V1). The session's decision comes first in the former two.
+ *
+ * Roots carry the number of the session in which they began, and whether they are the one of the program's start, in
+ * their token. SPDX-License-Identifier: MIT */
+#include "sdk/lifecycle.h"
+
+static const struct lifecycle_step nothing;
+
+static struct lifecycle_step no_operation(const char *message)
+{
+    return (struct lifecycle_step){.message = message};
+}
+
+static bool is_rate(double rate)
+{
+    return rate >= 0 && rate <= 1; /* not NaN */
+}
+
+static bool is_drawn(double rate, double draw)
+{
+    return is_rate(rate) && draw < rate;
+}
+
+static bool follows_roots(const struct lifecycle *lifecycle)
+{
+    return lifecycle->options.has_v1 || lifecycle->options.mode == LIFECYCLE_TRACE;
+}
+
+/* --- The profiler ------------------------------------------------------------------------------------------------- */
+
+static struct lifecycle_step run(struct lifecycle *lifecycle, enum lifecycle_action action)
+{
+    lifecycle->profiler = LIFECYCLE_RUNNING;
+    lifecycle->profiler_session = lifecycle->session;
+    return (struct lifecycle_step){.action = action};
+}
+
+static struct lifecycle_step stop(struct lifecycle *lifecycle)
+{
+    bool is_idle = lifecycle->profiler == LIFECYCLE_IDLE;
+    lifecycle->profiler = LIFECYCLE_IDLE;
+    lifecycle->app_start = LIFECYCLE_STARTED;
+    lifecycle->carried_roots = 0;
+    return is_idle ? nothing : (struct lifecycle_step){.action = LIFECYCLE_STOP};
+}
+
+static struct lifecycle_step finish_chunk(struct lifecycle *lifecycle)
+{
+    lifecycle->profiler = LIFECYCLE_FINISHING;
+    return (struct lifecycle_step){.action = LIFECYCLE_FINISH_CHUNK};
+}
+
+static bool may_run(const struct lifecycle *lifecycle)
+{
+    return lifecycle->is_sampled && !lifecycle->is_in_background && !lifecycle->is_limited;
+}
+
+/* --- Options, init ------------------------------------------------------------------------------------------------ */
+
+const char *lifecycle_warning(const struct lifecycle_options *options, size_t index)
+{
+    const struct {
+        bool is_wrong;
+        const char *message;
+    } warnings[] = {
+        {!is_rate(options->profile_session_sample_rate),
+         "profile_session_sample_rate is no number from 0 to 1: no session is profiled"},
+        {options->has_v1 && options->profile_session_sample_rate != 0,
+         "profile_session_sample_rate has no effect, because profiles_sample_rate or profiles_sampler is set"},
+        {options->has_v1 && options->mode == LIFECYCLE_TRACE,
+         "profile_lifecycle has no effect, because profiles_sample_rate or profiles_sampler is set"},
+        {options->has_v1 && options->starts_on_app_start,
+         "start_profiler_on_app_start has no effect, because profiles_sample_rate or profiles_sampler is set"},
+        {!options->has_tracing && (options->has_v1 || options->mode == LIFECYCLE_TRACE),
+         "nothing is profiled, because profiles follow transactions and tracing is off: set traces_sample_rate"},
+    };
+    for (size_t i = 0; i < sizeof(warnings) / sizeof(*warnings); i++) {
+        if (warnings[i].is_wrong && index-- == 0) return warnings[i].message;
+    }
+    return NULL;
+}
+
+struct lifecycle_step lifecycle_init(struct lifecycle *lifecycle, const struct lifecycle_options *options,
+                                     enum lifecycle_kept kept, double draw, double draw_next)
+{
+    double rate = options->profile_session_sample_rate;
+    bool can_start =
+        options->starts_on_app_start && !options->has_v1 && (options->mode == LIFECYCLE_MANUAL || options->has_tracing);
+    *lifecycle = (struct lifecycle){.options = *options, .session = 1};
+    if (can_start) lifecycle->for_next_launch = is_drawn(rate, draw_next) ? LIFECYCLE_KEPT_YES : LIFECYCLE_KEPT_NO;
+    bool is_kept = can_start && kept != LIFECYCLE_KEPT_NOTHING;
+    lifecycle->is_sampled = is_kept ? kept == LIFECYCLE_KEPT_YES : is_drawn(rate, draw);
+    if (!is_kept || !lifecycle->is_sampled) return nothing;
+    if (options->mode == LIFECYCLE_TRACE) lifecycle->app_start = LIFECYCLE_AWAITS_ROOT;
+    return run(lifecycle, LIFECYCLE_START);
+}
+
+/* --- Manual ------------------------------------------------------------------------------------------------------- */
+
+struct lifecycle_step lifecycle_start_profiler(struct lifecycle *lifecycle)
+{
+    if (lifecycle->is_closed) return no_operation("start_profiler does nothing: profiling is shut down");
+    if (lifecycle->options.has_v1) return no_operation("start_profiler does nothing: transactions are profiled (V1)");
+    if (follows_roots(lifecycle)) return no_operation("start_profiler does nothing: profile_lifecycle is trace");
+    if (!lifecycle->is_sampled) return no_operation("start_profiler does nothing: the session is not sampled");
+    if (lifecycle->profiler == LIFECYCLE_RUNNING) return no_operation("start_profiler does nothing: it runs already");
+    if (lifecycle->is_in_background) return no_operation("start_profiler does nothing: the session has ended");
+    if (lifecycle->is_limited) return no_operation("start_profiler does nothing: the receiver wants no profiles now");
+    return run(lifecycle, LIFECYCLE_START);
+}
+
+struct lifecycle_step lifecycle_stop_profiler(struct lifecycle *lifecycle)
+{
+    if (lifecycle->is_closed) return no_operation("stop_profiler does nothing: profiling is shut down");
+    if (lifecycle->options.has_v1) return no_operation("stop_profiler does nothing: transactions are profiled (V1)");
+    if (follows_roots(lifecycle)) return no_operation("stop_profiler does nothing: profile_lifecycle is trace");
+    if (lifecycle->profiler == LIFECYCLE_IDLE) return no_operation("stop_profiler does nothing: it does not run");
+    return stop(lifecycle);
+}
+
+/* --- Roots -------------------------------------------------------------------------------------------------------- */
+
+enum { APP_START_BIT = 1 };
+
+/* Roots that begin in the background belong to no session: 0. */
+static uint32_t token_of(const struct lifecycle *lifecycle, bool is_app_start)
+{
+    bool has_session = lifecycle->options.has_v1 || !lifecycle->is_in_background;
+    return (has_session ? lifecycle->session << 1 : 0) | (is_app_start ? APP_START_BIT : 0);
+}
+
+static struct lifecycle_step start_for_root(struct lifecycle *lifecycle)
+{
+    if (lifecycle->profiler == LIFECYCLE_RUNNING) return nothing;
+    if (lifecycle->options.has_v1) return lifecycle->is_limited ? nothing : run(lifecycle, LIFECYCLE_START);
+    if (!may_run(lifecycle)) return nothing;
+    if (lifecycle->profiler == LIFECYCLE_IDLE) return run(lifecycle, LIFECYCLE_START);
+    bool is_of_session = lifecycle->profiler_session == lifecycle->session;
+    return run(lifecycle, is_of_session ? LIFECYCLE_KEEP_ON : LIFECYCLE_RESTART);
+}
+
+struct lifecycle_step lifecycle_root_started(struct lifecycle *lifecycle, bool is_sampled, uint32_t *ret_token)
+{
+    bool is_app_start = lifecycle->app_start == LIFECYCLE_AWAITS_ROOT;
+    *ret_token = token_of(lifecycle, is_app_start);
+    if (lifecycle->is_closed || !follows_roots(lifecycle)) return nothing;
+    if (is_app_start) lifecycle->app_start = LIFECYCLE_IN_ROOT;
+    if (!is_sampled || *ret_token >> 1 == 0) return nothing;
+    lifecycle->roots++;
+    return start_for_root(lifecycle);
+}
+
+static void take_root_off(struct lifecycle *lifecycle, uint32_t session)
+{
+    if (session == lifecycle->session) {
+        if (lifecycle->roots > 0) lifecycle->roots--;
+    } else if (session >= lifecycle->profiler_session && lifecycle->carried_roots > 0) {
+        lifecycle->carried_roots--;
+    }
+}
+
+/* Whether the profiler still has somebody to run for, after a root has ended. */
+static struct lifecycle_step stop_after_root(struct lifecycle *lifecycle)
+{
+    if (lifecycle->profiler != LIFECYCLE_RUNNING) return nothing;
+    if (lifecycle->options.has_v1) return lifecycle->roots == 0 ? stop(lifecycle) : nothing;
+    if (lifecycle->carried_roots > 0 || lifecycle->app_start != LIFECYCLE_STARTED) return nothing;
+    if (lifecycle->roots == 0) return finish_chunk(lifecycle);
+    if (lifecycle->profiler_session == lifecycle->session) return nothing;
+    return may_run(lifecycle) ? run(lifecycle, LIFECYCLE_RESTART) : finish_chunk(lifecycle);
+}
+
+struct lifecycle_step lifecycle_root_ended(struct lifecycle *lifecycle, uint32_t token, bool is_sampled)
+{
+    if (lifecycle->is_closed || !follows_roots(lifecycle)) return nothing;
+    if (token & APP_START_BIT) lifecycle->app_start = LIFECYCLE_STARTED;
+    if (is_sampled) take_root_off(lifecycle, token >> 1);
+    return stop_after_root(lifecycle);
+}
+
+bool lifecycle_profiles_transaction(const struct lifecycle *lifecycle, bool is_sampled, double rate, double draw)
+{
+    return lifecycle->options.has_v1 && is_sampled && is_drawn(rate, draw);
+}
+
+struct lifecycle_step lifecycle_chunk_ended(struct lifecycle *lifecycle)
+{
+    bool has_no_root = lifecycle->app_start == LIFECYCLE_AWAITS_ROOT;
+    if (lifecycle->profiler != LIFECYCLE_FINISHING && !has_no_root) return nothing;
+    struct lifecycle_step step = stop(lifecycle);
+    if (has_no_root)
+        step.message = "the profile of the program's start ends: no root span began within its first chunk";
+    return step;
+}
+
+/* --- Sessions of a user ------------------------------------------------------------------------------------------- */
+
+/* A profile that only finishes its chunk has no trace any more. */
+static bool carries_trace(const struct lifecycle *lifecycle)
+{
+    if (!follows_roots(lifecycle) || lifecycle->profiler != LIFECYCLE_RUNNING) return false;
+    return lifecycle->roots > 0 || lifecycle->carried_roots > 0 || lifecycle->app_start == LIFECYCLE_IN_ROOT;
+}
+
+struct lifecycle_step lifecycle_background(struct lifecycle *lifecycle)
+{
+    if (lifecycle->is_closed) return nothing;
+    if (!lifecycle->options.is_ui) return no_operation("background means nothing: the session is the process");
+    if (lifecycle->is_in_background) return no_operation("background does nothing: it is there already");
+    lifecycle->is_in_background = true;
+    if (lifecycle->options.has_v1) return nothing;
+    return carries_trace(lifecycle) ? nothing : stop(lifecycle);
+}
+
+struct lifecycle_step lifecycle_foreground(struct lifecycle *lifecycle, double draw)
+{
+    if (lifecycle->is_closed) return nothing;
+    if (!lifecycle->options.is_ui) return no_operation("foreground means nothing: the session is the process");
+    if (!lifecycle->is_in_background) return no_operation("foreground does nothing: it is there already");
+    lifecycle->is_in_background = false;
+    if (lifecycle->options.has_v1) return nothing;
+    bool carries = lifecycle->profiler == LIFECYCLE_RUNNING;
+    lifecycle->carried_roots = carries ? lifecycle->carried_roots + lifecycle->roots : 0;
+    lifecycle->roots = 0;
+    lifecycle->session++;
+    lifecycle->is_sampled = is_drawn(lifecycle->options.profile_session_sample_rate, draw);
+    return nothing;
+}
+
+/* --- Limits, the end ---------------------------------------------------------------------------------------------- */
+
+struct lifecycle_step lifecycle_set_limited(struct lifecycle *lifecycle, bool is_limited)
+{
+    bool begins = is_limited && !lifecycle->is_limited;
+    lifecycle->is_limited = is_limited;
+    if (lifecycle->is_closed || !begins) return nothing;
+    struct lifecycle_step step = stop(lifecycle);
+    if (step.action == LIFECYCLE_STOP) step.message = "the profiler stops: the receiver wants no profiles now";
+    return step;
+}
+
+struct lifecycle_step lifecycle_close(struct lifecycle *lifecycle)
+{
+    if (lifecycle->is_closed) return nothing;
+    lifecycle->is_closed = true;
+    return stop(lifecycle);
+}

@@ -1,0 +1,89 @@
+/* When the profiler runs: SES-2 to SES-11 as a machine without threads, clock, input or output.
+ *
+ * The caller tells what happens, does what the step says, and shows its message to whoever debugs the program. Random
+ * numbers come from the caller, from 0 to below 1. doc/lifecycle.md has the table. Not for several threads: the caller
+ * has a lock around each step and what it does for it. SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SDK_LIFECYCLE_H
+#define OFFBEAT_SDK_LIFECYCLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum lifecycle_mode { LIFECYCLE_MANUAL, LIFECYCLE_TRACE };
+
+/* What an earlier launch decided for the profile of the next one's start (SES-10). */
+enum lifecycle_kept { LIFECYCLE_KEPT_NOTHING, LIFECYCLE_KEPT_NO, LIFECYCLE_KEPT_YES };
+
+/* {0} is the default of each. */
+struct lifecycle_options {
+    enum lifecycle_mode mode;
+    double profile_session_sample_rate;
+    bool has_v1;      /* profiles_sample_rate or profiles_sampler is set: they alone count (SES-8) */
+    bool has_tracing; /* traces_sample_rate or traces_sampler is set */
+    bool is_ui;       /* a session is a user's, not the process's (SES-9) */
+    bool starts_on_app_start;
+};
+
+enum lifecycle_action {
+    LIFECYCLE_NOTHING,
+    LIFECYCLE_START,        /* start the profiler, with a new profiler_id (SES-11) */
+    LIFECYCLE_STOP,         /* stop it now, and send what it has */
+    LIFECYCLE_RESTART,      /* stop, then start */
+    LIFECYCLE_FINISH_CHUNK, /* let it run to the end of the chunk, then call lifecycle_chunk_ended */
+    LIFECYCLE_KEEP_ON,      /* it was to finish its chunk, and shall run on now as if not */
+};
+
+struct lifecycle_step {
+    enum lifecycle_action action;
+    const char *message; /* constant text, or NULL */
+};
+
+enum lifecycle_profiler { LIFECYCLE_IDLE, LIFECYCLE_RUNNING, LIFECYCLE_FINISHING };
+enum lifecycle_app_start { LIFECYCLE_STARTED, LIFECYCLE_AWAITS_ROOT, LIFECYCLE_IN_ROOT };
+
+/* All members are private, save what the comments call public. */
+struct lifecycle {
+    struct lifecycle_options options;
+    enum lifecycle_kept for_next_launch; /* public: what to keep on disk; KEPT_NOTHING: forget what is there */
+    enum lifecycle_profiler profiler;    /* public */
+    enum lifecycle_app_start app_start;
+    bool is_sampled; /* the session */
+    bool is_in_background, is_limited, is_closed;
+    uint32_t session, profiler_session; /* now; and in which the profiler was started */
+    size_t roots;                       /* sampled ones that are open and began in this session */
+    size_t carried_roots;               /* … in an earlier one that the profiler still serves */
+};
+
+/* The INDEXth thing that is wrong with OPTIONS, constant text, or NULL if there are no more. Nothing of it is fatal. */
+const char *lifecycle_warning(const struct lifecycle_options *options, size_t index);
+
+/* The first step. DRAW decides the session, unless KEPT has; DRAW_NEXT the start of the next launch. */
+struct lifecycle_step lifecycle_init(struct lifecycle *lifecycle, const struct lifecycle_options *options,
+                                     enum lifecycle_kept kept, double draw, double draw_next);
+
+/* What the program asks for (SES-4, SES-7). */
+struct lifecycle_step lifecycle_start_profiler(struct lifecycle *lifecycle);
+struct lifecycle_step lifecycle_stop_profiler(struct lifecycle *lifecycle);
+
+/* A root span begins and ends; IS_SAMPLED is the same both times. With V1 options it is what
+ * lifecycle_profiles_transaction said. RET_TOKEN is to be given back. */
+struct lifecycle_step lifecycle_root_started(struct lifecycle *lifecycle, bool is_sampled, uint32_t *ret_token);
+struct lifecycle_step lifecycle_root_ended(struct lifecycle *lifecycle, uint32_t token, bool is_sampled);
+/* V1: whether a transaction is profiled, by the rate that profiles_sampler gave for it, else profiles_sample_rate. */
+bool lifecycle_profiles_transaction(const struct lifecycle *lifecycle, bool is_sampled, double rate, double draw);
+
+/* The chunk is full, or was finished as FINISH_CHUNK asked for. */
+struct lifecycle_step lifecycle_chunk_ended(struct lifecycle *lifecycle);
+
+/* The user leaves the program and comes back (SES-9). */
+struct lifecycle_step lifecycle_background(struct lifecycle *lifecycle);
+struct lifecycle_step lifecycle_foreground(struct lifecycle *lifecycle, double draw);
+
+/* The receiver wants no profiles now, or wants them again (facts §3.7). */
+struct lifecycle_step lifecycle_set_limited(struct lifecycle *lifecycle, bool is_limited);
+
+/* The end; every later call does nothing. */
+struct lifecycle_step lifecycle_close(struct lifecycle *lifecycle);
+
+#endif
