@@ -121,7 +121,7 @@ static size_t decode_percent(struct slice text, uint8_t *decoded)
     for (size_t i = 0; i < text.size; i++) {
         int high = text.data[i] == '%' && i + 2 < text.size ? hex_digit(text.data[i + 1]) : -1;
         int low = high >= 0 ? hex_digit(text.data[i + 2]) : -1;
-        decoded[size++] = low >= 0 ? (uint8_t)(high << 4 | low) : text.data[i];
+        decoded[size++] = (uint8_t)(low >= 0 ? high << 4 | low : text.data[i]);
         if (low >= 0) i += 2;
     }
     return size;

@@ -3,6 +3,7 @@
  * again gives the same bytes.
  * SPDX-License-Identifier: MIT */
 #include "format/sentry_v2.h"
+#include "times.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -19,19 +20,6 @@ static bool is_accepted(struct slice payload, enum rules rules)
     if (rules_judge_chunk(payload, NULL, rules, &verdict, NULL) != STATUS_OK) return true;
     demand(verdict.accepted == (verdict.reason[0] == 0));
     return verdict.accepted;
-}
-
-/* From the year 2096 on a double of nanoseconds, which is how the backend reads times, no longer has microseconds. */
-static bool has_exact_times(const struct profile *profile)
-{
-    const uint64_t limit_ns = (uint64_t)4 * 1000000000 * 1000000000;
-    bool is_exact = true;
-    for (size_t i = 0; i < profile->samples.count; i++) is_exact &= profile->samples.time_ns[i] < limit_ns;
-    for (size_t i = 0; i < profile->measurements.count; i++) {
-        const struct measurement *measurement = &profile->measurements.items[i];
-        for (size_t k = 0; k < measurement->count; k++) is_exact &= measurement->values[k].time_ns < limit_ns;
-    }
-    return is_exact;
 }
 
 /* Reads BYTES and writes them to RET_WRITTEN. False if either is refused. */

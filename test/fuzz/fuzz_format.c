@@ -4,6 +4,7 @@
  * and decompression stand before all of them. The word "list" as the only argument prints the names there are.
  * SPDX-License-Identifier: MIT */
 #include "format/format.h"
+#include "times.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +60,7 @@ static bool rewrite(struct slice bytes, struct buffer *out)
 {
     struct profile profile;
     profile_init(&profile);
-    bool is_written = decode(bytes, &profile, NULL) == STATUS_OK &&
+    bool is_written = decode(bytes, &profile, NULL) == STATUS_OK && has_exact_times(&profile) &&
                       format_encode(&profile, chosen_format, out, NULL) == STATUS_OK && !out->failed;
     profile_fini(&profile);
     return is_written;
