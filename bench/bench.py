@@ -15,6 +15,7 @@ from formats import formats  # noqa: E402
 from interruptions import interruptions  # noqa: E402
 from memory import memory  # noqa: E402
 from recording_size import recording_size  # noqa: E402
+from sdk import sdk  # noqa: E402
 from sleepers import sleepers  # noqa: E402
 from slowdown import slowdown  # noqa: E402
 from startup import startup  # noqa: E402
@@ -22,7 +23,7 @@ from symbolize import symbolize  # noqa: E402
 from unwinders import unwinders  # noqa: E402
 
 PARTS = {part.__name__: part for part in (slowdown, memory, unwinders, interruptions, blocked, sleepers, startup, recording_size,
-                                         symbolize, formats)}
+                                         symbolize, formats, sdk)}
 
 
 def cpu_name():
