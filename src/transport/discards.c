@@ -55,6 +55,16 @@ uint64_t discards_item_count(const struct discards *discards)
     return count;
 }
 
+static bool reason_of_name(struct slice name, enum discard_reason *ret_reason)
+{
+    for (unsigned i = 0; i < DISCARD_REASON_COUNT; i++) {
+        if (!slice_equals_text(name, reason_names[i])) continue;
+        *ret_reason = (enum discard_reason)i;
+        return true;
+    }
+    return false;
+}
+
 /* What a report that is lost had to tell is told again. What we have no name for is of another program. */
 static void add_report(struct discards *discards, struct slice payload)
 {
@@ -62,12 +72,11 @@ static void add_report(struct discards *discards, struct slice payload)
     if (client_report_decode(payload, &report, NULL) != STATUS_OK) return;
     for (size_t i = 0; i < report.count; i++) {
         const struct discarded *entry = &report.items[i];
+        enum discard_reason reason;
         enum category category;
-        if (!category_of_name(slice_of_text(entry->category), &category)) continue;
-        for (unsigned j = 0; j < DISCARD_REASON_COUNT; j++) {
-            if (strcmp(entry->reason, reason_names[j]) == 0)
-                discards_add(discards, (enum discard_reason)j, category, entry->quantity);
-        }
+        if (reason_of_name(slice_of_text(entry->reason), &reason) &&
+            category_of_name(slice_of_text(entry->category), &category))
+            discards_add(discards, reason, category, entry->quantity);
     }
     client_report_fini(&report);
 }

@@ -76,7 +76,7 @@ struct transport {
     struct transport_options options; /* its texts are copies; of the thread alone, as all below */
     struct dsn dsn;
     char url[DSN_URL_SIZE], auth[DSN_AUTH_SIZE], user_agent[DSN_AUTH_SIZE];
-    bool has_spool, spool_fails;
+    bool has_spool, spool_fails, network_fails;
     struct spool spool;
     struct queue memory; /* what the spool did not take */
     struct http *http;
@@ -355,8 +355,19 @@ static struct slice sent_envelope(const struct transport *transport)
     return slice_of(transport->request.envelope.data, transport->request.envelope_size);
 }
 
+/* Told when it changes. FAILURE: NULL if there was a response. */
+static void tell_of_network(struct transport *transport, const char *failure)
+{
+    char message[300];
+    if (transport->network_fails == (failure != NULL)) return;
+    transport->network_fails = failure != NULL;
+    (void)snprintf(message, sizeof(message), "sending: %.250s", failure ? failure : "works again");
+    debug(transport, message);
+}
+
 static void fail_request(struct transport *transport, const char *failure, bool was_sent)
 {
+    tell_of_network(transport, failure);
     report_failed(transport);
     transport->not_before_ns = later(now_ns(), with_jitter(transport->retry_ns));
     transport->retry_ns *= 2;
@@ -414,6 +425,7 @@ static void answer_request(struct transport *transport, const struct http_respon
     if (outcome == TRANSPORT_LIMITED) transport->counts.limited += counted;
     pthread_mutex_unlock(&transport->mutex);
 
+    tell_of_network(transport, NULL);
     plan_next(transport);
     add_discards(transport, &request->outgoing.limited);
     if (outcome == TRANSPORT_REFUSED) discard_envelope(transport, DISCARD_SEND_ERROR, sent_envelope(transport));
@@ -464,9 +476,7 @@ static bool begin_request(struct transport *transport)
     buffer_init(&request->body, BODY_BYTES_MAX);
     enum status status = build(transport, envelope, &error);
     if (status == STATUS_MALFORMED || status == STATUS_NOT_THIS_FORMAT) {
-        struct discards discards = {0};
-        discards_add(&discards, DISCARD_INVALID, CATEGORY_DEFAULT, 1);
-        add_discards(transport, &discards);
+        discard_envelope(transport, DISCARD_INVALID, envelope); /* what can be read of it */
         withhold(transport, TRANSPORT_BROKEN, error.message);
         return true;
     }
@@ -475,6 +485,7 @@ static bool begin_request(struct transport *transport)
         withhold(transport, TRANSPORT_WITHHELD, "a rate limit is in force");
         return true;
     }
+    buffer_fini(&request->stored); /* it may be large, and lies on disk */
     attach_report(transport);
     if (status == STATUS_OK)
         status = request->envelope.failed
@@ -756,7 +767,8 @@ bool transport_send(struct transport *transport, struct buffer *envelope)
     if (is_child(transport)) return false;
     size_t item_count = count_items(buffer_slice(envelope));
     pthread_mutex_lock(&transport->mutex);
-    bool is_taken = !envelope->failed && queue_push(&transport->inbox, envelope);
+    bool is_taken =
+        !envelope->failed && envelope->size <= ENVELOPE_BYTES_MAX && queue_push(&transport->inbox, envelope);
     transport->counts.made += item_count;
     transport->is_idle = false;
     pthread_mutex_unlock(&transport->mutex);

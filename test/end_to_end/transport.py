@@ -165,6 +165,7 @@ def flush_and_stop_end_in_time_whatever_the_network_does():
     for dsn in (f"http://{KEY}@127.0.0.1:{closed_port()}/42", f"http://{KEY}@192.0.2.1/42", f"http://{KEY}@no-such-host.invalid/42"):
         began = time.monotonic()
         told = sends(dsn, count=3, flush_ms=300, stop_ms=300)
+        check("192.0.2.1" in dsn or told["said"].startswith("sending: "), f"said: {told['said']}")
         check(not told["flushed"] and told["stop_ms"] < 900, told)
         check(time.monotonic() - began < 3, f"{dsn}: {time.monotonic() - began:.1f} s")
 
@@ -178,6 +179,7 @@ def tls_is_checked_against_the_certificates_given():
         with Receiver(certificate=certificate) as receiver:
             told = sends(receiver, count=1, flush_ms=500, stop_ms=100)
             check_equal((told["sent"], receiver.chunks), (0, []), "sent to a stranger")
+            check("certificate" in told["said"], f"said: {told['said']}")
             sends(receiver, count=3, ca=certificate[0])
             check_equal(sorted(receiver.chunks), ids(3), "chunks")
             with Proxy() as proxy:
@@ -380,6 +382,8 @@ def offbeat_send_says_what_the_receiver_said():
                      "limited (429): {}; rate limits: 60::key; retry after: 60",
                      "withheld: a rate limit is in force",
                      "accepted (200): {}; withheld by a rate limit: 3 items"], "lines")
+        for category in ("transaction", "profile", "profile_chunk"):
+            check_equal(receiver.reported.get(f"ratelimit_backoff:{category}"), 1, f"reported of {category}")
     with Receiver([answer(200, '{"id":"1"}')]) as receiver:
         done = send(ENVELOPE, "--json", "--dsn", receiver.dsn)
         check_equal(json.loads(done.stdout), {"status": 200, "withheld": 0, "outcome": "accepted", "answer": '{"id":"1"}', "rate_limits": "",
