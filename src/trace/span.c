@@ -26,7 +26,7 @@ static bool take_text(struct trace_transaction *transaction, size_t size)
 
 static char *put_text(char *at, const char *text, size_t size)
 {
-    if (size > 0) memcpy(at, text, size);
+    if (text) memcpy(at, text, size); /* else SIZE is 0 */
     at[size] = '\0';
     return at + size + 1;
 }

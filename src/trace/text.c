@@ -18,7 +18,7 @@ char *trace_text_copy(const char *text, size_t maximum)
     size_t size = trace_text_size(text, maximum);
     char *copy = malloc(size + 1);
     if (!copy) return NULL;
-    if (size > 0) memcpy(copy, text, size);
+    if (text) memcpy(copy, text, size);
     copy[size] = '\0';
     return copy;
 }
