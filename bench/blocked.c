@@ -136,7 +136,7 @@ static void *run(void *unused)
         modules_refresh(&modules, false, &writer);
         if (threads_changed(&threads)) threads_refresh(&threads, &writer, forget, NULL);
         for (size_t i = 0; i < THREADS_A_ROUND_MAX && i < threads.count && !is_over; i++) {
-            verdicts[check(threads.items[at++ % threads.count])]++;
+            verdicts[check(threads.items[at++ % threads.count].thread)]++;
         }
     }
     return NULL;

@@ -157,7 +157,7 @@ void look_fetch_answers(struct sampler *sampler)
 {
     if (!slots_in_use() && sampler->timers_asked == 0) return;
     for (size_t i = 0; i < sampler->threads.count; i++) {
-        struct watched_thread *thread = sampler->threads.items[i];
+        struct watched_thread *thread = sampler->threads.items[i].thread;
         if (thread->awaits_timer) fetch_timer_stack(sampler, thread);
         if (!thread->slot) continue;
         if (slot_phase_of(thread->slot) != SLOT_DONE) {
@@ -345,12 +345,13 @@ static void look_at_awake(struct sampler *sampler, struct watched_thread *thread
 }
 
 /* False if the thread has ended. The cheapest proof that it is where it was comes first. */
-static bool look_at(struct sampler *sampler, struct watched_thread *thread)
+static bool look_at(struct sampler *sampler, struct listed_thread *listed)
 {
+    if (sleep_goes_on(listed)) return true;
+    struct watched_thread *thread = listed->thread;
     uint64_t cpu_ns = 0;
     uint32_t count = sleep_count(thread);
     thread->is_known = true;
-    if (sleep_goes_on(thread, count)) return true;
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) return false;
     bool needs_stack = !is_cpu_mode(sampler) && (!thread->has_stack || cpu_ns != thread->cpu_ns_at_stack);
     uint64_t ran_ns = cpu_ns - thread->cpu_ns_seen;
@@ -361,32 +362,34 @@ static bool look_at(struct sampler *sampler, struct watched_thread *thread)
     if (thread->slot) {
         watch_waiting(sampler, thread, cpu_ns);
     } else if (ran_ns > 0 || needs_stack) {
-        sleep_note_awake(sampler, thread);
+        sleep_note_awake(sampler, listed);
         look_at_awake(sampler, thread, cpu_ns, is_busy);
     } else {
-        sleep_note_asleep(sampler, thread, count);
+        sleep_note_asleep(sampler, listed, count);
     }
     return true;
 }
 
-/* Of a thousand sleeping threads each costs two cache misses: asked for ahead, they overlap. */
-static void prefetch(const struct sampler *sampler, size_t next, size_t after_next)
+/* Of a thousand sleeping threads each costs a cache miss: asked for ahead, they overlap. */
+static void prefetch(const struct listed_thread *listed)
 {
-    const struct watched_thread *thread = sampler->threads.items[next];
-    __builtin_prefetch(sampler->threads.items[after_next]);
-    if (thread->page) __builtin_prefetch(thread->page);
+    if (listed->page_asleep)
+        __builtin_prefetch(listed->page_asleep);
+    else
+        __builtin_prefetch(listed->thread);
 }
 
 /* The threads that were put off for want of room come first in some later tick: it begins at another one each time. */
 bool look_at_all(struct sampler *sampler)
 {
     bool all_live = true;
+    struct listed_thread *items = sampler->threads.items;
     size_t count = sampler->threads.count;
     sampler->requests_in_tick = sampler->pages_in_tick = sampler->timers_in_tick = sampler->timers_asked = 0;
     sampler->met_awake_count = 0;
     for (size_t i = 0, at = count ? sampler->tick % count : 0; i < count; i++, at = at + 1 < count ? at + 1 : 0) {
-        prefetch(sampler, (at + AHEAD) % count, (at + 2 * AHEAD) % count);
-        if (!look_at(sampler, sampler->threads.items[at])) all_live = false;
+        prefetch(&items[at + AHEAD < count ? at + AHEAD : at]);
+        if (!look_at(sampler, &items[at])) all_live = false;
     }
     look_again(sampler);
     return all_live;
@@ -396,7 +399,8 @@ void look_at_new(struct sampler *sampler)
 {
     sampler->met_awake_count = 0;
     for (size_t i = 0; i < sampler->threads.count; i++) {
-        if (!sampler->threads.items[i]->is_known) (void)look_at(sampler, sampler->threads.items[i]);
+        struct listed_thread *listed = &sampler->threads.items[i];
+        if (!listed->thread->is_known) (void)look_at(sampler, listed);
     }
     look_again(sampler);
 }
@@ -409,7 +413,7 @@ static uint64_t unseen_cpu_ns(struct sampler *sampler)
     uint64_t all_ns = 0, seen_ns = sampler->cpu_ns_of_ended, own_ns = 0;
     (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &all_ns);
     for (size_t i = 0; i < sampler->threads.count; i++) {
-        const struct watched_thread *thread = sampler->threads.items[i];
+        const struct watched_thread *thread = sampler->threads.items[i].thread;
         uint64_t cpu_ns = thread->cpu_ns_seen;
         if (thread->is_listed) (void)thread_cpu_ns(thread->tid, &cpu_ns);
         if (!thread->is_accounted) seen_ns += cpu_ns;

@@ -86,8 +86,8 @@ static void refresh_threads(void)
     threads_refresh(&sampler.threads, &writer, thread_gone, &sampler);
 }
 
-/* Thread names are mostly set by the thread itself, soon after it starts. */
-static bool is_time_for_names(void)
+/* What seldom changes, and then mostly at the start: threads give themselves names, daemons give up rights. */
+static bool is_time_for_rare_changes(void)
 {
     uint32_t second = sampler.ticks_a_second;
     return sampler.tick % second == 0 || (sampler.tick < second && sampler.tick % (second / 10 + 1) == 0);
@@ -126,13 +126,15 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     if (!slots_in_use()) modules_release_retired(&sampler.modules);
     modules_refresh(&sampler.modules, sampler.tick % sampler.ticks_a_second == 0, &writer);
     if (threads_changed(&sampler.threads)) refresh_threads();
-    if (is_time_for_names()) threads_refresh_names(&sampler.threads, &writer);
+    if (is_time_for_rare_changes()) {
+        self_follow_credentials();
+        threads_refresh_names(&sampler.threads, &writer);
+    }
     open_tick(now_ns, before_ns);
     if (!look_at_all(&sampler)) {
         refresh_threads();
         look_at_new(&sampler);
     }
-    if (sampler.tick % (sampler.ticks_a_second / 10 + 1) == 0) self_follow_credentials();
     once_a_second();
 }
 
@@ -189,7 +191,7 @@ static void wait_for_last_answers(void)
 {
     uint64_t deadline_ns = self_monotonic_ns() + ANSWERS_WAIT_NS;
     for (size_t i = 0; i < sampler.threads.count; i++) {
-        const struct slot *slot = sampler.threads.items[i]->slot;
+        const struct slot *slot = sampler.threads.items[i].thread->slot;
         while (slot && slot_phase_of(slot) != SLOT_DONE && self_monotonic_ns() < deadline_ns) {
             struct timespec moment = {.tv_nsec = 200000};
             (void)kernel_call3(SYS_nanosleep, kernel_address(&moment), 0, 0);

@@ -44,12 +44,12 @@ void look_thread_gone(struct sampler *sampler, struct watched_thread *thread);
 /* The count of THREAD's page, to be read before its CPU clock; 0 without a page. */
 uint32_t sleep_count(const struct watched_thread *thread);
 
-/* True if THREAD has not run since it was last known to be asleep; without a page nothing is known. */
-bool sleep_goes_on(struct watched_thread *thread, uint32_t count);
+/* True if LISTED has not run since it was last known to be asleep; without a page nothing is known. */
+bool sleep_goes_on(const struct listed_thread *listed);
 
-/* THREAD's CPU clock stands still, COUNT was read before it; or it has run. */
-void sleep_note_asleep(struct sampler *sampler, struct watched_thread *thread, uint32_t count);
-void sleep_note_awake(struct sampler *sampler, struct watched_thread *thread);
+/* The thread's CPU clock stands still, COUNT was read before it; or it has run. */
+void sleep_note_asleep(struct sampler *sampler, struct listed_thread *listed, uint32_t count);
+void sleep_note_awake(struct sampler *sampler, struct listed_thread *listed);
 void sleep_forget(struct sampler *sampler, struct watched_thread *thread);
 
 /* --- timer.c: threads that run for long, sampled by the kernel ---------------------------------------------------- */

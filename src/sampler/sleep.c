@@ -20,11 +20,9 @@ uint32_t sleep_count(const struct watched_thread *thread)
     return thread->page ? perf_page_count(thread->page) : 0;
 }
 
-bool sleep_goes_on(struct watched_thread *thread, uint32_t count)
+bool sleep_goes_on(const struct listed_thread *listed)
 {
-    if (!thread->page || !thread->is_asleep || count != thread->page_count_asleep) return false;
-    if (thread->wakes > 0) thread->wakes--;
-    return true;
+    return listed->page_asleep && perf_page_count(listed->page_asleep) == listed->count_asleep;
 }
 
 static void make_page(struct sampler *sampler, struct watched_thread *thread)
@@ -47,23 +45,26 @@ static void drop_page(struct sampler *sampler, struct watched_thread *thread)
     sampler->counters[RECORDING_PERF_PAGES]--;
 }
 
-void sleep_note_asleep(struct sampler *sampler, struct watched_thread *thread, uint32_t count)
+void sleep_note_asleep(struct sampler *sampler, struct listed_thread *listed, uint32_t count)
 {
-    thread->is_asleep = true;
-    thread->page_count_asleep = count;
-    if (thread->wakes > 0) thread->wakes--;
+    struct watched_thread *thread = listed->thread;
+    listed->page_asleep = thread->page;
+    listed->count_asleep = count;
     if (thread->asleep_ticks < ASLEEP_TICKS_FOR_PAGE)
         thread->asleep_ticks++;
     else if (!thread->page && sampler->tick >= thread->no_page_until_tick)
         make_page(sampler, thread);
 }
 
-void sleep_note_awake(struct sampler *sampler, struct watched_thread *thread)
+void sleep_note_awake(struct sampler *sampler, struct listed_thread *listed)
 {
-    thread->is_asleep = false;
+    struct watched_thread *thread = listed->thread;
+    uint32_t ticks_asleep = sampler->tick - thread->awake_tick - 1;
+    thread->awake_tick = sampler->tick;
+    listed->page_asleep = NULL;
     thread->asleep_ticks = 0;
     if (!thread->page) return;
-    thread->wakes = (uint8_t)(thread->wakes + WAKE_WEIGHT);
+    thread->wakes = (thread->wakes > ticks_asleep ? thread->wakes - ticks_asleep : 0) + WAKE_WEIGHT;
     if (thread->wakes < WAKES_MAX) return;
     drop_page(sampler, thread);
     thread->wakes = 0;

@@ -108,7 +108,7 @@ static size_t place_of(const struct threads *threads, pid_t tid)
     size_t low = 0, high = threads->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (threads->items[middle]->tid < tid)
+        if (threads->items[middle].thread->tid < tid)
             low = middle + 1;
         else
             high = middle;
@@ -121,10 +121,10 @@ static bool reserve(struct threads *threads)
     if (threads->count < threads->capacity) return true;
     size_t capacity = threads->capacity ? threads->capacity * 2 : 512;
     if (capacity > THREADS_MAX) return false;
-    struct watched_thread **items = pages_allocate(capacity * sizeof(struct watched_thread *));
+    struct listed_thread *items = pages_allocate(capacity * sizeof(*items));
     if (!items) return false;
-    if (threads->count > 0) memcpy(items, threads->items, threads->count * sizeof(struct watched_thread *));
-    pages_free(threads->items, threads->capacity * sizeof(struct watched_thread *));
+    if (threads->count > 0) memcpy(items, threads->items, threads->count * sizeof(*items));
+    pages_free(threads->items, threads->capacity * sizeof(*items));
     threads->items = items;
     threads->capacity = capacity;
     return true;
@@ -144,9 +144,9 @@ static struct watched_thread *add(struct threads *threads, size_t place, pid_t t
     thread->tid = tid;
     thread->syscall_file = thread->stat_file = -1;
     thread->number = threads->next_number++;
-    memmove(&threads->items[place + 1], &threads->items[place],
-            (threads->count - place) * sizeof(struct watched_thread *));
-    threads->items[place] = thread;
+    struct listed_thread *item = &threads->items[place];
+    memmove(item + 1, item, (threads->count - place) * sizeof(*item));
+    *item = (struct listed_thread){.thread = thread};
     threads->count++;
     return thread;
 }
@@ -178,7 +178,7 @@ static void note_listed(struct threads *threads, pid_t tid, struct recording_wri
     threads->listed_count++;
     if (tid == threads->sampler_tid) return;
     size_t place = place_of(threads, tid);
-    if (place == threads->count || threads->items[place]->tid != tid) {
+    if (place == threads->count || threads->items[place].thread->tid != tid) {
         struct watched_thread *thread = add(threads, place, tid);
         if (!thread) {
             threads->missed++;
@@ -188,7 +188,7 @@ static void note_listed(struct threads *threads, pid_t tid, struct recording_wri
         (void)read_name(thread);
         write_thread(thread, writer);
     }
-    threads->items[place]->is_listed = true;
+    threads->items[place].thread->is_listed = true;
 }
 
 /* getdents64 itself: opendir would call malloc. */
@@ -219,19 +219,19 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
 {
     int directory = open_directory(threads);
     if (directory < 0) return;
-    for (size_t i = 0; i < threads->count; i++) threads->items[i]->is_listed = false;
+    for (size_t i = 0; i < threads->count; i++) threads->items[i].thread->is_listed = false;
     threads->listed_count = 0;
     list(threads, directory, writer);
     release_directory(threads, directory);
 
     for (size_t i = 0; i < threads->count; i++) {
-        if (!threads->items[i]->is_listed) gone(context, threads->items[i]);
+        if (!threads->items[i].thread->is_listed) gone(context, threads->items[i].thread);
     }
     size_t kept = 0;
     for (size_t i = 0; i < threads->count; i++) {
-        struct watched_thread *thread = threads->items[i];
+        struct watched_thread *thread = threads->items[i].thread;
         if (thread->is_listed) {
-            threads->items[kept++] = thread;
+            threads->items[kept++] = threads->items[i];
             continue;
         }
         recording_begin(writer, RECORDING_THREAD_GONE, 16);
@@ -244,7 +244,7 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
 void threads_refresh_names(struct threads *threads, struct recording_writer *writer)
 {
     for (size_t i = 0; i < threads->count; i++) {
-        struct watched_thread *thread = threads->items[i];
+        struct watched_thread *thread = threads->items[i].thread;
         if (!thread->ran) continue;
         thread->ran = false;
         if (read_name(thread)) write_thread(thread, writer);
@@ -254,10 +254,10 @@ void threads_refresh_names(struct threads *threads, struct recording_writer *wri
 void threads_fini(struct threads *threads, thread_gone_callback gone, void *context)
 {
     for (size_t i = 0; i < threads->count; i++) {
-        gone(context, threads->items[i]);
-        pages_free(threads->items[i], THREAD_MEMORY);
+        gone(context, threads->items[i].thread);
+        pages_free(threads->items[i].thread, THREAD_MEMORY);
     }
-    pages_free(threads->items, threads->capacity * sizeof(struct watched_thread *));
+    pages_free(threads->items, threads->capacity * sizeof(*threads->items));
     if (threads->directory >= 0) kernel_close(threads->directory);
     *threads = (struct threads){.directory = -1};
 }

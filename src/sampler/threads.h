@@ -19,13 +19,12 @@ struct blocked_place {
 };
 
 struct watched_thread {
-    /* Asleep: as long as the page's count is what it was when the thread was last known to be where it was. */
+    /* Asleep: */
     const struct perf_page *page; /* NULL: none (yet) */
-    uint32_t page_count_asleep;
-    bool is_asleep;              /* at the last look; only then does the count mean something */
-    uint8_t asleep_ticks;        /* in a row, up to where a page is worth it */
-    uint8_t wakes;               /* a measure of how often it wakes up: falls at each tick asleep */
-    uint32_t no_page_until_tick; /* it woke up too often */
+    uint8_t asleep_ticks;         /* in a row, up to where a page is worth it */
+    uint32_t awake_tick;          /* when it was last met awake */
+    uint32_t wakes;               /* a measure of how often it wakes up: falls at each tick asleep since then */
+    uint32_t no_page_until_tick;  /* it woke up too often */
 
     /* Running: */
     struct perf_timer timer;
@@ -68,8 +67,16 @@ struct watched_thread {
     struct recording_stack *last; /* of the recording */
 };
 
+/* All that a tick touches of a thread that sleeps: as long as its page's count is what it was when the thread was last
+ * known to be asleep, it is where it was. */
+struct listed_thread {
+    struct watched_thread *thread;
+    const struct perf_page *page_asleep; /* NULL: it is not known to be asleep */
+    uint32_t count_asleep;
+};
+
 struct threads {
-    struct watched_thread **items; /* sorted by tid */
+    struct listed_thread *items; /* sorted by tid */
     size_t count, capacity;
     size_t listed_count; /* threads in the process, the sampler's own included */
     int directory;       /* of /proc/self/task; -1: opened each time */

@@ -54,7 +54,7 @@ void timer_forget_sleepers(struct sampler *sampler)
 {
     if (sampler->counters[RECORDING_TIMERS] == 0) return;
     for (size_t i = 0; i < sampler->threads.count; i++) {
-        struct watched_thread *thread = sampler->threads.items[i];
+        struct watched_thread *thread = sampler->threads.items[i].thread;
         if (thread->cpu_ns_seen == thread->timer_cpu_ns) timer_forget(sampler, thread);
         thread->timer_cpu_ns = thread->cpu_ns_seen;
     }
