@@ -20,6 +20,8 @@
 #include "base/buffer.h"
 #include "trace/propagation.h"
 
+#include <sys/types.h>
+
 struct tracer;
 struct trace_span;
 struct trace_transaction;
@@ -80,8 +82,8 @@ struct trace_listener {
     void *data;
     /* A rate from 0 to 1 for a new transaction; anything else samples nothing. */
     double (*sample)(void *data, const struct trace_sampling_context *context);
-    /* A root begins; OPEN counts the sampled ones, this one included, so that the first has 1. Called one at a time,
-     * before the root's profiler is asked for. What it returns is given to root_ended. Must not start transactions. */
+    /* A root begins; OPEN counts the sampled ones, this one included, so that the first has 1. Called one at a time;
+     * a profiler that it starts is the root's. What it returns is given to root_ended. Must not start transactions. */
     uint32_t (*root_started)(void *data, bool is_sampled, size_t open);
     /* It ended, or was given up unfinished; OPEN counts the sampled ones that are left, so that the last has 0. */
     void (*root_ended)(void *data, uint32_t token, bool is_sampled, size_t open);
@@ -110,7 +112,8 @@ struct tracer *tracer_new(const struct tracer_options *options);
 void tracer_close(struct tracer *tracer);
 
 /* Which profiler runs from now on: its id (32 hex digits), or NULL when it has stopped. Spans that start are linked to
- * it (LNK-3), and transactions that it overlaps (LNK-1). May be called out of the listener's functions. */
+ * it (LNK-3); transactions are linked to the first one that they overlap (LNK-1). May be called out of the listener's
+ * functions. */
 void tracer_set_profiler(struct tracer *tracer, const char *profiler_id);
 
 /* --- Starting, finishing ------------------------------------------------------------------------------------------ */
@@ -183,11 +186,15 @@ bool trace_span_baggage(struct trace_span *span, struct slice others, struct buf
 void trace_transaction_encode(struct trace_transaction *transaction, struct buffer *out);
 /* Appends the object for the envelope's header `trace`. */
 void trace_transaction_write_context(struct trace_transaction *transaction, struct json_writer *writer);
-const char *trace_transaction_event_id(const struct trace_transaction *transaction);
-/* How many spans it holds, the root not counted: what is lost with it if it is not sent. */
-size_t trace_transaction_span_count(const struct trace_transaction *transaction);
-/* What the listener's root_started returned. */
-uint32_t trace_transaction_token(const struct trace_transaction *transaction);
+/* What an envelope, a profile of V1 and a client report need to know. Texts belong to the transaction. */
+struct trace_facts {
+    const char *event_id, *name, *trace_id;
+    pid_t thread;              /* on which the root started */
+    uint64_t start_ns, end_ns; /* UTC */
+    size_t span_count;         /* without the root: what is lost with the transaction if it is not sent */
+    uint32_t token;            /* what root_started returned */
+};
+struct trace_facts trace_transaction_facts(const struct trace_transaction *transaction);
 /* May call the listener's DISCARDED. Accepts NULL. */
 void trace_transaction_free(struct trace_transaction *transaction);
 

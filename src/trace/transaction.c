@@ -169,7 +169,6 @@ static struct trace_span *begin(struct trace_transaction *transaction, const str
     root->start_ns = trace_now_ns(CLOCK_MONOTONIC);
     transaction->anchor_ns = trace_now_ns(CLOCK_REALTIME) - root->start_ns;
     transaction->token = tracer_root_started(transaction->tracer, transaction->verdict.is_sampled);
-    root->profiler = atomic_load(&transaction->tracer->running_profiler);
     return root;
 }
 
@@ -194,14 +193,12 @@ struct trace_span *trace_transaction_start(struct tracer *tracer, const struct t
 
 /* --- End ---------------------------------------------------------------------------------------------------------- */
 
-/* The profiler that ran when it started, else the first one that ran before its end (LNK-1). */
+/* LNK-1 */
 static void link_profiler(struct trace_transaction *transaction)
 {
-    struct trace_span *root = transaction->root;
     struct tracer *tracer = transaction->tracer;
-    if (tracer_profiler_id(tracer, root->profiler, transaction->profiler_id)) return;
-    (void)tracer_profiler_id(tracer, tracer_profiler_within(tracer, root->start_ns, root->end_ns),
-                             transaction->profiler_id);
+    uint32_t first = tracer_profiler_within(tracer, transaction->root->start_ns, transaction->root->end_ns);
+    (void)tracer_profiler_id(tracer, first, transaction->profiler_id);
 }
 
 void trace_transaction_complete(struct trace_transaction *transaction)
@@ -270,19 +267,17 @@ void trace_transaction_free(struct trace_transaction *transaction)
 
 /* --- What it tells ------------------------------------------------------------------------------------------------ */
 
-const char *trace_transaction_event_id(const struct trace_transaction *transaction)
+struct trace_facts trace_transaction_facts(const struct trace_transaction *transaction)
 {
-    return transaction->event_id;
-}
-
-size_t trace_transaction_span_count(const struct trace_transaction *transaction)
-{
-    return transaction->finished_count;
-}
-
-uint32_t trace_transaction_token(const struct trace_transaction *transaction)
-{
-    return transaction->token;
+    const struct trace_span *root = transaction->root;
+    return (struct trace_facts){.event_id = transaction->event_id,
+                                .name = transaction->name,
+                                .trace_id = transaction->trace_id,
+                                .thread = root->tid,
+                                .start_ns = root->start_ns + transaction->anchor_ns,
+                                .end_ns = root->end_ns + transaction->anchor_ns,
+                                .span_count = transaction->finished_count,
+                                .token = transaction->token};
 }
 
 void trace_transaction_write_context(struct trace_transaction *transaction, struct json_writer *writer)

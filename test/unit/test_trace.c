@@ -41,7 +41,7 @@ static void on_finished(void *data, struct trace_transaction *transaction)
     struct trace_transaction *before = heard.last;
     heard.last = transaction;
     heard.finished++;
-    heard.finished_spans += trace_transaction_span_count(transaction) + 1;
+    heard.finished_spans += trace_transaction_facts(transaction).span_count + 1;
     (void)pthread_mutex_unlock(&heard.lock);
     trace_transaction_free(before); /* which may report */
 }
@@ -166,7 +166,13 @@ TEST(a_transaction_reads_back_as_it_was_made)
     trace_span_finish(root);
     const struct transaction *transaction = send_last();
     CHECK(transaction);
-    CHECK_TEXT(transaction->event_id, trace_transaction_event_id(heard.last));
+    struct trace_facts facts = trace_transaction_facts(heard.last);
+    CHECK_TEXT(transaction->event_id, facts.event_id);
+    CHECK_SLICE(transaction->root.trace_id, facts.trace_id);
+    CHECK_SLICE(transaction->name, facts.name);
+    CHECK(facts.start_ns == transaction->root.start_ns && facts.end_ns == transaction->root.end_ns);
+    CHECK_INT(facts.thread, gettid());
+    CHECK_UINT(facts.span_count, 1);
     CHECK_SLICE(transaction->name, "GET /");
     CHECK_SLICE(transaction->platform, "native");
     CHECK_SLICE(transaction->release, "a@1");
@@ -301,7 +307,8 @@ TEST(the_profiler_that_the_first_root_starts_is_linked_to_that_root_LNK_1)
 
 static void *work_on_another_thread(void *parent)
 {
-    (void)prctl(PR_SET_NAME, "worker");
+    trace_span_unref(trace_span_current());
+    (void)prctl(PR_SET_NAME, "worker"); /* after it was looked at: seen when it enters a span */
     struct trace_span *span = trace_span_start_child(parent, "work", own_thread());
     (void)trace_span_enter(span);
     trace_span_finish(trace_span_start("inner", own_thread()));
@@ -332,7 +339,7 @@ TEST(the_root_and_each_span_name_the_thread_that_they_started_on_LNK_2_LNK_3)
         const struct span *span = &transaction->spans.items[i];
         CHECK(slice_equal(span->thread_id, span->description)); /* what that thread said of itself */
         CHECK(!slice_equal(span->thread_id, transaction->root.thread_id));
-        CHECK_SLICE(span->thread_name, "worker");
+        CHECK_SLICE(span->thread_name, i == 0 ? "worker" : "at start");
     }
     CHECK_SLICE(transaction->spans.items[0].op, "inner");
     CHECK(slice_equal(transaction->spans.items[0].parent_span_id, transaction->spans.items[1].span_id));
@@ -392,6 +399,22 @@ TEST(a_span_that_another_thread_finishes_is_current_no_more_and_a_thread_that_en
     on_other_thread(enter_and_end, root);
     CHECK(trace_span_enter(root));
     trace_span_finish(root);
+    end(tracer);
+}
+
+TEST(what_is_finished_is_let_go_at_once_or_when_the_thread_that_entered_it_looks_again)
+{
+    struct tracer *tracer = begin_at_rate(0);
+    struct trace_span *first = start_root(tracer), *second = start_root(tracer);
+    CHECK(trace_span_enter(first) && trace_span_enter(second));
+    on_other_thread(finish_here, first);
+    CHECK_UINT(heard.transactions_discarded, 0);
+    struct trace_span *current = trace_span_current();
+    CHECK(current == second);
+    CHECK_UINT(heard.transactions_discarded, 1); /* from below the current one */
+    trace_span_unref(current);
+    trace_span_finish(second);
+    CHECK_UINT(heard.transactions_discarded, 2);
     end(tracer);
 }
 
@@ -525,7 +548,7 @@ TEST(the_first_sampled_root_and_the_last_are_told_also_when_they_overlap)
         trace_transaction_start(tracer, &(struct trace_start){.name = "u", .decision = TRACE_NOT_SAMPLED});
     trace_span_finish(first);
     CHECK_UINT(heard.last_token, 1);
-    CHECK_UINT(trace_transaction_token(heard.last), 1);
+    CHECK_UINT(trace_transaction_facts(heard.last).token, 1);
     struct trace_span *third = start_root(tracer);
     trace_span_finish(second);
     trace_span_finish(unsampled);

@@ -44,7 +44,7 @@ static void on_finished(void *data, struct trace_transaction *transaction)
     struct buffer out = {.maximum = 2 * TRACE_PAYLOAD_BYTES_MAX};
     struct json_writer writer = json_writer_of(&out);
     transactions_seen++;
-    spans_seen += trace_transaction_span_count(transaction) + 1;
+    spans_seen += trace_transaction_facts(transaction).span_count + 1;
     trace_transaction_write_context(transaction, &writer);
     trace_transaction_encode(transaction, &out);
     buffer_fini(&out);
