@@ -345,6 +345,22 @@ def a_folder_that_cannot_be_written_leaves_envelopes_in_memory_and_says_so():
         check_memory_takes_over(folder, receiver, **user_without_rights())
 
 
+# --- libcurl ---------------------------------------------------------------------------------------------------------
+
+@case
+def libcurl_is_linked_by_nothing_and_without_it_envelopes_wait_in_the_spool():
+    for program in (OFFBEAT.program, SENDS):
+        check("libcurl" not in text(run("readelf", "-d", program).stdout), f"{program.name} needs libcurl")
+    with Folder() as folder, Receiver() as receiver:
+        environment = {"LD_PRELOAD": str(OFFBEAT.programs / "no_curl.so")}
+        told = sends(receiver, environment, count=3, spool=folder / "spool", flush_ms=100, stop_ms=100)
+        check_equal((told["sent"], told["flushed"], told["stopped"]), (0, False, False), "without libcurl")
+        check_equal(told["said"], "sending: libcurl.so.4 is not installed: nothing can be sent", "said")
+        sends(receiver, count=0, spool=folder / "spool")
+        check_equal(receiver.chunks, ids(3), "chunks")
+        check_sums(receiver, 3)
+
+
 # --- offbeat send ----------------------------------------------------------------------------------------------------
 
 ENVELOPE = ROOT / "test/data/bound.envelope"

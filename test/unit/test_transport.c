@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -465,7 +466,48 @@ TEST(a_spool_that_was_deleted_is_made_again)
     delete_spool(&spool);
 }
 
-/* --- Forks -------------------------------------------------------------------------------------------------------- */
+/* --- Threads and forks
+ * -------------------------------------------------------------------------------------------------------- */
+
+enum { SENDERS = 4, SENT_BY_EACH = 250, QUEUE_COUNT = 10 };
+
+static void *send_many(void *transport)
+{
+    for (unsigned i = 0; i < SENT_BY_EACH; i++) {
+        struct buffer envelope = bytes_of(CHUNK);
+        (void)transport_send(transport, &envelope);
+        CHECK(!envelope.data);
+    }
+    return NULL;
+}
+
+TEST(threads_may_send_at_once_and_each_envelope_is_counted)
+{
+    const struct transport_options options = {.dsn = "http://" KEY "@127.0.0.1:9/1", .queue_count_max = QUEUE_COUNT};
+    struct transport *transport = transport_start(&options, NULL);
+    pthread_t threads[SENDERS];
+    CHECK(transport);
+    for (unsigned i = 0; i < SENDERS; i++) CHECK_INT(pthread_create(&threads[i], NULL, send_many, transport), 0);
+    for (unsigned i = 0; i < SENDERS; i++) CHECK_INT(pthread_join(threads[i], NULL), 0);
+    struct transport_counts counts = transport_counts(transport);
+    CHECK_UINT(counts.made, SENDERS * SENT_BY_EACH);
+    CHECK(counts.discarded <= counts.made && counts.discarded >= counts.made - QUEUE_COUNT - 1); /* 1 is being sent */
+    CHECK(!transport_stop(transport, 0));
+}
+
+TEST(starting_and_stopping_leaves_nothing_behind)
+{
+    const struct transport_options options = {.dsn = "http://" KEY "@127.0.0.1:9/1"};
+    for (unsigned i = 0; i < 50; i++) {
+        struct transport *transport = transport_start(&options, NULL);
+        struct buffer envelope = bytes_of(CHUNK);
+        CHECK(transport);
+        if (i % 2) CHECK(transport_send(transport, &envelope));
+        buffer_fini(&envelope);
+        CHECK(transport_stop(transport, i % 3 ? 0 : 1000000) == (i % 2 == 0));
+    }
+    CHECK(!transport_stop(NULL, 0));
+}
 
 TEST(in_a_child_of_fork_nothing_is_done_and_stopping_does_not_wait)
 {
