@@ -53,6 +53,21 @@ static void remove_member(struct trace_members *members, struct slice key)
     }
 }
 
+static bool stands_for_itself(uint8_t byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
+           byte == '-' || byte == '.' || byte == '_' || byte == '~';
+}
+
+/* Keys are not encoded, so only such are taken. */
+static bool is_key(struct slice key)
+{
+    for (size_t i = 0; i < key.size; i++) {
+        if (!stands_for_itself(key.data[i])) return false;
+    }
+    return key.size > 0;
+}
+
 static bool has_nul(struct slice text)
 {
     return text.size > 0 && memchr(text.data, 0, text.size);
@@ -61,7 +76,7 @@ static bool has_nul(struct slice text)
 bool trace_members_set(struct trace_members *members, struct slice key, struct slice value)
 {
     size_t size = key.size + value.size + 2;
-    if (has_nul(key) || has_nul(value) || key.size == 0) return false;
+    if (!is_key(key) || has_nul(value)) return false;
     if (size > TRACE_BAGGAGE_BYTES_MAX || members->texts.size + size > TRACE_BAGGAGE_BYTES_MAX) return false;
     if (members->count == TRACE_MEMBERS_MAX) return false;
     if (members->texts.maximum == 0) buffer_init(&members->texts, TRACE_BAGGAGE_BYTES_MAX);
@@ -150,12 +165,6 @@ void trace_members_read_baggage(struct trace_members *members, struct slice head
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
 
-static bool stands_for_itself(uint8_t byte)
-{
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
-           byte == '-' || byte == '.' || byte == '_' || byte == '~';
-}
-
 static void append_encoded(struct buffer *out, const char *text)
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -177,7 +186,7 @@ static size_t append_ours(const struct trace_members *members, struct buffer *ou
         size_t before = out->size;
         if (before > 0) buffer_append_byte(out, ',');
         buffer_append_text(out, prefix);
-        append_encoded(out, member.key);
+        buffer_append_text(out, member.key);
         buffer_append_byte(out, '=');
         append_encoded(out, member.value);
         count++;

@@ -20,7 +20,8 @@ void trace_members_fini(struct trace_members *members);
 /* INTO, which is empty, becomes as FROM. False without memory. */
 bool trace_members_copy(struct trace_members *into, const struct trace_members *from);
 
-/* Sets or replaces one. False, with nothing changed, over the maxima, without memory, or if a text holds NUL. */
+/* Sets or replaces one. False, with nothing changed, over the maxima, without memory, if VALUE holds NUL, or if KEY is
+ * empty or has other characters than letters, digits, '-', '.', '_' and '~'. */
 bool trace_members_set(struct trace_members *members, struct slice key, struct slice value);
 /* The value as text, which the next change of MEMBERS may move; NULL if there is none. */
 const char *trace_members_find(const struct trace_members *members, const char *key);

@@ -14,7 +14,7 @@ atomic_uint trace_process = 1;
 static __thread struct trace_thread self;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
-static bool has_key;
+static atomic_bool has_key; /* threads may still run when the library goes */
 
 static void in_forked_child(void)
 {

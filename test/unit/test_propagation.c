@@ -115,10 +115,10 @@ static const char *written(const struct trace_members *members, const char *othe
 TEST(baggage_gives_the_members_of_sentry_decoded)
 {
     struct trace_members members = {0};
-    trace_members_read_baggage(&members,
-                               slice_of_text("other=1;p=2 , sentry-release=a%40b%2C1 ;p=q,\tsentry-environment = "
-                                             "t\xC3\xA4st,sentry-broken,sentry-=x,sentry-bad=%zz%4,"
-                                             "sentry-release=last,sentry-nul=a%00b"));
+    trace_members_read_baggage(
+        &members, slice_of_text("other=1;p=2 , sentry-release=a%40b%2C1 ;p=q,\tsentry-environment = "
+                                "t\xC3\xA4st,sentry-broken,sentry-=x,sentry-bad=%zz%4,"
+                                "sentry-release=last,sentry-nul=a%00b,sentry-k\xFF=1,sentry-a%20b=1,sentry-a b=1"));
     CHECK_UINT(members.count, 3);
     CHECK_TEXT(trace_members_find(&members, "release"), "last");
     CHECK_TEXT(trace_members_find(&members, "environment"), "t\xC3\xA4st");
