@@ -68,7 +68,7 @@ bool bench_spans(enum kind kind, size_t rounds, struct cost *ret_cost)
         cost.start += (between - before) / BATCH / (double)rounds;
         cost.finish += (after - between) / BATCH / (double)rounds;
     }
-    tracer_close(tracer);
+    tracer_free(tracer);
     *ret_cost = cost;
     return tracer;
 }

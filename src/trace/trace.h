@@ -77,7 +77,7 @@ struct trace_sampling_context {
 };
 
 /* Whom the tracer tells. DATA is given back; a function may be NULL. They are called by threads of the program that
- * start, finish or give up spans, and not any more once tracer_close has returned. They must not close the tracer. */
+ * start, finish or give up spans, and not any more once tracer_close has returned. */
 struct trace_listener {
     void *data;
     /* A rate from 0 to 1 for a new transaction; anything else samples nothing. */
@@ -108,8 +108,11 @@ struct tracer_options {
 /* NULL without memory. */
 struct tracer *tracer_new(const struct tracer_options *options);
 /* Waits until the listener's functions that are running have returned; from then on none is called, and no transaction
- * starts. Memory goes with the last span. Accepts NULL. In a forked child it only forgets the tracer. */
+ * starts. Once more does nothing. Must not be called by the listener. */
 void tracer_close(struct tracer *tracer);
+/* Closes it, and gives it up: nobody may use TRACER itself any more, but spans and complete transactions live on. In a
+ * forked child it only forgets what is the parent's. Accepts NULL, as tracer_close does. */
+void tracer_free(struct tracer *tracer);
 
 /* Which profiler runs from now on: its id (32 hex digits), or NULL when it has stopped. Spans that start are linked to
  * it (LNK-3); transactions are linked to the first one that they overlap (LNK-1). May be called out of the listener's

@@ -21,8 +21,8 @@ struct tracer {
     atomic_size_t references; /* its maker's, and one for each transaction */
     atomic_size_t open;       /* transactions that have not ended */
 
-    pthread_rwlock_t listening; /* read: the listener is being called; written: it is closed */
-    bool is_closed;
+    pthread_rwlock_t listening; /* read: the listener is being called; written: nobody is in it any more */
+    atomic_bool is_closed;
 
     pthread_mutex_t roots_lock; /* so that the listener hears of the first and the last in order */
     size_t sampled_open;

@@ -64,9 +64,15 @@ void tracer_unref(struct tracer *tracer)
 void tracer_close(struct tracer *tracer)
 {
     if (!tracer || tracer->process != trace_thread_self()->process) return;
+    atomic_store(&tracer->is_closed, true); /* first, so that no new calls keep us waiting */
     (void)pthread_rwlock_wrlock(&tracer->listening);
-    tracer->is_closed = true;
     (void)pthread_rwlock_unlock(&tracer->listening);
+}
+
+void tracer_free(struct tracer *tracer)
+{
+    if (!tracer || tracer->process != trace_thread_self()->process) return;
+    tracer_close(tracer);
     tracer_unref(tracer);
 }
 
@@ -74,8 +80,8 @@ void tracer_close(struct tracer *tracer)
 
 bool tracer_begin_call(struct tracer *tracer)
 {
-    if (pthread_rwlock_rdlock(&tracer->listening) != 0) return false;
-    if (!tracer->is_closed) return true;
+    if (atomic_load(&tracer->is_closed) || pthread_rwlock_rdlock(&tracer->listening) != 0) return false;
+    if (!atomic_load(&tracer->is_closed)) return true;
     (void)pthread_rwlock_unlock(&tracer->listening);
     return false;
 }

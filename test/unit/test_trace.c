@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -114,7 +115,7 @@ static struct tracer *begin_at_rate(double rate)
 
 static void end(struct tracer *tracer)
 {
-    tracer_close(tracer);
+    tracer_free(tracer);
     trace_transaction_free(heard.last);
     heard.last = NULL;
 }
@@ -564,7 +565,10 @@ TEST(a_closed_tracer_starts_and_tells_nothing)
     struct tracer *tracer = begin_at_rate(1);
     struct trace_span *root = start_root(tracer), *child = trace_span_start_child(root, "op", NULL);
     tracer_close(tracer);
+    tracer_close(tracer);
+    CHECK(!start_root(tracer));
     trace_span_finish(child);
+    tracer_free(tracer);
     trace_span_finish(root);
     CHECK_UINT(heard.finished, 0);
     CHECK_TEXT(heard.reasons, "");
@@ -576,7 +580,7 @@ TEST(everything_accepts_NULL)
 {
     struct trace_parent parent;
     struct buffer out = {.maximum = 10};
-    tracer_close(NULL);
+    tracer_free(NULL);
     tracer_set_profiler(NULL, PROFILER);
     CHECK(!trace_transaction_start(NULL, &(struct trace_start){.name = "n"}));
     CHECK(!trace_span_start_child(NULL, "op", "d") && !trace_span_ref(NULL) && !trace_span_enter(NULL));
@@ -729,7 +733,7 @@ static int in_child(struct tracer *tracer, struct trace_span *root)
 {
     if (trace_span_current() || trace_span_start_child(root, "op", NULL) || start_root(tracer)) return 1;
     trace_span_finish(root);
-    tracer_close(tracer);
+    tracer_free(tracer);
     tracer = begin_at_rate(1);
     trace_span_finish(start_root(tracer));
     if (heard.finished != 1 || !send_last()) return 2;
@@ -789,6 +793,35 @@ TEST(of_many_threads_everything_made_is_handed_over_or_reported)
     CHECK_UINT(heard.finished + heard.transactions_discarded, CROWD * ROUNDS + 1);
     CHECK_UINT(heard.finished_spans + heard.spans_discarded, CROWD * ROUNDS * 4 + 1);
     end(tracer);
+}
+
+static atomic_bool is_over;
+static atomic_size_t told_too_late;
+
+static void on_anything(void *data, const char *reason, const char *category, uint64_t quantity)
+{
+    if (atomic_load(&is_over)) atomic_fetch_add(&told_too_late, 1);
+}
+
+static void *start_until_it_is_over(void *tracer)
+{
+    for (int i = 0; i < 100000 && !atomic_load(&is_over); i++) trace_span_finish(start_root(tracer));
+    trace_span_finish(start_root(tracer));
+    return NULL;
+}
+
+TEST(a_tracer_may_be_closed_while_others_trace_and_tells_nothing_afterwards)
+{
+    struct tracer *tracer =
+        tracer_new(&(struct tracer_options){.has_traces_sample_rate = true, .listener = {.discarded = on_anything}});
+    pthread_t threads[CROWD];
+    for (size_t i = 0; i < CROWD; i++) CHECK(pthread_create(&threads[i], NULL, start_until_it_is_over, tracer) == 0);
+    (void)usleep(2000);
+    tracer_close(tracer);
+    atomic_store(&is_over, true);
+    for (size_t i = 0; i < CROWD; i++) (void)pthread_join(threads[i], NULL);
+    CHECK_UINT(told_too_late, 0);
+    tracer_free(tracer);
 }
 
 TEST_MAIN()

@@ -79,7 +79,7 @@ static bool trace_something(const struct trace_headers *headers)
     trace_span_finish(trace_span_start("inner", NULL));
     trace_span_finish(child);
     trace_span_finish(root);
-    tracer_close(tracer);
+    tracer_free(tracer);
     trace_incoming_fini(&incoming);
     buffer_fini(&out);
     return tracer;
