@@ -1,5 +1,5 @@
-/* When the profiler runs: SES-1 to SES-11, one by one, as a matrix, and as a long walk in which what must always hold
- * is checked against a model of a few lines.  SPDX-License-Identifier: MIT */
+/* When the profiler runs, one by one, as a matrix, and as a long walk in which what must always hold is checked: SES-1,
+ * SES-2, SES-3, SES-4, SES-5, SES-6, SES-7, SES-8, SES-9, SES-10, SES-11.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "sampler/sampler.h"
