@@ -10,7 +10,7 @@ enum { HTTP_HEADER_SIZE = 2048, HTTP_TEXT_SIZE = 1024 };
 /* Texts stay the caller's and must live as long as the connection. */
 struct http_options {
     const char *url, *auth, *user_agent;
-    const char *proxy;   /* NULL: what http_proxy, https_proxy, all_proxy and no_proxy say; "" = none */
+    const char *proxy;   /* NULL: what http_proxy, https_proxy, all_proxy say; "" = none; no_proxy holds for both */
     const char *ca_file; /* PEM; NULL: the system's */
     uint64_t timeout_ns; /* without a byte moved, in either direction; a request may take 20 times as long */
 };

@@ -56,7 +56,7 @@ struct transport_options {
     size_t spool_count_max;      /* 100 */
     size_t queue_bytes_max;      /* 100 MiB */
     size_t queue_count_max;      /* 100 */
-    const char *proxy;           /* NULL: as http_proxy, https_proxy, all_proxy, no_proxy say; "": none */
+    const char *proxy;           /* NULL: as http_proxy, https_proxy, all_proxy say; "": none. no_proxy holds too */
     const char *ca_file;         /* PEM; NULL: the system's */
     uint64_t request_timeout_ns; /* without a byte moved: 30 s */
     uint64_t retry_first_ns;     /* 5 s, doubled after each failure */
