@@ -330,7 +330,7 @@ static void look_at_awake(struct sampler *sampler, struct watched_thread *thread
     if (is_cpu_mode(sampler) && is_left_to_timer(sampler, thread, cpu_ns)) return;
     enum blocked_result result = read_unless_running(sampler, thread, cpu_ns);
     if (result == BLOCKED_WALKED) return;
-    if (result == BLOCKED_RUNNING && timer_ask(thread)) {
+    if (result == BLOCKED_RUNNING && timer_ask(sampler, thread)) {
         thread->awaits_timer = true;
         thread->cpu_ns_at_request = cpu_ns;
         sampler->timers_asked++;

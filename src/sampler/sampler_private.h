@@ -59,7 +59,7 @@ void timer_forget(struct sampler *sampler, struct watched_thread *thread);
 void timer_forget_sleepers(struct sampler *sampler); /* once a second: those that did not run in it */
 
 /* Wall clock: THREAD is met running. False if it has no timer, or one that does not answer. */
-bool timer_ask(struct watched_thread *thread);
+bool timer_ask(struct sampler *sampler, struct watched_thread *thread);
 
 /* What THREAD's timer took last, if it has one and that is good for the open tick. */
 bool timer_fetch(const struct sampler *sampler, struct watched_thread *thread, struct perf_timer_sample *ret_sample);

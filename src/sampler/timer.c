@@ -36,18 +36,23 @@ void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
         *refusal = (uint64_t)result;
 }
 
-bool timer_ask(struct watched_thread *thread)
-{
-    if (!thread->timer.control || thread->waiting_ticks > PATIENCE_TICKS) return false;
-    perf_timer_ask(&thread->timer);
-    return thread->timer.is_asked;
-}
-
 void timer_forget(struct sampler *sampler, struct watched_thread *thread)
 {
     if (!thread->timer.control) return;
     perf_timer_close(&thread->timer);
     sampler->counters[RECORDING_TIMERS]--;
+}
+
+bool timer_ask(struct sampler *sampler, struct watched_thread *thread)
+{
+    if (!thread->timer.control || thread->waiting_ticks > PATIENCE_TICKS) return false;
+    if (sampler->timers_asked == 0 && self_is_confined()) { /* since: a filter may kill for an ioctl */
+        sampler->counters[RECORDING_TIMER_ERRNO] = EPERM;
+        timer_forget(sampler, thread);
+        return false;
+    }
+    perf_timer_ask(&thread->timer);
+    return thread->timer.is_asked;
 }
 
 void timer_forget_sleepers(struct sampler *sampler)
