@@ -153,20 +153,25 @@ static void add_watched(sigset_t *signals)
     for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) (void)sigaddset(signals, watched[i]);
 }
 
+enum { SAME_WISH_NS = 250000000, SAME_WISH_MAX = 16 };
+
 static int wait_for(pid_t child, const sigset_t *signals)
 {
     int status = 0;
+    bool was_signalled = false;
     for (;;) {
         pid_t ended = waitpid(child, &status, WNOHANG);
         if (ended == child || (ended < 0 && errno != EINTR)) break;
         siginfo_t information;
         int number = sigwaitinfo(signals, &information);
         bool is_from_terminal = information.si_code > 0;
+        was_signalled |= number > 0 && number != SIGCHLD;
         if (number > 0 && number != SIGCHLD && !is_from_terminal) (void)kill(child, number);
     }
-    /* What was meant for both of us must not end us now, before the files are written. */
-    struct timespec none = {0};
-    while (sigtimedwait(signals, NULL, &none) > 0) {
+    /* What was meant for both of us must not end us now, before the files are written. timeout(1), for one, signals its
+     * child first and then the whole group: what comes this soon is no second wish. */
+    struct timespec soon = {.tv_nsec = was_signalled || WIFSIGNALED(status) ? SAME_WISH_NS : 0};
+    for (unsigned i = 0; i < SAME_WISH_MAX && sigtimedwait(signals, NULL, &soon) > 0; i++) {
     }
     return status;
 }

@@ -307,6 +307,15 @@ def a_sigterm_sent_to_the_recorder_reaches_the_program():
 
 
 @case
+def a_signal_that_comes_twice_like_that_of_timeout_is_one():
+    for command in ((BEHAVES, 15000, "exit", 0), ("sleep", 20)): # one handles it, one dies of it
+        with Folder() as folder:
+            OFFBEAT.record(folder, *command, prefix=["timeout", "-s", "INT", "1"])
+            check((folder / "x.pb.gz").is_file(), f"{command[0]}: no profile was written")
+            check((folder / "x.envelope").is_file(), f"{command[0]}: no envelope was written")
+
+
+@case
 def a_program_that_ends_at_once_leaves_a_file_or_says_that_there_was_nothing():
     with Folder() as folder:
         done = OFFBEAT.record(folder, "true")
