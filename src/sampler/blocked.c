@@ -26,10 +26,9 @@ static bool copy_from(struct unwind_memory *memory, uint64_t address)
 /* The first block begins a little below the stack pointer, where registers lie that were just taken off the stack. */
 static bool copy_block(struct unwind_memory *memory, uint64_t address)
 {
-    enum { BELOW = 128 };
     if (address % 8 != 0) return false;
-    bool is_first = memory->high == 0 && address > BELOW;
-    if (is_first && copy_from(memory, address - BELOW) && memory->high >= address + 8) return true;
+    bool is_first = memory->high == 0 && address > MACHINE_RED_ZONE;
+    if (is_first && copy_from(memory, address - MACHINE_RED_ZONE) && memory->high >= address + 8) return true;
     return copy_from(memory, address);
 }
 

@@ -2,8 +2,8 @@
  *
  * Wall clock. A thread whose CPU clock stands still is where it was at the tick before: nothing is done and nothing is
  * written. One that ran and is blocked now is unwound from outside (blocked.c). One that is running and has a timer of
- * its own (timer.c) is told by what that took last. Another one is sent a signal and unwinds itself (signal_handler.c);
- * the answer is fetched at the next tick. A thread that waits for a processor answers when it gets one, from the place
+ * its own (timer.c) is left its stack by that; another one is sent a signal and unwinds itself (signal_handler.c).
+ * Either is fetched at the next tick. A thread that waits for a processor answers when it gets one, from the place
  * where it was stopped: its answer counts for all the ticks that it waited.
  *
  * A signal takes some 10 µs to arrive. A thread that only woke up for a moment is blocked again by then, or about to

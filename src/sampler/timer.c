@@ -15,7 +15,6 @@ enum {
     OPENED_A_TICK_MAX = 8, /* making one costs some 30 µs */
     FRESH_PERIODS = 4,     /* how old a stack may be that stands for a tick */
     PATIENCE_TICKS = 2,    /* without any stack, until a signal is sent */
-    RED_ZONE = 128,        /* below SP: System V ABI for AMD64 §3.2.2 */
 };
 
 void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
@@ -94,7 +93,7 @@ bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const st
     if (!perf_timer_holds(&thread->timer)) return false;
     bool is_done = *ret_outcome == UNWIND_ROOT || *ret_outcome == UNWIND_PENDING;
     bool is_behind = asked + sizeof(uint64_t) > end && asked < end + PERF_TIMER_STACK_MAX;
-    bool is_near = is_behind || (asked <= sp && sp - asked <= RED_ZONE);
+    bool is_near = is_behind || (asked <= sp && sp - asked <= MACHINE_RED_ZONE);
     bool is_cut = is_behind && sample->stack_bytes == thread->timer.stack_size;
     if (is_done || (is_near && !is_cut)) return true;
     if (!is_cut) return false;     /* on another stack: a signal handler's, and from there on */

@@ -38,7 +38,10 @@ struct unwind_registers {
     uint32_t known; /* bit 1 << MACHINE_…; IP and SP always are */
 };
 
-enum { MACHINE_ALL_KNOWN = (1 << MACHINE_REGISTERS) - 1 };
+enum {
+    MACHINE_ALL_KNOWN = (1 << MACHINE_REGISTERS) - 1,
+    MACHINE_RED_ZONE = 128, /* bytes below SP that still mean something (System V ABI for AMD64 §3.2.2) */
+};
 
 static inline bool machine_known(const struct unwind_registers *registers, unsigned number)
 {

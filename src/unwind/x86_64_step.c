@@ -83,8 +83,7 @@ static enum machine_step step_wide(const struct frame_table *table, const struct
  * register again. Copies of a stack need not reach there. */
 static bool is_taken_off(uint64_t address, uint64_t sp)
 {
-    enum { RED_ZONE = 128 }; /* System V ABI for AMD64 §3.2.2 */
-    return address < sp && address >= sp - RED_ZONE;
+    return address < sp && address >= sp - MACHINE_RED_ZONE;
 }
 
 /* The words below CFA that RULE names, one by one, the lowest first: where memory is copied in blocks that begin with
