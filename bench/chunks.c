@@ -3,8 +3,8 @@
  * decoding with the verdict of the same reading. Measured by chunks.py.  SPDX-License-Identifier: MIT */
 #include "base/file.h"
 #include "base/json_reader.h"
-#include "format/rules.h"
-#include "format/sentry_v2.h"
+#include "format/sentry/rules.h"
+#include "format/sentry/sentry_v2.h"
 
 #include <malloc.h>
 #include <stdio.h>

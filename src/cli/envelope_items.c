@@ -3,9 +3,9 @@
 #include "cli/envelope_items.h"
 
 #include "base/array.h"
-#include "format/client_report.h"
-#include "format/envelope.h"
-#include "format/transaction.h"
+#include "format/sentry/client_report.h"
+#include "format/sentry/envelope.h"
+#include "format/sentry/transaction.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/output.h"
-#include "format/envelope.h"
+#include "format/sentry/envelope.h"
 #include "report/info_report.h"
 
 #include <limits.h>

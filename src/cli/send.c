@@ -6,7 +6,7 @@
 #include "cli/open_profile.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "format/envelope.h"
+#include "format/sentry/envelope.h"
 #include "transport/transport.h"
 
 #include <inttypes.h>

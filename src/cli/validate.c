@@ -4,10 +4,10 @@
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/output.h"
-#include "format/envelope.h"
+#include "format/sentry/envelope.h"
 #include "format/json_kind.h"
-#include "format/rules.h"
-#include "format/sentry_v1.h"
+#include "format/sentry/rules.h"
+#include "format/sentry/sentry_v1.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -10,8 +10,8 @@
 #include "base/gzip.h"
 #include "base/uuid.h"
 #include "cli/message.h"
-#include "format/envelope_profile.h"
-#include "format/sentry_v2.h"
+#include "format/sentry/envelope_profile.h"
+#include "format/sentry/sentry_v2.h"
 #include "profile/time_line.h"
 
 #include <inttypes.h>

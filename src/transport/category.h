@@ -2,7 +2,7 @@
 #ifndef OFFBEAT_TRANSPORT_CATEGORY_H
 #define OFFBEAT_TRANSPORT_CATEGORY_H
 
-#include "format/envelope.h"
+#include "format/sentry/envelope.h"
 
 enum category {
     CATEGORY_DEFAULT, /* of items that are none of the others */

@@ -3,8 +3,8 @@
 
 #include "base/json_writer.h"
 #include "base/rfc3339.h"
-#include "format/client_report.h"
-#include "format/transaction.h"
+#include "format/sentry/client_report.h"
+#include "format/sentry/transaction.h"
 
 enum { REPORT_ENTRIES_MAX = 40 }; /* 40 of at most 98 bytes, and the time, are less than 4 KiB */
 

@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 #include "base/uuid.h"
-#include "format/envelope.h"
+#include "format/sentry/envelope.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
  * accepted by both sets, and reading and writing it again and
  * again gives the same bytes.
  * SPDX-License-Identifier: MIT */
-#include "format/sentry_v2.h"
+#include "format/sentry/sentry_v2.h"
 #include "times.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

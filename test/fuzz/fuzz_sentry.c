@@ -2,11 +2,11 @@
  * transaction that were read are written so that they read the same, and every judge comes to a verdict.
  * SPDX-License-Identifier: MIT */
 #include "base/compression.h"
-#include "format/client_report.h"
-#include "format/envelope.h"
-#include "format/rules.h"
-#include "format/sentry_v1.h"
-#include "format/transaction.h"
+#include "format/sentry/client_report.h"
+#include "format/sentry/envelope.h"
+#include "format/sentry/rules.h"
+#include "format/sentry/sentry_v1.h"
+#include "format/sentry/transaction.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

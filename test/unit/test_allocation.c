@@ -3,16 +3,16 @@
 #include "test.h"
 
 #include "format/chrome_cpuprofile.h"
-#include "format/client_report.h"
+#include "format/sentry/client_report.h"
 #include "format/collapsed.h"
-#include "format/envelope.h"
-#include "format/envelope_profile.h"
+#include "format/sentry/envelope.h"
+#include "format/sentry/envelope_profile.h"
 #include "format/firefox.h"
 #include "format/perf_script.h"
-#include "format/pprof.h"
-#include "format/rules.h"
+#include "format/pprof/pprof.h"
+#include "format/sentry/rules.h"
 #include "format/speedscope.h"
-#include "format/transaction.h"
+#include "format/sentry/transaction.h"
 #include "profile/time_labels.h"
 
 void *__real_malloc(size_t size);

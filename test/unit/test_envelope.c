@@ -1,7 +1,7 @@
 /* Envelopes, framed as the real receiver frames them (ENV-1, ENV-2; facts §2.1).  SPDX-License-Identifier: MIT */
 #include "test.h"
 
-#include "format/envelope.h"
+#include "format/sentry/envelope.h"
 
 /* "type:payload|type:payload|", ending in "!" if the framing is broken; "-" if it is no envelope, "?" if its header is
  * broken. */

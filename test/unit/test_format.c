@@ -2,10 +2,10 @@
 #include "test.h"
 
 #include "base/gzip.h"
-#include "format/envelope.h"
+#include "format/sentry/envelope.h"
 #include "format/format.h"
 #include "format/recording_layout.h"
-#include "format/sentry_v2.h"
+#include "format/sentry/sentry_v2.h"
 
 static const struct {
     const char *text;

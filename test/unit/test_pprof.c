@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/gzip.h"
 #include "base/protobuf.h"
-#include "format/pprof.h"
+#include "format/pprof/pprof.h"
 
 #include <glob.h>
 

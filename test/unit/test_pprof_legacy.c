@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "format/format.h"
-#include "format/pprof_legacy.h"
+#include "format/pprof/pprof_legacy.h"
 #include "report/raw_report.h"
 
 #define LEGACY TEST_SOURCE_ROOT "/../shared/fixtures/pprof-conformance/legacy/"

@@ -4,7 +4,7 @@
  */
 #include "test.h"
 
-#include "format/sentry_v2.h"
+#include "format/sentry/sentry_v2.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 #include "test.h"
 
 #include "base/buffer.h"
-#include "format/rules.h"
+#include "format/sentry/rules.h"
 
 static const char good[] =
     "{\"version\":\"1\",\"event_id\":\"41fed0925670468bb0457f61a74688ec\",\"platform\":\"python\",\"release\":\"a@1\","

@@ -3,9 +3,9 @@
 #include "test.h"
 
 #include "base/buffer.h"
-#include "format/envelope.h"
+#include "format/sentry/envelope.h"
 #include "format/format.h"
-#include "format/sentry_v1.h"
+#include "format/sentry/sentry_v1.h"
 
 static const char seconds_of_v1[] =
     "{\"profile\":{\"frames\":[{\"function\":\"leaf\",\"lineno\":3},{\"name\":\"main\",\"file\":\"a.py\",\"line\":9}],"

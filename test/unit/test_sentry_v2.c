@@ -5,7 +5,7 @@
 #include "test.h"
 
 #include "base/file.h"
-#include "format/sentry_v2.h"
+#include "format/sentry/sentry_v2.h"
 
 #define WRITTEN_CHUNK TEST_SOURCE_ROOT "/test/data/sentry-v2-chunk.json"
 #define SECOND 1000000000u

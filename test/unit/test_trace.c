@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include "base/json_reader.h"
-#include "format/transaction.h"
+#include "format/sentry/transaction.h"
 #include "trace/trace.h"
 
 #include <math.h>

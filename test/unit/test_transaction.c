@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "test.h"
 
-#include "format/client_report.h"
-#include "format/transaction.h"
+#include "format/sentry/client_report.h"
+#include "format/sentry/transaction.h"
 
 #define CHECK_SLICE(slice, text) CHECK(slice_equals_text((slice), (text)))
 

@@ -2,7 +2,7 @@
  * spool (requirements ENV-1, ENV-2; facts §2.4, §2.6, §2.7).  SPDX-License-Identifier: MIT */
 #include "test.h"
 
-#include "format/client_report.h"
+#include "format/sentry/client_report.h"
 #include "transport/dsn.h"
 #include "transport/outgoing.h"
 #include "transport/queue.h"

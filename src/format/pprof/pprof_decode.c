@@ -1,0 +1,732 @@
+/* Reads profile.proto.
+ *
+ * Messages come in any order, samples before the strings that they name as a rule. One pass over the outermost fields
+ * notes where each kind lies (a survey); then each kind is read where the kinds that it refers to are known already:
+ * strings, functions, mappings, locations, samples. Nothing is copied but into the profile; ids of the file become ids
+ * of the profile through one array a kind.
+ *
+ * The first error ends it; what a reader must refuse is what pprof's own does (CheckValid).
+ * SPDX-License-Identifier: MIT */
+#include "format/pprof/pprof.h"
+
+#include "base/array.h"
+#include "base/gzip.h"
+#include "base/hash.h"
+#include "base/protobuf.h"
+#include "format/facts.h"
+#include "format/pprof/pprof_private.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* --- Ids of the file → ids of the profile ------------------------------------------------------------------------- */
+
+struct sparse_id {
+    uint64_t id;
+    uint32_t index;
+};
+
+/* Files number their entities from 1 on, mostly: these go by an array. All others are looked up. */
+struct id_map {
+    uint32_t *dense; /* 0: no such id */
+    uint64_t dense_count;
+    struct sparse_id *sparse;
+    size_t sparse_count, sparse_capacity;
+    struct index_table sparse_index;
+};
+
+static bool id_map_init(struct id_map *map, size_t entity_count)
+{
+    map->dense_count = entity_count * 2 + 64;
+    map->dense = calloc(map->dense_count, sizeof(*map->dense));
+    return map->dense != NULL;
+}
+
+static void id_map_fini(struct id_map *map)
+{
+    free(map->dense);
+    free(map->sparse);
+    index_table_fini(&map->sparse_index);
+}
+
+static bool sparse_id_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct id_map *map = context;
+    return map->sparse[index].id == *(const uint64_t *)key;
+}
+
+/* 0 if the file has no such id. */
+static inline uint32_t id_map_find(const struct id_map *map, uint64_t id)
+{
+    if (id < map->dense_count) return map->dense[id];
+    uint32_t found = index_table_find(&map->sparse_index, hash_mix(0, id), sparse_id_equal, map, &id);
+    return found == INDEX_NONE ? 0 : map->sparse[found].index;
+}
+
+/* ID must not be there yet. False if memory is short. */
+static bool id_map_add(struct id_map *map, uint64_t id, uint32_t index)
+{
+    if (id < map->dense_count) {
+        map->dense[id] = index;
+        return true;
+    }
+    if (!array_reserve(&map->sparse, &map->sparse_capacity, map->sparse_count + 1, sizeof(*map->sparse),
+                       PROFILE_ENTITIES_MAX) ||
+        !index_table_add(&map->sparse_index, hash_mix(0, id), (uint32_t)map->sparse_count)) {
+        return false;
+    }
+    map->sparse[map->sparse_count++] = (struct sparse_id){.id = id, .index = index};
+    return true;
+}
+
+/* --- The decoder -------------------------------------------------------------------------------------------------- */
+
+/* Where the messages of one kind lie: from the first to the end of the last, others among them. */
+struct span {
+    const uint8_t *first, *end;
+    size_t count;
+};
+
+struct decoder {
+    struct slice bytes;
+    struct profile *profile;
+    struct error *error;
+    enum status status; /* the first failure; no more is read after it */
+
+    struct buffer *releasable; /* what holds BYTES, if its memory may be given back as samples are read; else NULL */
+    size_t released;           /* bytes of it that were */
+
+    struct span spans[PROFILE_FIELDS_END];
+    uint64_t numbers[PROFILE_FIELDS_END]; /* those fields of the profile that are one number */
+    struct string_id *strings;
+    size_t string_count;
+    struct string_id thread_id_key, thread_name_key; /* "" if no label can have it */
+    struct id_map mappings, functions, locations;
+
+    /* Samples that are read but not added yet: their stacks are added together. FRAMES are of all of them. */
+    struct {
+        struct sample samples[PROFILE_STACKS_AT_ONCE];
+        struct {
+            size_t first;
+            uint32_t count;
+        } frames[PROFILE_STACKS_AT_ONCE];
+        int64_t values[PROFILE_STACKS_AT_ONCE][PROFILE_VALUES_MAX];
+        size_t count;
+    } pending;
+    struct location_id *frames;
+    size_t frame_count, frame_capacity;
+
+    /* Of the sample or location at hand. */
+    size_t frame_first; /* in FRAMES */
+    size_t value_count;
+    struct label *labels;
+    size_t label_count, label_capacity;
+    struct line *lines;
+    size_t line_count, line_capacity;
+};
+
+#define FAIL(decoder, place, ...)                                                                                      \
+    ((decoder)->status =                                                                                               \
+         error_set((decoder)->error, STATUS_MALFORMED, (uint64_t)((place) - (decoder)->bytes.data), __VA_ARGS__))
+
+static void fail_memory(struct decoder *decoder)
+{
+    decoder->status = error_set(decoder->error, STATUS_NO_MEMORY, 0, "not enough memory for the profile");
+}
+
+/* Room for one more item of what the decoder has at hand. */
+static bool make_room(struct decoder *decoder, void *items, size_t *capacity, size_t count, size_t item_size,
+                      size_t maximum, const char *what)
+{
+    if (array_reserve(items, capacity, count + 1, item_size, maximum)) return true;
+    if (count < maximum) {
+        fail_memory(decoder);
+    } else {
+        decoder->status = error_set(decoder->error, STATUS_TOO_LARGE, 0, "more than %zu %s", maximum, what);
+    }
+    return false;
+}
+
+static void check_cursor(struct decoder *decoder, const struct cursor *cursor, const char *what)
+{
+    if (cursor->failed && decoder->status == STATUS_OK)
+        FAIL(decoder, cursor->position, "%s is cut short or broken", what);
+}
+
+/* Reads a message all of whose known fields are single numbers, into VALUES by field number. A set bit for each field
+ * that was there. */
+static uint32_t read_numbers(struct decoder *decoder, struct slice message, const char *what, uint64_t *values,
+                             uint32_t fields_end)
+{
+    struct cursor cursor = cursor_of(message);
+    struct protobuf_field field;
+    uint32_t present = 0;
+    while (protobuf_next(&cursor, &field)) {
+        if (field.number == 0 || field.number >= fields_end) continue;
+        if (field.wire_type != PROTOBUF_VARINT) {
+            FAIL(decoder, message.data, "field %" PRIu32 " of a %s is not a number", field.number, what);
+            return 0;
+        }
+        values[field.number] = field.value;
+        present |= 1u << field.number;
+    }
+    check_cursor(decoder, &cursor, what);
+    return present;
+}
+
+static struct string_id string_at(struct decoder *decoder, uint64_t index)
+{
+    if (index < decoder->string_count) return decoder->strings[index];
+    if (decoder->status == STATUS_OK) {
+        FAIL(decoder, decoder->bytes.data, "string %" PRIu64 " is named, but there are %zu", index,
+             decoder->string_count);
+    }
+    return (struct string_id){0};
+}
+
+/* Calls DECODE for each message of KIND in the order of the file, until one fails or the profile takes no more. */
+static void each_message(struct decoder *decoder, uint32_t kind, void (*decode)(struct decoder *, struct slice))
+{
+    struct span span = decoder->spans[kind];
+    if (span.count == 0) return;
+    struct cursor cursor = cursor_of(slice_of(span.first, (size_t)(span.end - span.first)));
+    struct protobuf_field field;
+    while (decoder->status == STATUS_OK && protobuf_next(&cursor, &field)) {
+        if (field.number == kind) decode(decoder, field.bytes);
+        if (decoder->profile->failed != STATUS_OK) decoder->status = profile_failed(decoder->profile, decoder->error);
+    }
+}
+
+/* Notes under what id of the file an entity is known. */
+static void define(struct decoder *decoder, struct id_map *map, struct slice message, uint64_t id, uint32_t index,
+                   const char *what)
+{
+    if (decoder->status != STATUS_OK) return;
+    if (id == 0) {
+        FAIL(decoder, message.data, "a %s has the id 0", what);
+    } else if (id_map_find(map, id) != 0) {
+        FAIL(decoder, message.data, "two %ss have the id %" PRIu64, what, id);
+    } else if (!id_map_add(map, id, index)) {
+        fail_memory(decoder);
+    }
+}
+
+/* --- The survey --------------------------------------------------------------------------------------------------- */
+
+static bool is_single_number(uint32_t field)
+{
+    return field == PROFILE_DROP_FRAMES || field == PROFILE_KEEP_FRAMES || field == PROFILE_TIME_NANOS ||
+           field == PROFILE_DURATION_NANOS || field == PROFILE_PERIOD || field == PROFILE_DEFAULT_SAMPLE_TYPE ||
+           field == PROFILE_DOC_URL;
+}
+
+static bool has_right_wire_type(const struct protobuf_field *field)
+{
+    if (is_single_number(field->number)) return field->wire_type == PROTOBUF_VARINT;
+    if (field->number == PROFILE_COMMENT && field->wire_type == PROTOBUF_VARINT) return true;
+    return field->wire_type == PROTOBUF_BYTES;
+}
+
+static void survey(struct decoder *decoder)
+{
+    struct cursor cursor = cursor_of(decoder->bytes);
+    struct protobuf_field field;
+    bool has_time = false;
+    for (const uint8_t *place = cursor.position; protobuf_next(&cursor, &field); place = cursor.position) {
+        if (field.number == 0 || field.number >= PROFILE_FIELDS_END) continue;
+        if (!has_right_wire_type(&field)) {
+            FAIL(decoder, place, "field %" PRIu32 " of the profile has the wrong wire type", field.number);
+            return;
+        }
+        if (field.number == PROFILE_TIME_NANOS && has_time) {
+            FAIL(decoder, place, "these are two profiles, one after the other");
+            return;
+        }
+        has_time |= field.number == PROFILE_TIME_NANOS;
+        struct span *span = &decoder->spans[field.number];
+        if (span->count++ == 0) span->first = place;
+        span->end = cursor.position;
+        decoder->numbers[field.number] = field.value;
+    }
+    check_cursor(decoder, &cursor, "the profile");
+}
+
+/* --- Strings and what is made of a few ---------------------------------------------------------------------------- */
+
+static void decode_string(struct decoder *decoder, struct slice text)
+{
+    if (decoder->string_count == 0 && text.size != 0) {
+        FAIL(decoder, text.data, "the first string is not empty");
+        return;
+    }
+    if (text.size > PROFILE_STRING_BYTES_MAX) {
+        decoder->status = error_set(decoder->error, STATUS_TOO_LARGE, (uint64_t)(text.data - decoder->bytes.data),
+                                    "a string of %zu bytes", text.size);
+        return;
+    }
+    struct string_id id = profile_string(decoder->profile, text);
+    if (slice_equals_text(text, THREAD_ID_LABEL)) decoder->thread_id_key = id;
+    if (slice_equals_text(text, THREAD_NAME_LABEL)) decoder->thread_name_key = id;
+    decoder->strings[decoder->string_count++] = id;
+}
+
+static void decode_strings(struct decoder *decoder)
+{
+    size_t count = decoder->spans[PROFILE_STRING_TABLE].count;
+    if (count == 0) {
+        FAIL(decoder, decoder->bytes.data, "the profile has no strings");
+        return;
+    }
+    decoder->strings = calloc(count, sizeof(*decoder->strings));
+    if (!decoder->strings) fail_memory(decoder);
+    each_message(decoder, PROFILE_STRING_TABLE, decode_string);
+}
+
+static struct value_type read_value_type(struct decoder *decoder, struct slice message)
+{
+    uint64_t numbers[VALUE_TYPE_FIELDS_END] = {0};
+    read_numbers(decoder, message, "value type", numbers, VALUE_TYPE_FIELDS_END);
+    return (struct value_type){.type = string_at(decoder, numbers[VALUE_TYPE_TYPE]),
+                               .unit = string_at(decoder, numbers[VALUE_TYPE_UNIT])};
+}
+
+static void decode_sample_type(struct decoder *decoder, struct slice message)
+{
+    struct value_type type = read_value_type(decoder, message);
+    if (decoder->profile->value_type_count == PROFILE_VALUES_MAX) {
+        decoder->status =
+            error_set(decoder->error, STATUS_TOO_LARGE, 0, "more than %d sample types", PROFILE_VALUES_MAX);
+        return;
+    }
+    profile_add_value_type(decoder->profile, profile_c_string(decoder->profile, type.type),
+                           profile_c_string(decoder->profile, type.unit));
+}
+
+static void decode_period_type(struct decoder *decoder, struct slice message)
+{
+    decoder->profile->period_type = read_value_type(decoder, message);
+}
+
+/* --- Mappings, functions, locations ------------------------------------------------------------------------------- */
+
+static void decode_mapping(struct decoder *decoder, struct slice message)
+{
+    uint64_t numbers[MAPPING_FIELDS_END] = {0};
+    read_numbers(decoder, message, "mapping", numbers, MAPPING_FIELDS_END);
+    struct mapping mapping = {
+        .start = numbers[MAPPING_MEMORY_START],
+        .limit = numbers[MAPPING_MEMORY_LIMIT],
+        .file_offset = numbers[MAPPING_FILE_OFFSET],
+        .file_name = string_at(decoder, numbers[MAPPING_FILENAME]),
+        .build_id = string_at(decoder, numbers[MAPPING_BUILD_ID]),
+        .has_functions = numbers[MAPPING_HAS_FUNCTIONS] != 0,
+        .has_filenames = numbers[MAPPING_HAS_FILENAMES] != 0,
+        .has_line_numbers = numbers[MAPPING_HAS_LINE_NUMBERS] != 0,
+        .has_inline_frames = numbers[MAPPING_HAS_INLINE_FRAMES] != 0,
+    };
+    struct mapping_id id = profile_add_mapping(decoder->profile, &mapping);
+    define(decoder, &decoder->mappings, message, numbers[MAPPING_ID], id.index, "mapping");
+}
+
+static void decode_function(struct decoder *decoder, struct slice message)
+{
+    uint64_t numbers[FUNCTION_FIELDS_END] = {0};
+    read_numbers(decoder, message, "function", numbers, FUNCTION_FIELDS_END);
+    struct function function = {
+        .name = string_at(decoder, numbers[FUNCTION_NAME]),
+        .system_name = string_at(decoder, numbers[FUNCTION_SYSTEM_NAME]),
+        .file_name = string_at(decoder, numbers[FUNCTION_FILENAME]),
+        .start_line = (int64_t)numbers[FUNCTION_START_LINE],
+    };
+    struct function_id id = profile_add_function(decoder->profile, &function);
+    define(decoder, &decoder->functions, message, numbers[FUNCTION_ID], id.index, "function");
+}
+
+static void decode_line(struct decoder *decoder, struct slice message)
+{
+    if (!make_room(decoder, &decoder->lines, &decoder->line_capacity, decoder->line_count, sizeof(*decoder->lines),
+                   PPROF_INLINED_MAX, "lines in a location")) {
+        return;
+    }
+    uint64_t numbers[LINE_FIELDS_END] = {0};
+    read_numbers(decoder, message, "line", numbers, LINE_FIELDS_END);
+    uint32_t function = id_map_find(&decoder->functions, numbers[LINE_FUNCTION_ID]);
+    if (function == 0 && decoder->status == STATUS_OK) {
+        FAIL(decoder, message.data, "a line names function %" PRIu64 ", which there is not", numbers[LINE_FUNCTION_ID]);
+    }
+    decoder->lines[decoder->line_count++] = (struct line){
+        .function = {function}, .line = (int64_t)numbers[LINE_LINE], .column = (int64_t)numbers[LINE_COLUMN]};
+}
+
+static void decode_location(struct decoder *decoder, struct slice message)
+{
+    struct cursor cursor = cursor_of(message);
+    struct protobuf_field field;
+    uint64_t numbers[LOCATION_FIELDS_END] = {0};
+    decoder->line_count = 0;
+    while (decoder->status == STATUS_OK && protobuf_next(&cursor, &field)) {
+        if (field.number == 0 || field.number >= LOCATION_FIELDS_END) continue;
+        if (field.wire_type != (field.number == LOCATION_LINE ? PROTOBUF_BYTES : PROTOBUF_VARINT)) {
+            FAIL(decoder, message.data, "field %" PRIu32 " of a location has the wrong wire type", field.number);
+        } else if (field.number == LOCATION_LINE) {
+            decode_line(decoder, field.bytes);
+        } else {
+            numbers[field.number] = field.value;
+        }
+    }
+    check_cursor(decoder, &cursor, "a location");
+    if (decoder->status != STATUS_OK) return;
+    /* A mapping that is not there is none, as pprof has it. */
+    struct location location = {.mapping = {id_map_find(&decoder->mappings, numbers[LOCATION_MAPPING_ID])},
+                                .address = numbers[LOCATION_ADDRESS],
+                                .is_folded = numbers[LOCATION_IS_FOLDED] != 0};
+    struct location_id id =
+        profile_add_location(decoder->profile, &location, decoder->lines, (uint32_t)decoder->line_count);
+    define(decoder, &decoder->locations, message, numbers[LOCATION_ID], id.index, "location");
+}
+
+/* --- Samples ------------------------------------------------------------------------------------------------------ */
+
+/* How many samples were there before the one at hand. */
+static size_t sample_number(const struct decoder *decoder)
+{
+    return decoder->profile->samples.count + decoder->pending.count;
+}
+
+/* Room for MORE frames of the sample at hand. */
+static bool reserve_frames(struct decoder *decoder, size_t more)
+{
+    size_t depth_max = decoder->frame_first + PPROF_DEPTH_MAX;
+    if (more <= depth_max - decoder->frame_count &&
+        array_reserve(&decoder->frames, &decoder->frame_capacity, decoder->frame_count + more, sizeof(*decoder->frames),
+                      depth_max)) {
+        return true;
+    }
+    if (more <= depth_max - decoder->frame_count) {
+        fail_memory(decoder);
+    } else {
+        decoder->status =
+            error_set(decoder->error, STATUS_TOO_LARGE, 0, "more than %d frames in a stack", PPROF_DEPTH_MAX);
+    }
+    return false;
+}
+
+static inline void add_frame(struct decoder *decoder, uint64_t id)
+{
+    uint32_t location = id_map_find(&decoder->locations, id);
+    if (location == 0 && decoder->status == STATUS_OK) {
+        FAIL(decoder, decoder->bytes.data, "sample %zu names location %" PRIu64 ", which there is not",
+             sample_number(decoder), id);
+    }
+    decoder->frames[decoder->frame_count++].index = location;
+}
+
+/* A maximum of how many numbers BYTES hold: close to it where it matters. */
+static size_t count_packed(struct slice bytes)
+{
+    if (bytes.size <= PPROF_DEPTH_MAX) return bytes.size;
+    size_t count = 0;
+    for (size_t i = 0; i < bytes.size; i++) count += bytes.data[i] < 0x80;
+    return count;
+}
+
+/* The bulk of a profile passes through here. */
+static void add_frames(struct decoder *decoder, const struct protobuf_field *field)
+{
+    bool is_packed = field->wire_type == PROTOBUF_BYTES;
+    if (!reserve_frames(decoder, is_packed ? count_packed(field->bytes) : 1)) return;
+    if (!is_packed) {
+        add_frame(decoder, field->value);
+        return;
+    }
+    struct cursor cursor = cursor_of(field->bytes);
+    while (!cursor_at_end(&cursor)) {
+        uint64_t id = protobuf_varint(&cursor);
+        if (!cursor.failed) add_frame(decoder, id);
+    }
+    check_cursor(decoder, &cursor, "a stack");
+}
+
+static void add_value(struct decoder *decoder, uint64_t value)
+{
+    if (decoder->value_count < PROFILE_VALUES_MAX)
+        decoder->pending.values[decoder->pending.count][decoder->value_count] = (int64_t)value;
+    decoder->value_count++;
+}
+
+/* A repeated number, packed or not. */
+static void add_numbers(struct decoder *decoder, const struct protobuf_field *field,
+                        void (*add)(struct decoder *, uint64_t))
+{
+    if (field->wire_type == PROTOBUF_VARINT) {
+        add(decoder, field->value);
+        return;
+    }
+    struct cursor cursor = cursor_of(field->bytes);
+    while (decoder->status == STATUS_OK && !cursor_at_end(&cursor)) {
+        uint64_t number = protobuf_varint(&cursor);
+        if (!cursor.failed) add(decoder, number);
+    }
+    check_cursor(decoder, &cursor, "a list of numbers");
+}
+
+/* Which of text and number it is, the wire does not always say: a zero is left out by most writers. A text that is not
+ * empty is a text; so is an empty one that was written, unless there is a number too. The rest are numbers. */
+static void decode_label(struct decoder *decoder, struct slice message)
+{
+    if (!make_room(decoder, &decoder->labels, &decoder->label_capacity, decoder->label_count, sizeof(*decoder->labels),
+                   PPROF_LABELS_MAX, "labels on a sample")) {
+        return;
+    }
+    uint64_t numbers[LABEL_FIELDS_END] = {0};
+    uint32_t present = read_numbers(decoder, message, "label", numbers, LABEL_FIELDS_END);
+    bool has_number = present & (1u << LABEL_NUM | 1u << LABEL_NUM_UNIT);
+    bool is_text = numbers[LABEL_STR] != 0 || ((present & 1u << LABEL_STR) && !has_number);
+    struct label *label = &decoder->labels[decoder->label_count++];
+    *label = (struct label){.key = string_at(decoder, numbers[LABEL_KEY]), .is_number = !is_text};
+    if (is_text) {
+        label->text = string_at(decoder, numbers[LABEL_STR]);
+    } else {
+        label->number = (int64_t)numbers[LABEL_NUM];
+        label->unit = string_at(decoder, numbers[LABEL_NUM_UNIT]);
+    }
+}
+
+static const struct label *find_label(const struct decoder *decoder, struct string_id key)
+{
+    if (key.index == 0) return NULL;
+    for (size_t i = 0; i < decoder->label_count; i++) {
+        if (decoder->labels[i].key.index == key.index) return &decoder->labels[i];
+    }
+    return NULL;
+}
+
+static struct thread_id thread_of_labels(struct decoder *decoder)
+{
+    const struct label *id = find_label(decoder, decoder->thread_id_key);
+    if (!id) return (struct thread_id){0};
+    const struct label *name = find_label(decoder, decoder->thread_name_key);
+    struct thread thread = {.id = id->text};
+    if (id->is_number) {
+        char text[24];
+        (void)snprintf(text, sizeof(text), "%" PRId64, id->number);
+        thread.id = profile_text(decoder->profile, text);
+    }
+    if (name && !name->is_number) thread.name = name->text;
+    return profile_add_thread(decoder->profile, &thread);
+}
+
+static void decode_sample_field(struct decoder *decoder, const struct protobuf_field *field)
+{
+    bool is_list = field->number == SAMPLE_LOCATION_ID || field->number == SAMPLE_VALUE;
+    if (!is_list && field->number != SAMPLE_LABEL) return;
+    if (field->wire_type != PROTOBUF_BYTES && !(is_list && field->wire_type == PROTOBUF_VARINT)) {
+        FAIL(decoder, decoder->bytes.data, "field %" PRIu32 " of sample %zu has the wrong wire type", field->number,
+             sample_number(decoder));
+    } else if (field->number == SAMPLE_LOCATION_ID) {
+        add_frames(decoder, field);
+    } else if (field->number == SAMPLE_VALUE) {
+        add_numbers(decoder, field, add_value);
+    } else {
+        decode_label(decoder, field->bytes);
+    }
+}
+
+/* The samples, which are read last, are most of a file. What was read of them is given back while the profile grows,
+ * so that the two are not in memory together. */
+static void release_read(struct decoder *decoder, const uint8_t *position)
+{
+    enum { RELEASED_AT_ONCE = 1 << 20 };
+    size_t read = (size_t)(position - decoder->bytes.data);
+    if (!decoder->releasable || read < decoder->released + RELEASED_AT_ONCE) return;
+    buffer_release(decoder->releasable, decoder->released, read);
+    decoder->released = read;
+}
+
+/* Adds the samples that wait. */
+static void add_pending(struct decoder *decoder)
+{
+    struct stack_frames stacks[PROFILE_STACKS_AT_ONCE] = {0};
+    struct stack_id ids[PROFILE_STACKS_AT_ONCE];
+    size_t count = decoder->pending.count;
+    for (size_t i = 0; i < count; i++) {
+        stacks[i].count = decoder->pending.frames[i].count;
+        if (stacks[i].count > 0) stacks[i].frames = decoder->frames + decoder->pending.frames[i].first;
+    }
+    profile_add_stacks(decoder->profile, stacks, count, ids);
+    for (size_t i = 0; i < count; i++) {
+        decoder->pending.samples[i].stack = ids[i];
+        profile_add_sample(decoder->profile, &decoder->pending.samples[i], decoder->pending.values[i]);
+    }
+    decoder->pending.count = decoder->frame_count = 0;
+}
+
+static void check_values(struct decoder *decoder, struct slice message)
+{
+    size_t wanted = decoder->profile->value_type_count;
+    if (decoder->status != STATUS_OK || (wanted > 0 && decoder->value_count == wanted)) return;
+    if (wanted == 0) {
+        FAIL(decoder, message.data, "the profile has samples, but no sample types");
+    } else {
+        FAIL(decoder, message.data, "sample %zu has %zu values, but there are %zu sample types", sample_number(decoder),
+             decoder->value_count, wanted);
+    }
+}
+
+static void decode_sample(struct decoder *decoder, struct slice message)
+{
+    struct cursor cursor = cursor_of(message);
+    struct protobuf_field field;
+    decoder->frame_first = decoder->frame_count;
+    decoder->value_count = decoder->label_count = 0;
+    while (decoder->status == STATUS_OK && protobuf_next(&cursor, &field)) decode_sample_field(decoder, &field);
+    check_cursor(decoder, &cursor, "a sample");
+    check_values(decoder, message);
+    if (decoder->status != STATUS_OK) return;
+    size_t place = decoder->pending.count++;
+    decoder->pending.frames[place].first = decoder->frame_first;
+    decoder->pending.frames[place].count = (uint32_t)(decoder->frame_count - decoder->frame_first);
+    decoder->pending.samples[place] = (struct sample){
+        .thread = thread_of_labels(decoder),
+        .labels = profile_add_labels(decoder->profile, decoder->labels, (uint32_t)decoder->label_count),
+    };
+    if (decoder->pending.count < PROFILE_STACKS_AT_ONCE) return;
+    add_pending(decoder);
+    release_read(decoder, message.data);
+}
+
+/* --- Comments ----------------------------------------------------------------------------------------------------- */
+
+/* False if COMMENT does not hold facts. */
+static bool decode_facts(struct profile *profile, struct slice comment)
+{
+    size_t prefix_size = strlen(FACTS_PREFIX);
+    if (comment.size < prefix_size || memcmp(comment.data, FACTS_PREFIX, prefix_size) != 0) return false;
+    struct slice json = slice_of(comment.data + prefix_size, comment.size - prefix_size);
+    struct json_reader reader;
+    json_reader_init(&reader, json);
+    json_skip(&reader);
+    bool is_json = json_reader_finish(&reader, NULL) == STATUS_OK;
+    json_reader_fini(&reader);
+    json_reader_init(&reader, json);
+    if (is_json) facts_read(&reader, profile);
+    is_json = is_json && json_reader_finish(&reader, NULL) == STATUS_OK;
+    json_reader_fini(&reader);
+    return is_json;
+}
+
+static void add_comment(struct decoder *decoder, uint64_t index)
+{
+    struct string_id text = string_at(decoder, index);
+    if (decoder->status != STATUS_OK || decode_facts(decoder->profile, profile_slice(decoder->profile, text))) return;
+    profile_add_comment(decoder->profile, profile_slice(decoder->profile, text));
+}
+
+static void decode_comments(struct decoder *decoder)
+{
+    struct span span = decoder->spans[PROFILE_COMMENT];
+    if (span.count == 0) return;
+    struct cursor cursor = cursor_of(slice_of(span.first, (size_t)(span.end - span.first)));
+    struct protobuf_field field;
+    while (decoder->status == STATUS_OK && protobuf_next(&cursor, &field)) {
+        if (field.number == PROFILE_COMMENT) add_numbers(decoder, &field, add_comment);
+    }
+}
+
+/* --- All of it ---------------------------------------------------------------------------------------------------- */
+
+static void decode_header(struct decoder *decoder)
+{
+    struct profile *profile = decoder->profile;
+    const uint64_t *numbers = decoder->numbers;
+    profile->drop_frames = string_at(decoder, numbers[PROFILE_DROP_FRAMES]);
+    profile->keep_frames = string_at(decoder, numbers[PROFILE_KEEP_FRAMES]);
+    profile->default_value_type = string_at(decoder, numbers[PROFILE_DEFAULT_SAMPLE_TYPE]);
+    profile->doc_url = string_at(decoder, numbers[PROFILE_DOC_URL]);
+    profile->time_ns = numbers[PROFILE_TIME_NANOS];
+    profile->duration_ns = numbers[PROFILE_DURATION_NANOS];
+    profile->period = (int64_t)numbers[PROFILE_PERIOD];
+    each_message(decoder, PROFILE_PERIOD_TYPE, decode_period_type);
+    each_message(decoder, PROFILE_SAMPLE_TYPE, decode_sample_type);
+    decode_comments(decoder);
+}
+
+/* Before anything is allocated for them. */
+static void check_counts(struct decoder *decoder)
+{
+    static const uint32_t kinds[] = {PROFILE_MAPPING, PROFILE_LOCATION, PROFILE_FUNCTION, PROFILE_STRING_TABLE};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (decoder->spans[kinds[i]].count <= PROFILE_ENTITIES_MAX) continue;
+        decoder->status = error_set(decoder->error, STATUS_TOO_LARGE, 0, "%zu messages of field %" PRIu32,
+                                    decoder->spans[kinds[i]].count, kinds[i]);
+    }
+}
+
+static void decode_all(struct decoder *decoder)
+{
+    survey(decoder);
+    if (decoder->status == STATUS_OK) check_counts(decoder);
+    if (decoder->status == STATUS_OK) decode_strings(decoder);
+    if (decoder->status != STATUS_OK) return;
+    if (!id_map_init(&decoder->mappings, decoder->spans[PROFILE_MAPPING].count) ||
+        !id_map_init(&decoder->functions, decoder->spans[PROFILE_FUNCTION].count) ||
+        !id_map_init(&decoder->locations, decoder->spans[PROFILE_LOCATION].count)) {
+        fail_memory(decoder);
+        return;
+    }
+    decode_header(decoder);
+    each_message(decoder, PROFILE_MAPPING, decode_mapping);
+    each_message(decoder, PROFILE_FUNCTION, decode_function);
+    each_message(decoder, PROFILE_LOCATION, decode_location);
+    each_message(decoder, PROFILE_SAMPLE, decode_sample);
+    if (decoder->status == STATUS_OK) add_pending(decoder);
+    if (decoder->status == STATUS_OK) decoder->status = profile_failed(decoder->profile, decoder->error);
+}
+
+/* RELEASABLE may be NULL. */
+static enum status decode_raw(struct slice bytes, struct buffer *releasable, struct profile *profile,
+                              struct error *error)
+{
+    if (!pprof_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a pprof profile");
+    struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error, .releasable = releasable};
+    decode_all(&decoder);
+    id_map_fini(&decoder.mappings);
+    id_map_fini(&decoder.functions);
+    id_map_fini(&decoder.locations);
+    free(decoder.strings);
+    free(decoder.frames);
+    free(decoder.labels);
+    free(decoder.lines);
+    return decoder.status;
+}
+
+enum status pprof_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    if (!gzip_detect(bytes)) return decode_raw(bytes, NULL, profile, error);
+    struct buffer raw;
+    buffer_init(&raw, PPROF_BYTES_MAX);
+    enum status status = gzip_decompress(bytes, &raw, error);
+    if (status == STATUS_OK) status = decode_raw(buffer_slice(&raw), &raw, profile, error);
+    buffer_fini(&raw);
+    return status;
+}
+
+enum status pprof_decode_buffer(struct buffer *raw, struct profile *profile, struct error *error)
+{
+    return decode_raw(buffer_slice(raw), raw, profile, error);
+}
+
+/* A few fields are enough: a text that is one by chance is not one twice. */
+bool pprof_detect(struct slice bytes)
+{
+    enum { FIELDS_LOOKED_AT = 16 };
+    struct cursor cursor = cursor_of(bytes);
+    struct protobuf_field field;
+    unsigned known = 0;
+    for (unsigned i = 0; i < FIELDS_LOOKED_AT && protobuf_next(&cursor, &field); i++) {
+        if (field.number == 0 || field.number >= PROFILE_FIELDS_END) continue;
+        if (!has_right_wire_type(&field)) return false;
+        known++;
+    }
+    return known > 0 && !cursor.failed;
+}

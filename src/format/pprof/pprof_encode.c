@@ -1,0 +1,616 @@
+/* Writes profile.proto.
+ *
+ * The model can tell more apart than the format: two functions that differ only in what pprof has no field for would be
+ * read back as one, and so would locations, stacks and samples built of them. Before anything is written, each entry is
+ * therefore replaced by the first that looks like it in the file ("canonical"), and samples are summed on that footing:
+ * what is read back and written again is the same to the byte. Only what samples refer to is written, in the order of
+ * the model, and the program's mapping first.
+ * SPDX-License-Identifier: MIT */
+#include "format/pprof/pprof.h"
+
+#include "base/array.h"
+#include "base/gzip.h"
+#include "base/hash.h"
+#include "base/protobuf.h"
+#include "format/facts.h"
+#include "format/pprof/pprof_private.h"
+
+#include <inttypes.h>
+
+/* The labels of a sample as they are written: those of its set, then those of its thread. */
+struct written_labels {
+    uint32_t set, thread;
+    size_t offset, size; /* in encoder.label_bytes */
+    uint32_t canonical;  /* the first with the same bytes */
+};
+
+struct written_sample {
+    uint32_t stack, labels; /* canonical */
+};
+
+struct encoder {
+    const struct profile *profile;
+    struct buffer out;
+    enum status failed;
+
+    /* The file's strings: only the string table of it is used, which numbers them as the file does. */
+    struct profile texts;
+
+    /* By index in PROFILE: the canonical index. STACKS is NULL where all are their own. */
+    uint32_t *mappings, *functions, *locations, *stacks;
+    /* By canonical index: the id in the file; 0 for what is not written. */
+    uint32_t *mapping_ids, *function_ids, *location_ids;
+    uint32_t *frame_ids; /* by index of a location in PROFILE: the id of its canonical one */
+
+    struct {
+        struct written_labels *items;
+        size_t count, capacity;
+        struct index_table by_source, by_bytes;
+    } labels;
+    struct buffer label_bytes;
+
+    struct {
+        struct written_sample *items;
+        size_t count, capacity;
+        struct index_table index;
+    } samples;
+    int64_t *values; /* a row for each of SAMPLES */
+    size_t values_capacity;
+
+    uint64_t *frames; /* of the sample at hand */
+    size_t frame_capacity;
+};
+
+static void fail(struct encoder *encoder, enum status status)
+{
+    if (encoder->failed == STATUS_OK) encoder->failed = status;
+}
+
+static uint64_t text_number(struct encoder *encoder, struct slice text)
+{
+    return profile_string(&encoder->texts, text).index;
+}
+
+static uint64_t string_number(struct encoder *encoder, struct string_id id)
+{
+    return text_number(encoder, profile_slice(encoder->profile, id));
+}
+
+/* --- What is the same in the file --------------------------------------------------------------------------------- */
+
+static inline uint64_t hash_pair(uint64_t hash, uint32_t high, uint32_t low)
+{
+    return hash_mix(hash, (uint64_t)high << 32 | low);
+}
+
+static uint64_t mapping_hash(const struct encoder *encoder, uint32_t index)
+{
+    const struct mapping *mapping = &encoder->profile->mappings.items[index];
+    uint64_t hash = hash_mix(hash_mix(mapping->start, mapping->limit), mapping->file_offset);
+    return hash_pair(hash, mapping->file_name.index, mapping->build_id.index);
+}
+
+static bool mapping_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct mapping *mappings = ((const struct encoder *)context)->profile->mappings.items;
+    const struct mapping *a = &mappings[index], *b = &mappings[*(const uint32_t *)key];
+    return a->start == b->start && a->limit == b->limit && a->file_offset == b->file_offset &&
+           a->file_name.index == b->file_name.index && a->build_id.index == b->build_id.index &&
+           a->has_functions == b->has_functions && a->has_filenames == b->has_filenames &&
+           a->has_line_numbers == b->has_line_numbers && a->has_inline_frames == b->has_inline_frames;
+}
+
+static uint64_t function_hash(const struct encoder *encoder, uint32_t index)
+{
+    const struct function *function = &encoder->profile->functions.items[index];
+    uint64_t hash = hash_pair((uint64_t)function->start_line, function->name.index, function->system_name.index);
+    return hash_mix(hash, function->file_name.index);
+}
+
+static bool function_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct function *functions = ((const struct encoder *)context)->profile->functions.items;
+    const struct function *a = &functions[index], *b = &functions[*(const uint32_t *)key];
+    return a->name.index == b->name.index && a->system_name.index == b->system_name.index &&
+           a->file_name.index == b->file_name.index && a->start_line == b->start_line;
+}
+
+static uint64_t location_hash(const struct encoder *encoder, uint32_t index)
+{
+    const struct location *location = &encoder->profile->locations.items[index];
+    const struct line *lines = profile_lines(encoder->profile, location);
+    uint64_t hash = hash_pair(location->address, encoder->mappings[location->mapping.index], location->is_folded);
+    for (uint32_t i = 0; i < location->line_count; i++) {
+        hash = hash_pair(hash, encoder->functions[lines[i].function.index], (uint32_t)lines[i].line);
+        hash = hash_mix(hash, (uint64_t)lines[i].column);
+    }
+    return hash;
+}
+
+static bool location_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct encoder *encoder = context;
+    const struct location *a = &encoder->profile->locations.items[index];
+    const struct location *b = &encoder->profile->locations.items[*(const uint32_t *)key];
+    if (a->address != b->address || a->is_folded != b->is_folded || a->line_count != b->line_count ||
+        encoder->mappings[a->mapping.index] != encoder->mappings[b->mapping.index]) {
+        return false;
+    }
+    const struct line *a_lines = profile_lines(encoder->profile, a), *b_lines = profile_lines(encoder->profile, b);
+    for (uint32_t i = 0; i < a->line_count; i++) {
+        if (encoder->functions[a_lines[i].function.index] != encoder->functions[b_lines[i].function.index] ||
+            a_lines[i].line != b_lines[i].line || a_lines[i].column != b_lines[i].column) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct stack canonical_links(const struct encoder *encoder, uint32_t index)
+{
+    struct stack stack = encoder->profile->stacks.items[index];
+    stack.parent.index = encoder->stacks[stack.parent.index];
+    stack.location.index = encoder->locations[stack.location.index];
+    return stack;
+}
+
+static uint64_t stack_hash(const struct encoder *encoder, uint32_t index)
+{
+    struct stack stack = canonical_links(encoder, index);
+    return hash_pair(0, stack.parent.index, stack.location.index);
+}
+
+static bool stack_equal(const void *context, uint32_t index, const void *key)
+{
+    struct stack a = canonical_links(context, index), b = canonical_links(context, *(const uint32_t *)key);
+    return a.parent.index == b.parent.index && a.location.index == b.location.index;
+}
+
+/* Fills CANONICAL for the entries of one table. True if any is not its own. */
+static bool find_canonical(struct encoder *encoder, uint32_t *canonical, size_t count,
+                           uint64_t (*hash_of)(const struct encoder *, uint32_t), index_equal equal)
+{
+    struct index_table seen = {0};
+    bool folded = false;
+    for (uint32_t i = 1; i < count && encoder->failed == STATUS_OK; i++) {
+        uint64_t hash = hash_of(encoder, i);
+        uint32_t first = index_table_find(&seen, hash, equal, encoder, &i);
+        canonical[i] = first == INDEX_NONE ? i : first;
+        folded |= first != INDEX_NONE;
+        if (first == INDEX_NONE && !index_table_add(&seen, hash, i)) fail(encoder, STATUS_NO_MEMORY);
+    }
+    index_table_fini(&seen);
+    return folded;
+}
+
+static uint32_t *new_map(struct encoder *encoder, size_t count)
+{
+    uint32_t *map = calloc(count + 1, sizeof(*map));
+    if (!map) fail(encoder, STATUS_NO_MEMORY);
+    return map;
+}
+
+static void make_canonical(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    encoder->mappings = new_map(encoder, profile->mappings.count);
+    encoder->functions = new_map(encoder, profile->functions.count);
+    encoder->locations = new_map(encoder, profile->locations.count);
+    if (encoder->failed != STATUS_OK) return;
+    find_canonical(encoder, encoder->mappings, profile->mappings.count, mapping_hash, mapping_equal);
+    find_canonical(encoder, encoder->functions, profile->functions.count, function_hash, function_equal);
+    if (!find_canonical(encoder, encoder->locations, profile->locations.count, location_hash, location_equal)) return;
+    encoder->stacks = new_map(encoder, profile->stacks.count);
+    if (encoder->stacks) find_canonical(encoder, encoder->stacks, profile->stacks.count, stack_hash, stack_equal);
+}
+
+/* --- Labels ------------------------------------------------------------------------------------------------------- */
+
+static void append_label(struct encoder *encoder, uint64_t key, bool is_number, uint64_t value, uint64_t unit)
+{
+    size_t begin = protobuf_begin_message(&encoder->label_bytes, SAMPLE_LABEL);
+    protobuf_append_number(&encoder->label_bytes, LABEL_KEY, key);
+    protobuf_append_explicit_number(&encoder->label_bytes, is_number ? LABEL_NUM : LABEL_STR, value);
+    protobuf_append_number(&encoder->label_bytes, LABEL_NUM_UNIT, unit);
+    protobuf_end_message(&encoder->label_bytes, begin);
+}
+
+static bool set_has_key(const struct profile *profile, struct label_set set, const char *key)
+{
+    for (uint32_t i = 0; i < set.count; i++) {
+        if (slice_equals_text(profile_slice(profile, profile->labels.items[set.first + i].key), key)) return true;
+    }
+    return false;
+}
+
+static void append_labels(struct encoder *encoder, uint32_t set_index, uint32_t thread_index)
+{
+    const struct profile *profile = encoder->profile;
+    struct label_set set = profile->label_sets.items[set_index];
+    for (uint32_t i = 0; i < set.count; i++) {
+        const struct label *label = &profile->labels.items[set.first + i];
+        uint64_t key = string_number(encoder, label->key);
+        uint64_t value = label->is_number ? (uint64_t)label->number : string_number(encoder, label->text);
+        append_label(encoder, key, label->is_number, value, label->is_number ? string_number(encoder, label->unit) : 0);
+    }
+    if (thread_index == 0) return;
+    const struct thread *thread = &profile->threads.items[thread_index];
+    if (thread->name.index != 0 && !set_has_key(profile, set, THREAD_NAME_LABEL)) {
+        uint64_t key = text_number(encoder, slice_of_text(THREAD_NAME_LABEL));
+        append_label(encoder, key, false, string_number(encoder, thread->name), 0);
+    }
+    if (!set_has_key(profile, set, THREAD_ID_LABEL)) {
+        uint64_t key = text_number(encoder, slice_of_text(THREAD_ID_LABEL));
+        append_label(encoder, key, false, string_number(encoder, thread->id), 0);
+    }
+}
+
+static bool same_source(const void *context, uint32_t index, const void *key)
+{
+    const struct written_labels *a = &((const struct encoder *)context)->labels.items[index], *b = key;
+    return a->set == b->set && a->thread == b->thread;
+}
+
+static struct slice bytes_of_labels(const struct encoder *encoder, const struct written_labels *labels)
+{
+    return labels->size == 0 ? slice_of(NULL, 0) : slice_of(encoder->label_bytes.data + labels->offset, labels->size);
+}
+
+static bool same_bytes(const void *context, uint32_t index, const void *key)
+{
+    const struct encoder *encoder = context;
+    return slice_equal(bytes_of_labels(encoder, &encoder->labels.items[index]), bytes_of_labels(encoder, key));
+}
+
+/* The canonical index, in encoder.labels, of what a sample with this set and thread is labelled. */
+static uint32_t find_labels(struct encoder *encoder, uint32_t set, uint32_t thread)
+{
+    struct written_labels labels = {.set = set, .thread = thread};
+    uint64_t source_hash = hash_pair(0, set, thread);
+    uint32_t known = index_table_find(&encoder->labels.by_source, source_hash, same_source, encoder, &labels);
+    if (known != INDEX_NONE) return encoder->labels.items[known].canonical;
+
+    labels.offset = encoder->label_bytes.size;
+    append_labels(encoder, set, thread);
+    labels.size = encoder->label_bytes.size - labels.offset;
+    struct slice bytes = bytes_of_labels(encoder, &labels);
+    uint64_t bytes_hash = hash_bytes(bytes.data, bytes.size);
+    uint32_t same = index_table_find(&encoder->labels.by_bytes, bytes_hash, same_bytes, encoder, &labels);
+    uint32_t added = (uint32_t)encoder->labels.count;
+    labels.canonical = same == INDEX_NONE ? added : same;
+    if (encoder->label_bytes.failed ||
+        !array_reserve(&encoder->labels.items, &encoder->labels.capacity, added + 1u, sizeof(labels),
+                       PROFILE_ENTITIES_MAX) ||
+        !index_table_add(&encoder->labels.by_source, source_hash, added) ||
+        (same == INDEX_NONE && !index_table_add(&encoder->labels.by_bytes, bytes_hash, added))) {
+        fail(encoder, STATUS_NO_MEMORY);
+        return 0;
+    }
+    encoder->labels.items[encoder->labels.count++] = labels;
+    return labels.canonical;
+}
+
+/* --- Samples, summed ---------------------------------------------------------------------------------------------- */
+
+static bool sample_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct written_sample *a = &((const struct encoder *)context)->samples.items[index], *b = key;
+    return a->stack == b->stack && a->labels == b->labels;
+}
+
+static int64_t add_saturated(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (!__builtin_add_overflow(a, b, &sum)) return sum;
+    return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
+static void append_sample(struct encoder *encoder, const struct written_sample *sample, uint64_t hash,
+                          const int64_t *values)
+{
+    size_t row = encoder->profile->value_type_count;
+    size_t count = encoder->samples.count;
+    if (!array_reserve(&encoder->samples.items, &encoder->samples.capacity, count + 1, sizeof(*sample),
+                       PROFILE_SAMPLES_MAX) ||
+        !array_reserve(&encoder->values, &encoder->values_capacity, (count + 1) * row, sizeof(*values),
+                       (size_t)PROFILE_SAMPLES_MAX * PROFILE_VALUES_MAX) ||
+        !index_table_add(&encoder->samples.index, hash, (uint32_t)count)) {
+        fail(encoder, STATUS_NO_MEMORY);
+        return;
+    }
+    encoder->samples.items[encoder->samples.count++] = *sample;
+    if (row > 0) memcpy(encoder->values + count * row, values, row * sizeof(*values));
+}
+
+static void sum_samples(struct encoder *encoder)
+{
+    const struct sample_columns *columns = &encoder->profile->samples;
+    size_t row = encoder->profile->value_type_count;
+    for (size_t i = 0; i < columns->count && encoder->failed == STATUS_OK; i++) {
+        uint32_t stack = columns->stack[i].index;
+        struct written_sample sample = {
+            .stack = encoder->stacks ? encoder->stacks[stack] : stack,
+            .labels = find_labels(encoder, columns->labels[i].index, columns->thread[i].index),
+        };
+        const int64_t *values = profile_sample_values(encoder->profile, i);
+        uint64_t hash = hash_pair(0, sample.stack, sample.labels);
+        uint32_t known = index_table_find(&encoder->samples.index, hash, sample_equal, encoder, &sample);
+        if (known == INDEX_NONE) {
+            append_sample(encoder, &sample, hash, values);
+            continue;
+        }
+        int64_t *sum = encoder->values + known * row;
+        for (size_t value = 0; value < row; value++) sum[value] = add_saturated(sum[value], values[value]);
+    }
+}
+
+/* --- Ids for what is referred to ---------------------------------------------------------------------------------- */
+
+/* Marks the locations of all written stacks. A parent's index is below its children's: one walk down does. */
+static void mark_locations(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    uint8_t *used = calloc(profile->stacks.count + 1, sizeof(*used));
+    if (!used) {
+        fail(encoder, STATUS_NO_MEMORY);
+        return;
+    }
+    for (size_t i = 0; i < encoder->samples.count; i++) used[encoder->samples.items[i].stack] = true;
+    for (size_t i = profile->stacks.count; i-- > 1;) {
+        if (!used[i]) continue;
+        const struct stack *stack = &profile->stacks.items[i];
+        used[stack->parent.index] = true;
+        encoder->location_ids[encoder->locations[stack->location.index]] = true;
+    }
+    free(used);
+}
+
+static void mark_mapping_and_functions(struct encoder *encoder, const struct location *location)
+{
+    const struct line *lines = profile_lines(encoder->profile, location);
+    encoder->mapping_ids[encoder->mappings[location->mapping.index]] = true;
+    for (uint32_t i = 0; i < location->line_count; i++) {
+        encoder->function_ids[encoder->functions[lines[i].function.index]] = true;
+    }
+}
+
+/* Turns marks into ids, from 1 on in the order of the table. Entry 0, "none", never gets one. */
+static void number_marked(uint32_t *ids, size_t count)
+{
+    uint32_t last = 0;
+    ids[0] = 0;
+    for (size_t i = 1; i < count; i++) {
+        if (ids[i]) ids[i] = ++last;
+    }
+}
+
+static void give_ids(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    encoder->mapping_ids = new_map(encoder, profile->mappings.count);
+    encoder->function_ids = new_map(encoder, profile->functions.count);
+    encoder->location_ids = new_map(encoder, profile->locations.count);
+    encoder->frame_ids = new_map(encoder, profile->locations.count);
+    if (encoder->failed != STATUS_OK) return;
+    mark_locations(encoder);
+    for (size_t i = 1; i < profile->locations.count; i++) {
+        if (encoder->location_ids[i]) mark_mapping_and_functions(encoder, &profile->locations.items[i]);
+    }
+    if (profile->mappings.count > 1) encoder->mapping_ids[1] = true;
+    number_marked(encoder->mapping_ids, profile->mappings.count);
+    number_marked(encoder->function_ids, profile->functions.count);
+    number_marked(encoder->location_ids, profile->locations.count);
+    for (size_t i = 0; i < profile->locations.count; i++) {
+        encoder->frame_ids[i] = encoder->location_ids[encoder->locations[i]];
+    }
+}
+
+/* --- Messages ----------------------------------------------------------------------------------------------------- */
+
+static void write_value_type(struct encoder *encoder, uint32_t field, const struct value_type *type)
+{
+    size_t begin = protobuf_begin_message(&encoder->out, field);
+    protobuf_append_number(&encoder->out, VALUE_TYPE_TYPE, string_number(encoder, type->type));
+    protobuf_append_number(&encoder->out, VALUE_TYPE_UNIT, string_number(encoder, type->unit));
+    protobuf_end_message(&encoder->out, begin);
+}
+
+static void write_sample(struct encoder *encoder, size_t index)
+{
+    const struct profile *profile = encoder->profile;
+    const struct written_sample *sample = &encoder->samples.items[index];
+    size_t depth = 0;
+    for (uint32_t stack = sample->stack; stack != 0; stack = profile->stacks.items[stack].parent.index) {
+        if (depth == encoder->frame_capacity && !array_reserve(&encoder->frames, &encoder->frame_capacity, depth + 1,
+                                                               sizeof(*encoder->frames), PPROF_DEPTH_MAX)) {
+            fail(encoder, depth < PPROF_DEPTH_MAX ? STATUS_NO_MEMORY : STATUS_TOO_LARGE);
+            return;
+        }
+        uint32_t id = encoder->frame_ids[profile->stacks.items[stack].location.index];
+        if (id != 0) encoder->frames[depth++] = id;
+    }
+    size_t row = profile->value_type_count;
+    uint64_t values[PROFILE_VALUES_MAX];
+    for (size_t i = 0; i < row; i++) values[i] = (uint64_t)encoder->values[index * row + i];
+
+    size_t begin = protobuf_begin_message(&encoder->out, PROFILE_SAMPLE);
+    protobuf_append_packed(&encoder->out, SAMPLE_LOCATION_ID, encoder->frames, depth);
+    protobuf_append_packed(&encoder->out, SAMPLE_VALUE, values, row);
+    struct slice labels = bytes_of_labels(encoder, &encoder->labels.items[sample->labels]);
+    buffer_append(&encoder->out, labels.data, labels.size);
+    protobuf_end_message(&encoder->out, begin);
+}
+
+static void write_mapping(struct encoder *encoder, uint32_t index)
+{
+    const struct mapping *mapping = &encoder->profile->mappings.items[index];
+    size_t begin = protobuf_begin_message(&encoder->out, PROFILE_MAPPING);
+    protobuf_append_number(&encoder->out, MAPPING_ID, encoder->mapping_ids[index]);
+    protobuf_append_number(&encoder->out, MAPPING_MEMORY_START, mapping->start);
+    protobuf_append_number(&encoder->out, MAPPING_MEMORY_LIMIT, mapping->limit);
+    protobuf_append_number(&encoder->out, MAPPING_FILE_OFFSET, mapping->file_offset);
+    protobuf_append_number(&encoder->out, MAPPING_FILENAME, string_number(encoder, mapping->file_name));
+    protobuf_append_number(&encoder->out, MAPPING_BUILD_ID, string_number(encoder, mapping->build_id));
+    protobuf_append_number(&encoder->out, MAPPING_HAS_FUNCTIONS, mapping->has_functions);
+    protobuf_append_number(&encoder->out, MAPPING_HAS_FILENAMES, mapping->has_filenames);
+    protobuf_append_number(&encoder->out, MAPPING_HAS_LINE_NUMBERS, mapping->has_line_numbers);
+    protobuf_append_number(&encoder->out, MAPPING_HAS_INLINE_FRAMES, mapping->has_inline_frames);
+    protobuf_end_message(&encoder->out, begin);
+}
+
+static void write_line(struct encoder *encoder, const struct line *line)
+{
+    size_t begin = protobuf_begin_message(&encoder->out, LOCATION_LINE);
+    uint32_t function = encoder->functions[line->function.index];
+    protobuf_append_number(&encoder->out, LINE_FUNCTION_ID, encoder->function_ids[function]);
+    protobuf_append_number(&encoder->out, LINE_LINE, (uint64_t)line->line);
+    protobuf_append_number(&encoder->out, LINE_COLUMN, (uint64_t)line->column);
+    protobuf_end_message(&encoder->out, begin);
+}
+
+static void write_location(struct encoder *encoder, uint32_t index)
+{
+    const struct location *location = &encoder->profile->locations.items[index];
+    const struct line *lines = profile_lines(encoder->profile, location);
+    uint32_t mapping = encoder->mappings[location->mapping.index];
+    size_t begin = protobuf_begin_message(&encoder->out, PROFILE_LOCATION);
+    protobuf_append_number(&encoder->out, LOCATION_ID, encoder->location_ids[index]);
+    protobuf_append_number(&encoder->out, LOCATION_MAPPING_ID, encoder->mapping_ids[mapping]);
+    protobuf_append_number(&encoder->out, LOCATION_ADDRESS, location->address);
+    for (uint32_t i = 0; i < location->line_count; i++) {
+        /* A line without a function is not valid, and says nothing. */
+        if (lines[i].function.index != 0) write_line(encoder, &lines[i]);
+    }
+    protobuf_append_number(&encoder->out, LOCATION_IS_FOLDED, location->is_folded);
+    protobuf_end_message(&encoder->out, begin);
+}
+
+static void write_function(struct encoder *encoder, uint32_t index)
+{
+    const struct function *function = &encoder->profile->functions.items[index];
+    size_t begin = protobuf_begin_message(&encoder->out, PROFILE_FUNCTION);
+    protobuf_append_number(&encoder->out, FUNCTION_ID, encoder->function_ids[index]);
+    protobuf_append_number(&encoder->out, FUNCTION_NAME, string_number(encoder, function->name));
+    protobuf_append_number(&encoder->out, FUNCTION_SYSTEM_NAME, string_number(encoder, function->system_name));
+    protobuf_append_number(&encoder->out, FUNCTION_FILENAME, string_number(encoder, function->file_name));
+    protobuf_append_number(&encoder->out, FUNCTION_START_LINE, (uint64_t)function->start_line);
+    protobuf_end_message(&encoder->out, begin);
+}
+
+static void write_text_field(struct encoder *encoder, uint32_t field, struct string_id id)
+{
+    protobuf_append_number(&encoder->out, field, string_number(encoder, id));
+}
+
+static void write_facts(struct encoder *encoder)
+{
+    if (encoder->profile->facts.count == 0) return;
+    struct buffer text;
+    buffer_init(&text, 2 * (size_t)PROFILE_STRING_BYTES_MAX);
+    buffer_append_text(&text, FACTS_PREFIX);
+    struct json_writer writer = json_writer_of(&text);
+    facts_write(&writer, encoder->profile);
+    if (text.failed) fail(encoder, STATUS_NO_MEMORY);
+    protobuf_append_explicit_number(&encoder->out, PROFILE_COMMENT, text_number(encoder, buffer_slice(&text)));
+    buffer_fini(&text);
+}
+
+static void write_comments(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    for (size_t i = 0; i < profile->comments.count; i++) {
+        uint64_t number = string_number(encoder, profile->comments.items[i]);
+        protobuf_append_explicit_number(&encoder->out, PROFILE_COMMENT, number);
+    }
+    write_facts(encoder);
+}
+
+static void write_profile(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    struct buffer *out = &encoder->out;
+    for (size_t i = 0; i < profile->value_type_count; i++) {
+        write_value_type(encoder, PROFILE_SAMPLE_TYPE, &profile->value_types[i]);
+    }
+    for (size_t i = 0; i < encoder->samples.count; i++) write_sample(encoder, i);
+    for (uint32_t i = 1; i < profile->mappings.count; i++) {
+        if (encoder->mapping_ids[i]) write_mapping(encoder, i);
+    }
+    for (uint32_t i = 1; i < profile->locations.count; i++) {
+        if (encoder->location_ids[i]) write_location(encoder, i);
+    }
+    for (uint32_t i = 1; i < profile->functions.count; i++) {
+        if (encoder->function_ids[i]) write_function(encoder, i);
+    }
+    write_text_field(encoder, PROFILE_DROP_FRAMES, profile->drop_frames);
+    write_text_field(encoder, PROFILE_KEEP_FRAMES, profile->keep_frames);
+    protobuf_append_number(out, PROFILE_TIME_NANOS, profile->time_ns);
+    protobuf_append_number(out, PROFILE_DURATION_NANOS, profile->duration_ns);
+    if (profile->period_type.type.index != 0 || profile->period_type.unit.index != 0) {
+        write_value_type(encoder, PROFILE_PERIOD_TYPE, &profile->period_type);
+    }
+    protobuf_append_number(out, PROFILE_PERIOD, (uint64_t)profile->period);
+    write_comments(encoder);
+    write_text_field(encoder, PROFILE_DEFAULT_SAMPLE_TYPE, profile->default_value_type);
+    write_text_field(encoder, PROFILE_DOC_URL, profile->doc_url);
+    for (size_t i = 0; i < encoder->texts.strings.count; i++) {
+        protobuf_append_bytes(out, PROFILE_STRING_TABLE, encoder->texts.strings.items[i]);
+    }
+}
+
+/* --- All of it ---------------------------------------------------------------------------------------------------- */
+
+static void encoder_fini(struct encoder *encoder)
+{
+    profile_fini(&encoder->texts);
+    buffer_fini(&encoder->out);
+    buffer_fini(&encoder->label_bytes);
+    free(encoder->mappings);
+    free(encoder->functions);
+    free(encoder->locations);
+    free(encoder->stacks);
+    free(encoder->mapping_ids);
+    free(encoder->function_ids);
+    free(encoder->location_ids);
+    free(encoder->frame_ids);
+    free(encoder->labels.items);
+    index_table_fini(&encoder->labels.by_source);
+    index_table_fini(&encoder->labels.by_bytes);
+    free(encoder->samples.items);
+    index_table_fini(&encoder->samples.index);
+    free(encoder->values);
+    free(encoder->frames);
+}
+
+static enum status encode_raw(struct encoder *encoder, struct error *error)
+{
+    make_canonical(encoder);
+    if (encoder->failed == STATUS_OK) sum_samples(encoder);
+    if (encoder->failed == STATUS_OK) give_ids(encoder);
+    if (encoder->failed == STATUS_OK) write_profile(encoder);
+    if (encoder->failed == STATUS_OK) encoder->failed = encoder->texts.failed;
+    if (encoder->out.failed) {
+        return error_set(error, STATUS_NO_MEMORY, 0, "the profile is larger than memory, or %d bytes", PPROF_BYTES_MAX);
+    }
+    if (encoder->failed == STATUS_OK) return STATUS_OK;
+    return error_set(error, encoder->failed, 0, "%s",
+                     encoder->failed == STATUS_NO_MEMORY ? "not enough memory to write the profile"
+                                                         : "a stack or a text is too long for a pprof profile");
+}
+
+enum status pprof_encode(const struct profile *profile, struct buffer *out, struct error *error)
+{
+    enum status status = profile_failed(profile, error);
+    if (status != STATUS_OK) return status;
+    if (profile->samples.count > 0 && profile->value_type_count == 0) {
+        return error_set(error, STATUS_UNSUPPORTED, 0, "samples without values cannot be written as pprof");
+    }
+    struct encoder encoder = {.profile = profile};
+    buffer_init(&encoder.out, PPROF_BYTES_MAX);
+    buffer_init(&encoder.label_bytes, PPROF_BYTES_MAX);
+    profile_init(&encoder.texts);
+    status = encode_raw(&encoder, error);
+    if (status == STATUS_OK) status = gzip_compress(buffer_slice(&encoder.out), GZIP_LEVEL_DEFAULT, out, error);
+    encoder_fini(&encoder);
+    return status;
+}

@@ -1,0 +1,175 @@
+/* From the items of an envelope to one profile, and back.  SPDX-License-Identifier: MIT */
+#include "format/sentry/envelope_profile.h"
+
+#include "base/uuid.h"
+#include "format/sentry/envelope.h"
+#include "format/sentry/sentry_v1.h"
+#include "format/sentry/sentry_v2.h"
+#include "format/sentry/transaction.h"
+
+enum { PAYLOAD_BYTES_MAX = 1 << 30 };
+
+/* --- Reading ------------------------------------------------------------------------------------------------------ */
+
+static bool is_v1_item(const struct envelope_item *item)
+{
+    return slice_equals_text(item->type, "profile");
+}
+
+static enum status decode_payload(const struct envelope_item *item, struct profile *profile, struct error *error)
+{
+    return is_v1_item(item) ? sentry_v1_decode(item->payload, profile, error)
+                            : sentry_v2_decode(item->payload, profile, error);
+}
+
+/* Adds a profile to what PROFILE has of the others. */
+static enum status add_payload(const struct envelope_item *item, struct profile *profile, struct error *error)
+{
+    struct profile part;
+    profile_init(&part);
+    enum status status = decode_payload(item, &part, error);
+    if (status == STATUS_OK) status = profile_merge(profile, &part, NULL, error);
+    profile_fini(&part);
+    return status;
+}
+
+static enum status decode_items(struct envelope_reader *reader, struct profile *profile, struct error *error)
+{
+    struct envelope_item item;
+    struct error framing = {.status = STATUS_OK};
+    enum status status = STATUS_OK;
+    size_t count = 0;
+    profile_set_envelope_header(profile, reader->header);
+    while (status == STATUS_OK && envelope_next(reader, &item, &framing)) {
+        if (!is_v1_item(&item) && !envelope_item_is_chunk(&item)) {
+            profile_carry_item(profile, item.type, item.header, item.payload);
+        } else {
+            status = count++ == 0 ? decode_payload(&item, profile, error) : add_payload(&item, profile, error);
+        }
+    }
+    if (status != STATUS_OK) return status;
+    if (framing.status != STATUS_OK) return error_set(error, framing.status, framing.offset, "%s", framing.message);
+    if (count == 0) return error_set(error, STATUS_UNSUPPORTED, 0, "the envelope holds no profile");
+    return profile_sort_by_time(profile, error);
+}
+
+enum status envelope_profile_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    struct envelope_reader reader;
+    enum status status = envelope_open(&reader, bytes, error);
+    if (status == STATUS_OK) status = decode_items(&reader, profile, error);
+    envelope_close(&reader);
+    return status;
+}
+
+/* --- Writing ------------------------------------------------------------------------------------------------------ */
+
+static void begin(const struct profile *profile, bool carries, struct buffer *out)
+{
+    struct envelope_attributes attributes = {.sdk_name = slice_of_text("offbeat"),
+                                             .sdk_version = slice_of_text(OFFBEAT_VERSION)};
+    if (carries && profile->envelope_header.size) {
+        envelope_begin_with(out, profile->envelope_header);
+        return;
+    }
+    (void)uuid_parse(profile_slice(profile, profile->transaction.id), attributes.event_id);
+    envelope_begin(out, &attributes);
+}
+
+static void add_carried(const struct profile *profile, struct buffer *out)
+{
+    for (size_t i = 0; i < profile->carried.count && !out->failed; i++) {
+        envelope_add_item_with(out, profile->carried.items[i].header, profile->carried.items[i].payload);
+    }
+}
+
+void envelope_profile_wrap(const struct profile *profile, struct slice chunk, bool is_first, struct buffer *out)
+{
+    bool carries = is_first && profile->sample_format == 2;
+    begin(profile, carries, out);
+    envelope_add_item(out, "profile_chunk", sentry_v2_platform(profile), chunk);
+    if (carries) add_carried(profile, out);
+}
+
+static enum status refuse_memory(struct error *error)
+{
+    return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the envelope");
+}
+
+enum status envelope_profile_encode(const struct profile *profile, struct buffer *out, struct error *error)
+{
+    struct buffer chunk;
+    buffer_init(&chunk, PAYLOAD_BYTES_MAX);
+    enum status status = sentry_v2_encode(profile, NULL, &chunk, error);
+    if (status == STATUS_OK) envelope_profile_wrap(profile, buffer_slice(&chunk), true, out);
+    if (status == STATUS_OK && out->failed) status = refuse_memory(error);
+    buffer_fini(&chunk);
+    return status;
+}
+
+/* --- V1 ----------------------------------------------------------------------------------------------------------- */
+
+/* Whether ITEM, as it is carried, is the transaction of PROFILE. */
+static bool is_transaction_of(const struct profile *profile, const struct carried_item *item)
+{
+    struct transaction transaction;
+    if (!slice_equals_text(profile_slice(profile, item->type), "transaction")) return false;
+    if (transaction_decode(item->payload, &transaction, NULL) != STATUS_OK) return false;
+    bool is_same = slice_equals_text(profile_slice(profile, profile->transaction.id), transaction.event_id);
+    transaction_fini(&transaction);
+    return is_same;
+}
+
+static bool carries_transaction(const struct profile *profile)
+{
+    for (size_t i = 0; i < profile->carried.count; i++) {
+        if (is_transaction_of(profile, &profile->carried.items[i])) return true;
+    }
+    return false;
+}
+
+/* The transaction, made of what the profile knows of it: it lasts as long as it said, or else as the profile. */
+static void make_transaction(const struct profile *profile, struct buffer *out)
+{
+    const struct profile_transaction *known = &profile->transaction;
+    char span_id[UUID_TEXT_SIZE] = "00000000000000000000000000000000";
+    (void)uuid_new(span_id);
+    struct transaction transaction = {
+        .name = profile_slice(profile, known->name),
+        .platform = slice_of_text(sentry_v2_platform(profile)),
+        .release = profile_slice(profile, profile->release),
+        .environment = profile_slice(profile, profile->environment),
+        .profile_id = profile_slice(profile, profile->chunk_id),
+        .root = {.trace_id = profile_slice(profile, known->trace_id),
+                 .span_id = slice_of(span_id, 16),
+                 .op = slice_of_text("profile"),
+                 .status = slice_of_text("ok"),
+                 .thread_id = profile_slice(profile, known->active_thread),
+                 .start_ns = profile->time_ns + known->start_ns,
+                 .end_ns = profile->time_ns + (known->end_ns ? known->end_ns : profile->duration_ns)},
+    };
+    (void)uuid_parse(profile_slice(profile, known->id), transaction.event_id);
+    transaction_encode(&transaction, out);
+}
+
+enum status envelope_profile_encode_v1(const struct profile *profile, struct buffer *out, struct error *error)
+{
+    struct buffer payload, transaction;
+    bool carries = profile->sample_format == 1;
+    buffer_init(&payload, PAYLOAD_BYTES_MAX);
+    buffer_init(&transaction, PAYLOAD_BYTES_MAX);
+    enum status status = sentry_v1_encode(profile, &payload, error);
+    if (status == STATUS_OK) {
+        begin(profile, carries, out);
+        if (!carries || !carries_transaction(profile)) {
+            make_transaction(profile, &transaction);
+            envelope_add_item(out, "transaction", NULL, buffer_slice(&transaction));
+        }
+        if (carries) add_carried(profile, out);
+        envelope_add_item(out, "profile", NULL, buffer_slice(&payload));
+        if (out->failed || transaction.failed) status = refuse_memory(error);
+    }
+    buffer_fini(&transaction);
+    buffer_fini(&payload);
+    return status;
+}

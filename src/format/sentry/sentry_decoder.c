@@ -1,0 +1,415 @@
+/* The walk over Sentry's JSON that both sample formats share: members, values, and notes of broken rules.
+ * SPDX-License-Identifier: MIT */
+#include "format/sentry/sentry_decoder_private.h"
+
+#include "base/json_writer.h"
+#include "base/uuid.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { ATTRIBUTES_BYTES_MAX = 1 << 30 }; /* less than what they are read from */
+
+#define EXPECT(name, text, kind) const struct expectation name = {text, "expected " text, kind};
+/* clang-format off */
+EXPECT(expected_something, "value", JSON_NOTHING)
+EXPECT(expected_string, "string", JSON_STRING)
+EXPECT(expected_finite, "finite number", JSON_NUMBER)
+EXPECT(expected_number, "number", JSON_NUMBER)
+EXPECT(expected_integer, "integer", JSON_NUMBER)
+EXPECT(expected_u32, "integer from 0 to 4294967295", JSON_NUMBER)
+EXPECT(expected_index, "integer from 0 to 2^64 - 1", JSON_NUMBER)
+EXPECT(expected_boolean, "true or false", JSON_BOOL)
+EXPECT(expected_object, "object", JSON_OBJECT)
+EXPECT(expected_array, "array", JSON_ARRAY)
+EXPECT(expected_uuid, "uuid", JSON_STRING)
+EXPECT(expected_plain_uuid, "32 lowercase hex digits", JSON_STRING)
+EXPECT(expected_address, "string with an address", JSON_STRING)
+EXPECT(expected_size, "integer from 0 to 2^64 - 1, or a string that holds one", JSON_NUMBER)
+EXPECT(expected_whole, "whole number, or a string that holds one", JSON_NUMBER)
+EXPECT(expected_debug_id, "uuid with or without an age", JSON_STRING)
+EXPECT(expected_image_type, "macho, symbolic, sourcemap, proguard or jvm", JSON_STRING)
+EXPECT(expected_unit, "nanosecond, ns, hertz, hz, byte, percent, nanojoule or nj", JSON_STRING)
+EXPECT(expected_spec_unit, "nanosecond, ns, hertz, hz, byte or percent", JSON_STRING)
+EXPECT(expected_measured, "number, or a string that holds one", JSON_STRING)
+EXPECT(expected_name_of_frame, "filename, function or instruction_addr", JSON_NOTHING)
+/* clang-format on */
+const struct expectation expected_once = {"key that comes once", "duplicate key", JSON_NOTHING};
+
+void chunk_decoder_init(struct chunk_decoder *decoder, struct slice bytes, struct profile *profile)
+{
+    *decoder = (struct chunk_decoder){.profile = profile, .reading = READING_BODY};
+    json_reader_init(&decoder->reader, bytes);
+    buffer_init(&decoder->attributes, ATTRIBUTES_BYTES_MAX);
+}
+
+void chunk_decoder_fini(struct chunk_decoder *decoder)
+{
+    json_reader_fini(&decoder->reader);
+    buffer_fini(&decoder->attributes);
+    free(decoder->chunk.frames.items);
+    free(decoder->chunk.stacks.items);
+    free(decoder->chunk.frame_indices.items);
+    free(decoder->chunk.samples.items);
+    free(decoder->chunk.images.items);
+    free(decoder->chunk.described_threads.items);
+}
+
+/* --- Notes -------------------------------------------------------------------------------------------------------- */
+
+static void add_note(struct chunk_decoder *decoder, unsigned rules, struct note note)
+{
+    for (unsigned i = 0; i < RULES_COUNT; i++) {
+        struct note *first = &decoder->notes[decoder->reading][i];
+        if ((rules & 1u << i) && !first->expected) *first = note;
+    }
+}
+
+void chunk_note(struct chunk_decoder *decoder, unsigned rules, const struct expectation *expected, uint64_t offset)
+{
+    if (rules && !decoder->reader.failed)
+        add_note(decoder, rules, (struct note){.expected = expected, .offset = offset});
+}
+
+void chunk_refuse_value(struct chunk_decoder *decoder, const struct expectation *expected, uint64_t offset)
+{
+    if (decoder->reader.failed) return;
+    decoder->refusal = (struct note){.expected = expected, .offset = offset};
+    json_reader_refuse(&decoder->reader, STATUS_MALFORMED, expected->message);
+}
+
+/* --- Members of objects ------------------------------------------------------------------------------------------- */
+
+static unsigned rules_with(const uint32_t masks[RULES_COUNT], uint32_t bit)
+{
+    unsigned rules = 0;
+    for (unsigned i = 0; i < RULES_COUNT; i++) rules |= (masks[i] & bit ? 1u : 0u) << i;
+    return rules;
+}
+
+static void begin(struct chunk_decoder *decoder, struct members *members)
+{
+    members->has_begun = true;
+    members->offset = json_reader_taken(&decoder->reader) - 1; /* its bracket was just taken */
+    members->kept_from = decoder->attributes.size;
+}
+
+/* What else may have been noted of the object does not matter: the service finds missing members at its end. */
+static void note_missing(struct chunk_decoder *decoder, const struct members *members)
+{
+    const struct member_rules *rules = members->rules;
+    uint32_t required = rules->required[RULES_SPEC] | rules->required[RULES_RELAY];
+    if ((required & ~members->seen) == 0 || decoder->reader.failed) return;
+    for (uint32_t i = 0; i < members->known_count; i++) {
+        const struct member *member = &members->known[i];
+        uint32_t bit = 1u << member->number;
+        if ((members->seen & bit) || !(required & bit)) continue;
+        if (rules->header) decoder->reading = rules->header & bit ? READING_HEADER : READING_BODY;
+        add_note(decoder, rules_with(rules->required, bit),
+                 (struct note){.expected = member->expected,
+                               .missing = member->name,
+                               .offset = members->offset,
+                               .is_metadata = rules->is_metadata});
+    }
+}
+
+static void note_null(struct chunk_decoder *decoder, const struct members *members, const struct member *member,
+                      uint64_t offset)
+{
+    const struct member_rules *rules = members->rules;
+    uint32_t bit = 1u << member->number;
+    unsigned broken = rules_with(rules->required, bit) | rules_with(rules->not_null, bit);
+    if (decoder->reader.failed || !broken) return;
+    add_note(decoder, broken,
+             (struct note){.expected = member->expected, .offset = offset, .is_metadata = rules->is_metadata});
+}
+
+static inline uint64_t load_word(const void *bytes)
+{
+    uint64_t word;
+    memcpy(&word, bytes, sizeof(word));
+    return word;
+}
+
+/* As slice_equal. This is asked for every member of every object, and most names have 8 to 16 bytes: two words, which
+ * may lie over one another. */
+static inline bool is_named(struct slice key, const struct member *member)
+{
+    size_t size = member->name_size;
+    if (key.size != size) return false;
+    if (size < 8 || size > 16) return memcmp(key.data, member->name, size) == 0;
+    return load_word(key.data) == load_word(member->name) &&
+           load_word(key.data + size - 8) == load_word(member->name + size - 8);
+}
+
+static const struct member *find_member(struct members *members, struct slice key)
+{
+    for (uint32_t tried = 0; tried < members->known_count; tried++) {
+        const struct member *member = &members->known[members->guess];
+        members->guess = members->guess + 1 == members->known_count ? 0 : members->guess + 1;
+        if (is_named(key, member)) return member;
+    }
+    return NULL;
+}
+
+static void pass_over(struct chunk_decoder *decoder, struct members *members)
+{
+    if (members->keeps)
+        chunk_keep_value(decoder, members, "");
+    else
+        json_skip(&decoder->reader);
+}
+
+int chunk_next_member(struct chunk_decoder *decoder, struct members *members)
+{
+    struct json_reader *reader = &decoder->reader;
+    if (!members->has_begun) begin(decoder, members);
+    while (json_object_next(reader, &members->key)) {
+        const struct member *member = find_member(members, members->key);
+        if (!member || (members->ignored & 1u << member->number)) {
+            members->number = -1;
+            pass_over(decoder, members);
+            continue;
+        }
+        members->key = slice_of(member->name, member->name_size); /* which may have been written with escapes */
+        members->number = member->number;
+        uint32_t bit = 1u << member->number;
+        if (members->rules && members->rules->header) {
+            decoder->reading = members->rules->header & bit ? READING_HEADER : READING_BODY;
+        }
+        uint64_t offset = json_reader_taken(reader);
+        if (members->seen & bit) chunk_refuse_value(decoder, &expected_once, offset);
+        members->seen |= bit;
+        if (!json_null(reader)) return member->number;
+        if (members->rules) note_null(decoder, members, member, offset);
+    }
+    if (members->rules) note_missing(decoder, members);
+    return -1;
+}
+
+/* --- Attributes --------------------------------------------------------------------------------------------------- */
+
+/* A member is kept by the first of its names, so that it cannot meet itself under another. */
+static struct slice first_name(const struct members *members)
+{
+    for (uint32_t i = 0; members->number >= 0 && i < members->known_count; i++) {
+        const struct member *member = &members->known[i];
+        if (member->number == members->number) return slice_of(member->name, member->name_size);
+    }
+    return members->key;
+}
+
+static void keep(struct chunk_decoder *decoder, struct members *members, const char *prefix, struct slice key,
+                 struct slice json)
+{
+    struct json_writer writer = json_writer_of(&decoder->attributes);
+    writer.needs_comma = decoder->attributes.size > members->kept_from;
+    if (!writer.needs_comma) buffer_append_byte(&decoder->attributes, '{');
+    if (prefix[0]) {
+        char name[128];
+        size_t prefix_size = strlen(prefix);
+        if (key.size + prefix_size > sizeof(name)) return; /* the names of known members are short */
+        memcpy(name, prefix, prefix_size);
+        memcpy(name + prefix_size, key.data, key.size);
+        json_write_key_slice(&writer, slice_of(name, prefix_size + key.size));
+    } else {
+        json_write_key_slice(&writer, key);
+    }
+    json_write_raw(&writer, json);
+}
+
+void chunk_keep_json(struct chunk_decoder *decoder, struct members *members, const char *prefix, struct slice json)
+{
+    if (members->keeps) keep(decoder, members, prefix, first_name(members), json);
+}
+
+void chunk_keep_as(struct chunk_decoder *decoder, struct members *members, const char *name, struct slice json)
+{
+    if (members->keeps) keep(decoder, members, "", slice_of_text(name), json);
+}
+
+void chunk_keep_value(struct chunk_decoder *decoder, struct members *members, const char *prefix)
+{
+    /* A key with escapes lies in memory that the value's strings may overwrite: its name goes first. */
+    size_t size_before = decoder->attributes.size;
+    keep(decoder, members, prefix, first_name(members), slice_of(NULL, 0));
+    (void)json_peek(&decoder->reader);
+    const uint8_t *start = decoder->reader.position;
+    json_skip(&decoder->reader);
+    if (decoder->reader.failed)
+        decoder->attributes.size = size_before;
+    else
+        buffer_append(&decoder->attributes, start, (size_t)(decoder->reader.position - start));
+}
+
+void chunk_keep_text(struct chunk_decoder *decoder, struct members *members, const char *name, struct string_id text)
+{
+    if (!members->keeps) return;
+    keep(decoder, members, "", slice_of_text(name), slice_of(NULL, 0));
+    struct json_writer writer = json_writer_of(&decoder->attributes);
+    json_write_string(&writer, profile_slice(decoder->profile, text));
+}
+
+struct string_id chunk_take_attributes(struct chunk_decoder *decoder, struct members *members)
+{
+    struct buffer *attributes = &decoder->attributes;
+    if (attributes->failed) json_reader_refuse(&decoder->reader, STATUS_NO_MEMORY, "no memory for the chunk");
+    if (attributes->size <= members->kept_from || decoder->reader.failed) return (struct string_id){0};
+    buffer_append_byte(attributes, '}');
+    struct slice kept = slice_of(attributes->data + members->kept_from, attributes->size - members->kept_from);
+    attributes->size = members->kept_from;
+    return profile_string(decoder->profile, kept);
+}
+
+/* --- Values ------------------------------------------------------------------------------------------------------- */
+
+struct string_id chunk_read_string(struct chunk_decoder *decoder)
+{
+    return profile_string(decoder->profile, json_string(&decoder->reader));
+}
+
+struct slice chunk_read_text_or_number(struct chunk_decoder *decoder)
+{
+    if (json_peek(&decoder->reader) == JSON_NUMBER) return json_number(&decoder->reader).text;
+    return json_string(&decoder->reader);
+}
+
+static bool parse_hex(struct slice digits, uint64_t *ret_value)
+{
+    uint64_t value = 0;
+    if (digits.size == 0 || digits.size > 16) return false;
+    for (size_t i = 0; i < digits.size; i++) {
+        uint8_t byte = digits.data[i], letter = byte | 0x20;
+        if (byte >= '0' && byte <= '9')
+            value = value << 4 | (uint64_t)(byte - '0');
+        else if (letter >= 'a' && letter <= 'f')
+            value = value << 4 | (uint64_t)(letter - 'a' + 10);
+        else
+            return false;
+    }
+    *ret_value = value;
+    return true;
+}
+
+static bool parse_decimal(struct slice digits, uint64_t *ret_value)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < digits.size; i++) {
+        if (digits.data[i] < '0' || digits.data[i] > '9' || __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(digits.data[i] - '0'), &value))
+            return false;
+    }
+    *ret_value = value;
+    return digits.size > 0;
+}
+
+/* "0x1f", "31" or 31. */
+static uint64_t read_any_address(struct chunk_decoder *decoder, const struct expectation *expected, bool *ret_is_hex)
+{
+    uint64_t value = 0, offset = chunk_offset(decoder);
+    struct slice text = chunk_read_text_or_number(decoder);
+    bool is_hex = text.size > 2 && text.data[0] == '0' && (text.data[1] | 0x20) == 'x';
+    bool is_valid = is_hex ? parse_hex(slice_of(text.data + 2, text.size - 2), &value) : parse_decimal(text, &value);
+    if (!is_valid) chunk_refuse_value(decoder, expected, offset);
+    *ret_is_hex = is_hex;
+    return is_valid ? value : 0;
+}
+
+uint64_t chunk_read_address(struct chunk_decoder *decoder)
+{
+    bool is_hex;
+    if (json_peek(&decoder->reader) == JSON_NUMBER) {
+        chunk_note(decoder, BREAKS_BOTH, &expected_address, chunk_offset(decoder));
+    }
+    return read_any_address(decoder, &expected_address, &is_hex);
+}
+
+uint64_t chunk_read_size(struct chunk_decoder *decoder)
+{
+    bool is_hex;
+    uint64_t offset = chunk_offset(decoder);
+    uint64_t value = read_any_address(decoder, &expected_size, &is_hex);
+    if (is_hex) chunk_note(decoder, BREAKS_RELAY, &expected_size, offset);
+    return value;
+}
+
+uint64_t chunk_read_u64(struct chunk_decoder *decoder)
+{
+    uint64_t value = 0, offset = chunk_offset(decoder);
+    if (!parse_decimal(chunk_read_text_or_number(decoder), &value)) {
+        chunk_refuse_value(decoder, &expected_whole, offset);
+    }
+    return value;
+}
+
+struct string_id chunk_read_uuid(struct chunk_decoder *decoder)
+{
+    char plain[UUID_TEXT_SIZE];
+    uint64_t offset = chunk_offset(decoder);
+    struct slice text = json_string(&decoder->reader);
+    if (!uuid_parse(text, plain)) {
+        chunk_refuse_value(decoder, &expected_uuid, offset);
+        return (struct string_id){0};
+    }
+    if (!slice_equals_text(text, plain)) chunk_note(decoder, BREAKS_SPEC, &expected_plain_uuid, offset);
+    return profile_text(decoder->profile, plain);
+}
+
+/* "1e3", "+Infinity", ".5", "1.": what the receiver's parser of floats takes, made into what ours does. */
+static bool parse_float(struct slice text, double *ret_value)
+{
+    char canonical[64] = "";
+    size_t used = 0, at = 0;
+    if (text.size == 0) return false;
+    bool is_negative = text.data[0] == '-';
+    if (is_negative || text.data[0] == '+') at++;
+    struct slice rest = slice_of(text.data + at, text.size - at);
+    static const struct {
+        const char *name;
+        double value;
+    } words[] = {{"inf", HUGE_VAL}, {"infinity", HUGE_VAL}, {"nan", NAN}};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (rest.size != strlen(words[i].name) || strncasecmp((const char *)rest.data, words[i].name, rest.size) != 0)
+            continue;
+        *ret_value = is_negative ? -words[i].value : words[i].value;
+        return true;
+    }
+    struct json_number number;
+    if (json_number_of_text(rest, &number)) {
+        *ret_value = is_negative ? -json_number_to_double(&number) : json_number_to_double(&number);
+        return !number.is_negative;
+    }
+    /* Digits may be missing on one side of the point, and there may be zeros before them. */
+    size_t digits = 0;
+    for (at = 0; at < rest.size && rest.data[at] == '0'; at++) digits++;
+    if (at == rest.size || rest.data[at] < '0' || rest.data[at] > '9') canonical[used++] = '0';
+    for (; at < rest.size && used + 2 < sizeof(canonical); at++) {
+        uint8_t byte = rest.data[at];
+        bool is_digit = byte >= '0' && byte <= '9';
+        digits += is_digit;
+        canonical[used++] = (char)byte;
+        bool ends_point = byte == '.' && (at + 1 == rest.size || rest.data[at + 1] < '0' || rest.data[at + 1] > '9');
+        if (ends_point) canonical[used++] = '0';
+    }
+    if (at < rest.size || digits == 0 || !json_number_of_text(slice_of(canonical, used), &number)) return false;
+    *ret_value = is_negative ? -json_number_to_double(&number) : json_number_to_double(&number);
+    return true;
+}
+
+double chunk_read_finite(struct chunk_decoder *decoder)
+{
+    struct json_number number = json_number(&decoder->reader);
+    double value = json_number_to_double(&number);
+    if (isfinite(value)) return value;
+    chunk_refuse_value(decoder, &expected_finite, (uint64_t)(number.text.data - decoder->reader.start));
+    return 0;
+}
+
+double chunk_read_measured(struct chunk_decoder *decoder)
+{
+    double value = 0;
+    uint64_t offset = chunk_offset(decoder);
+    if (json_peek(&decoder->reader) == JSON_NUMBER) return chunk_read_finite(decoder);
+    if (!parse_float(json_string(&decoder->reader), &value)) chunk_refuse_value(decoder, &expected_measured, offset);
+    return value;
+}

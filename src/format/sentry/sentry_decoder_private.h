@@ -1,0 +1,170 @@
+/* What the decoders of Sentry's sample formats V1 and V2 share: a walk over objects with known members, typed values,
+ * notes of what breaks a rule, and the parts that both have. All of it reads the next value of DECODER's reader, which
+ * remembers what went wrong.
+ *
+ * Reading is as liberal as the real service and more, and judges in the same pass: what can be understood but breaks a
+ * rule is noted, only by its offset, and the reading goes on; what cannot be understood fails the reader. Of each set
+ * of rules the first note counts, as the service stops at the first thing that is wrong. What the model has no place
+ * for is kept as attributes (FMT-8, profile.h). SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_SENTRY_SENTRY_DECODER_PRIVATE_H
+#define OFFBEAT_FORMAT_SENTRY_SENTRY_DECODER_PRIVATE_H
+
+#include "base/buffer.h"
+#include "base/json_reader.h"
+#include "format/sentry/rules.h"
+#include "format/sentry/sentry_v2_private.h"
+
+/* --- What was expected -------------------------------------------------------------------------------------------- */
+
+struct expectation {
+    const char *text;    /* "string" */
+    const char *message; /* "expected string" */
+    enum json_kind kind; /* a value of this kind is told as it stands there, one of another kind by its kind */
+};
+extern const struct expectation expected_something, expected_string, expected_finite, expected_number, expected_integer,
+    expected_u32, expected_index, expected_whole, expected_boolean, expected_object, expected_array, expected_uuid,
+    expected_plain_uuid, expected_address, expected_size, expected_debug_id, expected_image_type, expected_unit,
+    expected_spec_unit, expected_measured, expected_once, expected_name_of_frame;
+
+enum { BREAKS_SPEC = 1 << RULES_SPEC, BREAKS_RELAY = 1 << RULES_RELAY, BREAKS_BOTH = BREAKS_SPEC | BREAKS_RELAY };
+
+/* The service reads a payload twice: first only the few members that say what it is. Their notes count before others.
+ */
+enum reading { READING_HEADER, READING_BODY, READINGS };
+
+struct note {
+    const struct expectation *expected; /* NULL: there is no note */
+    const char *missing; /* the member that the object at OFFSET has not; NULL: the value there is wrong */
+    uint64_t offset;
+    bool is_metadata; /* of the whole payload */
+};
+
+/* --- The decoder -------------------------------------------------------------------------------------------------- */
+
+enum { CHUNK_THREAD_CACHE_SIZE = 64 };
+
+struct chunk_decoder {
+    struct json_reader reader;
+    struct profile *profile;
+    struct chunk chunk;
+    struct {
+        struct slice text;
+        struct thread_id id;
+    } thread_cache[CHUNK_THREAD_CACHE_SIZE];
+    struct buffer attributes; /* members that were kept of the objects that are being read */
+    enum reading reading;
+    struct note notes[READINGS][RULES_COUNT];
+    struct note refusal;     /* where the reader failed since we made it; else expected is NULL */
+    uint64_t version_offset; /* if has_version */
+    bool is_relative;        /* V1: times count from the profile's start, in nanoseconds */
+    bool has_version, is_version_2, has_profile;
+};
+
+/* BYTES and PROFILE outlive the decoder. */
+void chunk_decoder_init(struct chunk_decoder *decoder, struct slice bytes, struct profile *profile);
+void chunk_decoder_fini(struct chunk_decoder *decoder);
+
+/* Where the next value begins. */
+static inline uint64_t chunk_offset(struct chunk_decoder *decoder)
+{
+    (void)json_peek(&decoder->reader);
+    return json_reader_taken(&decoder->reader);
+}
+
+/* The value at OFFSET breaks RULES (bits). */
+void chunk_note(struct chunk_decoder *decoder, unsigned rules, const struct expectation *expected, uint64_t offset);
+/* The value at OFFSET, which was taken or comes next, cannot be understood. */
+void chunk_refuse_value(struct chunk_decoder *decoder, const struct expectation *expected, uint64_t offset);
+
+/* --- Members of objects ------------------------------------------------------------------------------------------- */
+
+struct member {
+    const char *name;
+    size_t name_size;
+    int number; /* several names of one member have the same */
+    const struct expectation *expected;
+};
+#define MEMBER(name, number)                                                                                           \
+    {                                                                                                                  \
+        name, sizeof(name) - 1, number, &expected_something                                                            \
+    }
+/* With what is expected where it is missing, or null where it must not be. */
+#define MEMBER_OF(name, number, expected)                                                                              \
+    {                                                                                                                  \
+        name, sizeof(name) - 1, number, &(expected)                                                                    \
+    }
+
+/* What each set of rules asks of the members, as bits NUMBER. */
+struct member_rules {
+    uint32_t required[RULES_COUNT]; /* must be there, and not be null */
+    uint32_t not_null[RULES_COUNT]; /* may be absent, but not null */
+    uint32_t header;                /* belong to the first of the readings */
+    bool is_metadata;
+};
+
+struct members {
+    const struct member *known;
+    uint32_t known_count;
+    uint32_t guess;                   /* members tend to come in the same order in every object */
+    uint32_t seen;                    /* bit NUMBER */
+    uint32_t ignored;                 /* are passed over, whatever they are */
+    const struct member_rules *rules; /* NULL: none */
+    bool keeps;                       /* what is unknown is kept: chunk_take_attributes must follow the last member */
+    bool has_begun;
+    struct slice key; /* of the last one */
+    int number;       /* and what chunk_next_member gave for it */
+    uint64_t offset;  /* of the object */
+    size_t kept_from; /* in decoder->attributes */
+};
+#define MEMBERS(table)                                                                                                 \
+    {                                                                                                                  \
+        .known = table, .known_count = sizeof(table) / sizeof(table[0])                                                \
+    }
+#define MEMBERS_JUDGED(table, member_rules)                                                                            \
+    {                                                                                                                  \
+        .known = table, .known_count = sizeof(table) / sizeof(table[0]), .rules = &(member_rules), .keeps = true       \
+    }
+
+/* The number of the next member that is known and not null, whose value is then to be taken; -1 after the last one.
+ * One that comes twice, by whatever of its names, is refused, as the real receiver does. */
+int chunk_next_member(struct chunk_decoder *decoder, struct members *members);
+/* Takes the value of the last member and keeps it as an attribute, called PREFIX and the member's name. */
+void chunk_keep_value(struct chunk_decoder *decoder, struct members *members, const char *prefix);
+/* The same for a value that was taken already. */
+void chunk_keep_json(struct chunk_decoder *decoder, struct members *members, const char *prefix, struct slice json);
+/* Another one. */
+void chunk_keep_as(struct chunk_decoder *decoder, struct members *members, const char *name, struct slice json);
+void chunk_keep_text(struct chunk_decoder *decoder, struct members *members, const char *name, struct string_id text);
+/* What was kept of the object, whose last member was taken. */
+struct string_id chunk_take_attributes(struct chunk_decoder *decoder, struct members *members);
+
+/* --- Values ------------------------------------------------------------------------------------------------------- */
+
+struct slice chunk_read_text_or_number(struct chunk_decoder *decoder);
+uint64_t chunk_read_u64(struct chunk_decoder *decoder); /* a number, or a string that holds one */
+struct string_id chunk_read_string(struct chunk_decoder *decoder);
+/* Any spelling, noted where it is not the plain one. */
+struct string_id chunk_read_uuid(struct chunk_decoder *decoder);
+uint64_t chunk_read_address(struct chunk_decoder *decoder); /* "0x1f", "31", or, with a note, 31 */
+uint64_t chunk_read_size(struct chunk_decoder *decoder);    /* 31, "31", or, with a note, "0x1f" */
+double chunk_read_finite(struct chunk_decoder *decoder);    /* a number that a double holds */
+double chunk_read_measured(struct chunk_decoder *decoder);  /* a number, or a string that holds one (FMT-7) */
+
+/* The values of the members of these names. */
+void chunk_read_profile(struct chunk_decoder *decoder);
+void chunk_read_debug_meta(struct chunk_decoder *decoder);
+void chunk_read_measurements(struct chunk_decoder *decoder);
+void chunk_read_client_sdk(struct chunk_decoder *decoder);
+void chunk_read_offbeat(struct chunk_decoder *decoder);
+
+/* --- Judging ------------------------------------------------------------------------------------------------------ */
+
+/* Only what says what a chunk is: the first of the readings. */
+void chunk_read_header(struct chunk_decoder *decoder);
+
+/* The verdict on the chunk PAYLOAD, which DECODER has read, as far as it could, and not yet given to chunk_to_profile.
+ * Returns what rules_judge_chunk does. */
+enum status chunk_judge(const struct chunk_decoder *decoder, struct slice payload, const struct rules_context *context,
+                        enum rules rules, struct verdict *ret_verdict, struct error *error);
+
+#endif

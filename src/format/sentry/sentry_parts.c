@@ -1,0 +1,671 @@
+/* The parts of a payload that sample formats V1 and V2 have both: the profile with its frames, stacks, samples and
+ * threads, the images, the measurements, and who sent it.
+ *
+ * JSON may bring them in any order, so they are put into arrays as they come; sentry_v2_build.c makes the model of
+ * them. What the model would give back otherwise than it came (a line 0, a file name that is not the end of its path),
+ * or not at all, is kept as attributes. A value that would cost the whole payload, were it sent on, is kept under a
+ * name of our own, "offbeat_" and what it was called (doc/formats/sentry-v2.md). SPDX-License-Identifier: MIT */
+#include "format/sentry/sentry_decoder_private.h"
+
+#include "base/array.h"
+#include "base/uuid.h"
+#include "format/facts.h"
+
+enum {
+    CHUNK_ITEMS_MAX = 64 << 20, /* of each kind; a chunk of the size that is accepted has far fewer */
+    UUID_HYPHENATED_SIZE = 36,
+};
+
+#define OURS "offbeat_"
+
+/* Measurements of Node's SDK have milliseconds where all else has seconds (year 5138 on is taken for that). */
+#define MILLISECONDS_FROM 1e11
+
+/* Room for one more item of decoder->TABLE, zeroed and counted; NULL on failure, which the reader then remembers. */
+#define ADD_ITEM(decoder, table)                                                                                       \
+    ((__typeof__((decoder)->chunk.table.items))add_item(                                                               \
+        (decoder), &(decoder)->chunk.table.items, &(decoder)->chunk.table.count, &(decoder)->chunk.table.capacity,     \
+        sizeof(*(decoder)->chunk.table.items)))
+
+static inline void *add_item(struct chunk_decoder *decoder, void *items, size_t *count, size_t *capacity,
+                             size_t item_size)
+{
+    if (*count == *capacity && !array_reserve(items, capacity, *count + 1, item_size, CHUNK_ITEMS_MAX)) {
+        json_reader_refuse(&decoder->reader, STATUS_NO_MEMORY, "no memory for the chunk");
+        return NULL;
+    }
+    uint8_t *item = *(uint8_t **)items + *count * item_size;
+    memset(item, 0, item_size);
+    (*count)++;
+    return item;
+}
+
+static void read_list(struct chunk_decoder *decoder, void (*read_item)(struct chunk_decoder *))
+{
+    json_array_begin(&decoder->reader);
+    while (json_array_next(&decoder->reader)) read_item(decoder);
+}
+
+/* A text that the model holds; that it was there and empty is kept beside it. */
+static struct string_id read_text(struct chunk_decoder *decoder, struct members *members)
+{
+    struct slice text = json_string(&decoder->reader);
+    if (text.size == 0) chunk_keep_json(decoder, members, "", slice_of_text("\"\""));
+    return profile_string(decoder->profile, text);
+}
+
+/* The text of a member that receivers pass over, whatever it is: another value is kept as it is. */
+static struct string_id read_text_if_any(struct chunk_decoder *decoder, struct members *members)
+{
+    if (json_peek(&decoder->reader) == JSON_STRING) return read_text(decoder, members);
+    chunk_keep_value(decoder, members, "");
+    return (struct string_id){0};
+}
+
+/* --- Frames ------------------------------------------------------------------------------------------------------- */
+
+/* A line or a column. */
+static int64_t read_place(struct chunk_decoder *decoder, struct members *members)
+{
+    uint64_t offset = chunk_offset(decoder);
+    int64_t number = json_i64(&decoder->reader);
+    if (number > 0 && number <= UINT32_MAX) return number;
+    struct slice json = slice_of(decoder->reader.start + offset, json_reader_taken(&decoder->reader) - offset);
+    if (number != 0) chunk_note(decoder, BREAKS_RELAY, &expected_u32, offset);
+    if (!decoder->reader.failed) chunk_keep_json(decoder, members, number ? OURS : "", json);
+    return number;
+}
+
+/* Whether sentry_v2_encode.c, which has one path, will write the file as it came. */
+static bool is_file_written_back(const struct profile *profile, const struct chunk_frame *frame)
+{
+    struct slice name = profile_slice(profile, frame->file_name), path = profile_slice(profile, frame->absolute_path);
+    if (path.size == 0) return name.size == 0 || name.data[0] != '/';
+    if (path.data[0] != '/') return false;
+    if (name.size == 0) return true;
+    return name.size < path.size && path.data[path.size - name.size - 1] == '/' &&
+           memcmp(path.data + path.size - name.size, name.data, name.size) == 0 && !memchr(name.data, '/', name.size);
+}
+
+/* FILE_JSON: the file's name as it stands in the input. */
+static void keep_what_is_lost(struct chunk_decoder *decoder, struct members *members, const struct chunk_frame *frame,
+                              struct slice file_json)
+{
+    const struct function *function = &frame->function;
+    bool is_kept_empty = file_json.size && !frame->file_name.index;
+    if (!is_file_written_back(decoder->profile, frame) && !is_kept_empty) {
+        chunk_keep_as(decoder, members, "filename", frame->file_name.index ? file_json : slice_of_text("null"));
+    }
+    if (function->system_name.index && (!function->name.index || function->name.index == function->system_name.index)) {
+        chunk_keep_text(decoder, members, "raw_function", function->system_name);
+    }
+    /* A bare address becomes a place without a function, which holds neither of these. */
+    bool is_bare = frame->has_address && !function->name.index && !frame->file_name.index &&
+                   !frame->absolute_path.index && !function->module.index && !frame->line;
+    if (!is_bare || !members->keeps) return;
+    if (function->package.index) chunk_keep_text(decoder, members, "package", function->package);
+    if (function->in_app != IN_APP_UNKNOWN) {
+        chunk_keep_as(decoder, members, "in_app", slice_of_text(function->in_app == IN_APP_YES ? "true" : "false"));
+    }
+}
+
+static struct string_id read_file_name(struct chunk_decoder *decoder, struct members *members, struct slice *ret_json)
+{
+    uint64_t offset = chunk_offset(decoder);
+    struct string_id name = read_text(decoder, members);
+    *ret_json = slice_of(decoder->reader.start + offset, json_reader_taken(&decoder->reader) - offset);
+    return name;
+}
+
+static void read_frame_address(struct chunk_decoder *decoder, struct members *members, struct chunk_frame *frame)
+{
+    frame->has_address = true;
+    frame->address = chunk_read_address(decoder);
+    if (frame->address == 0) chunk_keep_json(decoder, members, "", slice_of_text("\"0x0\""));
+}
+
+static void read_frame(struct chunk_decoder *decoder)
+{
+    enum { FUNCTION, FILE_NAME, ABSOLUTE_PATH, LINE, COLUMN, IN_APP, ADDRESS, MODULE, PACKAGE, RAW_FUNCTION, PLATFORM };
+    static const struct member known[] = {
+        MEMBER("function", FUNCTION),
+        MEMBER("filename", FILE_NAME),
+        MEMBER("abs_path", ABSOLUTE_PATH),
+        MEMBER("lineno", LINE),
+        MEMBER("colno", COLUMN),
+        MEMBER("in_app", IN_APP),
+        MEMBER("instruction_addr", ADDRESS),
+        MEMBER("module", MODULE),
+        MEMBER("package", PACKAGE),
+        MEMBER("raw_function", RAW_FUNCTION),
+        MEMBER("platform", PLATFORM),
+        MEMBER("name", FUNCTION),
+        MEMBER("file", FILE_NAME),
+        MEMBER("line", LINE),
+        MEMBER("column", COLUMN),
+    };
+    enum { NAMED = 1 << FUNCTION | 1 << FILE_NAME | 1 << ADDRESS };
+    struct members members = MEMBERS(known);
+    struct slice file_json = {0};
+    uint32_t seen = 0;
+    struct chunk_frame *frame = ADD_ITEM(decoder, frames);
+    if (!frame) return;
+    members.keeps = true;
+    json_object_begin(&decoder->reader);
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
+        seen |= 1u << member;
+        switch (member) {
+        case FUNCTION:
+            frame->function.name = read_text(decoder, &members);
+            break;
+        case FILE_NAME:
+            frame->file_name = read_file_name(decoder, &members, &file_json);
+            break;
+        case ABSOLUTE_PATH:
+            frame->absolute_path = read_text(decoder, &members);
+            break;
+        case LINE:
+            frame->line = read_place(decoder, &members);
+            break;
+        case COLUMN:
+            frame->column = read_place(decoder, &members);
+            break;
+        case IN_APP:
+            frame->function.in_app = json_bool(&decoder->reader) ? IN_APP_YES : IN_APP_NO;
+            break;
+        case ADDRESS:
+            read_frame_address(decoder, &members, frame);
+            break;
+        case MODULE:
+            frame->function.module = read_text(decoder, &members);
+            break;
+        case PACKAGE:
+            frame->function.package = read_text(decoder, &members);
+            break;
+        case RAW_FUNCTION:
+            frame->function.system_name = read_text_if_any(decoder, &members);
+            break;
+        case PLATFORM:
+            if (json_peek(&decoder->reader) != JSON_STRING)
+                chunk_note(decoder, BREAKS_RELAY, &expected_string, chunk_offset(decoder));
+            chunk_keep_value(decoder, &members, json_peek(&decoder->reader) == JSON_STRING ? "" : OURS);
+            break;
+        }
+    }
+    /* FMT-3. Of native code too: an address serves to find these names by. */
+    if ((seen & NAMED) == 0) chunk_note(decoder, BREAKS_SPEC, &expected_name_of_frame, members.offset);
+    keep_what_is_lost(decoder, &members, frame, file_json);
+    frame->attributes = chunk_take_attributes(decoder, &members);
+}
+
+/* --- Stacks and samples ------------------------------------------------------------------------------------------- */
+
+static uint32_t clamp_index(uint64_t index)
+{
+    return index < INDEX_NONE ? (uint32_t)index : INDEX_NONE;
+}
+
+static void read_stack(struct chunk_decoder *decoder)
+{
+    struct chunk_stack *stack = ADD_ITEM(decoder, stacks);
+    if (!stack) return;
+    stack->first = (uint32_t)decoder->chunk.frame_indices.count;
+    json_array_begin(&decoder->reader);
+    while (json_array_next(&decoder->reader)) {
+        uint32_t frame = clamp_index(json_u64(&decoder->reader));
+        uint32_t *index = ADD_ITEM(decoder, frame_indices);
+        if (!index) return;
+        *index = frame;
+    }
+    stack->count = (uint32_t)decoder->chunk.frame_indices.count - stack->first;
+}
+
+static struct thread_id read_thread_id(struct chunk_decoder *decoder)
+{
+    if (!decoder->is_relative && json_peek(&decoder->reader) == JSON_NUMBER) { /* V1 may have numbers */
+        chunk_note(decoder, BREAKS_BOTH, &expected_string, chunk_offset(decoder));
+    }
+    struct slice text = chunk_read_text_or_number(decoder);
+    uint64_t hash = text.size;
+    for (size_t i = text.size > 4 ? text.size - 4 : 0; i < text.size; i++) hash = hash * 31 + text.data[i];
+    __typeof__(&decoder->thread_cache[0]) cached = &decoder->thread_cache[hash % CHUNK_THREAD_CACHE_SIZE];
+    if (cached->id.index && slice_equal(cached->text, text)) return cached->id;
+
+    struct thread thread = {.id = profile_string(decoder->profile, text)};
+    struct thread_id id = profile_add_thread(decoder->profile, &thread);
+    cached->text = profile_slice(decoder->profile, thread.id);
+    cached->id = id;
+    return id;
+}
+
+/* As the real receiver does it, so that its numbers and ours are the same to the nanosecond: in doubles, cut off. */
+static uint64_t seconds_to_ns(double seconds)
+{
+    double ns = seconds * 1e9;
+    if (!(ns > 0)) return 0;
+    return ns < 0x1p64 ? (uint64_t)ns : UINT64_MAX;
+}
+
+/* Since 1970, or, in V1, since the profile's start, where it is a number or a string that holds one. */
+static void read_time(struct chunk_decoder *decoder, struct chunk_sample *sample)
+{
+    if (decoder->is_relative) {
+        sample->time_ns = chunk_read_u64(decoder);
+        return;
+    }
+    sample->seconds = chunk_read_finite(decoder);
+    sample->time_ns = seconds_to_ns(sample->seconds);
+}
+
+static void read_sample(struct chunk_decoder *decoder)
+{
+    enum { TIME, STACK, THREAD, ALL = 1 << TIME | 1 << STACK | 1 << THREAD };
+    static const struct member known[] = {MEMBER_OF("timestamp", TIME, expected_finite),
+                                          MEMBER_OF("stack_id", STACK, expected_index),
+                                          MEMBER_OF("thread_id", THREAD, expected_string)};
+    static const struct member relative[] = {MEMBER_OF("elapsed_since_start_ns", TIME, expected_whole),
+                                             MEMBER_OF("stack_id", STACK, expected_index),
+                                             MEMBER_OF("thread_id", THREAD, expected_whole)};
+    static const struct member_rules rules = {.required = {ALL, ALL}};
+    struct members members = MEMBERS_JUDGED(known, rules);
+    struct chunk_sample *sample = ADD_ITEM(decoder, samples);
+    uint32_t taken = 0;
+    if (!sample) return;
+    if (decoder->is_relative) members.known = relative;
+    json_object_begin(&decoder->reader);
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
+        taken |= 1u << member;
+        switch (member) {
+        case TIME:
+            read_time(decoder, sample);
+            break;
+        case STACK:
+            sample->stack = clamp_index(json_u64(&decoder->reader));
+            break;
+        case THREAD:
+            sample->thread = read_thread_id(decoder);
+            break;
+        }
+    }
+    if (taken != ALL) {
+        json_reader_refuse(&decoder->reader, STATUS_MALFORMED,
+                           decoder->is_relative ? "sample without elapsed_since_start_ns, stack_id or thread_id"
+                                                : "sample without timestamp, stack_id or thread_id");
+    }
+    sample->attributes = chunk_take_attributes(decoder, &members);
+}
+
+/* --- Threads ------------------------------------------------------------------------------------------------------ */
+
+static void read_priority(struct chunk_decoder *decoder, struct members *members, struct thread *thread)
+{
+    uint64_t offset = chunk_offset(decoder);
+    bool is_number = json_peek(&decoder->reader) == JSON_NUMBER;
+    struct json_number number = is_number ? json_number(&decoder->reader) : (struct json_number){0};
+    double priority = is_number ? json_number_to_double(&number) : 0;
+    bool is_u32 = number.is_integer && priority >= 0 && priority <= UINT32_MAX;
+    chunk_note(decoder, is_number ? is_u32 ? 0 : BREAKS_RELAY : BREAKS_BOTH, &expected_u32, offset);
+    thread->has_priority = number.is_integer && priority >= INT32_MIN && priority <= INT32_MAX;
+    thread->priority = thread->has_priority ? (int32_t)priority : 0;
+    if (!is_number)
+        chunk_keep_value(decoder, members, OURS);
+    else if (!thread->has_priority)
+        chunk_keep_json(decoder, members, is_u32 ? "" : OURS, number.text);
+}
+
+static void read_thread(struct chunk_decoder *decoder, struct string_id id)
+{
+    enum { NAME, PRIORITY, OUR_PRIORITY };
+    static const struct member known[] = {MEMBER("name", NAME), MEMBER("priority", PRIORITY),
+                                          MEMBER(OURS "priority", OUR_PRIORITY)};
+    struct members members = MEMBERS(known);
+    struct thread thread = {.id = id};
+    members.keeps = true;
+    json_object_begin(&decoder->reader);
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
+        if (member == NAME) {
+            thread.name = read_text(decoder, &members);
+        } else if (member == PRIORITY) {
+            read_priority(decoder, &members, &thread);
+        } else { /* a negative one, which we wrote */
+            struct json_number number = {0};
+            if (json_peek(&decoder->reader) == JSON_NUMBER)
+                number = json_number(&decoder->reader);
+            else
+                chunk_keep_value(decoder, &members, "");
+            double priority = json_number_to_double(&number);
+            if (number.is_integer && priority >= INT32_MIN && priority < 0 && !thread.has_priority) {
+                thread.has_priority = true;
+                thread.priority = (int32_t)priority;
+            } else if (number.text.size) {
+                chunk_keep_json(decoder, &members, "", number.text);
+            }
+        }
+    }
+    thread.attributes = chunk_take_attributes(decoder, &members);
+    struct thread_id *described = ADD_ITEM(decoder, described_threads);
+    if (described) *described = profile_add_thread(decoder->profile, &thread);
+}
+
+static void read_thread_metadata(struct chunk_decoder *decoder)
+{
+    struct slice key;
+    json_object_begin(&decoder->reader);
+    while (json_object_next(&decoder->reader, &key)) {
+        struct string_id id = profile_string(decoder->profile, key);
+        uint64_t offset = chunk_offset(decoder);
+        if (json_null(&decoder->reader))
+            chunk_note(decoder, BREAKS_BOTH, &expected_object, offset);
+        else
+            read_thread(decoder, id);
+    }
+}
+
+void chunk_read_profile(struct chunk_decoder *decoder)
+{
+    enum { FRAMES, STACKS, SAMPLES, THREADS, TABLES = 1 << FRAMES | 1 << STACKS | 1 << SAMPLES };
+    static const struct member known[] = {
+        MEMBER_OF("frames", FRAMES, expected_array), MEMBER_OF("stacks", STACKS, expected_array),
+        MEMBER_OF("samples", SAMPLES, expected_array), MEMBER_OF("thread_metadata", THREADS, expected_object)};
+    static const struct member_rules rules = {
+        .required = {[RULES_SPEC] = TABLES | 1 << THREADS, [RULES_RELAY] = TABLES}};
+    struct members members = MEMBERS_JUDGED(known, rules);
+    decoder->has_profile = true;
+    json_object_begin(&decoder->reader);
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
+        switch (member) {
+        case FRAMES:
+            read_list(decoder, read_frame);
+            break;
+        case STACKS:
+            read_list(decoder, read_stack);
+            break;
+        case SAMPLES:
+            read_list(decoder, read_sample);
+            break;
+        case THREADS:
+            read_thread_metadata(decoder);
+            break;
+        }
+    }
+    decoder->profile->attributes.data = chunk_take_attributes(decoder, &members);
+}
+
+/* --- Images ------------------------------------------------------------------------------------------------------- */
+
+static bool is_one_of(struct slice text, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (slice_equals_text(text, words[i])) return true;
+    }
+    return false;
+}
+#define IS_ONE_OF(text, words) is_one_of((text), (words), sizeof(words) / sizeof((words)[0]))
+
+/* False for what is no native code. */
+static bool read_image_type(struct chunk_decoder *decoder, struct members *members)
+{
+    static const char *const types[] = {"macho", "symbolic", "sourcemap", "proguard", "jvm"};
+    uint64_t offset = chunk_offset(decoder);
+    if (json_peek(&decoder->reader) != JSON_STRING) {
+        chunk_note(decoder, BREAKS_BOTH, &expected_string, offset);
+        chunk_keep_value(decoder, members, OURS);
+        return true;
+    }
+    struct string_id type = chunk_read_string(decoder);
+    struct slice text = profile_slice(decoder->profile, type);
+    bool is_known = IS_ONE_OF(text, types);
+    if (!is_known) chunk_note(decoder, BREAKS_RELAY, &expected_image_type, offset);
+    if (!slice_equals_text(text, "symbolic")) { /* which is what we write */
+        chunk_keep_text(decoder, members, is_known ? "type" : OURS "type", type);
+    }
+    return !is_one_of(text, types + 2, 3);
+}
+
+/* "…", or "…-1f" with the age of a file. */
+static bool is_debug_id(struct slice text, bool *ret_is_plain)
+{
+    char uuid[UUID_TEXT_SIZE];
+    struct slice front = text;
+    for (size_t tried = text.size; tried > 32 && tried > text.size - 10; tried--) {
+        bool ends_uuid = tried == UUID_HYPHENATED_SIZE || tried == UUID_TEXT_SIZE - 1;
+        if (ends_uuid && tried < text.size) front.size = tried;
+    }
+    struct slice age = slice_of(text.data + front.size, text.size - front.size);
+    for (size_t i = age.size && age.data[0] == '-' ? 1 : 0; i < age.size; i++) {
+        bool is_hex =
+            (age.data[i] >= '0' && age.data[i] <= '9') || ((age.data[i] | 32) >= 'a' && (age.data[i] | 32) <= 'f');
+        if (!is_hex) return false;
+    }
+    *ret_is_plain = text.size == UUID_HYPHENATED_SIZE && uuid_parse(text, uuid);
+    return uuid_parse(front, uuid);
+}
+
+/* What the model holds is written back where it is a plain uuid. */
+static void read_debug_id(struct chunk_decoder *decoder, struct members *members, struct mapping *mapping)
+{
+    bool is_plain = false;
+    uint64_t offset = chunk_offset(decoder);
+    mapping->debug_id = chunk_read_string(decoder);
+    bool is_valid = is_debug_id(profile_slice(decoder->profile, mapping->debug_id), &is_plain);
+    if (!is_valid) chunk_note(decoder, BREAKS_RELAY, &expected_debug_id, offset);
+    if (!is_plain) chunk_keep_text(decoder, members, is_valid ? "debug_id" : OURS "debug_id", mapping->debug_id);
+}
+
+/* "uuid", which "build_id" is another name of for the receiver: it must be one. A build id is the code id. */
+static void read_image_uuid(struct chunk_decoder *decoder, struct members *members, struct mapping *mapping)
+{
+    char uuid[UUID_TEXT_SIZE];
+    uint64_t offset = chunk_offset(decoder);
+    bool is_build_id = slice_equals_text(members->key, "build_id");
+    if (json_peek(&decoder->reader) != JSON_STRING) {
+        chunk_note(decoder, BREAKS_RELAY, &expected_uuid, offset);
+        chunk_keep_value(decoder, members, OURS);
+        return;
+    }
+    struct string_id id = chunk_read_string(decoder);
+    bool is_uuid = uuid_parse(profile_slice(decoder->profile, id), uuid);
+    if (!is_uuid) chunk_note(decoder, BREAKS_RELAY, &expected_uuid, offset);
+    if (is_build_id && !mapping->build_id.index) mapping->build_id = id;
+    const char *name = is_build_id ? is_uuid ? "build_id" : OURS "build_id" : is_uuid ? "uuid" : OURS "uuid";
+    chunk_keep_text(decoder, members, name, id);
+}
+
+/* Documents ask more of images where there is native code, which is known only when all has been read. */
+static void note_incomplete(struct chunk_decoder *decoder, const struct members *members, const char *missing)
+{
+    struct chunk *chunk = &decoder->chunk;
+    if (chunk->incomplete_image.member) return;
+    chunk->incomplete_image.member = missing;
+    chunk->incomplete_image.offset = members->offset;
+}
+
+static void read_image(struct chunk_decoder *decoder)
+{
+    enum { TYPE, CODE_FILE, DEBUG_ID, CODE_ID, START, VMADDR, SIZE, UUID };
+    static const struct member known[] = {
+        MEMBER_OF("type", TYPE, expected_string),
+        MEMBER("code_file", CODE_FILE),
+        MEMBER("debug_id", DEBUG_ID),
+        MEMBER("code_id", CODE_ID),
+        MEMBER("image_addr", START),
+        MEMBER_OF("image_size", SIZE, expected_size),
+        MEMBER("image_vmaddr", VMADDR),
+        MEMBER("uuid", UUID),
+        MEMBER("build_id", UUID),
+        MEMBER("name", CODE_FILE),
+        MEMBER("id", DEBUG_ID),
+    };
+    static const struct member_rules rules = {.required = {1 << TYPE, 1 << TYPE}, .not_null = {0, 1 << SIZE}};
+    struct members members = MEMBERS_JUDGED(known, rules);
+    struct mapping mapping = {0};
+    bool is_native = true;
+    const uint8_t *start = decoder->reader.start + chunk_offset(decoder);
+    json_object_begin(&decoder->reader);
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
+        switch (member) {
+        case TYPE:
+            is_native = read_image_type(decoder, &members);
+            break;
+        case CODE_FILE:
+            mapping.file_name = read_text(decoder, &members);
+            break;
+        case DEBUG_ID:
+            read_debug_id(decoder, &members, &mapping);
+            break;
+        case CODE_ID:
+            mapping.build_id = read_text_if_any(decoder, &members);
+            break;
+        case START:
+            mapping.image_start = chunk_read_address(decoder);
+            break;
+        case VMADDR:
+            mapping.image_vmaddr = chunk_read_address(decoder);
+            break;
+        case SIZE:
+            mapping.image_size = chunk_read_size(decoder);
+            break;
+        case UUID:
+            read_image_uuid(decoder, &members, &mapping);
+            break;
+        }
+    }
+    if (is_native && !mapping.image_start) note_incomplete(decoder, &members, "image_addr");
+    if (is_native && !mapping.debug_id.index && !mapping.build_id.index) note_incomplete(decoder, &members, "debug_id");
+    mapping.attributes = chunk_take_attributes(decoder, &members);
+    if (decoder->reader.failed) return;
+    if (!mapping.image_start) { /* a source map, a mapping of classes: no place in memory */
+        profile_add_image(decoder->profile, slice_of(start, (size_t)(decoder->reader.position - start)));
+        return;
+    }
+    struct chunk_image *image = ADD_ITEM(decoder, images);
+    if (!image) return;
+    mapping.start = mapping.image_start;
+    if (__builtin_add_overflow(mapping.start, mapping.image_size, &mapping.limit)) mapping.limit = UINT64_MAX;
+    image->mapping = mapping;
+}
+
+void chunk_read_debug_meta(struct chunk_decoder *decoder)
+{
+    static const struct member known[] = {MEMBER_OF("images", 0, expected_array)};
+    static const struct member_rules rules = {.required = {1, 1}};
+    struct members members = MEMBERS_JUDGED(known, rules);
+    json_object_begin(&decoder->reader);
+    while (chunk_next_member(decoder, &members) >= 0) {
+        decoder->chunk.has_images = true;
+        read_list(decoder, read_image);
+    }
+    decoder->profile->attributes.debug_meta = chunk_take_attributes(decoder, &members);
+}
+
+void chunk_read_client_sdk(struct chunk_decoder *decoder)
+{
+    static const struct member known[] = {MEMBER_OF("name", 0, expected_string),
+                                          MEMBER_OF("version", 1, expected_string)};
+    static const struct member_rules rules = {.required = {3, 3}};
+    struct members members = MEMBERS_JUDGED(known, rules);
+    json_object_begin(&decoder->reader);
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
+        *(member == 0 ? &decoder->profile->sdk_name : &decoder->profile->sdk_version) = chunk_read_string(decoder);
+    }
+    decoder->profile->attributes.client_sdk = chunk_take_attributes(decoder, &members);
+}
+
+/* --- Measurements ------------------------------------------------------------------------------------------------- */
+
+static uint64_t read_measurement_time(struct chunk_decoder *decoder)
+{
+    if (decoder->is_relative) return chunk_read_u64(decoder);
+    double seconds = chunk_read_finite(decoder);
+    return seconds_to_ns(seconds > MILLISECONDS_FROM ? seconds / 1000 : seconds);
+}
+
+static void read_measurement_value(struct chunk_decoder *decoder, struct measurement *measurement)
+{
+    static const struct member known[] = {MEMBER_OF("timestamp", 0, expected_finite),
+                                          MEMBER_OF("value", 1, expected_measured)};
+    static const struct member relative[] = {MEMBER_OF("elapsed_since_start_ns", 0, expected_whole),
+                                             MEMBER_OF("value", 1, expected_measured)};
+    static const struct member_rules rules = {.required = {3, 3}};
+    struct members members = {.known = decoder->is_relative ? relative : known, .known_count = 2, .rules = &rules};
+    uint64_t time_ns = 0;
+    double value = 0;
+    json_object_begin(&decoder->reader);
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
+        if (member == 0)
+            time_ns = read_measurement_time(decoder);
+        else
+            value = chunk_read_measured(decoder);
+    }
+    profile_measure(decoder->profile, measurement, time_ns, value);
+}
+
+static void read_unit(struct chunk_decoder *decoder, struct measurement *measurement)
+{
+    static const char *const units[] = {"nanosecond", "ns", "hertz", "hz", "byte", "percent", "nanojoule", "nj"};
+    enum { SPEC_UNITS = 6 };
+    uint64_t offset = chunk_offset(decoder);
+    measurement->unit = chunk_read_string(decoder);
+    struct slice unit = profile_slice(decoder->profile, measurement->unit);
+    if (!IS_ONE_OF(unit, units)) chunk_note(decoder, BREAKS_RELAY, &expected_unit, offset);
+    if (!is_one_of(unit, units, SPEC_UNITS)) chunk_note(decoder, BREAKS_SPEC, &expected_spec_unit, offset);
+}
+
+static void read_measurement(struct chunk_decoder *decoder, struct measurement *measurement)
+{
+    enum { UNIT, VALUES };
+    static const struct member known[] = {MEMBER_OF("unit", UNIT, expected_string),
+                                          MEMBER_OF("values", VALUES, expected_array)};
+    static const struct member_rules rules = {.required = {3, 3}};
+    struct members members = MEMBERS_JUDGED(known, rules);
+    json_object_begin(&decoder->reader);
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
+        if (member == UNIT) {
+            read_unit(decoder, measurement);
+            continue;
+        }
+        json_array_begin(&decoder->reader);
+        while (json_array_next(&decoder->reader)) read_measurement_value(decoder, measurement);
+    }
+    measurement->attributes = chunk_take_attributes(decoder, &members);
+}
+
+void chunk_read_measurements(struct chunk_decoder *decoder)
+{
+    struct profile *profile = decoder->profile;
+    struct slice key;
+    json_object_begin(&decoder->reader);
+    while (json_object_next(&decoder->reader, &key)) {
+        const char *name = profile_c_string(profile, profile_string(profile, key));
+        uint64_t offset = chunk_offset(decoder);
+        if (json_null(&decoder->reader)) {
+            chunk_note(decoder, BREAKS_BOTH, &expected_object, offset);
+            continue;
+        }
+        struct measurement *measurement = profile_measurement(profile, name, "");
+        if (!measurement) return;
+        read_measurement(decoder, measurement);
+    }
+}
+
+/* Our own addition, which other receivers pass over, whatever it is; so do we where it is not as we write it. */
+void chunk_read_offbeat(struct chunk_decoder *decoder)
+{
+    enum { PERIOD, FACTS };
+    static const struct member known[] = {MEMBER("period_ns", PERIOD), MEMBER("facts", FACTS)};
+    struct members members = MEMBERS(known);
+    if (json_peek(&decoder->reader) != JSON_OBJECT) {
+        json_skip(&decoder->reader);
+        return;
+    }
+    json_object_begin(&decoder->reader);
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
+        enum json_kind kind = json_peek(&decoder->reader);
+        if (member == PERIOD && kind == JSON_NUMBER)
+            decoder->profile->period = json_i64(&decoder->reader);
+        else if (member == FACTS && kind == JSON_OBJECT)
+            facts_read(&decoder->reader, decoder->profile);
+        else
+            json_skip(&decoder->reader);
+    }
+}

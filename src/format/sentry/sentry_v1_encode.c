@@ -1,0 +1,144 @@
+/* Writes Sample Format V1: its own metadata around the parts that it shares with V2. SPDX-License-Identifier: MIT */
+#include "format/sentry/sentry_v1.h"
+
+#include "base/rfc3339.h"
+#include "format/sentry/sentry_encoder_private.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static void write_text_or(struct json_writer *writer, const struct profile *profile, const char *key,
+                          struct string_id text, const char *otherwise)
+{
+    json_write_key(writer, key);
+    json_write_text(writer, text.index ? profile_c_string(profile, text) : otherwise);
+}
+
+static void write_device(struct json_writer *writer, const struct profile *profile)
+{
+    const struct profile_device *device = &profile->device;
+    json_write_key(writer, "device");
+    json_begin_object(writer);
+    write_text_or(writer, profile, "architecture", device->architecture, "unknown");
+    chunk_write_member(writer, profile, "manufacturer", device->manufacturer);
+    chunk_write_member(writer, profile, "model", device->model);
+    chunk_write_member(writer, profile, "locale", device->locale);
+    if (device->has_is_emulator) {
+        json_write_key(writer, "is_emulator");
+        json_write_bool(writer, device->is_emulator);
+    }
+    chunk_write_attributes(writer, profile, device->attributes);
+    json_end_object(writer);
+}
+
+static void write_os(struct json_writer *writer, const struct profile *profile)
+{
+    const struct profile_os *os = &profile->os;
+    json_write_key(writer, "os");
+    json_begin_object(writer);
+    write_text_or(writer, profile, "name", os->name, "unknown");
+    /* Some clients know a name and no version, which an empty text tells. */
+    write_text_or(writer, profile, "version", os->version, os->name.index ? "" : "unknown");
+    chunk_write_member(writer, profile, "build_number", os->build_number);
+    chunk_write_attributes(writer, profile, os->attributes);
+    json_end_object(writer);
+}
+
+static void write_runtime(struct json_writer *writer, const struct profile *profile)
+{
+    const struct profile_runtime *runtime = &profile->runtime;
+    if (runtime->name.index == 0 && runtime->version.index == 0 && runtime->attributes.index == 0) return;
+    json_write_key(writer, "runtime");
+    json_begin_object(writer);
+    chunk_write_member(writer, profile, "name", runtime->name);
+    chunk_write_member(writer, profile, "version", runtime->version);
+    chunk_write_attributes(writer, profile, runtime->attributes);
+    json_end_object(writer);
+}
+
+/* 64 bits as a string: no double holds them all. */
+static void write_nanoseconds(struct json_writer *writer, const char *key, uint64_t ns)
+{
+    char text[24];
+    (void)snprintf(text, sizeof(text), "%" PRIu64, ns);
+    json_write_key(writer, key);
+    json_write_text(writer, text);
+}
+
+/* The thread of the first sample, which a transaction that does not say is taken to have run on. */
+static const char *first_thread(const struct profile *profile)
+{
+    if (profile->samples.count == 0) return "0";
+    const char *id = profile_c_string(profile, profile_thread(profile, profile->samples.thread[0])->id);
+    return id[0] ? id : "0";
+}
+
+static void write_transaction(struct json_writer *writer, const struct profile *profile)
+{
+    const struct profile_transaction *transaction = &profile->transaction;
+    json_write_key(writer, "transaction");
+    json_begin_object(writer);
+    chunk_write_uuid(writer, "id", profile_slice(profile, transaction->id));
+    write_text_or(writer, profile, "name", transaction->name, "unknown");
+    chunk_write_uuid(writer, "trace_id", profile_slice(profile, transaction->trace_id));
+    write_text_or(writer, profile, "active_thread_id", transaction->active_thread, first_thread(profile));
+    if (transaction->start_ns || transaction->end_ns) {
+        write_nanoseconds(writer, "relative_start_ns", transaction->start_ns);
+        write_nanoseconds(writer, "relative_end_ns", transaction->end_ns);
+    }
+    chunk_write_attributes(writer, profile, transaction->attributes);
+    json_end_object(writer);
+}
+
+static void write_metadata(struct json_writer *writer, const struct chunk_plan *plan)
+{
+    const struct profile *profile = plan->profile;
+    char timestamp[RFC3339_TEXT_SIZE];
+    rfc3339_format(plan->start_ns, timestamp);
+    json_write_key(writer, "version");
+    json_write_text(writer, "1");
+    chunk_write_uuid(writer, "event_id", profile_slice(profile, profile->chunk_id));
+    json_write_key(writer, "platform");
+    json_write_text(writer, sentry_v2_platform(profile));
+    json_write_key(writer, "timestamp");
+    json_write_text(writer, timestamp);
+    chunk_write_member(writer, profile, "release", profile->release);
+    chunk_write_member(writer, profile, "dist", profile->dist);
+    write_text_or(writer, profile, "environment", profile->environment, "production");
+    if (profile->sdk_name.index) chunk_write_client_sdk(writer, profile);
+    write_device(writer, profile);
+    write_os(writer, profile);
+    write_runtime(writer, profile);
+    write_transaction(writer, profile);
+}
+
+static void write_all(struct chunk_plan *plan, struct buffer *out)
+{
+    struct json_writer writer = json_writer_of(out);
+    json_begin_object(&writer);
+    write_metadata(&writer, plan);
+    chunk_write_debug_meta(&writer, plan);
+    chunk_write_measurements(&writer, plan);
+    chunk_write_profile(&writer, plan);
+    chunk_write_rest(&writer, plan);
+    json_end_object(&writer);
+}
+
+/* Where times begin: the profile's start, or, where it says none or one behind its first sample, that. */
+static uint64_t find_start(const struct profile *profile)
+{
+    uint64_t start_ns = profile->time_ns ? profile->time_ns : UINT64_MAX;
+    for (size_t i = 0; profile->has_times && i < profile->samples.count; i++) {
+        if (profile->samples.time_ns[i] < start_ns) start_ns = profile->samples.time_ns[i];
+    }
+    return start_ns == UINT64_MAX ? 0 : start_ns;
+}
+
+enum status sentry_v1_encode(const struct profile *profile, struct buffer *out, struct error *error)
+{
+    struct chunk_plan plan = {.is_v1 = true, .start_ns = find_start(profile)};
+    if (profile->transaction.id.index == 0) {
+        return chunk_refuse(error, "profiling_no_transaction_associated: the profile belongs to no transaction");
+    }
+    return chunk_encode(&plan, profile, NULL, write_all, out, error);
+}

@@ -1,0 +1,274 @@
+/* From the arrays of a chunk to the model: images become mappings, frames functions and locations, stacks a tree, and
+ * each sample gets the time until the next one of its thread. Only what samples use is taken.
+ *
+ * Sentry has return addresses in all frames but the leaf (facts §3.5); the model wants addresses inside the call.
+ * Frames next to each other with the same address are one location with inlined functions. SPDX-License-Identifier: MIT
+ */
+#include "format/sentry/sentry_v2_private.h"
+
+#include <stdlib.h>
+
+enum { INLINED_MAX = 64 }; /* functions of one location; more become a location of their own */
+
+struct builder {
+    struct chunk *chunk;
+    struct profile *profile;
+    struct chunk_image **by_address; /* the images, in order of their start */
+};
+
+static int compare_images(const void *left, const void *right)
+{
+    const struct chunk_image *const *a = left, *const *b = right;
+    return ((*a)->mapping.start > (*b)->mapping.start) - ((*a)->mapping.start < (*b)->mapping.start);
+}
+
+/* The image that holds ADDRESS, or NULL. One of unknown size reaches up to the next. */
+static struct chunk_image *image_at(const struct builder *builder, uint64_t address)
+{
+    size_t low = 0, high = builder->chunk->images.count;
+    while (low < high) { /* the first image that starts behind ADDRESS is one of LOW to HIGH */
+        size_t middle = low + (high - low) / 2;
+        if (builder->by_address[middle]->mapping.start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    struct chunk_image *image = low ? builder->by_address[low - 1] : NULL;
+    return image && (image->mapping.image_size == 0 || address < image->mapping.limit) ? image : NULL;
+}
+
+/* A mapping counts as symbolized in a way if all frames in it are. */
+static void note_frame(struct mapping *mapping, const struct chunk_frame *frame, bool is_first)
+{
+    bool has_file = frame->file_name.index || frame->absolute_path.index;
+    mapping->has_functions = frame->function.name.index && (is_first || mapping->has_functions);
+    mapping->has_filenames = has_file && (is_first || mapping->has_filenames);
+    mapping->has_line_numbers = frame->line && (is_first || mapping->has_line_numbers);
+    mapping->has_inline_frames = mapping->has_functions;
+}
+
+static void find_image(struct builder *builder, struct chunk_frame *frame)
+{
+    frame->image = image_at(builder, frame->address);
+    /* A call may be the last instruction of an image. */
+    if (!frame->image && frame->address) frame->image = image_at(builder, frame->address - 1);
+    if (!frame->image) return;
+    note_frame(&frame->image->mapping, frame, !frame->image->has_frames);
+    frame->image->has_frames = true;
+}
+
+static enum status find_images(struct builder *builder, struct error *error)
+{
+    struct chunk *chunk = builder->chunk;
+    if (chunk->images.count == 0) return STATUS_OK;
+    builder->by_address = calloc(chunk->images.count, sizeof(struct chunk_image *));
+    if (!builder->by_address) return error_set(error, STATUS_NO_MEMORY, 0, "no memory for the chunk");
+    for (size_t i = 0; i < chunk->images.count; i++) builder->by_address[i] = &chunk->images.items[i];
+    qsort(builder->by_address, chunk->images.count, sizeof(struct chunk_image *), compare_images);
+    for (size_t i = 0; i < chunk->frames.count; i++) {
+        if (chunk->frames.items[i].has_address) find_image(builder, &chunk->frames.items[i]);
+    }
+    for (size_t i = 0; i < chunk->images.count; i++) {
+        chunk->images.items[i].id = profile_add_mapping(builder->profile, &chunk->images.items[i].mapping);
+    }
+    free(builder->by_address);
+    return STATUS_OK;
+}
+
+/* The mapping of a frame in native code: its image, or else, of a file that is no image ("[vdso]"), the name alone. */
+static struct mapping_id mapping_of(struct builder *builder, const struct chunk_frame *frame)
+{
+    if (frame->image) return frame->image->id;
+    if (!frame->has_address || frame->function.package.index == 0) return (struct mapping_id){0};
+    return profile_add_mapping(builder->profile, &(struct mapping){.file_name = frame->function.package});
+}
+
+static void resolve_frame(struct builder *builder, struct chunk_frame *frame)
+{
+    struct function function = frame->function;
+    frame->is_resolved = true;
+    frame->mapping = mapping_of(builder, frame);
+    if (function.package.index == profile_mapping(builder->profile, frame->mapping)->file_name.index) {
+        function.package.index = 0;
+    }
+    function.file_name = frame->absolute_path.index ? frame->absolute_path : frame->file_name;
+    bool is_named = function.name.index || function.file_name.index || function.module.index || frame->line;
+    if (is_named || !frame->has_address) frame->function_id = profile_add_function(builder->profile, &function);
+}
+
+static struct chunk_frame *frame_of(struct builder *builder, uint32_t place)
+{
+    struct chunk_frame *frame = &builder->chunk->frames.items[builder->chunk->frame_indices.items[place]];
+    if (!frame->is_resolved) resolve_frame(builder, frame);
+    return frame;
+}
+
+static bool is_same_code(const struct chunk_frame *a, const struct chunk_frame *b)
+{
+    return a->function_id.index == b->function_id.index && a->line == b->line && a->column == b->column &&
+           a->attributes.index == b->attributes.index;
+}
+
+/* How many of the frames from FIRST up to PLACE, PLACE's own included, are one location: neighbours with one address,
+ * that differ. Where one comes a second time, the function has called itself. */
+static uint32_t count_inlined(struct builder *builder, uint32_t first, uint32_t place)
+{
+    const struct chunk_frame *outermost = frame_of(builder, place);
+    uint32_t count = 1;
+    if (!outermost->address || !outermost->function_id.index) return 1;
+    for (; place - first >= count && count < INLINED_MAX; count++) {
+        const struct chunk_frame *frame = frame_of(builder, place - count);
+        if (frame->address != outermost->address || !frame->function_id.index) break;
+        for (uint32_t i = 0; i < count; i++) {
+            if (is_same_code(frame, frame_of(builder, place - i))) return count;
+        }
+    }
+    return count;
+}
+
+/* The location of the COUNT frames from PLACE on; IS_LEAF if the innermost of them is the stack's leaf. */
+static struct location_id add_location(struct builder *builder, uint32_t place, uint32_t count, bool is_leaf)
+{
+    struct chunk_frame *frame = frame_of(builder, place);
+    struct location_id *known = is_leaf ? &frame->as_leaf : &frame->as_caller;
+    if (count == 1 && known->index) return *known;
+
+    struct line lines[INLINED_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct chunk_frame *inlined = frame_of(builder, place + i);
+        lines[i] = (struct line){.function = inlined->function_id,
+                                 .attributes = inlined->attributes,
+                                 .line = inlined->line,
+                                 .column = inlined->column};
+    }
+    struct location location = {
+        .mapping = frame->mapping,
+        .address = frame->address - (!is_leaf && frame->address), /* a return address is one behind the call */
+    };
+    uint32_t line_count = frame->function_id.index ? count : 0;
+    if (line_count == 0) location.attributes = frame->attributes;
+    struct location_id id = profile_add_location(builder->profile, &location, lines, line_count);
+    if (count == 1) *known = id;
+    return id;
+}
+
+static struct stack_id resolve_stack(struct builder *builder, struct chunk_stack *stack)
+{
+    if (stack->is_resolved) return stack->id;
+    struct stack_id id = {0};
+    for (uint32_t left = stack->count; left > 0;) {
+        uint32_t count = count_inlined(builder, stack->first, stack->first + left - 1);
+        left -= count;
+        id = profile_add_stack(builder->profile, id, add_location(builder, stack->first + left, count, left == 0));
+    }
+    stack->is_resolved = true;
+    stack->id = id;
+    return id;
+}
+
+static enum status check_indices(const struct chunk *chunk, struct error *error)
+{
+    for (size_t i = 0; i < chunk->frame_indices.count; i++) {
+        if (chunk->frame_indices.items[i] < chunk->frames.count) continue;
+        return error_set(error, STATUS_MALFORMED, 0,
+                         "profiling_malformed_stacks: a stack has a frame that is not there");
+    }
+    return STATUS_OK;
+}
+
+uint32_t *chunk_count_active(const struct chunk *chunk, size_t thread_count)
+{
+    uint32_t *active = calloc(thread_count, sizeof(*active));
+    for (size_t i = 0; active && i < chunk->samples.count; i++) {
+        const struct chunk_sample *sample = &chunk->samples.items[i];
+        active[sample->thread.index] += sample->stack < chunk->stacks.count && chunk->stacks.items[sample->stack].count;
+    }
+    return active;
+}
+
+/* A sample of a thread that a receiver of V2 drops may have a stack that is not there. */
+static enum status check_stacks(const struct chunk *chunk, const struct profile *profile, struct error *error)
+{
+    uint32_t *active = NULL;
+    enum status status = STATUS_OK;
+    uint32_t spared_below = profile->sample_format == 1 ? 0 : 2;
+    for (size_t i = 0; status == STATUS_OK && i < chunk->samples.count; i++) {
+        const struct chunk_sample *sample = &chunk->samples.items[i];
+        if (sample->stack < chunk->stacks.count) continue;
+        if (!active) active = chunk_count_active(chunk, profile->threads.count);
+        if (!active)
+            status = error_set(error, STATUS_NO_MEMORY, 0, "no memory for the chunk");
+        else if (active[sample->thread.index] >= spared_below)
+            status = error_set(error, STATUS_MALFORMED, 0,
+                               "profiling_malformed_samples: sample %zu has a stack that is not there", i);
+    }
+    free(active);
+    return status;
+}
+
+/* The attributes of a sample are a label. */
+static struct label_set_id add_attributes(struct profile *profile, struct string_id attributes)
+{
+    if (attributes.index == 0) return (struct label_set_id){0};
+    struct label label = {.key = profile_text(profile, PROFILE_ATTRIBUTES_LABEL), .text = attributes};
+    return profile_add_labels(profile, &label, 1);
+}
+
+/* A sample lasts until the next one of its thread; the last one of a thread only ends the one before (facts §4.2). */
+static enum status set_wall_times(struct profile *profile, struct error *error)
+{
+    struct sample_columns *samples = &profile->samples;
+    uint64_t *next_ns = calloc(profile->threads.count, sizeof(*next_ns));
+    if (!next_ns) return error_set(error, STATUS_NO_MEMORY, 0, "no memory for the chunk");
+    for (size_t i = samples->count; i-- > 0;) {
+        uint64_t *next = &next_ns[samples->thread[i].index];
+        uint64_t wall_ns = *next ? *next - samples->time_ns[i] : 0;
+        samples->values[2 * i + 1] = wall_ns < INT64_MAX ? (int64_t)wall_ns : INT64_MAX;
+        *next = samples->time_ns[i];
+    }
+    free(next_ns);
+    return STATUS_OK;
+}
+
+static enum status add_samples(struct builder *builder, struct error *error)
+{
+    static const int64_t values[2] = {1, 0};
+    struct profile *profile = builder->profile;
+    profile_add_value_type(profile, "samples", "count");
+    profile_add_value_type(profile, "wall", "nanoseconds");
+    for (size_t i = 0; i < builder->chunk->samples.count; i++) {
+        const struct chunk_sample *from = &builder->chunk->samples.items[i];
+        if (from->stack >= builder->chunk->stacks.count) continue;
+        struct sample sample = {
+            .stack = resolve_stack(builder, &builder->chunk->stacks.items[from->stack]),
+            .thread = from->thread,
+            .labels = add_attributes(profile, from->attributes),
+            .time_ns = from->time_ns,
+        };
+        profile_add_sample(profile, &sample, values);
+    }
+    enum status status = profile_sort_by_time(profile, error);
+    if (status == STATUS_OK) status = profile_failed(profile, error);
+    if (status == STATUS_OK) status = set_wall_times(profile, error);
+    if (status != STATUS_OK || profile->samples.count == 0) return status;
+    profile->time_ns = profile->samples.time_ns[0];
+    profile->duration_ns = profile->samples.time_ns[profile->samples.count - 1] - profile->time_ns;
+    return STATUS_OK;
+}
+
+enum status chunk_to_profile(struct chunk *chunk, struct profile *profile, struct error *error)
+{
+    struct builder builder = {.chunk = chunk, .profile = profile};
+    enum status status = profile_failed(profile, error); /* threads that were not added have no place in tables */
+    if (status == STATUS_OK) status = check_indices(chunk, error);
+    if (status == STATUS_OK) status = check_stacks(chunk, profile, error);
+    if (status != STATUS_OK) return status;
+    profile->has_times = true;
+    if (profile->period) {
+        profile->period_type =
+            (struct value_type){.type = profile_text(profile, "wall"), .unit = profile_text(profile, "nanoseconds")};
+    }
+    status = find_images(&builder, error);
+    if (status != STATUS_OK) return status;
+    return add_samples(&builder, error);
+}

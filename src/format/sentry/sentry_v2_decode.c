@@ -1,0 +1,195 @@
+/* Reads a Sample Format V2 chunk.
+ *
+ * One pass over the bytes puts frames, stacks, samples and images into arrays as they come (sentry_parts.c), and notes
+ * what breaks a rule; a second step over the arrays makes the model of what the samples use (sentry_v2_build.c),
+ * another the verdict (rules_chunk.c). As liberal as the real receiver (facts §1.7), and more: image types, numbers as
+ * thread ids or addresses and negative priorities do not matter here. SPDX-License-Identifier: MIT */
+#include "format/sentry/sentry_decoder_private.h"
+
+enum { VERSION, PROFILER, CHUNK, PLATFORM, RELEASE, ENVIRONMENT, DIST, SDK, IMAGES, MEASUREMENTS, PROFILE, OFFBEAT };
+enum {
+    HEADER = 1 << VERSION | 1 << CHUNK | 1 << PLATFORM | 1 << RELEASE,
+    ALL = (1 << (OFFBEAT + 1)) - 1,
+};
+
+static void read_version(struct chunk_decoder *decoder)
+{
+    decoder->version_offset = chunk_offset(decoder);
+    decoder->has_version = true;
+    decoder->is_version_2 = slice_equals_text(json_string(&decoder->reader), "2");
+}
+
+/* The receiver passes over it, whatever it is. */
+static void read_dist(struct chunk_decoder *decoder, struct members *members)
+{
+    if (json_peek(&decoder->reader) == JSON_STRING)
+        decoder->profile->dist = chunk_read_string(decoder);
+    else
+        chunk_keep_value(decoder, members, "");
+}
+
+static void read_member(struct chunk_decoder *decoder, struct members *members, int member)
+{
+    struct profile *profile = decoder->profile;
+    switch (member) {
+    case VERSION:
+        read_version(decoder);
+        break;
+    case PROFILER:
+        profile->profiler_id = chunk_read_uuid(decoder);
+        break;
+    case CHUNK:
+        profile->chunk_id = chunk_read_uuid(decoder);
+        break;
+    case PLATFORM:
+        profile->platform = chunk_read_string(decoder);
+        break;
+    case RELEASE:
+        profile->release = chunk_read_string(decoder);
+        break;
+    case ENVIRONMENT:
+        profile->environment = chunk_read_string(decoder);
+        break;
+    case DIST:
+        read_dist(decoder, members);
+        break;
+    case SDK:
+        chunk_read_client_sdk(decoder);
+        break;
+    case IMAGES:
+        chunk_read_debug_meta(decoder);
+        break;
+    case MEASUREMENTS:
+        chunk_read_measurements(decoder);
+        break;
+    case PROFILE:
+        chunk_read_profile(decoder);
+        break;
+    case OFFBEAT:
+        chunk_read_offbeat(decoder);
+        break;
+    }
+}
+
+static void read_members(struct chunk_decoder *decoder, uint32_t chosen)
+{
+    static const struct member known[] = {
+        MEMBER_OF("version", VERSION, expected_string),
+        MEMBER_OF("profiler_id", PROFILER, expected_uuid),
+        MEMBER_OF("chunk_id", CHUNK, expected_uuid),
+        MEMBER_OF("platform", PLATFORM, expected_string),
+        MEMBER_OF("release", RELEASE, expected_string),
+        MEMBER("environment", ENVIRONMENT),
+        MEMBER("dist", DIST),
+        MEMBER_OF("client_sdk", SDK, expected_object),
+        MEMBER_OF("debug_meta", IMAGES, expected_object),
+        MEMBER_OF("measurements", MEASUREMENTS, expected_object),
+        MEMBER_OF("profile", PROFILE, expected_object),
+        MEMBER("offbeat", OFFBEAT),
+        MEMBER_OF("profile_id", CHUNK, expected_uuid),
+        MEMBER_OF("event_id", CHUNK, expected_uuid),
+    };
+    enum { REQUIRED = 1 << PROFILER | 1 << CHUNK | 1 << PLATFORM | 1 << SDK | 1 << PROFILE };
+    static const struct member_rules rules = {
+        .required = {[RULES_SPEC] = REQUIRED | 1 << RELEASE, [RULES_RELAY] = REQUIRED},
+        .not_null = {[RULES_SPEC] = 1 << VERSION, [RULES_RELAY] = 1 << VERSION | 1 << IMAGES | 1 << MEASUREMENTS},
+        .header = HEADER,
+        .is_metadata = true,
+    };
+    struct members members = MEMBERS_JUDGED(known, rules);
+    members.ignored = ALL & ~chosen;
+    json_object_begin(&decoder->reader);
+    for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) read_member(decoder, &members, member);
+    decoder->profile->attributes.chunk = chunk_take_attributes(decoder, &members);
+}
+
+void chunk_read_header(struct chunk_decoder *decoder)
+{
+    read_members(decoder, HEADER);
+}
+
+/* --- Whether it is one -------------------------------------------------------------------------------------------- */
+
+/* Whether BYTES name another version than 2, whatever else is wrong with them. */
+static bool is_another_version(struct slice bytes)
+{
+    struct json_reader reader;
+    struct slice key;
+    bool is_another = false;
+    json_reader_init(&reader, bytes);
+    json_object_begin(&reader);
+    while (!is_another && json_object_next(&reader, &key)) {
+        if (slice_equals_text(key, "version") && json_peek(&reader) == JSON_STRING) {
+            is_another = !slice_equals_text(json_string(&reader), "2") && !reader.failed;
+        } else {
+            json_skip(&reader);
+        }
+    }
+    json_reader_fini(&reader);
+    return is_another;
+}
+
+static enum status build(struct chunk_decoder *decoder, struct slice bytes, struct error *error)
+{
+    enum status status = json_reader_status(&decoder->reader, error);
+    if (!decoder->is_version_2 && is_another_version(bytes)) {
+        return error_set(error, STATUS_UNSUPPORTED, 0,
+                         "profiling_platform_not_supported: only version 2 of the sample format is read");
+    }
+    if (status != STATUS_OK) return status;
+    if (!decoder->has_version && !decoder->has_profile) {
+        return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no version and no profile in the object");
+    }
+    if (!decoder->is_version_2 || !decoder->has_profile) {
+        return error_set(error, STATUS_MALFORMED, 0, "profiling_invalid_json: no %s",
+                         decoder->has_profile ? "version" : "profile");
+    }
+    decoder->profile->sample_format = 2;
+    return chunk_to_profile(&decoder->chunk, decoder->profile, error);
+}
+
+static void read_all(struct chunk_decoder *decoder)
+{
+    read_members(decoder, ALL);
+    (void)json_reader_finish(&decoder->reader, NULL);
+}
+
+enum status sentry_v2_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    struct chunk_decoder decoder;
+    chunk_decoder_init(&decoder, bytes, profile);
+    bool is_object = json_peek(&decoder.reader) == JSON_OBJECT;
+    if (is_object) read_all(&decoder);
+    enum status status =
+        is_object ? build(&decoder, bytes, error) : error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no JSON object");
+    chunk_decoder_fini(&decoder);
+    return status;
+}
+
+/* --- Judging ------------------------------------------------------------------------------------------------------ */
+
+enum status sentry_v2_decode_and_judge(struct slice bytes, const struct rules_context *context, enum rules rules,
+                                       struct profile *profile, struct verdict *ret_verdict, struct error *error)
+{
+    struct chunk_decoder decoder;
+    chunk_decoder_init(&decoder, bytes, profile);
+    read_all(&decoder);
+    enum status status = chunk_judge(&decoder, bytes, context, rules, ret_verdict, error);
+    if (status == STATUS_OK) status = build(&decoder, bytes, error);
+    chunk_decoder_fini(&decoder);
+    return status;
+}
+
+enum status rules_judge_chunk(struct slice payload, const struct rules_context *context, enum rules rules,
+                              struct verdict *ret_verdict, struct error *error)
+{
+    struct profile profile;
+    struct chunk_decoder decoder;
+    profile_init(&profile);
+    chunk_decoder_init(&decoder, payload, &profile);
+    read_all(&decoder);
+    enum status status = chunk_judge(&decoder, payload, context, rules, ret_verdict, error);
+    chunk_decoder_fini(&decoder);
+    profile_fini(&profile);
+    return status;
+}

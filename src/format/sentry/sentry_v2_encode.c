@@ -1,0 +1,570 @@
+/* Writes a Sample Format V2 chunk as it was planned (sentry_v2_plan.c), into a buffer of its own, so that nothing is
+ * appended to the caller's unless the chunk is whole and acceptable.  SPDX-License-Identifier: MIT */
+#include "format/sentry/sentry_encoder_private.h"
+
+#include "base/hash.h"
+#include "base/json_reader.h"
+#include "base/uuid.h"
+#include "binary/debug_id.h"
+#include "format/facts.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+void chunk_write_member(struct json_writer *writer, const struct profile *profile, const char *key,
+                        struct string_id value)
+{
+    if (value.index == 0) return;
+    json_write_key(writer, key);
+    json_write_string(writer, profile_slice(profile, value));
+}
+
+/* --- Attributes --------------------------------------------------------------------------------------------------- */
+
+/* Of NAMES, up to a NULL, those that the object ATTRIBUTES has, as bits: they are written as they came. False if it is
+ * no object; labels may come from anywhere. */
+static bool find_attributes(struct slice attributes, const char *const *names, uint32_t *ret_kept)
+{
+    struct json_reader reader;
+    struct slice key;
+    *ret_kept = 0;
+    if (attributes.size == 0) return true;
+    json_reader_init(&reader, attributes);
+    json_object_begin(&reader);
+    while (json_object_next(&reader, &key)) {
+        for (uint32_t i = 0; names[i]; i++) *ret_kept |= (uint32_t)slice_equals_text(key, names[i]) << i;
+        json_skip(&reader);
+    }
+    bool is_object = json_reader_finish(&reader, NULL) == STATUS_OK;
+    json_reader_fini(&reader);
+    return is_object;
+}
+
+void chunk_write_attributes(struct json_writer *writer, const struct profile *profile, struct string_id attributes)
+{
+    struct slice text = profile_slice(profile, attributes);
+    if (text.size > 2) json_write_raw(writer, slice_of(text.data + 1, text.size - 2));
+}
+
+/* --- Metadata ----------------------------------------------------------------------------------------------------- */
+
+/* ID where it is a uuid, else a new one. */
+void chunk_write_uuid(struct json_writer *writer, const char *key, struct slice id)
+{
+    char text[UUID_TEXT_SIZE];
+    if (!uuid_parse(id, text) && !uuid_new(text)) memset(text, 0, sizeof(text));
+    json_write_key(writer, key);
+    json_write_text(writer, text);
+}
+
+void chunk_write_client_sdk(struct json_writer *writer, const struct profile *profile)
+{
+    bool has_sdk = profile->sdk_name.index != 0;
+    json_write_key(writer, "client_sdk");
+    json_begin_object(writer);
+    json_write_key(writer, "name");
+    json_write_text(writer, has_sdk ? profile_c_string(profile, profile->sdk_name) : "offbeat");
+    json_write_key(writer, "version");
+    json_write_text(writer, has_sdk ? profile_c_string(profile, profile->sdk_version) : OFFBEAT_VERSION);
+    if (has_sdk) chunk_write_attributes(writer, profile, profile->attributes.client_sdk);
+    json_end_object(writer);
+}
+
+static void write_metadata(struct json_writer *writer, const struct chunk_plan *plan)
+{
+    const struct profile *profile = plan->profile;
+    const char *chunk_id = plan->options ? plan->options->chunk_id : NULL;
+    enum { DIST = 1 };
+    uint32_t kept;
+    (void)find_attributes(profile_slice(profile, profile->attributes.chunk), (const char *const[]){"dist", NULL},
+                          &kept);
+    json_write_key(writer, "version");
+    json_write_text(writer, "2");
+    chunk_write_uuid(writer, "profiler_id", profile_slice(profile, profile->profiler_id));
+    chunk_write_uuid(writer, "chunk_id",
+                     chunk_id ? slice_of_text(chunk_id) : profile_slice(profile, profile->chunk_id));
+    json_write_key(writer, "platform");
+    json_write_text(writer, sentry_v2_platform(profile));
+    chunk_write_member(writer, profile, "release", profile->release);
+    if (!(kept & DIST)) chunk_write_member(writer, profile, "dist", profile->dist);
+    json_write_key(writer, "environment");
+    json_write_text(writer,
+                    profile->environment.index ? profile_c_string(profile, profile->environment) : "production");
+    chunk_write_client_sdk(writer, profile);
+}
+
+/* --- Frames ------------------------------------------------------------------------------------------------------- */
+
+/* Mapping 1 is the program, which is the user's own wherever it lies. */
+static bool is_program(const struct profile *profile, struct slice path)
+{
+    return profile->mappings.count > 1 &&
+           slice_equal(path, profile_slice(profile, profile->mappings.items[1].file_name));
+}
+
+/* doc/formats/sentry-v2.md has the rule. */
+static bool is_in_app(const struct profile *profile, const struct written_frame *frame, struct slice path)
+{
+    static const char *const system_folders[] = {
+        "[",         "/lib/",       "/lib32/",     "/lib64/",      "/libx32/",
+        "/usr/lib/", "/usr/lib32/", "/usr/lib64/", "/usr/libx32/", "/usr/libexec/"};
+    enum in_app in_app = profile_function(profile, frame->function)->in_app;
+    if (in_app != IN_APP_UNKNOWN) return in_app == IN_APP_YES;
+    if (path.size == 0) return frame->address == 0;
+    if (is_program(profile, path)) return true;
+    for (size_t i = 0; i < sizeof(system_folders) / sizeof(system_folders[0]); i++) {
+        size_t size = strlen(system_folders[i]);
+        if (path.size >= size && memcmp(path.data, system_folders[i], size) == 0) return false;
+    }
+    return true;
+}
+
+static void write_file(struct json_writer *writer, const struct profile *profile, struct string_id file_name)
+{
+    struct slice path = profile_slice(profile, file_name);
+    if (path.size == 0) return;
+    const uint8_t *slash = path.data[0] == '/' ? memrchr(path.data, '/', path.size) : NULL;
+    size_t folder_size = slash ? (size_t)(slash - path.data) + 1 : 0;
+    json_write_key(writer, "filename");
+    json_write_string(writer, slice_of(path.data + folder_size, path.size - folder_size));
+    if (slash) chunk_write_member(writer, profile, "abs_path", file_name);
+}
+
+/* Receivers hold line numbers in 32 bits without a sign. */
+static void write_place(struct json_writer *writer, const char *key, int64_t number)
+{
+    if (number <= 0 || number > UINT32_MAX) return;
+    json_write_key(writer, key);
+    json_write_i64(writer, number);
+}
+
+static void write_frame(struct json_writer *writer, const struct profile *profile, const struct written_frame *frame)
+{
+    enum {
+        FUNCTION = 1,
+        MODULE = 2,
+        FILE = 4,
+        PATH = 8,
+        LINE = 16,
+        COLUMN = 32,
+        PACKAGE = 64,
+        IN_APP = 128,
+        RAW = 256,
+        ADDRESS = 512
+    };
+    static const char *const names[] = {"function", "module", "filename",     "abs_path",         "lineno", "colno",
+                                        "package",  "in_app", "raw_function", "instruction_addr", NULL};
+    const struct function *function = profile_function(profile, frame->function);
+    uint32_t kept;
+    (void)find_attributes(profile_slice(profile, frame->attributes), names, &kept);
+    struct string_id name = function->name.index ? function->name : function->system_name;
+    struct string_id package =
+        function->package.index ? function->package : profile_mapping(profile, frame->mapping)->file_name;
+    json_begin_object(writer);
+    bool is_named = name.index || function->file_name.index || frame->address || (kept & (FUNCTION | FILE | ADDRESS));
+    if (!is_named) { /* FMT-3: never without any */
+        json_write_key(writer, "function");
+        json_write_text(writer, "<unknown>");
+    }
+    if (!(kept & FUNCTION)) chunk_write_member(writer, profile, "function", name);
+    if (function->system_name.index != name.index && !(kept & RAW))
+        chunk_write_member(writer, profile, "raw_function", function->system_name);
+    if (!(kept & MODULE)) chunk_write_member(writer, profile, "module", function->module);
+    if (!(kept & FILE))
+        write_file(writer, profile, function->file_name);
+    else if (!(kept & PATH))
+        chunk_write_member(writer, profile, "abs_path", function->file_name);
+    if (!(kept & LINE)) write_place(writer, "lineno", frame->line);
+    if (!(kept & COLUMN)) write_place(writer, "colno", frame->column);
+    if (frame->address && !(kept & ADDRESS)) {
+        json_write_key(writer, "instruction_addr");
+        json_write_hex(writer, frame->address);
+    }
+    if (!(kept & PACKAGE)) chunk_write_member(writer, profile, "package", package);
+    if (!(kept & IN_APP)) {
+        json_write_key(writer, "in_app");
+        json_write_bool(writer, is_in_app(profile, frame, profile_slice(profile, package)));
+    }
+    chunk_write_attributes(writer, profile, frame->attributes);
+    json_end_object(writer);
+}
+
+static struct slice thread_id_text(const struct profile *profile, struct thread_id id)
+{
+    struct slice text = profile_slice(profile, profile_thread(profile, id)->id);
+    return text.size ? text : slice_of_text("0");
+}
+
+/* A negative priority would cost the whole chunk, by its own name. */
+static void write_thread(struct json_writer *writer, const struct profile *profile, const struct thread *thread)
+{
+    enum { NAME = 1, PRIORITY = 2, OUR_PRIORITY = 4 };
+    static const char *const names[] = {"name", "priority", "offbeat_priority", NULL};
+    uint32_t kept;
+    (void)find_attributes(profile_slice(profile, thread->attributes), names, &kept);
+    if (!(kept & NAME)) chunk_write_member(writer, profile, "name", thread->name);
+    if (thread->has_priority && !(kept & (PRIORITY | OUR_PRIORITY))) {
+        json_write_key(writer, thread->priority < 0 ? "offbeat_priority" : "priority");
+        json_write_i64(writer, thread->priority);
+    }
+    chunk_write_attributes(writer, profile, thread->attributes);
+}
+
+static void write_thread_metadata(struct json_writer *writer, const struct chunk_plan *plan)
+{
+    const struct profile *profile = plan->profile;
+    json_write_key(writer, "thread_metadata");
+    json_begin_object(writer);
+    for (uint32_t i = 1; i < profile->threads.count; i++) {
+        const struct thread *thread = &profile->threads.items[i];
+        if (plan->thread_samples[i] == 0) continue;
+        json_write_key_slice(writer, thread_id_text(profile, (struct thread_id){i}));
+        json_begin_object(writer);
+        write_thread(writer, profile, thread);
+        json_end_object(writer);
+    }
+    json_end_object(writer);
+}
+
+/* V2 has seconds since 1970; V1 nanoseconds since the profile's start, as a string, since no double holds them all. */
+static void write_time(struct json_writer *writer, const struct chunk_plan *plan, uint64_t time_ns)
+{
+    if (!plan->is_v1) {
+        json_write_key(writer, "timestamp");
+        json_write_fixed(writer, chunk_microseconds(time_ns), 6);
+        return;
+    }
+    char text[24];
+    (void)snprintf(text, sizeof(text), "%" PRIu64, time_ns > plan->start_ns ? time_ns - plan->start_ns : 0);
+    json_write_key(writer, "elapsed_since_start_ns");
+    json_write_text(writer, text);
+}
+
+/* Those of a sample are a label, which may have come from elsewhere. */
+static void write_sample_attributes(struct json_writer *writer, const struct profile *profile,
+                                    struct label_set_id labels)
+{
+    static const char *const names[] = {"timestamp", "elapsed_since_start_ns", "stack_id", "thread_id", NULL};
+    const struct label_set *set = &profile->label_sets.items[labels.index];
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct label *label = &profile->labels.items[set->first + i];
+        struct slice text = profile_slice(profile, label->text);
+        uint32_t kept;
+        if (label->is_number || !slice_equals_text(profile_slice(profile, label->key), PROFILE_ATTRIBUTES_LABEL))
+            continue;
+        if (text.size && text.data[0] == '{' && find_attributes(text, names, &kept) && !kept) {
+            chunk_write_attributes(writer, profile, label->text);
+        }
+        return;
+    }
+}
+
+static void write_samples(struct json_writer *writer, const struct chunk_plan *plan)
+{
+    const struct profile *profile = plan->profile;
+    json_write_key(writer, "samples");
+    json_begin_array(writer);
+    for (size_t i = 0; i < plan->ticks.count && !writer->out->failed; i++) {
+        const struct tick *tick = &plan->ticks.items[i];
+        json_begin_object(writer);
+        write_time(writer, plan, tick->time_ns);
+        json_write_key(writer, "stack_id");
+        json_write_u64(writer, tick->stack);
+        json_write_key(writer, "thread_id");
+        json_write_string(writer, thread_id_text(profile, profile->samples.thread[tick->sample]));
+        struct label_set_id labels = profile->samples.labels[tick->sample];
+        if (labels.index && !tick->is_end) write_sample_attributes(writer, profile, labels);
+        json_end_object(writer);
+    }
+    json_end_array(writer);
+}
+
+static void write_stacks(struct json_writer *writer, const struct chunk_plan *plan)
+{
+    json_write_key(writer, "stacks");
+    json_begin_array(writer);
+    for (size_t i = 0; i < plan->stacks.count; i++) {
+        const struct written_stack *stack = &plan->stacks.items[i];
+        json_begin_array(writer);
+        for (uint32_t k = 0; k < stack->count; k++) {
+            json_write_u64(writer, plan->frame_indices.items[stack->first + k]);
+        }
+        json_end_array(writer);
+    }
+    json_end_array(writer);
+}
+
+void chunk_write_profile(struct json_writer *writer, const struct chunk_plan *plan)
+{
+    json_write_key(writer, "profile");
+    json_begin_object(writer);
+    write_samples(writer, plan);
+    write_stacks(writer, plan);
+    json_write_key(writer, "frames");
+    json_begin_array(writer);
+    for (size_t i = 0; i < plan->frames.count; i++) {
+        write_frame(writer, plan->profile, &plan->frames.items[i]);
+    }
+    json_end_array(writer);
+    write_thread_metadata(writer, plan);
+    chunk_write_attributes(writer, plan->profile, plan->profile->attributes.data);
+    json_end_object(writer);
+}
+
+static uint64_t image_start(const struct mapping *mapping)
+{
+    return mapping->image_start ? mapping->image_start : mapping->start;
+}
+
+/* The debug id of MAPPING, its own or that of its build id. False if it has neither. */
+static bool find_debug_id(const struct profile *profile, const struct mapping *mapping,
+                          char ret_text[DEBUG_ID_TEXT_SIZE])
+{
+    char uuid[UUID_TEXT_SIZE];
+    struct slice own = profile_slice(profile, mapping->debug_id);
+    if (own.size != DEBUG_ID_TEXT_SIZE - 1 || !uuid_parse(own, uuid)) {
+        return debug_id_from_build_id(profile_slice(profile, mapping->build_id), ret_text);
+    }
+    memcpy(ret_text, own.data, own.size);
+    ret_text[own.size] = 0;
+    return true;
+}
+
+static void write_image(struct json_writer *writer, const struct profile *profile, const struct mapping *mapping,
+                        const char *debug_id)
+{
+    uint64_t start = image_start(mapping);
+    uint64_t size = mapping->image_size ? mapping->image_size : mapping->limit - mapping->start;
+    enum { TYPE = 1, DEBUG_ID = 2, CODE_ID = 4, CODE_FILE = 8 };
+    static const char *const names[] = {"type", "debug_id", "code_id", "code_file", NULL};
+    uint32_t kept;
+    (void)find_attributes(profile_slice(profile, mapping->attributes), names, &kept);
+    json_begin_object(writer);
+    if (!(kept & TYPE)) {
+        json_write_key(writer, "type");
+        json_write_text(writer, "symbolic"); /* "elf" would cost the whole chunk (facts §1.3) */
+    }
+    if (debug_id && !(kept & DEBUG_ID)) {
+        json_write_key(writer, "debug_id");
+        json_write_text(writer, debug_id);
+    }
+    if (!(kept & CODE_ID)) chunk_write_member(writer, profile, "code_id", mapping->build_id);
+    if (!(kept & CODE_FILE)) chunk_write_member(writer, profile, "code_file", mapping->file_name);
+    json_write_key(writer, "image_addr");
+    json_write_hex(writer, start);
+    json_write_key(writer, "image_size");
+    json_write_u64(writer, size);
+    json_write_key(writer, "image_vmaddr");
+    json_write_hex(writer, mapping->image_vmaddr);
+    chunk_write_attributes(writer, profile, mapping->attributes);
+    json_end_object(writer);
+}
+
+struct image_starts {
+    const struct profile *profile;
+    struct index_table index; /* of mappings */
+};
+
+static bool start_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct image_starts *starts = context;
+    return image_start(&starts->profile->mappings.items[index]) == *(const uint64_t *)key;
+}
+
+/* A file is one image, however many segments of it are mappings. */
+void chunk_write_debug_meta(struct json_writer *writer, struct chunk_plan *plan)
+{
+    const struct profile *profile = plan->profile;
+    struct image_starts starts = {.profile = profile};
+    char debug_id[DEBUG_ID_TEXT_SIZE];
+    json_write_key(writer, "debug_meta");
+    json_begin_object(writer);
+    json_write_key(writer, "images");
+    json_begin_array(writer);
+    for (uint32_t i = 1; i < profile->mappings.count; i++) {
+        const struct mapping *mapping = &profile->mappings.items[i];
+        uint64_t start = image_start(mapping), hash = hash_mix(0, start);
+        bool has_id = plan->mapping_is_used[i] && find_debug_id(profile, mapping, debug_id);
+        if (!has_id && !(plan->mapping_is_used[i] && mapping->attributes.index)) continue;
+        if (index_table_find(&starts.index, hash, start_equal, &starts, &start) != INDEX_NONE) continue;
+        if (!index_table_add(&starts.index, hash, i)) plan->no_memory = true;
+        write_image(writer, profile, mapping, has_id ? debug_id : NULL);
+    }
+    for (size_t i = 0; i < profile->images.count; i++) {
+        json_write_raw(writer, profile_slice(profile, profile->images.items[i]));
+    }
+    index_table_fini(&starts.index);
+    json_end_array(writer);
+    chunk_write_attributes(writer, profile, profile->attributes.debug_meta);
+    json_end_object(writer);
+}
+
+/* A unit that is not among these would cost the whole chunk (facts §1.3). */
+static bool is_known_unit(struct slice unit)
+{
+    static const char *const units[] = {"nanosecond", "ns", "hertz", "hz", "byte", "percent", "nanojoule", "nj"};
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (slice_equals_text(unit, units[i])) return true;
+    }
+    return false;
+}
+
+static bool is_chosen(const struct sentry_v2_options *options, uint64_t time_ns)
+{
+    if (!options || (options->from_ns == 0 && options->to_ns == 0)) return true;
+    if (time_ns < options->from_ns) return options->is_first;
+    return time_ns < options->to_ns || options->is_last;
+}
+
+static void write_measurement(struct json_writer *writer, const struct chunk_plan *plan,
+                              const struct measurement *measurement)
+{
+    json_write_key_slice(writer, profile_slice(plan->profile, measurement->name));
+    json_begin_object(writer);
+    chunk_write_member(writer, plan->profile, "unit", measurement->unit);
+    json_write_key(writer, "values");
+    json_begin_array(writer);
+    for (size_t i = 0; i < measurement->count && !writer->out->failed; i++) {
+        const struct measurement_value *value = &measurement->values[i];
+        if (!is_chosen(plan->options, value->time_ns) || !isfinite(value->value)) continue;
+        json_begin_object(writer);
+        write_time(writer, plan, value->time_ns);
+        json_write_key(writer, "value");
+        json_write_double(writer, value->value);
+        json_end_object(writer);
+    }
+    json_end_array(writer);
+    chunk_write_attributes(writer, plan->profile, measurement->attributes);
+    json_end_object(writer);
+}
+
+static void write_measurements_of(struct json_writer *writer, const struct chunk_plan *plan, bool of_known_units)
+{
+    const struct profile *profile = plan->profile;
+    json_begin_object(writer);
+    for (size_t i = 0; i < profile->measurements.count; i++) {
+        const struct measurement *measurement = &profile->measurements.items[i];
+        bool is_known = is_known_unit(profile_slice(profile, measurement->unit));
+        if (is_known == of_known_units) write_measurement(writer, plan, measurement);
+    }
+    json_end_object(writer);
+}
+
+void chunk_write_measurements(struct json_writer *writer, const struct chunk_plan *plan)
+{
+    json_write_key(writer, "measurements");
+    write_measurements_of(writer, plan, true);
+}
+
+/* A unit that receivers do not know would cost the whole chunk, were the measurement among the others. */
+static void write_our_measurements(struct json_writer *writer, const struct chunk_plan *plan)
+{
+    static const char *const names[] = {"offbeat_measurements", NULL};
+    const struct profile *profile = plan->profile;
+    uint32_t kept;
+    bool are_known = true;
+    for (size_t i = 0; i < profile->measurements.count; i++) {
+        are_known &= is_known_unit(profile_slice(profile, profile->measurements.items[i].unit));
+    }
+    (void)find_attributes(profile_slice(profile, profile->attributes.chunk), names, &kept);
+    if (are_known || kept) return;
+    json_write_key(writer, names[0]);
+    write_measurements_of(writer, plan, false);
+}
+
+/* What the recorder knows of itself. */
+static void write_offbeat(struct json_writer *writer, const struct profile *profile)
+{
+    int64_t period = chunk_period_ns(profile);
+    if (period == 0 && profile->facts.count == 0) return;
+    json_write_key(writer, "offbeat");
+    json_begin_object(writer);
+    if (period) {
+        json_write_key(writer, "period_ns");
+        json_write_i64(writer, period);
+    }
+    json_write_key(writer, "facts");
+    facts_write(writer, profile);
+    json_end_object(writer);
+}
+
+void chunk_write_rest(struct json_writer *writer, const struct chunk_plan *plan)
+{
+    write_offbeat(writer, plan->profile);
+    write_our_measurements(writer, plan);
+    /* What one version does not know may be a member of the other, and would then be there twice. */
+    if (plan->profile->sample_format == (plan->is_v1 ? 1 : 2)) {
+        chunk_write_attributes(writer, plan->profile, plan->profile->attributes.chunk);
+    }
+}
+
+static void write_chunk(struct chunk_plan *plan, struct buffer *out)
+{
+    struct json_writer writer = json_writer_of(out);
+    json_begin_object(&writer);
+    write_metadata(&writer, plan);
+    chunk_write_debug_meta(&writer, plan);
+    chunk_write_measurements(&writer, plan);
+    chunk_write_profile(&writer, plan);
+    chunk_write_rest(&writer, plan);
+    json_end_object(&writer);
+}
+
+/* --- The whole ---------------------------------------------------------------------------------------------------- */
+
+const char *sentry_v2_platform(const struct profile *profile)
+{
+    return profile->platform.index ? profile_c_string(profile, profile->platform) : "native";
+}
+
+/* The sender asks the same as a receiver, before it sends (V2-6): of the bytes, by the code that judges what comes in.
+ */
+static enum status check_written(struct slice payload, bool is_v1, struct error *error)
+{
+    static const enum rules all[] = {RULES_RELAY, RULES_SPEC};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < sizeof(all) / sizeof(all[0]); i++) {
+        struct verdict verdict;
+        char text[sizeof(error->message)];
+        status = is_v1 ? rules_judge_profile(payload, NULL, all[i], &verdict, error)
+                       : rules_judge_chunk(payload, NULL, all[i], &verdict, error);
+        if (status != STATUS_OK || verdict.accepted) continue;
+        verdict_print(&verdict, text, sizeof(text));
+        status = chunk_refuse(error, text);
+    }
+    return status;
+}
+
+enum status chunk_encode(struct chunk_plan *plan, const struct profile *profile,
+                         const struct sentry_v2_options *options, chunk_write *write, struct buffer *out,
+                         struct error *error)
+{
+    struct buffer chunk;
+    buffer_init(&chunk, CHUNK_BYTES_MAX);
+    enum status status = chunk_plan_make(plan, profile, options, error);
+    if (status == STATUS_OK) {
+        write(plan, &chunk);
+        if (chunk.failed) status = chunk.is_full ? chunk_refuse_size(error) : chunk_refuse_memory(error);
+        if (plan->no_memory) status = chunk_refuse_memory(error);
+    }
+    if (status == STATUS_OK) status = check_written(buffer_slice(&chunk), plan->is_v1, error);
+    if (status == STATUS_OK && out) buffer_append(out, chunk.data, chunk.size);
+    if (status == STATUS_OK && out && out->failed) status = chunk_refuse_memory(error);
+    buffer_fini(&chunk);
+    chunk_plan_fini(plan);
+    return status;
+}
+
+enum status sentry_v2_encode(const struct profile *profile, const struct sentry_v2_options *options, struct buffer *out,
+                             struct error *error)
+{
+    struct chunk_plan plan = {0};
+    return chunk_encode(&plan, profile, options, write_chunk, out, error);
+}
+
+enum status sentry_v2_check(const struct profile *profile, const struct sentry_v2_options *options, struct error *error)
+{
+    struct chunk_plan plan = {0};
+    return chunk_encode(&plan, profile, options, write_chunk, NULL, error);
+}

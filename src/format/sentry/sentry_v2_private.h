@@ -1,0 +1,119 @@
+/* What a chunk holds, between its bytes and the model: one form on the way in, another on the way out.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_SENTRY_SENTRY_V2_PRIVATE_H
+#define OFFBEAT_FORMAT_SENTRY_SENTRY_V2_PRIVATE_H
+
+#include "base/index_table.h"
+#include "format/sentry/sentry_v2.h"
+
+struct chunk_image {
+    struct mapping mapping;
+    struct mapping_id id;
+    bool has_frames;
+};
+
+struct chunk_frame {
+    struct function function; /* FILE_NAME not yet chosen */
+    struct string_id file_name, absolute_path;
+    struct string_id attributes;
+    int64_t line, column;
+    uint64_t address;
+    bool has_address;
+    struct chunk_image *image; /* this and what follows is set by chunk_to_profile */
+    bool is_resolved;
+    struct mapping_id mapping;
+    struct function_id function_id; /* 0: nothing is known but the address */
+    struct location_id as_leaf, as_caller;
+};
+
+struct chunk_stack {
+    uint32_t first, count; /* in frame_indices, leaf first */
+    bool is_resolved;
+    struct stack_id id;
+};
+
+struct chunk_sample {
+    uint64_t time_ns;
+    double seconds; /* V2, as it was sent */
+    uint32_t stack; /* INDEX_NONE: that, or more */
+    struct thread_id thread;
+    struct string_id attributes;
+};
+
+/* The arrays of one chunk, grown by its reader. */
+/* clang-format off */
+struct chunk {
+    struct { struct chunk_frame *items; size_t count, capacity; } frames;
+    struct { struct chunk_stack *items; size_t count, capacity; } stacks;
+    struct { uint32_t *items; size_t count, capacity; } frame_indices;
+    struct { struct chunk_sample *items; size_t count, capacity; } samples;
+    struct { struct chunk_image *items; size_t count, capacity; } images;
+    struct { struct thread_id *items; size_t count, capacity; } described_threads; /* by thread_metadata */
+    bool has_images;                                        /* debug_meta.images was there */
+    struct { const char *member; uint64_t offset; } incomplete_image; /* the first one without MEMBER, if not NULL */
+};
+/* clang-format on */
+
+/* How many samples with frames each of the THREAD_COUNT threads has: of those with less than two a receiver drops all
+ * samples before it looks at anything else of them (facts §1.2, 8). To be freed; NULL without memory. */
+uint32_t *chunk_count_active(const struct chunk *chunk, size_t thread_count);
+
+/* Adds to PROFILE what the samples of CHUNK use, and its images. STATUS_MALFORMED if an index points nowhere. */
+enum status chunk_to_profile(struct chunk *chunk, struct profile *profile, struct error *error);
+
+/* --- On the way out ----------------------------------------------------------------------------------------------- */
+
+/* One sample as it will be written. */
+struct tick {
+    uint64_t time_ns;
+    uint32_t sample; /* in the profile */
+    uint32_t stack;  /* in chunk_plan.stacks */
+    bool is_end;     /* of what SAMPLE lasted: an idle one, because a receiver takes the last of a thread for the end */
+};
+
+struct written_frame {
+    uint64_t address; /* 0 = none */
+    int64_t line, column;
+    struct function_id function; /* 0 = none */
+    struct mapping_id mapping;
+    struct string_id attributes;
+};
+
+struct written_stack {
+    uint32_t first, count; /* in frame_indices, leaf first */
+};
+
+/* clang-format off */
+struct chunk_plan {
+    const struct profile *profile;
+    const struct sentry_v2_options *options;
+    uint64_t period_ns; /* time_line_period_ns */
+    bool is_v1;         /* by V1's rules, and times since START_NS */
+    uint64_t start_ns;
+    struct { struct tick *items; size_t count, capacity; } ticks;
+    struct { struct written_frame *items; size_t count, capacity; struct index_table index; } frames;
+    struct { struct written_stack *items; size_t count, capacity; struct index_table index; } stacks;
+    struct { uint32_t *items; size_t count, capacity; } frame_indices;
+    uint32_t *stack_numbers;  /* by the profile's stack id: place in STACKS, plus one; 0 = not yet there */
+    uint32_t *thread_samples; /* by the profile's thread id: ticks */
+    bool *mapping_is_used;    /* by the profile's mapping id */
+    bool no_memory;
+};
+/* clang-format on */
+
+/* Lays out what OPTIONS (may be NULL) choose of PROFILE. PLAN is {0}, save
+ * for is_v1 and start_ns; both must outlive it. */
+enum status chunk_plan_make(struct chunk_plan *plan, const struct profile *profile,
+                            const struct sentry_v2_options *options, struct error *error);
+void chunk_plan_fini(struct chunk_plan *plan); /* accepts {0} and what chunk_plan_make left on failure */
+
+uint64_t chunk_microseconds(uint64_t time_ns);          /* rounded, as timestamps are written */
+int64_t chunk_period_ns(const struct profile *profile); /* 0 = not known */
+
+enum { CHUNK_BYTES_MAX = 50 << 20 }; /* facts §1.2 (16) */
+
+enum status chunk_refuse(struct error *error, const char *reason);
+enum status chunk_refuse_size(struct error *error);
+enum status chunk_refuse_memory(struct error *error);
+
+#endif
