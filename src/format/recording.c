@@ -78,6 +78,8 @@ struct replay {
     int64_t wall_offset_ns;
     uint64_t tick_ns;      /* when the open tick was; 0: none is open */
     uint64_t tick_span_ns; /* since the one before */
+    bool has_usage;
+    uint64_t usage_ns, usage_cpu_ns; /* as told last */
     struct {
         struct replayed_module *items;
         size_t count, capacity;
@@ -282,6 +284,10 @@ static void replay_sample(struct replay *replay, bool is_cpu)
     uint64_t time_ns = thread->waiting_ticks ? thread->waiting_since_ns : replay->tick_ns;
     if (is_cpu || stack.index != thread->run.stack.index) end_run(replay, thread);
     thread->run.stack = stack;
+    if (weight == 0) {
+        thread->is_told = false; /* in the first tick, which is still to come */
+        return;
+    }
     if (is_cpu)
         add_to_run(replay, thread, replay->tick_ns, 1, weight);
     else
@@ -448,6 +454,22 @@ static void replay_counters(struct replay *replay)
     }
 }
 
+/* The share of a processor since the last time, and the memory. */
+static void replay_usage(struct replay *replay)
+{
+    struct profile *profile = replay->profile;
+    uint64_t cpu_ns = number(replay), bytes = number(replay), time_ns = replay->now_ns;
+    uint64_t utc_ns = time_ns + (uint64_t)replay->wall_offset_ns;
+    profile_measure(profile, profile_measurement(profile, "memory_footprint", "byte"), utc_ns, (double)bytes);
+    if (replay->has_usage && time_ns > replay->usage_ns && cpu_ns >= replay->usage_cpu_ns) {
+        double percent = 100.0 * (double)(cpu_ns - replay->usage_cpu_ns) / (double)(time_ns - replay->usage_ns);
+        profile_measure(profile, profile_measurement(profile, "cpu_usage", "percent"), utc_ns, percent);
+    }
+    replay->has_usage = true;
+    replay->usage_ns = time_ns;
+    replay->usage_cpu_ns = cpu_ns;
+}
+
 static void replay_tick(struct replay *replay)
 {
     bool is_first = replay->tick_span_ns == 0;
@@ -455,8 +477,8 @@ static void replay_tick(struct replay *replay)
     replay->tick_span_ns = number(replay);
     replay->now_ns += replay->tick_span_ns;
     replay->tick_ns = replay->now_ns;
-    /* It falls anywhere in the first period, and stands for one like the others. */
-    if (is_first) replay->tick_span_ns = replay->period_ns;
+    /* Where no recording came before, it falls anywhere in the first period, and stands for one like the others. */
+    if (is_first && replay->tick_span_ns < replay->period_ns) replay->tick_span_ns = replay->period_ns;
 }
 
 static void replay_record(struct replay *replay)
@@ -502,6 +524,9 @@ static void replay_record(struct replay *replay)
         break;
     case RECORDING_STOP:
         replay->is_stopped = true;
+        break;
+    case RECORDING_USAGE:
+        replay_usage(replay);
         break;
     default:
         broken(replay);

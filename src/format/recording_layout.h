@@ -38,18 +38,20 @@ enum recording_kind {
     RECORDING_THREAD,      /* number, tid, text name; again when the name changes */
     RECORDING_THREAD_GONE, /* number */
     RECORDING_TICK,        /* ns since the tick before; since START for the first, which stands for a whole period */
-    /* thread number, ticks that it stands for, of which this is the last (always 1 or more), flags (enum unwind_outcome
+    /* thread number, ticks that it stands for, of which this is the last, flags (enum unwind_outcome
      * | RECORDING_WITHOUT_SIGNAL), frames in all, frames shared at the root with this thread's sample before, then each
      * new frame, outermost first (struct recording_followers): its place among its caller's followers, or
      * RECORDING_FOLLOWERS more than the zigzag difference to its caller. Addresses as unwind_walk gives them; the
-     * caller of the outermost is 0. */
+     * caller of the outermost is 0. A weight of 0, only before the first tick, is of a recording that goes on where
+     * another one ended: where the thread was then. */
     RECORDING_SAMPLE,
     RECORDING_WAITING, /* thread number: what it does at this tick is told later by a sample that counts it, or never */
     RECORDING_LOST,    /* thread number, ticks, cause (enum recording_loss) */
     /* CPU mode: as SAMPLE, with CPU nanoseconds in the place of ticks. */
     RECORDING_CPU_SAMPLE,
-    RECORDING_COUNTERS, /* count, then so many: enum recording_counter, all since START */
+    RECORDING_COUNTERS, /* count, then so many: enum recording_counter, all since the sampler started */
     RECORDING_STOP,     /* nothing: the recording is whole */
+    RECORDING_USAGE,    /* of the whole process: CPU ns since it began, bytes resident in memory */
 };
 
 /* The addresses that lately followed a caller in the new frames of samples, latest first. Writer and reader learn them

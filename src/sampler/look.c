@@ -55,8 +55,9 @@ static void write_waiting(struct sampler *sampler, struct watched_thread *thread
     recording_number(sampler->writer, thread->number);
 }
 
-static void note_stack(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+static void note_stack(struct sampler *sampler, struct watched_thread *thread, uint32_t flags, uint64_t cpu_ns)
 {
+    thread->last_flags = flags;
     thread->cpu_ns_at_stack = cpu_ns;
     thread->waiting_ticks = 0;
     thread->ran_while_waiting = false;
@@ -72,7 +73,7 @@ static void write_wall_sample(struct sampler *sampler, struct watched_thread *th
         ticks = 1;
     }
     recording_sample(sampler->writer, RECORDING_SAMPLE, thread->number, ticks, flags, addresses, count, thread->last);
-    note_stack(sampler, thread, cpu_ns);
+    note_stack(sampler, thread, flags, cpu_ns);
 }
 
 static void write_cpu_sample(struct sampler *sampler, struct watched_thread *thread, uint32_t flags,
@@ -82,7 +83,7 @@ static void write_cpu_sample(struct sampler *sampler, struct watched_thread *thr
     recording_sample(sampler->writer, RECORDING_CPU_SAMPLE, thread->number, cpu_ns - thread->cpu_ns_recorded, flags,
                      addresses, count, thread->last);
     thread->cpu_ns_recorded = cpu_ns;
-    note_stack(sampler, thread, cpu_ns);
+    note_stack(sampler, thread, flags, cpu_ns);
 }
 
 static void write_sample(struct sampler *sampler, struct watched_thread *thread, uint32_t flags,

@@ -402,6 +402,16 @@ void modules_refresh(struct modules *modules, bool is_time, struct recording_wri
     if (!modules->current || is_due || is_stale(modules)) relist(modules, writer);
 }
 
+void modules_tell_again(struct modules *modules, struct recording_writer *writer)
+{
+    struct module *items = modules->items.items;
+    for (size_t i = 0; i < modules->items.count; i++) {
+        items[i].number = (uint32_t)i;
+        write_module(&items[i], writer);
+    }
+    modules->next_number = (uint32_t)modules->items.count;
+}
+
 static struct module *find_untried(const struct modules *modules, uint64_t address)
 {
     struct module *items = modules->items.items;

@@ -47,6 +47,9 @@ void modules_refresh(struct modules *modules, bool is_time, struct recording_wri
  * anew if it is in none that is known, and publishes a snapshot. False if there is still none: give up. */
 bool modules_build(struct modules *modules, uint64_t address, struct recording_writer *writer);
 
+/* Writes what is known to the start of a new recording, with new numbers. */
+void modules_tell_again(struct modules *modules, struct recording_writer *writer);
+
 /* Builds COUNT of the tables that nobody has asked for yet. */
 void modules_build_more(struct modules *modules, size_t count);
 

@@ -5,8 +5,10 @@
 #include "base/pages.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum {
@@ -55,19 +57,44 @@ static uint8_t *make_stack(void)
     return stack;
 }
 
+/* One thread at a time has them; the kernel sets IS_ALIVE to 0 and wakes who waits when it has ended. */
+static struct {
+    void *storage;
+    uint8_t *stack;
+    _Atomic uint32_t is_alive;
+} kept;
+
+static bool await_end(void)
+{
+    struct timespec limit = {.tv_nsec = 50000000};
+    for (unsigned turn = 0; turn < 2 && atomic_load(&kept.is_alive); turn++) {
+        (void)kernel_call6(SYS_futex, (long)(uintptr_t)&kept.is_alive, FUTEX_WAIT, 1, kernel_address(&limit), 0, 0);
+    }
+    return !atomic_load(&kept.is_alive);
+}
+
+void own_thread_forget(void)
+{
+    atomic_store(&kept.is_alive, 0);
+}
+
 bool own_thread_start(int (*run)(void *context), void *context)
 {
     enum {
-        FLAGS = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS,
+        FLAGS = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS |
+                CLONE_CHILD_CLEARTID,
     };
     int kept_errno = errno;
     uint64_t all = UINT64_MAX, mask = 0;
-    void *storage = make_storage();
-    uint8_t *stack = make_stack();
-    if (!storage || !stack) return false;
+    if (!await_end()) return false;
+    if (!kept.storage) kept.storage = make_storage();
+    if (!kept.stack) kept.stack = make_stack();
+    if (!kept.storage || !kept.stack) return false;
+    atomic_store(&kept.is_alive, 1);
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&all), kernel_address(&mask), sizeof(mask));
-    int thread = clone(run, stack + STACK_BYTES, FLAGS, context, NULL, storage, NULL);
+    int thread = clone(run, kept.stack + STACK_BYTES, FLAGS, context, NULL, kept.storage, &kept.is_alive);
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&mask), 0, sizeof(mask));
+    if (thread <= 0) own_thread_forget();
     errno = kept_errno;
     return thread > 0;
 }

@@ -9,8 +9,12 @@
 
 #include <stdbool.h>
 
-/* Runs RUN(CONTEXT) with all signals blocked. False without memory, or if the kernel refuses. The thread cannot be
- * waited for; it ends with RUN or with the process. */
+/* Runs RUN(CONTEXT) with all signals blocked. There is one such thread at a time, whose memory the next one has again:
+ * the one before must be about to end, and is waited for for 100 ms. False without memory, if the kernel refuses, or if
+ * that one does not end. It ends with RUN or with the process. */
 bool own_thread_start(int (*run)(void *context), void *context);
+
+/* In a forked child, where it is not. */
+void own_thread_forget(void);
 
 #endif

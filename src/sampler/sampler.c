@@ -24,8 +24,16 @@ enum {
 static struct sampler sampler;
 static struct recording_writer writer;
 static char directory[3072], cache_directory[1024];
-static bool has_thread;
+static bool has_thread, was_started;
 static _Atomic uint32_t stop_wanted, stopped; /* futexes */
+static atomic_bool cut_wanted;
+
+/* Recordings that wait to be taken: number N at N % SAMPLER_FINISHED_MAX. MADE is a futex. */
+static struct {
+    char paths[SAMPLER_FINISHED_MAX][SAMPLER_PATH_SIZE];
+    _Atomic uint32_t made, taken, news;
+    _Atomic uint64_t lost;
+} finished;
 
 /* --- What is written ---------------------------------------------------------------------------------------------- */
 
@@ -36,11 +44,20 @@ static void fill_random(uint8_t bytes[RECORDING_PROFILER_ID_SIZE])
     (void)kernel_call3(SYS_getrandom, kernel_address(bytes), RECORDING_PROFILER_ID_SIZE, GRND_NONBLOCK);
 }
 
+/* All recordings of a start have its id and its clock. */
+static void choose_id_and_clock(void)
+{
+    static const uint8_t none[RECORDING_PROFILER_ID_SIZE];
+    memcpy(sampler.profiler_id, sampler.options.profiler_id, sizeof(sampler.profiler_id));
+    if (memcmp(sampler.profiler_id, none, sizeof(none)) == 0) fill_random(sampler.profiler_id);
+    uint64_t wall_ns = self_wall_ns();
+    sampler.start_ns = self_monotonic_ns();
+    sampler.wall_offset_ns = (int64_t)(wall_ns - sampler.start_ns);
+}
+
 static void write_start(void)
 {
-    uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE];
     char name[32] = "", path[MODULE_PATH_MAX] = "";
-    fill_random(profiler_id);
     if (self_read_file("/proc/self/comm", name, sizeof(name)) > 0) name[strlen(name) - 1] = '\0';
     long length = kernel_call4(SYS_readlinkat, AT_FDCWD, kernel_address("/proc/self/exe"), kernel_address(path),
                                sizeof(path) - 1);
@@ -49,11 +66,9 @@ static void write_start(void)
     recording_number(&writer, (uint64_t)getppid());
     recording_number(&writer, sampler.options.mode);
     recording_number(&writer, sampler.period_ns);
-    uint64_t wall_ns = self_wall_ns();
-    sampler.start_ns = self_monotonic_ns();
-    recording_signed(&writer, (int64_t)(wall_ns - sampler.start_ns));
-    recording_number(&writer, sampler.start_ns);
-    recording_bytes(&writer, profiler_id, sizeof(profiler_id));
+    recording_signed(&writer, sampler.wall_offset_ns);
+    recording_number(&writer, sampler.recording_start_ns);
+    recording_bytes(&writer, sampler.profiler_id, sizeof(sampler.profiler_id));
     recording_text(&writer, name, strlen(name));
     recording_text(&writer, path, length > 0 ? (size_t)length : 0);
 }
@@ -72,6 +87,129 @@ static void write_counters(void)
     recording_begin(&writer, RECORDING_COUNTERS, (RECORDING_COUNTER_COUNT + 1) * 10);
     recording_number(&writer, RECORDING_COUNTER_COUNT);
     for (unsigned i = 0; i < RECORDING_COUNTER_COUNT; i++) recording_number(&writer, sampler.counters[i]);
+}
+
+static void write_usage(void)
+{
+    char text[128];
+    uint64_t cpu_ns = 0, pages = 0;
+    (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &cpu_ns);
+    /* "SIZE RESIDENT …" in pages: proc(5). */
+    if (self_read_file("/proc/self/statm", text, sizeof(text)) > 0) {
+        const char *resident = strchr(text, ' ');
+        if (resident) resident++;
+        pages = resident ? plain_parse(&resident, 10) : 0;
+    }
+    recording_begin(&writer, RECORDING_USAGE, 32);
+    recording_number(&writer, cpu_ns);
+    recording_number(&writer, pages * (uint64_t)sampler.page_size);
+}
+
+/* --- One recording after the other -------------------------------------------------------------------------------- */
+
+static void futex_wait_until(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns)
+{
+    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / NANOSECONDS),
+                                .tv_nsec = (long)(deadline_ns % NANOSECONDS)};
+    (void)kernel_call6(SYS_futex, (long)(uintptr_t)word, FUTEX_WAIT_BITSET_PRIVATE, value, kernel_address(&deadline), 0,
+                       FUTEX_BITSET_MATCH_ANY);
+}
+
+static void futex_wake(_Atomic uint32_t *word)
+{
+    (void)kernel_call3(SYS_futex, (long)(uintptr_t)word, FUTEX_WAKE_PRIVATE, INT32_MAX);
+}
+
+/* DIRECTORY/PID-TIME.recording, as nobody else in the system calls one. */
+static void name_recording(char *path, size_t size)
+{
+    const char *end = path + size;
+    char *at = plain_text(path, end, directory);
+    at = plain_number(plain_text(at, end, "/"), end, (uint64_t)getpid(), 10);
+    at = plain_number(plain_text(at, end, "-"), end, self_monotonic_ns(), 16);
+    (void)plain_text(at, end, ".recording");
+}
+
+static void begin_recording(uint64_t start_ns)
+{
+    char path[SAMPLER_PATH_SIZE];
+    name_recording(path, sizeof(path));
+    recording_writer_init(&writer, path, self_has_own_descriptors());
+    sampler.recording_start_ns = start_ns;
+    write_start();
+    write_usage();
+}
+
+static void hand_over_recording(void)
+{
+    uint32_t made = atomic_load(&finished.made);
+    if (!writer.is_created) return;
+    if (made - atomic_load(&finished.taken) == SAMPLER_FINISHED_MAX) {
+        (void)kernel_call3(SYS_unlink, kernel_address(writer.path), 0, 0);
+        atomic_fetch_add(&finished.lost, 1);
+        return;
+    }
+    char *path = finished.paths[made % SAMPLER_FINISHED_MAX];
+    (void)plain_text(path, path + SAMPLER_PATH_SIZE, writer.path);
+    atomic_store(&finished.made, made + 1);
+    sampler_wake();
+}
+
+static void end_recording(void)
+{
+    recording_writer_flush(&writer);
+    write_usage();
+    write_counters();
+    recording_begin(&writer, RECORDING_STOP, 0);
+    recording_writer_close(&writer);
+    if (sampler.options.recording_ns > 0) hand_over_recording();
+}
+
+/* Between two ticks: of the last one, at BEFORE_NS, everything is told. */
+static void change_recording(uint64_t before_ns)
+{
+    uint64_t length_ns = sampler.options.recording_ns;
+    if (length_ns == 0 || sampler.tick == 0) return;
+    bool is_cut = atomic_exchange(&cut_wanted, false);
+    if (!is_cut && before_ns < sampler.recording_start_ns + length_ns) return;
+    end_recording();
+    begin_recording(before_ns);
+    modules_tell_again(&sampler.modules, &writer);
+    threads_tell_again(&sampler.threads,
+                       sampler.options.mode == RECORDING_CPU ? RECORDING_CPU_SAMPLE : RECORDING_SAMPLE, &writer);
+}
+
+bool sampler_take_finished(char ret_path[SAMPLER_PATH_SIZE])
+{
+    uint32_t taken = atomic_load(&finished.taken);
+    if (taken == atomic_load(&finished.made)) return false;
+    memcpy(ret_path, finished.paths[taken % SAMPLER_FINISHED_MAX], SAMPLER_PATH_SIZE);
+    atomic_store(&finished.taken, taken + 1);
+    return true;
+}
+
+void sampler_wait_finished(uint64_t deadline_ns)
+{
+    uint32_t news = atomic_load(&finished.news);
+    if (atomic_load(&finished.taken) == atomic_load(&finished.made)) {
+        futex_wait_until(&finished.news, news, deadline_ns);
+    }
+}
+
+void sampler_wake(void)
+{
+    atomic_fetch_add(&finished.news, 1);
+    futex_wake(&finished.news);
+}
+
+uint64_t sampler_lost_recordings(void)
+{
+    return atomic_load(&finished.lost);
+}
+
+void sampler_cut(void)
+{
+    atomic_store(&cut_wanted, true);
 }
 
 /* --- The thread --------------------------------------------------------------------------------------------------- */
@@ -105,6 +243,7 @@ static void once_a_second(void)
 {
     if (sampler.tick % sampler.ticks_a_second != 0) return;
     write_counters();
+    write_usage();
     signal_handler_keep();
     timer_forget_sleepers(&sampler);
 }
@@ -122,6 +261,7 @@ static void flush_sometimes(void)
 static void run_tick(uint64_t now_ns, uint64_t before_ns)
 {
     look_fetch_answers(&sampler);
+    change_recording(before_ns);
     flush_sometimes();
     if (!slots_in_use()) modules_release_retired(&sampler.modules);
     modules_refresh(&sampler.modules, sampler.tick % sampler.ticks_a_second == 0, &writer);
@@ -138,18 +278,10 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     once_a_second();
 }
 
-static void futex_wait_until(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns)
-{
-    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / NANOSECONDS),
-                                .tv_nsec = (long)(deadline_ns % NANOSECONDS)};
-    (void)kernel_call6(SYS_futex, (long)(uintptr_t)word, FUTEX_WAIT_BITSET_PRIVATE, value, kernel_address(&deadline), 0,
-                       FUTEX_BITSET_MATCH_ANY);
-}
-
 static void futex_set(_Atomic uint32_t *word)
 {
     atomic_store(word, 1);
-    (void)kernel_call3(SYS_futex, (long)(uintptr_t)word, FUTEX_WAKE_PRIVATE, INT32_MAX);
+    futex_wake(word);
 }
 
 /* False once it is to stop. */
@@ -205,21 +337,8 @@ static void finish(void)
     wait_for_last_answers();
     look_fetch_answers(&sampler);
     threads_fini(&sampler.threads, thread_gone, &sampler);
-    recording_writer_flush(&writer);
-    write_counters();
-    recording_begin(&writer, RECORDING_STOP, 0);
-    recording_writer_close(&writer);
+    end_recording();
     self_close_descriptors();
-}
-
-/* DIRECTORY/PID-TIME.recording, as nobody else in the system calls one. */
-static void name_recording(char *path, size_t size)
-{
-    const char *end = path + size;
-    char *at = plain_text(path, end, directory);
-    at = plain_number(plain_text(at, end, "/"), end, (uint64_t)getpid(), 10);
-    at = plain_number(plain_text(at, end, "-"), end, self_monotonic_ns(), 16);
-    (void)plain_text(at, end, ".recording");
 }
 
 static int run(void *unused)
@@ -227,13 +346,11 @@ static int run(void *unused)
     (void)kernel_call3(SYS_prctl, PR_SET_NAME, kernel_address("offbeat"), 0);
     sampler.threads.sampler_tid = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
     self_wake_promptly();
-    bool own_descriptors = self_own_descriptors();
-    char path[4096];
-    name_recording(path, sizeof(path));
-    recording_writer_init(&writer, path, own_descriptors);
+    sampler.threads.keeps_descriptor = self_own_descriptors();
     sampler.threads.directory = -1;
-    sampler.threads.keeps_descriptor = own_descriptors;
-    write_start();
+    choose_id_and_clock();
+    begin_recording(sampler.start_ns);
+    modules_tell_again(&sampler.modules, &writer);
     modules_refresh(&sampler.modules, true, &writer);
     refresh_threads();
     run_ticks();
@@ -244,10 +361,16 @@ static int run(void *unused)
 
 bool sampler_start(const struct sampler_options *options)
 {
-    if (has_thread) return false;
+    if (has_thread || (was_started && !atomic_load(&stopped))) return false;
+    /* The tables of the last time are as good as new ones. */
+    struct modules modules = sampler.modules;
     memset(&sampler, 0, sizeof(sampler));
+    sampler.modules = modules;
+    sampler.modules.without_table = sampler.modules.table_bytes = sampler.modules.table_ns = 0;
     sampler.options = *options;
     sampler.writer = &writer;
+    sampler.page_size = sysconf(_SC_PAGESIZE);
+    atomic_store(&cut_wanted, false);
     stop_wanted = stopped = 0;
     if (options->directory != directory) {
         (void)plain_text(directory, directory + sizeof(directory), options->directory);
@@ -263,7 +386,7 @@ bool sampler_start(const struct sampler_options *options)
     sampler.ticks_a_second = options->frequency_hz;
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     sampler.requests_in_tick_max = processors > 0 ? 4 * (uint32_t)processors : 8;
-    has_thread = slots_prepare() && slots_install_handler() && own_thread_start(run, NULL);
+    has_thread = was_started = slots_prepare() && slots_install_handler() && own_thread_start(run, NULL);
     return has_thread;
 }
 
@@ -284,6 +407,9 @@ void sampler_after_fork_in_child(void)
     /* The parent's threads are not here, and its requests and its file are not ours. */
     struct sampler_options options = sampler.options;
     slots_forget();
-    has_thread = false;
+    own_thread_forget();
+    has_thread = was_started = false;
+    atomic_store(&finished.taken, atomic_load(&finished.made));
+    memset(options.profiler_id, 0, sizeof(options.profiler_id));
     if (!options.ignores_children) (void)sampler_start(&options);
 }

@@ -11,22 +11,44 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SAMPLER_FREQUENCY_DEFAULT = 101, SAMPLER_FREQUENCY_MAX = 10000 };
+enum {
+    SAMPLER_FREQUENCY_DEFAULT = 101,
+    SAMPLER_FREQUENCY_MAX = 10000,
+    SAMPLER_PATH_SIZE = 3200,
+    SAMPLER_FINISHED_MAX = 16,
+};
 
 struct sampler_options {
     uint32_t frequency_hz; /* 1 to SAMPLER_FREQUENCY_MAX */
     enum recording_mode mode;
-    uint64_t duration_ns;        /* stops by itself after so long; 0: never */
-    bool ignores_children;       /* forked children are left alone */
+    uint64_t duration_ns;                            /* stops by itself after so long; 0: never */
+    uint64_t recording_ns;                           /* begins a new recording after so long; 0: all goes into one */
+    uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE]; /* zeros: a random one */
+    bool ignores_children;                           /* forked children are left alone */
     const char *cache_directory; /* where frame tables are kept; must exist; NULL: nowhere; copied */
-    const char *directory;       /* where recordings go, as PID-N.recording; copied */
+    const char *directory;       /* where recordings go, as PID-TIME.recording; copied */
 };
 
-/* False if no thread could be made or there is no memory; the program goes on unprofiled. */
+/* False if no thread could be made or there is no memory, or the thread of the last time has not ended yet; the program
+ * goes on unprofiled. */
 bool sampler_start(const struct sampler_options *options);
 
 /* Takes what was sampled to its file. Waits for the sampler thread, but no longer than half a second. */
 void sampler_stop(void);
+
+/* --- With recording_ns: the recordings, one after the other ------------------------------------------------------- */
+
+/* Ends the recording at the next tick and goes on in a new one. */
+void sampler_cut(void);
+
+/* The oldest finished recording that was not taken yet, which is the caller's to read and delete. False if there is
+ * none. Over SAMPLER_FINISHED_MAX of them, the newest are deleted and counted. By one thread. */
+bool sampler_take_finished(char ret_path[SAMPLER_PATH_SIZE]);
+/* Waits until there is one to take, or somebody calls sampler_wake, but no longer than until DEADLINE_NS of
+ * CLOCK_MONOTONIC. */
+void sampler_wait_finished(uint64_t deadline_ns);
+void sampler_wake(void);
+uint64_t sampler_lost_recordings(void);
 
 /* For pthread_atfork: the child begins a recording of its own, with an id of its own; the parent's goes on. */
 void sampler_after_fork_in_child(void);

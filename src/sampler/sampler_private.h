@@ -9,8 +9,11 @@
 struct sampler {
     struct sampler_options options;
     uint64_t period_ns;
-    uint64_t start_ns;
+    uint64_t start_ns, recording_start_ns;
+    int64_t wall_offset_ns; /* the same in all recordings, whatever is done to the clock meanwhile */
+    uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE];
     uint32_t ticks_a_second;
+    long page_size;
     uint32_t tick; /* number of the tick that is open */
     uint32_t requests_in_tick, requests_in_tick_max;
     uint32_t pages_in_tick, timers_in_tick;

@@ -251,6 +251,30 @@ void threads_refresh_names(struct threads *threads, struct recording_writer *wri
     }
 }
 
+/* As the first sample of its thread, which has no stack before it to be told by the difference to. */
+static void write_stack_again(struct watched_thread *thread, enum recording_kind kind, struct recording_writer *writer)
+{
+    static uint64_t addresses[RECORDING_FRAMES_MAX]; /* the sampler thread's alone */
+    size_t count = thread->last->count;
+    thread->last->count = 0;
+    if (!thread->has_stack || thread->waiting_ticks > 0) return;
+    memcpy(addresses, thread->last->addresses, count * sizeof(*addresses));
+    recording_sample(writer, kind, thread->number, 0, thread->last_flags, addresses, count, thread->last);
+}
+
+void threads_tell_again(struct threads *threads, enum recording_kind sample_kind, struct recording_writer *writer)
+{
+    for (size_t i = 0; i < threads->count; i++) {
+        struct watched_thread *thread = threads->items[i].thread;
+        thread->number = (uint32_t)i;
+        write_thread(thread, writer);
+        write_stack_again(thread, sample_kind, writer);
+        thread->waiting_ticks = 0;
+        thread->ran_while_waiting = false;
+    }
+    threads->next_number = (uint32_t)threads->count;
+}
+
 void threads_fini(struct threads *threads, thread_gone_callback gone, void *context)
 {
     for (size_t i = 0; i < threads->count; i++) {

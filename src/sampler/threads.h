@@ -65,6 +65,7 @@ struct watched_thread {
     struct recording_stack *remembered;
 
     struct recording_stack *last; /* of the recording */
+    uint32_t last_flags;
 };
 
 /* All that a tick touches of a thread that sleeps: as long as its page's count is what it was when the thread was last
@@ -116,6 +117,10 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
 
 /* Reads the names of threads that ran since, and writes those that changed. */
 void threads_refresh_names(struct threads *threads, struct recording_writer *writer);
+
+/* Writes all that is known to the start of a recording that goes on where another one ended: numbers are new, and
+ * threads whose last stack still holds have it from there on. */
+void threads_tell_again(struct threads *threads, enum recording_kind sample_kind, struct recording_writer *writer);
 
 void threads_fini(struct threads *threads, thread_gone_callback gone, void *context);
 

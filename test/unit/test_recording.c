@@ -78,8 +78,8 @@ static void write_samples(void)
     }
 }
 
-/* The caller frees. */
-static struct slice write_recording(void)
+/* What WRITE writes. The caller frees. */
+static struct slice recording_of(void (*write)(void))
 {
     char path[] = "/tmp/offbeat-test-recording-XXXXXX";
     struct stat status = {0};
@@ -89,7 +89,7 @@ static struct slice write_recording(void)
     memset(last, 0, sizeof(last));
     recording_writer_init(&writer, path, false);
     write_start();
-    write_samples();
+    write();
     recording_writer_close(&writer);
     (void)close(file);
     FILE *opened = fopen(path, "rb");
@@ -111,7 +111,7 @@ static void check_stack(const struct profile *profile, struct stack_id id, size_
 
 TEST(stacks_come_back_as_they_were_written)
 {
-    struct slice bytes = write_recording();
+    struct slice bytes = recording_of(write_samples);
     struct profile profile = {0};
     profile_init(&profile);
     CHECK_UINT(recording_decode(bytes, &profile, NULL), STATUS_OK);
@@ -123,7 +123,7 @@ TEST(stacks_come_back_as_they_were_written)
 
 TEST(a_recording_that_is_cut_anywhere_is_good_up_to_there)
 {
-    struct slice bytes = write_recording();
+    struct slice bytes = recording_of(write_samples);
     for (size_t size = bytes.size; size > 2000; size -= 997) {
         struct profile profile = {0};
         profile_init(&profile);
@@ -144,6 +144,68 @@ TEST(frames_that_came_before_take_a_byte)
     size_t before = writer.size;
     recording_sample(&writer, RECORDING_SAMPLE, 0, 1, 0, one, 3, &last[0]);
     CHECK_UINT(writer.size - before, 6 + 2); /* kind, thread, ticks, flags, two counts */
+}
+
+static void tick(uint64_t span_ns)
+{
+    recording_begin(&writer, RECORDING_TICK, 16);
+    recording_number(&writer, span_ns);
+}
+
+/* Thread 0 is where another recording left it, thread 1 is not known to be anywhere. */
+static void write_continued(void)
+{
+    static const uint64_t stack[] = {0x401234, 0x405678};
+    recording_sample(&writer, RECORDING_SAMPLE, 0, 0, 0, stack, 2, &last[0]);
+    for (unsigned i = 0; i < 3; i++) tick(2000000);
+    recording_begin(&writer, RECORDING_STOP, 0);
+}
+
+TEST(a_thread_is_where_the_recording_before_left_it)
+{
+    struct slice bytes = recording_of(write_continued);
+    struct profile profile = {0};
+    profile_init(&profile);
+    CHECK_UINT(recording_decode(bytes, &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.samples.count, 1);
+    CHECK_UINT(profile_stack_depth(&profile, profile.samples.stack[0]), 2);
+    CHECK_UINT(profile_sample_values(&profile, 0)[0], 3);
+    CHECK_UINT(profile_sample_values(&profile, 0)[1], 6000000);
+    CHECK_UINT(profile.samples.time_ns[0], 1000000000 + 5000 + 2000000);
+    profile_fini(&profile);
+    free((void *)(uintptr_t)bytes.data);
+}
+
+static void usage(uint64_t cpu_ns, uint64_t bytes)
+{
+    recording_begin(&writer, RECORDING_USAGE, 32);
+    recording_number(&writer, cpu_ns);
+    recording_number(&writer, bytes);
+}
+
+static void write_usages(void)
+{
+    usage(7000000, 4096);
+    tick(2000000);
+    usage(8000000, 8192);
+    recording_begin(&writer, RECORDING_STOP, 0);
+}
+
+TEST(what_the_process_uses_becomes_measurements)
+{
+    struct slice bytes = recording_of(write_usages);
+    struct profile profile = {0};
+    profile_init(&profile);
+    CHECK_UINT(recording_decode(bytes, &profile, NULL), STATUS_OK);
+    const struct measurement *memory = profile_measurement(&profile, "memory_footprint", "byte");
+    CHECK_UINT(memory->count, 2);
+    CHECK(memory->values[0].value == 4096 && memory->values[1].value == 8192);
+    const struct measurement *processors = profile_measurement(&profile, "cpu_usage", "percent");
+    CHECK_UINT(processors->count, 1);
+    CHECK(processors->values[0].value == 50);
+    CHECK_UINT(processors->values[0].time_ns, 1000000000 + 5000 + 2000000);
+    profile_fini(&profile);
+    free((void *)(uintptr_t)bytes.data);
 }
 
 TEST_MAIN()
