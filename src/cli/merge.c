@@ -22,13 +22,23 @@ static enum status sum_up(struct profile *sum, size_t *summed_count, struct erro
     return status;
 }
 
-static bool merge_file(const char *path, struct profile *sum, size_t *summed_count)
+/* One without times among others takes them away from all. */
+static void tell_lost_times(const char *path, const struct profile *sum, const struct profile *profile)
+{
+    if (sum->has_times == profile->has_times || sum->samples.count == 0) return;
+    message("%s: has %s times of samples, unlike the files before: the sum has none", message_name(path, false),
+            profile->has_times ? "the" : "no");
+}
+
+static bool merge_file(const char *path, bool drops_times, struct profile *sum, size_t *summed_count)
 {
     struct error error = {0};
     struct profile profile;
     profile_init(&profile);
     bool is_opened = open_profile(path, &profile, NULL);
-    enum status status = is_opened ? profile_merge(sum, &profile, NULL, &error) : STATUS_OK;
+    if (drops_times) profile.has_times = false;
+    if (is_opened) tell_lost_times(path, sum, &profile);
+    enum status status = is_opened ? merge_opened(path, sum, &profile, &error) : STATUS_OK;
     profile_fini(&profile);
     if (status == STATUS_OK) status = sum_up(sum, summed_count, &error);
     if (status != STATUS_OK) message_error(path, &error, false);
@@ -52,11 +62,14 @@ static bool finish_sum(struct profile *sum, const char *output)
 }
 
 /* The first file is read into the sum itself. */
-static bool merge_files(const struct operands *files, struct profile *sum)
+static bool merge_files(const struct operands *files, bool drops_times, struct profile *sum)
 {
     size_t summed_count = 0;
     bool is_done = open_profile(files->items[0], sum, NULL);
-    for (unsigned i = 1; i < files->count && is_done; i++) is_done = merge_file(files->items[i], sum, &summed_count);
+    if (drops_times) sum->has_times = false;
+    for (unsigned i = 1; i < files->count && is_done; i++) {
+        is_done = merge_file(files->items[i], drops_times, sum, &summed_count);
+    }
     return is_done;
 }
 
@@ -76,10 +89,12 @@ int command_merge(int argc, char **argv)
         .name = "merge",
         .usage = "FILE… -o OUT [--to FORMAT] [--no-times]",
         .example = "offbeat merge monday.pb.gz tuesday.pb.gz -o both.pb.gz",
-        .about = "Writes one profile of all that is in the FILEs, which may be of different formats but must have the\n"
-                 "same sample types. Equal samples are summed, unless they have times; those that sum to nothing are\n"
-                 "left out. A binary that lay at different addresses is one. The name of OUT tells the format, as in\n"
-                 "offbeat convert. Files are read one after the other: memory does not grow with their number.",
+        .about =
+            "Writes one profile of all that is in the FILEs, which may be of different formats. Sample types that\n"
+            "not all have are left out. Equal samples are summed, unless they have times; those that sum to\n"
+            "nothing are left out. A binary that lay at different addresses is one. The name of OUT tells the\n"
+            "format, as in offbeat convert. Files are read one after the other: memory does not grow with their\n"
+            "number.",
         .options = options,
         .operands_min = 1,
         .operands_max = INT_MAX,
@@ -96,8 +111,7 @@ int command_merge(int argc, char **argv)
 
     struct profile sum;
     profile_init(&sum);
-    bool is_done = merge_files(&files, &sum);
-    if (drops_times) sum.has_times = false;
+    bool is_done = merge_files(&files, drops_times, &sum);
     is_done = is_done && finish_sum(&sum, output) && convert_profile(&sum, output, format, drops_times);
     profile_fini(&sum);
     return is_done ? EXIT_DONE : EXIT_FAILED;

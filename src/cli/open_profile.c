@@ -8,6 +8,8 @@
 #include "profile/profile_scale.h"
 #include "symbolize/symbolizer.h"
 
+enum { TYPE_NAMES_BYTES_MAX = 1 << 16 };
+
 bool read_input(const char *path, struct buffer *bytes, size_t *ret_size_on_disk)
 {
     struct error error = {0};
@@ -71,14 +73,60 @@ static bool open_one(const char *path, bool fills_idle, struct profile *profile)
     return fills_idle ? open_for_sums(path, profile) : open_profile(path, profile, NULL);
 }
 
+static bool has_sample_type(const struct profile *profile, struct slice type)
+{
+    for (size_t i = 0; i < profile->value_type_count; i++) {
+        if (slice_equal(profile_slice(profile, profile->value_types[i].type), type)) return true;
+    }
+    return false;
+}
+
+/* Appends the sample types of PROFILE that OTHER has not; gives out how many. */
+static size_t name_missing_types(const struct profile *profile, const struct profile *other, struct buffer *names)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < profile->value_type_count; i++) {
+        struct slice type = profile_slice(profile, profile->value_types[i].type);
+        if (has_sample_type(other, type)) continue;
+        if (names->size > 0) buffer_append_text(names, ", ");
+        buffer_append(names, type.data, type.size);
+        count++;
+    }
+    return count;
+}
+
+/* Where nothing is in common nothing is done: profile_merge names what both have. */
+static enum status keep_common_types(const char *path, struct profile *into, struct profile *from, struct error *error)
+{
+    struct buffer names;
+    enum status status = STATUS_OK;
+    if (into->value_type_count == 0) return STATUS_OK;
+    buffer_init(&names, TYPE_NAMES_BYTES_MAX);
+    if (name_missing_types(into, from, &names) < into->value_type_count) {
+        (void)name_missing_types(from, into, &names);
+        status = profile_make_compatible(into, from, error);
+        if (status == STATUS_OK && names.size > 0) {
+            message("%s: sample types that not all files have are left out: %.*s", message_name(path, false),
+                    SLICE_ARGUMENTS(buffer_slice(&names)));
+        }
+    }
+    buffer_fini(&names);
+    return status;
+}
+
+enum status merge_opened(const char *path, struct profile *into, struct profile *from, struct error *error)
+{
+    enum status status = keep_common_types(path, into, from, error);
+    return status == STATUS_OK ? profile_merge(into, from, NULL, error) : status;
+}
+
 static bool open_and_merge(const char *path, bool fills_idle, struct profile *into)
 {
     struct error error = {0};
     struct profile profile;
     profile_init(&profile);
     bool is_opened = open_one(path, fills_idle, &profile);
-    bool is_merged = is_opened && profile_make_compatible(into, &profile, &error) == STATUS_OK &&
-                     profile_merge(into, &profile, NULL, &error) == STATUS_OK;
+    bool is_merged = is_opened && merge_opened(path, into, &profile, &error) == STATUS_OK;
     if (is_opened && !is_merged) message_error(path, &error, false);
     profile_fini(&profile);
     return is_merged;

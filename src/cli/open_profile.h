@@ -18,6 +18,10 @@ bool open_profile(const char *path, struct profile *profile, struct opened_file 
 bool read_input(const char *path, struct buffer *bytes, size_t *ret_size_on_disk);
 bool decode_input(const char *path, struct buffer *bytes, struct profile *profile, enum format *ret_format);
 
+/* Adds FROM, which was read from PATH, to INTO; of both only the sample types that both have are kept, and one line on
+ * standard error names the others. STATUS_UNSUPPORTED where they have none in common. */
+enum status merge_opened(const char *path, struct profile *into, struct profile *from, struct error *error);
+
 /* Merges COUNT files (at least one) into PROFILE, as open_profile does one. FILLS_IDLE: for sums as Sentry's backend
  * has them, by profile_fill_idle for profiles of V1. */
 bool open_profiles(char *const *paths, size_t count, bool fills_idle, struct profile *profile);

@@ -5,6 +5,8 @@ not written by offbeat.
     main -> parse                                1 object,  1024 bytes
     main -> (no name, libx.so.1 at 0x1234)       1 object,   512 bytes
 
+With the name of one of the two sample types as its argument, the values of that one alone.
+
 SPDX-License-Identifier: MIT"""
 import sys
 
@@ -32,7 +34,12 @@ def value_type(field, kind, unit):
     return block(field, number(1, STRINGS.index(kind)) + number(2, STRINGS.index(unit)))
 
 
-def sample(locations, *values):
+TYPES = {"objects": "count", "space": "bytes"}
+CHOSEN = sys.argv[1:] or list(TYPES)
+
+
+def sample(locations, *all_values):
+    values = [value for kind, value in zip(TYPES, all_values) if kind in CHOSEN]
     return block(2, block(1, b"".join(map(varint, locations))) + block(2, b"".join(map(varint, values))))
 
 
@@ -50,7 +57,7 @@ def function(identity, name):
 
 
 sys.stdout.buffer.write(
-    value_type(1, "objects", "count") + value_type(1, "space", "bytes") +
+    b"".join(value_type(1, kind, TYPES[kind]) for kind in CHOSEN) +
     sample([2, 1], 3, 3072) + sample([3, 1], 1, 1024) + sample([4, 1], 1, 512) +
     mapping(1, 0x400000, 0x500000, "/bin/program") + mapping(2, 0x7f0000000000, 0x7f0000010000, "/usr/lib/libx.so.1") +
     location(1, 1, 0x400100, (1, 10)) + location(2, 1, 0x400200, (3, 33), (2, 22)) +
