@@ -25,7 +25,7 @@
 enum {
     DAMAGES_MIN = 8,
     SECONDS_MAX = 10, /* of a processor, for one decoding */
-    WAIT_SECONDS_MAX = 300,
+    WAIT_SECONDS_MAX = 120, /* of the clock, for one decoding */
     OPEN_FOLDERS_MAX = 8,
     MEMORY_BYTES = 64 << 20, /* and so much for each byte of the decompressed file: doc/formats/limits.md */
     MEMORY_BYTES_A_BYTE = 128,
@@ -64,6 +64,7 @@ static void decode(struct slice bytes)
     struct error error = {0};
     profile_init(&profile);
     double before = processor_seconds();
+    (void)alarm(WAIT_SECONDS_MAX);
     enum status status = format_decode(bytes, &profile, NULL, &error);
     double seconds = processor_seconds() - before;
     profile_fini(&profile);
@@ -127,7 +128,6 @@ static void damage_file(const char *path)
     buffer_init(&file, FORMAT_BYTES_MAX);
     if (file_read(path, &file, NULL) != STATUS_OK) _exit(1);
     if (format_decompress(buffer_slice(&file), &storage, &raw, NULL) != STATUS_OK) raw = buffer_slice(&file);
-    (void)alarm(WAIT_SECONDS_MAX);
     limit_memory(raw.size);
     damage_bytes(buffer_slice(&file));
     if (raw.data != file.data) damage_bytes(raw);
