@@ -7,40 +7,55 @@
 #include "cli/options.h"
 
 #include <limits.h>
+#include <string.h>
 
 enum { SAMPLES_SUMMED_MIN = 1 << 16 };
 
+struct sum {
+    struct profile *profile;
+    size_t summed_count; /* samples at the last time that equal ones were summed */
+    bool drops_times;
+};
+
 /* Of samples without times, equal ones are summed before they pile up: when there are twice as many as at the last
  * time, so that each is looked at a few times in all. */
-static enum status sum_up(struct profile *sum, size_t *summed_count, struct error *error)
+static enum status sum_up(struct sum *sum, struct error *error)
 {
-    if (sum->has_times || sum->samples.count < SAMPLES_SUMMED_MIN || sum->samples.count / 2 < *summed_count) {
-        return STATUS_OK;
-    }
-    enum status status = profile_aggregate(sum, error);
-    *summed_count = sum->samples.count;
+    size_t count = sum->profile->samples.count;
+    if (sum->profile->has_times || count < SAMPLES_SUMMED_MIN || count / 2 < sum->summed_count) return STATUS_OK;
+    enum status status = profile_aggregate(sum->profile, error);
+    sum->summed_count = sum->profile->samples.count;
     return status;
 }
 
-/* One without times among others takes them away from all. */
-static void tell_lost_times(const char *path, const struct profile *sum, const struct profile *profile)
+static const char *times_of(const struct profile *profile)
 {
-    if (sum->has_times == profile->has_times || sum->samples.count == 0) return;
-    message("%s: has %s times of samples, unlike the files before: the sum has none", message_name(path, false),
-            profile->has_times ? "the" : "no");
+    if (!profile->has_times) return "no times of samples";
+    return profile->time_ns ? "times of samples" : "times of a clock that began anywhere";
 }
 
-static bool merge_file(const char *path, bool drops_times, struct profile *sum, size_t *summed_count)
+/* Times of which one is earlier than the other, or else none. */
+static void fit_times(const char *path, struct sum *sum, struct profile *profile)
+{
+    const char *times = times_of(profile), *times_before = times_of(sum->profile);
+    if (!sum->drops_times && sum->profile->samples.count > 0 && strcmp(times, times_before) != 0) {
+        message("%s: has %s, and the files before have %s: the sum has none", message_name(path, false), times,
+                times_before);
+        sum->drops_times = true;
+    }
+    if (sum->drops_times) sum->profile->has_times = profile->has_times = false;
+}
+
+static bool merge_file(const char *path, struct sum *sum)
 {
     struct error error = {0};
     struct profile profile;
     profile_init(&profile);
     bool is_opened = open_profile(path, &profile, NULL);
-    if (drops_times) profile.has_times = false;
-    if (is_opened) tell_lost_times(path, sum, &profile);
-    enum status status = is_opened ? merge_opened(path, sum, &profile, &error) : STATUS_OK;
+    if (is_opened) fit_times(path, sum, &profile);
+    enum status status = is_opened ? merge_opened(path, sum->profile, &profile, &error) : STATUS_OK;
     profile_fini(&profile);
-    if (status == STATUS_OK) status = sum_up(sum, summed_count, &error);
+    if (status == STATUS_OK) status = sum_up(sum, &error);
     if (status != STATUS_OK) message_error(path, &error, false);
     return is_opened && status == STATUS_OK;
 }
@@ -62,14 +77,11 @@ static bool finish_sum(struct profile *sum, const char *output)
 }
 
 /* The first file is read into the sum itself. */
-static bool merge_files(const struct operands *files, bool drops_times, struct profile *sum)
+static bool merge_files(const struct operands *files, struct sum *sum)
 {
-    size_t summed_count = 0;
-    bool is_done = open_profile(files->items[0], sum, NULL);
-    if (drops_times) sum->has_times = false;
-    for (unsigned i = 1; i < files->count && is_done; i++) {
-        is_done = merge_file(files->items[i], drops_times, sum, &summed_count);
-    }
+    bool is_done = open_profile(files->items[0], sum->profile, NULL);
+    if (sum->drops_times) sum->profile->has_times = false;
+    for (unsigned i = 1; i < files->count && is_done; i++) is_done = merge_file(files->items[i], sum);
     return is_done;
 }
 
@@ -109,10 +121,10 @@ int command_merge(int argc, char **argv)
     enum format format = convert_choose_format(choice, output);
     if (format == FORMAT_UNKNOWN) return EXIT_WRONG_USE;
 
-    struct profile sum;
-    profile_init(&sum);
-    bool is_done = merge_files(&files, drops_times, &sum);
-    is_done = is_done && finish_sum(&sum, output) && convert_profile(&sum, output, format, drops_times);
-    profile_fini(&sum);
+    struct profile profile;
+    profile_init(&profile);
+    bool is_done = merge_files(&files, &(struct sum){.profile = &profile, .drops_times = drops_times});
+    is_done = is_done && finish_sum(&profile, output) && convert_profile(&profile, output, format, drops_times);
+    profile_fini(&profile);
     return is_done ? EXIT_DONE : EXIT_FAILED;
 }
