@@ -114,6 +114,15 @@ TEST(what_was_written_reads_back_the_same_V1_1_V1_2_V1_3)
     profile_fini(&profile);
 }
 
+static void rewrite(struct slice bytes, struct buffer *out)
+{
+    struct profile profile;
+    profile_init(&profile);
+    CHECK_UINT(sentry_v1_decode(bytes, &profile, NULL), STATUS_OK);
+    CHECK_UINT(sentry_v1_encode(&profile, out, NULL), STATUS_OK);
+    profile_fini(&profile);
+}
+
 TEST(the_object_of_a_transaction_counts_before_the_list_and_of_the_list_the_first_V1_1)
 {
     static const char format[] = "{\"version\":\"1\",%s,\"profile\":{\"frames\":[],\"stacks\":[],\"samples\":[]}}";
@@ -133,6 +142,43 @@ TEST(the_object_of_a_transaction_counts_before_the_list_and_of_the_list_the_firs
         CHECK_STRING(&profile, profile.transaction.name, "a");
         CHECK_STRING(&profile, profile.transaction.id, "30976f2ddbe04ac9b6bffe6e35d4710c");
         profile_fini(&profile);
+    }
+}
+
+TEST(transactions_behind_the_first_stay_in_the_list_FMT_8)
+{
+    static const char text[] =
+        "{\"version\":\"1\",%s\"release\":\"a@1\",\"event_id\":\"41fed0925670468bb0457f61a74688ec\",\"profile\":{"
+        "\"frames\":[{\"function\":\"f\"}],\"stacks\":[[0]],\"samples\":["
+        "{\"elapsed_since_start_ns\":1,\"stack_id\":0,\"thread_id\":\"1\"},"
+        "{\"elapsed_since_start_ns\":9,\"stack_id\":0,\"thread_id\":\"1\"}]}}";
+#define TRANSACTION(digit)                                                                                             \
+    "{\"id\":\"" #digit "0976f2ddbe04ac9b6bffe6e35d4710c\",\"trace_id\":\"4b25bc58f14243d8b208d1e22a054164\"}"
+    static const struct {
+        const char *members, *list; /* NULL: none is written */
+    } spellings[] = {
+        {"\"transactions\":[" TRANSACTION(1) "],", NULL},
+        {"\"transactions\":[" TRANSACTION(1) ", " TRANSACTION(2) "],",
+         "\"transactions\":[" TRANSACTION(1) ", " TRANSACTION(2) "]"},
+        {"\"transactions\":[" TRANSACTION(2) "],\"transaction\":" TRANSACTION(1) ",",
+         "\"transactions\":[" TRANSACTION(2) "]"},
+    };
+#undef TRANSACTION
+    for (size_t i = 0; i < 3; i++) {
+        char source[1000];
+        struct buffer once, twice;
+        buffer_init(&once, 1 << 16);
+        buffer_init(&twice, 1 << 16);
+        (void)snprintf(source, sizeof(source), text, spellings[i].members);
+        rewrite(slice_of_text(source), &once);
+        CHECK(memmem(once.data, once.size, "\"transaction\":{\"id\":\"1", 22) != NULL);
+        const char *expected = spellings[i].list ? spellings[i].list : "\"transactions\"";
+        bool is_there = memmem(once.data, once.size, expected, strlen(expected)) != NULL;
+        CHECK(is_there == (spellings[i].list != NULL));
+        rewrite(buffer_slice(&once), &twice);
+        CHECK(slice_equal(buffer_slice(&once), buffer_slice(&twice)));
+        buffer_fini(&once);
+        buffer_fini(&twice);
     }
 }
 

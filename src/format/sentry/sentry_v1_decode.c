@@ -9,6 +9,9 @@
 struct v1_decoder {
     struct chunk_decoder chunk;
     uint64_t start_ns;
+    struct slice transactions; /* the list as it stands there */
+    size_t transaction_count;  /* in it */
+    bool has_transaction;      /* beside it */
     bool has_version, is_version_1;
 };
 
@@ -69,12 +72,23 @@ static void read_transactions(struct v1_decoder *decoder)
 {
     struct profile *profile = decoder->chunk.profile;
     struct profile_transaction first = profile->transaction;
-    json_array_begin(&decoder->chunk.reader);
-    while (json_array_next(&decoder->chunk.reader)) {
+    struct json_reader *reader = &decoder->chunk.reader;
+    size_t start = chunk_offset(&decoder->chunk);
+    json_array_begin(reader);
+    while (json_array_next(reader)) {
         read_transaction(decoder);
         if (first.id.index == 0) first = profile->transaction;
+        decoder->transaction_count++;
     }
     profile->transaction = first;
+    decoder->transactions = slice_of(reader->start + start, json_reader_taken(reader) - start);
+}
+
+/* The model holds one transaction. A list that has others stays beside it, where it does not count. */
+static void keep_transactions(struct v1_decoder *decoder, struct members *members)
+{
+    if (decoder->transaction_count + decoder->has_transaction < 2 || decoder->chunk.reader.failed) return;
+    chunk_keep_as(&decoder->chunk, members, "transactions", decoder->transactions);
 }
 
 static void read_device(struct v1_decoder *decoder)
@@ -204,6 +218,7 @@ static void read_part(struct v1_decoder *decoder, enum part part)
     case TRANSACTION:
         profile->transaction = (struct profile_transaction){0};
         read_transaction(decoder);
+        decoder->has_transaction = true;
         break;
     case TRANSACTIONS:
         read_transactions(decoder);
@@ -262,6 +277,7 @@ static void read_all(struct v1_decoder *decoder)
     json_object_begin(&decoder->chunk.reader);
     for (int member; (member = chunk_next_member(&decoder->chunk, &members)) >= 0;)
         read_part(decoder, (enum part)member);
+    keep_transactions(decoder, &members);
     decoder->chunk.profile->attributes.chunk = chunk_take_attributes(&decoder->chunk, &members);
 }
 
