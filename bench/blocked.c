@@ -4,8 +4,9 @@
  *
  *   EQUAL DIFFERENT MOVED INCOMPLETE NEEDS_SIGNAL AWAKE UNANSWERED
  *
- * MOVED: the thread had gone elsewhere before the signal came. INCOMPLETE: marked so, not compared. With
- * OFFBEAT_BENCH_BLOCKED_DETAILS, differences are printed. SPDX-License-Identifier: MIT */
+ * MOVED: the thread had gone elsewhere before the signal came: it is at another instruction, or in a system call with
+ * other arguments. INCOMPLETE: marked so, not compared. With OFFBEAT_BENCH_BLOCKED_DETAILS, differences are appended to
+ * the file that it names. SPDX-License-Identifier: MIT */
 #include "sampler/blocked.h"
 #include "sampler/modules.h"
 #include "sampler/self.h"
@@ -23,8 +24,9 @@ enum { PAUSE_NS = 2000000, ANSWER_NS_MAX = 50000000, THREADS_A_ROUND_MAX = 16 };
 enum verdict { EQUAL, DIFFERENT, MOVED, INCOMPLETE, NEEDS_SIGNAL, AWAKE, UNANSWERED, VERDICTS };
 
 static _Atomic uint64_t verdicts[VERDICTS];
-static char output_path[4096]; /* a copy: some programs write over their environment */
-static bool prints_details;
+static char output_path[4096];   /* a copy: some programs write over their environment */
+static const char *details_path; /* NULL: not wanted */
+static FILE *details;
 static pid_t own_pid;
 static _Atomic bool is_over;
 static struct recording_writer writer; /* of records that nobody reads */
@@ -52,6 +54,31 @@ static enum blocked_result walk(struct watched_thread *thread, uint64_t *address
     return result;
 }
 
+/* The arguments of a system call, as /proc/self/task/TID/syscall tells them, and the registers that hold them. */
+enum { ARGUMENTS = 6 };
+static const enum machine_register argument_registers[ARGUMENTS] = {MACHINE_RDI, MACHINE_RSI, MACHINE_RDX,
+                                                                    MACHINE_R10, MACHINE_R8,  MACHINE_R9};
+
+/* False if THREAD is in no system call. */
+static bool read_arguments(struct watched_thread *thread, uint64_t *arguments)
+{
+    char text[256];
+    int file = thread_syscall_file(thread);
+    ssize_t got = file < 0 ? -1 : pread(file, text, sizeof(text) - 1, 0);
+    text[got > 0 ? got : 0] = '\0';
+    thread_release_syscall_file(thread, file);
+    return sscanf(text, "%*u %lx %lx %lx %lx %lx %lx", &arguments[0], &arguments[1], &arguments[2], &arguments[3],
+                  &arguments[4], &arguments[5]) == ARGUMENTS;
+}
+
+static bool has_arguments(const struct slot *slot, const uint64_t *arguments)
+{
+    for (unsigned i = 0; i < ARGUMENTS; i++) {
+        if (slot->registers.values[argument_registers[i]] != arguments[i]) return false;
+    }
+    return true;
+}
+
 /* A call that the kernel starts again has its instruction, of two bytes, still before it. */
 static bool is_same_place(uint64_t blocked, uint64_t signalled)
 {
@@ -60,35 +87,36 @@ static bool is_same_place(uint64_t blocked, uint64_t signalled)
 
 static void print_stack(const char *name, const uint64_t *addresses, size_t count)
 {
-    fprintf(stderr, "  %s:", name);
+    fprintf(details, "  %s:", name);
     for (size_t i = 0; i < count; i++) {
         const struct module *items = modules.items.items;
         const struct module *module = NULL;
         for (size_t j = 0; j < modules.items.count && !module; j++)
             if (addresses[i] >= items[j].start && addresses[i] < items[j].end) module = &items[j];
         const char *path = module ? strrchr(module->path, '/') : NULL;
-        fprintf(stderr, " %s+%#lx", path ? path + 1 : "?", addresses[i] - (module ? module->load_bias : 0));
+        fprintf(details, " %s+%#lx", path ? path + 1 : "?", addresses[i] - (module ? module->load_bias : 0));
     }
-    fprintf(stderr, "\n");
+    fprintf(details, "\n");
 }
 
-static enum verdict compare(const uint64_t *addresses, size_t count, const struct slot *slot)
+static enum verdict compare(const uint64_t *addresses, size_t count, const uint64_t *arguments, const struct slot *slot)
 {
-    if (!is_same_place(addresses[0], slot->addresses[0])) return MOVED;
+    if (!is_same_place(addresses[0], slot->addresses[0]) || !has_arguments(slot, arguments)) return MOVED;
     bool is_equal =
         count == slot->address_count && memcmp(addresses + 1, slot->addresses + 1, (count - 1) * sizeof(uint64_t)) == 0;
-    if (!is_equal && prints_details) {
-        fprintf(stderr, "different:\n");
+    if (!is_equal && details) {
+        fprintf(details, "different:\n");
         print_stack("without a signal", addresses, count);
         print_stack("with a signal", slot->addresses, slot->address_count);
+        (void)fflush(details);
     }
     return is_equal ? EQUAL : DIFFERENT;
 }
 
 static enum verdict judge(struct watched_thread *thread, enum blocked_result result, const uint64_t *addresses,
-                          size_t count, const struct slot *slot)
+                          size_t count, const uint64_t *arguments, const struct slot *slot)
 {
-    if (result == BLOCKED_WALKED) return compare(addresses, count, slot);
+    if (result == BLOCKED_WALKED) return compare(addresses, count, arguments, slot);
     if (slot->outcome == UNWIND_ROOT) blocked_remember(thread, slot);
     return NEEDS_SIGNAL;
 }
@@ -98,19 +126,20 @@ static enum verdict check(struct watched_thread *thread)
     static uint64_t addresses[RECORDING_FRAMES_MAX];
     size_t count = 0;
     enum unwind_outcome outcome = UNWIND_ROOT;
-    uint64_t cpu_ns = 0, cpu_ns_before_signal = 0;
+    uint64_t cpu_ns = 0, cpu_ns_before_signal = 0, arguments[ARGUMENTS];
     if (thread_blocked_signals(thread->tid) >> (SIGNAL_USUAL - 1) & 1) return UNANSWERED;
     enum blocked_result result = walk(thread, addresses, &count, &outcome, &cpu_ns);
     if (result == BLOCKED_RUNNING) return AWAKE;
     if (result != BLOCKED_WALKED && result != BLOCKED_NEEDS_SIGNAL) return UNANSWERED;
     struct slot *slot = slot_take(modules.current);
     if (!slot) return UNANSWERED;
-    bool is_still_there = thread_cpu_ns(thread->tid, &cpu_ns_before_signal) && cpu_ns_before_signal == cpu_ns;
+    bool is_still_there = read_arguments(thread, arguments) && thread_cpu_ns(thread->tid, &cpu_ns_before_signal) &&
+                          cpu_ns_before_signal == cpu_ns;
     enum verdict verdict = is_still_there ? UNANSWERED : AWAKE;
     if (is_still_there && slot_send(slot, thread->tid, SIGNAL_USUAL)) {
         uint64_t deadline_ns = self_monotonic_ns() + ANSWER_NS_MAX;
         while (slot_phase_of(slot) != SLOT_DONE && self_monotonic_ns() < deadline_ns) pause_for(20000);
-        if (slot_phase_of(slot) == SLOT_DONE) verdict = judge(thread, result, addresses, count, slot);
+        if (slot_phase_of(slot) == SLOT_DONE) verdict = judge(thread, result, addresses, count, arguments, slot);
     }
     if (verdict == EQUAL && outcome != UNWIND_ROOT) verdict = INCOMPLETE;
     if (verdict == DIFFERENT && outcome != UNWIND_ROOT) verdict = INCOMPLETE;
@@ -129,6 +158,7 @@ static void *run(void *unused)
     threads.sampler_tid = gettid();
     threads.directory = -1;
     threads.keeps_descriptor = self_own_descriptors();
+    if (details_path) details = fopen(details_path, "ae"); /* standard error is none of them */
     recording_writer_init(&writer, "/nowhere/at-all", false);
     for (size_t at = 0; !is_over;) {
         pause_for(PAUSE_NS);
@@ -145,7 +175,7 @@ static void *run(void *unused)
 __attribute__((constructor)) static void start(void)
 {
     const char *path = getenv("OFFBEAT_BENCH_BLOCKED");
-    prints_details = getenv("OFFBEAT_BENCH_BLOCKED_DETAILS") != NULL;
+    details_path = getenv("OFFBEAT_BENCH_BLOCKED_DETAILS");
     own_pid = getpid();
     if (!path || strlen(path) >= sizeof(output_path)) return;
     memcpy(output_path, path, strlen(path));

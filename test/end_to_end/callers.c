@@ -1,7 +1,9 @@
 /* Threads that wait in one place under changing callers, all called through pointers and with frame pointers: what was
- * left on the stack by one caller must not be taken for another. Argument: seconds. SPDX-License-Identifier: MIT */
+ * left on the stack by one caller must not be taken for another. Each wait can be told from the next by its first
+ * argument, of which the kernel makes no use. Argument: seconds. SPDX-License-Identifier: MIT */
 #include <poll.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -13,7 +15,8 @@ static volatile int sink;
 
 __attribute__((noinline)) static int wait_a_little(void)
 {
-    int result = poll(NULL, 0, 1 + (sink & 3));
+    static _Thread_local uintptr_t number;
+    int result = poll((struct pollfd *)++number, 0, 1 + (sink & 3));
     sink++;
     return result;
 }
