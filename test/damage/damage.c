@@ -24,7 +24,7 @@
 
 enum {
     DAMAGES_MIN = 8,
-    SECONDS_MAX = 10, /* of a processor, for one decoding */
+    SECONDS_MAX = 10,       /* of a processor, for one decoding */
     WAIT_SECONDS_MAX = 120, /* of the clock, for one decoding */
     OPEN_FOLDERS_MAX = 8,
     MEMORY_BYTES = 64 << 20, /* and so much for each byte of the decompressed file: doc/formats/limits.md */
