@@ -1,0 +1,71 @@
+/* A small service that profiles itself: the smallest use of offbeat in C.
+ *
+ *     cc -g service.c -o service $(pkg-config --cflags --libs offbeat) -lm
+ *     OFFBEAT_DSN=https://KEY@HOST/PROJECT ./service
+ *
+ * It answers pretended requests for ten seconds, or for as many as the argument says. Without OFFBEAT_DSN it does the
+ * same, unprofiled.  SPDX-License-Identifier: MIT */
+#include <offbeat.h>
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Not inlined, so that both show by name in the profile whatever the compiler does. */
+__attribute__((noinline)) static double price_of_basket(unsigned items)
+{
+    double sum = 0;
+    for (unsigned i = 1; i < items; i++) sum += sqrt(i) * sin(i);
+    return sum;
+}
+
+__attribute__((noinline)) static void wait_for_database(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+}
+
+static double answer(unsigned request)
+{
+    /* A transaction is one piece of work from outside: here a request. It is sent when it finishes. */
+    struct offbeat_span *transaction = offbeat_transaction_start("GET /basket", "http.server");
+
+    /* A span is a part of it, and says what it is about. */
+    struct offbeat_span *query = offbeat_span_start_child(transaction, "db.query", "SELECT price FROM item");
+    wait_for_database();
+    offbeat_span_finish(query);
+
+    double price = price_of_basket(100000 + request % 7 * 50000);
+    offbeat_span_set_number(transaction, "basket.price", price);
+    offbeat_span_set_status(transaction, OFFBEAT_STATUS_OK);
+    offbeat_span_finish(transaction);
+    return price;
+}
+
+int main(int argc, char **argv)
+{
+    double seconds = argc > 1 ? atof(argv[1]) : 10;
+
+    /* What is not set here comes from the environment: the DSN, for one, which says where profiles are sent to. */
+    offbeat_init(&(struct offbeat_options){
+        .size = sizeof(struct offbeat_options),
+        .release = "service@1.0.0",
+        .profile_session_sample_rate = 1.0, /* profile every process that runs this */
+        .traces_sample_rate = 1.0,          /* send every transaction; in production rather 0.01 */
+    });
+    offbeat_start_profiler();
+
+    unsigned requests = 0;
+    double sum = 0;
+    struct timespec begin, now;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do {
+        sum += answer(requests++);
+        offbeat_measure("queue_bytes", "byte", requests % 100 * 1024.0); /* a curve beside the profile */
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((double)(now.tv_sec - begin.tv_sec) + 1e-9 * (double)(now.tv_nsec - begin.tv_nsec) < seconds);
+
+    printf("%u requests, %.0f\n", requests, sum);
+    return 0; /* what is left is sent now; nothing to call */
+}
