@@ -25,20 +25,26 @@ enum {
     COMMENTS = 1 << 15,
     RULES = 1 << 16,
     FACTS = 1 << 17,
+    DEVICE = 1 << 18,
+    MEMBERS = 1 << 19, /* of Sentry's objects, that the model has no place for */
+    MEMBERS_OF_SAMPLES = 1 << 20,
+    MEMBERS_OF_PROFILE = 1 << 21,
 
     SENTRY = TIMES | THREADS | PRIORITIES | INLINED | LINES | ADDRESSES | IMAGES | DEBUG_IDS | ATTRIBUTES |
-             MEASUREMENTS | METADATA,
+             MEASUREMENTS | METADATA | FACTS | MEMBERS | MEMBERS_OF_SAMPLES | MEMBERS_OF_PROFILE,
+    SENTRY_V1 = SENTRY | TRANSACTION | DEVICE,
 };
 
 static const struct {
     enum format format;
     unsigned keeps;
 } formats[] = {
-    {FORMAT_PPROF, TIMES | THREADS | LABELS | VALUES | INLINED | LINES | ADDRESSES | IMAGES | COMMENTS | RULES | FACTS},
-    {FORMAT_SENTRY_V2, SENTRY | FACTS},
-    {FORMAT_ENVELOPE, SENTRY | FACTS | ITEMS},
-    {FORMAT_SENTRY_V1, SENTRY | FACTS | TRANSACTION},
-    {FORMAT_ENVELOPE_V1, SENTRY | FACTS | TRANSACTION | ITEMS},
+    {FORMAT_PPROF, TIMES | THREADS | LABELS | VALUES | INLINED | LINES | ADDRESSES | IMAGES | COMMENTS | RULES | FACTS |
+                       MEMBERS_OF_SAMPLES},
+    {FORMAT_SENTRY_V2, SENTRY},
+    {FORMAT_ENVELOPE, SENTRY | ITEMS},
+    {FORMAT_SENTRY_V1, SENTRY_V1},
+    {FORMAT_ENVELOPE_V1, SENTRY_V1 | ITEMS},
     {FORMAT_COLLAPSED, INLINED},
     {FORMAT_SPEEDSCOPE, TIMES | THREADS | LINES},
     {FORMAT_FIREFOX, TIMES | THREADS | INLINED | LINES | ADDRESSES | IMAGES | DEBUG_IDS},
@@ -64,12 +70,17 @@ static bool has_priorities(const struct profile *profile)
     return false;
 }
 
-/* Threads and times are labels in pprof, and told of by themselves. */
+static bool is_called(const struct profile *profile, const struct label *label, const char *key)
+{
+    return slice_equals_text(profile_slice(profile, label->key), key);
+}
+
+/* Threads and times are labels in pprof, further members in all profiles, and told of by themselves. */
 static bool is_own_label(const struct profile *profile, const struct label *label)
 {
-    static const char *const own[] = {"thread", "thread_id", TIME_LABEL};
+    static const char *const own[] = {"thread", "thread_id", TIME_LABEL, PROFILE_ATTRIBUTES_LABEL};
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-        if (slice_equals_text(profile_slice(profile, label->key), own[i])) return true;
+        if (is_called(profile, label, own[i])) return true;
     }
     return false;
 }
@@ -182,6 +193,58 @@ static bool has_facts(const struct profile *profile)
     return profile->facts.count > 0;
 }
 
+static bool has_device(const struct profile *profile)
+{
+    return profile->device.architecture.index || profile->device.model.index || profile->os.name.index ||
+           profile->runtime.name.index;
+}
+
+static bool has_members_of_frames(const struct profile *profile)
+{
+    for (size_t i = 0; i < profile->lines.count; i++) {
+        if (profile->lines.items[i].attributes.index) return true;
+    }
+    for (size_t i = 1; i < profile->locations.count; i++) {
+        if (profile->locations.items[i].attributes.index) return true;
+    }
+    return false;
+}
+
+static bool has_members_of_samples(const struct profile *profile)
+{
+    for (size_t i = 0; i < profile->labels.count; i++) {
+        if (is_called(profile, &profile->labels.items[i], PROFILE_ATTRIBUTES_LABEL)) return true;
+    }
+    return false;
+}
+
+static bool has_members_of_threads(const struct profile *profile)
+{
+    for (size_t i = 1; i < profile->threads.count; i++) {
+        if (profile->threads.items[i].attributes.index) return true;
+    }
+    return false;
+}
+
+static bool has_members_of_images(const struct profile *profile)
+{
+    for (size_t i = 1; i < profile->mappings.count; i++) {
+        if (profile->mappings.items[i].attributes.index) return true;
+    }
+    return profile->attributes.debug_meta.index != 0;
+}
+
+/* Source maps. */
+static bool has_images_elsewhere(const struct profile *profile)
+{
+    return profile->images.count > 0;
+}
+
+static bool has_members_of_profile(const struct profile *profile)
+{
+    return profile->attributes.chunk.index || profile->attributes.data.index || profile->attributes.client_sdk.index;
+}
+
 static const struct {
     unsigned bit;
     const char *name;
@@ -204,6 +267,13 @@ static const struct {
     {COMMENTS, "comments", has_comments},
     {RULES, "drop_frames and keep_frames", has_rules},
     {FACTS, "facts of the recorder", has_facts},
+    {DEVICE, "device, system and runtime", has_device},
+    {MEMBERS, "further members of frames", has_members_of_frames},
+    {MEMBERS_OF_SAMPLES, "further members of samples", has_members_of_samples},
+    {MEMBERS, "further members of threads", has_members_of_threads},
+    {MEMBERS, "further members of images", has_members_of_images},
+    {MEMBERS, "images that lie nowhere in memory", has_images_elsewhere},
+    {MEMBERS_OF_PROFILE, "further members of the profile", has_members_of_profile},
 };
 
 /* --- Telling ------------------------------------------------------------------------------------------------------ */
@@ -226,6 +296,12 @@ static bool loses_times(const struct profile *profile, enum format format)
 {
     int column = profile_value_index(profile, "");
     return format == FORMAT_SPEEDSCOPE && column >= 0 && !slice_equals_text(unit_of(profile, column), "nanoseconds");
+}
+
+/* What one version of Sentry's does not know may be a known member of the other, so that it goes. */
+static bool loses_members(const struct profile *profile, unsigned keeps)
+{
+    return profile->sample_format != (keeps & DEVICE ? 1 : 2) && profile->attributes.chunk.index;
 }
 
 static void add_name(struct buffer *names, const char *name)
@@ -254,6 +330,7 @@ void tell_losses(const struct profile *profile, const char *path, enum format fo
     unsigned keeps = kept_by(format);
     struct buffer names;
     if (loses_times(profile, format)) keeps &= ~(unsigned)TIMES;
+    if (loses_members(profile, keeps)) keeps &= ~(unsigned)MEMBERS_OF_PROFILE;
     buffer_init(&names, 1 << 16);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         if (!(keeps & parts[i].bit) && parts[i].is_there(profile)) add_name(&names, parts[i].name);

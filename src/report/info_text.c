@@ -49,6 +49,16 @@ static void append_time(struct buffer *out, const char *label, uint64_t time_ns)
     buffer_append_text(out, "\n");
 }
 
+/* Without a start, times of samples are those of a clock that began anywhere. */
+static void append_start(struct buffer *out, const struct profile *profile, const struct summary *summary)
+{
+    append_time(out, "Start", profile->time_ns);
+    if (profile->time_ns || summary->first_ns == 0 || summary->first_ns > INT64_MAX) return;
+    append_label(out, "Start");
+    buffer_append_format(out, "not known, %s after a clock began\n",
+                         quantity_of("ns", (int64_t)summary->first_ns).text);
+}
+
 /* "Linux 6.1" */
 static void append_pair(struct buffer *out, const struct profile *profile, const char *label, struct string_id name,
                         struct string_id version)
@@ -202,7 +212,7 @@ static void append_profile(struct buffer *out, const struct profile *profile, co
     append_pair(out, profile, "Device", profile->device.architecture, profile->device.model);
     append_pair(out, profile, "System", profile->os.name, profile->os.version);
     append_pair(out, profile, "Runtime", profile->runtime.name, profile->runtime.version);
-    append_time(out, "Start", profile->time_ns ? profile->time_ns : summary->first_ns);
+    append_start(out, profile, summary);
     append_duration(out, profile, summary);
     append_values(out, profile);
     append_samples(out, summary);
