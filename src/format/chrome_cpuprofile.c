@@ -68,8 +68,7 @@ struct timed_sample {
 };
 
 struct decoder {
-    struct slice bytes;
-    struct profile *profile;
+    struct json_parts file;
     struct {
         struct track *items;
         size_t count, capacity;
@@ -83,26 +82,7 @@ struct decoder {
         size_t count, capacity;
     } path;
     bool has_samples, is_node, is_trace;
-    enum status status;
-    struct error *error;
 };
-
-static void fail(struct decoder *decoder, enum status status, const uint8_t *place, const char *message)
-{
-    if (decoder->status != STATUS_OK) return;
-    decoder->status = profile_failed(decoder->profile, decoder->error); /* what is missing then looks broken */
-    if (decoder->status != STATUS_OK) return;
-    uint64_t offset = place ? (uint64_t)(place - decoder->bytes.data) : 0;
-    decoder->status = error_set(decoder->error, status, offset, "%s", message);
-}
-
-/* Ends the reading of a part of the file; its first error becomes the decoder's. */
-static void finish(struct decoder *decoder, struct json_reader *reader)
-{
-    const uint8_t *place = reader->start ? reader->start + reader->failed_offset : NULL;
-    if (reader->failed) fail(decoder, reader->status, place, reader->message);
-    json_reader_fini(reader);
-}
 
 /* Room for one more item of LIST, zeroed and counted; NULL on failure. */
 #define ADD_ITEM(decoder, list)                                                                                        \
@@ -112,7 +92,7 @@ static void finish(struct decoder *decoder, struct json_reader *reader)
 static void *add_item(struct decoder *decoder, void *items, size_t *count, size_t *capacity, size_t item_size)
 {
     if (!array_reserve(items, capacity, *count + 1, item_size, ITEMS_MAX)) {
-        fail(decoder, STATUS_NO_MEMORY, NULL, "no memory for the profile");
+        json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the profile");
         return NULL;
     }
     uint8_t *item = *(uint8_t **)items + *count * item_size;
@@ -150,9 +130,9 @@ static bool read_frame_member(struct decoder *decoder, struct json_reader *reade
                               struct call_frame *frame)
 {
     if (slice_equals_text(name, "functionName"))
-        frame->name = profile_string(decoder->profile, json_string(reader));
+        frame->name = profile_string(decoder->file.profile, json_string(reader));
     else if (slice_equals_text(name, "url"))
-        frame->url = profile_string(decoder->profile, json_string(reader));
+        frame->url = profile_string(decoder->file.profile, json_string(reader));
     else if (slice_equals_text(name, "lineNumber"))
         frame->line = read_place(reader, first);
     else if (slice_equals_text(name, "columnNumber"))
@@ -188,7 +168,7 @@ static bool begins_with(struct slice text, const char *start)
 
 static void describe_node(struct decoder *decoder, struct track *track, uint32_t index, const struct call_frame *frame)
 {
-    struct profile *profile = decoder->profile;
+    struct profile *profile = decoder->file.profile;
     struct node *node = &track->nodes.items[index];
     struct function function = {
         .name = frame->name.index ? frame->name : profile_text(profile, "(anonymous)"),
@@ -200,9 +180,9 @@ static void describe_node(struct decoder *decoder, struct track *track, uint32_t
     node->location = profile_add_location(profile, &(struct location){0}, &line, 1);
     decoder->is_node |= begins_with(profile_slice(profile, frame->url), "node:");
     if (find_node(track, node->id) != INDEX_NONE)
-        fail(decoder, STATUS_MALFORMED, NULL, "two nodes have one id");
+        json_parts_fail(&decoder->file, STATUS_MALFORMED, NULL, "two nodes have one id");
     else if (!index_table_add(&track->nodes.by_id, hash_mix(0, node->id), index))
-        fail(decoder, STATUS_NO_MEMORY, NULL, "no memory for the profile");
+        json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the profile");
 }
 
 /* The place of a new node in track.nodes; INDEX_NONE on failure. */
@@ -226,7 +206,7 @@ static void note_child(struct decoder *decoder, struct track *track, uint32_t pa
 static void read_children(struct decoder *decoder, struct json_reader *reader, struct track *track, uint32_t parent)
 {
     json_array_begin(reader);
-    while (decoder->status == STATUS_OK && json_array_next(reader)) {
+    while (decoder->file.status == STATUS_OK && json_array_next(reader)) {
         if (json_peek(reader) == JSON_OBJECT)
             read_nested_node(decoder, reader, track, parent);
         else
@@ -239,7 +219,7 @@ static void read_parent(struct decoder *decoder, struct json_reader *reader, str
     uint32_t parent = find_node(track, json_u64(reader));
     if (parent == INDEX_NONE)
         json_reader_refuse(reader, STATUS_MALFORMED, "a node names a parent that does not come before it");
-    if (node != INDEX_NONE && decoder->status == STATUS_OK) track->nodes.items[node].parent = parent;
+    if (node != INDEX_NONE && decoder->file.status == STATUS_OK) track->nodes.items[node].parent = parent;
 }
 
 /* FIRST is the number of a file's first line. Where a node holds its children, the depth of JSON bounds the
@@ -251,7 +231,7 @@ static void read_node_members(struct decoder *decoder, struct json_reader *reade
     struct slice name;
     uint32_t index = add_node(decoder, track, parent);
     json_object_begin(reader);
-    while (decoder->status == STATUS_OK && json_object_next(reader, &name)) {
+    while (decoder->file.status == STATUS_OK && json_object_next(reader, &name)) {
         if (json_null(reader)) continue;
         if (slice_equals_text(name, "id"))
             track->nodes.items[index].id = json_u64(reader);
@@ -266,7 +246,7 @@ static void read_node_members(struct decoder *decoder, struct json_reader *reade
         else if (!read_frame_member(decoder, reader, name, first, &frame))
             json_skip(reader);
     }
-    if (decoder->status == STATUS_OK && !reader->failed) describe_node(decoder, track, index, &frame);
+    if (decoder->file.status == STATUS_OK && !reader->failed) describe_node(decoder, track, index, &frame);
 }
 
 static void read_nested_node(struct decoder *decoder, struct json_reader *reader, struct track *track, uint32_t parent)
@@ -281,10 +261,10 @@ static void read_nodes(struct decoder *decoder, struct track *track, struct slic
     struct json_reader reader;
     json_reader_init(&reader, value);
     json_array_begin(&reader);
-    while (decoder->status == STATUS_OK && json_array_next(&reader)) {
+    while (decoder->file.status == STATUS_OK && json_array_next(&reader)) {
         read_node_members(decoder, &reader, track, INDEX_NONE, 0);
     }
-    finish(decoder, &reader);
+    json_parts_finish(&decoder->file, &reader);
 }
 
 static void read_head(struct decoder *decoder, struct track *track, struct slice value)
@@ -292,7 +272,7 @@ static void read_head(struct decoder *decoder, struct track *track, struct slice
     struct json_reader reader;
     json_reader_init(&reader, value);
     read_nested_node(decoder, &reader, track, INDEX_NONE);
-    finish(decoder, &reader);
+    json_parts_finish(&decoder->file, &reader);
 }
 
 static void read_samples(struct decoder *decoder, struct track *track, struct slice value)
@@ -300,11 +280,11 @@ static void read_samples(struct decoder *decoder, struct track *track, struct sl
     struct json_reader reader;
     json_reader_init(&reader, value);
     json_array_begin(&reader);
-    while (decoder->status == STATUS_OK && json_array_next(&reader)) {
+    while (decoder->file.status == STATUS_OK && json_array_next(&reader)) {
         uint64_t *sample = ADD_ITEM(decoder, &track->samples);
         if (sample) *sample = json_u64(&reader);
     }
-    finish(decoder, &reader);
+    json_parts_finish(&decoder->file, &reader);
 }
 
 static void read_deltas(struct decoder *decoder, struct track *track, struct slice value)
@@ -312,11 +292,11 @@ static void read_deltas(struct decoder *decoder, struct track *track, struct sli
     struct json_reader reader;
     json_reader_init(&reader, value);
     json_array_begin(&reader);
-    while (decoder->status == STATUS_OK && json_array_next(&reader)) {
+    while (decoder->file.status == STATUS_OK && json_array_next(&reader)) {
         double *delta = ADD_ITEM(decoder, &track->deltas);
         if (delta) *delta = json_double(&reader);
     }
-    finish(decoder, &reader);
+    json_parts_finish(&decoder->file, &reader);
 }
 
 /* Old files tell times, not differences. */
@@ -326,15 +306,6 @@ static void read_timestamps(struct decoder *decoder, struct track *track, struct
     read_deltas(decoder, track, value);
     for (size_t i = track->deltas.count; i-- > first;)
         track->deltas.items[i] -= i > first ? track->deltas.items[i - 1] : track->start_us;
-}
-
-static double read_number(struct decoder *decoder, struct slice value)
-{
-    struct json_reader reader;
-    json_reader_init(&reader, value);
-    double number = json_double(&reader);
-    finish(decoder, &reader);
-    return number;
 }
 
 /* Adds what OBJECT, a profile or a part of one, has to TRACK. */
@@ -347,11 +318,12 @@ static void read_profile(struct decoder *decoder, struct track *track, struct sl
     struct json_reader reader;
     json_reader_init(&reader, object);
     json_members_note(&reader, members, MEMBERS);
-    finish(decoder, &reader);
-    if (decoder->status != STATUS_OK) return;
+    json_parts_finish(&decoder->file, &reader);
+    if (decoder->file.status != STATUS_OK) return;
     double to_us = members[HEAD].value.size > 0 ? 1e6 : 1; /* old files have seconds */
-    if (members[START].value.size > 0) track->start_us = read_number(decoder, members[START].value) * to_us;
-    if (members[END].value.size > 0) track->end_us = read_number(decoder, members[END].value) * to_us;
+    if (members[START].value.size > 0)
+        track->start_us = json_parts_double(&decoder->file, members[START].value) * to_us;
+    if (members[END].value.size > 0) track->end_us = json_parts_double(&decoder->file, members[END].value) * to_us;
     if (members[NODES].value.size > 0) read_nodes(decoder, track, members[NODES].value);
     if (members[HEAD].value.size > 0) read_head(decoder, track, members[HEAD].value);
     if (members[SAMPLES].value.size > 0) read_samples(decoder, track, members[SAMPLES].value);
@@ -379,7 +351,7 @@ static struct track *track_of(struct decoder *decoder, uint64_t pid, uint64_t ke
 static struct track *add_track(struct decoder *decoder, uint64_t pid, uint64_t tid, uint64_t key)
 {
     if (decoder->tracks.count == CHROME_TRACKS_MAX) {
-        fail(decoder, STATUS_TOO_LARGE, NULL, "more than 4096 profiles in one trace");
+        json_parts_fail(&decoder->file, STATUS_TOO_LARGE, NULL, "more than 4096 profiles in one trace");
         return NULL;
     }
     struct track *track = ADD_ITEM(decoder, &decoder->tracks);
@@ -393,13 +365,13 @@ static void read_thread_name(struct decoder *decoder, uint64_t pid, uint64_t tid
     struct json_reader reader;
     json_reader_init(&reader, arguments);
     json_members_note(&reader, &name, 1);
-    finish(decoder, &reader);
+    json_parts_finish(&decoder->file, &reader);
     if (name.value.size == 0 || decoder->names.count == CHROME_THREADS_MAX) return;
     struct thread_name *thread = ADD_ITEM(decoder, &decoder->names);
     json_reader_init(&reader, name.value);
-    struct string_id text = profile_string(decoder->profile, json_string(&reader));
+    struct string_id text = profile_string(decoder->file.profile, json_string(&reader));
     if (thread) *thread = (struct thread_name){.pid = pid, .tid = tid, .name = text};
-    finish(decoder, &reader);
+    json_parts_finish(&decoder->file, &reader);
 }
 
 enum { EVENT_NAME, EVENT_PID, EVENT_TID, EVENT_ID, EVENT_ARGUMENTS, EVENT_MEMBERS };
@@ -413,7 +385,7 @@ static uint64_t key_of(const struct json_member *members, uint64_t tid)
 
 static uint64_t number_of_event(struct decoder *decoder, const struct json_member *member)
 {
-    double number = member->value.size > 0 ? read_number(decoder, member->value) : 0;
+    double number = member->value.size > 0 ? json_parts_double(&decoder->file, member->value) : 0;
     return number > 0 && number < 0x1p63 ? (uint64_t)number : 0;
 }
 
@@ -430,7 +402,7 @@ static void read_profile_event(struct decoder *decoder, const struct json_member
     struct json_reader reader;
     json_reader_init(&reader, members[EVENT_ARGUMENTS].value);
     json_members_note(&reader, &data, 1);
-    finish(decoder, &reader);
+    json_parts_finish(&decoder->file, &reader);
     if (data.value.size > 0) read_profile(decoder, track, data.value);
 }
 
@@ -455,10 +427,10 @@ static void read_events(struct decoder *decoder, struct slice events)
     struct json_reader reader;
     json_reader_init(&reader, events);
     json_array_begin(&reader);
-    while (decoder->status == STATUS_OK && json_array_next(&reader)) read_event(decoder, &reader);
-    finish(decoder, &reader);
-    if (decoder->status == STATUS_OK && decoder->tracks.count == 0)
-        fail(decoder, STATUS_UNSUPPORTED, NULL, "the trace holds no CPU profile");
+    while (decoder->file.status == STATUS_OK && json_array_next(&reader)) read_event(decoder, &reader);
+    json_parts_finish(&decoder->file, &reader);
+    if (decoder->file.status == STATUS_OK && decoder->tracks.count == 0)
+        json_parts_fail(&decoder->file, STATUS_UNSUPPORTED, NULL, "the trace holds no CPU profile");
 }
 
 /* --- Into the model ----------------------------------------------------------------------------------------------- */
@@ -468,7 +440,7 @@ static void link_children(struct decoder *decoder, struct track *track)
     for (size_t i = 0; i < track->children.count; i++) {
         uint32_t child = find_node(track, track->children.items[i].id);
         if (child == INDEX_NONE) {
-            fail(decoder, STATUS_MALFORMED, NULL, "a node names a child that is not there");
+            json_parts_fail(&decoder->file, STATUS_MALFORMED, NULL, "a node names a child that is not there");
             return;
         }
         track->nodes.items[child].parent = track->children.items[i].parent;
@@ -482,7 +454,7 @@ static struct stack_id resolve_node(struct decoder *decoder, struct track *track
     decoder->path.count = 0;
     for (uint32_t at = index; at != INDEX_NONE && !nodes[at].is_resolved; at = nodes[at].parent) {
         if (decoder->path.count == CHROME_DEPTH_MAX) {
-            fail(decoder, STATUS_TOO_LARGE, NULL, "a stack of more than 65536 frames");
+            json_parts_fail(&decoder->file, STATUS_TOO_LARGE, NULL, "a stack of more than 65536 frames");
             return (struct stack_id){0};
         }
         uint32_t *place = ADD_ITEM(decoder, &decoder->path);
@@ -493,7 +465,7 @@ static struct stack_id resolve_node(struct decoder *decoder, struct track *track
         struct node *node = &nodes[decoder->path.items[i]];
         struct stack_id parent = node->parent == INDEX_NONE ? (struct stack_id){0} : nodes[node->parent].stack;
         bool is_frame = node->kind == NODE_FUNCTION || node->kind == NODE_COLLECTOR;
-        node->stack = is_frame ? profile_add_stack(decoder->profile, parent, node->location) : parent;
+        node->stack = is_frame ? profile_add_stack(decoder->file.profile, parent, node->location) : parent;
         node->is_resolved = true;
     }
     return nodes[index].stack;
@@ -518,13 +490,13 @@ static struct timed_sample *time_samples(struct decoder *decoder, const struct t
 {
     struct timed_sample *samples = calloc(track->samples.count + 1, sizeof(*samples));
     double time_us = track->start_us;
-    if (!samples) fail(decoder, STATUS_NO_MEMORY, NULL, "no memory for the samples");
+    if (!samples) json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the samples");
     for (size_t i = 0; samples && i < track->samples.count; i++) {
         if (i < track->deltas.count) time_us += track->deltas.items[i];
         samples[i] = (struct timed_sample){
             .time_ns = nanoseconds(time_us), .place = i, .node = find_node(track, track->samples.items[i])};
         if (samples[i].node == INDEX_NONE)
-            fail(decoder, STATUS_MALFORMED, NULL, "a sample of a node that is not there");
+            json_parts_fail(&decoder->file, STATUS_MALFORMED, NULL, "a sample of a node that is not there");
     }
     if (samples) qsort(samples, track->samples.count, sizeof(*samples), compare_samples);
     return samples;
@@ -535,17 +507,17 @@ static void add_samples(struct decoder *decoder, struct track *track, struct thr
     struct timed_sample *samples = time_samples(decoder, track);
     struct stack_id interrupted = {0};
     size_t count = track->samples.count;
-    for (size_t i = 0; i < count && decoder->status == STATUS_OK; i++) {
+    for (size_t i = 0; i < count && decoder->file.status == STATUS_OK; i++) {
         const struct node *node = &track->nodes.items[samples[i].node];
         uint64_t end_ns = i + 1 < count ? samples[i + 1].time_ns : nanoseconds(track->end_us);
         struct sample sample = {
             .stack = resolve_node(decoder, track, samples[i].node), .thread = thread, .time_ns = samples[i].time_ns};
         if (node->kind == NODE_COLLECTOR)
-            sample.stack = profile_add_stack(decoder->profile, interrupted, node->location);
+            sample.stack = profile_add_stack(decoder->file.profile, interrupted, node->location);
         else
             interrupted = sample.stack;
         int64_t values[] = {1, end_ns > sample.time_ns ? (int64_t)(end_ns - sample.time_ns) : 0};
-        profile_add_sample(decoder->profile, &sample, values);
+        profile_add_sample(decoder->file.profile, &sample, values);
     }
     free(samples);
 }
@@ -556,12 +528,12 @@ static void add_hits(struct decoder *decoder, struct track *track, struct thread
     double hits = 0, span_ns = (track->end_us - track->start_us) * 1000;
     for (size_t i = 0; i < track->nodes.count; i++) hits += (double)track->nodes.items[i].hits;
     double tick_ns = hits > 0 && span_ns > 0 && span_ns < MICROSECONDS_LIMIT * 1000 ? span_ns / hits : 0;
-    for (uint32_t i = 0; i < track->nodes.count && decoder->status == STATUS_OK; i++) {
+    for (uint32_t i = 0; i < track->nodes.count && decoder->file.status == STATUS_OK; i++) {
         uint64_t count = track->nodes.items[i].hits;
         if (count == 0 || count > INT64_MAX) continue;
         struct sample sample = {.stack = resolve_node(decoder, track, i), .thread = thread};
         int64_t values[] = {(int64_t)count, (int64_t)((double)count * tick_ns)};
-        profile_add_sample(decoder->profile, &sample, values);
+        profile_add_sample(decoder->file.profile, &sample, values);
     }
 }
 
@@ -576,17 +548,17 @@ static struct thread_id thread_of(struct decoder *decoder, const struct track *t
     (void)snprintf(id, sizeof(id), "%llu/", (unsigned long long)track->pid);
     size_t prefix = has_several ? strlen(id) : 0;
     (void)snprintf(id + prefix, sizeof(id) - prefix, "%llu", (unsigned long long)track->tid);
-    thread.id = profile_text(decoder->profile, id);
+    thread.id = profile_text(decoder->file.profile, id);
     for (size_t i = 0; i < decoder->names.count; i++) {
         const struct thread_name *name = &decoder->names.items[i];
         if (name->pid == track->pid && name->tid == track->tid) thread.name = name->name;
     }
-    return profile_add_thread(decoder->profile, &thread);
+    return profile_add_thread(decoder->file.profile, &thread);
 }
 
 static void add_tracks(struct decoder *decoder)
 {
-    struct profile *profile = decoder->profile;
+    struct profile *profile = decoder->file.profile;
     profile_add_value_type(profile, "samples", "count");
     profile_add_value_type(profile, "wall", "nanoseconds");
     for (size_t i = 0; i < decoder->tracks.count; i++) {
@@ -594,11 +566,11 @@ static void add_tracks(struct decoder *decoder)
     }
     profile->has_times = decoder->has_samples;
     profile->platform = profile_text(profile, decoder->is_node ? "node" : "javascript");
-    for (size_t i = 0; i < decoder->tracks.count && decoder->status == STATUS_OK; i++) {
+    for (size_t i = 0; i < decoder->tracks.count && decoder->file.status == STATUS_OK; i++) {
         struct track *track = &decoder->tracks.items[i];
         struct thread_id thread = thread_of(decoder, track);
         link_children(decoder, track);
-        if (decoder->status != STATUS_OK) return;
+        if (decoder->file.status != STATUS_OK) return;
         if (decoder->has_samples)
             add_samples(decoder, track, thread);
         else
@@ -613,21 +585,21 @@ static void add_tracks(struct decoder *decoder)
 static void read_file(struct decoder *decoder, enum json_kind_of_profile kind)
 {
     struct json_reader reader;
-    json_reader_init(&reader, decoder->bytes);
+    json_reader_init(&reader, decoder->file.bytes);
     struct json_member events = {.name = "traceEvents"};
     if (kind == JSON_PROFILE_CHROME_TRACE && json_peek(&reader) == JSON_OBJECT)
         json_members_note(&reader, &events, 1);
     else
         json_skip(&reader);
     (void)json_reader_finish(&reader, NULL);
-    finish(decoder, &reader);
-    if (decoder->status != STATUS_OK) return;
+    json_parts_finish(&decoder->file, &reader);
+    if (decoder->file.status != STATUS_OK) return;
     if (kind == JSON_PROFILE_CHROME_TRACE) {
         decoder->is_trace = true;
-        read_events(decoder, events.value.size > 0 ? events.value : decoder->bytes);
+        read_events(decoder, events.value.size > 0 ? events.value : decoder->file.bytes);
     } else {
         struct track *track = add_track(decoder, 0, 0, 0);
-        if (track) read_profile(decoder, track, decoder->bytes);
+        if (track) read_profile(decoder, track, decoder->file.bytes);
     }
 }
 
@@ -654,10 +626,10 @@ bool chrome_cpuprofile_detect(struct slice bytes)
 
 enum status chrome_cpuprofile_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
-    struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error};
+    struct decoder decoder = {.file = {.bytes = bytes, .profile = profile, .error = error}};
     read_file(&decoder, json_kind_of_profile(bytes));
-    if (decoder.status == STATUS_OK) add_tracks(&decoder);
-    enum status status = decoder.status;
+    if (decoder.file.status == STATUS_OK) add_tracks(&decoder);
+    enum status status = decoder.file.status;
     decoder_fini(&decoder);
     if (status == STATUS_OK) status = profile_failed(profile, error);
     return status == STATUS_OK && profile->has_times ? profile_sort_by_time(profile, error) : status;

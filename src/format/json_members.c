@@ -20,3 +20,29 @@ void json_members_note(struct json_reader *reader, struct json_member *members, 
         if (i < count) members[i].value = slice_equals_text(value, "null") ? slice_of(NULL, 0) : value;
     }
 }
+
+void json_parts_fail(struct json_parts *parts, enum status status, const uint8_t *place, const char *message)
+{
+    if (parts->status != STATUS_OK) return;
+    parts->status = profile_failed(parts->profile, parts->error); /* what is missing then looks broken */
+    if (parts->status != STATUS_OK) return;
+    uint64_t offset = place ? (uint64_t)(place - parts->bytes.data) : 0;
+    parts->status = error_set(parts->error, status, offset, "%s", message);
+}
+
+void json_parts_finish(struct json_parts *parts, struct json_reader *reader)
+{
+    const uint8_t *place = reader->start ? reader->start + reader->failed_offset : NULL;
+    if (reader->failed) json_parts_fail(parts, reader->status, place, reader->message);
+    json_reader_fini(reader);
+}
+
+double json_parts_double(struct json_parts *parts, struct slice value)
+{
+    struct json_reader reader;
+    if (value.size == 0) return 0;
+    json_reader_init(&reader, value);
+    double number = json_double(&reader);
+    json_parts_finish(parts, &reader);
+    return number;
+}

@@ -1,9 +1,10 @@
 /* The members of an object whose order is not to be relied on: their places are noted, and each is read when its turn
- * comes.  SPDX-License-Identifier: MIT */
+ * comes, by a reader of its own.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_JSON_MEMBERS_H
 #define OFFBEAT_FORMAT_JSON_MEMBERS_H
 
 #include "base/json_reader.h"
+#include "profile/profile.h"
 
 struct json_member {
     const char *name;
@@ -13,5 +14,22 @@ struct json_member {
 /* Takes one object, and notes in MEMBERS (COUNT of them, their values empty) what it has of these; of a name that comes
  * twice the last counts. Others are passed over. */
 void json_members_note(struct json_reader *reader, struct json_member *members, size_t count);
+
+/* A file that is read part by part into a profile, and the first thing that was wrong with it. */
+struct json_parts {
+    struct slice bytes; /* of the file */
+    struct profile *profile;
+    enum status status;
+    struct error *error;
+};
+
+/* MESSAGE of what stands at PLACE; NULL: of the whole. Nothing if something was wrong before. */
+void json_parts_fail(struct json_parts *parts, enum status status, const uint8_t *place, const char *message);
+
+/* Ends the reading of a part; its first error becomes that of all. */
+void json_parts_finish(struct json_parts *parts, struct json_reader *reader);
+
+/* The number that VALUE, a part, is; 0 where it is empty. */
+double json_parts_double(struct json_parts *parts, struct slice value);
 
 #endif

@@ -29,8 +29,7 @@ static const struct unit {
 };
 
 struct decoder {
-    struct slice bytes;
-    struct profile *profile;
+    struct json_parts file;
     struct {
         struct location_id *items;
         size_t count, capacity;
@@ -48,46 +47,17 @@ struct decoder {
     uint64_t base_ns; /* what times are counted from */
     uint64_t first_ns, last_ns;
     size_t track_count; /* so far */
-    enum status status;
-    struct error *error;
 };
 
-static void fail(struct decoder *decoder, enum status status, const uint8_t *place, const char *message)
-{
-    if (decoder->status != STATUS_OK) return;
-    decoder->status = profile_failed(decoder->profile, decoder->error); /* what is missing then looks broken */
-    if (decoder->status != STATUS_OK) return;
-    uint64_t offset = place ? (uint64_t)(place - decoder->bytes.data) : 0;
-    decoder->status = error_set(decoder->error, status, offset, "%s", message);
-}
-
 /* --- Members ------------------------------------------------------------------------------------------------------ */
-
-/* Ends the reading of a part of the file; its first error becomes the decoder's. */
-static void finish(struct decoder *decoder, struct json_reader *reader)
-{
-    const uint8_t *place = reader->start ? reader->start + reader->failed_offset : NULL;
-    if (reader->failed) fail(decoder, reader->status, place, reader->message);
-    json_reader_fini(reader);
-}
-
-static double number_of(struct decoder *decoder, const struct json_member *member)
-{
-    struct json_reader reader;
-    if (member->value.size == 0) return 0;
-    json_reader_init(&reader, member->value);
-    double number = json_double(&reader);
-    finish(decoder, &reader);
-    return number;
-}
 
 static struct string_id text_of(struct decoder *decoder, const struct json_member *member)
 {
     struct json_reader reader;
     if (member->value.size == 0) return (struct string_id){0};
     json_reader_init(&reader, member->value);
-    struct string_id text = profile_string(decoder->profile, json_string(&reader));
-    finish(decoder, &reader);
+    struct string_id text = profile_string(decoder->file.profile, json_string(&reader));
+    json_parts_finish(&decoder->file, &reader);
     return text;
 }
 
@@ -108,9 +78,9 @@ static struct location_id read_frame(struct decoder *decoder, struct json_reader
     while (json_object_next(reader, &name)) {
         if (json_null(reader)) continue;
         if (slice_equals_text(name, "name"))
-            function.name = profile_string(decoder->profile, json_string(reader));
+            function.name = profile_string(decoder->file.profile, json_string(reader));
         else if (slice_equals_text(name, "file"))
-            function.file_name = profile_string(decoder->profile, json_string(reader));
+            function.file_name = profile_string(decoder->file.profile, json_string(reader));
         else if (slice_equals_text(name, "line"))
             line.line = read_place(reader);
         else if (slice_equals_text(name, "col"))
@@ -118,8 +88,8 @@ static struct location_id read_frame(struct decoder *decoder, struct json_reader
         else
             json_skip(reader);
     }
-    line.function = profile_add_function(decoder->profile, &function);
-    return profile_add_location(decoder->profile, &(struct location){0}, &line, 1);
+    line.function = profile_add_function(decoder->file.profile, &function);
+    return profile_add_location(decoder->file.profile, &(struct location){0}, &line, 1);
 }
 
 static void read_frames(struct decoder *decoder, struct slice shared)
@@ -128,11 +98,12 @@ static void read_frames(struct decoder *decoder, struct slice shared)
     struct json_reader reader;
     json_reader_init(&reader, shared);
     json_members_note(&reader, members, 1);
-    finish(decoder, &reader);
-    if (members[0].value.size == 0) fail(decoder, STATUS_MALFORMED, shared.data, "there is no list shared.frames");
+    json_parts_finish(&decoder->file, &reader);
+    if (members[0].value.size == 0)
+        json_parts_fail(&decoder->file, STATUS_MALFORMED, shared.data, "there is no list shared.frames");
     json_reader_init(&reader, members[0].value);
     json_array_begin(&reader);
-    while (decoder->status == STATUS_OK && json_array_next(&reader)) {
+    while (decoder->file.status == STATUS_OK && json_array_next(&reader)) {
         struct location_id frame = read_frame(decoder, &reader);
         if (!array_reserve(&decoder->frames.items, &decoder->frames.capacity, decoder->frames.count + 1,
                            sizeof(*decoder->frames.items), PROFILE_ENTITIES_MAX)) {
@@ -141,7 +112,7 @@ static void read_frames(struct decoder *decoder, struct slice shared)
             decoder->frames.items[decoder->frames.count++] = frame;
         }
     }
-    finish(decoder, &reader);
+    json_parts_finish(&decoder->file, &reader);
 }
 
 static uint32_t read_frame_number(struct decoder *decoder, struct json_reader *reader)
@@ -171,12 +142,13 @@ static void note_track(struct decoder *decoder, struct json_reader *reader, stru
     const uint8_t *place = reader->position;
     json_members_note(reader, track->members, PROFILE_MEMBERS);
     if (reader->failed) return;
-    struct slice unit = profile_slice(decoder->profile, text_of(decoder, &track->members[UNIT]));
+    struct slice unit = profile_slice(decoder->file.profile, text_of(decoder, &track->members[UNIT]));
     track->unit = unit.size == 0 ? &units[0] : NULL;
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (slice_equals_text(unit, units[i].name)) track->unit = &units[i];
     }
-    if (!track->unit) fail(decoder, STATUS_MALFORMED, place, "a profile has a unit that speedscope does not know");
+    if (!track->unit)
+        json_parts_fail(&decoder->file, STATUS_MALFORMED, place, "a profile has a unit that speedscope does not know");
 }
 
 /* Where POSITION, a value of the file, lies in whole nanoseconds, bytes or counts. */
@@ -196,13 +168,13 @@ static void add_sample(struct decoder *decoder, const struct track *track, struc
     int64_t start = whole(track->unit, from), end = whole(track->unit, to);
     struct sample sample = {.stack = stack, .thread = track->thread};
     values[decoder->column[track->unit->measure]] = end - start;
-    if (decoder->profile->has_times) {
+    if (decoder->file.profile->has_times) {
         sample.time_ns = decoder->base_ns + (start > 0 ? (uint64_t)start : 0);
         uint64_t end_ns = sample.time_ns + (end > start ? (uint64_t)(end - start) : 0);
         if (sample.time_ns < decoder->first_ns) decoder->first_ns = sample.time_ns;
         if (end_ns > decoder->last_ns) decoder->last_ns = end_ns;
     }
-    profile_add_sample(decoder->profile, &sample, values);
+    profile_add_sample(decoder->file.profile, &sample, values);
 }
 
 static struct stack_id read_stack(struct decoder *decoder, struct json_reader *reader)
@@ -215,7 +187,7 @@ static struct stack_id read_stack(struct decoder *decoder, struct json_reader *r
         if (depth++ == SPEEDSCOPE_DEPTH_MAX)
             json_reader_refuse(reader, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
         if (reader->failed) break;
-        stack = profile_add_stack(decoder->profile, stack, decoder->frames.items[frame]);
+        stack = profile_add_stack(decoder->file.profile, stack, decoder->frames.items[frame]);
     }
     return stack;
 }
@@ -230,7 +202,7 @@ static size_t next_gap(struct json_reader *gaps)
 static void read_sampled(struct decoder *decoder, const struct track *track)
 {
     struct json_reader samples, weights, gaps;
-    double position = number_of(decoder, &track->members[START]);
+    double position = json_parts_double(&decoder->file, track->members[START].value);
     json_reader_init(&samples, track->members[SAMPLES].value);
     json_reader_init(&weights, track->members[WEIGHTS].value);
     json_reader_init(&gaps, track->gaps);
@@ -238,7 +210,7 @@ static void read_sampled(struct decoder *decoder, const struct track *track)
     json_array_begin(&weights);
     if (gaps.start) json_array_begin(&gaps);
     size_t gap = next_gap(&gaps);
-    for (size_t i = 0; decoder->profile->failed == STATUS_OK && json_array_next(&samples); i++) {
+    for (size_t i = 0; decoder->file.profile->failed == STATUS_OK && json_array_next(&samples); i++) {
         struct stack_id stack = read_stack(decoder, &samples);
         if (!json_array_next(&weights)) json_reader_refuse(&weights, STATUS_MALFORMED, "fewer weights than samples");
         double weight = json_double(&weights);
@@ -249,12 +221,12 @@ static void read_sampled(struct decoder *decoder, const struct track *track)
             add_sample(decoder, track, stack, position, position + weight);
         position += weight;
     }
-    bool is_whole = !samples.failed && !weights.failed && decoder->profile->failed == STATUS_OK;
+    bool is_whole = !samples.failed && !weights.failed && decoder->file.profile->failed == STATUS_OK;
     if (is_whole && json_array_next(&weights))
         json_reader_refuse(&weights, STATUS_MALFORMED, "more weights than samples");
-    finish(decoder, &samples);
-    finish(decoder, &weights);
-    finish(decoder, &gaps);
+    json_parts_finish(&decoder->file, &samples);
+    json_parts_finish(&decoder->file, &weights);
+    json_parts_finish(&decoder->file, &gaps);
 }
 
 struct event {
@@ -305,7 +277,8 @@ static void open_frame(struct decoder *decoder, struct json_reader *reader, uint
                               sizeof(*decoder->open_frames.items), SPEEDSCOPE_DEPTH_MAX)) {
         json_reader_refuse(reader, STATUS_NO_MEMORY, "no memory for the stack");
     } else {
-        struct stack_id stack = profile_add_stack(decoder->profile, open_stack(decoder), decoder->frames.items[frame]);
+        struct stack_id stack =
+            profile_add_stack(decoder->file.profile, open_stack(decoder), decoder->frames.items[frame]);
         decoder->open.items[decoder->open.count] = stack;
         decoder->open_frames.items[decoder->open.count++] = frame;
     }
@@ -324,12 +297,12 @@ static void close_frame(struct decoder *decoder, struct json_reader *reader, uin
 static void read_evented(struct decoder *decoder, const struct track *track)
 {
     struct json_reader reader;
-    double position = number_of(decoder, &track->members[START]);
-    double end = number_of(decoder, &track->members[END]);
+    double position = json_parts_double(&decoder->file, track->members[START].value);
+    double end = json_parts_double(&decoder->file, track->members[END].value);
     decoder->open.count = 0;
     json_reader_init(&reader, track->members[EVENTS].value);
     json_array_begin(&reader);
-    while (decoder->profile->failed == STATUS_OK && json_array_next(&reader)) {
+    while (decoder->file.profile->failed == STATUS_OK && json_array_next(&reader)) {
         struct event event = read_event(decoder, &reader);
         if (event.at < position) json_reader_refuse(&reader, STATUS_MALFORMED, "an event before the one before it");
         if (reader.failed) break;
@@ -342,7 +315,7 @@ static void read_evented(struct decoder *decoder, const struct track *track)
     }
     if (!reader.failed && decoder->open.count > 0 && end > position)
         add_sample(decoder, track, open_stack(decoder), position, end);
-    finish(decoder, &reader);
+    json_parts_finish(&decoder->file, &reader);
 }
 
 /* --- Threads ------------------------------------------------------------------------------------------------------ */
@@ -351,14 +324,14 @@ static void read_evented(struct decoder *decoder, const struct track *track)
  * is another thread. */
 static void give_thread(struct decoder *decoder, struct track *track)
 {
-    struct profile *profile = decoder->profile;
+    struct profile *profile = decoder->file.profile;
     struct thread thread = {.id = text_of(decoder, &track->members[NAME])};
     if (track->members[OFFBEAT].value.size > 0) {
         struct json_member own[] = {{.name = "thread_id"}, {.name = "thread_name"}, {.name = "gaps"}};
         struct json_reader reader;
         json_reader_init(&reader, track->members[OFFBEAT].value);
         json_members_note(&reader, own, 3);
-        finish(decoder, &reader);
+        json_parts_finish(&decoder->file, &reader);
         thread.id = text_of(decoder, &own[0]);
         thread.name = text_of(decoder, &own[1]);
         track->gaps = own[2].value;
@@ -381,7 +354,7 @@ static void give_thread(struct decoder *decoder, struct track *track)
 /* Which measures there are decides about the columns, before there is a sample. */
 static void give_columns(struct decoder *decoder)
 {
-    struct profile *profile = decoder->profile;
+    struct profile *profile = decoder->file.profile;
     profile_add_value_type(profile, "samples", "count");
     if (decoder->has_measure[MEASURE_BYTES]) {
         decoder->column[MEASURE_BYTES] = (int)profile->value_type_count;
@@ -399,15 +372,16 @@ static void read_track(struct decoder *decoder, struct track *track)
 {
     bool is_sampled = track->members[SAMPLES].value.size > 0 && track->members[WEIGHTS].value.size > 0;
     bool is_evented = track->members[EVENTS].value.size > 0;
-    struct slice type = profile_slice(decoder->profile, text_of(decoder, &track->members[TYPE]));
+    struct slice type = profile_slice(decoder->file.profile, text_of(decoder, &track->members[TYPE]));
     give_thread(decoder, track);
-    if (decoder->status != STATUS_OK) return;
+    if (decoder->file.status != STATUS_OK) return;
     if (slice_equals_text(type, "sampled") && is_sampled)
         read_sampled(decoder, track);
     else if (slice_equals_text(type, "evented") && is_evented)
         read_evented(decoder, track);
     else
-        fail(decoder, STATUS_MALFORMED, NULL, "a profile is neither sampled nor evented, or lacks what that needs");
+        json_parts_fail(&decoder->file, STATUS_MALFORMED, NULL,
+                        "a profile is neither sampled nor evented, or lacks what that needs");
 }
 
 /* Goes through the profiles; the first time only to learn what they measure. */
@@ -417,18 +391,18 @@ static void read_tracks(struct decoder *decoder, struct slice profiles, bool is_
     decoder->track_count = 0;
     json_reader_init(&reader, profiles);
     json_array_begin(&reader);
-    while (decoder->status == STATUS_OK && json_array_next(&reader)) {
+    while (decoder->file.status == STATUS_OK && json_array_next(&reader)) {
         struct track track = {0};
         if (decoder->track_count++ == SPEEDSCOPE_PROFILES_MAX)
             json_reader_refuse(&reader, STATUS_TOO_LARGE, "too many profiles");
         note_track(decoder, &reader, &track);
-        if (reader.failed || decoder->status != STATUS_OK) break;
+        if (reader.failed || decoder->file.status != STATUS_OK) break;
         if (is_first_time)
             decoder->has_measure[track.unit->measure] = true;
         else
             read_track(decoder, &track);
     }
-    finish(decoder, &reader);
+    json_parts_finish(&decoder->file, &reader);
 }
 
 static void read_own(struct decoder *decoder, struct slice own)
@@ -437,31 +411,31 @@ static void read_own(struct decoder *decoder, struct slice own)
     struct json_reader reader;
     json_reader_init(&reader, own);
     json_members_note(&reader, &start, 1);
-    finish(decoder, &reader);
+    json_parts_finish(&decoder->file, &reader);
     if (start.value.size == 0) return;
     json_reader_init(&reader, start.value);
     decoder->base_ns = json_u64(&reader);
     if (decoder->base_ns > INT64_MAX) decoder->base_ns = 0;
-    finish(decoder, &reader);
+    json_parts_finish(&decoder->file, &reader);
 }
 
 static void read_file(struct decoder *decoder)
 {
     struct json_member members[] = {{.name = "shared"}, {.name = "profiles"}, {.name = "offbeat"}};
     struct json_reader reader;
-    json_reader_init(&reader, decoder->bytes);
+    json_reader_init(&reader, decoder->file.bytes);
     json_members_note(&reader, members, 3);
     (void)json_reader_finish(&reader, NULL);
-    finish(decoder, &reader);
-    if (decoder->status != STATUS_OK) return;
+    json_parts_finish(&decoder->file, &reader);
+    if (decoder->file.status != STATUS_OK) return;
     if (members[0].value.size == 0 || members[1].value.size == 0) {
-        fail(decoder, STATUS_MALFORMED, NULL, "there is no \"shared\" or no \"profiles\"");
+        json_parts_fail(&decoder->file, STATUS_MALFORMED, NULL, "there is no \"shared\" or no \"profiles\"");
         return;
     }
     if (members[2].value.size > 0) read_own(decoder, members[2].value);
     read_frames(decoder, members[0].value);
-    if (decoder->status == STATUS_OK) read_tracks(decoder, members[1].value, true);
-    if (decoder->status != STATUS_OK) return;
+    if (decoder->file.status == STATUS_OK) read_tracks(decoder, members[1].value, true);
+    if (decoder->file.status != STATUS_OK) return;
     give_columns(decoder);
     read_tracks(decoder, members[1].value, false);
 }
@@ -473,9 +447,9 @@ bool speedscope_detect(struct slice bytes)
 
 enum status speedscope_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
-    struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error, .first_ns = UINT64_MAX};
+    struct decoder decoder = {.file = {.bytes = bytes, .profile = profile, .error = error}, .first_ns = UINT64_MAX};
     read_file(&decoder);
-    enum status status = decoder.status;
+    enum status status = decoder.file.status;
     if (status == STATUS_OK) status = profile_failed(profile, error);
     if (status == STATUS_OK && profile->has_times) {
         profile->time_ns = decoder.base_ns ? decoder.first_ns : 0;

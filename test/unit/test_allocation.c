@@ -2,6 +2,8 @@
  * sanitizers see to that). The linker puts our allocator before libc's (--wrap).  SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include "failing_allocator.h"
+
 #include "format/chrome_cpuprofile.h"
 #include "format/sentry/client_report.h"
 #include "format/collapsed.h"
@@ -15,16 +17,6 @@
 #include "format/sentry/transaction.h"
 #include "profile/time_labels.h"
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-
-static long allocations_left = -1; /* below 0: no limit */
-static bool has_failed;
-
 static bool may_allocate(void)
 {
     if (allocations_left < 0) return true;
@@ -34,21 +26,6 @@ static bool may_allocate(void)
     }
     has_failed = true;
     return false;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return may_allocate() ? __real_malloc(size) : NULL;
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return may_allocate() ? __real_calloc(count, size) : NULL;
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-    return may_allocate() ? __real_realloc(memory, size) : NULL;
 }
 
 /* Enough of everything that tables grow more than once. */

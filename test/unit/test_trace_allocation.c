@@ -2,17 +2,9 @@
  * never there. The linker puts our allocator before libc's (--wrap).  SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include "failing_allocator.h"
+
 #include "trace/trace.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-
-static long allocations_left = -1; /* below 0: no limit */
-static bool has_failed;
 
 /* One fails, and those behind it do not. */
 static bool may_allocate(void)
@@ -20,21 +12,6 @@ static bool may_allocate(void)
     if (allocations_left < 0 || allocations_left-- > 0) return true;
     has_failed = true;
     return false;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return may_allocate() ? __real_malloc(size) : NULL;
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return may_allocate() ? __real_calloc(count, size) : NULL;
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-    return may_allocate() ? __real_realloc(memory, size) : NULL;
 }
 
 static size_t spans_seen, transactions_seen; /* handed over or reported */
