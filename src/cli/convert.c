@@ -7,15 +7,12 @@
 
 int command_convert(int argc, char **argv)
 {
-    const char *output = NULL;
-    bool drops_times = false;
-    unsigned choice = CONVERT_TARGET_COUNT;
+    struct convert_target target = CONVERT_TARGET_INIT;
     const struct option options[] = {
-        {"output", 'o', OPTION_TEXT, &output, .argument = "OUT", .help = "the file to write, - for standard output"},
-        {"no-times", 0, OPTION_SWITCH, &drops_times,
+        CONVERT_OPTION_OUTPUT(target),
+        {"no-times", 0, OPTION_SWITCH, &target.drops_times,
          .help = "forget when samples were taken: pprof then sums equal ones and is smaller"},
-        {"to", 0, OPTION_CHOICE, &choice, .argument = CONVERT_TARGETS,
-         .help = "the format, where OUT does not tell it"},
+        CONVERT_OPTION_TO(target),
         {0},
     };
     const struct command_syntax syntax = {
@@ -33,17 +30,12 @@ int command_convert(int argc, char **argv)
     struct operands files;
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
-    if (!output) {
-        message("convert needs -o OUT; usage: offbeat convert %s", syntax.usage);
-        return EXIT_WRONG_USE;
-    }
-    enum format format = convert_choose_format(choice, output);
-    if (format == FORMAT_UNKNOWN) return EXIT_WRONG_USE;
+    if (!convert_choose_format(&syntax, &target)) return EXIT_WRONG_USE;
 
     struct profile profile;
     profile_init(&profile);
     bool is_done = open_profile(files.items[0], &profile, NULL);
-    if (is_done) is_done = convert_profile(&profile, output, format, drops_times);
+    if (is_done) is_done = convert_profile(&profile, &target);
     profile_fini(&profile);
     return is_done ? EXIT_DONE : EXIT_FAILED;
 }

@@ -17,9 +17,8 @@ static const enum format targets[] = {FORMAT_PPROF,       FORMAT_SENTRY_V2, FORM
 
 _Static_assert(sizeof(targets) / sizeof(targets[0]) == CONVERT_TARGET_COUNT, "each choice is a format");
 
-enum format convert_choose_format(unsigned choice, const char *path)
+static enum format format_told_by(const char *path)
 {
-    if (choice < CONVERT_TARGET_COUNT) return targets[choice];
     enum format format = format_of_path(path);
     if (format_is_written(format)) return format;
     if (format != FORMAT_UNKNOWN) {
@@ -31,6 +30,16 @@ enum format convert_choose_format(unsigned choice, const char *path)
         message("the name %s does not tell the format; say --to " CONVERT_TARGETS, path);
     }
     return FORMAT_UNKNOWN;
+}
+
+bool convert_choose_format(const struct command_syntax *syntax, struct convert_target *target)
+{
+    if (!target->path) {
+        message("%s needs -o OUT; usage: offbeat %s %s", syntax->name, syntax->name, syntax->usage);
+        return false;
+    }
+    target->format = target->choice < CONVERT_TARGET_COUNT ? targets[target->choice] : format_told_by(target->path);
+    return target->format != FORMAT_UNKNOWN;
 }
 
 /* Sentry wants to know the day. A clock that began anywhere, such as perf's or a browser's, is set so that the profile
@@ -62,12 +71,12 @@ static bool is_chunk(enum format format)
     return format == FORMAT_SENTRY_V2 || format == FORMAT_ENVELOPE;
 }
 
-bool convert_profile(struct profile *profile, const char *path, enum format format, bool drops_times)
+bool convert_profile(struct profile *profile, const struct convert_target *target)
 {
     unsigned number = 1;
-    if (drops_times) profile->has_times = false;
-    tell_losses(profile, path, format);
-    if (is_sentry(format)) give_day(profile, path);
-    if (format == FORMAT_PPROF) time_labels_put(profile);
-    return write_profile(profile, path, format, &number) && (number > 1 || !is_chunk(format));
+    if (target->drops_times) profile->has_times = false;
+    tell_losses(profile, target->path, target->format);
+    if (is_sentry(target->format)) give_day(profile, target->path);
+    if (target->format == FORMAT_PPROF) time_labels_put(profile);
+    return write_profile(profile, target->path, target->format, &number) && (number > 1 || !is_chunk(target->format));
 }

@@ -3,18 +3,42 @@
 #ifndef OFFBEAT_CLI_CONVERT_PROFILE_H
 #define OFFBEAT_CLI_CONVERT_PROFILE_H
 
+#include "cli/options.h"
 #include "format/format.h"
 
-/* What --to may be: the choices of an option of kind OPTION_CHOICE. */
+/* What --to may be. */
 #define CONVERT_TARGETS "pprof|sentry-v2|envelope|sentry-v1|envelope-v1|collapsed|speedscope|firefox"
 enum { CONVERT_TARGET_COUNT = 8 };
 
-/* The format that --to names, the CHOICE-th, or else that the name PATH tells; CHOICE is CONVERT_TARGET_COUNT where it
- * was not given. FORMAT_UNKNOWN after a line on standard error. */
-enum format convert_choose_format(unsigned choice, const char *path);
+/* Where a profile goes, and as what. */
+struct convert_target {
+    const char *path; /* NULL: not given yet */
+    unsigned choice;  /* of CONVERT_TARGETS; CONVERT_TARGET_COUNT: what the path tells */
+    bool drops_times;
+    enum format format; /* set by convert_choose_format */
+};
+#define CONVERT_TARGET_INIT                                                                                            \
+    {                                                                                                                  \
+        .choice = CONVERT_TARGET_COUNT                                                                                 \
+    }
 
-/* Writes PROFILE to PATH as FORMAT, and says on standard error what that does not keep and what was made up for it.
- * Times of samples become labels in pprof, unless DROPS_TIMES. False after a line that says why. */
-bool convert_profile(struct profile *profile, const char *path, enum format format, bool drops_times);
+/* The options of a command that set a target. */
+#define CONVERT_OPTION_OUTPUT(target)                                                                                  \
+    {                                                                                                                  \
+        "output", 'o', OPTION_TEXT, &(target).path, .argument = "OUT",                                                 \
+                                                    .help = "the file to write, - for standard output"                 \
+    }
+#define CONVERT_OPTION_TO(target)                                                                                      \
+    {                                                                                                                  \
+        "to", 0, OPTION_CHOICE, &(target).choice, .argument = CONVERT_TARGETS,                                         \
+                                                  .help = "the format, where OUT does not tell it"                     \
+    }
+
+/* Sets the format of TARGET, which the command of SYNTAX got from its options. False after a line on standard error. */
+bool convert_choose_format(const struct command_syntax *syntax, struct convert_target *target);
+
+/* Writes PROFILE to TARGET, and says on standard error what its format does not keep and what was made up for it. Times
+ * of samples become labels in pprof, unless they are dropped. False after a line that says why. */
+bool convert_profile(struct profile *profile, const struct convert_target *target);
 
 #endif

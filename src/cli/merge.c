@@ -87,14 +87,12 @@ static bool merge_files(const struct operands *files, struct sum *sum)
 
 int command_merge(int argc, char **argv)
 {
-    const char *output = NULL;
-    bool drops_times = false;
-    unsigned choice = CONVERT_TARGET_COUNT;
+    struct convert_target target = CONVERT_TARGET_INIT;
     const struct option options[] = {
-        {"output", 'o', OPTION_TEXT, &output, .argument = "OUT", .help = "the file to write, - for standard output"},
-        {"no-times", 0, OPTION_SWITCH, &drops_times, .help = "forget when samples were taken: equal ones are summed"},
-        {"to", 0, OPTION_CHOICE, &choice, .argument = CONVERT_TARGETS,
-         .help = "the format, where OUT does not tell it"},
+        CONVERT_OPTION_OUTPUT(target),
+        {"no-times", 0, OPTION_SWITCH, &target.drops_times,
+         .help = "forget when samples were taken: equal ones are summed"},
+        CONVERT_OPTION_TO(target),
         {0},
     };
     const struct command_syntax syntax = {
@@ -114,17 +112,12 @@ int command_merge(int argc, char **argv)
     struct operands files;
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
-    if (!output) {
-        message("merge needs -o OUT; usage: offbeat merge %s", syntax.usage);
-        return EXIT_WRONG_USE;
-    }
-    enum format format = convert_choose_format(choice, output);
-    if (format == FORMAT_UNKNOWN) return EXIT_WRONG_USE;
+    if (!convert_choose_format(&syntax, &target)) return EXIT_WRONG_USE;
 
     struct profile profile;
     profile_init(&profile);
-    bool is_done = merge_files(&files, &(struct sum){.profile = &profile, .drops_times = drops_times});
-    is_done = is_done && finish_sum(&profile, output) && convert_profile(&profile, output, format, drops_times);
+    bool is_done = merge_files(&files, &(struct sum){.profile = &profile, .drops_times = target.drops_times});
+    is_done = is_done && finish_sum(&profile, target.path) && convert_profile(&profile, &target);
     profile_fini(&profile);
     return is_done ? EXIT_DONE : EXIT_FAILED;
 }

@@ -118,15 +118,13 @@ static bool read_unnamed(const char *path, struct profile *profile)
 
 int command_symbolize(int argc, char **argv)
 {
-    const char *output = NULL;
-    unsigned choice = CONVERT_TARGET_COUNT;
+    struct convert_target target = CONVERT_TARGET_INIT;
     struct option_texts directories = {0};
     const struct option options[] = {
-        {"output", 'o', OPTION_TEXT, &output, .argument = "OUT", .help = "the file to write, - for standard output"},
+        CONVERT_OPTION_OUTPUT(target),
         {"debug-dir", 0, OPTION_TEXTS, &directories, .argument = "DIR",
          .help = "where debug files are, as in /usr/lib/debug; may be repeated"},
-        {"to", 0, OPTION_CHOICE, &choice, .argument = CONVERT_TARGETS,
-         .help = "the format, where OUT does not tell it"},
+        CONVERT_OPTION_TO(target),
         {0},
     };
     const struct command_syntax syntax = {
@@ -144,17 +142,12 @@ int command_symbolize(int argc, char **argv)
     struct operands files;
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
-    if (!output) {
-        message("symbolize needs -o OUT; usage: offbeat symbolize %s", syntax.usage);
-        return EXIT_WRONG_USE;
-    }
-    enum format format = convert_choose_format(choice, output);
-    if (format == FORMAT_UNKNOWN) return EXIT_WRONG_USE;
+    if (!convert_choose_format(&syntax, &target)) return EXIT_WRONG_USE;
 
     struct profile profile;
     profile_init(&profile);
     bool is_done = read_unnamed(files.items[0], &profile) && name_places(&profile, files.items[0], &directories) &&
-                   convert_profile(&profile, output, format, false);
+                   convert_profile(&profile, &target);
     profile_fini(&profile);
     return is_done ? EXIT_DONE : EXIT_FAILED;
 }
