@@ -1,7 +1,7 @@
-/* A pull reader for JSON. Strings are scanned eight bytes at a time for the three things that matter in them (quote,
- * backslash, control characters) and for bytes above 0x7F, which are checked as UTF-8. Numbers of up to 19 digits, that
- * is nearly all, are converted with integer arithmetic; the rest with strtod in the C locale. SPDX-License-Identifier:
- * MIT */
+/* A pull reader for JSON. Strings are scanned sixteen or eight bytes at a time for the three things that matter in them
+ * (quote, backslash, control characters) and for bytes above 0x7F, which are checked as UTF-8; digits are taken eight
+ * at a time. Numbers of up to 19 digits, that is nearly all, are converted with integer arithmetic; the rest with
+ * strtod in the C locale. SPDX-License-Identifier: MIT */
 #include "base/json_reader.h"
 
 #include "base/utf8.h"
@@ -10,6 +10,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 enum {
     EXACT_DIGITS_MAX = 19,   /* so many always fit a uint64_t */
@@ -55,23 +58,6 @@ void json_reader_refuse(struct json_reader *reader, enum status status, const ch
     fail_at(reader, reader->position, status, message);
 }
 
-static inline bool is_white(uint8_t byte)
-{
-    return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
-}
-
-static inline void skip_white(struct json_reader *reader)
-{
-    while (reader->position < reader->end && is_white(*reader->position)) reader->position++;
-}
-
-/* The next byte that is not white space, or 0 at the end. */
-static inline uint8_t next_byte(struct json_reader *reader)
-{
-    skip_white(reader);
-    return reader->position < reader->end ? *reader->position : 0;
-}
-
 enum status json_reader_status(const struct json_reader *reader, struct error *error)
 {
     if (!reader->failed) return STATUS_OK;
@@ -80,39 +66,65 @@ enum status json_reader_status(const struct json_reader *reader, struct error *e
 
 enum status json_reader_finish(struct json_reader *reader, struct error *error)
 {
-    skip_white(reader);
+    (void)json_next_byte(reader);
     if (reader->position != reader->end)
         json_reader_refuse(reader, STATUS_MALFORMED, "more bytes after the end of the value");
     return json_reader_status(reader, error);
 }
 
-enum json_kind json_peek(struct json_reader *reader)
+/* --- Several bytes at once ---------------------------------------------------------------------------------------- */
+
+#define EACH_BYTE(value) (0x0101010101010101u * (uint64_t)(value))
+
+static inline uint64_t load_word(const uint8_t *bytes)
 {
-    switch (next_byte(reader)) {
-    case '{':
-        return JSON_OBJECT;
-    case '[':
-        return JSON_ARRAY;
-    case '"':
-        return JSON_STRING;
-    case 't':
-    case 'f':
-        return JSON_BOOL;
-    case 'n':
-        return JSON_NULL;
-    case '-':
-    case '0' ... '9':
-        return JSON_NUMBER;
-    default:
-        return JSON_NOTHING;
-    }
+    uint64_t word;
+    memcpy(&word, bytes, sizeof(word));
+    return word;
 }
+
+/* The place of the first byte with a bit in BITS, which has one. Little-endian: the lowest byte is the first. */
+static inline unsigned lowest_byte(uint64_t bits)
+{
+    return (unsigned)__builtin_ctzll(bits) >> 3;
+}
+
+/* The place of the first of the WIDE_BYTES at BYTES that is a quote, a backslash, a control character or not ASCII;
+ * more if there is none. */
+#ifdef __SSE2__
+enum { WIDE_BYTES = 16 };
+
+static inline unsigned first_stop(const uint8_t *bytes)
+{
+    __m128i text = _mm_loadu_si128((const __m128i *)bytes);
+    __m128i stops = _mm_cmplt_epi8(text, _mm_set1_epi8(0x20)); /* signed: from 0x80 on too */
+    stops = _mm_or_si128(stops, _mm_cmpeq_epi8(text, _mm_set1_epi8('"')));
+    stops = _mm_or_si128(stops, _mm_cmpeq_epi8(text, _mm_set1_epi8('\\')));
+    return (unsigned)__builtin_ctz((unsigned)_mm_movemask_epi8(stops) | 1u << WIDE_BYTES);
+}
+#else
+enum { WIDE_BYTES = 8 };
+
+/* The high bit of each byte that is 0; bits above the lowest one set may be wrong. */
+static inline uint64_t zero_bytes(uint64_t word)
+{
+    return (word - EACH_BYTE(1)) & ~word & EACH_BYTE(0x80);
+}
+
+static inline unsigned first_stop(const uint8_t *bytes)
+{
+    uint64_t word = load_word(bytes);
+    uint64_t stops = ((word - EACH_BYTE(0x20)) & ~word & EACH_BYTE(0x80)) | (word & EACH_BYTE(0x80)) |
+                     zero_bytes(word ^ EACH_BYTE('"')) | zero_bytes(word ^ EACH_BYTE('\\'));
+    return stops ? lowest_byte(stops) : WIDE_BYTES;
+}
+#endif
 
 /* --- Containers --------------------------------------------------------------------------------------------------- */
 
 static void begin(struct json_reader *reader, uint8_t bracket, const char *message)
 {
-    if (next_byte(reader) != bracket) {
+    if (json_next_byte(reader) != bracket) {
         fail(reader, message);
         return;
     }
@@ -129,7 +141,7 @@ static void begin(struct json_reader *reader, uint8_t bracket, const char *messa
 static inline bool next(struct json_reader *reader, uint8_t bracket)
 {
     bool at_first = reader->at_first;
-    uint8_t byte = next_byte(reader);
+    uint8_t byte = json_next_byte(reader);
     reader->at_first = false;
     if (byte == bracket) {
         reader->position++;
@@ -159,7 +171,7 @@ bool json_object_next(struct json_reader *reader, struct slice *ret_key)
 {
     if (!next(reader, '}')) return false;
     struct slice key = json_string(reader);
-    if (next_byte(reader) != ':') {
+    if (json_next_byte(reader) != ':') {
         fail(reader, "expected ':' after a key");
         return false;
     }
@@ -175,32 +187,19 @@ bool json_array_next(struct json_reader *reader)
 
 /* --- Strings ------------------------------------------------------------------------------------------------------ */
 
-#define EACH_BYTE(value) (0x0101010101010101u * (uint64_t)(value))
-
-/* The high bit of each byte that is 0; bits above the lowest one set may be wrong. */
-static inline uint64_t zero_bytes(uint64_t word)
-{
-    return (word - EACH_BYTE(1)) & ~word & EACH_BYTE(0x80);
-}
-
 /* The first byte from POSITION on that is not plain ASCII text inside a string, or END. */
 static inline const uint8_t *plain_text_end(const uint8_t *position, const uint8_t *end)
 {
-    while (end - position >= 8) {
-        uint64_t word;
-        memcpy(&word, position, sizeof(word));
-        uint64_t control = (word - EACH_BYTE(0x20)) & ~word & EACH_BYTE(0x80);
-        uint64_t stops =
-            control | (word & EACH_BYTE(0x80)) | zero_bytes(word ^ EACH_BYTE('"')) | zero_bytes(word ^ EACH_BYTE('\\'));
-        if (stops) return position + (__builtin_ctzll(stops) >> 3); /* little-endian: lowest byte first */
-        position += 8;
+    for (; end - position >= WIDE_BYTES; position += WIDE_BYTES) {
+        unsigned stop = first_stop(position);
+        if (stop < WIDE_BYTES) return position + stop;
     }
     while (position < end && *position >= 0x20 && *position < 0x80 && *position != '"' && *position != '\\') position++;
     return position;
 }
 
 /* The quote or backslash that POSITION's text runs up to; NULL, with the reader failed, if it is broken before. */
-static const uint8_t *text_end(struct json_reader *reader, const uint8_t *position)
+static inline const uint8_t *text_end(struct json_reader *reader, const uint8_t *position)
 {
     for (;;) {
         position = plain_text_end(position, reader->end);
@@ -317,7 +316,7 @@ static struct slice string_with_escapes(struct json_reader *reader, const uint8_
 
 struct slice json_string(struct json_reader *reader)
 {
-    if (next_byte(reader) != '"') {
+    if (json_next_byte(reader) != '"') {
         fail(reader, "expected a string");
         return slice_of(NULL, 0);
     }
@@ -331,95 +330,6 @@ struct slice json_string(struct json_reader *reader)
 
 /* --- Numbers ------------------------------------------------------------------------------------------------------ */
 
-static inline bool is_digit(const uint8_t *position, const uint8_t *end)
-{
-    return position < end && (uint8_t)(*position - '0') < 10;
-}
-
-/* Takes digits; false if there is none. DIGITS wraps when they are too many, which their count tells. */
-static inline bool take_digits(const uint8_t **position, const uint8_t *end, uint64_t *digits)
-{
-    const uint8_t *place = *position;
-    uint64_t value = *digits;
-    while (is_digit(place, end)) value = value * 10 + (uint64_t)(*place++ - '0');
-    bool any = place != *position;
-    *position = place;
-    *digits = value;
-    return any;
-}
-
-static bool take_exponent(const uint8_t **position, const uint8_t *end, int64_t *exponent)
-{
-    bool is_negative = *position < end && **position == '-';
-    if (is_negative || (*position < end && **position == '+')) (*position)++;
-    if (!is_digit(*position, end)) return false;
-    int64_t value = 0;
-    for (; is_digit(*position, end); (*position)++) {
-        if (value < EXPONENT_LIMIT) value = value * 10 + (**position - '0');
-    }
-    *exponent += is_negative ? -value : value;
-    return true;
-}
-
-/* Takes one number at *POSITION; false, with *POSITION where it is broken, if there is none. */
-static bool scan_number(const uint8_t **position, const uint8_t *end, struct json_number *number)
-{
-    const uint8_t *first = *position;
-    *number = (struct json_number){.is_integer = true};
-    if (*position < end && **position == '-') {
-        number->is_negative = true;
-        (*position)++;
-    }
-    const uint8_t *integer = *position;
-    if (!take_digits(position, end, &number->digits)) return false;
-    size_t digit_count = (size_t)(*position - integer);
-    if (*integer == '0' && digit_count > 1) {
-        *position = integer + 1;
-        return false;
-    }
-    if (*position < end && **position == '.') {
-        number->is_integer = false;
-        const uint8_t *fraction = ++*position;
-        if (!take_digits(position, end, &number->digits)) return false;
-        size_t fraction_count = (size_t)(*position - fraction);
-        digit_count += fraction_count;
-        number->exponent = -(int64_t)fraction_count;
-    }
-    if (*position < end && (**position | 0x20) == 'e') {
-        number->is_integer = false;
-        (*position)++;
-        if (!take_exponent(position, end, &number->exponent)) return false;
-    }
-    number->is_exact = digit_count <= EXACT_DIGITS_MAX;
-    number->text = slice_of(first, (size_t)(*position - first));
-    return true;
-}
-
-struct json_number json_number(struct json_reader *reader)
-{
-    struct json_number number;
-    (void)next_byte(reader);
-    const uint8_t *position = reader->position;
-    bool is_number = position < reader->end && (*position == '-' || is_digit(position, reader->end));
-    if (!is_number || !scan_number(&position, reader->end, &number)) {
-        if (is_number) reader->position = position;
-        fail(reader, is_number ? "broken number" : "expected a number");
-        return (struct json_number){0};
-    }
-    reader->position = position;
-    return number;
-}
-
-bool json_number_of_text(struct slice text, struct json_number *ret_number)
-{
-    if (text.size == 0) return false;
-    const uint8_t *position = text.data, *end = position + text.size;
-    struct json_number number;
-    if (!scan_number(&position, end, &number) || position != end) return false;
-    *ret_number = number;
-    return true;
-}
-
 /* clang-format off */
 static const uint64_t powers_of_ten[20] = {
     1u, 10u, 100u, 1000u, 10000u, 100000u, 1000000u, 10000000u, 100000000u, 1000000000u, 10000000000u, 100000000000u,
@@ -427,6 +337,106 @@ static const uint64_t powers_of_ten[20] = {
     1000000000000000000u, 10000000000000000000u,
 };
 /* clang-format on */
+
+static inline bool is_digit(const uint8_t *position, const uint8_t *end)
+{
+    return position < end && (uint8_t)(*position - '0') < 10;
+}
+
+/* The number whose digits are the bytes of WORD, from 0 to 9 and the first one lowest: each of twos, fours and eight is
+ * made of neighbours. */
+static inline uint64_t number_of_digits(uint64_t word)
+{
+    word = (word * 10 + (word >> 8)) & 0x00FF00FF00FF00FF;
+    word = (word * 100 + (word >> 16)) & 0x0000FFFF0000FFFF;
+    return (word * 10000 + (word >> 32)) & 0xFFFFFFFF;
+}
+
+/* Returns the end of the digits at POSITION, which may be none. DIGITS wraps when they are too many, which their count
+ * tells. */
+static inline const uint8_t *take_digits(const uint8_t *position, const uint8_t *end, uint64_t *digits)
+{
+    uint64_t value = *digits;
+    while (end - position >= 8) {
+        uint64_t word = load_word(position) ^ EACH_BYTE('0');
+        uint64_t others = (word | (word + EACH_BYTE(0x80 - 10))) & EACH_BYTE(0x80); /* right up to the first one */
+        if (others) {
+            unsigned count = lowest_byte(others);
+            word = word << 8 << (56 - 8 * count); /* zeros in front */
+            *digits = value * powers_of_ten[count] + number_of_digits(word);
+            return position + count;
+        }
+        value = value * 100000000 + number_of_digits(word);
+        position += 8;
+    }
+    while (is_digit(position, end)) value = value * 10 + (uint64_t)(*position++ - '0');
+    *digits = value;
+    return position;
+}
+
+/* Adds the exponent at PLACE to EXPONENT and returns its end; behind no digit if there is none. */
+static const uint8_t *take_exponent(const uint8_t *place, const uint8_t *end, int64_t *exponent)
+{
+    int64_t value = 0;
+    bool is_negative = place < end && *place == '-';
+    if (is_negative || (place < end && *place == '+')) place++;
+    for (; is_digit(place, end); place++) {
+        if (value < EXPONENT_LIMIT) value = value * 10 + (*place - '0');
+    }
+    *exponent += is_negative ? -value : value;
+    return place;
+}
+
+/* Fails for the number that FIRST begins and PLACE breaks; where FIRST begins none, for that. */
+static struct json_number refuse_broken(struct json_reader *reader, const uint8_t *first, const uint8_t *place)
+{
+    bool is_number = first < reader->end && (*first == '-' || is_digit(first, reader->end));
+    if (is_number) reader->position = place;
+    fail(reader, is_number ? "broken number" : "expected a number");
+    return (struct json_number){0};
+}
+
+struct json_number json_number(struct json_reader *reader)
+{
+    bool is_negative = json_next_byte(reader) == '-', is_integer = true;
+    const uint8_t *first = reader->position, *end = reader->end, *integer = first + is_negative;
+    uint64_t digits = 0;
+    int64_t exponent = 0;
+    const uint8_t *place = take_digits(integer, end, &digits);
+    ptrdiff_t digit_count = place - integer;
+    if (digit_count == 0) return refuse_broken(reader, first, place);
+    if (*integer == '0' && digit_count > 1) return refuse_broken(reader, first, integer + 1);
+    if (place < end && *place == '.') {
+        const uint8_t *fraction = place + 1;
+        place = take_digits(fraction, end, &digits);
+        if (place == fraction) return refuse_broken(reader, first, place);
+        is_integer = false;
+        exponent = fraction - place;
+        digit_count -= exponent;
+    }
+    if (place < end && (*place | 0x20) == 'e') {
+        place = take_exponent(place + 1, end, &exponent);
+        if (!is_digit(place - 1, end)) return refuse_broken(reader, first, place);
+        is_integer = false;
+    }
+    reader->position = place;
+    return (struct json_number){
+        .text = slice_of(first, (size_t)(place - first)),
+        .digits = digits,
+        .exponent = exponent,
+        .is_negative = is_negative,
+        .is_integer = is_integer,
+        .is_exact = digit_count <= EXACT_DIGITS_MAX,
+    };
+}
+
+bool json_number_of_text(struct slice text, struct json_number *ret_number)
+{
+    struct json_reader reader;
+    json_reader_init(&reader, text);
+    *ret_number = json_number(&reader);
+    return text.size > 0 && ret_number->text.size == text.size; /* no white space around it */
+}
 
 /* 2^EXPONENT, for exponents well inside a double's range. */
 static double power_of_two(int exponent)
@@ -473,7 +483,7 @@ static size_t significant_digits(const struct json_number *number, char text[DOU
         if (is_cut_off && *place != '0') text[DOUBLE_DIGITS_MAX - 1] = '1'; /* not 0, whatever it was */
         exponent += is_cut_off - in_fraction;
     }
-    if (place++ < end) (void)take_exponent(&place, end, &exponent);
+    if (place < end) (void)take_exponent(place + 1, end, &exponent);
     *ret_exponent = exponent;
     return count;
 }
@@ -574,15 +584,10 @@ static bool take_word(struct json_reader *reader, const char *word)
 
 bool json_bool(struct json_reader *reader)
 {
-    (void)next_byte(reader);
+    (void)json_next_byte(reader);
     if (take_word(reader, "true")) return true;
     if (!take_word(reader, "false")) fail(reader, "expected true or false");
     return false;
-}
-
-bool json_null(struct json_reader *reader)
-{
-    return next_byte(reader) == 'n' && take_word(reader, "null");
 }
 
 static void skip_object(struct json_reader *reader)

@@ -67,8 +67,39 @@ static inline size_t json_reader_taken(const struct json_reader *reader)
     return (size_t)(reader->position - reader->start);
 }
 
+/* The next byte that is not white space, or 0 at the end; takes the white space. */
+static inline uint8_t json_next_byte(struct json_reader *reader)
+{
+    while (reader->position < reader->end && *reader->position <= ' ') {
+        uint8_t byte = *reader->position;
+        if (byte != ' ' && byte != '\n' && byte != '\r' && byte != '\t') break;
+        reader->position++;
+    }
+    return reader->position < reader->end ? *reader->position : 0;
+}
+
 /* The kind of the value that comes next; takes nothing. */
-enum json_kind json_peek(struct json_reader *reader);
+static inline enum json_kind json_peek(struct json_reader *reader)
+{
+    switch (json_next_byte(reader)) {
+    case '{':
+        return JSON_OBJECT;
+    case '[':
+        return JSON_ARRAY;
+    case '"':
+        return JSON_STRING;
+    case 't':
+    case 'f':
+        return JSON_BOOL;
+    case 'n':
+        return JSON_NULL;
+    case '-':
+    case '0' ... '9':
+        return JSON_NUMBER;
+    default:
+        return JSON_NOTHING;
+    }
+}
 
 /* Walks a container: begin once, then next until it gives false; each true must be followed by taking one value. */
 void json_object_begin(struct json_reader *reader);
@@ -76,12 +107,42 @@ bool json_object_next(struct json_reader *reader, struct slice *ret_key);
 void json_array_begin(struct json_reader *reader);
 bool json_array_next(struct json_reader *reader);
 
+/* For who can guess the next key of an object: takes it if it is the guess, without white space, and a value that is
+ * not null follows at once. False: nothing is taken, and json_object_next tells. IN_QUOTES is "\"key\":", of SIZE
+ * bytes; most have 8 to 16: two words, which may lie over one another. */
+static inline bool json_object_next_is(struct json_reader *reader, const char *in_quotes, size_t size)
+{
+    size_t comma = !reader->at_first;
+    const uint8_t *key = reader->position + comma;
+    if ((size_t)(reader->end - reader->position) <= comma + size || (comma && *reader->position != ',')) return false;
+    if (size < 8 || size > 16) {
+        if (memcmp(key, in_quotes, size) != 0) return false;
+    } else {
+        uint64_t found[2], guessed[2];
+        memcpy(&found[0], key, 8);
+        memcpy(&found[1], key + size - 8, 8);
+        memcpy(&guessed[0], in_quotes, 8);
+        memcpy(&guessed[1], in_quotes + size - 8, 8);
+        if (((found[0] ^ guessed[0]) | (found[1] ^ guessed[1])) != 0) return false;
+    }
+    if (key[size] == 'n' || key[size] <= ' ') return false;
+    reader->position = key + size;
+    reader->at_first = false;
+    return true;
+}
+
 /* Strings and keys are views of the input, or, where they hold escapes, of memory that the next string or key with
  * escapes overwrites. They may hold U+0000. */
 struct slice json_string(struct json_reader *reader);
 bool json_bool(struct json_reader *reader);
 /* Takes a null if that comes next, else takes nothing and gives false. */
-bool json_null(struct json_reader *reader);
+static inline bool json_null(struct json_reader *reader)
+{
+    if (json_next_byte(reader) != 'n' || reader->end - reader->position < 4) return false;
+    if (memcmp(reader->position, "null", 4) != 0) return false;
+    reader->position += 4;
+    return true;
+}
 /* Checks the next value, whatever it is, and passes over it. */
 void json_skip(struct json_reader *reader);
 

@@ -87,13 +87,6 @@ static unsigned rules_with(const uint32_t masks[RULES_COUNT], uint32_t bit)
     return rules;
 }
 
-static void begin(struct chunk_decoder *decoder, struct members *members)
-{
-    members->has_begun = true;
-    members->offset = json_reader_taken(&decoder->reader) - 1; /* its bracket was just taken */
-    members->kept_from = decoder->attributes.size;
-}
-
 /* What else may have been noted of the object does not matter: the service finds missing members at its end. */
 static void note_missing(struct chunk_decoder *decoder, const struct members *members)
 {
@@ -124,30 +117,14 @@ static void note_null(struct chunk_decoder *decoder, const struct members *membe
              (struct note){.expected = member->expected, .offset = offset, .is_metadata = rules->is_metadata});
 }
 
-static inline uint64_t load_word(const void *bytes)
+/* Members tend to come in the same order in every object, which is that of the table unless another one was seen. */
+static const struct member *find_member(const struct members *members, struct slice key)
 {
-    uint64_t word;
-    memcpy(&word, bytes, sizeof(word));
-    return word;
-}
-
-/* As slice_equal. This is asked for every member of every object, and most names have 8 to 16 bytes: two words, which
- * may lie over one another. */
-static inline bool is_named(struct slice key, const struct member *member)
-{
-    size_t size = member->name_size;
-    if (key.size != size) return false;
-    if (size < 8 || size > 16) return memcmp(key.data, member->name, size) == 0;
-    return load_word(key.data) == load_word(member->name) &&
-           load_word(key.data + size - 8) == load_word(member->name + size - 8);
-}
-
-static const struct member *find_member(struct members *members, struct slice key)
-{
-    for (uint32_t tried = 0; tried < members->known_count; tried++) {
-        const struct member *member = &members->known[members->guess];
-        members->guess = members->guess + 1 == members->known_count ? 0 : members->guess + 1;
-        if (is_named(key, member)) return member;
+    uint32_t place = members->place;
+    for (uint32_t tried = 0; tried < members->known_count; tried++, place++) {
+        if (place == members->known_count) place = 0;
+        const struct member *member = &members->known[place];
+        if (slice_equal(key, slice_of(member->name, member->name_size))) return member;
     }
     return NULL;
 }
@@ -160,10 +137,9 @@ static void pass_over(struct chunk_decoder *decoder, struct members *members)
         json_skip(&decoder->reader);
 }
 
-int chunk_next_member(struct chunk_decoder *decoder, struct members *members)
+int chunk_find_next_member(struct chunk_decoder *decoder, struct members *members)
 {
     struct json_reader *reader = &decoder->reader;
-    if (!members->has_begun) begin(decoder, members);
     while (json_object_next(reader, &members->key)) {
         const struct member *member = find_member(members, members->key);
         if (!member || (members->ignored & 1u << member->number)) {
@@ -171,15 +147,14 @@ int chunk_next_member(struct chunk_decoder *decoder, struct members *members)
             pass_over(decoder, members);
             continue;
         }
-        members->key = slice_of(member->name, member->name_size); /* which may have been written with escapes */
-        members->number = member->number;
         uint32_t bit = 1u << member->number;
         if (members->rules && members->rules->header) {
             decoder->reading = members->rules->header & bit ? READING_HEADER : READING_BODY;
         }
         uint64_t offset = json_reader_taken(reader);
         if (members->seen & bit) chunk_refuse_value(decoder, &expected_once, offset);
-        members->seen |= bit;
+        if (members->order) members->order->next[members->place] = (uint8_t)(member - members->known);
+        chunk_take_member(members, member); /* its key may have been written with escapes */
         if (!json_null(reader)) return member->number;
         if (members->rules) note_null(decoder, members, member, offset);
     }

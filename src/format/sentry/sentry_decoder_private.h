@@ -41,7 +41,13 @@ struct note {
 
 /* --- The decoder -------------------------------------------------------------------------------------------------- */
 
-enum { CHUNK_THREAD_CACHE_SIZE = 64 };
+enum { CHUNK_THREAD_CACHE_SIZE = 64, MEMBER_ORDER_MAX = 16 };
+
+/* How the members of the objects of one kind follow one another, as it was seen last. By the place behind a member in
+ * the table of those that are known (0: none was there yet), the place of the next one. */
+struct member_order {
+    uint8_t next[MEMBER_ORDER_MAX + 1];
+};
 
 struct chunk_decoder {
     struct json_reader reader;
@@ -51,6 +57,9 @@ struct chunk_decoder {
         struct slice text;
         struct thread_id id;
     } thread_cache[CHUNK_THREAD_CACHE_SIZE];
+    struct {
+        struct member_order frames, samples, values;
+    } order;
     struct buffer attributes; /* members that were kept of the objects that are being read */
     enum reading reading;
     struct note notes[READINGS][RULES_COUNT];
@@ -81,17 +90,15 @@ void chunk_refuse_value(struct chunk_decoder *decoder, const struct expectation 
 struct member {
     const char *name;
     size_t name_size;
-    int number; /* several names of one member have the same */
+    const char *in_quotes; /* as json_object_next_is wants it */
+    int number;            /* several names of one member have the same */
     const struct expectation *expected;
 };
-#define MEMBER(name, number)                                                                                           \
-    {                                                                                                                  \
-        name, sizeof(name) - 1, number, &expected_something                                                            \
-    }
+#define MEMBER(name, number) MEMBER_OF(name, number, expected_something)
 /* With what is expected where it is missing, or null where it must not be. */
 #define MEMBER_OF(name, number, expected)                                                                              \
     {                                                                                                                  \
-        name, sizeof(name) - 1, number, &(expected)                                                                    \
+        name, sizeof(name) - 1, "\"" name "\":", number, &(expected)                                                   \
     }
 
 /* What each set of rules asks of the members, as bits NUMBER. */
@@ -105,7 +112,8 @@ struct member_rules {
 struct members {
     const struct member *known;
     uint32_t known_count;
-    uint32_t guess;                   /* members tend to come in the same order in every object */
+    uint32_t place;                   /* in KNOWN, behind the last one */
+    struct member_order *order;       /* of objects of this kind; NULL: that of KNOWN */
     uint32_t seen;                    /* bit NUMBER */
     uint32_t ignored;                 /* are passed over, whatever they are */
     const struct member_rules *rules; /* NULL: none */
@@ -125,9 +133,42 @@ struct members {
         .known = table, .known_count = sizeof(table) / sizeof(table[0]), .rules = &(member_rules), .keeps = true       \
     }
 
+/* Notes where the object that was just begun stands. */
+static inline void chunk_begin_members(struct chunk_decoder *decoder, struct members *members)
+{
+    members->has_begun = true;
+    members->offset = json_reader_taken(&decoder->reader) - 1; /* its bracket was just taken */
+    members->kept_from = decoder->attributes.size;
+}
+
+/* Notes that MEMBER was taken. */
+static inline void chunk_take_member(struct members *members, const struct member *member)
+{
+    members->place = (uint32_t)(member - members->known) + 1;
+    members->key = slice_of(member->name, member->name_size);
+    members->number = member->number;
+    members->seen |= 1u << member->number;
+}
+
+/* Whatever comes next. */
+int chunk_find_next_member(struct chunk_decoder *decoder, struct members *members);
+
 /* The number of the next member that is known and not null, whose value is then to be taken; -1 after the last one.
  * One that comes twice, by whatever of its names, is refused, as the real receiver does. */
-int chunk_next_member(struct chunk_decoder *decoder, struct members *members);
+static inline int chunk_next_member(struct chunk_decoder *decoder, struct members *members)
+{
+    if (!members->has_begun) chunk_begin_members(decoder, members);
+    if (members->order) {
+        const struct member *guess = &members->known[members->order->next[members->place]];
+        bool is_due = !((members->seen | members->ignored) & 1u << guess->number);
+        if (is_due && json_object_next_is(&decoder->reader, guess->in_quotes, guess->name_size + 3)) {
+            chunk_take_member(members, guess);
+            return guess->number;
+        }
+    }
+    return chunk_find_next_member(decoder, members);
+}
+
 /* Takes the value of the last member and keeps it as an attribute, called PREFIX and the member's name. */
 void chunk_keep_value(struct chunk_decoder *decoder, struct members *members, const char *prefix);
 /* The same for a value that was taken already. */

@@ -150,6 +150,8 @@ static void read_frame(struct chunk_decoder *decoder)
     uint32_t seen = 0;
     struct chunk_frame *frame = ADD_ITEM(decoder, frames);
     if (!frame) return;
+    _Static_assert(sizeof(known) / sizeof(known[0]) <= MEMBER_ORDER_MAX, "the order of frames' members has room");
+    members.order = &decoder->order.frames;
     members.keeps = true;
     json_object_begin(&decoder->reader);
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
@@ -272,6 +274,7 @@ static void read_sample(struct chunk_decoder *decoder)
     uint32_t taken = 0;
     if (!sample) return;
     if (decoder->is_relative) members.known = relative;
+    members.order = &decoder->order.samples;
     json_object_begin(&decoder->reader);
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
         taken |= 1u << member;
@@ -587,7 +590,10 @@ static void read_measurement_value(struct chunk_decoder *decoder, struct measure
     static const struct member relative[] = {MEMBER_OF("elapsed_since_start_ns", 0, expected_whole),
                                              MEMBER_OF("value", 1, expected_measured)};
     static const struct member_rules rules = {.required = {3, 3}};
-    struct members members = {.known = decoder->is_relative ? relative : known, .known_count = 2, .rules = &rules};
+    struct members members = {.known = decoder->is_relative ? relative : known,
+                              .known_count = 2,
+                              .rules = &rules,
+                              .order = &decoder->order.values};
     uint64_t time_ns = 0;
     double value = 0;
     json_object_begin(&decoder->reader);
