@@ -112,9 +112,9 @@ struct offbeat_options {
     enum offbeat_mode mode;       /* OFFBEAT_MODE: "wall" or "cpu" */
     uint32_t chunk_seconds;       /* OFFBEAT_CHUNK_SECONDS: 1 to 60; default 60 */
     enum offbeat_symbols symbols; /* OFFBEAT_SYMBOLS: "local" or "receiver" */
-    bool thins_idle;              /* OFFBEAT_THINS_IDLE: of a thread that stays where it is send the first and the last
-                                   * sample, and one a second, instead of every one */
-    /* Which code is the program's own: prefixes of file paths and of function names, separated by ':'. The longest
+    bool repeats_idle; /* OFFBEAT_REPEATS_IDLE: of a thread that stays where it is send a sample each tick, instead
+                        * of the first, the last and one a second; the sums are the same */
+    /* Which code is the program's own: prefixes of file paths and of function names, separated by ','. The longest
      * prefix counts; without any, what does not lie in a folder of the system is. */
     const char *in_app_include; /* OFFBEAT_IN_APP_INCLUDE */
     const char *in_app_exclude; /* OFFBEAT_IN_APP_EXCLUDE */

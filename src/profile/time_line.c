@@ -105,6 +105,40 @@ struct time_line_part time_line_part(const struct profile *profile, uint64_t fro
     return part;
 }
 
+/* PART of WHOLE ticks. */
+static int64_t share(int64_t value, uint64_t part, uint64_t whole)
+{
+    return (int64_t)((__int128)value * (__int128)part / (__int128)whole);
+}
+
+static void keep_ticks(struct profile *profile, size_t from, size_t to, uint64_t kept, uint64_t ticks, uint64_t time_ns)
+{
+    struct sample_columns *samples = &profile->samples;
+    size_t columns = profile->value_type_count;
+    samples->stack[to] = samples->stack[from];
+    samples->thread[to] = samples->thread[from];
+    samples->labels[to] = samples->labels[from];
+    samples->time_ns[to] = time_ns;
+    for (size_t i = 0; i < columns; i++) {
+        samples->values[to * columns + i] = share(samples->values[from * columns + i], kept, ticks);
+    }
+}
+
+void time_line_keep(struct profile *profile, uint64_t from_ns, uint64_t to_ns)
+{
+    size_t kept = 0;
+    uint64_t period_ns = time_line_period_ns(profile);
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        uint64_t time_ns = profile->samples.time_ns[i], ticks = time_line_ticks(profile, i);
+        uint64_t spacing_ns = time_line_spacing_ns(profile, i, period_ns);
+        uint64_t skipped = ticks_before(time_ns, ticks, spacing_ns, from_ns);
+        uint64_t end = ticks_before(time_ns, ticks, spacing_ns, to_ns);
+        if (end <= skipped) continue;
+        keep_ticks(profile, i, kept++, end - skipped, ticks, time_ns + skipped * spacing_ns);
+    }
+    profile->samples.count = kept;
+}
+
 void time_line_lay_out(struct profile *profile, uint64_t start_ns)
 {
     uint64_t *clocks = calloc(profile->threads.count, sizeof(*clocks)); /* by thread, from the start */

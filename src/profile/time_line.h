@@ -26,6 +26,10 @@ struct time_line_part {
 /* What lies at FROM_NS or later and before TO_NS. One pass over the samples. */
 struct time_line_part time_line_part(const struct profile *profile, uint64_t from_ns, uint64_t to_ns);
 
+/* Leaves what lies at FROM_NS or later and before TO_NS: the other samples go, and ticks of samples that lie on a
+ * border. Every value of such a sample goes in proportion. */
+void time_line_keep(struct profile *profile, uint64_t from_ns, uint64_t to_ns);
+
 /* Gives times to a profile without: each thread's samples one behind the other, in their order, from the profile's own
  * start or else START_NS. Sets the period that the ticks were laid out with. */
 void time_line_lay_out(struct profile *profile, uint64_t start_ns);

@@ -28,7 +28,7 @@ static bool has_thread, was_started;
 static _Atomic uint32_t stop_wanted, stopped; /* futexes */
 static atomic_bool cut_wanted;
 
-/* Recordings that wait to be taken: number N at N % SAMPLER_FINISHED_MAX. MADE is a futex. */
+/* Recordings that wait to be taken: number N at N % SAMPLER_FINISHED_MAX. NEWS is a futex. */
 static struct {
     char paths[SAMPLER_FINISHED_MAX][SAMPLER_PATH_SIZE];
     _Atomic uint32_t made, taken, news;
@@ -188,12 +188,14 @@ bool sampler_take_finished(char ret_path[SAMPLER_PATH_SIZE])
     return true;
 }
 
-void sampler_wait_finished(uint64_t deadline_ns)
+uint32_t sampler_news(void)
 {
-    uint32_t news = atomic_load(&finished.news);
-    if (atomic_load(&finished.taken) == atomic_load(&finished.made)) {
-        futex_wait_until(&finished.news, news, deadline_ns);
-    }
+    return atomic_load(&finished.news);
+}
+
+void sampler_wait(uint32_t news, uint64_t deadline_ns)
+{
+    if (atomic_load(&finished.news) == news) futex_wait_until(&finished.news, news, deadline_ns);
 }
 
 void sampler_wake(void)

@@ -44,9 +44,11 @@ void sampler_cut(void);
 /* The oldest finished recording that was not taken yet, which is the caller's to read and delete. False if there is
  * none. Over SAMPLER_FINISHED_MAX of them, the newest are deleted and counted. By one thread. */
 bool sampler_take_finished(char ret_path[SAMPLER_PATH_SIZE]);
-/* Waits until there is one to take, or somebody calls sampler_wake, but no longer than until DEADLINE_NS of
- * CLOCK_MONOTONIC. */
-void sampler_wait_finished(uint64_t deadline_ns);
+
+/* Counts up with each finished recording and each sampler_wake. */
+uint32_t sampler_news(void);
+/* Waits until sampler_news is another number than NEWS, but no longer than until DEADLINE_NS of CLOCK_MONOTONIC. */
+void sampler_wait(uint32_t news, uint64_t deadline_ns);
 void sampler_wake(void);
 uint64_t sampler_lost_recordings(void);
 

@@ -1,6 +1,8 @@
 /* The one place with state of the whole process: libcurl has such state itself.  SPDX-License-Identifier: MIT */
 #include "transport/curl_library.h"
 
+#include "transport/transport.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -9,6 +11,7 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct curl_library library;
 static bool is_loaded;
+static void (*when_loaded)(void);
 
 static void *open_library(void)
 {
@@ -31,6 +34,12 @@ static void load(void)
     CURL_FUNCTIONS(CURL_LOOK_UP)
 #undef CURL_LOOK_UP
     is_loaded = has_all && library.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+    if (when_loaded) when_loaded();
+}
+
+void transport_when_loaded(void (*function)(void))
+{
+    when_loaded = function;
 }
 
 const struct curl_library *curl_library_get(struct error *error)

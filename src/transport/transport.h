@@ -80,6 +80,11 @@ struct transport_counts {
 
 struct transport;
 
+/* FUNCTION is called once, by the thread, when libcurl and what it needs have been loaded. They register functions for
+ * the end of the process, after which they must not be used: what FUNCTION registers with atexit runs before those. To
+ * be called before the first start. */
+void transport_when_loaded(void (*function)(void));
+
 /* Opens nothing but a thread; libcurl is loaded with the first request. NULL: ERROR tells (a wrong DSN, no thread). */
 struct transport *transport_start(const struct transport_options *options, struct error *error);
 

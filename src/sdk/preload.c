@@ -1,9 +1,10 @@
-/* What makes liboffbeat.so profile a program that knows nothing of it: LD_PRELOAD and OFFBEAT_… variables, as set by
- * `offbeat record`. A wrong or missing variable leaves the program alone.  SPDX-License-Identifier: MIT */
+/* What makes liboffbeat.so profile a program that knows nothing of it: LD_PRELOAD and OFFBEAT_… variables. Those that
+ * `offbeat record` sets have recordings written for it; OFFBEAT_DSN has profiles sent. A wrong or missing variable
+ * leaves the program alone.  SPDX-License-Identifier: MIT */
 #include "sampler/sampler.h"
+#include "sdk/sdk_private.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -18,13 +19,12 @@ static uint64_t number_or(const char *name, uint64_t otherwise)
     return *end == '\0' ? number : otherwise;
 }
 
-__attribute__((constructor)) static void preload_start(void)
+static bool is_recording;
+
+static void record(const char *directory)
 {
-    int kept_errno = errno;
-    const char *directory = getenv("OFFBEAT_RECORD_DIRECTORY");
     const char *mode = getenv("OFFBEAT_MODE");
     uint64_t frequency = number_or("OFFBEAT_FREQUENCY", SAMPLER_FREQUENCY_DEFAULT);
-    if (!directory || directory[0] != '/' || getauxval(AT_SECURE)) return;
     uint64_t only_pid = number_or("OFFBEAT_ONLY_PID", 0);
     if (only_pid && only_pid != (uint64_t)getpid()) return;
     if (frequency < 1 || frequency > SAMPLER_FREQUENCY_MAX) return;
@@ -36,15 +36,32 @@ __attribute__((constructor)) static void preload_start(void)
         .cache_directory = getenv("OFFBEAT_CACHE_DIRECTORY"),
         .directory = directory,
     };
-    if (sampler_start(&options)) {
-        (void)pthread_atfork(NULL, NULL, sampler_after_fork_in_child);
-    }
+    is_recording = sampler_start(&options);
+    if (is_recording) (void)pthread_atfork(NULL, NULL, sampler_after_fork_in_child);
+}
+
+/* A program that is linked with the library says itself what it wants. */
+static bool is_preloaded(void)
+{
+    const char *libraries = getenv("LD_PRELOAD");
+    return libraries && strstr(libraries, "liboffbeat");
+}
+
+__attribute__((constructor)) static void preload_start(void)
+{
+    int kept_errno = errno;
+    const char *directory = getenv("OFFBEAT_RECORD_DIRECTORY"), *dsn = getenv("OFFBEAT_DSN");
+    if (getauxval(AT_SECURE)) return;
+    if (directory && directory[0] == '/')
+        record(directory);
+    else if (dsn && *dsn && is_preloaded())
+        sdk_init_preloaded();
     errno = kept_errno;
 }
 
 __attribute__((destructor)) static void preload_stop(void)
 {
     int kept_errno = errno;
-    sampler_stop();
+    if (is_recording) sampler_stop();
     errno = kept_errno;
 }

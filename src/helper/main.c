@@ -1,0 +1,77 @@
+/* offbeat-helper REQUEST PAYLOADS: makes of recordings what liboffbeat sends, with names, files and lines.
+ *
+ * PAYLOADS is written whole or not at all. Exit status: 0, 1 if the payload would be refused (the reason is in
+ * PAYLOADS), 2 for anything else.  SPDX-License-Identifier: MIT */
+#include "base/file.h"
+#include "chunk/request.h"
+#include "symbolize/index_store.h"
+#include "symbolize/symbolizer.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { LATE_NICE = 10, DONE = 0, REFUSED = 1, FAILED = 2 };
+
+static void name_frames(struct profile *profile)
+{
+    (void)symbolize_profile(profile, NULL, NULL, NULL);
+    index_store_make_room();
+}
+
+/* Payloads have no line ends inside. */
+static bool append_line(void *context, struct slice payload)
+{
+    struct buffer *out = context;
+    buffer_append(out, payload.data, payload.size);
+    buffer_append_byte(out, '\n');
+    return !out->failed;
+}
+
+/* Out of the way of whom it works for, whose terminal's signals are not for it. */
+static void stand_back(void)
+{
+    (void)setpriority(PRIO_PROCESS, 0, LATE_NICE);
+    (void)setsid();
+    (void)signal(SIGPIPE, SIG_IGN);
+}
+
+static int answer(const char *request_path, const char *payloads_path, struct error *error)
+{
+    struct buffer bytes, payloads;
+    struct request_file file = {0};
+    buffer_init(&bytes, REQUEST_BYTES_MAX);
+    buffer_init(&payloads, 4ul * CHUNK_PAYLOAD_BYTES_MAX);
+    enum status status = file_read(request_path, &bytes, error);
+    if (status == STATUS_OK) status = chunk_request_read(buffer_slice(&bytes), &file, error);
+    if (status == STATUS_OK) status = chunk_make(&file.request, name_frames, append_line, &payloads, error);
+    int outcome = status == STATUS_OK ? DONE : status == STATUS_MALFORMED ? REFUSED : FAILED;
+    if (outcome == REFUSED) {
+        buffer_clear(&payloads);
+        buffer_append_text(&payloads, error->message);
+    }
+    if (outcome != FAILED && file_write(payloads_path, buffer_slice(&payloads), error) != STATUS_OK) outcome = FAILED;
+    chunk_request_fini(&file);
+    buffer_fini(&payloads);
+    buffer_fini(&bytes);
+    return outcome;
+}
+
+int main(int argument_count, char **arguments)
+{
+    struct error error = {0};
+    if (argument_count == 2 && strcmp(arguments[1], "--version") == 0) {
+        puts("offbeat-helper " OFFBEAT_VERSION);
+        return DONE;
+    }
+    if (argument_count != 3) {
+        fputs("offbeat-helper REQUEST PAYLOADS: started by liboffbeat, not by people\n", stderr);
+        return FAILED;
+    }
+    stand_back();
+    int outcome = answer(arguments[1], arguments[2], &error);
+    if (outcome == FAILED) (void)fprintf(stderr, "offbeat-helper: %s\n", error.message);
+    return outcome;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/file.h"
+#include "sdk/sdk_private.h"
+#include "transport/dsn.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char temporary[PATH_MAX];
+
+/* PATH and what is above it, for this user alone. False if it is not there afterwards, or belongs to somebody else. */
+static bool make_folders(char *path)
+{
+    struct stat status;
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        (void)mkdir(path, 0700);
+        *slash = '/';
+    }
+    (void)mkdir(path, 0700);
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+           access(path, W_OK | X_OK) == 0;
+}
+
+static bool make_temporary(char ret_path[PATH_MAX])
+{
+    const char *parent = getenv("TMPDIR");
+    if (temporary[0] == '\0') {
+        (void)snprintf(temporary, sizeof(temporary), "%s/offbeat-XXXXXX", parent && parent[0] == '/' ? parent : "/tmp");
+        if (!mkdtemp(temporary)) temporary[0] = '\0';
+    }
+    (void)snprintf(ret_path, PATH_MAX, "%s", temporary);
+    return temporary[0] != '\0';
+}
+
+/* A file or folder of the receiver's own in the spool's folder; false if there is no such folder. */
+static bool place_in_spool(const struct settings *settings, const char *prefix, char ret_path[PATH_MAX])
+{
+    struct dsn dsn;
+    char receiver[DSN_HOST_SIZE], folder[PATH_MAX];
+    const char *spool = settings->options.spool_directory;
+    if (!spool || spool[0] != '/' || dsn_parse(settings->options.dsn, &dsn, NULL) != STATUS_OK) return false;
+    if (snprintf(folder, sizeof(folder), "%s", spool) >= PATH_MAX || !make_folders(folder)) return false;
+    dsn_folder_name(&dsn, receiver);
+    return snprintf(ret_path, PATH_MAX, "%s/%s-%s", folder, prefix, receiver) < PATH_MAX;
+}
+
+bool folder_of_recordings(const struct settings *settings, char ret_path[PATH_MAX])
+{
+    if (place_in_spool(settings, "recordings", ret_path) && make_folders(ret_path)) return true;
+    return make_temporary(ret_path);
+}
+
+void folder_remove_temporary(void)
+{
+    if (temporary[0]) (void)rmdir(temporary);
+    temporary[0] = '\0';
+}
+
+/* --- What this launch decided for the start of the next one (SES-10) ---------------------------------------------- */
+
+enum lifecycle_kept folder_read_decision(const struct settings *settings)
+{
+    char path[PATH_MAX];
+    struct buffer text;
+    enum lifecycle_kept kept = LIFECYCLE_KEPT_NOTHING;
+    if (!place_in_spool(settings, "next-launch", path)) return kept;
+    buffer_init(&text, 64);
+    if (file_read(path, &text, NULL) == STATUS_OK) {
+        if (slice_equals_text(buffer_slice(&text), "profile\n")) kept = LIFECYCLE_KEPT_YES;
+        if (slice_equals_text(buffer_slice(&text), "do not profile\n")) kept = LIFECYCLE_KEPT_NO;
+    }
+    buffer_fini(&text);
+    return kept;
+}
+
+void folder_keep_decision(const struct settings *settings, enum lifecycle_kept decision)
+{
+    char path[PATH_MAX];
+    if (!place_in_spool(settings, "next-launch", path)) return;
+    if (decision == LIFECYCLE_KEPT_NOTHING)
+        (void)unlink(path);
+    else
+        (void)file_write(path, slice_of_text(decision == LIFECYCLE_KEPT_YES ? "profile\n" : "do not profile\n"), NULL);
+}

@@ -1,0 +1,162 @@
+/* A child of the host itself would be the host's: its SIGCHLD handler would run, and its wait(2) for any child would
+ * return ours. So a process between the two, which shares the host's memory and sends no signal when it ends, starts
+ * the helper and waits for it; only a wait that asks for such children sees it (__WCLONE, wait(2)).
+ * SPDX-License-Identifier: MIT */
+#include "sdk/helper_process.h"
+
+#include "base/kernel.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    STACK_BYTES = 64 << 10,
+    FIRST_LOOK_NS = 1000000, /* at whether the helper has ended, and then ever more seldom */
+    LAST_LOOK_NS = 50000000,
+    EXEC_FAILED = 127,
+    SIGRTMAX_OF_KERNEL = 64,
+    VARIABLES_MAX = 16,
+    VARIABLE_SIZE = 4200,
+};
+
+struct run {
+    const char *arguments[4];
+    char *variables[VARIABLES_MAX + 1];
+    uint64_t timeout_ns;
+    uint8_t *helper_stack;
+    int status; /* as the helper's parent saw it; -1: it was not run, or had to be killed */
+};
+
+/* --- Finding ------------------------------------------------------------------------------------------------------ */
+
+static bool is_executable(const char *path)
+{
+    return access(path, X_OK) == 0;
+}
+
+static bool find_beside(const char *library, char ret_path[PATH_MAX])
+{
+    static const char *const places[] = {"offbeat-helper", "../libexec/offbeat/offbeat-helper",
+                                         "../../libexec/offbeat/offbeat-helper"};
+    const char *slash = strrchr(library, '/');
+    for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
+        int length = snprintf(ret_path, PATH_MAX, "%.*s/%s", (int)(slash - library), library, places[i]);
+        if (length > 0 && length < PATH_MAX && is_executable(ret_path)) return true;
+    }
+    return false;
+}
+
+bool helper_find(const char *chosen, char ret_path[PATH_MAX])
+{
+    Dl_info library;
+    if (chosen && *chosen) {
+        int length = snprintf(ret_path, PATH_MAX, "%s", chosen);
+        return length < PATH_MAX && is_executable(ret_path);
+    }
+    if (dladdr((const void *)helper_find, &library) && library.dli_fname && find_beside(library.dli_fname, ret_path))
+        return true;
+    (void)snprintf(ret_path, PATH_MAX, "%s", OFFBEAT_HELPER_PATH);
+    return is_executable(ret_path);
+}
+
+/* --- The two processes: no libc in them, for they share the host's memory ----------------------------------------- */
+
+/* Each has a table of handlers of its own (no CLONE_SIGHAND). */
+static void handle_as_usual(int number)
+{
+    struct {
+        void *handler;
+        unsigned long flags;
+        void *restorer;
+        uint64_t mask;
+    } usual = {0};
+    (void)kernel_call4(SYS_rt_sigaction, number, kernel_address(&usual), 0, sizeof(usual.mask));
+}
+
+static int become_helper(void *context)
+{
+    struct run *run = context;
+    uint64_t none = 0;
+    for (int number = 1; number <= SIGRTMAX_OF_KERNEL; number++) handle_as_usual(number); /* what is ignored stays so */
+    (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&none), 0, sizeof(none));
+    int nothing = kernel_open("/dev/null", O_RDWR, 0);
+    for (int number = 0; number <= STDERR_FILENO; number++) (void)kernel_call3(SYS_dup2, nothing, number, 0);
+    (void)kernel_call3(SYS_close_range, STDERR_FILENO + 1, UINT32_MAX, 0);
+    (void)kernel_call3(SYS_execve, kernel_address(run->arguments[0]), kernel_address(run->arguments),
+                       kernel_address(run->variables));
+    (void)kernel_call3(SYS_exit, EXEC_FAILED, 0, 0);
+    return EXEC_FAILED;
+}
+
+static bool wait_for(long child, struct run *run)
+{
+    struct timespec pause = {.tv_nsec = FIRST_LOOK_NS};
+    for (uint64_t waited_ns = 0; waited_ns < run->timeout_ns; waited_ns += (uint64_t)pause.tv_nsec) {
+        long ended = kernel_call4(SYS_wait4, child, kernel_address(&run->status), WNOHANG, 0);
+        if (ended != 0) return ended == child;
+        (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0, 0);
+        pause.tv_nsec += pause.tv_nsec / 4;
+        if (pause.tv_nsec > LAST_LOOK_NS) pause.tv_nsec = LAST_LOOK_NS;
+    }
+    (void)kernel_call3(SYS_kill, child, SIGKILL, 0);
+    (void)kernel_call4(SYS_wait4, child, 0, 0, 0);
+    return false;
+}
+
+static int stand_between(void *context)
+{
+    struct run *run = context;
+    handle_as_usual(SIGCHLD); /* who ignores it is left no status to wait for */
+    int child = clone(become_helper, run->helper_stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, run);
+    if (child < 0 || !wait_for(child, run)) run->status = -1;
+    (void)kernel_call3(SYS_exit, 0, 0, 0);
+    return 0;
+}
+
+/* --- The host's side ---------------------------------------------------------------------------------------------- */
+
+/* Nothing else of the environment: LD_PRELOAD would have the helper profiled, too. */
+static size_t choose_variables(struct run *run, char *memory)
+{
+    static const char *const names[] = {"PATH",   "HOME", "XDG_CACHE_HOME", "OFFBEAT_CACHE_DIRECTORY",
+                                        "TMPDIR", "LANG", "LD_LIBRARY_PATH"};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = getenv(names[i]);
+        char *variable = memory + count * VARIABLE_SIZE;
+        if (!value || snprintf(variable, VARIABLE_SIZE, "%s=%s", names[i], value) >= VARIABLE_SIZE) continue;
+        run->variables[count++] = variable;
+    }
+    run->variables[count] = NULL;
+    return count;
+}
+
+static int run_and_wait(struct run *run, uint8_t *stack)
+{
+    int between = clone(stand_between, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK, run);
+    if (between < 0) return -1;
+    while (waitpid(between, NULL, (int)__WCLONE) < 0 && errno == EINTR) continue;
+    if (run->status == -1 || !WIFEXITED(run->status)) return -1;
+    return WEXITSTATUS(run->status) == EXEC_FAILED ? -1 : WEXITSTATUS(run->status);
+}
+
+int helper_run(const char *path, const char *request, const char *payloads, uint64_t timeout_ns)
+{
+    struct run run = {.arguments = {path, request, payloads, NULL}, .timeout_ns = timeout_ns, .status = -1};
+    uint8_t *memory = malloc(2 * STACK_BYTES + (size_t)VARIABLES_MAX * VARIABLE_SIZE);
+    int kept_errno = errno, status = -1;
+    if (!memory) return -1;
+    run.helper_stack = memory + STACK_BYTES;
+    (void)choose_variables(&run, (char *)memory + (size_t)2 * STACK_BYTES);
+    status = run_and_wait(&run, memory);
+    free(memory);
+    errno = kept_errno;
+    return status;
+}

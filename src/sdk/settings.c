@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+#include "sdk/settings.h"
+
+#include "binary/elf_file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    TEXTS_BYTES_MAX = 1 << 20,
+    HOST_NAME_BYTES_MAX = 256,
+    DEFAULT_TEXTS_BYTES = 2 * PATH_MAX,
+    SPOOL_BYTES_DEFAULT = 100 << 20
+};
+
+/* --- Texts -------------------------------------------------------------------------------------------------------- */
+
+struct text_option {
+    const char *variable;
+    size_t offset;
+};
+
+static const struct text_option text_options[] = {
+    {"OFFBEAT_DSN", offsetof(struct offbeat_options, dsn)},
+    {"OFFBEAT_RELEASE", offsetof(struct offbeat_options, release)},
+    {"OFFBEAT_ENVIRONMENT", offsetof(struct offbeat_options, environment)},
+    {"OFFBEAT_DIST", offsetof(struct offbeat_options, dist)},
+    {"OFFBEAT_SERVER_NAME", offsetof(struct offbeat_options, server_name)},
+    {"OFFBEAT_IN_APP_INCLUDE", offsetof(struct offbeat_options, in_app_include)},
+    {"OFFBEAT_IN_APP_EXCLUDE", offsetof(struct offbeat_options, in_app_exclude)},
+    {"OFFBEAT_SPOOL_DIRECTORY", offsetof(struct offbeat_options, spool_directory)},
+    {"OFFBEAT_PROXY", offsetof(struct offbeat_options, proxy)},
+    {"OFFBEAT_CA_FILE", offsetof(struct offbeat_options, ca_file)},
+    {"OFFBEAT_HELPER", offsetof(struct offbeat_options, helper)},
+};
+enum { TEXT_OPTION_COUNT = sizeof(text_options) / sizeof(text_options[0]) };
+
+static const char *get_text(const struct offbeat_options *options, size_t index)
+{
+    const char *text;
+    memcpy(&text, (const char *)options + text_options[index].offset, sizeof(text));
+    return text;
+}
+
+static void set_text(struct offbeat_options *options, size_t index, const char *text)
+{
+    memcpy((char *)options + text_options[index].offset, &text, sizeof(text));
+}
+
+static const char *keep(struct settings *settings, const char *text)
+{
+    struct buffer *texts = &settings->texts;
+    size_t at = texts->size;
+    buffer_append(texts, text, strlen(text) + 1);
+    return texts->failed ? NULL : (const char *)texts->data + at;
+}
+
+/* All memory at once, so that the texts stay where they are. */
+static bool keep_texts(struct settings *settings)
+{
+    const char *chosen[TEXT_OPTION_COUNT];
+    size_t size = DEFAULT_TEXTS_BYTES;
+    for (size_t i = 0; i < TEXT_OPTION_COUNT; i++) {
+        chosen[i] = get_text(&settings->options, i);
+        if (!chosen[i]) chosen[i] = getenv(text_options[i].variable);
+        if (chosen[i]) size += strlen(chosen[i]) + 1;
+    }
+    buffer_init(&settings->texts, TEXTS_BYTES_MAX);
+    bool has_room = buffer_reserve(&settings->texts, size) != NULL;
+    for (size_t i = 0; i < TEXT_OPTION_COUNT; i++) {
+        set_text(&settings->options, i, has_room && chosen[i] ? keep(settings, chosen[i]) : NULL);
+    }
+    return has_room;
+}
+
+/* The program's name and build id: which version of which program it was. */
+static const char *default_release(struct settings *settings)
+{
+    char path[PATH_MAX], release[NAME_MAX + 1 + ELF_BUILD_ID_TEXT_SIZE];
+    struct elf_file file;
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    if (length <= 0) return keep(settings, "unknown");
+    path[length] = '\0';
+    const char *slash = strrchr(path, '/');
+    bool is_open = elf_file_open(&file, "/proc/self/exe", NULL) == STATUS_OK;
+    bool has_id = is_open && file.build_id[0];
+    (void)snprintf(release, sizeof(release), "%.*s%s%s", NAME_MAX, slash ? slash + 1 : path, has_id ? "@" : "",
+                   has_id ? file.build_id : "");
+    if (is_open) elf_file_close(&file);
+    return keep(settings, release);
+}
+
+static const char *default_spool(struct settings *settings)
+{
+    char path[PATH_MAX];
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int length = cache && cache[0] == '/' ? snprintf(path, sizeof(path), "%s/offbeat/spool", cache)
+                 : home && home[0] == '/' ? snprintf(path, sizeof(path), "%s/.cache/offbeat/spool", home)
+                                          : 0;
+    return length > 0 && (size_t)length < sizeof(path) ? keep(settings, path) : NULL;
+}
+
+static void default_texts(struct settings *settings)
+{
+    struct offbeat_options *options = &settings->options;
+    char host[HOST_NAME_BYTES_MAX] = "";
+    if (!options->release || !*options->release) options->release = default_release(settings);
+    if (!options->environment || !*options->environment) options->environment = keep(settings, "production");
+    if (!options->spool_directory) options->spool_directory = default_spool(settings);
+    if (!options->server_name && gethostname(host, sizeof(host) - 1) == 0) options->server_name = keep(settings, host);
+}
+
+/* --- Numbers, flags and choices ----------------------------------------------------------------------------------- */
+
+static enum status refuse(struct error *error, const char *variable, const char *expected, const char *found)
+{
+    return error_set(error, STATUS_MALFORMED, 0, "%s must be %s, not \"%.60s\"", variable, expected, found);
+}
+
+static enum status read_rate(const char *variable, double *rate, bool *has_rate, struct error *error)
+{
+    const char *text = getenv(variable);
+    char *end = NULL;
+    *has_rate = *rate != 0;
+    if (*has_rate || !text || !*text) return STATUS_OK;
+    double number = strtod(text, &end);
+    if (*end != '\0' || !(number >= 0 && number <= 1)) return refuse(error, variable, "a number from 0 to 1", text);
+    *rate = number;
+    *has_rate = true;
+    return STATUS_OK;
+}
+
+static enum status read_number(const char *variable, uint64_t *number, uint64_t minimum, uint64_t maximum,
+                               struct error *error)
+{
+    const char *text = getenv(variable);
+    char expected[80], *end = NULL;
+    if (*number != 0 || !text || !*text) return STATUS_OK;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    (void)snprintf(expected, sizeof(expected), "a whole number from %llu to %llu", (unsigned long long)minimum,
+                   (unsigned long long)maximum);
+    if (*end != '\0' || text[0] == '-' || errno || value < minimum || value > maximum)
+        return refuse(error, variable, expected, text);
+    *number = value;
+    return STATUS_OK;
+}
+
+static enum status read_number32(const char *variable, uint32_t *number, uint32_t minimum, uint32_t maximum,
+                                 struct error *error)
+{
+    uint64_t wide = *number;
+    enum status status = read_number(variable, &wide, minimum, maximum, error);
+    *number = (uint32_t)wide;
+    return status;
+}
+
+static enum status read_flag(const char *variable, bool *flag, struct error *error)
+{
+    const char *text = getenv(variable);
+    if (*flag || !text || !*text) return STATUS_OK;
+    bool is_on = strcmp(text, "1") == 0 || strcmp(text, "true") == 0;
+    if (!is_on && strcmp(text, "0") != 0 && strcmp(text, "false") != 0)
+        return refuse(error, variable, "1, true, 0 or false", text);
+    *flag = is_on;
+    return STATUS_OK;
+}
+
+/* One of two words; the second is not the default. */
+static enum status read_choice(const char *variable, const char *usual, const char *other, const char *expected,
+                               unsigned *choice, struct error *error)
+{
+    const char *text = getenv(variable);
+    if (*choice != 0 || !text || !*text) return STATUS_OK;
+    if (strcmp(text, usual) != 0 && strcmp(text, other) != 0) return refuse(error, variable, expected, text);
+    *choice = strcmp(text, other) == 0;
+    return STATUS_OK;
+}
+
+static enum status read_choices(struct offbeat_options *options, struct error *error)
+{
+    unsigned lifecycle = options->profile_lifecycle, mode = options->mode, symbols = options->symbols;
+    enum status status =
+        read_choice("OFFBEAT_PROFILE_LIFECYCLE", "manual", "trace", "manual or trace", &lifecycle, error);
+    if (status == STATUS_OK) status = read_choice("OFFBEAT_MODE", "wall", "cpu", "wall or cpu", &mode, error);
+    if (status == STATUS_OK)
+        status = read_choice("OFFBEAT_SYMBOLS", "local", "receiver", "local or receiver", &symbols, error);
+    options->profile_lifecycle = (enum offbeat_lifecycle)lifecycle;
+    options->mode = (enum offbeat_mode)mode;
+    options->symbols = (enum offbeat_symbols)symbols;
+    return status;
+}
+
+static enum status read_environment(struct settings *settings, struct error *error)
+{
+    struct offbeat_options *options = &settings->options;
+    bool has_session_rate;
+    enum status status = read_flag("OFFBEAT_DEBUG", &options->debug, error);
+#define READ(call) status = status == STATUS_OK ? (call) : status
+    READ(read_rate("OFFBEAT_PROFILE_SESSION_SAMPLE_RATE", &options->profile_session_sample_rate, &has_session_rate,
+                   error));
+    READ(read_rate("OFFBEAT_TRACES_SAMPLE_RATE", &options->traces_sample_rate, &settings->has_traces_sample_rate,
+                   error));
+    READ(read_rate("OFFBEAT_PROFILES_SAMPLE_RATE", &options->profiles_sample_rate, &settings->has_profiles_sample_rate,
+                   error));
+    READ(read_flag("OFFBEAT_START_PROFILER_ON_APP_START", &options->start_profiler_on_app_start, error));
+    READ(read_flag("OFFBEAT_IS_UI", &options->is_ui, error));
+    READ(read_flag("OFFBEAT_REPEATS_IDLE", &options->repeats_idle, error));
+    READ(read_number32("OFFBEAT_FREQUENCY", &options->frequency_hz, 1, 10000, error));
+    READ(read_number32("OFFBEAT_CHUNK_SECONDS", &options->chunk_seconds, 1, 60, error));
+    READ(read_number32("OFFBEAT_SHUTDOWN_TIMEOUT_MS", &options->shutdown_timeout_ms, 1, 3600000, error));
+    READ(read_number("OFFBEAT_SPOOL_BYTES_MAX", &options->spool_bytes_max, 1, UINT64_MAX, error));
+    READ(read_choices(options, error));
+#undef READ
+    return status;
+}
+
+/* --- The whole ---------------------------------------------------------------------------------------------------- */
+
+static enum status check_range(const char *name, uint64_t number, uint64_t maximum, struct error *error)
+{
+    if (number <= maximum) return STATUS_OK;
+    return error_set(error, STATUS_MALFORMED, 0, "%s must be from 1 to %llu, not %llu", name,
+                     (unsigned long long)maximum, (unsigned long long)number);
+}
+
+static enum status check(const struct offbeat_options *options, struct error *error)
+{
+    enum status status = check_range("frequency_hz", options->frequency_hz, 10000, error);
+    if (status == STATUS_OK) status = check_range("chunk_seconds", options->chunk_seconds, 60, error);
+    if (status == STATUS_OK && options->frame_rate_hz < 0)
+        status = error_set(error, STATUS_MALFORMED, 0, "frame_rate_hz must not be negative");
+    return status;
+}
+
+static void default_numbers(struct offbeat_options *options)
+{
+    if (options->frequency_hz == 0) options->frequency_hz = 101;
+    if (options->chunk_seconds == 0) options->chunk_seconds = 60;
+    if (options->shutdown_timeout_ms == 0) options->shutdown_timeout_ms = 2000;
+    if (options->spool_bytes_max == 0) options->spool_bytes_max = SPOOL_BYTES_DEFAULT;
+    if (options->frame_rate_hz == 0) options->frame_rate_hz = 60;
+}
+
+enum status settings_resolve(const struct offbeat_options *options, struct settings *ret_settings, struct error *error)
+{
+    *ret_settings = (struct settings){0};
+    /* A program that was built with an earlier version has fewer members, one of a later version more. */
+    size_t size = options ? options->size : 0;
+    if (size > sizeof(ret_settings->options)) size = sizeof(ret_settings->options);
+    if (options) memcpy(&ret_settings->options, options, size);
+    if (!keep_texts(ret_settings)) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the options");
+    if (options && size < offsetof(struct offbeat_options, dsn) + sizeof(options->dsn))
+        return error_set(error, STATUS_MALFORMED, 0, "size must be sizeof(struct offbeat_options)");
+    enum status status = read_environment(ret_settings, error);
+    if (status == STATUS_OK) status = check(&ret_settings->options, error);
+    default_texts(ret_settings);
+    default_numbers(&ret_settings->options);
+    return status;
+}
+
+void settings_fini(struct settings *settings)
+{
+    buffer_fini(&settings->texts);
+    *settings = (struct settings){0};
+}
+
+struct lifecycle_options settings_lifecycle(const struct settings *settings)
+{
+    const struct offbeat_options *options = &settings->options;
+    return (struct lifecycle_options){
+        .mode = options->profile_lifecycle == OFFBEAT_LIFECYCLE_TRACE ? LIFECYCLE_TRACE : LIFECYCLE_MANUAL,
+        .profile_session_sample_rate = options->profile_session_sample_rate,
+        .has_v1 = settings->has_profiles_sample_rate || options->profiles_sampler,
+        .has_tracing = settings->has_traces_sample_rate || options->traces_sampler,
+        .is_ui = options->is_ui,
+        .starts_on_app_start = options->start_profiler_on_app_start,
+    };
+}

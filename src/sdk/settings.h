@@ -1,0 +1,25 @@
+/* The options that hold: what the program set, what the environment says, and what is left to the defaults.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SDK_SETTINGS_H
+#define OFFBEAT_SDK_SETTINGS_H
+
+#include "base/buffer.h"
+#include "base/status.h"
+#include "sdk/lifecycle.h"
+
+#include <offbeat.h>
+
+struct settings {
+    struct offbeat_options options; /* its texts point into TEXTS, or are NULL */
+    bool has_traces_sample_rate, has_profiles_sample_rate;
+    struct buffer texts;
+};
+
+/* OPTIONS may be NULL. STATUS_MALFORMED: something cannot be understood, and ERROR names it; RET_SETTINGS is set in
+ * every case, so that LOG and DEBUG hold. Not having a DSN is no error. */
+enum status settings_resolve(const struct offbeat_options *options, struct settings *ret_settings, struct error *error);
+void settings_fini(struct settings *settings);
+
+struct lifecycle_options settings_lifecycle(const struct settings *settings);
+
+#endif

@@ -1,0 +1,382 @@
+/* Transactions and spans as <offbeat.h> has them: trace/ does the work, and tells here what begins and ends.
+ * SPDX-License-Identifier: MIT */
+#include "format/sentry/envelope.h"
+#include "sdk/sdk_private.h"
+#include "transport/dsn.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* The token that the lifecycle gave has this bit free (it counts sessions): whether a root is profiled by V1. */
+#define PROFILED_BIT 0x80000000u
+
+/* What profiles_sampler decides by, of the transaction that this thread starts. */
+static __thread const struct offbeat_sampling *starting;
+
+/* --- Between the two sets of types -------------------------------------------------------------------------------- */
+
+static struct trace_span *inner(const struct offbeat_span *span)
+{
+    return (struct trace_span *)(uintptr_t)span;
+}
+
+static struct offbeat_span *outer(struct trace_span *span)
+{
+    return (struct offbeat_span *)span;
+}
+
+_Static_assert((int)OFFBEAT_STATUS_UNAUTHENTICATED == (int)TRACE_STATUS_UNAUTHENTICATED, "the same, in the same order");
+_Static_assert((int)OFFBEAT_DECISION_YES == (int)TRACE_SAMPLED, "the same, in the same order");
+_Static_assert((int)OFFBEAT_SOURCE_TASK == (int)TRACE_SOURCE_TASK, "the same, in the same order");
+
+/* --- What the tracer tells ---------------------------------------------------------------------------------------- */
+
+static double sample(void *data, const struct trace_sampling_context *context)
+{
+    const struct offbeat_options *options = &sdk.settings.options;
+    const struct offbeat_sampling sampling = {
+        .name = context->name,
+        .op = context->op,
+        .parent = (enum offbeat_decision)context->parent,
+        .parent_rate = context->parent_rate,
+        .custom = context->custom,
+    };
+    return options->traces_sampler(options->traces_sampler_data, &sampling);
+}
+
+/* Under LOCK. */
+static bool is_profiled_by_v1(bool is_sampled)
+{
+    const struct offbeat_options *options = &sdk.settings.options;
+    double rate = options->profiles_sample_rate;
+    if (!sdk.lifecycle.options.has_v1) return false;
+    if (options->profiles_sampler)
+        rate = starting ? options->profiles_sampler(options->profiles_sampler_data, starting) : 0;
+    return lifecycle_profiles_transaction(&sdk.lifecycle, is_sampled, rate, sdk_random());
+}
+
+static void note_profiled(uint64_t start_ns)
+{
+    for (size_t i = 0; i < SDK_PROFILED_OPEN_MAX; i++) {
+        if (sdk.profiled[i] != 0) continue;
+        sdk.profiled[i] = start_ns;
+        return;
+    }
+}
+
+/* Which of them ended matters little: the oldest one goes last. */
+static void forget_profiled(void)
+{
+    size_t latest = 0;
+    for (size_t i = 1; i < SDK_PROFILED_OPEN_MAX; i++) {
+        if (sdk.profiled[i] > sdk.profiled[latest]) latest = i;
+    }
+    sdk.profiled[latest] = 0;
+}
+
+static uint32_t root_started(void *data, bool is_sampled, size_t open)
+{
+    uint32_t token = 0;
+    sdk_lock();
+    bool has_v1 = sdk.lifecycle.options.has_v1, is_profiled = is_profiled_by_v1(is_sampled);
+    if (is_profiled) note_profiled(sdk_monotonic_ns());
+    sdk_follow(lifecycle_root_started(&sdk.lifecycle, has_v1 ? is_profiled : is_sampled, &token));
+    sdk_unlock();
+    return is_profiled ? token | PROFILED_BIT : token;
+}
+
+static void root_ended(void *data, uint32_t token, bool is_sampled, size_t open)
+{
+    bool is_profiled = (token & PROFILED_BIT) != 0;
+    sdk_lock();
+    bool has_v1 = sdk.lifecycle.options.has_v1;
+    if (is_profiled) forget_profiled();
+    sdk_follow(lifecycle_root_ended(&sdk.lifecycle, token & ~PROFILED_BIT, has_v1 ? is_profiled : is_sampled));
+    sdk_unlock();
+}
+
+/* Leaves a transaction to the worker, which knows its profile. False if too many wait. */
+static bool leave_to_worker(struct trace_transaction *transaction)
+{
+    sdk_lock();
+    bool has_room = sdk.is_on && sdk.wanted.transaction_count < SDK_TRANSACTIONS_WAITING_MAX;
+    if (has_room) {
+        sdk.wanted.transactions[sdk.wanted.transaction_count++] =
+            (struct waiting_transaction){.transaction = transaction, .end_ns = sdk_monotonic_ns()};
+        worker_wake();
+    }
+    sdk_unlock();
+    return has_room;
+}
+
+static void finished(void *data, struct trace_transaction *transaction)
+{
+    bool is_profiled = (trace_transaction_facts(transaction).token & PROFILED_BIT) != 0;
+    if (is_profiled && leave_to_worker(transaction)) return;
+    if (is_profiled) sdk_discard(DISCARD_QUEUE_OVERFLOW, CATEGORY_PROFILE, 1);
+    spans_send(transaction, slice_of(NULL, 0));
+}
+
+static void discarded(void *data, const char *reason, const char *name, uint64_t quantity)
+{
+    enum category category;
+    if (!category_of_name(slice_of_text(name), &category)) return;
+    for (unsigned i = 0; i < DISCARD_REASON_COUNT; i++) {
+        if (strcmp(discard_reason_name((enum discard_reason)i), reason) == 0)
+            sdk_discard((enum discard_reason)i, category, quantity);
+    }
+}
+
+static void debug(void *data, const char *message)
+{
+    sdk_debug("%s", message);
+}
+
+struct tracer *spans_tracer_new(const struct settings *settings)
+{
+    const struct offbeat_options *options = &settings->options;
+    struct dsn dsn = {0};
+    (void)dsn_parse(options->dsn, &dsn, NULL);
+    struct tracer_options tracer = {
+        .release = options->release,
+        .environment = options->environment,
+        .dist = options->dist,
+        .server_name = options->server_name,
+        .public_key = dsn.public_key,
+        .has_traces_sample_rate = settings->has_traces_sample_rate,
+        .traces_sample_rate = options->traces_sample_rate,
+        .listener =
+            {
+                .sample = options->traces_sampler ? sample : NULL,
+                .root_started = root_started,
+                .root_ended = root_ended,
+                .finished = finished,
+                .discarded = discarded,
+                .debug = debug,
+            },
+    };
+    return tracer_new(&tracer);
+}
+
+/* --- The envelope of a transaction -------------------------------------------------------------------------------- */
+
+static void wrap(struct trace_transaction *transaction, struct slice payload, struct slice profile,
+                 struct buffer *envelope)
+{
+    struct trace_facts facts = trace_transaction_facts(transaction);
+    struct buffer context = {.maximum = TRACE_PAYLOAD_BYTES_MAX};
+    struct json_writer writer = json_writer_of(&context);
+    trace_transaction_write_context(transaction, &writer);
+    struct envelope_attributes attributes = {.sdk_name = slice_of_text("offbeat"),
+                                             .sdk_version = slice_of_text(OFFBEAT_VERSION),
+                                             .trace = buffer_slice(&context)};
+    memcpy(attributes.event_id, facts.event_id, UUID_TEXT_SIZE);
+    envelope_begin(envelope, &attributes);
+    envelope_add_item(envelope, "transaction", NULL, payload);
+    if (profile.size > 0) envelope_add_item(envelope, "profile", NULL, profile);
+    buffer_fini(&context);
+}
+
+void spans_send(struct trace_transaction *transaction, struct slice profile)
+{
+    struct buffer payload = {.maximum = TRACE_PAYLOAD_BYTES_MAX}, envelope = {.maximum = ENVELOPE_BYTES_MAX};
+    struct trace_facts facts = trace_transaction_facts(transaction);
+    trace_transaction_encode(transaction, &payload);
+    if (payload.failed) {
+        sdk_discard(DISCARD_INTERNAL_SDK_ERROR, CATEGORY_TRANSACTION, 1);
+        sdk_discard(DISCARD_INTERNAL_SDK_ERROR, CATEGORY_SPAN, facts.span_count + 1);
+    } else if (sdk_may_send("transaction", CATEGORY_TRANSACTION, buffer_slice(&payload))) {
+        bool has_profile = profile.size > 0 && sdk_may_send("profile", CATEGORY_PROFILE, profile);
+        wrap(transaction, buffer_slice(&payload), has_profile ? profile : slice_of(NULL, 0), &envelope);
+        sdk_send(&envelope);
+    } else {
+        sdk_discard(DISCARD_BEFORE_SEND, CATEGORY_SPAN, facts.span_count + 1);
+        if (profile.size > 0) sdk_discard(DISCARD_BEFORE_SEND, CATEGORY_PROFILE, 1);
+    }
+    buffer_fini(&payload);
+    buffer_fini(&envelope);
+    trace_transaction_free(transaction);
+}
+
+/* --- Starting ----------------------------------------------------------------------------------------------------- */
+
+static struct slice header(const char *text)
+{
+    return text ? slice_of_text(text) : slice_of(NULL, 0);
+}
+
+static struct offbeat_span *start(const struct offbeat_transaction *transaction, const struct trace_incoming *incoming)
+{
+    const struct trace_start begin = {
+        .name = transaction->name,
+        .op = transaction->op,
+        .source = (enum trace_source)transaction->source,
+        .incoming = incoming,
+        .decision = (enum trace_decision)transaction->decision,
+        .custom = transaction->custom,
+    };
+    const struct offbeat_sampling sampling = {
+        .name = transaction->name ? transaction->name : "",
+        .op = transaction->op ? transaction->op : "",
+        .parent = incoming->has_parent ? (enum offbeat_decision)incoming->parent.decision : OFFBEAT_DECISION_OPEN,
+        .parent_rate = -1,
+        .custom = transaction->custom,
+    };
+    starting = &sampling;
+    (void)pthread_rwlock_rdlock(&sdk.tracer_lock);
+    struct trace_span *span = sdk.tracer ? trace_transaction_start(sdk.tracer, &begin) : NULL;
+    (void)pthread_rwlock_unlock(&sdk.tracer_lock);
+    starting = NULL;
+    return outer(span);
+}
+
+struct offbeat_span *offbeat_transaction_start_with(const struct offbeat_transaction *transaction)
+{
+    int kept_errno = errno;
+    struct offbeat_transaction known = {0};
+    struct trace_incoming incoming = {0};
+    if (transaction) memcpy(&known, transaction, transaction->size < sizeof(known) ? transaction->size : sizeof(known));
+    const struct trace_headers headers = {.sentry_trace = header(known.sentry_trace),
+                                          .traceparent = header(known.traceparent),
+                                          .baggage = header(known.baggage)};
+    const struct trace_continuation continuation = {0};
+    trace_incoming_read(&incoming, &headers, &continuation);
+    struct offbeat_span *span = start(&known, &incoming);
+    trace_incoming_fini(&incoming);
+    errno = kept_errno;
+    return span;
+}
+
+struct offbeat_span *offbeat_transaction_start(const char *name, const char *op)
+{
+    const struct offbeat_transaction transaction = {.size = sizeof(transaction), .name = name, .op = op};
+    return offbeat_transaction_start_with(&transaction);
+}
+
+struct offbeat_span *offbeat_span_start_child(struct offbeat_span *parent, const char *op, const char *description)
+{
+    int kept_errno = errno;
+    struct trace_span *span = trace_span_start_child(inner(parent), op, description);
+    errno = kept_errno;
+    return outer(span);
+}
+
+struct offbeat_span *offbeat_span_start(const char *op, const char *description)
+{
+    int kept_errno = errno;
+    struct trace_span *span = trace_span_start(op, description);
+    errno = kept_errno;
+    return outer(span);
+}
+
+void offbeat_span_finish(struct offbeat_span *span)
+{
+    int kept_errno = errno;
+    trace_span_finish(inner(span));
+    errno = kept_errno;
+}
+
+/* --- The rest as it is -------------------------------------------------------------------------------------------- */
+
+bool offbeat_span_enter(struct offbeat_span *span)
+{
+    return trace_span_enter(inner(span));
+}
+
+void offbeat_span_leave(struct offbeat_span *span)
+{
+    int kept_errno = errno;
+    trace_span_leave(inner(span));
+    errno = kept_errno;
+}
+
+struct offbeat_span *offbeat_span_current(void)
+{
+    return outer(trace_span_current());
+}
+
+struct offbeat_span *offbeat_span_ref(struct offbeat_span *span)
+{
+    return outer(trace_span_ref(inner(span)));
+}
+
+void offbeat_span_unref(struct offbeat_span *span)
+{
+    int kept_errno = errno;
+    trace_span_unref(inner(span));
+    errno = kept_errno;
+}
+
+void offbeat_span_set_status(struct offbeat_span *span, enum offbeat_status status)
+{
+    trace_span_set_status(inner(span), (enum trace_status)status);
+}
+
+void offbeat_span_set_description(struct offbeat_span *span, const char *description)
+{
+    int kept_errno = errno;
+    trace_span_set_description(inner(span), description);
+    errno = kept_errno;
+}
+
+void offbeat_span_set_transaction_name(struct offbeat_span *span, const char *name, enum offbeat_source source)
+{
+    int kept_errno = errno;
+    trace_span_set_transaction_name(inner(span), name, (enum trace_source)source);
+    errno = kept_errno;
+}
+
+bool offbeat_span_set_text(struct offbeat_span *span, const char *key, const char *value)
+{
+    int kept_errno = errno;
+    bool is_set = trace_span_set_text(inner(span), key, value);
+    errno = kept_errno;
+    return is_set;
+}
+
+bool offbeat_span_set_number(struct offbeat_span *span, const char *key, double value)
+{
+    int kept_errno = errno;
+    bool is_set = trace_span_set_number(inner(span), key, value);
+    errno = kept_errno;
+    return is_set;
+}
+
+bool offbeat_span_set_bool(struct offbeat_span *span, const char *key, bool value)
+{
+    int kept_errno = errno;
+    bool is_set = trace_span_set_bool(inner(span), key, value);
+    errno = kept_errno;
+    return is_set;
+}
+
+bool offbeat_span_set_tag(struct offbeat_span *span, const char *key, const char *value)
+{
+    int kept_errno = errno;
+    bool is_set = trace_span_set_tag(inner(span), key, value);
+    errno = kept_errno;
+    return is_set;
+}
+
+bool offbeat_span_is_sampled(const struct offbeat_span *span)
+{
+    return trace_span_is_sampled(inner(span));
+}
+
+bool offbeat_span_headers(struct offbeat_span *span, const char *others, struct offbeat_headers *ret_headers)
+{
+    int kept_errno = errno;
+    struct trace_parent parent;
+    struct buffer baggage = {.maximum = sizeof(ret_headers->baggage) - 1};
+    memset(ret_headers, 0, sizeof(*ret_headers));
+    bool has_parent = trace_span_parent(inner(span), &parent);
+    if (has_parent) {
+        trace_parent_write(&parent, ret_headers->sentry_trace);
+        trace_parent_write_w3c(&parent, ret_headers->traceparent);
+        if (trace_span_baggage(inner(span), header(others), &baggage) && !baggage.failed)
+            memcpy(ret_headers->baggage, baggage.data, baggage.size);
+    }
+    buffer_fini(&baggage);
+    errno = kept_errno;
+    return has_parent;
+}

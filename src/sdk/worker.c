@@ -1,0 +1,471 @@
+/* The thread that has the sampler: starts and stops it as is wanted, and makes chunks of what it recorded, by the
+ * helper program if it can. It sleeps until the sampler or the program wakes it.  SPDX-License-Identifier: MIT */
+#include "base/file.h"
+#include "chunk/request.h"
+#include "chunk/symbol_names.h"
+#include "format/sentry/envelope.h"
+#include "format/sentry/sentry_v2.h"
+#include "sampler/sampler.h"
+#include "sampler/self.h"
+#include "sdk/helper_process.h"
+#include "sdk/sdk_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#define SECOND_NS ((uint64_t)1000000000)
+
+enum {
+    HELPER_SECONDS_MAX = 50, /* a chunk's length: one is made while the next is recorded */
+    V1_SECONDS_MAX = 30,
+    LIMIT_LOOK_SECONDS = 1,
+};
+
+struct recording {
+    char path[SAMPLER_PATH_SIZE];
+    uint64_t end_ns; /* CLOCK_MONOTONIC: nothing later is in it */
+};
+
+struct worker {
+    char folder[PATH_MAX], cache[PATH_MAX], helper[PATH_MAX];
+    bool has_helper;
+    char profiler_id[UUID_TEXT_SIZE]; /* of the sampler that runs; "" = none */
+    bool is_v1;
+    /* V1: recordings that transactions may still want, the oldest first. */
+    struct recording recordings[CHUNK_RECORDINGS_MAX];
+    size_t recording_count;
+    size_t payload_count; /* that the request under way gave */
+};
+
+/* --- Wrapping and sending ----------------------------------------------------------------------------------------- */
+
+static enum category profile_category(const struct worker *worker)
+{
+    return worker->is_v1 ? CATEGORY_PROFILE : CATEGORY_PROFILE_CHUNK;
+}
+
+static bool send_chunk(void *context, struct slice payload)
+{
+    struct worker *worker = context;
+    struct buffer envelope = {.maximum = ENVELOPE_BYTES_MAX};
+    const struct envelope_attributes attributes = {.sdk_name = slice_of_text("offbeat"),
+                                                   .sdk_version = slice_of_text(OFFBEAT_VERSION)};
+    worker->payload_count++;
+    if (!sdk_may_send("profile_chunk", CATEGORY_PROFILE_CHUNK, payload)) return true;
+    envelope_begin(&envelope, &attributes);
+    envelope_add_item(&envelope, "profile_chunk", "native", payload);
+    sdk_send(&envelope);
+    buffer_fini(&envelope);
+    return true;
+}
+
+/* V1: it goes with its transaction. */
+static bool keep_payload(void *context, struct slice payload)
+{
+    struct buffer *kept = context;
+    buffer_clear(kept);
+    buffer_append(kept, payload.data, payload.size);
+    return !kept->failed;
+}
+
+/* Why there is no profile, in the words of client reports (facts §2.7). */
+static void discard(const struct worker *worker, enum status status, const char *message)
+{
+    static const char too_few[] = "profiling_not_enough_samples";
+    bool has_too_few = strncmp(message, too_few, sizeof(too_few) - 1) == 0;
+    enum discard_reason reason = has_too_few                  ? DISCARD_INSUFFICIENT_DATA
+                                 : status == STATUS_MALFORMED ? DISCARD_INVALID
+                                                              : DISCARD_INTERNAL_SDK_ERROR;
+    sdk_debug("a profile is not sent: %s", message);
+    sdk_discard(reason, profile_category(worker), 1);
+}
+
+/* --- Making ------------------------------------------------------------------------------------------------------- */
+
+static void each_line(struct slice text, chunk_receiver receive, void *context)
+{
+    while (text.size > 0) {
+        const uint8_t *end = memchr(text.data, '\n', text.size);
+        size_t size = end ? (size_t)(end - text.data) : text.size;
+        (void)receive(context, slice_of(text.data, size));
+        size_t taken = size + (end ? 1 : 0);
+        text = slice_of(text.data + taken, text.size - taken);
+    }
+}
+
+static enum status take_answer(int exit_status, const char *path, chunk_receiver receive, void *context,
+                               struct error *error)
+{
+    struct buffer answer;
+    buffer_init(&answer, 4ul * CHUNK_PAYLOAD_BYTES_MAX);
+    enum status status = file_read(path, &answer, error);
+    if (status == STATUS_OK && exit_status == 0) each_line(buffer_slice(&answer), receive, context);
+    if (status == STATUS_OK && exit_status != 0)
+        status = error_set(error, STATUS_MALFORMED, 0, "%.*s", (int)answer.size, (const char *)answer.data);
+    buffer_fini(&answer);
+    return status;
+}
+
+/* STATUS_UNSUPPORTED if the helper did not do it. */
+static enum status make_by_helper(const struct worker *worker, const struct chunk_request *request,
+                                  chunk_receiver receive, void *context, struct error *error)
+{
+    char request_path[SAMPLER_PATH_SIZE + 16], payloads_path[SAMPLER_PATH_SIZE + 16];
+    struct buffer text = {.maximum = REQUEST_BYTES_MAX};
+    const char *recording = request->recordings[request->recording_count - 1];
+    (void)snprintf(request_path, sizeof(request_path), "%s.request", recording);
+    (void)snprintf(payloads_path, sizeof(payloads_path), "%s.payloads", recording);
+    chunk_request_write(request, &text);
+    enum status status = text.failed ? STATUS_NO_MEMORY : file_write(request_path, buffer_slice(&text), error);
+    buffer_fini(&text);
+    int exit_status = -1;
+    if (status == STATUS_OK)
+        exit_status = helper_run(worker->helper, request_path, payloads_path, HELPER_SECONDS_MAX * SECOND_NS);
+    if (exit_status == 0 || exit_status == 1)
+        status = take_answer(exit_status, payloads_path, receive, context, error);
+    else
+        status = error_set(error, STATUS_UNSUPPORTED, 0, "%s did not do it (status %d)", worker->helper, exit_status);
+    (void)unlink(request_path);
+    (void)unlink(payloads_path);
+    return status;
+}
+
+static enum status make(struct worker *worker, const struct chunk_request *request, chunk_receiver receive,
+                        void *context, struct error *error)
+{
+    enum status status = STATUS_UNSUPPORTED;
+    if (worker->has_helper && !self_is_confined()) {
+        status = make_by_helper(worker, request, receive, context, error);
+        if (status == STATUS_UNSUPPORTED) {
+            sdk_say("%s; from here on functions have the names of symbol tables only", error->message);
+            worker->has_helper = false;
+        }
+    }
+    if (status == STATUS_UNSUPPORTED) status = chunk_make(request, symbol_names_add, receive, context, error);
+    return status;
+}
+
+static struct chunk_request request_of(const struct chunk_measurement *measurements, size_t count)
+{
+    const struct offbeat_options *options = &sdk.settings.options;
+    return (struct chunk_request){
+        .release = options->release,
+        .environment = options->environment,
+        .dist = options->dist,
+        .in_app_include = options->in_app_include,
+        .in_app_exclude = options->in_app_exclude,
+        .repeats_idle = options->repeats_idle,
+        .has_names = options->symbols == OFFBEAT_SYMBOLS_LOCAL,
+        .measurements = measurements,
+        .measurement_count = count,
+    };
+}
+
+static void make_chunk(struct worker *worker, const char *path)
+{
+    size_t count;
+    struct error error = {0};
+    struct chunk_measurement *measurements = measurements_take(&sdk.measurements, &count);
+    struct chunk_request request = request_of(measurements, count);
+    request.recordings[request.recording_count++] = path;
+    worker->payload_count = 0;
+    enum status status = make(worker, &request, send_chunk, worker, &error);
+    if (status != STATUS_OK && worker->payload_count == 0) discard(worker, status, error.message);
+    free(measurements);
+    (void)unlink(path);
+}
+
+/* --- V1: profiles of transactions --------------------------------------------------------------------------------- */
+
+static void forget_recordings(struct worker *worker, size_t count)
+{
+    for (size_t i = 0; i < count; i++) (void)unlink(worker->recordings[i].path);
+    worker->recording_count -= count;
+    memmove(worker->recordings, worker->recordings + count, worker->recording_count * sizeof(*worker->recordings));
+}
+
+/* When the oldest transaction that is open or waits began, on CLOCK_MONOTONIC; now if there is none. */
+static uint64_t oldest_start_ns(void)
+{
+    uint64_t oldest = sdk_monotonic_ns();
+    sdk_lock();
+    for (size_t i = 0; i < SDK_PROFILED_OPEN_MAX; i++) {
+        if (sdk.profiled[i] != 0 && sdk.profiled[i] < oldest) oldest = sdk.profiled[i];
+    }
+    if (sdk.wanted.transaction_count > 0) oldest = 0;
+    sdk_unlock();
+    return oldest;
+}
+
+static void forget_old_recordings(struct worker *worker)
+{
+    uint64_t oldest = oldest_start_ns();
+    size_t old = 0;
+    while (old < worker->recording_count && worker->recordings[old].end_ns < oldest) old++;
+    forget_recordings(worker, old);
+}
+
+static void keep_recording(struct worker *worker, const char *path)
+{
+    if (worker->recording_count == CHUNK_RECORDINGS_MAX) forget_recordings(worker, 1);
+    struct recording *recording = &worker->recordings[worker->recording_count++];
+    (void)snprintf(recording->path, sizeof(recording->path), "%s", path);
+    recording->end_ns = sdk_monotonic_ns();
+}
+
+static void send_transaction(struct worker *worker, struct trace_transaction *transaction)
+{
+    struct trace_facts facts = trace_transaction_facts(transaction);
+    struct chunk_request request = request_of(NULL, 0);
+    struct error error = {.message = "profiling_not_enough_samples: no recording"};
+    struct buffer payload = {.maximum = CHUNK_PAYLOAD_BYTES_MAX};
+    char profile_id[UUID_TEXT_SIZE] = "", thread_id[24];
+    uint64_t end_max_ns = facts.start_ns + V1_SECONDS_MAX * SECOND_NS;
+    (void)snprintf(thread_id, sizeof(thread_id), "%ld", (long)facts.thread);
+    (void)uuid_new(profile_id);
+    for (size_t i = 0; i < worker->recording_count; i++) {
+        request.recordings[request.recording_count++] = worker->recordings[i].path;
+    }
+    request.transaction = (struct chunk_transaction){
+        .event_id = facts.event_id,
+        .profile_id = profile_id,
+        .name = facts.name,
+        .trace_id = facts.trace_id,
+        .thread_id = thread_id,
+        .start_ns = facts.start_ns,
+        .end_ns = facts.end_ns < end_max_ns ? facts.end_ns : end_max_ns,
+    };
+    enum status status = STATUS_MALFORMED;
+    if (request.recording_count > 0) status = make(worker, &request, keep_payload, &payload, &error);
+    if (status != STATUS_OK) {
+        discard(worker, status, error.message);
+        buffer_clear(&payload);
+    }
+    spans_send(transaction, buffer_slice(&payload));
+    buffer_fini(&payload);
+}
+
+/* Takes the oldest one whose time is all in recordings; NULL if there is none. */
+static struct trace_transaction *take_transaction(const struct worker *worker)
+{
+    struct trace_transaction *taken = NULL;
+    uint64_t told_until = worker->recording_count > 0 ? worker->recordings[worker->recording_count - 1].end_ns : 0;
+    sdk_lock();
+    bool is_told = worker->profiler_id[0] == '\0' || sdk.wanted.transactions[0].end_ns <= told_until;
+    if (sdk.wanted.transaction_count > 0 && is_told) {
+        taken = sdk.wanted.transactions[0].transaction;
+        sdk.wanted.transaction_count--;
+        memmove(sdk.wanted.transactions, sdk.wanted.transactions + 1,
+                sdk.wanted.transaction_count * sizeof(sdk.wanted.transactions[0]));
+    }
+    sdk_unlock();
+    return taken;
+}
+
+static void send_transactions(struct worker *worker)
+{
+    struct trace_transaction *transaction;
+    while ((transaction = take_transaction(worker))) send_transaction(worker, transaction);
+    forget_old_recordings(worker);
+}
+
+static bool waits_for_recording(const struct worker *worker)
+{
+    sdk_lock();
+    bool waits = worker->is_v1 && sdk.wanted.transaction_count > 0;
+    sdk_unlock();
+    return waits;
+}
+
+/* --- The sampler -------------------------------------------------------------------------------------------------- */
+
+static void parse_id(const char *text, uint8_t id[RECORDING_PROFILER_ID_SIZE])
+{
+    for (size_t i = 0; i < RECORDING_PROFILER_ID_SIZE; i++) {
+        unsigned byte = 0;
+        (void)sscanf(text + 2 * i, "%2x", &byte);
+        id[i] = (uint8_t)byte;
+    }
+}
+
+static bool start_sampler(struct worker *worker, const char *profiler_id)
+{
+    const struct offbeat_options *options = &sdk.settings.options;
+    struct sampler_options sampler = {
+        .frequency_hz = options->frequency_hz,
+        .mode = options->mode == OFFBEAT_MODE_CPU ? RECORDING_CPU : RECORDING_WALL,
+        .recording_ns = (uint64_t)(worker->is_v1 ? V1_SECONDS_MAX : options->chunk_seconds) * SECOND_NS,
+        .ignores_children = true,
+        .cache_directory = worker->cache[0] ? worker->cache : NULL,
+        .directory = worker->folder,
+    };
+    parse_id(profiler_id, sampler.profiler_id);
+    if (!folder_of_recordings(&sdk.settings, worker->folder)) {
+        sdk_say("there is no folder to record in: set spool_directory to one that can be written");
+        return false;
+    }
+    if (sampler_start(&sampler)) return true;
+    sdk_say("the sampler cannot be started: no memory, or no thread");
+    return false;
+}
+
+/* The chunk is over: the lifecycle may have waited for that. */
+static void tell_chunk_ended(void)
+{
+    sdk_lock();
+    sdk_follow(lifecycle_chunk_ended(&sdk.lifecycle));
+    sdk_unlock();
+}
+
+static void take_recording(struct worker *worker, const char *path)
+{
+    if (worker->is_v1) {
+        keep_recording(worker, path);
+        return;
+    }
+    if (worker->profiler_id[0]) tell_chunk_ended();
+    make_chunk(worker, path);
+}
+
+/* True if there was one. */
+static bool take_recordings(struct worker *worker)
+{
+    char path[SAMPLER_PATH_SIZE];
+    bool was_there = false;
+    while (sampler_take_finished(path)) {
+        take_recording(worker, path);
+        was_there = true;
+    }
+    if (worker->is_v1) send_transactions(worker);
+    return was_there;
+}
+
+static void note_sampling(bool is_sampling)
+{
+    sdk_lock();
+    sdk.is_sampling = is_sampling;
+    sdk_unlock();
+}
+
+static void stop_sampler(struct worker *worker)
+{
+    sampler_stop();
+    worker->profiler_id[0] = '\0';
+    note_sampling(false);
+    (void)take_recordings(worker);
+}
+
+static void follow_wishes(struct worker *worker)
+{
+    char wanted[UUID_TEXT_SIZE];
+    sdk_lock();
+    memcpy(wanted, sdk.wanted.profiler_id, sizeof(wanted));
+    sdk_unlock();
+    if (strcmp(wanted, worker->profiler_id) == 0) return;
+    if (worker->profiler_id[0]) stop_sampler(worker);
+    if (!wanted[0] || !start_sampler(worker, wanted)) return;
+    memcpy(worker->profiler_id, wanted, sizeof(wanted));
+    note_sampling(true);
+}
+
+/* --- Rate limits: what the receiver does not want is not even sampled (facts §3.7) -------------------------------- */
+
+static bool follow_limits(const struct worker *worker)
+{
+    sdk_lock();
+    bool is_limited = sdk.transport && transport_is_limited(sdk.transport, profile_category(worker));
+    sdk_follow(lifecycle_set_limited(&sdk.lifecycle, is_limited));
+    sdk_unlock();
+    return is_limited;
+}
+
+/* --- The thread --------------------------------------------------------------------------------------------------- */
+
+static void prepare(struct worker *worker)
+{
+    const struct offbeat_options *options = &sdk.settings.options;
+    const char *cache = getenv("OFFBEAT_CACHE_DIRECTORY");
+    *worker = (struct worker){.is_v1 = sdk.lifecycle.options.has_v1};
+    (void)prctl(PR_SET_NAME, "offbeat-chunks");
+    worker->has_helper = helper_find(options->helper, worker->helper);
+    if (!worker->has_helper && options->symbols == OFFBEAT_SYMBOLS_LOCAL)
+        sdk_debug("offbeat-helper is not there: functions have the names of symbol tables only");
+    /* Frame tables are kept beside the spool, where the helper keeps names. */
+    if (cache && cache[0] == '/')
+        (void)snprintf(worker->cache, sizeof(worker->cache), "%s", cache);
+    else if (options->spool_directory && options->spool_directory[0] == '/') {
+        (void)snprintf(worker->cache, sizeof(worker->cache), "%s", options->spool_directory);
+    }
+}
+
+/* Under LOCK: what was asked for since is another worker's. */
+static bool is_over(const struct worker *worker)
+{
+    return sdk.wanted.is_ending && worker->profiler_id[0] == '\0' && sdk.wanted.transaction_count == 0;
+}
+
+static bool end_if_over(struct worker *worker)
+{
+    sdk_lock();
+    bool is_ending = is_over(worker);
+    sdk_unlock();
+    if (!is_ending) return false;
+    forget_recordings(worker, worker->recording_count);
+    sdk_lock();
+    sdk.has_worker = false;
+    (void)pthread_cond_broadcast(&sdk.changed);
+    sdk_unlock();
+    return true;
+}
+
+/* What was sampled until now, for a flush. */
+static void flush(struct worker *worker)
+{
+    sdk_lock();
+    bool is_wanted = sdk.wanted.is_flushing;
+    sdk.wanted.is_flushing = false;
+    sdk_unlock();
+    if (!is_wanted) return;
+    if (worker->profiler_id[0]) {
+        uint32_t news = sampler_news();
+        uint64_t deadline_ns = sdk_monotonic_ns() + SECOND_NS;
+        sampler_cut();
+        while (!take_recordings(worker) && sdk_monotonic_ns() < deadline_ns) {
+            sampler_wait(news, deadline_ns);
+            news = sampler_news();
+        }
+    }
+    sdk_lock();
+    sdk.flushes++;
+    (void)pthread_cond_broadcast(&sdk.changed);
+    sdk_unlock();
+}
+
+static void *work(void *unused)
+{
+    struct worker *worker = malloc(sizeof(*worker));
+    if (worker) prepare(worker);
+    while (worker && !end_if_over(worker)) {
+        uint32_t news = sampler_news();
+        follow_wishes(worker);
+        (void)take_recordings(worker);
+        flush(worker);
+        bool is_limited = follow_limits(worker);
+        if (waits_for_recording(worker)) sampler_cut();
+        uint64_t seconds = is_limited ? LIMIT_LOOK_SECONDS : 3600;
+        sampler_wait(news, sdk_monotonic_ns() + seconds * SECOND_NS);
+    }
+    free(worker);
+    return NULL;
+}
+
+void worker_wake(void)
+{
+    if (!sdk.has_worker) {
+        sdk.has_worker = thread_start(work, NULL);
+        if (!sdk.has_worker) sdk_say("no thread can be made: nothing is profiled");
+    }
+    sampler_wake();
+}
