@@ -54,7 +54,8 @@ class text
 /* --- Options and the whole ---------------------------------------------------------------------------------------- */
 
 /* struct offbeat_options with its size set: set its members. Instead of a function and a pointer, a callable can be
- * given. It is not copied, has to live as long as the session, and must be noexcept, as it is called out of C. */
+ * given. It is called out of C, so it must be noexcept; it is not copied, and a thread of the library's that is late
+ * may still call it after the shutdown: make it static. */
 struct options : offbeat_options {
     options() noexcept : offbeat_options{} { size = sizeof(offbeat_options); }
 
