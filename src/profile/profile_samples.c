@@ -140,14 +140,49 @@ void profile_drop_zero_samples(struct profile *profile)
 
 struct sort_key {
     uint64_t time_ns;
-    size_t place; /* as it was: makes the order total, and so the sort stable */
+    size_t place; /* as it was */
 };
 
-static int compare_sort_keys(const void *left, const void *right)
+/* The end of the keys from FIRST on that are in order. */
+static size_t run_end(const struct sort_key *keys, size_t first, size_t count)
 {
-    const struct sort_key *a = left, *b = right;
-    if (a->time_ns != b->time_ns) return a->time_ns < b->time_ns ? -1 : 1;
-    return a->place < b->place ? -1 : a->place > b->place;
+    size_t end = first;
+    while (end < count && (end == first || keys[end - 1].time_ns <= keys[end].time_ns)) end++;
+    return end;
+}
+
+/* Merges the run from FIRST to MIDDLE with the one up to END, of equal keys the first run's first. */
+static void merge_runs(const struct sort_key *keys, size_t first, size_t middle, size_t end, struct sort_key *out)
+{
+    const struct sort_key *left = keys + first, *right = keys + middle;
+    const struct sort_key *left_end = right, *right_end = keys + end;
+    while (left < left_end && right < right_end) {
+        bool is_right = right->time_ns < left->time_ns;
+        *out++ = is_right ? *right : *left;
+        right += is_right;
+        left += !is_right;
+    }
+    memcpy(out, left, (size_t)(left_end - left) * sizeof(*left));
+    out += left_end - left;
+    memcpy(out, right, (size_t)(right_end - right) * sizeof(*right));
+}
+
+/* Merges neighbours until there is one run: samples mostly come in a few runs, a thread or a process behind the other.
+ * Stable. Returns where the keys are, in KEYS or SPARE. */
+static struct sort_key *sort_keys(struct sort_key *keys, struct sort_key *spare, size_t count)
+{
+    for (;;) {
+        size_t runs = 0;
+        for (size_t first = 0, end; first < count; first = end, runs++) {
+            size_t middle = run_end(keys, first, count);
+            end = run_end(keys, middle, count);
+            merge_runs(keys, first, middle, end, spare + first);
+        }
+        struct sort_key *sorted = spare;
+        spare = keys;
+        keys = sorted;
+        if (runs <= 1) return keys;
+    }
 }
 
 static bool is_sorted(const struct sample_columns *samples)
@@ -158,12 +193,25 @@ static bool is_sorted(const struct sample_columns *samples)
     return true;
 }
 
-/* Puts the items of COLUMN into the order of KEYS by way of SPARE, which has room for all of them. */
-static void permute(void *column, size_t item_size, const struct sort_key *keys, size_t count, uint8_t *spare)
+/* Puts the items of COLUMN, of a constant ITEM_SIZE, into the order of KEYS by way of SPARE, which has room for them.
+ */
+static inline void permute_items(void *column, size_t item_size, const struct sort_key *keys, size_t count,
+                                 uint8_t *spare)
 {
     const uint8_t *items = column;
     for (size_t i = 0; i < count; i++) memcpy(spare + i * item_size, items + keys[i].place * item_size, item_size);
     memcpy(column, spare, count * item_size);
+}
+
+static void permute_samples(struct sample_columns *samples, size_t row_bytes, const struct sort_key *keys,
+                            uint8_t *spare)
+{
+    size_t count = samples->count;
+    permute_items(samples->stack, sizeof(*samples->stack), keys, count, spare);
+    permute_items(samples->thread, sizeof(*samples->thread), keys, count, spare);
+    permute_items(samples->labels, sizeof(*samples->labels), keys, count, spare);
+    permute_items(samples->time_ns, sizeof(*samples->time_ns), keys, count, spare);
+    if (row_bytes > 0) permute_items(samples->values, row_bytes, keys, count, spare);
 }
 
 enum status profile_sort_by_time(struct profile *profile, struct error *error)
@@ -173,16 +221,11 @@ enum status profile_sort_by_time(struct profile *profile, struct error *error)
     if (is_sorted(samples)) return profile_failed(profile, error);
 
     size_t row_bytes = profile->value_type_count * sizeof(*samples->values);
-    struct sort_key *keys = calloc(count, sizeof(*keys));
+    struct sort_key *keys = malloc(count * 2 * sizeof(*keys));
     uint8_t *spare = malloc(count * (row_bytes > sizeof(uint64_t) ? row_bytes : sizeof(uint64_t)));
     if (keys && spare) {
         for (size_t i = 0; i < count; i++) keys[i] = (struct sort_key){.time_ns = samples->time_ns[i], .place = i};
-        qsort(keys, count, sizeof(*keys), compare_sort_keys);
-        permute(samples->stack, sizeof(*samples->stack), keys, count, spare);
-        permute(samples->thread, sizeof(*samples->thread), keys, count, spare);
-        permute(samples->labels, sizeof(*samples->labels), keys, count, spare);
-        permute(samples->time_ns, sizeof(*samples->time_ns), keys, count, spare);
-        if (row_bytes > 0) permute(samples->values, row_bytes, keys, count, spare);
+        permute_samples(samples, row_bytes, sort_keys(keys, keys + count, count), spare);
     } else {
         profile_fail(profile, STATUS_NO_MEMORY);
     }

@@ -240,6 +240,29 @@ TEST(sorting_by_time_moves_whole_samples_and_keeps_the_order_of_equal_ones)
     profile_fini(&profile);
 }
 
+TEST(samples_of_many_runs_are_sorted_and_equal_ones_stay_in_order)
+{
+    enum { SAMPLES = 1000 };
+    for (uint64_t step = 1; step < SAMPLES; step = step * 3 + 1) { /* from one long run to runs of two */
+        struct profile profile;
+        profile_init(&profile);
+        profile_add_value_type(&profile, "samples", "count");
+        for (uint64_t i = 0; i < SAMPLES; i++) {
+            add_sample(&profile, (struct stack_id){0}, i * step % (SAMPLES + 1) / 4, (int64_t)i);
+        }
+        CHECK_UINT(profile_sort_by_time(&profile, NULL), STATUS_OK);
+        for (size_t i = 0; i < SAMPLES; i++) {
+            uint64_t added = (uint64_t)profile_sample_values(&profile, i)[0];
+            CHECK_UINT(profile.samples.time_ns[i], added * step % (SAMPLES + 1) / 4);
+            if (i == 0) continue;
+            CHECK(profile.samples.time_ns[i - 1] <= profile.samples.time_ns[i]);
+            bool is_equal = profile.samples.time_ns[i - 1] == profile.samples.time_ns[i];
+            CHECK(!is_equal || profile_sample_values(&profile, i - 1)[0] < (int64_t)added);
+        }
+        profile_fini(&profile);
+    }
+}
+
 TEST(the_default_value_is_the_named_one_or_else_the_last)
 {
     struct profile profile;
