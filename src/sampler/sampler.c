@@ -214,6 +214,16 @@ void sampler_cut(void)
     atomic_store(&cut_wanted, true);
 }
 
+void sampler_leave_out(void)
+{
+    threads_leave_out((pid_t)kernel_call3(SYS_gettid, 0, 0, 0));
+}
+
+void sampler_forget_left_out(void)
+{
+    threads_forget_left_out();
+}
+
 /* --- The thread --------------------------------------------------------------------------------------------------- */
 
 static void thread_gone(void *context, struct watched_thread *thread)
@@ -410,6 +420,7 @@ void sampler_after_fork_in_child(void)
     struct sampler_options options = sampler.options;
     slots_forget();
     own_thread_forget();
+    threads_forget_left_out();
     has_thread = was_started = false;
     atomic_store(&finished.taken, atomic_load(&finished.made));
     memset(options.profiler_id, 0, sizeof(options.profiler_id));

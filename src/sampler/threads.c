@@ -8,6 +8,7 @@
 #include "base/sort.h"
 #include "sampler/self.h"
 
+#include <stdatomic.h>
 #include <unistd.h>
 
 bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns)
@@ -173,10 +174,34 @@ static bool read_name(struct watched_thread *thread)
     return true;
 }
 
+static struct {
+    _Atomic pid_t tids[THREADS_LEFT_OUT_MAX];
+    _Atomic uint32_t next;
+} left_out;
+
+void threads_leave_out(pid_t tid)
+{
+    uint32_t place = atomic_fetch_add(&left_out.next, 1) % THREADS_LEFT_OUT_MAX;
+    atomic_store(&left_out.tids[place], tid);
+}
+
+void threads_forget_left_out(void)
+{
+    for (size_t i = 0; i < THREADS_LEFT_OUT_MAX; i++) atomic_store(&left_out.tids[i], 0);
+}
+
+static bool is_left_out(pid_t tid)
+{
+    for (size_t i = 0; i < THREADS_LEFT_OUT_MAX; i++) {
+        if (atomic_load(&left_out.tids[i]) == tid) return true;
+    }
+    return false;
+}
+
 static void note_listed(struct threads *threads, pid_t tid, struct recording_writer *writer)
 {
     threads->listed_count++;
-    if (tid == threads->sampler_tid) return;
+    if (tid == threads->sampler_tid || is_left_out(tid)) return;
     size_t place = place_of(threads, tid);
     if (place == threads->count || threads->items[place].thread->tid != tid) {
         struct watched_thread *thread = add(threads, place, tid);

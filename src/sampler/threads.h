@@ -11,7 +11,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-enum { THREADS_MAX = 65536, THREAD_NAME_SIZE = 16 };
+enum { THREADS_MAX = 65536, THREAD_NAME_SIZE = 16, THREADS_LEFT_OUT_MAX = 8 };
 
 /* Where a thread is blocked: its stack pointer and its program counter. */
 struct blocked_place {
@@ -107,6 +107,10 @@ enum thread_answers thread_ask(struct watched_thread *thread, int number);
 
 /* True if the number of threads differs from that of the last listing. One system call. */
 bool threads_changed(const struct threads *threads);
+
+/* TID is not listed from the next listing on. From any thread. The latest THREADS_LEFT_OUT_MAX are remembered. */
+void threads_leave_out(pid_t tid);
+void threads_forget_left_out(void);
 
 /* Called for each thread that ended (it is not IS_LISTED), before any of them is forgotten. */
 typedef void (*thread_gone_callback)(void *context, struct watched_thread *thread);

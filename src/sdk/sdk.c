@@ -212,6 +212,11 @@ static void transport_answered(void *context, const struct transport_answer *ans
     if (answer->status == 429 || answer->rate_limits[0] || answer->retry_after[0]) sampler_wake();
 }
 
+static void transport_started(void *context)
+{
+    sampler_leave_out();
+}
+
 struct transport *sdk_transport(void)
 {
     struct error error;
@@ -228,6 +233,7 @@ struct transport *sdk_transport(void)
         .ca_file = options->ca_file,
         .debug = transport_says,
         .answered = transport_answered,
+        .started = transport_started,
     };
     sdk.transport = transport_start(&transport, &error);
     if (!sdk.transport) sdk_say("nothing can be sent: %s", error.message);
@@ -412,6 +418,7 @@ static void end(void)
     if (!has_ended) sdk_debug("the last chunk was not ready within %u ms", sdk.settings.options.shutdown_timeout_ms);
     uint64_t now_ns = sdk_monotonic_ns();
     (void)transport_stop(transport, deadline_ns > now_ns ? deadline_ns - now_ns : 0);
+    sampler_forget_left_out();
     folder_remove_temporary();
     /* A worker that is late still reads the settings: they are forgotten with the next init. */
 }

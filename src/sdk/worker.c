@@ -389,6 +389,7 @@ static void prepare(struct worker *worker)
     const char *cache = getenv("OFFBEAT_CACHE_DIRECTORY");
     *worker = (struct worker){.is_v1 = sdk.lifecycle.options.has_v1};
     (void)prctl(PR_SET_NAME, "offbeat-chunks");
+    sampler_leave_out();
     worker->has_helper = helper_find(options->helper, worker->helper);
     if (!worker->has_helper && options->symbols == OFFBEAT_SYMBOLS_LOCAL)
         sdk_debug("offbeat-helper is not there: functions have the names of symbol tables only");

@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #define SPOOL_LOOK_NS (60 * SECOND_NS) /* for what other processes left when they died */
@@ -161,6 +162,8 @@ void transport_free(struct transport *transport)
 void *transport_run(void *context)
 {
     struct transport *transport = context;
+    (void)prctl(PR_SET_NAME, "offbeat-send");
+    if (transport->options.started) transport->options.started(transport->options.context);
     while (!is_over(transport)) {
         spool_inbox(transport);
         hurry(transport);

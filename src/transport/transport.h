@@ -66,6 +66,8 @@ struct transport_options {
     void (*debug)(void *context, const char *message);
     /* Called by the thread for each request that ended. NULL: nobody. */
     void (*answered)(void *context, const struct transport_answer *answer);
+    /* Called by the thread before all else. NULL: nobody. */
+    void (*started)(void *context);
     void *context;
 };
 
