@@ -576,6 +576,48 @@ TEST(stacks_are_leaf_first_and_stacks_and_frames_are_written_once_FMT_2)
     buffer_fini(&out);
 }
 
+/* A chunk does not tell a function that was inlined from one that was called, where there are no addresses. */
+TEST(stacks_that_only_the_model_tells_apart_are_written_once_FMT_2)
+{
+    struct profile profile;
+    struct buffer out;
+    buffer_init(&out, 1 << 16);
+    begin_profile(&profile);
+    struct line lines[] = {{.function = function_of(&profile, "leaf", "", "")},
+                           {.function = function_of(&profile, "root", "", "")}};
+    struct location_id both = profile_add_location(&profile, &(struct location){0}, lines, 2);
+    struct location_id leaf = profile_add_location(&profile, &(struct location){0}, &lines[0], 1);
+    struct location_id root = profile_add_location(&profile, &(struct location){0}, &lines[1], 1);
+    struct stack_id inlined = profile_add_stack(&profile, (struct stack_id){0}, both);
+    struct stack_id called = profile_add_stack(&profile, profile_add_stack(&profile, (struct stack_id){0}, root), leaf);
+    struct thread_id thread = thread_of(&profile, "1", "");
+    add_sample(&profile, thread, inlined, START_NS, 1);
+    add_sample(&profile, thread, called, START_NS + SECOND / 100, 1);
+    CHECK(inlined.index != called.index);
+    CHECK_UINT(sentry_v2_encode(&profile, NULL, &out, NULL), STATUS_OK);
+    CHECK(memmem(out.data, out.size, "\"stacks\":[[0,1],[]]", 19) != NULL);
+    buffer_fini(&out);
+    profile_fini(&profile);
+}
+
+TEST(a_frame_without_function_file_and_address_is_written_with_a_function_FMT_3)
+{
+    struct profile profile;
+    struct buffer out;
+    buffer_init(&out, 1 << 16);
+    begin_profile(&profile);
+    struct function function = {.module = profile_text(&profile, "m")};
+    struct line line = {.function = profile_add_function(&profile, &function)};
+    struct location_id place = profile_add_location(&profile, &(struct location){0}, &line, 1);
+    struct stack_id stack = profile_add_stack(&profile, (struct stack_id){0}, place);
+    for (uint64_t i = 0; i < 2; i++)
+        add_sample(&profile, thread_of(&profile, "1", ""), stack, START_NS + i * SECOND, 1);
+    CHECK_UINT(sentry_v2_encode(&profile, NULL, &out, NULL), STATUS_OK);
+    CHECK(memmem(out.data, out.size, "{\"function\":\"<unknown>\",\"module\":\"m\",", 36) != NULL);
+    buffer_fini(&out);
+    profile_fini(&profile);
+}
+
 TEST(module_and_package_of_a_frame_are_kept_apart_FMT_4)
 {
     struct buffer out = rewritten(CHUNK(TWO_SAMPLES "\"stacks\":[[0],[1]],\"frames\":[{\"function\":\"f\",\"module\":"
