@@ -1,5 +1,5 @@
-/* profile.proto in both directions (PPF-1…9, PPF-2, PPF-8): by hand-made files, one for each rule, and by real ones.
- * SPDX-License-Identifier: MIT */
+/* profile.proto in both directions (PPF-1 PPF-2 PPF-3 PPF-4 PPF-5 PPF-6 PPF-7 PPF-8 PPF-9): by hand-made files, one for
+ * each rule, and by real ones.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "base/file.h"
