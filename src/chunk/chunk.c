@@ -213,6 +213,14 @@ static enum status make(struct making *making, chunk_namer name)
         making, (struct sentry_v2_options){.is_first = true, .is_last = true, .thins_idle = !request->repeats_idle});
 }
 
+bool chunk_append_line(void *context, struct slice payload)
+{
+    struct buffer *payloads = context;
+    buffer_append(payloads, payload.data, payload.size);
+    buffer_append_byte(payloads, '\n');
+    return !payloads->failed;
+}
+
 enum status chunk_make(const struct chunk_request *request, chunk_namer name, chunk_receiver receive, void *context,
                        struct error *error)
 {

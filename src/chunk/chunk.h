@@ -11,7 +11,8 @@ enum {
     CHUNK_MEASUREMENTS_MAX = 10000,
     CHUNK_MEASUREMENT_NAME_SIZE = 65,
     CHUNK_RECORDING_BYTES_MAX = 1 << 30,
-    CHUNK_PAYLOAD_BYTES_MAX = 64 << 20, /* more than a receiver takes */
+    CHUNK_PAYLOAD_BYTES_MAX = 64 << 20,   /* more than a receiver takes */
+    CHUNK_PAYLOADS_BYTES_MAX = 512 << 20, /* of one request */
 };
 
 /* What the program measured by itself. */
@@ -51,5 +52,8 @@ typedef bool (*chunk_receiver)(void *context, struct slice payload);
  * ("profiling_not_enough_samples: …"), else what reading and decoding give. NAME may be NULL. */
 enum status chunk_make(const struct chunk_request *request, chunk_namer name, chunk_receiver receive, void *context,
                        struct error *error);
+
+/* A receiver that gathers payloads in CONTEXT, a struct buffer, a line each: there are no line ends in them. */
+bool chunk_append_line(void *context, struct slice payload);
 
 #endif

@@ -21,15 +21,6 @@ static void name_frames(struct profile *profile)
     index_store_make_room();
 }
 
-/* Payloads have no line ends inside. */
-static bool append_line(void *context, struct slice payload)
-{
-    struct buffer *out = context;
-    buffer_append(out, payload.data, payload.size);
-    buffer_append_byte(out, '\n');
-    return !out->failed;
-}
-
 /* Out of the way of whom it works for, whose terminal's signals are not for it. */
 static void stand_back(void)
 {
@@ -43,10 +34,10 @@ static int answer(const char *request_path, const char *payloads_path, struct er
     struct buffer bytes, payloads;
     struct request_file file = {0};
     buffer_init(&bytes, REQUEST_BYTES_MAX);
-    buffer_init(&payloads, 4ul * CHUNK_PAYLOAD_BYTES_MAX);
+    buffer_init(&payloads, CHUNK_PAYLOADS_BYTES_MAX);
     enum status status = file_read(request_path, &bytes, error);
     if (status == STATUS_OK) status = chunk_request_read(buffer_slice(&bytes), &file, error);
-    if (status == STATUS_OK) status = chunk_make(&file.request, name_frames, append_line, &payloads, error);
+    if (status == STATUS_OK) status = chunk_make(&file.request, name_frames, chunk_append_line, &payloads, error);
     int outcome = status == STATUS_OK ? DONE : status == STATUS_MALFORMED ? REFUSED : FAILED;
     if (outcome == REFUSED) {
         buffer_clear(&payloads);

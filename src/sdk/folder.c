@@ -36,16 +36,20 @@ static bool make_temporary(char ret_path[PATH_MAX])
     return temporary[0] != '\0';
 }
 
-/* A file or folder of the receiver's own in the spool's folder; false if there is no such folder. */
+/* A file or folder of the receiver's own in the spool's folder; false if there is no spool. Makes nothing. */
 static bool place_in_spool(const struct settings *settings, const char *prefix, char ret_path[PATH_MAX])
 {
     struct dsn dsn;
-    char receiver[DSN_HOST_SIZE], folder[PATH_MAX];
+    char receiver[DSN_HOST_SIZE];
     const char *spool = settings->options.spool_directory;
     if (!spool || spool[0] != '/' || dsn_parse(settings->options.dsn, &dsn, NULL) != STATUS_OK) return false;
-    if (snprintf(folder, sizeof(folder), "%s", spool) >= PATH_MAX || !make_folders(folder)) return false;
     dsn_folder_name(&dsn, receiver);
-    return snprintf(ret_path, PATH_MAX, "%s/%s-%s", folder, prefix, receiver) < PATH_MAX;
+    return snprintf(ret_path, PATH_MAX, "%s/%s-%s", spool, prefix, receiver) < PATH_MAX;
+}
+
+bool folder_of_leftovers(const struct settings *settings, char ret_path[PATH_MAX])
+{
+    return place_in_spool(settings, "recordings", ret_path) && access(ret_path, R_OK | X_OK) == 0;
 }
 
 bool folder_of_recordings(const struct settings *settings, char ret_path[PATH_MAX])
@@ -79,10 +83,11 @@ enum lifecycle_kept folder_read_decision(const struct settings *settings)
 
 void folder_keep_decision(const struct settings *settings, enum lifecycle_kept decision)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], spool[PATH_MAX];
     if (!place_in_spool(settings, "next-launch", path)) return;
+    (void)snprintf(spool, sizeof(spool), "%s", settings->options.spool_directory);
     if (decision == LIFECYCLE_KEPT_NOTHING)
         (void)unlink(path);
-    else
+    else if (make_folders(spool))
         (void)file_write(path, slice_of_text(decision == LIFECYCLE_KEPT_YES ? "profile\n" : "do not profile\n"), NULL);
 }

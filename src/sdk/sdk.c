@@ -1,6 +1,7 @@
 /* The library as a whole: init, shutdown, forks, and what the program asks of the profiler.  SPDX-License-Identifier:
  * MIT */
 #include "sampler/sampler.h"
+#include "sdk/leftovers.h"
 #include "sdk/sdk_private.h"
 #include "transport/dsn.h"
 
@@ -327,9 +328,11 @@ static void set_tracer(struct tracer *tracer)
     tracer_free(before);
 }
 
-/* What lies in the spool from an earlier launch is sent, though nothing new may come. */
+/* What lies there from an earlier launch is sent, though nothing new may come. */
 static void send_what_was_left(void)
 {
+    char folder[PATH_MAX];
+    if (folder_of_leftovers(&sdk.settings, folder) && leftovers_exist(folder)) worker_wake();
     const char *spool = sdk.settings.options.spool_directory;
     if (spool && spool[0] == '/' && access(spool, R_OK | X_OK) == 0) (void)sdk_transport();
 }

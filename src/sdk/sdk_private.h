@@ -96,6 +96,8 @@ void spans_send(struct trace_transaction *transaction, struct slice profile);
 
 /* The folder of recordings, made if it was not there; false if there is no place for one. */
 bool folder_of_recordings(const struct settings *settings, char ret_path[PATH_MAX]);
+/* The same, if it is there already. */
+bool folder_of_leftovers(const struct settings *settings, char ret_path[PATH_MAX]);
 /* The one that was made in the folder for what is temporary, if there was none better. */
 void folder_remove_temporary(void);
 enum lifecycle_kept folder_read_decision(const struct settings *settings);

@@ -13,7 +13,7 @@
 enum {
     TEXTS_BYTES_MAX = 1 << 20,
     HOST_NAME_BYTES_MAX = 256,
-    DEFAULT_TEXTS_BYTES = 2 * PATH_MAX,
+    DEFAULT_TEXTS_BYTES = 3 * PATH_MAX,
     SPOOL_BYTES_DEFAULT = 100 << 20
 };
 
@@ -94,20 +94,35 @@ static const char *default_release(struct settings *settings)
     return keep(settings, release);
 }
 
+/* Where the helper keeps names, too (symbolize/index_store.h). */
+static const char *cache_folder(struct settings *settings)
+{
+    static const struct {
+        const char *variable, *folder;
+    } places[] = {{"OFFBEAT_CACHE_DIRECTORY", ""}, {"XDG_CACHE_HOME", "/offbeat"}, {"HOME", "/.cache/offbeat"}};
+    char path[PATH_MAX];
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        const char *start = getenv(places[i].variable);
+        if (!start || start[0] != '/') continue;
+        int length = snprintf(path, sizeof(path), "%s%s", start, places[i].folder);
+        return (size_t)length < sizeof(path) ? keep(settings, path) : NULL;
+    }
+    return NULL;
+}
+
 static const char *default_spool(struct settings *settings)
 {
     char path[PATH_MAX];
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int length = cache && cache[0] == '/' ? snprintf(path, sizeof(path), "%s/offbeat/spool", cache)
-                 : home && home[0] == '/' ? snprintf(path, sizeof(path), "%s/.cache/offbeat/spool", home)
-                                          : 0;
-    return length > 0 && (size_t)length < sizeof(path) ? keep(settings, path) : NULL;
+    if (!settings->cache_folder) return NULL;
+    int length = snprintf(path, sizeof(path), "%s/spool", settings->cache_folder);
+    return (size_t)length < sizeof(path) ? keep(settings, path) : NULL;
 }
 
 static void default_texts(struct settings *settings)
 {
     struct offbeat_options *options = &settings->options;
     char host[HOST_NAME_BYTES_MAX] = "";
+    settings->cache_folder = cache_folder(settings);
     if (!options->release || !*options->release) options->release = default_release(settings);
     if (!options->environment || !*options->environment) options->environment = keep(settings, "production");
     if (!options->spool_directory) options->spool_directory = default_spool(settings);

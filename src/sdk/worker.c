@@ -8,6 +8,7 @@
 #include "sampler/sampler.h"
 #include "sampler/self.h"
 #include "sdk/helper_process.h"
+#include "sdk/leftovers.h"
 #include "sdk/sdk_private.h"
 
 #include <stdio.h>
@@ -29,14 +30,15 @@ struct recording {
 };
 
 struct worker {
-    char folder[PATH_MAX], cache[PATH_MAX], helper[PATH_MAX];
+    char folder[PATH_MAX], helper[PATH_MAX];
     bool has_helper;
+    bool has_folder;
+    int session;                      /* the descriptor of its file, or -1 */
     char profiler_id[UUID_TEXT_SIZE]; /* of the sampler that runs; "" = none */
     bool is_v1;
     /* V1: recordings that transactions may still want, the oldest first. */
     struct recording recordings[CHUNK_RECORDINGS_MAX];
     size_t recording_count;
-    size_t payload_count; /* that the request under way gave */
 };
 
 /* --- Wrapping and sending ----------------------------------------------------------------------------------------- */
@@ -46,28 +48,16 @@ static enum category profile_category(const struct worker *worker)
     return worker->is_v1 ? CATEGORY_PROFILE : CATEGORY_PROFILE_CHUNK;
 }
 
-static bool send_chunk(void *context, struct slice payload)
+static void send_chunk(struct slice payload)
 {
-    struct worker *worker = context;
     struct buffer envelope = {.maximum = ENVELOPE_BYTES_MAX};
     const struct envelope_attributes attributes = {.sdk_name = slice_of_text("offbeat"),
                                                    .sdk_version = slice_of_text(OFFBEAT_VERSION)};
-    worker->payload_count++;
-    if (!sdk_may_send("profile_chunk", CATEGORY_PROFILE_CHUNK, payload)) return true;
+    if (!sdk_may_send("profile_chunk", CATEGORY_PROFILE_CHUNK, payload)) return;
     envelope_begin(&envelope, &attributes);
     envelope_add_item(&envelope, "profile_chunk", "native", payload);
     sdk_send(&envelope);
     buffer_fini(&envelope);
-    return true;
-}
-
-/* V1: it goes with its transaction. */
-static bool keep_payload(void *context, struct slice payload)
-{
-    struct buffer *kept = context;
-    buffer_clear(kept);
-    buffer_append(kept, payload.data, payload.size);
-    return !kept->failed;
 }
 
 /* Why there is no profile, in the words of client reports (facts §2.7). */
@@ -84,33 +74,18 @@ static void discard(const struct worker *worker, enum status status, const char 
 
 /* --- Making ------------------------------------------------------------------------------------------------------- */
 
-static void each_line(struct slice text, chunk_receiver receive, void *context)
+static struct slice next_line(struct slice *text)
 {
-    while (text.size > 0) {
-        const uint8_t *end = memchr(text.data, '\n', text.size);
-        size_t size = end ? (size_t)(end - text.data) : text.size;
-        (void)receive(context, slice_of(text.data, size));
-        size_t taken = size + (end ? 1 : 0);
-        text = slice_of(text.data + taken, text.size - taken);
-    }
-}
-
-static enum status take_answer(int exit_status, const char *path, chunk_receiver receive, void *context,
-                               struct error *error)
-{
-    struct buffer answer;
-    buffer_init(&answer, 4ul * CHUNK_PAYLOAD_BYTES_MAX);
-    enum status status = file_read(path, &answer, error);
-    if (status == STATUS_OK && exit_status == 0) each_line(buffer_slice(&answer), receive, context);
-    if (status == STATUS_OK && exit_status != 0)
-        status = error_set(error, STATUS_MALFORMED, 0, "%.*s", (int)answer.size, (const char *)answer.data);
-    buffer_fini(&answer);
-    return status;
+    const uint8_t *end = text->size > 0 ? memchr(text->data, '\n', text->size) : NULL;
+    struct slice line = slice_of(text->data, end ? (size_t)(end - text->data) : 0);
+    size_t taken = end ? line.size + 1 : text->size;
+    *text = slice_of(text->data + taken, text->size - taken);
+    return line;
 }
 
 /* STATUS_UNSUPPORTED if the helper did not do it. */
 static enum status make_by_helper(const struct worker *worker, const struct chunk_request *request,
-                                  chunk_receiver receive, void *context, struct error *error)
+                                  struct buffer *payloads, struct error *error)
 {
     char request_path[SAMPLER_PATH_SIZE + 16], payloads_path[SAMPLER_PATH_SIZE + 16];
     struct buffer text = {.maximum = REQUEST_BYTES_MAX};
@@ -124,26 +99,31 @@ static enum status make_by_helper(const struct worker *worker, const struct chun
     if (status == STATUS_OK)
         exit_status = helper_run(worker->helper, request_path, payloads_path, HELPER_SECONDS_MAX * SECOND_NS);
     if (exit_status == 0 || exit_status == 1)
-        status = take_answer(exit_status, payloads_path, receive, context, error);
+        status = file_read(payloads_path, payloads, error);
     else
         status = error_set(error, STATUS_UNSUPPORTED, 0, "%s did not do it (status %d)", worker->helper, exit_status);
+    if (status == STATUS_OK && exit_status == 1) /* it would be refused, and this is why */
+        status = error_set(error, STATUS_MALFORMED, 0, "%.*s", (int)payloads->size, (const char *)payloads->data);
     (void)unlink(request_path);
     (void)unlink(payloads_path);
     return status;
 }
 
-static enum status make(struct worker *worker, const struct chunk_request *request, chunk_receiver receive,
-                        void *context, struct error *error)
+/* Fills PAYLOADS, which is empty; what is in it after a failure means nothing. */
+static enum status make(struct worker *worker, const struct chunk_request *request, struct buffer *payloads,
+                        struct error *error)
 {
     enum status status = STATUS_UNSUPPORTED;
+    buffer_init(payloads, CHUNK_PAYLOADS_BYTES_MAX);
     if (worker->has_helper && !self_is_confined()) {
-        status = make_by_helper(worker, request, receive, context, error);
+        status = make_by_helper(worker, request, payloads, error);
         if (status == STATUS_UNSUPPORTED) {
             sdk_say("%s; from here on functions have the names of symbol tables only", error->message);
             worker->has_helper = false;
         }
     }
-    if (status == STATUS_UNSUPPORTED) status = chunk_make(request, symbol_names_add, receive, context, error);
+    if (status == STATUS_UNSUPPORTED)
+        status = chunk_make(request, symbol_names_add, chunk_append_line, payloads, error);
     return status;
 }
 
@@ -163,18 +143,30 @@ static struct chunk_request request_of(const struct chunk_measurement *measureme
     };
 }
 
-static void make_chunk(struct worker *worker, const char *path)
+/* The recordings go before the first payload is handed on: who dies in between has lost a chunk, and not sent it twice.
+ */
+static void send_chunks(struct worker *worker, const struct chunk_request *request)
+{
+    struct error error = {0};
+    struct buffer payloads;
+    enum status status = make(worker, request, &payloads, &error);
+    for (size_t i = 0; i < request->recording_count; i++) (void)unlink(request->recordings[i]);
+    if (status != STATUS_OK) {
+        discard(worker, status, error.message);
+    } else {
+        for (struct slice rest = buffer_slice(&payloads); rest.size > 0;) send_chunk(next_line(&rest));
+    }
+    buffer_fini(&payloads);
+}
+
+static void send_recording(struct worker *worker, const char *path)
 {
     size_t count;
-    struct error error = {0};
     struct chunk_measurement *measurements = measurements_take(&sdk.measurements, &count);
     struct chunk_request request = request_of(measurements, count);
     request.recordings[request.recording_count++] = path;
-    worker->payload_count = 0;
-    enum status status = make(worker, &request, send_chunk, worker, &error);
-    if (status != STATUS_OK && worker->payload_count == 0) discard(worker, status, error.message);
+    send_chunks(worker, &request);
     free(measurements);
-    (void)unlink(path);
 }
 
 /* --- V1: profiles of transactions --------------------------------------------------------------------------------- */
@@ -220,7 +212,7 @@ static void send_transaction(struct worker *worker, struct trace_transaction *tr
     struct trace_facts facts = trace_transaction_facts(transaction);
     struct chunk_request request = request_of(NULL, 0);
     struct error error = {.message = "profiling_not_enough_samples: no recording"};
-    struct buffer payload = {.maximum = CHUNK_PAYLOAD_BYTES_MAX};
+    struct buffer payloads = {0};
     char profile_id[UUID_TEXT_SIZE] = "", thread_id[24];
     uint64_t end_max_ns = facts.start_ns + V1_SECONDS_MAX * SECOND_NS;
     (void)snprintf(thread_id, sizeof(thread_id), "%ld", (long)facts.thread);
@@ -238,13 +230,14 @@ static void send_transaction(struct worker *worker, struct trace_transaction *tr
         .end_ns = facts.end_ns < end_max_ns ? facts.end_ns : end_max_ns,
     };
     enum status status = STATUS_MALFORMED;
-    if (request.recording_count > 0) status = make(worker, &request, keep_payload, &payload, &error);
+    if (request.recording_count > 0) status = make(worker, &request, &payloads, &error);
     if (status != STATUS_OK) {
         discard(worker, status, error.message);
-        buffer_clear(&payload);
+        buffer_clear(&payloads);
     }
-    spans_send(transaction, buffer_slice(&payload));
-    buffer_fini(&payload);
+    struct slice rest = buffer_slice(&payloads);
+    spans_send(transaction, next_line(&rest));
+    buffer_fini(&payloads);
 }
 
 /* Takes the oldest one whose time is all in recordings; NULL if there is none. */
@@ -298,11 +291,11 @@ static bool start_sampler(struct worker *worker, const char *profiler_id)
         .mode = options->mode == OFFBEAT_MODE_CPU ? RECORDING_CPU : RECORDING_WALL,
         .recording_ns = (uint64_t)(worker->is_v1 ? V1_SECONDS_MAX : options->chunk_seconds) * SECOND_NS,
         .ignores_children = true,
-        .cache_directory = worker->cache[0] ? worker->cache : NULL,
+        .cache_directory = sdk.settings.cache_folder,
         .directory = worker->folder,
     };
     parse_id(profiler_id, sampler.profiler_id);
-    if (!folder_of_recordings(&sdk.settings, worker->folder)) {
+    if (!worker->has_folder) {
         sdk_say("there is no folder to record in: set spool_directory to one that can be written");
         return false;
     }
@@ -326,7 +319,7 @@ static void take_recording(struct worker *worker, const char *path)
         return;
     }
     if (worker->profiler_id[0]) tell_chunk_ended();
-    make_chunk(worker, path);
+    send_recording(worker, path);
 }
 
 /* True if there was one. */
@@ -381,24 +374,36 @@ static bool follow_limits(const struct worker *worker)
     return is_limited;
 }
 
+/* --- Processes that were killed ----------------------------------------------------------------------------------- */
+
+static void send_leftover(void *context, const struct chunk_request *request)
+{
+    sdk_debug("what a process that was killed has recorded is sent: %s", request->recordings[0]);
+    send_chunks(context, request);
+}
+
+static void begin_session(struct worker *worker)
+{
+    struct chunk_request request = request_of(NULL, 0);
+    leftovers_take(worker->folder, send_leftover, worker);
+    /* What was recorded for transactions of V1 is of no use without them. */
+    worker->session = leftovers_begin(worker->folder, worker->is_v1 ? NULL : &request);
+}
+
 /* --- The thread --------------------------------------------------------------------------------------------------- */
 
 static void prepare(struct worker *worker)
 {
     const struct offbeat_options *options = &sdk.settings.options;
-    const char *cache = getenv("OFFBEAT_CACHE_DIRECTORY");
     *worker = (struct worker){.is_v1 = sdk.lifecycle.options.has_v1};
     (void)prctl(PR_SET_NAME, "offbeat-chunks");
     sampler_leave_out();
     worker->has_helper = helper_find(options->helper, worker->helper);
     if (!worker->has_helper && options->symbols == OFFBEAT_SYMBOLS_LOCAL)
         sdk_debug("offbeat-helper is not there: functions have the names of symbol tables only");
-    /* Frame tables are kept beside the spool, where the helper keeps names. */
-    if (cache && cache[0] == '/')
-        (void)snprintf(worker->cache, sizeof(worker->cache), "%s", cache);
-    else if (options->spool_directory && options->spool_directory[0] == '/') {
-        (void)snprintf(worker->cache, sizeof(worker->cache), "%s", options->spool_directory);
-    }
+    worker->session = -1;
+    worker->has_folder = folder_of_recordings(&sdk.settings, worker->folder);
+    if (worker->has_folder) begin_session(worker);
 }
 
 /* Under LOCK: what was asked for since is another worker's. */
@@ -414,6 +419,7 @@ static bool end_if_over(struct worker *worker)
     sdk_unlock();
     if (!is_ending) return false;
     forget_recordings(worker, worker->recording_count);
+    leftovers_end(worker->folder, worker->session);
     sdk_lock();
     sdk.has_worker = false;
     (void)pthread_cond_broadcast(&sdk.changed);
