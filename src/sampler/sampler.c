@@ -415,14 +415,14 @@ void sampler_stop(void)
 
 void sampler_after_fork_in_child(void)
 {
+    atomic_store(&finished.taken, atomic_load(&finished.made)); /* they are the parent's */
+    threads_forget_left_out();
     if (!has_thread) return;
     /* The parent's threads are not here, and its requests and its file are not ours. */
     struct sampler_options options = sampler.options;
     slots_forget();
     own_thread_forget();
-    threads_forget_left_out();
     has_thread = was_started = false;
-    atomic_store(&finished.taken, atomic_load(&finished.made));
     memset(options.profiler_id, 0, sizeof(options.profiler_id));
     if (!options.ignores_children) (void)sampler_start(&options);
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { NAMES_MAX = 4096, NAME_SIZE = 128 };
@@ -22,25 +23,36 @@ static bool session_path(const char *folder, long pid, char ret_path[PATH_MAX])
     return snprintf(ret_path, PATH_MAX, "%s/%ld.session", folder, pid) < PATH_MAX;
 }
 
-int leftovers_begin(const char *folder, const struct chunk_request *request)
+void session_begin(struct session *session, const char *folder, const struct chunk_request *request)
 {
     char path[PATH_MAX];
+    struct stat status;
     struct buffer text = {.maximum = REQUEST_BYTES_MAX};
     if (request) chunk_request_write(request, &text);
     bool is_written = !text.failed && session_path(folder, getpid(), path) &&
                       file_write(path, buffer_slice(&text), NULL) == STATUS_OK;
     buffer_fini(&text);
     int descriptor = is_written ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (descriptor >= 0) (void)flock(descriptor, LOCK_EX | LOCK_NB);
-    return descriptor;
+    if (descriptor < 0 || fstat(descriptor, &status) != 0) return;
+    (void)flock(descriptor, LOCK_EX | LOCK_NB);
+    *session = (struct session){.descriptor = descriptor, .device = status.st_dev, .inode = status.st_ino};
 }
 
-void leftovers_end(const char *folder, int descriptor)
+void session_forget(struct session *session)
+{
+    struct stat status;
+    bool is_ours = session->inode != 0 && fstat(session->descriptor, &status) == 0 &&
+                   status.st_dev == session->device && status.st_ino == session->inode;
+    if (is_ours) (void)close(session->descriptor);
+    *session = (struct session){0};
+}
+
+void session_end(struct session *session, const char *folder)
 {
     char path[PATH_MAX];
-    if (descriptor < 0) return;
+    if (session->inode == 0) return;
     if (session_path(folder, getpid(), path)) (void)unlink(path);
-    (void)close(descriptor);
+    session_forget(session);
 }
 
 /* --- Others' ------------------------------------------------------------------------------------------------------ */

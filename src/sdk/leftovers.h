@@ -8,11 +8,21 @@
 
 #include "chunk/chunk.h"
 
-/* Writes this process's session file into FOLDER, of REQUEST without its recordings (NULL: they
- * are of no use to others). A descriptor that holds the lock,
- * or -1: then what is left over is left. */
-int leftovers_begin(const char *folder, const struct chunk_request *request);
-void leftovers_end(const char *folder, int descriptor);
+#include <sys/types.h>
+
+/* This process's. {0} is none. */
+struct session {
+    int descriptor; /* holds the lock */
+    dev_t device;   /* of the file: the program may have closed it, and have another one under its number */
+    ino_t inode;
+};
+
+/* Writes this process's session file into FOLDER, of REQUEST without its recordings (NULL: they are of no use to
+ * others). Without descriptors or memory there is none, and what is left over is left. */
+void session_begin(struct session *session, const char *folder, const struct chunk_request *request);
+void session_end(struct session *session, const char *folder);
+/* In a forked child: the session is the parent's, and its lock ends with it. */
+void session_forget(struct session *session);
 
 /* Whether there may be something in FOLDER to take. */
 bool leftovers_exist(const char *folder);

@@ -1,7 +1,6 @@
 /* The library as a whole: init, shutdown, forks, and what the program asks of the profiler.  SPDX-License-Identifier:
  * MIT */
 #include "sampler/sampler.h"
-#include "sdk/leftovers.h"
 #include "sdk/sdk_private.h"
 #include "transport/dsn.h"
 
@@ -443,6 +442,7 @@ static void forget_parent(void)
     struct tracer *tracer = sdk.tracer;
     struct settings settings = sdk.settings;
     bool was_preloaded = sdk.was_preloaded;
+    session_forget(&sdk.session);
     memset(&sdk, 0, sizeof(sdk));
     sdk.settings = settings;
     sdk.was_preloaded = was_preloaded;

@@ -6,6 +6,7 @@
 #define OFFBEAT_SDK_SDK_PRIVATE_H
 
 #include "base/uuid.h"
+#include "sdk/leftovers.h"
 #include "sdk/measurements.h"
 #include "sdk/settings.h"
 #include "trace/trace.h"
@@ -47,6 +48,7 @@ struct sdk {
         size_t transaction_count;
     } wanted;
     bool has_worker;
+    struct session session;                   /* the worker's */
     bool is_sampling;                         /* the sampler runs */
     uint64_t flushes;                         /* that the worker has done */
     uint64_t profiled[SDK_PROFILED_OPEN_MAX]; /* V1: when the open profiled transactions began; 0: a free place */

@@ -8,7 +8,6 @@
 #include "sampler/sampler.h"
 #include "sampler/self.h"
 #include "sdk/helper_process.h"
-#include "sdk/leftovers.h"
 #include "sdk/sdk_private.h"
 
 #include <stdio.h>
@@ -33,7 +32,6 @@ struct worker {
     char folder[PATH_MAX], helper[PATH_MAX];
     bool has_helper;
     bool has_folder;
-    int session;                      /* the descriptor of its file, or -1 */
     char profiler_id[UUID_TEXT_SIZE]; /* of the sampler that runs; "" = none */
     bool is_v1;
     /* V1: recordings that transactions may still want, the oldest first. */
@@ -387,7 +385,7 @@ static void begin_session(struct worker *worker)
     struct chunk_request request = request_of(NULL, 0);
     leftovers_take(worker->folder, send_leftover, worker);
     /* What was recorded for transactions of V1 is of no use without them. */
-    worker->session = leftovers_begin(worker->folder, worker->is_v1 ? NULL : &request);
+    session_begin(&sdk.session, worker->folder, worker->is_v1 ? NULL : &request);
 }
 
 /* --- The thread --------------------------------------------------------------------------------------------------- */
@@ -401,7 +399,6 @@ static void prepare(struct worker *worker)
     worker->has_helper = helper_find(options->helper, worker->helper);
     if (!worker->has_helper && options->symbols == OFFBEAT_SYMBOLS_LOCAL)
         sdk_debug("offbeat-helper is not there: functions have the names of symbol tables only");
-    worker->session = -1;
     worker->has_folder = folder_of_recordings(&sdk.settings, worker->folder);
     if (worker->has_folder) begin_session(worker);
 }
@@ -419,7 +416,7 @@ static bool end_if_over(struct worker *worker)
     sdk_unlock();
     if (!is_ending) return false;
     forget_recordings(worker, worker->recording_count);
-    leftovers_end(worker->folder, worker->session);
+    session_end(&sdk.session, worker->folder);
     sdk_lock();
     sdk.has_worker = false;
     (void)pthread_cond_broadcast(&sdk.changed);
