@@ -105,7 +105,8 @@ static void want_profiler(void)
         return;
     }
     measurements_want(&sdk.measurements, true);
-    link_spans(sdk.wanted.profiler_id);
+    /* Profiles of V1 go with their transactions: no chunk will have this id. */
+    if (!sdk.lifecycle.options.has_v1) link_spans(sdk.wanted.profiler_id);
     worker_wake();
 }
 
