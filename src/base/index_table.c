@@ -29,10 +29,8 @@ static void put(struct index_slot *slots, uint32_t capacity, struct index_slot i
     slots[place] = item;
 }
 
-static bool grow(struct index_table *table)
+static bool grow(struct index_table *table, uint32_t capacity)
 {
-    if (table->capacity >= CAPACITY_MAX) return false;
-    uint32_t capacity = table->capacity ? table->capacity * 2 : CAPACITY_FIRST;
     struct index_slot *slots = calloc(capacity, sizeof(*slots));
     if (!slots) return false;
     if (capacity * sizeof(*slots) >= ARRAY_LARGE_BYTES) pages_prefer_large(slots, capacity * sizeof(*slots));
@@ -45,9 +43,29 @@ static bool grow(struct index_table *table)
     return true;
 }
 
+static uint32_t next_capacity(uint32_t capacity)
+{
+    return capacity ? capacity * 2 : CAPACITY_FIRST;
+}
+
+static uint32_t count_max(uint32_t capacity)
+{
+    return capacity / 4 * 3;
+}
+
+void index_table_reserve(struct index_table *table, size_t count)
+{
+    uint32_t capacity = table->capacity;
+    while (count_max(capacity) < count && capacity < CAPACITY_MAX) capacity = next_capacity(capacity);
+    if (capacity > table->capacity) (void)grow(table, capacity);
+}
+
 bool index_table_add(struct index_table *table, uint64_t hash, uint32_t index)
 {
-    if (table->count >= table->capacity / 4 * 3 && !grow(table)) return false;
+    if (table->count >= count_max(table->capacity) &&
+        (table->capacity >= CAPACITY_MAX || !grow(table, next_capacity(table->capacity)))) {
+        return false;
+    }
     put(table->slots, table->capacity,
         (struct index_slot){.hash = index_table_fold(hash), .index_plus_one = index + 1});
     table->count++;

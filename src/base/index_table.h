@@ -4,6 +4,7 @@
 #define OFFBEAT_BASE_INDEX_TABLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define INDEX_NONE UINT32_MAX
@@ -47,6 +48,9 @@ static inline uint32_t index_table_peek(const struct index_table *table, uint64_
     while (table->slots[place].index_plus_one != 0 && table->slots[place].hash != kept) place = (place + 1) & mask;
     return table->slots[place].index_plus_one - 1; /* INDEX_NONE for an empty one */
 }
+
+/* Makes room for COUNT items, to spare growing. A wish: if there is no memory, nothing happens. */
+void index_table_reserve(struct index_table *table, size_t count);
 
 /* Adds INDEX (below INDEX_NONE), which must not be there yet. False if memory is short. */
 bool index_table_add(struct index_table *table, uint64_t hash, uint32_t index);

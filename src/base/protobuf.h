@@ -26,38 +26,42 @@ struct protobuf_field {
     struct slice bytes; /* of PROTOBUF_BYTES: a text, a message or packed numbers */
 };
 
-static inline uint64_t protobuf_varint(struct cursor *cursor)
+/* Reads the varint at POSITION, which lies before END. Where the next one begins, or NULL if this one is broken. */
+static inline const uint8_t *protobuf_read_varint(const uint8_t *position, const uint8_t *end, uint64_t *ret_value)
 {
-    size_t left = cursor_left(cursor);
-    if (left == 0) {
-        cursor->failed = true;
-        return 0;
-    }
-    const uint8_t *position = cursor->position;
-    if (position[0] < 0x80) {
-        cursor->position++;
-        return position[0];
-    }
+    size_t left = (size_t)(end - position);
     /* Most of what is large are ids of two or three bytes. */
-    if (left >= 3 && position[1] < 0x80) {
-        cursor->position += 2;
-        return (uint64_t)(position[0] & 0x7f) | (uint64_t)position[1] << 7;
-    }
-    if (left >= 3 && position[2] < 0x80) {
-        cursor->position += 3;
-        return (uint64_t)(position[0] & 0x7f) | (uint64_t)(position[1] & 0x7f) << 7 | (uint64_t)position[2] << 14;
+    if (left >= 3) {
+        uint32_t first = position[0], second = position[1], third = position[2];
+        *ret_value = first;
+        if (first < 0x80) return position + 1;
+        *ret_value = (first & 0x7f) | second << 7;
+        if (second < 0x80) return position + 2;
+        *ret_value = (first & 0x7f) | (second & 0x7f) << 7 | third << 14;
+        if (third < 0x80) return position + 3;
     }
     size_t size_max = left < PROTOBUF_VARINT_BYTES_MAX ? left : PROTOBUF_VARINT_BYTES_MAX;
     uint64_t value = 0;
     for (size_t i = 0; i < size_max; i++) {
         value |= (uint64_t)(position[i] & 0x7f) << (7 * i);
         if (position[i] < 0x80) {
-            cursor->position += i + 1;
-            return value;
+            *ret_value = value;
+            return position + i + 1;
         }
     }
-    cursor->failed = true;
-    return 0;
+    return NULL;
+}
+
+static inline uint64_t protobuf_varint(struct cursor *cursor)
+{
+    uint64_t value = 0;
+    const uint8_t *next = cursor_at_end(cursor) ? NULL : protobuf_read_varint(cursor->position, cursor->end, &value);
+    if (!next) {
+        cursor->failed = true;
+        return 0;
+    }
+    cursor->position = next;
+    return value;
 }
 
 /* The next field of a message. False at its end, and when it is broken (CURSOR->failed). */

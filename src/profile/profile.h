@@ -38,7 +38,7 @@ enum {
     PROFILE_MEASUREMENTS_MAX = 4096,
     PROFILE_CARRIED_MAX = 4096,
     PROFILE_IMAGES_MAX = 16384,
-    PROFILE_STACKS_AT_ONCE = 32, /* as many as profile_add_stacks works on together */
+    PROFILE_STACKS_AT_ONCE = 128, /* as many as profile_add_stacks works on together */
 };
 
 /* One executable segment of a file in memory; pprof's Mapping and Sentry's image in one. Addresses are as they were
@@ -240,6 +240,13 @@ void profile_fini(struct profile *profile); /* accepts {0} */
 enum status profile_failed(const struct profile *profile, struct error *error);
 
 /* --- Adding. Equal things get equal ids, except samples, measurements, facts and comments. --------------------- */
+
+/* Makes room for so many more as a decoder expects, so that large tables need not move while they grow. A wish: nothing
+ * fails of it, and there may be more or fewer. */
+struct profile_expected {
+    size_t strings, functions, locations, stacks, samples;
+};
+void profile_expect(struct profile *profile, const struct profile_expected *expected);
 
 struct string_id profile_string(struct profile *profile, struct slice text);
 struct string_id profile_text(struct profile *profile, const char *text); /* NULL = "" */

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include "profile/profile_private.h"
 
+#include "base/array.h"
 #include "base/hash.h"
 
 /* The index of the entry just written at the end of TABLE, or 0 if it cannot be indexed. */
@@ -21,6 +22,31 @@ static inline uint64_t hash_pair(uint64_t hash, uint32_t high, uint32_t low)
 static inline bool same_string(struct string_id a, struct string_id b)
 {
     return a.index == b.index;
+}
+
+static size_t at_most(size_t count, size_t maximum)
+{
+    return count < maximum ? count : maximum;
+}
+
+/* Room for MORE in TABLE, if there is memory. */
+#define EXPECT(profile, table, more, maximum)                                                                          \
+    ((void)array_reserve(&(profile)->table.items, &(profile)->table.capacity,                                          \
+                         at_most((profile)->table.count + (more), (maximum)), sizeof(*(profile)->table.items),         \
+                         (maximum)))
+
+void profile_expect(struct profile *profile, const struct profile_expected *expected)
+{
+    EXPECT(profile, strings, expected->strings, PROFILE_STRINGS_MAX);
+    index_table_reserve(&profile->strings.index, expected->strings);
+    EXPECT(profile, functions, expected->functions, PROFILE_ENTITIES_MAX);
+    index_table_reserve(&profile->functions.index, expected->functions);
+    EXPECT(profile, locations, expected->locations, PROFILE_ENTITIES_MAX);
+    index_table_reserve(&profile->locations.index, expected->locations);
+    EXPECT(profile, lines, expected->locations, PROFILE_ENTITIES_MAX);
+    EXPECT(profile, stacks, expected->stacks, PROFILE_ENTITIES_MAX);
+    /* A new stack has one entry at most in the index, where it parts from those that were there. */
+    index_table_reserve(&profile->stacks.index, at_most(expected->samples, PROFILE_ENTITIES_MAX));
 }
 
 /* --- Mappings ----------------------------------------------------------------------------------------------------- */

@@ -106,6 +106,30 @@ TEST(messages_come_in_any_order_ids_may_be_sparse_and_numbers_packed_or_not_PPF_
     buffer_fini(&file);
 }
 
+/* The ids of the file and the profile's are the same up to 2; then two locations are one, and ids go on as they like.
+ */
+TEST(locations_are_found_by_their_ids_also_behind_one_that_there_is_twice_PPF_1)
+{
+    static const struct {
+        uint64_t id, address;
+    } places[] = {{1, 0xa}, {2, 0xb}, {3, 0xa}, {4, 0xc}, {9, 0xd}, {(uint64_t)1 << 40, 0xe}, {5, 0xf}};
+    enum { PLACES = sizeof(places) / sizeof(places[0]) };
+    struct buffer file = new_file();
+    MESSAGE(&file, 1, {1, 1}, {2, 2});
+    for (size_t i = 0; i < PLACES; i++) MESSAGE(&file, 4, {1, places[i].id}, {3, places[i].address});
+    for (size_t i = 0; i < PLACES; i++) MESSAGE(&file, 2, {1, places[i].id}, {2, 1});
+    add_strings(&file);
+    struct profile profile;
+    CHECK_UINT(decode(&file, &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.samples.count, PLACES);
+    for (size_t i = 0; i < PLACES; i++) {
+        const struct stack *stack = profile_stack(&profile, profile.samples.stack[i]);
+        CHECK_UINT(profile_location(&profile, stack->location)->address, places[i].address);
+    }
+    profile_fini(&profile);
+    buffer_fini(&file);
+}
+
 TEST(a_zero_is_a_value_of_a_label_and_survives_both_ways_PPF_8)
 {
     struct buffer file = new_file(), again = new_file();

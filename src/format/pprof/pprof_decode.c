@@ -26,9 +26,11 @@ struct sparse_id {
     uint32_t index;
 };
 
-/* Files number their entities from 1 on, mostly: these go by an array. All others are looked up. */
+/* Files number their entities from 1 on, mostly, as the profile does: ids that are the same in both need no map. Ids
+ * that are nearly as few as the entities go by an array. All others are looked up. */
 struct id_map {
-    uint32_t *dense; /* 0: no such id */
+    uint64_t same_count; /* the ids from 1 to this one are the same in the profile */
+    uint32_t *dense;     /* 0: no such id */
     uint64_t dense_count;
     struct sparse_id *sparse;
     size_t sparse_count, sparse_capacity;
@@ -55,9 +57,15 @@ static bool sparse_id_equal(const void *context, uint32_t index, const void *key
     return map->sparse[index].id == *(const uint64_t *)key;
 }
 
-/* 0 if the file has no such id. */
-static inline uint32_t id_map_find(const struct id_map *map, uint64_t id)
+static inline bool id_map_is_same(const struct id_map *map, uint64_t id)
 {
+    return id - 1 < map->same_count;
+}
+
+/* 0 if the file has no such id. */
+static uint32_t id_map_find(const struct id_map *map, uint64_t id)
+{
+    if (id_map_is_same(map, id)) return (uint32_t)id;
     if (id < map->dense_count) return map->dense[id];
     uint32_t found = index_table_find(&map->sparse_index, hash_mix(0, id), sparse_id_equal, map, &id);
     return found == INDEX_NONE ? 0 : map->sparse[found].index;
@@ -66,6 +74,10 @@ static inline uint32_t id_map_find(const struct id_map *map, uint64_t id)
 /* ID must not be there yet. False if memory is short. */
 static bool id_map_add(struct id_map *map, uint64_t id, uint32_t index)
 {
+    if (id == index && id == map->same_count + 1) {
+        map->same_count++;
+        return true;
+    }
     if (id < map->dense_count) {
         map->dense[id] = index;
         return true;
@@ -110,7 +122,7 @@ struct decoder {
             size_t first;
             uint32_t count;
         } frames[PROFILE_STACKS_AT_ONCE];
-        int64_t values[PROFILE_STACKS_AT_ONCE][PROFILE_VALUES_MAX];
+        int64_t values[PROFILE_STACKS_AT_ONCE * PROFILE_VALUES_MAX]; /* a row of value_type_count for each */
         size_t count;
     } pending;
     struct location_id *frames;
@@ -411,14 +423,16 @@ static bool reserve_frames(struct decoder *decoder, size_t more)
     return false;
 }
 
-static inline void add_frame(struct decoder *decoder, uint64_t id)
+/* The place that the file calls ID. */
+static inline struct location_id frame_of_id(struct decoder *decoder, uint64_t id)
 {
-    uint32_t location = id_map_find(&decoder->locations, id);
-    if (location == 0 && decoder->status == STATUS_OK) {
+    if (id_map_is_same(&decoder->locations, id)) return (struct location_id){(uint32_t)id};
+    struct location_id location = {id_map_find(&decoder->locations, id)};
+    if (location.index == 0 && decoder->status == STATUS_OK) {
         FAIL(decoder, decoder->bytes.data, "sample %zu names location %" PRIu64 ", which there is not",
              sample_number(decoder), id);
     }
-    decoder->frames[decoder->frame_count++].index = location;
+    return location;
 }
 
 /* A maximum of how many numbers BYTES hold: close to it where it matters. */
@@ -431,26 +445,42 @@ static size_t count_packed(struct slice bytes)
 }
 
 /* The bulk of a profile passes through here. */
+static void add_packed_frames(struct decoder *decoder, struct slice packed)
+{
+    if (!reserve_frames(decoder, count_packed(packed))) return;
+    struct location_id *next = decoder->frames + decoder->frame_count;
+    const uint8_t *end = packed.data + packed.size;
+    for (const uint8_t *position = packed.data; position != end;) {
+        uint64_t id;
+        position = protobuf_read_varint(position, end, &id);
+        if (!position) {
+            FAIL(decoder, packed.data, "a stack is cut short or broken");
+            return;
+        }
+        *next++ = frame_of_id(decoder, id);
+    }
+    decoder->frame_count = (size_t)(next - decoder->frames);
+}
+
 static void add_frames(struct decoder *decoder, const struct protobuf_field *field)
 {
-    bool is_packed = field->wire_type == PROTOBUF_BYTES;
-    if (!reserve_frames(decoder, is_packed ? count_packed(field->bytes) : 1)) return;
-    if (!is_packed) {
-        add_frame(decoder, field->value);
-        return;
+    if (field->wire_type == PROTOBUF_BYTES) {
+        add_packed_frames(decoder, field->bytes);
+    } else if (reserve_frames(decoder, 1)) {
+        decoder->frames[decoder->frame_count++] = frame_of_id(decoder, field->value);
     }
-    struct cursor cursor = cursor_of(field->bytes);
-    while (!cursor_at_end(&cursor)) {
-        uint64_t id = protobuf_varint(&cursor);
-        if (!cursor.failed) add_frame(decoder, id);
-    }
-    check_cursor(decoder, &cursor, "a stack");
+}
+
+/* Where the values of a sample that waits are, or will be. */
+static int64_t *pending_values(struct decoder *decoder, size_t place)
+{
+    return decoder->pending.values + place * decoder->profile->value_type_count;
 }
 
 static void add_value(struct decoder *decoder, uint64_t value)
 {
-    if (decoder->value_count < PROFILE_VALUES_MAX)
-        decoder->pending.values[decoder->pending.count][decoder->value_count] = (int64_t)value;
+    if (decoder->value_count < decoder->profile->value_type_count)
+        pending_values(decoder, decoder->pending.count)[decoder->value_count] = (int64_t)value;
     decoder->value_count++;
 }
 
@@ -556,7 +586,7 @@ static void add_pending(struct decoder *decoder)
     profile_add_stacks(decoder->profile, stacks, count, ids);
     for (size_t i = 0; i < count; i++) {
         decoder->pending.samples[i].stack = ids[i];
-        profile_add_sample(decoder->profile, &decoder->pending.samples[i], decoder->pending.values[i]);
+        profile_add_sample(decoder->profile, &decoder->pending.samples[i], pending_values(decoder, i));
     }
     decoder->pending.count = decoder->frame_count = 0;
 }
@@ -662,10 +692,26 @@ static void check_counts(struct decoder *decoder)
     }
 }
 
+/* The survey has counted all but the frames: most are new, of three bytes or so. */
+static void expect_counted(struct decoder *decoder)
+{
+    enum { FRAME_BYTES = 3 };
+    const struct span *samples = &decoder->spans[PROFILE_SAMPLE];
+    struct profile_expected expected = {
+        .strings = decoder->spans[PROFILE_STRING_TABLE].count,
+        .functions = decoder->spans[PROFILE_FUNCTION].count,
+        .locations = decoder->spans[PROFILE_LOCATION].count,
+        .stacks = (size_t)(samples->end - samples->first) / FRAME_BYTES,
+        .samples = samples->count,
+    };
+    profile_expect(decoder->profile, &expected);
+}
+
 static void decode_all(struct decoder *decoder)
 {
     survey(decoder);
     if (decoder->status == STATUS_OK) check_counts(decoder);
+    if (decoder->status == STATUS_OK) expect_counted(decoder);
     if (decoder->status == STATUS_OK) decode_strings(decoder);
     if (decoder->status != STATUS_OK) return;
     if (!id_map_init(&decoder->mappings, decoder->spans[PROFILE_MAPPING].count) ||
