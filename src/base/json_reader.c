@@ -352,18 +352,28 @@ static inline uint64_t number_of_digits(uint64_t word)
     return (word * 10000 + (word >> 32)) & 0xFFFFFFFF;
 }
 
+/* The high bit of each byte that is more than 9; bits above the lowest one set may be wrong. */
+static inline uint64_t other_than_digits(uint64_t word)
+{
+    return (word | (word + EACH_BYTE(0x80 - 10))) & EACH_BYTE(0x80);
+}
+
+/* The first COUNT (at most 7) bytes of WORD, with zeros in front. */
+static inline uint64_t only_first(uint64_t word, unsigned count)
+{
+    return word << 8 << (56 - 8 * count);
+}
+
 /* Returns the end of the digits at POSITION, which may be none. DIGITS wraps when they are too many, which their count
  * tells. */
 static inline const uint8_t *take_digits(const uint8_t *position, const uint8_t *end, uint64_t *digits)
 {
     uint64_t value = *digits;
     while (end - position >= 8) {
-        uint64_t word = load_word(position) ^ EACH_BYTE('0');
-        uint64_t others = (word | (word + EACH_BYTE(0x80 - 10))) & EACH_BYTE(0x80); /* right up to the first one */
+        uint64_t word = load_word(position) ^ EACH_BYTE('0'), others = other_than_digits(word);
         if (others) {
             unsigned count = lowest_byte(others);
-            word = word << 8 << (56 - 8 * count); /* zeros in front */
-            *digits = value * powers_of_ten[count] + number_of_digits(word);
+            *digits = value * powers_of_ten[count] + number_of_digits(only_first(word, count));
             return position + count;
         }
         value = value * 100000000 + number_of_digits(word);
@@ -539,8 +549,24 @@ static void refuse_number(struct json_reader *reader, const struct json_number *
     if (!reader->failed) fail_at(reader, number->text.data, STATUS_MALFORMED, message);
 }
 
+/* Takes an integer of up to seven digits, without white space before it, if that comes next; else nothing. */
+static inline bool take_short_integer(struct json_reader *reader, uint64_t *ret_value)
+{
+    const uint8_t *position = reader->position;
+    if (reader->end - position < 8) return false;
+    uint64_t word = load_word(position) ^ EACH_BYTE('0'), others = other_than_digits(word);
+    unsigned count = others ? lowest_byte(others) : 8;
+    if (count == 0 || count == 8 || (count > 1 && *position == '0')) return false;
+    if (position[count] == '.' || (position[count] | 0x20) == 'e') return false;
+    *ret_value = number_of_digits(only_first(word, count));
+    reader->position = position + count;
+    return true;
+}
+
 uint64_t json_u64(struct json_reader *reader)
 {
+    uint64_t value;
+    if (take_short_integer(reader, &value)) return value;
     struct json_number number = json_number(reader);
     uint64_t magnitude = 0;
     if (!number_magnitude(&number, &magnitude) || (number.is_negative && magnitude)) {
@@ -552,6 +578,8 @@ uint64_t json_u64(struct json_reader *reader)
 
 int64_t json_i64(struct json_reader *reader)
 {
+    uint64_t value;
+    if (take_short_integer(reader, &value)) return (int64_t)value;
     struct json_number number = json_number(reader);
     uint64_t magnitude = 0;
     if (!number_magnitude(&number, &magnitude) || magnitude > (uint64_t)INT64_MAX + number.is_negative) {

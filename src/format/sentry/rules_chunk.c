@@ -5,6 +5,7 @@
 #include "format/sentry/sentry_decoder_private.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,6 +14,14 @@
 
 enum { FRAMES_MIN = 2 /* samples with frames that a thread must have to be kept */ };
 
+/* What is to be known of the samples that are not dropped. */
+struct kept {
+    size_t count;
+    size_t without_stack; /* the first one whose stack is not there; SIZE_MAX: none */
+    uint64_t unsorted;    /* are earlier than the one before */
+    double first, last;   /* seconds */
+};
+
 struct judge {
     struct slice payload;
     const struct rules_context *context;
@@ -20,8 +29,8 @@ struct judge {
     const struct chunk_decoder *decoder;
     const struct chunk_decoder *header; /* the same, or, where that one failed, one that read the header alone */
     struct verdict *verdict;
-    bool *is_kept; /* by the profile's thread id: its samples are not dropped */
-    bool no_memory;
+    struct chunk_thread *threads; /* by the profile's thread id; SAMPLES is set to 0 where they are dropped */
+    struct kept kept;
 };
 
 static const struct profile *profile_of(const struct judge *judge)
@@ -215,40 +224,49 @@ static bool lists_are_filled(struct judge *judge)
     return verdict_refuse(judge->verdict, reason, "at least one", "none", "%s", empty);
 }
 
+/* Once through all samples: there are a hundred thousands of them in a large chunk. */
+static void look_at_kept(struct judge *judge)
+{
+    const struct chunk *chunk = &judge->decoder->chunk;
+    struct kept kept = {.without_stack = SIZE_MAX, .first = HUGE_VAL, .last = -HUGE_VAL};
+    double before = -HUGE_VAL;
+    for (size_t i = 0; i < chunk->samples.count; i++) {
+        const struct chunk_sample *sample = &chunk->samples.items[i];
+        if (!judge->threads[sample->thread.index].samples) continue;
+        kept.count++;
+        if (sample->stack >= chunk->stacks.count && kept.without_stack == SIZE_MAX) kept.without_stack = i;
+        kept.unsorted += sample->seconds < before;
+        before = sample->seconds;
+        kept.first = before < kept.first ? before : kept.first;
+        kept.last = before > kept.last ? before : kept.last;
+    }
+    judge->kept = kept;
+}
+
 static bool keep_all_threads(struct judge *judge)
 {
-    memset(judge->is_kept, true, judge->decoder->profile->threads.count * sizeof(bool));
+    look_at_kept(judge);
     return true;
 }
 
 static bool drop_threads_of_one_sample(struct judge *judge)
 {
-    const struct chunk *chunk = &judge->decoder->chunk;
     size_t thread_count = judge->decoder->profile->threads.count;
-    uint32_t *active = chunk_count_active(chunk, thread_count);
     uint64_t dropped = 0;
-    if (!active) {
-        judge->no_memory = true;
-        return false;
+    for (size_t i = 0; i < thread_count; i++) {
+        struct chunk_thread *thread = &judge->threads[i];
+        if (thread->active >= FRAMES_MIN) continue;
+        dropped += thread->samples;
+        thread->samples = 0;
     }
-    for (size_t i = 0; i < thread_count; i++) judge->is_kept[i] = active[i] >= FRAMES_MIN;
-    for (size_t i = 0; i < chunk->samples.count; i++) dropped += !judge->is_kept[chunk->samples.items[i].thread.index];
-    free(active);
     verdict_repair(judge->verdict, "samples dropped, of threads that have not two with frames", dropped);
+    look_at_kept(judge);
     return true;
-}
-
-static bool is_sample_kept(const struct judge *judge, size_t sample)
-{
-    return judge->is_kept[judge->decoder->chunk.samples.items[sample].thread.index];
 }
 
 static bool samples_are_left(struct judge *judge)
 {
-    const struct chunk *chunk = &judge->decoder->chunk;
-    for (size_t i = 0; i < chunk->samples.count; i++) {
-        if (is_sample_kept(judge, i)) return true;
-    }
+    if (judge->kept.count > 0) return true;
     return verdict_refuse(judge->verdict, "profiling_not_enough_samples", "a thread with two samples that have frames",
                           "none", "%s", "profile.samples");
 }
@@ -271,14 +289,12 @@ static bool samples_have_stacks(struct judge *judge)
 {
     char expected[VERDICT_TEXT_SIZE], found[VERDICT_TEXT_SIZE];
     const struct chunk *chunk = &judge->decoder->chunk;
-    for (size_t i = 0; i < chunk->samples.count; i++) {
-        if (chunk->samples.items[i].stack < chunk->stacks.count || !is_sample_kept(judge, i)) continue;
-        print_index(expected, chunk->stacks.count);
-        print_found(found, chunk->samples.items[i].stack);
-        return verdict_refuse(judge->verdict, "profiling_malformed_samples", expected, found,
-                              "profile.samples[%zu].stack_id", i);
-    }
-    return true;
+    size_t sample = judge->kept.without_stack;
+    if (sample == SIZE_MAX) return true;
+    print_index(expected, chunk->stacks.count);
+    print_found(found, chunk->samples.items[sample].stack);
+    return verdict_refuse(judge->verdict, "profiling_malformed_samples", expected, found,
+                          "profile.samples[%zu].stack_id", sample);
 }
 
 static bool refuse_stack(struct judge *judge, size_t stack, size_t frame)
@@ -306,30 +322,15 @@ static bool stacks_have_frames(struct judge *judge)
 
 static bool sort_samples(struct judge *judge)
 {
-    const struct chunk *chunk = &judge->decoder->chunk;
-    const struct chunk_sample *before = NULL;
-    uint64_t count = 0;
-    for (size_t i = 0; i < chunk->samples.count; i++) {
-        if (!is_sample_kept(judge, i)) continue;
-        count += before && chunk->samples.items[i].seconds < before->seconds;
-        before = &chunk->samples.items[i];
-    }
-    verdict_repair(judge->verdict, "samples sorted by time, that were earlier than the one before", count);
+    verdict_repair(judge->verdict, "samples sorted by time, that were earlier than the one before",
+                   judge->kept.unsorted);
     return true;
 }
 
 static bool duration_is_allowed(struct judge *judge)
 {
     char found[VERDICT_TEXT_SIZE];
-    const struct chunk *chunk = &judge->decoder->chunk;
-    const struct chunk_sample *first = NULL, *last = NULL;
-    for (size_t i = 0; i < chunk->samples.count; i++) {
-        const struct chunk_sample *sample = &chunk->samples.items[i];
-        if (!is_sample_kept(judge, i)) continue;
-        if (!first || sample->seconds < first->seconds) first = sample;
-        if (!last || sample->seconds > last->seconds) last = sample;
-    }
-    double seconds = first ? last->seconds - first->seconds : 0;
+    double seconds = judge->kept.last - judge->kept.first; /* there is one */
     if (!(seconds > SECONDS_MAX)) return true;
     (void)snprintf(found, sizeof(found), "%.6f s", seconds);
     return verdict_refuse(judge->verdict, "profiling_duration_is_too_long", "at most 66 s from first to last", found,
@@ -348,21 +349,11 @@ static bool cut_addresses_of_cocoa(struct judge *judge)
 
 static bool drop_unused_threads(struct judge *judge)
 {
-    const struct chunk_decoder *decoder = judge->decoder;
-    size_t thread_count = decoder->profile->threads.count;
-    bool *is_used = calloc(thread_count, sizeof(*is_used));
+    const struct chunk *chunk = &judge->decoder->chunk;
     uint64_t count = 0;
-    if (!is_used) {
-        judge->no_memory = true;
-        return false;
+    for (size_t i = 0; i < chunk->described_threads.count; i++) {
+        count += judge->threads[chunk->described_threads.items[i].index].samples == 0;
     }
-    for (size_t i = 0; i < decoder->chunk.samples.count; i++) {
-        is_used[decoder->chunk.samples.items[i].thread.index] |= is_sample_kept(judge, i);
-    }
-    for (size_t i = 0; i < decoder->chunk.described_threads.count; i++) {
-        count += !is_used[decoder->chunk.described_threads.items[i].index];
-    }
-    free(is_used);
     verdict_repair(judge->verdict, "entries of thread_metadata dropped, without samples", count);
     return true;
 }
@@ -423,15 +414,15 @@ enum status chunk_judge(const struct chunk_decoder *decoder, struct slice payloa
     enum status status = profile_failed(decoder->profile, error);
     verdict_init(ret_verdict);
     if (status != STATUS_OK) return status;
-    judge.is_kept = calloc(decoder->profile->threads.count, sizeof(*judge.is_kept));
-    if (!judge.is_kept || !has_memory) {
+    judge.threads = chunk_count_samples(&decoder->chunk, decoder->profile->threads.count);
+    if (!judge.threads || !has_memory) {
         has_memory = false;
     } else if (decoder->reader.failed) {
         has_memory = judge_unreadable(&judge);
     } else {
         judge_by_table(&judge);
     }
-    free(judge.is_kept);
-    if (has_memory && !judge.no_memory) return STATUS_OK;
+    free(judge.threads);
+    if (has_memory) return STATUS_OK;
     return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to judge the payload");
 }

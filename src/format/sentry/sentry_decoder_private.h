@@ -41,7 +41,7 @@ struct note {
 
 /* --- The decoder -------------------------------------------------------------------------------------------------- */
 
-enum { CHUNK_THREAD_CACHE_SIZE = 64, MEMBER_ORDER_MAX = 16 };
+enum { CHUNK_THREAD_CACHE_SIZE = 256, MEMBER_ORDER_MAX = 16 };
 
 /* How the members of the objects of one kind follow one another, as it was seen last. By the place behind a member in
  * the table of those that are known (0: none was there yet), the place of the next one. */
@@ -53,7 +53,7 @@ struct chunk_decoder {
     struct json_reader reader;
     struct profile *profile;
     struct chunk chunk;
-    struct {
+    struct cached_thread {
         struct slice text;
         struct thread_id id;
     } thread_cache[CHUNK_THREAD_CACHE_SIZE];
@@ -154,8 +154,10 @@ static inline void chunk_take_member(struct members *members, const struct membe
 int chunk_find_next_member(struct chunk_decoder *decoder, struct members *members);
 
 /* The number of the next member that is known and not null, whose value is then to be taken; -1 after the last one.
- * One that comes twice, by whatever of its names, is refused, as the real receiver does. */
-static inline int chunk_next_member(struct chunk_decoder *decoder, struct members *members)
+ * One that comes twice, by whatever of its names, is refused, as the real receiver does. Inlined,
+ * though it is not small: a sample is three members and little else. */
+static inline __attribute__((always_inline)) int chunk_next_member(struct chunk_decoder *decoder,
+                                                                   struct members *members)
 {
     if (!members->has_begun) chunk_begin_members(decoder, members);
     if (members->order) {

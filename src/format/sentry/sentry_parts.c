@@ -8,6 +8,7 @@
 #include "format/sentry/sentry_decoder_private.h"
 
 #include "base/array.h"
+#include "base/hash.h"
 #include "base/uuid.h"
 #include "format/facts.h"
 
@@ -40,7 +41,7 @@ static inline void *add_item(struct chunk_decoder *decoder, void *items, size_t 
     return item;
 }
 
-static void read_list(struct chunk_decoder *decoder, void (*read_item)(struct chunk_decoder *))
+static inline void read_list(struct chunk_decoder *decoder, void (*read_item)(struct chunk_decoder *))
 {
     json_array_begin(&decoder->reader);
     while (json_array_next(&decoder->reader)) read_item(decoder);
@@ -222,15 +223,25 @@ static void read_stack(struct chunk_decoder *decoder)
     stack->count = (uint32_t)decoder->chunk.frame_indices.count - stack->first;
 }
 
+/* Ids of threads are small numbers or addresses, which differ in their last digits. */
+static size_t thread_cache_place(struct slice text)
+{
+    uint64_t tail = 0;
+    if (text.size >= sizeof(tail)) {
+        memcpy(&tail, text.data + text.size - sizeof(tail), sizeof(tail));
+    } else {
+        for (size_t i = 0; i < text.size; i++) tail = tail << 8 | text.data[i];
+    }
+    return hash_mix(text.size, tail) % CHUNK_THREAD_CACHE_SIZE;
+}
+
 static struct thread_id read_thread_id(struct chunk_decoder *decoder)
 {
     if (!decoder->is_relative && json_peek(&decoder->reader) == JSON_NUMBER) { /* V1 may have numbers */
         chunk_note(decoder, BREAKS_BOTH, &expected_string, chunk_offset(decoder));
     }
     struct slice text = chunk_read_text_or_number(decoder);
-    uint64_t hash = text.size;
-    for (size_t i = text.size > 4 ? text.size - 4 : 0; i < text.size; i++) hash = hash * 31 + text.data[i];
-    __typeof__(&decoder->thread_cache[0]) cached = &decoder->thread_cache[hash % CHUNK_THREAD_CACHE_SIZE];
+    struct cached_thread *cached = &decoder->thread_cache[thread_cache_place(text)];
     if (cached->id.index && slice_equal(cached->text, text)) return cached->id;
 
     struct thread thread = {.id = profile_string(decoder->profile, text)};
@@ -238,14 +249,6 @@ static struct thread_id read_thread_id(struct chunk_decoder *decoder)
     cached->text = profile_slice(decoder->profile, thread.id);
     cached->id = id;
     return id;
-}
-
-/* As the real receiver does it, so that its numbers and ours are the same to the nanosecond: in doubles, cut off. */
-static uint64_t seconds_to_ns(double seconds)
-{
-    double ns = seconds * 1e9;
-    if (!(ns > 0)) return 0;
-    return ns < 0x1p64 ? (uint64_t)ns : UINT64_MAX;
 }
 
 /* Since 1970, or, in V1, since the profile's start, where it is a number or a string that holds one. */
@@ -256,7 +259,6 @@ static void read_time(struct chunk_decoder *decoder, struct chunk_sample *sample
         return;
     }
     sample->seconds = chunk_read_finite(decoder);
-    sample->time_ns = seconds_to_ns(sample->seconds);
 }
 
 static void read_sample(struct chunk_decoder *decoder)
@@ -296,6 +298,28 @@ static void read_sample(struct chunk_decoder *decoder)
                                                 : "sample without timestamp, stack_id or thread_id");
     }
     sample->attributes = chunk_take_attributes(decoder, &members);
+}
+
+/* Most of a chunk is samples of about the same size, so that the first one tells how many there will be at most. */
+static void expect_samples(struct chunk_decoder *decoder, size_t sample_size)
+{
+    __typeof__(decoder->chunk.samples) *samples = &decoder->chunk.samples;
+    size_t left = (size_t)(decoder->reader.end - decoder->reader.position) / sample_size;
+    if (left > CHUNK_ITEMS_MAX / 2) left = CHUNK_ITEMS_MAX / 2;
+    (void)array_reserve(&samples->items, &samples->capacity, samples->count + left, sizeof(*samples->items),
+                        CHUNK_ITEMS_MAX);
+}
+
+static void read_samples(struct chunk_decoder *decoder)
+{
+    bool is_first = true;
+    json_array_begin(&decoder->reader);
+    while (json_array_next(&decoder->reader)) {
+        size_t start = json_reader_taken(&decoder->reader);
+        read_sample(decoder);
+        if (is_first && !decoder->reader.failed) expect_samples(decoder, json_reader_taken(&decoder->reader) - start);
+        is_first = false;
+    }
 }
 
 /* --- Threads ------------------------------------------------------------------------------------------------------ */
@@ -384,7 +408,7 @@ void chunk_read_profile(struct chunk_decoder *decoder)
             read_list(decoder, read_stack);
             break;
         case SAMPLES:
-            read_list(decoder, read_sample);
+            read_samples(decoder);
             break;
         case THREADS:
             read_thread_metadata(decoder);
@@ -580,7 +604,7 @@ static uint64_t read_measurement_time(struct chunk_decoder *decoder)
 {
     if (decoder->is_relative) return chunk_read_u64(decoder);
     double seconds = chunk_read_finite(decoder);
-    return seconds_to_ns(seconds > MILLISECONDS_FROM ? seconds / 1000 : seconds);
+    return chunk_seconds_to_ns(seconds > MILLISECONDS_FROM ? seconds / 1000 : seconds);
 }
 
 static void read_measurement_value(struct chunk_decoder *decoder, struct measurement *measurement)

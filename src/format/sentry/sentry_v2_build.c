@@ -176,33 +176,35 @@ static enum status check_indices(const struct chunk *chunk, struct error *error)
     return STATUS_OK;
 }
 
-uint32_t *chunk_count_active(const struct chunk *chunk, size_t thread_count)
+struct chunk_thread *chunk_count_samples(const struct chunk *chunk, size_t thread_count)
 {
-    uint32_t *active = calloc(thread_count, sizeof(*active));
-    for (size_t i = 0; active && i < chunk->samples.count; i++) {
+    struct chunk_thread *threads = calloc(thread_count, sizeof(*threads));
+    for (size_t i = 0; threads && i < chunk->samples.count; i++) {
         const struct chunk_sample *sample = &chunk->samples.items[i];
-        active[sample->thread.index] += sample->stack < chunk->stacks.count && chunk->stacks.items[sample->stack].count;
+        struct chunk_thread *thread = &threads[sample->thread.index];
+        thread->samples++;
+        thread->active += sample->stack < chunk->stacks.count && chunk->stacks.items[sample->stack].count;
     }
-    return active;
+    return threads;
 }
 
 /* A sample of a thread that a receiver of V2 drops may have a stack that is not there. */
 static enum status check_stacks(const struct chunk *chunk, const struct profile *profile, struct error *error)
 {
-    uint32_t *active = NULL;
+    struct chunk_thread *threads = NULL;
     enum status status = STATUS_OK;
     uint32_t spared_below = profile->sample_format == 1 ? 0 : 2;
     for (size_t i = 0; status == STATUS_OK && i < chunk->samples.count; i++) {
         const struct chunk_sample *sample = &chunk->samples.items[i];
         if (sample->stack < chunk->stacks.count) continue;
-        if (!active) active = chunk_count_active(chunk, profile->threads.count);
-        if (!active)
+        if (!threads) threads = chunk_count_samples(chunk, profile->threads.count);
+        if (!threads)
             status = error_set(error, STATUS_NO_MEMORY, 0, "no memory for the chunk");
-        else if (active[sample->thread.index] >= spared_below)
+        else if (threads[sample->thread.index].active >= spared_below)
             status = error_set(error, STATUS_MALFORMED, 0,
                                "profiling_malformed_samples: sample %zu has a stack that is not there", i);
     }
-    free(active);
+    free(threads);
     return status;
 }
 
@@ -234,6 +236,7 @@ static enum status add_samples(struct builder *builder, struct error *error)
 {
     static const int64_t values[2] = {1, 0};
     struct profile *profile = builder->profile;
+    bool is_v1 = profile->sample_format == 1;
     profile_add_value_type(profile, "samples", "count");
     profile_add_value_type(profile, "wall", "nanoseconds");
     for (size_t i = 0; i < builder->chunk->samples.count; i++) {
@@ -243,7 +246,7 @@ static enum status add_samples(struct builder *builder, struct error *error)
             .stack = resolve_stack(builder, &builder->chunk->stacks.items[from->stack]),
             .thread = from->thread,
             .labels = add_attributes(profile, from->attributes),
-            .time_ns = from->time_ns,
+            .time_ns = is_v1 ? from->time_ns : chunk_seconds_to_ns(from->seconds),
         };
         profile_add_sample(profile, &sample, values);
     }

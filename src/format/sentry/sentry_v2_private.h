@@ -33,8 +33,10 @@ struct chunk_stack {
 };
 
 struct chunk_sample {
-    uint64_t time_ns;
-    double seconds; /* V2, as it was sent */
+    union {
+        double seconds;   /* V2, as it was sent */
+        uint64_t time_ns; /* V1 */
+    };
     uint32_t stack; /* INDEX_NONE: that, or more */
     struct thread_id thread;
     struct string_id attributes;
@@ -54,9 +56,21 @@ struct chunk {
 };
 /* clang-format on */
 
-/* How many samples with frames each of the THREAD_COUNT threads has: of those with less than two a receiver drops all
- * samples before it looks at anything else of them (facts §1.2, 8). To be freed; NULL without memory. */
-uint32_t *chunk_count_active(const struct chunk *chunk, size_t thread_count);
+/* As the real receiver does it, so that its numbers and ours are the same to the nanosecond: in doubles, cut off. */
+static inline uint64_t chunk_seconds_to_ns(double seconds)
+{
+    double ns = seconds * 1e9;
+    if (!(ns > 0)) return 0;
+    return ns < 0x1p64 ? (uint64_t)ns : UINT64_MAX;
+}
+
+struct chunk_thread {
+    uint32_t samples, active; /* how many there are, and have frames */
+};
+
+/* What each of the THREAD_COUNT threads has: of those with less than two active samples a receiver drops all samples
+ * before it looks at anything else of them (facts §1.2, 8). To be freed; NULL without memory. */
+struct chunk_thread *chunk_count_samples(const struct chunk *chunk, size_t thread_count);
 
 /* Adds to PROFILE what the samples of CHUNK use, and its images. STATUS_MALFORMED if an index points nowhere. */
 enum status chunk_to_profile(struct chunk *chunk, struct profile *profile, struct error *error);
