@@ -17,6 +17,7 @@
 enum {
     NANOSECONDS = 1000000000,
     STOP_WAIT_NS = 500000000,
+    PAUSE_NS_MAX = 2000000000,
     FLUSHES_A_SECOND_MAX = 200,
     ANSWERS_WAIT_NS = 20000000, /* for the last answers when it stops */
 };
@@ -165,18 +166,22 @@ static void end_recording(void)
     if (sampler.options.recording_ns > 0) hand_over_recording();
 }
 
-/* Between two ticks: of the last one, at BEFORE_NS, everything is told. */
-static void change_recording(uint64_t before_ns)
+/* Between two ticks: of the last one, at BEFORE_NS, everything is told. When the next one's time begins. Where the
+ * process was stopped for long, that is not with the last tick: a recording must not be much longer than was asked for.
+ */
+static uint64_t change_recording(uint64_t now_ns, uint64_t before_ns)
 {
-    uint64_t length_ns = sampler.options.recording_ns;
-    if (length_ns == 0 || sampler.tick == 0) return;
+    uint64_t length_ns = sampler.options.recording_ns, end_ns = sampler.recording_start_ns + length_ns;
+    if (length_ns == 0 || sampler.tick == 0) return before_ns;
     bool is_cut = atomic_exchange(&cut_wanted, false);
-    if (!is_cut && before_ns < sampler.recording_start_ns + length_ns) return;
+    if (!is_cut && before_ns < end_ns && now_ns < end_ns + PAUSE_NS_MAX) return before_ns;
+    uint64_t start_ns = now_ns > before_ns + PAUSE_NS_MAX ? now_ns - sampler.period_ns : before_ns;
     end_recording();
-    begin_recording(before_ns);
+    begin_recording(start_ns);
     modules_tell_again(&sampler.modules, &writer);
     threads_tell_again(&sampler.threads,
                        sampler.options.mode == RECORDING_CPU ? RECORDING_CPU_SAMPLE : RECORDING_SAMPLE, &writer);
+    return start_ns;
 }
 
 bool sampler_take_finished(char ret_path[SAMPLER_PATH_SIZE])
@@ -273,7 +278,7 @@ static void flush_sometimes(void)
 static void run_tick(uint64_t now_ns, uint64_t before_ns)
 {
     look_fetch_answers(&sampler);
-    change_recording(before_ns);
+    before_ns = change_recording(now_ns, before_ns);
     flush_sometimes();
     if (!slots_in_use()) modules_release_retired(&sampler.modules);
     modules_refresh(&sampler.modules, sampler.tick % sampler.ticks_a_second == 0, &writer);

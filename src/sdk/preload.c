@@ -21,6 +21,11 @@ static uint64_t number_or(const char *name, uint64_t otherwise)
 
 static bool is_recording;
 
+bool preload_is_recording(void)
+{
+    return is_recording;
+}
+
 static void record(const char *directory)
 {
     const char *mode = getenv("OFFBEAT_MODE");

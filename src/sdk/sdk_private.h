@@ -80,6 +80,9 @@ double sdk_random(void); /* from 0 to below 1 */
 /* A detached thread with a small stack, which blocks all signals. */
 bool thread_start(void *(*run)(void *context), void *context);
 
+/* Whether `offbeat record` has the sampler (preload.c). */
+bool preload_is_recording(void);
+
 /* For a program that the library was preloaded into (preload.c). */
 void sdk_init_preloaded(void);
 

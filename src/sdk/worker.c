@@ -297,6 +297,10 @@ static bool start_sampler(struct worker *worker, const char *profiler_id)
         sdk_say("there is no folder to record in: set spool_directory to one that can be written");
         return false;
     }
+    if (preload_is_recording()) {
+        sdk_debug("the program is being recorded by `offbeat record`, and does not profile itself");
+        return false;
+    }
     if (sampler_start(&sampler)) return true;
     sdk_say("the sampler cannot be started: no memory, or no thread");
     return false;
