@@ -4,7 +4,7 @@
  *     cc -g frames.c -o frames $(pkg-config --cflags --libs offbeat) -lm
  *     OFFBEAT_DSN=https://KEY@HOST/PROJECT ./frames
  *
- * Nothing is drawn. It runs for ten seconds, or for as many as the argument says.  SPDX-License-Identifier: MIT */
+ * Nothing is drawn. It renders 500 frames, or as many as the argument says.  SPDX-License-Identifier: MIT */
 #include <offbeat.h>
 
 #include <math.h>
@@ -46,22 +46,21 @@ static uint64_t cost_ns_of(unsigned frame)
     return frame % 20 == 10 ? 40000000 : 4000000;
 }
 
-/* The user looks until END_NS. */
-static unsigned show(unsigned frame, uint64_t end_ns)
+/* What the user sees while she looks: FRAME and those that follow, up to END. */
+static void show(unsigned frame, unsigned end)
 {
-    while (now_ns() < end_ns) {
+    for (; frame < end; frame++) {
         uint64_t begin_ns = now_ns();
-        render(cost_ns_of(frame++));
+        render(cost_ns_of(frame));
         uint64_t rendered_ns = now_ns();
         if (rendered_ns < begin_ns + FRAME_NS) sleep_until(begin_ns + FRAME_NS);
         offbeat_frame_rendered(rendered_ns - begin_ns); /* too slow ones show beside the profile */
     }
-    return frame;
 }
 
 int main(int argc, char **argv)
 {
-    uint64_t run_ns = (uint64_t)((argc > 1 ? atof(argv[1]) : 10) * 1e9);
+    unsigned frames = argc > 1 ? (unsigned)atoi(argv[1]) : 500;
 
     offbeat_init(&(struct offbeat_options){
         .size = sizeof(struct offbeat_options),
@@ -71,16 +70,16 @@ int main(int argc, char **argv)
         .frame_rate_hz = 60,
     });
     offbeat_start_profiler();
-    unsigned frames = show(0, now_ns() + run_ns / 2);
+    show(0, frames / 2);
 
     /* The window is hidden. The profiler stops, and nothing is rendered. */
     offbeat_background();
-    sleep_until(now_ns() + run_ns / 10);
+    sleep_until(now_ns() + 500000000);
 
     /* The user is back: a new session, whether it is profiled is decided anew. */
     offbeat_foreground();
     offbeat_start_profiler();
-    frames = show(frames, now_ns() + run_ns * 4 / 10);
+    show(frames / 2, frames);
     offbeat_stop_profiler();
 
     printf("%u frames\n", frames);
