@@ -1,0 +1,20 @@
+#!/bin/sh
+# Makes the static library that is installed: static_library.sh OUTPUT COMPILER PART…
+#
+# The parts, objects and static libraries, become one object in which only offbeat_* is global. As they are,
+# their names would clash with the program's own: hidden visibility means nothing to an archive.
+# SPDX-License-Identifier: MIT
+set -eu
+
+output=$1
+compiler=$2
+shift 2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# Objects go in whole, of an archive what they need.
+# shellcheck disable=SC2086 # the compiler may be several words
+$compiler -r -nostdlib -o "$folder/offbeat.o" -Wl,--start-group "$@" -Wl,--end-group
+objcopy --localize-hidden --wildcard --keep-global-symbol 'offbeat_*' "$folder/offbeat.o"
+rm -f "$output"
+ar rcsD "$output" "$folder/offbeat.o"
