@@ -272,16 +272,29 @@ static bool ends_with_number(struct slice line)
     return blank && parse_number(slice_from(line, (size_t)(blank + 1 - line.data)), &number);
 }
 
-/* What a tracepoint tells may end with a number, as a collapsed stack does: then a frame or a second sample must
- * follow. */
+/* Whether LEFT goes on as perf's text: with a frame, or with samples to the end. Among collapsed stacks, whose names
+ * may be anything, one looks like a sample by chance, and hardly all. */
+static bool goes_on(struct slice left)
+{
+    struct header header;
+    struct slice line = next_line(&left);
+    if (line.size == 0) return false;
+    for (; line.size > 0; line = next_line(&left)) {
+        if (line.data[0] == '\t') return true;
+        if (!parse_header(line, &header)) return false;
+        if (!ends_with_number(line)) return true;
+    }
+    return true;
+}
+
+/* What a tracepoint tells may end with a number, as a collapsed stack does. */
 bool perf_script_detect(struct slice bytes)
 {
     struct header header;
     struct slice line = next_line(&bytes);
     if (line.size == 0 || !parse_header(line, &header)) return false;
-    if (!ends_with_number(line)) return header.has_time || header.rest.size == 0 || ends_with(header.rest, ")");
-    line = next_line(&bytes);
-    return line.size > 0 && (line.data[0] == '\t' || parse_header(line, &header));
+    if (ends_with_number(line)) return goes_on(bytes);
+    return header.has_time || header.rest.size == 0 || ends_with(header.rest, ")");
 }
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */

@@ -48,7 +48,9 @@ static void write_and_read(const struct profile *profile, enum format format)
         struct profile again;
         struct error error;
         profile_init(&again);
-        enum status status = format_decode(buffer_slice(&bytes), &again, NULL, &error);
+        /* Names of collapsed stacks may be such that the text looks like another one. */
+        enum status status = format == FORMAT_COLLAPSED ? format_decode_as(format, buffer_slice(&bytes), &again, &error)
+                                                        : format_decode(buffer_slice(&bytes), &again, NULL, &error);
         must(status == STATUS_OK || status == STATUS_TOO_LARGE || format == FORMAT_FIREFOX);
         profile_fini(&again);
     }

@@ -29,6 +29,8 @@ static const struct {
     {"# ========\n\nprog 12 1.500000: cycles: 10 f+0x3 (/a 5)\n", FORMAT_PERF_SCRIPT},
     {"prog 12 1.5: sched:sched_switch: prio 120\nprog 12 1.6: sched:sched_switch: prio 110\n", FORMAT_PERF_SCRIPT},
     {"prog 12 1.5: sched:sched_switch: prio 120\n", FORMAT_COLLAPSED},
+    {"prog 12 1.5: sched:sched_switch: prio 120\nprog 12 1.6: sched:sched_switch: prio 110\nmain 3\n",
+     FORMAT_COLLAPSED},
     {"prog 12;main 1.5: 3\n", FORMAT_COLLAPSED},
     {"a;b 1 2\n", FORMAT_COLLAPSED},
     {"[\"ph\"]", FORMAT_UNKNOWN},
