@@ -1,7 +1,7 @@
 /* Writes the wire format of protocol buffers.  SPDX-License-Identifier: MIT */
 #include "base/protobuf.h"
 
-static size_t put_varint(uint8_t *place, uint64_t value)
+size_t protobuf_put_varint(uint8_t *place, uint64_t value)
 {
     size_t size = 0;
     while (value >= 0x80) {
@@ -12,7 +12,7 @@ static size_t put_varint(uint8_t *place, uint64_t value)
     return size;
 }
 
-static size_t varint_size(uint64_t value)
+size_t protobuf_varint_size(uint64_t value)
 {
     unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
     return (bits + 6) / 7;
@@ -21,7 +21,7 @@ static size_t varint_size(uint64_t value)
 void protobuf_append_varint(struct buffer *out, uint64_t value)
 {
     uint8_t *place = buffer_reserve(out, PROTOBUF_VARINT_BYTES_MAX);
-    if (place) buffer_grow(out, put_varint(place, value));
+    if (place) buffer_grow(out, protobuf_put_varint(place, value));
 }
 
 static void append_tag(struct buffer *out, uint32_t field, enum protobuf_wire_type wire_type)
@@ -51,12 +51,12 @@ void protobuf_append_packed(struct buffer *out, uint32_t field, const uint64_t *
 {
     if (count == 0) return;
     size_t size = 0;
-    for (size_t i = 0; i < count; i++) size += varint_size(values[i]);
+    for (size_t i = 0; i < count; i++) size += protobuf_varint_size(values[i]);
     append_tag(out, field, PROTOBUF_BYTES);
     protobuf_append_varint(out, size);
     uint8_t *place = buffer_reserve(out, size);
     if (!place) return;
-    for (size_t i = 0; i < count; i++) place += put_varint(place, values[i]);
+    for (size_t i = 0; i < count; i++) place += protobuf_put_varint(place, values[i]);
     buffer_grow(out, size);
 }
 
@@ -73,11 +73,11 @@ void protobuf_end_message(struct buffer *out, size_t begin)
 {
     if (out->failed) return;
     size_t size = out->size - begin - 1;
-    size_t extra = varint_size(size) - 1;
+    size_t extra = protobuf_varint_size(size) - 1;
     if (extra > 0) {
         if (!buffer_reserve(out, extra)) return;
         memmove(out->data + begin + 1 + extra, out->data + begin + 1, size);
         buffer_grow(out, extra);
     }
-    (void)put_varint(out->data + begin, size);
+    (void)protobuf_put_varint(out->data + begin, size);
 }

@@ -94,6 +94,11 @@ static inline bool protobuf_next(struct cursor *cursor, struct protobuf_field *r
 
 /* --- Writing: zero and "" are what a reader takes where nothing is written, so they are left out. ----------------- */
 
+/* The bytes that VALUE takes. */
+size_t protobuf_varint_size(uint64_t value);
+/* Writes as many to PLACE, and tells how many. */
+size_t protobuf_put_varint(uint8_t *place, uint64_t value);
+
 void protobuf_append_varint(struct buffer *out, uint64_t value);
 void protobuf_append_number(struct buffer *out, uint32_t field, uint64_t value);
 /* Written even if it is zero. */

@@ -424,6 +424,41 @@ TEST(what_was_written_is_written_to_the_same_bytes_again)
     profile_fini(&profile);
 }
 
+/* 200 places, the addresses 1 to 200; the last 60 stand in two samples each. */
+TEST(ids_of_one_byte_go_to_the_places_of_most_frames_and_else_the_order_stays)
+{
+    enum { PLACES = 200, FREQUENT_FROM = 141, ONE_BYTE = 127 };
+    struct profile profile, again;
+    struct buffer file = new_file();
+    profile_init(&profile);
+    profile_add_value_type(&profile, "samples", "count");
+    static const int64_t one = 1;
+    for (uint64_t address = 1; address <= PLACES; address++) {
+        struct location location = {.address = address};
+        struct location_id place = profile_add_location(&profile, &location, NULL, 0);
+        struct stack_id stack = profile_add_stack(&profile, (struct stack_id){0}, place);
+        profile_add_sample(&profile, &(struct sample){.stack = stack}, &one);
+        if (address < FREQUENT_FROM) continue;
+        struct stack_id recursive = profile_add_stack(&profile, stack, place);
+        profile_add_sample(&profile, &(struct sample){.stack = recursive}, &one);
+    }
+    CHECK_UINT(pprof_encode(&profile, &file, NULL), STATUS_OK);
+    CHECK_UINT(decode(&file, &again, NULL), STATUS_OK);
+    CHECK_UINT(again.locations.count, PLACES + 1);
+    /* Beside the 60 frequent ones there is room for the first 67 of the others. */
+    enum { OTHERS = ONE_BYTE - (PLACES - FREQUENT_FROM + 1) };
+    for (uint64_t id = 1; id <= PLACES; id++) {
+        uint64_t expected = id <= OTHERS     ? id
+                            : id <= ONE_BYTE ? id - OTHERS + FREQUENT_FROM - 1
+                                             : id - ONE_BYTE + OTHERS;
+        CHECK_UINT(again.locations.items[id].address, expected);
+    }
+    check_stable(&profile, "the profile with frequent places");
+    profile_fini(&profile);
+    profile_fini(&again);
+    buffer_fini(&file);
+}
+
 /* --- Every field ------------------------------------------------------------------------------------------------- */
 
 /* Two sample types, a sample with labels of both kinds, an inlined and an outer line with columns, a folded location, a
