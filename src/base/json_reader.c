@@ -122,54 +122,22 @@ static inline unsigned first_stop(const uint8_t *bytes)
 
 /* --- Containers --------------------------------------------------------------------------------------------------- */
 
-static void begin(struct json_reader *reader, uint8_t bracket, const char *message)
+void json_reader_refuse_begin(struct json_reader *reader, uint8_t bracket)
 {
-    if (json_next_byte(reader) != bracket) {
-        fail(reader, message);
-        return;
-    }
-    if (reader->depth == JSON_DEPTH_MAX) {
+    if (json_next_byte(reader) != bracket)
+        fail(reader, bracket == '{' ? "expected an object" : "expected an array");
+    else
         fail_at(reader, reader->position, STATUS_TOO_LARGE, "nested too deeply");
-        return;
-    }
-    reader->depth++;
-    reader->position++;
-    reader->at_first = true;
 }
 
-/* True if another item follows in the container that BRACKET ends; takes the comma before it, or BRACKET. */
-static inline bool next(struct json_reader *reader, uint8_t bracket)
+void json_reader_refuse_item(struct json_reader *reader, uint8_t bracket)
 {
-    bool at_first = reader->at_first;
-    uint8_t byte = json_next_byte(reader);
-    reader->at_first = false;
-    if (byte == bracket) {
-        reader->position++;
-        reader->depth--;
-        return false;
-    }
-    if (at_first) return !reader->failed;
-    if (byte != ',') {
-        fail(reader, bracket == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
-        return false;
-    }
-    reader->position++;
-    return true;
-}
-
-void json_object_begin(struct json_reader *reader)
-{
-    begin(reader, '{', "expected an object");
-}
-
-void json_array_begin(struct json_reader *reader)
-{
-    begin(reader, '[', "expected an array");
+    fail(reader, bracket == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
 }
 
 bool json_object_next(struct json_reader *reader, struct slice *ret_key)
 {
-    if (!next(reader, '}')) return false;
+    if (!json_next(reader, '}')) return false;
     struct slice key = json_string(reader);
     if (json_next_byte(reader) != ':') {
         fail(reader, "expected ':' after a key");
@@ -178,11 +146,6 @@ bool json_object_next(struct json_reader *reader, struct slice *ret_key)
     reader->position++;
     *ret_key = key;
     return true;
-}
-
-bool json_array_next(struct json_reader *reader)
-{
-    return next(reader, ']');
 }
 
 /* --- Strings ------------------------------------------------------------------------------------------------------ */
@@ -199,7 +162,7 @@ static inline const uint8_t *plain_text_end(const uint8_t *position, const uint8
 }
 
 /* The quote or backslash that POSITION's text runs up to; NULL, with the reader failed, if it is broken before. */
-static inline const uint8_t *text_end(struct json_reader *reader, const uint8_t *position)
+static const uint8_t *text_end(struct json_reader *reader, const uint8_t *position)
 {
     for (;;) {
         position = plain_text_end(position, reader->end);
@@ -321,7 +284,8 @@ struct slice json_string(struct json_reader *reader)
         return slice_of(NULL, 0);
     }
     const uint8_t *first = reader->position + 1;
-    const uint8_t *stop = text_end(reader, first);
+    const uint8_t *stop = plain_text_end(first, reader->end);
+    if (stop == reader->end || *stop != '"') stop = text_end(reader, stop);
     if (!stop) return slice_of(NULL, 0);
     if (*stop == '\\') return string_with_escapes(reader, first, stop);
     reader->position = stop + 1;
@@ -406,7 +370,7 @@ static struct json_number refuse_broken(struct json_reader *reader, const uint8_
     return (struct json_number){0};
 }
 
-struct json_number json_number(struct json_reader *reader)
+static inline struct json_number read_number(struct json_reader *reader)
 {
     bool is_negative = json_next_byte(reader) == '-', is_integer = true;
     const uint8_t *first = reader->position, *end = reader->end, *integer = first + is_negative;
@@ -438,6 +402,11 @@ struct json_number json_number(struct json_reader *reader)
         .is_integer = is_integer,
         .is_exact = digit_count <= EXACT_DIGITS_MAX,
     };
+}
+
+struct json_number json_number(struct json_reader *reader)
+{
+    return read_number(reader);
 }
 
 bool json_number_of_text(struct slice text, struct json_number *ret_number)
@@ -514,7 +483,7 @@ static double slow_double(const struct json_number *number)
     return value;
 }
 
-double json_number_to_double(const struct json_number *number)
+static inline double number_to_double(const struct json_number *number)
 {
     double value = 0;
     if (number->text.size == 0) return 0; /* none: reading it failed */
@@ -523,6 +492,11 @@ double json_number_to_double(const struct json_number *number)
     else if (number->digits)
         value = divide_by_power_of_ten(number->digits, (unsigned)-number->exponent);
     return number->is_negative ? -value : value;
+}
+
+double json_number_to_double(const struct json_number *number)
+{
+    return number_to_double(number);
 }
 
 /* NUMBER without its sign, if it is an integer that fits. */
@@ -597,6 +571,12 @@ double json_double(struct json_reader *reader)
     if (isfinite(value)) return value;
     refuse_number(reader, &number, "number is too large");
     return 0;
+}
+
+double json_double_or_infinity(struct json_reader *reader)
+{
+    struct json_number number = read_number(reader);
+    return number_to_double(&number);
 }
 
 /* --- The rest ----------------------------------------------------------------------------------------------------- */

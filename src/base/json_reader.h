@@ -101,11 +101,55 @@ static inline enum json_kind json_peek(struct json_reader *reader)
     }
 }
 
+/* What the functions below fail with: there is no such container, or it is too deep; no comma and no end of it. */
+void json_reader_refuse_begin(struct json_reader *reader, uint8_t bracket);
+void json_reader_refuse_item(struct json_reader *reader, uint8_t bracket);
+
+static inline void json_begin(struct json_reader *reader, uint8_t bracket)
+{
+    if (json_next_byte(reader) != bracket || reader->depth == JSON_DEPTH_MAX) {
+        json_reader_refuse_begin(reader, bracket);
+        return;
+    }
+    reader->depth++;
+    reader->position++;
+    reader->at_first = true;
+}
+
+/* True if another item follows in the container that BRACKET ends; takes the comma before it, or BRACKET. */
+static inline bool json_next(struct json_reader *reader, uint8_t bracket)
+{
+    bool at_first = reader->at_first;
+    uint8_t byte = json_next_byte(reader);
+    reader->at_first = false;
+    if (byte == bracket) {
+        reader->position++;
+        reader->depth--;
+        return false;
+    }
+    if (at_first) return !reader->failed;
+    if (byte != ',') {
+        json_reader_refuse_item(reader, bracket);
+        return false;
+    }
+    reader->position++;
+    return true;
+}
+
 /* Walks a container: begin once, then next until it gives false; each true must be followed by taking one value. */
-void json_object_begin(struct json_reader *reader);
+static inline void json_object_begin(struct json_reader *reader)
+{
+    json_begin(reader, '{');
+}
 bool json_object_next(struct json_reader *reader, struct slice *ret_key);
-void json_array_begin(struct json_reader *reader);
-bool json_array_next(struct json_reader *reader);
+static inline void json_array_begin(struct json_reader *reader)
+{
+    json_begin(reader, '[');
+}
+static inline bool json_array_next(struct json_reader *reader)
+{
+    return json_next(reader, ']');
+}
 
 /* For who can guess the next key of an object: takes it if it is the guess, without white space, and a value that is
  * not null follows at once. False: nothing is taken, and json_object_next tells. IN_QUOTES is "\"key\":", of SIZE
@@ -127,6 +171,16 @@ static inline bool json_object_next_is(struct json_reader *reader, const char *i
     }
     if (key[size] == 'n' || key[size] <= ' ') return false;
     reader->position = key + size;
+    reader->at_first = false;
+    return true;
+}
+
+/* Takes the end of an object if that follows without white space; else nothing. */
+static inline bool json_object_ends(struct json_reader *reader)
+{
+    if (reader->position == reader->end || *reader->position != '}') return false;
+    reader->position++;
+    reader->depth--;
     reader->at_first = false;
     return true;
 }
@@ -165,7 +219,8 @@ bool json_number_of_text(struct slice text, struct json_number *ret_number);
 /* A fraction, an exponent or a value that does not fit is a failure. */
 uint64_t json_u64(struct json_reader *reader);
 int64_t json_i64(struct json_reader *reader);
-/* A number too large for a finite double is a failure. */
+/* A number too large for a finite double is a failure, or infinite. */
 double json_double(struct json_reader *reader);
+double json_double_or_infinity(struct json_reader *reader);
 
 #endif

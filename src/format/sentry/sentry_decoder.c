@@ -88,11 +88,11 @@ static unsigned rules_with(const uint32_t masks[RULES_COUNT], uint32_t bit)
 }
 
 /* What else may have been noted of the object does not matter: the service finds missing members at its end. */
-static void note_missing(struct chunk_decoder *decoder, const struct members *members)
+void chunk_note_missing(struct chunk_decoder *decoder, const struct members *members)
 {
     const struct member_rules *rules = members->rules;
     uint32_t required = rules->required[RULES_SPEC] | rules->required[RULES_RELAY];
-    if ((required & ~members->seen) == 0 || decoder->reader.failed) return;
+    if (decoder->reader.failed) return;
     for (uint32_t i = 0; i < members->known_count; i++) {
         const struct member *member = &members->known[i];
         uint32_t bit = 1u << member->number;
@@ -158,8 +158,7 @@ int chunk_find_next_member(struct chunk_decoder *decoder, struct members *member
         if (!json_null(reader)) return member->number;
         if (members->rules) note_null(decoder, members, member, offset);
     }
-    if (members->rules) note_missing(decoder, members);
-    return -1;
+    return chunk_end_members(decoder, members);
 }
 
 /* --- Attributes --------------------------------------------------------------------------------------------------- */
@@ -373,10 +372,10 @@ static bool parse_float(struct slice text, double *ret_value)
 
 double chunk_read_finite(struct chunk_decoder *decoder)
 {
-    struct json_number number = json_number(&decoder->reader);
-    double value = json_number_to_double(&number);
+    uint64_t offset = chunk_offset(decoder);
+    double value = json_double_or_infinity(&decoder->reader);
     if (isfinite(value)) return value;
-    chunk_refuse_value(decoder, &expected_finite, (uint64_t)(number.text.data - decoder->reader.start));
+    chunk_refuse_value(decoder, &expected_finite, offset);
     return 0;
 }
 

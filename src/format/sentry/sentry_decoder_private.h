@@ -150,6 +150,17 @@ static inline void chunk_take_member(struct members *members, const struct membe
     members->seen |= 1u << member->number;
 }
 
+/* Notes what is missing of an object whose last member was taken. */
+void chunk_note_missing(struct chunk_decoder *decoder, const struct members *members);
+
+static inline int chunk_end_members(struct chunk_decoder *decoder, const struct members *members)
+{
+    const struct member_rules *rules = members->rules;
+    if (rules && (rules->required[RULES_SPEC] | rules->required[RULES_RELAY]) & ~members->seen)
+        chunk_note_missing(decoder, members);
+    return -1;
+}
+
 /* Whatever comes next. */
 int chunk_find_next_member(struct chunk_decoder *decoder, struct members *members);
 
@@ -167,6 +178,7 @@ static inline __attribute__((always_inline)) int chunk_next_member(struct chunk_
             chunk_take_member(members, guess);
             return guess->number;
         }
+        if (json_object_ends(&decoder->reader)) return chunk_end_members(decoder, members);
     }
     return chunk_find_next_member(decoder, members);
 }
