@@ -1,7 +1,7 @@
-/* Preloaded into a large program, interrupts it a thousand times a second of CPU time and lets every unwinder walk the
- * same stack: ours, glibc's backtrace and, where it is installed, libunwind. Their order changes from one interrupt to
- * the next, so that none of them always finds the caches warm. Writes one line for each to the file that
- * OFFBEAT_BENCH_UNWINDERS names, at the end of the program:
+/* Preloaded into a large program, interrupts it a thousand times a second of CPU time and lets an unwinder walk the
+ * stack: the sampler's handler, with all that it does for an answer, glibc's backtrace or, where it is installed,
+ * libunwind. One at a time, in turns: each finds the caches as the program left them. Writes one line for each to the
+ * file that OFFBEAT_BENCH_UNWINDERS names, at the end of the program:
  *
  *   NAME STACKS FRAMES MEDIAN_NS P99_NS TOTAL_NS REACHED_THE_ROOT
  *
@@ -9,7 +9,6 @@
  * SPDX-License-Identifier: MIT */
 #include <dlfcn.h>
 #include <execinfo.h>
-#include <link.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,16 +17,14 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "unwind/context.h"
-#include "unwind/unwind.h"
+#include "sampler/modules.h"
+#include "sampler/signal_handler.h"
 
-enum { MODULES_MAX = 64, FRAMES_MAX = 512, STACKS_MAX = 1 << 17 };
+enum { FRAMES_MAX = 512, STACKS_MAX = 1 << 17 };
 
-static struct unwind_module modules[MODULES_MAX];
-static struct frame_table tables[MODULES_MAX];
-static size_t module_count;
-static uint64_t build_ns;
-static uint64_t stack_end;
+static struct recording_writer writer; /* of records that nobody reads */
+static struct modules modules;
+static struct slot slot;
 static pid_t own_pid;
 static const char *output_path;
 
@@ -48,26 +45,10 @@ static uint64_t now_ns(void)
 
 /* --- ours --------------------------------------------------------------------------------------------------------- */
 
-static bool extend_to_the_end_of_the_stack(struct unwind_memory *memory, uint64_t address)
+static int walk_ours(void **unused, const ucontext_t *context)
 {
-    if (address < memory->low || address > stack_end - 8) return false;
-    memory->high = stack_end;
-    return true;
-}
-
-static enum unwind_outcome last_outcome;
-
-static int walk_ours(void **addresses, const ucontext_t *context)
-{
-    struct unwind_registers registers = unwind_registers_of(context);
-    uint64_t stack_pointer = registers.values[MACHINE_SP];
-    struct unwind_memory memory = {
-        .low = stack_pointer - 128, .high = stack_pointer + 4096, .extend = extend_to_the_end_of_the_stack};
-    if (memory.high > stack_end) memory.high = stack_end;
-    const struct unwind_modules all = {.items = modules, .count = module_count};
-    size_t count = 0;
-    last_outcome = unwind_walk(&all, &registers, &memory, (uint64_t *)addresses, FRAMES_MAX, &count);
-    return (int)count;
+    signal_handler_answer(&slot, context);
+    return (int)slot.address_count;
 }
 
 /* --- the peers ---------------------------------------------------------------------------------------------------- */
@@ -103,7 +84,7 @@ static void measure(struct unwinder *unwinder, const ucontext_t *context)
     unwinder->times_ns[unwinder->stack_count++] = (uint32_t)lasted_ns;
     unwinder->total_ns += lasted_ns;
     unwinder->frame_count += (size_t)count;
-    if (unwinder->walk == walk_ours && last_outcome == UNWIND_ROOT) unwinder->root_count++;
+    if (unwinder->walk == walk_ours && slot.outcome == UNWIND_ROOT) unwinder->root_count++;
 }
 
 static void interrupt(int number, siginfo_t *information, void *context)
@@ -111,74 +92,10 @@ static void interrupt(int number, siginfo_t *information, void *context)
     static unsigned turn;
     if (gettid() != own_pid) return;
     turn++;
-    for (size_t i = 0; i < unwinder_count; i++) measure(&unwinders[(turn + i) % unwinder_count], context);
+    measure(&unwinders[turn % unwinder_count], context);
 }
 
 /* --- start and end ------------------------------------------------------------------------------------------------ */
-
-static int32_t signed_word(const uint8_t *bytes)
-{
-    int32_t word;
-    memcpy(&word, bytes, sizeof(word));
-    return word;
-}
-
-/* Takes .eh_frame_hdr as every linker writes it: version 1, a 4-byte relative pointer to .eh_frame. */
-static bool build_table(const struct dl_phdr_info *information, const ElfW(Phdr) * header, uint64_t end,
-                        struct frame_table *table)
-{
-    uint64_t header_address = information->dlpi_addr + header->p_vaddr;
-    const uint8_t *bytes = (const uint8_t *)header_address;
-    if (bytes[0] != 1 || bytes[1] != 0x1b) return false;
-    uint64_t frame_address = header_address + 4 + (uint64_t)(int64_t)signed_word(bytes + 4);
-    struct frame_table_source source = {
-        .eh_frame = {.bytes = slice_of((const void *)frame_address, end - frame_address), .address = frame_address},
-        .header = slice_of(bytes, header->p_memsz),
-        .header_address = header_address,
-        .base = information->dlpi_addr,
-    };
-    return frame_table_build(&source, table);
-}
-
-static int add_module(struct dl_phdr_info *information, size_t size, void *unused)
-{
-    const ElfW(Phdr) *code = NULL, *frames = NULL;
-    uint64_t end = 0;
-    for (unsigned i = 0; i < information->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &information->dlpi_phdr[i];
-        if (header->p_type == PT_LOAD && header->p_flags & PF_X) code = header;
-        if (header->p_type == PT_GNU_EH_FRAME) frames = header;
-    }
-    for (unsigned i = 0; frames && i < information->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &information->dlpi_phdr[i];
-        if (header->p_type == PT_LOAD && frames->p_vaddr - header->p_vaddr < header->p_memsz)
-            end = information->dlpi_addr + header->p_vaddr + header->p_memsz;
-    }
-    if (!code || !frames || module_count == MODULES_MAX) return 0;
-    struct frame_table *table = &tables[module_count];
-    if (!build_table(information, frames, end, table)) return 0;
-    uint64_t start = information->dlpi_addr + code->p_vaddr;
-    modules[module_count++] = (struct unwind_module){
-        .start = start, .end = start + code->p_memsz, .base = information->dlpi_addr, .table = table};
-    return 0;
-}
-
-static int by_start(const void *a, const void *b)
-{
-    const struct unwind_module *left = a, *right = b;
-    return (left->start > right->start) - (left->start < right->start);
-}
-
-static uint64_t find_stack_end(void)
-{
-    uint64_t low, high, end = 0;
-    char line[512];
-    FILE *maps = fopen("/proc/self/maps", "re");
-    while (maps && fgets(line, sizeof(line), maps))
-        if (strstr(line, "[stack]") && sscanf(line, "%lx-%lx", &low, &high) == 2) end = high;
-    if (maps) fclose(maps);
-    return end;
-}
 
 static void find_libunwind(void)
 {
@@ -196,15 +113,14 @@ __attribute__((constructor)) static void start(void)
     if (!output_path) return;
     unsetenv("LD_PRELOAD");
     own_pid = getpid();
-    stack_end = find_stack_end();
     find_libunwind();
     void *first[4];
     backtrace(first, 4); /* loads what it needs, outside of the handler */
 
-    uint64_t start_ns = now_ns();
-    dl_iterate_phdr(add_module, NULL);
-    build_ns = now_ns() - start_ns;
-    qsort(modules, module_count, sizeof(modules[0]), by_start);
+    recording_writer_init(&writer, "/nowhere/at-all", false);
+    modules_refresh(&modules, false, &writer);
+    modules_build_more(&modules, MODULES_MAX);
+    slot.modules = modules.current;
 
     struct sigaction action = {.sa_sigaction = interrupt, .sa_flags = SA_SIGINFO | SA_RESTART};
     sigaction(SIGPROF, &action, NULL);
@@ -235,12 +151,10 @@ __attribute__((destructor)) static void finish(void)
     setitimer(ITIMER_PROF, &never, NULL);
     FILE *output = fopen(output_path, "we");
     if (!output) return;
-    size_t rows = 0, bytes = 0;
-    for (size_t i = 0; i < module_count; i++) {
-        rows += tables[i].row_count;
-        bytes += tables[i].memory_size;
-    }
-    fprintf(output, "tables %zu %zu %zu %lu\n", module_count, rows, bytes, build_ns);
+    size_t rows = 0;
+    const struct module *items = modules.items.items;
+    for (size_t i = 0; i < modules.items.count; i++) rows += items[i].table.row_count;
+    fprintf(output, "tables %zu %zu %lu %lu\n", modules.items.count, rows, modules.table_bytes, modules.table_ns);
     for (size_t i = 0; i < unwinder_count; i++) write_unwinder(output, &unwinders[i]);
     fclose(output);
 }

@@ -322,13 +322,14 @@ static void publish(struct modules *modules)
 {
     const struct module *items = modules->items.items;
     size_t count = modules->items.count;
-    size_t size = sizeof(struct unwind_modules) + count * sizeof(struct unwind_module);
+    size_t size = sizeof(struct unwind_modules) + sizeof(struct rule_cache) + count * sizeof(struct unwind_module);
     /* Tables lie beside the items, and items move: a snapshot has copies of both. */
     size += count * sizeof(struct frame_table);
-    uint8_t *memory = pages_allocate(size);
-    if (!memory) return;
-    struct unwind_modules *snapshot = (struct unwind_modules *)(void *)memory;
-    struct unwind_module *entries = (struct unwind_module *)(void *)(memory + sizeof(*snapshot));
+    struct unwind_modules *snapshot = pages_allocate(size);
+    if (!snapshot) return;
+    pages_populate(snapshot, size); /* not one by one in signal handlers */
+    struct rule_cache *cache = (struct rule_cache *)(void *)(snapshot + 1);
+    struct unwind_module *entries = (struct unwind_module *)(void *)(cache + 1);
     struct frame_table *tables = (struct frame_table *)(void *)(entries + count);
     for (size_t i = 0; i < count; i++) {
         tables[i] = items[i].table;
@@ -340,7 +341,7 @@ static void publish(struct modules *modules)
             .is_pending = !items[i].is_tried,
         };
     }
-    *snapshot = (struct unwind_modules){.items = entries, .count = count, .is_new_code = is_new_code};
+    *snapshot = (struct unwind_modules){.items = entries, .count = count, .cache = cache, .is_new_code = is_new_code};
     retire(modules, modules->current, modules->current_size);
     modules->current = snapshot;
     modules->current_size = size;

@@ -80,7 +80,7 @@ static bool was_blocked(const ucontext_t *context)
     return result >= 0 && result < CALL_NUMBERS_END && is_syscall(next);
 }
 
-static void answer(struct slot *slot, const ucontext_t *context)
+void signal_handler_answer(struct slot *slot, const ucontext_t *context)
 {
     slot->time_ns = nanoseconds(CLOCK_MONOTONIC);
     slot->was_blocked = was_blocked(context);
@@ -137,7 +137,7 @@ static void handle(int number, siginfo_t *information, void *context)
                                                  memory_order_acquire, memory_order_relaxed)) {
         return; /* taken back */
     }
-    answer(slot, context);
+    signal_handler_answer(slot, context);
     atomic_store_explicit(&slot->state, slot_state(generation, SLOT_DONE), memory_order_release);
 }
 

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/types.h>
+#include <ucontext.h>
 
 enum { SLOTS_MAX = 1024 };
 
@@ -58,6 +59,9 @@ static inline uint64_t slot_state(uint64_t generation, enum slot_phase phase)
  * the parent mean nothing. A program's own handlers are called for signals that are not ours. Call it on a thread of
  * libc's, before the program installs handlers. False if the usual signal cannot be had. */
 bool signal_handler_install(struct slot *slots, uint32_t slot_count);
+
+/* What the handler does for a request: the answer of SLOT, for a thread that was interrupted at CONTEXT. */
+void signal_handler_answer(struct slot *slot, const ucontext_t *context);
 
 /* Puts the handlers back in front where the program has installed one of its own since. */
 void signal_handler_keep(void);

@@ -1,6 +1,11 @@
 /* The loop of an unwinder: find the rule for the address, follow it, until the root.  SPDX-License-Identifier: MIT */
 #include "unwind/unwind_private.h"
 
+static bool holds(const struct unwind_module *module, uint64_t address)
+{
+    return address >= module->start && address < module->end;
+}
+
 const struct unwind_module *unwind_find_module(const struct unwind_modules *modules, uint64_t address)
 {
     size_t low = 0, high = modules->count;
@@ -34,15 +39,70 @@ static enum unwind_outcome outcome_of(enum machine_step step)
     return UNWIND_NO_TABLE;
 }
 
-static enum machine_step step_from(const struct unwind_module *module, uint64_t lookup,
+/* Walks of one program mostly begin in one module. */
+static const struct unwind_module *find_first_module(const struct unwind_modules *modules, uint64_t address)
+{
+    struct rule_cache *cache = modules->cache;
+    if (!cache) return unwind_find_module(modules, address);
+    uint32_t number = atomic_load_explicit(&cache->first_module, memory_order_relaxed);
+    if (number < modules->count && holds(&modules->items[number], address)) return &modules->items[number];
+    const struct unwind_module *found = unwind_find_module(modules, address);
+    if (found) atomic_store_explicit(&cache->first_module, (uint32_t)(found - modules->items), memory_order_relaxed);
+    return found;
+}
+
+/* Part of the stack whose words were looked at. */
+struct seen_words {
+    uint64_t start, end;
+};
+
+/* The cache entries of return addresses further out are asked for before it is known where exactly these lie, so that
+ * their cache misses overlap instead of following one another. */
+static void prefetch_rules(const struct rule_cache *cache, const struct unwind_module *module,
+                           const struct unwind_memory *memory, uint64_t sp, struct seen_words *seen)
+{
+    enum { WORDS_AHEAD = 64 };
+    bool is_seen = sp >= seen->start && sp < seen->end;
+    if (is_seen || sp < memory->low || sp >= memory->high) return;
+    uint64_t count = (memory->high - sp) / sizeof(uint64_t);
+    if (count > WORDS_AHEAD) count = WORDS_AHEAD;
+    *seen = (struct seen_words){.start = sp, .end = sp + count * sizeof(uint64_t)};
+    for (uint64_t address = seen->start; address < seen->end; address += sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, (const void *)(uintptr_t)(address + memory->shift), sizeof(word));
+        if (holds(module, word)) rule_cache_prefetch(cache, word - 1);
+    }
+}
+
+/* The number of the rule for ADDRESS, and the module that holds it, or NULL; *MODULE is that of the frame before. */
+static uint32_t find_rule(const struct unwind_modules *modules, uint64_t address, bool is_innermost,
+                          const struct unwind_module **module)
+{
+    struct rule_cache *cache = modules->cache;
+    uint32_t number = 0, rule = cache ? rule_cache_find(cache, address, &number) : RULE_NONE;
+    if (rule != RULE_NONE) {
+        *module = &modules->items[number];
+        return rule;
+    }
+    if (!*module || !holds(*module, address)) *module = unwind_find_module(modules, address);
+    if (!*module || !(*module)->table) return RULE_NONE;
+    rule = frame_table_rule_at((*module)->table, (uint32_t)(address - (*module)->base));
+    bool may_come_again = !is_innermost; /* which is any address */
+    if (cache && may_come_again) rule_cache_keep(cache, address, (size_t)(*module - modules->items), rule);
+    return rule;
+}
+
+/* Of an address without a rule: there may be one soon. */
+static bool is_pending(const struct unwind_modules *modules, const struct unwind_module *module, uint64_t address)
+{
+    return module ? module->is_pending : modules->is_new_code && modules->is_new_code(address);
+}
+
+static enum machine_step step_from(const struct unwind_module *module, uint32_t rule,
                                    struct unwind_registers *registers, struct unwind_memory *memory)
 {
-    if (module && module->table) {
-        const struct frame_table *table = module->table;
-        uint32_t rule = frame_table_rule_at(table, (uint32_t)(lookup - module->base));
-        if (rule != RULE_NONE) return machine_step(table, &table->rules[rule], registers, memory);
-        if (machine_is_outermost(registers)) return MACHINE_ROOT;
-    }
+    if (rule != RULE_NONE) return machine_step(module->table, &module->table->rules[rule], registers, memory);
+    if (module && module->table && machine_is_outermost(registers)) return MACHINE_ROOT;
     enum machine_step step = machine_step_by_frame_pointer(registers, memory);
     return step == MACHINE_STEPPED ? step : MACHINE_NO_RULE;
 }
@@ -51,18 +111,21 @@ enum unwind_outcome unwind_walk_recovering(const struct unwind_modules *modules,
                                            struct unwind_memory *memory, struct unwind_recovery *recovery,
                                            uint64_t *addresses, size_t addresses_max, size_t *ret_count)
 {
-    const struct unwind_module *module = NULL;
     uint64_t lookup = registers->values[MACHINE_IP];
+    const struct unwind_module *module = find_first_module(modules, lookup);
+    struct seen_words seen = {0};
     size_t count = 0;
     addresses[count++] = lookup;
     enum unwind_outcome outcome = UNWIND_ROOT;
     for (;;) {
-        if (!module || lookup < module->start || lookup >= module->end) module = unwind_find_module(modules, lookup);
-        if (module ? module->is_pending : modules->is_new_code && modules->is_new_code(lookup)) {
+        if (modules->cache && module)
+            prefetch_rules(modules->cache, module, memory, registers->values[MACHINE_SP], &seen);
+        uint32_t rule = find_rule(modules, lookup, count == 1, &module);
+        if (rule == RULE_NONE && is_pending(modules, module, lookup)) {
             outcome = UNWIND_PENDING;
             break;
         }
-        enum machine_step step = step_from(module, lookup, registers, memory);
+        enum machine_step step = step_from(module, rule, registers, memory);
         if (step > MACHINE_STEPPED_EXACTLY) {
             bool may_recover = step == MACHINE_UNKNOWN_REGISTER && recovery;
             if (may_recover && recovery->recover(recovery, module, lookup, registers, memory)) continue;

@@ -3,6 +3,7 @@
 #define OFFBEAT_UNWIND_UNWIND_H
 
 #include "unwind/machine.h"
+#include "unwind/rule_cache.h"
 
 /* One executable segment. */
 struct unwind_module {
@@ -12,10 +13,11 @@ struct unwind_module {
     bool is_pending;                 /* not built yet */
 };
 
-/* Sorted by START, without overlaps; immutable while anybody walks. */
+/* Sorted by START, without overlaps; immutable while anybody walks, but for the cache. */
 struct unwind_modules {
     const struct unwind_module *items;
     size_t count;
+    struct rule_cache *cache; /* of this list alone; NULL: none */
     bool (*is_new_code)(
         uint64_t address); /* signal-safe; asked of an address in no module: is there one since? or NULL */
 };

@@ -38,7 +38,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!frame_table_build(&source, &table)) return 0;
 
     struct unwind_module module = {.start = 1, .end = UINT64_MAX / 2, .table = &table};
-    struct unwind_modules modules = {.items = &module, .count = 1};
+    static struct rule_cache cache;
+    memset(&cache, 0, sizeof(cache));
+    struct unwind_modules modules = {.items = &module, .count = 1, .cache = &cache};
     uint64_t words[WORDS];
     if (table.row_count > 0) {
         fill_stack(words, &table);

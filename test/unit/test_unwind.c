@@ -561,10 +561,10 @@ static bool extend(struct unwind_memory *memory, uint64_t address)
     return true;
 }
 
-static enum unwind_outcome walk(struct scene *scene)
+static enum unwind_outcome walk_with(struct scene *scene, struct rule_cache *cache)
 {
     struct unwind_module module = {.start = CODE, .end = CODE + 0x10000, .base = CODE, .table = &scene->table};
-    struct unwind_modules modules = {.items = &module, .count = 1};
+    struct unwind_modules modules = {.items = &module, .count = 1, .cache = cache};
     struct unwind_memory memory = {
         .shift = (uint64_t)(uintptr_t)scene->stack - STACK, .extend = extend, .context = scene};
     if (scene->whole) {
@@ -572,6 +572,26 @@ static enum unwind_outcome walk(struct scene *scene)
         memory.high = STACK + 8 * STACK_WORDS;
     }
     return unwind_walk(&modules, &scene->registers, &memory, scene->addresses, FRAMES_MAX, &scene->count);
+}
+
+/* Without a cache, with an empty one, and with the one that this filled: always the same. */
+static enum unwind_outcome walk(struct scene *scene)
+{
+    static struct rule_cache cache;
+    static struct scene first;
+    memset(&cache, 0, sizeof(cache));
+    struct unwind_registers registers = scene->registers;
+    enum unwind_outcome outcome = walk_with(scene, NULL);
+    first = *scene;
+    for (unsigned turn = 0; turn < 2; turn++) {
+        scene->registers = registers;
+        memset(scene->addresses, 0, sizeof(scene->addresses));
+        CHECK_UINT(walk_with(scene, &cache), outcome);
+        CHECK_UINT(scene->count, first.count);
+        CHECK(memcmp(scene->addresses, first.addresses, first.count * sizeof(first.addresses[0])) == 0);
+        CHECK(memcmp(&scene->registers, &first.registers, sizeof(registers)) == 0);
+    }
+    return outcome;
 }
 
 /* Functions at CODE + 0x100, 0x200, …, the last of which is the root; INSTRUCTIONS of others are put by the caller. */
@@ -783,6 +803,59 @@ TEST(a_stack_deeper_than_the_room_for_it_is_cut_and_says_so)
     CHECK_UINT(walk(scene), UNWIND_TOO_DEEP);
     CHECK_UINT(scene->count, FRAMES_MAX);
     frame_table_fini(&scene->table);
+}
+
+/* The addresses share a slot and differ in what lies above its bits. */
+TEST(a_cached_rule_is_that_of_its_own_address_alone)
+{
+    static struct rule_cache cache;
+    enum { SLOTS = 1 << RULE_CACHE_SLOT_BITS };
+    uint64_t first = CODE + 0x123, second = (first ^ 1) + SLOTS;
+    uint64_t far = first | (uint64_t)1 << RULE_CACHE_ADDRESS_BITS;
+    uint32_t module = 0;
+    memset(&cache, 0, sizeof(cache));
+    CHECK_UINT(rule_cache_slot(second), rule_cache_slot(first));
+    CHECK_UINT(rule_cache_find(&cache, first, &module), 0);
+    CHECK_UINT(rule_cache_find(&cache, 0, &module), 0);
+    rule_cache_keep(&cache, first, 4095, 32767);
+    CHECK_UINT(rule_cache_find(&cache, first, &module), 32767);
+    CHECK_UINT(module, 4095);
+    for (uint64_t other = 0; other < (uint64_t)SLOTS * SLOTS; other += 3) {
+        if (other != first) CHECK_UINT(rule_cache_find(&cache, other, &module), 0);
+    }
+    rule_cache_keep(&cache, second, 1, 2);
+    CHECK_UINT(rule_cache_find(&cache, first, &module), 0);
+    CHECK_UINT(rule_cache_find(&cache, second, &module), 2);
+    CHECK_UINT(module, 1);
+    rule_cache_keep(&cache, second, 4096, 3); /* what has no room is not kept */
+    rule_cache_keep(&cache, far, 1, 3);
+    CHECK_UINT(rule_cache_find(&cache, second, &module), 2);
+    CHECK_UINT(rule_cache_find(&cache, far, &module), 0);
+}
+
+/* Two frames whose rules differ, at addresses that share a slot: each walk drives out what the one before kept. */
+TEST(walks_that_share_a_slot_do_not_disturb_each_other)
+{
+    static struct rule_cache cache;
+    enum { APART = 1 << RULE_CACHE_SLOT_BITS };
+    memset(&cache, 0, sizeof(cache));
+    struct scene *scene = fresh_scene();
+    put_fde(scene->assembled, CODE + 0x100, 0x100, END);
+    put_fde(scene->assembled, CODE + 0x300, 0x100, 0x0e, 24, END);
+    put_fde(scene->assembled, CODE + APART + 0x300, 0x100, 0x0e, 48, END);
+    uint64_t near = CODE + 0x311, far = near + APART;
+    while (rule_cache_slot(near - 1) != rule_cache_slot(far - 1)) far++;
+    for (unsigned turn = 0; turn < 4; turn++) {
+        bool is_far = turn & 1;
+        enter(scene, 0x110, 0);
+        scene->stack[0] = is_far ? far : near;
+        scene->stack[is_far ? 6 : 3] = CODE + 0xf10;
+        scene->stack[is_far ? 3 : 6] = 0;
+        CHECK_UINT(walk_with(scene, &cache), UNWIND_ROOT);
+        CHECK_UINT(scene->count, 3);
+        CHECK_UINT(scene->addresses[2], CODE + 0xf10);
+        frame_table_fini(&scene->table);
+    }
 }
 
 TEST(a_module_whose_table_is_to_be_built_is_told)
