@@ -1,4 +1,4 @@
-/* Envelopes, framed as the real receiver frames them (ENV-1, ENV-2; facts §2.1).  SPDX-License-Identifier: MIT */
+/* Envelopes, framed as the real receiver frames them (ENV-1, ENV-2, V1-5; facts §2.1).  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "format/sentry/envelope.h"
@@ -246,7 +246,7 @@ TEST(what_is_over_a_limit_is_refused_with_the_type_that_is)
     CHECK_UINT(check_one("attachment", 200 << 20, 1, message), STATUS_TOO_LARGE);
 }
 
-TEST(a_profile_and_a_chunk_do_not_go_together_and_broken_framing_is_said)
+TEST(one_profile_or_chunk_an_envelope_and_broken_framing_is_said_V1_5)
 {
     struct error error;
     CHECK_UINT(

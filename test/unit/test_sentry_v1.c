@@ -146,6 +146,28 @@ TEST(the_object_of_a_transaction_counts_before_the_list_and_of_the_list_the_firs
     }
 }
 
+TEST(what_a_profile_does_not_say_is_written_as_what_receivers_take_for_it_V1_2)
+{
+    static const char text[] =
+        "{\"version\":\"1\",\"event_id\":\"41fed0925670468bb0457f61a74688ec\",\"release\":\"a@1\",\"transaction\":{"
+        "\"id\":"
+        "\"30976f2ddbe04ac9b6bffe6e35d4710c\",\"trace_id\":\"4b25bc58f14243d8b208d1e22a054164\",\"name\":\"a\"},"
+        "\"profile\":{\"frames\":[{\"function\":\"f\"}],\"stacks\":[[0]],\"samples\":["
+        "{\"elapsed_since_start_ns\":1,\"stack_id\":0,\"thread_id\":\"1\"},"
+        "{\"elapsed_since_start_ns\":9,\"stack_id\":0,\"thread_id\":\"1\"}]}}";
+    static const char *const written[] = {"\"environment\":\"production\"", "\"device\":{\"architecture\":\"unknown\"}",
+                                          "\"os\":{\"name\":\"unknown\",\"version\":\"unknown\"}",
+                                          "\"active_thread_id\":\"1\""};
+    struct buffer out;
+    buffer_init(&out, 1 << 16);
+    rewrite(slice_of_text(text), &out);
+    for (size_t i = 0; i < sizeof(written) / sizeof(written[0]); i++) {
+        if (!memmem(out.data, out.size, written[i], strlen(written[i]))) TEST_FAIL("no %s", written[i]);
+    }
+    CHECK(memmem(out.data, out.size, "\"runtime\"", 9) == NULL);
+    buffer_fini(&out);
+}
+
 TEST(transactions_behind_the_first_stay_in_the_list_FMT_8)
 {
     static const char text[] =

@@ -1,10 +1,12 @@
 /* Sample Format V2 chunks, read and written (FMT-1 FMT-2 FMT-3 FMT-4 FMT-5 FMT-6 FMT-7 FMT-8,
- * V2-1 V2-2 V2-3 V2-4 V2-5 V2-6; facts §1.2, §1.3, §3.5, §4.2).
+ * V2-1 V2-2 V2-3 V2-4 V2-5 V2-6 V2-7; facts §1.2, §1.3, §3.5, §4.2).
  * test/cli/check_chunk.py holds test/data/sentry-v2-chunk.json, which the first test compares with, against every rule
  * of the receiver.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "base/file.h"
+#include "format/sentry/envelope.h"
+#include "format/sentry/envelope_profile.h"
 #include "format/sentry/sentry_v2.h"
 
 #define WRITTEN_CHUNK TEST_SOURCE_ROOT "/test/data/sentry-v2-chunk.json"
@@ -614,6 +616,27 @@ TEST(a_frame_without_function_file_and_address_is_written_with_a_function_FMT_3)
         add_sample(&profile, thread_of(&profile, "1", ""), stack, START_NS + i * SECOND, 1);
     CHECK_UINT(sentry_v2_encode(&profile, NULL, &out, NULL), STATUS_OK);
     CHECK(memmem(out.data, out.size, "{\"function\":\"<unknown>\",\"module\":\"m\",", 36) != NULL);
+    buffer_fini(&out);
+    profile_fini(&profile);
+}
+
+TEST(a_chunk_goes_out_in_an_envelope_of_its_own_that_names_its_platform_V2_7)
+{
+    const uint64_t times_ns[2] = {0, SECOND};
+    struct profile profile;
+    struct envelope_reader reader;
+    struct envelope_item item;
+    struct buffer out;
+    buffer_init(&out, 1 << 16);
+    make_small_profile(&profile, times_ns);
+    profile.platform = profile_text(&profile, "python");
+    CHECK_UINT(envelope_profile_encode(&profile, &out, NULL), STATUS_OK);
+    CHECK_UINT(envelope_open(&reader, buffer_slice(&out), NULL), STATUS_OK);
+    CHECK(envelope_next(&reader, &item, NULL));
+    CHECK(slice_equals_text(item.type, "profile_chunk"));
+    CHECK(slice_equals_text(item.platform, "python"));
+    CHECK(!envelope_next(&reader, &item, NULL));
+    envelope_close(&reader);
     buffer_fini(&out);
     profile_fini(&profile);
 }
