@@ -34,16 +34,21 @@ static const char *times_of(const struct profile *profile)
     return profile->time_ns ? "times of samples" : "times of a clock that began anywhere";
 }
 
-/* Times of which one is earlier than the other, or else none. */
+/* Times of which one is earlier than the other, or else none. Where there are no samples, nothing is said of times. */
 static void fit_times(const char *path, struct sum *sum, struct profile *profile)
 {
-    const char *times = times_of(profile), *times_before = times_of(sum->profile);
-    if (!sum->drops_times && sum->profile->samples.count > 0 && strcmp(times, times_before) != 0) {
+    struct profile *before = sum->profile;
+    const char *times = times_of(profile), *times_before = times_of(before);
+    if (before->samples.count == 0) {
+        before->has_times = profile->has_times;
+    } else if (profile->samples.count == 0) {
+        profile->has_times = before->has_times;
+    } else if (!sum->drops_times && strcmp(times, times_before) != 0) {
         message("%s: has %s, and the files before have %s: the sum has none", message_name(path, false), times,
                 times_before);
         sum->drops_times = true;
     }
-    if (sum->drops_times) sum->profile->has_times = profile->has_times = false;
+    if (sum->drops_times) before->has_times = profile->has_times = false;
 }
 
 static bool merge_file(const char *path, struct sum *sum)
