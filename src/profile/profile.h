@@ -247,6 +247,8 @@ struct profile_expected {
     size_t strings, functions, locations, stacks, samples;
 };
 void profile_expect(struct profile *profile, const struct profile_expected *expected);
+/* The same for the samples themselves, once the value types are known. */
+void profile_expect_samples(struct profile *profile, size_t more);
 
 struct string_id profile_string(struct profile *profile, struct slice text);
 struct string_id profile_text(struct profile *profile, const char *text); /* NULL = "" */
@@ -307,6 +309,9 @@ const struct stack *profile_stack(const struct profile *profile, struct stack_id
 const struct thread *profile_thread(const struct profile *profile, struct thread_id id);
 /* Frames of STACK, 0 for the empty one. */
 size_t profile_stack_depth(const struct profile *profile, struct stack_id stack);
+/* Has the memory fetched that a walk from each of these stacks to its root needs: of many at once, before one walks
+ * them one by one, it is had much sooner. COUNT is at most PROFILE_STACKS_AT_ONCE. */
+void profile_fetch_stacks(const struct profile *profile, const struct stack_id *stacks, size_t count);
 /* The column of the value type called TYPE, or -1. "" = the default one. */
 int profile_value_index(const struct profile *profile, const char *type);
 

@@ -26,6 +26,27 @@ void profile_add_value_type(struct profile *profile, const char *type, const cha
 
 /* Every column grows on its own and remembers nothing of it, so that a failure half-way leaves a capacity that holds
  * for all of them. */
+static bool reserve_columns(struct profile *profile, size_t needed)
+{
+    struct sample_columns *samples = &profile->samples;
+    size_t row = profile->value_type_count * sizeof(int64_t);
+    size_t capacity[5] = {0};
+    bool is_reserved = array_reserve(&samples->stack, &capacity[0], needed, sizeof(*samples->stack), needed) &&
+                       array_reserve(&samples->thread, &capacity[1], needed, sizeof(*samples->thread), needed) &&
+                       array_reserve(&samples->labels, &capacity[2], needed, sizeof(*samples->labels), needed) &&
+                       array_reserve(&samples->time_ns, &capacity[3], needed, sizeof(*samples->time_ns), needed) &&
+                       (row == 0 || array_reserve(&samples->values, &capacity[4], needed, row, needed));
+    if (is_reserved) samples->capacity = needed;
+    return is_reserved;
+}
+
+void profile_expect_samples(struct profile *profile, size_t more)
+{
+    struct sample_columns *samples = &profile->samples;
+    if (more > PROFILE_SAMPLES_MAX - samples->count || samples->count + more <= samples->capacity) return;
+    (void)reserve_columns(profile, samples->count + more);
+}
+
 static bool grow_columns(struct profile *profile)
 {
     struct sample_columns *samples = &profile->samples;
@@ -36,16 +57,9 @@ static bool grow_columns(struct profile *profile)
     }
     size_t needed = samples->capacity + samples->capacity / 2 + 64;
     if (needed > PROFILE_SAMPLES_MAX) needed = PROFILE_SAMPLES_MAX;
-    size_t row = profile->value_type_count * sizeof(int64_t);
-    size_t capacity[5] = {0};
-    bool grown = array_reserve(&samples->stack, &capacity[0], needed, sizeof(*samples->stack), needed) &&
-                 array_reserve(&samples->thread, &capacity[1], needed, sizeof(*samples->thread), needed) &&
-                 array_reserve(&samples->labels, &capacity[2], needed, sizeof(*samples->labels), needed) &&
-                 array_reserve(&samples->time_ns, &capacity[3], needed, sizeof(*samples->time_ns), needed) &&
-                 (row == 0 || array_reserve(&samples->values, &capacity[4], needed, row, needed));
-    if (grown) samples->capacity = needed;
-    if (!grown) profile_fail(profile, STATUS_NO_MEMORY);
-    return grown;
+    if (reserve_columns(profile, needed)) return true;
+    profile_fail(profile, STATUS_NO_MEMORY);
+    return false;
 }
 
 void profile_add_sample(struct profile *profile, const struct sample *sample, const int64_t *values)

@@ -239,6 +239,7 @@ static enum status add_samples(struct builder *builder, struct error *error)
     bool is_v1 = profile->sample_format == 1;
     profile_add_value_type(profile, "samples", "count");
     profile_add_value_type(profile, "wall", "nanoseconds");
+    profile_expect_samples(profile, builder->chunk->samples.count);
     for (size_t i = 0; i < builder->chunk->samples.count; i++) {
         const struct chunk_sample *from = &builder->chunk->samples.items[i];
         if (from->stack >= builder->chunk->stacks.count) continue;
@@ -267,6 +268,9 @@ enum status chunk_to_profile(struct chunk *chunk, struct profile *profile, struc
     if (status == STATUS_OK) status = check_stacks(chunk, profile, error);
     if (status != STATUS_OK) return status;
     profile->has_times = true;
+    profile_expect(profile, &(struct profile_expected){.functions = chunk->frames.count,
+                                                       .locations = chunk->frames.count,
+                                                       .samples = chunk->stacks.count});
     if (profile->period) {
         profile->period_type =
             (struct value_type){.type = profile_text(profile, "wall"), .unit = profile_text(profile, "nanoseconds")};
