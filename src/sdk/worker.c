@@ -257,8 +257,11 @@ static struct trace_transaction *take_transaction(const struct worker *worker)
 
 static void send_transactions(struct worker *worker)
 {
-    struct trace_transaction *transaction;
-    while ((transaction = take_transaction(worker))) send_transaction(worker, transaction);
+    for (size_t i = 0; i < SDK_TRANSACTIONS_WAITING_MAX; i++) {
+        struct trace_transaction *transaction = take_transaction(worker);
+        if (!transaction) break;
+        send_transaction(worker, transaction);
+    }
     forget_old_recordings(worker);
 }
 
@@ -324,17 +327,17 @@ static void take_recording(struct worker *worker, const char *path)
     send_recording(worker, path);
 }
 
-/* True if there was one. */
-static bool take_recordings(struct worker *worker)
+/* How many there were; not more than MAXIMUM, for on a busy machine they may come faster than they are sent. */
+static size_t take_recordings(struct worker *worker, size_t maximum)
 {
     char path[SAMPLER_PATH_SIZE];
-    bool was_there = false;
-    while (sampler_take_finished(path)) {
+    size_t count = 0;
+    while (count < maximum && sampler_take_finished(path)) {
         take_recording(worker, path);
-        was_there = true;
+        count++;
     }
     if (worker->is_v1) send_transactions(worker);
-    return was_there;
+    return count;
 }
 
 static void note_sampling(bool is_sampling)
@@ -349,7 +352,7 @@ static void stop_sampler(struct worker *worker)
     sampler_stop();
     worker->profiler_id[0] = '\0';
     note_sampling(false);
-    (void)take_recordings(worker);
+    (void)take_recordings(worker, SAMPLER_FINISHED_MAX);
 }
 
 static void follow_wishes(struct worker *worker)
@@ -440,7 +443,7 @@ static void flush(struct worker *worker)
         uint32_t news = sampler_news();
         uint64_t deadline_ns = sdk_monotonic_ns() + SECOND_NS;
         sampler_cut();
-        while (!take_recordings(worker) && sdk_monotonic_ns() < deadline_ns) {
+        while (take_recordings(worker, SAMPLER_FINISHED_MAX) == 0 && sdk_monotonic_ns() < deadline_ns) {
             sampler_wait(news, deadline_ns);
             news = sampler_news();
         }
@@ -458,12 +461,12 @@ static void *work(void *unused)
     while (worker && !end_if_over(worker)) {
         uint32_t news = sampler_news();
         follow_wishes(worker);
-        (void)take_recordings(worker);
+        size_t count = take_recordings(worker, 1);
         flush(worker);
         bool is_limited = follow_limits(worker);
         if (waits_for_recording(worker)) sampler_cut();
         uint64_t seconds = is_limited ? LIMIT_LOOK_SECONDS : 3600;
-        sampler_wait(news, sdk_monotonic_ns() + seconds * SECOND_NS);
+        if (count == 0) sampler_wait(news, sdk_monotonic_ns() + seconds * SECOND_NS);
     }
     free(worker);
     return NULL;
