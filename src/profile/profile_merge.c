@@ -179,43 +179,46 @@ static void merge_locations(struct merge *merge)
     free(lines);
 }
 
-/* Stacks of samples that are read but not added yet: profile_add_stacks wants many at once. */
+/* Stacks of samples that are not added yet: profile_add_stacks wants many at once. */
 struct waiting_stacks {
+    struct stack_id stacks[PROFILE_STACKS_AT_ONCE]; /* of FROM */
+    size_t count;
     struct location_id *frames; /* of INTO; leaf first, stack after stack */
     size_t frame_count, frame_capacity;
-    uint32_t stacks[PROFILE_STACKS_AT_ONCE]; /* of FROM */
-    uint32_t depths[PROFILE_STACKS_AT_ONCE];
-    size_t count;
 };
+
+/* The number of frames that STACK of FROM has. */
+static uint32_t append_frames(struct merge *merge, struct waiting_stacks *waiting, struct stack_id stack)
+{
+    const struct stack *stacks = merge->from->stacks.items;
+    const uint32_t *locations = merge->locations;
+    size_t first = waiting->frame_count;
+    for (uint32_t at = stack.index; at != 0; at = stacks[at].parent.index) {
+        if (waiting->frame_count == waiting->frame_capacity &&
+            !profile_reserve(merge->into, &waiting->frames, &waiting->frame_capacity, waiting->frame_count + 1,
+                             sizeof(*waiting->frames), 2 * (size_t)PROFILE_ENTITIES_MAX)) {
+            break;
+        }
+        waiting->frames[waiting->frame_count++].index = locations[stacks[at].location.index];
+    }
+    return (uint32_t)(waiting->frame_count - first);
+}
 
 static void add_waiting(struct merge *merge, struct waiting_stacks *waiting)
 {
     struct stack_frames stacks[PROFILE_STACKS_AT_ONCE] = {0};
     struct stack_id ids[PROFILE_STACKS_AT_ONCE] = {0};
+    waiting->frame_count = 0;
+    profile_fetch_stacks(merge->from, waiting->stacks, waiting->count);
+    for (size_t i = 0; i < waiting->count; i++) stacks[i].count = append_frames(merge, waiting, waiting->stacks[i]);
     const struct location_id *frames = waiting->frames;
     for (size_t i = 0; i < waiting->count; i++) {
-        stacks[i] = (struct stack_frames){.frames = frames, .count = waiting->depths[i]};
-        frames += waiting->depths[i];
+        stacks[i].frames = frames;
+        frames += stacks[i].count;
     }
     profile_add_stacks(merge->into, stacks, waiting->count, ids);
-    for (size_t i = 0; i < waiting->count; i++) merge->stacks[waiting->stacks[i]] = ids[i].index;
-    waiting->count = waiting->frame_count = 0;
-}
-
-static void append_stack(struct merge *merge, struct waiting_stacks *waiting, uint32_t stack)
-{
-    size_t first = waiting->frame_count;
-    for (uint32_t at = stack; at != 0; at = merge->from->stacks.items[at].parent.index) {
-        if (waiting->frame_count == waiting->frame_capacity &&
-            !profile_reserve(merge->into, &waiting->frames, &waiting->frame_capacity, waiting->frame_count + 1,
-                             sizeof(*waiting->frames), 2 * (size_t)PROFILE_ENTITIES_MAX)) {
-            return;
-        }
-        uint32_t location = merge->from->stacks.items[at].location.index;
-        waiting->frames[waiting->frame_count++].index = merge->locations[location];
-    }
-    waiting->stacks[waiting->count] = stack;
-    waiting->depths[waiting->count++] = (uint32_t)(waiting->frame_count - first);
+    for (size_t i = 0; i < waiting->count; i++) merge->stacks[waiting->stacks[i].index] = ids[i].index;
+    waiting->count = 0;
 }
 
 /* Those that samples have, each once. */
@@ -225,13 +228,13 @@ static void merge_stacks(struct merge *merge)
     const struct sample_columns *samples = &merge->from->samples;
     struct waiting_stacks waiting = {0};
     for (size_t i = 0; i < samples->count && merge->into->failed == STATUS_OK; i++) {
-        uint32_t stack = samples->stack[i].index;
-        if (stack == 0 || merge->stacks[stack] != 0) continue;
-        merge->stacks[stack] = is_waiting;
-        append_stack(merge, &waiting, stack);
+        struct stack_id stack = samples->stack[i];
+        if (stack.index == 0 || merge->stacks[stack.index] != 0) continue;
+        merge->stacks[stack.index] = is_waiting;
+        waiting.stacks[waiting.count++] = stack;
         if (waiting.count == PROFILE_STACKS_AT_ONCE) add_waiting(merge, &waiting);
     }
-    add_waiting(merge, &waiting);
+    if (waiting.count > 0) add_waiting(merge, &waiting);
     free(waiting.frames);
 }
 

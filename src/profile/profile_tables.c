@@ -321,6 +321,30 @@ void profile_add_stacks(struct profile *profile, const struct stack_frames *stac
     }
 }
 
+/* A stack is mostly the entry behind its parent, so that a walk goes through neighbours and jumps now and then. Here
+ * all of them go on to their next jump in turn. */
+void profile_fetch_stacks(const struct profile *profile, const struct stack_id *stacks, size_t count)
+{
+    const struct stack *items = profile->stacks.items;
+    uint32_t active[PROFILE_STACKS_AT_ONCE];
+    size_t active_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        __builtin_prefetch(&items[stacks[i].index]);
+        if (stacks[i].index != 0) active[active_count++] = stacks[i].index;
+    }
+    while (active_count > 0) {
+        size_t kept = 0;
+        for (size_t i = 0; i < active_count; i++) {
+            uint32_t at = active[i];
+            while (at != 0 && items[at].parent.index == at - 1) at--;
+            at = items[at].parent.index;
+            __builtin_prefetch(&items[at]);
+            if (at != 0) active[kept++] = at;
+        }
+        active_count = kept;
+    }
+}
+
 /* --- Threads ------------------------------------------------------------------------------------------------------ */
 
 static bool thread_equal(const void *context, uint32_t index, const void *key)

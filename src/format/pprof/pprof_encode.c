@@ -529,6 +529,21 @@ static void write_sample(struct encoder *encoder, size_t index)
     protobuf_end_message(&encoder->out, begin);
 }
 
+static void write_samples(struct encoder *encoder)
+{
+    struct stack_id stacks[PROFILE_STACKS_AT_ONCE];
+    for (size_t i = 0; i < encoder->samples.count; i++) {
+        if (i % PROFILE_STACKS_AT_ONCE == 0) {
+            size_t count = 0;
+            for (; count < PROFILE_STACKS_AT_ONCE && i + count < encoder->samples.count; count++) {
+                stacks[count].index = encoder->samples.items[i + count].stack;
+            }
+            profile_fetch_stacks(encoder->profile, stacks, count);
+        }
+        write_sample(encoder, i);
+    }
+}
+
 static void write_mapping(struct encoder *encoder, uint32_t index)
 {
     const struct mapping *mapping = &encoder->profile->mappings.items[index];
@@ -620,7 +635,7 @@ static void write_profile(struct encoder *encoder)
     for (size_t i = 0; i < profile->value_type_count; i++) {
         write_value_type(encoder, PROFILE_SAMPLE_TYPE, &profile->value_types[i]);
     }
-    for (size_t i = 0; i < encoder->samples.count; i++) write_sample(encoder, i);
+    write_samples(encoder);
     for (uint32_t i = 1; i < profile->mappings.count; i++) {
         if (encoder->mapping_ids[i]) write_mapping(encoder, i);
     }
