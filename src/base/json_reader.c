@@ -537,10 +537,9 @@ static inline bool take_short_integer(struct json_reader *reader, uint64_t *ret_
     return true;
 }
 
-uint64_t json_u64(struct json_reader *reader)
+/* What is no short integer, in functions of their own, so that those of short ones need no stack. */
+static __attribute__((noinline)) uint64_t any_u64(struct json_reader *reader)
 {
-    uint64_t value;
-    if (take_short_integer(reader, &value)) return value;
     struct json_number number = json_number(reader);
     uint64_t magnitude = 0;
     if (!number_magnitude(&number, &magnitude) || (number.is_negative && magnitude)) {
@@ -550,10 +549,8 @@ uint64_t json_u64(struct json_reader *reader)
     return magnitude;
 }
 
-int64_t json_i64(struct json_reader *reader)
+static __attribute__((noinline)) int64_t any_i64(struct json_reader *reader)
 {
-    uint64_t value;
-    if (take_short_integer(reader, &value)) return (int64_t)value;
     struct json_number number = json_number(reader);
     uint64_t magnitude = 0;
     if (!number_magnitude(&number, &magnitude) || magnitude > (uint64_t)INT64_MAX + number.is_negative) {
@@ -561,6 +558,18 @@ int64_t json_i64(struct json_reader *reader)
         return 0;
     }
     return number.is_negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
+}
+
+uint64_t json_u64(struct json_reader *reader)
+{
+    uint64_t value;
+    return take_short_integer(reader, &value) ? value : any_u64(reader);
+}
+
+int64_t json_i64(struct json_reader *reader)
+{
+    uint64_t value;
+    return take_short_integer(reader, &value) ? (int64_t)value : any_i64(reader);
 }
 
 double json_double(struct json_reader *reader)

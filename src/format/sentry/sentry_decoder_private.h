@@ -55,6 +55,7 @@ struct chunk_decoder {
     struct chunk chunk;
     struct cached_thread {
         struct slice text;
+        uint64_t tail; /* its last bytes */
         struct thread_id id;
     } thread_cache[CHUNK_THREAD_CACHE_SIZE];
     struct {

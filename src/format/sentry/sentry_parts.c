@@ -223,16 +223,22 @@ static void read_stack(struct chunk_decoder *decoder)
     stack->count = (uint32_t)decoder->chunk.frame_indices.count - stack->first;
 }
 
-/* Ids of threads are small numbers or addresses, which differ in their last digits. */
-static size_t thread_cache_place(struct slice text)
+/* The last bytes of TEXT in a word: ids of threads are small numbers or addresses, which differ there. */
+static uint64_t tail_of(struct slice text)
 {
     uint64_t tail = 0;
     if (text.size >= sizeof(tail)) {
         memcpy(&tail, text.data + text.size - sizeof(tail), sizeof(tail));
-    } else {
-        for (size_t i = 0; i < text.size; i++) tail = tail << 8 | text.data[i];
+        return tail;
     }
-    return hash_mix(text.size, tail) % CHUNK_THREAD_CACHE_SIZE;
+    for (size_t i = 0; i < text.size; i++) tail = tail << 8 | text.data[i];
+    return tail;
+}
+
+static bool is_cached(const struct cached_thread *cached, struct slice text, uint64_t tail)
+{
+    if (cached->id.index == 0 || cached->text.size != text.size || cached->tail != tail) return false;
+    return text.size <= sizeof(tail) || memcmp(cached->text.data, text.data, text.size - sizeof(tail)) == 0;
 }
 
 static struct thread_id read_thread_id(struct chunk_decoder *decoder)
@@ -241,13 +247,13 @@ static struct thread_id read_thread_id(struct chunk_decoder *decoder)
         chunk_note(decoder, BREAKS_BOTH, &expected_string, chunk_offset(decoder));
     }
     struct slice text = chunk_read_text_or_number(decoder);
-    struct cached_thread *cached = &decoder->thread_cache[thread_cache_place(text)];
-    if (cached->id.index && slice_equal(cached->text, text)) return cached->id;
+    uint64_t tail = tail_of(text);
+    struct cached_thread *cached = &decoder->thread_cache[hash_mix(text.size, tail) % CHUNK_THREAD_CACHE_SIZE];
+    if (is_cached(cached, text, tail)) return cached->id;
 
     struct thread thread = {.id = profile_string(decoder->profile, text)};
     struct thread_id id = profile_add_thread(decoder->profile, &thread);
-    cached->text = profile_slice(decoder->profile, thread.id);
-    cached->id = id;
+    *cached = (struct cached_thread){.text = profile_slice(decoder->profile, thread.id), .tail = tail, .id = id};
     return id;
 }
 
