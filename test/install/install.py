@@ -318,6 +318,14 @@ def a_program_that_knows_nothing_of_it_is_profiled_by_the_environment_alone():
     check_has(received, functions=("main",))
 
 
+@case
+def the_installed_program_records():
+    copy = installation()
+    folder = source_folder("records")
+    shell(f"'{copy.find('offbeat')}' record --quiet -o x.pb.gz -- '{built('service.c')}' 20", folder)
+    check("answer" in shell("offbeat top x.pb.gz", folder), "the function is not in the table")
+
+
 # --- documents -------------------------------------------------------------------------------------------------------
 
 def manual():
