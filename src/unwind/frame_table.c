@@ -127,6 +127,16 @@ static void use_section(struct build *build, const struct cfi_section *section)
     build->machine.initial_of = NULL;
 }
 
+/* The row number GAP says that nothing is known between two FDEs. */
+static void fill_gap(struct build *build, size_t gap)
+{
+    enum { GAP_MAX = 16, RULE = FRAME_TABLE_FUNCTION_START - 1 };
+    struct row *rows = build->rows.items;
+    if (gap == 0 || gap + 1 >= build->rows.count || rows[gap].number != RULE_NONE) return;
+    if (rows[gap + 1].pc - rows[gap].pc >= GAP_MAX) return;
+    rows[gap].number = machine_rule_between(rows[gap - 1].number & RULE, rows[gap + 1].number & RULE, &build->rules);
+}
+
 static void run_place(struct build *build, const struct fde_place *place)
 {
     uint64_t base = build->source->base;
@@ -137,9 +147,12 @@ static void run_place(struct build *build, const struct fde_place *place)
         build->broken_count++;
         return;
     }
-    if (build->fde.start - base > build->end && build->rows.count > 0) add_row(build, build->end, RULE_NONE);
+    size_t gap = build->rows.count;
+    bool has_gap = build->fde.start - base > build->end && gap > 0;
+    if (has_gap) add_row(build, build->end, RULE_NONE);
     if (build->rows.count == 0) build->end = build->fde.start - base;
     if (!cfi_run(build->section, &build->fde, &build->machine, take_row, build)) build->broken_count++;
+    if (has_gap) fill_gap(build, gap);
     /* What a broken FDE left out stays without a rule. */
     if (build->end < build->fde.end - base && build->rows.count > 0) {
         add_row(build, build->end, RULE_NONE);

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-enum { VERSION = 2, PATH_SIZE = 4096 };
+enum { VERSION = 3, PATH_SIZE = 4096 };
 
 static const char magic[8] = "offbeatT";
 

@@ -68,6 +68,7 @@ enum rule_kind {
     RULE_ROOT,
     RULE_PLT, /* CFA = SP + 8, and 8 more once the stub has pushed, which the low bits of IP tell */
     RULE_WIDE,
+    RULE_CLONE, /* in the caller of clone, CFA = SP + 8; the new thread, whose RAX is 0, begins here */
     RULE_KINDS,
 };
 
@@ -134,6 +135,10 @@ void rule_builder_fini(struct rule_builder *builder);
 
 /* The number of the rule for ROW of FDE; 0 (RULE_NONE) if it cannot be followed. Equal rows give equal numbers. */
 uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *row, struct rule_builder *builder);
+
+/* The number of the rule for a few bytes of code between two FDEs, the last rule of one and the first of the other
+ * being BEFORE and BEHIND; RULE_NONE if it is nothing that is known. */
+uint32_t machine_rule_between(uint32_t before, uint32_t behind, struct rule_builder *builder);
 
 /* Nothing in the rules of TABLE, which was read from a file, leads a step out of the table or of the memory it checks.
  */

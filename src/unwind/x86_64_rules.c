@@ -290,6 +290,19 @@ uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *r
     return rule_number(builder, rule);
 }
 
+/* glibc leaves the system call in clone and clone3, and what follows until it is clear which thread this is, without
+ * frame information: one FDE ends before it, with nothing but the return address on the stack, and behind it begins one
+ * that says that this is the outermost frame. */
+uint32_t machine_rule_between(uint32_t before, uint32_t behind, struct rule_builder *builder)
+{
+    const struct machine_rule *rules = builder->rules.items, *leaf = &rules[before];
+    bool is_leaf = leaf->kind == RULE_REGISTER && leaf->cfa_register == MACHINE_SP && leaf->value == WORD;
+    if (!is_leaf || leaf->saved_mask != 0 || rules[behind].kind != RULE_ROOT) return RULE_NONE;
+    struct rule_words rule = rule_words(RULE_CLONE, 0, 0);
+    rule.second = (uint64_t)1 << DEEPEST_SHIFT;
+    return rule_number(builder, rule);
+}
+
 static bool is_rule_valid(const struct frame_table *table, const struct machine_rule *rule)
 {
     if (rule->kind >= RULE_KINDS || rule->cfa_register >= MACHINE_REGISTERS) return false;

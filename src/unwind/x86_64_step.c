@@ -148,6 +148,9 @@ enum machine_step machine_step(const struct frame_table *table, const struct mac
     case RULE_PLT:
         cfa = sp + WORD + ((registers->values[MACHINE_IP] & 15) >= (uint64_t)rule->value ? WORD : 0);
         return step_narrow(rule, cfa, registers, memory);
+    case RULE_CLONE:
+        if (machine_known(registers, MACHINE_RAX) && registers->values[MACHINE_RAX] == 0) return MACHINE_ROOT;
+        return step_narrow(rule, sp + WORD, registers, memory);
     case RULE_ROOT:
         return MACHINE_ROOT;
     case RULE_WIDE:

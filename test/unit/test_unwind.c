@@ -681,6 +681,49 @@ TEST(a_plt_entry_has_pushed_from_its_limit_on)
 }
 
 /* GCC's way to realign a stack: R10 holds the CFA, and is itself saved where RBP tells. */
+/* A function without frame information from its system call on, up to where it says that this is the outermost frame.
+ */
+static struct scene *clone_scene(unsigned gap, uint8_t first_instruction)
+{
+    struct scene *scene = fresh_scene();
+    put_fde(scene->assembled, CODE + 0x100, 0x20, END);
+    put_fde(scene->assembled, CODE + 0x120 + gap, 0x20, first_instruction, RIP, END);
+    enter(scene, 0x122, 0);
+    scene->stack[0] = CODE + 0xf10;
+    return scene;
+}
+
+TEST(behind_the_system_call_of_clone_the_new_thread_begins_and_the_old_one_returns)
+{
+    enum { UNDEFINED = 0x07, SAME = 0x08 };
+    struct scene *scene = clone_scene(10, UNDEFINED);
+    scene->registers.values[MACHINE_RAX] = 4321;
+    CHECK_UINT(walk(scene), UNWIND_ROOT);
+    CHECK_UINT(scene->count, 2);
+    CHECK_UINT(scene->addresses[1], CODE + 0xf10);
+    frame_table_fini(&scene->table);
+    enter(scene, 0x122, 0);
+    scene->registers.known &= ~(1u << MACHINE_RAX);
+    CHECK_UINT(walk(scene), UNWIND_ROOT);
+    CHECK_UINT(scene->count, 2);
+    frame_table_fini(&scene->table);
+    enter(scene, 0x122, 0);
+    scene->registers.values[MACHINE_RAX] = 0;
+    scene->registers.values[MACHINE_FP] = STACK + 8;
+    CHECK_UINT(walk(scene), UNWIND_ROOT);
+    CHECK_UINT(scene->count, 1);
+    frame_table_fini(&scene->table);
+
+    scene = clone_scene(16, UNDEFINED); /* too far apart to be that */
+    scene->registers.values[MACHINE_FP] = 1;
+    CHECK_UINT(walk(scene), UNWIND_NO_TABLE);
+    frame_table_fini(&scene->table);
+    scene = clone_scene(10, SAME);
+    scene->registers.values[MACHINE_FP] = 1;
+    CHECK_UINT(walk(scene), UNWIND_NO_TABLE);
+    frame_table_fini(&scene->table);
+}
+
 TEST(a_realigned_stack_is_found_through_memory)
 {
     struct scene *scene = fresh_scene();
