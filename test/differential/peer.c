@@ -103,6 +103,23 @@ static bool returns_from_signal(uint64_t address)
            (tracee_read_word(current->tracee, address - 7, &word) && word == first_word);
 }
 
+static bool is_in_module(const struct tracee *tracee, uint64_t address)
+{
+    for (size_t i = 0; i < tracee->module_count; i++) {
+        if (address >= tracee->modules[i].start && address < tracee->modules[i].end) return true;
+    }
+    return false;
+}
+
+/* From code without frame information libunwind goes on to what looks like an address, on the stack for instance, or
+ * takes it for the outermost frame. Entry code, which has none either, was called by nobody and calls others. */
+static bool is_root(struct peer *peer, uint64_t lookup, bool is_first)
+{
+    unw_proc_info_t procedure;
+    bool has_information = find_procedure(peer->space, lookup, &procedure, 0, peer->argument) == 0;
+    return has_information || (!is_first && is_in_module(peer->tracee, lookup));
+}
+
 void peer_walk(struct peer *peer, struct stack *ret_stack)
 {
     unw_cursor_t cursor;
@@ -119,10 +136,11 @@ void peer_walk(struct peer *peer, struct stack *ret_stack)
             return;
         }
         bool is_first = ret_stack->count == 0;
-        ret_stack->addresses[ret_stack->count++] = address + (is_exact && !is_first);
+        uint64_t lookup = is_exact ? address : address - 1;
+        ret_stack->addresses[ret_stack->count++] = is_first ? address : lookup + 1;
         is_exact = returns_from_signal(address);
         int stepped = unw_step(&cursor);
-        ret_stack->reached_root = stepped == 0;
+        ret_stack->reached_root = stepped == 0 && is_root(peer, lookup, is_first);
         if (stepped <= 0) return;
     }
 }

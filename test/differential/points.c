@@ -3,8 +3,9 @@
  *   points [--points COUNT] [--every MICROSECONDS] [--verbose] -- COMMAND…
  *   points --attach PID
  *
- * Prints one line of figures. Fails if a stack of ours misses the root, or differs where libunwind reached it.
- * SPDX-License-Identifier: MIT */
+ * Prints one line of figures; "without-table" are points in code that no frame information describes (libgmp, for one,
+ * has some in assembler), where the stack ends with its first frame. Fails if a stack of ours misses the root, or
+ * differs where libunwind reached it. SPDX-License-Identifier: MIT */
 #include "peer.h"
 
 #include <dirent.h>
@@ -20,7 +21,8 @@
 #include <unistd.h>
 
 struct figures {
-    unsigned points, ours_root, peer_root, equal, different, blocked_points, blocked_equal, blocked_wrong, recovered;
+    unsigned points, ours_root, without_table, peer_root, equal, different;
+    unsigned blocked_points, blocked_equal, blocked_wrong, recovered;
     uint64_t frames;
 };
 
@@ -59,6 +61,7 @@ static void compare(struct peer *peer)
     figures.points++;
     figures.frames += ours.count;
     figures.ours_root += ours.reached_root;
+    figures.without_table += ours.outcome == UNWIND_NO_TABLE && ours.count == 1;
     figures.peer_root += theirs.reached_root;
     bool equal = is_equal(&ours, &theirs);
     figures.equal += equal;
@@ -198,11 +201,12 @@ int main(int argc, char **argv)
         printf("nothing seen: %s\n", strerror(errno));
         return 77;
     }
-    printf("points %u frames %.1f root %u libunwind %u equal %u different %u in-system-calls %u same-without-registers "
+    printf("points %u frames %.1f root %u without-table %u libunwind %u equal %u different %u in-system-calls %u "
+           "same-without-registers "
            "%u recovered %u wrong %u\n",
            figures.points, figures.points ? (double)figures.frames / figures.points : 0.0, figures.ours_root,
-           figures.peer_root, figures.equal, figures.different, figures.blocked_points, figures.blocked_equal,
-           figures.recovered, figures.blocked_wrong);
+           figures.without_table, figures.peer_root, figures.equal, figures.different, figures.blocked_points,
+           figures.blocked_equal, figures.recovered, figures.blocked_wrong);
     tracee_fini(&tracee);
     return figures.different == 0 ? 0 : 1;
 }
