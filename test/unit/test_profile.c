@@ -1,5 +1,5 @@
 /* The model: equal things are one, ids stay, a failure is remembered, and whole-profile operations keep every value
- * (PPF-2, PPF-8).  SPDX-License-Identifier: MIT */
+ * (PPF-2, PPF-7, PPF-8).  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "profile/profile.h"
@@ -293,7 +293,7 @@ static void build_process(struct profile *profile, uint64_t start, int64_t value
     profile_add_comment(profile, slice_of_text("hello"));
 }
 
-TEST(merging_folds_a_file_that_lay_elsewhere_and_keeps_every_value)
+TEST(merging_folds_a_file_that_lay_elsewhere_and_keeps_every_value_PPF_7)
 {
     struct profile into, one, two;
     profile_init(&into);
