@@ -171,6 +171,11 @@ static bool string_equal(const void *context, uint32_t index, const void *key)
     return slice_equal(profile->strings.items[index], *(const struct slice *)key);
 }
 
+bool profile_is_string(const struct profile *profile, uint32_t index, struct slice text)
+{
+    return index < profile->strings.count && string_equal(profile, index, &text);
+}
+
 struct string_id profile_string(struct profile *profile, struct slice text)
 {
     static const struct string_id none;

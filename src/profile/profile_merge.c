@@ -51,10 +51,20 @@ static void take_string(const struct merge *merge, struct string_id *into, struc
     if (into->index == 0) *into = move_string(merge, from);
 }
 
+/* Profiles of one program name the same things in the same order, mostly: behind the entry that was the last one's is,
+ * perhaps, the next one's. This spares most of the searching. */
+static uint32_t guess_next(const uint32_t *map, size_t i)
+{
+    return map[i - 1] + 1;
+}
+
 static void merge_strings(struct merge *merge)
 {
     for (size_t i = 1; i < merge->from->strings.count; i++) {
-        merge->strings[i] = profile_string(merge->into, merge->from->strings.items[i]).index;
+        struct slice text = merge->from->strings.items[i];
+        uint32_t guess = guess_next(merge->strings, i);
+        bool is_guessed = profile_is_string(merge->into, guess, text);
+        merge->strings[i] = is_guessed ? guess : profile_string(merge->into, text).index;
     }
 }
 
@@ -138,7 +148,9 @@ static void merge_functions(struct merge *merge)
         function.file_name = move_string(merge, function.file_name);
         function.module = move_string(merge, function.module);
         function.package = move_string(merge, function.package);
-        merge->functions[i] = profile_add_function(merge->into, &function).index;
+        uint32_t guess = guess_next(merge->functions, i);
+        bool is_guessed = profile_is_function(merge->into, guess, &function);
+        merge->functions[i] = is_guessed ? guess : profile_add_function(merge->into, &function).index;
     }
 }
 
@@ -174,7 +186,10 @@ static void merge_locations(struct merge *merge)
         location.address = move_address(merge, &location);
         location.mapping.index = merge->mappings[location.mapping.index];
         location.attributes = move_string(merge, location.attributes);
-        merge->locations[i] = profile_add_location(merge->into, &location, lines, location.line_count).index;
+        uint32_t guess = guess_next(merge->locations, i);
+        bool is_guessed = profile_is_location(merge->into, guess, &location, lines, location.line_count);
+        merge->locations[i] =
+            is_guessed ? guess : profile_add_location(merge->into, &location, lines, location.line_count).index;
     }
     free(lines);
 }

@@ -17,4 +17,10 @@ bool profile_reserve(struct profile *profile, void *items, size_t *capacity, siz
     profile_reserve((profile), &(profile)->table.items, &(profile)->table.capacity, (profile)->table.count + (more),   \
                     sizeof(*(profile)->table.items), (maximum))
 
+/* True if there is an entry INDEX and it is what adding the same would find. */
+bool profile_is_string(const struct profile *profile, uint32_t index, struct slice text);
+bool profile_is_function(const struct profile *profile, uint32_t index, const struct function *function);
+bool profile_is_location(const struct profile *profile, uint32_t index, const struct location *location,
+                         const struct line *lines, uint32_t line_count);
+
 #endif

@@ -87,6 +87,12 @@ static bool function_equal(const void *context, uint32_t index, const void *key)
            same_string(a->module, b->module) && same_string(a->package, b->package) && a->in_app == b->in_app;
 }
 
+/* Entry 0 is none, whatever it holds. */
+bool profile_is_function(const struct profile *profile, uint32_t index, const struct function *function)
+{
+    return index > 0 && index < profile->functions.count && function_equal(profile, index, function);
+}
+
 struct function_id profile_add_function(struct profile *profile, const struct function *function)
 {
     uint64_t hash = hash_pair((uint64_t)function->start_line, function->name.index, function->system_name.index);
@@ -127,6 +133,13 @@ static bool location_equal(const void *context, uint32_t index, const void *key)
     return a->address == b->location->address && a->mapping.index == b->location->mapping.index &&
            a->is_folded == b->location->is_folded && same_string(a->attributes, b->location->attributes) &&
            a->line_count == b->line_count && lines_equal(profile_lines(profile, a), b->lines, b->line_count);
+}
+
+bool profile_is_location(const struct profile *profile, uint32_t index, const struct location *location,
+                         const struct line *lines, uint32_t line_count)
+{
+    struct location_key key = {.location = location, .lines = lines, .line_count = line_count};
+    return index > 0 && index < profile->locations.count && location_equal(profile, index, &key);
 }
 
 static uint64_t location_hash(const struct location_key *key)

@@ -316,6 +316,57 @@ TEST(merging_folds_a_file_that_lay_elsewhere_and_keeps_every_value_PPF_7)
     profile_fini(&two);
 }
 
+/* COUNT places "f0", "f1", … of lines 0, 1, …, the first being FIRST and each STEP further, round and round. */
+static void add_places(struct profile *profile, unsigned count, unsigned first, unsigned step)
+{
+    static const int64_t one = 1;
+    profile_init(profile);
+    profile_add_value_type(profile, "samples", "count");
+    for (unsigned i = 0; i < count; i++) {
+        unsigned number = (first + i * step) % count;
+        char name[16];
+        (void)snprintf(name, sizeof(name), "f%u", number);
+        struct function function = {.name = profile_text(profile, name), .start_line = number};
+        struct line line = {.function = profile_add_function(profile, &function), .line = number};
+        struct location location = {.address = number};
+        struct stack_id stack =
+            profile_add_stack(profile, (struct stack_id){0}, profile_add_location(profile, &location, &line, 1));
+        profile_add_sample(profile, &(struct sample){.stack = stack}, &one);
+    }
+}
+
+/* In the same order, with another beginning, and in one in which no two follow each other as they do in INTO. */
+TEST(merging_finds_what_is_there_in_whatever_order_it_comes)
+{
+    enum { PLACES = 100 };
+    static const unsigned orders[][2] = {{0, 1}, {50, 1}, {3, 7}, {99, 99}};
+    struct profile into, from;
+    add_places(&into, PLACES, 0, 1);
+    size_t string_count = into.strings.count;
+    for (size_t order = 0; order < sizeof(orders) / sizeof(orders[0]); order++) {
+        add_places(&from, PLACES, orders[order][0], orders[order][1]);
+        CHECK_UINT(profile_merge(&into, &from, NULL, NULL), STATUS_OK);
+        profile_fini(&from);
+    }
+    CHECK_UINT(into.strings.count, string_count);
+    CHECK_UINT(into.functions.count, PLACES + 1);
+    CHECK_UINT(into.locations.count, PLACES + 1);
+    CHECK_UINT(profile_aggregate(&into, NULL), STATUS_OK);
+    CHECK_UINT(into.samples.count, PLACES);
+    for (size_t i = 0; i < PLACES; i++) CHECK_INT(profile_sample_values(&into, i)[0], 5);
+
+    /* What differs from the one expected in a single field is another. */
+    add_places(&from, PLACES, 0, 1);
+    from.functions.items[2].start_line++;
+    from.lines.items[3].line++;
+    from.locations.items[5].address++;
+    CHECK_UINT(profile_merge(&into, &from, NULL, NULL), STATUS_OK);
+    CHECK_UINT(into.functions.count, PLACES + 2);
+    CHECK_UINT(into.locations.count, PLACES + 4);
+    profile_fini(&from);
+    profile_fini(&into);
+}
+
 TEST(merging_adds_extra_labels_in_front_and_samples_that_differ_in_them_do_not_sum_PPF_8)
 {
     struct profile into, one;

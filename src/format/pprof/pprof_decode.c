@@ -566,11 +566,12 @@ static void decode_sample_field(struct decoder *decoder, const struct protobuf_f
  * so that the two are not in memory together. */
 static void release_read(struct decoder *decoder, const uint8_t *position)
 {
-    enum { RELEASED_AT_ONCE = 1 << 20 };
+    enum { LARGE_PAGE_BYTES = 2 << 20 }; /* what is given back whole need not be split before */
+    size_t beyond = (uintptr_t)position % LARGE_PAGE_BYTES;
     size_t read = (size_t)(position - decoder->bytes.data);
-    if (!decoder->releasable || read < decoder->released + RELEASED_AT_ONCE) return;
-    buffer_release(decoder->releasable, decoder->released, read);
-    decoder->released = read;
+    if (!decoder->releasable || read < decoder->released + beyond) return;
+    buffer_release(decoder->releasable, decoder->released, read - beyond);
+    decoder->released = read - beyond;
 }
 
 /* Adds the samples that wait. */
@@ -724,6 +725,7 @@ static void decode_all(struct decoder *decoder)
     each_message(decoder, PROFILE_MAPPING, decode_mapping);
     each_message(decoder, PROFILE_FUNCTION, decode_function);
     each_message(decoder, PROFILE_LOCATION, decode_location);
+    profile_expect_samples(decoder->profile, decoder->spans[PROFILE_SAMPLE].count);
     each_message(decoder, PROFILE_SAMPLE, decode_sample);
     if (decoder->status == STATUS_OK) add_pending(decoder);
     if (decoder->status == STATUS_OK) decoder->status = profile_failed(decoder->profile, decoder->error);
