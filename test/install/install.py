@@ -99,8 +99,9 @@ def declared_functions():
 def both_libraries_show_what_the_header_declares_and_nothing_else():
     copy = installation()
     declared = declared_functions()
-    check_equal(names("-D --defined-only", copy.find("liboffbeat.so")), declared, "names of liboffbeat.so")
-    check_equal(names("-g --defined-only", copy.find("liboffbeat.a")), declared, "names of liboffbeat.a")
+    for library, shown in (("liboffbeat.so", names("-D --defined-only", copy.find("liboffbeat.so"))),
+                           ("liboffbeat.a", names("-g --defined-only", copy.find("liboffbeat.a")))):
+        check(shown == declared, f"{library}: too much: {sorted(shown - declared)[:20]}, missing: {sorted(declared - shown)}")
 
 
 # --- building --------------------------------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ def a_program_may_have_the_names_that_the_static_library_has_inside():
     folder = source_folder("clash")
     archive = installation().find("liboffbeat.a")
     inside = sorted({line.split()[-1] for line in shell(f"nm '{archive}'", folder).splitlines()
-                     if re.fullmatch(r"[0-9a-f]+ t [a-z][a-z0-9]*(_[a-z0-9]+)+", line)})
+                     if re.fullmatch(r"[0-9a-f]+ [tT] (?!offbeat_)[a-z][a-z0-9]*(_[a-z0-9]+)+", line)})
     check(len(inside) > 50, f"only {len(inside)} functions inside")
     clashing = "".join(f"void {name}(void) {{ __builtin_trap(); }}\n" for name in inside)
     (folder / "clashing.c").write_text(clashing)
