@@ -144,10 +144,10 @@ static void begin_recording(uint64_t start_ns)
 static void hand_over_recording(void)
 {
     uint32_t made = atomic_load(&finished.made);
-    if (!writer.is_created) return;
-    if (made - atomic_load(&finished.taken) == SAMPLER_FINISHED_MAX) {
-        (void)kernel_call3(SYS_unlink, kernel_address(writer.path), 0, 0);
+    if (!writer.is_created || made - atomic_load(&finished.taken) == SAMPLER_FINISHED_MAX) {
+        if (writer.is_created) (void)kernel_call3(SYS_unlink, kernel_address(writer.path), 0, 0);
         atomic_fetch_add(&finished.lost, 1);
+        sampler_wake();
         return;
     }
     char *path = finished.paths[made % SAMPLER_FINISHED_MAX];

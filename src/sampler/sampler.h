@@ -42,7 +42,8 @@ void sampler_stop(void);
 void sampler_cut(void);
 
 /* The oldest finished recording that was not taken yet, which is the caller's to read and delete. False if there is
- * none. Over SAMPLER_FINISHED_MAX of them, the newest are deleted and counted. By one thread. */
+ * none. Over SAMPLER_FINISHED_MAX of them, the newest are deleted and counted as lost, and so is what no file could be
+ * made for. By one thread. */
 bool sampler_take_finished(char ret_path[SAMPLER_PATH_SIZE]);
 
 /* Counts up with each finished recording and each sampler_wake. */

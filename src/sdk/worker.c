@@ -34,6 +34,8 @@ struct worker {
     bool has_folder;
     char profiler_id[UUID_TEXT_SIZE]; /* of the sampler that runs; "" = none */
     bool is_v1;
+    bool has_told_lost;
+    uint64_t lost_count; /* of the sampler's lost recordings, those that were counted */
     /* V1: recordings that transactions may still want, the oldest first. */
     struct recording recordings[CHUNK_RECORDINGS_MAX];
     size_t recording_count;
@@ -327,6 +329,19 @@ static void take_recording(struct worker *worker, const char *path)
     send_recording(worker, path);
 }
 
+/* Of what could not even be recorded nobody else would tell. */
+static void tell_lost(struct worker *worker)
+{
+    uint64_t lost = sampler_lost_recordings() - worker->lost_count;
+    if (lost == 0) return;
+    if (!worker->has_told_lost)
+        sdk_say("recordings are lost: %s cannot be written (is the disk full?), or they come faster than they are sent",
+                worker->folder);
+    worker->has_told_lost = true;
+    worker->lost_count += lost;
+    if (!worker->is_v1) sdk_discard(DISCARD_INTERNAL_SDK_ERROR, CATEGORY_PROFILE_CHUNK, lost);
+}
+
 /* How many there were; not more than MAXIMUM, for on a busy machine they may come faster than they are sent. */
 static size_t take_recordings(struct worker *worker, size_t maximum)
 {
@@ -336,6 +351,7 @@ static size_t take_recordings(struct worker *worker, size_t maximum)
         take_recording(worker, path);
         count++;
     }
+    tell_lost(worker);
     if (worker->is_v1) send_transactions(worker);
     return count;
 }
@@ -400,7 +416,7 @@ static void begin_session(struct worker *worker)
 static void prepare(struct worker *worker)
 {
     const struct offbeat_options *options = &sdk.settings.options;
-    *worker = (struct worker){.is_v1 = sdk.lifecycle.options.has_v1};
+    *worker = (struct worker){.is_v1 = sdk.lifecycle.options.has_v1, .lost_count = sampler_lost_recordings()};
     (void)prctl(PR_SET_NAME, "offbeat-chunks");
     sampler_leave_out();
     worker->has_helper = helper_find(options->helper, worker->helper);
