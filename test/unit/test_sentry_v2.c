@@ -1,5 +1,5 @@
 /* Sample Format V2 chunks, read and written (FMT-1 FMT-2 FMT-3 FMT-4 FMT-5 FMT-6 FMT-7 FMT-8,
- * V2-1 V2-2 V2-3 V2-4 V2-5 V2-6 V2-7; facts §1.2, §1.3, §3.5, §4.2).
+ * V2-1 V2-2 V2-3 V2-4 V2-5 V2-6 V2-7, PPF-4; facts §1.2, §1.3, §3.5, §4.2).
  * test/cli/check_chunk.py holds test/data/sentry-v2-chunk.json, which the first test compares with, against every rule
  * of the receiver.  SPDX-License-Identifier: MIT */
 #include "test.h"
@@ -429,7 +429,7 @@ static const char *decoded_stack(const char *text)
         "{\"function\":\"b\",\"instruction_addr\":512},{\"function\":\"c\",\"instruction_addr\":\"768\"},"             \
         "{\"function\":\"script\",\"instruction_addr\":null}]")
 
-TEST(return_addresses_are_stored_less_one_and_the_leaf_as_it_is)
+TEST(return_addresses_are_stored_less_one_and_the_leaf_as_it_is_PPF_4)
 {
     CHECK_TEXT(decoded_stack(NATIVE_CHUNK("[0,1,3]")), "leaf@100;a@1ff;c@2ff");
     CHECK_TEXT(decoded_stack(NATIVE_CHUNK("[1,0]")), "a@200;leaf@ff");
