@@ -242,9 +242,9 @@ static bool name_location(struct symbolizer *symbolizer, struct module *module, 
     struct line lines[NAME_INDEX_FRAMES_MAX];
     if (!name_index_find(&module->names, wanted->file_address, &answer)) return false;
     for (uint32_t i = 0; i < answer.frame_count; i++) {
-        lines[i].function = function_of_frame(symbolizer, module, &answer, &answer.frames[i]);
-        lines[i].line = answer.frames[i].line;
-        lines[i].column = answer.frames[i].column;
+        const struct name_frame *frame = &answer.frames[i];
+        struct function_id function = function_of_frame(symbolizer, module, &answer, frame);
+        lines[i] = (struct line){.function = function, .line = frame->line, .column = frame->column};
     }
     if (module->names.failed) return false;
     if (answer.frame_count > 0) take_answer(symbolizer, wanted, &answer, lines);

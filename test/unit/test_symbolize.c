@@ -97,6 +97,7 @@ static const char *chain_of(const struct scene *scene, struct location_id id)
     for (uint32_t i = 0; i < location->line_count && size < sizeof(text); i++) {
         const struct function *function = profile_function(profile, lines[i].function);
         const char *file = base_name(profile_c_string(profile, function->file_name));
+        CHECK_UINT(lines[i].attributes.index, 0);
         size += (size_t)snprintf(text + size, sizeof(text) - size, "%s%s", i ? " <- " : "",
                                  profile_c_string(profile, function->name));
         if (file[0] != '\0' && size < sizeof(text))
