@@ -297,6 +297,7 @@ static bool enter_candidate(const struct profile *profile, struct descent *desce
  * together. */
 static void descend_together(const struct profile *profile, struct descent *descents, size_t count)
 {
+    enum { FOLLOWED_ENTRIES = 4 }; /* behind a candidate, as a rule: they may lie in the next cache line */
     struct descent *active[PROFILE_STACKS_AT_ONCE];
     size_t active_count = 0;
     for (size_t i = 0; i < count; i++) {
@@ -306,8 +307,11 @@ static void descend_together(const struct profile *profile, struct descent *desc
     }
     while (active_count > 0) {
         for (size_t i = 0; i < active_count; i++) {
-            active[i]->candidate = index_table_peek(&profile->stacks.index, active[i]->hash);
-            if (active[i]->candidate != INDEX_NONE) __builtin_prefetch(&profile->stacks.items[active[i]->candidate]);
+            uint32_t candidate = index_table_peek(&profile->stacks.index, active[i]->hash);
+            active[i]->candidate = candidate;
+            if (candidate == INDEX_NONE) continue;
+            __builtin_prefetch(&profile->stacks.items[candidate]);
+            __builtin_prefetch(&profile->stacks.items[candidate] + FOLLOWED_ENTRIES);
         }
         size_t kept = 0;
         for (size_t i = 0; i < active_count; i++) {
