@@ -249,6 +249,60 @@ static void check_double(const char *text)
     if (memcmp(&actual, &expected, sizeof(actual)) != 0) TEST_FAIL("%s: %.17g, expected %.17g", text, actual, expected);
 }
 
+/* Digits are taken eight at a time where so many bytes are left, and one by one at the end of the input. */
+TEST(json_integers_of_every_length_are_exact_wherever_they_stand)
+{
+    static const char *const behind[] = {"", ",", "]", " ", "\n        ", ",12345678", "/234567890", ":234567890"};
+    static const char digits[] = "1234567890123456789";
+    for (size_t size = 1; size < sizeof(digits); size++) {
+        uint64_t expected = 0;
+        for (size_t i = 0; i < size; i++) expected = expected * 10 + (uint64_t)(digits[i] - '0');
+        for (size_t i = 0; i < sizeof(behind) / sizeof(behind[0]); i++) {
+            char text[64];
+            struct json_reader reader;
+            (void)snprintf(text, sizeof(text), "%.*s%s", (int)size, digits, behind[i]);
+            json_reader_init(&reader, slice_of_text(text));
+            CHECK_UINT(json_u64(&reader), expected);
+            CHECK(!reader.failed);
+            CHECK_UINT(json_reader_taken(&reader), size);
+            json_reader_fini(&reader);
+        }
+    }
+    static const char *const refused[] = {"01",         "01,       ", "1.5       ", "1e5       ",
+                                          "1E5       ", "1234567.5 ", "-        "};
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        uint64_t value;
+        CHECK(!read_u64(refused[i], &value));
+    }
+}
+
+TEST(a_guess_at_a_key_takes_it_only_if_it_is_right_and_a_value_follows)
+{
+    static const struct {
+        const char *text;
+        bool is_taken;
+    } cases[] = {
+        {"{\"stack_id\":17}", true},   {"{\"stack_ie\":17}", false},   {"{\"stack_id\" :17}", false},
+        {"{\"stack_id\": 17}", false}, {"{\"stack_id\":null}", false}, {"{ \"stack_id\":17}", false},
+        {"{\"stack_id\":", false},     {"{\"stack_id\"", false},       {"{,\"stack_id\":17}", false},
+    };
+    static const char guess[] = "\"stack_id\":";
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct json_reader reader;
+        json_reader_init(&reader, slice_of_text(cases[i].text));
+        json_object_begin(&reader);
+        CHECK(json_object_next_is(&reader, guess, sizeof(guess) - 1) == cases[i].is_taken);
+        CHECK_UINT(json_reader_taken(&reader), cases[i].is_taken ? sizeof(guess) : 1);
+        CHECK(!json_object_ends(&reader));
+        if (cases[i].is_taken) {
+            CHECK_UINT(json_u64(&reader), 17);
+            CHECK(json_object_ends(&reader));
+            CHECK_UINT(json_reader_finish(&reader, NULL), STATUS_OK);
+        }
+        json_reader_fini(&reader);
+    }
+}
+
 TEST(json_doubles_are_the_nearest_ones)
 {
     static const char *const hard[] = {
