@@ -153,7 +153,10 @@ struct unwind_memory {
     void *context;
 };
 
-static inline bool unwind_read(struct unwind_memory *memory, uint64_t address, uint64_t *ret_word)
+/* What lies between the variables of somebody's frame is for a sanitizer nothing that may be read. */
+#define READS_A_STACK __attribute__((no_sanitize_address))
+
+READS_A_STACK static inline bool unwind_read(struct unwind_memory *memory, uint64_t address, uint64_t *ret_word)
 {
     if (address < memory->low || address > memory->high - 8 || memory->high < 8) {
         if (address > UINT64_MAX - 8 || !memory->extend(memory, address)) return false;

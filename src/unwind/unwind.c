@@ -58,8 +58,8 @@ struct seen_words {
 
 /* The cache entries of return addresses further out are asked for before it is known where exactly these lie, so that
  * their cache misses overlap instead of following one another. */
-static void prefetch_rules(const struct rule_cache *cache, const struct unwind_module *module,
-                           const struct unwind_memory *memory, uint64_t sp, struct seen_words *seen)
+READS_A_STACK static void prefetch_rules(const struct rule_cache *cache, const struct unwind_module *module,
+                                         const struct unwind_memory *memory, uint64_t sp, struct seen_words *seen)
 {
     enum { WORDS_AHEAD = 64 };
     bool is_seen = sp >= seen->start && sp < seen->end;

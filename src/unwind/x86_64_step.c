@@ -103,8 +103,8 @@ static bool read_saved(const struct machine_rule *rule, uint64_t cfa, struct unw
 }
 
 /* The same where all of them can be read: without branches that depend on the rule. */
-static void load_saved(const struct machine_rule *rule, uint64_t cfa, struct unwind_registers *registers,
-                       uint64_t shift)
+READS_A_STACK static void load_saved(const struct machine_rule *rule, uint64_t cfa, struct unwind_registers *registers,
+                                     uint64_t shift)
 {
     const uint64_t *words = (const uint64_t *)(uintptr_t)(cfa + shift);
     for (unsigned i = 0; i < SAVED_REGISTERS; i++) {
