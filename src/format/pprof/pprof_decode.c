@@ -447,7 +447,7 @@ static size_t count_packed(struct slice bytes)
 /* The bulk of a profile passes through here. */
 static void add_packed_frames(struct decoder *decoder, struct slice packed)
 {
-    if (!reserve_frames(decoder, count_packed(packed))) return;
+    if (packed.size == 0 || !reserve_frames(decoder, count_packed(packed))) return;
     struct location_id *next = decoder->frames + decoder->frame_count;
     const uint8_t *end = packed.data + packed.size;
     for (const uint8_t *position = packed.data; position != end;) {
