@@ -78,12 +78,46 @@ void own_thread_forget(void)
     atomic_store(&kept.is_alive, 0);
 }
 
-bool own_thread_start(int (*run)(void *context), void *context)
+#ifdef __SANITIZE_THREAD__ /* test/soak/races.c: TSan knows of libc's threads only */
+
+#include <pthread.h>
+
+static struct {
+    int (*run)(void *context);
+    void *context;
+} started;
+
+static void *run_started(void *unused)
+{
+    (void)started.run(started.context);
+    own_thread_forget();
+    (void)kernel_call3(SYS_futex, (long)(uintptr_t)&kept.is_alive, FUTEX_WAKE, 1);
+    return NULL;
+}
+
+static int make_thread(int (*run)(void *context), void *context)
+{
+    pthread_t thread;
+    started.run = run;
+    started.context = context;
+    return pthread_create(&thread, NULL, run_started, NULL) == 0 && pthread_detach(thread) == 0;
+}
+
+#else
+
+static int make_thread(int (*run)(void *context), void *context)
 {
     enum {
         FLAGS = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS |
                 CLONE_CHILD_CLEARTID,
     };
+    return clone(run, kept.stack + STACK_BYTES, FLAGS, context, NULL, kept.storage, &kept.is_alive);
+}
+
+#endif
+
+bool own_thread_start(int (*run)(void *context), void *context)
+{
     int kept_errno = errno;
     uint64_t all = UINT64_MAX, mask = 0;
     if (!await_end()) return false;
@@ -92,7 +126,7 @@ bool own_thread_start(int (*run)(void *context), void *context)
     if (!kept.storage || !kept.stack) return false;
     atomic_store(&kept.is_alive, 1);
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&all), kernel_address(&mask), sizeof(mask));
-    int thread = clone(run, kept.stack + STACK_BYTES, FLAGS, context, NULL, kept.storage, &kept.is_alive);
+    int thread = make_thread(run, context);
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&mask), 0, sizeof(mask));
     if (thread <= 0) own_thread_forget();
     errno = kept_errno;

@@ -5,7 +5,7 @@ import os
 import sys
 
 from recording import (Folder, Offbeat, case, case_by_the_clock, check, check_equal, chunk_functions, envelope_chunks, main, opens,
-                       pprof_labels, run, text, user_without_rights)
+                       pprof_labels, run, skip, text, user_without_rights)
 
 OFFBEAT = Offbeat(sys.argv[1])
 PROCESSES = OFFBEAT.programs / "processes"
@@ -154,6 +154,18 @@ def work_in_step_with_a_100_hz_timer_has_its_true_shares_at_101_hz():
         if max(map(abs, errors.values())) <= 100 * POINTS:
             return
     check(False, json.dumps(errors))
+
+
+@case
+def the_samplers_threads_do_not_race():
+    program = OFFBEAT.build / "test/soak/races"
+    if not program.exists():
+        skip("this compiler has no TSan")
+    with Folder() as folder:
+        done = run(program, 3, folder)
+    if b"unexpected memory mapping" in done.stderr:
+        skip("TSan does not stand how this kernel lays out memory: sysctl vm.mmap_rnd_bits=28")
+    check_equal(done.returncode, 0, f"status: {text(done.stderr)}")
 
 
 main(sys.argv[2] if len(sys.argv) > 2 else "")
