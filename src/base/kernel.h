@@ -93,4 +93,33 @@ static inline void kernel_unmap(const void *memory, size_t size)
     (void)kernel_call3(SYS_munmap, kernel_address(memory), (long)size, 0);
 }
 
+/* A thread or process that calls RUN with CONTEXT on the stack that ends at STACK_END, a multiple of 16, and ends with
+ * what it returns. Its id, or a negative errno. libc's clone is what sanitizers interpose: theirs looks for its own
+ * thread-local storage in the child. */
+static inline long kernel_clone(int (*run)(void *context), void *context, void *stack_end, unsigned long flags,
+                                void *storage, void *child_id)
+{
+    void **stack = (void **)stack_end - 2;
+    register long fourth __asm__("r10") = kernel_address(child_id);
+    register long fifth __asm__("r8") = kernel_address(storage);
+    long result;
+    stack[0] = (void *)(uintptr_t)run;
+    stack[1] = context;
+    __asm__ volatile("syscall\n\t"
+                     "test %%rax, %%rax\n\t"
+                     "jnz 1f\n\t"
+                     "xor %%ebp, %%ebp\n\t"
+                     "pop %%rax\n\t"
+                     "pop %%rdi\n\t"
+                     "call *%%rax\n\t"
+                     "mov %%eax, %%edi\n\t"
+                     "mov %[exit], %%eax\n\t"
+                     "syscall\n\t"
+                     "1:"
+                     : "=a"(result)
+                     : "a"(SYS_clone), "D"(flags), "S"(stack), "d"(0L), "r"(fourth), "r"(fifth), [exit] "i"(SYS_exit)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
 #endif

@@ -111,7 +111,7 @@ static int make_thread(int (*run)(void *context), void *context)
         FLAGS = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_SETTLS |
                 CLONE_CHILD_CLEARTID,
     };
-    return clone(run, kept.stack + STACK_BYTES, FLAGS, context, NULL, kept.storage, &kept.is_alive);
+    return (int)kernel_clone(run, context, kept.stack + STACK_BYTES, FLAGS, kept.storage, &kept.is_alive);
 }
 
 #endif

@@ -94,10 +94,37 @@ static void release_directory(struct threads *threads, int directory)
         kernel_close(directory);
 }
 
+static struct {
+    _Atomic pid_t tids[THREADS_LEFT_OUT_MAX];
+    _Atomic uint32_t next;
+    atomic_bool is_new; /* it may have been listed before it said so */
+} left_out;
+
+void threads_leave_out(pid_t tid)
+{
+    uint32_t place = atomic_fetch_add(&left_out.next, 1) % THREADS_LEFT_OUT_MAX;
+    atomic_store(&left_out.tids[place], tid);
+    atomic_store(&left_out.is_new, true);
+}
+
+void threads_forget_left_out(void)
+{
+    for (size_t i = 0; i < THREADS_LEFT_OUT_MAX; i++) atomic_store(&left_out.tids[i], 0);
+}
+
+static bool is_left_out(pid_t tid)
+{
+    for (size_t i = 0; i < THREADS_LEFT_OUT_MAX; i++) {
+        if (atomic_load(&left_out.tids[i]) == tid) return true;
+    }
+    return false;
+}
+
 bool threads_changed(const struct threads *threads)
 {
     enum { LINKS_BESIDE_THREADS = 2 };
     struct stat status = {0};
+    if (atomic_exchange(&left_out.is_new, false)) return true;
     long failed = threads->directory >= 0
                       ? kernel_call3(SYS_fstat, threads->directory, kernel_address(&status), 0)
                       : kernel_call3(SYS_stat, kernel_address("/proc/self/task"), kernel_address(&status), 0);
@@ -172,30 +199,6 @@ static bool read_name(struct watched_thread *thread)
     if (strcmp(name, thread->name) == 0) return false;
     memcpy(thread->name, name, THREAD_NAME_SIZE);
     return true;
-}
-
-static struct {
-    _Atomic pid_t tids[THREADS_LEFT_OUT_MAX];
-    _Atomic uint32_t next;
-} left_out;
-
-void threads_leave_out(pid_t tid)
-{
-    uint32_t place = atomic_fetch_add(&left_out.next, 1) % THREADS_LEFT_OUT_MAX;
-    atomic_store(&left_out.tids[place], tid);
-}
-
-void threads_forget_left_out(void)
-{
-    for (size_t i = 0; i < THREADS_LEFT_OUT_MAX; i++) atomic_store(&left_out.tids[i], 0);
-}
-
-static bool is_left_out(pid_t tid)
-{
-    for (size_t i = 0; i < THREADS_LEFT_OUT_MAX; i++) {
-        if (atomic_load(&left_out.tids[i]) == tid) return true;
-    }
-    return false;
 }
 
 static void note_listed(struct threads *threads, pid_t tid, struct recording_writer *writer)

@@ -105,7 +105,8 @@ void thread_release_syscall_file(struct watched_thread *thread, int file);
 enum thread_answers { THREAD_IS_ASLEEP, THREAD_BLOCKS_IT, THREAD_TAKES_IT };
 enum thread_answers thread_ask(struct watched_thread *thread, int number);
 
-/* True if the number of threads differs from that of the last listing. One system call. */
+/* True if the number of threads differs from that of the last listing, or one more is to be left out. One system call.
+ */
 bool threads_changed(const struct threads *threads);
 
 /* TID is not listed from the next listing on. From any thread. The latest THREADS_LEFT_OUT_MAX are remembered. */

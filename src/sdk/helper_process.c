@@ -116,7 +116,8 @@ static int stand_between(void *context)
 {
     struct run *run = context;
     handle_as_usual(SIGCHLD); /* who ignores it is left no status to wait for */
-    int child = clone(become_helper, run->helper_stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, run);
+    long child =
+        kernel_clone(become_helper, run, run->helper_stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL, NULL);
     if (child < 0 || !wait_for(child, run)) run->status = -1;
     (void)kernel_call3(SYS_exit, 0, 0, 0);
     return 0;
@@ -142,9 +143,9 @@ static size_t choose_variables(struct run *run, char *memory)
 
 static int run_and_wait(struct run *run, uint8_t *stack)
 {
-    int between = clone(stand_between, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK, run);
+    long between = kernel_clone(stand_between, run, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK, NULL, NULL);
     if (between < 0) return -1;
-    while (waitpid(between, NULL, (int)__WCLONE) < 0 && errno == EINTR) continue;
+    while (waitpid((pid_t)between, NULL, (int)__WCLONE) < 0 && errno == EINTR) continue;
     if (run->status == -1 || !WIFEXITED(run->status)) return -1;
     return WEXITSTATUS(run->status) == EXEC_FAILED ? -1 : WEXITSTATUS(run->status);
 }

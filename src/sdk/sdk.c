@@ -16,7 +16,7 @@
 
 #define SECOND_NS ((uint64_t)1000000000)
 
-enum { REBIRTH_AFTER_SECONDS = 1, LINE_SIZE = 1024 };
+enum { REBIRTH_AFTER_SECONDS = 1, LINE_SIZE = 1024, ENVELOPES_WAITING_MAX = 1000 /* each transaction is one */ };
 
 struct sdk sdk = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -230,6 +230,8 @@ struct transport *sdk_transport(void)
         .client = "offbeat/" OFFBEAT_VERSION,
         .spool_folder = spool,
         .spool_bytes_max = options->spool_bytes_max,
+        .spool_count_max = ENVELOPES_WAITING_MAX,
+        .queue_count_max = ENVELOPES_WAITING_MAX,
         .proxy = options->proxy,
         .ca_file = options->ca_file,
         .debug = transport_says,
