@@ -1,5 +1,6 @@
 """Tests in Python: a function decorated with @case is one case, named by its own name; main() runs them and prints TAP.
 check() and friends end a case that fails, skip("why") ends it as skipped. SPDX-License-Identifier: MIT"""
+import concurrent.futures
 import functools
 import sys
 import traceback
@@ -58,26 +59,28 @@ def _indent(text):
     return "\n".join("# " + line for line in str(text).splitlines())
 
 
-def _run(number, name, function):
+def _run(function):
+    """(passed, what to say of it, text behind the case's name)"""
     try:
         function()
     except Skipped as skipped:
-        print(f"ok {number} - {name} # SKIP {skipped}")
+        return True, "", f" # SKIP {skipped}"
     except Failed as failed:
-        print(_indent(failed), f"not ok {number} - {name}", sep="\n")
-        return False
+        return False, _indent(failed), ""
     except Exception:
-        print(_indent(traceback.format_exc()), f"not ok {number} - {name}", sep="\n")
-        return False
-    else:
-        print(f"ok {number} - {name}")
-    return True
+        return False, _indent(traceback.format_exc()), ""
+    return True, "", ""
 
 
-def main(only=""):
-    """Runs the cases whose name contains ONLY; never returns."""
+def main(only="", at_once=1):
+    """Runs the cases whose name contains ONLY, as many at a time as AT_ONCE says; never returns."""
     sys.stdout.reconfigure(line_buffering=True)
     chosen = [(name, function) for name, function in _cases if only.replace("_", " ") in name]
-    passed = [_run(number, name, function) for number, (name, function) in enumerate(chosen, 1)]
+    all_passed = True
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        outcomes = pool.map(_run, [function for _, function in chosen])
+        for number, ((name, _), (passed, why, behind)) in enumerate(zip(chosen, outcomes), 1):
+            all_passed = all_passed and passed
+            print(*([why] if why else []), f"{'ok' if passed else 'not ok'} {number} - {name}{behind}", sep="\n")
     print(f"1..{len(chosen)}")
-    sys.exit(0 if all(passed) else 1)
+    sys.exit(0 if all_passed else 1)

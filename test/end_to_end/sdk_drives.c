@@ -1,0 +1,494 @@
+/* A program with liboffbeat that does what its arguments say, one after the other; COMMANDS below is all that there is.
+ * Options come from OFFBEAT_ variables. What it finds out is written to standard output, a JSON object a line; nothing
+ * else may stand there. Each call of the library must leave errno alone, which is counted.
+ * SPDX-License-Identifier: MIT */
+#include <offbeat.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FRAME __attribute__((noinline, noclone))
+#define STAY_A_FRAME() __asm__ volatile("" ::: "memory")
+
+enum { SPANS_MAX = 16, THREADS_MAX = 16 };
+
+static struct offbeat_options options = {.size = sizeof(options)};
+static struct {
+    const char *name;
+    struct offbeat_span *span;
+} spans[SPANS_MAX];
+static pthread_t threads[THREADS_MAX];
+static size_t thread_count;
+static volatile sig_atomic_t signal_count;
+static unsigned errno_changes;
+static volatile uint64_t sink;
+static char **words; /* what is left to do */
+
+#define CALL(call)                                                                                                     \
+    do {                                                                                                               \
+        errno = EXDEV;                                                                                                 \
+        call;                                                                                                          \
+        if (errno != EXDEV) errno_changes++;                                                                           \
+    } while (0)
+
+static const char *next_word(void)
+{
+    if (*words) return *words++;
+    (void)fprintf(stderr, "sdk_drives: a word is missing\n");
+    exit(2);
+}
+
+static uint64_t next_number(void)
+{
+    return strtoull(next_word(), NULL, 10);
+}
+
+static uint64_t now_ns(clockid_t clock)
+{
+    struct timespec now;
+    (void)clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* --- Time ------------------------------------------------------------------------------------------------------- */
+
+static inline __attribute__((always_inline)) void is_inlined(uint64_t salt)
+{
+    for (uint64_t i = 0; i < 20000; i++) sink = sink * 31 + (i ^ salt);
+}
+
+/* Also a quarter of it by the processor, so that on a busy machine there is time for the library's threads, too. */
+FRAME static void works_deeper(uint64_t milliseconds)
+{
+    uint64_t wall_ns = now_ns(CLOCK_MONOTONIC) + milliseconds * 1000000;
+    uint64_t processor_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + milliseconds * 250000;
+    while (now_ns(CLOCK_MONOTONIC) < wall_ns || now_ns(CLOCK_THREAD_CPUTIME_ID) < processor_ns) is_inlined(wall_ns);
+    STAY_A_FRAME();
+}
+
+FRAME static void works(uint64_t milliseconds)
+{
+    works_deeper(milliseconds);
+    STAY_A_FRAME();
+}
+
+FRAME static void works_in_the_child(uint64_t milliseconds)
+{
+    sink = 1; /* two functions that do the same would become one */
+    works_deeper(milliseconds);
+    STAY_A_FRAME();
+}
+
+static void pause_for(uint64_t milliseconds)
+{
+    struct timespec rest = {.tv_sec = (time_t)(milliseconds / 1000), .tv_nsec = (long)(milliseconds % 1000) * 1000000};
+    while (nanosleep(&rest, &rest) != 0) continue;
+}
+
+/* As part of the transaction, if there is one: a span that belongs to this thread. */
+static void *work_in_thread(void *milliseconds)
+{
+    (void)pthread_setname_np(pthread_self(), "second");
+    struct offbeat_span *span = offbeat_span_start_child(spans[0].span, "test.part", "elsewhere");
+    works((uint64_t)(uintptr_t)milliseconds);
+    offbeat_span_finish(span);
+    return NULL;
+}
+
+static void do_work(void)
+{
+    works(next_number());
+}
+
+static void do_work_in_child(void)
+{
+    works_in_the_child(next_number());
+}
+
+static void do_thread(void)
+{
+    void *milliseconds = (void *)(uintptr_t)next_number();
+    if (thread_count < THREADS_MAX && pthread_create(&threads[thread_count], NULL, work_in_thread, milliseconds) == 0)
+        thread_count++;
+}
+
+static bool has_sampler(void)
+{
+    char path[64], name[32];
+    bool has = false;
+    DIR *tasks = opendir("/proc/self/task");
+    for (const struct dirent *task; tasks && (task = readdir(tasks));) {
+        (void)snprintf(path, sizeof(path), "/proc/self/task/%.20s/comm", task->d_name);
+        FILE *file = fopen(path, "re");
+        if (file && fgets(name, sizeof(name), file) && strcmp(name, "offbeat\n") == 0) has = true;
+        if (file) (void)fclose(file);
+    }
+    if (tasks) (void)closedir(tasks);
+    return has;
+}
+
+/* Until the sampler runs, which on a busy machine takes a while. */
+static void do_await(void)
+{
+    for (unsigned i = 0; i < 2000 && !has_sampler(); i++) pause_for(5);
+}
+
+static void do_sleep(void)
+{
+    pause_for(next_number());
+}
+
+/* --- The library ------------------------------------------------------------------------------------------------ */
+
+static bool drops(void *type, const char *of, const char *payload, size_t size)
+{
+    return strcmp(type, of) != 0 || payload[size] != '\0';
+}
+
+static double samples(void *rate, const struct offbeat_sampling *sampling)
+{
+    return sampling->name ? strtod(rate, NULL) : -1;
+}
+
+static void do_option(void)
+{
+    const char *name = next_word(), *value = next_word();
+    void *data = (void *)(uintptr_t)value;
+    if (strcmp(name, "size") == 0) options.size = strtoull(value, NULL, 10);
+    if (strcmp(name, "drops") == 0) options.before_send = drops, options.before_send_data = data;
+    if (strcmp(name, "traces_sampler") == 0) options.traces_sampler = samples, options.traces_sampler_data = data;
+    if (strcmp(name, "profiles_sampler") == 0) options.profiles_sampler = samples, options.profiles_sampler_data = data;
+}
+
+static void do_init(void)
+{
+    bool is_on;
+    CALL(is_on = offbeat_init(&options));
+    (void)printf("{\"init\": %s}\n", is_on ? "true" : "false");
+}
+
+static void do_start(void)
+{
+    CALL(offbeat_start_profiler());
+}
+
+static void do_stop(void)
+{
+    CALL(offbeat_stop_profiler());
+}
+
+static void do_background(void)
+{
+    CALL(offbeat_background());
+}
+
+static void do_foreground(void)
+{
+    CALL(offbeat_foreground());
+}
+
+static void do_frame(void)
+{
+    CALL(offbeat_frame_rendered(next_number()));
+}
+
+static void do_measure(void)
+{
+    const char *name = next_word(), *unit = next_word();
+    CALL(offbeat_measure(name, unit, strtod(next_word(), NULL)));
+}
+
+static void do_flush(void)
+{
+    bool is_done;
+    uint64_t began_ns = now_ns(CLOCK_MONOTONIC);
+    CALL(is_done = offbeat_flush((uint32_t)next_number()));
+    (void)printf("{\"flush\": %s, \"flush_ms\": %.0f}\n", is_done ? "true" : "false",
+                 (double)(now_ns(CLOCK_MONOTONIC) - began_ns) / 1e6);
+}
+
+static void do_shutdown(void)
+{
+    uint64_t began_ns = now_ns(CLOCK_MONOTONIC);
+    CALL(offbeat_shutdown());
+    (void)printf("{\"shutdown_ms\": %.0f}\n", (double)(now_ns(CLOCK_MONOTONIC) - began_ns) / 1e6);
+}
+
+static void do_atexit(void)
+{
+    (void)atexit(offbeat_shutdown);
+}
+
+static void do_id(void)
+{
+    char id[OFFBEAT_ID_SIZE];
+    bool runs;
+    CALL(runs = offbeat_profiler_id(id));
+    (void)printf("{\"id\": \"%s\", \"runs\": %s}\n", id, runs ? "true" : "false");
+}
+
+static void do_counts(void)
+{
+    struct offbeat_counts counts;
+    CALL(counts = offbeat_counts());
+    (void)printf("{\"made\": %lu, \"sent\": %lu, \"limited\": %lu, \"discarded\": %lu}\n", (unsigned long)counts.made,
+                 (unsigned long)counts.sent, (unsigned long)counts.limited, (unsigned long)counts.discarded);
+}
+
+/* --- Spans: the newest is the one that a child is of ---------------------------------------------------------------
+ */
+
+static void keep(const char *name, struct offbeat_span *span)
+{
+    for (size_t i = 0; i < SPANS_MAX; i++) {
+        if (spans[i].span) continue;
+        spans[i].name = name;
+        spans[i].span = span;
+        return;
+    }
+}
+
+static struct offbeat_span *take(const char *name)
+{
+    for (size_t i = SPANS_MAX; i-- > 0;) {
+        if (!spans[i].span || strcmp(spans[i].name, name) != 0) continue;
+        struct offbeat_span *span = spans[i].span;
+        spans[i].span = NULL;
+        return span;
+    }
+    return NULL;
+}
+
+static void start_transaction(enum offbeat_decision decision)
+{
+    struct offbeat_transaction transaction = {
+        .size = sizeof(transaction), .name = next_word(), .op = "test", .decision = decision};
+    struct offbeat_span *span;
+    CALL(span = offbeat_transaction_start_with(&transaction));
+    keep(transaction.name, span);
+}
+
+static void do_transaction(void)
+{
+    start_transaction(OFFBEAT_DECISION_OPEN);
+}
+
+static void do_unsampled(void)
+{
+    start_transaction(OFFBEAT_DECISION_NO);
+}
+
+static void do_span(void)
+{
+    struct offbeat_span *span, *parent = NULL;
+    const char *name = next_word(), *of = next_word();
+    for (size_t i = 0; i < SPANS_MAX; i++) {
+        if (spans[i].span && strcmp(spans[i].name, of) == 0) parent = spans[i].span;
+    }
+    CALL(span = offbeat_span_start_child(parent, "test.part", name));
+    keep(name, span);
+}
+
+static void do_finish(void)
+{
+    CALL(offbeat_span_finish(take(next_word())));
+}
+
+/* --- Processes and signals ------------------------------------------------------------------------------------------
+ */
+
+static void count_signal(int number)
+{
+    signal_count++;
+}
+
+static void do_handle(void)
+{
+    (void)signal(SIGCHLD, count_signal);
+}
+
+static void do_ignore(void)
+{
+    (void)signal(SIGCHLD, SIG_IGN);
+}
+
+static void do_words(void);
+
+/* The next N words are the child's, who then exits. */
+static void do_fork(void)
+{
+    uint64_t count = next_number();
+    if (fork() == 0) {
+        char **end = words + count;
+        *end = NULL;
+        do_words();
+        exit(0);
+    }
+    for (uint64_t i = 0; i < count; i++) (void)next_word();
+}
+
+static void do_join(void)
+{
+    while (thread_count > 0) (void)pthread_join(threads[--thread_count], NULL);
+}
+
+/* Waits for any child as long as there is one. */
+static void do_wait(void)
+{
+    int status, failures = 0, count = 0;
+    for (; wait(&status) > 0; count++) failures += status != 0;
+    (void)printf("{\"waited\": %d, \"failures\": %d}\n", count, failures);
+}
+
+static void do_exec(void)
+{
+    (void)execvp(words[0], words);
+    _exit(127);
+}
+
+/* As daemons do it: the parent exits at once, and nothing of it stays open. */
+static void do_daemon(void)
+{
+    if (fork() != 0) _exit(0);
+    (void)setsid();
+    for (int number = 0; number < 1024; number++) (void)close(number);
+    (void)open("/dev/null", O_RDWR);
+    (void)dup(0);
+    (void)dup(0);
+}
+
+static void do_die(void)
+{
+    (void)raise(SIGKILL);
+}
+
+static void do_quit(void)
+{
+    _exit(0);
+}
+
+/* --- What the program sees of itself --------------------------------------------------------------------------------
+ */
+
+static long count_in(const char *path)
+{
+    long count = 0;
+    DIR *folder = opendir(path);
+    while (folder && readdir(folder)) count++;
+    if (folder) (void)closedir(folder);
+    return count;
+}
+
+static long anonymous_kib(void)
+{
+    char line[128];
+    long kib = 0;
+    FILE *status = fopen("/proc/self/status", "re");
+    while (status && fgets(line, sizeof(line), status)) (void)sscanf(line, "RssAnon: %ld", &kib);
+    if (status) (void)fclose(status);
+    return kib;
+}
+
+static void do_look(void)
+{
+    int status;
+    long threads_there = count_in("/proc/self/task") - 2, descriptors = count_in("/proc/self/fd") - 3;
+    long signals = signal_count;
+    pid_t child = waitpid(-1, &status, WNOHANG);
+    (void)printf("{\"threads\": %ld, \"descriptors\": %ld, \"signals\": %ld, \"child\": %d}\n", threads_there,
+                 descriptors, signals, child);
+}
+
+static void do_pid(void)
+{
+    (void)printf("{\"pid\": %d}\n", getpid());
+}
+
+/* Without a look at anything else, which would cost memory itself. */
+static void do_memory(void)
+{
+    (void)printf("{\"anonymous_kib\": %ld, \"cpu_us\": %lu}\n", anonymous_kib(),
+                 (unsigned long)(now_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000));
+}
+
+/* --- All commands ---------------------------------------------------------------------------------------------------
+ */
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} commands[] = {
+    {"option", do_option},
+    {"init", do_init},
+    {"start", do_start},
+    {"stop", do_stop},
+    {"background", do_background},
+    {"foreground", do_foreground},
+    {"work", do_work},
+    {"work_in_child", do_work_in_child},
+    {"thread", do_thread},
+    {"join", do_join},
+    {"await", do_await},
+    {"sleep", do_sleep},
+    {"transaction", do_transaction},
+    {"unsampled", do_unsampled},
+    {"span", do_span},
+    {"finish", do_finish},
+    {"frame", do_frame},
+    {"measure", do_measure},
+    {"flush", do_flush},
+    {"shutdown", do_shutdown},
+    {"atexit", do_atexit},
+    {"id", do_id},
+    {"counts", do_counts},
+    {"handle", do_handle},
+    {"ignore", do_ignore},
+    {"fork", do_fork},
+    {"wait", do_wait},
+    {"exec", do_exec},
+    {"daemon", do_daemon},
+    {"die", do_die},
+    {"quit", do_quit},
+    {"look", do_look},
+    {"pid", do_pid},
+    {"memory", do_memory},
+};
+
+static bool do_word(const char *word)
+{
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        if (strcmp(commands[i].name, word) != 0) continue;
+        commands[i].run();
+        return true;
+    }
+    return false;
+}
+
+static void do_words(void)
+{
+    while (*words) {
+        const char *word = next_word();
+        if (do_word(word)) continue;
+        (void)fprintf(stderr, "sdk_drives: no such command: %s\n", word);
+        exit(2);
+    }
+}
+
+int main(int argument_count, char **arguments)
+{
+    (void)setvbuf(stdout, NULL, _IOLBF, 0);
+    words = arguments + 1;
+    do_words();
+    do_join();
+    (void)printf("{\"errno_changes\": %u}\n", errno_changes);
+    return 0;
+}
