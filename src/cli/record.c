@@ -175,7 +175,8 @@ static void list_recordings(struct record *record)
                        entry->d_name);
     }
     if (directory) (void)closedir(directory);
-    qsort(record->recordings.names, record->recordings.count, sizeof(*record->recordings.names), compare_times);
+    if (record->recordings.count > 1)
+        qsort(record->recordings.names, record->recordings.count, sizeof(*record->recordings.names), compare_times);
 }
 
 static void set_metadata(struct profile *profile, const struct record *record)

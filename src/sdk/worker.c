@@ -19,6 +19,7 @@
 
 enum {
     HELPER_SECONDS_MAX = 50, /* a chunk's length: one is made while the next is recorded */
+    HELPER_FAILURES_MAX = 3, /* a machine that has no time for it now may have it later */
     V1_SECONDS_MAX = 30,
     LIMIT_LOOK_SECONDS = 1,
 };
@@ -31,6 +32,7 @@ struct recording {
 struct worker {
     char folder[PATH_MAX], helper[PATH_MAX];
     bool has_helper;
+    unsigned helper_failures; /* in a row */
     bool has_folder;
     char profiler_id[UUID_TEXT_SIZE]; /* of the sampler that runs; "" = none */
     bool is_v1;
@@ -117,10 +119,11 @@ static enum status make(struct worker *worker, const struct chunk_request *reque
     buffer_init(payloads, CHUNK_PAYLOADS_BYTES_MAX);
     if (worker->has_helper && !self_is_confined()) {
         status = make_by_helper(worker, request, payloads, error);
-        if (status == STATUS_UNSUPPORTED) {
-            sdk_say("%s; from here on functions have the names of symbol tables only", error->message);
-            worker->has_helper = false;
-        }
+        worker->helper_failures = status == STATUS_UNSUPPORTED ? worker->helper_failures + 1 : 0;
+        worker->has_helper = worker->helper_failures < HELPER_FAILURES_MAX;
+        if (status == STATUS_UNSUPPORTED)
+            sdk_say("%s: functions have the names of symbol tables only%s", error->message,
+                    worker->has_helper ? " this time" : " from here on");
     }
     if (status == STATUS_UNSUPPORTED)
         status = chunk_make(request, symbol_names_add, chunk_append_line, payloads, error);

@@ -369,10 +369,12 @@ def without_a_helper_there_are_the_names_of_symbol_tables():
     with Folder() as folder, Receiver() as receiver:
         (folder / "fails").write_text("#!/bin/sh\nexit 9\n", encoding="ascii")
         (folder / "fails").chmod(0o755)
-        for helper, said in (("/nonexistent", "offbeat-helper is not there"), (folder / "fails", "did not do it (status 9)")):
+        # One that fails is tried again, as the next chunk may find more time or memory.
+        for helper, said, times in (("/nonexistent", "offbeat-helper is not there", 1),
+                                    (folder / "fails", "did not do it (status 9)", 2)):
             receiver.bodies.clear()
             ran = drive(receiver, folder, "init start await work 300 flush 30000 work 100", helper=helper)
-            check_equal(ran.said.count("symbol tables only"), 1, f"times that it was said: {ran.said}")
+            check_equal(ran.said.count("symbol tables only"), times, f"times that it was said: {ran.said}")
             check(said in ran.said, ran.said)
             chunks = arrived(receiver, folder).chunks
             check_equal(len(chunks), 2, "chunks")

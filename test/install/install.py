@@ -84,8 +84,9 @@ def all_of_it_is_installed():
     tutorial()
     installed = {path.name for path in copy.files}
     pages = {path.name for path in (ROOT / "doc/man").iterdir()}
-    wanted = pages | {"offbeat", "offbeat-helper", "offbeat.h", "offbeat.hpp", "liboffbeat.a", "liboffbeat.so", "offbeat.pc",
-                      "offbeat-static.pc", "offbeatConfig.cmake", "offbeatConfigVersion.cmake"}
+    wanted = pages | {"offbeat", "offbeat-helper", "offbeat.h", "offbeat.hpp", "liboffbeat.a", "liboffbeat.so",
+                      "liboffbeat.so.0", "liboffbeat.so.0.1.0", "offbeat.pc", "offbeat-static.pc", "offbeatConfig.cmake",
+                      "offbeatConfigVersion.cmake"}
     check_equal(installed, wanted, "files")
 
 
