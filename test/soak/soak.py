@@ -111,8 +111,10 @@ def describe(status):
 
 
 def check_recordings(folder, seconds):
-    """Those that there are can be read; a storm that lived for a while has samples."""
-    recordings = sorted(folder.glob("*.recording"), key=lambda path: path.stat().st_size, reverse=True)
+    """Those that there are can be read; a storm that lived for a while has samples. A process that ended between making
+    its recording and writing to it left it empty, which `record` passes over."""
+    written = [path for path in folder.glob("*.recording") if path.stat().st_size > 0]
+    recordings = sorted(written, key=lambda path: path.stat().st_size, reverse=True)
     if seconds >= LEAST_RECORDED_SECONDS:
         check(recordings, "it left no recording")
     for path in recordings[:RECORDINGS_READ_MAX]:
