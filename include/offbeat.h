@@ -19,6 +19,7 @@
  * No function may be called in a signal handler.
  *   - It never aborts, never prints on standard output, and leaves errno as it was. What is wrong with an option is
  *     said once on standard error (or to LOG), and the program goes on unprofiled.
+ *   - Functions of the program that the library calls (samplers, before_send, log) must not call it.
  *   - Texts are copied and may be NULL, which is the same as not set. They are UTF-8; what is not is replaced.
  *   - Time that the program hands in is in nanoseconds.
  *   - In a forked child the library begins anew by itself, a second after the fork: with a new profiler id, and with

@@ -49,7 +49,6 @@ struct sdk {
     } wanted;
     bool has_worker;
     struct session session;                   /* the worker's */
-    bool is_sampling;                         /* the sampler runs */
     uint64_t flushes;                         /* that the worker has done */
     uint64_t profiled[SDK_PROFILED_OPEN_MAX]; /* V1: when the open profiled transactions began; 0: a free place */
 };

@@ -359,18 +359,10 @@ static size_t take_recordings(struct worker *worker, size_t maximum)
     return count;
 }
 
-static void note_sampling(bool is_sampling)
-{
-    sdk_lock();
-    sdk.is_sampling = is_sampling;
-    sdk_unlock();
-}
-
 static void stop_sampler(struct worker *worker)
 {
     sampler_stop();
     worker->profiler_id[0] = '\0';
-    note_sampling(false);
     (void)take_recordings(worker, SAMPLER_FINISHED_MAX);
 }
 
@@ -384,7 +376,6 @@ static void follow_wishes(struct worker *worker)
     if (worker->profiler_id[0]) stop_sampler(worker);
     if (!wanted[0] || !start_sampler(worker, wanted)) return;
     memcpy(worker->profiler_id, wanted, sizeof(wanted));
-    note_sampling(true);
 }
 
 /* --- Rate limits: what the receiver does not want is not even sampled (facts §3.7) -------------------------------- */
