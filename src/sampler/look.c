@@ -281,6 +281,16 @@ static enum blocked_result read_unless_running(struct sampler *sampler, struct w
     return blocked_is_running(thread) ? BLOCKED_RUNNING : BLOCKED_WALKED;
 }
 
+/* False if THREAD has no timer that would answer. */
+static bool ask_timer(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    if (!timer_ask(sampler, thread)) return false;
+    thread->awaits_timer = true;
+    thread->cpu_ns_at_request = cpu_ns;
+    sampler->timers_asked++;
+    return true;
+}
+
 /* Threads that sleep for the most part and were met awake in the open tick. The sampler thread's alone. */
 static struct watched_thread *met_awake[MET_AWAKE_MAX];
 
@@ -294,7 +304,10 @@ static bool settle(struct sampler *sampler, struct watched_thread *thread)
     bool is_awake = result == BLOCKED_RUNNING || result == BLOCKED_PENDING;
     if (is_awake && cpu_ns < thread->cpu_ns_seen + LASTING_NS) return false;
     thread->cpu_ns_seen = cpu_ns;
-    request(sampler, thread, cpu_ns);
+    /* In a virtual machine it may only seem to have run on: time that the host took counts as the thread's. A timer can
+     * do no harm then, as a signal would to the wait that it is about to begin. */
+    if (result == BLOCKED_RUNNING) timer_note_busy(sampler, thread);
+    if (result != BLOCKED_RUNNING || !ask_timer(sampler, thread, cpu_ns)) request(sampler, thread, cpu_ns);
     return true;
 }
 
@@ -331,12 +344,7 @@ static void look_at_awake(struct sampler *sampler, struct watched_thread *thread
     if (is_cpu_mode(sampler) && is_left_to_timer(sampler, thread, cpu_ns)) return;
     enum blocked_result result = read_unless_running(sampler, thread, cpu_ns);
     if (result == BLOCKED_WALKED) return;
-    if (result == BLOCKED_RUNNING && timer_ask(sampler, thread)) {
-        thread->awaits_timer = true;
-        thread->cpu_ns_at_request = cpu_ns;
-        sampler->timers_asked++;
-        return;
-    }
+    if (result == BLOCKED_RUNNING && ask_timer(sampler, thread, cpu_ns)) return;
     bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* up to 1 kHz */
     bool has_room = sampler->met_awake_count < MET_AWAKE_MAX;
     if (result == BLOCKED_RUNNING && !is_busy && has_time && has_room)
