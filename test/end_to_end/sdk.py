@@ -434,7 +434,7 @@ def what_before_send_drops_is_counted_and_reported():
             ("transaction", {"profiles_sample_rate": 1}, (0, 0, 0),
              {"before_send:transaction": 1, "before_send:span": 2, "before_send:profile": 1})):
         with Folder() as folder, Receiver() as receiver:
-            ran = drive(receiver, folder, f"option drops {dropped} init start transaction a span s a await work 500 finish s finish a stop "
+            ran = drive(receiver, folder, f"option drops {dropped} init start transaction a span s a await work 1500 finish s finish a stop "
                         "flush 30000 counts", traces_sample_rate=1, **options)
             got = arrived(receiver, folder, reported)
             check_equal((len(got.chunks), len(got.profiles), len(got.transactions)), left, f"chunks, profiles, transactions without {dropped}")
