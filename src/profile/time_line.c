@@ -82,25 +82,39 @@ static uint64_t ticks_before(uint64_t time_ns, uint64_t ticks, uint64_t spacing_
     return count < ticks ? count : ticks;
 }
 
+/* Of one sample's ticks, those at FROM_NS or later and before TO_NS: from SKIPPED to END. */
+struct ticks {
+    uint64_t time_ns, count, spacing_ns; /* all of them */
+    uint64_t skipped, end;
+};
+
+static struct ticks ticks_within(const struct profile *profile, size_t sample, uint64_t period_ns, uint64_t from_ns,
+                                 uint64_t to_ns)
+{
+    struct ticks ticks = {.time_ns = profile->samples.time_ns[sample],
+                          .count = time_line_ticks(profile, sample),
+                          .spacing_ns = time_line_spacing_ns(profile, sample, period_ns)};
+    ticks.skipped = ticks_before(ticks.time_ns, ticks.count, ticks.spacing_ns, from_ns);
+    ticks.end = ticks_before(ticks.time_ns, ticks.count, ticks.spacing_ns, to_ns);
+    return ticks;
+}
+
 struct time_line_part time_line_part(const struct profile *profile, uint64_t from_ns, uint64_t to_ns)
 {
     struct time_line_part part = {.first_ns = UINT64_MAX, .next_ns = UINT64_MAX};
     uint64_t period_ns = time_line_period_ns(profile);
     for (size_t i = 0; i < profile->samples.count; i++) {
-        uint64_t time_ns = profile->samples.time_ns[i], ticks = time_line_ticks(profile, i);
-        uint64_t spacing_ns = time_line_spacing_ns(profile, i, period_ns);
-        uint64_t skipped = ticks_before(time_ns, ticks, spacing_ns, from_ns);
-        uint64_t end = ticks_before(time_ns, ticks, spacing_ns, to_ns);
-        if (end < ticks) {
-            uint64_t next_ns = add_limited(time_ns, multiply_limited(end, spacing_ns));
+        struct ticks in = ticks_within(profile, i, period_ns, from_ns, to_ns);
+        if (in.end < in.count) {
+            uint64_t next_ns = add_limited(in.time_ns, multiply_limited(in.end, in.spacing_ns));
             if (next_ns < part.next_ns) part.next_ns = next_ns;
         }
-        if (end <= skipped) continue;
-        uint64_t first_ns = add_limited(time_ns, multiply_limited(skipped, spacing_ns));
-        uint64_t last_ns = add_limited(time_ns, multiply_limited(end - 1, spacing_ns));
+        if (in.end <= in.skipped) continue;
+        uint64_t first_ns = add_limited(in.time_ns, multiply_limited(in.skipped, in.spacing_ns));
+        uint64_t last_ns = add_limited(in.time_ns, multiply_limited(in.end - 1, in.spacing_ns));
         if (first_ns < part.first_ns) part.first_ns = first_ns;
         if (last_ns > part.last_ns) part.last_ns = last_ns;
-        part.tick_count = add_limited(part.tick_count, end - skipped);
+        part.tick_count = add_limited(part.tick_count, in.end - in.skipped);
     }
     return part;
 }
@@ -129,12 +143,9 @@ void time_line_keep(struct profile *profile, uint64_t from_ns, uint64_t to_ns)
     size_t kept = 0;
     uint64_t period_ns = time_line_period_ns(profile);
     for (size_t i = 0; i < profile->samples.count; i++) {
-        uint64_t time_ns = profile->samples.time_ns[i], ticks = time_line_ticks(profile, i);
-        uint64_t spacing_ns = time_line_spacing_ns(profile, i, period_ns);
-        uint64_t skipped = ticks_before(time_ns, ticks, spacing_ns, from_ns);
-        uint64_t end = ticks_before(time_ns, ticks, spacing_ns, to_ns);
-        if (end <= skipped) continue;
-        keep_ticks(profile, i, kept++, end - skipped, ticks, time_ns + skipped * spacing_ns);
+        struct ticks in = ticks_within(profile, i, period_ns, from_ns, to_ns);
+        if (in.end <= in.skipped) continue;
+        keep_ticks(profile, i, kept++, in.end - in.skipped, in.count, in.time_ns + in.skipped * in.spacing_ns);
     }
     profile->samples.count = kept;
 }
