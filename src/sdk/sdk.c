@@ -444,11 +444,9 @@ static void forget_parent(void)
 {
     struct tracer *tracer = sdk.tracer;
     struct settings settings = sdk.settings;
-    bool was_preloaded = sdk.was_preloaded;
     session_forget(&sdk.session);
     memset(&sdk, 0, sizeof(sdk));
     sdk.settings = settings;
-    sdk.was_preloaded = was_preloaded;
     (void)pthread_mutex_init(&turn, NULL);
     prepare_locks();
     tracer_free(tracer);
@@ -527,7 +525,6 @@ bool offbeat_init(const struct offbeat_options *options)
 {
     int kept_errno = errno;
     (void)pthread_mutex_lock(&turn);
-    sdk.was_preloaded = false;
     bool is_on = begin_with(options, false);
     (void)pthread_mutex_unlock(&turn);
     errno = kept_errno;
@@ -540,7 +537,6 @@ void sdk_init_preloaded(void)
     bool says_when = getenv("OFFBEAT_PROFILE_SESSION_SAMPLE_RATE") || getenv("OFFBEAT_PROFILES_SAMPLE_RATE");
     struct offbeat_options options = {.size = sizeof(options), .profile_session_sample_rate = says_when ? 0 : 1};
     (void)pthread_mutex_lock(&turn);
-    sdk.was_preloaded = true;
     (void)begin_with(&options, true);
     (void)pthread_mutex_unlock(&turn);
 }

@@ -30,7 +30,6 @@ struct sdk {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* of the worker's members below */
     bool is_on;             /* between init and shutdown */
-    bool was_preloaded;     /* begun by the environment alone */
     struct settings settings;
     struct lifecycle lifecycle;
     struct transport *transport; /* started with the first thing to send */
