@@ -22,6 +22,7 @@ enum {
     HELPER_FAILURES_MAX = 3, /* a machine that has no time for it now may have it later */
     V1_SECONDS_MAX = 30,
     LIMIT_LOOK_SECONDS = 1,
+    HANDOVER_SECONDS = 5, /* from a transaction's end to its waiting here, at most */
 };
 
 struct recording {
@@ -181,10 +182,11 @@ static void forget_recordings(struct worker *worker, size_t count)
     memmove(worker->recordings, worker->recordings + count, worker->recording_count * sizeof(*worker->recordings));
 }
 
-/* When the oldest transaction that is open or waits began, on CLOCK_MONOTONIC; now if there is none. */
+/* When the oldest transaction that is open or waits began, on CLOCK_MONOTONIC; a moment ago if there is none: one that
+ * has just ended may not wait yet. */
 static uint64_t oldest_start_ns(void)
 {
-    uint64_t oldest = sdk_monotonic_ns();
+    uint64_t oldest = sdk_monotonic_ns() - HANDOVER_SECONDS * SECOND_NS;
     sdk_lock();
     for (size_t i = 0; i < SDK_PROFILED_OPEN_MAX; i++) {
         if (sdk.profiled[i] != 0 && sdk.profiled[i] < oldest) oldest = sdk.profiled[i];
