@@ -69,6 +69,7 @@ TEST(SES_2_a_session_is_sampled_by_its_rate_once_and_by_default_not)
 {
     begin((struct lifecycle_options){0}, 0);
     CHECK_NO_OPERATION(lifecycle_start_profiler(&machine), "not sampled");
+    CHECK(!lifecycle_warning(&(struct lifecycle_options){0}, 0));
     begin((struct lifecycle_options){.profile_session_sample_rate = 1}, 0.999999);
     CHECK_STEP(lifecycle_start_profiler(&machine), "start");
     begin(manual(), 0.5);
@@ -168,6 +169,18 @@ TEST(SES_5_a_sampled_root_that_begins_while_the_last_chunk_finishes_keeps_it_goi
     CHECK_STEP(end(token, true), "finish chunk");
 }
 
+TEST(SES_5_an_unsampled_root_that_ends_beside_sampled_ones_stops_nothing)
+{
+    begin(trace(), yes);
+    CHECK_STEP(root(true), "start");
+    uint32_t sampled = token;
+    for (int i = 0; i < 3; i++) {
+        CHECK_STEP(root(false), "nothing");
+        CHECK_STEP(end(token, false), "nothing");
+    }
+    CHECK_STEP(end(sampled, true), "finish chunk");
+}
+
 TEST(SES_6_a_session_that_is_not_sampled_is_never_profiled)
 {
     begin(trace(), no);
@@ -191,6 +204,35 @@ TEST(SES_8_V1_options_take_the_effect_from_those_of_sessions_with_a_warning)
     CHECK_UINT(machine.for_next_launch, LIFECYCLE_KEPT_NOTHING);
     CHECK_NO_OPERATION(lifecycle_start_profiler(&machine), "V1");
     CHECK_NO_OPERATION(lifecycle_stop_profiler(&machine), "V1");
+}
+
+TEST(SES_8_V1_options_alone_and_those_of_sessions_alone_are_no_reason_for_a_warning)
+{
+    struct lifecycle_options options = {.has_v1 = true, .has_tracing = true};
+    CHECK(!lifecycle_warning(&options, 0));
+    options.profile_session_sample_rate = 1;
+    CHECK(strstr(lifecycle_warning(&options, 0), "profile_session_sample_rate has no effect"));
+    CHECK(!lifecycle_warning(&options, 1));
+    options = trace();
+    options.starts_on_app_start = true;
+    CHECK(!lifecycle_warning(&options, 0));
+    options = (struct lifecycle_options){.has_v1 = true};
+    CHECK(strstr(lifecycle_warning(&options, 0), "tracing is off"));
+}
+
+TEST(SES_8_SES_9_transactions_of_V1_go_on_when_the_user_leaves_and_comes_back)
+{
+    begin((struct lifecycle_options){.has_v1 = true, .has_tracing = true, .is_ui = true}, no);
+    CHECK_STEP(root(true), "start");
+    uint32_t first = token;
+    CHECK_STEP(root(true), "nothing");
+    CHECK_STEP(lifecycle_background(&machine), "nothing");
+    CHECK_STEP(lifecycle_foreground(&machine, no), "nothing");
+    CHECK_STEP(end(first, true), "nothing");
+    CHECK_STEP(end(token, true), "stop");
+    CHECK_STEP(lifecycle_background(&machine), "nothing");
+    CHECK_STEP(root(true), "start");
+    CHECK_STEP(end(token, true), "stop");
 }
 
 TEST(SES_8_with_V1_options_the_profiled_transactions_start_and_stop_it_whatever_the_session)
@@ -294,6 +336,17 @@ TEST(SES_9_what_is_carried_is_not_followed_by_another_session_in_the_background)
     CHECK_STEP(root(true), "nothing");
     CHECK_STEP(lifecycle_background(&machine), "nothing");
     CHECK_STEP(end(first, true), "finish chunk");
+}
+
+TEST(SES_9_a_carried_trace_is_carried_as_often_as_the_user_leaves)
+{
+    begin(ui(trace()), yes);
+    CHECK_STEP(root(true), "start");
+    for (int i = 0; i < 3; i++) {
+        CHECK_STEP(lifecycle_background(&machine), "nothing");
+        CHECK_STEP(lifecycle_foreground(&machine, no), "nothing");
+    }
+    CHECK_STEP(end(token, true), "finish chunk");
 }
 
 TEST(SES_9_a_trace_that_was_not_profiled_carries_nothing)
@@ -406,6 +459,30 @@ TEST(SES_10_trace_a_start_without_any_root_is_over_with_its_first_chunk)
     CHECK_STEP(root(true), "start");
 }
 
+TEST(SES_9_SES_10_the_root_of_the_start_is_carried_also_if_it_is_not_sampled)
+{
+    CHECK_STEP(launch(ui(trace()), LIFECYCLE_KEPT_YES, no, no), "start");
+    CHECK_STEP(root(false), "nothing");
+    uint32_t first = token;
+    CHECK_STEP(lifecycle_background(&machine), "nothing");
+    CHECK_STEP(root(true), "nothing"); /* of no session, and not of the start */
+    CHECK_STEP(end(token, true), "nothing");
+    CHECK_STEP(end(first, false), "finish chunk");
+    CHECK_STEP(launch(ui(trace()), LIFECYCLE_KEPT_YES, no, no), "start");
+    CHECK_STEP(lifecycle_background(&machine), "stop"); /* there is no root yet */
+}
+
+TEST(SES_10_a_start_that_a_limit_ended_is_over)
+{
+    CHECK_STEP(launch(trace(), LIFECYCLE_KEPT_YES, no, no), "start");
+    CHECK_STEP(lifecycle_set_limited(&machine, true), "stop");
+    CHECK_STEP(lifecycle_set_limited(&machine, false), "nothing");
+    CHECK(!lifecycle_chunk_ended(&machine).message);
+    CHECK_STEP(root(false), "nothing");
+    CHECK_STEP(root(true), "start");
+    CHECK_STEP(end(token, true), "finish chunk"); /* the unsampled one is not that of the start */
+}
+
 TEST(SES_10_trace_without_tracing_starts_nothing)
 {
     struct lifecycle_options options = trace();
@@ -420,9 +497,14 @@ TEST(a_receiver_that_wants_no_profiles_stops_it_until_the_next_start)
 {
     begin(manual(), yes);
     CHECK_STEP(lifecycle_start_profiler(&machine), "start");
-    CHECK_STEP(lifecycle_set_limited(&machine, true), "stop");
+    CHECK_STEP(lifecycle_set_limited(&machine, false), "nothing"); /* as is told again and again */
+    struct lifecycle_step step = lifecycle_set_limited(&machine, true);
+    CHECK_STEP(step, "stop");
+    CHECK(step.message && strstr(step.message, "wants no profiles"));
     CHECK_STEP(lifecycle_set_limited(&machine, true), "nothing");
     CHECK_NO_OPERATION(lifecycle_start_profiler(&machine), "wants no profiles");
+    CHECK_STEP(lifecycle_set_limited(&machine, false), "nothing");
+    CHECK(!lifecycle_set_limited(&machine, true).message); /* nothing stops */
     CHECK_STEP(lifecycle_set_limited(&machine, false), "nothing");
     CHECK_STEP(lifecycle_start_profiler(&machine), "start");
     begin(trace(), yes);
@@ -445,6 +527,9 @@ TEST(behind_the_end_nothing_happens_and_init_begins_anew)
     CHECK_STEP(lifecycle_close(&machine), "nothing");
     CHECK_NO_OPERATION(lifecycle_start_profiler(&machine), "shut down");
     CHECK_NO_OPERATION(lifecycle_stop_profiler(&machine), "shut down");
+    CHECK_STEP(lifecycle_background(&machine), "nothing");
+    CHECK_STEP(lifecycle_foreground(&machine, yes), "nothing");
+    CHECK(!lifecycle_background(&machine).message && !lifecycle_foreground(&machine, yes).message);
     begin(trace(), yes);
     CHECK_STEP(root(true), "start");
     CHECK_STEP(lifecycle_close(&machine), "stop");
