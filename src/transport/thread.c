@@ -96,11 +96,14 @@ static void hurry(struct transport *transport)
     transport->report_at_ns = 0;
 }
 
+/* Who stops need not wait for a try that would come too late. */
 static bool is_over(struct transport *transport)
 {
+    bool rests = !transport->request.is_active;
     pthread_mutex_lock(&transport->mutex);
-    bool is_over =
-        transport->is_stopping && !transport->is_hurried && (transport->is_idle || now_ns() >= transport->stop_at_ns);
+    uint64_t next_ns = rests && transport->not_before_ns > now_ns() ? transport->not_before_ns : now_ns();
+    bool is_over = transport->is_stopping && !transport->is_hurried &&
+                   (transport->is_idle || next_ns >= transport->stop_at_ns);
     pthread_mutex_unlock(&transport->mutex);
     return is_over;
 }

@@ -551,6 +551,24 @@ def who_never_answers_holds_nobody_up_and_the_next_launch_sends():
         check_equal(len(arrived(receiver, folder).chunks), 1, "chunks of the launch before")
 
 
+def nobody_listens():
+    """A DSN whose connections are refused."""
+    with Receiver() as gone:
+        return gone.dsn
+
+
+@case
+def the_end_does_not_wait_for_a_try_that_would_come_too_late():
+    for options, waits in (({}, 1), ({"spool_directory": ""}, 0)):
+        with Folder() as folder:
+            # Each try that fails doubles the rest until the next one, which is at least 5 s after the flush.
+            ran = drive(None, folder, "init start await work 200 stop flush 300 flush 300 shutdown", dsn=nobody_listens(),
+                        shutdown_timeout_ms=4900, helper="/nonexistent", **options)
+            check_equal(ran.told["flush"], [False, False], "flushed")
+            check(ran.told["shutdown_ms"][0] < 2500, f"{ran.told['shutdown_ms']} ms, {options}")
+            check_equal(len(spooled(folder)), waits, f"waits for the next launch, {options}")
+
+
 @case
 def tls_is_checked_against_the_certificates_given():
     if not shutil.which("openssl"):
