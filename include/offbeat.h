@@ -15,7 +15,8 @@
  * there is no need to shut down.
  *
  * Promises, for every function here:
- *   - Any thread may call it at any time, also before offbeat_init and after offbeat_shutdown, where it does nothing.
+ *   - Any thread may call it at any time, also before offbeat_init and after offbeat_shutdown, where it does nothing
+ *     (but offbeat_counts).
  * No function may be called in a signal handler.
  *   - It never aborts, never prints on standard output, and leaves errno as it was. What is wrong with an option is
  *     said once on standard error (or to LOG), and the program goes on unprofiled.
@@ -152,11 +153,13 @@ OFFBEAT_API bool offbeat_flush(uint32_t timeout_ms);
  * process calls exit or main returns, and when the library is unloaded. */
 OFFBEAT_API void offbeat_shutdown(void);
 
-/* Envelope items made and what became of them: what was made and is none of the others waits. */
-struct offbeat_counts {
+/* Envelope items made since offbeat_init and what became of them: what was made and is none of the others waits, after
+ * offbeat_shutdown in the spool. What waited there before counts too once it is sent or discarded. */
+struct offbeat_item_counts {
     uint64_t made, sent, limited, discarded;
 };
-OFFBEAT_API struct offbeat_counts offbeat_counts(void);
+/* After offbeat_shutdown the last ones, until the next offbeat_init. */
+OFFBEAT_API struct offbeat_item_counts offbeat_counts(void);
 
 /* --- The profiler ------------------------------------------------------------------------------------------------- */
 

@@ -149,7 +149,7 @@ static enum exit_status send_file(struct sender *sender, const char *path)
     }
     (void)transport_send(sender->transport, &bytes);
     if (!transport_flush(sender->transport, sender->timeout_ns)) {
-        (void)transport_stop(sender->transport, 0);
+        (void)transport_stop(sender->transport, 0, NULL);
         sender->transport = NULL;
     }
     return tell(sender, path);
@@ -222,6 +222,6 @@ int command_send(int argc, char **argv)
         return error.status == STATUS_MALFORMED ? EXIT_WRONG_USE : EXIT_FAILED;
     }
     status = send_files(&sender, &files);
-    (void)transport_stop(sender.transport, sender.timeout_ns < SECOND_NS ? sender.timeout_ns : SECOND_NS);
+    (void)transport_stop(sender.transport, sender.timeout_ns < SECOND_NS ? sender.timeout_ns : SECOND_NS, NULL);
     return (int)status;
 }

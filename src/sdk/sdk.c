@@ -273,17 +273,13 @@ void sdk_discard(enum discard_reason reason, enum category category, uint64_t qu
     sdk_unlock();
 }
 
-struct offbeat_counts offbeat_counts(void)
+struct offbeat_item_counts offbeat_counts(void)
 {
-    struct offbeat_counts counts = {0};
     sdk_lock();
-    if (sdk.transport) {
-        struct transport_counts all = transport_counts(sdk.transport);
-        counts = (struct offbeat_counts){
-            .made = all.made, .sent = all.sent, .limited = all.limited, .discarded = all.discarded};
-    }
+    struct transport_counts counts = sdk.transport ? transport_counts(sdk.transport) : sdk.counts;
     sdk_unlock();
-    return counts;
+    return (struct offbeat_item_counts){
+        .made = counts.made, .sent = counts.sent, .limited = counts.limited, .discarded = counts.discarded};
 }
 
 /* --- Threads and locks -------------------------------------------------------------------------------------------- */
@@ -349,6 +345,7 @@ static void begin(bool starts_profiler)
     set_tracer(spans_tracer_new(&sdk.settings));
     sdk_lock();
     sdk.is_on = true;
+    sdk.counts = (struct transport_counts){0};
     sdk_follow(lifecycle_init(&sdk.lifecycle, &lifecycle, kept, sdk_random(), sdk_random()));
     if (starts_profiler && sdk.lifecycle.profiler == LIFECYCLE_IDLE) {
         sdk_follow(lifecycle_start_profiler(&sdk.lifecycle));
@@ -418,11 +415,16 @@ static void end(void)
     bool has_ended = end_worker(deadline_ns);
     sdk.is_on = false;
     struct transport *transport = sdk.transport;
+    if (transport) sdk.counts = transport_counts(transport);
+    struct transport_counts counts = sdk.counts;
     sdk.transport = NULL;
     sdk_unlock();
     if (!has_ended) sdk_debug("the last chunk was not ready within %u ms", sdk.settings.options.shutdown_timeout_ms);
     uint64_t now_ns = sdk_monotonic_ns();
-    (void)transport_stop(transport, deadline_ns > now_ns ? deadline_ns - now_ns : 0);
+    (void)transport_stop(transport, deadline_ns > now_ns ? deadline_ns - now_ns : 0, &counts);
+    sdk_lock();
+    sdk.counts = counts;
+    sdk_unlock();
     sampler_forget_left_out();
     folder_remove_temporary();
     /* A worker that is late still reads the settings: they are forgotten with the next init. */

@@ -32,7 +32,8 @@ struct sdk {
     bool is_on;             /* between init and shutdown */
     struct settings settings;
     struct lifecycle lifecycle;
-    struct transport *transport; /* started with the first thing to send */
+    struct transport *transport;    /* started with the first thing to send */
+    struct transport_counts counts; /* of the transport that was before: all zero from init on */
     struct measurements measurements;
 
     /* Under this one alone, because a tracer that closes waits for calls that take LOCK. */

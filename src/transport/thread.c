@@ -102,8 +102,8 @@ static bool is_over(struct transport *transport)
     bool rests = !transport->request.is_active;
     pthread_mutex_lock(&transport->mutex);
     uint64_t next_ns = rests && transport->not_before_ns > now_ns() ? transport->not_before_ns : now_ns();
-    bool is_over = transport->is_stopping && !transport->is_hurried &&
-                   (transport->is_idle || next_ns >= transport->stop_at_ns);
+    bool is_over =
+        transport->is_stopping && !transport->is_hurried && (transport->is_idle || next_ns >= transport->stop_at_ns);
     pthread_mutex_unlock(&transport->mutex);
     return is_over;
 }

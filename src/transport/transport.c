@@ -207,7 +207,7 @@ bool transport_flush(struct transport *transport, uint64_t timeout_ns)
     return is_idle;
 }
 
-bool transport_stop(struct transport *transport, uint64_t timeout_ns)
+bool transport_stop(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts)
 {
     if (!transport || is_child(transport)) return false;
     uint64_t until = later(now_ns(), timeout_ns);
@@ -220,6 +220,7 @@ bool transport_stop(struct transport *transport, uint64_t timeout_ns)
     while (!transport->is_ended && wait_for_change(transport, later(until, STOP_GRACE_NS))) continue;
     bool is_ended = transport->is_ended, is_idle = transport->is_idle;
     transport->is_abandoned = !is_ended;
+    if (ret_counts) *ret_counts = transport->counts;
     pthread_t thread = transport->thread;
     pthread_mutex_unlock(&transport->mutex);
     if (is_ended) {

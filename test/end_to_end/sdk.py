@@ -485,6 +485,15 @@ def what_is_refused_is_counted_and_not_sent_again():
 
 
 @case
+def counts_stay_after_the_end_until_the_next_init():
+    with Folder() as folder, Receiver([answer(400)]) as receiver:
+        told = drive(receiver, folder, "counts init start await work 200 stop flush 30000 start await work 200 shutdown counts init counts").told
+        check_equal({name: told[name] for name in ("made", "sent", "discarded")}, {"made": [0, 2, 0], "sent": [0, 1, 0], "discarded": [0, 1, 0]},
+                    "before, after the end, after the next init")
+        check_equal(len(arrived(receiver, folder, {"send_error:profile_chunk": 1}).chunks), 1, "chunks")
+
+
+@case
 def under_a_rate_limit_the_profiler_is_stopped_in_each_form_of_the_header():
     # Each flush makes the worker look once more: at the limit, and at what follows from it.
     words = "init start await work 200 flush 30000 flush 30000 flush 30000 id start id counts shutdown"

@@ -238,7 +238,7 @@ static void do_id(void)
 
 static void do_counts(void)
 {
-    struct offbeat_counts counts;
+    struct offbeat_item_counts counts;
     CALL(counts = offbeat_counts());
     (void)printf("{\"made\": %lu, \"sent\": %lu, \"limited\": %lu, \"discarded\": %lu}\n", (unsigned long)counts.made,
                  (unsigned long)counts.sent, (unsigned long)counts.limited, (unsigned long)counts.discarded);

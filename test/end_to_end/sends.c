@@ -100,7 +100,7 @@ int main(int argc, char **argv)
     struct transport_counts counts = transport_counts(transport);
     bool limited_now = transport_is_limited(transport, CATEGORY_PROFILE_CHUNK);
     uint64_t before = now_ms();
-    bool stopped = transport_stop(transport, settings.stop_ms * MILLISECOND_NS);
+    bool stopped = transport_stop(transport, settings.stop_ms * MILLISECOND_NS, NULL);
     printf("{\"made\": %" PRIu64 ", \"sent\": %" PRIu64 ", \"limited\": %" PRIu64 ", \"discarded\": %" PRIu64
            ", \"flushed\": %s, \"stopped\": %s, \"limited_now\": %s, \"stop_ms\": %" PRIu64 "}\n",
            counts.made, counts.sent, counts.limited, counts.discarded, flushed ? "true" : "false",

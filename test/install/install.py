@@ -137,7 +137,7 @@ def every_example_builds_by_the_line_at_its_top():
 @case
 def headers_are_clean_for_every_compiler_and_standard():
     folder = source_folder("headers")
-    flags = "-Wall -Wextra -Wpedantic -Werror -fsyntax-only $(pkg-config --cflags offbeat)"
+    flags = "-Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only $(pkg-config --cflags offbeat)"
     (folder / "header.c").write_text("#include <offbeat.h>\nint main(void) { return 0; }\n")
     (folder / "header.cpp").write_text("#include <offbeat.hpp>\nint main() {}\n")
     commands = [f"{compiler} -std={standard} {flags} header.c" for compiler in ("gcc", "clang-14") for standard in ("c11", "c17")]

@@ -492,7 +492,7 @@ TEST(threads_may_send_at_once_and_each_envelope_is_counted)
     struct transport_counts counts = transport_counts(transport);
     CHECK_UINT(counts.made, SENDERS * SENT_BY_EACH);
     CHECK(counts.discarded <= counts.made && counts.discarded >= counts.made - QUEUE_COUNT - 1); /* 1 is being sent */
-    CHECK(!transport_stop(transport, 0));
+    CHECK(!transport_stop(transport, 0, NULL));
 }
 
 TEST(starting_and_stopping_leaves_nothing_behind)
@@ -504,9 +504,9 @@ TEST(starting_and_stopping_leaves_nothing_behind)
         CHECK(transport);
         if (i % 2) CHECK(transport_send(transport, &envelope));
         buffer_fini(&envelope);
-        CHECK(transport_stop(transport, i % 3 ? 0 : 1000000) == (i % 2 == 0));
+        CHECK(transport_stop(transport, i % 3 ? 0 : 1000000, NULL) == (i % 2 == 0));
     }
-    CHECK(!transport_stop(NULL, 0));
+    CHECK(!transport_stop(NULL, 0, NULL));
 }
 
 TEST(in_a_child_of_fork_nothing_is_done_and_stopping_does_not_wait)
@@ -519,14 +519,14 @@ TEST(in_a_child_of_fork_nothing_is_done_and_stopping_does_not_wait)
     if (child == 0) {
         struct buffer envelope = bytes_of(CHUNK);
         bool did = transport_send(transport, &envelope) || transport_flush(transport, 60 * S) ||
-                   transport_is_limited(transport, CATEGORY_ERROR) || transport_stop(transport, 60 * S);
+                   transport_is_limited(transport, CATEGORY_ERROR) || transport_stop(transport, 60 * S, NULL);
         _exit(did);
     }
     int status;
     CHECK_INT(waitpid(child, &status, 0), child);
     CHECK_INT(status, 0);
     CHECK(transport_flush(transport, 10 * S));
-    CHECK(transport_stop(transport, 10 * S));
+    CHECK(transport_stop(transport, 10 * S, NULL));
 }
 
 TEST_MAIN()
