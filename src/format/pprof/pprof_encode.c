@@ -700,11 +700,11 @@ static enum status encode_raw(struct encoder *encoder, struct error *error)
                                                          : "a stack or a text is too long for a pprof profile");
 }
 
-/* A large profile is mostly ids that look like chance: the higher level takes twice the time for a hundredth of the
+/* A large profile is mostly ids that look like chance: the higher level takes twice the time for a twenty-fifth of the
  * size. */
 static int level_of_size(size_t size)
 {
-    enum { LARGE_BYTES = 1 << 20, LEVEL_LARGE = 3 };
+    enum { LARGE_BYTES = 1 << 20, LEVEL_LARGE = 1 };
     return size < LARGE_BYTES ? GZIP_LEVEL_DEFAULT : LEVEL_LARGE;
 }
 
