@@ -49,7 +49,7 @@ static bool is_profiled_by_v1(bool is_sampled)
 {
     const struct offbeat_options *options = &sdk.settings.options;
     double rate = options->profiles_sample_rate;
-    if (!sdk.lifecycle.options.has_v1) return false;
+    if (!sdk.lifecycle.options.has_v1 || !is_sampled) return false;
     if (options->profiles_sampler)
         rate = starting ? options->profiles_sampler(options->profiles_sampler_data, starting) : 0;
     return lifecycle_profiles_transaction(&sdk.lifecycle, is_sampled, rate, sdk_random());
@@ -219,7 +219,7 @@ static struct offbeat_span *start(const struct offbeat_transaction *transaction,
         .name = transaction->name ? transaction->name : "",
         .op = transaction->op ? transaction->op : "",
         .parent = incoming->has_parent ? (enum offbeat_decision)incoming->parent.decision : OFFBEAT_DECISION_OPEN,
-        .parent_rate = -1,
+        .parent_rate = trace_incoming_number(incoming, "sample_rate"),
         .custom = transaction->custom,
     };
     starting = &sampling;

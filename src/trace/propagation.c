@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "trace/propagation.h"
 
+#include "base/json_reader.h"
+
 #include <ctype.h>
 #include <stdio.h>
 
@@ -116,6 +118,14 @@ void trace_incoming_read(struct trace_incoming *incoming, const struct trace_hea
     if (!is_of_trace(&incoming->members, incoming->parent.trace_id)) trace_members_fini(&incoming->members);
     incoming->has_parent = may_continue(&incoming->members, continuation);
     if (!incoming->has_parent) trace_incoming_fini(incoming);
+}
+
+double trace_incoming_number(const struct trace_incoming *incoming, const char *key)
+{
+    struct json_number number;
+    const char *text = trace_members_find(&incoming->members, key);
+    if (!text || !json_number_of_text(slice_of_text(text), &number)) return -1;
+    return json_number_to_double(&number);
 }
 
 void trace_incoming_fini(struct trace_incoming *incoming)

@@ -48,6 +48,8 @@ struct trace_incoming {
  * organisation's trace is not continued. INCOMING is {0} before. */
 void trace_incoming_read(struct trace_incoming *incoming, const struct trace_headers *headers,
                          const struct trace_continuation *continuation);
+/* The number that the received trace says under KEY, or -1. */
+double trace_incoming_number(const struct trace_incoming *incoming, const char *key);
 void trace_incoming_fini(struct trace_incoming *incoming);
 
 #endif

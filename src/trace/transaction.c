@@ -3,22 +3,11 @@
  * SPDX-License-Identifier: MIT */
 #include "trace/trace_private.h"
 
-#include "base/json_reader.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /* --- The decision ------------------------------------------------------------------------------------------------- */
-
-/* The number that the received trace says under KEY, or -1. */
-static double number_of(const struct trace_incoming *incoming, const char *key)
-{
-    struct json_number number;
-    const char *text = trace_members_find(&incoming->members, key);
-    if (!text || !json_number_of_text(slice_of_text(text), &number)) return -1;
-    return json_number_to_double(&number);
-}
 
 static double ask_sampler(const struct tracer *tracer, const struct trace_start *start, enum trace_decision parent,
                           double parent_rate)
@@ -36,7 +25,7 @@ static const struct trace_incoming nothing;
 
 static uint32_t rand_of_trace(const struct trace_incoming *incoming, double parent_rate)
 {
-    double said = number_of(incoming, "sample_rand");
+    double said = trace_incoming_number(incoming, "sample_rand");
     if (said >= 0 && said < 1) return (uint32_t)(said * TRACE_RAND_END);
     uint32_t fresh = (uint32_t)(trace_thread_random(trace_thread_self()) % TRACE_RAND_END);
     return trace_rand_of_decision(incoming->parent.decision, parent_rate, fresh);
@@ -50,7 +39,7 @@ static void decide(struct trace_transaction *transaction, const struct trace_sta
     struct trace_evidence evidence = {.wanted = start->decision,
                                       .sampler_rate = -1,
                                       .parent = incoming->parent.decision,
-                                      .parent_rate = number_of(incoming, "sample_rate"),
+                                      .parent_rate = trace_incoming_number(incoming, "sample_rate"),
                                       .rate = options->has_traces_sample_rate ? options->traces_sample_rate : -1,
                                       .is_tracing_on = has_sampler || options->has_traces_sample_rate};
     evidence.rand_millionths = rand_of_trace(incoming, evidence.parent_rate);
