@@ -12,14 +12,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define FRAME __attribute__((noinline, noclone))
+#define TRACE_ID "8450ef61f4aa4d4d976c50a41715229d"
 #define STAY_A_FRAME() __asm__ volatile("" ::: "memory")
 
-enum { SPANS_MAX = 16, THREADS_MAX = 16 };
+enum { SPANS_MAX = 16, THREADS_MAX = 16, FILES_MAX = 64 };
 
 static struct offbeat_options options = {.size = sizeof(options)};
 static struct {
@@ -28,6 +30,8 @@ static struct {
 } spans[SPANS_MAX];
 static pthread_t threads[THREADS_MAX];
 static size_t thread_count;
+static int files[FILES_MAX];
+static size_t file_count;
 static volatile sig_atomic_t signal_count;
 static unsigned errno_changes;
 static volatile uint64_t sink;
@@ -154,9 +158,23 @@ static bool drops(void *type, const char *of, const char *payload, size_t size)
     return strcmp(type, of) != 0 || payload[size] != '\0';
 }
 
-static double samples(void *rate, const struct offbeat_sampling *sampling)
+/* Transactions whose names begin with one of LETTERS, always; others never. */
+static double sample(const char *who, const char *letters, const struct offbeat_sampling *sampling)
 {
-    return sampling->name ? strtod(rate, NULL) : -1;
+    (void)printf("{\"%s\": [\"%s\", \"%s\", %d, %g, \"%s\"]}\n", who, sampling->name, sampling->op,
+                 (int)sampling->parent, sampling->parent_rate, sampling->custom ? (const char *)sampling->custom : "");
+    errno = ERANGE; /* a program's function may */
+    return strchr(letters, sampling->name[0]) ? 1 : 0;
+}
+
+static double sample_traces(void *letters, const struct offbeat_sampling *sampling)
+{
+    return sample("traces_sampler", letters, sampling);
+}
+
+static double sample_profiles(void *letters, const struct offbeat_sampling *sampling)
+{
+    return sample("profiles_sampler", letters, sampling);
 }
 
 static void do_option(void)
@@ -164,9 +182,13 @@ static void do_option(void)
     const char *name = next_word(), *value = next_word();
     void *data = (void *)(uintptr_t)value;
     if (strcmp(name, "size") == 0) options.size = strtoull(value, NULL, 10);
+    if (strcmp(name, "profile_session_sample_rate") == 0) options.profile_session_sample_rate = strtod(value, NULL);
+    if (strcmp(name, "profile_lifecycle") == 0 && strcmp(value, "trace") == 0)
+        options.profile_lifecycle = OFFBEAT_LIFECYCLE_TRACE;
     if (strcmp(name, "drops") == 0) options.before_send = drops, options.before_send_data = data;
-    if (strcmp(name, "traces_sampler") == 0) options.traces_sampler = samples, options.traces_sampler_data = data;
-    if (strcmp(name, "profiles_sampler") == 0) options.profiles_sampler = samples, options.profiles_sampler_data = data;
+    if (strcmp(name, "traces_sampler") == 0) options.traces_sampler = sample_traces, options.traces_sampler_data = data;
+    if (strcmp(name, "profiles_sampler") == 0)
+        options.profiles_sampler = sample_profiles, options.profiles_sampler_data = data;
 }
 
 static void do_init(void)
@@ -268,23 +290,42 @@ static struct offbeat_span *take(const char *name)
     return NULL;
 }
 
-static void start_transaction(enum offbeat_decision decision)
+/* SENTRY_TRACE is that of a service that decided by a rate of a quarter, or NULL. */
+static void start_transaction(enum offbeat_decision decision, const char *sentry_trace)
 {
     struct offbeat_transaction transaction = {
         .size = sizeof(transaction), .name = next_word(), .op = "test", .decision = decision};
     struct offbeat_span *span;
+    transaction.custom = transaction.name;
+    transaction.sentry_trace = sentry_trace;
+    transaction.baggage = sentry_trace ? "sentry-trace_id=" TRACE_ID ",sentry-sample_rate=0.25" : NULL;
     CALL(span = offbeat_transaction_start_with(&transaction));
     keep(transaction.name, span);
 }
 
 static void do_transaction(void)
 {
-    start_transaction(OFFBEAT_DECISION_OPEN);
+    start_transaction(OFFBEAT_DECISION_OPEN, NULL);
+}
+
+static void do_sampled(void)
+{
+    start_transaction(OFFBEAT_DECISION_YES, NULL);
 }
 
 static void do_unsampled(void)
 {
-    start_transaction(OFFBEAT_DECISION_NO);
+    start_transaction(OFFBEAT_DECISION_NO, NULL);
+}
+
+static void do_caller_sampled(void)
+{
+    start_transaction(OFFBEAT_DECISION_OPEN, TRACE_ID "-abd71dabf8bde62b-1");
+}
+
+static void do_caller_unsampled(void)
+{
+    start_transaction(OFFBEAT_DECISION_OPEN, TRACE_ID "-abd71dabf8bde62b-0");
 }
 
 static void do_span(void)
@@ -366,6 +407,56 @@ static void do_daemon(void)
     (void)dup(0);
 }
 
+/* As daemons do it, but in the middle. */
+static void do_close_others(void)
+{
+    closefrom(3);
+}
+
+static void write_line(int descriptor)
+{
+    static const char line[] = "the program's\n";
+    if (write(descriptor, line, sizeof(line) - 1) != sizeof(line) - 1)
+        (void)printf("{\"lost_file\": %d}\n", descriptor);
+}
+
+static int open_folder(size_t number)
+{
+    char path[64];
+    (void)snprintf(path, sizeof(path), "folder-%zu", number);
+    (void)mkdir(path, 0700);
+    (void)snprintf(path, sizeof(path), "folder-%zu/kept.tmp", number);
+    (void)close(open(path, O_WRONLY | O_CREAT, 0600));
+    *strrchr(path, '/') = '\0';
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int open_file(size_t number)
+{
+    char path[64];
+    (void)snprintf(path, sizeof(path), "file-%zu", number);
+    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    write_line(file);
+    return file;
+}
+
+/* The next N free numbers are the program's, each third one a folder. */
+static void do_open(void)
+{
+    uint64_t count = next_number();
+    for (file_count = 0; file_count < count && file_count < FILES_MAX; file_count++)
+        files[file_count] = file_count % 3 == 2 ? open_folder(file_count) : open_file(file_count);
+}
+
+/* One line more into each of them: whoever reads from them moves where it goes. */
+static void do_write(void)
+{
+    for (size_t i = 0; i < file_count; i++) {
+        if (i % 3 == 2 && fcntl(files[i], F_GETFD) < 0) (void)printf("{\"lost_file\": %d}\n", files[i]);
+        if (i % 3 != 2) write_line(files[i]);
+    }
+}
+
 static void do_die(void)
 {
     (void)raise(SIGKILL);
@@ -440,7 +531,10 @@ static const struct {
     {"await", do_await},
     {"sleep", do_sleep},
     {"transaction", do_transaction},
+    {"sampled", do_sampled},
     {"unsampled", do_unsampled},
+    {"caller_sampled", do_caller_sampled},
+    {"caller_unsampled", do_caller_unsampled},
     {"span", do_span},
     {"finish", do_finish},
     {"frame", do_frame},
@@ -456,6 +550,9 @@ static const struct {
     {"wait", do_wait},
     {"exec", do_exec},
     {"daemon", do_daemon},
+    {"close_others", do_close_others},
+    {"open", do_open},
+    {"write", do_write},
     {"die", do_die},
     {"quit", do_quit},
     {"look", do_look},
