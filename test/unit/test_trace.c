@@ -274,11 +274,34 @@ TEST(a_transaction_names_the_profiler_that_ran_and_each_span_its_own_LNK_1_LNK_3
     tracer_set_profiler(tracer, NULL);
     trace_span_finish(first);
     trace_span_finish(second);
+    trace_span_finish(trace_span_start_child(root, "behind", NULL));
     trace_span_finish(root);
     const struct transaction *transaction = send_last();
     CHECK_SLICE(transaction->root.profiler_id, PROFILER);
     CHECK_SLICE(transaction->spans.items[0].profiler_id, PROFILER);
     CHECK_SLICE(transaction->spans.items[1].profiler_id, PROFILER_2);
+    CHECK_SLICE(transaction->spans.items[2].profiler_id, "");
+    end(tracer);
+}
+
+TEST(of_many_profilers_each_transaction_names_its_own_and_a_span_of_one_long_gone_names_none_LNK_1_LNK_3)
+{
+    struct tracer *tracer = begin_at_rate(1);
+    char id[UUID_TEXT_SIZE];
+    tracer_set_profiler(tracer, PROFILER);
+    struct trace_span *old = start_root(tracer), *child = trace_span_start_child(old, "old", NULL);
+    for (unsigned i = 0; i < TRACE_PROFILERS_KEPT_MAX + 7; i++) {
+        (void)usleep(2);
+        CHECK(uuid_new(id));
+        tracer_set_profiler(tracer, id);
+        (void)usleep(2);
+        trace_span_finish(start_root(tracer));
+        CHECK_SLICE(send_last()->root.profiler_id, id);
+    }
+    trace_span_finish(child);
+    trace_span_finish(old);
+    CHECK_SLICE(send_last()->spans.items[0].profiler_id, "");
+    CHECK(sent.transaction.root.profiler_id.size > 0); /* the oldest one that is still known */
     end(tracer);
 }
 
@@ -652,6 +675,82 @@ TEST(the_number_of_a_trace_that_was_received_decides_here_too)
         end(tracer);
     }
     trace_incoming_fini(&incoming);
+}
+
+TEST(the_number_of_a_trace_decides_by_the_samplers_rate_too)
+{
+    struct trace_incoming incoming = incoming_of(TRACE "-" SPAN, "sentry-trace_id=" TRACE ",sentry-sample_rand=0.4");
+    for (int is_above = 0; is_above < 2; is_above++) {
+        struct tracer *tracer = begin_with_sampler(is_above ? 0.5 : 0.3);
+        struct trace_span *root =
+            trace_transaction_start(tracer, &(struct trace_start){.name = "n", .incoming = &incoming});
+        CHECK_UINT(trace_span_is_sampled(root), is_above);
+        CHECK(!heard.debug);
+        trace_span_finish(root);
+        end(tracer);
+    }
+    trace_incoming_fini(&incoming);
+}
+
+TEST(what_a_trace_tells_of_its_number_its_rate_and_its_decision_fits_together)
+{
+    struct tracer *tracer = begin_at_rate(0.5);
+    struct trace_parent parent;
+    size_t sampled = 0;
+    for (int i = 0; i < 64; i++) {
+        struct trace_span *root = start_root(tracer);
+        const char *number = strstr(baggage_of(root), "sentry-sample_rand=");
+        CHECK(number && trace_span_parent(root, &parent));
+        bool is_sampled = trace_span_is_sampled(root);
+        CHECK_UINT(is_sampled, strtod(number + strlen("sentry-sample_rand="), NULL) < 0.5);
+        CHECK_UINT(parent.decision, is_sampled ? TRACE_SAMPLED : TRACE_NOT_SAMPLED);
+        sampled += is_sampled;
+        trace_span_finish(root);
+    }
+    CHECK(sampled > 6 && sampled < 58); /* else once in many billion times */
+    CHECK(!heard.debug);
+    end(tracer);
+}
+
+TEST(a_rate_of_nought_is_a_rate)
+{
+    struct tracer *tracer = begin_at_rate(0);
+    struct trace_span *root = start_root(tracer);
+    CHECK(!trace_span_is_sampled(root) && !heard.debug);
+    trace_span_finish(root);
+    CHECK_TEXT(heard.reasons, "sample_rate transaction 1;sample_rate span 1;");
+    end(tracer);
+}
+
+/* Against what is decided here by rate. */
+static void check_received(const char *decision, enum trace_decision own, bool is_sampled, const char *baggage)
+{
+    char header[TRACE_HEADER_SIZE];
+    struct trace_parent parent;
+    (void)snprintf(header, sizeof(header), "%s-%s-%s", TRACE, SPAN, decision);
+    struct trace_incoming incoming =
+        incoming_of(header, "sentry-trace_id=" TRACE ",sentry-sample_rand=0.1,sentry-sample_rate=0.25");
+    struct tracer *tracer = begin_at_rate(is_sampled ? 0 : 1);
+    struct trace_span *root =
+        trace_transaction_start(tracer, &(struct trace_start){.name = "n", .incoming = &incoming, .decision = own});
+    CHECK_UINT(trace_span_is_sampled(root), is_sampled);
+    CHECK(trace_span_parent(root, &parent) && parent.decision == (is_sampled ? TRACE_SAMPLED : TRACE_NOT_SAMPLED));
+    CHECK_TEXT(baggage_of(root), baggage);
+    trace_span_finish(root);
+    CHECK_UINT(heard.finished, is_sampled);
+    CHECK_TEXT(heard.reasons, is_sampled ? "" : "sample_rate transaction 1;sample_rate span 1;");
+    trace_incoming_fini(&incoming);
+    end(tracer);
+}
+
+TEST(the_caller_decides_before_the_rate_and_the_program_before_the_caller)
+{
+#define RECEIVED "other=1,sentry-trace_id=" TRACE ",sentry-sample_rand=0.1,sentry-sample_rate="
+    check_received("1", TRACE_UNDECIDED, true, RECEIVED "0.25");
+    check_received("0", TRACE_UNDECIDED, false, RECEIVED "0.25");
+    check_received("0", TRACE_SAMPLED, true, RECEIVED "1");
+    check_received("1", TRACE_NOT_SAMPLED, false, RECEIVED "0");
+#undef RECEIVED
 }
 
 TEST(a_sampler_that_gives_no_rate_samples_nothing_and_says_so)
