@@ -219,9 +219,16 @@ void sampler_cut(void)
     atomic_store(&cut_wanted, true);
 }
 
-void sampler_leave_out(void)
+pid_t sampler_leave_out(void)
 {
-    threads_leave_out((pid_t)kernel_call3(SYS_gettid, 0, 0, 0));
+    pid_t thread = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
+    threads_leave_out(thread);
+    return thread;
+}
+
+void sampler_take_in(pid_t thread)
+{
+    threads_take_in(thread);
 }
 
 void sampler_forget_left_out(void)

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum {
     SAMPLER_FREQUENCY_DEFAULT = 101,
@@ -53,9 +54,10 @@ void sampler_wait(uint32_t news, uint64_t deadline_ns);
 void sampler_wake(void);
 uint64_t sampler_lost_recordings(void);
 
-/* The calling thread is not sampled: it works for the profiler. At most THREADS_LEFT_OUT_MAX a process, until they are
- * forgotten, when they have ended: their numbers may become other threads'. */
-void sampler_leave_out(void);
+/* The calling thread, whose number it gives, is not sampled: it works for the profiler. At most THREADS_LEFT_OUT_MAX a
+ * process, until they are taken in or all forgotten, when they have ended: their numbers may become other threads'. */
+pid_t sampler_leave_out(void);
+void sampler_take_in(pid_t thread);
 void sampler_forget_left_out(void);
 
 /* For pthread_atfork: the child begins a recording of its own, with an id of its own; the parent's goes on. */

@@ -95,16 +95,27 @@ static void release_directory(struct threads *threads, int directory)
 }
 
 static struct {
-    _Atomic pid_t tids[THREADS_LEFT_OUT_MAX];
-    _Atomic uint32_t next;
-    atomic_bool is_new; /* it may have been listed before it said so */
+    _Atomic pid_t tids[THREADS_LEFT_OUT_MAX]; /* 0: a free place */
+    atomic_bool is_new;                       /* it may have been listed before it said so */
 } left_out;
+
+static bool change_left_out(pid_t from, pid_t to)
+{
+    for (size_t i = 0; i < THREADS_LEFT_OUT_MAX; i++) {
+        pid_t tid = from;
+        if (atomic_compare_exchange_strong(&left_out.tids[i], &tid, to)) return true;
+    }
+    return false;
+}
 
 void threads_leave_out(pid_t tid)
 {
-    uint32_t place = atomic_fetch_add(&left_out.next, 1) % THREADS_LEFT_OUT_MAX;
-    atomic_store(&left_out.tids[place], tid);
-    atomic_store(&left_out.is_new, true);
+    if (change_left_out(0, tid)) atomic_store(&left_out.is_new, true);
+}
+
+void threads_take_in(pid_t tid)
+{
+    (void)change_left_out(tid, 0);
 }
 
 void threads_forget_left_out(void)

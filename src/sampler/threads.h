@@ -109,8 +109,9 @@ enum thread_answers thread_ask(struct watched_thread *thread, int number);
  */
 bool threads_changed(const struct threads *threads);
 
-/* TID is not listed from the next listing on. From any thread. The latest THREADS_LEFT_OUT_MAX are remembered. */
+/* TID is not listed from the next listing on, until it is taken in. From any thread. At most THREADS_LEFT_OUT_MAX. */
 void threads_leave_out(pid_t tid);
+void threads_take_in(pid_t tid);
 void threads_forget_left_out(void);
 
 /* Called for each thread that ended (it is not IS_LISTED), before any of them is forgotten. */

@@ -1,24 +1,30 @@
 /* A child of the host itself would be the host's: its SIGCHLD handler would run, and its wait(2) for any child would
  * return ours. So a process between the two, which shares the host's memory and sends no signal when it ends, starts
- * the helper and waits for it; only a wait that asks for such children sees it (__WCLONE, wait(2)).
+ * the helper and waits for it; only a wait that asks for such children sees it (__WCLONE, wait(2)). The thread that
+ * starts such a process stands still until it ends (CLONE_VFORK), so it is one of its own.
  * SPDX-License-Identifier: MIT */
 #include "sdk/helper_process.h"
 
 #include "base/kernel.h"
+#include "sampler/sampler.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum {
     STACK_BYTES = 64 << 10,
+    THREAD_STACK_BYTES = 256 << 10,
     FIRST_LOOK_NS = 1000000, /* at whether the helper has ended, and then ever more seldom */
     LAST_LOOK_NS = 50000000,
     EXEC_FAILED = 127,
@@ -150,16 +156,65 @@ static int run_and_wait(struct run *run, uint8_t *stack)
     return WEXITSTATUS(run->status) == EXEC_FAILED ? -1 : WEXITSTATUS(run->status);
 }
 
-int helper_run(const char *path, const char *request, const char *payloads, uint64_t timeout_ns)
+struct helper {
+    const char *path, *request, *payloads;
+    uint64_t timeout_ns;
+    pthread_t thread;
+    pid_t thread_id;
+    int status;
+    atomic_bool has_ended;
+};
+
+static int run_helper(const struct helper *helper)
 {
-    struct run run = {.arguments = {path, request, payloads, NULL}, .timeout_ns = timeout_ns, .status = -1};
+    struct run run = {.arguments = {helper->path, helper->request, helper->payloads, NULL},
+                      .timeout_ns = helper->timeout_ns,
+                      .status = -1};
     uint8_t *memory = malloc(2 * STACK_BYTES + (size_t)VARIABLES_MAX * VARIABLE_SIZE);
-    int kept_errno = errno, status = -1;
     if (!memory) return -1;
     run.helper_stack = memory + STACK_BYTES;
     (void)choose_variables(&run, (char *)memory + (size_t)2 * STACK_BYTES);
-    status = run_and_wait(&run, memory);
+    int status = run_and_wait(&run, memory);
     free(memory);
-    errno = kept_errno;
+    return status;
+}
+
+static void *see_to_helper(void *context)
+{
+    struct helper *helper = context;
+    (void)prctl(PR_SET_NAME, "offbeat-helper");
+    helper->thread_id = sampler_leave_out();
+    helper->status = run_helper(helper);
+    atomic_store(&helper->has_ended, true);
+    sampler_wake();
+    return NULL;
+}
+
+struct helper *helper_start(const char *path, const char *request, const char *payloads, uint64_t timeout_ns)
+{
+    pthread_attr_t attributes;
+    struct helper *helper = calloc(1, sizeof(*helper));
+    if (!helper) return NULL;
+    *helper = (struct helper){.path = path, .request = request, .payloads = payloads, .timeout_ns = timeout_ns};
+    (void)pthread_attr_init(&attributes);
+    (void)pthread_attr_setstacksize(&attributes, THREAD_STACK_BYTES);
+    bool is_started = pthread_create(&helper->thread, &attributes, see_to_helper, helper) == 0;
+    (void)pthread_attr_destroy(&attributes);
+    if (is_started) return helper;
+    free(helper);
+    return NULL;
+}
+
+bool helper_has_ended(const struct helper *helper)
+{
+    return atomic_load(&helper->has_ended);
+}
+
+int helper_finish(struct helper *helper)
+{
+    (void)pthread_join(helper->thread, NULL);
+    int status = helper->status;
+    sampler_take_in(helper->thread_id);
+    free(helper);
     return status;
 }

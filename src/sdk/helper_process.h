@@ -11,8 +11,15 @@
  * none that can be executed. */
 bool helper_find(const char *chosen, char ret_path[PATH_MAX]);
 
-/* Runs PATH with REQUEST and PAYLOADS, and waits; kills it after TIMEOUT_NS. Its exit status, or -1 if it could not be
- * run or did not end by itself. To be called with all signals blocked, and not in a confined process. */
-int helper_run(const char *path, const char *request, const char *payloads, uint64_t timeout_ns);
+struct helper;
+
+/* Runs PATH with REQUEST and PAYLOADS, texts that live until helper_finish, and kills it after TIMEOUT_NS. When it has
+ * ended, sampler_wake is called. NULL if there is no memory or thread for it. To be called with all signals blocked,
+ * and not in a confined process. */
+struct helper *helper_start(const char *path, const char *request, const char *payloads, uint64_t timeout_ns);
+bool helper_has_ended(const struct helper *helper);
+/* Waits until it has ended, and frees HELPER. Its exit status, or -1 if it could not be run or did not end by itself.
+ */
+int helper_finish(struct helper *helper);
 
 #endif

@@ -215,7 +215,7 @@ static void transport_answered(void *context, const struct transport_answer *ans
 
 static void transport_started(void *context)
 {
-    sampler_leave_out();
+    (void)sampler_leave_out();
 }
 
 struct transport *sdk_transport(void)

@@ -21,13 +21,15 @@ enum {
     HELPER_SECONDS_MAX = 50, /* a chunk's length: one is made while the next is recorded */
     HELPER_FAILURES_MAX = 3, /* a machine that has no time for it now may have it later */
     V1_SECONDS_MAX = 30,
-    LIMIT_LOOK_SECONDS = 1,
+    LOOK_SECONDS = 1,     /* at a limit that is in force, and at a helper */
     HANDOVER_SECONDS = 5, /* from a transaction's end to its waiting here, at most */
 };
 
 struct recording {
     char path[SAMPLER_PATH_SIZE];
     uint64_t end_ns; /* CLOCK_MONOTONIC: nothing later is in it */
+    struct chunk_measurement *measurements;
+    size_t measurement_count;
 };
 
 struct worker {
@@ -37,9 +39,13 @@ struct worker {
     bool has_folder;
     char profiler_id[UUID_TEXT_SIZE]; /* of the sampler that runs; "" = none */
     bool is_v1;
+    bool is_late; /* it has not looked at recordings for a while */
     bool has_told_lost;
     uint64_t lost_count; /* of the sampler's lost recordings, those that were counted */
-    /* V1: recordings that transactions may still want, the oldest first. */
+    /* Recordings that are finished, the oldest first. */
+    struct recording waiting[SAMPLER_FINISHED_MAX];
+    size_t waiting_count;
+    /* V1: those that transactions may still want, likewise. */
     struct recording recordings[CHUNK_RECORDINGS_MAX];
     size_t recording_count;
 };
@@ -73,211 +79,6 @@ static void discard(const struct worker *worker, enum status status, const char 
                                                               : DISCARD_INTERNAL_SDK_ERROR;
     sdk_debug("a profile is not sent: %s", message);
     sdk_discard(reason, profile_category(worker), 1);
-}
-
-/* --- Making ------------------------------------------------------------------------------------------------------- */
-
-static struct slice next_line(struct slice *text)
-{
-    const uint8_t *end = text->size > 0 ? memchr(text->data, '\n', text->size) : NULL;
-    struct slice line = slice_of(text->data, end ? (size_t)(end - text->data) : 0);
-    size_t taken = end ? line.size + 1 : text->size;
-    *text = slice_of(text->data + taken, text->size - taken);
-    return line;
-}
-
-/* STATUS_UNSUPPORTED if the helper did not do it. */
-static enum status make_by_helper(const struct worker *worker, const struct chunk_request *request,
-                                  struct buffer *payloads, struct error *error)
-{
-    char request_path[SAMPLER_PATH_SIZE + 16], payloads_path[SAMPLER_PATH_SIZE + 16];
-    struct buffer text = {.maximum = REQUEST_BYTES_MAX};
-    const char *recording = request->recordings[request->recording_count - 1];
-    (void)snprintf(request_path, sizeof(request_path), "%s.request", recording);
-    (void)snprintf(payloads_path, sizeof(payloads_path), "%s.payloads", recording);
-    chunk_request_write(request, &text);
-    enum status status = text.failed ? STATUS_NO_MEMORY : file_write(request_path, buffer_slice(&text), error);
-    buffer_fini(&text);
-    int exit_status = -1;
-    if (status == STATUS_OK)
-        exit_status = helper_run(worker->helper, request_path, payloads_path, HELPER_SECONDS_MAX * SECOND_NS);
-    if (exit_status == 0 || exit_status == 1)
-        status = file_read(payloads_path, payloads, error);
-    else
-        status = error_set(error, STATUS_UNSUPPORTED, 0, "%s did not do it (status %d)", worker->helper, exit_status);
-    if (status == STATUS_OK && exit_status == 1) /* it would be refused, and this is why */
-        status = error_set(error, STATUS_MALFORMED, 0, "%.*s", (int)payloads->size, (const char *)payloads->data);
-    (void)unlink(request_path);
-    (void)unlink(payloads_path);
-    return status;
-}
-
-/* Fills PAYLOADS, which is empty; what is in it after a failure means nothing. */
-static enum status make(struct worker *worker, const struct chunk_request *request, struct buffer *payloads,
-                        struct error *error)
-{
-    enum status status = STATUS_UNSUPPORTED;
-    buffer_init(payloads, CHUNK_PAYLOADS_BYTES_MAX);
-    if (worker->has_helper && !self_is_confined()) {
-        status = make_by_helper(worker, request, payloads, error);
-        worker->helper_failures = status == STATUS_UNSUPPORTED ? worker->helper_failures + 1 : 0;
-        worker->has_helper = worker->helper_failures < HELPER_FAILURES_MAX;
-        if (status == STATUS_UNSUPPORTED)
-            sdk_say("%s: functions have the names of symbol tables only%s", error->message,
-                    worker->has_helper ? " this time" : " from here on");
-    }
-    if (status == STATUS_UNSUPPORTED)
-        status = chunk_make(request, symbol_names_add, chunk_append_line, payloads, error);
-    return status;
-}
-
-static struct chunk_request request_of(const struct chunk_measurement *measurements, size_t count)
-{
-    const struct offbeat_options *options = &sdk.settings.options;
-    return (struct chunk_request){
-        .release = options->release,
-        .environment = options->environment,
-        .dist = options->dist,
-        .in_app_include = options->in_app_include,
-        .in_app_exclude = options->in_app_exclude,
-        .repeats_idle = options->repeats_idle,
-        .has_names = options->symbols == OFFBEAT_SYMBOLS_LOCAL,
-        .measurements = measurements,
-        .measurement_count = count,
-    };
-}
-
-/* The recordings go before the first payload is handed on: who dies in between has lost a chunk, and not sent it twice.
- */
-static void send_chunks(struct worker *worker, const struct chunk_request *request)
-{
-    struct error error = {0};
-    struct buffer payloads;
-    enum status status = make(worker, request, &payloads, &error);
-    for (size_t i = 0; i < request->recording_count; i++) (void)unlink(request->recordings[i]);
-    if (status != STATUS_OK) {
-        discard(worker, status, error.message);
-    } else {
-        for (struct slice rest = buffer_slice(&payloads); rest.size > 0;) send_chunk(next_line(&rest));
-    }
-    buffer_fini(&payloads);
-}
-
-static void send_recording(struct worker *worker, const char *path)
-{
-    size_t count;
-    struct chunk_measurement *measurements = measurements_take(&sdk.measurements, &count);
-    struct chunk_request request = request_of(measurements, count);
-    request.recordings[request.recording_count++] = path;
-    send_chunks(worker, &request);
-    free(measurements);
-}
-
-/* --- V1: profiles of transactions --------------------------------------------------------------------------------- */
-
-static void forget_recordings(struct worker *worker, size_t count)
-{
-    for (size_t i = 0; i < count; i++) (void)unlink(worker->recordings[i].path);
-    worker->recording_count -= count;
-    memmove(worker->recordings, worker->recordings + count, worker->recording_count * sizeof(*worker->recordings));
-}
-
-/* When the oldest transaction that is open or waits began, on CLOCK_MONOTONIC; a moment ago if there is none: one that
- * has just ended may not wait yet. */
-static uint64_t oldest_start_ns(void)
-{
-    uint64_t oldest = sdk_monotonic_ns() - HANDOVER_SECONDS * SECOND_NS;
-    sdk_lock();
-    for (size_t i = 0; i < SDK_PROFILED_OPEN_MAX; i++) {
-        if (sdk.profiled[i] != 0 && sdk.profiled[i] < oldest) oldest = sdk.profiled[i];
-    }
-    if (sdk.wanted.transaction_count > 0) oldest = 0;
-    sdk_unlock();
-    return oldest;
-}
-
-static void forget_old_recordings(struct worker *worker)
-{
-    uint64_t oldest = oldest_start_ns();
-    size_t old = 0;
-    while (old < worker->recording_count && worker->recordings[old].end_ns < oldest) old++;
-    forget_recordings(worker, old);
-}
-
-static void keep_recording(struct worker *worker, const char *path)
-{
-    if (worker->recording_count == CHUNK_RECORDINGS_MAX) forget_recordings(worker, 1);
-    struct recording *recording = &worker->recordings[worker->recording_count++];
-    (void)snprintf(recording->path, sizeof(recording->path), "%s", path);
-    recording->end_ns = sdk_monotonic_ns();
-}
-
-static void send_transaction(struct worker *worker, struct trace_transaction *transaction)
-{
-    struct trace_facts facts = trace_transaction_facts(transaction);
-    struct chunk_request request = request_of(NULL, 0);
-    struct error error = {.message = "profiling_not_enough_samples: no recording"};
-    struct buffer payloads = {0};
-    char profile_id[UUID_TEXT_SIZE] = "", thread_id[24];
-    uint64_t end_max_ns = facts.start_ns + V1_SECONDS_MAX * SECOND_NS;
-    (void)snprintf(thread_id, sizeof(thread_id), "%ld", (long)facts.thread);
-    (void)uuid_new(profile_id);
-    for (size_t i = 0; i < worker->recording_count; i++) {
-        request.recordings[request.recording_count++] = worker->recordings[i].path;
-    }
-    request.transaction = (struct chunk_transaction){
-        .event_id = facts.event_id,
-        .profile_id = profile_id,
-        .name = facts.name,
-        .trace_id = facts.trace_id,
-        .thread_id = thread_id,
-        .start_ns = facts.start_ns,
-        .end_ns = facts.end_ns < end_max_ns ? facts.end_ns : end_max_ns,
-    };
-    enum status status = STATUS_MALFORMED;
-    if (request.recording_count > 0) status = make(worker, &request, &payloads, &error);
-    if (status != STATUS_OK) {
-        discard(worker, status, error.message);
-        buffer_clear(&payloads);
-    }
-    struct slice rest = buffer_slice(&payloads);
-    spans_send(transaction, next_line(&rest));
-    buffer_fini(&payloads);
-}
-
-/* Takes the oldest one whose time is all in recordings; NULL if there is none. */
-static struct trace_transaction *take_transaction(const struct worker *worker)
-{
-    struct trace_transaction *taken = NULL;
-    uint64_t told_until = worker->recording_count > 0 ? worker->recordings[worker->recording_count - 1].end_ns : 0;
-    sdk_lock();
-    bool is_told = worker->profiler_id[0] == '\0' || sdk.wanted.transactions[0].end_ns <= told_until;
-    if (sdk.wanted.transaction_count > 0 && is_told) {
-        taken = sdk.wanted.transactions[0].transaction;
-        sdk.wanted.transaction_count--;
-        memmove(sdk.wanted.transactions, sdk.wanted.transactions + 1,
-                sdk.wanted.transaction_count * sizeof(sdk.wanted.transactions[0]));
-    }
-    sdk_unlock();
-    return taken;
-}
-
-static void send_transactions(struct worker *worker)
-{
-    for (size_t i = 0; i < SDK_TRANSACTIONS_WAITING_MAX; i++) {
-        struct trace_transaction *transaction = take_transaction(worker);
-        if (!transaction) break;
-        send_transaction(worker, transaction);
-    }
-    forget_old_recordings(worker);
-}
-
-static bool waits_for_recording(const struct worker *worker)
-{
-    sdk_lock();
-    bool waits = worker->is_v1 && sdk.wanted.transaction_count > 0;
-    sdk_unlock();
-    return waits;
 }
 
 /* --- The sampler -------------------------------------------------------------------------------------------------- */
@@ -316,23 +117,276 @@ static bool start_sampler(struct worker *worker, const char *profiler_id)
     return false;
 }
 
-/* The chunk is over: the lifecycle may have waited for that. */
-static void tell_chunk_ended(void)
+/* The chunk is over: the lifecycle may have waited for that. False if the profiler shall not run on. */
+static bool goes_on_after_chunk(void)
 {
     sdk_lock();
-    sdk_follow(lifecycle_chunk_ended(&sdk.lifecycle));
+    struct lifecycle_step step = lifecycle_chunk_ended(&sdk.lifecycle);
+    sdk_follow(step);
     sdk_unlock();
+    return step.action != LIFECYCLE_STOP;
 }
 
-static void take_recording(struct worker *worker, const char *path)
+/* What little was sampled since the chunk ended is not wanted. */
+static void stop_after_chunk(const struct worker *worker)
 {
-    if (worker->is_v1) {
-        keep_recording(worker, path);
-        return;
-    }
-    if (worker->profiler_id[0]) tell_chunk_ended();
-    send_recording(worker, path);
+    char path[SAMPLER_PATH_SIZE];
+    sampler_stop();
+    while (!worker->is_late && sampler_take_finished(path)) (void)unlink(path);
 }
+
+/* Takes over the recordings that are finished, as far as there is room for them, to wait here until they are sent. How
+ * many there were. */
+static size_t collect_recordings(struct worker *worker)
+{
+    size_t before = worker->waiting_count;
+    bool goes_on = true;
+    while (worker->waiting_count < SAMPLER_FINISHED_MAX) {
+        struct recording *recording = &worker->waiting[worker->waiting_count];
+        if (!sampler_take_finished(recording->path)) break;
+        worker->waiting_count++;
+        recording->end_ns = sdk_monotonic_ns();
+        recording->measurements =
+            worker->is_v1 ? NULL : measurements_take(&sdk.measurements, &recording->measurement_count);
+        if (worker->profiler_id[0]) goes_on = goes_on_after_chunk();
+        if (!goes_on) worker->profiler_id[0] = '\0';
+    }
+    if (!goes_on) stop_after_chunk(worker);
+    return worker->waiting_count - before;
+}
+
+/* What it recorded waits, so that this may be done while a helper is at work. */
+static void follow_wishes(struct worker *worker)
+{
+    char wanted[UUID_TEXT_SIZE];
+    sdk_lock();
+    memcpy(wanted, sdk.wanted.profiler_id, sizeof(wanted));
+    sdk_unlock();
+    if (strcmp(wanted, worker->profiler_id) != 0) {
+        if (worker->profiler_id[0]) sampler_stop();
+        worker->profiler_id[0] = '\0';
+        (void)collect_recordings(worker);
+        if (wanted[0] && start_sampler(worker, wanted)) memcpy(worker->profiler_id, wanted, sizeof(wanted));
+    }
+    (void)collect_recordings(worker);
+}
+
+/* --- Rate limits: what the receiver does not want is not even sampled (facts §3.7) -------------------------------- */
+
+static bool follow_limits(const struct worker *worker)
+{
+    sdk_lock();
+    bool is_limited = sdk.transport && transport_is_limited(sdk.transport, profile_category(worker));
+    sdk_follow(lifecycle_set_limited(&sdk.lifecycle, is_limited));
+    sdk_unlock();
+    return is_limited;
+}
+
+/* --- Making ------------------------------------------------------------------------------------------------------- */
+
+static struct slice next_line(struct slice *text)
+{
+    const uint8_t *end = text->size > 0 ? memchr(text->data, '\n', text->size) : NULL;
+    struct slice line = slice_of(text->data, end ? (size_t)(end - text->data) : 0);
+    size_t taken = end ? line.size + 1 : text->size;
+    *text = slice_of(text->data + taken, text->size - taken);
+    return line;
+}
+
+/* The helper's exit status, or -1. What was recorded waits for it; what the program wishes does not. */
+static int run_helper(struct worker *worker, const char *request_path, const char *payloads_path)
+{
+    struct helper *helper = helper_start(worker->helper, request_path, payloads_path, HELPER_SECONDS_MAX * SECOND_NS);
+    uint32_t news = sampler_news();
+    while (helper && !helper_has_ended(helper)) {
+        follow_wishes(worker);
+        (void)follow_limits(worker);
+        sampler_wait(news, sdk_monotonic_ns() + LOOK_SECONDS * SECOND_NS); /* it wakes us when it has ended */
+        news = sampler_news();
+    }
+    return helper ? helper_finish(helper) : -1;
+}
+
+/* STATUS_UNSUPPORTED if the helper did not do it. */
+static enum status make_by_helper(struct worker *worker, const struct chunk_request *request, struct buffer *payloads,
+                                  struct error *error)
+{
+    char request_path[SAMPLER_PATH_SIZE + 16], payloads_path[SAMPLER_PATH_SIZE + 16];
+    struct buffer text = {.maximum = REQUEST_BYTES_MAX};
+    const char *recording = request->recordings[request->recording_count - 1];
+    (void)snprintf(request_path, sizeof(request_path), "%s.request", recording);
+    (void)snprintf(payloads_path, sizeof(payloads_path), "%s.payloads", recording);
+    chunk_request_write(request, &text);
+    enum status status = text.failed ? STATUS_NO_MEMORY : file_write(request_path, buffer_slice(&text), error);
+    buffer_fini(&text);
+    int exit_status = -1;
+    if (status == STATUS_OK) exit_status = run_helper(worker, request_path, payloads_path);
+    if (exit_status == 0 || exit_status == 1)
+        status = file_read(payloads_path, payloads, error);
+    else
+        status = error_set(error, STATUS_UNSUPPORTED, 0, "%s did not do it (status %d)", worker->helper, exit_status);
+    if (status == STATUS_OK && exit_status == 1) /* it would be refused, and this is why */
+        status = error_set(error, STATUS_MALFORMED, 0, "%.*s", (int)payloads->size, (const char *)payloads->data);
+    (void)unlink(request_path);
+    (void)unlink(payloads_path);
+    return status;
+}
+
+/* Fills PAYLOADS, which is empty; what is in it after a failure means nothing. */
+static enum status make(struct worker *worker, const struct chunk_request *request, struct buffer *payloads,
+                        struct error *error)
+{
+    enum status status = STATUS_UNSUPPORTED;
+    buffer_init(payloads, CHUNK_PAYLOADS_BYTES_MAX);
+    if (worker->has_helper && !self_is_confined()) {
+        status = make_by_helper(worker, request, payloads, error);
+        worker->helper_failures = status == STATUS_UNSUPPORTED ? worker->helper_failures + 1 : 0;
+        worker->has_helper = worker->helper_failures < HELPER_FAILURES_MAX;
+        if (status == STATUS_UNSUPPORTED)
+            sdk_say("%s: functions have the names of symbol tables only%s", error->message,
+                    worker->has_helper ? " this time" : " from here on");
+    }
+    if (status == STATUS_UNSUPPORTED) {
+        status = chunk_make(request, symbol_names_add, chunk_append_line, payloads, error);
+        worker->is_late = true;
+    }
+    return status;
+}
+
+static struct chunk_request request_of(const struct chunk_measurement *measurements, size_t count)
+{
+    const struct offbeat_options *options = &sdk.settings.options;
+    return (struct chunk_request){
+        .release = options->release,
+        .environment = options->environment,
+        .dist = options->dist,
+        .in_app_include = options->in_app_include,
+        .in_app_exclude = options->in_app_exclude,
+        .repeats_idle = options->repeats_idle,
+        .has_names = options->symbols == OFFBEAT_SYMBOLS_LOCAL,
+        .measurements = measurements,
+        .measurement_count = count,
+    };
+}
+
+/* The recordings go before the first payload is handed on: who dies in between has lost a chunk, and not sent it twice.
+ */
+static void send_chunks(struct worker *worker, const struct chunk_request *request)
+{
+    struct error error = {0};
+    struct buffer payloads;
+    enum status status = make(worker, request, &payloads, &error);
+    for (size_t i = 0; i < request->recording_count; i++) (void)unlink(request->recordings[i]);
+    if (status != STATUS_OK) {
+        discard(worker, status, error.message);
+    } else {
+        for (struct slice rest = buffer_slice(&payloads); rest.size > 0;) send_chunk(next_line(&rest));
+    }
+    buffer_fini(&payloads);
+}
+
+static void send_recording(struct worker *worker, const struct recording *recording)
+{
+    struct chunk_request request = request_of(recording->measurements, recording->measurement_count);
+    request.recordings[request.recording_count++] = recording->path;
+    send_chunks(worker, &request);
+}
+
+/* --- V1: profiles of transactions --------------------------------------------------------------------------------- */
+
+static void forget_recordings(struct worker *worker, size_t count)
+{
+    for (size_t i = 0; i < count; i++) (void)unlink(worker->recordings[i].path);
+    worker->recording_count -= count;
+    memmove(worker->recordings, worker->recordings + count, worker->recording_count * sizeof(*worker->recordings));
+}
+
+/* When the oldest transaction that is open or waits began, on CLOCK_MONOTONIC; a moment ago if there is none: one that
+ * has just ended may not wait yet. */
+static uint64_t oldest_start_ns(void)
+{
+    uint64_t oldest = sdk_monotonic_ns() - HANDOVER_SECONDS * SECOND_NS;
+    sdk_lock();
+    for (size_t i = 0; i < SDK_PROFILED_OPEN_MAX; i++) {
+        if (sdk.profiled[i] != 0 && sdk.profiled[i] < oldest) oldest = sdk.profiled[i];
+    }
+    if (sdk.wanted.transaction_count > 0) oldest = 0;
+    sdk_unlock();
+    return oldest;
+}
+
+static void forget_old_recordings(struct worker *worker)
+{
+    uint64_t oldest = oldest_start_ns();
+    size_t old = 0;
+    while (old < worker->recording_count && worker->recordings[old].end_ns < oldest) old++;
+    forget_recordings(worker, old);
+}
+
+static void keep_recording(struct worker *worker, const struct recording *recording)
+{
+    if (worker->recording_count == CHUNK_RECORDINGS_MAX) forget_recordings(worker, 1);
+    worker->recordings[worker->recording_count++] = *recording;
+}
+
+static void send_transaction(struct worker *worker, struct trace_transaction *transaction)
+{
+    struct trace_facts facts = trace_transaction_facts(transaction);
+    struct chunk_request request = request_of(NULL, 0);
+    struct error error = {.message = "profiling_not_enough_samples: no recording"};
+    struct buffer payloads = {0};
+    char profile_id[UUID_TEXT_SIZE] = "", thread_id[24];
+    uint64_t end_max_ns = facts.start_ns + V1_SECONDS_MAX * SECOND_NS;
+    (void)snprintf(thread_id, sizeof(thread_id), "%ld", (long)facts.thread);
+    (void)uuid_new(profile_id);
+    for (size_t i = 0; i < worker->recording_count; i++) {
+        request.recordings[request.recording_count++] = worker->recordings[i].path;
+    }
+    request.transaction = (struct chunk_transaction){
+        .event_id = facts.event_id,
+        .profile_id = profile_id,
+        .name = facts.name,
+        .trace_id = facts.trace_id,
+        .thread_id = thread_id,
+        .start_ns = facts.start_ns,
+        .end_ns = facts.end_ns < end_max_ns ? facts.end_ns : end_max_ns,
+    };
+    enum status status = STATUS_MALFORMED;
+    if (request.recording_count > 0) status = make(worker, &request, &payloads, &error);
+    if (status != STATUS_OK) {
+        discard(worker, status, error.message);
+        buffer_clear(&payloads);
+    }
+    struct slice rest = buffer_slice(&payloads);
+    spans_send(transaction, next_line(&rest));
+    buffer_fini(&payloads);
+}
+
+static struct trace_transaction *take_transaction(const struct worker *worker)
+{
+    struct trace_transaction *taken = NULL;
+    uint64_t told_until = worker->recording_count > 0 ? worker->recordings[worker->recording_count - 1].end_ns : 0;
+    sdk_lock();
+    bool is_told = worker->profiler_id[0] == '\0' || sdk.wanted.transactions[0].end_ns <= told_until;
+    if (sdk.wanted.transaction_count > 0 && is_told) {
+        taken = sdk.wanted.transactions[0].transaction;
+        sdk.wanted.transaction_count--;
+        memmove(sdk.wanted.transactions, sdk.wanted.transactions + 1,
+                sdk.wanted.transaction_count * sizeof(sdk.wanted.transactions[0]));
+    }
+    sdk_unlock();
+    return taken;
+}
+
+static bool waits_for_recording(const struct worker *worker)
+{
+    sdk_lock();
+    bool waits = worker->is_v1 && sdk.wanted.transaction_count > 0;
+    sdk_unlock();
+    return waits;
+}
+
+/* --- Recordings, one by one --------------------------------------------------------------------------------------- */
 
 /* Of what could not even be recorded nobody else would tell. */
 static void tell_lost(struct worker *worker)
@@ -347,48 +401,33 @@ static void tell_lost(struct worker *worker)
     if (!worker->is_v1) sdk_discard(DISCARD_INTERNAL_SDK_ERROR, CATEGORY_PROFILE_CHUNK, lost);
 }
 
-/* How many there were; not more than MAXIMUM, for on a busy machine they may come faster than they are sent. */
-static size_t take_recordings(struct worker *worker, size_t maximum)
+/* Sends the oldest of those that wait, or with V1 keeps it. False if there is none. */
+static bool take_recording(struct worker *worker)
 {
-    char path[SAMPLER_PATH_SIZE];
-    size_t count = 0;
-    while (count < maximum && sampler_take_finished(path)) {
-        take_recording(worker, path);
-        count++;
-    }
     tell_lost(worker);
-    if (worker->is_v1) send_transactions(worker);
-    return count;
+    (void)collect_recordings(worker);
+    if (worker->waiting_count == 0) return false;
+    struct recording recording = worker->waiting[0];
+    worker->waiting_count--;
+    memmove(worker->waiting, worker->waiting + 1, worker->waiting_count * sizeof(*worker->waiting));
+    if (worker->is_v1)
+        keep_recording(worker, &recording);
+    else
+        send_recording(worker, &recording);
+    free(recording.measurements);
+    return true;
 }
 
-static void stop_sampler(struct worker *worker)
+/* Recordings come first, which costs nothing: transactions wait for theirs. */
+static void send_transactions(struct worker *worker)
 {
-    sampler_stop();
-    worker->profiler_id[0] = '\0';
-    (void)take_recordings(worker, SAMPLER_FINISHED_MAX);
-}
-
-static void follow_wishes(struct worker *worker)
-{
-    char wanted[UUID_TEXT_SIZE];
-    sdk_lock();
-    memcpy(wanted, sdk.wanted.profiler_id, sizeof(wanted));
-    sdk_unlock();
-    if (strcmp(wanted, worker->profiler_id) == 0) return;
-    if (worker->profiler_id[0]) stop_sampler(worker);
-    if (!wanted[0] || !start_sampler(worker, wanted)) return;
-    memcpy(worker->profiler_id, wanted, sizeof(wanted));
-}
-
-/* --- Rate limits: what the receiver does not want is not even sampled (facts §3.7) -------------------------------- */
-
-static bool follow_limits(const struct worker *worker)
-{
-    sdk_lock();
-    bool is_limited = sdk.transport && transport_is_limited(sdk.transport, profile_category(worker));
-    sdk_follow(lifecycle_set_limited(&sdk.lifecycle, is_limited));
-    sdk_unlock();
-    return is_limited;
+    for (size_t i = 0; i < SDK_TRANSACTIONS_WAITING_MAX; i++) {
+        while (take_recording(worker)) continue;
+        struct trace_transaction *transaction = take_transaction(worker);
+        if (!transaction) break;
+        send_transaction(worker, transaction);
+    }
+    forget_old_recordings(worker);
 }
 
 /* --- Processes that were killed ----------------------------------------------------------------------------------- */
@@ -402,9 +441,9 @@ static void send_leftover(void *context, const struct chunk_request *request)
 static void begin_session(struct worker *worker)
 {
     struct chunk_request request = request_of(NULL, 0);
-    leftovers_take(worker->folder, send_leftover, worker);
     /* What was recorded for transactions of V1 is of no use without them. */
     session_begin(&sdk.session, worker->folder, worker->is_v1 ? NULL : &request);
+    leftovers_take(worker->folder, send_leftover, worker);
 }
 
 /* --- The thread --------------------------------------------------------------------------------------------------- */
@@ -414,7 +453,7 @@ static void prepare(struct worker *worker)
     const struct offbeat_options *options = &sdk.settings.options;
     *worker = (struct worker){.is_v1 = sdk.lifecycle.options.has_v1, .lost_count = sampler_lost_recordings()};
     (void)prctl(PR_SET_NAME, "offbeat-chunks");
-    sampler_leave_out();
+    (void)sampler_leave_out();
     worker->has_helper = helper_find(options->helper, worker->helper);
     if (!worker->has_helper && options->symbols == OFFBEAT_SYMBOLS_LOCAL)
         sdk_debug("offbeat-helper is not there: functions have the names of symbol tables only");
@@ -425,7 +464,8 @@ static void prepare(struct worker *worker)
 /* Under LOCK: what was asked for since is another worker's. */
 static bool is_over(const struct worker *worker)
 {
-    return sdk.wanted.is_ending && worker->profiler_id[0] == '\0' && sdk.wanted.transaction_count == 0;
+    return sdk.wanted.is_ending && worker->profiler_id[0] == '\0' && worker->waiting_count == 0 &&
+           sdk.wanted.transaction_count == 0;
 }
 
 static bool end_if_over(struct worker *worker)
@@ -443,7 +483,22 @@ static bool end_if_over(struct worker *worker)
     return true;
 }
 
-/* What was sampled until now, for a flush. */
+/* Ends the recording that is going on, and waits until it has. */
+static void cut_recording(struct worker *worker)
+{
+    uint32_t news = sampler_news();
+    uint64_t deadline_ns = sdk_monotonic_ns() + SECOND_NS;
+    (void)collect_recordings(worker);
+    if (worker->profiler_id[0] == '\0') return;
+    sampler_cut();
+    while (collect_recordings(worker) == 0 && sdk_monotonic_ns() < deadline_ns) {
+        sampler_wait(news, deadline_ns);
+        news = sampler_news();
+    }
+}
+
+/* What was sampled until now, for a flush. Not more than there is room for, for on a busy machine recordings may come
+ * faster than they are sent. */
 static void flush(struct worker *worker)
 {
     sdk_lock();
@@ -451,15 +506,9 @@ static void flush(struct worker *worker)
     sdk.wanted.is_flushing = false;
     sdk_unlock();
     if (!is_wanted) return;
-    if (worker->profiler_id[0]) {
-        uint32_t news = sampler_news();
-        uint64_t deadline_ns = sdk_monotonic_ns() + SECOND_NS;
-        sampler_cut();
-        while (take_recordings(worker, SAMPLER_FINISHED_MAX) == 0 && sdk_monotonic_ns() < deadline_ns) {
-            sampler_wait(news, deadline_ns);
-            news = sampler_news();
-        }
-    }
+    cut_recording(worker);
+    for (size_t i = 0; i < SAMPLER_FINISHED_MAX && take_recording(worker); i++) continue;
+    if (worker->is_v1) send_transactions(worker);
     sdk_lock();
     sdk.flushes++;
     (void)pthread_cond_broadcast(&sdk.changed);
@@ -473,12 +522,14 @@ static void *work(void *unused)
     while (worker && !end_if_over(worker)) {
         uint32_t news = sampler_news();
         follow_wishes(worker);
-        size_t count = take_recordings(worker, 1);
+        worker->is_late = false;
+        bool is_busy = take_recording(worker);
+        if (worker->is_v1) send_transactions(worker);
         flush(worker);
         bool is_limited = follow_limits(worker);
         if (waits_for_recording(worker)) sampler_cut();
-        uint64_t seconds = is_limited ? LIMIT_LOOK_SECONDS : 3600;
-        if (count == 0) sampler_wait(news, sdk_monotonic_ns() + seconds * SECOND_NS);
+        uint64_t seconds = is_limited ? LOOK_SECONDS : 3600;
+        if (!is_busy) sampler_wait(news, sdk_monotonic_ns() + seconds * SECOND_NS);
     }
     free(worker);
     return NULL;

@@ -356,6 +356,34 @@ def what_the_program_says_counts_before_the_environment_SES_2_SES_3():
             check_equal(ran.told["runs"], runs, f"runs with {option}")
 
 
+def helper_that_waits(folder):
+    """The path of a helper that sets about its work when the file `go` is in FOLDER."""
+    (folder / "waits").write_text(f'#!/bin/sh\nuntil [ -e "{folder}/go" ]; do sleep 0.05; done\nexec "{OFFBEAT.build}/offbeat-helper" "$@"\n',
+                                  encoding="utf-8")
+    (folder / "waits").chmod(0o755)
+    return folder / "waits"
+
+
+@case
+def what_the_program_wishes_is_done_while_a_helper_is_at_work():
+    with Folder() as folder, Receiver() as receiver:
+        ran = drive(receiver, folder, f"init start id await work 300 stop sleep 300 start id await work_in_child 300 measure queue byte 1 stop "
+                    f"start id await work 300 stop fork 3 exec touch {folder}/go wait flush 60000 counts", helper=helper_that_waits(folder))
+        chunks = arrived(receiver, folder).chunks
+        check_equal(profiler_ids(chunks), ran.told["id"], "profiler ids, in order")
+        check_equal(["works_in_the_child" in functions([chunk]) for chunk in chunks], [False, True, False], "chunks with works_in_the_child")
+        check_equal(["queue" in chunk["measurements"] for chunk in chunks], [False, True, False], "chunks with the measurement")
+        check_equal(ran.counts()["sent"], 3, "sent")
+    with Folder() as folder, Receiver() as receiver:
+        # The first chunk is being made when the last root ends, and with it what is to be the last chunk.
+        ran = drive(receiver, folder, f"init transaction a id await work 1500 finish a id sleep 5000 id fork 3 exec touch {folder}/go wait",
+                    profile_lifecycle="trace", traces_sample_rate=1, chunk_seconds=1, helper=helper_that_waits(folder))
+        chunks = arrived(receiver, folder).chunks
+        first, finishing, over = ran.told["id"]
+        check_equal((finishing, over), (first, ""), "after the root, after the chunk")
+        check_equal((profiler_ids(chunks), len(chunks)), ([first], 2), "profiler ids, chunks")
+
+
 @case
 def a_session_of_a_user_interface_ends_in_the_background_SES_9():
     """SES-9, SES-11"""
