@@ -20,7 +20,8 @@
  * No function may be called in a signal handler.
  *   - It never aborts, never prints on standard output, and leaves errno as it was. What is wrong with an option is
  *     said once on standard error (or to LOG), and the program goes on unprofiled.
- *   - Functions of the program that the library calls (samplers, before_send, log) must not call it.
+ *   - Functions of the program that the library calls (samplers, before_send, log) must not call it, nor exit, nor wait
+ *     for who is in offbeat_shutdown.
  *   - Texts are copied and may be NULL, which is the same as not set. They are UTF-8; what is not is replaced.
  *   - Time that the program hands in is in nanoseconds.
  *   - In a forked child the library begins anew by itself, a second after the fork: with a new profiler id, and with
@@ -150,7 +151,8 @@ OFFBEAT_API bool offbeat_init(const struct offbeat_options *options);
 OFFBEAT_API bool offbeat_flush(uint32_t timeout_ms);
 
 /* Stops, sends what there is for shutdown_timeout_ms at most, keeps the rest in the spool. Comes by itself when the
- * process calls exit or main returns, and when the library is unloaded. */
+ * process calls exit or main returns, and when the library is unloaded. When it has returned, functions of the program
+ * (samplers, before_send, log) are not called any more; it waits for calls that go on. */
 OFFBEAT_API void offbeat_shutdown(void);
 
 /* Envelope items made since offbeat_init and what became of them: what was made and is none of the others waits, after

@@ -23,6 +23,7 @@ struct sdk sdk = {
     .changed = PTHREAD_COND_INITIALIZER,
     .measurements.lock = PTHREAD_MUTEX_INITIALIZER,
     .tracer_lock = PTHREAD_RWLOCK_INITIALIZER,
+    .calling_lock = PTHREAD_RWLOCK_INITIALIZER,
 };
 
 /* --- Small things ------------------------------------------------------------------------------------------------- */
@@ -61,15 +62,44 @@ double sdk_random(void)
     return (double)(bits >> 11) * 0x1p-53;
 }
 
+bool sdk_begin_call(void)
+{
+    (void)pthread_rwlock_rdlock(&sdk.calling_lock);
+    if (atomic_load(&sdk.may_call)) return true;
+    (void)pthread_rwlock_unlock(&sdk.calling_lock);
+    return false;
+}
+
+void sdk_end_call(void)
+{
+    (void)pthread_rwlock_unlock(&sdk.calling_lock);
+}
+
+/* Waits for calls that go on. */
+static void end_calls(void)
+{
+    atomic_store(&sdk.may_call, false); /* first, so that no new ones keep us waiting */
+    (void)pthread_rwlock_wrlock(&sdk.calling_lock);
+    (void)pthread_rwlock_unlock(&sdk.calling_lock);
+}
+
+static void say_line(const struct offbeat_options *options, const char *line)
+{
+    if (options->log)
+        options->log(options->log_data, line);
+    else
+        (void)dprintf(STDERR_FILENO, "offbeat: %s\n", line);
+}
+
 static void say(const char *format, va_list arguments)
 {
     char line[LINE_SIZE];
     int kept_errno = errno;
     (void)vsnprintf(line, sizeof(line), format, arguments);
-    if (sdk.settings.options.log)
-        sdk.settings.options.log(sdk.settings.options.log_data, line);
-    else
-        (void)dprintf(STDERR_FILENO, "offbeat: %s\n", line);
+    if (sdk_begin_call()) {
+        say_line(&sdk.settings.options, line);
+        sdk_end_call();
+    }
     errno = kept_errno;
 }
 
@@ -250,8 +280,11 @@ bool sdk_may_send(const char *type, enum category category, struct slice payload
     struct buffer text = {.maximum = payload.size + 1};
     buffer_append(&text, payload.data, payload.size);
     buffer_append_byte(&text, 0);
-    bool may =
-        !text.failed && options->before_send(options->before_send_data, type, (const char *)text.data, payload.size);
+    bool may = !text.failed && sdk_begin_call();
+    if (may) {
+        may = options->before_send(options->before_send_data, type, (const char *)text.data, payload.size);
+        sdk_end_call();
+    }
     buffer_fini(&text);
     if (!may) sdk_discard(DISCARD_BEFORE_SEND, category, 1);
     return may;
@@ -307,6 +340,7 @@ static void prepare_locks(void)
     (void)pthread_mutex_init(&sdk.lock, NULL); /* on Linux these cannot fail */
     (void)pthread_mutex_init(&sdk.measurements.lock, NULL);
     (void)pthread_rwlock_init(&sdk.tracer_lock, NULL);
+    (void)pthread_rwlock_init(&sdk.calling_lock, NULL);
     (void)pthread_condattr_init(&attributes);
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&sdk.changed, &attributes);
@@ -425,6 +459,7 @@ static void end(void)
     sdk_lock();
     sdk.counts = counts;
     sdk_unlock();
+    end_calls();
     sampler_forget_left_out();
     folder_remove_temporary();
     /* A worker that is late still reads the settings: they are forgotten with the next init. */
@@ -460,6 +495,7 @@ static void *begin_again(void *context)
     struct timespec moment = {.tv_sec = REBIRTH_AFTER_SECONDS};
     while (nanosleep(&moment, &moment) != 0) continue;
     (void)pthread_mutex_lock(&turn);
+    atomic_store(&sdk.may_call, true);
     if (!sdk.is_on) begin(starts_profiler);
     (void)pthread_mutex_unlock(&turn);
     return NULL;
@@ -500,15 +536,19 @@ static bool begin_with(const struct offbeat_options *options, bool starts_profil
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct error error;
     struct dsn dsn;
+    struct settings settings;
     (void)pthread_once(&once, prepare);
     if (sdk.is_on) end();
+    enum status status = settings_resolve(options, &settings, &error);
     if (sdk.has_worker) {
-        sdk_say("the last chunk is still being made: not begun anew");
+        say_line(&settings.options, "the last chunk is still being made: not begun anew");
+        settings_fini(&settings);
         return false;
     }
     settings_fini(&sdk.settings);
+    sdk.settings = settings;
     sdk.wanted.is_ending = false;
-    enum status status = settings_resolve(options, &sdk.settings, &error);
+    atomic_store(&sdk.may_call, true);
     const char *address = sdk.settings.options.dsn;
     if (status == STATUS_OK && (!address || !*address)) {
         sdk_debug("no DSN: nothing is profiled");

@@ -36,6 +36,10 @@ struct sdk {
     struct transport_counts counts; /* of the transport that was before: all zero from init on */
     struct measurements measurements;
 
+    /* Who calls a function of the program (log, before_send) holds this for reading. */
+    pthread_rwlock_t calling_lock;
+    atomic_bool may_call; /* from init until the end of the shutdown */
+
     /* Under this one alone, because a tracer that closes waits for calls that take LOCK. */
     pthread_rwlock_t tracer_lock;
     struct tracer *tracer;
@@ -57,6 +61,10 @@ extern struct sdk sdk;
 
 void sdk_lock(void);
 void sdk_unlock(void);
+
+/* Around each call of a function of the program. False if none may be called any more. */
+bool sdk_begin_call(void);
+void sdk_end_call(void);
 
 /* A line for people: always, or only where DEBUG is set. */
 void sdk_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -915,6 +915,21 @@ def a_process_that_is_stopped_for_seconds_sends_valid_chunks_none_much_longer_th
 
 
 @case
+def after_the_end_no_function_of_the_program_is_called():
+    with Folder() as folder, Receiver() as receiver:
+        # The last chunk is still being made when the time for the end is over.
+        ran = drive(receiver, folder, f"option log 0 option before_send 0 init start await work 300 shutdown init fork 3 exec touch {folder}/go "
+                    "wait sleep 3000 late", shutdown_timeout_ms=300, helper=helper_that_waits(folder))
+        check_equal((ran.told["init"], ran.told["late_calls"]), ([True, False], [0]), f"inits, calls after the end: {ran.said}")
+        check(ran.said.endswith("logged: the last chunk is still being made: not begun anew"), ran.said)
+    with Folder() as folder, Receiver() as receiver:
+        ran = drive(receiver, folder, "option before_send 2000 init start await work 300 stop sleep 500 shutdown sleep 2000 late",
+                    shutdown_timeout_ms=100, helper="/nonexistent")
+        check_equal(ran.told["late_calls"], [0], "calls that went on after the end")
+        check(ran.told["shutdown_ms"][0] < 5000, ran.told)
+
+
+@case
 def a_second_init_ends_the_first_and_begins_anew():
     with Folder() as folder, Receiver() as receiver:
         ran = drive(receiver, folder, "init start id await work 200 init id start id await work 200 shutdown id start id init start id await work 200")

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,6 +178,34 @@ static double sample_profiles(void *letters, const struct offbeat_sampling *samp
     return sample("profiles_sampler", letters, sampling);
 }
 
+/* Calls, and ends of calls, after offbeat_shutdown has returned. */
+static atomic_uint late_calls;
+static atomic_bool has_ended;
+
+static void takes_its_time(const char *milliseconds)
+{
+    if (has_ended) late_calls++;
+    pause_for(strtoull(milliseconds, NULL, 10));
+    if (has_ended) late_calls++;
+}
+
+static bool sends_slowly(void *milliseconds, const char *type, const char *payload, size_t size)
+{
+    takes_its_time(milliseconds);
+    return true;
+}
+
+static void logs_slowly(void *milliseconds, const char *message)
+{
+    takes_its_time(milliseconds);
+    (void)fprintf(stderr, "logged: %s\n", message);
+}
+
+static void do_late(void)
+{
+    (void)printf("{\"late_calls\": %u}\n", late_calls);
+}
+
 static void do_option(void)
 {
     const char *name = next_word(), *value = next_word();
@@ -186,6 +215,8 @@ static void do_option(void)
     if (strcmp(name, "profile_lifecycle") == 0 && strcmp(value, "trace") == 0)
         options.profile_lifecycle = OFFBEAT_LIFECYCLE_TRACE;
     if (strcmp(name, "drops") == 0) options.before_send = drops, options.before_send_data = data;
+    if (strcmp(name, "log") == 0) options.log = logs_slowly, options.log_data = data;
+    if (strcmp(name, "before_send") == 0) options.before_send = sends_slowly, options.before_send_data = data;
     if (strcmp(name, "traces_sampler") == 0) options.traces_sampler = sample_traces, options.traces_sampler_data = data;
     if (strcmp(name, "profiles_sampler") == 0)
         options.profiles_sampler = sample_profiles, options.profiles_sampler_data = data;
@@ -194,6 +225,7 @@ static void do_option(void)
 static void do_init(void)
 {
     bool is_on;
+    has_ended = false;
     CALL(is_on = offbeat_init(&options));
     (void)printf("{\"init\": %s}\n", is_on ? "true" : "false");
 }
@@ -242,6 +274,7 @@ static void do_shutdown(void)
 {
     uint64_t began_ns = now_ns(CLOCK_MONOTONIC);
     CALL(offbeat_shutdown());
+    has_ended = true;
     (void)printf("{\"shutdown_ms\": %.0f}\n", (double)(now_ns(CLOCK_MONOTONIC) - began_ns) / 1e6);
 }
 
@@ -541,6 +574,7 @@ static const struct {
     {"measure", do_measure},
     {"flush", do_flush},
     {"shutdown", do_shutdown},
+    {"late", do_late},
     {"atexit", do_atexit},
     {"id", do_id},
     {"counts", do_counts},
