@@ -224,9 +224,10 @@ static void do_option(void)
 
 static void do_init(void)
 {
-    bool is_on;
+    bool is_on, had_ended = has_ended;
     has_ended = false;
     CALL(is_on = offbeat_init(&options));
+    has_ended = had_ended && !is_on;
     (void)printf("{\"init\": %s}\n", is_on ? "true" : "false");
 }
 
