@@ -194,63 +194,28 @@ static void merge_locations(struct merge *merge)
     free(lines);
 }
 
-/* Stacks of samples that are not added yet: profile_add_stacks wants many at once. */
-struct waiting_stacks {
-    struct stack_id stacks[PROFILE_STACKS_AT_ONCE]; /* of FROM */
-    size_t count;
-    struct location_id *frames; /* of INTO; leaf first, stack after stack */
-    size_t frame_count, frame_capacity;
-};
-
-/* The number of frames that STACK of FROM has. */
-static uint32_t append_frames(struct merge *merge, struct waiting_stacks *waiting, struct stack_id stack)
+/* Marks those that samples have, with their parents, which have lower indices. */
+static void mark_wanted_stacks(struct merge *merge)
 {
+    const struct sample_columns *samples = &merge->from->samples;
     const struct stack *stacks = merge->from->stacks.items;
-    const uint32_t *locations = merge->locations;
-    size_t first = waiting->frame_count;
-    for (uint32_t at = stack.index; at != 0; at = stacks[at].parent.index) {
-        if (waiting->frame_count == waiting->frame_capacity &&
-            !profile_reserve(merge->into, &waiting->frames, &waiting->frame_capacity, waiting->frame_count + 1,
-                             sizeof(*waiting->frames), 2 * (size_t)PROFILE_ENTITIES_MAX)) {
-            break;
-        }
-        waiting->frames[waiting->frame_count++].index = locations[stacks[at].location.index];
+    uint32_t *wanted = merge->stacks;
+    bool is_parent_of_wanted = false;
+    for (size_t i = 0; i < samples->count; i++) wanted[samples->stack[i].index] = true;
+    for (uint32_t i = (uint32_t)merge->from->stacks.count; i-- > 1;) {
+        bool is_wanted = is_parent_of_wanted || wanted[i];
+        uint32_t parent = stacks[i].parent.index;
+        wanted[i] = is_wanted;
+        is_parent_of_wanted = is_wanted && parent == i - 1; /* most are, and so need not go through memory */
+        if (is_wanted && !is_parent_of_wanted) wanted[parent] = true;
     }
-    return (uint32_t)(waiting->frame_count - first);
+    wanted[0] = 0;
 }
 
-static void add_waiting(struct merge *merge, struct waiting_stacks *waiting)
-{
-    struct stack_frames stacks[PROFILE_STACKS_AT_ONCE] = {0};
-    struct stack_id ids[PROFILE_STACKS_AT_ONCE] = {0};
-    waiting->frame_count = 0;
-    profile_fetch_stacks(merge->from, waiting->stacks, waiting->count);
-    for (size_t i = 0; i < waiting->count; i++) stacks[i].count = append_frames(merge, waiting, waiting->stacks[i]);
-    const struct location_id *frames = waiting->frames;
-    for (size_t i = 0; i < waiting->count; i++) {
-        stacks[i].frames = frames;
-        frames += stacks[i].count;
-    }
-    profile_add_stacks(merge->into, stacks, waiting->count, ids);
-    for (size_t i = 0; i < waiting->count; i++) merge->stacks[waiting->stacks[i].index] = ids[i].index;
-    waiting->count = 0;
-}
-
-/* Those that samples have, each once. */
 static void merge_stacks(struct merge *merge)
 {
-    const uint32_t is_waiting = UINT32_MAX; /* which no stack is */
-    const struct sample_columns *samples = &merge->from->samples;
-    struct waiting_stacks waiting = {0};
-    for (size_t i = 0; i < samples->count && merge->into->failed == STATUS_OK; i++) {
-        struct stack_id stack = samples->stack[i];
-        if (stack.index == 0 || merge->stacks[stack.index] != 0) continue;
-        merge->stacks[stack.index] = is_waiting;
-        waiting.stacks[waiting.count++] = stack;
-        if (waiting.count == PROFILE_STACKS_AT_ONCE) add_waiting(merge, &waiting);
-    }
-    if (waiting.count > 0) add_waiting(merge, &waiting);
-    free(waiting.frames);
+    mark_wanted_stacks(merge);
+    profile_add_stacks_of(merge->into, merge->from, merge->locations, merge->stacks);
 }
 
 /* --- Threads, labels, samples ------------------------------------------------------------------------------------- */

@@ -242,16 +242,23 @@ static bool follow_entries(const struct profile *profile, struct descent *descen
     return true;
 }
 
+/* Indexes what is about to be added behind the last entry, unless that is its PARENT, which has no children yet. */
+static bool index_new_stack(struct profile *profile, uint32_t parent, uint64_t hash)
+{
+    size_t count = profile->stacks.count;
+    if (parent + 1 == count || index_table_add(&profile->stacks.index, hash, (uint32_t)count)) return true;
+    profile_fail(profile, STATUS_NO_MEMORY);
+    return false;
+}
+
 /* Adds what is left of the stack, entry behind entry. */
 static bool append_entries(struct profile *profile, struct descent *descent)
 {
-    if (!PROFILE_RESERVE(profile, stacks, descent->left, PROFILE_ENTITIES_MAX)) return false;
-    size_t count = profile->stacks.count;
-    bool follows_parent = descent->at + 1 == count; /* which has no children yet */
-    if (!follows_parent && !index_table_add(&profile->stacks.index, descent->hash, (uint32_t)count)) {
-        profile_fail(profile, STATUS_NO_MEMORY);
+    if (!PROFILE_RESERVE(profile, stacks, descent->left, PROFILE_ENTITIES_MAX) ||
+        !index_new_stack(profile, descent->at, descent->hash)) {
         return false;
     }
+    size_t count = profile->stacks.count;
     for (; descent->left > 0; descent->left--) {
         profile->stacks.items[count] = next_stack(descent);
         descent->at = (uint32_t)count++;
@@ -335,6 +342,108 @@ void profile_add_stacks(struct profile *profile, const struct stack_frames *stac
         stacks += taken;
         ret_ids += taken;
         count -= taken;
+    }
+}
+
+/* Stacks of another profile on their way into this one. */
+struct stack_move {
+    const struct stack *from;
+    const uint32_t *locations;
+    uint32_t *stacks; /* by index in FROM: a mark, or the new index */
+};
+
+/* Entries of FROM, each the parent of the next. */
+struct chain {
+    uint32_t first, end;
+};
+
+static inline struct stack moved_stack(const struct stack_move *move, uint32_t index)
+{
+    return (struct stack){.parent = {move->stacks[move->from[index].parent.index]},
+                          .location = {move->locations[move->from[index].location.index]}};
+}
+
+static uint64_t stack_hash(struct stack stack)
+{
+    return hash_pair(0, stack.parent.index, stack.location.index);
+}
+
+/* The next chains of marked entries from *AT on, which moves behind them. */
+static size_t find_chains(const struct stack_move *move, size_t count, uint32_t *at,
+                          struct chain chains[PROFILE_STACKS_AT_ONCE])
+{
+    size_t found = 0;
+    uint32_t i = *at;
+    while (i < count && found < PROFILE_STACKS_AT_ONCE) {
+        uint32_t first = i++;
+        if (move->stacks[first] == 0) continue;
+        while (i < count && move->from[i].parent.index == i - 1 && move->stacks[i] != 0) i++;
+        chains[found++] = (struct chain){.first = first, .end = i};
+    }
+    *at = i;
+    return found;
+}
+
+/* Has the memory fetched in which the first entries of these chains are looked for. */
+static void fetch_for_chains(const struct profile *profile, const struct stack_move *move, const struct chain *chains,
+                             size_t count)
+{
+    struct stack firsts[PROFILE_STACKS_AT_ONCE];
+    size_t known = 0; /* of FIRSTS. The parents that are of these chains themselves have no new index yet */
+    for (size_t i = 0; i < count; i++) __builtin_prefetch(&move->stacks[move->from[chains[i].first].parent.index]);
+    for (size_t i = 0; i < count; i++) {
+        if (move->from[chains[i].first].parent.index >= chains[0].first) continue;
+        firsts[known] = moved_stack(move, chains[i].first);
+        __builtin_prefetch(&profile->stacks.items[firsts[known].parent.index + 1]);
+        index_table_prefetch(&profile->stacks.index, stack_hash(firsts[known]));
+        known++;
+    }
+    for (size_t i = 0; i < known; i++) {
+        uint32_t candidate = index_table_peek(&profile->stacks.index, stack_hash(firsts[i]));
+        if (candidate != INDEX_NONE) __builtin_prefetch(&profile->stacks.items[candidate]);
+    }
+}
+
+/* The entry that is STACK, or INDEX_NONE. */
+static inline uint32_t find_stack(const struct profile *profile, struct stack stack)
+{
+    uint32_t behind = stack.parent.index + 1;
+    if (behind < profile->stacks.count && stack_equal(profile, behind, &stack)) return behind;
+    return index_table_find(&profile->stacks.index, stack_hash(stack), stack_equal, profile, &stack);
+}
+
+/* Adds a chain whose first entry is new, and all the others with it. */
+static void append_chain(struct profile *profile, const struct stack_move *move, struct chain chain)
+{
+    struct stack first = moved_stack(move, chain.first);
+    bool has_room = PROFILE_RESERVE(profile, stacks, chain.end - chain.first, PROFILE_ENTITIES_MAX);
+    if (has_room && !index_new_stack(profile, first.parent.index, stack_hash(first))) has_room = false;
+    for (uint32_t i = chain.first; i < chain.end; i++) {
+        if (has_room) profile->stacks.items[profile->stacks.count] = moved_stack(move, i);
+        move->stacks[i] = has_room ? (uint32_t)profile->stacks.count++ : 0;
+    }
+}
+
+static void move_chain(struct profile *profile, const struct stack_move *move, struct chain chain)
+{
+    uint32_t i = chain.first;
+    for (; i < chain.end; i++) {
+        uint32_t known = find_stack(profile, moved_stack(move, i));
+        if (known == INDEX_NONE) break;
+        move->stacks[i] = known;
+    }
+    if (i < chain.end) append_chain(profile, move, (struct chain){.first = i, .end = chain.end});
+}
+
+void profile_add_stacks_of(struct profile *profile, const struct profile *from, const uint32_t *locations,
+                           uint32_t *stacks)
+{
+    struct stack_move move = {.from = from->stacks.items, .locations = locations, .stacks = stacks};
+    struct chain chains[PROFILE_STACKS_AT_ONCE];
+    uint32_t at = 1;
+    for (size_t count; (count = find_chains(&move, from->stacks.count, &at, chains)) > 0;) {
+        fetch_for_chains(profile, &move, chains, count);
+        for (size_t i = 0; i < count; i++) move_chain(profile, &move, chains[i]);
     }
 }
 

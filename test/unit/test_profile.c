@@ -316,6 +316,82 @@ TEST(merging_folds_a_file_that_lay_elsewhere_and_keeps_every_value_PPF_7)
     profile_fini(&two);
 }
 
+/* A stack of up to 11 frames of a few kinds, so that most part from others in many places. */
+static struct stack_id add_stack_by_chance(struct profile *profile, uint32_t *chance)
+{
+    struct stack_id stack = {0};
+    for (uint32_t depth = (*chance >> 16) % 12; depth > 0; depth--) {
+        *chance = *chance * 1103515245 + 12345;
+        stack = profile_add_stack(profile, stack, (struct location_id){1 + (*chance >> 16) % 3});
+    }
+    *chance = *chance * 1103515245 + 12345;
+    return stack;
+}
+
+static void build_by_chance(struct profile *profile, uint32_t chance, uint64_t first_address)
+{
+    enum { STACKS = 600 };
+    profile_init(profile);
+    profile_add_value_type(profile, "samples", "count");
+    for (uint64_t i = 0; i < 3; i++) (void)add_location(profile, (struct mapping_id){0}, first_address + i, "f");
+    for (int i = 0; i < STACKS; i++) {
+        struct stack_id stack = add_stack_by_chance(profile, &chance);
+        if (i % 3 > 0) add_sample(profile, stack, 1, 1);
+    }
+}
+
+/* That each sample has the addresses that it had. */
+static void check_merged(const struct profile *into, size_t first, const struct profile *from)
+{
+    for (size_t i = 0; i < from->samples.count; i++) {
+        struct stack_id a = into->samples.stack[first + i], b = from->samples.stack[i];
+        CHECK_UINT(profile_stack_depth(into, a), profile_stack_depth(from, b));
+        while (a.index != 0 && b.index != 0) {
+            CHECK_UINT(profile_location(into, profile_stack(into, a)->location)->address,
+                       profile_location(from, profile_stack(from, b)->location)->address);
+            a = profile_stack(into, a)->parent;
+            b = profile_stack(from, b)->parent;
+        }
+    }
+}
+
+static void check_all_stacks_are_needed(const struct profile *profile)
+{
+    static bool is_needed[100000];
+    size_t needed = 1;
+    memset(is_needed, 0, sizeof(is_needed));
+    CHECK(profile->stacks.count < sizeof(is_needed));
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        struct stack_id stack = profile->samples.stack[i];
+        for (; stack.index != 0 && !is_needed[stack.index]; needed++) {
+            is_needed[stack.index] = true;
+            stack = profile_stack(profile, stack)->parent;
+        }
+    }
+    CHECK_UINT(profile->stacks.count, needed);
+}
+
+TEST(merging_takes_the_stacks_that_samples_have_each_once_and_no_others)
+{
+    struct profile into, one, two;
+    profile_init(&into);
+    build_by_chance(&one, 1, 10);
+    build_by_chance(&two, 2, 11); /* two of the three places are one's too */
+    size_t stack_count = 0;
+    for (int round = 0; round < 2; round++) {
+        CHECK_UINT(profile_merge(&into, &one, NULL, NULL), STATUS_OK);
+        check_merged(&into, into.samples.count - one.samples.count, &one);
+        CHECK_UINT(profile_merge(&into, &two, NULL, NULL), STATUS_OK);
+        check_merged(&into, into.samples.count - two.samples.count, &two);
+        check_all_stacks_are_needed(&into);
+        if (round == 0) stack_count = into.stacks.count;
+    }
+    CHECK_UINT(into.stacks.count, stack_count);
+    profile_fini(&into);
+    profile_fini(&one);
+    profile_fini(&two);
+}
+
 /* COUNT places "f0", "f1", … of lines 0, 1, …, the first being FIRST and each STEP further, round and round. */
 static void add_places(struct profile *profile, unsigned count, unsigned first, unsigned step)
 {
