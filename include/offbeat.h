@@ -147,7 +147,8 @@ struct offbeat_options {
  * DSN, or an option that cannot be understood, about which one line is logged. */
 OFFBEAT_API bool offbeat_init(const struct offbeat_options *options);
 
-/* Sends what there is, the samples of the chunk that has begun included. False if that took longer than TIMEOUT_MS. */
+/* Sends what there is, the samples of the chunk that has begun included. False if that took longer than TIMEOUT_MS. For
+ * each chunk a process is run that finds names: not for places that a program often comes by. */
 OFFBEAT_API bool offbeat_flush(uint32_t timeout_ms);
 
 /* Stops, sends what there is for shutdown_timeout_ms at most, keeps the rest in the spool. Comes by itself when the

@@ -20,6 +20,7 @@ enum {
     PAUSE_NS_MAX = 2000000000,
     FLUSHES_A_SECOND_MAX = 200,
     ANSWERS_WAIT_NS = 20000000, /* for the last answers when it stops */
+    TICKS_OF_CUT = 2,           /* no thread has two samples, which receivers want, after fewer */
 };
 
 static struct sampler sampler;
@@ -137,6 +138,7 @@ static void begin_recording(uint64_t start_ns)
     name_recording(path, sizeof(path));
     recording_writer_init(&writer, path, self_has_own_descriptors());
     sampler.recording_start_ns = start_ns;
+    sampler.ticks_in_recording = 0;
     write_start();
     write_usage();
 }
@@ -173,7 +175,7 @@ static uint64_t change_recording(uint64_t now_ns, uint64_t before_ns)
 {
     uint64_t length_ns = sampler.options.recording_ns, end_ns = sampler.recording_start_ns + length_ns;
     if (length_ns == 0 || sampler.tick == 0) return before_ns;
-    bool is_cut = atomic_exchange(&cut_wanted, false);
+    bool is_cut = sampler.ticks_in_recording >= TICKS_OF_CUT && atomic_exchange(&cut_wanted, false);
     if (!is_cut && before_ns < end_ns && now_ns < end_ns + PAUSE_NS_MAX) return before_ns;
     uint64_t start_ns = now_ns > before_ns + PAUSE_NS_MAX ? now_ns - sampler.period_ns : before_ns;
     end_recording();
@@ -258,6 +260,7 @@ static bool is_time_for_rare_changes(void)
 static void open_tick(uint64_t now_ns, uint64_t before_ns)
 {
     sampler.tick++;
+    sampler.ticks_in_recording++;
     sampler.counters[RECORDING_TICKS]++;
     recording_begin(&writer, RECORDING_TICK, 16);
     recording_number(&writer, now_ns - before_ns);

@@ -39,7 +39,7 @@ void sampler_stop(void);
 
 /* --- With recording_ns: the recordings, one after the other ------------------------------------------------------- */
 
-/* Ends the recording at the next tick and goes on in a new one. */
+/* Ends the recording at the next tick, or once it has two, and goes on in a new one. */
 void sampler_cut(void);
 
 /* The oldest finished recording that was not taken yet, which is the caller's to read and delete. False if there is

@@ -14,7 +14,8 @@ struct sampler {
     uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE];
     uint32_t ticks_a_second;
     long page_size;
-    uint32_t tick; /* number of the tick that is open */
+    uint32_t tick;               /* number of the tick that is open */
+    uint32_t ticks_in_recording; /* with that one */
     uint32_t requests_in_tick, requests_in_tick_max;
     uint32_t pages_in_tick, timers_in_tick;
     uint32_t timers_asked;  /* in the open tick */

@@ -127,7 +127,7 @@ def arrived(receiver, folder, reported=None):
 
 
 def too_few(receiver):
-    """A flush at the moment of a start finds too few samples to be sent, and counts that."""
+    """What is sampled between a flush and a stop can be too little to be sent, which is counted."""
     return {name: count for name, count in receiver.reported.items() if name == "insufficient_data:profile_chunk"}
 
 
@@ -555,6 +555,15 @@ def what_before_send_drops_is_counted_and_reported():
             got = arrived(receiver, folder, reported)
             check_equal((len(got.chunks), len(got.profiles), len(got.transactions)), left, f"chunks, profiles, transactions without {dropped}")
             check_equal(ran.counts(), {"made": 2, "sent": sum(left), "limited": 0, "discarded": 2 - sum(left)}, "counts")
+
+
+@case
+def a_flush_at_the_moment_of_a_start_sends_a_chunk():
+    with Folder() as folder, Receiver() as receiver:
+        for words in ("init start flush 30000 work 100", "init start await flush 30000 flush 30000 work 100"):
+            drive(receiver, folder, words)
+            check_equal(receiver.reported, {}, f"reported as discarded after {words}")
+        check_equal(len(arrived(receiver, folder).chunks), 5, "chunks")
 
 
 @case
