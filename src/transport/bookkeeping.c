@@ -9,10 +9,12 @@ void transport_debug(const struct transport *transport, const char *message)
     if (transport->options.debug) transport->options.debug(transport->options.context, message);
 }
 
-void transport_wake(const struct transport *transport)
+/* Where the program has closed the pipe, that has woken the thread up, too. */
+void transport_wake(struct transport *transport)
 {
-    uint64_t one = 1;
-    (void)!write(transport->wake_descriptor, &one, sizeof(one));
+    pthread_mutex_lock(&transport->wake_mutex);
+    if (own_descriptor_is_there(&transport->wake[1])) (void)!write(transport->wake[1].number, "", 1);
+    pthread_mutex_unlock(&transport->wake_mutex);
 }
 
 /* --- What the thread counts --------------------------------------------------------------------------------------- */

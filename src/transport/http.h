@@ -30,6 +30,8 @@ struct http;
 /* Loads libcurl. NULL: ERROR tells why. One thread at a time; http_free takes NULL. */
 struct http *http_new(const struct http_options *options, struct error *error);
 void http_free(struct http *http);
+/* Of one whose descriptors are not its own any more: its memory stays, and nothing is closed. Accepts NULL. */
+void http_leave(struct http *http);
 
 /* Begins to send BODY, gzip, which must live until http_step gives true, or http_cancel. */
 enum status http_begin(struct http *http, struct slice body, struct error *error);

@@ -18,7 +18,7 @@ void request_fini(struct request *request)
     buffer_fini(&request->stored);
     buffer_fini(&request->envelope);
     buffer_fini(&request->body);
-    *request = (struct request){.claim.descriptor = -1};
+    *request = (struct request){.claim.file.number = -1};
 }
 
 /* It is sent or discarded. */

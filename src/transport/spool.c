@@ -31,15 +31,14 @@ _Static_assert((int)NAME_LENGTH < (int)SPOOL_NAME_SIZE, "names fit");
 
 bool spool_init(struct spool *spool, const char *folder, const char *subfolder)
 {
-    *spool = (struct spool){.folder = -1, .bytes_max = UINT64_MAX, .count_max = SPOOL_FILES_MAX};
+    *spool = (struct spool){.folder.number = -1, .bytes_max = UINT64_MAX, .count_max = SPOOL_FILES_MAX};
     int length = snprintf(spool->path, sizeof(spool->path), "%s/%s", folder, subfolder);
     return length > 0 && (size_t)length < sizeof(spool->path);
 }
 
 void spool_fini(struct spool *spool)
 {
-    if (spool->folder >= 0) (void)close(spool->folder);
-    spool->folder = -1;
+    own_descriptor_close(&spool->folder);
 }
 
 static bool make_folder(const char *path)
@@ -65,7 +64,7 @@ static bool is_deleted(int folder)
 
 enum status spool_open(struct spool *spool, struct error *error)
 {
-    if (spool->folder >= 0 && !is_deleted(spool->folder)) return STATUS_OK;
+    if (own_descriptor_is_there(&spool->folder) && !is_deleted(spool->folder.number)) return STATUS_OK;
     spool_fini(spool);
     char parent[PATH_MAX];
     memcpy(parent, spool->path, sizeof(parent));
@@ -79,7 +78,7 @@ enum status spool_open(struct spool *spool, struct error *error)
         (void)close(folder);
         return status;
     }
-    spool->folder = folder;
+    spool->folder = own_descriptor_of(folder);
     return STATUS_OK;
 }
 
@@ -106,7 +105,7 @@ static bool ends_with(const char *text, const char *ending)
 static int try_lock(const struct spool *spool, const char *name)
 {
     struct stat facts;
-    int descriptor = openat(spool->folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    int descriptor = openat(spool->folder.number, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) return -1;
     if (flock(descriptor, LOCK_EX | LOCK_NB) == 0 && fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode) &&
         facts.st_nlink > 0)
@@ -119,7 +118,7 @@ static void delete_if_left(const struct spool *spool, const char *name)
 {
     int descriptor = try_lock(spool, name);
     if (descriptor < 0) return;
-    (void)unlinkat(spool->folder, name, 0);
+    (void)unlinkat(spool->folder.number, name, 0);
     (void)close(descriptor);
 }
 
@@ -149,7 +148,7 @@ static void listing_fini(struct listing *listing)
 static enum status list(const struct spool *spool, struct listing *listing, struct error *error)
 {
     *listing = (struct listing){0};
-    int copy = openat(spool->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* with a position of its own */
+    int copy = openat(spool->folder.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* with a position of its own */
     DIR *folder = copy >= 0 ? fdopendir(copy) : NULL;
     if (!folder) {
         enum status status = error_set_errno(error, "spool: cannot list");
@@ -190,7 +189,8 @@ static bool claim_entry(const struct spool *spool, const struct entry *entry, st
         (void)close(descriptor);
         return false;
     }
-    *ret_claim = (struct spool_claim){.descriptor = descriptor, .time_ns = strtoull(entry->name, NULL, 10)};
+    *ret_claim =
+        (struct spool_claim){.file = own_descriptor_of(descriptor), .time_ns = strtoull(entry->name, NULL, 10)};
     memcpy(ret_claim->name, entry->name, sizeof(entry->name));
     return true;
 }
@@ -215,14 +215,14 @@ enum status spool_claim(struct spool *spool, uint64_t since_ns, struct spool_cla
 
 void spool_remove(struct spool *spool, struct spool_claim *claim)
 {
-    (void)unlinkat(spool->folder, claim->name, 0);
+    struct error error;
+    if (spool_open(spool, &error) == STATUS_OK) (void)unlinkat(spool->folder.number, claim->name, 0);
     spool_release(claim);
 }
 
 void spool_release(struct spool_claim *claim)
 {
-    (void)close(claim->descriptor);
-    claim->descriptor = -1;
+    own_descriptor_close(&claim->file);
 }
 
 /* --- Storing ------------------------------------------------------------------------------------------------------ */
@@ -238,7 +238,7 @@ static void drop(struct spool *spool, const struct entry *entry, struct listing 
     } else {
         discards_add(dropped, DISCARD_CACHE_OVERFLOW, CATEGORY_DEFAULT, 1); /* damaged since it was stored */
     }
-    (void)unlinkat(spool->folder, entry->name, 0);
+    (void)unlinkat(spool->folder.number, entry->name, 0);
     (void)close(descriptor);
     listing->bytes -= entry->size;
     (*left)--;
@@ -266,7 +266,7 @@ static int make_temporary(const struct spool *spool, const char *name)
 {
     struct stat facts;
     for (unsigned i = 0; i < TEMPORARY_ATTEMPTS_MAX; i++) {
-        int descriptor = openat(spool->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        int descriptor = openat(spool->folder.number, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (descriptor < 0) return -1;
         if (flock(descriptor, LOCK_EX) == 0 && fstat(descriptor, &facts) == 0 && facts.st_nlink > 0) return descriptor;
         (void)close(descriptor);
@@ -275,15 +275,17 @@ static int make_temporary(const struct spool *spool, const char *name)
     return -1;
 }
 
-static bool write_durably(int descriptor, struct slice bytes)
+/* That may take long, and the program may close it meanwhile. */
+static bool write_durably(const struct own_descriptor *file, struct slice bytes)
 {
     for (size_t done = 0; done < bytes.size;) {
-        ssize_t written = write(descriptor, bytes.data + done, bytes.size - done);
+        if (!own_descriptor_is_there(file)) return false;
+        ssize_t written = write(file->number, bytes.data + done, bytes.size - done);
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) return false;
         done += (size_t)written;
     }
-    return fsync(descriptor) == 0;
+    return own_descriptor_is_there(file) && fsync(file->number) == 0;
 }
 
 static enum status write_and_rename(const struct spool *spool, struct slice bytes, struct error *error)
@@ -297,13 +299,14 @@ static enum status write_and_rename(const struct spool *spool, struct slice byte
                    (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, SIZE_DIGITS, bytes.size, uuid);
     int descriptor = make_temporary(spool, temporary);
     if (descriptor < 0) return error_set_errno(error, "spool: cannot create a file");
+    struct own_descriptor file = own_descriptor_of(descriptor);
     enum status status = STATUS_OK;
-    if (!write_durably(descriptor, bytes) || renameat(spool->folder, temporary, spool->folder, name) != 0) {
+    if (!write_durably(&file, bytes) || renameat(spool->folder.number, temporary, spool->folder.number, name) != 0) {
         status = error_set_errno(error, "spool: cannot write");
-        (void)unlinkat(spool->folder, temporary, 0);
+        (void)unlinkat(spool->folder.number, temporary, 0);
     }
-    (void)close(descriptor);
-    if (status == STATUS_OK) (void)fsync(spool->folder);
+    own_descriptor_close(&file);
+    if (status == STATUS_OK) (void)fsync(spool->folder.number);
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/status.h"
 #include "transport/discards.h"
+#include "transport/own_descriptor.h"
 
 #include <limits.h>
 
@@ -15,14 +16,14 @@ enum { SPOOL_NAME_SIZE = 80, SPOOL_FILES_MAX = 4096 };
 /* All members are private, save the maxima, which may be set after spool_init. One thread at a time. */
 struct spool {
     char path[PATH_MAX];
-    int folder; /* -1: not open */
+    struct own_descriptor folder;
     uint64_t bytes_max;
     size_t count_max; /* at most SPOOL_FILES_MAX */
 };
 
 /* An envelope that nobody else has, by a lock on its file, which the kernel lets go if we die. */
 struct spool_claim {
-    int descriptor;
+    struct own_descriptor file;
     char name[SPOOL_NAME_SIZE];
     uint64_t time_ns; /* UTC: when it was stored */
 };

@@ -2,6 +2,7 @@
  * there is something to do. SPDX-License-Identifier: MIT */
 #include "transport/transport_private.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -11,14 +12,59 @@
 
 enum {
     STEP_MS_MAX = 1000,
-    STORED_MAX = 8, /* between two steps of a request, which a stream of envelopes must not hold up */
+    NOBODY_WAKES_MS = 100, /* without descriptors for that */
+    STORED_MAX = 8,        /* between two steps of a request, which a stream of envelopes must not hold up */
 };
+
+/* --- What is kept open -------------------------------------------------------------------------------------------- */
+
+bool transport_open_wake(struct transport *transport)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
+    pthread_mutex_lock(&transport->wake_mutex);
+    transport->wake[0] = own_descriptor_of(ends[0]);
+    transport->wake[1] = own_descriptor_of(ends[1]);
+    pthread_mutex_unlock(&transport->wake_mutex);
+    return true;
+}
+
+static void close_wake(struct transport *transport)
+{
+    pthread_mutex_lock(&transport->wake_mutex);
+    own_descriptor_close(&transport->wake[0]);
+    own_descriptor_close(&transport->wake[1]);
+    pthread_mutex_unlock(&transport->wake_mutex);
+}
+
+static void clear_wake(const struct transport *transport)
+{
+    char bytes[64];
+    while (read(transport->wake[0].number, bytes, sizeof(bytes)) == sizeof(bytes)) continue;
+}
+
+/* A program that closed the pipe has closed all that was ours, libcurl's sockets included, whose numbers libcurl alone
+ * knows: it is left as it is, for what it closed now would be the program's. */
+static void begin_anew_if_closed(struct transport *transport)
+{
+    if (own_descriptor_is_there(&transport->wake[0]) && own_descriptor_is_there(&transport->wake[1])) return;
+    if (transport->request.is_active) {
+        transport_give_report_back(transport, &transport->request.reported);
+        request_put_back(transport);
+    }
+    http_leave(transport->http);
+    transport->http = NULL;
+    close_wake(transport);
+    if (transport_open_wake(transport))
+        transport_debug(transport, "sending: the program has closed what was open; it is opened anew");
+}
+
+/* --- The inbox ---------------------------------------------------------------------------------------------------- */
 
 /* Without a spool, they stay in the queue until they are sent. */
 static void spool_inbox(struct transport *transport)
 {
-    uint64_t count;
-    (void)!read(transport->wake_descriptor, &count, sizeof(count));
+    clear_wake(transport);
     if (!transport->has_spool) return;
     unsigned left = STORED_MAX;
     for (struct queued *queued = transport_take_from_inbox(transport); queued;
@@ -53,7 +99,7 @@ static uint64_t stop_time(struct transport *transport)
 static void step_request(struct transport *transport)
 {
     int timeout_ms = milliseconds_until(stop_time(transport));
-    if (!http_step(transport->http, transport->wake_descriptor, timeout_ms < STEP_MS_MAX ? timeout_ms : STEP_MS_MAX))
+    if (!http_step(transport->http, transport->wake[0].number, timeout_ms < STEP_MS_MAX ? timeout_ms : STEP_MS_MAX))
         return;
     const struct http_response *response = http_last_response(transport->http);
     if (response->status) {
@@ -79,8 +125,10 @@ static void rest(struct transport *transport)
     bool sleeps = !transport->is_hurried && !(transport->is_idle && transport->is_stopping);
     if (transport->is_stopping && until > transport->stop_at_ns) until = transport->stop_at_ns;
     pthread_mutex_unlock(&transport->mutex);
-    struct pollfd descriptor = {.fd = transport->wake_descriptor, .events = POLLIN};
-    if (sleeps) (void)poll(&descriptor, 1, until == UINT64_MAX ? -1 : milliseconds_until(until));
+    struct pollfd descriptor = {.fd = transport->wake[0].number, .events = POLLIN};
+    int timeout_ms = until == UINT64_MAX ? -1 : milliseconds_until(until);
+    if (descriptor.fd < 0) timeout_ms = NOBODY_WAKES_MS;
+    if (sleeps) (void)poll(&descriptor, 1, timeout_ms);
 }
 
 /* Somebody began to wait: what rests is tried at once. */
@@ -154,9 +202,10 @@ void transport_free(struct transport *transport)
     queue_fini(&transport->inbox);
     queue_fini(&transport->memory);
     spool_fini(&transport->spool);
-    if (transport->wake_descriptor >= 0) (void)close(transport->wake_descriptor);
+    close_wake(transport);
     pthread_cond_destroy(&transport->changed);
     pthread_mutex_destroy(&transport->mutex);
+    pthread_mutex_destroy(&transport->wake_mutex);
     free((char *)(uintptr_t)transport->options.proxy);
     free((char *)(uintptr_t)transport->options.ca_file);
     free(transport);
@@ -168,6 +217,7 @@ void *transport_run(void *context)
     (void)prctl(PR_SET_NAME, "offbeat-send");
     if (transport->options.started) transport->options.started(transport->options.context);
     while (!is_over(transport)) {
+        begin_anew_if_closed(transport);
         spool_inbox(transport);
         hurry(transport);
         if (transport->request.is_active) {
@@ -176,6 +226,7 @@ void *transport_run(void *context)
             rest(transport);
         }
     }
+    begin_anew_if_closed(transport);
     keep_or_discard(transport);
     pthread_mutex_lock(&transport->mutex);
     transport->is_ended = true;

@@ -5,13 +5,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define RETRY_FIRST_NS (5 * SECOND_NS)
 #define REQUEST_TIMEOUT_NS (30 * SECOND_NS)
 #define REPORT_INTERVAL_NS (30 * SECOND_NS)
-#define STOP_GRACE_NS (300 * MILLISECOND_NS) /* for storing what is left */
+/* For storing what is left, and for what TLS has to compute: libcrypto's handlers at the end of the process take away
+ * what the thread still uses. */
+#define STOP_GRACE_NS (3 * SECOND_NS)
 
 enum { COUNT_MAX_DEFAULT = 100, BYTES_MAX_DEFAULT = 100 << 20, STACK_BYTES = 512 << 10 };
 
@@ -49,6 +50,7 @@ static void init_locks(struct transport *transport)
     pthread_cond_init(&transport->changed, &attributes);
     pthread_condattr_destroy(&attributes);
     pthread_mutex_init(&transport->mutex, NULL);
+    pthread_mutex_init(&transport->wake_mutex, NULL);
 }
 
 static bool init_spool(struct transport *transport, const char *folder)
@@ -70,8 +72,8 @@ static void set_up(struct transport *transport, const struct dsn *dsn, const str
     transport->options = *options;
     set_defaults(&transport->options);
     options = &transport->options;
-    transport->request.claim.descriptor = -1;
-    transport->spool.folder = -1;
+    transport->request.claim.file.number = -1;
+    transport->spool.folder.number = transport->wake[0].number = transport->wake[1].number = -1;
     transport->inbox.count_max = transport->memory.count_max = options->queue_count_max;
     transport->inbox.bytes_max = transport->memory.bytes_max = options->queue_bytes_max;
     transport->retry_ns = options->retry_first_ns;
@@ -82,7 +84,6 @@ static void set_up(struct transport *transport, const struct dsn *dsn, const str
     dsn_auth(dsn, options->client, transport->auth);
     (void)snprintf(transport->user_agent, sizeof(transport->user_agent), "%s", options->client);
     init_locks(transport);
-    transport->wake_descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 }
 
 /* Signals of the program are for its own threads. */
@@ -115,7 +116,7 @@ struct transport *transport_start(const struct transport_options *options, struc
     has_texts = copy_text(&transport->options.ca_file) && has_texts;
     if (options->spool_folder && !init_spool(transport, options->spool_folder))
         transport_debug(transport, "spool: the path is too long; envelopes stay in memory");
-    if (has_texts && transport->wake_descriptor >= 0 && start_thread(transport)) return transport;
+    if (has_texts && transport_open_wake(transport) && start_thread(transport)) return transport;
     (void)error_set_errno(error, "cannot start a thread to send");
     transport_free(transport);
     return NULL;

@@ -36,7 +36,9 @@ struct request {
 struct transport {
     pid_t owner;
     pthread_t thread;
-    int wake_descriptor; /* an eventfd */
+
+    pthread_mutex_t wake_mutex;    /* for the next one; may be taken with MUTEX held */
+    struct own_descriptor wake[2]; /* a pipe: who puts a byte in wakes the thread */
 
     pthread_mutex_t mutex; /* for what follows, up to the thread's own */
     pthread_cond_t changed;
@@ -89,7 +91,7 @@ static inline uint64_t later(uint64_t now, uint64_t duration)
 /* --- bookkeeping.c: from any thread where it says so, else from the transport's alone ----------------------------- */
 
 void transport_debug(const struct transport *transport, const char *message);
-void transport_wake(const struct transport *transport); /* from any thread */
+void transport_wake(struct transport *transport); /* from any thread */
 
 /* From any thread. */
 void transport_add_discards(struct transport *transport, const struct discards *discards);
@@ -119,6 +121,8 @@ void request_put_back(struct transport *transport);
 
 /* --- thread.c ----------------------------------------------------------------------------------------------------- */
 
+/* Makes the pipe. False without descriptors. */
+bool transport_open_wake(struct transport *transport);
 /* The thread; CONTEXT is the transport. */
 void *transport_run(void *context);
 /* Of a transport without a thread; accepts one that is half made. */

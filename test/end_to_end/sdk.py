@@ -939,6 +939,26 @@ def after_the_end_no_function_of_the_program_is_called():
 
 
 @case
+def what_a_program_opens_after_it_closed_all_is_its_own_and_profiling_goes_on():
+    line, held = b"the program's\n", "work 200 write flush 30000 work 100 write flush 30000 write shutdown write"
+    for before, options in (("init start await work 300 flush 60000", {}), ("init start await work 100", {}),
+                            ("init start await work 300 flush 60000", {"spool_directory": ""}),
+                            ("init transaction a await work 300 finish a flush 60000 transaction b work 100 finish b", {"traces_sample_rate": 1})):
+        with Folder() as folder, Receiver() as receiver:
+            ran = drive(receiver, folder, f"{before} close_others open 40 {held}", **options)
+            check_equal(ran.told.get("lost_file", []), [], f"files of the program that were closed: {ran.said}")
+            for path in folder.glob("file-*"):
+                check_equal(path.read_bytes(), line * 5, f"what is in {path.name}: {ran.said}")
+            for path in folder.glob("folder-*"):
+                check_equal([one.name for one in path.iterdir()], ["kept.tmp"], f"what is in {path.name}: {ran.said}")
+            for path in folder.glob("folder-*/kept.tmp"):
+                path.unlink()
+            check_equal(ran.told["flush"][-2:], [True, True], f"flushed: {ran.said}")
+            got = arrived(receiver, folder, too_few(receiver))
+            check("traces_sample_rate" in options or len(got.chunks) >= 3, f"{len(got.chunks)} chunks: {ran.said}")
+
+
+@case
 def a_second_init_ends_the_first_and_begins_anew():
     with Folder() as folder, Receiver() as receiver:
         ran = drive(receiver, folder, "init start id await work 200 init id start id await work 200 shutdown id start id init start id await work 200")
@@ -1041,7 +1061,7 @@ if not IS_ASAN:
             skip("valgrind is not installed")
         with Folder() as folder, Receiver() as receiver:
             drive(receiver, folder, "init start transaction a span s a await work 1000 finish s finish a measure x byte 1 flush 60000 work 100",
-                  traces_sample_rate=1, prefix=("valgrind", "--quiet", "--error-exitcode=9", f"--suppressions={ROOT}/test/end_to_end/memcheck.supp",
+                  traces_sample_rate=1, prefix=("valgrind", "--quiet", "--error-exitcode=9",
                                                 "--leak-check=full", "--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"))
             check_equal(len(arrived(receiver, folder).transactions), 1, "transactions")
 

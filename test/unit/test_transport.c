@@ -421,15 +421,45 @@ TEST(what_a_dead_process_left_half_written_is_deleted_and_what_a_living_one_writ
     struct spool spool = new_spool();
     struct spool_claim none;
     CHECK_INT(spool_open(&spool, NULL), STATUS_OK);
-    int dead = openat(spool.folder, "dead.tmp", O_CREAT | O_WRONLY, 0600);
-    int living = openat(spool.folder, "living.tmp", O_CREAT | O_WRONLY, 0600);
+    int dead = openat(spool.folder.number, "dead.tmp", O_CREAT | O_WRONLY, 0600);
+    int living = openat(spool.folder.number, "living.tmp", O_CREAT | O_WRONLY, 0600);
     CHECK(dead >= 0 && living >= 0 && flock(living, LOCK_EX) == 0);
     (void)close(dead);
     CHECK_INT(claim(&spool, &none, ""), STATUS_NOT_FOUND);
-    CHECK(faccessat(spool.folder, "dead.tmp", F_OK, 0) != 0);
-    CHECK(faccessat(spool.folder, "living.tmp", F_OK, 0) == 0);
+    CHECK(faccessat(spool.folder.number, "dead.tmp", F_OK, 0) != 0);
+    CHECK(faccessat(spool.folder.number, "living.tmp", F_OK, 0) == 0);
     (void)close(living);
     delete_spool(&spool);
+}
+
+/* What a program does that closes all descriptors, and opens a folder of its own. */
+static void take_number(int number, const char *path)
+{
+    int other = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK(other >= 0 && dup2(other, number) == number);
+    (void)close(other);
+}
+
+TEST(a_number_that_the_program_has_given_another_file_is_left_alone)
+{
+    char others[] = "/tmp/offbeat-test-XXXXXX";
+    struct spool spool = new_spool();
+    struct spool_claim held;
+    struct discards dropped = {0};
+    CHECK(mkdtemp(others));
+    store(&spool, CHUNK, &dropped);
+    take_number(spool.folder.number, others);
+    int number = spool.folder.number;
+    store(&spool, CHUNK, &dropped);
+    CHECK_UINT(count_files(&spool), 2);
+    CHECK_INT(claim(&spool, &held, CHUNK), STATUS_OK);
+    take_number(held.file.number, others);
+    int second = held.file.number;
+    spool_remove(&spool, &held);
+    CHECK_UINT(count_files(&spool), 1);
+    delete_spool(&spool);
+    CHECK(close(number) == 0 && close(second) == 0); /* both are still open */
+    CHECK(rmdir(others) == 0);                       /* and nothing lies in the other folder */
 }
 
 /* In a process of its own, as the limit stays. */
