@@ -88,10 +88,18 @@ static void handle_as_usual(int number)
     (void)kernel_call4(SYS_rt_sigaction, number, kernel_address(&usual), 0, sizeof(usual.mask));
 }
 
+/* The helper of a process that was killed works for nobody, and memory that is shared lives as long as its last user.
+ */
+static void end_with_parent(void)
+{
+    (void)kernel_call3(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0);
+}
+
 static int become_helper(void *context)
 {
     struct run *run = context;
     uint64_t none = 0;
+    end_with_parent();
     for (int number = 1; number <= SIGRTMAX_OF_KERNEL; number++) handle_as_usual(number); /* what is ignored stays so */
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&none), 0, sizeof(none));
     int nothing = kernel_open("/dev/null", O_RDWR, 0);
@@ -121,7 +129,9 @@ static bool wait_for(long child, struct run *run)
 static int stand_between(void *context)
 {
     struct run *run = context;
-    handle_as_usual(SIGCHLD); /* who ignores it is left no status to wait for */
+    end_with_parent();
+    (void)kernel_call3(SYS_close_range, 0, UINT32_MAX, 0); /* what the host closes shall be closed */
+    handle_as_usual(SIGCHLD);                              /* who ignores it is left no status to wait for */
     long child =
         kernel_clone(become_helper, run, run->helper_stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL, NULL);
     if (child < 0 || !wait_for(child, run)) run->status = -1;

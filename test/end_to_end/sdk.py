@@ -357,8 +357,8 @@ def what_the_program_says_counts_before_the_environment_SES_2_SES_3():
 
 
 def helper_that_waits(folder):
-    """The path of a helper that sets about its work when the file `go` is in FOLDER."""
-    (folder / "waits").write_text(f'#!/bin/sh\nuntil [ -e "{folder}/go" ]; do sleep 0.05; done\nexec "{OFFBEAT.build}/offbeat-helper" "$@"\n',
+    """The path of a helper that sets about its work when the file `go` is in FOLDER, and writes its number into `begun`."""
+    (folder / "waits").write_text(f'#!/bin/sh\necho $$ >"{folder}/begun"\nuntil [ -e "{folder}/go" ]; do sleep 0.05; done\nexec "{OFFBEAT.build}/offbeat-helper" "$@"\n',
                                   encoding="utf-8")
     (folder / "waits").chmod(0o755)
     return folder / "waits"
@@ -764,7 +764,7 @@ def killed_at_any_moment_nothing_whole_is_lost_or_sent_twice_and_nothing_torn_is
         recorded = len(recordings)
         receiver.default = answer(200)
         receiver.released.set()
-        for _ in range(10): # a helper of the dead keeps what it is at work on from being taken over
+        for _ in range(10): # who was killed a moment ago may still be there
             drive(receiver, folder, "init flush 60000", helper="/nonexistent")
             if not left_behind(folder):
                 break
@@ -852,6 +852,32 @@ def the_program_sees_no_child_and_no_SIGCHLD_of_the_helper():
         ran = drive(receiver, folder, "ignore init start await work 200 flush 60000 fork 1 quit wait look")
         check_equal((ran.told["waited"], ran.told["child"]), ([0], [-1]), "children where SIGCHLD is ignored")
         check_helper_ran(arrived(receiver, folder).chunks)
+
+
+def state_of(process):
+    """Its state and its parent, as proc(5) has them; None if it is not there."""
+    try:
+        state, parent = pathlib.Path(f"/proc/{process}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[:2]
+    except OSError:
+        return None, None
+    return state, int(parent)
+
+
+@case
+def the_helper_holds_nothing_of_the_program_open_and_is_killed_with_it():
+    with Folder() as folder, Receiver() as receiver:
+        program = start(receiver, folder, "init start await work 300 stop sleep 60000", helper=helper_that_waits(folder))
+        begun = folder / "begun"
+        check(wait_until(lambda: begun.exists() and begun.read_text(encoding="ascii").endswith("\n"), 60), "no helper began")
+        helper = int(begun.read_text(encoding="ascii"))
+        between = state_of(helper)[1]
+        check_equal(state_of(between)[1], program.pid, "whose child it is that stands between")
+        check_equal(os.listdir(f"/proc/{between}/fd"), [], "its descriptors")
+        program.kill()
+        program.wait()
+        check(wait_until(lambda: all(state_of(process)[0] in (None, "Z") for process in (helper, between)), 20), "it lives on")
+        drive(receiver, folder, "init flush 60000")
+        check_equal(len(arrived(receiver, folder).chunks), 1, "chunks by the next launch")
 
 
 @case
