@@ -9,10 +9,11 @@ void transport_debug(const struct transport *transport, const char *message)
     if (transport->options.debug) transport->options.debug(transport->options.context, message);
 }
 
-/* Where the program has closed the pipe, that has woken the thread up, too. */
 void transport_wake(struct transport *transport)
 {
     pthread_mutex_lock(&transport->wake_mutex);
+    transport->is_woken = true;
+    pthread_cond_signal(&transport->woken);
     if (own_descriptor_is_there(&transport->wake[1])) (void)!write(transport->wake[1].number, "", 1);
     pthread_mutex_unlock(&transport->wake_mutex);
 }

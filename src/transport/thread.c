@@ -3,7 +3,6 @@
 #include "transport/transport_private.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -12,8 +11,7 @@
 
 enum {
     STEP_MS_MAX = 1000,
-    NOBODY_WAKES_MS = 100, /* without descriptors for that */
-    STORED_MAX = 8,        /* between two steps of a request, which a stream of envelopes must not hold up */
+    STORED_MAX = 8, /* between two steps of a request, which a stream of envelopes must not hold up */
 };
 
 /* --- What is kept open -------------------------------------------------------------------------------------------- */
@@ -37,10 +35,23 @@ static void close_wake(struct transport *transport)
     pthread_mutex_unlock(&transport->wake_mutex);
 }
 
-static void clear_wake(const struct transport *transport)
+static void clear_wake(struct transport *transport)
 {
     char bytes[64];
-    while (read(transport->wake[0].number, bytes, sizeof(bytes)) == sizeof(bytes)) continue;
+    pthread_mutex_lock(&transport->wake_mutex);
+    transport->is_woken = false;
+    if (own_descriptor_is_there(&transport->wake[0]))
+        while (read(transport->wake[0].number, bytes, sizeof(bytes)) == sizeof(bytes)) continue;
+    pthread_mutex_unlock(&transport->wake_mutex);
+}
+
+static void sleep_until_woken(struct transport *transport, uint64_t until_ns)
+{
+    struct timespec until = timespec_of(until_ns);
+    pthread_mutex_lock(&transport->wake_mutex);
+    while (!transport->is_woken && pthread_cond_timedwait(&transport->woken, &transport->wake_mutex, &until) == 0)
+        continue;
+    pthread_mutex_unlock(&transport->wake_mutex);
 }
 
 /* A program that closed the pipe has closed all that was ours, libcurl's sockets included, whose numbers libcurl alone
@@ -125,10 +136,7 @@ static void rest(struct transport *transport)
     bool sleeps = !transport->is_hurried && !(transport->is_idle && transport->is_stopping);
     if (transport->is_stopping && until > transport->stop_at_ns) until = transport->stop_at_ns;
     pthread_mutex_unlock(&transport->mutex);
-    struct pollfd descriptor = {.fd = transport->wake[0].number, .events = POLLIN};
-    int timeout_ms = until == UINT64_MAX ? -1 : milliseconds_until(until);
-    if (descriptor.fd < 0) timeout_ms = NOBODY_WAKES_MS;
-    if (sleeps) (void)poll(&descriptor, 1, timeout_ms);
+    if (sleeps) sleep_until_woken(transport, until);
 }
 
 /* Somebody began to wait: what rests is tried at once. */
@@ -206,6 +214,7 @@ void transport_free(struct transport *transport)
     pthread_cond_destroy(&transport->changed);
     pthread_mutex_destroy(&transport->mutex);
     pthread_mutex_destroy(&transport->wake_mutex);
+    pthread_cond_destroy(&transport->woken);
     free((char *)(uintptr_t)transport->options.proxy);
     free((char *)(uintptr_t)transport->options.ca_file);
     free(transport);

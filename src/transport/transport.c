@@ -48,6 +48,7 @@ static void init_locks(struct transport *transport)
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&transport->changed, &attributes);
+    pthread_cond_init(&transport->woken, &attributes);
     pthread_condattr_destroy(&attributes);
     pthread_mutex_init(&transport->mutex, NULL);
     pthread_mutex_init(&transport->wake_mutex, NULL);
@@ -187,8 +188,7 @@ struct transport_counts transport_counts(struct transport *transport)
 /* With the mutex held. False when it is UNTIL_NS. */
 static bool wait_for_change(struct transport *transport, uint64_t until_ns)
 {
-    struct timespec until = {.tv_sec = (time_t)(until_ns / SECOND_NS), .tv_nsec = (long)(until_ns % SECOND_NS)};
-    if (until_ns > (uint64_t)INT64_MAX) until = (struct timespec){.tv_sec = INT64_MAX / (int64_t)SECOND_NS};
+    struct timespec until = timespec_of(until_ns);
     return pthread_cond_timedwait(&transport->changed, &transport->mutex, &until) != ETIMEDOUT;
 }
 

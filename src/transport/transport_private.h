@@ -37,8 +37,10 @@ struct transport {
     pid_t owner;
     pthread_t thread;
 
-    pthread_mutex_t wake_mutex;    /* for the next one; may be taken with MUTEX held */
-    struct own_descriptor wake[2]; /* a pipe: who puts a byte in wakes the thread */
+    pthread_mutex_t wake_mutex; /* for these; may be taken with MUTEX held */
+    pthread_cond_t woken;
+    bool is_woken;
+    struct own_descriptor wake[2]; /* a pipe, for a thread that waits for the network */
 
     pthread_mutex_t mutex; /* for what follows, up to the thread's own */
     pthread_cond_t changed;
@@ -81,6 +83,12 @@ static inline uint64_t clock_ns(clockid_t clock)
 static inline uint64_t now_ns(void)
 {
     return clock_ns(CLOCK_MONOTONIC);
+}
+
+static inline struct timespec timespec_of(uint64_t time_ns)
+{
+    if (time_ns > (uint64_t)INT64_MAX) time_ns = INT64_MAX;
+    return (struct timespec){.tv_sec = (time_t)(time_ns / SECOND_NS), .tv_nsec = (long)(time_ns % SECOND_NS)};
 }
 
 static inline uint64_t later(uint64_t now, uint64_t duration)
