@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-enum { ARRAY_LARGE_BYTES = 4 << 20 }; /* from where on large pages are worth it */
-
 /* Makes room for NEEDED items of ITEM_SIZE bytes in *ITEMS (a pointer to the array's pointer), growing by half again
  * at least. False, with everything as it was, when NEEDED is over MAXIMUM or memory is short. */
 static inline bool array_reserve(void *items, size_t *capacity, size_t needed, size_t item_size, size_t maximum)
@@ -24,7 +22,7 @@ static inline bool array_reserve(void *items, size_t *capacity, size_t needed, s
     void **place = items;
     void *moved = realloc(*place, bytes);
     if (!moved) return false;
-    if (bytes >= ARRAY_LARGE_BYTES) pages_prefer_large(moved, bytes);
+    if (bytes >= PAGES_LARGE_BYTES) pages_prefer_large(moved, bytes);
     *place = moved;
     *capacity = grown;
     return true;

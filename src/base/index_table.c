@@ -33,7 +33,7 @@ static bool grow(struct index_table *table, uint32_t capacity)
 {
     struct index_slot *slots = calloc(capacity, sizeof(*slots));
     if (!slots) return false;
-    if (capacity * sizeof(*slots) >= ARRAY_LARGE_BYTES) pages_prefer_large(slots, capacity * sizeof(*slots));
+    pages_prepare(slots, capacity * sizeof(*slots));
     for (uint32_t i = 0; i < table->capacity; i++) {
         if (table->slots[i].index_plus_one != 0) put(slots, capacity, table->slots[i]);
     }

@@ -5,6 +5,8 @@
 
 enum { ARRAY_FIRST_BYTES = 64 << 10 };
 
+enum { POPULATE_WRITE = 23 }; /* MADV_POPULATE_WRITE, newer than some headers */
+
 void *pages_allocate(size_t size)
 {
     return kernel_map(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
@@ -12,7 +14,6 @@ void *pages_allocate(size_t size)
 
 void pages_populate(void *memory, size_t size)
 {
-    enum { POPULATE_WRITE = 23 }; /* MADV_POPULATE_WRITE, newer than some headers */
     (void)kernel_call4(SYS_madvise, kernel_address(memory), (long)size, POPULATE_WRITE, 0);
 }
 
@@ -39,6 +40,17 @@ void pages_prefer_large(void *memory, size_t size)
 {
     uintptr_t start = (uintptr_t)memory;
     advise(page_of(start), page_of(start + size + PAGE_BYTES - 1), MADV_HUGEPAGE);
+}
+
+void pages_prepare(void *memory, size_t size)
+{
+    enum { FEW_BYTES = 128 << 10 }; /* of a heap, mostly, and there already */
+    uintptr_t start = (uintptr_t)memory;
+    if (size >= PAGES_LARGE_BYTES) {
+        pages_prefer_large(memory, size);
+    } else if (size >= FEW_BYTES) {
+        advise(page_of(start + PAGE_BYTES - 1), page_of(start + size), POPULATE_WRITE);
+    }
 }
 
 void pages_free(void *memory, size_t size)

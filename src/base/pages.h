@@ -22,6 +22,12 @@ void pages_release(void *memory, size_t size);
  * in hundreds of megabytes. A wish: nothing happens where it cannot be had. */
 void pages_prefer_large(void *memory, size_t size);
 
+enum { PAGES_LARGE_BYTES = 4 << 20 }; /* from where on large pages are worth it */
+
+/* Of what was just allocated and will all be used soon: much of it gets large pages, less is provided at once. Faults
+ * one by one take longer, and twice as long where a page is read before it is written, as a table of hashes is. */
+void pages_prepare(void *memory, size_t size);
+
 /* A growing array in pages. {0} is empty. */
 struct pages_array {
     void *items;

@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 
-enum { STRING_BLOCK_BYTES = 64 << 10, STRING_BLOCK_BYTES_MAX = 2 * ARRAY_LARGE_BYTES };
+enum { STRING_BLOCK_BYTES = 64 << 10, STRING_BLOCK_BYTES_MAX = 2 * PAGES_LARGE_BYTES };
 
 struct string_block {
     struct string_block *next;
@@ -114,7 +114,7 @@ static uint8_t *string_block_new(struct profile *profile, size_t size)
         profile_fail(profile, STATUS_NO_MEMORY);
         return NULL;
     }
-    if (size >= ARRAY_LARGE_BYTES) pages_prefer_large(block, sizeof(*block) + size);
+    if (size >= PAGES_LARGE_BYTES) pages_prefer_large(block, sizeof(*block) + size);
     block->next = profile->string_memory.blocks;
     profile->string_memory.blocks = block;
     return block->bytes;

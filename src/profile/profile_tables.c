@@ -35,15 +35,22 @@ static size_t at_most(size_t count, size_t maximum)
                          at_most((profile)->table.count + (more), (maximum)), sizeof(*(profile)->table.items),         \
                          (maximum)))
 
+/* The same where there will be as many. */
+#define EXPECT_ALL(profile, table, more, maximum)                                                                      \
+    do {                                                                                                               \
+        EXPECT(profile, table, more, maximum);                                                                         \
+        pages_prepare((profile)->table.items, (profile)->table.capacity * sizeof(*(profile)->table.items));            \
+    } while (0)
+
 void profile_expect(struct profile *profile, const struct profile_expected *expected)
 {
-    EXPECT(profile, strings, expected->strings, PROFILE_STRINGS_MAX);
+    EXPECT_ALL(profile, strings, expected->strings, PROFILE_STRINGS_MAX);
     index_table_reserve(&profile->strings.index, expected->strings);
-    EXPECT(profile, functions, expected->functions, PROFILE_ENTITIES_MAX);
+    EXPECT_ALL(profile, functions, expected->functions, PROFILE_ENTITIES_MAX);
     index_table_reserve(&profile->functions.index, expected->functions);
-    EXPECT(profile, locations, expected->locations, PROFILE_ENTITIES_MAX);
+    EXPECT_ALL(profile, locations, expected->locations, PROFILE_ENTITIES_MAX);
     index_table_reserve(&profile->locations.index, expected->locations);
-    EXPECT(profile, lines, expected->locations, PROFILE_ENTITIES_MAX);
+    EXPECT_ALL(profile, lines, expected->locations, PROFILE_ENTITIES_MAX);
     EXPECT(profile, stacks, expected->stacks, PROFILE_ENTITIES_MAX);
     /* A new stack has one entry at most in the index, where it parts from those that were there. */
     index_table_reserve(&profile->stacks.index, at_most(expected->samples, PROFILE_ENTITIES_MAX));

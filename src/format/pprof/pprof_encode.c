@@ -329,6 +329,9 @@ static void sum_samples(struct encoder *encoder)
 {
     const struct sample_columns *columns = &encoder->profile->samples;
     size_t row = encoder->profile->value_type_count;
+    /* As many are written as there are stacks, mostly, however many equal samples there may be. */
+    size_t stack_count = encoder->profile->stacks.count;
+    index_table_reserve(&encoder->samples.index, columns->count < stack_count ? columns->count : stack_count);
     for (size_t i = 0; i < columns->count && encoder->failed == STATUS_OK; i++) {
         uint32_t stack = columns->stack[i].index;
         struct written_sample sample = {
@@ -349,17 +352,6 @@ static void sum_samples(struct encoder *encoder)
 
 /* --- Ids for what is referred to ---------------------------------------------------------------------------------- */
 
-/* Of how many written samples each stack is a part. A parent's index is below its children's: one walk down does. */
-static uint32_t *count_samples(struct encoder *encoder)
-{
-    const struct profile *profile = encoder->profile;
-    uint32_t *counts = new_map(encoder, profile->stacks.count);
-    if (!counts) return NULL;
-    for (size_t i = 0; i < encoder->samples.count; i++) counts[encoder->samples.items[i].stack]++;
-    for (size_t i = profile->stacks.count; i-- > 1;) counts[profile->stacks.items[i].parent.index] += counts[i];
-    return counts;
-}
-
 struct ranked_location {
     uint64_t frame_count; /* in all written samples */
     uint32_t index;       /* canonical */
@@ -372,22 +364,34 @@ static int compare_ranked(const void *left, const void *right)
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
+/* Counts, for each location, its frames in all written samples. A stack is part of as many samples as have it and its
+ * children, whose indices are above its own: one walk down knows of each how many. */
+static bool count_frames(struct encoder *encoder, struct ranked_location *ranked)
+{
+    const struct stack *stacks = encoder->profile->stacks.items;
+    size_t stack_count = encoder->profile->stacks.count;
+    uint32_t *samples = new_map(encoder, stack_count);
+    if (!samples) return false;
+    pages_prepare(samples, stack_count * sizeof(*samples));
+    for (size_t i = 0; i < encoder->samples.count; i++) samples[encoder->samples.items[i].stack]++;
+    for (size_t i = stack_count; i-- > 1;) {
+        ranked[encoder->locations[stacks[i].location.index]].frame_count += samples[i];
+        samples[stacks[i].parent.index] += samples[i];
+    }
+    free(samples);
+    return true;
+}
+
 /* The locations that written stacks have, the frequent ones first. Sets encoder.location_count. */
 static struct ranked_location *rank_locations(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
     struct ranked_location *ranked = calloc(profile->locations.count + 1, sizeof(*ranked));
-    uint32_t *counts = ranked ? count_samples(encoder) : NULL;
-    if (!counts) {
+    if (!ranked || !count_frames(encoder, ranked)) {
         fail(encoder, STATUS_NO_MEMORY);
         free(ranked);
         return NULL;
     }
-    for (size_t i = 1; i < profile->stacks.count; i++) {
-        uint32_t location = encoder->locations[profile->stacks.items[i].location.index];
-        ranked[location].frame_count += counts[i];
-    }
-    free(counts);
     for (uint32_t i = 1; i < profile->locations.count; i++) {
         if (ranked[i].frame_count == 0) continue;
         ranked[encoder->location_count++] = (struct ranked_location){ranked[i].frame_count, i};
