@@ -7,6 +7,8 @@
 #include "base/plain_text.h"
 #include "sampler/self.h"
 
+#include <errno.h>
+
 enum { BLOCK = 16 << 10 };
 
 struct copied_stack {
@@ -50,6 +52,23 @@ bool blocked_is_running(struct watched_thread *thread)
 {
     char text[256];
     return !read_syscall(thread, text, sizeof(text)) || text[0] == 'r';
+}
+
+static bool is_syscall(uint64_t address)
+{
+    static const uint8_t syscall_instruction[] = {0x0f, 0x05};
+    uint8_t code[sizeof(syscall_instruction)];
+    return read_code(NULL, address, code, sizeof(code)) && memcmp(code, syscall_instruction, sizeof(code)) == 0;
+}
+
+/* A call that slept ends with EINTR, or, to be begun again, the program counter is put back onto its instruction. */
+bool blocked_was_asleep(const struct unwind_registers *registers)
+{
+    enum { SYSCALL_INSTRUCTION = 2, CALL_NUMBERS_END = 1024 };
+    uint64_t next = registers->values[MACHINE_IP];
+    int64_t result = (int64_t)registers->values[MACHINE_RAX];
+    if (result == -EINTR) return is_syscall(next - SYSCALL_INSTRUCTION);
+    return result >= 0 && result < CALL_NUMBERS_END && is_syscall(next);
 }
 
 /* A thread that comes back from sigwait takes what is sent to it as long as it is on its way, which can last where
@@ -109,7 +128,8 @@ static bool recall(const struct watched_thread *thread, const struct blocked_pla
     bool is_same_place = registers.values[MACHINE_SP] == place->sp && registers.values[MACHINE_IP] == place->pc;
     if (registers.known == 0 || !is_same_place) return false;
     size_t count = 0;
-    enum unwind_outcome outcome = unwind_walk(modules, &registers, memory, addresses, RECORDING_FRAMES_MAX, &count);
+    enum unwind_outcome outcome =
+        unwind_walk(modules, &registers, memory, NULL, addresses, RECORDING_FRAMES_MAX, &count);
     if (outcome != UNWIND_ROOT || count != thread->remembered->count) return false;
     *ret_count = count;
     return memcmp(addresses, thread->remembered->addresses, count * sizeof(uint64_t)) == 0;

@@ -126,7 +126,7 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
         outcome = UNWIND_NO_TABLE;
     }
     /* It ran when it was looked at and slept when it was asked: where it sleeps is not where its time went. */
-    if (is_cpu_mode(sampler) && slot->was_blocked) return;
+    if (is_cpu_mode(sampler) && blocked_was_asleep(&slot->registers)) return;
     if (outcome == UNWIND_ROOT) blocked_remember(thread, slot);
     write_sample(sampler, thread, outcome, slot->addresses, slot->address_count, thread->cpu_ns_at_request);
 }

@@ -318,6 +318,8 @@ static void take_over(struct modules *modules, struct pages_array *found, struct
     }
 }
 
+static uint64_t latest_generation; /* goes on when the sampler is started again: what walks remember stays */
+
 static void publish(struct modules *modules)
 {
     const struct module *items = modules->items.items;
@@ -328,9 +330,10 @@ static void publish(struct modules *modules)
     struct unwind_modules *snapshot = pages_allocate(size);
     if (!snapshot) return;
     pages_populate(snapshot, size); /* not one by one in signal handlers */
-    struct rule_cache *cache = (struct rule_cache *)(void *)(snapshot + 1);
-    struct unwind_module *entries = (struct unwind_module *)(void *)(cache + 1);
+    struct unwind_module *entries = (struct unwind_module *)(void *)(snapshot + 1);
     struct frame_table *tables = (struct frame_table *)(void *)(entries + count);
+    struct rule_cache *cache =
+        (struct rule_cache *)(void *)(tables + count); /* the largest last: the others share pages */
     for (size_t i = 0; i < count; i++) {
         tables[i] = items[i].table;
         entries[i] = (struct unwind_module){
@@ -341,7 +344,11 @@ static void publish(struct modules *modules)
             .is_pending = !items[i].is_tried,
         };
     }
-    *snapshot = (struct unwind_modules){.items = entries, .count = count, .cache = cache, .is_new_code = is_new_code};
+    *snapshot = (struct unwind_modules){.items = entries,
+                                        .count = count,
+                                        .generation = ++latest_generation,
+                                        .cache = cache,
+                                        .is_new_code = is_new_code};
     retire(modules, modules->current, modules->current_size);
     modules->current = snapshot;
     modules->current_size = size;

@@ -16,7 +16,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, SYSCALL_SIZE = 2 };
+enum { PAGE = 4096 };
 
 static struct slot *handler_slots;
 static uint32_t handler_slot_count;
@@ -61,33 +61,15 @@ static uint64_t nanoseconds(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Code can be run without being readable, and can end where its mapping does. */
-static bool is_syscall(uint64_t address)
-{
-    static const uint8_t syscall_instruction[SYSCALL_SIZE] = {0x0f, 0x05};
-    bool is_on_one_page = address % PAGE <= PAGE - SYSCALL_SIZE;
-    return is_on_one_page && is_readable(address & ~(uint64_t)7) &&
-           memcmp((const void *)(uintptr_t)address, syscall_instruction, SYSCALL_SIZE) == 0;
-}
-
-/* A call that slept ends with EINTR, or, to be begun again, the program counter is put back onto its instruction. */
-static bool was_blocked(const ucontext_t *context)
-{
-    enum { CALL_NUMBERS_END = 1024 };
-    uint64_t next = (uint64_t)context->uc_mcontext.gregs[REG_RIP];
-    int64_t result = context->uc_mcontext.gregs[REG_RAX];
-    if (result == -EINTR) return is_syscall(next - SYSCALL_SIZE);
-    return result >= 0 && result < CALL_NUMBERS_END && is_syscall(next);
-}
-
 void signal_handler_answer(struct slot *slot, const ucontext_t *context)
 {
+    unwind_prefetch(slot->modules, &slot->past, (uint64_t)context->uc_mcontext.gregs[REG_RIP]);
     slot->time_ns = nanoseconds(CLOCK_MONOTONIC);
-    slot->was_blocked = was_blocked(context);
     struct unwind_registers registers = slot->registers = unwind_registers_of(context);
-    struct unwind_memory memory = {.extend = extend_to_page};
-    slot->outcome =
-        unwind_walk(slot->modules, &registers, &memory, slot->addresses, RECORDING_FRAMES_MAX, &slot->address_count);
+    uint64_t page = unwind_signal_frame_end(context) & ~(uint64_t)(PAGE - 1); /* mostly that of the stack pointer */
+    struct unwind_memory memory = {.low = page, .high = page + PAGE, .extend = extend_to_page};
+    slot->outcome = unwind_walk(slot->modules, &registers, &memory, &slot->past, slot->addresses, RECORDING_FRAMES_MAX,
+                                &slot->address_count);
 }
 
 /* A handler that the program installed after ours may pass on what it gets to the one before it, which is ours again.

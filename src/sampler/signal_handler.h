@@ -28,11 +28,11 @@ struct slot {
     const struct unwind_modules *modules; /* to walk with; the sampler keeps it alive until the slot is FREE */
     /* The answer: */
     uint32_t outcome;                  /* enum unwind_outcome */
-    bool was_blocked;                  /* in a system call, which the signal broke off: it was not running */
     uint64_t time_ns;                  /* CLOCK_MONOTONIC */
     struct unwind_registers registers; /* that the walk began with */
     size_t address_count;
     uint64_t addresses[RECORDING_FRAMES_MAX];
+    struct unwind_past past; /* of the walk before: the handler's alone */
 };
 
 /* What a request's signal carries in its value. */

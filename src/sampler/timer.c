@@ -89,7 +89,7 @@ bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const st
     struct unwind_memory memory = {
         .low = sp, .high = end, .shift = (uint64_t)(uintptr_t)sample->stack - sp, .extend = refuse, .context = &asked};
     *ret_outcome =
-        unwind_walk(sampler->modules.current, &registers, &memory, addresses, RECORDING_FRAMES_MAX, ret_count);
+        unwind_walk(sampler->modules.current, &registers, &memory, NULL, addresses, RECORDING_FRAMES_MAX, ret_count);
     if (!perf_timer_holds(&thread->timer)) return false;
     bool is_done = *ret_outcome == UNWIND_ROOT || *ret_outcome == UNWIND_PENDING;
     bool is_behind = asked + sizeof(uint64_t) > end && asked < end + PERF_TIMER_STACK_MAX;

@@ -59,6 +59,13 @@ struct frame_table_source {
 bool frame_table_build(const struct frame_table_source *source, struct frame_table *ret_table);
 void frame_table_fini(struct frame_table *table);
 
+/* Asks for what frame_table_find will read first. */
+static inline void frame_table_prefetch(const struct frame_table *table, uint32_t pc)
+{
+    if (pc >= table->start && pc < table->end)
+        __builtin_prefetch(&table->blocks[(pc - table->start) >> FRAME_TABLE_BLOCK_SHIFT]);
+}
+
 /* The row that holds PC (relative to the base); NULL if none does. Signal-safe. */
 static inline const uint32_t *frame_table_find(const struct frame_table *table, uint32_t pc)
 {

@@ -23,20 +23,15 @@ _Static_assert(1 << RULE_CACHE_RULE_BITS == FRAME_TABLE_RULES_MAX, "a rule's num
 
 /* {0} is empty. */
 struct rule_cache {
+    _Atomic uint32_t first_module; /* in which the last walk began */
     /* From the low bits up: the rule, never 0; the module; the address without its lowest bits, which the slot tells.
      */
     _Atomic uint64_t entries[1 << RULE_CACHE_SLOT_BITS];
-    _Atomic uint32_t first_module; /* in which the last walk began */
 };
 
 static inline size_t rule_cache_slot(uint64_t address)
 {
     return (address ^ address >> RULE_CACHE_SLOT_BITS) & ((1 << RULE_CACHE_SLOT_BITS) - 1);
-}
-
-static inline void rule_cache_prefetch(const struct rule_cache *cache, uint64_t address)
-{
-    __builtin_prefetch(&cache->entries[rule_cache_slot(address)]);
 }
 
 /* The number of the rule for ADDRESS, and of its module; 0 if it is not here. */

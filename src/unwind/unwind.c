@@ -51,27 +51,13 @@ static const struct unwind_module *find_first_module(const struct unwind_modules
     return found;
 }
 
-/* Part of the stack whose words were looked at. */
-struct seen_words {
-    uint64_t start, end;
-};
-
-/* The cache entries of return addresses further out are asked for before it is known where exactly these lie, so that
- * their cache misses overlap instead of following one another. */
-READS_A_STACK static void prefetch_rules(const struct rule_cache *cache, const struct unwind_module *module,
-                                         const struct unwind_memory *memory, uint64_t sp, struct seen_words *seen)
+void unwind_prefetch(const struct unwind_modules *modules, const struct unwind_past *past, uint64_t ip)
 {
-    enum { WORDS_AHEAD = 64 };
-    bool is_seen = sp >= seen->start && sp < seen->end;
-    if (is_seen || sp < memory->low || sp >= memory->high) return;
-    uint64_t count = (memory->high - sp) / sizeof(uint64_t);
-    if (count > WORDS_AHEAD) count = WORDS_AHEAD;
-    *seen = (struct seen_words){.start = sp, .end = sp + count * sizeof(uint64_t)};
-    for (uint64_t address = seen->start; address < seen->end; address += sizeof(uint64_t)) {
-        uint64_t word;
-        memcpy(&word, (const void *)(uintptr_t)(address + memory->shift), sizeof(word));
-        if (holds(module, word)) rule_cache_prefetch(cache, word - 1);
-    }
+    past_prefetch(past);
+    uint32_t number = modules->cache ? atomic_load_explicit(&modules->cache->first_module, memory_order_relaxed) : 0;
+    if (number >= modules->count) return;
+    const struct unwind_module *module = &modules->items[number];
+    if (holds(module, ip) && module->table) frame_table_prefetch(module->table, (uint32_t)(ip - module->base));
 }
 
 /* The number of the rule for ADDRESS, and the module that holds it, or NULL; *MODULE is that of the frame before. */
@@ -79,7 +65,9 @@ static uint32_t find_rule(const struct unwind_modules *modules, uint64_t address
                           const struct unwind_module **module)
 {
     struct rule_cache *cache = modules->cache;
-    uint32_t number = 0, rule = cache ? rule_cache_find(cache, address, &number) : RULE_NONE;
+    bool may_come_again = !is_innermost; /* which is any address */
+    uint32_t number = 0, rule = RULE_NONE;
+    if (cache && may_come_again) rule = rule_cache_find(cache, address, &number);
     if (rule != RULE_NONE) {
         *module = &modules->items[number];
         return rule;
@@ -87,7 +75,6 @@ static uint32_t find_rule(const struct unwind_modules *modules, uint64_t address
     if (!*module || !holds(*module, address)) *module = unwind_find_module(modules, address);
     if (!*module || !(*module)->table) return RULE_NONE;
     rule = frame_table_rule_at((*module)->table, (uint32_t)(address - (*module)->base));
-    bool may_come_again = !is_innermost; /* which is any address */
     if (cache && may_come_again) rule_cache_keep(cache, address, (size_t)(*module - modules->items), rule);
     return rule;
 }
@@ -107,19 +94,22 @@ static enum machine_step step_from(const struct unwind_module *module, uint32_t 
     return step == MACHINE_STEPPED ? step : MACHINE_NO_RULE;
 }
 
-enum unwind_outcome unwind_walk_recovering(const struct unwind_modules *modules, struct unwind_registers *registers,
-                                           struct unwind_memory *memory, struct unwind_recovery *recovery,
-                                           uint64_t *addresses, size_t addresses_max, size_t *ret_count)
+/* What a walk may use besides; NULL: it has none. */
+struct walk_aids {
+    struct unwind_recovery *recovery;
+    struct unwind_past *past;
+};
+
+static enum unwind_outcome walk(const struct unwind_modules *modules, struct unwind_registers *registers,
+                                struct unwind_memory *memory, const struct walk_aids *aids, uint64_t *addresses,
+                                size_t addresses_max, size_t *ret_count)
 {
     uint64_t lookup = registers->values[MACHINE_IP];
     const struct unwind_module *module = find_first_module(modules, lookup);
-    struct seen_words seen = {0};
     size_t count = 0;
     addresses[count++] = lookup;
     enum unwind_outcome outcome = UNWIND_ROOT;
     for (;;) {
-        if (modules->cache && module)
-            prefetch_rules(modules->cache, module, memory, registers->values[MACHINE_SP], &seen);
         uint32_t rule = find_rule(modules, lookup, count == 1, &module);
         if (rule == RULE_NONE && is_pending(modules, module, lookup)) {
             outcome = UNWIND_PENDING;
@@ -127,10 +117,14 @@ enum unwind_outcome unwind_walk_recovering(const struct unwind_modules *modules,
         }
         enum machine_step step = step_from(module, rule, registers, memory);
         if (step > MACHINE_STEPPED_EXACTLY) {
-            bool may_recover = step == MACHINE_UNKNOWN_REGISTER && recovery;
-            if (may_recover && recovery->recover(recovery, module, lookup, registers, memory)) continue;
+            bool may_recover = step == MACHINE_UNKNOWN_REGISTER && aids->recovery;
+            if (may_recover && aids->recovery->recover(aids->recovery, module, lookup, registers, memory)) continue;
             outcome = outcome_of(step);
             break;
+        }
+        if (aids->past) {
+            const struct machine_rule *followed = rule != RULE_NONE ? &module->table->rules[rule] : NULL;
+            past_note(aids->past, followed, step, registers);
         }
         uint64_t address = registers->values[MACHINE_IP];
         if (address == 0) break; /* how hand-written entry code marks the root */
@@ -140,14 +134,29 @@ enum unwind_outcome unwind_walk_recovering(const struct unwind_modules *modules,
         }
         lookup = step == MACHINE_STEPPED_EXACTLY ? address : address - 1;
         addresses[count++] = lookup + 1;
+        size_t rest = aids->past ? past_rejoin(aids->past, memory, addresses + count, addresses_max - count) : 0;
+        count += rest;
+        if (rest > 0) break;
     }
     *ret_count = count;
     return outcome;
 }
 
 enum unwind_outcome unwind_walk(const struct unwind_modules *modules, struct unwind_registers *registers,
-                                struct unwind_memory *memory, uint64_t *addresses, size_t addresses_max,
-                                size_t *ret_count)
+                                struct unwind_memory *memory, struct unwind_past *past, uint64_t *addresses,
+                                size_t addresses_max, size_t *ret_count)
 {
-    return unwind_walk_recovering(modules, registers, memory, NULL, addresses, addresses_max, ret_count);
+    const struct walk_aids aids = {.past = past};
+    if (past) past_begin(past, modules->generation, registers->values[MACHINE_SP], memory);
+    enum unwind_outcome outcome = walk(modules, registers, memory, &aids, addresses, addresses_max, ret_count);
+    if (past) past_end(past, outcome == UNWIND_ROOT);
+    return outcome;
+}
+
+enum unwind_outcome unwind_walk_recovering(const struct unwind_modules *modules, struct unwind_registers *registers,
+                                           struct unwind_memory *memory, struct unwind_recovery *recovery,
+                                           uint64_t *addresses, size_t addresses_max, size_t *ret_count)
+{
+    const struct walk_aids aids = {.recovery = recovery};
+    return walk(modules, registers, memory, &aids, addresses, addresses_max, ret_count);
 }

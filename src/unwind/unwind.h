@@ -3,6 +3,7 @@
 #define OFFBEAT_UNWIND_UNWIND_H
 
 #include "unwind/machine.h"
+#include "unwind/past.h"
 #include "unwind/rule_cache.h"
 
 /* One executable segment. */
@@ -17,6 +18,7 @@ struct unwind_module {
 struct unwind_modules {
     const struct unwind_module *items;
     size_t count;
+    uint64_t generation;      /* another one for each list that walks of one past may see */
     struct rule_cache *cache; /* of this list alone; NULL: none */
     bool (*is_new_code)(
         uint64_t address); /* signal-safe; asked of an address in no module: is there one since? or NULL */
@@ -34,13 +36,18 @@ enum unwind_outcome {
         UNWIND_OUTCOMES, /* the last address lies in a module that is new, or has no table yet: try again */
 };
 
+/* Asks for what the first steps of a walk from IP will read, where that can be told without waiting for it: other work
+ * can be done meanwhile. Signal-safe. */
+void unwind_prefetch(const struct unwind_modules *modules, const struct unwind_past *past, uint64_t ip);
+
 /* Walks from REGISTERS (which are used up) and fills ADDRESSES, innermost first: the first as it is, each further one a
  * return address, except those behind a signal frame, which are stored plus one, so that "less one" is right for all
- * but the first. Always at least one. Signal-safe: no allocation, no locks, reads memory only through MEMORY. Uses less
+ * but the first. Always at least one. PAST, if not NULL, is that of the walks before, of the same thread for the most
+ * part. Signal-safe: no allocation, no locks, reads memory only through MEMORY. Uses less
  * than 768 bytes of stack. */
 enum unwind_outcome unwind_walk(const struct unwind_modules *modules, struct unwind_registers *registers,
-                                struct unwind_memory *memory, uint64_t *addresses, size_t addresses_max,
-                                size_t *ret_count);
+                                struct unwind_memory *memory, struct unwind_past *past, uint64_t *addresses,
+                                size_t addresses_max, size_t *ret_count);
 
 /* Copies SIZE bytes of code, or of what code refers to. False if they cannot be read. */
 struct unwind_code {

@@ -160,6 +160,7 @@ void tracee_refresh_modules(struct tracee *tracee)
     if (maps) (void)fclose(maps);
     for (size_t i = 0; i < old_count; i++) frame_table_fini(&old[i].table);
     memset(&tracee->cache, 0, sizeof(tracee->cache));
+    tracee->generation++;
     for (size_t i = 0; i < tracee->module_count; i++) {
         const struct tracee_module *module = &tracee->modules[i];
         tracee->items[i] = (struct unwind_module){.start = module->start,
@@ -227,14 +228,21 @@ static struct unwind_registers registers_of(const struct user_regs_struct *from)
     };
 }
 
+static struct unwind_modules modules_of(struct tracee *tracee)
+{
+    return (struct unwind_modules){.items = tracee->items,
+                                   .count = tracee->module_count,
+                                   .generation = tracee->generation,
+                                   .cache = &tracee->cache};
+}
+
 void tracee_walk(struct tracee *tracee, struct stack *ret_stack)
 {
     struct unwind_registers registers = registers_of(&tracee->registers);
     struct unwind_memory memory = {.extend = extend, .context = tracee};
-    const struct unwind_modules modules = {
-        .items = tracee->items, .count = tracee->module_count, .cache = &tracee->cache};
-    ret_stack->outcome =
-        unwind_walk(&modules, &registers, &memory, ret_stack->addresses, TRACEE_FRAMES_MAX, &ret_stack->count);
+    const struct unwind_modules modules = modules_of(tracee);
+    ret_stack->outcome = unwind_walk(&modules, &registers, &memory, &tracee->past, ret_stack->addresses,
+                                     TRACEE_FRAMES_MAX, &ret_stack->count);
     ret_stack->reached_root = ret_stack->outcome == UNWIND_ROOT;
 }
 
@@ -248,8 +256,7 @@ size_t tracee_walk_without_registers(struct tracee *tracee, struct stack *ret_st
 {
     struct unwind_registers registers = registers_of(&tracee->registers);
     struct unwind_memory memory = {.extend = extend, .context = tracee};
-    const struct unwind_modules modules = {
-        .items = tracee->items, .count = tracee->module_count, .cache = &tracee->cache};
+    const struct unwind_modules modules = modules_of(tracee);
     const struct unwind_code code = {.read = read_code, .context = tracee};
     size_t recovered_count = 0;
     ret_stack->outcome = unwind_walk_without_registers(&modules, &registers, &memory, &code, ret_stack->addresses,

@@ -31,7 +31,9 @@ struct tracee {
     size_t module_count;
     struct tracee_module modules[TRACEE_MODULES_MAX];
     struct unwind_module items[TRACEE_MODULES_MAX];
+    uint64_t generation;                /* of ITEMS */
     struct rule_cache cache;            /* of ITEMS */
+    struct unwind_past past;            /* of our walks */
     uint64_t block_address, block_size; /* what is in BLOCK, since the last stop */
     uint8_t block[TRACEE_BLOCK];
     uint64_t table_bytes, table_rows;

@@ -28,7 +28,7 @@ static void walk_from(uint64_t pc, const struct unwind_modules *modules, uint64_
     registers.values[MACHINE_IP] = pc;
     struct unwind_memory memory = {
         .low = (uint64_t)(uintptr_t)words, .high = (uint64_t)(uintptr_t)(words + WORDS), .extend = refuse};
-    (void)unwind_walk(modules, &registers, &memory, addresses, FRAMES_MAX, &count);
+    (void)unwind_walk(modules, &registers, &memory, NULL, addresses, FRAMES_MAX, &count);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

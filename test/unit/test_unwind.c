@@ -536,7 +536,7 @@ TEST(a_section_without_functions_gives_no_table)
 
 /* --- Walks -------------------------------------------------------------------------------------------------------- */
 
-enum { STACK = 0x7fff0000, STACK_WORDS = 256, FRAMES_MAX = 32 };
+enum { STACK = 0x7fff0000, STACK_WORDS = 512, FRAMES_MAX = 32 };
 
 /* A stack of STACK_WORDS words at STACK; a write below zero words is an error of the test. */
 struct scene {
@@ -571,7 +571,7 @@ static enum unwind_outcome walk_with(struct scene *scene, struct rule_cache *cac
         memory.low = STACK;
         memory.high = STACK + 8 * STACK_WORDS;
     }
-    return unwind_walk(&modules, &scene->registers, &memory, scene->addresses, FRAMES_MAX, &scene->count);
+    return unwind_walk(&modules, &scene->registers, &memory, NULL, scene->addresses, FRAMES_MAX, &scene->count);
 }
 
 /* Without a cache, with an empty one, and with the one that this filled: always the same. */
@@ -909,8 +909,191 @@ TEST(a_module_whose_table_is_to_be_built_is_told)
     struct unwind_memory memory = {.extend = extend};
     uint64_t addresses[4];
     size_t count = 0;
-    CHECK_UINT(unwind_walk(&modules, &registers, &memory, addresses, 4, &count), UNWIND_PENDING);
+    CHECK_UINT(unwind_walk(&modules, &registers, &memory, NULL, addresses, 4, &count), UNWIND_PENDING);
     CHECK_UINT(count, 1);
+}
+
+/* --- Walks that go on from the one before ------------------------------------------------------------------------- */
+
+static uint64_t random_state = 88172645463325252;
+
+static uint64_t random_number(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+
+/* A program of five functions, each of which finds its caller in another way, that call and return at random. The root
+ * is at CODE + 0xf00, function i at CODE + 0x100 * i. */
+struct simulated_frame {
+    uint64_t cfa, fp, rbx; /* of the caller, to be restored */
+};
+
+struct simulated {
+    struct scene *scene;
+    struct simulated_frame frames[FRAMES_MAX];
+    size_t depth;
+    uint64_t ip, sp, fp, rbx;
+};
+
+static uint64_t *word_at(struct simulated *simulated, uint64_t address)
+{
+    return &simulated->scene->stack[(address - STACK) / 8];
+}
+
+/* A few places in each function only, so that other stacks come near to looking the same. */
+static uint64_t place_in(uint64_t function)
+{
+    return CODE + 0x100 * function + 0x10 * (1 + random_number() % 2);
+}
+
+/* Those that cut what is kept are rare. */
+static uint64_t any_function(void)
+{
+    return random_number() % 8 == 0 ? 4 + random_number() % 2 : 1 + random_number() % 3;
+}
+
+static void simulate_call(struct simulated *simulated, uint64_t function)
+{
+    uint64_t cfa = simulated->sp;
+    simulated->frames[simulated->depth++] =
+        (struct simulated_frame){.cfa = cfa, .fp = simulated->fp, .rbx = simulated->rbx};
+    *word_at(simulated, cfa - 8) = simulated->ip;
+    bool is_written = random_number() % 8 == 0; /* else what earlier calls left still lies there */
+    for (unsigned i = 2; is_written && i < 8; i++) *word_at(simulated, cfa - 8 * i) = random_number() % 3;
+    if (function == 2 || function == 3) *word_at(simulated, cfa - 16) = simulated->fp;
+    if (function == 4) {
+        *word_at(simulated, cfa - 16) = simulated->rbx;
+        *word_at(simulated, cfa - 24) = simulated->fp;
+        simulated->rbx = cfa - 16;
+    }
+    if (function == 2) simulated->fp = cfa - 16;
+    if (function == 3) simulated->fp = random_number() % 2;
+    static const uint64_t sizes[] = {0, 16, 40, 40, 40, 24};
+    bool finds_by_sp = function != 2 && function != 4; /* others have frames of any size */
+    simulated->sp = cfa - sizes[function] - (finds_by_sp ? 0 : 8 * (random_number() % 3));
+    simulated->ip = place_in(function);
+}
+
+static void simulate_return(struct simulated *simulated)
+{
+    const struct simulated_frame *frame = &simulated->frames[--simulated->depth];
+    simulated->sp = frame->cfa;
+    simulated->fp = frame->fp;
+    simulated->rbx = frame->rbx;
+    simulated->ip = place_in((*word_at(simulated, frame->cfa - 8) - CODE) / 0x100);
+}
+
+static void walk_simulated(struct simulated *simulated, struct unwind_past *past, uint64_t generation)
+{
+    struct scene *scene = simulated->scene;
+    struct unwind_module module = {.start = CODE, .end = CODE + 0x10000, .base = CODE, .table = &scene->table};
+    struct unwind_modules modules = {.items = &module, .count = 1, .generation = generation};
+    struct unwind_memory memory = {
+        .shift = (uint64_t)(uintptr_t)scene->stack - STACK, .extend = extend, .context = scene};
+    uint64_t addresses[FRAMES_MAX + 1];
+    size_t count = 0;
+    scene->registers = (struct unwind_registers){.known = MACHINE_ALL_KNOWN};
+    scene->registers.values[MACHINE_IP] = simulated->ip;
+    scene->registers.values[MACHINE_SP] = simulated->sp;
+    scene->registers.values[MACHINE_FP] = simulated->fp;
+    scene->registers.values[MACHINE_RBX] = simulated->rbx;
+    struct unwind_registers registers = scene->registers;
+    enum unwind_outcome outcome =
+        unwind_walk(&modules, &scene->registers, &memory, NULL, scene->addresses, FRAMES_MAX, &scene->count);
+    memory.low = memory.high = 0;
+    CHECK_UINT(unwind_walk(&modules, &registers, &memory, past, addresses, FRAMES_MAX, &count), outcome);
+    CHECK_UINT(count, scene->count);
+    CHECK(memcmp(addresses, scene->addresses, count * sizeof(addresses[0])) == 0);
+}
+
+static struct simulated simulated_program(void)
+{
+    struct scene *scene = fresh_scene();
+    put_fde(scene->assembled, CODE + 0x100, 0x100, 0x0e, 16, END);
+    put_fde(scene->assembled, CODE + 0x200, 0x100, 0x0c, RBP, 16, 0x86, 2, END);
+    put_fde(scene->assembled, CODE + 0x300, 0x100, 0x0e, 40, 0x86, 2, END);
+    put_fde(scene->assembled, CODE + 0x400, 0x100, 0x0c, RBX, 16, 0x83, 2, 0x86, 3, END);
+    put_fde(scene->assembled, CODE + 0x500, 0x100, 0x0e, 24, 0x07, RBP, END); /* loses RBP */
+    CHECK(build_table(scene->assembled, &scene->table));
+    return (struct simulated){.scene = scene, .ip = CODE + 0xf10, .sp = STACK + 8 * (STACK_WORDS - 8)};
+}
+
+TEST(a_walk_that_goes_on_from_the_one_before_gives_the_same_stack)
+{
+    static struct unwind_past past;
+    struct simulated threads[2] = {simulated_program()}; /* with stacks of their own, and one past for both */
+    threads[1] = threads[0];
+    threads[1].sp -= 8 * STACK_WORDS / 2;
+    size_t frames = 0, taken_over = 0;
+    for (unsigned turn = 0; turn < 200000; turn++) {
+        struct simulated *simulated = &threads[turn / 16 % 2];
+        uint64_t steps = random_number() % 4;
+        if (random_number() % 50 == 0) steps = 40; /* another part of the program */
+        for (uint64_t i = 0; i < steps; i++) {
+            bool calls = simulated->depth == 0 || (simulated->depth < FRAMES_MAX - 2 && random_number() % 2 == 0);
+            if (calls)
+                simulate_call(simulated, any_function());
+            else
+                simulate_return(simulated);
+        }
+        walk_simulated(simulated, &past, 1);
+        size_t fresh = PAST_FRAMES_MAX - past.fresh;
+        frames += past.count;
+        taken_over += past.count > fresh ? past.count - fresh : 0;
+    }
+    CHECK(frames > 200000);
+    CHECK(taken_over > frames / 4); /* else nothing was tried */
+    frame_table_fini(&threads[0].scene->table);
+}
+
+/* What lies where frames were is what it was, but the stack has another shape. */
+TEST(a_walk_does_not_go_on_from_the_one_before_where_registers_lead_elsewhere)
+{
+    static struct unwind_past past;
+    for (int by_saved_fp = 0; by_saved_fp < 2; by_saved_fp++) {
+        struct simulated simulated = simulated_program();
+        uint64_t *stack = simulated.scene->stack;
+        past = (struct unwind_past){0};
+        simulated.ip = CODE + 0x110;
+        simulated.sp = STACK;
+        stack[1] = by_saved_fp ? CODE + 0x310 : CODE + 0x410;
+        stack[5] = STACK + 8 * 20; /* the RBP that function 3 saved */
+        stack[6] = CODE + 0x210;
+        for (uint64_t end = 20; end <= 30; end += 10) { /* where RBP, or RBX, leads to */
+            stack[end] = stack[end - 1] = 0;
+            stack[end + 1] = CODE + 0xf00 + end;
+        }
+        simulated.rbx = STACK + 8 * 20;
+        walk_simulated(&simulated, &past, 1);
+        CHECK_UINT(past.count, by_saved_fp ? 3 : 1);
+        if (by_saved_fp)
+            stack[5] = STACK + 8 * 30;
+        else
+            simulated.rbx = STACK + 8 * 30;
+        walk_simulated(&simulated, &past, 1);
+        CHECK_UINT(simulated.scene->addresses[simulated.scene->count - 1], CODE + 0xf00 + 30);
+        frame_table_fini(&simulated.scene->table);
+    }
+}
+
+TEST(a_walk_with_other_modules_does_not_go_on_from_the_one_before)
+{
+    static struct unwind_past past;
+    struct simulated simulated = simulated_program();
+    for (unsigned i = 0; i < 10; i++) simulate_call(&simulated, 3);
+    static const struct {
+        uint64_t generation;
+        bool goes_on;
+    } turns[] = {{1, false}, {1, true}, {2, false}, {2, true}, {1, false}};
+    for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
+        walk_simulated(&simulated, &past, turns[i].generation);
+        CHECK_UINT(past.count, 10);
+        CHECK_UINT(past.count > PAST_FRAMES_MAX - past.fresh, turns[i].goes_on);
+    }
+    frame_table_fini(&simulated.scene->table);
 }
 
 /* --- Without registers -------------------------------------------------------------------------------------------- */
@@ -1108,16 +1291,6 @@ TEST(expressions_that_are_broken_or_endless_or_need_the_unknown_are_refused)
 }
 
 /* --- Damage ------------------------------------------------------------------------------------------------------- */
-
-static uint64_t random_state = 88172645463325252;
-
-static uint64_t random_number(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
 
 static bool read_descriptor(void *context, uint64_t offset, void *bytes, size_t size)
 {
