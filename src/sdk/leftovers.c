@@ -95,11 +95,18 @@ struct taking {
     void *context;
 };
 
+/* Who is killed between the opening of a file and the first batch has recorded nothing. */
+static bool is_empty(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && status.st_size == 0;
+}
+
 static void take_file(const struct taking *taking, const char *name)
 {
     char path[PATH_MAX];
     if (snprintf(path, sizeof(path), "%s/%s", taking->folder, name) >= PATH_MAX) return;
-    if (taking->request && process_of(name, ".recording") == taking->pid) {
+    if (taking->request && process_of(name, ".recording") == taking->pid && !is_empty(path)) {
         taking->request->recordings[0] = path;
         taking->request->recording_count = 1;
         taking->send(taking->context, taking->request);
