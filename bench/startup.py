@@ -46,7 +46,8 @@ def build_program(folder):
 class Recording:
     """Just enough of a recording to know when it began: its first ticks and its first stack (recording_layout.h)."""
 
-    START, MODULE, THREAD, TICK, SAMPLE = 1, 2, 4, 6, 7
+    START, MODULE, THREAD, TICK, SAMPLE, LOST, COUNTERS, STOP, USAGE = 1, 2, 4, 6, 7, 9, 11, 12, 13
+    NUMBERS_AND_TEXTS = {MODULE: (7, 2), THREAD: (2, 1), LOST: (3, 0), STOP: (0, 0), USAGE: (2, 0)} # of others, one number
 
     def __init__(self, path):
         self.data, self.place = path.read_bytes()[8:], 0
@@ -84,7 +85,9 @@ class Recording:
         elif kind == self.SAMPLE:
             self.first_stack_ns = self.now_ns
         else:
-            numbers, texts = {self.MODULE: (7, 2), self.THREAD: (2, 1), 8: (1, 0), 9: (3, 0)}.get(kind, (1, 0))
+            numbers, texts = self.NUMBERS_AND_TEXTS.get(kind, (1, 0))
+            if kind == self.COUNTERS:
+                numbers = self.number()
             for _ in range(numbers):
                 self.number()
             self.texts(texts)
