@@ -60,6 +60,12 @@ def with_sanitizer(library):
     return f"{found.group(1)} {library}" if found else library
 
 
+def takes_long():
+    """For cases that with a sanitizer take minutes and run only what others run, too: there they must be asked for by name."""
+    if IS_ASAN and len(sys.argv) < 3:
+        skip("takes long with a sanitizer, and runs what other cases run: name it to run it")
+
+
 class Ran:
     """What a program did: what it told, name by name, what was said on standard error, its status, how long it took."""
 
@@ -207,6 +213,7 @@ def a_session_that_is_not_sampled_is_never_profiled_SES_2_SES_6():
 @case
 def what_is_drawn_comes_as_often_as_its_rate_says_SES_2_SES_8_SES_9_SES_10():
     """SES-2, SES-8, SES-9, SES-10: 60 draws at 0.5: fewer than 11 or more than 49 would come once in a million times."""
+    takes_long()
     for what, words, options in (("sessions of processes", "init start id " * 60, {}),
                                  ("sessions of a user", "init " + "background foreground start id " * 60, {"is_ui": 1}),
                                  ("starts of the next launch", "init id " * 61, {"start_profiler_on_app_start": 1}),
@@ -220,6 +227,7 @@ def what_is_drawn_comes_as_often_as_its_rate_says_SES_2_SES_8_SES_9_SES_10():
 @case_by_the_clock
 def the_program_is_sampled_101_times_a_second_unless_it_says_otherwise_SES_1():
     """SES-1"""
+    takes_long()
     for options, expected in (({}, 1 / 101), ({"frequency": 50}, 1 / 50)):
         with Folder() as folder, Receiver() as receiver:
             drive(receiver, folder, "init start await work 2000", **options)
@@ -372,7 +380,7 @@ def helper_that_waits(folder):
     return folder / "waits"
 
 
-@case
+@case_by_the_clock
 def what_the_program_wishes_is_done_while_a_helper_is_at_work():
     with Folder() as folder, Receiver() as receiver:
         ran = drive(receiver, folder, f"init start id await work 300 stop sleep 300 start id await work_in_child 300 measure queue byte 1 stop "
@@ -455,6 +463,7 @@ def transactions_and_spans_name_their_profile_and_thread_LNK_1_LNK_2_LNK_3():
 @case_by_the_clock
 def chunks_join_without_gap_or_overlap_by_one_anchor_SES_1():
     """SES-1, V2-1, V2-3; facts 3.2. The wall clock is set back an hour each time that the program asks for it."""
+    takes_long()
     with Folder() as folder, Receiver() as receiver:
         ran = drive(receiver, folder, "init start id await work 3300", chunk_seconds=1, LD_PRELOAD=with_sanitizer(OFFBEAT.programs / "clock_set_back.so"))
         chunks = arrived(receiver, folder).chunks
@@ -628,6 +637,7 @@ def counts_stay_after_the_end_until_the_next_init():
 
 @case
 def under_a_rate_limit_the_profiler_is_stopped_in_each_form_of_the_header():
+    takes_long()
     # Each flush makes the worker look once more: at the limit, and at what follows from it.
     words = "init start await work 500 flush 30000 flush 30000 flush 30000 id start id counts shutdown"
     for form in ({"X_Sentry_Rate_Limits": "60:profile_chunk:organization:quota"}, {"X_Sentry_Rate_Limits": "60::organization"},
@@ -788,6 +798,7 @@ def killed_at_any_moment_nothing_whole_is_lost_or_sent_twice_and_nothing_torn_is
 
 @case
 def twenty_processes_on_one_spool_lose_nothing_and_send_nothing_twice():
+    takes_long()
     with Folder() as folder, Receiver([answer(200), RESET, RESET_EARLY] * 5) as receiver:
         programs = [start(receiver, folder, "init start await work 500 stop flush 60000") for _ in range(20)]
         check_equal([program.wait(timeout=100) for program in programs], [0] * 20, "statuses")
@@ -854,7 +865,7 @@ def the_program_sees_no_child_and_no_SIGCHLD_of_the_helper():
         with Folder() as folder, Receiver() as receiver:
             ran = drive(receiver, folder, before + words, chunk_seconds=2)
             check_equal((ran.told["signals"], ran.told["child"]), (signals, [-1, -1]), "SIGCHLD, children")
-            check_equal((ran.told["waited"], ran.told["failures"]), ([1, 1], [0, 0]), "children waited for")
+            check_equal((ran.told["waited"], ran.told["failures"]), ([1, 1], [0, 0]), f"children waited for: {ran.said}")
             check_helper_ran(arrived(receiver, folder, too_few(receiver)).chunks)
     with Folder() as folder, Receiver() as receiver:
         ran = drive(receiver, folder, "ignore init start await work 200 flush 60000 fork 1 quit wait look")
@@ -905,7 +916,7 @@ def a_forked_child_profiles_itself_and_takes_nothing_of_its_parent():
         chunks = arrived(receiver, folder).chunks
         of_parent = [chunk for chunk in chunks if chunk["profiler_id"] == ran.told["id"][0]]
         of_child = [chunk for chunk in chunks if chunk not in of_parent]
-        check_equal((ran.told["waited"], ran.told["failures"]), ([1], [0]), "children")
+        check_equal((ran.told["waited"], ran.told["failures"]), ([1], [0]), f"children: {ran.said}")
         check_equal(len(profiler_ids(of_child)), 1, "profiler ids of the child")
         check("works" in functions(of_parent) and "works_in_the_child" not in functions(of_parent), f"the parent's: {functions(of_parent)}")
         check("works_in_the_child" in functions(of_child) and "works" not in functions(of_child), f"the child's: {functions(of_child)}")
@@ -1039,6 +1050,7 @@ def programs_that_know_nothing_of_it_are_profiled_by_environment_alone():
 
 @case
 def wrong_options_get_one_clear_line_and_the_program_goes_on():
+    takes_long()
     words = "init start id transaction a work 50 finish a flush 1000 look shutdown"
     for before, options, expected in (
             ("", {"dsn": "https://example.org/1"}, "key"), ("", {"dsn": "nonsense"}, "DSN"),
