@@ -37,6 +37,7 @@ struct run {
     const char *arguments[4];
     char *variables[VARIABLES_MAX + 1];
     uint64_t timeout_ns;
+    const atomic_bool *is_cancelled;
     uint8_t *helper_stack;
     int status; /* as the helper's parent saw it; -1: it was not run, or had to be killed */
 };
@@ -114,7 +115,8 @@ static int become_helper(void *context)
 static bool wait_for(long child, struct run *run)
 {
     struct timespec pause = {.tv_nsec = FIRST_LOOK_NS};
-    for (uint64_t waited_ns = 0; waited_ns < run->timeout_ns; waited_ns += (uint64_t)pause.tv_nsec) {
+    uint64_t waited_ns = 0;
+    for (; waited_ns < run->timeout_ns && !atomic_load(run->is_cancelled); waited_ns += (uint64_t)pause.tv_nsec) {
         long ended = kernel_call4(SYS_wait4, child, kernel_address(&run->status), WNOHANG, 0);
         if (ended != 0) return ended == child;
         (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0, 0);
@@ -172,13 +174,14 @@ struct helper {
     pthread_t thread;
     pid_t thread_id;
     int status;
-    atomic_bool has_ended;
+    atomic_bool has_ended, is_cancelled;
 };
 
 static int run_helper(const struct helper *helper)
 {
     struct run run = {.arguments = {helper->path, helper->request, helper->payloads, NULL},
                       .timeout_ns = helper->timeout_ns,
+                      .is_cancelled = &helper->is_cancelled,
                       .status = -1};
     uint8_t *memory = malloc(2 * STACK_BYTES + (size_t)VARIABLES_MAX * VARIABLE_SIZE);
     if (!memory) return -1;
@@ -218,6 +221,11 @@ struct helper *helper_start(const char *path, const char *request, const char *p
 bool helper_has_ended(const struct helper *helper)
 {
     return atomic_load(&helper->has_ended);
+}
+
+void helper_cancel(struct helper *helper)
+{
+    atomic_store(&helper->is_cancelled, true);
 }
 
 int helper_finish(struct helper *helper)

@@ -18,6 +18,8 @@ struct helper;
  * and not in a confined process. */
 struct helper *helper_start(const char *path, const char *request, const char *payloads, uint64_t timeout_ns);
 bool helper_has_ended(const struct helper *helper);
+/* Has it killed soon. */
+void helper_cancel(struct helper *helper);
 /* Waits until it has ended, and frees HELPER. Its exit status, or -1 if it could not be run or did not end by itself.
  */
 int helper_finish(struct helper *helper);

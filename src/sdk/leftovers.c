@@ -81,7 +81,8 @@ bool leftovers_exist(const char *folder)
     DIR *directory = opendir(folder);
     bool has_one = false;
     for (const struct dirent *entry; directory && !has_one && (entry = readdir(directory));) {
-        has_one = is_others(process_of(entry->d_name, ".session"));
+        long pid = process_of(entry->d_name, ".session");
+        has_one = pid == getpid() || is_others(pid);
     }
     if (directory) (void)closedir(directory);
     return has_one;
@@ -91,8 +92,9 @@ struct taking {
     const char *folder;
     long pid;
     struct chunk_request *request; /* NULL: what is there is deleted */
-    void (*send)(void *context, const struct chunk_request *request);
+    leftover_sender send;
     void *context;
+    bool is_left; /* SEND would not have it */
 };
 
 /* Who is killed between the opening of a file and the first batch has recorded nothing. */
@@ -102,25 +104,25 @@ static bool is_empty(const char *path)
     return stat(path, &status) == 0 && status.st_size == 0;
 }
 
-static void take_file(const struct taking *taking, const char *name)
+static void take_file(struct taking *taking, const char *name)
 {
     char path[PATH_MAX];
     if (snprintf(path, sizeof(path), "%s/%s", taking->folder, name) >= PATH_MAX) return;
     if (taking->request && process_of(name, ".recording") == taking->pid && !is_empty(path)) {
         taking->request->recordings[0] = path;
         taking->request->recording_count = 1;
-        taking->send(taking->context, taking->request);
+        taking->is_left = !taking->send(taking->context, taking->request);
     }
-    (void)unlink(path);
+    if (!taking->is_left) (void)unlink(path);
 }
 
 /* The session file goes last: who dies meanwhile leaves the rest to the next one. */
-static void take_files(const struct taking *taking)
+static void take_files(struct taking *taking)
 {
     char session[64];
     (void)snprintf(session, sizeof(session), "%ld.session", taking->pid);
     DIR *directory = opendir(taking->folder);
-    for (const struct dirent *entry; directory && (entry = readdir(directory));) {
+    for (const struct dirent *entry; directory && !taking->is_left && (entry = readdir(directory));) {
         if (strtol(entry->d_name, NULL, 10) == taking->pid && strcmp(entry->d_name, session) != 0)
             take_file(taking, entry->d_name);
     }
@@ -139,14 +141,14 @@ static void take_session(struct taking *taking)
                        chunk_request_read(buffer_slice(&text), &file, NULL) == STATUS_OK;
         taking->request = is_told ? &file.request : NULL;
         take_files(taking);
-        (void)unlink(path);
+        if (!taking->is_left) (void)unlink(path);
         chunk_request_fini(&file);
     }
     if (descriptor >= 0) (void)close(descriptor);
     buffer_fini(&text);
 }
 
-void leftovers_take(const char *folder, void (*send)(void *context, const struct chunk_request *request), void *context)
+void leftovers_take(const char *folder, leftover_sender send, void *context)
 {
     DIR *directory = opendir(folder);
     unsigned count = 0;
@@ -156,4 +158,10 @@ void leftovers_take(const char *folder, void (*send)(void *context, const struct
         if (is_others(taking.pid)) take_session(&taking);
     }
     if (directory) (void)closedir(directory);
+}
+
+void leftovers_take_own(const char *folder, leftover_sender send, void *context)
+{
+    struct taking taking = {.folder = folder, .pid = getpid(), .send = send, .context = context};
+    take_session(&taking);
 }

@@ -21,15 +21,21 @@ struct session {
  * others). Without descriptors or memory there is none, and what is left over is left. */
 void session_begin(struct session *session, const char *folder, const struct chunk_request *request);
 void session_end(struct session *session, const char *folder);
-/* In a forked child: the session is the parent's, and its lock ends with it. */
+/* Leaves the session and its recordings to who comes next; in a forked child to the parent, whose lock it stays. */
 void session_forget(struct session *session);
 
-/* Whether there may be something in FOLDER to take. */
+/* Whether there may be something in FOLDER to take; to be asked before session_begin. */
 bool leftovers_exist(const char *folder);
+
+/* Takes one recording that was left over, which is deleted then. False: it and all else stays. */
+typedef bool (*leftover_sender)(void *context, const struct chunk_request *request);
 
 /* Gives SEND each recording that was left over, and what was to be said of it. What else dead processes left is
  * deleted. */
-void leftovers_take(const char *folder, void (*send)(void *context, const struct chunk_request *request),
-                    void *context);
+void leftovers_take(const char *folder, leftover_sender send, void *context);
+
+/* The same for what an earlier process of our own number left, or this one when its end came too soon. Before
+ * session_begin, and before anything is recorded. */
+void leftovers_take_own(const char *folder, leftover_sender send, void *context);
 
 #endif

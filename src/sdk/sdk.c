@@ -16,7 +16,12 @@
 
 #define SECOND_NS ((uint64_t)1000000000)
 
-enum { REBIRTH_AFTER_SECONDS = 1, LINE_SIZE = 1024, ENVELOPES_WAITING_MAX = 1000 /* each transaction is one */ };
+enum {
+    REBIRTH_AFTER_SECONDS = 1,
+    LATE_WORKER_SECONDS = 1,
+    LINE_SIZE = 1024,
+    ENVELOPES_WAITING_MAX = 1000 /* each transaction is one */
+};
 
 struct sdk sdk = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -429,7 +434,7 @@ bool offbeat_flush(uint32_t timeout_ms)
     return is_done;
 }
 
-/* The worker ends by itself once it has given over all that there is. Under LOCK. */
+/* The worker ends by itself once it has given over all that there is; after the end, soon. Under LOCK. */
 static bool end_worker(uint64_t deadline_ns)
 {
     sdk.wanted.is_ending = true;
@@ -448,6 +453,7 @@ static void end(void)
     sdk_follow(lifecycle_close(&sdk.lifecycle));
     bool has_ended = end_worker(deadline_ns);
     sdk.is_on = false;
+    if (!has_ended) worker_wake();
     struct transport *transport = sdk.transport;
     if (transport) sdk.counts = transport_counts(transport);
     struct transport_counts counts = sdk.counts;
@@ -540,7 +546,10 @@ static bool begin_with(const struct offbeat_options *options, bool starts_profil
     (void)pthread_once(&once, prepare);
     if (sdk.is_on) end();
     enum status status = settings_resolve(options, &settings, &error);
-    if (sdk.has_worker) {
+    sdk_lock();
+    bool has_ended = end_worker(sdk_monotonic_ns() + LATE_WORKER_SECONDS * SECOND_NS);
+    sdk_unlock();
+    if (!has_ended) {
         say_line(&settings.options, "the last chunk is still being made: not begun anew");
         settings_fini(&settings);
         return false;

@@ -36,7 +36,7 @@ struct worker {
     char folder[PATH_MAX], helper[PATH_MAX];
     bool has_helper;
     unsigned helper_failures; /* in a row */
-    bool has_folder;
+    bool has_folder, has_session;
     char profiler_id[UUID_TEXT_SIZE]; /* of the sampler that runs; "" = none */
     bool is_v1;
     bool is_late; /* it has not looked at recordings for a while */
@@ -193,13 +193,23 @@ static struct slice next_line(struct slice *text)
     return line;
 }
 
+/* The end did not wait for this worker: what it makes would reach nobody any more. */
+static bool has_missed_end(void)
+{
+    sdk_lock();
+    bool has_missed_end = !sdk.is_on;
+    sdk_unlock();
+    return has_missed_end;
+}
+
 /* The helper's exit status, or -1. What was recorded waits for it; what the program wishes does not. */
 static int run_helper(struct worker *worker, const char *request_path, const char *payloads_path)
 {
     struct helper *helper = helper_start(worker->helper, request_path, payloads_path, HELPER_SECONDS_MAX * SECOND_NS);
     uint32_t news = sampler_news();
     while (helper && !helper_has_ended(helper)) {
-        follow_wishes(worker);
+        if (has_missed_end()) helper_cancel(helper);
+        if (worker->has_session) follow_wishes(worker);
         (void)follow_limits(worker);
         sampler_wait(news, sdk_monotonic_ns() + LOOK_SECONDS * SECOND_NS); /* it wakes us when it has ended */
         news = sampler_news();
@@ -246,7 +256,7 @@ static enum status make(struct worker *worker, const struct chunk_request *reque
             sdk_say("%s: functions have the names of symbol tables only%s", error->message,
                     worker->has_helper ? " this time" : " from here on");
     }
-    if (status == STATUS_UNSUPPORTED) {
+    if (status == STATUS_UNSUPPORTED && !has_missed_end()) {
         status = chunk_make(request, symbol_names_add, chunk_append_line, payloads, error);
         worker->is_late = true;
     }
@@ -270,26 +280,28 @@ static struct chunk_request request_of(const struct chunk_measurement *measureme
 }
 
 /* The recordings go before the first payload is handed on: who dies in between has lost a chunk, and not sent it twice.
- */
-static void send_chunks(struct worker *worker, const struct chunk_request *request)
+ * Where it could not be handed on, they stay for the next launch. */
+static bool send_chunks(struct worker *worker, const struct chunk_request *request)
 {
     struct error error = {0};
     struct buffer payloads;
     enum status status = make(worker, request, &payloads, &error);
-    for (size_t i = 0; i < request->recording_count; i++) (void)unlink(request->recordings[i]);
-    if (status != STATUS_OK) {
+    bool is_taken = !has_missed_end();
+    for (size_t i = 0; is_taken && i < request->recording_count; i++) (void)unlink(request->recordings[i]);
+    if (is_taken && status != STATUS_OK) {
         discard(worker, status, error.message);
-    } else {
+    } else if (is_taken) {
         for (struct slice rest = buffer_slice(&payloads); rest.size > 0;) send_chunk(next_line(&rest));
     }
     buffer_fini(&payloads);
+    return is_taken;
 }
 
 static void send_recording(struct worker *worker, const struct recording *recording)
 {
     struct chunk_request request = request_of(recording->measurements, recording->measurement_count);
     request.recordings[request.recording_count++] = recording->path;
-    send_chunks(worker, &request);
+    (void)send_chunks(worker, &request);
 }
 
 /* --- V1: profiles of transactions --------------------------------------------------------------------------------- */
@@ -432,17 +444,19 @@ static void send_transactions(struct worker *worker)
 
 /* --- Processes that were killed ----------------------------------------------------------------------------------- */
 
-static void send_leftover(void *context, const struct chunk_request *request)
+static bool send_leftover(void *context, const struct chunk_request *request)
 {
     sdk_debug("what a process that was killed has recorded is sent: %s", request->recordings[0]);
-    send_chunks(context, request);
+    return send_chunks(context, request);
 }
 
 static void begin_session(struct worker *worker)
 {
     struct chunk_request request = request_of(NULL, 0);
+    leftovers_take_own(worker->folder, send_leftover, worker);
     /* What was recorded for transactions of V1 is of no use without them. */
     session_begin(&sdk.session, worker->folder, worker->is_v1 ? NULL : &request);
+    worker->has_session = true;
     leftovers_take(worker->folder, send_leftover, worker);
 }
 
@@ -464,18 +478,22 @@ static void prepare(struct worker *worker)
 /* Under LOCK: what was asked for since is another worker's. */
 static bool is_over(const struct worker *worker)
 {
-    return sdk.wanted.is_ending && worker->profiler_id[0] == '\0' && worker->waiting_count == 0 &&
-           sdk.wanted.transaction_count == 0;
+    return sdk.wanted.is_ending && worker->profiler_id[0] == '\0' && sdk.wanted.transaction_count == 0 &&
+           (worker->waiting_count == 0 || !sdk.is_on);
 }
 
 static bool end_if_over(struct worker *worker)
 {
     sdk_lock();
-    bool is_ending = is_over(worker);
+    bool is_ending = is_over(worker), is_on = sdk.is_on;
     sdk_unlock();
     if (!is_ending) return false;
+    for (size_t i = 0; i < worker->waiting_count; i++) free(worker->waiting[i].measurements);
     forget_recordings(worker, worker->recording_count);
-    session_end(&sdk.session, worker->folder);
+    if (is_on)
+        session_end(&sdk.session, worker->folder);
+    else
+        session_forget(&sdk.session);
     sdk_lock();
     sdk.has_worker = false;
     (void)pthread_cond_broadcast(&sdk.changed);

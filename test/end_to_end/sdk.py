@@ -397,7 +397,8 @@ def what_the_program_wishes_is_done_while_a_helper_is_at_work():
         chunks = arrived(receiver, folder).chunks
         first, finishing, over = ran.told["id"]
         check_equal((finishing, over), (first, ""), "after the root, after the chunk")
-        check_equal((profiler_ids(chunks), len(chunks)), ([first], 2), "profiler ids, chunks")
+        check_equal(profiler_ids(chunks), [first], "profiler ids")
+        check(len(chunks) > 1, "one chunk") # on a busy machine there are more than two
 
 
 @case
@@ -797,6 +798,20 @@ def killed_at_any_moment_nothing_whole_is_lost_or_sent_twice_and_nothing_torn_is
 
 
 @case
+def what_the_end_had_no_time_for_is_sent_by_who_begins_next():
+    with Folder() as folder, Receiver() as receiver:
+        ran = drive(receiver, folder, f"init start id await work 300 stop sleep 300 start id await work 300 shutdown fork 3 exec touch {folder}/go wait "
+                    "init start id await work_in_child 300 stop flush 60000", shutdown_timeout_ms=300, helper=helper_that_waits(folder))
+        check_equal((ran.told["init"], ran.told["flush"]), ([True, True], [True]), "inits, flushed")
+        chunks = arrived(receiver, folder).chunks
+        check_equal(profiler_ids(chunks), ran.told["id"], "profiler ids, in order")
+    with Folder() as folder, Receiver() as receiver:
+        # The same process, but another program: nobody's number is like its own.
+        ran = drive(receiver, folder, f"init start id await work 300 exec {DRIVES} init flush 60000")
+        check_equal(profiler_ids(arrived(receiver, folder).chunks), ran.told["id"], "profiler ids")
+
+
+@case
 def twenty_processes_on_one_spool_lose_nothing_and_send_nothing_twice():
     takes_long()
     with Folder() as folder, Receiver([answer(200), RESET, RESET_EARLY] * 5) as receiver:
@@ -972,10 +987,9 @@ def a_process_that_is_stopped_for_seconds_sends_valid_chunks_none_much_longer_th
 def after_the_end_no_function_of_the_program_is_called():
     with Folder() as folder, Receiver() as receiver:
         # The last chunk is still being made when the time for the end is over.
-        ran = drive(receiver, folder, f"option log 0 option before_send 0 init start await work 300 shutdown init fork 3 exec touch {folder}/go "
+        ran = drive(receiver, folder, f"option log 0 option before_send 0 init start await work 300 shutdown fork 3 exec touch {folder}/go "
                     "wait sleep 3000 late", shutdown_timeout_ms=300, helper=helper_that_waits(folder))
-        check_equal((ran.told["init"], ran.told["late_calls"]), ([True, False], [0]), f"inits, calls after the end: {ran.said}")
-        check(ran.said.endswith("logged: the last chunk is still being made: not begun anew"), ran.said)
+        check_equal((ran.told["init"], ran.told["late_calls"]), ([True], [0]), f"inits, calls after the end: {ran.said}")
     with Folder() as folder, Receiver() as receiver:
         ran = drive(receiver, folder, "option before_send 2000 init start await work 300 stop sleep 500 shutdown sleep 2000 late",
                     shutdown_timeout_ms=100, helper="/nonexistent")
