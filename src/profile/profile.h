@@ -38,7 +38,7 @@ enum {
     PROFILE_MEASUREMENTS_MAX = 4096,
     PROFILE_CARRIED_MAX = 4096,
     PROFILE_IMAGES_MAX = 16384,
-    PROFILE_STACKS_AT_ONCE = 128, /* as many as profile_add_stacks works on together */
+    PROFILE_STACKS_AT_ONCE = 128, /* as many as profile_add_stacks and profile_add_labels_of_many work on together */
 };
 
 /* One executable segment of a file in memory; pprof's Mapping and Sentry's image in one. Addresses are as they were
@@ -273,6 +273,15 @@ void profile_add_stacks(struct profile *profile, const struct stack_frames *stac
 struct thread_id profile_add_thread(struct profile *profile, const struct thread *thread);
 /* Order matters: the same labels in another order are another set. */
 struct label_set_id profile_add_labels(struct profile *profile, const struct label *labels, uint32_t count);
+/* Adds COUNT sets in their order, as profile_add_labels would one by one, fetching the memory for many of them
+ * together.
+ */
+struct labels_of_one {
+    const struct label *labels;
+    uint32_t count;
+};
+void profile_add_labels_of_many(struct profile *profile, const struct labels_of_one *lists, size_t count,
+                                struct label_set_id *ret_ids);
 void profile_add_value_type(struct profile *profile, const char *type, const char *unit);
 
 struct sample {

@@ -540,11 +540,11 @@ static uint64_t labels_hash(const struct label *labels, uint32_t count)
     return hash;
 }
 
-struct label_set_id profile_add_labels(struct profile *profile, const struct label *labels, uint32_t count)
+static struct label_set_id add_hashed_labels(struct profile *profile, const struct label *labels, uint32_t count,
+                                             uint64_t hash)
 {
     static const struct label_set_id none;
     if (count == 0) return none;
-    uint64_t hash = labels_hash(labels, count);
     struct labels_key key = {.labels = labels, .count = count};
     uint32_t index = index_table_find(&profile->label_sets.index, hash, label_set_equal, profile, &key);
     if (index != INDEX_NONE) return (struct label_set_id){index};
@@ -558,6 +558,48 @@ struct label_set_id profile_add_labels(struct profile *profile, const struct lab
     memcpy(profile->labels.items + profile->labels.count, labels, count * sizeof(*labels));
     profile->labels.count += count;
     return (struct label_set_id){FINISH_ADDING(profile, label_sets, hash)};
+}
+
+struct label_set_id profile_add_labels(struct profile *profile, const struct label *labels, uint32_t count)
+{
+    return add_hashed_labels(profile, labels, count, labels_hash(labels, count));
+}
+
+/* Has the memory fetched in which lists of these hashes are looked for. */
+static void fetch_label_sets(const struct profile *profile, const uint64_t *hashes, size_t count)
+{
+    uint32_t candidates[PROFILE_STACKS_AT_ONCE];
+    for (size_t i = 0; i < count; i++) {
+        candidates[i] = index_table_peek(&profile->label_sets.index, hashes[i]);
+        if (candidates[i] != INDEX_NONE) __builtin_prefetch(&profile->label_sets.items[candidates[i]]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (candidates[i] == INDEX_NONE) continue;
+        const struct label_set *set = &profile->label_sets.items[candidates[i]];
+        const struct label *labels = profile->labels.items + set->first;
+        __builtin_prefetch(labels);
+        __builtin_prefetch(labels + set->count - 1);
+    }
+}
+
+void profile_add_labels_of_many(struct profile *profile, const struct labels_of_one *lists, size_t count,
+                                struct label_set_id *ret_ids)
+{
+    while (count > 0) {
+        size_t taken = at_most(count, PROFILE_STACKS_AT_ONCE);
+        uint64_t hashes[PROFILE_STACKS_AT_ONCE];
+        for (size_t i = 0; i < taken; i++) {
+            hashes[i] = labels_hash(lists[i].labels, lists[i].count);
+            index_table_prefetch(&profile->label_sets.index, hashes[i]);
+        }
+        fetch_label_sets(profile, hashes, taken);
+        for (size_t i = 0; i < taken; i++) {
+            ret_ids[i] = add_hashed_labels(profile, lists[i].labels, lists[i].count, hashes[i]);
+        }
+        lists += taken;
+        ret_ids += taken;
+        count -= taken;
+    }
 }
 
 /* --- Lists -------------------------------------------------------------------------------------------------------- */

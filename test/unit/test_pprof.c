@@ -130,6 +130,45 @@ TEST(locations_are_found_by_their_ids_also_behind_one_that_there_is_twice_PPF_1)
     buffer_fini(&file);
 }
 
+/* Ids of one to six bytes by chance. The samples come last, so that some stack ends with the file. */
+TEST(ids_of_every_length_are_read_wherever_they_stand_in_a_stack_PPF_1)
+{
+    enum { DENSE = 20000, STACKS = 200, DEPTH_MAX = 20 };
+    static const uint64_t sparse[] = {(uint64_t)1 << 27, ((uint64_t)1 << 28) + 5, (uint64_t)1 << 40};
+    static uint64_t ids[STACKS][DEPTH_MAX];
+    struct buffer file = new_file();
+    add_strings(&file);
+    MESSAGE(&file, 1, {1, 1}, {2, 2});
+    for (uint64_t id = 1; id <= DENSE; id++) MESSAGE(&file, 4, {1, id}, {3, id});
+    for (size_t i = 0; i < 3; i++) MESSAGE(&file, 4, {1, sparse[i]}, {3, sparse[i]});
+    uint32_t chance = 1;
+    for (size_t i = 0; i < STACKS; i++) {
+        for (size_t frame = 0; frame < DEPTH_MAX; frame++) {
+            chance = chance * 1103515245 + 12345;
+            uint32_t bits = chance >> 8, kind = bits % 7;
+            uint32_t below = kind < 3 ? 127 : kind < 5 ? 16383 : DENSE;
+            ids[i][frame] = kind == 6 && bits % 5 < 3 ? sparse[bits % 5] : 1 + (bits >> 3) % below;
+        }
+        size_t sample = protobuf_begin_message(&file, 2);
+        protobuf_append_number(&file, 2, 1);
+        protobuf_append_packed(&file, 1, ids[i], 1 + i % DEPTH_MAX);
+        protobuf_end_message(&file, sample);
+    }
+    struct profile profile;
+    CHECK_UINT(decode(&file, &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.samples.count, STACKS);
+    for (size_t i = 0; i < STACKS; i++) {
+        struct stack_id at = profile.samples.stack[i];
+        CHECK_UINT(profile_stack_depth(&profile, at), 1 + i % DEPTH_MAX);
+        for (size_t frame = 0; at.index != 0; frame++, at = profile_stack(&profile, at)->parent) {
+            struct location_id location = profile_stack(&profile, at)->location;
+            CHECK_UINT(profile_location(&profile, location)->address, ids[i][frame]);
+        }
+    }
+    profile_fini(&profile);
+    buffer_fini(&file);
+}
+
 TEST(a_zero_is_a_value_of_a_label_and_survives_both_ways_PPF_8)
 {
     struct buffer file = new_file(), again = new_file();

@@ -316,6 +316,37 @@ TEST(merging_folds_a_file_that_lay_elsewhere_and_keeps_every_value_PPF_7)
     profile_fini(&two);
 }
 
+TEST(labels_added_together_are_those_added_one_by_one)
+{
+    enum { SETS = 1000, LABELS_MAX = 3 };
+    static struct label labels[SETS][LABELS_MAX];
+    static struct labels_of_one sets[SETS];
+    static struct label_set_id ids[SETS];
+    struct profile together, one_by_one;
+    profile_init(&together);
+    profile_init(&one_by_one);
+    uint32_t chance = 1;
+    for (size_t i = 0; i < SETS; i++) {
+        sets[i] = (struct labels_of_one){.labels = labels[i], .count = (uint32_t)i % (LABELS_MAX + 1)};
+        for (size_t label = 0; label < sets[i].count; label++) {
+            chance = chance * 1103515245 + 12345;
+            uint32_t bits = chance >> 16;
+            labels[i][label].key.index = 1 + bits % 2;
+            labels[i][label].is_number = bits & 16;
+            labels[i][label].number = bits & 16 ? bits % 5 : 0;
+            labels[i][label].text.index = bits & 16 ? 0 : bits % 3;
+        }
+    }
+    profile_add_labels_of_many(&together, sets, SETS, ids);
+    for (size_t i = 0; i < SETS; i++) {
+        CHECK_UINT(ids[i].index, profile_add_labels(&one_by_one, labels[i], sets[i].count).index);
+    }
+    CHECK_UINT(together.label_sets.count, one_by_one.label_sets.count);
+    CHECK(together.label_sets.count > SETS / 20 && together.label_sets.count < SETS / 2);
+    profile_fini(&together);
+    profile_fini(&one_by_one);
+}
+
 /* A stack of up to 11 frames of a few kinds, so that most part from others in many places. */
 static struct stack_id add_stack_by_chance(struct profile *profile, uint32_t *chance)
 {

@@ -115,24 +115,25 @@ struct decoder {
     struct string_id thread_id_key, thread_name_key; /* "" if no label can have it */
     struct id_map mappings, functions, locations;
 
-    /* Samples that are read but not added yet: their stacks are added together. FRAMES are of all of them. */
+    /* Samples that are read but not added yet: their stacks are added together, and their labels. FRAMES and LABELS are
+     * of all of them. */
     struct {
         struct sample samples[PROFILE_STACKS_AT_ONCE];
         struct {
             size_t first;
             uint32_t count;
-        } frames[PROFILE_STACKS_AT_ONCE];
+        } frames[PROFILE_STACKS_AT_ONCE], labels[PROFILE_STACKS_AT_ONCE];
         int64_t values[PROFILE_STACKS_AT_ONCE * PROFILE_VALUES_MAX]; /* a row of value_type_count for each */
         size_t count;
     } pending;
     struct location_id *frames;
     size_t frame_count, frame_capacity;
-
-    /* Of the sample or location at hand. */
-    size_t frame_first; /* in FRAMES */
-    size_t value_count;
     struct label *labels;
     size_t label_count, label_capacity;
+
+    /* Of the sample or location at hand. */
+    size_t frame_first, label_first; /* in FRAMES and LABELS */
+    size_t value_count;
     struct line *lines;
     size_t line_count, line_capacity;
 };
@@ -444,6 +445,24 @@ static size_t count_packed(struct slice bytes)
     return count;
 }
 
+/* Reads two small ids at POSITION that are the file's and the profile's alike, as most are. The bytes that they take,
+ * or 0 if there are no such two before END. */
+static inline size_t read_two_frames(const struct decoder *decoder, const uint8_t *position, const uint8_t *end,
+                                     struct location_id ret_frames[2])
+{
+    const uint8_t *end_of_all = decoder->bytes.data + decoder->bytes.size;
+    uint32_t ids[2];
+    if (end_of_all - position < PROTOBUF_PAIR_ROOM) return 0;
+    size_t size = protobuf_read_pair(position, ids);
+    if (size > (size_t)(end - position) || size == 0 || !id_map_is_same(&decoder->locations, ids[0]) ||
+        !id_map_is_same(&decoder->locations, ids[1])) {
+        return 0;
+    }
+    ret_frames[0].index = ids[0];
+    ret_frames[1].index = ids[1];
+    return size;
+}
+
 /* The bulk of a profile passes through here. */
 static void add_packed_frames(struct decoder *decoder, struct slice packed)
 {
@@ -451,6 +470,12 @@ static void add_packed_frames(struct decoder *decoder, struct slice packed)
     struct location_id *next = decoder->frames + decoder->frame_count;
     const uint8_t *end = packed.data + packed.size;
     for (const uint8_t *position = packed.data; position != end;) {
+        size_t size = read_two_frames(decoder, position, end, next);
+        if (size > 0) {
+            position += size;
+            next += 2;
+            continue;
+        }
         uint64_t id;
         position = protobuf_read_varint(position, end, &id);
         if (!position) {
@@ -505,7 +530,7 @@ static void add_numbers(struct decoder *decoder, const struct protobuf_field *fi
 static void decode_label(struct decoder *decoder, struct slice message)
 {
     if (!make_room(decoder, &decoder->labels, &decoder->label_capacity, decoder->label_count, sizeof(*decoder->labels),
-                   PPROF_LABELS_MAX, "labels on a sample")) {
+                   decoder->label_first + PPROF_LABELS_MAX, "labels on a sample")) {
         return;
     }
     uint64_t numbers[LABEL_FIELDS_END] = {0};
@@ -525,7 +550,7 @@ static void decode_label(struct decoder *decoder, struct slice message)
 static const struct label *find_label(const struct decoder *decoder, struct string_id key)
 {
     if (key.index == 0) return NULL;
-    for (size_t i = 0; i < decoder->label_count; i++) {
+    for (size_t i = decoder->label_first; i < decoder->label_count; i++) {
         if (decoder->labels[i].key.index == key.index) return &decoder->labels[i];
     }
     return NULL;
@@ -578,18 +603,24 @@ static void release_read(struct decoder *decoder, const uint8_t *position)
 static void add_pending(struct decoder *decoder)
 {
     struct stack_frames stacks[PROFILE_STACKS_AT_ONCE] = {0};
-    struct stack_id ids[PROFILE_STACKS_AT_ONCE];
+    struct labels_of_one labels[PROFILE_STACKS_AT_ONCE] = {0};
+    struct stack_id stack_ids[PROFILE_STACKS_AT_ONCE];
+    struct label_set_id label_ids[PROFILE_STACKS_AT_ONCE];
     size_t count = decoder->pending.count;
     for (size_t i = 0; i < count; i++) {
         stacks[i].count = decoder->pending.frames[i].count;
         if (stacks[i].count > 0) stacks[i].frames = decoder->frames + decoder->pending.frames[i].first;
+        labels[i].count = decoder->pending.labels[i].count;
+        if (labels[i].count > 0) labels[i].labels = decoder->labels + decoder->pending.labels[i].first;
     }
-    profile_add_stacks(decoder->profile, stacks, count, ids);
+    profile_add_stacks(decoder->profile, stacks, count, stack_ids);
+    profile_add_labels_of_many(decoder->profile, labels, count, label_ids);
     for (size_t i = 0; i < count; i++) {
-        decoder->pending.samples[i].stack = ids[i];
+        decoder->pending.samples[i].stack = stack_ids[i];
+        decoder->pending.samples[i].labels = label_ids[i];
         profile_add_sample(decoder->profile, &decoder->pending.samples[i], pending_values(decoder, i));
     }
-    decoder->pending.count = decoder->frame_count = 0;
+    decoder->pending.count = decoder->frame_count = decoder->label_count = 0;
 }
 
 static void check_values(struct decoder *decoder, struct slice message)
@@ -609,7 +640,8 @@ static void decode_sample(struct decoder *decoder, struct slice message)
     struct cursor cursor = cursor_of(message);
     struct protobuf_field field;
     decoder->frame_first = decoder->frame_count;
-    decoder->value_count = decoder->label_count = 0;
+    decoder->label_first = decoder->label_count;
+    decoder->value_count = 0;
     while (decoder->status == STATUS_OK && protobuf_next(&cursor, &field)) decode_sample_field(decoder, &field);
     check_cursor(decoder, &cursor, "a sample");
     check_values(decoder, message);
@@ -617,11 +649,10 @@ static void decode_sample(struct decoder *decoder, struct slice message)
     size_t place = decoder->pending.count++;
     decoder->pending.frames[place].first = decoder->frame_first;
     decoder->pending.frames[place].count = (uint32_t)(decoder->frame_count - decoder->frame_first);
-    decoder->pending.samples[place] = (struct sample){
-        .thread = thread_of_labels(decoder),
-        .labels = profile_add_labels(decoder->profile, decoder->labels, (uint32_t)decoder->label_count),
-    };
-    if (decoder->pending.count < PROFILE_STACKS_AT_ONCE) return;
+    decoder->pending.labels[place].first = decoder->label_first;
+    decoder->pending.labels[place].count = (uint32_t)(decoder->label_count - decoder->label_first);
+    decoder->pending.samples[place] = (struct sample){.thread = thread_of_labels(decoder)};
+    if (decoder->pending.count < PROFILE_STACKS_AT_ONCE && decoder->label_count < PPROF_LABELS_MAX) return;
     add_pending(decoder);
     release_read(decoder, message.data);
 }
