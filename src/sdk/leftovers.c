@@ -142,6 +142,7 @@ static void take_session(struct taking *taking)
         taking->request = is_told ? &file.request : NULL;
         take_files(taking);
         if (!taking->is_left) (void)unlink(path);
+        taking->request = NULL;
         chunk_request_fini(&file);
     }
     if (descriptor >= 0) (void)close(descriptor);
