@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct curl_library library;
@@ -23,8 +24,18 @@ static void *open_library(void)
     return handle;
 }
 
+/* An OpenSSL that came with libcurl registers no cleaning up at exit: where a process ends while libcurl is being
+ * begun, that would run before WHEN_LOADED was called, and take away what this thread is just setting up. */
+static void begin_openssl(void *handle)
+{
+    static const uint64_t no_atexit = 0x00080000; /* OPENSSL_INIT_NO_ATEXIT */
+    int (*begin)(uint64_t options, const void *settings) = (__typeof__(begin))dlsym(handle, "OPENSSL_init_crypto");
+    if (begin) (void)begin(no_atexit, NULL);
+}
+
 static void load(void)
 {
+    bool has_openssl = dlsym(RTLD_DEFAULT, "OPENSSL_init_crypto") != NULL; /* the program's own */
     void *handle = open_library();
     bool has_all = handle != NULL;
     if (!handle) return;
@@ -33,6 +44,7 @@ static void load(void)
     has_all = has_all && library.name;
     CURL_FUNCTIONS(CURL_LOOK_UP)
 #undef CURL_LOOK_UP
+    if (!has_openssl) begin_openssl(handle);
     is_loaded = has_all && library.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
     if (when_loaded) when_loaded();
 }
