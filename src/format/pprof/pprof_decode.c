@@ -291,7 +291,10 @@ static void decode_strings(struct decoder *decoder)
         return;
     }
     decoder->strings = calloc(count, sizeof(*decoder->strings));
-    if (!decoder->strings) fail_memory(decoder);
+    if (!decoder->strings) {
+        fail_memory(decoder);
+        return;
+    }
     each_message(decoder, PROFILE_STRING_TABLE, decode_string);
 }
 
