@@ -64,12 +64,12 @@ def run(command, addresses, answers, **more):
 
 def base_name(name):
     """What a function is called without its class, parameters, template arguments and result: demanglers differ in how
-    they write these. None where a demangler gave up."""
+    they write these, and lambdas, and where operator< ends ("operator<<char>"). None where a demangler gave up."""
     if name.startswith("_Z"):
         return None
-    name = re.sub(r"operator *(\(\)|<<=?|>>=?|<=>|[<>]=?|->\*?)", "operator@", name)
+    name = re.sub(r"operator *(\(\)|<<=?|>>=?|<=>|[<>]=?|->\*?)[^(]*", "operator@", name)
     depth, kept = 0, []
-    for character in re.sub(r"\(anonymous namespace\)|\{lambda.*", "", name):
+    for character in re.sub(r"\(anonymous namespace\)", "", name):
         depth -= character in ">)]}" and depth > 0
         if depth == 0 and character not in ">)]}<([{":
             kept.append(character)
