@@ -33,6 +33,7 @@ LEAST_RECORDED_SECONDS = 0.3
 NOT_WITH = {
     "asan": {
         "no_memory": "ASan reserves terabytes",
+        "fork": "a child has the locks of ASan's allocator as another thread held them, and waits for ever, without us too",
         "seccomp_strict": "its threads end by libc's exit only",
         "alternate_stacks": "its frames are larger",
         "thread_churn": "its frames are larger than the smallest stack",
