@@ -6,7 +6,7 @@
 #include <malloc.h>
 #include <stdio.h>
 
-enum { LARGE_BLOCK_BYTES = 256 << 10 };
+enum { LARGE_BLOCK_BYTES = 1 << 20 };
 
 int main(int argc, char **argv)
 {

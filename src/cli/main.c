@@ -70,7 +70,7 @@ static int finish(int status)
  * freed. As it comes, malloc takes the freeing of one as a hint to keep the next ones, up to 32 MB. */
 static void keep_large_blocks_apart(void)
 {
-    enum { LARGE_BLOCK_BYTES = 256 << 10 };
+    enum { LARGE_BLOCK_BYTES = 1 << 20 };
     (void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
 }
 
