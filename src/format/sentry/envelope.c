@@ -192,7 +192,7 @@ bool envelope_detect(struct slice bytes)
     const uint8_t *newline = bytes.size ? memchr(bytes.data, '\n', bytes.size) : NULL;
     size_t line_size = newline ? (size_t)(newline - bytes.data) : bytes.size;
     struct slice header, line = slice_of(bytes.data, line_size);
-    if (line_size + 1 >= bytes.size) return is_plain_header(line);
+    if (!newline || line_size + 1 == bytes.size) return is_plain_header(line);
     return newline[1] == '{' && find_header(line, &header, NULL) == STATUS_OK;
 }
 
