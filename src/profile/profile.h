@@ -38,7 +38,7 @@ enum {
     PROFILE_MEASUREMENTS_MAX = 4096,
     PROFILE_CARRIED_MAX = 4096,
     PROFILE_IMAGES_MAX = 16384,
-    PROFILE_STACKS_AT_ONCE = 128, /* as many as profile_add_stacks and profile_add_labels_of_many work on together */
+    PROFILE_ADDED_AT_ONCE = 128, /* as many stacks, or label sets, as are added together; and stacks fetched */
 };
 
 /* One executable segment of a file in memory; pprof's Mapping and Sentry's image in one. Addresses are as they were
@@ -319,7 +319,7 @@ const struct thread *profile_thread(const struct profile *profile, struct thread
 /* Frames of STACK, 0 for the empty one. */
 size_t profile_stack_depth(const struct profile *profile, struct stack_id stack);
 /* Has the memory fetched that a walk from each of these stacks to its root needs: of many at once, before one walks
- * them one by one, it is had much sooner. COUNT is at most PROFILE_STACKS_AT_ONCE. */
+ * them one by one, it is had much sooner. COUNT is at most PROFILE_ADDED_AT_ONCE. */
 void profile_fetch_stacks(const struct profile *profile, const struct stack_id *stacks, size_t count);
 /* The column of the value type called TYPE, or -1. "" = the default one. */
 int profile_value_index(const struct profile *profile, const char *type);

@@ -312,7 +312,7 @@ static bool enter_candidate(const struct profile *profile, struct descent *desce
 static void descend_together(const struct profile *profile, struct descent *descents, size_t count)
 {
     enum { FOLLOWED_ENTRIES = 4 }; /* behind a candidate, as a rule: they may lie in the next cache line */
-    struct descent *active[PROFILE_STACKS_AT_ONCE];
+    struct descent *active[PROFILE_ADDED_AT_ONCE];
     size_t active_count = 0;
     for (size_t i = 0; i < count; i++) {
         if (!follow_entries(profile, &descents[i])) continue;
@@ -339,8 +339,8 @@ void profile_add_stacks(struct profile *profile, const struct stack_frames *stac
                         struct stack_id *ret_ids)
 {
     while (count > 0) {
-        size_t taken = count < PROFILE_STACKS_AT_ONCE ? count : PROFILE_STACKS_AT_ONCE;
-        struct descent descents[PROFILE_STACKS_AT_ONCE];
+        size_t taken = count < PROFILE_ADDED_AT_ONCE ? count : PROFILE_ADDED_AT_ONCE;
+        struct descent descents[PROFILE_ADDED_AT_ONCE];
         for (size_t i = 0; i < taken; i++) {
             descents[i] = (struct descent){.frames = stacks[i].frames, .left = stacks[i].count};
         }
@@ -377,11 +377,11 @@ static uint64_t stack_hash(struct stack stack)
 
 /* The next chains of marked entries from *AT on, which moves behind them. */
 static size_t find_chains(const struct stack_move *move, size_t count, uint32_t *at,
-                          struct chain chains[PROFILE_STACKS_AT_ONCE])
+                          struct chain chains[PROFILE_ADDED_AT_ONCE])
 {
     size_t found = 0;
     uint32_t i = *at;
-    while (i < count && found < PROFILE_STACKS_AT_ONCE) {
+    while (i < count && found < PROFILE_ADDED_AT_ONCE) {
         uint32_t first = i++;
         if (move->stacks[first] == 0) continue;
         while (i < count && move->from[i].parent.index == i - 1 && move->stacks[i] != 0) i++;
@@ -395,7 +395,7 @@ static size_t find_chains(const struct stack_move *move, size_t count, uint32_t 
 static void fetch_for_chains(const struct profile *profile, const struct stack_move *move, const struct chain *chains,
                              size_t count)
 {
-    struct stack firsts[PROFILE_STACKS_AT_ONCE];
+    struct stack firsts[PROFILE_ADDED_AT_ONCE];
     size_t known = 0; /* of FIRSTS. The parents that are of these chains themselves have no new index yet */
     for (size_t i = 0; i < count; i++) __builtin_prefetch(&move->stacks[move->from[chains[i].first].parent.index]);
     for (size_t i = 0; i < count; i++) {
@@ -446,7 +446,7 @@ void profile_add_stacks_of(struct profile *profile, const struct profile *from, 
                            uint32_t *stacks)
 {
     struct stack_move move = {.from = from->stacks.items, .locations = locations, .stacks = stacks};
-    struct chain chains[PROFILE_STACKS_AT_ONCE];
+    struct chain chains[PROFILE_ADDED_AT_ONCE];
     uint32_t at = 1;
     for (size_t count; (count = find_chains(&move, from->stacks.count, &at, chains)) > 0;) {
         fetch_for_chains(profile, &move, chains, count);
@@ -459,7 +459,7 @@ void profile_add_stacks_of(struct profile *profile, const struct profile *from, 
 void profile_fetch_stacks(const struct profile *profile, const struct stack_id *stacks, size_t count)
 {
     const struct stack *items = profile->stacks.items;
-    uint32_t active[PROFILE_STACKS_AT_ONCE];
+    uint32_t active[PROFILE_ADDED_AT_ONCE];
     size_t active_count = 0;
     for (size_t i = 0; i < count; i++) {
         __builtin_prefetch(&items[stacks[i].index]);
@@ -568,7 +568,7 @@ struct label_set_id profile_add_labels(struct profile *profile, const struct lab
 /* Has the memory fetched in which lists of these hashes are looked for. */
 static void fetch_label_sets(const struct profile *profile, const uint64_t *hashes, size_t count)
 {
-    uint32_t candidates[PROFILE_STACKS_AT_ONCE];
+    uint32_t candidates[PROFILE_ADDED_AT_ONCE];
     for (size_t i = 0; i < count; i++) {
         candidates[i] = index_table_peek(&profile->label_sets.index, hashes[i]);
         if (candidates[i] != INDEX_NONE) __builtin_prefetch(&profile->label_sets.items[candidates[i]]);
@@ -586,8 +586,8 @@ void profile_add_labels_of_many(struct profile *profile, const struct labels_of_
                                 struct label_set_id *ret_ids)
 {
     while (count > 0) {
-        size_t taken = at_most(count, PROFILE_STACKS_AT_ONCE);
-        uint64_t hashes[PROFILE_STACKS_AT_ONCE];
+        size_t taken = at_most(count, PROFILE_ADDED_AT_ONCE);
+        uint64_t hashes[PROFILE_ADDED_AT_ONCE];
         for (size_t i = 0; i < taken; i++) {
             hashes[i] = labels_hash(lists[i].labels, lists[i].count);
             index_table_prefetch(&profile->label_sets.index, hashes[i]);

@@ -118,12 +118,12 @@ struct decoder {
     /* Samples that are read but not added yet: their stacks are added together, and their labels. FRAMES and LABELS are
      * of all of them. */
     struct {
-        struct sample samples[PROFILE_STACKS_AT_ONCE];
+        struct sample samples[PROFILE_ADDED_AT_ONCE];
         struct {
             size_t first;
             uint32_t count;
-        } frames[PROFILE_STACKS_AT_ONCE], labels[PROFILE_STACKS_AT_ONCE];
-        int64_t values[PROFILE_STACKS_AT_ONCE * PROFILE_VALUES_MAX]; /* a row of value_type_count for each */
+        } frames[PROFILE_ADDED_AT_ONCE], labels[PROFILE_ADDED_AT_ONCE];
+        int64_t values[PROFILE_ADDED_AT_ONCE * PROFILE_VALUES_MAX]; /* a row of value_type_count for each */
         size_t count;
     } pending;
     struct location_id *frames;
@@ -605,10 +605,10 @@ static void release_read(struct decoder *decoder, const uint8_t *position)
 /* Adds the samples that wait. */
 static void add_pending(struct decoder *decoder)
 {
-    struct stack_frames stacks[PROFILE_STACKS_AT_ONCE] = {0};
-    struct labels_of_one labels[PROFILE_STACKS_AT_ONCE] = {0};
-    struct stack_id stack_ids[PROFILE_STACKS_AT_ONCE];
-    struct label_set_id label_ids[PROFILE_STACKS_AT_ONCE];
+    struct stack_frames stacks[PROFILE_ADDED_AT_ONCE] = {0};
+    struct labels_of_one labels[PROFILE_ADDED_AT_ONCE] = {0};
+    struct stack_id stack_ids[PROFILE_ADDED_AT_ONCE];
+    struct label_set_id label_ids[PROFILE_ADDED_AT_ONCE];
     size_t count = decoder->pending.count;
     for (size_t i = 0; i < count; i++) {
         stacks[i].count = decoder->pending.frames[i].count;
@@ -655,7 +655,7 @@ static void decode_sample(struct decoder *decoder, struct slice message)
     decoder->pending.labels[place].first = decoder->label_first;
     decoder->pending.labels[place].count = (uint32_t)(decoder->label_count - decoder->label_first);
     decoder->pending.samples[place] = (struct sample){.thread = thread_of_labels(decoder)};
-    if (decoder->pending.count < PROFILE_STACKS_AT_ONCE && decoder->label_count < PPROF_LABELS_MAX) return;
+    if (decoder->pending.count < PROFILE_ADDED_AT_ONCE && decoder->label_count < PPROF_LABELS_MAX) return;
     add_pending(decoder);
     release_read(decoder, message.data);
 }

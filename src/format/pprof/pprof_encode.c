@@ -535,11 +535,11 @@ static void write_sample(struct encoder *encoder, size_t index)
 
 static void write_samples(struct encoder *encoder)
 {
-    struct stack_id stacks[PROFILE_STACKS_AT_ONCE];
+    struct stack_id stacks[PROFILE_ADDED_AT_ONCE];
     for (size_t i = 0; i < encoder->samples.count; i++) {
-        if (i % PROFILE_STACKS_AT_ONCE == 0) {
+        if (i % PROFILE_ADDED_AT_ONCE == 0) {
             size_t count = 0;
-            for (; count < PROFILE_STACKS_AT_ONCE && i + count < encoder->samples.count; count++) {
+            for (; count < PROFILE_ADDED_AT_ONCE && i + count < encoder->samples.count; count++) {
                 stacks[count].index = encoder->samples.items[i + count].stack;
             }
             profile_fetch_stacks(encoder->profile, stacks, count);
