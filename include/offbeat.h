@@ -129,7 +129,8 @@ struct offbeat_options {
     uint64_t spool_bytes_max;     /* OFFBEAT_SPOOL_BYTES_MAX: default 100 MiB; the oldest goes first */
     const char *proxy;            /* OFFBEAT_PROXY: default as http_proxy, https_proxy, all_proxy say; "" = none */
     const char *ca_file;          /* OFFBEAT_CA_FILE: PEM; default: the system's */
-    uint32_t shutdown_timeout_ms; /* OFFBEAT_SHUTDOWN_TIMEOUT_MS: how long the end of the process may wait; 2000 */
+    uint32_t shutdown_timeout_ms; /* OFFBEAT_SHUTDOWN_TIMEOUT_MS: how long the end of the process may send; 2000.
+                                   * Storing the rest and ending what TLS computes may take up to 3 s more */
     const char *helper;           /* OFFBEAT_HELPER: path of offbeat-helper; default: where it was installed */
 
     offbeat_before_send before_send;
@@ -151,9 +152,10 @@ OFFBEAT_API bool offbeat_init(const struct offbeat_options *options);
  * each chunk a process is run that finds names: not for places that a program often comes by. */
 OFFBEAT_API bool offbeat_flush(uint32_t timeout_ms);
 
-/* Stops, sends what there is for shutdown_timeout_ms at most, keeps the rest in the spool. Comes by itself when the
- * process calls exit or main returns, and when the library is unloaded. When it has returned, functions of the program
- * (samplers, before_send, log) are not called any more; it waits for calls that go on. */
+/* Stops, sends what there is for shutdown_timeout_ms at most, keeps the rest in the spool, which may take 3 s more if
+ * a disk or TLS is slow. Comes by itself when the process calls exit or main returns, and when the library is unloaded.
+ * When it has returned, functions of the program (samplers, before_send, log) are not called any more; it waits for
+ * calls that go on. */
 OFFBEAT_API void offbeat_shutdown(void);
 
 /* Envelope items made since offbeat_init and what became of them: what was made and is none of the others waits, after

@@ -104,9 +104,10 @@ struct transport_counts transport_counts(struct transport *transport);
 bool transport_flush(struct transport *transport, uint64_t timeout_ns);
 
 /* The same, then ends, whatever the network does, and frees TRANSPORT (which may be NULL); once, when no other thread
- * uses it. False if it had to end before all was sent. Takes at most TIMEOUT_NS and half a second, and less where the
- * next try would come too late. A thread that a disk holds up for longer ends by itself, and calls DEBUG until then.
- * RET_COUNTS, which may be NULL, are the last ones. */
+ * uses it. False if it had to end before all was sent. Takes at most TIMEOUT_NS and three seconds, in which what is
+ * left is stored and what TLS computes ends, and less where the next try would come too late. A thread that is held up
+ * for longer, as by a disk, ends by itself, and calls DEBUG until then. RET_COUNTS, which may be NULL, are the last
+ * ones. */
 bool transport_stop(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts);
 
 #endif
