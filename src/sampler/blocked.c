@@ -9,7 +9,10 @@
 
 #include <errno.h>
 
-enum { BLOCK = 16 << 10 };
+enum {
+    BLOCK = 16 << 10,
+    SYSCALL_INSTRUCTION = 2, /* bytes that a thread is put back by when the kernel begins a call anew */
+};
 
 struct copied_stack {
     uint64_t words[BLOCK / 8];
@@ -64,7 +67,7 @@ static bool is_syscall(uint64_t address)
 /* A call that slept ends with EINTR, or, to be begun again, the program counter is put back onto its instruction. */
 bool blocked_was_asleep(const struct unwind_registers *registers)
 {
-    enum { SYSCALL_INSTRUCTION = 2, CALL_NUMBERS_END = 1024 };
+    enum { CALL_NUMBERS_END = 1024 };
     uint64_t next = registers->values[MACHINE_IP];
     int64_t result = (int64_t)registers->values[MACHINE_RAX];
     if (result == -EINTR) return is_syscall(next - SYSCALL_INSTRUCTION);
@@ -109,7 +112,6 @@ static bool parse_place(const char *text, struct blocked_place *ret_place)
 
 void blocked_remember(struct watched_thread *thread, const struct slot *slot)
 {
-    enum { SYSCALL_INSTRUCTION = 2 }; /* it is in front again when the kernel starts a call anew */
     uint64_t pc = thread->asked.pc;
     if (pc == 0 || (slot->addresses[0] != pc && slot->addresses[0] != pc - SYSCALL_INSTRUCTION)) return;
     thread->remembered_registers = slot->registers;
