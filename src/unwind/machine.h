@@ -72,6 +72,28 @@ enum rule_kind {
     RULE_KINDS,
 };
 
+/* For walks that meet frames of an earlier one: whether a step by RULE (NULL: by the frame pointer) needs no registers
+ * but SP and FP. */
+static inline bool machine_needs_sp_or_fp_only(const struct machine_rule *rule)
+{
+    if (!rule) return true;
+    return rule->kind != RULE_WIDE && (rule->kind != RULE_REGISTER || rule->cfa_register <= MACHINE_FP);
+}
+
+/* Where such a step to SP has read IP. */
+static inline uint64_t machine_ip_place(uint64_t sp)
+{
+    return sp - sizeof(uint64_t);
+}
+
+/* Where such a step by RULE to SP has read FP; 0: in no memory. */
+static inline uint64_t machine_fp_place(const struct machine_rule *rule, uint64_t sp)
+{
+    if (!rule) return sp - 2 * sizeof(uint64_t);
+    bool is_saved = rule->kind != RULE_WIDE && (rule->saved_mask & 1);
+    return is_saved ? sp - rule->saved_words[0] * sizeof(uint64_t) : 0;
+}
+
 /* A rule that a struct machine_rule has no room for. */
 struct wide_rule {
     uint8_t cfa_kind; /* enum wide_cfa */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/past.h"
 
-enum { WORD = 8, FP_STEP_WORDS = 2 };
-
 void past_prefetch(const struct unwind_past *past)
 {
     enum { FRAMES_A_LINE = 2 };
@@ -24,26 +22,14 @@ void past_begin(struct unwind_past *past, uint64_t generation, uint64_t sp, cons
     forget_fresh(past);
     for (size_t i = past->count; i > 0; i--) {
         const struct past_frame *frame = &past->frames[i - 1];
-        if (frame->sp > sp) __builtin_prefetch((const void *)(uintptr_t)(frame->sp - WORD + memory->shift));
+        if (frame->sp > sp) __builtin_prefetch((const void *)(uintptr_t)(machine_ip_place(frame->sp) + memory->shift));
     }
-}
-
-static bool leads_on_by_sp_or_fp(const struct machine_rule *rule)
-{
-    if (!rule) return true;
-    return rule->kind != RULE_WIDE && (rule->kind != RULE_REGISTER || rule->cfa_register <= MACHINE_FP);
-}
-
-static uint64_t fp_words_of(const struct machine_rule *rule)
-{
-    if (!rule) return FP_STEP_WORDS;
-    return rule->kind != RULE_WIDE && (rule->saved_mask & 1) ? rule->saved_words[0] : 0;
 }
 
 void past_note(struct unwind_past *past, const struct machine_rule *rule, enum machine_step step,
                const struct unwind_registers *registers)
 {
-    if (!leads_on_by_sp_or_fp(rule)) forget_fresh(past);
+    if (!machine_needs_sp_or_fp_only(rule)) forget_fresh(past);
     if (step != MACHINE_STEPPED || !machine_known(registers, MACHINE_FP)) {
         forget_fresh(past);
         return;
@@ -54,15 +40,15 @@ void past_note(struct unwind_past *past, const struct machine_rule *rule, enum m
         .ip = registers->values[MACHINE_IP],
         .sp = registers->values[MACHINE_SP],
         .fp = registers->values[MACHINE_FP],
-        .fp_words = fp_words_of(rule),
+        .fp_place = machine_fp_place(rule, registers->values[MACHINE_SP]),
     };
 }
 
 static bool holds(const struct past_frame *frame, struct unwind_memory *memory)
 {
     uint64_t ip, fp = frame->fp;
-    if (!unwind_read(memory, frame->sp - WORD, &ip)) return false;
-    if (frame->fp_words != 0 && !unwind_read(memory, frame->sp - frame->fp_words * WORD, &fp)) return false;
+    if (!unwind_read(memory, machine_ip_place(frame->sp), &ip)) return false;
+    if (frame->fp_place != 0 && !unwind_read(memory, frame->fp_place, &fp)) return false;
     return ip == frame->ip && fp == frame->fp;
 }
 

@@ -11,10 +11,10 @@
 enum { PAST_FRAMES_MAX = 256 };
 
 struct past_frame {
-    uint64_t ip; /* the word right below SP; 0: the end of the stack, and no frame any more */
+    uint64_t ip; /* 0: the end of the stack, and no frame any more */
     uint64_t sp;
     uint64_t fp;
-    uint64_t fp_words; /* how far below SP it was read, in words; 0: it is what it was in the frame before */
+    uint64_t fp_place; /* where it was read; 0: it is what it was in the frame before */
 };
 
 /* {0} is empty. Belongs to one walk at a time. */
