@@ -374,6 +374,7 @@ static void send_transaction(struct worker *worker, struct trace_transaction *tr
     buffer_fini(&payloads);
 }
 
+/* Takes the oldest one whose time is all in recordings; NULL if there is none. */
 static struct trace_transaction *take_transaction(const struct worker *worker)
 {
     struct trace_transaction *taken = NULL;
