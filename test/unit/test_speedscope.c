@@ -136,6 +136,30 @@ TEST(threads_and_times_are_written_and_a_gap_between_samples_is_idle)
     profile_fini(&profile);
 }
 
+static bool opens_on(const struct profile *profile, const char *member)
+{
+    struct buffer out;
+    buffer_init(&out, 1 << 20);
+    CHECK_UINT(speedscope_encode(profile, &out, NULL), STATUS_OK);
+    bool is_found = memmem(out.data, out.size, member, strlen(member)) != NULL;
+    buffer_fini(&out);
+    return is_found;
+}
+
+TEST(it_opens_on_the_thread_whose_stack_changes_most_or_on_that_of_the_transaction)
+{
+    struct profile profile;
+    make(&profile);
+    for (uint32_t i = 0; i < 6; i++) {
+        struct sample sample = {.stack = {i % 3}, .thread = {2}, .time_ns = profile.time_ns + (i + 2) * 10000000};
+        profile_add_sample(&profile, &sample, (const int64_t[]){1, 10000000});
+    }
+    CHECK(opens_on(&profile, "\"activeProfileIndex\":1,"));
+    profile.transaction.active_thread = profile_text(&profile, "10");
+    CHECK(opens_on(&profile, "\"activeProfileIndex\":0,"));
+    profile_fini(&profile);
+}
+
 TEST(what_was_read_and_written_is_read_the_same)
 {
     enum { ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES };
