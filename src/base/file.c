@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -85,11 +86,16 @@ static enum status write_in_place(const char *path, struct slice bytes, struct e
     return write_and_close(descriptor, bytes, error);
 }
 
-/* Opens a new file beside PATH, with the permissions that the umask leaves, and gives its name. */
+/* Opens a new file beside PATH, with the permissions that the umask leaves, and gives its name: PATH's with something
+ * behind it, which has room there also where PATH's is as long as a name can be. */
 static int open_beside(const char *path, char *ret_name, size_t name_size)
 {
+    enum { BEHIND_BYTES_MAX = sizeof(".-2147483648-99.tmp") };
+    const char *slash = strrchr(path, '/');
+    size_t name_begin = slash ? (size_t)(slash + 1 - path) : 0;
+    int kept = (int)(name_begin + strnlen(path + name_begin, NAME_MAX - BEHIND_BYTES_MAX));
     for (unsigned attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-        int length = snprintf(ret_name, name_size, "%s.%d-%u.tmp", path, getpid(), attempt);
+        int length = snprintf(ret_name, name_size, "%.*s.%d-%u.tmp", kept, path, getpid(), attempt);
         if (length < 0 || (size_t)length >= name_size) {
             errno = ENAMETOOLONG;
             return -1;
@@ -109,7 +115,8 @@ static enum status write_and_rename(const char *path, const struct stat *replace
     if (descriptor < 0) return error_set_errno(error, "cannot create");
     if (replaced) (void)fchmod(descriptor, replaced->st_mode & 0777);
     enum status status = write_and_close(descriptor, bytes, error);
-    if (status == STATUS_OK && rename(temporary, path) != 0) status = error_set_errno(error, "cannot replace");
+    if (status == STATUS_OK && rename(temporary, path) != 0)
+        status = error_set_errno(error, replaced ? "cannot replace" : "cannot create");
     if (status != STATUS_OK) (void)unlink(temporary);
     return status;
 }
@@ -119,7 +126,11 @@ enum status file_write(const char *path, struct slice bytes, struct error *error
     if (is_standard_stream(path)) return write_all(STDOUT_FILENO, bytes, error);
 
     struct stat facts;
-    if (stat(path, &facts) != 0) return write_and_rename(path, NULL, bytes, error);
+    if (stat(path, &facts) != 0) {
+        /* Whoever made the link wants it to stay: /dev/stdout is one, to nowhere where standard output is closed. */
+        if (lstat(path, &facts) == 0) return error_set_errno(error, "cannot follow the symbolic link");
+        return write_and_rename(path, NULL, bytes, error);
+    }
     if (!S_ISREG(facts.st_mode)) return write_in_place(path, bytes, error);
     char resolved[PATH_MAX];
     if (!realpath(path, resolved)) return error_set_errno(error, "cannot find");

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@ static char directory[] = "/tmp/offbeat-test-XXXXXX";
 
 static const char *path_of(const char *name)
 {
-    static char path[256];
+    static char path[PATH_MAX];
     (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
     return path;
 }
@@ -63,6 +64,33 @@ TEST(a_replaced_file_keeps_its_permissions_and_a_link_stays_one)
     CHECK(stat(path_of("a"), &facts) == 0);
     CHECK_UINT(facts.st_mode & 0777, 0640);
     CHECK(unlink(path_of("link")) == 0);
+}
+
+TEST(a_link_to_nowhere_is_told_and_stays)
+{
+    struct error error;
+    struct stat facts;
+    CHECK(symlink("nowhere", path_of("link")) == 0);
+    CHECK_UINT(file_write(path_of("link"), slice_of_text("x"), &error), STATUS_NOT_FOUND);
+    CHECK_TEXT(error.message, "cannot follow the symbolic link: No such file or directory");
+    CHECK(lstat(path_of("link"), &facts) == 0 && S_ISLNK(facts.st_mode));
+    CHECK_UINT(files_in_directory(), 2);
+    CHECK(unlink(path_of("link")) == 0);
+}
+
+TEST(a_name_may_be_as_long_as_the_system_allows_and_one_byte_more_is_told)
+{
+    struct error error;
+    char name[NAME_MAX + 2];
+    memset(name, 'n', sizeof(name) - 1);
+    name[NAME_MAX + 1] = 0;
+    CHECK(file_write(path_of(name), slice_of_text("x"), &error) != STATUS_OK);
+    CHECK_TEXT(error.message, "cannot create: File name too long");
+    CHECK_UINT(files_in_directory(), 1);
+    name[NAME_MAX] = 0;
+    CHECK_UINT(file_write(path_of(name), slice_of_text("x"), &error), STATUS_OK);
+    check_content(path_of(name), "x");
+    CHECK(unlink(path_of(name)) == 0);
 }
 
 TEST(a_full_device_and_a_missing_directory_are_told)
