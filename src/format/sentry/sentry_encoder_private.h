@@ -6,13 +6,14 @@
 #include "base/json_writer.h"
 #include "format/sentry/sentry_v2_private.h"
 
-typedef void chunk_write(struct chunk_plan *plan, struct buffer *out);
+typedef void chunk_write_metadata(struct json_writer *writer, const struct chunk_plan *plan);
 
-/* Plans, which checks, and then has WRITE write into a buffer of its own, so that nothing is appended to OUT (NULL: is
- * only checked) unless the chunk is whole and acceptable. PLAN is {0}, save for is_v1 and start_ns; it is finished. */
+/* Plans, which checks, and then writes into a buffer of its own what WRITE_METADATA does, in which the versions differ,
+ * and all else. Nothing is appended to OUT (NULL: is only checked) unless the chunk is whole and acceptable. PLAN is
+ * {0}, save for is_v1 and start_ns; it is finished. */
 enum status chunk_encode(struct chunk_plan *plan, const struct profile *profile,
-                         const struct sentry_v2_options *options, chunk_write *write, struct buffer *out,
-                         struct error *error);
+                         const struct sentry_v2_options *options, chunk_write_metadata *write_metadata,
+                         struct buffer *out, struct error *error);
 
 void chunk_write_member(struct json_writer *writer, const struct profile *profile, const char *key,
                         struct string_id value); /* nothing where VALUE is "" */
@@ -21,10 +22,5 @@ void chunk_write_attributes(struct json_writer *writer, const struct profile *pr
 void chunk_write_uuid(struct json_writer *writer, const char *key,
                       struct slice id); /* ID if it is one, else a new one */
 void chunk_write_client_sdk(struct json_writer *writer, const struct profile *profile);
-void chunk_write_debug_meta(struct json_writer *writer, struct chunk_plan *plan);
-void chunk_write_measurements(struct json_writer *writer, const struct chunk_plan *plan);
-void chunk_write_profile(struct json_writer *writer, const struct chunk_plan *plan);
-/* What receivers pass over, at the end: our own, and the attributes of the whole. */
-void chunk_write_rest(struct json_writer *writer, const struct chunk_plan *plan);
 
 #endif

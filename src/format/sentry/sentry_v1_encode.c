@@ -112,18 +112,6 @@ static void write_metadata(struct json_writer *writer, const struct chunk_plan *
     write_transaction(writer, profile);
 }
 
-static void write_all(struct chunk_plan *plan, struct buffer *out)
-{
-    struct json_writer writer = json_writer_of(out);
-    json_begin_object(&writer);
-    write_metadata(&writer, plan);
-    chunk_write_debug_meta(&writer, plan);
-    chunk_write_measurements(&writer, plan);
-    chunk_write_profile(&writer, plan);
-    chunk_write_rest(&writer, plan);
-    json_end_object(&writer);
-}
-
 /* Where times begin: the profile's start, or, where it says none or one behind its first sample, that. */
 static uint64_t find_start(const struct profile *profile)
 {
@@ -140,5 +128,5 @@ enum status sentry_v1_encode(const struct profile *profile, struct buffer *out, 
     if (profile->transaction.id.index == 0) {
         return chunk_refuse(error, "profiling_no_transaction_associated: the profile belongs to no transaction");
     }
-    return chunk_encode(&plan, profile, NULL, write_all, out, error);
+    return chunk_encode(&plan, profile, NULL, write_metadata, out, error);
 }

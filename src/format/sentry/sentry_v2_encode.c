@@ -71,7 +71,7 @@ void chunk_write_client_sdk(struct json_writer *writer, const struct profile *pr
     json_end_object(writer);
 }
 
-static void write_metadata(struct json_writer *writer, const struct chunk_plan *plan)
+static void write_chunk_metadata(struct json_writer *writer, const struct chunk_plan *plan)
 {
     const struct profile *profile = plan->profile;
     const char *chunk_id = plan->options ? plan->options->chunk_id : NULL;
@@ -295,7 +295,7 @@ static void write_stacks(struct json_writer *writer, const struct chunk_plan *pl
     json_end_array(writer);
 }
 
-void chunk_write_profile(struct json_writer *writer, const struct chunk_plan *plan)
+static void write_profile(struct json_writer *writer, const struct chunk_plan *plan)
 {
     json_write_key(writer, "profile");
     json_begin_object(writer);
@@ -373,7 +373,7 @@ static bool start_equal(const void *context, uint32_t index, const void *key)
 }
 
 /* A file is one image, however many segments of it are mappings. */
-void chunk_write_debug_meta(struct json_writer *writer, struct chunk_plan *plan)
+static void write_debug_meta(struct json_writer *writer, struct chunk_plan *plan)
 {
     const struct profile *profile = plan->profile;
     struct image_starts starts = {.profile = profile};
@@ -451,7 +451,7 @@ static void write_measurements_of(struct json_writer *writer, const struct chunk
     json_end_object(writer);
 }
 
-void chunk_write_measurements(struct json_writer *writer, const struct chunk_plan *plan)
+static void write_measurements(struct json_writer *writer, const struct chunk_plan *plan)
 {
     json_write_key(writer, "measurements");
     write_measurements_of(writer, plan, true);
@@ -489,7 +489,7 @@ static void write_offbeat(struct json_writer *writer, const struct profile *prof
     json_end_object(writer);
 }
 
-void chunk_write_rest(struct json_writer *writer, const struct chunk_plan *plan)
+static void write_rest(struct json_writer *writer, const struct chunk_plan *plan)
 {
     write_offbeat(writer, plan->profile);
     write_our_measurements(writer, plan);
@@ -499,15 +499,15 @@ void chunk_write_rest(struct json_writer *writer, const struct chunk_plan *plan)
     }
 }
 
-static void write_chunk(struct chunk_plan *plan, struct buffer *out)
+static void write_chunk(struct chunk_plan *plan, chunk_write_metadata *write_metadata, struct buffer *out)
 {
     struct json_writer writer = json_writer_of(out);
     json_begin_object(&writer);
     write_metadata(&writer, plan);
-    chunk_write_debug_meta(&writer, plan);
-    chunk_write_measurements(&writer, plan);
-    chunk_write_profile(&writer, plan);
-    chunk_write_rest(&writer, plan);
+    write_debug_meta(&writer, plan);
+    write_measurements(&writer, plan);
+    write_profile(&writer, plan);
+    write_rest(&writer, plan);
     json_end_object(&writer);
 }
 
@@ -537,14 +537,14 @@ static enum status check_written(struct slice payload, bool is_v1, struct error 
 }
 
 enum status chunk_encode(struct chunk_plan *plan, const struct profile *profile,
-                         const struct sentry_v2_options *options, chunk_write *write, struct buffer *out,
-                         struct error *error)
+                         const struct sentry_v2_options *options, chunk_write_metadata *write_metadata,
+                         struct buffer *out, struct error *error)
 {
     struct buffer chunk;
     buffer_init(&chunk, CHUNK_BYTES_MAX);
     enum status status = chunk_plan_make(plan, profile, options, error);
     if (status == STATUS_OK) {
-        write(plan, &chunk);
+        write_chunk(plan, write_metadata, &chunk);
         if (chunk.failed) status = chunk.is_full ? chunk_refuse_size(error) : chunk_refuse_memory(error);
         if (plan->no_memory) status = chunk_refuse_memory(error);
     }
@@ -560,11 +560,11 @@ enum status sentry_v2_encode(const struct profile *profile, const struct sentry_
                              struct error *error)
 {
     struct chunk_plan plan = {0};
-    return chunk_encode(&plan, profile, options, write_chunk, out, error);
+    return chunk_encode(&plan, profile, options, write_chunk_metadata, out, error);
 }
 
 enum status sentry_v2_check(const struct profile *profile, const struct sentry_v2_options *options, struct error *error)
 {
     struct chunk_plan plan = {0};
-    return chunk_encode(&plan, profile, options, write_chunk, NULL, error);
+    return chunk_encode(&plan, profile, options, write_chunk_metadata, NULL, error);
 }
