@@ -308,13 +308,6 @@ static int compare_lines(const void *left, const void *right)
     return order != 0 ? order : a->size < b->size ? -1 : a->size > b->size;
 }
 
-static int64_t add_saturated(int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (!__builtin_add_overflow(a, b, &sum)) return sum;
-    return a < 0 ? INT64_MIN : INT64_MAX;
-}
-
 static bool add_lines(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
@@ -323,7 +316,7 @@ static bool add_lines(struct encoder *encoder)
     if (!encoder->sums) return false;
     for (size_t i = 0; i < profile->samples.count; i++) {
         int64_t *sum = &encoder->sums[profile->samples.stack[i].index];
-        *sum = add_saturated(*sum, value_index < 0 ? 1 : profile_sample_values(profile, i)[value_index]);
+        *sum = profile_add_values(*sum, value_index < 0 ? 1 : profile_sample_values(profile, i)[value_index]);
     }
     for (uint32_t i = 0; i < profile->stacks.count; i++) {
         if (encoder->sums[i] != 0 && !add_line(encoder, (struct stack_id){i}, encoder->sums[i])) return false;
@@ -342,7 +335,7 @@ static void write_lines(struct encoder *encoder, struct buffer *out)
         const struct text_line *line = &encoder->lines[i];
         int64_t value = 0;
         for (; i < encoder->line_count && compare_lines(line, &encoder->lines[i]) == 0; i++) {
-            value = add_saturated(value, encoder->lines[i].value);
+            value = profile_add_values(value, encoder->lines[i].value);
         }
         if (value == 0) continue;
         buffer_append(out, line->text, line->size);

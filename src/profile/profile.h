@@ -329,6 +329,14 @@ static inline const int64_t *profile_sample_values(const struct profile *profile
     return profile->samples.values + sample * profile->value_type_count;
 }
 
+/* The sum of two values, which stops at the ends of what they can be. */
+static inline int64_t profile_add_values(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (!__builtin_add_overflow(a, b, &sum)) return sum;
+    return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
 /* --- Whole-profile operations ------------------------------------------------------------------------------------- */
 
 /* Adds everything of FROM to INTO. Every sample gets EXTRA_LABELS (may be NULL) in front of its own; ids, times,

@@ -86,13 +86,6 @@ static bool sample_equal(const void *context, uint32_t index, const void *key)
            samples->labels[index].index == samples->labels[other].index;
 }
 
-static int64_t add_saturated(int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (!__builtin_add_overflow(a, b, &sum)) return sum;
-    return a < 0 ? INT64_MIN : INT64_MAX;
-}
-
 /* Moves sample FROM to the free place TO, before it. */
 static void move_sample(struct profile *profile, size_t to, size_t from)
 {
@@ -117,7 +110,7 @@ enum status profile_aggregate(struct profile *profile, struct error *error)
         if (known != INDEX_NONE) {
             int64_t *sum = samples->values + known * row;
             for (size_t value = 0; value < row; value++) {
-                sum[value] = add_saturated(sum[value], samples->values[i * row + value]);
+                sum[value] = profile_add_values(sum[value], samples->values[i * row + value]);
             }
             continue;
         }

@@ -301,13 +301,6 @@ static bool sample_equal(const void *context, uint32_t index, const void *key)
     return a->stack == b->stack && a->labels == b->labels;
 }
 
-static int64_t add_saturated(int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (!__builtin_add_overflow(a, b, &sum)) return sum;
-    return a < 0 ? INT64_MIN : INT64_MAX;
-}
-
 static void append_sample(struct encoder *encoder, const struct written_sample *sample, uint64_t hash,
                           const int64_t *values)
 {
@@ -346,7 +339,7 @@ static void sum_samples(struct encoder *encoder)
             continue;
         }
         int64_t *sum = encoder->values + known * row;
-        for (size_t value = 0; value < row; value++) sum[value] = add_saturated(sum[value], values[value]);
+        for (size_t value = 0; value < row; value++) sum[value] = profile_add_values(sum[value], values[value]);
     }
 }
 
