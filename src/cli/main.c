@@ -4,9 +4,11 @@
 #include "cli/message.h"
 #include "cli/options.h"
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 struct command {
     const char *name;
@@ -60,8 +62,12 @@ static int refuse_unknown(const char *name)
 static int finish(int status)
 {
     struct error error;
-    if (fflush(stdout) == 0) return status;
-    (void)error_set_errno(&error, "cannot write");
+    bool is_flushed = fflush(stdout) == 0;
+    if (is_flushed && !ferror(stdout)) return status;
+    if (is_flushed)
+        (void)error_set(&error, STATUS_IO, 0, "cannot write"); /* why has gone by */
+    else
+        (void)error_set_errno(&error, "cannot write");
     message_error("-", &error, true);
     return EXIT_FAILED;
 }
@@ -74,8 +80,20 @@ static void keep_large_blocks_apart(void)
     (void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
 }
 
+/* Where the caller closed a standard stream, no file or connection of ours must become it, and take what is said for
+ * its own. What can be neither read nor written fails as the closed one would; it is gone in the program that record
+ * runs.
+ */
+static void hold_standard_streams(void)
+{
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++) {
+        if (fcntl(stream, F_GETFD) < 0) (void)open("/", O_PATH | O_CLOEXEC);
+    }
+}
+
 int main(int argc, char **argv)
 {
+    hold_standard_streams();
     keep_large_blocks_apart();
     if (argc < 2) {
         print_help(stderr);

@@ -407,6 +407,15 @@ def offbeat_send_says_what_the_receiver_said():
 
 
 @case
+def offbeat_send_that_cannot_say_what_was_answered_has_sent_and_ends_with_3():
+    for output in ("&-", "/dev/full"):
+        with Receiver() as receiver:
+            done = run("sh", "-c", f'exec "$@" >{output}', "sh", OFFBEAT.program, "send", ENVELOPE, ENVELOPE, "--dsn", receiver.dsn, env=ENVIRONMENT)
+            check_equal((done.returncode, text(done.stderr)), (3, "offbeat: standard output: cannot write"), f"status, said with >{output}")
+            check_equal((len(receiver.bodies), receiver.problems), (2, []), "sent, what is wrong with requests")
+
+
+@case
 def offbeat_send_ends_with_3_where_nobody_answers_or_a_file_is_no_envelope():
     began = time.monotonic()
     done = send(ENVELOPE, ENVELOPE, "--timeout", "0.3", "--dsn", f"http://{KEY}@127.0.0.1:{closed_port()}/1")
