@@ -83,11 +83,12 @@ static bool check_output(const char *path)
 {
     struct stat status;
     bool exists = stat(path, &status) == 0;
+    bool can_be_made = !exists && errno == ENOENT && lstat(path, &status) != 0; /* else it is a link to nowhere */
     if (exists && S_ISDIR(status.st_mode))
         errno = EISDIR;
     else if (exists && !S_ISREG(status.st_mode))
         return true;
-    else if (is_folder_writable(path) && (!exists || access(path, W_OK) == 0))
+    else if ((can_be_made || (exists && access(path, W_OK) == 0)) && is_folder_writable(path))
         return true;
     message("cannot write %s: %s", path, strerror(errno));
     return false;
@@ -277,9 +278,10 @@ static void tell_result(const struct record *record)
         int written = snprintf(files + length, sizeof(files) - length, "%s%s", i ? ", " : "", record->outputs.items[i]);
         length += written > 0 ? (size_t)written : 0;
     }
-    message("%llu samples of %zu thread%s in %zu process%s%s → %s", (unsigned long long)record->tick_count,
-            record->thread_count, record->thread_count == 1 ? "" : "s", record->process_count,
-            record->process_count == 1 ? "" : "es", record->lost_ticks ? " (some lost, see offbeat info)" : "", files);
+    message("%llu sample%s of %zu thread%s in %zu process%s%s → %s", (unsigned long long)record->tick_count,
+            record->tick_count == 1 ? "" : "s", record->thread_count, record->thread_count == 1 ? "" : "s",
+            record->process_count, record->process_count == 1 ? "" : "es",
+            record->lost_ticks ? " (some lost, see offbeat info)" : "", files);
 }
 
 static void write_everything(struct record *record, const char *program)
@@ -300,6 +302,17 @@ static void write_everything(struct record *record, const char *program)
     for (size_t i = 0; i < record->outputs.count; i++) tell_left_out(record->outputs.items[i], &record->series[i]);
     if (!record->is_failed && !record->is_quiet && record->tick_count > 0) tell_result(record);
     profile_fini(&all);
+}
+
+/* Who has no patience for the writing must at least know where the recordings are. */
+static void prepare_last_words(const struct record *record)
+{
+    char words[PATH_MAX + 160];
+    (void)snprintf(words, sizeof(words),
+                   "offbeat: stopped before all was written; the recordings are kept in %s; offbeat convert and "
+                   "offbeat top read them\n",
+                   record->directory);
+    run_end_with_words(words);
 }
 
 /* Unless something could not be written: then the recordings are all there is. */
@@ -329,7 +342,9 @@ static int run_and_write(struct record *record, const char *path, char **command
         return EXIT_FAILED;
     }
     tell_end(command[0], status);
+    prepare_last_words(record);
     write_everything(record, command[0]);
+    run_end_without_words();
     remove_recordings(record);
     index_store_make_room();
     if (record->is_failed && WIFEXITED(status) && WEXITSTATUS(status) == 0) return EXIT_FAILED;
@@ -395,7 +410,7 @@ int command_record(int argc, char **argv)
         if (format_is_written(format_of_path(record.outputs.items[i]))) continue;
         message("the name %s does not tell a format; use .pb.gz, .envelope, .json, .collapsed, .speedscope.json or "
                 ".firefox.json",
-                record.outputs.items[i]);
+                message_name(record.outputs.items[i], true));
         return EXIT_WRONG_USE;
     }
     record.run.is_cpu_mode = mode == 1;

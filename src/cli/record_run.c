@@ -52,7 +52,7 @@ static bool check_preload(const char *path)
         if (preload_check(current, &answer, interpreter, &error) != STATUS_OK) {
             /* What we may not read the system may still run; only statically linked or privileged ones escape us. */
             if (error.errno_value == EACCES) return true;
-            message_error(current, &error, false);
+            message("cannot run %s: %s", path, error.message);
             return false;
         }
         switch (answer) {
@@ -197,6 +197,35 @@ bool run_program(const char *path, char *const *arguments, const struct run_opti
     if (errno_value == 0) return true;
     message("cannot run %s: %s", path, strerror(errno_value));
     return false;
+}
+
+/* --- Ending ------------------------------------------------------------------------------------------------------- */
+
+static char last_words[PATH_BYTES_MAX + 256];
+
+static void end_with_last_words(int number)
+{
+    ssize_t written = write(STDERR_FILENO, last_words, strlen(last_words));
+    (void)written; /* there is nobody left to tell */
+    (void)signal(number, SIG_DFL);
+    (void)raise(number);
+}
+
+void run_end_with_words(const char *words)
+{
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    const struct sigaction action = {.sa_handler = end_with_last_words};
+    (void)snprintf(last_words, sizeof(last_words), "%s", words);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        struct sigaction before;
+        bool is_ignored = sigaction(ends[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN;
+        if (!is_ignored) (void)sigaction(ends[i], &action, NULL);
+    }
+}
+
+void run_end_without_words(void)
+{
+    last_words[0] = '\0';
 }
 
 void run_end_alike(int status)

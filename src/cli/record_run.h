@@ -24,6 +24,11 @@ char *run_find_program(const char *program);
  */
 bool run_program(const char *path, char *const *arguments, const struct run_options *options, int *ret_status);
 
+/* From here on, Ctrl-C and other wishes that this process end are met with WORDS on standard error; and with none
+ * again. */
+void run_end_with_words(const char *words);
+void run_end_without_words(void);
+
 /* Ends this process as STATUS says that the program ended: by exit, or by the same signal. */
 _Noreturn void run_end_alike(int status);
 

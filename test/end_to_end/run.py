@@ -10,6 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from receiver import wait_until  # noqa: E402
 from recording import (ROOT, Failed, Folder, Offbeat, case, case_by_the_clock, check, check_equal, chunk_functions,  # noqa: E402
                        envelope_chunks, main, opens, pprof_labels, run, skip, text, user_without_rights)
 import json  # noqa: E402
@@ -296,6 +297,21 @@ def ctrl_c_ends_the_program_and_finishes_the_file():
 
 
 @case
+def who_stops_the_writing_is_told_where_the_recordings_are():
+    with Folder() as folder:
+        os.mkfifo(folder / "x.pb.gz") # that nobody reads: the writing waits
+        process = subprocess.Popen(OFFBEAT.command("record", "-o", "x.collapsed", "-o", "x.pb.gz", "--", BEHAVES, "200", "exit", "0"), cwd=folder,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(folder)})
+        check(wait_until((folder / "x.collapsed").exists, 20), "nothing was written")
+        process.send_signal(signal.SIGINT)
+        status, _, err = end_of(process)
+        check_equal(status, -signal.SIGINT, "status")
+        recording, = folder.glob("offbeat-*/*.recording")
+        check_one_line(err, f"stopped before all was written; the recordings are kept in {recording.parent};")
+        check("works" in opens(OFFBEAT, recording), "works() is not in the recording")
+
+
+@case
 def a_sigterm_sent_to_the_recorder_reaches_the_program():
     with Folder() as folder:
         process = start_recording(folder, BEHAVES, 15000, "exit", 0)
@@ -397,10 +413,23 @@ def a_setuid_program_gets_one_line():
 @case
 def an_output_that_cannot_be_written_is_told_before_the_program_starts():
     with Folder() as folder:
-        done = run(*OFFBEAT.command("record", "-o", "no/such/folder/x.pb.gz", "--", "echo", "started"), cwd=folder)
+        (folder / "link.pb.gz").symlink_to("nowhere")
+        (folder / "folder.pb.gz").mkdir()
+        for name in ("no/such/folder/x.pb.gz", "link.pb.gz", "folder.pb.gz", "n" * 250 + ".pb.gz"):
+            done = run(*OFFBEAT.command("record", "-o", name, "--", "echo", "started"), cwd=folder)
+            check_equal(done.returncode, COULD_NOT_BE_DONE, f"status of {name}")
+            check_one_line(done.stderr, f"cannot write {name}")
+            check_equal(done.stdout, b"", "standard output")
+
+
+@case
+def a_script_whose_interpreter_is_missing_gets_one_line():
+    with Folder() as folder:
+        (folder / "script").write_text("#!/no/such/interpreter\n", encoding="ascii")
+        (folder / "script").chmod(0o755)
+        done = OFFBEAT.record(folder, "./script")
         check_equal(done.returncode, COULD_NOT_BE_DONE, "status")
-        check_one_line(done.stderr, "no/such/folder")
-        check_equal(done.stdout, b"", "standard output")
+        check_one_line(done.stderr, "cannot run ./script: cannot open /no/such/interpreter: No such file")
 
 
 FULL = ("No space left", "recordings are kept")  # the one line, and where to find what was sampled
