@@ -27,7 +27,7 @@ static enum format format_told_by(const char *path)
     } else if (strcmp(path, "-") == 0) {
         message("standard output has no name that tells the format; say --to " CONVERT_TARGETS);
     } else {
-        message("the name %s does not tell the format; say --to " CONVERT_TARGETS, path);
+        message("the name %s does not tell the format; say --to " CONVERT_TARGETS, message_name(path, true));
     }
     return FORMAT_UNKNOWN;
 }

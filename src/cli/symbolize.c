@@ -8,10 +8,12 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 _Static_assert((int)OPTION_TEXTS_MAX <= (int)SYMBOLIZER_DEBUG_DIRECTORIES_MAX, "all that can be given can be searched");
 
@@ -83,6 +85,19 @@ static void tell_result(const char *path, const struct symbolizer_result *result
     }
 }
 
+/* One that was mistyped would only be missed by the names that do not come. */
+static bool check_folders(const struct option_texts *directories)
+{
+    for (size_t i = 0; i < directories->count; i++) {
+        struct stat status;
+        bool exists = stat(directories->items[i], &status) == 0;
+        if (exists && S_ISDIR(status.st_mode)) continue;
+        message("--debug-dir %s: %s", message_name(directories->items[i], false), strerror(exists ? ENOTDIR : errno));
+        return false;
+    }
+    return true;
+}
+
 static bool name_places(struct profile *profile, const char *path, const struct option_texts *directories)
 {
     struct progress progress = progress_begin("naming functions");
@@ -143,6 +158,7 @@ int command_symbolize(int argc, char **argv)
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
     if (!convert_choose_format(&syntax, &target)) return EXIT_WRONG_USE;
+    if (!check_folders(&directories)) return EXIT_FAILED;
 
     struct profile profile;
     profile_init(&profile);

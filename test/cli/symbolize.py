@@ -141,6 +141,15 @@ def a_file_of_another_build_is_not_used(program):
 
 
 @with_program
+def a_folder_of_debug_files_that_is_not_there_is_told(program):
+    chunk, out = program.chunk("chunk.json"), program.folder / "named.json"
+    for folder, why in (("missing", "No such file or directory"), (chunk, "Not a directory")):
+        done = offbeat("symbolize", chunk, "-o", out, "--debug-dir", folder, status=3)
+        check_equal(done.stderr, f"offbeat: --debug-dir {folder}: {why}\n", "what is told")
+        check(not out.exists(), "it was written")
+
+
+@with_program
 def a_file_that_is_gone_is_named_from_its_debug_file_alone(program):
     chunk, out = program.chunk("chunk.json"), program.folder / "named.json"
     program.path.unlink()
