@@ -25,8 +25,8 @@ struct convert_target {
 /* The options of a command that set a target. */
 #define CONVERT_OPTION_OUTPUT(target)                                                                                  \
     {                                                                                                                  \
-        "output", 'o', OPTION_TEXT, &(target).path, .argument = "OUT",                                                 \
-                                                    .help = "the file to write, - for standard output"                 \
+        "output", 'o', OPTION_OUTPUT, &(target).path, .argument = "OUT",                                               \
+                                                      .help = "the file to write, - for standard output"               \
     }
 #define CONVERT_OPTION_TO(target)                                                                                      \
     {                                                                                                                  \

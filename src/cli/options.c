@@ -175,6 +175,19 @@ static bool add_text(const struct option *option, const char *text)
     return true;
 }
 
+/* Of two, one would silently not be written. */
+static bool set_output(const struct option *option, const char *text)
+{
+    const char **path = option->value;
+    if (*path) {
+        message("--%s was given twice, and one file is written: %s or %s?", option->name, message_name(*path, true),
+                message_name(text, true));
+        return false;
+    }
+    *path = text;
+    return true;
+}
+
 static bool set_value(const struct option *option, const char *text)
 {
     switch (option->kind) {
@@ -184,6 +197,8 @@ static bool set_value(const struct option *option, const char *text)
     case OPTION_TEXT:
         *(const char **)option->value = text;
         return true;
+    case OPTION_OUTPUT:
+        return set_output(option, text);
     case OPTION_TEXTS:
         return add_text(option, text);
     case OPTION_NUMBER:

@@ -24,6 +24,7 @@ struct option_texts {
 enum option_kind {
     OPTION_SWITCH,  /* value: bool, becomes true */
     OPTION_TEXT,    /* value: const char * */
+    OPTION_OUTPUT,  /* value: const char *, NULL until it is given, at most once */
     OPTION_TEXTS,   /* value: struct option_texts */
     OPTION_NUMBER,  /* value: uint64_t within minimum and maximum */
     OPTION_SECONDS, /* value: uint64_t nanoseconds; "1.5"; minimum and maximum are nanoseconds */
