@@ -309,9 +309,9 @@ static void prepare_last_words(const struct record *record)
 {
     char words[PATH_MAX + 160];
     (void)snprintf(words, sizeof(words),
-                   "offbeat: stopped before all was written; the recordings are kept in %s; offbeat convert and "
+                   "%soffbeat: stopped before all was written; the recordings are kept in %s; offbeat convert and "
                    "offbeat top read them\n",
-                   record->directory);
+                   isatty(STDERR_FILENO) ? "\r\033[K" : "" /* over what is told of progress */, record->directory);
     run_end_with_words(words);
 }
 
