@@ -449,6 +449,9 @@ static void write_meta(struct encoder *encoder)
     write_switch(encoder, "usesOnlyOneStackType", true);
     write_switch(encoder, "sourceCodeIsNotOnSearchfox", true);
     write_switch(encoder, "keepProfileThreadOrder", true);
+    begin_array(encoder, "initialSelectedThreads");
+    json_write_u64(&encoder->writer, profile_thread_to_show(profile));
+    json_end_array(&encoder->writer);
     begin_object(encoder, "sampleUnits");
     write_text(encoder, "time", "ms");
     write_text(encoder, "eventDelay", "ms");

@@ -41,7 +41,6 @@ struct encoder {
     struct location_id *path;                    /* of the stack at hand, leaf first */
     size_t path_capacity;
     struct buffer tracks; /* the list of profiles */
-    size_t shown_track;   /* at first, in that list */
     enum status status;
 };
 
@@ -280,35 +279,15 @@ static uint64_t first_time_ns(const struct profile *profile)
     return first_ns;
 }
 
-/* How much there is to see in a track. One whose samples are all alike mostly waits, however much it weighs; the thread
- * that a transaction ran on goes before all. */
-static size_t interest_of(const struct encoder *encoder, const struct track_sample *samples, size_t count)
-{
-    const struct profile *profile = encoder->profile;
-    const struct thread *thread = profile_thread(profile, (struct thread_id){samples[0].thread});
-    const struct stack_id *stacks = profile->samples.stack;
-    size_t changes = 0;
-    if (thread->id.index != 0 && thread->id.index == profile->transaction.active_thread.index) return SIZE_MAX;
-    for (size_t i = 1; i < count; i++)
-        changes += stacks[samples[i].sample].index != stacks[samples[i - 1].sample].index;
-    return changes;
-}
-
 static void write_tracks(struct encoder *encoder)
 {
     struct json_writer writer = json_writer_of(&encoder->tracks);
-    size_t count = encoder->profile->samples.count, track_count = 0, most_interest = 0;
+    size_t count = encoder->profile->samples.count;
     json_begin_array(&writer);
     for (size_t first = 0; first < count && encoder->status == STATUS_OK && !encoder->tracks.failed;) {
         size_t end = first + 1;
         while (end < count && encoder->samples[end].thread == encoder->samples[first].thread) end++;
         write_track(encoder, &writer, encoder->samples + first, end - first);
-        size_t interest = interest_of(encoder, encoder->samples + first, end - first);
-        if (interest > most_interest) {
-            most_interest = interest;
-            encoder->shown_track = track_count;
-        }
-        track_count++;
         first = end;
     }
     json_end_array(&writer);
@@ -323,7 +302,7 @@ static void write_file(struct encoder *encoder, struct buffer *out)
     json_write_key(&writer, "exporter");
     json_write_text(&writer, "offbeat@" OFFBEAT_VERSION);
     json_write_key(&writer, "activeProfileIndex");
-    json_write_u64(&writer, encoder->shown_track);
+    json_write_u64(&writer, profile_thread_to_show(encoder->profile));
     if (encoder->base_ns) {
         json_write_key(&writer, "offbeat");
         json_begin_object(&writer);

@@ -321,6 +321,9 @@ size_t profile_stack_depth(const struct profile *profile, struct stack_id stack)
 /* Has the memory fetched that a walk from each of these stacks to its root needs: of many at once, before one walks
  * them one by one, it is had much sooner. COUNT is at most PROFILE_ADDED_AT_ONCE. */
 void profile_fetch_stacks(const struct profile *profile, const struct stack_id *stacks, size_t count);
+/* The thread to open on, as its place among those that have samples: the one that a transaction ran on, or else the one
+ * whose stack changes most often. A thread whose samples are all alike mostly waits, however much they weigh. */
+size_t profile_thread_to_show(const struct profile *profile);
 /* The column of the value type called TYPE, or -1. "" = the default one. */
 int profile_value_index(const struct profile *profile, const char *type);
 

@@ -93,6 +93,7 @@ TEST(stacks_frames_and_functions_are_columns_and_inlined_functions_frames_with_t
     check_holds(&out, expected_tables);
     check_holds(&out, expected_thread);
     check_holds(&out, "\"name\":\"10\",\"isMainThread\":false");
+    check_holds(&out, "\"initialSelectedThreads\":[0]");
     buffer_fini(&out);
     profile_fini(&profile);
 }
@@ -103,10 +104,12 @@ TEST(a_profile_without_times_lies_one_sample_behind_the_other)
     struct buffer out;
     make(&profile);
     profile.has_times = false;
+    profile.transaction.active_thread = profile_text(&profile, "10");
     buffer_init(&out, 1 << 20);
     CHECK_UINT(firefox_encode(&profile, &out, NULL), STATUS_OK);
     buffer_append_byte(&out, '\0');
     check_holds(&out, "\"time\":[0.000000,10.000000]");
+    check_holds(&out, "\"initialSelectedThreads\":[1]");
     buffer_fini(&out);
     profile_fini(&profile);
 }

@@ -1,0 +1,41 @@
+/* Which of a profile's threads a viewer opens on.  SPDX-License-Identifier: MIT */
+#include "profile/profile_private.h"
+
+#include <stdlib.h>
+
+struct liveliness {
+    struct stack_id last;
+    bool has_samples;
+    size_t change_count;
+};
+
+static size_t interest_of(const struct profile *profile, size_t thread, const struct liveliness *liveliness)
+{
+    struct string_id id = profile->threads.items[thread].id, active = profile->transaction.active_thread;
+    return active.index != 0 && id.index == active.index ? SIZE_MAX : liveliness->change_count;
+}
+
+size_t profile_thread_to_show(const struct profile *profile)
+{
+    const struct sample_columns *samples = &profile->samples;
+    struct liveliness *threads = calloc(profile->threads.count, sizeof(*threads));
+    if (!threads) return 0;
+    for (size_t i = 0; i < samples->count; i++) {
+        struct liveliness *thread = &threads[samples->thread[i].index];
+        thread->change_count += thread->has_samples && thread->last.index != samples->stack[i].index;
+        thread->last = samples->stack[i];
+        thread->has_samples = true;
+    }
+    size_t place = 0, shown = 0, most_interest = 0;
+    for (size_t i = 0; i < profile->threads.count; i++) {
+        if (!threads[i].has_samples) continue;
+        size_t interest = interest_of(profile, i, &threads[i]);
+        if (interest > most_interest) {
+            most_interest = interest;
+            shown = place;
+        }
+        place++;
+    }
+    free(threads);
+    return shown;
+}
