@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,19 @@ static enum status write_and_rename(const char *path, const struct stat *replace
     return status;
 }
 
+/* A signal that ends the process comes when the file is whole or gone, and leaves no half of one behind. */
+static enum status write_regular(const char *path, const struct stat *replaced, struct slice bytes, struct error *error)
+{
+    static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
+    sigset_t held, before;
+    (void)sigemptyset(&held);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) (void)sigaddset(&held, ends[i]);
+    (void)pthread_sigmask(SIG_BLOCK, &held, &before);
+    enum status status = write_and_rename(path, replaced, bytes, error);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
 enum status file_write(const char *path, struct slice bytes, struct error *error)
 {
     if (is_standard_stream(path)) return write_all(STDOUT_FILENO, bytes, error);
@@ -129,10 +143,10 @@ enum status file_write(const char *path, struct slice bytes, struct error *error
     if (stat(path, &facts) != 0) {
         /* Whoever made the link wants it to stay: /dev/stdout is one, to nowhere where standard output is closed. */
         if (lstat(path, &facts) == 0) return error_set_errno(error, "cannot follow the symbolic link");
-        return write_and_rename(path, NULL, bytes, error);
+        return write_regular(path, NULL, bytes, error);
     }
     if (!S_ISREG(facts.st_mode)) return write_in_place(path, bytes, error);
     char resolved[PATH_MAX];
     if (!realpath(path, resolved)) return error_set_errno(error, "cannot find");
-    return write_and_rename(resolved, &facts, bytes, error);
+    return write_regular(resolved, &facts, bytes, error);
 }

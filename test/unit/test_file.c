@@ -8,7 +8,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char directory[] = "/tmp/offbeat-test-XXXXXX";
@@ -91,6 +94,24 @@ TEST(a_name_may_be_as_long_as_the_system_allows_and_one_byte_more_is_told)
     CHECK_UINT(file_write(path_of(name), slice_of_text("x"), &error), STATUS_OK);
     check_content(path_of(name), "x");
     CHECK(unlink(path_of(name)) == 0);
+}
+
+/* A limit on the size of files sends a signal in the midst of writing. */
+TEST(a_process_that_a_signal_ends_while_it_writes_leaves_no_half_of_a_file)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        static const uint8_t large[64 << 10];
+        struct rlimit limit = {.rlim_cur = 4096, .rlim_max = 4096}, no_core = {0};
+        (void)setrlimit(RLIMIT_CORE, &no_core);
+        (void)setrlimit(RLIMIT_FSIZE, &limit);
+        (void)signal(SIGXFSZ, SIG_DFL);
+        _exit(file_write(path_of("b"), slice_of(large, sizeof(large)), NULL) == STATUS_OK ? 0 : 1);
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
+    CHECK_UINT(files_in_directory(), 1);
 }
 
 TEST(a_full_device_and_a_missing_directory_are_told)
