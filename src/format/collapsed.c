@@ -119,12 +119,13 @@ static void add_name(struct profile *profile, struct slice name, struct place *p
     place->lines[place->line_count++] = (struct line){.function = profile_add_function(profile, &function)};
 }
 
-/* False if there are more frames than we take. */
+/* False if there are more frames than we take. Separators behind the last name part nothing, as in flamegraph.pl. */
 static bool add_stack(struct profile *profile, struct slice names, struct stack_id *ret_stack)
 {
     struct place place;
     place.line_count = 0;
     *ret_stack = (struct stack_id){0};
+    while (names.size > 0 && names.data[names.size - 1] == ';') names.size--;
     for (size_t depth = 0; names.size > 0; depth++) {
         if (depth == COLLAPSED_DEPTH_MAX) return false;
         add_name(profile, take_name(&names), &place, ret_stack);

@@ -26,6 +26,15 @@ TEST(lines_are_summed_and_sorted_by_stack)
     profile_fini(&profile);
 }
 
+TEST(separators_behind_the_last_name_part_nothing)
+{
+    struct profile profile;
+    profile_init(&profile);
+    CHECK_UINT(collapsed_decode(slice_of_text("main;;work;; 2\nmain; 1\n;; 4\n"), &profile, NULL), STATUS_OK);
+    check_encoded(&profile, "[unknown] 4\nmain 1\nmain;;work 2\n");
+    profile_fini(&profile);
+}
+
 TEST(a_first_line_without_a_number_is_another_format_and_a_later_one_broken)
 {
     static const char *const others[] = {"",   "\n\n", "main;work", "main;work 4x\n", "a;b 99999999999999999999\n",
