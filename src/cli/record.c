@@ -293,7 +293,10 @@ static void write_everything(struct record *record, const char *program)
     list_recordings(record);
     for (size_t i = 0; i < record->recordings.count; i++) take_recording(record, &all, record->recordings.names[i]);
     if (record->recordings.count == 0) {
-        message("%s left no samples: it ended within a moment, or did not load %s", program, record->run.library);
+        message(
+            "%s left no samples: it ended within a moment, or did not load %s; what it leaves running is not waited "
+            "for: a daemon must stay in the foreground",
+            program, record->run.library);
     } else if (!record->is_failed && record->tick_count == 0) {
         message("%s ended before the first sample; one is taken every %.1f ms", program,
                 1000.0 / (double)record->run.frequency_hz);

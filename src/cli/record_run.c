@@ -86,7 +86,7 @@ char *run_find_program(const char *program)
 {
     char *path = strchr(program, '/') ? strdup(program) : find_in_path(program);
     if (!path) {
-        message("cannot find a program called %s in PATH", program);
+        message("cannot find a program called \"%s\" in PATH", program);
         return NULL;
     }
     if (!is_program(path)) {
