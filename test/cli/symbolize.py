@@ -70,7 +70,7 @@ class Program:
 
 
 def offbeat(*arguments, status=0):
-    environment = {**os.environ, "OFFBEAT_CACHE_DIRECTORY": "/nonexistent"}
+    environment = {**os.environ, "OFFBEAT_CACHE_DIRECTORY": "/dev/null/none"}
     done = subprocess.run([OFFBEAT, *arguments], capture_output=True, text=True, env=environment)
     check_equal(done.returncode, status, f"offbeat {arguments}: {done.stderr.strip()}; status")
     return done
