@@ -96,6 +96,26 @@ TEST(a_name_may_be_as_long_as_the_system_allows_and_one_byte_more_is_told)
     CHECK(unlink(path_of(name)) == 0);
 }
 
+/* In a process without the rights of root, who may write everything. */
+TEST(a_file_that_may_not_be_written_is_not_replaced)
+{
+    enum { NOBODY = 65534 };
+    CHECK_UINT(file_write(path_of("kept"), slice_of_text("old"), NULL), STATUS_OK);
+    CHECK(chmod(path_of("kept"), 0444) == 0 && chmod(directory, 0777) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct error error = {0};
+        if (geteuid() == 0 && setuid(NOBODY) != 0) _exit(2);
+        enum status status = file_write(path_of("kept"), slice_of_text("new"), &error);
+        _exit(status != STATUS_OK && error.errno_value == EACCES ? 0 : 1);
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK_UINT(status, 0);
+    check_content(path_of("kept"), "old");
+    CHECK(unlink(path_of("kept")) == 0 && chmod(directory, 0700) == 0);
+}
+
 /* A limit on the size of files sends a signal in the midst of writing. */
 TEST(a_process_that_a_signal_ends_while_it_writes_leaves_no_half_of_a_file)
 {
