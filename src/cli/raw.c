@@ -4,8 +4,10 @@
 #include "cli/open_profile.h"
 #include "cli/output.h"
 #include "report/raw_report.h"
+#include "report/text.h"
 
 #include <limits.h>
+#include <unistd.h>
 
 int command_raw(int argc, char **argv)
 {
@@ -16,7 +18,8 @@ int command_raw(int argc, char **argv)
         .example = "offbeat raw xz.pb.gz",
         .about = "Prints all that is in the profiles in FILE…, merged, as text, in the form of pprof -raw: samples as\n"
                  "values and numbers of locations, leaf first, then the locations, then the mappings. Nothing is\n"
-                 "dropped or summed up. FILE may be - for standard input, and of any format that offbeat reads.",
+                 "dropped or summed up; on a terminal, control characters in names are shown as a question mark.\n"
+                 "FILE may be - for standard input, and of any format that offbeat reads.",
         .options = options,
         .operands_min = 1,
         .operands_max = INT_MAX,
@@ -32,6 +35,7 @@ int command_raw(int argc, char **argv)
         struct buffer report;
         buffer_init(&report, REPORT_BYTES_MAX);
         raw_write_text(&profile, &report);
+        if (isatty(STDOUT_FILENO)) make_printable(&report); /* in a file or a pipe, all is as it is */
         status = output_report(&report);
         buffer_fini(&report);
     }

@@ -6,6 +6,8 @@
 
 /* TEXT came out of a file: control characters, which could command a terminal, become "?". */
 void append_printable(struct buffer *out, const char *text);
+/* The same for lines that are made already: their ends stay. */
+void make_printable(struct buffer *lines);
 
 /* What follows the last slash. */
 const char *base_name(const char *path);

@@ -3,6 +3,7 @@ offbeat top leaves out what pprof leaves out (PPF-9). Reads ../shared/fixtures i
 SPDX-License-Identifier: MIT"""
 import os
 import pathlib
+import pty
 import re
 import shutil
 import subprocess
@@ -50,6 +51,23 @@ def rows(report):
     """(flat, cum, function) of a table like pprof's -top."""
     found = re.findall(r"^ *(\S+) +\S+ +\S+ +(\S+) +\S+ +(.*?)(?: \((?:partial-)?inline\))?$", report, re.MULTILINE)
     return sorted(row for row in found if row[0] != "flat")
+
+
+@case
+def names_do_not_command_a_terminal_and_are_whole_in_a_file():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "x.speedscope.json"
+        path.write_text('{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{"frames":[{"name":"a\\u001b[2Jb"}]},'
+                        '"profiles":[{"type":"sampled","name":"t","unit":"none","startValue":0,"endValue":1,"samples":[[0]],"weights":[1]}]}')
+        check("a\x1b[2Jb" in offbeat("raw", path), "the name is not whole")
+        terminal, ours = pty.openpty()
+        try:
+            subprocess.run([OFFBEAT, "raw", path], stdout=ours, check=True)
+            shown = os.read(terminal, 65536)
+        finally:
+            os.close(ours)
+            os.close(terminal)
+        check(b"a?[2Jb" in shown and b"\x1b" not in shown, f"{shown}")
 
 
 @case
