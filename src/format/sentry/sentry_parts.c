@@ -323,7 +323,8 @@ static void read_samples(struct chunk_decoder *decoder)
     while (json_array_next(&decoder->reader)) {
         size_t start = json_reader_taken(&decoder->reader);
         read_sample(decoder);
-        if (is_first && !decoder->reader.failed) expect_samples(decoder, json_reader_taken(&decoder->reader) - start);
+        size_t size = json_reader_taken(&decoder->reader) - start;
+        if (is_first && size > 0 && !decoder->reader.failed) expect_samples(decoder, size);
         is_first = false;
     }
 }
