@@ -74,6 +74,18 @@ TEST(a_blank_line_after_the_last_item_is_an_error)
     CHECK_ITEMS("{}\n{\"type\":\"a\",\"length\":3}\none\n\n", "a:one|!");
 }
 
+TEST(a_header_that_is_carried_begins_its_line)
+{
+    struct buffer out;
+    buffer_init(&out, 1 << 10);
+    envelope_begin_with(&out, slice_of_text(" {}"));
+    envelope_add_item_with(&out, slice_of_text("\n{\n\"type\":\"a\"}"), slice_of_text("one"));
+    CHECK(envelope_detect(buffer_slice(&out)));
+    buffer_append_byte(&out, '\0');
+    CHECK_TEXT((const char *)out.data, "{}\n{ \"type\":\"a\"}\none\n");
+    buffer_fini(&out);
+}
+
 TEST(unknown_items_and_unknown_header_members_are_carried_ENV_2)
 {
     CHECK_ITEMS("{\"x\":{\"y\":[1]},\"trace\":7}\n{\"type\":\"something new\",\"more\":[{}]}\npayload",

@@ -353,9 +353,11 @@ static void write_sdk(struct json_writer *writer, const struct envelope_attribut
     json_end_object(writer);
 }
 
-/* JSON of one line: between its tokens a newline is white space, and in a string it cannot be. */
+/* An object on one line: between its tokens a newline is white space, and in a string it cannot be. It begins with its
+ * bracket, by which an envelope's second line is known. */
 static void append_line(struct buffer *out, struct slice json)
 {
+    while (json.size > 0 && json.data[0] != '{') json = slice_of(json.data + 1, json.size - 1);
     uint8_t *place = buffer_reserve(out, json.size + 1);
     if (!place) return;
     for (size_t i = 0; i < json.size; i++) place[i] = json.data[i] == '\n' ? ' ' : json.data[i];
