@@ -44,13 +44,6 @@ struct computation {
     uint32_t visit;
 };
 
-static int64_t add(int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (__builtin_add_overflow(a, b, &sum)) return a > 0 ? INT64_MAX : INT64_MIN;
-    return sum;
-}
-
 static int64_t magnitude(int64_t value)
 {
     if (value == INT64_MIN) return INT64_MAX;
@@ -185,7 +178,7 @@ static void enter(struct computation *all, uint32_t stack)
             group->self = group->total = 0;
             all->used[all->used_count++] = all->frames[frame];
         }
-        if (frame == first) group->self = add(group->self, all->nodes[stack].sum);
+        if (frame == first) group->self = profile_add_values(group->self, all->nodes[stack].sum);
         group->active++;
     }
 }
@@ -198,9 +191,9 @@ static void leave(struct computation *all, uint32_t stack)
     int64_t sum = all->nodes[stack].sum;
     for (uint32_t frame = first; frame < end; frame++) {
         struct group *group = &all->groups[all->frames[frame]];
-        if (--group->active == 0) group->total = add(group->total, sum);
+        if (--group->active == 0) group->total = profile_add_values(group->total, sum);
     }
-    parent->sum = add(parent->sum, sum);
+    parent->sum = profile_add_values(parent->sum, sum);
 }
 
 static void walk(struct computation *all)
@@ -266,8 +259,8 @@ static void add_samples(struct computation *all, size_t first, size_t end, struc
         if (value == 0) continue;
         uint32_t stack = profile->samples.stack[sample].index;
         mark(all, stack);
-        all->nodes[stack].sum = add(all->nodes[stack].sum, value);
-        thread->total = add(thread->total, magnitude(value));
+        all->nodes[stack].sum = profile_add_values(all->nodes[stack].sum, value);
+        thread->total = profile_add_values(thread->total, magnitude(value));
     }
     if (all->options->by_thread && profile->has_times) thread->duration_ns = latest - earliest;
 }
@@ -321,7 +314,7 @@ static bool compute_threads(struct computation *all, struct top *top)
         add_samples(all, first, end, thread);
         walk(all);
         if (!take_functions(all, thread)) return false;
-        top->total = add(top->total, thread->total);
+        top->total = profile_add_values(top->total, thread->total);
     }
     return true;
 }

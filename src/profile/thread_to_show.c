@@ -1,5 +1,5 @@
 /* Which of a profile's threads a viewer opens on.  SPDX-License-Identifier: MIT */
-#include "profile/profile_private.h"
+#include "profile/profile.h"
 
 #include <stdlib.h>
 
