@@ -416,12 +416,13 @@ static void do_join(void)
     while (thread_count > 0) (void)pthread_join(threads[--thread_count], NULL);
 }
 
-/* Waits for any child as long as there is one. */
+/* Waits for any child as long as there is one, and tells the last status that is none of a child that ended well. */
 static void do_wait(void)
 {
-    int status, failures = 0, count = 0;
-    for (; wait(&status) > 0; count++) failures += status != 0;
-    (void)printf("{\"waited\": %d, \"failures\": %d}\n", count, failures);
+    int status, failure = 0, count = 0;
+    for (; wait(&status) > 0; count++)
+        if (status != 0) failure = status;
+    (void)printf("{\"waited\": %d, \"failure\": %d}\n", count, failure);
 }
 
 static void do_exec(void)

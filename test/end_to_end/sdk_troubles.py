@@ -300,7 +300,7 @@ def the_program_sees_no_child_and_no_SIGCHLD_of_the_helper():
         with Folder() as folder, Receiver() as receiver:
             ran = drive(receiver, folder, before + words, chunk_seconds=2)
             check_equal((ran.told["signals"], ran.told["child"]), (signals, [-1, -1]), "SIGCHLD, children")
-            check_equal((ran.told["waited"], ran.told["failures"]), ([1, 1], [0, 0]), f"children waited for: {ran.said}")
+            check_equal((ran.told["waited"], ran.told["failure"]), ([1, 1], [0, 0]), f"children waited for: {ran.said}")
             check_helper_ran(arrived(receiver, folder, too_few(receiver)).chunks)
     with Folder() as folder, Receiver() as receiver:
         ran = drive(receiver, folder, "ignore init start await work 200 flush 60000 fork 1 quit wait look")
@@ -351,7 +351,7 @@ def a_forked_child_profiles_itself_and_takes_nothing_of_its_parent():
         chunks = arrived(receiver, folder).chunks
         of_parent = [chunk for chunk in chunks if chunk["profiler_id"] == ran.told["id"][0]]
         of_child = [chunk for chunk in chunks if chunk not in of_parent]
-        check_equal((ran.told["waited"], ran.told["failures"]), ([1], [0]), f"children: {ran.said}")
+        check_equal((ran.told["waited"], ran.told["failure"]), ([1], [0]), f"children: {ran.said}")
         check_equal(len(profiler_ids(of_child)), 1, "profiler ids of the child")
         check("works" in functions(of_parent) and "works_in_the_child" not in functions(of_parent), f"the parent's: {functions(of_parent)}")
         check("works_in_the_child" in functions(of_child) and "works" not in functions(of_child), f"the child's: {functions(of_child)}")
@@ -361,7 +361,7 @@ def a_forked_child_profiles_itself_and_takes_nothing_of_its_parent():
 def children_that_call_exec_or_end_at_once_cost_nothing_visible():
     with Folder() as folder, Receiver() as receiver:
         ran = drive(receiver, folder, "init start id await work 200 " + "fork 2 exec true fork 1 quit " * 20 + "wait work 100 look")
-        check_equal((ran.told["waited"], ran.told["failures"]), ([40], [0]), "children")
+        check_equal((ran.told["waited"], ran.told["failure"]), ([40], [0]), "children")
         check_equal(profiler_ids(arrived(receiver, folder).chunks), ran.told["id"], "profiler ids")
 
 
@@ -454,7 +454,7 @@ def init_in_a_forked_child_and_shutdown_at_exit_work():
                   "atexit init start await work 200", "init atexit start await work 200 flush 60000 work 100", "init start await work 200 shutdown shutdown"):
         with Folder() as folder, Receiver() as receiver:
             ran = drive(receiver, folder, words)
-            check_equal(ran.told.get("failures", [0]), [0], "children that failed")
+            check_equal(ran.told.get("failure", [0]), [0], "children that failed")
             check("works" in functions(arrived(receiver, folder).chunks), f"works is missing after {words}")
 
 
