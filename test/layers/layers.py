@@ -14,8 +14,8 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 LIBRARY = BUILD / "liboffbeat.so"
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
 
-# Headers that every folder may include: C and POSIX/Linux, as they come with libc.
-LIBC_FOLDERS = ("sys/", "linux/", "bits/", "arpa/", "netinet/", "asm/")
+# Headers that every folder may include: C and POSIX/Linux, as they come with libc and the compiler.
+LIBC_FOLDERS = ("sys/", "linux/", "bits/", "arpa/", "netinet/", "asm/", "sanitizer/")
 # What is not libc is named in the table; the header's first folder or file name says which library it is of.
 LIBRARY_OF_HEADER = {"brotli/decode.h": "libbrotlidec", "curl/curl.h": "libcurl", "zstd.h": "libzstd", "libdeflate.h": "libdeflate",
                      "gelf.h": "libelf", "libelf.h": "libelf", "dwarf.h": "libdw",
