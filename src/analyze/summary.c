@@ -52,66 +52,93 @@ static void count_samples(const struct profile *profile, struct summary *summary
     if (!profile->has_times) summary->first_ns = summary->last_ns = 0;
 }
 
-/* There are tens of millions of stacks in large profiles, mostly each the child of the one before it: only every so
- * many have their depth kept. The others are a few steps, mostly to neighbours, away from one of these. */
-enum { STACKS_A_DEPTH = 4 };
+static bool has_bit(const uint64_t *bits, uint32_t index)
+{
+    return bits[index / 64] >> index % 64 & 1;
+}
 
+/* There are tens of millions of stacks in large profiles, mostly each the child of the one before it. Only the depths
+ * of those are kept that are parents of others, in the order of the stacks. */
 struct depths {
     uint32_t *frames; /* by location: itself and what is inlined into it */
-    uint32_t *kept;   /* of every so many stacks */
+    struct depth_block {
+        uint64_t is_kept; /* a bit for each of 64 stacks */
+        uint32_t before;  /* how many are kept of all stacks before these */
+    } * blocks;
+    uint32_t *kept;
 };
+
+static void mark_parents(struct depth_block *blocks, const uint32_t *words, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        if (!(words[i] & PROFILE_BRANCH)) continue;
+        uint32_t parent = words[i] & ~PROFILE_BRANCH;
+        blocks[parent / 64].is_kept |= (uint64_t)1 << parent % 64;
+    }
+}
 
 static bool depths_init(struct depths *depths, const struct profile *profile)
 {
+    size_t count = profile->stacks.count, block_count = count / 64 + 1;
+    uint32_t kept_count = 0;
     depths->frames = calloc(profile->locations.count, sizeof(*depths->frames));
-    depths->kept = calloc(profile->stacks.count / STACKS_A_DEPTH + 1, sizeof(*depths->kept));
-    if (!depths->frames || !depths->kept) return false;
+    depths->blocks = calloc(block_count, sizeof(*depths->blocks));
+    if (!depths->frames || !depths->blocks) return false;
     for (size_t i = 0; i < profile->locations.count; i++) {
         uint32_t lines = profile->locations.items[i].line_count;
         depths->frames[i] = lines ? lines : 1;
     }
-    return true;
+    mark_parents(depths->blocks, profile->stacks.items, count);
+    for (size_t i = 0; i < block_count; i++) {
+        depths->blocks[i].before = kept_count;
+        kept_count += (uint32_t)__builtin_popcountll(depths->blocks[i].is_kept);
+    }
+    depths->kept = calloc((size_t)kept_count + 1, sizeof(*depths->kept));
+    return depths->kept != NULL;
 }
 
 static void depths_fini(struct depths *depths)
 {
     free(depths->frames);
+    free(depths->blocks);
     free(depths->kept);
 }
 
-/* Those up to STACK are kept. */
-static size_t depth_of(const struct depths *depths, const struct stack *stacks, uint32_t stack)
+/* Where the depth of STACK is, if it is kept. */
+static inline uint32_t *place_of(const struct depths *depths, uint32_t stack)
 {
-    size_t depth = 0;
-    for (; stack % STACKS_A_DEPTH != 0; stack = stacks[stack].parent.index) {
-        depth += depths->frames[stacks[stack].location.index];
-    }
-    return depth + depths->kept[stack / STACKS_A_DEPTH];
+    const struct depth_block *block = &depths->blocks[stack / 64];
+    uint64_t lower = block->is_kept & (((uint64_t)1 << stack % 64) - 1);
+    return depths->kept + block->before + __builtin_popcountll(lower);
 }
 
-/* Where the parent of a stack further on lies: without it, half of the time is spent waiting for memory. */
-static inline void fetch_ahead(const struct profile *profile, const struct depths *depths, uint32_t stack)
+/* What two branches further on need: without it, most of the time is spent waiting for memory. */
+static inline void fetch_ahead(const struct depths *depths, const uint32_t *words, size_t left)
 {
-    enum { AHEAD = 256 };
-    if (profile->stacks.count - stack <= AHEAD) return;
-    uint32_t parent = profile->stacks.items[stack + AHEAD].parent.index;
-    __builtin_prefetch(&profile->stacks.items[parent]);
-    __builtin_prefetch(&depths->kept[parent / STACKS_A_DEPTH]);
+    enum { AHEAD = 128 };
+    if (left <= (size_t)2 * AHEAD) return;
+    uint32_t near = words[AHEAD], far = words[2 * AHEAD];
+    if (far & PROFILE_BRANCH) __builtin_prefetch(&depths->blocks[(far & ~PROFILE_BRANCH) / 64]);
+    if (near & PROFILE_BRANCH) __builtin_prefetch(place_of(depths, near & ~PROFILE_BRANCH));
 }
 
 static void measure_stacks(const struct profile *profile, struct summary *summary, const uint64_t *is_sampled,
                            struct depths *depths)
 {
-    const struct stack *stacks = profile->stacks.items;
+    const uint32_t *words = profile->stacks.items;
+    /* They come in their order. The first, if it is kept, is the empty stack's, and 0. */
+    uint32_t *next_kept = depths->kept + (depths->blocks[0].is_kept & 1);
     size_t depth = 0;
     for (uint32_t i = 1; i < profile->stacks.count; i++) {
-        fetch_ahead(profile, depths, i);
-        if (stacks[i].parent.index != i - 1) depth = depth_of(depths, stacks, stacks[i].parent.index);
-        depth += depths->frames[stacks[i].location.index];
-        if (i % STACKS_A_DEPTH == 0)
-            depths->kept[i / STACKS_A_DEPTH] = depth < UINT32_MAX ? (uint32_t)depth : UINT32_MAX;
-        bool counts = is_sampled[i / 64] >> i % 64 & 1;
-        if (counts && depth > summary->deepest_stack) summary->deepest_stack = depth;
+        fetch_ahead(depths, words + i, profile->stacks.count - i);
+        if (words[i] & PROFILE_BRANCH) {
+            depth = *place_of(depths, words[i] & ~PROFILE_BRANCH);
+            continue;
+        }
+        depth += depths->frames[words[i]];
+        bool is_kept = depths->blocks[i / 64].is_kept >> i % 64 & 1;
+        if (is_kept) *next_kept++ = depth < UINT32_MAX ? (uint32_t)depth : UINT32_MAX;
+        if (has_bit(is_sampled, i) && depth > summary->deepest_stack) summary->deepest_stack = depth;
     }
 }
 

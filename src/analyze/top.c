@@ -156,7 +156,7 @@ static void mark(struct computation *all, uint32_t stack)
     if (nodes[stack].visit == all->visit) return;
     nodes[stack] = (struct node){.visit = all->visit};
     while (stack != 0) {
-        uint32_t parent = all->profile->stacks.items[stack].parent.index;
+        uint32_t parent = profile_parent_at(all->profile, stack);
         bool is_known = nodes[parent].visit == all->visit;
         if (!is_known) nodes[parent] = (struct node){.visit = all->visit};
         nodes[stack].next_sibling = nodes[parent].first_child;
@@ -169,7 +169,7 @@ static void mark(struct computation *all, uint32_t stack)
 /* On the way down no callee has added to the stack's sum yet: it is what was sampled right here. */
 static void enter(struct computation *all, uint32_t stack)
 {
-    uint32_t location = all->profile->stacks.items[stack].location.index;
+    uint32_t location = all->profile->stacks.items[stack];
     uint32_t first = all->frame_first[location], end = all->frame_first[location + 1];
     for (uint32_t frame = first; frame < end; frame++) {
         struct group *group = &all->groups[all->frames[frame]];
@@ -185,9 +185,9 @@ static void enter(struct computation *all, uint32_t stack)
 
 static void leave(struct computation *all, uint32_t stack)
 {
-    const struct stack *facts = &all->profile->stacks.items[stack];
-    uint32_t first = all->frame_first[facts->location.index], end = all->frame_first[facts->location.index + 1];
-    struct node *parent = &all->nodes[facts->parent.index];
+    struct stack facts = profile_stack_at(all->profile, stack);
+    uint32_t first = all->frame_first[facts.location.index], end = all->frame_first[facts.location.index + 1];
+    struct node *parent = &all->nodes[facts.parent.index];
     int64_t sum = all->nodes[stack].sum;
     for (uint32_t frame = first; frame < end; frame++) {
         struct group *group = &all->groups[all->frames[frame]];
@@ -206,7 +206,7 @@ static void walk(struct computation *all)
         } else {
             while (at != 0 && nodes[at].next_sibling == 0) {
                 leave(all, at);
-                at = all->profile->stacks.items[at].parent.index;
+                at = profile_parent_at(all->profile, at);
             }
             if (at == 0) return;
             leave(all, at);

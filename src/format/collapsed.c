@@ -280,13 +280,13 @@ static bool add_line(struct encoder *encoder, struct stack_id stack, int64_t val
 {
     size_t depth = 0;
     size_t offset = encoder->text.size;
-    for (; stack.index != 0; stack = profile_stack(encoder->profile, stack)->parent) {
+    for (; stack.index != 0; stack = profile_stack(encoder->profile, stack).parent) {
         if (!array_reserve(&encoder->frames, &encoder->frame_capacity, depth + 1, sizeof(*encoder->frames),
                            COLLAPSED_DEPTH_MAX)) {
             encoder->too_deep = depth == COLLAPSED_DEPTH_MAX;
             return false;
         }
-        encoder->frames[depth++] = profile_stack(encoder->profile, stack)->location;
+        encoder->frames[depth++] = profile_stack(encoder->profile, stack).location;
     }
     if (depth == 0) buffer_append_text(&encoder->text, "[unknown]");
     for (size_t i = depth; i-- > 0;) {

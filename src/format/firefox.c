@@ -263,9 +263,9 @@ static uint32_t frames_of(struct encoder *encoder, uint32_t location)
 
 static void add_stack(struct encoder *encoder, uint32_t index)
 {
-    const struct stack *stack = &encoder->profile->stacks.items[index];
-    uint32_t count = encoder->profile->locations.items[stack->location.index].line_count;
-    uint32_t frame = frames_of(encoder, stack->location.index), parent = encoder->stack_ends[stack->parent.index];
+    struct stack stack = profile_stack_at(encoder->profile, index);
+    uint32_t count = encoder->profile->locations.items[stack.location.index].line_count;
+    uint32_t frame = frames_of(encoder, stack.location.index), parent = encoder->stack_ends[stack.parent.index];
     for (uint32_t i = count ? count : 1; i-- > 0;) {
         struct written_stack *added = ADD_ITEM(encoder, &encoder->stacks);
         if (!added) return;
@@ -282,8 +282,8 @@ static void add_stacks(struct encoder *encoder)
     bool *is_used = calloc(profile->stacks.count, sizeof(*is_used));
     if (!is_used) fail(encoder);
     for (size_t i = 0; is_used && i < profile->samples.count; i++) is_used[profile->samples.stack[i].index] = true;
-    for (size_t i = profile->stacks.count; is_used && i-- > 1;)
-        is_used[profile->stacks.items[i].parent.index] |= is_used[i];
+    for (uint32_t i = (uint32_t)profile->stacks.count; is_used && i-- > 1;)
+        if (is_used[i]) is_used[profile_parent_at(profile, i)] = true;
     for (uint32_t i = 1; is_used && i < profile->stacks.count && encoder->status == STATUS_OK; i++) {
         if (is_used[i]) add_stack(encoder, i);
     }

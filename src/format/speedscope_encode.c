@@ -137,13 +137,13 @@ static void write_frames_of(struct encoder *encoder, struct json_writer *writer,
 static void write_stack(struct encoder *encoder, struct json_writer *writer, struct stack_id stack)
 {
     size_t depth = 0;
-    for (; stack.index != 0; stack = profile_stack(encoder->profile, stack)->parent) {
+    for (; stack.index != 0; stack = profile_stack(encoder->profile, stack).parent) {
         if (!array_reserve(&encoder->path, &encoder->path_capacity, depth + 1, sizeof(*encoder->path),
                            SPEEDSCOPE_DEPTH_MAX)) {
             fail(encoder, depth == SPEEDSCOPE_DEPTH_MAX ? STATUS_TOO_LARGE : STATUS_NO_MEMORY);
             return;
         }
-        encoder->path[depth++] = profile_stack(encoder->profile, stack)->location;
+        encoder->path[depth++] = profile_stack(encoder->profile, stack).location;
     }
     json_begin_array(writer);
     while (depth > 0) write_frames_of(encoder, writer, encoder->path[--depth]);

@@ -18,7 +18,8 @@ static struct ancestry *find_ancestry(const struct profile *profile)
 {
     struct ancestry *of = calloc(profile->stacks.count, sizeof(*of));
     for (uint32_t i = 1; of && i < profile->stacks.count; i++) {
-        uint32_t parent = profile->stacks.items[i].parent.index, jump = of[parent].jump;
+        if (!profile_is_stack(profile, i)) continue;
+        uint32_t parent = profile_parent_at(profile, i), jump = of[parent].jump;
         bool is_as_far = of[parent].depth - of[jump].depth == of[jump].depth - of[of[jump].jump].depth;
         of[i] = (struct ancestry){
             .depth = of[parent].depth + 1, .parent = parent, .jump = is_as_far ? of[jump].jump : parent};

@@ -246,10 +246,10 @@ const struct line *profile_lines(const struct profile *profile, const struct loc
     return location->line_count ? profile->lines.items + location->line_first : NULL;
 }
 
-const struct stack *profile_stack(const struct profile *profile, struct stack_id id)
+struct stack profile_stack(const struct profile *profile, struct stack_id id)
 {
-    static const struct stack none;
-    return ITEM_OR_NONE(profile, stacks, id, none);
+    bool is_one = id.index > 0 && id.index < profile->stacks.count && profile_is_stack(profile, id.index);
+    return is_one ? profile_stack_at(profile, id.index) : (struct stack){0};
 }
 
 const struct thread *profile_thread(const struct profile *profile, struct thread_id id)
@@ -261,7 +261,7 @@ const struct thread *profile_thread(const struct profile *profile, struct thread
 size_t profile_stack_depth(const struct profile *profile, struct stack_id stack)
 {
     size_t depth = 0;
-    for (; stack.index != 0; stack = profile_stack(profile, stack)->parent) depth++;
+    for (; stack.index != 0; stack = profile_stack(profile, stack).parent) depth++;
     return depth;
 }
 

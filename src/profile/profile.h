@@ -29,7 +29,7 @@ struct label_set_id { uint32_t index; };
 
 enum {
     PROFILE_STRINGS_MAX = 64 << 20,
-    PROFILE_ENTITIES_MAX = 64 << 20, /* each of mappings, functions, locations, lines, stacks, label sets */
+    PROFILE_ENTITIES_MAX = 64 << 20, /* each of mappings, functions, locations, lines, words of stacks, label sets */
     PROFILE_THREADS_MAX = 4 << 20,
     PROFILE_SAMPLES_MAX = 1 << 30,
     PROFILE_VALUES_MAX = 64, /* value types of one profile */
@@ -92,11 +92,16 @@ struct location {
 };
 
 /* A stack is a leaf and the stack of its caller. Stack 0 is empty and is every root's parent; a parent's index is
- * always below its children's. */
+ * always below its children's.
+ *
+ * Stacks are most of a large profile, and mostly the parent of one is the one before it. So the table has one word a
+ * stack, its location; where the parent is another, the word before it is a branch: the parent's index, marked, and no
+ * stack itself. profile_stack_at() puts the two together. */
 struct stack {
     struct stack_id parent;
     struct location_id location;
 };
+#define PROFILE_BRANCH 0x80000000u
 
 struct thread {
     struct string_id id; /* any text that is unique in the profile; the decimal tid on Linux */
@@ -190,7 +195,7 @@ struct profile {
     struct { struct function *items; size_t count, capacity; struct index_table index; } functions;
     struct { struct location *items; size_t count, capacity; struct index_table index; } locations;
     struct { struct line *items; size_t count, capacity; } lines;
-    struct { struct stack *items; size_t count, capacity; struct index_table index; } stacks;
+    struct { uint32_t *items; size_t count, capacity; struct index_table index; } stacks; /* words, see struct stack */
     struct { struct thread *items; size_t count, capacity; struct index_table index; } threads;
     struct { struct label *items; size_t count, capacity; } labels;
     struct { struct label_set *items; size_t count, capacity; struct index_table index; } label_sets;
@@ -314,7 +319,7 @@ const struct mapping *profile_mapping(const struct profile *profile, struct mapp
 const struct function *profile_function(const struct profile *profile, struct function_id id);
 const struct location *profile_location(const struct profile *profile, struct location_id id);
 const struct line *profile_lines(const struct profile *profile, const struct location *location);
-const struct stack *profile_stack(const struct profile *profile, struct stack_id id);
+struct stack profile_stack(const struct profile *profile, struct stack_id id);
 const struct thread *profile_thread(const struct profile *profile, struct thread_id id);
 /* Frames of STACK, 0 for the empty one. */
 size_t profile_stack_depth(const struct profile *profile, struct stack_id stack);
@@ -326,6 +331,25 @@ void profile_fetch_stacks(const struct profile *profile, const struct stack_id *
 size_t profile_thread_to_show(const struct profile *profile);
 /* The column of the value type called TYPE, or -1. "" = the default one. */
 int profile_value_index(const struct profile *profile, const char *type);
+
+/* False for a branch in the table of stacks. */
+static inline bool profile_is_stack(const struct profile *profile, uint32_t index)
+{
+    return !(profile->stacks.items[index] & PROFILE_BRANCH);
+}
+
+/* The parent of stack INDEX, which is one and not 0. */
+static inline uint32_t profile_parent_at(const struct profile *profile, uint32_t index)
+{
+    uint32_t before = profile->stacks.items[index - 1];
+    return before & PROFILE_BRANCH ? before & ~PROFILE_BRANCH : index - 1;
+}
+
+/* The same as profile_stack() without looking whether there is such a stack: INDEX is one and not 0. */
+static inline struct stack profile_stack_at(const struct profile *profile, uint32_t index)
+{
+    return (struct stack){.parent = {profile_parent_at(profile, index)}, .location = {profile->stacks.items[index]}};
+}
 
 static inline const int64_t *profile_sample_values(const struct profile *profile, size_t sample)
 {

@@ -198,13 +198,13 @@ static void merge_locations(struct merge *merge)
 static void mark_wanted_stacks(struct merge *merge)
 {
     const struct sample_columns *samples = &merge->from->samples;
-    const struct stack *stacks = merge->from->stacks.items;
     uint32_t *wanted = merge->stacks;
     bool is_parent_of_wanted = false;
     for (size_t i = 0; i < samples->count; i++) wanted[samples->stack[i].index] = true;
     for (uint32_t i = (uint32_t)merge->from->stacks.count; i-- > 1;) {
+        if (!profile_is_stack(merge->from, i)) continue;
         bool is_wanted = is_parent_of_wanted || wanted[i];
-        uint32_t parent = stacks[i].parent.index;
+        uint32_t parent = profile_parent_at(merge->from, i);
         wanted[i] = is_wanted;
         is_parent_of_wanted = is_wanted && parent == i - 1; /* most are, and so need not go through memory */
         if (is_wanted && !is_parent_of_wanted) wanted[parent] = true;

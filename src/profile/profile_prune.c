@@ -104,7 +104,7 @@ static uint32_t unmatched_lines(struct pruning *pruning, struct location_id id)
 static struct rest judge(struct pruning *pruning, uint32_t index)
 {
     struct profile *profile = pruning->profile;
-    struct stack stack = profile->stacks.items[index];
+    struct stack stack = profile_stack_at(profile, index);
     struct rest rest = pruning->rests[stack.parent.index];
     if (rest.is_cut) return rest;
     uint32_t line_count = profile_location(profile, stack.location)->line_count;
@@ -124,8 +124,8 @@ static void prune(struct pruning *pruning)
 {
     struct profile *profile = pruning->profile;
     size_t stack_count = profile->stacks.count;
-    for (size_t i = 1; i < stack_count && profile->failed == STATUS_OK; i++) {
-        pruning->rests[i] = judge(pruning, (uint32_t)i);
+    for (uint32_t i = 1; i < stack_count && profile->failed == STATUS_OK; i++) {
+        if (profile_is_stack(profile, i)) pruning->rests[i] = judge(pruning, i);
     }
     if (profile->failed != STATUS_OK) return;
     for (size_t i = 0; i < profile->samples.count; i++) {

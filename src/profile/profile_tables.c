@@ -204,13 +204,23 @@ void profile_set_lines(struct profile *profile, struct location_id location, con
     }
 }
 
-/* --- Stacks ------------------------------------------------------------------------------------------------------- */
+/* --- Stacks -------------------------------------------------------------------------------------------------------
+ *
+ * A stack is mostly added root first, each frame on the one just added. So the entry behind a stack is its child unless
+ * it is a branch, and such a child is in no index: this keeps the index to the stacks behind branches, a few for each
+ * sample in place of one for each frame. */
 
+/* INDEX is of a stack behind a branch: only those are in the index. */
 static bool stack_equal(const void *context, uint32_t index, const void *key)
 {
-    const struct profile *profile = context;
-    const struct stack *a = &profile->stacks.items[index], *b = key;
-    return a->parent.index == b->parent.index && a->location.index == b->location.index;
+    const uint32_t *words = ((const struct profile *)context)->stacks.items;
+    const struct stack *stack = key;
+    return words[index - 1] == (stack->parent.index | PROFILE_BRANCH) && words[index] == stack->location.index;
+}
+
+static uint64_t stack_hash(struct stack stack)
+{
+    return hash_pair(0, stack.parent.index, stack.location.index);
 }
 
 /* The way of a stack down from the root: AT is how far it is known, and LEFT of its frames lie beyond. */
@@ -227,50 +237,83 @@ static inline struct stack next_stack(const struct descent *descent)
     return (struct stack){.parent = {descent->at}, .location = descent->frames[descent->left - 1]};
 }
 
-/* A stack is mostly added root first, each frame on the one just added. So the entry behind a stack, if that is its
- * child, is looked at first, and such a child is in no index: this keeps the index to the places where stacks part, a
- * few for each sample in place of one for each frame.
- *
- * Goes down as long as the next entry is the next stack. True, with its hash, if one is left that is not. */
+typedef uint32_t four_words __attribute__((vector_size(16)));
+enum { FOUR = sizeof(four_words) / sizeof(uint32_t) };
+
+/* The four frames that end before END, in the order of a table of stacks. */
+static inline four_words four_frames(const struct location_id *end)
+{
+    four_words words;
+    memcpy(&words, end - FOUR, sizeof(words));
+    return __builtin_shuffle(words, (four_words){3, 2, 1, 0});
+}
+
+/* How many of the four are equal before one that is not. The result does not go by branches, which no processor could
+ * guess. */
+static inline uint32_t count_equal(four_words left, const uint32_t *words)
+{
+    enum { WORD_BITS = 32 };
+    four_words right;
+    uint64_t halves[2]; /* 0 in each word that is equal */
+    memcpy(&right, words, sizeof(right));
+    right ^= left;
+    memcpy(halves, &right, sizeof(halves));
+    if ((halves[0] | halves[1]) == 0) return FOUR;
+    uint64_t half = halves[0] ? halves[0] : halves[1];
+    return (halves[0] ? 0 : 2) + (uint32_t)__builtin_ctzll(half) / WORD_BITS;
+}
+
+/* Goes down as long as the next entry is the next stack. True, with its hash, if one is left that is not. No branch is
+ * equal to a frame. */
 static bool follow_entries(const struct profile *profile, struct descent *descent)
 {
-    const struct stack *stacks = profile->stacks.items;
-    size_t count = profile->stacks.count;
-    uint32_t at = descent->at, left = descent->left;
-    while (left > 0 && at + 1 < count && stacks[at + 1].parent.index == at &&
-           stacks[at + 1].location.index == descent->frames[left - 1].index) {
+    const struct location_id *frames = descent->frames;
+    const uint32_t *words = profile->stacks.items;
+    uint32_t count = (uint32_t)profile->stacks.count, at = descent->at, left = descent->left, equal = FOUR;
+    while (equal == FOUR && left >= FOUR && count - at > FOUR) {
+        equal = count_equal(four_frames(frames + left), words + at + 1);
+        at += equal;
+        left -= equal;
+    }
+    while (equal == FOUR && left > 0 && at + 1 < count && words[at + 1] == frames[left - 1].index) {
         at++;
         left--;
     }
     descent->at = at;
     descent->left = left;
     if (left == 0) return false;
-    descent->hash = hash_pair(0, at, descent->frames[left - 1].index);
+    descent->hash = stack_hash(next_stack(descent));
     return true;
 }
 
-/* Indexes what is about to be added behind the last entry, unless that is its PARENT, which has no children yet. */
-static bool index_new_stack(struct profile *profile, uint32_t parent, uint64_t hash)
+/* Room for COUNT stacks behind the last entry, the first of them one of PARENT: with a branch, unless that is the last
+ * entry, which has no children yet. */
+static bool begin_entries(struct profile *profile, struct stack first, uint64_t hash, size_t count)
 {
-    size_t count = profile->stacks.count;
-    if (parent + 1 == count || index_table_add(&profile->stacks.index, hash, (uint32_t)count)) return true;
-    profile_fail(profile, STATUS_NO_MEMORY);
-    return false;
+    if (!PROFILE_RESERVE(profile, stacks, count + 1, PROFILE_ENTITIES_MAX)) return false;
+    if (first.parent.index + 1 == profile->stacks.count) return true;
+    if (!index_table_add(&profile->stacks.index, hash, (uint32_t)profile->stacks.count + 1)) {
+        profile_fail(profile, STATUS_NO_MEMORY);
+        return false;
+    }
+    profile->stacks.items[profile->stacks.count++] = first.parent.index | PROFILE_BRANCH;
+    return true;
 }
 
 /* Adds what is left of the stack, entry behind entry. */
 static bool append_entries(struct profile *profile, struct descent *descent)
 {
-    if (!PROFILE_RESERVE(profile, stacks, descent->left, PROFILE_ENTITIES_MAX) ||
-        !index_new_stack(profile, descent->at, descent->hash)) {
-        return false;
+    uint32_t left = descent->left;
+    if (!begin_entries(profile, next_stack(descent), descent->hash, left)) return false;
+    uint32_t *next = profile->stacks.items + profile->stacks.count;
+    for (; left >= FOUR; left -= FOUR, next += FOUR) {
+        four_words words = four_frames(descent->frames + left);
+        memcpy(next, &words, sizeof(words));
     }
-    size_t count = profile->stacks.count;
-    for (; descent->left > 0; descent->left--) {
-        profile->stacks.items[count] = next_stack(descent);
-        descent->at = (uint32_t)count++;
-    }
-    profile->stacks.count = count;
+    while (left > 0) *next++ = descent->frames[--left].index;
+    profile->stacks.count += descent->left;
+    descent->at = (uint32_t)profile->stacks.count - 1;
+    descent->left = 0;
     return true;
 }
 
@@ -311,7 +354,7 @@ static bool enter_candidate(const struct profile *profile, struct descent *desce
  * together. */
 static void descend_together(const struct profile *profile, struct descent *descents, size_t count)
 {
-    enum { FOLLOWED_ENTRIES = 4 }; /* behind a candidate, as a rule: they may lie in the next cache line */
+    enum { FOLLOWED_ENTRIES = 8 }; /* behind a candidate, as a rule: they may lie in the next cache line */
     struct descent *active[PROFILE_ADDED_AT_ONCE];
     size_t active_count = 0;
     for (size_t i = 0; i < count; i++) {
@@ -354,7 +397,7 @@ void profile_add_stacks(struct profile *profile, const struct stack_frames *stac
 
 /* Stacks of another profile on their way into this one. */
 struct stack_move {
-    const struct stack *from;
+    const struct profile *from;
     const uint32_t *locations;
     uint32_t *stacks; /* by index in FROM: a mark, or the new index */
 };
@@ -364,27 +407,26 @@ struct chain {
     uint32_t first, end;
 };
 
+static inline uint32_t moved_location(const struct stack_move *move, uint32_t index)
+{
+    return move->locations[move->from->stacks.items[index]];
+}
+
 static inline struct stack moved_stack(const struct stack_move *move, uint32_t index)
 {
-    return (struct stack){.parent = {move->stacks[move->from[index].parent.index]},
-                          .location = {move->locations[move->from[index].location.index]}};
+    return (struct stack){.parent = {move->stacks[profile_parent_at(move->from, index)]},
+                          .location = {moved_location(move, index)}};
 }
 
-static uint64_t stack_hash(struct stack stack)
+/* The next chains of marked entries from *AT on, which moves behind them. Branches are never marked. */
+static size_t find_chains(const struct stack_move *move, uint32_t *at, struct chain chains[PROFILE_ADDED_AT_ONCE])
 {
-    return hash_pair(0, stack.parent.index, stack.location.index);
-}
-
-/* The next chains of marked entries from *AT on, which moves behind them. */
-static size_t find_chains(const struct stack_move *move, size_t count, uint32_t *at,
-                          struct chain chains[PROFILE_ADDED_AT_ONCE])
-{
-    size_t found = 0;
+    size_t found = 0, count = move->from->stacks.count;
     uint32_t i = *at;
     while (i < count && found < PROFILE_ADDED_AT_ONCE) {
         uint32_t first = i++;
         if (move->stacks[first] == 0) continue;
-        while (i < count && move->from[i].parent.index == i - 1 && move->stacks[i] != 0) i++;
+        while (i < count && move->stacks[i] != 0) i++;
         chains[found++] = (struct chain){.first = first, .end = i};
     }
     *at = i;
@@ -397,9 +439,10 @@ static void fetch_for_chains(const struct profile *profile, const struct stack_m
 {
     struct stack firsts[PROFILE_ADDED_AT_ONCE];
     size_t known = 0; /* of FIRSTS. The parents that are of these chains themselves have no new index yet */
-    for (size_t i = 0; i < count; i++) __builtin_prefetch(&move->stacks[move->from[chains[i].first].parent.index]);
+    for (size_t i = 0; i < count; i++)
+        __builtin_prefetch(&move->stacks[profile_parent_at(move->from, chains[i].first)]);
     for (size_t i = 0; i < count; i++) {
-        if (move->from[chains[i].first].parent.index >= chains[0].first) continue;
+        if (profile_parent_at(move->from, chains[i].first) >= chains[0].first) continue;
         firsts[known] = moved_stack(move, chains[i].first);
         __builtin_prefetch(&profile->stacks.items[firsts[known].parent.index + 1]);
         index_table_prefetch(&profile->stacks.index, stack_hash(firsts[known]));
@@ -415,7 +458,7 @@ static void fetch_for_chains(const struct profile *profile, const struct stack_m
 static inline uint32_t find_stack(const struct profile *profile, struct stack stack)
 {
     uint32_t behind = stack.parent.index + 1;
-    if (behind < profile->stacks.count && stack_equal(profile, behind, &stack)) return behind;
+    if (behind < profile->stacks.count && profile->stacks.items[behind] == stack.location.index) return behind;
     return index_table_find(&profile->stacks.index, stack_hash(stack), stack_equal, profile, &stack);
 }
 
@@ -423,10 +466,9 @@ static inline uint32_t find_stack(const struct profile *profile, struct stack st
 static void append_chain(struct profile *profile, const struct stack_move *move, struct chain chain)
 {
     struct stack first = moved_stack(move, chain.first);
-    bool has_room = PROFILE_RESERVE(profile, stacks, chain.end - chain.first, PROFILE_ENTITIES_MAX);
-    if (has_room && !index_new_stack(profile, first.parent.index, stack_hash(first))) has_room = false;
+    bool has_room = begin_entries(profile, first, stack_hash(first), chain.end - chain.first);
     for (uint32_t i = chain.first; i < chain.end; i++) {
-        if (has_room) profile->stacks.items[profile->stacks.count] = moved_stack(move, i);
+        if (has_room) profile->stacks.items[profile->stacks.count] = moved_location(move, i);
         move->stacks[i] = has_room ? (uint32_t)profile->stacks.count++ : 0;
     }
 }
@@ -445,10 +487,10 @@ static void move_chain(struct profile *profile, const struct stack_move *move, s
 void profile_add_stacks_of(struct profile *profile, const struct profile *from, const uint32_t *locations,
                            uint32_t *stacks)
 {
-    struct stack_move move = {.from = from->stacks.items, .locations = locations, .stacks = stacks};
+    struct stack_move move = {.from = from, .locations = locations, .stacks = stacks};
     struct chain chains[PROFILE_ADDED_AT_ONCE];
     uint32_t at = 1;
-    for (size_t count; (count = find_chains(&move, from->stacks.count, &at, chains)) > 0;) {
+    for (size_t count; (count = find_chains(&move, &at, chains)) > 0;) {
         fetch_for_chains(profile, &move, chains, count);
         for (size_t i = 0; i < count; i++) move_chain(profile, &move, chains[i]);
     }
@@ -458,20 +500,20 @@ void profile_add_stacks_of(struct profile *profile, const struct profile *from, 
  * all of them go on to their next jump in turn. */
 void profile_fetch_stacks(const struct profile *profile, const struct stack_id *stacks, size_t count)
 {
-    const struct stack *items = profile->stacks.items;
+    const uint32_t *words = profile->stacks.items;
     uint32_t active[PROFILE_ADDED_AT_ONCE];
     size_t active_count = 0;
     for (size_t i = 0; i < count; i++) {
-        __builtin_prefetch(&items[stacks[i].index]);
+        __builtin_prefetch(&words[stacks[i].index]);
         if (stacks[i].index != 0) active[active_count++] = stacks[i].index;
     }
     while (active_count > 0) {
         size_t kept = 0;
         for (size_t i = 0; i < active_count; i++) {
             uint32_t at = active[i];
-            while (at != 0 && items[at].parent.index == at - 1) at--;
-            at = items[at].parent.index;
-            __builtin_prefetch(&items[at]);
+            while (at != 0 && !(words[at - 1] & PROFILE_BRANCH)) at--;
+            if (at != 0) at = words[at - 1] & ~PROFILE_BRANCH;
+            __builtin_prefetch(&words[at]);
             if (at != 0) active[kept++] = at;
         }
         active_count = kept;

@@ -223,8 +223,8 @@ static void append_samples(const struct profile *profile, struct buffer *out)
         }
         buffer_append_text(out, ": ");
         struct stack_id stack = profile->samples.stack[i];
-        for (; stack.index != 0; stack = profile_stack(profile, stack)->parent) {
-            buffer_append_format(out, "%" PRIu32 " ", profile_stack(profile, stack)->location.index);
+        for (; stack.index != 0; stack = profile_stack(profile, stack).parent) {
+            buffer_append_format(out, "%" PRIu32 " ", profile_stack(profile, stack).location.index);
         }
         buffer_append_text(out, "\n");
         append_labels(profile, i, &entries, out);

@@ -73,8 +73,7 @@ static bool await_end(void)
     return !atomic_load(&kept.is_alive);
 }
 
-#ifdef __SANITIZE_ADDRESS__ /* what the parent's thread was in the middle of has left its marks around each variable   \
-                             */
+#ifdef __SANITIZE_ADDRESS__ /* the parent's thread was in the middle of using it, with marks around each variable */
 
 #include <sanitizer/asan_interface.h>
 

@@ -74,8 +74,8 @@ static inline void dump_sample(struct buffer *out, const struct profile *profile
         buffer_append_format(out, " %" PRId64, profile_sample_values(profile, i)[k]);
     if (what & DUMP_LABELS) dump_labels(out, profile, profile->samples.labels[i]);
     buffer_append_byte(out, '\n');
-    for (struct stack_id stack = profile->samples.stack[i]; stack.index; stack = profile_stack(profile, stack)->parent)
-        dump_location(out, profile, profile_stack(profile, stack)->location, what);
+    for (struct stack_id stack = profile->samples.stack[i]; stack.index; stack = profile_stack(profile, stack).parent)
+        dump_location(out, profile, profile_stack(profile, stack).location, what);
 }
 
 /* The samples of the thread called ID with their times and values. */

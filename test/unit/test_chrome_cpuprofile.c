@@ -178,8 +178,8 @@ TEST(the_shares_of_a_real_file_are_those_of_the_work_that_was_recorded)
     read_file(REAL "ratio-70-30.cpuprofile", &profile);
     for (size_t i = 0; i < profile.samples.count; i++) {
         struct stack_id stack = profile.samples.stack[i];
-        for (; stack.index; stack = profile_stack(&profile, stack)->parent) {
-            const struct location *location = profile_location(&profile, profile_stack(&profile, stack)->location);
+        for (; stack.index; stack = profile_stack(&profile, stack).parent) {
+            const struct location *location = profile_location(&profile, profile_stack(&profile, stack).location);
             struct string_id name = profile_function(&profile, profile_lines(&profile, location)->function)->name;
             for (size_t k = 0; k < 2; k++) {
                 if (strcmp(profile_c_string(&profile, name), names[k]) == 0)

@@ -89,7 +89,7 @@ TEST(marks_tell_inlined_functions_the_kernel_and_code_of_a_jit_compiler)
     CHECK_UINT(collapsed_decode(slice_of_text(text), &profile, NULL), STATUS_OK);
     struct stack_id leaf = profile.samples.stack[1];
     CHECK_UINT(profile_stack_depth(&profile, leaf), 4);
-    const struct location *kernel = profile_location(&profile, profile_stack(&profile, leaf)->location);
+    const struct location *kernel = profile_location(&profile, profile_stack(&profile, leaf).location);
     CHECK_UINT(kernel->line_count, 2);
     CHECK_TEXT(profile_c_string(&profile, profile_mapping(&profile, kernel->mapping)->file_name), "[kernel]");
     check_encoded(&profile, text);

@@ -101,7 +101,7 @@ static uint64_t self_value(const struct profile *profile, const char *function, 
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < profile->samples.count; i++) {
-        struct location_id leaf = profile_stack(profile, profile->samples.stack[i])->location;
+        struct location_id leaf = profile_stack(profile, profile->samples.stack[i]).location;
         const struct location *location = profile_location(profile, leaf);
         const struct line *lines = profile_lines(profile, location);
         if (location->line_count == 0) continue;

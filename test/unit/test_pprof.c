@@ -97,7 +97,8 @@ TEST(messages_come_in_any_order_ids_may_be_sparse_and_numbers_packed_or_not_PPF_
     CHECK_UINT(profile.samples.count, 1);
     CHECK_INT(profile_sample_values(&profile, 0)[0], 42);
     CHECK_UINT(profile_stack_depth(&profile, profile.samples.stack[0]), 3);
-    const struct location *location = profile_location(&profile, profile.stacks.items[1].location);
+    const struct location *location =
+        profile_location(&profile, profile_stack(&profile, (struct stack_id){1}).location);
     CHECK_UINT(location->mapping.index, 1);
     CHECK_INT(profile_lines(&profile, location)->line, 77);
     CHECK_INT(profile_lines(&profile, location)->column, 5);
@@ -123,8 +124,8 @@ TEST(locations_are_found_by_their_ids_also_behind_one_that_there_is_twice_PPF_1)
     CHECK_UINT(decode(&file, &profile, NULL), STATUS_OK);
     CHECK_UINT(profile.samples.count, PLACES);
     for (size_t i = 0; i < PLACES; i++) {
-        const struct stack *stack = profile_stack(&profile, profile.samples.stack[i]);
-        CHECK_UINT(profile_location(&profile, stack->location)->address, places[i].address);
+        struct stack stack = profile_stack(&profile, profile.samples.stack[i]);
+        CHECK_UINT(profile_location(&profile, stack.location)->address, places[i].address);
     }
     profile_fini(&profile);
     buffer_fini(&file);
@@ -160,8 +161,8 @@ TEST(ids_of_every_length_are_read_wherever_they_stand_in_a_stack_PPF_1)
     for (size_t i = 0; i < STACKS; i++) {
         struct stack_id at = profile.samples.stack[i];
         CHECK_UINT(profile_stack_depth(&profile, at), 1 + i % DEPTH_MAX);
-        for (size_t frame = 0; at.index != 0; frame++, at = profile_stack(&profile, at)->parent) {
-            struct location_id location = profile_stack(&profile, at)->location;
+        for (size_t frame = 0; at.index != 0; frame++, at = profile_stack(&profile, at).parent) {
+            struct location_id location = profile_stack(&profile, at).location;
             CHECK_UINT(profile_location(&profile, location)->address, ids[i][frame]);
         }
     }
@@ -609,7 +610,8 @@ TEST(every_field_means_the_same_again_PPF_1_PPF_3_PPF_4_PPF_6_PPF_7_PPF_8_PPF_9)
     CHECK_UINT(profile.time_ns, 1700000000000000000u);
     CHECK_UINT(profile.duration_ns, 5000000000u);
 
-    const struct location *location = profile_location(&profile, profile.stacks.items[1].location);
+    const struct location *location =
+        profile_location(&profile, profile_stack(&profile, (struct stack_id){1}).location);
     const struct line *lines = profile_lines(&profile, location);
     CHECK_UINT(location->address, 0x1234);
     CHECK(location->is_folded);
@@ -725,8 +727,8 @@ static uint64_t hash_sample(const struct profile *profile, size_t index)
 {
     uint64_t hash = 1;
     struct stack_id stack = profile->samples.stack[index];
-    for (; stack.index != 0; stack = profile_stack(profile, stack)->parent) {
-        hash = hash_number(hash, hash_location(profile, profile_stack(profile, stack)->location));
+    for (; stack.index != 0; stack = profile_stack(profile, stack).parent) {
+        hash = hash_number(hash, hash_location(profile, profile_stack(profile, stack).location));
     }
     struct label_set set = profile->label_sets.items[profile->samples.labels[index].index];
     for (uint32_t i = 0; i < set.count; i++) {

@@ -40,9 +40,9 @@ static void add_sample(struct profile *profile, const char *frames)
 static void append_frames(const struct profile *profile, struct stack_id id, char *text)
 {
     if (id.index == 0) return;
-    const struct stack *stack = profile_stack(profile, id);
-    append_frames(profile, stack->parent, text);
-    const struct location *location = profile_location(profile, stack->location);
+    struct stack stack = profile_stack(profile, id);
+    append_frames(profile, stack.parent, text);
+    const struct location *location = profile_location(profile, stack.location);
     if (text[0] != '\0') strcat(text, " ");
     if (location->line_count == 0) strcat(text, "?");
     for (uint32_t i = location->line_count; i-- > 0;) {

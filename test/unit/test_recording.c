@@ -103,8 +103,8 @@ static struct slice recording_of(void (*write)(void))
 static void check_stack(const struct profile *profile, struct stack_id id, size_t index)
 {
     CHECK_UINT(profile_stack_depth(profile, id), depths[index]);
-    for (size_t i = 0; i < depths[index]; i++, id = profile_stack(profile, id)->parent) {
-        uint64_t address = profile->locations.items[profile_stack(profile, id)->location.index].address;
+    for (size_t i = 0; i < depths[index]; i++, id = profile_stack(profile, id).parent) {
+        uint64_t address = profile->locations.items[profile_stack(profile, id).location.index].address;
         CHECK_UINT(address, written[index][i] - (i > 0));
     }
 }

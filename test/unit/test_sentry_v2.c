@@ -253,8 +253,8 @@ static const char *stack_text(const struct profile *profile, struct stack_id sta
 {
     static char text[400];
     int used = 0;
-    for (; stack.index; stack = profile_stack(profile, stack)->parent) {
-        const struct location *location = profile_location(profile, profile_stack(profile, stack)->location);
+    for (; stack.index; stack = profile_stack(profile, stack).parent) {
+        const struct location *location = profile_location(profile, profile_stack(profile, stack).location);
         const struct line *lines = profile_lines(profile, location);
         used += snprintf(text + used, sizeof(text) - (size_t)used, "%s", used ? ";" : "");
         for (uint32_t i = 0; i < location->line_count; i++) {
@@ -293,7 +293,7 @@ TEST(what_a_chunk_can_hold_survives_being_written_and_read)
     CHECK_TEXT(profile_c_string(&read, worker->id), "102");
     CHECK_TEXT(profile_c_string(&read, worker->name), "worker");
     CHECK_INT(worker->priority, -5); /* by a name of ours (FMT-5) */
-    const struct location *work = profile_location(&read, profile_stack(&read, read.samples.stack[0])->location);
+    const struct location *work = profile_location(&read, profile_stack(&read, read.samples.stack[0]).location);
     const struct mapping *program = profile_mapping(&read, work->mapping);
     CHECK_UINT(program->image_start, 0x555500000000);
     CHECK_UINT(program->image_size, 0x5000);

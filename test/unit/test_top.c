@@ -1,6 +1,7 @@
 /* The hottest functions, on stacks small enough to add up by hand (PPF-10).  SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include "analyze/summary.h"
 #include "analyze/top.h"
 #include "report/quantity.h"
 
@@ -184,6 +185,34 @@ TEST(sums_that_leave_64_bits_stay_at_the_limit)
     struct top top = compute((struct top_options){0});
     check_function(&top.threads[0], 0, "a", INT64_MAX, INT64_MAX);
     top_fini(&top);
+}
+
+/* Of a tree that grows at random, each stack from one that is there; the inlined frame counts, too. */
+TEST(the_deepest_sampled_stack_is_found_wherever_stacks_part)
+{
+    enum { STACKS = 3000, TREES = 40 };
+    for (uint32_t tree = 0; tree < TREES; tree++) {
+        static struct stack_id stacks[STACKS];
+        static size_t depths[STACKS];
+        size_t deepest = 0;
+        uint32_t chance = tree;
+        begin();
+        struct location_id places[] = {place(1, "a"), place(2, "b inlined"), place(3, "c")};
+        for (uint32_t i = 1; i < STACKS; i++) {
+            chance = chance * 1103515245 + 12345;
+            uint32_t from = i > 7 && chance >> 28 > tree % 4 ? i - 1 - (chance >> 16) % 7 : (chance >> 8) % i;
+            uint32_t which = (chance >> 16) % 3;
+            stacks[i] = profile_add_stack(&profile, stacks[from], places[which]);
+            depths[i] = depths[from] + 1 + (which == 1);
+            if ((chance >> 20) % 5 > 0) continue;
+            sample(stacks[i], "1", i, 1);
+            if (depths[i] > deepest) deepest = depths[i];
+        }
+        struct summary summary;
+        CHECK_UINT(summary_compute(&profile, &summary, NULL), STATUS_OK);
+        CHECK_UINT(summary.deepest_stack, deepest);
+        summary_fini(&summary);
+    }
 }
 
 TEST(quantities_read_as_in_pprof)

@@ -151,7 +151,7 @@ static bool location_equal(const void *context, uint32_t index, const void *key)
 
 static struct stack canonical_links(const struct encoder *encoder, uint32_t index)
 {
-    struct stack stack = encoder->profile->stacks.items[index];
+    struct stack stack = profile_stack_at(encoder->profile, index);
     stack.parent.index = encoder->stacks[stack.parent.index];
     stack.location.index = encoder->locations[stack.location.index];
     return stack;
@@ -169,6 +169,11 @@ static bool stack_equal(const void *context, uint32_t index, const void *key)
     return a.parent.index == b.parent.index && a.location.index == b.location.index;
 }
 
+static bool is_entry(const struct encoder *encoder, const uint32_t *canonical, uint32_t index)
+{
+    return canonical != encoder->stacks || profile_is_stack(encoder->profile, index);
+}
+
 /* Fills CANONICAL for the entries of one table. True if any is not its own. */
 static bool find_canonical(struct encoder *encoder, uint32_t *canonical, size_t count,
                            uint64_t (*hash_of)(const struct encoder *, uint32_t), index_equal equal)
@@ -176,6 +181,7 @@ static bool find_canonical(struct encoder *encoder, uint32_t *canonical, size_t 
     struct index_table seen = {0};
     bool folded = false;
     for (uint32_t i = 1; i < count && encoder->failed == STATUS_OK; i++) {
+        if (!is_entry(encoder, canonical, i)) continue;
         uint64_t hash = hash_of(encoder, i);
         uint32_t first = index_table_find(&seen, hash, equal, encoder, &i);
         canonical[i] = first == INDEX_NONE ? i : first;
@@ -361,15 +367,16 @@ static int compare_ranked(const void *left, const void *right)
  * children, whose indices are above its own: one walk down knows of each how many. */
 static bool count_frames(struct encoder *encoder, struct ranked_location *ranked)
 {
-    const struct stack *stacks = encoder->profile->stacks.items;
-    size_t stack_count = encoder->profile->stacks.count;
+    const struct profile *profile = encoder->profile;
+    size_t stack_count = profile->stacks.count;
     uint32_t *samples = new_map(encoder, stack_count);
     if (!samples) return false;
     pages_prepare(samples, stack_count * sizeof(*samples));
     for (size_t i = 0; i < encoder->samples.count; i++) samples[encoder->samples.items[i].stack]++;
-    for (size_t i = stack_count; i-- > 1;) {
-        ranked[encoder->locations[stacks[i].location.index]].frame_count += samples[i];
-        samples[stacks[i].parent.index] += samples[i];
+    for (uint32_t i = (uint32_t)stack_count; i-- > 1;) {
+        if (!profile_is_stack(profile, i)) continue;
+        ranked[encoder->locations[profile->stacks.items[i]]].frame_count += samples[i];
+        samples[profile_parent_at(profile, i)] += samples[i];
     }
     free(samples);
     return true;
@@ -486,11 +493,11 @@ static inline size_t size_of_varint(uint32_t varint)
 /* The ids of STACK's frames, leaf first, into encoder.frames. The bulk of a profile passes through here. */
 static void collect_frames(struct encoder *encoder, uint32_t stack)
 {
-    const struct stack *stacks = encoder->profile->stacks.items;
+    const struct profile *profile = encoder->profile;
     const uint32_t *varints = encoder->frame_varints;
     size_t size = 0, depth = 0;
-    for (; stack != 0; stack = stacks[stack].parent.index) {
-        uint32_t varint = varints[stacks[stack].location.index];
+    for (; stack != 0; stack = profile_parent_at(profile, stack)) {
+        uint32_t varint = varints[profile->stacks.items[stack]];
         if (varint == 0) continue; /* a frame without a location */
         if (depth++ == PPROF_DEPTH_MAX) {
             fail(encoder, STATUS_TOO_LARGE);

@@ -255,9 +255,9 @@ static uint32_t stack_number(struct chunk_plan *plan, struct stack_id id)
     if (*known) return *known - 1;
     uint32_t first = (uint32_t)plan->frame_indices.count;
     for (struct stack_id at = id; at.index && !plan->no_memory;) {
-        const struct stack *stack = profile_stack(plan->profile, at);
-        append_location(plan, profile_location(plan->profile, stack->location), at.index == id.index);
-        at = stack->parent;
+        struct stack stack = profile_stack(plan->profile, at);
+        append_location(plan, profile_location(plan->profile, stack.location), at.index == id.index);
+        at = stack.parent;
     }
     uint32_t number = finish_stack(plan, first);
     *known = number + 1;
