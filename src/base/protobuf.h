@@ -52,32 +52,6 @@ static inline const uint8_t *protobuf_read_varint(const uint8_t *position, const
     return NULL;
 }
 
-enum { PROTOBUF_PAIR_ROOM = 8 };
-
-/* Reads two varints of at most four bytes each, with PROTOBUF_PAIR_ROOM bytes to be had at POSITION. The bytes that
- * both take, or 0 if these are no such two. What is done does not depend on how long they are, which no processor can
- * guess where ids of two and of three bytes are mixed. */
-static inline size_t protobuf_read_pair(const uint8_t *position, uint32_t ret_values[2])
-{
-    uint64_t word;
-    memcpy(&word, position, sizeof(word));
-    uint64_t ends = ~word & 0x8080808080808080; /* a varint's last byte has no high bit */
-    uint64_t later_ends = ends & (ends - 1);
-    if (later_ends == 0) return 0;
-    unsigned first_bits = (unsigned)__builtin_ctzll(ends) + 1;
-    unsigned both_bits = (unsigned)__builtin_ctzll(later_ends) + 1;
-    if (first_bits > 32 || both_bits - first_bits > 32) return 0;
-    uint64_t first = word & (ends ^ (ends - 1));
-    uint64_t second = (word & (later_ends ^ (later_ends - 1))) >> first_bits;
-    /* Of both at once, seven bits move up to seven, then fourteen to fourteen. */
-    uint64_t pair = first | second << 32;
-    pair = (pair & 0x007f007f007f007f) | (pair & 0x7f007f007f007f00) >> 1;
-    pair = (pair & 0x00003fff00003fff) | (pair & 0x3fff00003fff0000) >> 2;
-    ret_values[0] = (uint32_t)pair;
-    ret_values[1] = (uint32_t)(pair >> 32);
-    return both_bits / 8;
-}
-
 static inline uint64_t protobuf_varint(struct cursor *cursor)
 {
     uint64_t value = 0;

@@ -5,7 +5,9 @@
 #include "base/cursor.h"
 #include "base/hash.h"
 #include "base/index_table.h"
+#include "base/protobuf.h"
 #include "base/rfc3339.h"
+#include "base/varint_groups.h"
 
 TEST(a_buffer_refuses_to_grow_past_its_maximum_and_remembers)
 {
@@ -100,6 +102,52 @@ TEST(leb128_takes_64_bits_and_refuses_more)
     static const uint8_t minus_two[] = {0x7e};
     cursor = cursor_of(slice_of(minus_two, sizeof(minus_two)));
     CHECK_INT(cursor_sleb128(&cursor), -2);
+}
+
+/* All patterns of one to three bytes come; now and then one that ends it: longer, 0, above the maximum, written with
+ * more bytes than it needs. */
+TEST(varints_read_in_groups_are_those_read_one_by_one)
+{
+    enum { LISTS = 4000, NUMBERS = 60, MAXIMUM = 1500000 };
+    static struct varint_groups groups;
+    varint_groups_init(&groups);
+    uint32_t chance = 1;
+    size_t ended_early = 0;
+    for (int list = 0; list < LISTS; list++) {
+        uint8_t bytes[NUMBERS * PROTOBUF_VARINT_BYTES_MAX];
+        uint32_t values[NUMBERS * PROTOBUF_VARINT_BYTES_MAX];
+        size_t size = 0;
+        for (int i = 0; i < NUMBERS; i++) {
+            static const uint32_t limits[] = {127, 16383, MAXIMUM};
+            chance = chance * 1103515245 + 12345;
+            uint64_t value = 1 + (chance >> 8) % limits[(chance >> 4) % 3];
+            if (chance >> 24 == 7) value = (chance >> 16) % 2 ? 0 : MAXIMUM + (chance >> 14) % 3;
+            if (chance >> 22 == 9) value = UINT64_MAX >> (chance >> 16) % 60;
+            size += protobuf_put_varint(bytes + size, value);
+            if (chance >> 23 == 11) bytes[size - 1] |= 0x80, bytes[size++] = 0;
+        }
+        const uint8_t *position = bytes, *at = bytes;
+        size_t count = varint_groups_read(&groups, &position, bytes + size, MAXIMUM, values);
+        CHECK(count % 4 == 0 && position <= bytes + size);
+        for (size_t i = 0; i < count; i++) {
+            uint64_t value;
+            at = protobuf_read_varint(at, bytes + size, &value);
+            CHECK(at != NULL && value > 0 && value <= MAXIMUM);
+            CHECK_UINT(values[i], value);
+        }
+        CHECK(at == position);
+        bool is_early = bytes + size - position >= VARINT_GROUP_ROOM;
+        bool has_reason = false;
+        for (int i = 0; is_early && i < 4; i++) {
+            uint64_t value;
+            const uint8_t *next = protobuf_read_varint(at, bytes + size, &value);
+            has_reason |= !next || next - at > 3 || value == 0 || value > MAXIMUM;
+            if (next) at = next;
+        }
+        CHECK(!is_early || has_reason);
+        ended_early += is_early;
+    }
+    CHECK(ended_early > LISTS / 10 && ended_early < LISTS);
 }
 
 static bool same_number(const void *context, uint32_t index, const void *key)

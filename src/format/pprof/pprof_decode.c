@@ -13,6 +13,7 @@
 #include "base/gzip.h"
 #include "base/hash.h"
 #include "base/protobuf.h"
+#include "base/varint_groups.h"
 #include "format/facts.h"
 #include "format/pprof/pprof_private.h"
 
@@ -114,6 +115,7 @@ struct decoder {
     size_t string_count;
     struct string_id thread_id_key, thread_name_key; /* "" if no label can have it */
     struct id_map mappings, functions, locations;
+    struct varint_groups groups;
 
     /* Samples that are read but not added yet: their stacks are added together, and their labels. FRAMES and LABELS are
      * of all of them. */
@@ -448,37 +450,15 @@ static size_t count_packed(struct slice bytes)
     return count;
 }
 
-/* Reads two small ids at POSITION that are the file's and the profile's alike, as most are. The bytes that they take,
- * or 0 if there are no such two before END. */
-static inline size_t read_two_frames(const struct decoder *decoder, const uint8_t *position, const uint8_t *end,
-                                     struct location_id ret_frames[2])
-{
-    const uint8_t *end_of_all = decoder->bytes.data + decoder->bytes.size;
-    uint32_t ids[2];
-    if (end_of_all - position < PROTOBUF_PAIR_ROOM) return 0;
-    size_t size = protobuf_read_pair(position, ids);
-    if (size > (size_t)(end - position) || size == 0 || !id_map_is_same(&decoder->locations, ids[0]) ||
-        !id_map_is_same(&decoder->locations, ids[1])) {
-        return 0;
-    }
-    ret_frames[0].index = ids[0];
-    ret_frames[1].index = ids[1];
-    return size;
-}
-
 /* The bulk of a profile passes through here. */
 static void add_packed_frames(struct decoder *decoder, struct slice packed)
 {
     if (packed.size == 0 || !reserve_frames(decoder, count_packed(packed))) return;
     struct location_id *next = decoder->frames + decoder->frame_count;
-    const uint8_t *end = packed.data + packed.size;
-    for (const uint8_t *position = packed.data; position != end;) {
-        size_t size = read_two_frames(decoder, position, end, next);
-        if (size > 0) {
-            position += size;
-            next += 2;
-            continue;
-        }
+    const uint8_t *position = packed.data, *end = packed.data + packed.size;
+    uint32_t same_max = (uint32_t)decoder->locations.same_count;
+    next += varint_groups_read(&decoder->groups, &position, end, same_max, &next->index);
+    while (position != end) { /* the last few, and all from one on that is not so */
         uint64_t id;
         position = protobuf_read_varint(position, end, &id);
         if (!position) {
@@ -760,6 +740,7 @@ static void decode_all(struct decoder *decoder)
     each_message(decoder, PROFILE_FUNCTION, decode_function);
     each_message(decoder, PROFILE_LOCATION, decode_location);
     profile_expect_samples(decoder->profile, decoder->spans[PROFILE_SAMPLE].count);
+    varint_groups_init(&decoder->groups);
     each_message(decoder, PROFILE_SAMPLE, decode_sample);
     if (decoder->status == STATUS_OK) add_pending(decoder);
     if (decoder->status == STATUS_OK) decoder->status = profile_failed(decoder->profile, decoder->error);
