@@ -245,7 +245,7 @@ static inline four_words four_frames(const struct location_id *end)
 {
     four_words words;
     memcpy(&words, end - FOUR, sizeof(words));
-    return __builtin_shuffle(words, (four_words){3, 2, 1, 0});
+    return __builtin_shufflevector(words, words, 3, 2, 1, 0);
 }
 
 /* How many of the four are equal before one that is not. The result does not go by branches, which no processor could
