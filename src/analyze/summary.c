@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "analyze/summary.h"
 
+#include "base/ranked_bits.h"
+
 #include <stdlib.h>
 
 static bool is_nameless(const struct profile *profile, const struct location *location)
@@ -26,90 +28,57 @@ static void add_limited(uint64_t *sum, uint64_t more)
     if (__builtin_add_overflow(*sum, more, sum)) *sum = UINT64_MAX;
 }
 
-/* A bit for each stack. */
-static bool take_bit(uint64_t *bits, uint32_t index)
-{
-    uint64_t bit = (uint64_t)1 << index % 64;
-    bool was_set = bits[index / 64] & bit;
-    bits[index / 64] |= bit;
-    return was_set;
-}
-
-static void count_samples(const struct profile *profile, struct summary *summary, uint64_t *is_sampled)
+static void count_samples(const struct profile *profile, struct summary *summary, struct ranked_bits *sampled)
 {
     const struct sample_columns *samples = &profile->samples;
     bool is_counted = counts_samples(profile);
     summary->entry_count = samples->count;
     summary->first_ns = samples->count ? UINT64_MAX : 0;
     for (size_t i = 0; i < samples->count; i++) {
-        summary->stack_count += !take_bit(is_sampled, samples->stack[i].index);
+        ranked_bits_add(sampled, samples->stack[i].index);
         int64_t count = is_counted ? profile_sample_values(profile, i)[0] : 1;
         if (count > 0) add_limited(&summary->sample_count, (uint64_t)count);
         if (count > 0) add_limited(&summary->thread_samples[samples->thread[i].index], (uint64_t)count);
         if (samples->time_ns[i] < summary->first_ns) summary->first_ns = samples->time_ns[i];
         if (samples->time_ns[i] > summary->last_ns) summary->last_ns = samples->time_ns[i];
     }
+    summary->stack_count = ranked_bits_count(sampled);
     if (!profile->has_times) summary->first_ns = summary->last_ns = 0;
 }
 
-static bool has_bit(const uint64_t *bits, uint32_t index)
-{
-    return bits[index / 64] >> index % 64 & 1;
-}
-
 /* There are tens of millions of stacks in large profiles, mostly each the child of the one before it. Only the depths
- * of those are kept that are parents of others, in the order of the stacks. */
+ * of those are kept that branches name as their parent, in the order of the stacks. */
 struct depths {
     uint32_t *frames; /* by location: itself and what is inlined into it */
-    struct depth_block {
-        uint64_t is_kept; /* a bit for each of 64 stacks */
-        uint32_t before;  /* how many are kept of all stacks before these */
-    } * blocks;
-    uint32_t *kept;
+    struct ranked_bits forks;
+    uint32_t *kept; /* by rank in FORKS */
 };
-
-static void mark_parents(struct depth_block *blocks, const uint32_t *words, size_t count)
-{
-    for (size_t i = 1; i < count; i++) {
-        if (!(words[i] & PROFILE_BRANCH)) continue;
-        uint32_t parent = words[i] & ~PROFILE_BRANCH;
-        blocks[parent / 64].is_kept |= (uint64_t)1 << parent % 64;
-    }
-}
 
 static bool depths_init(struct depths *depths, const struct profile *profile)
 {
-    size_t count = profile->stacks.count, block_count = count / 64 + 1;
-    uint32_t kept_count = 0;
     depths->frames = calloc(profile->locations.count, sizeof(*depths->frames));
-    depths->blocks = calloc(block_count, sizeof(*depths->blocks));
-    if (!depths->frames || !depths->blocks) return false;
+    if (!depths->frames || !ranked_bits_init(&depths->forks, profile->stacks.count)) return false;
     for (size_t i = 0; i < profile->locations.count; i++) {
         uint32_t lines = profile->locations.items[i].line_count;
         depths->frames[i] = lines ? lines : 1;
     }
-    mark_parents(depths->blocks, profile->stacks.items, count);
-    for (size_t i = 0; i < block_count; i++) {
-        depths->blocks[i].before = kept_count;
-        kept_count += (uint32_t)__builtin_popcountll(depths->blocks[i].is_kept);
+    for (uint32_t i = 1; i < profile->stacks.count; i++) {
+        if (!profile_is_stack(profile, i)) ranked_bits_add(&depths->forks, profile->stacks.items[i] & ~PROFILE_BRANCH);
     }
-    depths->kept = calloc((size_t)kept_count + 1, sizeof(*depths->kept));
+    depths->kept = calloc((size_t)ranked_bits_count(&depths->forks) + 1, sizeof(*depths->kept));
     return depths->kept != NULL;
 }
 
 static void depths_fini(struct depths *depths)
 {
     free(depths->frames);
-    free(depths->blocks);
+    ranked_bits_fini(&depths->forks);
     free(depths->kept);
 }
 
-/* Where the depth of STACK is, if it is kept. */
-static inline uint32_t *place_of(const struct depths *depths, uint32_t stack)
+static inline uint32_t *depth_of_fork(const struct depths *depths, uint32_t branch)
 {
-    const struct depth_block *block = &depths->blocks[stack / 64];
-    uint64_t lower = block->is_kept & (((uint64_t)1 << stack % 64) - 1);
-    return depths->kept + block->before + __builtin_popcountll(lower);
+    return &depths->kept[ranked_bits_rank(&depths->forks, branch & ~PROFILE_BRANCH)];
 }
 
 /* What two branches further on need: without it, most of the time is spent waiting for memory. */
@@ -118,27 +87,26 @@ static inline void fetch_ahead(const struct depths *depths, const uint32_t *word
     enum { AHEAD = 128 };
     if (left <= (size_t)2 * AHEAD) return;
     uint32_t near = words[AHEAD], far = words[2 * AHEAD];
-    if (far & PROFILE_BRANCH) __builtin_prefetch(&depths->blocks[(far & ~PROFILE_BRANCH) / 64]);
-    if (near & PROFILE_BRANCH) __builtin_prefetch(place_of(depths, near & ~PROFILE_BRANCH));
+    if (far & PROFILE_BRANCH) ranked_bits_prefetch(&depths->forks, far & ~PROFILE_BRANCH);
+    if (near & PROFILE_BRANCH) __builtin_prefetch(depth_of_fork(depths, near));
 }
 
-static void measure_stacks(const struct profile *profile, struct summary *summary, const uint64_t *is_sampled,
+static void measure_stacks(const struct profile *profile, struct summary *summary, const struct ranked_bits *sampled,
                            struct depths *depths)
 {
     const uint32_t *words = profile->stacks.items;
-    /* They come in their order. The first, if it is kept, is the empty stack's, and 0. */
-    uint32_t *next_kept = depths->kept + (depths->blocks[0].is_kept & 1);
+    /* They come in their order. The first, if it is a fork, is the empty stack, whose depth is 0. */
+    uint32_t *next_kept = depths->kept + ranked_bits_has(&depths->forks, 0);
     size_t depth = 0;
     for (uint32_t i = 1; i < profile->stacks.count; i++) {
         fetch_ahead(depths, words + i, profile->stacks.count - i);
-        if (words[i] & PROFILE_BRANCH) {
-            depth = *place_of(depths, words[i] & ~PROFILE_BRANCH);
+        if (!profile_is_stack(profile, i)) {
+            depth = *depth_of_fork(depths, words[i]);
             continue;
         }
         depth += depths->frames[words[i]];
-        bool is_kept = depths->blocks[i / 64].is_kept >> i % 64 & 1;
-        if (is_kept) *next_kept++ = depth < UINT32_MAX ? (uint32_t)depth : UINT32_MAX;
-        if (has_bit(is_sampled, i) && depth > summary->deepest_stack) summary->deepest_stack = depth;
+        if (ranked_bits_has(&depths->forks, i)) *next_kept++ = depth < UINT32_MAX ? (uint32_t)depth : UINT32_MAX;
+        if (ranked_bits_has(sampled, i) && depth > summary->deepest_stack) summary->deepest_stack = depth;
     }
 }
 
@@ -157,19 +125,20 @@ static void count_tables(const struct profile *profile, struct summary *summary)
 enum status summary_compute(const struct profile *profile, struct summary *ret_summary, struct error *error)
 {
     struct summary summary = {.thread_table_count = profile->threads.count};
-    uint64_t *is_sampled = calloc(profile->stacks.count / 64 + 1, sizeof(*is_sampled));
+    struct ranked_bits sampled;
     struct depths depths = {0};
     summary.thread_samples = calloc(profile->threads.count, sizeof(*summary.thread_samples));
-    bool has_memory = is_sampled && depths_init(&depths, profile) && summary.thread_samples;
+    bool has_memory =
+        ranked_bits_init(&sampled, profile->stacks.count) && depths_init(&depths, profile) && summary.thread_samples;
     if (has_memory) {
-        count_samples(profile, &summary, is_sampled);
-        measure_stacks(profile, &summary, is_sampled, &depths);
+        count_samples(profile, &summary, &sampled);
+        measure_stacks(profile, &summary, &sampled, &depths);
         count_tables(profile, &summary);
         *ret_summary = summary;
     } else {
         summary_fini(&summary);
     }
-    free(is_sampled);
+    ranked_bits_fini(&sampled);
     depths_fini(&depths);
     return has_memory ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to sum the profile up");
 }

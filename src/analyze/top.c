@@ -1,11 +1,11 @@
-/* The hottest functions, in one walk over the tree of stacks.
+/* The hottest functions, in one walk over the tree of stacks for each thread.
  *
- * Each sample's value is put on its stack; only stacks so marked and their callers are visited, depth first. On the way
- * up a stack hands its sum to its caller's. A function's total grows by a stack's sum where the function appears for
- * the first time on the way from the root, which counts recursion once. The cost is that of the distinct stacks, not
- * of the samples times their depth.
+ * A function's total grows by a stack's sum where the function appears for the first time on the way from the root,
+ * which counts recursion once. The cost is that of the distinct stacks, not of the samples times their depth.
  * SPDX-License-Identifier: MIT */
 #include "analyze/top.h"
+
+#include "analyze/stack_tree.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,35 +13,31 @@
 
 enum { NAME_BYTES_MAX = 4096 };
 
-/* The functions of one name. */
+/* The functions of one name: what the walk counts, as little as can be, for it goes everywhere in it. */
 struct group {
-    struct string_id name, file, package;
     int64_t self, total;
     uint32_t active; /* frames of it on the way from the root to where the walk is */
     bool is_used;    /* it is in the current thread's stacks */
 };
 
-/* A stack while one thread is looked at. */
-struct node {
-    int64_t sum;
-    uint32_t first_child, next_sibling; /* 0: none */
-    uint32_t visit;                     /* the last visit that included it */
+struct group_names {
+    struct string_id name, file, package;
 };
 
 struct computation {
     struct profile *profile;
     const struct top_options *options;
     struct group *groups; /* [0] is for frames without name and address */
+    struct group_names *names;
     size_t group_count;
     uint32_t *group_of_name; /* by string; 0: no group yet */
-    uint32_t *frames;        /* groups, innermost first, location after location */
-    uint32_t *frame_first;   /* by location: its first place in frames; one more at the end */
-    struct node *nodes;      /* by stack */
-    uint32_t *used;          /* groups of the current thread */
+    uint32_t *groups_at;     /* by location: its group, or where in LISTS its groups are, marked */
+    uint32_t *lists;         /* how many, and the groups, innermost first: of locations that have several */
+    struct stack_tree tree;
+    uint32_t *used; /* groups of the current thread */
     size_t used_count;
     uint32_t *sample_order; /* samples, thread by thread */
     size_t *thread_first;   /* by thread: its first place in sample_order; one more at the end */
-    uint32_t visit;
 };
 
 static int64_t magnitude(int64_t value)
@@ -80,9 +76,9 @@ static uint32_t group_of(struct computation *all, struct string_id name, const s
 {
     uint32_t *place = &all->group_of_name[name.index];
     if (name.index == 0 || *place) return *place;
-    struct group *group = &all->groups[all->group_count];
-    *group = (struct group){.name = name, .file = function->file_name, .package = mapping->file_name};
-    if (group->package.index == 0) group->package = function->package;
+    struct group_names *names = &all->names[all->group_count];
+    *names = (struct group_names){.name = name, .file = function->file_name, .package = mapping->file_name};
+    if (names->package.index == 0) names->package = function->package;
     *place = (uint32_t)all->group_count++;
     return *place;
 }
@@ -101,25 +97,42 @@ static void name_nameless(struct computation *all, struct string_id *names)
     }
 }
 
+/* Marks a place in LISTS. */
+#define SEVERAL 0x80000000u
+
 /* Frames without a name of their own are called by NAMES, one for each location. */
 static void group_locations(struct computation *all, const struct string_id *names)
 {
     const struct profile *profile = all->profile;
     const struct function *nobody = profile_function(profile, (struct function_id){0});
-    uint32_t frame_count = 0;
+    uint32_t list_size = 0;
     for (uint32_t i = 0; i < profile->locations.count; i++) {
         const struct location *location = &profile->locations.items[i];
         const struct mapping *mapping = profile_mapping(profile, location->mapping);
         const struct line *lines = profile_lines(profile, location);
-        all->frame_first[i] = frame_count;
+        uint32_t *list = &all->lists[list_size];
+        list[0] = location->line_count;
         for (uint32_t l = 0; l < location->line_count; l++) {
             const struct function *function = profile_function(profile, lines[l].function);
             struct string_id name = name_of_function(function);
-            all->frames[frame_count++] = group_of(all, name.index ? name : names[i], function, mapping);
+            list[1 + l] = group_of(all, name.index ? name : names[i], function, mapping);
         }
-        if (location->line_count == 0) all->frames[frame_count++] = group_of(all, names[i], nobody, mapping);
+        if (location->line_count == 0) list[1] = group_of(all, names[i], nobody, mapping);
+        bool has_several = location->line_count > 1;
+        all->groups_at[i] = has_several ? list_size | SEVERAL : list[1];
+        if (has_several) list_size += 1 + location->line_count;
     }
-    all->frame_first[profile->locations.count] = frame_count;
+}
+
+/* The groups of LOCATION's frames, innermost first; at least one. */
+static inline const uint32_t *groups_of(const struct computation *all, uint32_t location, uint32_t *ret_count)
+{
+    const uint32_t *at = &all->groups_at[location];
+    *ret_count = 1;
+    if (!(*at & SEVERAL)) return at;
+    at = &all->lists[*at & ~SEVERAL];
+    *ret_count = at[0];
+    return at + 1;
 }
 
 /* Strings are added first, so that the table by string is made once, in its final size. */
@@ -133,11 +146,12 @@ static bool make_groups(struct computation *all)
     /* No more groups than there are functions and locations, one name each, and the nameless. */
     size_t group_max = profile->functions.count + location_count + 1;
     all->groups = calloc(group_max, sizeof(*all->groups));
+    all->names = calloc(group_max, sizeof(*all->names));
     all->used = calloc(group_max, sizeof(*all->used));
     all->group_of_name = calloc(profile->strings.count, sizeof(*all->group_of_name));
-    all->frames = calloc(profile->lines.count + location_count, sizeof(*all->frames));
-    all->frame_first = calloc(location_count + 1, sizeof(*all->frame_first));
-    bool is_made = all->groups && all->used && all->group_of_name && all->frames && all->frame_first;
+    all->groups_at = calloc(location_count, sizeof(*all->groups_at));
+    all->lists = calloc(profile->lines.count + location_count + 2, sizeof(*all->lists));
+    bool is_made = all->groups && all->names && all->used && all->group_of_name && all->groups_at && all->lists;
     if (is_made) {
         all->group_count = 1;
         group_locations(all, names);
@@ -149,70 +163,52 @@ static bool make_groups(struct computation *all)
 /* --- The walk ------------------------------------------------------------------------------------------------------
  */
 
-/* Makes STACK and its callers part of the current visit's tree. */
-static void mark(struct computation *all, uint32_t stack)
+static inline void enter_frame(struct computation *all, uint32_t index)
 {
-    struct node *nodes = all->nodes;
-    if (nodes[stack].visit == all->visit) return;
-    nodes[stack] = (struct node){.visit = all->visit};
-    while (stack != 0) {
-        uint32_t parent = profile_parent_at(all->profile, stack);
-        bool is_known = nodes[parent].visit == all->visit;
-        if (!is_known) nodes[parent] = (struct node){.visit = all->visit};
-        nodes[stack].next_sibling = nodes[parent].first_child;
-        nodes[parent].first_child = stack;
-        if (is_known) return;
-        stack = parent;
+    struct group *group = &all->groups[index];
+    if (!group->is_used) {
+        group->is_used = true;
+        group->self = group->total = 0;
+        all->used[all->used_count++] = index;
     }
+    group->active++;
 }
 
-/* On the way down no callee has added to the stack's sum yet: it is what was sampled right here. */
-static void enter(struct computation *all, uint32_t stack)
+static void enter(struct computation *all, const struct stack_visit *visit)
 {
-    uint32_t location = all->profile->stacks.items[stack];
-    uint32_t first = all->frame_first[location], end = all->frame_first[location + 1];
-    for (uint32_t frame = first; frame < end; frame++) {
-        struct group *group = &all->groups[all->frames[frame]];
-        if (!group->is_used) {
-            group->is_used = true;
-            group->self = group->total = 0;
-            all->used[all->used_count++] = all->frames[frame];
+    const uint32_t *locations = all->profile->stacks.items, *groups = NULL;
+    for (uint32_t stack = visit->first; stack <= visit->last; stack++) {
+        uint32_t count;
+        groups = groups_of(all, locations[stack], &count);
+        for (uint32_t i = 0; i < count; i++) enter_frame(all, groups[i]);
+    }
+    struct group *innermost = &all->groups[groups[0]];
+    innermost->self = profile_add_values(innermost->self, visit->value);
+}
+
+static void leave(struct computation *all, const struct stack_visit *visit)
+{
+    const uint32_t *locations = all->profile->stacks.items;
+    for (uint32_t stack = visit->first; stack <= visit->last; stack++) {
+        uint32_t count;
+        const uint32_t *groups = groups_of(all, locations[stack], &count);
+        for (uint32_t i = 0; i < count; i++) {
+            struct group *group = &all->groups[groups[i]];
+            if (--group->active == 0) group->total = profile_add_values(group->total, visit->value);
         }
-        if (frame == first) group->self = profile_add_values(group->self, all->nodes[stack].sum);
-        group->active++;
     }
-}
-
-static void leave(struct computation *all, uint32_t stack)
-{
-    struct stack facts = profile_stack_at(all->profile, stack);
-    uint32_t first = all->frame_first[facts.location.index], end = all->frame_first[facts.location.index + 1];
-    struct node *parent = &all->nodes[facts.parent.index];
-    int64_t sum = all->nodes[stack].sum;
-    for (uint32_t frame = first; frame < end; frame++) {
-        struct group *group = &all->groups[all->frames[frame]];
-        if (--group->active == 0) group->total = profile_add_values(group->total, sum);
-    }
-    parent->sum = profile_add_values(parent->sum, sum);
 }
 
 static void walk(struct computation *all)
 {
-    const struct node *nodes = all->nodes;
-    uint32_t at = 0;
-    for (;;) {
-        if (nodes[at].first_child) {
-            at = nodes[at].first_child;
+    struct stack_visit visit;
+    all->used_count = 0;
+    while (stack_tree_next(&all->tree, &visit)) {
+        if (visit.is_entry) {
+            enter(all, &visit);
         } else {
-            while (at != 0 && nodes[at].next_sibling == 0) {
-                leave(all, at);
-                at = profile_parent_at(all->profile, at);
-            }
-            if (at == 0) return;
-            leave(all, at);
-            at = nodes[at].next_sibling;
+            leave(all, &visit);
         }
-        enter(all, at);
     }
 }
 
@@ -242,14 +238,11 @@ static bool order_samples(struct computation *all, size_t thread_count)
     return true;
 }
 
-/* Puts the values of one thread's samples on their stacks. */
+/* Adds one thread's samples to the tree. */
 static void add_samples(struct computation *all, size_t first, size_t end, struct top_thread *thread)
 {
     const struct profile *profile = all->profile;
     uint64_t earliest = UINT64_MAX, latest = 0;
-    all->visit++;
-    all->used_count = 0;
-    mark(all, 0);
     for (size_t i = first; i < end; i++) {
         uint32_t sample = all->sample_order[i];
         uint64_t time_ns = profile->samples.time_ns[sample];
@@ -257,9 +250,7 @@ static void add_samples(struct computation *all, size_t first, size_t end, struc
         if (time_ns < earliest) earliest = time_ns;
         if (time_ns > latest) latest = time_ns;
         if (value == 0) continue;
-        uint32_t stack = profile->samples.stack[sample].index;
-        mark(all, stack);
-        all->nodes[stack].sum = profile_add_values(all->nodes[stack].sum, value);
+        stack_tree_add(&all->tree, profile->samples.stack[sample], value);
         thread->total = profile_add_values(thread->total, magnitude(value));
     }
     if (all->options->by_thread && profile->has_times) thread->duration_ns = latest - earliest;
@@ -289,9 +280,10 @@ static bool take_functions(struct computation *all, struct top_thread *thread)
         struct group *group = &all->groups[all->used[i]];
         group->is_used = false;
         if (group->self == 0 && group->total == 0) continue;
-        thread->functions[thread->function_count++] = (struct top_function){.name = group->name,
-                                                                            .file = group->file,
-                                                                            .package = group->package,
+        const struct group_names *names = &all->names[all->used[i]];
+        thread->functions[thread->function_count++] = (struct top_function){.name = names->name,
+                                                                            .file = names->file,
+                                                                            .package = names->package,
                                                                             .self = group->self,
                                                                             .total = group->total};
     }
@@ -303,9 +295,8 @@ static bool take_functions(struct computation *all, struct top_thread *thread)
 static bool compute_threads(struct computation *all, struct top *top)
 {
     size_t thread_count = all->options->by_thread ? all->profile->threads.count : 1;
-    all->nodes = calloc(all->profile->stacks.count, sizeof(*all->nodes));
     top->threads = calloc(thread_count, sizeof(*top->threads));
-    if (!all->nodes || !top->threads || !order_samples(all, thread_count)) return false;
+    if (!top->threads || !order_samples(all, thread_count) || !stack_tree_init(&all->tree, all->profile)) return false;
     for (uint32_t t = 0; t < thread_count; t++) {
         size_t first = all->thread_first[t], end = all->thread_first[t + 1];
         if (first == end && all->options->by_thread) continue;
@@ -326,10 +317,11 @@ enum status top_compute(struct profile *profile, const struct top_options *optio
     struct top top = {.value_index = options->value_index, .by_thread = options->by_thread};
     bool is_done = make_groups(&all) && compute_threads(&all, &top);
     free(all.groups);
+    free(all.names);
     free(all.group_of_name);
-    free(all.frames);
-    free(all.frame_first);
-    free(all.nodes);
+    free(all.groups_at);
+    free(all.lists);
+    stack_tree_fini(&all.tree);
     free(all.used);
     free(all.sample_order);
     free(all.thread_first);

@@ -187,28 +187,103 @@ TEST(sums_that_leave_64_bits_stay_at_the_limit)
     top_fini(&top);
 }
 
-/* Of a tree that grows at random, each stack from one that is there; the inlined frame counts, too. */
+/* --- Trees that grow at random, against sums over every sample's frames ------------------------------------------- */
+
+enum { STACKS = 3000, TREES = 30, THREADS = 3, NAMES = 5 };
+
+static uint32_t next_chance(uint32_t *chance)
+{
+    *chance = *chance * 1103515245 + 12345;
+    return *chance >> 12;
+}
+
+/* Each stack goes on from one that is there, mostly the last; some have samples. Some locations have several frames,
+ * some of them the same. */
+static void grow(uint32_t chance)
+{
+    static struct stack_id stacks[STACKS];
+    const uint32_t wildness = next_chance(&chance) % 16;
+    begin();
+    struct location_id places[] = {place(1, "a"), place(2, "b a"), place(3, "c"), place(4, "d b b"), place(5, "e")};
+    for (uint32_t i = 1; i < STACKS; i++) {
+        static const char *const threads[THREADS] = {"1", "2", "3"};
+        bool is_anywhere = next_chance(&chance) % 16 < wildness;
+        uint32_t from = is_anywhere ? next_chance(&chance) % i : i - 1;
+        stacks[i] = profile_add_stack(&profile, stacks[from], places[next_chance(&chance) % 5]);
+        if (next_chance(&chance) % 4 > 0) continue;
+        sample(stacks[i], threads[next_chance(&chance) % THREADS], i, (int64_t)(next_chance(&chance) % 9) - 3);
+    }
+}
+
+struct sums {
+    int64_t self, total;
+    bool is_seen; /* in the sample at hand */
+};
+
+/* Of the samples of THREAD; 0: of all. */
+static void add_up(uint32_t thread, struct sums sums[NAMES])
+{
+    memset(sums, 0, NAMES * sizeof(*sums));
+    for (size_t i = 0; i < profile.samples.count; i++) {
+        if (thread != 0 && profile.samples.thread[i].index != thread) continue;
+        int64_t value = profile_sample_values(&profile, i)[1];
+        struct stack_id at = profile.samples.stack[i];
+        bool is_leaf = true;
+        for (int name = 0; name < NAMES; name++) sums[name].is_seen = false;
+        for (; at.index != 0; at = profile_stack(&profile, at).parent) {
+            const struct location *location = profile_location(&profile, profile_stack(&profile, at).location);
+            for (uint32_t line = 0; line < location->line_count; line++, is_leaf = false) {
+                struct function_id function = profile_lines(&profile, location)[line].function;
+                int name = profile_c_string(&profile, profile_function(&profile, function)->name)[0] - 'a';
+                if (is_leaf) sums[name].self += value;
+                if (!sums[name].is_seen) sums[name].total += value;
+                sums[name].is_seen = true;
+            }
+        }
+    }
+}
+
+static void check_sums(const struct top_thread *thread)
+{
+    struct sums sums[NAMES];
+    add_up(thread->thread.index, sums);
+    for (size_t i = 0; i < thread->function_count; i++) {
+        struct sums *of_name = &sums[profile_c_string(&profile, thread->functions[i].name)[0] - 'a'];
+        CHECK_INT(thread->functions[i].self, of_name->self);
+        CHECK_INT(thread->functions[i].total, of_name->total);
+        of_name->self = of_name->total = 0;
+    }
+    for (int name = 0; name < NAMES; name++) CHECK(sums[name].self == 0 && sums[name].total == 0);
+}
+
+TEST(sums_are_those_of_every_sample_by_itself_wherever_stacks_part)
+{
+    for (uint32_t tree = 0; tree < TREES; tree++) {
+        grow(tree);
+        struct top top = compute((struct top_options){0});
+        CHECK_UINT(top.thread_count, 1);
+        check_sums(&top.threads[0]);
+        top_fini(&top);
+        top = compute((struct top_options){.by_thread = true});
+        CHECK_UINT(top.thread_count, THREADS);
+        for (size_t t = 0; t < top.thread_count; t++) check_sums(&top.threads[t]);
+        top_fini(&top);
+    }
+}
+
 TEST(the_deepest_sampled_stack_is_found_wherever_stacks_part)
 {
-    enum { STACKS = 3000, TREES = 40 };
     for (uint32_t tree = 0; tree < TREES; tree++) {
-        static struct stack_id stacks[STACKS];
-        static size_t depths[STACKS];
-        size_t deepest = 0;
-        uint32_t chance = tree;
-        begin();
-        struct location_id places[] = {place(1, "a"), place(2, "b inlined"), place(3, "c")};
-        for (uint32_t i = 1; i < STACKS; i++) {
-            chance = chance * 1103515245 + 12345;
-            uint32_t from = i > 7 && chance >> 28 > tree % 4 ? i - 1 - (chance >> 16) % 7 : (chance >> 8) % i;
-            uint32_t which = (chance >> 16) % 3;
-            stacks[i] = profile_add_stack(&profile, stacks[from], places[which]);
-            depths[i] = depths[from] + 1 + (which == 1);
-            if ((chance >> 20) % 5 > 0) continue;
-            sample(stacks[i], "1", i, 1);
-            if (depths[i] > deepest) deepest = depths[i];
-        }
         struct summary summary;
+        size_t deepest = 0;
+        grow(tree);
+        for (size_t i = 0; i < profile.samples.count; i++) {
+            struct stack_id at = profile.samples.stack[i];
+            size_t depth = 0;
+            for (; at.index != 0; at = profile_stack(&profile, at).parent)
+                depth += profile_location(&profile, profile_stack(&profile, at).location)->line_count;
+            if (depth > deepest) deepest = depth;
+        }
         CHECK_UINT(summary_compute(&profile, &summary, NULL), STATUS_OK);
         CHECK_UINT(summary.deepest_stack, deepest);
         summary_fini(&summary);

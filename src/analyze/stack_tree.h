@@ -1,0 +1,45 @@
+/* The tree of a profile's stacks, walked depth first for some of its samples at a time.
+ *
+ * Its nodes are runs: stacks that each are the parent of the next, as long as they have no samples and no other child.
+ * All of a run has the same sum of what lies below, and there are far fewer runs than stacks. A walk costs as much as
+ * its samples have distinct stacks and callers, however many samples there are and however deep they lie.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_ANALYZE_STACK_TREE_H
+#define OFFBEAT_ANALYZE_STACK_TREE_H
+
+#include "base/ranked_bits.h"
+#include "profile/profile.h"
+
+struct stack_tree {
+    const struct profile *profile;
+    struct ranked_bits ends; /* the last stack of each run: its rank is the run's number */
+    struct stack_run {
+        uint32_t first, last; /* stacks: neighbours in the profile's table */
+        uint32_t parent;      /* run */
+    } * runs;                 /* [0] is the empty stack */
+    struct stack_node {
+        int64_t sum;
+        uint32_t first_child, next_sibling; /* runs; 0: none */
+        uint32_t visit;                     /* the last walk that it was part of */
+    } * nodes;                              /* by run */
+    uint32_t visit, at;                     /* where the walk is */
+};
+
+/* One step of the walk: into a run, or out of it again. */
+struct stack_visit {
+    uint32_t first, last; /* stacks, root first */
+    bool is_entry;
+    int64_t value; /* at the entry of samples with just the last stack, at the exit of those below it too */
+};
+
+/* Of a profile whose stacks and samples stay as they are. False without memory. */
+bool stack_tree_init(struct stack_tree *tree, const struct profile *profile);
+void stack_tree_fini(struct stack_tree *tree);
+
+/* Before a walk: STACK, which some sample of the profile has, is part of it, and has VALUE more. */
+void stack_tree_add(struct stack_tree *tree, struct stack_id stack, int64_t value);
+
+/* The next step; the empty stack is none. False when the walk has come to its end, and has forgotten what was added. */
+bool stack_tree_next(struct stack_tree *tree, struct stack_visit *ret_visit);
+
+#endif
