@@ -90,6 +90,8 @@ def pprof(build, folder, rounds):
         rows.append(compare(f"load {path.name}, {raw / 2**20:.0f} MiB raw", load + [path], theirs("-comments", path),
                             rounds if name == "m" else 3))
     rows.append(compare("info m.pb.gz", [offbeat, "info", data / "m.pb.gz"], None, rounds))
+    rows.append(compare("top m.pb.gz", [offbeat, "top", data / "m.pb.gz"], theirs("-top", data / "m.pb.gz"), rounds))
+    rows.append(compare("top lnl.pb.gz", [offbeat, "top", data / "lnl.pb.gz"], None, 3))
     rows.append(compare("write m.pb.gz again", [offbeat, "convert", data / "m.pb.gz", "-o", out],
                         theirs("-proto", f"-output={out}", data / "m.pb.gz"), rounds))
     rows.append(compare(f"merge {MERGED_FILES} g*.pb.gz, write", [offbeat, "merge", *merged, "-o", out],
