@@ -41,7 +41,7 @@ static void find_runs(struct stack_tree *tree)
 
 bool stack_tree_init(struct stack_tree *tree, const struct profile *profile)
 {
-    *tree = (struct stack_tree){.profile = profile, .visit = 1};
+    *tree = (struct stack_tree){.profile = profile, .walk = 1};
     if (!ranked_bits_init(&tree->ends, profile->stacks.count)) return false;
     find_ends(tree);
     uint32_t run_count = ranked_bits_count(&tree->ends);
@@ -63,8 +63,8 @@ void stack_tree_fini(struct stack_tree *tree)
 /* Makes RUN part of the walk, if it is none yet. True if it was none. */
 static bool include(struct stack_tree *tree, uint32_t run)
 {
-    if (tree->nodes[run].visit == tree->visit) return false;
-    tree->nodes[run] = (struct stack_node){.visit = tree->visit};
+    if (tree->nodes[run].walk == tree->walk) return false;
+    tree->nodes[run] = (struct stack_node){.walk = tree->walk};
     return true;
 }
 
@@ -90,11 +90,11 @@ static void describe(const struct stack_tree *tree, bool is_entry, struct stack_
         .first = run->first, .last = run->last, .is_entry = is_entry, .value = tree->nodes[tree->at].sum};
 }
 
-/* A run leaves its parent's list of children when it is entered. */
+/* A run leaves its parent's list of children when it is entered; the one after it may lie anywhere. */
 bool stack_tree_next(struct stack_tree *tree, struct stack_visit *ret_visit)
 {
     struct stack_node *nodes = tree->nodes, *node = &nodes[tree->at];
-    uint32_t child = node->visit == tree->visit ? node->first_child : 0;
+    uint32_t child = node->walk == tree->walk ? node->first_child : 0;
     if (child != 0) {
         node->first_child = nodes[child].next_sibling;
         __builtin_prefetch(&nodes[node->first_child]);
@@ -104,7 +104,7 @@ bool stack_tree_next(struct stack_tree *tree, struct stack_visit *ret_visit)
         return true;
     }
     if (tree->at == 0) {
-        tree->visit++;
+        tree->walk++;
         return false;
     }
     describe(tree, false, ret_visit);

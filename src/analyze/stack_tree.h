@@ -10,19 +10,25 @@
 #include "base/ranked_bits.h"
 #include "profile/profile.h"
 
+struct stack_run {
+    uint32_t first, last; /* stacks: neighbours in the profile's table */
+    uint32_t parent;      /* run */
+};
+
+/* A run as part of a walk. */
+struct stack_node {
+    int64_t sum;
+    uint32_t first_child, next_sibling; /* runs; 0: none */
+    uint32_t walk;                      /* the last one that it was part of */
+};
+
 struct stack_tree {
     const struct profile *profile;
-    struct ranked_bits ends; /* the last stack of each run: its rank is the run's number */
-    struct stack_run {
-        uint32_t first, last; /* stacks: neighbours in the profile's table */
-        uint32_t parent;      /* run */
-    } * runs;                 /* [0] is the empty stack */
-    struct stack_node {
-        int64_t sum;
-        uint32_t first_child, next_sibling; /* runs; 0: none */
-        uint32_t visit;                     /* the last walk that it was part of */
-    } * nodes;                              /* by run */
-    uint32_t visit, at;                     /* where the walk is */
+    struct ranked_bits ends;  /* the last stack of each run: its rank is the run's number */
+    struct stack_run *runs;   /* [0] is the empty stack */
+    struct stack_node *nodes; /* by run */
+    uint32_t walk;            /* from 1 on */
+    uint32_t at;              /* the run that the walk is in */
 };
 
 /* One step of the walk: into a run, or out of it again. */

@@ -176,13 +176,13 @@ static inline void enter_frame(struct computation *all, uint32_t index)
 
 static void enter(struct computation *all, const struct stack_visit *visit)
 {
-    const uint32_t *locations = all->profile->stacks.items, *groups = NULL;
+    const uint32_t *locations = all->profile->stacks.items;
+    uint32_t count;
     for (uint32_t stack = visit->first; stack <= visit->last; stack++) {
-        uint32_t count;
-        groups = groups_of(all, locations[stack], &count);
+        const uint32_t *groups = groups_of(all, locations[stack], &count);
         for (uint32_t i = 0; i < count; i++) enter_frame(all, groups[i]);
     }
-    struct group *innermost = &all->groups[groups[0]];
+    struct group *innermost = &all->groups[groups_of(all, locations[visit->last], &count)[0]];
     innermost->self = profile_add_values(innermost->self, visit->value);
 }
 

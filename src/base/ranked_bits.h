@@ -1,5 +1,5 @@
 /* A set of numbers that knows of each how many come before it: the place of something in an array that has an item for
- * each number of the set and for no other. One and a half bits a number that could be in it.
+ * each number of the set and for no other. It takes two bits for each number that could be in it.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_BASE_RANKED_BITS_H
 #define OFFBEAT_BASE_RANKED_BITS_H
@@ -9,12 +9,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+struct ranked_block {
+    uint64_t bits;
+    uint32_t before; /* how many are in the set before these 64 */
+};
+
 /* {0} is good for ranked_bits_fini only. */
 struct ranked_bits {
-    struct ranked_block {
-        uint64_t bits;
-        uint32_t before; /* how many are in the set before these 64 */
-    } * blocks;
+    struct ranked_block *blocks;
     size_t block_count;
 };
 

@@ -26,12 +26,12 @@ static void add_order(struct varint_groups *groups, uint8_t order, const uint8_t
 
 void varint_groups_init(struct varint_groups *groups)
 {
-    if (!__builtin_cpu_supports("sse4.1")) return;
-    for (uint8_t order = 0; order < VARINT_GROUP_ORDERS; order++) {
+    groups->can_read = __builtin_cpu_supports("sse4.1");
+    for (unsigned order = 0; order < VARINT_GROUP_ORDERS; order++) {
         uint8_t sizes[NUMBERS];
         for (unsigned number = 0, digits = order; number < NUMBERS; number++, digits /= SIZE_MAX_OF_ONE)
             sizes[number] = (uint8_t)(1 + digits % SIZE_MAX_OF_ONE);
-        add_order(groups, order, sizes);
+        add_order(groups, (uint8_t)order, sizes);
     }
 }
 
@@ -53,7 +53,7 @@ __attribute__((target("sse4.1"))) static inline bool all_within(__m128i numbers,
     return _mm_testz_si128(is_beyond, is_beyond);
 }
 
-__attribute__((target("sse4.1"))) size_t varint_groups_read(const struct varint_groups *groups,
+__attribute__((target("sse4.1"))) static size_t read_groups(const struct varint_groups *groups,
                                                             const uint8_t **position, const uint8_t *end,
                                                             uint32_t maximum, uint32_t *ret_values)
 {
@@ -71,4 +71,10 @@ __attribute__((target("sse4.1"))) size_t varint_groups_read(const struct varint_
     }
     *position = at;
     return (size_t)(next - ret_values);
+}
+
+size_t varint_groups_read(const struct varint_groups *groups, const uint8_t **position, const uint8_t *end,
+                          uint32_t maximum, uint32_t *ret_values)
+{
+    return groups->can_read ? read_groups(groups, position, end, maximum, ret_values) : 0;
 }

@@ -18,12 +18,13 @@ enum {
 
 /* By pattern, a bit for each last byte. {0}: no group is read. */
 struct varint_groups {
+    bool can_read;
     uint8_t sizes[VARINT_GROUP_PATTERNS];  /* of the first four numbers; 0: one of them is too long */
     uint8_t orders[VARINT_GROUP_PATTERNS]; /* which of those below */
     uint8_t bytes[VARINT_GROUP_ORDERS][VARINT_GROUP_ROOM];
 };
 
-/* Leaves it {0} where the processor has no SSE4.1. */
+/* Where the processor has no SSE4.1, no group is read. */
 void varint_groups_init(struct varint_groups *groups);
 
 /* Reads groups of four from *POSITION on, which moves behind them, as long as VARINT_GROUP_ROOM bytes are there before
