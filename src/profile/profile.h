@@ -29,7 +29,8 @@ struct label_set_id { uint32_t index; };
 
 enum {
     PROFILE_STRINGS_MAX = 64 << 20,
-    PROFILE_ENTITIES_MAX = 64 << 20, /* each of mappings, functions, locations, lines, words of stacks, label sets */
+    PROFILE_ENTITIES_MAX = 64 << 20, /* each of mappings, functions, locations, lines, label sets */
+    PROFILE_STACK_WORDS_MAX = 128 << 20,
     PROFILE_THREADS_MAX = 4 << 20,
     PROFILE_SAMPLES_MAX = 1 << 30,
     PROFILE_VALUES_MAX = 64, /* value types of one profile */

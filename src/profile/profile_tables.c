@@ -51,7 +51,7 @@ void profile_expect(struct profile *profile, const struct profile_expected *expe
     EXPECT_ALL(profile, locations, expected->locations, PROFILE_ENTITIES_MAX);
     index_table_reserve(&profile->locations.index, expected->locations);
     EXPECT_ALL(profile, lines, expected->locations, PROFILE_ENTITIES_MAX);
-    EXPECT(profile, stacks, expected->stacks, PROFILE_ENTITIES_MAX);
+    EXPECT(profile, stacks, expected->stacks, PROFILE_STACK_WORDS_MAX);
     /* A new stack has one entry at most in the index, where it parts from those that were there. */
     index_table_reserve(&profile->stacks.index, at_most(expected->samples, PROFILE_ENTITIES_MAX));
 }
@@ -290,7 +290,7 @@ static bool follow_entries(const struct profile *profile, struct descent *descen
  * entry, which has no children yet. */
 static bool begin_entries(struct profile *profile, struct stack first, uint64_t hash, size_t count)
 {
-    if (!PROFILE_RESERVE(profile, stacks, count + 1, PROFILE_ENTITIES_MAX)) return false;
+    if (!PROFILE_RESERVE(profile, stacks, count + 1, PROFILE_STACK_WORDS_MAX)) return false;
     if (first.parent.index + 1 == profile->stacks.count) return true;
     if (!index_table_add(&profile->stacks.index, hash, (uint32_t)profile->stacks.count + 1)) {
         profile_fail(profile, STATUS_NO_MEMORY);
