@@ -267,21 +267,23 @@ static inline uint32_t count_equal(four_words left, const uint32_t *words)
  * equal to a frame. */
 static bool follow_entries(const struct profile *profile, struct descent *descent)
 {
-    const struct location_id *frames = descent->frames;
-    const uint32_t *words = profile->stacks.items;
-    uint32_t count = (uint32_t)profile->stacks.count, at = descent->at, left = descent->left, equal = FOUR;
-    while (equal == FOUR && left >= FOUR && count - at > FOUR) {
-        equal = count_equal(four_frames(frames + left), words + at + 1);
-        at += equal;
-        left -= equal;
+    if (descent->left == 0) return false;
+    const struct location_id *frames = descent->frames, *frame = frames + descent->left;
+    const uint32_t *words = profile->stacks.items, *word = words + descent->at + 1,
+                   *end = words + profile->stacks.count;
+    uint32_t equal = FOUR;
+    while (equal == FOUR && frame - frames >= FOUR && end - word >= FOUR) {
+        equal = count_equal(four_frames(frame), word);
+        word += equal;
+        frame -= equal;
     }
-    while (equal == FOUR && left > 0 && at + 1 < count && words[at + 1] == frames[left - 1].index) {
-        at++;
-        left--;
+    while (equal == FOUR && frame != frames && word != end && *word == frame[-1].index) {
+        word++;
+        frame--;
     }
-    descent->at = at;
-    descent->left = left;
-    if (left == 0) return false;
+    descent->at = (uint32_t)(word - words) - 1;
+    descent->left = (uint32_t)(frame - frames);
+    if (descent->left == 0) return false;
     descent->hash = stack_hash(next_stack(descent));
     return true;
 }
