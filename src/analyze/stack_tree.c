@@ -44,9 +44,9 @@ bool stack_tree_init(struct stack_tree *tree, const struct profile *profile)
     *tree = (struct stack_tree){.profile = profile, .walk = 1};
     if (!ranked_bits_init(&tree->ends, profile->stacks.count)) return false;
     find_ends(tree);
-    uint32_t run_count = ranked_bits_count(&tree->ends);
-    tree->runs = calloc((size_t)run_count + 1, sizeof(*tree->runs));
-    tree->nodes = calloc((size_t)run_count + 1, sizeof(*tree->nodes));
+    tree->run_count = ranked_bits_count(&tree->ends);
+    tree->runs = calloc((size_t)tree->run_count + 1, sizeof(*tree->runs));
+    tree->nodes = calloc((size_t)tree->run_count + 1, sizeof(*tree->nodes));
     if (!tree->runs || !tree->nodes) return false;
     find_runs(tree);
     return true;

@@ -24,8 +24,9 @@ struct stack_node {
 
 struct stack_tree {
     const struct profile *profile;
-    struct ranked_bits ends;  /* the last stack of each run: its rank is the run's number */
-    struct stack_run *runs;   /* [0] is the empty stack */
+    struct ranked_bits ends; /* the last stack of each run: its rank is the run's number */
+    struct stack_run *runs;  /* [0] is the empty stack; a parent is before its children */
+    uint32_t run_count;
     struct stack_node *nodes; /* by run */
     uint32_t walk;            /* from 1 on */
     uint32_t at;              /* the run that the walk is in */

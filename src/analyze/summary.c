@@ -1,8 +1,8 @@
-/* Counts, one pass a table: a parent's index is below its children's, so that depths follow in order.
+/* Counts, one pass a table: a parent run comes before its children, so that depths follow in order.
  * SPDX-License-Identifier: MIT */
 #include "analyze/summary.h"
 
-#include "base/ranked_bits.h"
+#include "analyze/stack_tree.h"
 
 #include <stdlib.h>
 
@@ -46,68 +46,52 @@ static void count_samples(const struct profile *profile, struct summary *summary
     if (!profile->has_times) summary->first_ns = summary->last_ns = 0;
 }
 
-/* There are tens of millions of stacks in large profiles, mostly each the child of the one before it. Only the depths
- * of those are kept that branches name as their parent, in the order of the stacks. */
-struct depths {
-    uint32_t *frames; /* by location: itself and what is inlined into it */
-    struct ranked_bits forks;
-    uint32_t *kept; /* by rank in FORKS */
-};
-
-static bool depths_init(struct depths *depths, const struct profile *profile)
+/* By location: itself and what is inlined into it. NULL without memory. */
+static uint32_t *count_frames(const struct profile *profile)
 {
-    depths->frames = calloc(profile->locations.count, sizeof(*depths->frames));
-    if (!depths->frames || !ranked_bits_init(&depths->forks, profile->stacks.count)) return false;
-    for (size_t i = 0; i < profile->locations.count; i++) {
+    uint32_t *frames = calloc(profile->locations.count, sizeof(*frames));
+    for (size_t i = 0; frames && i < profile->locations.count; i++) {
         uint32_t lines = profile->locations.items[i].line_count;
-        depths->frames[i] = lines ? lines : 1;
+        frames[i] = lines ? lines : 1;
     }
-    for (uint32_t i = 1; i < profile->stacks.count; i++) {
-        if (!profile_is_stack(profile, i)) ranked_bits_add(&depths->forks, profile->stacks.items[i] & ~PROFILE_BRANCH);
+    return frames;
+}
+
+static uint32_t add_depths(uint32_t a, uint32_t b)
+{
+    return a < UINT32_MAX - b ? a + b : UINT32_MAX;
+}
+
+/* DEPTHS, by run, is filled. */
+static void measure_runs(const struct stack_tree *tree, const uint32_t *frames, uint32_t *depths)
+{
+    enum { AHEAD = 16 }; /* in runs: their parents lie anywhere */
+    for (uint32_t i = 1; i < tree->run_count; i++) {
+        const struct stack_run *run = &tree->runs[i];
+        uint32_t depth = depths[run->parent];
+        if (tree->run_count - i > AHEAD) __builtin_prefetch(&depths[run[AHEAD].parent]);
+        for (uint32_t stack = run->first; stack <= run->last; stack++)
+            depth = add_depths(depth, frames[tree->profile->stacks.items[stack]]);
+        depths[i] = depth;
     }
-    depths->kept = calloc((size_t)ranked_bits_count(&depths->forks) + 1, sizeof(*depths->kept));
-    return depths->kept != NULL;
 }
 
-static void depths_fini(struct depths *depths)
+/* Each sampled stack is the last of its run. False without memory. */
+static bool measure_stacks(const struct profile *profile, struct summary *summary, const struct ranked_bits *sampled)
 {
-    free(depths->frames);
-    ranked_bits_fini(&depths->forks);
-    free(depths->kept);
-}
-
-static inline uint32_t *depth_of_fork(const struct depths *depths, uint32_t branch)
-{
-    return &depths->kept[ranked_bits_rank(&depths->forks, branch & ~PROFILE_BRANCH)];
-}
-
-/* What two branches further on need: without it, most of the time is spent waiting for memory. */
-static inline void fetch_ahead(const struct depths *depths, const uint32_t *words, size_t left)
-{
-    enum { AHEAD = 128 };
-    if (left <= (size_t)2 * AHEAD) return;
-    uint32_t near = words[AHEAD], far = words[2 * AHEAD];
-    if (far & PROFILE_BRANCH) ranked_bits_prefetch(&depths->forks, far & ~PROFILE_BRANCH);
-    if (near & PROFILE_BRANCH) __builtin_prefetch(depth_of_fork(depths, near));
-}
-
-static void measure_stacks(const struct profile *profile, struct summary *summary, const struct ranked_bits *sampled,
-                           struct depths *depths)
-{
-    const uint32_t *words = profile->stacks.items;
-    /* They come in their order. The first, if it is a fork, is the empty stack, whose depth is 0. */
-    uint32_t *next_kept = depths->kept + ranked_bits_has(&depths->forks, 0);
-    size_t depth = 0;
-    for (uint32_t i = 1; i < profile->stacks.count; i++) {
-        fetch_ahead(depths, words + i, profile->stacks.count - i);
-        if (!profile_is_stack(profile, i)) {
-            depth = *depth_of_fork(depths, words[i]);
-            continue;
-        }
-        depth += depths->frames[words[i]];
-        if (ranked_bits_has(&depths->forks, i)) *next_kept++ = depth < UINT32_MAX ? (uint32_t)depth : UINT32_MAX;
-        if (ranked_bits_has(sampled, i) && depth > summary->deepest_stack) summary->deepest_stack = depth;
+    struct stack_tree tree;
+    bool has_tree = stack_tree_init(&tree, profile);
+    uint32_t *frames = count_frames(profile), *depths = has_tree ? calloc(tree.run_count, sizeof(*depths)) : NULL;
+    bool has_memory = frames && depths;
+    if (has_memory) measure_runs(&tree, frames, depths);
+    for (uint32_t i = 1; has_memory && i < tree.run_count; i++) {
+        if (depths[i] > summary->deepest_stack && ranked_bits_has(sampled, tree.runs[i].last))
+            summary->deepest_stack = depths[i];
     }
+    free(frames);
+    free(depths);
+    stack_tree_fini(&tree);
+    return has_memory;
 }
 
 static void count_tables(const struct profile *profile, struct summary *summary)
@@ -126,20 +110,17 @@ enum status summary_compute(const struct profile *profile, struct summary *ret_s
 {
     struct summary summary = {.thread_table_count = profile->threads.count};
     struct ranked_bits sampled;
-    struct depths depths = {0};
     summary.thread_samples = calloc(profile->threads.count, sizeof(*summary.thread_samples));
-    bool has_memory =
-        ranked_bits_init(&sampled, profile->stacks.count) && depths_init(&depths, profile) && summary.thread_samples;
+    bool has_memory = ranked_bits_init(&sampled, profile->stacks.count) && summary.thread_samples;
+    if (has_memory) count_samples(profile, &summary, &sampled);
+    has_memory = has_memory && measure_stacks(profile, &summary, &sampled);
     if (has_memory) {
-        count_samples(profile, &summary, &sampled);
-        measure_stacks(profile, &summary, &sampled, &depths);
         count_tables(profile, &summary);
         *ret_summary = summary;
     } else {
         summary_fini(&summary);
     }
     ranked_bits_fini(&sampled);
-    depths_fini(&depths);
     return has_memory ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to sum the profile up");
 }
 
