@@ -263,11 +263,9 @@ static inline uint32_t count_equal(four_words left, const uint32_t *words)
     return (halves[0] ? 0 : 2) + (uint32_t)__builtin_ctzll(half) / WORD_BITS;
 }
 
-/* Goes down as long as the next entry is the next stack. True, with its hash, if one is left that is not. No branch is
- * equal to a frame. */
-static bool follow_entries(const struct profile *profile, struct descent *descent)
+/* Goes down as long as the next entry is the next stack. No branch is equal to a frame. */
+static inline void go_down(const struct profile *profile, struct descent *descent)
 {
-    if (descent->left == 0) return false;
     const struct location_id *frames = descent->frames, *frame = frames + descent->left;
     const uint32_t *words = profile->stacks.items, *word = words + descent->at + 1,
                    *end = words + profile->stacks.count;
@@ -283,6 +281,13 @@ static bool follow_entries(const struct profile *profile, struct descent *descen
     }
     descent->at = (uint32_t)(word - words) - 1;
     descent->left = (uint32_t)(frame - frames);
+}
+
+/* True, with its hash, if a stack is left that is not the next entry. A profile that could not be begun has no entry at
+ * all. */
+static bool follow_entries(const struct profile *profile, struct descent *descent)
+{
+    if (descent->left > 0 && profile->stacks.count > 0) go_down(profile, descent);
     if (descent->left == 0) return false;
     descent->hash = stack_hash(next_stack(descent));
     return true;
