@@ -293,8 +293,8 @@ static bool follow_entries(const struct profile *profile, struct descent *descen
     return true;
 }
 
-/* Room for COUNT stacks behind the last entry, the first of them one of PARENT: with a branch, unless that is the last
- * entry, which has no children yet. */
+/* Makes room for COUNT stacks that are each the parent of the next, and adds the branch before FIRST, unless its parent
+ * is the last entry, which has no children yet. HASH is that of FIRST. */
 static bool begin_entries(struct profile *profile, struct stack first, uint64_t hash, size_t count)
 {
     if (!PROFILE_RESERVE(profile, stacks, count + 1, PROFILE_STACK_WORDS_MAX)) return false;
