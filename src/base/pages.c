@@ -3,6 +3,8 @@
 
 #include "base/kernel.h"
 
+#include <string.h>
+
 enum { ARRAY_FIRST_BYTES = 64 << 10 };
 
 enum { POPULATE_WRITE = 23 }; /* MADV_POPULATE_WRITE, newer than some headers */
@@ -58,19 +60,34 @@ void pages_free(void *memory, size_t size)
     if (memory) kernel_unmap(memory, size);
 }
 
+/* mremap refuses a range that is not one mapping (mremap(2), EFAULT), and the kernel splits a mapping where anybody
+ * gives a part of it another property. The items then move by a copy. */
+static void *move_by_copy(const struct pages_array *array, size_t size)
+{
+    void *items = pages_allocate(size);
+    if (!items) return NULL;
+    memcpy(items, array->items, array->size_bytes);
+    pages_free(array->items, array->size_bytes);
+    return items;
+}
+
+static void *move(const struct pages_array *array, size_t size)
+{
+    if (!array->items) return pages_allocate(size);
+    long moved =
+        kernel_call4(SYS_mremap, kernel_address(array->items), (long)array->size_bytes, (long)size, MREMAP_MAYMOVE);
+    if (moved < 0 && moved > -4096) return move_by_copy(array, size);
+    return (void *)(uintptr_t)moved;
+}
+
 static bool grow(struct pages_array *array, size_t needed)
 {
     size_t size = array->size_bytes ? array->size_bytes : ARRAY_FIRST_BYTES;
+    if (needed > SIZE_MAX / 4) return false;
     while (size < needed) size *= 2;
-    if (!array->items) {
-        array->items = pages_allocate(size);
-        array->size_bytes = array->items ? size : 0;
-        return array->items != NULL;
-    }
-    long moved =
-        kernel_call4(SYS_mremap, kernel_address(array->items), (long)array->size_bytes, (long)size, MREMAP_MAYMOVE);
-    if (moved < 0 && moved > -4096) return false;
-    array->items = (void *)(uintptr_t)moved;
+    void *items = move(array, size);
+    if (!items) return false;
+    array->items = items;
     array->size_bytes = size;
     return true;
 }
@@ -87,7 +104,7 @@ void pages_array_reserve(struct pages_array *array, size_t item_size, size_t cou
 {
     size_t size = 0;
     if (array->items || count == 0 || __builtin_mul_overflow(item_size, count, &size) || !grow(array, size)) return;
-    pages_prefer_large(array->items, size);
+    pages_prefer_large(array->items, array->size_bytes); /* not SIZE: that would split the mapping */
     pages_populate(array->items, size);
 }
 
