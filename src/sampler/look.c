@@ -17,9 +17,8 @@
 #include "base/kernel.h"
 #include "sampler/blocked.h"
 #include "sampler/sampler_private.h"
+#include "sampler/self.h"
 #include "sampler/slots.h"
-
-#include <unistd.h>
 
 enum {
     UNANSWERED_TICKS_MAX = 2, /* of a thread that runs meanwhile: it has blocked the signal since we looked */
@@ -181,7 +180,7 @@ static bool choose_signal(struct sampler *sampler, struct watched_thread *thread
     uint64_t blocked = thread_blocked_signals(thread->tid);
     if (!(blocked >> (SIGNAL_USUAL - 1) & 1)) {
         thread->signal_number = SIGNAL_USUAL;
-    } else if (thread->tid != getpid() && !(blocked >> (SIGNAL_NEVER_BLOCKED - 1) & 1)) {
+    } else if (thread->tid != self_pid() && !(blocked >> (SIGNAL_NEVER_BLOCKED - 1) & 1)) {
         thread->signal_number = SIGNAL_NEVER_BLOCKED;
         signal_handler_keep(); /* libc installs its own when a program makes its first thread */
     }

@@ -4,6 +4,7 @@
 
 #include "base/kernel.h"
 #include "base/plain_text.h"
+#include "sampler/clock.h"
 #include "sampler/own_thread.h"
 #include "sampler/self.h"
 #include "sampler/slots.h"
@@ -12,7 +13,6 @@
 #include <linux/futex.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 enum {
     NANOSECONDS = 1000000000,
@@ -20,7 +20,8 @@ enum {
     PAUSE_NS_MAX = 2000000000,
     FLUSHES_A_SECOND_MAX = 200,
     ANSWERS_WAIT_NS = 20000000, /* for the last answers when it stops */
-    TICKS_OF_CUT = 2,           /* no thread has two samples, which receivers want, after fewer */
+    PAGE_BYTES = 4096,
+    TICKS_OF_CUT = 2, /* no thread has two samples, which receivers want, after fewer */
 };
 
 static struct sampler sampler;
@@ -41,7 +42,7 @@ static struct {
 
 static void fill_random(uint8_t bytes[RECORDING_PROFILER_ID_SIZE])
 {
-    uint64_t unlikely[2] = {self_wall_ns(), (uint64_t)getpid()};
+    uint64_t unlikely[2] = {self_wall_ns(), (uint64_t)self_pid()};
     memcpy(bytes, unlikely, sizeof(unlikely));
     (void)kernel_call3(SYS_getrandom, kernel_address(bytes), RECORDING_PROFILER_ID_SIZE, GRND_NONBLOCK);
 }
@@ -64,8 +65,8 @@ static void write_start(void)
     long length = kernel_call4(SYS_readlinkat, AT_FDCWD, kernel_address("/proc/self/exe"), kernel_address(path),
                                sizeof(path) - 1);
     recording_begin(&writer, RECORDING_START, 2 * RECORDING_TEXT_MAX);
-    recording_number(&writer, (uint64_t)getpid());
-    recording_number(&writer, (uint64_t)getppid());
+    recording_number(&writer, (uint64_t)self_pid());
+    recording_number(&writer, (uint64_t)kernel_call3(SYS_getppid, 0, 0, 0));
     recording_number(&writer, sampler.options.mode);
     recording_number(&writer, sampler.period_ns);
     recording_signed(&writer, sampler.wall_offset_ns);
@@ -127,7 +128,7 @@ static void name_recording(char *path, size_t size)
 {
     const char *end = path + size;
     char *at = plain_text(path, end, directory);
-    at = plain_number(plain_text(at, end, "/"), end, (uint64_t)getpid(), 10);
+    at = plain_number(plain_text(at, end, "/"), end, (uint64_t)self_pid(), 10);
     at = plain_number(plain_text(at, end, "-"), end, self_monotonic_ns(), 16);
     (void)plain_text(at, end, ".recording");
 }
@@ -396,7 +397,7 @@ bool sampler_start(const struct sampler_options *options)
     sampler.modules.without_table = sampler.modules.table_bytes = sampler.modules.table_ns = 0;
     sampler.options = *options;
     sampler.writer = &writer;
-    sampler.page_size = sysconf(_SC_PAGESIZE);
+    sampler.page_size = PAGE_BYTES;
     atomic_store(&cut_wanted, false);
     stop_wanted = stopped = 0;
     if (options->directory != directory) {
@@ -411,8 +412,8 @@ bool sampler_start(const struct sampler_options *options)
     }
     sampler.period_ns = NANOSECONDS / options->frequency_hz;
     sampler.ticks_a_second = options->frequency_hz;
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    sampler.requests_in_tick_max = processors > 0 ? 4 * (uint32_t)processors : 8;
+    sampler.requests_in_tick_max = 4 * self_processor_count();
+    clock_prepare();
     has_thread = was_started = slots_prepare() && slots_install_handler() && own_thread_start(run, NULL);
     return has_thread;
 }

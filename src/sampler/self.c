@@ -3,28 +3,37 @@
 
 #include "base/kernel.h"
 #include "base/plain_text.h"
+#include "sampler/clock.h"
 
 #include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/prctl.h>
-#include <unistd.h>
-
-static uint64_t read_clock(clockid_t clock)
-{
-    struct timespec now = {0};
-    (void)clock_gettime(clock, &now); /* the vdso's */
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 uint64_t self_monotonic_ns(void)
 {
-    return read_clock(CLOCK_MONOTONIC);
+    return clock_ns(CLOCK_MONOTONIC);
 }
 
 uint64_t self_wall_ns(void)
 {
-    return read_clock(CLOCK_REALTIME);
+    return clock_ns(CLOCK_REALTIME);
+}
+
+pid_t self_pid(void)
+{
+    return (pid_t)kernel_call3(SYS_getpid, 0, 0, 0);
+}
+
+uint32_t self_processor_count(void)
+{
+    uint64_t allowed[1024] = {0}; /* room for 65536 processors */
+    uint32_t count = 0;
+    long size = kernel_call3(SYS_sched_getaffinity, 0, sizeof(allowed), kernel_address(allowed));
+    for (long i = 0; i < size / (long)sizeof(*allowed); i++) {
+        for (uint64_t word = allowed[i]; word != 0; word &= word - 1) count++;
+    }
+    return count > 0 ? count : 1;
 }
 
 static bool has_own_descriptors;
@@ -58,7 +67,7 @@ static size_t read_without_file(uint64_t address, void *buffer, size_t size)
         uint64_t address, size;
     } from = {address, size}, to = {(uint64_t)(uintptr_t)buffer, size};
     if (self_is_confined()) return 0;
-    long got = kernel_call6(SYS_process_vm_readv, getpid(), kernel_address(&to), 1, kernel_address(&from), 1, 0);
+    long got = kernel_call6(SYS_process_vm_readv, self_pid(), kernel_address(&to), 1, kernel_address(&from), 1, 0);
     return got < 0 ? 0 : (size_t)got;
 }
 

@@ -10,6 +10,12 @@
 uint64_t self_monotonic_ns(void);
 uint64_t self_wall_ns(void);
 
+/* getpid without libc, whose function can be interposed. */
+pid_t self_pid(void);
+
+/* Processors that this process may use; at least 1. */
+uint32_t self_processor_count(void);
+
 /* Gives the calling thread a table of descriptors of its own, empty: nothing that it opens takes a number from the
  * program, nothing of the program is kept open by it, and no close by the program can hit it. False where the kernel
  * (before 5.9, or a seccomp filter) refuses. */

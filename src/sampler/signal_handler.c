@@ -1,20 +1,19 @@
 /* Runs in the signal handler of the watched program, on whatever thread and at whatever instruction.
  *
- * The rules: no locks, no allocation, no libc but what is in the allow-list of test/layers (clock_gettime, which is a
- * read of the vdso), errno untouched, under 1 KB of stack, memory read only where it is known to be mapped. The handler
+ * The rules: no locks, no allocation, no libc but what is in the allow-list of test/layers (the clock is the vdso's,
+ * clock.h), errno untouched, under 1 KB of stack, memory read only where it is known to be mapped. The handler
  * learns what to do from the signal's value, so that it needs neither thread-local storage nor the thread's id; a
  * signal that is not the sampler's goes to the program's own handler. SPDX-License-Identifier: MIT */
 #include "sampler/signal_handler.h"
 
 #include "base/kernel.h"
+#include "sampler/clock.h"
 
 #include "unwind/context.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <time.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 enum { PAGE = 4096 };
 
@@ -54,17 +53,10 @@ static bool extend_to_page(struct unwind_memory *memory, uint64_t address)
     return true;
 }
 
-static uint64_t nanoseconds(clockid_t clock)
-{
-    struct timespec now = {0};
-    (void)clock_gettime(clock, &now); /* cannot fail with these clocks, and so leaves errno alone */
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 void signal_handler_answer(struct slot *slot, const ucontext_t *context)
 {
     unwind_prefetch(slot->modules, &slot->past, (uint64_t)context->uc_mcontext.gregs[REG_RIP]);
-    slot->time_ns = nanoseconds(CLOCK_MONOTONIC);
+    slot->time_ns = clock_ns(CLOCK_MONOTONIC);
     struct unwind_registers registers = slot->registers = unwind_registers_of(context);
     uint64_t page = unwind_signal_frame_end(context) & ~(uint64_t)(PAGE - 1); /* mostly that of the stack pointer */
     struct unwind_memory memory = {.low = page, .high = page + PAGE, .extend = extend_to_page};
@@ -169,7 +161,7 @@ bool signal_handler_install(struct slot *slots, uint32_t slot_count)
     static bool is_installed;
     handler_slots = slots;
     handler_slot_count = slot_count;
-    handler_owner = getpid();
+    handler_owner = (pid_t)kernel_call3(SYS_getpid, 0, 0, 0);
     if (!is_installed) is_installed = install();
     return is_installed;
 }

@@ -3,8 +3,7 @@
 
 #include "base/kernel.h"
 #include "base/pages.h"
-
-#include <unistd.h>
+#include "sampler/self.h"
 
 static struct slot *slots; /* stay for ever: a late answer may come at any time */
 static uint32_t free_slots[SLOTS_MAX];
@@ -65,10 +64,10 @@ bool slot_send(const struct slot *slot, pid_t tid, int number)
     siginfo_t information = {0};
     information.si_signo = number;
     information.si_code = SI_QUEUE;
-    information.si_pid = getpid();
-    information.si_uid = getuid();
+    information.si_pid = self_pid();
+    information.si_uid = (uid_t)kernel_call3(SYS_getuid, 0, 0, 0);
     information.si_value.sival_ptr = (void *)(uintptr_t)slot_cookie((uint32_t)(slot - slots), generation_of(slot));
-    return kernel_call4(SYS_rt_tgsigqueueinfo, getpid(), tid, number, kernel_address(&information)) == 0;
+    return kernel_call4(SYS_rt_tgsigqueueinfo, self_pid(), tid, number, kernel_address(&information)) == 0;
 }
 
 bool slots_in_use(void)

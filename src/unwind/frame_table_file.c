@@ -8,7 +8,6 @@
 #include "unwind/machine.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 enum { VERSION = 3, PATH_SIZE = 4096 };
 
@@ -93,7 +92,8 @@ bool frame_table_save(const struct frame_table *table, const char *path, struct 
     };
     char beside[PATH_SIZE];
     const char *end = beside + sizeof(beside);
-    (void)plain_number(plain_text(plain_text(beside, end, path), end, "."), end, (uint64_t)getpid(), 10);
+    (void)plain_number(plain_text(plain_text(beside, end, path), end, "."), end,
+                       (uint64_t)kernel_call3(SYS_getpid, 0, 0, 0), 10);
     if (key.size > sizeof(header.key) || strlen(beside) + 1 >= sizeof(beside)) return false;
     memcpy(header.magic, magic, sizeof(magic));
     if (key.size > 0) memcpy(header.key, key.data, key.size);

@@ -23,6 +23,10 @@ LIBRARY_OF_HEADER = {"brotli/decode.h": "libbrotlidec", "curl/curl.h": "libcurl"
                      "libiberty/demangle.h": "libiberty", "demangle.h": "libiberty"}
 
 
+# What the compiler calls in builds with sanitizers or with coverage.
+SANITIZERS = ("__asan_", "__ubsan_", "__tsan_", "__sanitizer_", "__gcov_", "__sanitizer", "__llvm_")
+
+
 def words(cell):
     return set(re.findall(r"[a-z0-9_/.]+", cell))
 
@@ -107,6 +111,58 @@ def the_signal_handler_calls_only_what_is_on_its_list():
             undefined = {line.split()[-1] for line in lines_of("nm", "--undefined-only", str(path))}
             check(undefined <= allowed, f"{path} calls {sorted(undefined - allowed)}: not on the list of "
                   "test/layers/signal_handler.symbols")
+
+
+def symbols_on_list(name):
+    """The words of a list in this folder, without its comments."""
+    lines = (ROOT / "test/layers" / name).read_text(encoding="utf-8").splitlines()
+    return {word for line in lines for word in line.split("#")[0].split()}
+
+
+def undefined_in(path):
+    return {line.split()[-1] for line in lines_of("nm", "--undefined-only", str(path))}
+
+
+def defined_in(path):
+    return {line.split()[-1] for line in lines_of("nm", "--defined-only", "--extern-only", str(path))}
+
+
+def objects_of_the_sampler_thread():
+    """The objects of sampler/ and unwind/, and those of base/ that they need."""
+    folders = {name: sorted(BUILD.glob(pattern)) for name, pattern in (
+        ("sampler", "liboffbeat.so*.p/src_sampler_*.o"), ("unwind", "src/unwind/libunwind.a.p/*.o"),
+        ("base", "src/base/libbase.a.p/*.o"))}
+    for name, found in folders.items():
+        check(found, f"no objects of {name}/ in {BUILD}")
+    chosen = folders["sampler"] + folders["unwind"]
+    while True:
+        needed = set().union(*map(undefined_in, chosen)) - set().union(*map(defined_in, chosen))
+        more = [path for path in folders["base"] if path not in chosen and defined_in(path) & needed]
+        if not more:
+            return chosen
+        chosen += more
+
+
+def plain_memory():
+    """The names of libc's that liboffbeat defines for itself alone."""
+    found = list(BUILD.glob("src/sampler/libplain_memory.a.p/*.o"))
+    check(len(found) == 1, f"objects of plain_memory.c: {found}")
+    return defined_in(found[0])
+
+
+@case
+def the_sampler_thread_calls_only_what_is_on_its_list():
+    chosen = objects_of_the_sampler_thread()
+    allowed = set().union(*map(defined_in, chosen)) | plain_memory() | symbols_on_list("sampler_thread.symbols")
+    for path in chosen:
+        others = {name for name in undefined_in(path) - allowed if not name.startswith(SANITIZERS)}
+        check(not others, f"{path.name} calls {sorted(others)}: not on the list of test/layers/sampler_thread.symbols")
+
+
+@case
+def the_preloaded_library_binds_memcpy_and_its_like_to_its_own():
+    wanted = {line.split()[-1].split("@")[0] for line in lines_of("nm", "--dynamic", "--undefined-only", str(LIBRARY))}
+    check(not wanted & plain_memory(), f"it takes {sorted(wanted & plain_memory())} from other libraries")
 
 
 @case
