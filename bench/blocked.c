@@ -10,6 +10,7 @@
 #include "sampler/blocked.h"
 #include "sampler/modules.h"
 #include "sampler/self.h"
+#include "sampler/signal_choice.h"
 #include "sampler/slots.h"
 
 #include <fcntl.h>
@@ -131,12 +132,12 @@ static enum verdict check(struct watched_thread *thread)
     enum blocked_result result = walk(thread, addresses, &count, &outcome, &cpu_ns);
     if (result == BLOCKED_RUNNING) return AWAKE;
     if (result != BLOCKED_WALKED && result != BLOCKED_NEEDS_SIGNAL) return UNANSWERED;
-    struct slot *slot = slot_take(modules.current);
+    struct slot *slot = slot_take(thread->tid, modules.current, SLOT_COPIES);
     if (!slot) return UNANSWERED;
     bool is_still_there = read_arguments(thread, arguments) && thread_cpu_ns(thread->tid, &cpu_ns_before_signal) &&
                           cpu_ns_before_signal == cpu_ns;
     enum verdict verdict = is_still_there ? UNANSWERED : AWAKE;
-    if (is_still_there && slot_send(slot, thread->tid, SIGNAL_USUAL)) {
+    if (is_still_there && signal_handler_is_ready(SIGNAL_USUAL) && slot_send(slot, SIGNAL_USUAL)) {
         uint64_t deadline_ns = self_monotonic_ns() + ANSWER_NS_MAX;
         while (slot_phase_of(slot) != SLOT_DONE && self_monotonic_ns() < deadline_ns) pause_for(20000);
         if (slot_phase_of(slot) == SLOT_DONE) verdict = judge(thread, result, addresses, count, arguments, slot);

@@ -121,6 +121,7 @@ __attribute__((constructor)) static void start(void)
     modules_refresh(&modules, false, &writer);
     modules_build_more(&modules, MODULES_MAX);
     slot.modules = modules.current;
+    slot.thread = gettid();
 
     struct sigaction action = {.sa_sigaction = interrupt, .sa_flags = SA_SIGINFO | SA_RESTART};
     sigaction(SIGPROF, &action, NULL);

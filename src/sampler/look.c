@@ -17,7 +17,7 @@
 #include "base/kernel.h"
 #include "sampler/blocked.h"
 #include "sampler/sampler_private.h"
-#include "sampler/self.h"
+#include "sampler/signal_choice.h"
 #include "sampler/slots.h"
 
 enum {
@@ -170,34 +170,19 @@ void look_fetch_answers(struct sampler *sampler)
     }
 }
 
-/* A signal that a thread blocks would stay with it, and surprise it in sigwait. Masks seldom change, so one look a
- * second is enough, save at a thread that blocks everything: it may be one that is just starting. The first thread gets
- * the usual signal only: it is the one that a forked child calls exec on. */
-static bool choose_signal(struct sampler *sampler, struct watched_thread *thread)
+/* What no stack accounts for. A thread that blocks signals only for a moment, as a starting one does, is given time:
+ * its next stack stands for what it spent meanwhile. */
+static void lose(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    if (sampler->tick < thread->signal_until_tick) return true;
-    thread->signal_number = 0;
-    uint64_t blocked = thread_blocked_signals(thread->tid);
-    if (!(blocked >> (SIGNAL_USUAL - 1) & 1)) {
-        thread->signal_number = SIGNAL_USUAL;
-    } else if (thread->tid != self_pid() && !(blocked >> (SIGNAL_NEVER_BLOCKED - 1) & 1)) {
-        thread->signal_number = SIGNAL_NEVER_BLOCKED;
-        signal_handler_keep(); /* libc installs its own when a program makes its first thread */
+    enum { PERIODS_TO_WAIT = 4 };
+    if (!is_cpu_mode(sampler)) {
+        write_lost(sampler, thread, 1, RECORDING_LOST_UNANSWERED);
+        return;
     }
-    if (thread->signal_number != 0) thread->signal_until_tick = sampler->tick + sampler->ticks_a_second;
-    return thread->signal_number != 0;
-}
-
-/* What was chosen holds at this very moment, too: a signal that finds its thread in sigwait, or on the way to it with
- * all signals blocked, would be taken for one of the program's. */
-static enum thread_answers ask(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
-{
-    if (cpu_ns < thread->no_signal_until_cpu_ns) return THREAD_IS_ASLEEP;
-    if (!choose_signal(sampler, thread)) return THREAD_BLOCKS_IT;
-    enum thread_answers answer = thread_ask(thread, thread->signal_number);
-    if (answer == THREAD_IS_ASLEEP && !blocked_awaits_signals(thread, cpu_ns)) return THREAD_TAKES_IT;
-    if (answer == THREAD_BLOCKS_IT) thread->signal_until_tick = 0; /* the other signal, if it still does then */
-    return answer;
+    uint64_t periods = cpu_ns > thread->cpu_ns_recorded ? (cpu_ns - thread->cpu_ns_recorded) / sampler->period_ns : 0;
+    if (periods < PERIODS_TO_WAIT) return;
+    write_lost(sampler, thread, (uint32_t)periods, RECORDING_LOST_UNANSWERED);
+    thread->cpu_ns_recorded = cpu_ns;
 }
 
 static void put_off(struct sampler *sampler, struct watched_thread *thread)
@@ -210,7 +195,6 @@ static void take_back_request(struct sampler *sampler, struct watched_thread *th
 {
     slot_give_back(thread->slot);
     thread->slot = NULL;
-    thread->signal_until_tick = 0;
     write_lost(sampler, thread, thread->waiting_ticks, RECORDING_LOST_UNANSWERED);
     thread->waiting_ticks = 0;
     thread->ran_while_waiting = false;
@@ -225,19 +209,22 @@ static void watch_waiting(struct sampler *sampler, struct watched_thread *thread
     if (thread->ran_while_waiting && thread->waiting_ticks > UNANSWERED_TICKS_MAX) take_back_request(sampler, thread);
 }
 
+/* A request that no signal may carry is counted as lost. One that would find its thread in sigwait, or break off a call
+ * that waits for signals, is put off. */
 static void request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    if (sampler->requests_in_tick >= sampler->requests_in_tick_max) {
+    bool has_room = sampler->requests_in_tick < sampler->requests_in_tick_max;
+    if (!has_room || cpu_ns < thread->no_signal_until_cpu_ns) {
         put_off(sampler, thread);
         return;
     }
-    if (sampler->requests_in_tick == 0) signal_handler_keep();
-    enum thread_answers answer = ask(sampler, thread, cpu_ns);
-    if (answer == THREAD_BLOCKS_IT) {
-        write_lost(sampler, thread, 1, RECORDING_LOST_UNANSWERED);
+    struct signal_choice choice = signal_choose(thread);
+    if (choice.number == 0) {
+        lose(sampler, thread, cpu_ns);
         return;
     }
-    struct slot *slot = answer == THREAD_TAKES_IT ? slot_take(sampler->modules.current) : NULL;
+    bool may_be_asked = !choice.is_asleep || !blocked_awaits_signals(thread, cpu_ns);
+    struct slot *slot = may_be_asked ? slot_take(thread->tid, sampler->modules.current, choice.reading) : NULL;
     if (!slot) {
         put_off(sampler, thread);
         return;
@@ -246,7 +233,7 @@ static void request(struct sampler *sampler, struct watched_thread *thread, uint
     sampler->counters[RECORDING_SIGNALS]++;
     thread->slot = slot;
     thread->cpu_ns_at_request = cpu_ns;
-    if (!slot_send(slot, thread->tid, thread->signal_number)) {
+    if (!slot_send(slot, choice.number)) {
         thread->slot = NULL;
         slot_give_back(slot);
         write_lost(sampler, thread, 1, RECORDING_LOST_UNANSWERED);
@@ -447,7 +434,7 @@ void look_thread_gone(struct sampler *sampler, struct watched_thread *thread)
     if (is_cpu_mode(sampler)) write_cpu_rest(sampler, thread);
     if (thread->slot) slot_give_back(thread->slot);
     if (thread->syscall_file >= 0) kernel_close(thread->syscall_file);
-    if (thread->stat_file >= 0) kernel_close(thread->stat_file);
+    if (thread->status_file >= 0) kernel_close(thread->status_file);
     sleep_forget(sampler, thread);
     timer_forget(sampler, thread);
 }

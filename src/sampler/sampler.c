@@ -7,6 +7,7 @@
 #include "sampler/clock.h"
 #include "sampler/own_thread.h"
 #include "sampler/self.h"
+#include "sampler/signal_choice.h"
 #include "sampler/slots.h"
 
 #include <errno.h>
@@ -272,7 +273,6 @@ static void once_a_second(void)
     if (sampler.tick % sampler.ticks_a_second != 0) return;
     write_counters();
     write_usage();
-    signal_handler_keep();
     timer_forget_sleepers(&sampler);
 }
 
@@ -376,6 +376,7 @@ static int run(void *unused)
     self_wake_promptly();
     sampler.threads.keeps_descriptor = self_own_descriptors();
     sampler.threads.directory = -1;
+    signal_choice_start();
     choose_id_and_clock();
     begin_recording(sampler.start_ns);
     modules_tell_again(&sampler.modules, &writer);

@@ -1,21 +1,34 @@
 /* Runs in the signal handler of the watched program, on whatever thread and at whatever instruction.
  *
- * The rules: no locks, no allocation, no libc but what is in the allow-list of test/layers (the clock is the vdso's,
- * clock.h), errno untouched, under 1 KB of stack, memory read only where it is known to be mapped. The handler
- * learns what to do from the signal's value, so that it needs neither thread-local storage nor the thread's id; a
- * signal that is not the sampler's goes to the program's own handler. SPDX-License-Identifier: MIT */
+ * The rules: no locks, no allocation, no libc but what is in the allow-list of test/layers, errno untouched, under 1 KB
+ * of stack. The handler learns what to do from the signal's value, so that it needs neither thread-local storage nor
+ * the thread's id. It ignores signals that are not the sampler's: it is installed only where the kernel ignores them,
+ * too.
+ *
+ * Memory. Another thread may unmap any memory but the live part of the interrupted thread's own stack, at any time. An
+ * address that a walk reads is not always in that part: code without frame tables may use the frame pointer for
+ * anything. So the handler never loads from the interrupted program: process_vm_readv copies a block into the slot, and
+ * returns an error where the memory is gone.
+ *
+ * Seccomp. The sampler sends no signal to a thread that has added a filter to those of its process. A filter that was
+ * inherited, as in a container, may not know process_vm_readv. There the handler asks rt_sigprocmask, which every
+ * program needs, whether memory is readable, and then loads from it. It accepts only the page of the stack pointer and,
+ * one after the other, the pages above it, so that a stray frame pointer does not lead it elsewhere. What remains is a
+ * thread with an inherited filter that unmaps a page right above another thread's stack.
+ * SPDX-License-Identifier: MIT */
 #include "sampler/signal_handler.h"
 
 #include "base/kernel.h"
-#include "sampler/clock.h"
 
 #include "unwind/context.h"
 
 #include <errno.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <ucontext.h>
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, SYSCALL_INSTRUCTION = 2 };
 
 static struct slot *handler_slots;
 static uint32_t handler_slot_count;
@@ -29,81 +42,80 @@ struct kernel_action {
     uint64_t mask;
 };
 
-/* What the program has for a signal that is ours: at first, and since. */
-struct chain {
-    struct kernel_action original, present;
-};
+/* --- Reading the stack -------------------------------------------------------------------------------------------- */
 
-static struct chain usual, never_blocked;
+static bool copy_block(struct unwind_memory *memory, uint64_t address)
+{
+    struct slot *slot = memory->context;
+    struct {
+        uint64_t address, size;
+    } from = {address, sizeof(slot->words)}, to = {(uint64_t)(uintptr_t)slot->words, sizeof(slot->words)};
+    if (address % sizeof(uint64_t) != 0) return false;
+    long got = kernel_call6(SYS_process_vm_readv, slot->thread, kernel_address(&to), 1, kernel_address(&from), 1, 0);
+    if (got < (long)sizeof(uint64_t)) return false;
+    memory->low = address;
+    memory->high = address + (uint64_t)got / sizeof(uint64_t) * sizeof(uint64_t);
+    memory->shift = to.address - address;
+    return true;
+}
 
 /* rt_sigprocmask reads the new set before it looks at what to do with it: asked to do nothing that exists, it tells
  * whether 8 bytes can be read, and changes nothing. */
 static bool is_readable(uint64_t address)
 {
-    enum { NO_SUCH_OPERATION = -1, ERROR_FAULT = -14 };
-    return kernel_call4(SYS_rt_sigprocmask, NO_SUCH_OPERATION, (long)address, 0, 8) != ERROR_FAULT;
+    enum { NO_SUCH_OPERATION = -1 };
+    return kernel_call4(SYS_rt_sigprocmask, NO_SUCH_OPERATION, (long)address, 0, 8) != -EFAULT;
 }
 
-static bool extend_to_page(struct unwind_memory *memory, uint64_t address)
+static bool probe_next_page(struct unwind_memory *memory, uint64_t address)
 {
-    if (address % 8 != 0 || !is_readable(address)) return false;
     uint64_t page = address & ~(uint64_t)(PAGE - 1);
-    if (page != memory->high) memory->low = page;
+    if (address % sizeof(uint64_t) != 0 || page != memory->high || !is_readable(page)) return false;
     memory->high = page + PAGE;
     return true;
 }
 
+static bool refuse(struct unwind_memory *memory, uint64_t address)
+{
+    (void)memory;
+    (void)address;
+    return false;
+}
+
+/* True if the signal met its thread at the end of a call that may have installed a seccomp filter, after the sampler
+ * made sure that there was none. The kernel leaves the return address of a system call in RCX. */
+static bool may_have_new_filter(const ucontext_t *context)
+{
+    const greg_t *registers = context->uc_mcontext.gregs;
+    greg_t first_argument = registers[REG_RDI];
+    bool ends_a_call = registers[REG_RIP] == registers[REG_RCX] && registers[REG_RAX] == 0;
+    return ends_a_call && (first_argument == PR_SET_SECCOMP || first_argument == SECCOMP_SET_MODE_FILTER ||
+                           first_argument == SECCOMP_SET_MODE_STRICT);
+}
+
+/* --- The answer --------------------------------------------------------------------------------------------------- */
+
 void signal_handler_answer(struct slot *slot, const ucontext_t *context)
 {
     unwind_prefetch(slot->modules, &slot->past, (uint64_t)context->uc_mcontext.gregs[REG_RIP]);
-    slot->time_ns = clock_ns(CLOCK_MONOTONIC);
     struct unwind_registers registers = slot->registers = unwind_registers_of(context);
-    uint64_t page = unwind_signal_frame_end(context) & ~(uint64_t)(PAGE - 1); /* mostly that of the stack pointer */
-    struct unwind_memory memory = {.low = page, .high = page + PAGE, .extend = extend_to_page};
+    struct unwind_memory memory = {.extend = copy_block, .context = slot};
+    if (may_have_new_filter(context)) {
+        memory.extend = refuse;
+    } else if (slot->reading == SLOT_PROBES) {
+        memory.low = memory.high = registers.values[MACHINE_SP] & ~(uint64_t)(PAGE - 1);
+        memory.extend = probe_next_page;
+    }
     slot->outcome = unwind_walk(slot->modules, &registers, &memory, &slot->past, slot->addresses, RECORDING_FRAMES_MAX,
                                 &slot->address_count);
 }
 
-/* A handler that the program installed after ours may pass on what it gets to the one before it, which is ours again.
- * The kernel clears the end of what it tells of a signal, and nobody uses it. */
-static bool is_passed_back(siginfo_t *information)
-{
-    uint64_t *mark = (uint64_t *)(void *)information + sizeof(*information) / sizeof(uint64_t) - 1;
-    bool is_marked = *mark == (uint64_t)(uintptr_t)&usual;
-    *mark = (uint64_t)(uintptr_t)&usual;
-    return is_marked;
-}
-
-/* Ours blocks all signals; the program's is to find those blocked that it wants so. The kernel puts the mask back. */
-static void set_mask_for(int number, const struct kernel_action *action, const ucontext_t *context)
-{
-    uint64_t mask;
-    memcpy(&mask, &context->uc_sigmask, sizeof(mask));
-    mask |= action->mask;
-    if (!(action->flags & SA_NODEFER)) mask |= (uint64_t)1 << (number - 1);
-    (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&mask), 0, sizeof(mask));
-}
-
-static void pass_on(int number, siginfo_t *information, void *context)
-{
-    const struct chain *chain = number == SIGNAL_NEVER_BLOCKED ? &never_blocked : &usual;
-    const struct kernel_action *action = is_passed_back(information) ? &chain->original : &chain->present;
-    bool is_default = (uintptr_t)action->handler == (uintptr_t)SIG_DFL;
-    bool is_ignored = (uintptr_t)action->handler == (uintptr_t)SIG_IGN;
-    if (is_default || is_ignored) return;
-    set_mask_for(number, action, context);
-    action->handler(number, information, context); /* one that takes fewer arguments does not mind the others */
-}
-
 static void handle(int number, siginfo_t *information, void *context)
 {
-    bool is_request = information->si_code == SI_QUEUE && information->si_pid == handler_owner;
+    bool is_request = information->si_code == SIGNAL_CODE && information->si_pid == handler_owner;
     uint64_t cookie = (uint64_t)(uintptr_t)information->si_value.sival_ptr;
     uint32_t index = cookie & 0xffff;
-    if (!is_request || index >= handler_slot_count) {
-        pass_on(number, information, context);
-        return;
-    }
+    if (!is_request || index >= handler_slot_count) return;
     struct slot *slot = &handler_slots[index];
     uint64_t generation = cookie >> 16;
     uint64_t expected = slot_state(generation, SLOT_REQUESTED);
@@ -115,59 +127,66 @@ static void handle(int number, siginfo_t *information, void *context)
     atomic_store_explicit(&slot->state, slot_state(generation, SLOT_DONE), memory_order_release);
 }
 
+/* --- Installing --------------------------------------------------------------------------------------------------- */
+
 static bool kernel_action(int number, const struct kernel_action *action, struct kernel_action *ret_old)
 {
     return kernel_call4(SYS_rt_sigaction, number, kernel_address(action), kernel_address(ret_old), 8) == 0;
 }
 
+static bool is_ignored(const struct kernel_action *action)
+{
+    return (uintptr_t)action->handler == (uintptr_t)SIG_DFL || (uintptr_t)action->handler == (uintptr_t)SIG_IGN;
+}
+
 static struct kernel_action ours;
 
-/* What the program has for NUMBER is kept, unless it is ours already. The program may install another one meanwhile. */
-static bool put_in_front(int number, struct chain *chain)
+bool signal_handler_is_ready(int number)
 {
     struct kernel_action present = {0};
     if (!kernel_action(number, NULL, &present)) return false;
     if (present.handler == handle) return true;
-    chain->present = present;
-    if (!kernel_action(number, &ours, &present)) return false;
-    if (present.handler != handle) chain->present = present;
-    return true;
+    if (!is_ignored(&present) || !kernel_action(number, &ours, &present)) return false;
+    if (present.handler == handle || is_ignored(&present)) return true;
+    (void)kernel_action(number, &present, NULL); /* the program installed its own in between */
+    return false;
 }
 
-static bool install_first(int number, struct chain *chain)
+/* A signal that the program does not handle. */
+static int find_unused_signal(void)
 {
-    bool is_done = put_in_front(number, chain);
-    chain->original = chain->present;
-    return is_done;
+    static const int candidates[] = {SIGNAL_USUAL, SIGNAL_SUBSTITUTE};
+    struct kernel_action present = {0};
+    for (size_t i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
+        if (kernel_action(candidates[i], NULL, &present) && is_ignored(&present)) return candidates[i];
+    }
+    for (int number = _NSIG - 1; number > 32; number--) {
+        if (kernel_action(number, NULL, &present) && is_ignored(&present)) return number;
+    }
+    return SIGNAL_USUAL;
 }
 
 /* libc knows where a handler has to return to: it is asked to install ours, and that is taken back at once. All else
  * goes past libc's sigaction, of which sanitizers and the like have their own. */
-static bool install(void)
+static bool prepare(void)
 {
     enum { FLAGS = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
     struct sigaction action = {.sa_sigaction = handle, .sa_flags = FLAGS}, before;
-    if (sigaction(SIGNAL_USUAL, &action, &before) != 0 || !kernel_action(SIGNAL_USUAL, NULL, &ours)) return false;
-    if (sigaction(SIGNAL_USUAL, &before, NULL) != 0) return false;
+    int number = find_unused_signal();
+    if (sigaction(number, &action, &before) != 0 || !kernel_action(number, NULL, &ours)) return false;
+    if (sigaction(number, &before, NULL) != 0) return false;
     ours.handler = handle;
     ours.flags = FLAGS | (ours.flags & ~(unsigned long)(FLAGS | SA_NODEFER | SA_RESETHAND));
     ours.mask = UINT64_MAX;
-    (void)install_first(SIGNAL_NEVER_BLOCKED, &never_blocked);
-    return install_first(SIGNAL_USUAL, &usual);
+    return true;
 }
 
 bool signal_handler_install(struct slot *slots, uint32_t slot_count)
 {
-    static bool is_installed;
+    static bool is_prepared;
     handler_slots = slots;
     handler_slot_count = slot_count;
     handler_owner = (pid_t)kernel_call3(SYS_getpid, 0, 0, 0);
-    if (!is_installed) is_installed = install();
-    return is_installed;
-}
-
-void signal_handler_keep(void)
-{
-    (void)put_in_front(SIGNAL_USUAL, &usual);
-    (void)put_in_front(SIGNAL_NEVER_BLOCKED, &never_blocked);
+    if (!is_prepared) is_prepared = prepare();
+    return is_prepared;
 }

@@ -23,16 +23,26 @@ enum slot_phase {
     SLOT_DONE,
 };
 
+enum { SLOT_WORDS = 512 };
+
+/* How the handler reads the stack of its thread. */
+enum slot_reading {
+    SLOT_COPIES, /* process_vm_readv, which never faults */
+    SLOT_PROBES, /* for a thread with an inherited seccomp filter: asks first, then reads */
+};
+
 struct slot {
     _Atomic uint64_t state;               /* generation << 2 | enum slot_phase */
     const struct unwind_modules *modules; /* to walk with; the sampler keeps it alive until the slot is FREE */
+    pid_t thread;                         /* the one that is asked */
+    enum slot_reading reading;
     /* The answer: */
     uint32_t outcome;                  /* enum unwind_outcome */
-    uint64_t time_ns;                  /* CLOCK_MONOTONIC */
     struct unwind_registers registers; /* that the walk began with */
     size_t address_count;
     uint64_t addresses[RECORDING_FRAMES_MAX];
-    struct unwind_past past; /* of the walk before: the handler's alone */
+    uint64_t words[SLOT_WORDS]; /* a copied part of the stack: the handler's alone */
+    struct unwind_past past;    /* of the walk before: the handler's alone */
 };
 
 /* What a request's signal carries in its value. */
@@ -46,24 +56,27 @@ static inline uint64_t slot_state(uint64_t generation, enum slot_phase phase)
     return generation << 2 | phase;
 }
 
-/* Ignored by default, so that one which arrives after exec does no harm; nearly nobody uses out-of-band data. */
+/* The kernel ignores these two signals by default, so a request that is still pending when its thread calls exec does
+ * nothing to the new program. No other signal is used: a real-time signal would end the new program.
+ * The usual one is for out-of-band data, which nearly no program uses. */
 #define SIGNAL_USUAL SIGURG
-/* For threads that block all signals, as the workers of many libraries do: the second one that glibc keeps for itself
- * (nptl's SIGSETXID), which its sigfillset leaves out and its sigprocmask does not block. glibc's handler is called for
- * what is not ours; itself, it ignores ours. One that arrives after exec ends the new program, so it is not for threads
- * that may call exec: see choose_signal. */
-#define SIGNAL_NEVER_BLOCKED 33
+/* For threads that block the usual one, or in programs that handle it. A terminal sends it when its size changes. */
+#define SIGNAL_SUBSTITUTE SIGWINCH
 
-/* Installs the handlers, unless they are installed already; answers go to SLOTS (SLOT_COUNT of them), which must stay
- * for as long as the process lives, because an answer can come at any time. Again in a forked child, where requests of
- * the parent mean nothing. A program's own handlers are called for signals that are not ours. Call it on a thread of
- * libc's, before the program installs handlers. False if the usual signal cannot be had. */
+/* The si_code of requests. The kernel uses no such number, and sigqueue and its like always use SI_QUEUE. */
+enum { SIGNAL_CODE = -0x4f42 };
+
+/* Prepares the handler. Answers go to SLOTS (SLOT_COUNT of them), which must stay for as long as the process lives,
+ * because an answer can come at any time. Again in a forked child, where requests of the parent mean nothing. Call it
+ * on a thread of libc's. False if libc refuses. */
 bool signal_handler_install(struct slot *slots, uint32_t slot_count);
+
+/* True if a request by signal NUMBER would reach our handler. Installs it if the program leaves the signal ignored; a
+ * handler of the program's own stays in place, and the program then receives all its signals from the kernel directly.
+ * To be asked before each request: the program may install its own handler at any time. */
+bool signal_handler_is_ready(int number);
 
 /* What the handler does for a request: the answer of SLOT, for a thread that was interrupted at CONTEXT. */
 void signal_handler_answer(struct slot *slot, const ucontext_t *context);
-
-/* Puts the handlers back in front where the program has installed one of its own since. */
-void signal_handler_keep(void);
 
 #endif

@@ -39,11 +39,13 @@ enum slot_phase slot_phase_of(const struct slot *slot)
     return (enum slot_phase)(atomic_load_explicit(&slot->state, memory_order_acquire) & 3);
 }
 
-struct slot *slot_take(const struct unwind_modules *modules)
+struct slot *slot_take(pid_t thread, const struct unwind_modules *modules, enum slot_reading reading)
 {
     if (free_count == 0) return NULL;
     struct slot *slot = &slots[free_slots[--free_count]];
     slot->modules = modules;
+    slot->thread = thread;
+    slot->reading = reading;
     atomic_store_explicit(&slot->state, slot_state(generation_of(slot) + 1, SLOT_REQUESTED), memory_order_release);
     return slot;
 }
@@ -59,15 +61,15 @@ void slot_give_back(struct slot *slot)
     free_slots[free_count++] = (uint32_t)(slot - slots);
 }
 
-bool slot_send(const struct slot *slot, pid_t tid, int number)
+bool slot_send(const struct slot *slot, int number)
 {
     siginfo_t information = {0};
     information.si_signo = number;
-    information.si_code = SI_QUEUE;
+    information.si_code = SIGNAL_CODE;
     information.si_pid = self_pid();
     information.si_uid = (uid_t)kernel_call3(SYS_getuid, 0, 0, 0);
     information.si_value.sival_ptr = (void *)(uintptr_t)slot_cookie((uint32_t)(slot - slots), generation_of(slot));
-    return kernel_call4(SYS_rt_tgsigqueueinfo, self_pid(), tid, number, kernel_address(&information)) == 0;
+    return kernel_call4(SYS_rt_tgsigqueueinfo, self_pid(), slot->thread, number, kernel_address(&information)) == 0;
 }
 
 bool slots_in_use(void)

@@ -12,14 +12,14 @@ void slots_forget(void); /* the parent's, in a forked child */
 /* Installs the signal handler; on a thread of libc's. False if the signal cannot be had. */
 bool slots_install_handler(void);
 
-/* A slot that asks for a walk with MODULES, or NULL if all are in use. */
-struct slot *slot_take(const struct unwind_modules *modules);
+/* A slot that asks THREAD for a walk with MODULES, or NULL if all are in use. */
+struct slot *slot_take(pid_t thread, const struct unwind_modules *modules, enum slot_reading reading);
 
 /* The answer was read, or is no longer wanted. */
 void slot_give_back(struct slot *slot);
 
-/* Sends signal NUMBER to thread TID, to answer into SLOT. False if the kernel refuses. */
-bool slot_send(const struct slot *slot, pid_t tid, int number);
+/* Sends signal NUMBER to SLOT's thread. False if the kernel refuses. */
+bool slot_send(const struct slot *slot, int number);
 
 enum slot_phase slot_phase_of(const struct slot *slot);
 bool slots_in_use(void);

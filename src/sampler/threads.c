@@ -17,17 +17,6 @@ bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns)
     return kernel_clock_ns((clockid_t)(~(unsigned)tid << 3 | PER_THREAD | SCHEDULER_CLOCK), ret_ns);
 }
 
-uint64_t thread_blocked_signals(pid_t tid)
-{
-    enum { SECCOMP_STRICT = 1 };
-    static char status[4096]; /* the sampler thread's alone */
-    char path[SELF_PATH_SIZE];
-    self_task_path(path, tid, "status");
-    if (self_read_file(path, status, sizeof(status)) <= 0) return UINT64_MAX;
-    if (self_status_number(status, "Seccomp", 10) == SECCOMP_STRICT) return UINT64_MAX;
-    return self_status_number(status, "SigBlk", 16);
-}
-
 int thread_syscall_file(struct watched_thread *thread)
 {
     char path[SELF_PATH_SIZE];
@@ -51,33 +40,15 @@ void thread_release_syscall_file(struct watched_thread *thread, int file)
     release(file, &thread->syscall_file);
 }
 
-static bool read_stat(struct watched_thread *thread, char *text, size_t size)
+bool thread_read_status(struct watched_thread *thread, char *text, size_t size)
 {
     char path[SELF_PATH_SIZE];
-    self_task_path(path, thread->tid, "stat");
-    int file = thread->stat_file >= 0 ? thread->stat_file : kernel_open(path, O_RDONLY, 0);
+    self_task_path(path, thread->tid, "status");
+    int file = thread->status_file >= 0 ? thread->status_file : kernel_open(path, O_RDONLY, 0);
     ssize_t got = file < 0 ? -1 : kernel_read_at(file, text, size - 1, 0);
     text[got > 0 ? got : 0] = '\0';
-    release(file, &thread->stat_file);
+    release(file, &thread->status_file);
     return got > 0;
-}
-
-/* "TID (NAME) STATE …", and as the 29th word after the state those signals under 32 that are blocked: proc(5). */
-enum thread_answers thread_ask(struct watched_thread *thread, int number)
-{
-    enum { WORDS_TO_BLOCKED = 29 };
-    char text[1024];
-    const char *at = read_stat(thread, text, sizeof(text)) ? strrchr(text, ')') : NULL;
-    if (!at || at[1] != ' ') return THREAD_BLOCKS_IT;
-    at += 2;
-    bool is_running = *at == 'R';
-    for (unsigned i = 0; at && i < WORDS_TO_BLOCKED; i++) {
-        at = strchr(at, ' ');
-        if (at) at++;
-    }
-    uint64_t blocked = at ? plain_parse(&at, 10) : UINT32_MAX;
-    if (number < 32 && blocked >> (number - 1) & 1) return THREAD_BLOCKS_IT;
-    return is_running ? THREAD_TAKES_IT : THREAD_IS_ASLEEP;
 }
 
 static int open_directory(const struct threads *threads)
@@ -181,7 +152,7 @@ static struct watched_thread *add(struct threads *threads, size_t place, pid_t t
     thread->last = (struct recording_stack *)(void *)(memory + sizeof(*thread));
     thread->remembered = thread->last + 1;
     thread->tid = tid;
-    thread->syscall_file = thread->stat_file = -1;
+    thread->syscall_file = thread->status_file = -1;
     thread->number = threads->next_number++;
     struct listed_thread *item = &threads->items[place];
     memmove(item + 1, item, (threads->count - place) * sizeof(*item));

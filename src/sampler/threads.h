@@ -43,7 +43,7 @@ struct watched_thread {
     uint64_t cpu_ns_at_stack;
     bool has_stack;
     int syscall_file; /* /proc/self/task/TID/syscall, kept open where that is possible; else -1 */
-    int stat_file;    /* and stat, of those that were asked for a signal */
+    int status_file;  /* and status, of those that were asked for a signal */
 
     /* A request to the thread, or one that had to be put off. */
     struct slot *slot;
@@ -51,8 +51,6 @@ struct watched_thread {
     uint32_t waiting_ticks;          /* ticks that are told of by the next answer */
     bool ran_while_waiting;          /* it blocks the signal, or the answer comes from a later time */
     uint64_t no_signal_until_cpu_ns; /* it was seen in sigwait */
-    int signal_number;               /* one that it does not block, if there is */
-    uint32_t signal_until_tick;      /* until then that is taken as true */
 
     uint64_t cpu_ns_seen;     /* at the last look */
     bool ran_long;            /* before the last look */
@@ -90,20 +88,14 @@ struct threads {
 /* CPU time of a thread of this process; false if there is no such thread. */
 bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns);
 
-/* Which signals (bit NUMBER - 1) a thread of this process must not be sent: those that it blocks; all, if it may not
- * make system calls in a handler (strict seccomp), or if nothing can be found out. */
-uint64_t thread_blocked_signals(pid_t tid);
-
 /* THREAD's /proc/self/task/TID/syscall, or a negative errno. thread_release_syscall_file must follow. It is kept, as
  * long as there are descriptors enough: opening costs three times as much as reading, and a process that gives up its
  * rights can often not open it again. */
 int thread_syscall_file(struct watched_thread *thread);
 void thread_release_syscall_file(struct watched_thread *thread, int file);
 
-/* What THREAD would do with a signal at this moment. Quicker than thread_blocked_signals; from 32 on it is not known
- * what is blocked. Of one that sleeps in sigwait the kernel says that it does not block what it waits for. */
-enum thread_answers { THREAD_IS_ASLEEP, THREAD_BLOCKS_IT, THREAD_TAKES_IT };
-enum thread_answers thread_ask(struct watched_thread *thread, int number);
+/* THREAD's /proc/self/task/TID/status, NUL-terminated; the file is kept open in the same way. */
+bool thread_read_status(struct watched_thread *thread, char *text, size_t size);
 
 /* True if the number of threads differs from that of the last listing, or one more is to be left out. One system call.
  */

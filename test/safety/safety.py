@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
-from recording import Folder, Offbeat, case, check, check_equal, main, opens, text  # noqa: E402
+from recording import Folder, Offbeat, case, check, check_equal, main, opens, run, text, user_without_rights  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
 
@@ -23,6 +23,63 @@ def a_busy_program_ends_as_without_us_and_its_profile_opens():
         check_equal(done.returncode, 0, "exit status")
         check(done.stdout.startswith(b"process cpu 0.5"), f"output: {text(done.stdout)}")
         check("main" in opens(OFFBEAT, folder / "x.pb.gz"), text(done.stderr))
+
+
+# --- signals: as an ordinary user, whom the kernel gives no timer that sees system calls ------------------------------
+
+ORDINARY, CONTAINER = [], [program("without_perf")] # prefixes: with perf events for user code, and with none at all
+
+
+def record_as_user(folder, *command, prefix=(), options=()):
+    """Records COMMAND as an ordinary user without a terminal."""
+    folder.chmod(0o777)
+    return OFFBEAT.record(folder, *command, options=options, prefix=prefix, start_new_session=True, **user_without_rights())
+
+
+def check_as_alone(command, prefix=(), options=()):
+    """COMMAND ends and prints as without us, and its profile opens, which is the result."""
+    alone = run(*prefix, *command)
+    with Folder() as folder:
+        done = record_as_user(folder, *command, prefix=prefix, options=options)
+        check_equal(done.returncode, alone.returncode, f"exit status; {text(done.stderr)}")
+        check_equal(text(done.stdout), text(alone.stdout), "output")
+        return opens(OFFBEAT, folder / "x.pb.gz"), OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]
+
+
+@case
+def a_program_gets_each_of_its_own_sigurg():
+    for prefix in (ORDINARY, CONTAINER):
+        for name in ("sigqueue_self", "sigqueue_self_worker"):
+            check_as_alone([program(name)], prefix=prefix)
+
+
+@case
+def every_way_to_use_sigurg_works_as_without_us():
+    for prefix in (ORDINARY, CONTAINER):
+        for way in ("plain", "nodefer", "information", "ignore", "reset", "sigwait", "signalfd"):
+            check_as_alone([program("handles_sigurg"), way], prefix=prefix, options=["-F", "1009"])
+
+
+@case
+def a_thread_that_blocks_all_signals_may_call_exec():
+    for prefix in (ORDINARY, CONTAINER):
+        for _ in range(5):
+            with Folder() as folder:
+                done = record_as_user(folder, program("exec_from_blocked_thread"), "50", prefix=prefix)
+                check_equal((done.returncode, text(done.stdout)), (0, "end of the chain"), f"end; {text(done.stderr)}")
+
+
+@case
+def memory_that_another_thread_unmaps_is_not_read():
+    for prefix in (ORDINARY, CONTAINER):
+        check_as_alone([program("jit_rbp_unmapped"), "3"], prefix=prefix, options=["-F", "1009"])
+
+
+@case
+def a_thread_that_confines_itself_lives():
+    for prefix in (ORDINARY, CONTAINER):
+        for _ in range(3):
+            check_as_alone([program("seccomp_per_thread"), "alone", "1000"], prefix=prefix, options=["-F", "1009"])
 
 
 if __name__ == "__main__":

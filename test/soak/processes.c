@@ -20,6 +20,11 @@ static void *exec_on_thread(void *argument)
     exit(exec_again(argument, false));
 }
 
+static void *exec_blocked_on_thread(void *argument)
+{
+    exit(exec_again(argument, true));
+}
+
 _Noreturn static void *work_for_ever(void *argument)
 {
     for (unsigned i = 0;; i++) storm_work(i);
@@ -44,9 +49,9 @@ static int run_exec(const char *kind, const char *until_ns)
     if (now_ns() >= strtoull(until_ns, NULL, 10)) return 9;
     char *argument = strdup(until_ns);
     (void)storm_thread(work_for_ever, NULL);
-    if (strcmp(kind, "exec-blocked") == 0) return exec_again(until_ns, true);
-    if (now_ns() / 1000 % 2) return exec_again(until_ns, false);
-    (void)storm_thread(exec_on_thread, argument);
+    bool blocks_signals = strcmp(kind, "exec-blocked") == 0;
+    if (now_ns() / 1000 % 2) return exec_again(until_ns, blocks_signals);
+    (void)storm_thread(blocks_signals ? exec_blocked_on_thread : exec_on_thread, argument);
     sleep_ns(20000000000u);
     return 3;
 }
@@ -221,7 +226,6 @@ static void storm_exec(void)
     run_exec_chain("exec");
 }
 
-/* The first thread alone: any other that blocks all signals could die of its exec (SIGNAL_NEVER_BLOCKED). */
 static void storm_exec_with_all_blocked(void)
 {
     run_exec_chain("exec-blocked");

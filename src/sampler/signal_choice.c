@@ -1,0 +1,80 @@
+/* A thread cannot be sent a signal that it blocks: the signal would stay with it, and surprise it in sigwait or
+ * signalfd. Nor one that the program handles: standard signals are not queued, so while ours is on its way the
+ * program's own would be dropped. Nor any if the thread has confined itself: a filter can kill for a system call that
+ * the handler makes. All of this can change at any time, so the sampler reads it right before it sends a signal.
+ * SPDX-License-Identifier: MIT */
+#include "sampler/signal_choice.h"
+
+#include "base/kernel.h"
+#include "base/plain_text.h"
+#include "sampler/self.h"
+
+#include <string.h>
+
+enum { STATUS_SIZE = 4096, SECCOMP_NONE = 0, SECCOMP_BY_FILTER = 2 };
+
+static char status_text[STATUS_SIZE]; /* the sampler thread's alone */
+static uint64_t inherited_filters;
+
+void signal_choice_start(void)
+{
+    inherited_filters = 0;
+    if (self_read_file("/proc/thread-self/status", status_text, sizeof(status_text)) <= 0) return;
+    inherited_filters = self_status_number(status_text, "Seccomp_filters", 10);
+}
+
+static uint64_t blocked_in(const char *status)
+{
+    return self_status_line(status, "SigBlk") ? self_status_number(status, "SigBlk", 16) : UINT64_MAX;
+}
+
+uint64_t thread_blocked_signals(pid_t tid)
+{
+    char path[SELF_PATH_SIZE];
+    self_task_path(path, tid, "status");
+    if (self_read_file(path, status_text, sizeof(status_text)) <= 0) return UINT64_MAX;
+    return blocked_in(status_text);
+}
+
+/* A terminal sends SIGNAL_SUBSTITUTE to its processes, and our handler would break off calls that sleep. The fifth word
+ * after the name is the controlling terminal (proc(5)). */
+static bool has_terminal(void)
+{
+    enum { WORDS_TO_TERMINAL = 5 };
+    char text[512];
+    const char *at = self_read_file("/proc/self/stat", text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
+    for (unsigned i = 0; at && i < WORDS_TO_TERMINAL; i++) {
+        at = strchr(at, ' ');
+        if (at) at++;
+    }
+    return !at || plain_parse(&at, 10) != 0;
+}
+
+static bool is_open(uint64_t blocked, int number)
+{
+    return !(blocked >> (number - 1) & 1) && signal_handler_is_ready(number);
+}
+
+/* A kernel before 5.9 does not say how many filters there are; none are then taken for inherited. */
+static bool is_confined_since(const char *status, uint64_t seccomp)
+{
+    if (seccomp == SECCOMP_NONE) return false;
+    if (seccomp != SECCOMP_BY_FILTER) return true;
+    return self_status_number(status, "Seccomp_filters", 10) != inherited_filters;
+}
+
+struct signal_choice signal_choose(struct watched_thread *thread)
+{
+    struct signal_choice choice = {0};
+    if (!thread_read_status(thread, status_text, sizeof(status_text))) return choice;
+    const char *state = self_status_line(status_text, "State");
+    uint64_t seccomp = self_status_number(status_text, "Seccomp", 10), blocked = blocked_in(status_text);
+    choice.is_asleep = state && *state != 'R';
+    choice.reading = seccomp == SECCOMP_NONE ? SLOT_COPIES : SLOT_PROBES;
+    if (is_confined_since(status_text, seccomp)) return choice;
+    if (is_open(blocked, SIGNAL_USUAL))
+        choice.number = SIGNAL_USUAL;
+    else if (!has_terminal() && is_open(blocked, SIGNAL_SUBSTITUTE))
+        choice.number = SIGNAL_SUBSTITUTE;
+    return choice;
+}

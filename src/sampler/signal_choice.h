@@ -1,0 +1,24 @@
+/* Which signal a thread can be asked by, at this moment.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SAMPLER_SIGNAL_CHOICE_H
+#define OFFBEAT_SAMPLER_SIGNAL_CHOICE_H
+
+#include "sampler/slots.h"
+#include "sampler/threads.h"
+
+struct signal_choice {
+    bool is_asleep; /* the signal would break its system call off */
+    int number;     /* 0: no signal may be sent to it */
+    enum slot_reading reading;
+};
+
+/* Notes which seccomp filters the process inherited. On the sampler thread, when it starts. */
+void signal_choice_start(void);
+
+/* Installs our handler for the signal that it chooses. */
+struct signal_choice signal_choose(struct watched_thread *thread);
+
+/* Which signals (bit NUMBER - 1) a thread of this process must not be sent, because it blocks them; all if it is not
+ * known. */
+uint64_t thread_blocked_signals(pid_t tid);
+
+#endif
