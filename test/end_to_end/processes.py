@@ -8,7 +8,6 @@ from recording import (Folder, Offbeat, case, case_by_the_clock, check, check_eq
                        pprof_labels, run, skip, text, user_without_rights)
 
 OFFBEAT = Offbeat(sys.argv[1])
-PROCESSES = OFFBEAT.programs / "processes"
 LOCKSTEP = OFFBEAT.programs / "lockstep"
 POINTS = 0.03      # how far a share may be from the truth
 NEARLY = 0.12      # how far the time of a function may be from the truth, of half a second at 101 Hz
@@ -23,9 +22,9 @@ def pairs(output):
     return found
 
 
-def record(folder, way, **options):
+def record(folder, way, offbeat=OFFBEAT, **options):
     """The true {function: ms} of the program that went this WAY."""
-    done = OFFBEAT.record(folder, PROCESSES, way, **options)
+    done = offbeat.record(folder, offbeat.programs / "processes", way, **options)
     check(done.returncode == 0, f"status {done.returncode}: {text(done.stderr)}")
     return pairs(done.stdout)
 
@@ -103,7 +102,7 @@ def a_process_that_is_not_dumpable_still_gives_samples():
     user = user_without_rights()
     with Folder() as folder:
         folder.chmod(0o777)
-        check_times(folder, record(folder, "not-dumpable", **user))
+        check_times(folder, record(folder, "not-dumpable", OFFBEAT.reachable(), **user))
 
 
 @case

@@ -1,5 +1,7 @@
 """What the end-to-end tests share: running `offbeat`, and reading what it wrote without any of its own code.
 SPDX-License-Identifier: MIT"""
+import atexit
+import functools
 import gzip
 import json
 import os
@@ -58,6 +60,21 @@ class Offbeat:
         self.build = pathlib.Path(build).resolve()
         self.program = self.build / "offbeat"
         self.programs = self.build / "test/end_to_end"
+
+    @functools.lru_cache(maxsize=None)
+    def reachable(self):
+        """This build, or a copy of it where every user may go, for programs that run as user_without_rights(): the folders
+        above the build may be closed to that user, as root's home is."""
+        user = user_without_rights()
+        if not user or can_run(user, self.program):
+            return self
+        folder = reachable_folder(user)
+        (folder / "test/end_to_end").mkdir(parents=True)
+        for path in [*self.build.glob("offbeat*"), *self.build.glob("liboffbeat.so*"), *self.programs.iterdir()]:
+            if path.is_file() and os.access(path, os.X_OK):
+                shutil.copy2(path, folder / path.relative_to(self.build))
+        run("chmod", "-R", "a+rX", folder)
+        return Offbeat(folder)
 
     def command(self, *words):
         return [str(word) for word in (self.program, *words)]
@@ -161,8 +178,25 @@ def chunk_functions(chunk):
     return {frame.get("function") for frame in chunk["profile"]["frames"]}
 
 
+# --- an ordinary user ------------------------------------------------------------------------------------------------
+
 def user_without_rights():
-    """Options for run() that take root away, for cases that need an ordinary user; skips if that cannot be had."""
+    """Options for run() that give up root's rights. The programs of the build must come from OFFBEAT.reachable()."""
     if os.geteuid() != 0:
         return {}
     return {"user": 65534, "group": 65534, "extra_groups": []}
+
+
+def can_run(user, program):
+    return run("sh", "-c", 'test -r "$1" && test -x "$1"', "sh", program, cwd="/", **user).returncode == 0
+
+
+def reachable_folder(user):
+    """A fresh folder that USER reaches, although TMPDIR may be below a closed one; it is removed at exit."""
+    for parent in (None, "/tmp", "/var/tmp"):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="offbeat-test-", dir=parent))
+        atexit.register(shutil.rmtree, folder, True)
+        folder.chmod(0o755)
+        if can_run(user, folder):
+            return folder
+    return skip("an ordinary user reaches no folder for temporary files")

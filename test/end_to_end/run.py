@@ -415,7 +415,7 @@ def a_setuid_program_gets_one_line():
     user = user_without_rights()
     with Folder() as folder:
         folder.chmod(0o777)
-        done = OFFBEAT.record(folder, setuid, "--version", **user)
+        done = OFFBEAT.reachable().record(folder, setuid, "--version", **user)
         check_equal(done.returncode, COULD_NOT_BE_DONE, "status")
         check_one_line(done.stderr, "privileges")
 

@@ -250,7 +250,8 @@ def where_no_spool_can_be_written_profiles_are_sent_from_memory():
         (folder / "spool").mkdir(mode=0o555)
         (folder / "temporary").mkdir(mode=0o777)
         (folder / "temporary").chmod(0o777)
-        done = run(DRIVES, *"init start await work 300 stop flush 30000 counts".split(), **user_without_rights(), cwd=folder,
+        drives = OFFBEAT.reachable().programs / "sdk_drives"
+        done = run(drives, *"init start await work 300 stop flush 30000 counts".split(), **user_without_rights(), cwd=folder,
                    env=environment(receiver, folder, TMPDIR=folder / "temporary"))
         ran = Ran(done, 0)
         check_equal((ran.status, ran.told["flush"]), (0, [True]), f"status, flushed: {ran.said}")
@@ -476,7 +477,7 @@ def programs_that_know_nothing_of_it_are_profiled_by_environment_alone():
         with Folder() as folder, Receiver() as receiver:
             alone = run(*command, input=given)
             done = run(*command, input=given, cwd=folder, env=environment(
-                receiver, folder, debug=None, profile_session_sample_rate=None, LD_PRELOAD=with_sanitizer(LIBRARY), HOME=os.environ["HOME"]))
+                receiver, folder, debug=None, profile_session_sample_rate=None, LD_PRELOAD=with_sanitizer(LIBRARY), HOME=os.environ.get("HOME")))
             check_equal((done.returncode, done.stdout == alone.stdout, done.stderr), (0, True, b""), f"status, output, standard error of {name}")
             chunks = arrived(receiver, folder).chunks
             check(chunks and chunks[0]["release"].startswith(("xz", "python")), f"chunks of {name}: {[chunk['release'] for chunk in chunks]}")

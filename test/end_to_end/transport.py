@@ -21,8 +21,8 @@ FAST = {"retry_ms": 20, "retry_max_ms": 100}
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
 
 
-def words(dsn, settings):
-    return [str(SENDS), f"dsn={dsn}", *(f"{name}={value}" for name, value in {**FAST, **settings}.items())]
+def words(dsn, settings, program=SENDS):
+    return [str(program), f"dsn={dsn}", *(f"{name}={value}" for name, value in {**FAST, **settings}.items())]
 
 
 def sends(receiver, environment=None, **settings):
@@ -307,8 +307,8 @@ def twenty_processes_on_a_small_spool_count_what_each_drops_once():
         check_sums(receiver, 400)
 
 
-def check_memory_takes_over(folder, receiver, **options):
-    done = run(*words(receiver.dsn, {"count": 5, "spool": folder / "spool", "padding": 30000}), env=ENVIRONMENT, **options)
+def check_memory_takes_over(folder, receiver, program=SENDS, **options):
+    done = run(*words(receiver.dsn, {"count": 5, "spool": folder / "spool", "padding": 30000}, program), env=ENVIRONMENT, **options)
     check_equal(done.returncode, 0, f"status: {text(done.stderr)}")
     check("spool" in text(done.stderr) and "stay in memory" in text(done.stderr), f"said: {text(done.stderr)}")
     check_equal(text(done.stderr).count("stay in memory"), 1, "times that it was said")
@@ -342,7 +342,7 @@ def a_file_system_that_is_full_leaves_envelopes_in_memory_and_says_so():
 def a_folder_that_cannot_be_written_leaves_envelopes_in_memory_and_says_so():
     with Folder() as folder, Receiver() as receiver:
         (folder / "spool").mkdir(mode=0o555)
-        check_memory_takes_over(folder, receiver, **user_without_rights())
+        check_memory_takes_over(folder, receiver, OFFBEAT.reachable().programs / "sends", **user_without_rights())
 
 
 # --- libcurl ---------------------------------------------------------------------------------------------------------
