@@ -44,11 +44,11 @@ struct record {
 
 /* --- Before ------------------------------------------------------------------------------------------------------- */
 
-/* Beside this program, as it is built, or where it is installed. */
+/* The library is beside this program in a build folder. In an installation it is in the library folder that meson chose
+ * (lib, lib64, lib/x86_64-linux-gnu, …), wherever the installation was moved to. */
 static bool find_library(char path[PATH_MAX])
 {
-    static const char *const places[] = {"liboffbeat.so", "../lib/liboffbeat.so",
-                                         "../lib/x86_64-linux-gnu/liboffbeat.so"};
+    static const char *const places[] = {"liboffbeat.so", OFFBEAT_LIBRARY_FROM_PROGRAM "/liboffbeat.so"};
     char self[PATH_MAX], candidate[2 * PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (length > 0) {
@@ -56,11 +56,12 @@ static bool find_library(char path[PATH_MAX])
         char *slash = strrchr(self, '/');
         if (slash) *slash = '\0';
         for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-            (void)snprintf(candidate, sizeof(candidate), "%s/%s", self, places[i]);
+            bool is_absolute = places[i][0] == '/';
+            (void)snprintf(candidate, sizeof(candidate), "%s/%s", is_absolute ? "" : self, places[i]);
             if (realpath(candidate, path)) return true;
         }
     }
-    message("cannot find liboffbeat.so beside this program nor in the lib folder next to it");
+    message("cannot find liboffbeat.so, neither in the folder of this program nor in " OFFBEAT_LIBRARY_FROM_PROGRAM);
     return false;
 }
 

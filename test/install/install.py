@@ -328,6 +328,21 @@ def the_installed_program_records():
     check("answer" in shell("offbeat top x.pb.gz", folder), "the function is not in the table")
 
 
+@case
+def the_program_finds_its_library_in_any_library_folder():
+    folder = installation().folder / "elsewhere"
+    settings = ("--prefix=/usr", "--bindir=some/programs", "--libdir=lib/a/b", "-Doptimization=0", "-Ddebug=false")
+    for command in (("meson", "setup", *settings, folder / "build", ROOT), ("ninja", "-C", folder / "build", "offbeat", "liboffbeat.so.0.1.0")):
+        done = run(*command)
+        check(done.returncode == 0, f"{command[0]}: {text(done.stdout)[-2000:]} {text(done.stderr)}")
+    for name, place in (("offbeat", "usr/some/programs"), ("liboffbeat.so.0.1.0", "usr/lib/a/b")):
+        (folder / place).mkdir(parents=True)
+        shutil.copy(folder / "build" / name, folder / place)
+    (folder / "usr/lib/a/b/liboffbeat.so").symlink_to("liboffbeat.so.0.1.0")
+    shell(f"'{folder}/usr/some/programs/offbeat' record --quiet -o x.pb.gz -- sleep 0.3", folder)
+    check((folder / "x.pb.gz").stat().st_size > 0, "the profile is empty")
+
+
 # --- documents -------------------------------------------------------------------------------------------------------
 
 def manual():
@@ -345,10 +360,15 @@ def the_manual_page_names_every_function_option_and_variable():
     check_equal(missing, set(), "missing in liboffbeat.3")
 
 
+def blocks_of(document, but):
+    """The blocks of DOCUMENT as one script, without those that contain BUT."""
+    blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", (ROOT / document).read_text(encoding="utf-8"), re.MULTILINE)
+    return "set -e\n" + "\n".join(re.sub(r"^    ", "", block, flags=re.MULTILINE) for block in blocks if but not in block)
+
+
 def paste_tutorial():
-    """All its blocks but the one that installs, in a folder of its own."""
-    blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", (ROOT / "doc/library.md").read_text(encoding="utf-8"), re.MULTILINE)
-    script = "set -e\n" + "\n".join(re.sub(r"^    ", "", block, flags=re.MULTILINE) for block in blocks if "meson install" not in block)
+    """All its blocks except the one that installs, in a folder of its own."""
+    script = blocks_of("doc/library.md", but="meson install")
     return run("sh", "-c", script.replace("/tmp/library", str(source_folder("tutorial") / "library")), env=installation().environment)
 
 
@@ -364,6 +384,18 @@ def the_tutorial_works_when_it_is_pasted():
     said = text(done.stdout)
     check(done.returncode == 0, f"status {done.returncode}: {said[-500:]} {text(done.stderr)}")
     check(re.search(r"^ .*\bslow$", said, re.MULTILINE), f"slow is not in a table:\n{said}")
+
+
+@case
+def the_first_tutorial_works_when_it_is_pasted():
+    folder = installation().folder / "first_tutorial"
+    folder.mkdir()
+    (folder / "build").symlink_to(OFFBEAT.build)
+    done = run("sh", "-c", blocks_of("doc/tutorial.md", but="./dev run"), cwd=folder)
+    said = text(done.stdout)
+    check(done.returncode == 0, f"status {done.returncode}: {said[-500:]} {text(done.stderr)}")
+    for function in ("hash_path", "index_batch", "slow"):
+        check(re.search(rf"^ .*\b{function}$", said, re.MULTILINE), f"{function} is not in a table:\n{said}")
 
 
 try:
