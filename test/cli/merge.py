@@ -1,5 +1,5 @@
 """offbeat merge: what pprof says of several files, it says of their sum; and memory does not grow with the number of files
-(PPF-2, PPF-7). Reads ../shared/fixtures in place. Argument: the program. SPDX-License-Identifier: MIT"""
+(PPF-2, PPF-7). Reads the fixtures that test/fixtures.py finds. Argument: the program. SPDX-License-Identifier: MIT"""
 import os
 import pathlib
 import re
@@ -10,10 +10,10 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
+from fixtures import CONFORMANCE, REAL  # noqa: E402
 from tap import case, check, check_equal, main, skip  # noqa: E402
 
 OFFBEAT = sys.argv[1]
-CONFORMANCE = ROOT.parent / "shared/fixtures/pprof-conformance"
 
 
 def pprof(folder, report, *paths):
@@ -62,9 +62,7 @@ def pprof_says_of_the_sum_what_it_says_of_the_files():
 
 @case
 def memory_does_not_grow_with_the_number_of_files():
-    path = CONFORMANCE / "large.cpu"
-    if not path.exists():
-        skip(f"{path} is not there")
+    path = CONFORMANCE / "large.cpu" if CONFORMANCE.exists() else REAL / "pprof/jvm/cpu.pb.gz"
     with tempfile.TemporaryDirectory() as folder:
         few, many = merge(f"{folder}/few.pb", path, path), merge(f"{folder}/many.pb", *[path] * 24)
         check(many < few * 1.25 + (4 << 20), f"two files take {few >> 20} MiB, 24 take {many >> 20} MiB")

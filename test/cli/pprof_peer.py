@@ -1,5 +1,5 @@
 """What pprof itself says of a profile, it says of the profile that offbeat wrote of it too (PPF-1, PPF-2, PPF-8).
-Reads ../shared/fixtures in place. Argument: the program. SPDX-License-Identifier: MIT"""
+Reads the fixtures that test/fixtures.py finds. Argument: the program. SPDX-License-Identifier: MIT"""
 import os
 import pathlib
 import shutil
@@ -9,10 +9,10 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
+from fixtures import CONFORMANCE, REAL  # noqa: E402
 from tap import case, check, check_equal, main, skip  # noqa: E402
 
 OFFBEAT = sys.argv[1]
-FIXTURES = ROOT.parent / "shared/fixtures"
 WORK = pathlib.Path(__file__).resolve().parent / "data/work.collapsed"
 
 
@@ -42,17 +42,24 @@ def needs_pprof():
         skip("go is not installed (Debian: golang-go)")
 
 
+def check_all(profiles, count_min):
+    needs_pprof()
+    check(len(profiles) >= count_min, f"only {len(profiles)} profiles")
+    with tempfile.TemporaryDirectory() as folder:
+        for path in profiles:
+            check_reports(folder, path)
+
+
 @case
 def pprof_reports_the_same_of_real_profiles_that_were_converted():
-    needs_pprof()
-    profiles = sorted(FIXTURES.glob("pprof-conformance/profiles/*.pb.gz"))
-    profiles += sorted(FIXTURES.glob("real/pprof/*/*.pb.gz"))
-    if not profiles:
-        skip(f"{FIXTURES} is not there")
-    check(len(profiles) > 50, f"only {len(profiles)} profiles in {FIXTURES}")
-    with tempfile.TemporaryDirectory() as folder:
-        for path in profiles + [FIXTURES / "pprof-conformance/large.cpu"]:
-            check_reports(folder, path)
+    check_all(sorted(REAL.glob("pprof/*/*.pb.gz")), 8)
+
+
+@case
+def pprof_reports_the_same_of_its_own_profiles_that_were_converted():
+    if not CONFORMANCE.exists():
+        skip(f"{CONFORMANCE} is not there")
+    check_all([*sorted(CONFORMANCE.glob("profiles/*.pb.gz")), CONFORMANCE / "large.cpu"], 51)
 
 
 @case

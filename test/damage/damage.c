@@ -172,7 +172,7 @@ int main(int argc, char **argv)
             printf("%s %d - %u damages of %u files of %s are read or refused\n", failure_count ? "not ok" : "ok", i - 2,
                    damage_count, file_count, argv[i]);
         } else {
-            printf("ok %d - damages of %s # SKIP it is not there\n", i - 2, argv[i]);
+            printf("ok %d - damages of %s # SKIP it is not beside this repository\n", i - 2, argv[i]);
         }
     }
     printf("1..%d\n", argc - 3);

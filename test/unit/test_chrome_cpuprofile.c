@@ -1,11 +1,10 @@
 /* V8's CPU profiles.  SPDX-License-Identifier: MIT */
+#include "real.h"
 #include "test.h"
 
 #include "base/file.h"
 #include "dump.h"
 #include "format/chrome_cpuprofile.h"
-
-#define REAL TEST_SOURCE_ROOT "/../shared/fixtures/real/cpuprofile/"
 
 enum { ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES };
 
@@ -147,7 +146,7 @@ static void read_file(const char *path, struct profile *profile)
     profile_init(profile);
     if (file_read(path, &bytes, NULL) != STATUS_OK) {
         profile_fini(profile);
-        SKIP("../shared/fixtures is not there");
+        TEST_FAIL("cannot read %s", path);
     }
     enum status status = chrome_cpuprofile_decode(buffer_slice(&bytes), profile, &error);
     buffer_fini(&bytes);
@@ -159,7 +158,7 @@ TEST(a_real_file_keeps_every_sample_and_the_whole_time)
 {
     struct profile profile;
     uint64_t wall_ns = 0, idle = 0;
-    read_file(REAL "mixed-1ms.cpuprofile", &profile);
+    read_file(real_path("cpuprofile/mixed-1ms.cpuprofile"), &profile);
     CHECK_UINT(profile.samples.count, 891);
     for (size_t i = 0; i < profile.samples.count; i++) {
         wall_ns += (uint64_t)profile_sample_values(&profile, i)[1];
@@ -175,7 +174,7 @@ TEST(the_shares_of_a_real_file_are_those_of_the_work_that_was_recorded)
     struct profile profile;
     double shares[2] = {0};
     static const char *const names[] = {"hotLoopA", "hotLoopB"};
-    read_file(REAL "ratio-70-30.cpuprofile", &profile);
+    read_file(real_path("cpuprofile/ratio-70-30.cpuprofile"), &profile);
     for (size_t i = 0; i < profile.samples.count; i++) {
         struct stack_id stack = profile.samples.stack[i];
         for (; stack.index; stack = profile_stack(&profile, stack).parent) {

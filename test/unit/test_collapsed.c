@@ -1,4 +1,5 @@
 /* Collapsed stacks in both directions.  SPDX-License-Identifier: MIT */
+#include "real.h"
 #include "test.h"
 
 #include "base/file.h"
@@ -119,8 +120,7 @@ TEST(a_real_file_is_written_as_it_was_read)
     struct buffer bytes, out;
     buffer_init(&bytes, 1 << 20);
     buffer_init(&out, 1 << 20);
-    if (file_read(TEST_SOURCE_ROOT "/../shared/fixtures/real/jfr/cpu.collapsed", &bytes, NULL) != STATUS_OK)
-        SKIP("../shared/fixtures is not there");
+    CHECK_INT(file_read(real_path("jfr/cpu.collapsed"), &bytes, NULL), STATUS_OK);
     profile_init(&profile);
     CHECK_UINT(collapsed_decode(buffer_slice(&bytes), &profile, NULL), STATUS_OK);
     CHECK_UINT(collapsed_encode(&profile, &out, NULL), STATUS_OK);

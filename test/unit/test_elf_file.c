@@ -1,5 +1,6 @@
 /* Views on ELF files: what is in them, and whether a library can be preloaded into them. Untrusted files may be cut
  * short or broken anywhere.  SPDX-License-Identifier: MIT */
+#include "real.h"
 #include "test.h"
 
 #include <elf.h>
@@ -15,7 +16,6 @@
 #include "binary/preload_check.h"
 
 #define FIXTURE(name) FIXTURES "/" name
-#define REAL_ELF SHARED "/fixtures/real/elf"
 
 static struct elf_file open_fixture(const char *path)
 {
@@ -50,9 +50,9 @@ static const char *temporary_file(const void *bytes, size_t size, mode_t mode)
 
 static void check_build_id(const char *name, struct slice expected)
 {
-    char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%s/%s", REAL_ELF, name);
-    struct elf_file file = open_fixture(path);
+    char path[NAME_MAX + 8];
+    snprintf(path, sizeof(path), "elf/%s", name);
+    struct elf_file file = open_fixture(real_path(path));
     bool is_right = slice_equals_text(expected, file.build_id);
     if (!is_right) TEST_FAIL("%s: \"%s\", expected \"%.*s\"", name, file.build_id, SLICE_ARGUMENTS(expected));
     elf_file_close(&file);
@@ -60,8 +60,7 @@ static void check_build_id(const char *name, struct slice expected)
 
 TEST(build_ids_are_those_that_readelf_prints)
 {
-    if (access(REAL_ELF "/ids.json", R_OK) != 0) SKIP("no " REAL_ELF);
-    struct buffer bytes = read_bytes(REAL_ELF "/ids.json");
+    struct buffer bytes = read_bytes(real_path("elf/ids.json"));
     struct json_reader reader;
     json_reader_init(&reader, buffer_slice(&bytes));
     unsigned files = 0;

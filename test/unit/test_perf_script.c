@@ -1,11 +1,10 @@
 /* The text of perf script.  SPDX-License-Identifier: MIT */
+#include "real.h"
 #include "test.h"
 
 #include "base/file.h"
 #include "dump.h"
 #include "format/perf_script.h"
-
-#define REAL TEST_SOURCE_ROOT "/../shared/fixtures/real/perf/"
 
 enum { ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES | DUMP_ADDRESSES | DUMP_LABELS };
 
@@ -119,7 +118,7 @@ static void read_file(const char *path, struct buffer *bytes, struct profile *pr
     profile_init(profile);
     if (file_read(path, bytes, NULL) != STATUS_OK) {
         profile_fini(profile);
-        SKIP("../shared/fixtures is not there");
+        TEST_FAIL("cannot read %s", path);
     }
     if (perf_script_decode(buffer_slice(bytes), profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
 }
@@ -127,11 +126,11 @@ static void read_file(const char *path, struct buffer *bytes, struct profile *pr
 /* The figures are those of perf report on the same recording. */
 TEST(a_real_recording_adds_up_to_what_perf_report_says)
 {
-    static const char *const files[] = {REAL "fp.script.txt", REAL "fp-full.script.txt"};
+    static const char *const files[] = {"perf/fp.script.txt", "perf/fp-full.script.txt"};
     for (size_t i = 0; i < 2; i++) {
         struct buffer bytes;
         struct profile profile;
-        read_file(files[i], &bytes, &profile);
+        read_file(real_path(files[i]), &bytes, &profile);
         CHECK_UINT(profile.samples.count, 406);
         CHECK_UINT(406 * profile.period, 2040200750);
         CHECK_UINT(self_value(&profile, "hotLoopA(int)::", 1) * 10000 / 2040200750, 6182);
@@ -145,7 +144,7 @@ TEST(a_real_recording_without_call_graphs_has_stacks_of_one_frame)
 {
     struct buffer bytes;
     struct profile profile;
-    read_file(REAL "flat.script.txt", &bytes, &profile);
+    read_file(real_path("perf/flat.script.txt"), &bytes, &profile);
     for (size_t i = 0; i < profile.samples.count; i++) {
         CHECK_UINT(profile_stack_depth(&profile, profile.samples.stack[i]), 1);
     }

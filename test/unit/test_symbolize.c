@@ -1,6 +1,7 @@
 /* Names for places (PPF-4: inlined functions are lines of one location; PPF-5: naming is a step that can come later;
  * PPF-6: names as people and as linkers know them; REL-3). The programs come out of fixtures/build.sh; what they must
  * answer is known from the numbered lines of fixtures/chain.c, and from other tools.  SPDX-License-Identifier: MIT */
+#include "real.h"
 #include "test.h"
 
 #include <elf.h>
@@ -18,7 +19,6 @@
 #include "symbolize/symbolizer.h"
 
 #define FIXTURE(name) FIXTURES "/" name
-#define REAL_ELF SHARED "/fixtures/real/elf"
 
 enum { ADDRESSES_MAX = 16384, CHAIN_MAX = 16384 };
 
@@ -710,20 +710,19 @@ static void compare_with_answers(const char *path, struct json_reader *reader)
 
 TEST(files_of_other_builds_are_what_llvm_symbolizer_says)
 {
-    if (access(REAL_ELF "/symbols.llvm.json", R_OK) != 0) SKIP("no " REAL_ELF);
     struct buffer bytes;
     buffer_init(&bytes, 1 << 20);
-    CHECK(file_read(REAL_ELF "/symbols.llvm.json", &bytes, NULL) == STATUS_OK);
+    CHECK(file_read(real_path("elf/symbols.llvm.json"), &bytes, NULL) == STATUS_OK);
     struct json_reader reader;
     json_reader_init(&reader, buffer_slice(&bytes));
     unsigned files = 0;
     json_object_begin(&reader);
     for (struct slice name; json_object_next(&reader, &name); files++) {
-        char path[PATH_MAX];
+        char path[NAME_MAX];
         /* The answers for split.debug are for the program that it belongs to, too: that is what is asked here. */
         if (slice_equals_text(name, "split.debug")) name = slice_of_text("split");
-        snprintf(path, sizeof(path), "%s/%.*s", REAL_ELF, SLICE_ARGUMENTS(name));
-        compare_with_answers(path, &reader);
+        snprintf(path, sizeof(path), "elf/%.*s", SLICE_ARGUMENTS(name));
+        compare_with_answers(real_path(path), &reader);
     }
     CHECK(json_reader_finish(&reader, NULL) == STATUS_OK);
     CHECK(files >= 5);
