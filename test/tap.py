@@ -1,5 +1,5 @@
 """Tests in Python: a function decorated with @case is one case, named by its own name; main() runs them and prints TAP.
-check() and friends end a case that fails, skip("why") ends it as skipped. SPDX-License-Identifier: MIT"""
+check() and friends end a case that fails, skip("why") ends it as skipped, leave_out("why") as none. SPDX-License-Identifier: MIT"""
 import concurrent.futures
 import functools
 import sys
@@ -14,6 +14,10 @@ class Failed(Exception):
 
 class Skipped(Exception):
     """The case cannot be tried here; the message says why."""
+
+
+class LeftOut(Exception):
+    """Another build runs the case in any case; the message says why this one does not."""
 
 
 def case(function):
@@ -55,14 +59,20 @@ def skip(reason):
     raise Skipped(reason)
 
 
+def leave_out(reason):
+    raise LeftOut(reason)
+
+
 def _indent(text):
     return "\n".join("# " + line for line in str(text).splitlines())
 
 
 def _run(function):
-    """(passed, what to say of it, text behind the case's name)"""
+    """(passed, what to say of it, text after the case's name, or None for a case that does not count)"""
     try:
         function()
+    except LeftOut as left_out:
+        return True, f"# {left_out}", None
     except Skipped as skipped:
         return True, "", f" # SKIP {skipped}"
     except Failed as failed:
@@ -76,11 +86,15 @@ def main(only="", at_once=1):
     """Runs the cases whose name contains ONLY, as many at a time as AT_ONCE says; never returns."""
     sys.stdout.reconfigure(line_buffering=True)
     chosen = [(name, function) for name, function in _cases if only.replace("_", " ") in name]
-    all_passed = True
+    all_passed, number = True, 0
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         outcomes = pool.map(_run, [function for _, function in chosen])
-        for number, ((name, _), (passed, why, behind)) in enumerate(zip(chosen, outcomes), 1):
+        for (name, _), (passed, why, after) in zip(chosen, outcomes):
             all_passed = all_passed and passed
-            print(*([why] if why else []), f"{'ok' if passed else 'not ok'} {number} - {name}{behind}", sep="\n")
-    print(f"1..{len(chosen)}")
+            if after is None:
+                print(f"# not in this build: {name}", why, sep="\n")
+                continue
+            number += 1
+            print(*([why] if why else []), f"{'ok' if passed else 'not ok'} {number} - {name}{after}", sep="\n")
+    print(f"1..{number}")
     sys.exit(0 if all_passed else 1)

@@ -14,7 +14,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
 
-from tap import Failed, Skipped, case, case_by_the_clock, check, check_equal, main, skip  # noqa: E402,F401
+from tap import Failed, Skipped, case, case_by_the_clock, check, check_equal, leave_out, main, skip  # noqa: E402,F401
 
 TIMEOUT_SECONDS = 120
 

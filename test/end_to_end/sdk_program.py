@@ -12,7 +12,7 @@ import tempfile
 import time
 
 from receiver import Receiver, items_of
-from recording import ROOT, Folder, Offbeat, chunk_functions, check, check_equal, run, skip, text
+from recording import ROOT, Folder, Offbeat, chunk_functions, check, check_equal, leave_out, run, text
 
 OFFBEAT = Offbeat(sys.argv[1])
 DRIVES, LIBRARY = OFFBEAT.programs / "sdk_drives", OFFBEAT.build / "liboffbeat.so"
@@ -56,7 +56,7 @@ def with_sanitizer(library):
 def takes_long():
     """For cases that with a sanitizer take minutes and run only what others run, too: there they must be asked for by name."""
     if IS_ASAN and len(sys.argv) < 3:
-        skip("takes long with a sanitizer, and runs what other cases run: name it to run it")
+        leave_out("takes long with a sanitizer, and runs what other cases run: name it to run it")
 
 
 class Ran:
