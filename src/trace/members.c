@@ -198,13 +198,50 @@ static size_t append_ours(const struct trace_members *members, struct buffer *ou
     return count;
 }
 
+/* W3C Baggage §3.2: a key is a token of HTTP, a value has no control characters, spaces, '"', ',', ';' or '\\'. */
+static bool is_token(struct slice text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        uint8_t byte = text.data[i];
+        if (byte <= ' ' || byte >= 0x7F || strchr("\"(),/:;<=>?@[\\]{}", byte)) return false;
+    }
+    return text.size > 0;
+}
+
+static bool is_value(struct slice text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        uint8_t byte = text.data[i];
+        if (byte <= ' ' || byte >= 0x7F || strchr("\",;\\", byte)) return false;
+    }
+    return true;
+}
+
+static bool is_pair(struct slice text, bool needs_value)
+{
+    bool has_value = text.size > 0 && memchr(text.data, '=', text.size);
+    struct slice value = text, key = trim(take_until(&value, '='));
+    return is_token(key) && (has_value ? is_value(trim(value)) : !needs_value);
+}
+
+/* Whether MEMBER, "key=value;property;key=value", may be passed on. A line end in it would begin a header of its own.
+ */
+static bool is_well_formed(struct slice member)
+{
+    if (!is_pair(take_until(&member, ';'), true)) return false;
+    while (member.size > 0) {
+        if (!is_pair(take_until(&member, ';'), false)) return false;
+    }
+    return true;
+}
+
 void trace_members_write_baggage(const struct trace_members *members, struct slice others, struct buffer *out)
 {
     struct buffer ours = {.maximum = TRACE_BAGGAGE_BYTES_MAX};
     size_t count = append_ours(members, &ours), start = out->size;
     while (others.size > 0) {
         struct slice member = trim(take_until(&others, ','));
-        if (member.size == 0 || is_ours(member)) continue;
+        if (!is_well_formed(member) || is_ours(member)) continue;
         size_t size = out->size - start + member.size + ours.size + 2; /* two commas */
         if (size > TRACE_BAGGAGE_BYTES_MAX || count == TRACE_MEMBERS_MAX) break;
         if (out->size > start) buffer_append_byte(out, ',');

@@ -30,7 +30,8 @@ const char *trace_members_find(const struct trace_members *members, const char *
  * vendors, are passed over; of two with one name the last counts. */
 void trace_members_read_baggage(struct trace_members *members, struct slice header);
 /* Appends a `baggage` header: those members of OTHERS (a header that the request has already, or empty) that are not
- * Sentry's, as they are, then MEMBERS. Where both do not fit into the maxima, the last of OTHERS give way. */
+ * Sentry's, as they are, then MEMBERS. Members of OTHERS that do not follow the grammar of W3C Baggage are left out.
+ * Where both do not fit into the maxima, the last of OTHERS give way. */
 void trace_members_write_baggage(const struct trace_members *members, struct slice others, struct buffer *out);
 /* Writes the object of the envelope's header. */
 void trace_members_write_json(const struct trace_members *members, struct json_writer *writer);

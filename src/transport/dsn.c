@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { KEY_DIGITS = 32, PORT_HTTP = 80, PORT_HTTPS = 443, CLIENT_LENGTH_MAX = 128 };
+enum { KEY_DIGITS = 32, PORT_HTTP = 80, PORT_HTTPS = 443 };
 
 static enum status refuse(struct error *error, const char *what)
 {
@@ -125,14 +125,19 @@ void dsn_url(const struct dsn *dsn, char ret_url[DSN_URL_SIZE])
                    dsn->host, port, dsn->path, dsn->project);
 }
 
+void dsn_user_agent(const char *client, char ret_plain[DSN_CLIENT_SIZE])
+{
+    size_t length = 0;
+    for (; *client && length < DSN_CLIENT_SIZE - 1; client++) {
+        if (is_plain(client, 1, "/-._+")) ret_plain[length++] = *client;
+    }
+    ret_plain[length] = 0;
+}
+
 void dsn_auth(const struct dsn *dsn, const char *client, char ret_auth[DSN_AUTH_SIZE])
 {
-    char plain[CLIENT_LENGTH_MAX + 1];
-    size_t length = 0;
-    for (; *client && length < CLIENT_LENGTH_MAX; client++) {
-        if (is_plain(client, 1, "/-._+")) plain[length++] = *client;
-    }
-    plain[length] = 0;
+    char plain[DSN_CLIENT_SIZE];
+    dsn_user_agent(client, plain);
     (void)snprintf(ret_auth, DSN_AUTH_SIZE, "Sentry sentry_version=7, sentry_client=%s, sentry_key=%s", plain,
                    dsn->public_key);
 }

@@ -5,7 +5,7 @@
 #include "base/slice.h"
 #include "base/status.h"
 
-enum { DSN_KEY_SIZE = 33, DSN_HOST_SIZE = 256, DSN_PATH_SIZE = 512, DSN_URL_SIZE = 1024, DSN_AUTH_SIZE = 256 };
+enum { DSN_KEY_SIZE = 33, DSN_HOST_SIZE = 256, DSN_PATH_SIZE = 512, DSN_URL_SIZE = 1024, DSN_AUTH_SIZE = 256, DSN_CLIENT_SIZE = 129 };
 
 struct dsn {
     bool is_https;
@@ -26,6 +26,8 @@ void dsn_url(const struct dsn *dsn, char ret_url[DSN_URL_SIZE]);
 /* The value of X-Sentry-Auth. CLIENT is "name/version"; what is no plain text of a header in it is left out, and what
  * does not fit. */
 void dsn_auth(const struct dsn *dsn, const char *client, char ret_auth[DSN_AUTH_SIZE]);
+/* CLIENT as the value of User-Agent, with the same left out. */
+void dsn_user_agent(const char *client, char ret_plain[DSN_CLIENT_SIZE]);
 /* A name for a folder that keeps what is for this receiver alone: equal DSNs have equal ones, different ones different
  * ones, but for a chance of 2^-64. */
 void dsn_folder_name(const struct dsn *dsn, char ret_name[DSN_HOST_SIZE]);

@@ -169,6 +169,77 @@ TEST(a_value_that_is_too_long_when_it_is_encoded_is_left_out_whole)
     trace_members_fini(&members);
 }
 
+TEST(members_of_others_that_break_the_grammar_are_left_out)
+{
+    static const struct trace_members none;
+    CHECK_TEXT(written(&none, "a=1\r\nX-Evil: 1,b=2"), "b=2");
+    CHECK_TEXT(written(&none, "a=1\nb=2,c=\xC3\xA4,d=\"q\",e=\\,f g=1,=1,noval,h=a b,i=1;p=\x7F,k\xFF=1"), "");
+    CHECK_TEXT(written(&none, "a = 1 ; p = 2 ;q,b=%0D%0A,c=,d=1=2,e=:/?#[]@!$&'()*+-._~"),
+               "a = 1 ; p = 2 ;q,b=%0D%0A,c=,d=1=2,e=:/?#[]@!$&'()*+-._~");
+}
+
+/* SplitMix64; the seed is printed by nobody, for it is always the same. */
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t mixed = *state += 0x9E3779B97F4A7C15u;
+    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9u;
+    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EBu;
+    return mixed ^ mixed >> 31;
+}
+
+/* Bytes that mean something to the parsers are as frequent as all others together. */
+static struct slice random_header(uint64_t *state, uint8_t *bytes, size_t size_max)
+{
+    static const char parts[] = "=,;\r\n\t %-0aAz\"\\:";
+    size_t size = next_random(state) % size_max;
+    for (size_t i = 0; i < size; i++) {
+        uint64_t random = next_random(state);
+        bytes[i] = random & 1 ? (uint8_t)(random >> 8) : (uint8_t)parts[(random >> 8) % (sizeof(parts) - 1)];
+        if ((random >> 32) % 16 == 0 && i + 8 < size) {
+            memcpy(bytes + i, "sentry-a=", 8);
+            i += 7;
+        }
+    }
+    return slice_of(bytes, size);
+}
+
+static bool is_one_header(const uint8_t *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if ((text[i] < ' ' && text[i] != '\t') || text[i] >= 0x7F) return false;
+    }
+    return true;
+}
+
+TEST(no_header_that_comes_in_puts_a_line_end_or_other_control_character_into_one_that_goes_out)
+{
+    enum { ROUNDS = 200000, SIZE_MAX_OF_HEADER = 96 };
+    uint64_t state = 12;
+    unsigned written_count = 0;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        uint8_t bytes[3][SIZE_MAX_OF_HEADER];
+        struct slice texts[3];
+        struct trace_members members = {0};
+        struct trace_parent parent;
+        struct buffer out = {.maximum = TRACE_BAGGAGE_BYTES_MAX};
+        char header[TRACE_HEADER_SIZE];
+        for (unsigned j = 0; j < 3; j++) texts[j] = random_header(&state, bytes[j], SIZE_MAX_OF_HEADER);
+        trace_members_read_baggage(&members, texts[0]);
+        (void)trace_members_set(&members, slice_of_text("release"), texts[1]);
+        trace_members_write_baggage(&members, texts[2], &out);
+        CHECK(!out.failed);
+        CHECK(is_one_header(out.data, out.size));
+        written_count += out.size > 0;
+        if (trace_parent_read(texts[0], &parent) || trace_parent_read_w3c(texts[0], &parent)) {
+            trace_parent_write(&parent, header);
+            CHECK(is_one_header((const uint8_t *)header, strlen(header)));
+        }
+        buffer_fini(&out);
+        trace_members_fini(&members);
+    }
+    CHECK(written_count > ROUNDS / 2);
+}
+
 /* --- What came in ------------------------------------------------------------------------------------------------- */
 
 static struct trace_incoming incoming(const char *sentry_trace, const char *traceparent, const char *baggage,

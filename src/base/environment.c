@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/environment.h"
+
+#include <stdlib.h>
+#include <sys/auxv.h>
+
+bool environment_is_trusted(void)
+{
+    return getauxval(AT_SECURE) == 0;
+}
+
+bool environment_has(const char *name)
+{
+    return getenv(name) != NULL;
+}
+
+const char *environment_get(const char *name)
+{
+    return environment_is_trusted() ? getenv(name) : NULL;
+}

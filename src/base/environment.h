@@ -1,0 +1,19 @@
+/* The environment variables of this process. Nothing else in src/ calls getenv: test/layers checks that.
+ *
+ * A program with AT_SECURE (set-user-ID, set-group-ID or file capabilities) has rights that the person who starts it
+ * does not have, and that person chooses its environment. There no variable counts. SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_BASE_ENVIRONMENT_H
+#define OFFBEAT_BASE_ENVIRONMENT_H
+
+#include <stdbool.h>
+
+/* NULL if NAME is not set, or if the environment is not trusted. The text is the environment's own. */
+const char *environment_get(const char *name);
+
+/* False with AT_SECURE. */
+bool environment_is_trusted(void);
+
+/* Whether NAME is set at all. For variables that other libraries read without such a check. */
+bool environment_has(const char *name);
+
+#endif
