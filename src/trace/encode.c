@@ -33,6 +33,17 @@ static const char *const source_names[] = {
     [TRACE_SOURCE_COMPONENT] = "component", [TRACE_SOURCE_TASK] = "task",
 };
 
+/* The compiler chooses the enum's type, so a caller's -1 may arrive as a large number or as -1. */
+bool trace_status_is_known(enum trace_status status)
+{
+    return (unsigned long)status < sizeof(status_names) / sizeof(*status_names);
+}
+
+bool trace_source_is_known(enum trace_source source)
+{
+    return (unsigned long)source < sizeof(source_names) / sizeof(*source_names);
+}
+
 static void write_member(struct json_writer *writer, const char *key, const char *text)
 {
     if (!text || !*text) return;

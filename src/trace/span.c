@@ -6,6 +6,9 @@
  * SPDX-License-Identifier: MIT */
 #include "trace/trace_private.h"
 
+#include "base/process.h"
+
+#include <math.h>
 #include <stdlib.h>
 
 /* --- Memory ------------------------------------------------------------------------------------------------------- */
@@ -69,7 +72,7 @@ void trace_span_free(struct trace_span *span)
 /* False for NULL and for what a forked child has from its parent. */
 static bool is_alive(const struct trace_span *span)
 {
-    return span && span->transaction->process == atomic_load_explicit(&trace_process, memory_order_relaxed);
+    return span && span->transaction->process == process_number();
 }
 
 struct trace_span *trace_span_ref(struct trace_span *span)
@@ -210,7 +213,7 @@ struct trace_span *trace_span_current(void)
 
 void trace_thread_leave_all(struct trace_thread *thread)
 {
-    if (thread->process != atomic_load(&trace_process)) return;
+    if (thread->process != process_number()) return;
     while (thread->current) unlink_current(&thread->current);
     thread->is_watched = false; /* destructors of the program's own keys may still trace */
 }
@@ -234,7 +237,7 @@ static void end_change(struct trace_span *span)
 
 void trace_span_set_status(struct trace_span *span, enum trace_status status)
 {
-    if (!begin_change(span)) return;
+    if (!trace_status_is_known(status) || !begin_change(span)) return;
     span->status = status;
     end_change(span);
 }
@@ -261,7 +264,7 @@ void trace_span_set_description(struct trace_span *span, const char *description
 void trace_span_set_transaction_name(struct trace_span *span, const char *name, enum trace_source source)
 {
     struct trace_span *root = is_alive(span) ? span->transaction->root : NULL;
-    if (!begin_change(root)) return;
+    if (!trace_source_is_known(source) || !begin_change(root)) return;
     char *copy = trace_text_copy(name, TRACE_NAME_BYTES_MAX);
     if (copy) {
         free(root->transaction->name);
@@ -349,6 +352,7 @@ bool trace_span_set_text(struct trace_span *span, const char *key, const char *v
 
 bool trace_span_set_number(struct trace_span *span, const char *key, double value)
 {
+    if (!isfinite(value)) return false; /* JSON has no such number */
     return set_entry(span, (struct trace_entry){.kind = TRACE_ENTRY_NUMBER, .number = value}, key);
 }
 

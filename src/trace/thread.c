@@ -1,7 +1,9 @@
 /* Asking the kernel who we are takes longer than all the rest of a span, so each thread asks once. A forked child is
- * noticed by a number that changes in it, for locks and references that other threads of the parent held are lost
- * there. SPDX-License-Identifier: MIT */
+ * noticed by process_number, for locks and references that other threads of the parent held are lost there.
+ * SPDX-License-Identifier: MIT */
 #include "trace/thread.h"
+
+#include "base/process.h"
 
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -9,17 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
-atomic_uint trace_process = 1;
-
-static __thread struct trace_thread self;
+/* Initial-exec: with the usual model the first access on a thread may call malloc, which an exit in a signal handler
+ * may have interrupted. */
+static __thread struct trace_thread self __attribute__((tls_model("initial-exec")));
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static atomic_bool has_key; /* threads may still run when the library goes */
-
-static void in_forked_child(void)
-{
-    atomic_fetch_add(&trace_process, 1);
-}
 
 static void at_thread_end(void *thread)
 {
@@ -28,7 +25,6 @@ static void at_thread_end(void *thread)
 
 static void prepare_process(void)
 {
-    (void)pthread_atfork(NULL, NULL, in_forked_child);
     has_key = pthread_key_create(&key, at_thread_end) == 0;
 }
 
@@ -57,7 +53,7 @@ static void prepare_thread(unsigned process)
 
 struct trace_thread *trace_thread_self(void)
 {
-    unsigned process = atomic_load_explicit(&trace_process, memory_order_relaxed);
+    unsigned process = process_number();
     if (__builtin_expect(self.process != process, 0)) prepare_thread(process);
     return &self;
 }

@@ -12,16 +12,13 @@ enum { TRACE_THREAD_NAME_SIZE = 16 }; /* as Linux has it */
 struct trace_span;
 
 struct trace_thread {
-    unsigned process; /* in which the rest holds: a forked child starts anew */
+    unsigned process; /* process_number() where the rest holds: a forked child starts again */
     pid_t tid;
     char name[TRACE_THREAD_NAME_SIZE];
     uint64_t random;
     struct trace_span *current; /* a reference; below it the span's own PREVIOUS */
     bool is_watched;            /* its end lets the spans go */
 };
-
-/* Changes in a forked child. */
-extern atomic_uint trace_process;
 
 struct trace_thread *trace_thread_self(void);
 /* The name may have changed since: costs a system call. */

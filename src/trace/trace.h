@@ -68,6 +68,9 @@ enum trace_status {
     TRACE_STATUS_UNAUTHENTICATED,
 };
 
+bool trace_source_is_known(enum trace_source source);
+bool trace_status_is_known(enum trace_status status);
+
 /* What traces_sampler is told. */
 struct trace_sampling_context {
     const char *name, *op;
@@ -110,6 +113,11 @@ struct tracer *tracer_new(const struct tracer_options *options);
 /* Waits until the listener's functions that are running have returned; from then on none is called, and no transaction
  * starts. Once more does nothing. Must not be called by the listener. */
 void tracer_close(struct tracer *tracer);
+/* The same, but waits no longer than until DEADLINE_NS of CLOCK_MONOTONIC. False if a function was still running. */
+bool tracer_close_until(struct tracer *tracer, uint64_t deadline_ns);
+/* One more reference, which tracer_unref gives up, for a caller that starts a transaction while another may free. */
+struct tracer *tracer_ref(struct tracer *tracer);
+void tracer_unref(struct tracer *tracer);
 /* Closes it, and gives it up: nobody may use TRACER itself any more, but spans and complete transactions live on. In a
  * forked child it only forgets what is the parent's. Accepts NULL, as tracer_close does. */
 void tracer_free(struct tracer *tracer);
@@ -160,7 +168,8 @@ struct trace_span *trace_span_current(void);
 /* --- What a span says --------------------------------------------------------------------------------------------- */
 
 /* After the finish they change nothing. Those that return bool give false where a maximum, memory or a name of our own
- * ("thread.id", "thread.name", "profiler_id") is in the way. A key that is there already is replaced. */
+ * ("thread.id", "thread.name", "profiler_id") is in the way, or the number is not finite. A key that is there already
+ * is replaced. A status or source that is none of its enum changes nothing. */
 void trace_span_set_status(struct trace_span *span, enum trace_status status);
 void trace_span_set_description(struct trace_span *span, const char *description);
 /* Renames the transaction of SPAN, any of its spans. What left the process already keeps the old name. */

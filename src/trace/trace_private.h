@@ -98,7 +98,6 @@ struct trace_transaction {
 /* True while the listener may be called; then end it. */
 bool tracer_begin_call(struct tracer *tracer);
 void tracer_end_call(struct tracer *tracer);
-void tracer_unref(struct tracer *tracer);
 void tracer_report(struct tracer *tracer, const char *reason, const char *category, uint64_t quantity);
 uint32_t tracer_root_started(struct tracer *tracer, bool is_sampled);
 void tracer_root_ended(struct tracer *tracer, uint32_t token, bool is_sampled);

@@ -4,7 +4,10 @@
  * SPDX-License-Identifier: MIT */
 #include "trace/trace_private.h"
 
+#include "base/process.h"
+
 #include <stdlib.h>
+#include <time.h>
 
 /* --- Making and closing ------------------------------------------------------------------------------------------- */
 
@@ -39,7 +42,7 @@ struct tracer *tracer_new(const struct tracer_options *options)
     struct tracer *tracer = calloc(1, sizeof(*tracer));
     if (!tracer) return NULL;
     tracer->options = *options;
-    tracer->process = trace_thread_self()->process;
+    tracer->process = process_number();
     tracer->references = 1;
     if (!copy_texts(tracer)) {
         free(tracer);
@@ -48,6 +51,12 @@ struct tracer *tracer_new(const struct tracer_options *options)
     (void)pthread_rwlock_init(&tracer->listening, NULL); /* on Linux these cannot fail */
     (void)pthread_mutex_init(&tracer->roots_lock, NULL);
     (void)pthread_mutex_init(&tracer->profilers_lock, NULL);
+    return tracer;
+}
+
+struct tracer *tracer_ref(struct tracer *tracer)
+{
+    if (tracer) atomic_fetch_add(&tracer->references, 1);
     return tracer;
 }
 
@@ -63,15 +72,26 @@ void tracer_unref(struct tracer *tracer)
 
 void tracer_close(struct tracer *tracer)
 {
-    if (!tracer || tracer->process != trace_thread_self()->process) return;
+    if (!tracer || tracer->process != process_number()) return;
     atomic_store(&tracer->is_closed, true); /* first, so that no new calls keep us waiting */
     (void)pthread_rwlock_wrlock(&tracer->listening);
     (void)pthread_rwlock_unlock(&tracer->listening);
 }
 
+bool tracer_close_until(struct tracer *tracer, uint64_t deadline_ns)
+{
+    if (!tracer || tracer->process != process_number()) return true;
+    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
+                                .tv_nsec = (long)(deadline_ns % 1000000000u)};
+    atomic_store(&tracer->is_closed, true);
+    if (pthread_rwlock_clockwrlock(&tracer->listening, CLOCK_MONOTONIC, &deadline) != 0) return false;
+    (void)pthread_rwlock_unlock(&tracer->listening);
+    return true;
+}
+
 void tracer_free(struct tracer *tracer)
 {
-    if (!tracer || tracer->process != trace_thread_self()->process) return;
+    if (!tracer || tracer->process != process_number()) return;
     tracer_close(tracer);
     tracer_unref(tracer);
 }
@@ -126,7 +146,7 @@ static struct trace_profiler *profiler_place(struct tracer *tracer, uint32_t num
 
 void tracer_set_profiler(struct tracer *tracer, const char *profiler_id)
 {
-    if (!tracer || tracer->process != trace_thread_self()->process) return;
+    if (!tracer || tracer->process != process_number()) return;
     uint64_t now_ns = trace_now_ns(CLOCK_MONOTONIC);
     struct trace_profiler next = {.start_ns = now_ns, .end_ns = UINT64_MAX};
     bool is_there = profiler_id && uuid_parse(slice_of_text(profiler_id), next.id);

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "trace/trace_private.h"
 
+#include "base/process.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,7 +113,7 @@ static struct trace_transaction *transaction_new(struct tracer *tracer, const st
     if (!transaction) return NULL;
     transaction->tracer = tracer;
     transaction->process = tracer->process;
-    transaction->source = start->source;
+    transaction->source = trace_source_is_known(start->source) ? start->source : TRACE_SOURCE_CUSTOM;
     transaction->name = trace_text_copy(start->name, TRACE_NAME_BYTES_MAX);
     if (!transaction->name || !uuid_new(transaction->event_id) || !uuid_new(transaction->trace_id)) {
         free(transaction->name);
@@ -163,7 +165,7 @@ static struct trace_span *begin(struct trace_transaction *transaction, const str
 
 struct trace_span *trace_transaction_start(struct tracer *tracer, const struct trace_start *start)
 {
-    if (!tracer || tracer->process != trace_thread_self()->process || !tracer_begin_call(tracer)) return NULL;
+    if (!tracer || tracer->process != process_number() || !tracer_begin_call(tracer)) return NULL;
     struct trace_transaction *transaction = NULL;
     struct trace_span *root = NULL;
     if (atomic_fetch_add(&tracer->open, 1) < TRACE_TRANSACTIONS_OPEN_MAX) transaction = transaction_new(tracer, start);
@@ -250,7 +252,7 @@ void trace_transaction_drop_holder(struct trace_transaction *transaction)
 
 void trace_transaction_free(struct trace_transaction *transaction)
 {
-    if (!transaction || transaction->process != trace_thread_self()->process) return;
+    if (!transaction || transaction->process != process_number()) return;
     trace_transaction_drop_holder(transaction);
 }
 

@@ -1,6 +1,7 @@
 /* The one place with state of the whole process: libcurl has such state itself.  SPDX-License-Identifier: MIT */
 #include "transport/curl_library.h"
 
+#include "base/environment.h"
 #include "transport/transport.h"
 
 #include <dlfcn.h>
@@ -56,6 +57,12 @@ void transport_when_loaded(void (*function)(void))
 
 const struct curl_library *curl_library_get(struct error *error)
 {
+    /* libcurl appends the keys of TLS to that file with the rights of the program, and asks nobody. */
+    if (!environment_is_trusted() && environment_has("SSLKEYLOGFILE")) {
+        (void)error_set(error, STATUS_UNSUPPORTED, 0,
+                        "SSLKEYLOGFILE is set in a program with AT_SECURE: nothing is sent");
+        return NULL;
+    }
     (void)pthread_once(&once, load);
     if (is_loaded) return &library;
     (void)error_set(error, STATUS_UNSUPPORTED, 0, "libcurl.so.4 is not installed: nothing can be sent");

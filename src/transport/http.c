@@ -2,6 +2,7 @@
  * ended at any time.  SPDX-License-Identifier: MIT */
 #include "transport/http.h"
 
+#include "base/environment.h"
 #include "transport/curl_library.h"
 
 #include <stdatomic.h>
@@ -108,6 +109,8 @@ static bool set_options(struct http *http)
     const struct http_options *options = &http->options;
     CURL *easy = http->easy;
     long timeout_ms = (long)(options->timeout_ns / 1000000);
+    bool trusts = environment_is_trusted(); /* else libcurl must not read http_proxy, no_proxy and their like */
+    const char *proxy = options->proxy || trusts ? options->proxy : "";
     bool is_set = curl->easy_setopt(easy, CURLOPT_URL, options->url) == CURLE_OK &&
                   curl->easy_setopt(easy, CURLOPT_POST, 1L) == CURLE_OK &&
                   curl->easy_setopt(easy, CURLOPT_HTTPHEADER, http->headers) == CURLE_OK &&
@@ -115,7 +118,8 @@ static bool set_options(struct http *http)
                   curl->easy_setopt(easy, CURLOPT_HEADERDATA, &http->response) == CURLE_OK &&
                   curl->easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body) == CURLE_OK &&
                   curl->easy_setopt(easy, CURLOPT_WRITEDATA, &http->response) == CURLE_OK;
-    if (is_set && options->proxy) is_set = curl->easy_setopt(easy, CURLOPT_PROXY, options->proxy) == CURLE_OK;
+    if (is_set && proxy) is_set = curl->easy_setopt(easy, CURLOPT_PROXY, proxy) == CURLE_OK;
+    if (is_set && !trusts) is_set = curl->easy_setopt(easy, CURLOPT_NOPROXY, "") == CURLE_OK;
     if (is_set && options->ca_file) is_set = curl->easy_setopt(easy, CURLOPT_CAINFO, options->ca_file) == CURLE_OK;
     (void)curl->easy_setopt(easy, CURLOPT_USERAGENT, options->user_agent);
     (void)curl->easy_setopt(easy, CURLOPT_ERRORBUFFER, http->curl_message);

@@ -1,6 +1,8 @@
 /* What other threads call; thread.c does the work.  SPDX-License-Identifier: MIT */
 #include "transport/transport_private.h"
 
+#include "base/process.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +20,7 @@ enum { COUNT_MAX_DEFAULT = 100, BYTES_MAX_DEFAULT = 100 << 20, STACK_BYTES = 512
 
 static bool is_child(const struct transport *transport)
 {
-    return getpid() != transport->owner;
+    return process_number() != transport->owner;
 }
 
 static bool copy_text(const char **text)
@@ -68,7 +70,7 @@ static bool init_spool(struct transport *transport, const char *folder)
 static void set_up(struct transport *transport, const struct dsn *dsn, const struct transport_options *options)
 {
     uint64_t now = now_ns();
-    transport->owner = getpid();
+    transport->owner = process_number();
     transport->dsn = *dsn;
     transport->options = *options;
     set_defaults(&transport->options);
@@ -83,7 +85,7 @@ static void set_up(struct transport *transport, const struct dsn *dsn, const str
     transport->started_at_ns = clock_ns(CLOCK_REALTIME);
     dsn_url(dsn, transport->url);
     dsn_auth(dsn, options->client, transport->auth);
-    (void)snprintf(transport->user_agent, sizeof(transport->user_agent), "%s", options->client);
+    dsn_user_agent(options->client, transport->user_agent);
     init_locks(transport);
 }
 
@@ -201,14 +203,14 @@ bool transport_flush(struct transport *transport, uint64_t timeout_ns)
     transport->is_hurried = true;
     transport->is_idle = false;
     transport_wake(transport);
-    while (!transport->is_idle && wait_for_change(transport, until)) continue;
+    while (!transport->is_idle && !transport->is_given_up && wait_for_change(transport, until)) continue;
     bool is_idle = transport->is_idle;
     transport->flusher_count--;
     pthread_mutex_unlock(&transport->mutex);
     return is_idle;
 }
 
-bool transport_stop(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts)
+bool transport_end(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts)
 {
     if (!transport || is_child(transport)) return false;
     uint64_t until = later(now_ns(), timeout_ns);
@@ -219,9 +221,20 @@ bool transport_stop(struct transport *transport, uint64_t timeout_ns, struct tra
     transport->stop_at_ns = until;
     transport_wake(transport);
     while (!transport->is_ended && wait_for_change(transport, later(until, STOP_GRACE_NS))) continue;
-    bool is_ended = transport->is_ended, is_idle = transport->is_idle;
-    transport->is_abandoned = !is_ended;
+    bool is_done = transport->is_ended && transport->is_idle;
     if (ret_counts) *ret_counts = transport->counts;
+    transport->is_given_up = true;
+    pthread_cond_broadcast(&transport->changed);
+    pthread_mutex_unlock(&transport->mutex);
+    return is_done;
+}
+
+void transport_release(struct transport *transport)
+{
+    if (!transport || is_child(transport)) return;
+    pthread_mutex_lock(&transport->mutex);
+    bool is_ended = transport->is_ended;
+    transport->is_abandoned = !is_ended;
     pthread_t thread = transport->thread;
     pthread_mutex_unlock(&transport->mutex);
     if (is_ended) {
@@ -230,5 +243,11 @@ bool transport_stop(struct transport *transport, uint64_t timeout_ns, struct tra
     } else {
         (void)pthread_detach(thread);
     }
-    return is_ended && is_idle;
+}
+
+bool transport_stop(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts)
+{
+    bool is_done = transport_end(transport, timeout_ns, ret_counts);
+    transport_release(transport);
+    return is_done;
 }

@@ -34,7 +34,7 @@ struct request {
 };
 
 struct transport {
-    pid_t owner;
+    unsigned owner; /* process_number() */
     pthread_t thread;
 
     pthread_mutex_t wake_mutex; /* for these; may be taken with MUTEX held */
@@ -52,11 +52,12 @@ struct transport {
     bool is_hurried; /* somebody began to wait: do not rest any longer */
     bool is_idle;    /* nothing left to send */
     bool is_stopping, is_ended, is_abandoned;
+    bool is_given_up; /* transport_end waits no longer, nor shall a flush */
     uint64_t stop_at_ns;
 
     struct transport_options options; /* its texts are copies; of the thread alone, as all below */
     struct dsn dsn;
-    char url[DSN_URL_SIZE], auth[DSN_AUTH_SIZE], user_agent[DSN_AUTH_SIZE];
+    char url[DSN_URL_SIZE], auth[DSN_AUTH_SIZE], user_agent[DSN_CLIENT_SIZE];
     bool has_spool, spool_fails, network_fails;
     struct spool spool;
     struct queue memory; /* what the spool did not take */

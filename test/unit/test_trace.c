@@ -6,6 +6,7 @@
 #include "format/sentry/transaction.h"
 #include "trace/trace.h"
 
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -204,7 +205,8 @@ TEST(data_and_tags_are_sent_and_the_last_value_of_a_key_counts)
     CHECK(trace_span_set_text(child, "text", "old"));
     CHECK(trace_span_set_text(child, "text", "new \"\n"));
     CHECK(trace_span_set_number(child, "number", 0.25));
-    CHECK(trace_span_set_number(child, "infinite", INFINITY));
+    CHECK(!trace_span_set_number(child, "infinite", INFINITY));
+    CHECK(!trace_span_set_number(child, "no number", NAN));
     CHECK(trace_span_set_bool(child, "flag", true));
     CHECK(trace_span_set_tag(child, "text", "tag"));
     CHECK(trace_span_set_tag(root, "zone", "eu"));
@@ -215,7 +217,7 @@ TEST(data_and_tags_are_sent_and_the_last_value_of_a_key_counts)
     trace_span_finish(root);
     const struct transaction *transaction = send_last();
     CHECK(transaction);
-    CHECK(payload_has("\"text\":\"new \\\"\\n\",\"number\":0.25,\"infinite\":null,\"flag\":true}"));
+    CHECK(payload_has("\"text\":\"new \\\"\\n\",\"number\":0.25,\"flag\":true}"));
     CHECK(payload_has("\"tags\":{\"text\":\"tag\"}"));
     CHECK(payload_has("\"tags\":{\"zone\":\"eu\"},\"contexts\""));
     CHECK(payload_has("\"url\":\"/x\"}}},\"spans\""));
@@ -223,6 +225,29 @@ TEST(data_and_tags_are_sent_and_the_last_value_of_a_key_counts)
     CHECK_SLICE(transaction->name, "renamed");
     CHECK_SLICE(transaction->spans.items[0].description, "described later");
     end(tracer);
+}
+
+TEST(a_status_or_source_out_of_range_changes_nothing)
+{
+    static const int wrong[] = {-1, 18, 25, 300000, INT_MAX, INT_MIN};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        struct tracer *tracer = begin_at_rate(1);
+        struct trace_start start = {
+            .name = "kept", .source = (enum trace_source)wrong[i], .decision = (enum trace_decision)wrong[i]};
+        trace_span_unref(trace_transaction_start(tracer, &start));
+        struct trace_span *root = start_root(tracer);
+        trace_span_set_status(root, TRACE_STATUS_NOT_FOUND);
+        trace_span_set_status(root, (enum trace_status)wrong[i]);
+        trace_span_set_transaction_name(root, "kept", TRACE_SOURCE_TASK);
+        trace_span_set_transaction_name(root, "changed", (enum trace_source)wrong[i]);
+        trace_span_finish(root);
+        const struct transaction *transaction = send_last();
+        CHECK(transaction);
+        CHECK_SLICE(transaction->name, "kept");
+        CHECK(payload_has("\"source\":\"task\""));
+        CHECK(payload_has("\"status\":\"not_found\""));
+        end(tracer);
+    }
 }
 
 TEST(texts_are_cut_between_characters_and_entries_have_a_maximum)

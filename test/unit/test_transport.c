@@ -88,6 +88,9 @@ TEST(the_auth_header_names_version_client_and_key_and_nothing_can_be_slipped_int
     CHECK_TEXT(auth, "Sentry sentry_version=7, sentry_client=offbeat/1.0, sentry_key=" KEY);
     dsn_auth(&dsn, "a\r\nb, sentry_key=c", auth);
     CHECK_TEXT(auth, "Sentry sentry_version=7, sentry_client=absentry_keyc, sentry_key=" KEY);
+    char agent[DSN_CLIENT_SIZE];
+    dsn_user_agent("offbeat/1.0\r\nX-Evil: 1\xC3\xA4", agent);
+    CHECK_TEXT(agent, "offbeat/1.0X-Evil1");
 }
 
 TEST(each_receiver_has_a_folder_of_its_own)
