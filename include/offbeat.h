@@ -24,8 +24,15 @@
  *     for who is in offbeat_shutdown.
  *   - Texts are copied and may be NULL, which is the same as not set. They are UTF-8; what is not is replaced.
  *   - Time that the program hands in is in nanoseconds.
- *   - In a forked child the library begins anew by itself, a second after the fork: with a new profiler id, and with
- *     spans of its own. What the parent had begun stays the parent's.
+ *   - In a child of fork the library starts again automatically, a second after the fork: with a new profiler id, and
+ * with spans of its own. What the parent had begun stays the parent's. In a child of _Fork or clone, every function
+ * does nothing. A child of vfork must call no function.
+ *   - exit ends within shutdown_timeout_ms and 3 s, also when a signal handler calls it that interrupted malloc or a
+ *     function of the library. What could not be sent by then waits for the next launch, if there is a spool.
+ *   - An argument that is wrong (NULL, a value that is none of its enum, a number that is not finite) is refused; DEBUG
+ * says so.
+ *   - In a program with raised privileges (set-user-ID, set-group-ID, file capabilities: AT_SECURE) no environment
+ * variable counts.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_H
@@ -263,7 +270,7 @@ enum offbeat_status {
 };
 
 /* After the finish these change nothing. Those that return bool give false where a maximum is reached (64 keys a span,
- * 200 bytes a key or tag, 1 024 a text). */
+ * 200 bytes a key or tag, 1 024 a text), or a number is not finite. */
 OFFBEAT_API void offbeat_span_set_status(struct offbeat_span *span, enum offbeat_status status);
 OFFBEAT_API void offbeat_span_set_description(struct offbeat_span *span, const char *description);
 /* Renames the transaction that SPAN belongs to. */
@@ -282,8 +289,8 @@ struct offbeat_headers {
     char traceparent[64];
     char baggage[8193];
 };
-/* OTHERS is the baggage that the request has already, or NULL: members of it that are not Sentry's are kept. False, and
- * all empty, where there is nothing to send. */
+/* OTHERS is the baggage that the request has already, or NULL: members of it that are not Sentry's are kept, unless
+ * they break the grammar of W3C Baggage. False, and all empty, where there is nothing to send. */
 OFFBEAT_API bool offbeat_span_headers(struct offbeat_span *span, const char *others,
                                       struct offbeat_headers *ret_headers);
 

@@ -118,7 +118,9 @@ class session
 
     static bool flush(std::chrono::milliseconds timeout) noexcept
     {
-        return offbeat_flush(static_cast<uint32_t>(timeout.count()));
+        constexpr long long longest = UINT32_MAX;
+        const long long count = timeout.count();
+        return offbeat_flush(static_cast<uint32_t>(count < 0 ? 0 : count > longest ? longest : count));
     }
 
   private:
@@ -127,7 +129,7 @@ class session
 
 inline void frame_rendered(std::chrono::nanoseconds duration) noexcept
 {
-    offbeat_frame_rendered(static_cast<uint64_t>(duration.count()));
+    if (duration.count() > 0) offbeat_frame_rendered(static_cast<uint64_t>(duration.count()));
 }
 
 /* --- Spans -------------------------------------------------------------------------------------------------------- */

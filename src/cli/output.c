@@ -1,6 +1,7 @@
 /* Reports are made whole in memory and written at once.  SPDX-License-Identifier: MIT */
 #include "cli/output.h"
 
+#include "base/environment.h"
 #include "base/file.h"
 #include "cli/message.h"
 
@@ -9,7 +10,7 @@
 
 bool output_has_colour(void)
 {
-    const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    const char *no_colour = environment_get("NO_COLOR"), *terminal = environment_get("TERM");
     if (no_colour && no_colour[0]) return false;
     return isatty(STDOUT_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
 }

@@ -3,6 +3,7 @@
  * liboffbeat.so is preloaded into the program and leaves a recording a process in a folder of its own; all that is
  * heavy (names, formats, files) happens here, when the program has ended.  SPDX-License-Identifier: MIT */
 #include "base/array.h"
+#include "base/environment.h"
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/message.h"
@@ -109,7 +110,7 @@ static bool choose_default_outputs(struct record *record, const char *program)
 
 static bool make_directory(struct record *record)
 {
-    const char *parent = getenv("TMPDIR");
+    const char *parent = environment_get("TMPDIR");
     if (!parent || parent[0] != '/') parent = "/tmp";
     (void)snprintf(record->directory, sizeof(record->directory), "%s/offbeat-XXXXXX", parent);
     if (mkdtemp(record->directory)) return true;

@@ -2,6 +2,7 @@
  * signal from the terminal reached it already, any other that we get is passed on.  SPDX-License-Identifier: MIT */
 #include "cli/record_run.h"
 
+#include "base/environment.h"
 #include "binary/preload_check.h"
 #include "cli/message.h"
 
@@ -28,7 +29,7 @@ static bool is_program(const char *path)
 
 static char *find_in_path(const char *program)
 {
-    const char *search = getenv("PATH");
+    const char *search = environment_get("PATH");
     if (!search) search = "/usr/local/bin:/usr/bin:/bin";
     char candidate[PATH_BYTES_MAX];
     for (;;) {
@@ -110,7 +111,7 @@ static void set_number(const char *name, uint64_t number)
 
 static void set_environment(const struct run_options *options)
 {
-    const char *preloaded = getenv("LD_PRELOAD");
+    const char *preloaded = environment_get("LD_PRELOAD");
     char list[2 * PATH_BYTES_MAX];
     (void)snprintf(list, sizeof(list), "%s%s%s", options->library, preloaded && *preloaded ? ":" : "",
                    preloaded ? preloaded : "");

@@ -1,5 +1,6 @@
 /* offbeat send: gets envelopes to a receiver, one after the other over one connection, and tells what it says.
  * SPDX-License-Identifier: MIT */
+#include "base/environment.h"
 #include "base/json_writer.h"
 #include "cli/commands.h"
 #include "cli/message.h"
@@ -174,7 +175,7 @@ static enum exit_status send_files(struct sender *sender, const struct operands 
 
 int command_send(int argc, char **argv)
 {
-    const char *dsn = getenv("OFFBEAT_DSN"), *proxy = NULL, *ca_file = NULL;
+    const char *dsn = environment_get("OFFBEAT_DSN"), *proxy = NULL, *ca_file = NULL;
     struct sender sender = {.timeout_ns = 30 * SECOND_NS};
     const struct option options[] = {
         {"dsn", 0, OPTION_TEXT, &dsn, "DSN", .help = "where to, https://KEY@HOST/PROJECT (default: $OFFBEAT_DSN)"},

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LATE_NICE = 10, DONE = 0, REFUSED = 1, FAILED = 2 };
@@ -21,9 +22,15 @@ static void name_frames(struct profile *profile)
     index_store_make_room();
 }
 
-/* Out of the way of whom it works for, whose terminal's signals are not for it. */
+/* Out of the way of the program that it works for: the terminal's signals are not for it, it keeps no folder busy, and
+ * a limit on file sizes or a fault leaves no core file beside the program. */
 static void stand_back(void)
 {
+    const struct rlimit no_core = {0};
+    (void)setrlimit(RLIMIT_CORE, &no_core);
+    (void)signal(SIGXFSZ, SIG_IGN);
+    (void)umask(077);
+    if (chdir("/") != 0) return;
     (void)setpriority(PRIO_PROCESS, 0, LATE_NICE);
     (void)setsid();
     (void)signal(SIGPIPE, SIG_IGN);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/environment.h"
 #include "base/file.h"
 #include "sdk/sdk_private.h"
 #include "transport/dsn.h"
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 static char temporary[PATH_MAX];
+static unsigned temporary_of; /* process_number(): a forked child has its parent's path, and must leave it alone */
 
 /* PATH and what is above it, for this user alone. False if it is not there afterwards, or belongs to somebody else. */
 static bool make_folders(char *path)
@@ -27,7 +29,9 @@ static bool make_folders(char *path)
 
 static bool make_temporary(char ret_path[PATH_MAX])
 {
-    const char *parent = getenv("TMPDIR");
+    const char *parent = environment_get("TMPDIR");
+    if (temporary_of != process_number()) temporary[0] = '\0';
+    temporary_of = process_number();
     if (temporary[0] == '\0') {
         (void)snprintf(temporary, sizeof(temporary), "%s/offbeat-XXXXXX", parent && parent[0] == '/' ? parent : "/tmp");
         if (!mkdtemp(temporary)) temporary[0] = '\0';
@@ -60,6 +64,7 @@ bool folder_of_recordings(const struct settings *settings, char ret_path[PATH_MA
 
 void folder_remove_temporary(void)
 {
+    if (temporary_of != process_number()) return;
     if (temporary[0]) (void)rmdir(temporary);
     temporary[0] = '\0';
 }

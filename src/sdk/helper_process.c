@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include "sdk/helper_process.h"
 
+#include "base/environment.h"
 #include "base/kernel.h"
 #include "sampler/sampler.h"
 
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -62,15 +64,31 @@ static bool find_beside(const char *library, char ret_path[PATH_MAX])
     return false;
 }
 
+/* The file that this code was loaded from; false if its folder cannot be trusted. For a program that has the static
+ * library inside, dladdr gives what the caller of exec put into argv[0], so the kernel is asked instead; and whoever
+ * starts a set-user-ID program may link it into a folder of their own. */
+static bool find_own_file(char ret_path[PATH_MAX])
+{
+    Dl_info own, program;
+    const void *entry = (const void *)(uintptr_t)getauxval(AT_ENTRY);
+    if (!dladdr((const void *)helper_find, &own) || !own.dli_fname) return false;
+    bool is_in_program = dladdr(entry, &program) && program.dli_fbase == own.dli_fbase;
+    if (!is_in_program) return snprintf(ret_path, PATH_MAX, "%s", own.dli_fname) < PATH_MAX;
+    if (!environment_is_trusted()) return false;
+    ssize_t length = readlink("/proc/self/exe", ret_path, PATH_MAX - 1);
+    if (length <= 0) return false;
+    ret_path[length] = '\0';
+    return true;
+}
+
 bool helper_find(const char *chosen, char ret_path[PATH_MAX])
 {
-    Dl_info library;
+    char own[PATH_MAX];
     if (chosen && *chosen) {
         int length = snprintf(ret_path, PATH_MAX, "%s", chosen);
         return length < PATH_MAX && is_executable(ret_path);
     }
-    if (dladdr((const void *)helper_find, &library) && library.dli_fname && find_beside(library.dli_fname, ret_path))
-        return true;
+    if (find_own_file(own) && find_beside(own, ret_path)) return true;
     (void)snprintf(ret_path, PATH_MAX, "%s", OFFBEAT_HELPER_PATH);
     return is_executable(ret_path);
 }
@@ -143,14 +161,15 @@ static int stand_between(void *context)
 
 /* --- The host's side ---------------------------------------------------------------------------------------------- */
 
-/* Nothing else of the environment: LD_PRELOAD would have the helper profiled, too. */
+/* Nothing else of the environment: LD_PRELOAD would have the helper profiled, too, and DEBUGINFOD_URLS would have it
+ * ask the network. With AT_SECURE there is none of it. */
 static size_t choose_variables(struct run *run, char *memory)
 {
     static const char *const names[] = {"PATH",   "HOME", "XDG_CACHE_HOME", "OFFBEAT_CACHE_DIRECTORY",
                                         "TMPDIR", "LANG", "LD_LIBRARY_PATH"};
     size_t count = 0;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *value = getenv(names[i]);
+        const char *value = environment_get(names[i]);
         char *variable = memory + count * VARIABLE_SIZE;
         if (!value || snprintf(variable, VARIABLE_SIZE, "%s=%s", names[i], value) >= VARIABLE_SIZE) continue;
         run->variables[count++] = variable;

@@ -1,6 +1,7 @@
 /* What makes liboffbeat.so profile a program that knows nothing of it: LD_PRELOAD and OFFBEAT_… variables. Those that
  * `offbeat record` sets have recordings written for it; OFFBEAT_DSN has profiles sent. A wrong or missing variable
  * leaves the program alone.  SPDX-License-Identifier: MIT */
+#include "base/environment.h"
 #include "sampler/sampler.h"
 #include "sdk/sdk_private.h"
 
@@ -12,7 +13,7 @@
 
 static uint64_t number_or(const char *name, uint64_t otherwise)
 {
-    const char *text = getenv(name);
+    const char *text = environment_get(name);
     char *end = NULL;
     if (!text || !*text) return otherwise;
     unsigned long long number = strtoull(text, &end, 10);
@@ -28,7 +29,7 @@ bool preload_is_recording(void)
 
 static void record(const char *directory)
 {
-    const char *mode = getenv("OFFBEAT_MODE");
+    const char *mode = environment_get("OFFBEAT_MODE");
     uint64_t frequency = number_or("OFFBEAT_FREQUENCY", SAMPLER_FREQUENCY_DEFAULT);
     uint64_t only_pid = number_or("OFFBEAT_ONLY_PID", 0);
     if (only_pid && only_pid != (uint64_t)getpid()) return;
@@ -38,7 +39,7 @@ static void record(const char *directory)
         .mode = mode && strcmp(mode, "cpu") == 0 ? RECORDING_CPU : RECORDING_WALL,
         .duration_ns = number_or("OFFBEAT_DURATION_MS", 0) * 1000000,
         .ignores_children = only_pid != 0,
-        .cache_directory = getenv("OFFBEAT_CACHE_DIRECTORY"),
+        .cache_directory = environment_get("OFFBEAT_CACHE_DIRECTORY"),
         .directory = directory,
     };
     is_recording = sampler_start(&options);
@@ -48,14 +49,14 @@ static void record(const char *directory)
 /* A program that is linked with the library says itself what it wants. */
 static bool is_preloaded(void)
 {
-    const char *libraries = getenv("LD_PRELOAD");
+    const char *libraries = environment_get("LD_PRELOAD");
     return libraries && strstr(libraries, "liboffbeat");
 }
 
 __attribute__((constructor)) static void preload_start(void)
 {
     int kept_errno = errno;
-    const char *directory = getenv("OFFBEAT_RECORD_DIRECTORY"), *dsn = getenv("OFFBEAT_DSN");
+    const char *directory = environment_get("OFFBEAT_RECORD_DIRECTORY"), *dsn = environment_get("OFFBEAT_DSN");
     if (getauxval(AT_SECURE)) return;
     if (directory && directory[0] == '/')
         record(directory);

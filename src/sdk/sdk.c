@@ -1,10 +1,13 @@
 /* The library as a whole: init, shutdown, forks, and what the program asks of the profiler.  SPDX-License-Identifier:
  * MIT */
+#include "base/environment.h"
+#include "base/kernel.h"
 #include "sampler/sampler.h"
 #include "sdk/sdk_private.h"
 #include "transport/dsn.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,28 +22,92 @@
 enum {
     REBIRTH_AFTER_SECONDS = 1,
     LATE_WORKER_SECONDS = 1,
-    LINE_SIZE = 1024,
     ENVELOPES_WAITING_MAX = 1000 /* each transaction is one */
 };
+#define CALLS_AT_EXIT_NS (SECOND_NS / 10) /* for calls that are running; that of the thread that exits never ends */
 
-struct sdk sdk = {
-    .lock = PTHREAD_MUTEX_INITIALIZER,
-    .changed = PTHREAD_COND_INITIALIZER,
-    .measurements.lock = PTHREAD_MUTEX_INITIALIZER,
-    .tracer_lock = PTHREAD_RWLOCK_INITIALIZER,
-    .calling_lock = PTHREAD_RWLOCK_INITIALIZER,
-};
+#define SDK_AT_FIRST                                                                                                   \
+    {                                                                                                                  \
+        .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER,                                        \
+        .measurements.lock = PTHREAD_MUTEX_INITIALIZER, .calling_lock = PTHREAD_RWLOCK_INITIALIZER                     \
+    }
+struct sdk sdk = SDK_AT_FIRST;
+
+/* Init and shutdown, one at a time. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* --- Whose process this is ---------------------------------------------------------------------------------------- */
+
+bool sdk_is_ours(void)
+{
+    return atomic_load_explicit(&sdk.process, memory_order_acquire) == process_number();
+}
+
+static void own_process(void)
+{
+    atomic_store(&sdk.pid, (pid_t)kernel_call3(SYS_getpid, 0, 0, 0)); /* libc's may be interposed */
+    atomic_store_explicit(&sdk.process, process_number(), memory_order_release);
+}
 
 /* --- Small things ------------------------------------------------------------------------------------------------- */
+
+/* Initial-exec: see trace/thread.c. */
+static __thread bool holds_lock __attribute__((tls_model("initial-exec")));
 
 void sdk_lock(void)
 {
     (void)pthread_mutex_lock(&sdk.lock);
+    holds_lock = true;
+}
+
+static void say_line(const char *line);
+
+/* What was said under the lock is said now: the program's log may wait for a lock of its own, whose owner waits for
+ * ours. */
+__attribute__((noinline)) static void unlock_and_say(void)
+{
+    char lines[SDK_LINES_WAITING_MAX][SDK_LINE_SIZE];
+    size_t count = sdk.line_count;
+    memcpy(lines, sdk.lines, count * sizeof(*lines));
+    sdk.line_count = 0;
+    holds_lock = false;
+    (void)pthread_mutex_unlock(&sdk.lock);
+    for (size_t i = 0; i < count; i++) say_line(lines[i]);
 }
 
 void sdk_unlock(void)
 {
+    if (sdk.line_count > 0) {
+        unlock_and_say();
+        return;
+    }
+    holds_lock = false;
     (void)pthread_mutex_unlock(&sdk.lock);
+}
+
+bool sdk_holds_lock(void)
+{
+    return holds_lock;
+}
+
+const struct settings *sdk_settings(void)
+{
+    return atomic_load(&sdk.settings);
+}
+
+const struct offbeat_options *sdk_options(void)
+{
+    static const struct offbeat_options none;
+    const struct settings *settings = sdk_settings();
+    return settings ? &settings->options : &none;
+}
+
+static struct timespec timespec_of(uint64_t time_ns)
+{
+    if (time_ns > INT64_MAX) time_ns = INT64_MAX;
+    return (struct timespec){.tv_sec = (time_t)(time_ns / SECOND_NS), .tv_nsec = (long)(time_ns % SECOND_NS)};
 }
 
 static uint64_t read_clock(clockid_t clock)
@@ -67,9 +134,10 @@ double sdk_random(void)
     return (double)(bits >> 11) * 0x1p-53;
 }
 
+/* Looks first, so that calls that are refused keep nobody waiting. */
 bool sdk_begin_call(void)
 {
-    (void)pthread_rwlock_rdlock(&sdk.calling_lock);
+    if (!atomic_load(&sdk.may_call) || pthread_rwlock_rdlock(&sdk.calling_lock) != 0) return false;
     if (atomic_load(&sdk.may_call)) return true;
     (void)pthread_rwlock_unlock(&sdk.calling_lock);
     return false;
@@ -80,31 +148,73 @@ void sdk_end_call(void)
     (void)pthread_rwlock_unlock(&sdk.calling_lock);
 }
 
-/* Waits for calls that go on. */
-static void end_calls(void)
+/* Waits for running calls, until DEADLINE_NS. */
+static void end_calls(uint64_t deadline_ns)
 {
+    const struct timespec deadline = timespec_of(deadline_ns);
     atomic_store(&sdk.may_call, false); /* first, so that no new ones keep us waiting */
-    (void)pthread_rwlock_wrlock(&sdk.calling_lock);
+    if (pthread_rwlock_clockwrlock(&sdk.calling_lock, CLOCK_MONOTONIC, &deadline) != 0) return;
     (void)pthread_rwlock_unlock(&sdk.calling_lock);
 }
 
-static void say_line(const struct offbeat_options *options, const char *line)
+/* A standard error that is a closed pipe, or a file at its largest, must not end the program. */
+static void write_line(const char *line)
 {
+    char text[SDK_LINE_SIZE + 16];
+    const struct timespec no_time = {0};
+    sigset_t ours, before, pending;
+    int length = snprintf(text, sizeof(text), "offbeat: %s\n", line);
+    (void)sigemptyset(&ours);
+    (void)sigaddset(&ours, SIGPIPE);
+    (void)sigaddset(&ours, SIGXFSZ);
+    (void)sigaddset(&ours, SIGTTOU);
+    (void)pthread_sigmask(SIG_BLOCK, &ours, &before);
+    (void)sigpending(&pending);
+    long written = kernel_write(STDERR_FILENO, text, (size_t)length);
+    int raised = written == -EPIPE ? SIGPIPE : written == -EFBIG ? SIGXFSZ : 0;
+    if (raised && !sigismember(&pending, raised)) {
+        (void)sigemptyset(&ours);
+        (void)sigaddset(&ours, raised);
+        while (sigtimedwait(&ours, NULL, &no_time) < 0 && errno == EINTR) continue;
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Texts of the program and of servers may be in it: one line, and nothing that commands a terminal. */
+static void write_plainly(const struct offbeat_options *options, const char *line)
+{
+    char plain[SDK_LINE_SIZE];
+    size_t size = 0;
+    for (; line[size] && size < sizeof(plain) - 1; size++) {
+        unsigned char byte = (unsigned char)line[size];
+        plain[size] = byte < ' ' || byte == 0x7F ? '?' : (char)byte;
+    }
+    plain[size] = '\0';
     if (options->log)
-        options->log(options->log_data, line);
+        options->log(options->log_data, plain);
     else
-        (void)dprintf(STDERR_FILENO, "offbeat: %s\n", line);
+        write_line(plain);
+}
+
+static void say_line(const char *line)
+{
+    int kept_errno = errno;
+    if (sdk_begin_call()) {
+        write_plainly(sdk_options(), line);
+        sdk_end_call();
+    }
+    errno = kept_errno;
 }
 
 static void say(const char *format, va_list arguments)
 {
-    char line[LINE_SIZE];
+    char line[SDK_LINE_SIZE];
     int kept_errno = errno;
     (void)vsnprintf(line, sizeof(line), format, arguments);
-    if (sdk_begin_call()) {
-        say_line(&sdk.settings.options, line);
-        sdk_end_call();
-    }
+    if (!holds_lock)
+        say_line(line);
+    else if (sdk.line_count < SDK_LINES_WAITING_MAX)
+        memcpy(sdk.lines[sdk.line_count++], line, sizeof(line));
     errno = kept_errno;
 }
 
@@ -119,7 +229,7 @@ void sdk_say(const char *format, ...)
 void sdk_debug(const char *format, ...)
 {
     va_list arguments;
-    if (!sdk.settings.options.debug) return;
+    if (!atomic_load(&sdk.is_debug)) return;
     va_start(arguments, format);
     say(format, arguments);
     va_end(arguments);
@@ -139,6 +249,7 @@ static void want_profiler(void)
         sdk_say("the system gives no random numbers: no profile");
         return;
     }
+    atomic_store(&sdk.is_running, true);
     measurements_want(&sdk.measurements, true);
     /* Profiles of V1 go with their transactions: no chunk will have this id. */
     if (!sdk.lifecycle.options.has_v1) link_spans(sdk.wanted.profiler_id);
@@ -148,6 +259,7 @@ static void want_profiler(void)
 static void want_nothing(void)
 {
     sdk.wanted.profiler_id[0] = '\0';
+    atomic_store(&sdk.is_running, false);
     measurements_want(&sdk.measurements, false);
     link_spans(NULL);
     worker_wake();
@@ -175,6 +287,7 @@ void sdk_follow(struct lifecycle_step step)
 static void tell(struct lifecycle_step (*event)(struct lifecycle *lifecycle))
 {
     int kept_errno = errno;
+    if (!sdk_is_ours()) return;
     sdk_lock();
     if (sdk.is_on) sdk_follow(event(&sdk.lifecycle));
     sdk_unlock();
@@ -208,9 +321,14 @@ void offbeat_foreground(void)
 
 bool offbeat_profiler_id(char ret_id[OFFBEAT_ID_SIZE])
 {
+    int kept_errno = errno;
+    if (!ret_id) return false;
+    ret_id[0] = '\0';
+    if (!sdk_is_ours()) return false;
     sdk_lock();
     memcpy(ret_id, sdk.wanted.profiler_id, OFFBEAT_ID_SIZE);
     sdk_unlock();
+    errno = kept_errno;
     return ret_id[0] != '\0';
 }
 
@@ -219,6 +337,8 @@ bool offbeat_profiler_id(char ret_id[OFFBEAT_ID_SIZE])
 void offbeat_measure(const char *name, const char *unit, double value)
 {
     int kept_errno = errno;
+    if (!sdk_is_ours()) return;
+    if (!isfinite(value)) sdk_debug("a measurement is no finite number: it is not kept");
     measurements_add(&sdk.measurements, name, unit, sdk_utc_ns(), value);
     errno = kept_errno;
 }
@@ -227,7 +347,7 @@ void offbeat_measure(const char *name, const char *unit, double value)
 void offbeat_frame_rendered(uint64_t duration_ns)
 {
     static const uint64_t frozen_ns = 700 * SECOND_NS / 1000;
-    double rate = sdk.settings.options.frame_rate_hz;
+    double rate = atomic_load(&sdk.frame_rate_hz);
     uint64_t slow_ns = rate > 0 ? (uint64_t)(1.1 * (double)SECOND_NS / rate) : UINT64_MAX;
     if (duration_ns > frozen_ns)
         offbeat_measure("frozen_frame_renders", "nanosecond", (double)duration_ns);
@@ -257,7 +377,7 @@ struct transport *sdk_transport(void)
 {
     struct error error;
     if (sdk.transport || !sdk.is_on) return sdk.transport;
-    const struct offbeat_options *options = &sdk.settings.options;
+    const struct offbeat_options *options = sdk_options();
     const char *spool =
         options->spool_directory && options->spool_directory[0] == '/' ? options->spool_directory : NULL;
     struct transport_options transport = {
@@ -273,6 +393,7 @@ struct transport *sdk_transport(void)
         .answered = transport_answered,
         .started = transport_started,
     };
+    at_exit_prepare();
     sdk.transport = transport_start(&transport, &error);
     if (!sdk.transport) sdk_say("nothing can be sent: %s", error.message);
     return sdk.transport;
@@ -280,7 +401,7 @@ struct transport *sdk_transport(void)
 
 bool sdk_may_send(const char *type, enum category category, struct slice payload)
 {
-    const struct offbeat_options *options = &sdk.settings.options;
+    const struct offbeat_options *options = sdk_options();
     if (!options->before_send) return true;
     struct buffer text = {.maximum = payload.size + 1};
     buffer_append(&text, payload.data, payload.size);
@@ -313,14 +434,17 @@ void sdk_discard(enum discard_reason reason, enum category category, uint64_t qu
 
 struct offbeat_item_counts offbeat_counts(void)
 {
+    int kept_errno = errno;
+    if (!sdk_is_ours()) return (struct offbeat_item_counts){0};
     sdk_lock();
     struct transport_counts counts = sdk.transport ? transport_counts(sdk.transport) : sdk.counts;
     sdk_unlock();
+    errno = kept_errno;
     return (struct offbeat_item_counts){
         .made = counts.made, .sent = counts.sent, .limited = counts.limited, .discarded = counts.discarded};
 }
 
-/* --- Threads and locks -------------------------------------------------------------------------------------------- */
+/* --- Threads ----------------------------------------------------------------------------------------------------- */
 
 bool thread_start(void *(*run)(void *context), void *context)
 {
@@ -339,49 +463,36 @@ bool thread_start(void *(*run)(void *context), void *context)
     return is_started;
 }
 
-static void prepare_locks(void)
-{
-    pthread_condattr_t attributes;
-    (void)pthread_mutex_init(&sdk.lock, NULL); /* on Linux these cannot fail */
-    (void)pthread_mutex_init(&sdk.measurements.lock, NULL);
-    (void)pthread_rwlock_init(&sdk.tracer_lock, NULL);
-    (void)pthread_rwlock_init(&sdk.calling_lock, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&sdk.changed, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
-}
-
 /* --- Beginning and end -------------------------------------------------------------------------------------------- */
 
-static void set_tracer(struct tracer *tracer)
+/* Returns the one before, which is the caller's now. */
+static struct tracer *set_tracer(struct tracer *tracer)
 {
-    (void)pthread_rwlock_wrlock(&sdk.tracer_lock);
     sdk_lock();
     struct tracer *before = sdk.tracer;
     sdk.tracer = tracer;
     sdk_unlock();
-    (void)pthread_rwlock_unlock(&sdk.tracer_lock);
-    tracer_free(before);
+    return before;
 }
 
 /* What lies there from an earlier launch is sent, though nothing new may come. */
 static void send_what_was_left(void)
 {
     char folder[PATH_MAX];
-    if (folder_of_leftovers(&sdk.settings, folder) && leftovers_exist(folder)) worker_wake();
-    const char *spool = sdk.settings.options.spool_directory;
+    if (folder_of_leftovers(sdk_settings(), folder) && leftovers_exist(folder)) worker_wake();
+    const char *spool = sdk_options()->spool_directory;
     if (spool && spool[0] == '/' && access(spool, R_OK | X_OK) == 0) (void)sdk_transport();
 }
 
 static void begin(bool starts_profiler)
 {
-    struct lifecycle_options lifecycle = settings_lifecycle(&sdk.settings);
+    const struct settings *settings = sdk_settings();
+    struct lifecycle_options lifecycle = settings_lifecycle(settings);
     const char *warning;
     for (size_t i = 0; (warning = lifecycle_warning(&lifecycle, i)); i++) sdk_say("%s", warning);
     enum lifecycle_kept kept = LIFECYCLE_KEPT_NOTHING;
-    if (lifecycle.starts_on_app_start) kept = folder_read_decision(&sdk.settings);
-    set_tracer(spans_tracer_new(&sdk.settings));
+    if (lifecycle.starts_on_app_start) kept = folder_read_decision(settings);
+    tracer_free(set_tracer(spans_tracer_new(settings)));
     sdk_lock();
     sdk.is_on = true;
     sdk.counts = (struct transport_counts){0};
@@ -392,15 +503,17 @@ static void begin(bool starts_profiler)
     enum lifecycle_kept for_next_launch = sdk.lifecycle.for_next_launch;
     send_what_was_left();
     sdk_unlock();
-    folder_keep_decision(&sdk.settings, for_next_launch);
+    folder_keep_decision(settings, for_next_launch);
 }
 
 /* Waits for CHANGED until DEADLINE_NS. Under LOCK. False once that is over. */
 static bool wait_until(uint64_t deadline_ns)
 {
-    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / SECOND_NS),
-                                .tv_nsec = (long)(deadline_ns % SECOND_NS)};
-    return pthread_cond_timedwait(&sdk.changed, &sdk.lock, &deadline) == 0;
+    const struct timespec deadline = timespec_of(deadline_ns);
+    holds_lock = false;
+    bool is_woken = pthread_cond_clockwait(&sdk.changed, &sdk.lock, CLOCK_MONOTONIC, &deadline) == 0;
+    holds_lock = true;
+    return is_woken;
 }
 
 static bool flush_worker(uint64_t deadline_ns)
@@ -409,27 +522,28 @@ static bool flush_worker(uint64_t deadline_ns)
     if (!sdk.has_worker) return true;
     sdk.wanted.is_flushing = true;
     worker_wake();
-    while (sdk.has_worker && sdk.flushes == before) {
+    while (sdk.has_worker && sdk.is_on && sdk.flushes == before) {
         if (!wait_until(deadline_ns)) return false;
     }
     return true;
 }
 
-/* Init, flush and shutdown, one at a time. */
-static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-
 bool offbeat_flush(uint32_t timeout_ms)
 {
     int kept_errno = errno;
+    if (!sdk_is_ours()) return true;
     uint64_t deadline_ns = sdk_monotonic_ns() + timeout_ms * (SECOND_NS / 1000);
-    (void)pthread_mutex_lock(&turn);
     sdk_lock();
+    sdk.flusher_count++;
     bool is_done = flush_worker(deadline_ns);
     struct transport *transport = sdk.transport;
     sdk_unlock();
     uint64_t now_ns = sdk_monotonic_ns();
     if (transport && !transport_flush(transport, deadline_ns > now_ns ? deadline_ns - now_ns : 0)) is_done = false;
-    (void)pthread_mutex_unlock(&turn);
+    sdk_lock();
+    sdk.flusher_count--;
+    (void)pthread_cond_broadcast(&sdk.changed);
+    sdk_unlock();
     errno = kept_errno;
     return is_done;
 }
@@ -445,54 +559,110 @@ static bool end_worker(uint64_t deadline_ns)
     return true;
 }
 
-static void end(void)
+/* Takes from the library what is to be ended, and waits for the worker. */
+static struct transport *take_transport(uint64_t deadline_ns)
 {
-    uint64_t deadline_ns = sdk_monotonic_ns() + sdk.settings.options.shutdown_timeout_ms * (SECOND_NS / 1000);
-    set_tracer(NULL);
     sdk_lock();
     sdk_follow(lifecycle_close(&sdk.lifecycle));
     bool has_ended = end_worker(deadline_ns);
-    sdk.is_on = false;
+    atomic_store(&sdk.is_on, false);
+    (void)pthread_cond_broadcast(&sdk.changed); /* whoever flushes waits no longer */
     if (!has_ended) worker_wake();
     struct transport *transport = sdk.transport;
     if (transport) sdk.counts = transport_counts(transport);
-    struct transport_counts counts = sdk.counts;
     sdk.transport = NULL;
     sdk_unlock();
-    if (!has_ended) sdk_debug("the last chunk was not ready within %u ms", sdk.settings.options.shutdown_timeout_ms);
+    if (!has_ended) sdk_debug("the last chunk was not ready within %u ms", atomic_load(&sdk.shutdown_timeout_ms));
+    return transport;
+}
+
+static void end_transport(struct transport *transport, uint64_t deadline_ns)
+{
     uint64_t now_ns = sdk_monotonic_ns();
-    (void)transport_stop(transport, deadline_ns > now_ns ? deadline_ns - now_ns : 0, &counts);
+    struct transport_counts counts;
+    if (!transport) return;
+    (void)transport_end(transport, deadline_ns > now_ns ? deadline_ns - now_ns : 0, &counts);
     sdk_lock();
     sdk.counts = counts;
     sdk_unlock();
-    end_calls();
+}
+
+static void wait_for_flushers(void)
+{
+    sdk_lock();
+    while (sdk.flusher_count > 0) (void)wait_until(sdk_monotonic_ns() + SECOND_NS);
+    sdk_unlock();
+}
+
+static uint64_t end_time(void)
+{
+    return sdk_monotonic_ns() + atomic_load(&sdk.shutdown_timeout_ms) * (SECOND_NS / 1000);
+}
+
+static void end(void)
+{
+    uint64_t deadline_ns = end_time();
+    tracer_free(set_tracer(NULL));
+    struct transport *transport = take_transport(deadline_ns);
+    end_transport(transport, deadline_ns);
+    wait_for_flushers();
+    transport_release(transport);
+    end_calls(UINT64_MAX);
     sampler_forget_left_out();
     folder_remove_temporary();
+    at_exit_leave();
     /* A worker that is late still reads the settings: they are forgotten with the next init. */
+}
+
+/* The thread that exits, or one that is in the midst of a call, may hold any lock for ever: nothing is waited for
+ * without an end, and nothing is freed. The leak checker finds here what is left. */
+void sdk_end_at_exit(void)
+{
+    static struct tracer *tracer;
+    static struct transport *transport;
+    uint64_t deadline_ns = end_time();
+    const struct timespec deadline = timespec_of(deadline_ns);
+    if (pthread_mutex_clocklock(&turn, CLOCK_MONOTONIC, &deadline) != 0) return;
+    if (atomic_load(&sdk.is_on)) {
+        tracer = set_tracer(NULL);
+        (void)tracer_close_until(tracer, sdk_monotonic_ns() + CALLS_AT_EXIT_NS);
+        transport = take_transport(deadline_ns);
+        end_transport(transport, deadline_ns);
+        end_calls(sdk_monotonic_ns() + CALLS_AT_EXIT_NS);
+        folder_remove_temporary();
+    }
+    (void)pthread_mutex_unlock(&turn);
 }
 
 void offbeat_shutdown(void)
 {
     int kept_errno = errno;
+    if (!sdk_is_ours()) return;
     (void)pthread_mutex_lock(&turn);
-    if (sdk.is_on) end();
+    if (atomic_load(&sdk.is_on)) end();
     (void)pthread_mutex_unlock(&turn);
     errno = kept_errno;
 }
 
 /* --- Forks and the end of the process ----------------------------------------------------------------------------- */
 
-/* What was begun is the parent's, and so is who holds the locks. The settings stay. */
+/* What was begun is the parent's, and so is whoever holds the locks; the thread that called fork may have interrupted
+ * itself in any function here. Only what is atomic is taken over. The memory of the rest stays as it is. */
 static void forget_parent(void)
 {
-    struct tracer *tracer = sdk.tracer;
-    struct settings settings = sdk.settings;
+    static const struct sdk at_first = SDK_AT_FIRST;
+    static const pthread_mutex_t free_turn = PTHREAD_MUTEX_INITIALIZER;
+    struct settings *settings = atomic_load(&sdk.settings);
+    bool is_debug = atomic_load(&sdk.is_debug);
     session_forget(&sdk.session);
-    memset(&sdk, 0, sizeof(sdk));
-    sdk.settings = settings;
-    (void)pthread_mutex_init(&turn, NULL);
-    prepare_locks();
-    tracer_free(tracer);
+    memcpy(&sdk, &at_first, sizeof(sdk));
+    memcpy(&turn, &free_turn, sizeof(turn));
+    atomic_store(&sdk.settings, settings);
+    atomic_store(&sdk.is_debug, is_debug);
+    atomic_store(&sdk.shutdown_timeout_ms, settings ? settings->options.shutdown_timeout_ms : 0);
+    atomic_store(&sdk.frame_rate_hz, settings ? settings->options.frame_rate_hz : 0);
+    at_exit_forget();
+    holds_lock = false;
 }
 
 static void *begin_again(void *context)
@@ -502,7 +672,7 @@ static void *begin_again(void *context)
     while (nanosleep(&moment, &moment) != 0) continue;
     (void)pthread_mutex_lock(&turn);
     atomic_store(&sdk.may_call, true);
-    if (!sdk.is_on) begin(starts_profiler);
+    if (!atomic_load(&sdk.is_on)) begin(starts_profiler);
     (void)pthread_mutex_unlock(&turn);
     return NULL;
 }
@@ -512,53 +682,89 @@ static void after_fork_in_child(void)
 {
     int kept_errno = errno;
     static char yes;
-    bool was_on = sdk.is_on, was_running = sdk.wanted.profiler_id[0] != '\0';
-    sampler_after_fork_in_child();
+    bool was_on = atomic_load(&sdk.is_on), was_running = atomic_load(&sdk.is_running);
+    if (!preload_is_recording()) sampler_after_fork_in_child();
     forget_parent();
+    own_process();
     if (was_on) (void)thread_start(begin_again, was_running ? &yes : NULL);
     errno = kept_errno;
 }
 
-/* Registered anew when libcurl has been loaded: what ends it must not run before this. */
+/* Registered once more when libcurl has been loaded: what ends it must not run before this. */
 static void shutdown_before_libraries(void)
 {
-    (void)atexit(offbeat_shutdown);
+    (void)atexit(at_exit_run);
 }
 
 static void prepare(void)
 {
-    prepare_locks();
+    own_process();
     (void)pthread_atfork(NULL, NULL, after_fork_in_child);
     transport_when_loaded(shutdown_before_libraries);
 }
 
+/* At load, so that a process that forks before it calls init is known, too. */
+__attribute__((constructor)) static void prepare_at_load(void)
+{
+    int kept_errno = errno;
+    (void)pthread_once(&once, prepare);
+    errno = kept_errno;
+}
+
 __attribute__((destructor)) static void shutdown_at_the_end(void)
 {
-    offbeat_shutdown();
+    int kept_errno = errno;
+    at_exit_run();
+    errno = kept_errno;
+}
+
+/* Replaces the settings of the last init, which nobody reads any more. */
+static void set_settings(struct settings *settings)
+{
+    atomic_store(&sdk.may_call, false);
+    (void)pthread_rwlock_wrlock(&sdk.calling_lock);
+    struct settings *before = atomic_exchange(&sdk.settings, settings);
+    atomic_store(&sdk.is_debug, settings->options.debug);
+    atomic_store(&sdk.frame_rate_hz, settings->options.frame_rate_hz);
+    atomic_store(&sdk.shutdown_timeout_ms, settings->options.shutdown_timeout_ms);
+    atomic_store(&sdk.may_call, true);
+    (void)pthread_rwlock_unlock(&sdk.calling_lock);
+    if (!before) return;
+    settings_fini(before);
+    free(before);
+}
+
+/* A worker that is late reads the settings until it ends. */
+static bool wait_for_late_worker(void)
+{
+    sdk_lock();
+    bool has_ended = end_worker(sdk_monotonic_ns() + LATE_WORKER_SECONDS * SECOND_NS);
+    if (has_ended) sdk.wanted.is_ending = false;
+    sdk_unlock();
+    return has_ended;
+}
+
+static void discard_settings(struct settings *settings, const char *line)
+{
+    write_plainly(&settings->options, line);
+    settings_fini(settings);
+    free(settings);
 }
 
 static bool begin_with(const struct offbeat_options *options, bool starts_profiler)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct error error;
     struct dsn dsn;
-    struct settings settings;
-    (void)pthread_once(&once, prepare);
-    if (sdk.is_on) end();
-    enum status status = settings_resolve(options, &settings, &error);
-    sdk_lock();
-    bool has_ended = end_worker(sdk_monotonic_ns() + LATE_WORKER_SECONDS * SECOND_NS);
-    sdk_unlock();
-    if (!has_ended) {
-        say_line(&settings.options, "the last chunk is still being made: not begun anew");
-        settings_fini(&settings);
+    if (atomic_load(&sdk.is_on)) end();
+    struct settings *settings = malloc(sizeof(*settings));
+    if (!settings) return false;
+    enum status status = settings_resolve(options, settings, &error);
+    if (!wait_for_late_worker()) {
+        discard_settings(settings, "the last chunk is still being made: not begun again");
         return false;
     }
-    settings_fini(&sdk.settings);
-    sdk.settings = settings;
-    sdk.wanted.is_ending = false;
-    atomic_store(&sdk.may_call, true);
-    const char *address = sdk.settings.options.dsn;
+    set_settings(settings);
+    const char *address = settings->options.dsn;
     if (status == STATUS_OK && (!address || !*address)) {
         sdk_debug("no DSN: nothing is profiled");
         return false;
@@ -572,22 +778,29 @@ static bool begin_with(const struct offbeat_options *options, bool starts_profil
     return true;
 }
 
-bool offbeat_init(const struct offbeat_options *options)
+static bool init(const struct offbeat_options *options, bool starts_profiler)
 {
     int kept_errno = errno;
+    if (atomic_load(&sdk.process) == 0)
+        (void)pthread_once(&once, prepare); /* another constructor is earlier than ours */
+    if (!sdk_is_ours()) return false;
     (void)pthread_mutex_lock(&turn);
-    bool is_on = begin_with(options, false);
+    bool is_on = begin_with(options, starts_profiler);
     (void)pthread_mutex_unlock(&turn);
     errno = kept_errno;
     return is_on;
 }
 
+bool offbeat_init(const struct offbeat_options *options)
+{
+    return init(options, false);
+}
+
 /* A program that knows nothing of the library is profiled from its start on, unless variables say when. */
 void sdk_init_preloaded(void)
 {
-    bool says_when = getenv("OFFBEAT_PROFILE_SESSION_SAMPLE_RATE") || getenv("OFFBEAT_PROFILES_SAMPLE_RATE");
+    bool says_when =
+        environment_get("OFFBEAT_PROFILE_SESSION_SAMPLE_RATE") || environment_get("OFFBEAT_PROFILES_SAMPLE_RATE");
     struct offbeat_options options = {.size = sizeof(options), .profile_session_sample_rate = says_when ? 0 : 1};
-    (void)pthread_mutex_lock(&turn);
-    (void)begin_with(&options, true);
-    (void)pthread_mutex_unlock(&turn);
+    (void)init(&options, true);
 }

@@ -1,10 +1,17 @@
 /* What the files of the library's front share: one library a process.
  *
- * LOCK is taken for a moment only, never while something may take long; it may be taken by threads of the program. The
- * worker alone starts and stops the sampler, by what WANTED says. SPDX-License-Identifier: MIT */
+ * LOCK is taken for a moment only, never while something may take long or while a function of the program runs; it may
+ * be taken by threads of the program. The worker alone starts and stops the sampler, by what WANTED says.
+ *
+ * Locks are initialised statically, so that any function may be called at any time. Their order: TURN (sdk.c), LOCK,
+ * then those of trace/ and transport/; CALLING_LOCK is taken with none of them held, or for reading by a thread that
+ * holds TURN. A fork handler takes none of them, for the thread that forks may hold one: the child begins with new
+ * ones, and takes over only what is atomic (process.h tells it apart also where no fork handler ran).
+ * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SDK_SDK_PRIVATE_H
 #define OFFBEAT_SDK_SDK_PRIVATE_H
 
+#include "base/process.h"
 #include "base/uuid.h"
 #include "sdk/leftovers.h"
 #include "sdk/measurements.h"
@@ -18,6 +25,8 @@
 enum {
     SDK_TRANSACTIONS_WAITING_MAX = 8, /* of V1, for their profiles */
     SDK_PROFILED_OPEN_MAX = 64,
+    SDK_LINES_WAITING_MAX = 4,
+    SDK_LINE_SIZE = 1024,
 };
 
 /* A V1 transaction that is complete and waits for its profile. */
@@ -27,22 +36,32 @@ struct waiting_transaction {
 };
 
 struct sdk {
+    atomic_uint process; /* process_number() of the process that the rest belongs to; 0: nobody has called yet */
+    _Atomic pid_t pid;   /* of the same, as the kernel has it */
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* of the worker's members below */
-    bool is_on;             /* between init and shutdown */
-    struct settings settings;
+    pthread_cond_t changed; /* of the worker's members below, and of FLUSHER_COUNT */
+    atomic_bool is_on;      /* between init and shutdown; written under LOCK */
+    atomic_bool is_running; /* a profiler is wanted: what a forked child begins with */
+    /* Never changed once it is here. Replaced by init alone, when nobody is between sdk_begin_call and sdk_end_call and
+     * no worker runs. */
+    _Atomic(struct settings *) settings;
+    /* Of SETTINGS: threads of the program ask for them at any time. */
+    atomic_bool is_debug;
+    _Atomic double frame_rate_hz;
+    _Atomic uint32_t shutdown_timeout_ms;
     struct lifecycle lifecycle;
     struct transport *transport;    /* started with the first thing to send */
     struct transport_counts counts; /* of the transport that was before: all zero from init on */
     struct measurements measurements;
 
-    /* Who calls a function of the program (log, before_send) holds this for reading. */
+    /* Whoever calls a function of the program (log, before_send) holds this for reading. */
     pthread_rwlock_t calling_lock;
-    atomic_bool may_call; /* from init until the end of the shutdown */
+    atomic_bool may_call;                             /* from init until the end of the shutdown */
+    char lines[SDK_LINES_WAITING_MAX][SDK_LINE_SIZE]; /* said under LOCK, for when it is given up */
+    size_t line_count;
 
-    /* Under this one alone, because a tracer that closes waits for calls that take LOCK. */
-    pthread_rwlock_t tracer_lock;
-    struct tracer *tracer;
+    struct tracer *tracer;  /* a reference */
+    unsigned flusher_count; /* threads that use TRANSPORT without LOCK */
 
     /* What the worker shall do; the id is empty if no profiler shall run. */
     struct {
@@ -59,8 +78,16 @@ struct sdk {
 
 extern struct sdk sdk;
 
+/* False in a child that was made without fork handlers: there every function does nothing. */
+bool sdk_is_ours(void);
+
 void sdk_lock(void);
 void sdk_unlock(void);
+bool sdk_holds_lock(void); /* this thread; true as well in a signal handler that interrupted it then */
+
+/* Those of the last init. Only for the worker, the tracer's listener and between sdk_begin_call and sdk_end_call. */
+const struct settings *sdk_settings(void);
+const struct offbeat_options *sdk_options(void);
 
 /* Around each call of a function of the program. False if none may be called any more. */
 bool sdk_begin_call(void);
@@ -80,6 +107,11 @@ bool sdk_may_send(const char *type, enum category category, struct slice payload
 void sdk_send(struct buffer *envelope);
 void sdk_discard(enum discard_reason reason, enum category category, uint64_t quantity);
 
+/* Ends everything within the shutdown timeout, for a process that exits: nothing is freed. Not on the thread that
+ * exits.
+ */
+void sdk_end_at_exit(void);
+
 uint64_t sdk_monotonic_ns(void);
 uint64_t sdk_utc_ns(void);
 double sdk_random(void); /* from 0 to below 1 */
@@ -92,6 +124,18 @@ bool preload_is_recording(void);
 
 /* For a program that the library was preloaded into (preload.c). */
 void sdk_init_preloaded(void);
+
+/* --- at_exit.c: the thread that ends the library when the process exits
+ * ----------------------------------------------- */
+
+/* Makes that thread, unless it is there. Before the first thing that would have to be ended. Under LOCK. */
+void at_exit_prepare(void);
+/* The thread ends: there is nothing left to end. */
+void at_exit_leave(void);
+/* In a forked child: the thread is the parent's. */
+void at_exit_forget(void);
+/* By exit, on whatever thread calls it, perhaps in a signal handler that interrupted malloc or ourselves. */
+void at_exit_run(void);
 
 /* --- worker.c: the thread that has the sampler and makes chunks of what it recorded ------------------------------- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sdk/settings.h"
 
+#include "base/environment.h"
 #include "binary/elf_file.h"
 
 #include <errno.h>
@@ -9,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define FRAME_RATE_MIN 0.001
+#define FRAME_RATE_MAX 1e6
 
 enum {
     TEXTS_BYTES_MAX = 1 << 20,
@@ -66,7 +70,7 @@ static bool keep_texts(struct settings *settings)
     size_t size = DEFAULT_TEXTS_BYTES;
     for (size_t i = 0; i < TEXT_OPTION_COUNT; i++) {
         chosen[i] = get_text(&settings->options, i);
-        if (!chosen[i]) chosen[i] = getenv(text_options[i].variable);
+        if (!chosen[i]) chosen[i] = environment_get(text_options[i].variable);
         if (chosen[i]) size += strlen(chosen[i]) + 1;
     }
     buffer_init(&settings->texts, TEXTS_BYTES_MAX);
@@ -102,7 +106,7 @@ static const char *cache_folder(struct settings *settings)
     } places[] = {{"OFFBEAT_CACHE_DIRECTORY", ""}, {"XDG_CACHE_HOME", "/offbeat"}, {"HOME", "/.cache/offbeat"}};
     char path[PATH_MAX];
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        const char *start = getenv(places[i].variable);
+        const char *start = environment_get(places[i].variable);
         if (!start || start[0] != '/') continue;
         int length = snprintf(path, sizeof(path), "%s%s", start, places[i].folder);
         return (size_t)length < sizeof(path) ? keep(settings, path) : NULL;
@@ -138,7 +142,7 @@ static enum status refuse(struct error *error, const char *variable, const char 
 
 static enum status read_rate(const char *variable, double *rate, bool *has_rate, struct error *error)
 {
-    const char *text = getenv(variable);
+    const char *text = environment_get(variable);
     char *end = NULL;
     *has_rate = *rate != 0;
     if (*has_rate || !text || !*text) return STATUS_OK;
@@ -152,7 +156,7 @@ static enum status read_rate(const char *variable, double *rate, bool *has_rate,
 static enum status read_number(const char *variable, uint64_t *number, uint64_t minimum, uint64_t maximum,
                                struct error *error)
 {
-    const char *text = getenv(variable);
+    const char *text = environment_get(variable);
     char expected[80], *end = NULL;
     if (*number != 0 || !text || !*text) return STATUS_OK;
     errno = 0;
@@ -176,7 +180,7 @@ static enum status read_number32(const char *variable, uint32_t *number, uint32_
 
 static enum status read_flag(const char *variable, bool *flag, struct error *error)
 {
-    const char *text = getenv(variable);
+    const char *text = environment_get(variable);
     if (*flag || !text || !*text) return STATUS_OK;
     bool is_on = strcmp(text, "1") == 0 || strcmp(text, "true") == 0;
     if (!is_on && strcmp(text, "0") != 0 && strcmp(text, "false") != 0)
@@ -189,7 +193,7 @@ static enum status read_flag(const char *variable, bool *flag, struct error *err
 static enum status read_choice(const char *variable, const char *usual, const char *other, const char *expected,
                                unsigned *choice, struct error *error)
 {
-    const char *text = getenv(variable);
+    const char *text = environment_get(variable);
     if (*choice != 0 || !text || !*text) return STATUS_OK;
     if (strcmp(text, usual) != 0 && strcmp(text, other) != 0) return refuse(error, variable, expected, text);
     *choice = strcmp(text, other) == 0;
@@ -243,13 +247,32 @@ static enum status check_range(const char *name, uint64_t number, uint64_t maxim
                      (unsigned long long)maximum, (unsigned long long)number);
 }
 
+static enum status check_choice(const char *name, unsigned long choice, unsigned long last, struct error *error)
+{
+    if (choice <= last) return STATUS_OK;
+    return error_set(error, STATUS_MALFORMED, 0, "%s is no value of its enum", name);
+}
+
+static enum status check_choices(const struct offbeat_options *options, struct error *error)
+{
+    enum status status =
+        check_choice("profile_lifecycle", (unsigned long)options->profile_lifecycle, OFFBEAT_LIFECYCLE_TRACE, error);
+    if (status == STATUS_OK) status = check_choice("mode", (unsigned long)options->mode, OFFBEAT_MODE_CPU, error);
+    if (status == STATUS_OK)
+        status = check_choice("symbols", (unsigned long)options->symbols, OFFBEAT_SYMBOLS_RECEIVER, error);
+    return status;
+}
+
 static enum status check(const struct offbeat_options *options, struct error *error)
 {
     enum status status = check_range("frequency_hz", options->frequency_hz, 10000, error);
     if (status == STATUS_OK) status = check_range("chunk_seconds", options->chunk_seconds, 60, error);
-    if (status == STATUS_OK && options->frame_rate_hz < 0)
-        status = error_set(error, STATUS_MALFORMED, 0, "frame_rate_hz must not be negative");
-    return status;
+    bool is_rate = options->frame_rate_hz == 0 ||
+                   (options->frame_rate_hz >= FRAME_RATE_MIN && options->frame_rate_hz <= FRAME_RATE_MAX);
+    if (status == STATUS_OK && !is_rate) /* also NaN */
+        status = error_set(error, STATUS_MALFORMED, 0, "frame_rate_hz must be from %g to %g", FRAME_RATE_MIN,
+                           FRAME_RATE_MAX);
+    return status == STATUS_OK ? check_choices(options, error) : status;
 }
 
 static void default_numbers(struct offbeat_options *options)
@@ -267,10 +290,12 @@ enum status settings_resolve(const struct offbeat_options *options, struct setti
     /* A program that was built with an earlier version has fewer members, one of a later version more. */
     size_t size = options ? options->size : 0;
     if (size > sizeof(ret_settings->options)) size = sizeof(ret_settings->options);
-    if (options) memcpy(&ret_settings->options, options, size);
+    /* A size that no version has could cut a pointer in two. */
+    bool is_size = !options || (size >= offsetof(struct offbeat_options, dsn) + sizeof(options->dsn) &&
+                                options->size % _Alignof(struct offbeat_options) == 0);
+    if (options && is_size) memcpy(&ret_settings->options, options, size);
     if (!keep_texts(ret_settings)) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the options");
-    if (options && size < offsetof(struct offbeat_options, dsn) + sizeof(options->dsn))
-        return error_set(error, STATUS_MALFORMED, 0, "size must be sizeof(struct offbeat_options)");
+    if (!is_size) return error_set(error, STATUS_MALFORMED, 0, "size must be sizeof(struct offbeat_options)");
     enum status status = read_environment(ret_settings, error);
     if (status == STATUS_OK) status = check(&ret_settings->options, error);
     default_texts(ret_settings);

@@ -11,7 +11,7 @@
 #define PROFILED_BIT 0x80000000u
 
 /* What profiles_sampler decides by, of the transaction that this thread starts. */
-static __thread const struct offbeat_sampling *starting;
+static __thread const struct offbeat_sampling *starting __attribute__((tls_model("initial-exec")));
 
 /* --- Between the two sets of types -------------------------------------------------------------------------------- */
 
@@ -33,7 +33,7 @@ _Static_assert((int)OFFBEAT_SOURCE_TASK == (int)TRACE_SOURCE_TASK, "the same, in
 
 static double sample(void *data, const struct trace_sampling_context *context)
 {
-    const struct offbeat_options *options = &sdk.settings.options;
+    const struct offbeat_options *options = sdk_options();
     const struct offbeat_sampling sampling = {
         .name = context->name,
         .op = context->op,
@@ -44,15 +44,12 @@ static double sample(void *data, const struct trace_sampling_context *context)
     return options->traces_sampler(options->traces_sampler_data, &sampling);
 }
 
-/* Under LOCK. */
-static bool is_profiled_by_v1(bool is_sampled)
+/* Not under LOCK: the sampler is the program's. */
+static double ask_for_v1_rate(bool is_sampled)
 {
-    const struct offbeat_options *options = &sdk.settings.options;
-    double rate = options->profiles_sample_rate;
-    if (!sdk.lifecycle.options.has_v1 || !is_sampled) return false;
-    if (options->profiles_sampler)
-        rate = starting ? options->profiles_sampler(options->profiles_sampler_data, starting) : 0;
-    return lifecycle_profiles_transaction(&sdk.lifecycle, is_sampled, rate, sdk_random());
+    const struct offbeat_options *options = sdk_options();
+    if (!options->profiles_sampler || !is_sampled) return options->profiles_sample_rate;
+    return starting ? options->profiles_sampler(options->profiles_sampler_data, starting) : 0;
 }
 
 static void note_profiled(uint64_t start_ns)
@@ -77,8 +74,10 @@ static void forget_profiled(void)
 static uint32_t root_started(void *data, bool is_sampled, size_t open)
 {
     uint32_t token = 0;
+    double rate = ask_for_v1_rate(is_sampled);
     sdk_lock();
-    bool has_v1 = sdk.lifecycle.options.has_v1, is_profiled = is_profiled_by_v1(is_sampled);
+    bool has_v1 = sdk.lifecycle.options.has_v1;
+    bool is_profiled = lifecycle_profiles_transaction(&sdk.lifecycle, is_sampled, rate, sdk_random());
     if (is_profiled) note_profiled(sdk_monotonic_ns());
     sdk_follow(lifecycle_root_started(&sdk.lifecycle, has_v1 ? is_profiled : is_sampled, &token));
     sdk_unlock();
@@ -222,20 +221,51 @@ static struct offbeat_span *start(const struct offbeat_transaction *transaction,
         .parent_rate = trace_incoming_number(incoming, "sample_rate"),
         .custom = transaction->custom,
     };
+    sdk_lock();
+    struct tracer *tracer = tracer_ref(sdk.tracer);
+    sdk_unlock();
+    if (!tracer) return NULL;
     starting = &sampling;
-    (void)pthread_rwlock_rdlock(&sdk.tracer_lock);
-    struct trace_span *span = sdk.tracer ? trace_transaction_start(sdk.tracer, &begin) : NULL;
-    (void)pthread_rwlock_unlock(&sdk.tracer_lock);
+    struct trace_span *span = trace_transaction_start(tracer, &begin);
     starting = NULL;
+    tracer_unref(tracer);
     return outer(span);
+}
+
+/* A value that is none of its enum's counts as not set. */
+static void refuse_unknown_values(struct offbeat_transaction *transaction)
+{
+    if (!trace_source_is_known((enum trace_source)transaction->source)) {
+        sdk_debug("a transaction's source is no value of enum offbeat_source: it has none");
+        transaction->source = OFFBEAT_SOURCE_CUSTOM;
+    }
+    if ((unsigned long)transaction->decision > OFFBEAT_DECISION_YES) {
+        sdk_debug("a transaction's decision is no value of enum offbeat_decision: it is open");
+        transaction->decision = OFFBEAT_DECISION_OPEN;
+    }
+}
+
+/* A program that was built with another version has fewer members, or more. A size that could cut one in two is none.
+ */
+static struct offbeat_transaction known_part(const struct offbeat_transaction *transaction)
+{
+    struct offbeat_transaction known = {0};
+    if (!transaction) return known;
+    if (transaction->size % _Alignof(struct offbeat_transaction) != 0) {
+        sdk_debug("a transaction's size must be sizeof(struct offbeat_transaction): what it says is not read");
+        return known;
+    }
+    memcpy(&known, transaction, transaction->size < sizeof(known) ? transaction->size : sizeof(known));
+    refuse_unknown_values(&known);
+    return known;
 }
 
 struct offbeat_span *offbeat_transaction_start_with(const struct offbeat_transaction *transaction)
 {
     int kept_errno = errno;
-    struct offbeat_transaction known = {0};
     struct trace_incoming incoming = {0};
-    if (transaction) memcpy(&known, transaction, transaction->size < sizeof(known) ? transaction->size : sizeof(known));
+    if (!sdk_is_ours()) return NULL;
+    const struct offbeat_transaction known = known_part(transaction);
     const struct trace_headers headers = {.sentry_trace = header(known.sentry_trace),
                                           .traceparent = header(known.traceparent),
                                           .baggage = header(known.baggage)};
@@ -256,6 +286,7 @@ struct offbeat_span *offbeat_transaction_start(const char *name, const char *op)
 struct offbeat_span *offbeat_span_start_child(struct offbeat_span *parent, const char *op, const char *description)
 {
     int kept_errno = errno;
+    if (!sdk_is_ours()) return NULL;
     struct trace_span *span = trace_span_start_child(inner(parent), op, description);
     errno = kept_errno;
     return outer(span);
@@ -264,6 +295,7 @@ struct offbeat_span *offbeat_span_start_child(struct offbeat_span *parent, const
 struct offbeat_span *offbeat_span_start(const char *op, const char *description)
 {
     int kept_errno = errno;
+    if (!sdk_is_ours()) return NULL;
     struct trace_span *span = trace_span_start(op, description);
     errno = kept_errno;
     return outer(span);
@@ -272,6 +304,7 @@ struct offbeat_span *offbeat_span_start(const char *op, const char *description)
 void offbeat_span_finish(struct offbeat_span *span)
 {
     int kept_errno = errno;
+    if (!sdk_is_ours()) return;
     trace_span_finish(inner(span));
     errno = kept_errno;
 }
@@ -280,19 +313,26 @@ void offbeat_span_finish(struct offbeat_span *span)
 
 bool offbeat_span_enter(struct offbeat_span *span)
 {
-    return trace_span_enter(inner(span));
+    int kept_errno = errno;
+    bool is_entered = sdk_is_ours() && trace_span_enter(inner(span));
+    errno = kept_errno;
+    return is_entered;
 }
 
 void offbeat_span_leave(struct offbeat_span *span)
 {
     int kept_errno = errno;
+    if (!sdk_is_ours()) return;
     trace_span_leave(inner(span));
     errno = kept_errno;
 }
 
 struct offbeat_span *offbeat_span_current(void)
 {
-    return outer(trace_span_current());
+    int kept_errno = errno;
+    struct trace_span *span = sdk_is_ours() ? trace_span_current() : NULL;
+    errno = kept_errno;
+    return outer(span);
 }
 
 struct offbeat_span *offbeat_span_ref(struct offbeat_span *span)
@@ -303,18 +343,28 @@ struct offbeat_span *offbeat_span_ref(struct offbeat_span *span)
 void offbeat_span_unref(struct offbeat_span *span)
 {
     int kept_errno = errno;
+    if (!sdk_is_ours()) return;
     trace_span_unref(inner(span));
     errno = kept_errno;
 }
 
+/* --- What a span says --------------------------------------------------------------------------------------------- */
+
 void offbeat_span_set_status(struct offbeat_span *span, enum offbeat_status status)
 {
-    trace_span_set_status(inner(span), (enum trace_status)status);
+    int kept_errno = errno;
+    if (!sdk_is_ours()) return;
+    if (!trace_status_is_known((enum trace_status)status))
+        sdk_debug("a span's status is no value of enum offbeat_status: it stays as it is");
+    else
+        trace_span_set_status(inner(span), (enum trace_status)status);
+    errno = kept_errno;
 }
 
 void offbeat_span_set_description(struct offbeat_span *span, const char *description)
 {
     int kept_errno = errno;
+    if (!sdk_is_ours()) return;
     trace_span_set_description(inner(span), description);
     errno = kept_errno;
 }
@@ -322,14 +372,28 @@ void offbeat_span_set_description(struct offbeat_span *span, const char *descrip
 void offbeat_span_set_transaction_name(struct offbeat_span *span, const char *name, enum offbeat_source source)
 {
     int kept_errno = errno;
-    trace_span_set_transaction_name(inner(span), name, (enum trace_source)source);
+    if (!sdk_is_ours()) return;
+    if (!trace_source_is_known((enum trace_source)source))
+        sdk_debug("a transaction's source is no value of enum offbeat_source: its name stays as it is");
+    else
+        trace_span_set_transaction_name(inner(span), name, (enum trace_source)source);
     errno = kept_errno;
+}
+
+static bool is_kept(bool is_set, const struct offbeat_span *span, const char *key)
+{
+    if (!is_set && span)
+        sdk_debug("the value of \"%.100s\" is not kept: the span has finished, a maximum is reached, the number is not "
+                  "finite, or the key is one of our own",
+                  key ? key : "");
+    return is_set;
 }
 
 bool offbeat_span_set_text(struct offbeat_span *span, const char *key, const char *value)
 {
     int kept_errno = errno;
-    bool is_set = trace_span_set_text(inner(span), key, value);
+    if (!sdk_is_ours()) return false;
+    bool is_set = is_kept(trace_span_set_text(inner(span), key, value), span, key);
     errno = kept_errno;
     return is_set;
 }
@@ -337,7 +401,8 @@ bool offbeat_span_set_text(struct offbeat_span *span, const char *key, const cha
 bool offbeat_span_set_number(struct offbeat_span *span, const char *key, double value)
 {
     int kept_errno = errno;
-    bool is_set = trace_span_set_number(inner(span), key, value);
+    if (!sdk_is_ours()) return false;
+    bool is_set = is_kept(trace_span_set_number(inner(span), key, value), span, key);
     errno = kept_errno;
     return is_set;
 }
@@ -345,7 +410,8 @@ bool offbeat_span_set_number(struct offbeat_span *span, const char *key, double 
 bool offbeat_span_set_bool(struct offbeat_span *span, const char *key, bool value)
 {
     int kept_errno = errno;
-    bool is_set = trace_span_set_bool(inner(span), key, value);
+    if (!sdk_is_ours()) return false;
+    bool is_set = is_kept(trace_span_set_bool(inner(span), key, value), span, key);
     errno = kept_errno;
     return is_set;
 }
@@ -353,7 +419,8 @@ bool offbeat_span_set_bool(struct offbeat_span *span, const char *key, bool valu
 bool offbeat_span_set_tag(struct offbeat_span *span, const char *key, const char *value)
 {
     int kept_errno = errno;
-    bool is_set = trace_span_set_tag(inner(span), key, value);
+    if (!sdk_is_ours()) return false;
+    bool is_set = is_kept(trace_span_set_tag(inner(span), key, value), span, key);
     errno = kept_errno;
     return is_set;
 }
@@ -368,7 +435,9 @@ bool offbeat_span_headers(struct offbeat_span *span, const char *others, struct 
     int kept_errno = errno;
     struct trace_parent parent;
     struct buffer baggage = {.maximum = sizeof(ret_headers->baggage) - 1};
+    if (!ret_headers) return false;
     memset(ret_headers, 0, sizeof(*ret_headers));
+    if (!sdk_is_ours()) return false;
     bool has_parent = trace_span_parent(inner(span), &parent);
     if (has_parent) {
         trace_parent_write(&parent, ret_headers->sentry_trace);

@@ -94,13 +94,13 @@ static void parse_id(const char *text, uint8_t id[RECORDING_PROFILER_ID_SIZE])
 
 static bool start_sampler(struct worker *worker, const char *profiler_id)
 {
-    const struct offbeat_options *options = &sdk.settings.options;
+    const struct offbeat_options *options = sdk_options();
     struct sampler_options sampler = {
         .frequency_hz = options->frequency_hz,
         .mode = options->mode == OFFBEAT_MODE_CPU ? RECORDING_CPU : RECORDING_WALL,
         .recording_ns = (uint64_t)(worker->is_v1 ? V1_SECONDS_MAX : options->chunk_seconds) * SECOND_NS,
         .ignores_children = true,
-        .cache_directory = sdk.settings.cache_folder,
+        .cache_directory = sdk_settings()->cache_folder,
         .directory = worker->folder,
     };
     parse_id(profiler_id, sampler.profiler_id);
@@ -265,7 +265,7 @@ static enum status make(struct worker *worker, const struct chunk_request *reque
 
 static struct chunk_request request_of(const struct chunk_measurement *measurements, size_t count)
 {
-    const struct offbeat_options *options = &sdk.settings.options;
+    const struct offbeat_options *options = sdk_options();
     return (struct chunk_request){
         .release = options->release,
         .environment = options->environment,
@@ -465,14 +465,14 @@ static void begin_session(struct worker *worker)
 
 static void prepare(struct worker *worker)
 {
-    const struct offbeat_options *options = &sdk.settings.options;
+    const struct offbeat_options *options = sdk_options();
     *worker = (struct worker){.is_v1 = sdk.lifecycle.options.has_v1, .lost_count = sampler_lost_recordings()};
     (void)prctl(PR_SET_NAME, "offbeat-chunks");
     (void)sampler_leave_out();
     worker->has_helper = helper_find(options->helper, worker->helper);
     if (!worker->has_helper && options->symbols == OFFBEAT_SYMBOLS_LOCAL)
         sdk_debug("offbeat-helper is not there: functions have the names of symbol tables only");
-    worker->has_folder = folder_of_recordings(&sdk.settings, worker->folder);
+    worker->has_folder = folder_of_recordings(sdk_settings(), worker->folder);
     if (worker->has_folder) begin_session(worker);
 }
 
@@ -556,6 +556,7 @@ static void *work(void *unused)
 
 void worker_wake(void)
 {
+    at_exit_prepare();
     if (!sdk.has_worker) {
         sdk.has_worker = thread_start(work, NULL);
         if (!sdk.has_worker) sdk_say("no thread can be made: nothing is profiled");

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/environment.h"
 #include "symbolize/name_index_build.h"
 
 enum { TOUCHED_EVERY_SECONDS = 3600 };
@@ -24,9 +25,9 @@ static const char *absolute(const char *path)
 
 static bool copy_folder(char ret_folder[PATH_MAX])
 {
-    const char *chosen = absolute(getenv("OFFBEAT_CACHE_DIRECTORY"));
-    const char *cache = absolute(getenv("XDG_CACHE_HOME"));
-    const char *home = absolute(getenv("HOME"));
+    const char *chosen = absolute(environment_get("OFFBEAT_CACHE_DIRECTORY"));
+    const char *cache = absolute(environment_get("XDG_CACHE_HOME"));
+    const char *home = absolute(environment_get("HOME"));
     int length = -1;
     if (chosen)
         length = snprintf(ret_folder, PATH_MAX, "%s", chosen);

@@ -99,6 +99,14 @@ def each_folder_has_a_paragraph():
 
 
 @case
+def only_one_file_reads_the_environment():
+    """With AT_SECURE no variable may count, and base/environment.c sees to that."""
+    reads = re.compile(r"\b(secure_getenv|getenv|environ|__environ)\b\s*[(\[;]")
+    found = [str(path.relative_to(ROOT)) for path in source_files() if reads.search(path.read_text(encoding="utf-8"))]
+    check_equal(found, ["src/base/environment.c"], "files that read the environment")
+
+
+@case
 def the_signal_handler_calls_only_what_is_on_its_list():
     allowed = set()
     for line in (ROOT / "test/layers/signal_handler.symbols").read_text(encoding="utf-8").splitlines():

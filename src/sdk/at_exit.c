@@ -1,0 +1,82 @@
+/* The end of the process. exit may be called by a signal handler that interrupted malloc, or one of our own functions:
+ * the thread that exits then holds locks that it will never give up. So it takes none and allocates nothing. A thread
+ * that was made beforehand ends the library, and the one that exits waits for it, but no longer than was promised.
+ * SPDX-License-Identifier: MIT */
+#include "base/kernel.h"
+#include "sampler/sampler.h"
+#include "sdk/sdk_private.h"
+
+#include <linux/futex.h>
+#include <sys/prctl.h>
+
+#define GRACE_NS ((uint64_t)3000000000) /* <offbeat.h> promises it: storing what is left, and what TLS computes */
+
+enum order { NO_THREAD, WAIT, LEAVE, END };
+
+static _Atomic uint32_t order, has_ended; /* futexes */
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns)
+{
+    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
+                                .tv_nsec = (long)(deadline_ns % 1000000000u)};
+    (void)kernel_call6(SYS_futex, (long)(uintptr_t)word, FUTEX_WAIT_BITSET_PRIVATE, value,
+                       deadline_ns ? kernel_address(&deadline) : 0, 0, FUTEX_BITSET_MATCH_ANY);
+}
+
+static void futex_wake(_Atomic uint32_t *word)
+{
+    (void)kernel_call3(SYS_futex, (long)(uintptr_t)word, FUTEX_WAKE_PRIVATE, INT32_MAX);
+}
+
+static void *wait_for_order(void *unused)
+{
+    (void)prctl(PR_SET_NAME, "offbeat-end");
+    (void)sampler_leave_out();
+    for (;;) {
+        uint32_t leave = LEAVE, now = atomic_load(&order);
+        if (now == LEAVE && atomic_compare_exchange_strong(&order, &leave, NO_THREAD)) return NULL;
+        if (now == END) break;
+        if (now == WAIT) futex_wait(&order, WAIT, 0);
+    }
+    sdk_end_at_exit();
+    atomic_store(&has_ended, 1);
+    futex_wake(&has_ended);
+    return NULL;
+}
+
+void at_exit_prepare(void)
+{
+    uint32_t leave = LEAVE;
+    if (atomic_load(&order) == NO_THREAD) {
+        atomic_store(&order, WAIT);
+        if (!thread_start(wait_for_order, NULL)) atomic_store(&order, NO_THREAD);
+    } else {
+        (void)atomic_compare_exchange_strong(&order, &leave, WAIT); /* it is about to leave, and stays */
+    }
+}
+
+void at_exit_leave(void)
+{
+    uint32_t wait = WAIT;
+    if (atomic_compare_exchange_strong(&order, &wait, LEAVE)) futex_wake(&order);
+}
+
+void at_exit_forget(void)
+{
+    atomic_store(&order, NO_THREAD);
+    atomic_store(&has_ended, 0);
+}
+
+void at_exit_run(void)
+{
+    uint32_t wait = WAIT;
+    uint64_t now_ns = 0, deadline_ns;
+    bool is_this_process = sdk_is_ours() && kernel_call3(SYS_getpid, 0, 0, 0) == atomic_load(&sdk.pid);
+    if (!is_this_process || !atomic_load(&sdk.is_on) || sdk_holds_lock()) return;
+    if (atomic_compare_exchange_strong(&order, &wait, END)) futex_wake(&order);
+    if (atomic_load(&order) != END || !kernel_clock_ns(CLOCK_MONOTONIC, &now_ns)) return;
+    deadline_ns = now_ns + atomic_load(&sdk.shutdown_timeout_ms) * (uint64_t)1000000 + GRACE_NS;
+    while (!atomic_load(&has_ended) && kernel_clock_ns(CLOCK_MONOTONIC, &now_ns) && now_ns < deadline_ns) {
+        futex_wait(&has_ended, 0, deadline_ns);
+    }
+}

@@ -1,0 +1,252 @@
+"""Programs that use liboffbeat, or have it preloaded, behave as the header promises whatever they do: fork, exit in a signal
+handler, call from every thread, run with raised privileges. Arguments: the build folder, and optionally a part of the names of the
+cases to run. SPDX-License-Identifier: MIT"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
+from receiver import Receiver, items_of, make_certificate, wait_until  # noqa: E402
+from recording import Folder, case, check, check_equal, main, run, skip, text  # noqa: E402
+
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+LIBRARY = BUILD / "liboffbeat.so"
+NOBODY_LISTENS = "http://0123456789abcdef0123456789abcdef@127.0.0.1:9/1"
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
+PROMISED_SECONDS = 2 + 3  # shutdown_timeout_ms by default, and what the header grants for storing the rest
+SLACK_SECONDS = 3         # of a busy machine
+
+
+def program(name):
+    return BUILD / "test/safety" / f"safety_{name}"
+
+
+def variables(folder, dsn=NOBODY_LISTENS, **more):
+    return {"PATH": os.environ["PATH"], "HOME": str(folder), "TMPDIR": str(folder), "OFFBEAT_DSN": dsn,
+            **{name: str(value) for name, value in more.items()}}
+
+
+def ends_well(name, *arguments, repeat=1, **more):
+    for _ in range(repeat):
+        with Folder() as folder:
+            done = run(program(name), *arguments, cwd=folder, env=variables(folder, **more))
+            check_equal(done.returncode, 0, f"status of {name} {arguments}: {text(done.stdout + done.stderr)[-500:]}")
+    return done
+
+
+# --- Forks -----------------------------------------------------------------------------------------------------------
+
+@case
+def a_child_forked_while_other_threads_trace_does_not_hang():
+    ends_well("fork_with_spans", 2, 300)
+    ends_well("fork_with_many_spans", 8, 100)
+
+
+@case
+def a_child_forked_anywhere_in_the_library_does_not_hang():
+    ends_well("fork_anywhere", 4)
+
+
+@case
+def a_child_made_without_fork_handlers_ends_at_once():
+    for name, more in (("raw_fork_exit", {}), ("raw_clone_exit", {"LD_PRELOAD": LIBRARY})):
+        lines = text(ends_well(name, **more).stdout).splitlines()
+        seconds = [float(line.split("took ")[1].split()[0]) for line in lines]
+        check(max(seconds) < 1, f"{name}: {lines}")
+
+
+# --- Threads ---------------------------------------------------------------------------------------------------------
+
+@case
+def every_function_may_be_called_before_init():
+    ends_well("calls_before_init", repeat=12)
+
+
+@case
+def every_function_may_be_called_from_any_thread_at_any_time():
+    check_equal(text(ends_well("whole_api_many_threads", 5).stdout), "lived", "output")
+
+
+@case
+def no_two_threads_race_in_the_library():
+    for name, *arguments in (("whole_api_many_threads", 10), ("calls_before_init",)):
+        if not program(name + "_tsan").is_file():
+            skip("the compiler has no TSan")
+        # Status 66: TSan saw a race.
+        done = ends_well(name + "_tsan", *arguments, TSAN_OPTIONS="exitcode=66 halt_on_error=0")
+        check("WARNING: ThreadSanitizer" not in text(done.stderr), text(done.stderr)[:3000])
+
+
+# --- The end ---------------------------------------------------------------------------------------------------------
+
+def seconds_to_end(folder, name, number, **more):
+    """Starts NAME, sends the signal NUMBER after a while, and returns how long the end took, and the status."""
+    child = subprocess.Popen([program(name)], cwd=folder, env=variables(folder, **more), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(0.4)
+    began = time.monotonic()
+    child.send_signal(number)
+    try:
+        status = child.wait(PROMISED_SECONDS + SLACK_SECONDS)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+        status = "killed: it hangs"
+    return time.monotonic() - began, status
+
+
+@case
+def exit_in_a_signal_handler_that_interrupted_malloc_ends_within_the_promised_time():
+    for _ in range(8):
+        with Folder() as folder:
+            seconds, status = seconds_to_end(folder, "exit_in_handler", signal.SIGTERM, LD_PRELOAD=LIBRARY)
+            check_equal(status, 0, f"status after {seconds:.1f} s")
+
+
+@case
+def exit_in_a_signal_handler_that_interrupted_the_library_ends_within_the_promised_time():
+    for _ in range(8):
+        with Folder() as folder:
+            seconds, status = seconds_to_end(folder, "exit_in_span", signal.SIGTERM)
+            check_equal(status, 0, f"status after {seconds:.1f} s")
+
+
+@case
+def exit_while_other_threads_trace_or_exit_ends_within_the_promised_time():
+    for name in ("exit_while_spans", "exit_twice"):
+        began = time.monotonic()
+        ends_well(name)
+        seconds = time.monotonic() - began
+        check(seconds < PROMISED_SECONDS + SLACK_SECONDS, f"{name} took {seconds:.1f} s")
+
+
+@case
+def what_was_sampled_is_sent_although_exit_interrupted_malloc():
+    with Folder() as folder, Receiver() as receiver:
+        _, status = seconds_to_end(folder, "exit_in_handler", signal.SIGTERM, LD_PRELOAD=LIBRARY, OFFBEAT_DSN=receiver.dsn,
+                                   OFFBEAT_SHUTDOWN_TIMEOUT_MS=6000, OFFBEAT_HELPER="/nonexistent")
+        check_equal(status, 0, "status")
+        check_equal(len(receiver.chunks), 1, "chunks")
+
+
+# --- Raised privileges -----------------------------------------------------------------------------------------------
+
+def raised(folder, how, name="set_user_id"):
+    """A copy of NAME in FOLDER with rights that whoever starts it does not have."""
+    if os.geteuid() != 0:
+        skip("only root can make a program with raised privileges")
+    if not program(name).is_file():
+        skip("the static library was not built")
+    copy = folder / "raised"
+    shutil.copy(program(name), copy)
+    if how == "set-user-ID":
+        copy.chmod(0o4755)
+    elif not shutil.which("setcap"):
+        skip("setcap is not installed (libcap2-bin)")
+    elif run("setcap", "cap_net_raw+ep", copy).returncode != 0:
+        skip("this file system takes no capabilities")
+    return copy
+
+
+def make_evil(folder):
+    """A folder of the caller's with a helper that says who ran it."""
+    evil = folder / "evil"
+    evil.mkdir()
+    evil.chmod(0o777)
+    helper = evil / "offbeat-helper"
+    helper.write_text(f'#!/bin/sh\nid >"{evil}/ran"\nexit 2\n', encoding="utf-8")
+    helper.chmod(0o755)
+    return evil
+
+
+def check_untouched(evil, message):
+    check_equal(sorted(path.name for path in evil.iterdir()), ["offbeat-helper"], message)
+
+
+@case
+def with_raised_privileges_no_environment_variable_counts():
+    for how in ("set-user-ID", "capabilities"):
+        with Folder() as folder:
+            copy, evil = raised(folder, how), make_evil(folder)
+            hostile = {name: str(evil) for name in ("TMPDIR", "HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "CACHE_DIRECTORY",
+                                                    "STATE_DIRECTORY", "OFFBEAT_CACHE_DIRECTORY", "OFFBEAT_SPOOL_DIRECTORY", "OFFBEAT_RECORD_DIRECTORY")}
+            hostile.update(OFFBEAT_HELPER=str(evil / "offbeat-helper"), OFFBEAT_DEBUG="1", OFFBEAT_CHUNK_SECONDS="1", PATH=str(evil))
+            done = run(copy, cwd=evil, env=hostile, **NOBODY)
+            check_equal(done.returncode, 0, text(done.stderr))
+            check("AT_SECURE 1" in text(done.stderr), f"{how}: {text(done.stderr)}")
+            check_untouched(evil, f"{how}: what is in the caller's folder")
+            check("offbeat: " not in text(done.stderr), f"OFFBEAT_DEBUG counts: {text(done.stderr)}")
+
+
+@case
+def with_raised_privileges_the_name_of_the_program_leads_to_no_helper():
+    with Folder() as folder:
+        copy, evil = raised(folder, "set-user-ID"), make_evil(folder)
+        done = subprocess.run([str(evil / "raised")], executable=str(copy), env={}, capture_output=True, check=False, timeout=60, **NOBODY)
+        check_equal(done.returncode, 0, text(done.stderr))
+        check_untouched(evil, "what is in the folder that argv[0] names")
+
+
+def requests_with(copy, receiver, evil, **more):
+    env = {name: str(value) for name, value in more.items()}
+    done = subprocess.run([str(copy), receiver.dsn], env=env, capture_output=True, check=False, timeout=60, cwd=str(evil), **NOBODY)
+    check_equal(done.returncode, 0, text(done.stderr))
+    return receiver.requests
+
+
+@case
+def with_raised_privileges_libcurl_follows_no_variable():
+    with Folder() as folder, Receiver() as receiver:
+        copy, evil = raised(folder, "set-user-ID", "raised"), make_evil(folder)
+        nobody = "http://127.0.0.1:9"
+        check(requests_with(copy, receiver, evil, http_proxy=nobody, https_proxy=nobody, ALL_PROXY=nobody, all_proxy=nobody) > 0,
+              "a proxy of the caller's was used")
+    with Folder() as folder:
+        copy, evil = raised(folder, "set-user-ID", "raised"), make_evil(folder)
+        with Receiver(certificate=make_certificate(folder)) as receiver:
+            requests_with(copy, receiver, evil, SSLKEYLOGFILE=evil / "keys", SSL_CERT_FILE=evil / "ca", CURL_CA_BUNDLE=evil / "ca")
+        check_untouched(evil, "what TLS wrote into the caller's folder")
+
+
+# --- What goes out ---------------------------------------------------------------------------------------------------
+
+@case
+def no_line_end_of_a_header_or_option_comes_out():
+    with Folder() as folder, Receiver() as receiver:
+        done = run(program("header_injection"), cwd=folder, env=variables(folder, receiver.dsn, OFFBEAT_SHUTDOWN_TIMEOUT_MS=20000))
+        check_equal(done.returncode, 0, text(done.stderr))
+        headers = [line for line in done.stdout.decode("utf-8").split("\n") if line.startswith("[")]
+        check_equal(len(headers), 3, f"lines of headers: {text(done.stdout)}")
+        check(all(line.endswith("]") and "\r" not in line for line in headers), f"a header ends early: {headers}")
+        check("b=2" in headers[2] and "X-Evil" not in headers[2], f"baggage: {headers[2]}")
+        check("nan 0" in text(done.stdout) and "inf 0" in text(done.stdout), f"numbers that are none: {text(done.stdout)}")
+        check(len(receiver.bodies) >= 2, f"{len(receiver.bodies)} envelopes")
+        for body in receiver.bodies:
+            check_equal(body.decode("utf-8").encode("utf-8"), body, "UTF-8")
+            for header, payload in items_of(body):
+                check(header["type"] in ("profile_chunk", "transaction", "client_report"), f"an item {header}")
+                check("\x00" not in json.dumps(payload if isinstance(payload, dict) else json.loads(payload)), "NUL")
+        check_equal([name for names in receiver.headers for name in names if name.lower().startswith("x-") and name.lower() != "x-sentry-auth"], [],
+                    "headers of HTTP")
+
+
+@case
+def a_value_that_is_none_of_its_enum_is_refused():
+    for number in (-1, 300000, 25, 18, 2147483647):
+        for arguments in ((number,), (1, number)):
+            done = ends_well("enum_out_of_range", *arguments, OFFBEAT_DEBUG=1)
+            check_equal(text(done.stdout), "finished", "output")
+            check("is no value of enum offbeat_" in text(done.stderr), f"{arguments}: {text(done.stderr)}")
+
+
+@case
+def wrong_arguments_are_refused_by_every_function():
+    check_equal(text(ends_well("wrong_arguments").stdout), "lived", "output")
+
+
+if __name__ == "__main__":
+    main(sys.argv[2] if len(sys.argv) > 2 else "")
