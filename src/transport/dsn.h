@@ -5,7 +5,14 @@
 #include "base/slice.h"
 #include "base/status.h"
 
-enum { DSN_KEY_SIZE = 33, DSN_HOST_SIZE = 256, DSN_PATH_SIZE = 512, DSN_URL_SIZE = 1024, DSN_AUTH_SIZE = 256, DSN_CLIENT_SIZE = 129 };
+enum {
+    DSN_KEY_SIZE = 33,
+    DSN_HOST_SIZE = 256,
+    DSN_PATH_SIZE = 512,
+    DSN_URL_SIZE = 1024,
+    DSN_AUTH_SIZE = 256,
+    DSN_CLIENT_SIZE = 129
+};
 
 struct dsn {
     bool is_https;

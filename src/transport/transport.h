@@ -111,8 +111,8 @@ bool transport_flush(struct transport *transport, uint64_t timeout_ns);
 bool transport_stop(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts);
 
 /* The two halves of transport_stop. After transport_end other threads may still call the functions above, which find
- * nothing to wait for; transport_release frees. At the end of the process only the first is called: the thread that calls
- * exit may hold malloc's lock. */
+ * nothing to wait for; transport_release frees. At the end of the process only the first is called: the thread that
+ * calls exit may hold malloc's lock. */
 bool transport_end(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts);
 void transport_release(struct transport *transport);
 

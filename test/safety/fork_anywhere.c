@@ -1,6 +1,6 @@
-/* Children are forked, by every call that there is, while other threads trace, begin, flush and end the library, and in a
- * signal handler that interrupts it. Each child calls the library and exits. fork_anywhere SECONDS: status 1 if one hangs.
- * SPDX-License-Identifier: MIT */
+/* Children are forked, by every call that there is, while other threads trace, begin, flush and end the library, and in
+ * a signal handler that interrupts it. Each child calls the library and exits. fork_anywhere SECONDS: status 1 if one
+ * hangs. SPDX-License-Identifier: MIT */
 #include <offbeat.h>
 
 #include <pthread.h>

@@ -67,7 +67,8 @@ int main(void)
     for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
         for (size_t j = 0; j < sizeof(texts) / sizeof(*texts); j++) {
             double rate = numbers[i];
-            struct offbeat_options options = {.traces_sample_rate = 1, .spool_directory = "", .shutdown_timeout_ms = 20};
+            struct offbeat_options options = {
+                .traces_sample_rate = 1, .spool_directory = "", .shutdown_timeout_ms = 20};
             try_options(options, sizeof(options));
             struct offbeat_span *root = offbeat_transaction_start("root", "op");
             call_all(NULL, texts[j], numbers[i], choices[i]);
@@ -83,7 +84,8 @@ int main(void)
             options.profiles_sampler_data = &rate;
             try_options(options, sizeof(options));
             options = (struct offbeat_options){.spool_directory = texts[j], .shutdown_timeout_ms = 20};
-            options.profile_session_sample_rate = options.traces_sample_rate = options.profiles_sample_rate = numbers[i];
+            options.profile_session_sample_rate = options.traces_sample_rate = options.profiles_sample_rate =
+                numbers[i];
             try_options(options, sizeof(options));
             options = (struct offbeat_options){.dsn = texts[j], .frame_rate_hz = numbers[i]};
             try_options(options, sizeof(options));
