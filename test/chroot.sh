@@ -108,6 +108,7 @@ make_base() {
     # shellcheck disable=SC2046 # no argument where no mirror is known: debootstrap has a default
     debootstrap --variant=minbase --include="$packages" bookworm "$folder/base" $(mirror) >"$folder/debootstrap.log" 2>&1 ||
         { tail -n 5 "$folder/debootstrap.log" >&2; cannot "debootstrap failed"; }
+    rm -f "$folder/base/var/cache/apt/archives/"*.deb
     has_cache || return 0
     rm -rf "$cache/base.sum" "$cache/archives"
     if tar -c --numeric-owner -f "$cache/base.tar" -C "$folder/base" . && cache_key >"$cache/key"; then
@@ -156,7 +157,8 @@ take_cached_packages() {
 keep_packages() {
     has_cache && [ -f "$cache/base.sum" ] || return 0
     new=$(mktemp -d "$cache/new.XXXXXX") || return 0
-    if cp "$folder/system/var/cache/apt/archives/"*.deb "$new/" 2>/dev/null && (cd "$new" && sha256sum -- *.deb >packages.sum); then
+    set -- "$folder/system/var/cache/apt/archives/"*.deb
+    if { cp -l "$@" "$new/" || cp -f "$@" "$new/"; } 2>/dev/null && (cd "$new" && sha256sum -- *.deb >packages.sum); then
         rm -rf "$cache/archives"
         mv "$new" "$cache/archives"
     fi
