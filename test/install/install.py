@@ -142,7 +142,7 @@ def headers_are_clean_for_every_compiler_and_standard():
     (folder / "header.cpp").write_text("#include <offbeat.hpp>\nint main() {}\n")
     commands = [f"{compiler} -std={standard} {flags} header.c" for compiler in ("gcc", "clang-14") for standard in ("c11", "c17")]
     for compiler in ("g++", "clang++-14"):
-        commands += [f"{compiler} -std={standard} {flags} {WRAPPER}" for standard in ("c++17", "c++20")]
+        commands += [f"{compiler} -std={standard} {flags} '{WRAPPER}'" for standard in ("c++17", "c++20")]
         commands += [f"{compiler} -std=c++17 -fno-exceptions -fno-rtti {flags} header.cpp"]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda command: shell(command, folder), commands))
@@ -297,7 +297,7 @@ def spans_in_cpp_end_with_their_scope_and_tell_of_exceptions():
 @case
 def the_wrapper_does_what_it_says():
     folder = source_folder("wrapper")
-    shell(f"c++ -std=c++17 -g -Wall -Wextra {WRAPPER} -o wrapper $(pkg-config --cflags --libs offbeat)", folder)
+    shell(f"c++ -std=c++17 -g -Wall -Wextra '{WRAPPER}' -o wrapper $(pkg-config --cflags --libs offbeat)", folder)
     received = run_and_receive([folder / "wrapper"])
     spans = {span["description"]: span for transaction in received.transactions for span in transaction["spans"]}
     check_equal({name: span.get("status") for name, span in spans.items()},
