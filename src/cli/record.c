@@ -9,6 +9,7 @@
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/options.h"
+#include "cli/record_library.h"
 #include "cli/record_run.h"
 #include "cli/write_profile.h"
 #include "symbolize/index_store.h"
@@ -44,27 +45,6 @@ struct record {
 };
 
 /* --- Before ------------------------------------------------------------------------------------------------------- */
-
-/* The library is beside this program in a build folder. In an installation it is in the library folder that meson chose
- * (lib, lib64, lib/x86_64-linux-gnu, …), wherever the installation was moved to. */
-static bool find_library(char path[PATH_MAX])
-{
-    static const char *const places[] = {"liboffbeat.so", OFFBEAT_LIBRARY_FROM_PROGRAM "/liboffbeat.so"};
-    char self[PATH_MAX], candidate[2 * PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (length > 0) {
-        self[length] = '\0';
-        char *slash = strrchr(self, '/');
-        if (slash) *slash = '\0';
-        for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-            bool is_absolute = places[i][0] == '/';
-            (void)snprintf(candidate, sizeof(candidate), "%s/%s", is_absolute ? "" : self, places[i]);
-            if (realpath(candidate, path)) return true;
-        }
-    }
-    message("cannot find liboffbeat.so, neither in the folder of this program nor in " OFFBEAT_LIBRARY_FROM_PROGRAM);
-    return false;
-}
 
 static bool is_folder_writable(const char *path)
 {
@@ -116,6 +96,12 @@ static bool make_directory(struct record *record)
     if (mkdtemp(record->directory)) return true;
     message("cannot make a folder for recordings in %s: %s", parent, strerror(errno));
     return false;
+}
+
+static void remove_directory(const struct record *record)
+{
+    record_library_unlink(record->directory);
+    (void)rmdir(record->directory);
 }
 
 /* --- Afterwards --------------------------------------------------------------------------------------------------- */
@@ -324,6 +310,7 @@ static void prepare_last_words(const struct record *record)
 static void remove_recordings(const struct record *record)
 {
     if (record->is_failed) {
+        record_library_unlink(record->directory);
         message("the recordings are kept in %s; offbeat convert and offbeat top read them", record->directory);
         return;
     }
@@ -332,18 +319,22 @@ static void remove_recordings(const struct record *record)
         (void)snprintf(path, sizeof(path), "%s/%s", record->directory, record->recordings.names[i]);
         (void)unlink(path);
     }
-    (void)rmdir(record->directory);
+    remove_directory(record);
 }
 
 static int run_and_write(struct record *record, const char *path, char **command)
 {
     int status = 0;
-    if (!find_library(record->library) || !make_directory(record)) return EXIT_FAILED;
+    if (!record_library_find(record->library) || !make_directory(record)) return EXIT_FAILED;
+    if (!record_library_link(record->library, record->directory)) {
+        remove_directory(record);
+        return EXIT_FAILED;
+    }
     record->run.library = record->library;
     record->run.cache_directory = index_store_folder(record->cache_directory) ? record->cache_directory : NULL;
     record->run.directory = record->directory;
     if (!run_program(path, command, &record->run, &status)) {
-        (void)rmdir(record->directory);
+        remove_directory(record);
         return EXIT_FAILED;
     }
     tell_end(command[0], status);

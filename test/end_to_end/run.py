@@ -399,6 +399,21 @@ def a_file_that_is_no_program_gets_one_line():
 
 
 @case
+def a_library_in_a_folder_with_a_blank_or_a_colon_is_preloaded():
+    with Folder() as folder:
+        for name in ("a blank", "a:colon", "a$LIB"):
+            (folder / name).mkdir()
+            for file in ("offbeat", "liboffbeat.so"):
+                shutil.copy(OFFBEAT.build / file, folder / name / file)
+            done = run(folder / name / "offbeat", "record", "-o", "x.pb.gz", "--", BEHAVES, 300, "exit", 0, cwd=folder,
+                       env={**os.environ, "TMPDIR": str(folder)})
+            check_equal(done.returncode, 0, f"status in {name}: {text(done.stderr)}")
+            check("ld.so" not in text(done.stderr), f"the loader complains: {text(done.stderr)}")
+            check(opens(OFFBEAT, folder / "x.pb.gz").get("works", 0) > 0.1e9, f"works() is not in the profile of {name}")
+            check_equal(sorted(path.name for path in folder.glob("offbeat-*")), [], "left in the folder for temporary files")
+
+
+@case
 def a_static_program_gets_one_line():
     with Folder() as folder:
         done = OFFBEAT.record(folder, OFFBEAT.programs / "behaves_static", 100, "exit", 0)
