@@ -69,10 +69,12 @@ class Offbeat:
         if not user or can_run(user, self.program):
             return self
         folder = reachable_folder(user)
-        (folder / "test/end_to_end").mkdir(parents=True)
-        for path in [*self.build.glob("offbeat*"), *self.build.glob("liboffbeat.so*"), *self.programs.iterdir()]:
+        patterns = ("offbeat*", "liboffbeat.so*", "test/end_to_end/*", "test/safety/*", "test/soak/*")
+        for path in [path for pattern in patterns for path in self.build.glob(pattern)]:
             if path.is_file() and os.access(path, os.X_OK):
-                shutil.copy2(path, folder / path.relative_to(self.build))
+                copy = folder / path.relative_to(self.build)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, copy)
         run("chmod", "-R", "a+rX", folder)
         return Offbeat(folder)
 
