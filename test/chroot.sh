@@ -63,10 +63,19 @@ finish() {
     fi
 }
 
-stop_processes() {
+# The numbers of the processes whose root directory is $folder/system.
+processes_inside() {
     identity=$(stat -c %d:%i "$folder/system" 2>/dev/null) || return 0
-    for process in /proc/[0-9]*; do
-        [ "$(stat -L -c %d:%i "$process/root" 2>/dev/null)" != "$identity" ] || kill -KILL "${process#/proc/}" 2>/dev/null || true
+    stat -L -c '%d:%i %n' /proc/[0-9]*/root 2>/dev/null | sed -n "s|^$identity /proc/\([0-9]*\)/root\$|\1|p"
+}
+
+stop_processes() {
+    for _ in 1 2 3 4 5; do # what was forked meanwhile
+        inside=$(processes_inside)
+        [ -n "$inside" ] || return 0
+        # shellcheck disable=SC2086 # numbers
+        kill -KILL $inside 2>/dev/null || true
+        sleep 0.2
     done
 }
 
@@ -240,6 +249,8 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 parent=${TMPDIR:-/var/tmp}
 [ "$(df -Pm "$parent" | awk 'NR == 2 { print $4 }')" -ge "$MEGABYTES_MIN" ] || cannot "$parent has less than $MEGABYTES_MIN MB free"
+# A run that was killed with SIGKILL left its folder. Nothing is mounted in it: the mounts ended with their namespace.
+find "$parent" -maxdepth 1 -name 'offbeat-chroot.??????' -mtime +0 -exec rm -rf --one-file-system {} +
 folder=$(mktemp -d "$parent/offbeat-chroot.XXXXXX") || cannot "cannot write to $parent"
 if [ $# -gt 0 ]; then
     in_fresh_machine "$@"
