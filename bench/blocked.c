@@ -158,7 +158,7 @@ static void *run(void *unused)
     if (!slots_prepare() || !slots_install_handler()) return NULL;
     threads.sampler_tid = gettid();
     threads.directory = -1;
-    threads.keeps_descriptor = self_own_descriptors();
+    threads.keeps_descriptor = self_own_descriptors(-1);
     if (details_path) details = fopen(details_path, "ae"); /* standard error is none of them */
     recording_writer_init(&writer, "/nowhere/at-all", false);
     for (size_t at = 0; !is_over;) {

@@ -44,6 +44,9 @@ static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
     [RECORDING_TIMER_STACKS] = "timer_stacks",
     [RECORDING_TIMER_ERRNO] = NULL, /* told in words */
     [RECORDING_SAMPLER_CPU_NS] = "sampler_cpu_ns",
+    [RECORDING_TIMES_ASIDE] = "times_aside",
+    [RECORDING_ASIDE_NS] = "aside_ns",
+    [RECORDING_END_REASON] = NULL, /* told in words */
 };
 
 struct replayed_module {
@@ -567,6 +570,22 @@ static void add_running_fact(struct replay *replay)
     profile_add_fact_text(replay->profile, "running_threads", text);
 }
 
+/* Why the sampler ended before the program did. */
+static void add_end_fact(struct replay *replay)
+{
+    static const char *const reasons[] = {
+        [RECORDING_END_SECCOMP] = "the program installed a seccomp filter",
+        [RECORDING_END_RIGHTS] = "the program gave up rights, and the sampler could not follow",
+        [RECORDING_END_UNKNOWN_RIGHTS] = "the rights of the program could not be read",
+        [RECORDING_END_NAMESPACE] = "the process can have no new thread, because its children get a new pid namespace",
+        [RECORDING_END_NO_PROC] = "threads came or went where there is no /proc to list them",
+        [RECORDING_END_LAST_THREAD] = "the last thread of the program had ended",
+    };
+    uint64_t reason = replay->counters[RECORDING_END_REASON];
+    if (reason == RECORDING_END_NONE || reason >= sizeof(reasons) / sizeof(*reasons)) return;
+    profile_add_fact_text(replay->profile, "sampler_ended", reasons[reason]);
+}
+
 static void add_facts(struct replay *replay)
 {
     struct profile *profile = replay->profile;
@@ -575,6 +594,7 @@ static void add_facts(struct replay *replay)
     }
     add_idle_fact(replay);
     add_running_fact(replay);
+    add_end_fact(replay);
     profile_add_fact_number(profile, "samples_taken", (int64_t)replay->taken);
     profile_add_fact_number(profile, "samples_repeated", (int64_t)replay->repeated);
     profile_add_fact_number(profile, "lost_before_first_stack", (int64_t)replay->unseen);
@@ -585,7 +605,8 @@ static void add_facts(struct replay *replay)
         profile_add_fact_number(profile, outcome_facts[i], (int64_t)replay->outcomes[i]);
     }
     profile_add_fact_number(profile, "processes", 1);
-    profile_add_fact_number(profile, "processes_cut_off", !replay->is_stopped);
+    profile_add_fact_number(profile, "processes_cut_off",
+                            !replay->is_stopped && replay->counters[RECORDING_END_REASON] == RECORDING_END_NONE);
 }
 
 static void finish(struct replay *replay)

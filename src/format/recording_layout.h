@@ -85,6 +85,18 @@ enum recording_loss {
     RECORDING_LOSSES,
 };
 
+/* Why the sampler ended although the program went on. */
+enum recording_end {
+    RECORDING_END_NONE,
+    RECORDING_END_SECCOMP,        /* the program installed a seccomp filter */
+    RECORDING_END_RIGHTS,         /* the program gave up rights, and the sampler could not follow */
+    RECORDING_END_UNKNOWN_RIGHTS, /* the program's rights can no longer be read, or the sampler was too slow to follow
+                                   */
+    RECORDING_END_NAMESPACE,      /* the process can have no new thread: its children have another pid namespace */
+    RECORDING_END_NO_PROC,        /* threads came or went where there is no /proc to list them */
+    RECORDING_END_LAST_THREAD,    /* the program's own threads had all ended */
+};
+
 enum recording_counter {
     RECORDING_TICKS,
     RECORDING_TICKS_MISSED, /* the sampler itself came too late */
@@ -103,6 +115,9 @@ enum recording_counter {
     RECORDING_TIMER_STACKS,   /* stacks that such timers took */
     RECORDING_TIMER_ERRNO,    /* why there are no (more) such timers; 0: nothing was refused */
     RECORDING_SAMPLER_CPU_NS, /* what the sampler thread itself cost */
+    RECORDING_TIMES_ASIDE,    /* how often the sampler thread stepped aside for a call of the program */
+    RECORDING_ASIDE_NS,       /* for how long in all; these ticks are in TICKS_MISSED, too */
+    RECORDING_END_REASON,     /* enum recording_end */
     RECORDING_COUNTER_COUNT,
 };
 

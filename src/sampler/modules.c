@@ -181,12 +181,12 @@ static void take_maps_line(struct pages_array *found, struct maps_file *file, co
 }
 
 /* Line by line, because the list may be longer than any buffer. */
-static void list_modules(struct pages_array *found)
+static bool list_modules(struct pages_array *found)
 {
     static char buffer[MAPS_BUFFER]; /* the sampler thread's alone */
     static struct maps_file file;
-    int descriptor = kernel_open("/proc/self/maps", O_RDONLY, 0);
-    if (descriptor < 0) return;
+    int descriptor = self_open_maps();
+    if (descriptor < 0) return false;
     memset(&file, 0, sizeof(file));
     size_t filled = 0;
     ssize_t got;
@@ -200,7 +200,8 @@ static void list_modules(struct pages_array *found)
         memmove(buffer, buffer + taken, filled - taken);
         filled -= taken;
     }
-    kernel_close(descriptor);
+    self_release_maps(descriptor);
+    return true;
 }
 
 static int compare_modules(const void *a, const void *b)
@@ -383,7 +384,8 @@ static bool find_table(const struct modules *modules, struct module *module)
 static void relist(struct modules *modules, struct recording_writer *writer)
 {
     struct pages_array found = {0};
-    list_modules(&found);
+    bool is_listed = list_modules(&found);
+    if (!is_listed && modules->current) return; /* a jail without /proc: what is known stays */
     sort_in_place(found.items, found.count, sizeof(struct module), compare_modules);
     take_over(modules, &found, writer);
     pages_array_fini(&modules->items);

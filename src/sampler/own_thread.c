@@ -14,7 +14,8 @@
 enum {
     PAGE = 4096,
     STACK_BYTES = 256 << 10,
-    STORAGE_SLACK = 256 << 10,     /* below the furthest thread-local variable that we know of: errno */
+    STORAGE_SLACK = 256 << 10, /* below the furthest thread-local variable that we know of: errno */
+    END_WAIT_NS = 100000000,
     THREAD_BLOCK_BYTES = 16 << 10, /* libc's own description of a thread lies from the thread pointer upwards */
 };
 
@@ -62,15 +63,34 @@ static struct {
     void *storage;
     uint8_t *stack;
     _Atomic uint32_t is_alive;
+    int tid; /* 0: none, or not known */
 } kept;
 
-static bool await_end(void)
+static bool await_memory(uint64_t limit_ns)
 {
-    struct timespec limit = {.tv_nsec = 50000000};
-    for (unsigned turn = 0; turn < 2 && atomic_load(&kept.is_alive); turn++) {
+    enum { TURNS = 10 };
+    struct timespec limit = {.tv_nsec = (long)(limit_ns / TURNS)};
+    for (unsigned turn = 0; turn < TURNS && atomic_load(&kept.is_alive); turn++) {
         (void)kernel_call6(SYS_futex, (long)(uintptr_t)&kept.is_alive, FUTEX_WAIT, 1, kernel_address(&limit), 0, 0);
     }
     return !atomic_load(&kept.is_alive);
+}
+
+/* The kernel lets go of a thread's memory first. A moment later the thread leaves its process. */
+static bool is_in_process(void)
+{
+    long pid = kernel_call3(SYS_getpid, 0, 0, 0);
+    return kept.tid > 0 && kernel_call3(SYS_tgkill, pid, kept.tid, 0) == 0;
+}
+
+bool own_thread_await_end(uint64_t limit_ns)
+{
+    enum { LOOKS_MAX = 1000 };
+    struct timespec pause = {.tv_nsec = 10000};
+    if (!await_memory(limit_ns)) return false;
+    for (unsigned look = 0; look < LOOKS_MAX && is_in_process(); look++)
+        (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0, 0);
+    return true;
 }
 
 #ifdef __SANITIZE_ADDRESS__ /* the parent's thread was in the middle of using it, with marks around each variable */
@@ -93,6 +113,7 @@ static void clean_stack(void)
 void own_thread_forget(void)
 {
     clean_stack();
+    kept.tid = 0;
     atomic_store(&kept.is_alive, 0);
 }
 
@@ -121,6 +142,10 @@ static int make_thread(int (*run)(void *context), void *context)
     return pthread_create(&thread, NULL, run_started, NULL) == 0 && pthread_detach(thread) == 0;
 }
 
+static void note_tid(int thread)
+{
+}
+
 #else
 
 static int make_thread(int (*run)(void *context), void *context)
@@ -132,19 +157,25 @@ static int make_thread(int (*run)(void *context), void *context)
     return (int)kernel_clone(run, context, kept.stack + STACK_BYTES, FLAGS, kept.storage, &kept.is_alive);
 }
 
+static void note_tid(int thread)
+{
+    kept.tid = thread;
+}
+
 #endif
 
 bool own_thread_start(int (*run)(void *context), void *context)
 {
     int kept_errno = errno;
     uint64_t all = UINT64_MAX, mask = 0;
-    if (!await_end()) return false;
+    if (!await_memory(END_WAIT_NS)) return false;
     if (!kept.storage) kept.storage = make_storage();
     if (!kept.stack) kept.stack = make_stack();
     if (!kept.storage || !kept.stack) return false;
     atomic_store(&kept.is_alive, 1);
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&all), kernel_address(&mask), sizeof(mask));
     int thread = make_thread(run, context);
+    if (thread > 0) note_tid(thread);
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&mask), 0, sizeof(mask));
     if (thread <= 0) own_thread_forget();
     errno = kept_errno;

@@ -82,6 +82,18 @@ void recording_writer_flush(struct recording_writer *writer)
     reset_batch(writer);
 }
 
+void recording_writer_release(struct recording_writer *writer)
+{
+    recording_writer_flush(writer);
+    close_file(writer);
+}
+
+void recording_writer_resume(struct recording_writer *writer, int descriptor, bool keeps_descriptor)
+{
+    writer->descriptor = descriptor;
+    writer->keeps_descriptor = keeps_descriptor;
+}
+
 void recording_writer_close(struct recording_writer *writer)
 {
     if (writer->is_created) writer->is_broken_off = false;

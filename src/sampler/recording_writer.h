@@ -25,6 +25,10 @@ struct recording_writer {
 /* The file appears with the first flush. */
 void recording_writer_init(struct recording_writer *writer, const char *path, bool keeps_descriptor);
 void recording_writer_flush(struct recording_writer *writer);
+/* Flushes and closes the file, which a later flush opens again by its path; or DESCRIPTOR, if it is not negative, is
+ * the file from now on. */
+void recording_writer_release(struct recording_writer *writer);
+void recording_writer_resume(struct recording_writer *writer, int descriptor, bool keeps_descriptor);
 /* Writes what was begun since the last flush, even of a recording that broke off: let it be only what needs nothing
  * that came before. */
 void recording_writer_close(struct recording_writer *writer);

@@ -5,19 +5,19 @@
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "sampler/clock.h"
-#include "sampler/own_thread.h"
+#include "sampler/presence.h"
+#include "sampler/privileges.h"
 #include "sampler/self.h"
 #include "sampler/signal_choice.h"
 #include "sampler/slots.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 
 enum {
     NANOSECONDS = 1000000000,
-    STOP_WAIT_NS = 500000000,
+    FOLLOW_EVERY_NS = 100000000,
     PAUSE_NS_MAX = 2000000000,
     FLUSHES_A_SECOND_MAX = 200,
     ANSWERS_WAIT_NS = 20000000, /* for the last answers when it stops */
@@ -28,8 +28,6 @@ enum {
 static struct sampler sampler;
 static struct recording_writer writer;
 static char directory[3072], cache_directory[1024];
-static bool has_thread, was_started;
-static _Atomic uint32_t stop_wanted, stopped; /* futexes */
 static atomic_bool cut_wanted;
 
 /* Recordings that wait to be taken: number N at N % SAMPLER_FINISHED_MAX. NEWS is a futex. */
@@ -111,19 +109,6 @@ static void write_usage(void)
 
 /* --- One recording after the other -------------------------------------------------------------------------------- */
 
-static void futex_wait_until(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns)
-{
-    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / NANOSECONDS),
-                                .tv_nsec = (long)(deadline_ns % NANOSECONDS)};
-    (void)kernel_call6(SYS_futex, (long)(uintptr_t)word, FUTEX_WAIT_BITSET_PRIVATE, value, kernel_address(&deadline), 0,
-                       FUTEX_BITSET_MATCH_ANY);
-}
-
-static void futex_wake(_Atomic uint32_t *word)
-{
-    (void)kernel_call3(SYS_futex, (long)(uintptr_t)word, FUTEX_WAKE_PRIVATE, INT32_MAX);
-}
-
 /* DIRECTORY/PID-TIME.recording, as nobody else in the system calls one. */
 static void name_recording(char *path, size_t size)
 {
@@ -204,13 +189,13 @@ uint32_t sampler_news(void)
 
 void sampler_wait(uint32_t news, uint64_t deadline_ns)
 {
-    if (atomic_load(&finished.news) == news) futex_wait_until(&finished.news, news, deadline_ns);
+    if (atomic_load(&finished.news) == news) presence_wait(&finished.news, news, deadline_ns);
 }
 
 void sampler_wake(void)
 {
     atomic_fetch_add(&finished.news, 1);
-    futex_wake(&finished.news);
+    presence_wake(&finished.news);
 }
 
 uint64_t sampler_lost_recordings(void)
@@ -252,7 +237,7 @@ static void refresh_threads(void)
     threads_refresh(&sampler.threads, &writer, thread_gone, &sampler);
 }
 
-/* What seldom changes, and then mostly at the start: threads give themselves names, daemons give up rights. */
+/* Threads give themselves names seldom, and then mostly at their start. */
 static bool is_time_for_rare_changes(void)
 {
     uint32_t second = sampler.ticks_a_second;
@@ -294,10 +279,7 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     if (!slots_in_use()) modules_release_retired(&sampler.modules);
     modules_refresh(&sampler.modules, sampler.tick % sampler.ticks_a_second == 0, &writer);
     if (threads_changed(&sampler.threads)) refresh_threads();
-    if (is_time_for_rare_changes()) {
-        self_follow_credentials();
-        threads_refresh_names(&sampler.threads, &writer);
-    }
+    if (is_time_for_rare_changes()) threads_refresh_names(&sampler.threads, &writer);
     open_tick(now_ns, before_ns);
     if (!look_at_all(&sampler)) {
         refresh_threads();
@@ -306,20 +288,70 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     once_a_second();
 }
 
-static void futex_set(_Atomic uint32_t *word)
+/* --- Whether it may go on ----------------------------------------------------------------------------------------- */
+
+/* Only a directory that was opened inside of the new root may stay open. */
+static void follow_root(void)
 {
-    atomic_store(word, 1);
-    futex_wake(word);
+    if (self_root_has_changed()) threads_release_directory(&sampler.threads);
 }
 
-/* False once it is to stop. */
+/* The kernel keeps a process whose first thread has ended as long as another thread lives, which may be ours. */
+static bool is_last_thread(void)
+{
+    enum { LEADER_AND_SAMPLER = 2 };
+    return privileges_leader_has_ended() && privileges_thread_count() == LEADER_AND_SAMPLER;
+}
+
+static bool is_blind(void)
+{
+    return sampler.threads.is_blind && privileges_thread_count() != sampler.threads.listed_count;
+}
+
+static enum recording_end look_at_program(void)
+{
+    sampler.followed_ns = self_monotonic_ns();
+    follow_root();
+    enum recording_end reason = privileges_follow();
+    if (reason != RECORDING_END_NONE) return reason;
+    if (is_last_thread()) return RECORDING_END_LAST_THREAD;
+    return is_blind() ? RECORDING_END_NO_PROC : RECORDING_END_NONE;
+}
+
+/* The cheap signs at each tick, all of it ten times a second. False if the sampler must end. */
+static bool may_go_on(uint64_t now_ns)
+{
+    if (now_ns < sampler.followed_ns + FOLLOW_EVERY_NS && !privileges_have_changed()) return true;
+    sampler.end_reason = look_at_program();
+    return sampler.end_reason == RECORDING_END_NONE;
+}
+
+/* For a thread of the program that waits until this is done. */
+static bool follow_at_once(void)
+{
+    uint32_t wanted = atomic_load(&presence.follow_wanted);
+    atomic_fetch_and(&presence.commands, ~(uint32_t)COMMAND_FOLLOW);
+    sampler.end_reason = look_at_program();
+    if (sampler.end_reason != RECORDING_END_NONE) return false;
+    atomic_store(&presence.followed, wanted);
+    presence_wake(&presence.followed);
+    return true;
+}
+
+/* False once it is to end. */
 static bool sleep_until(uint64_t deadline_ns)
 {
-    while (!atomic_load(&stop_wanted)) {
-        if (self_monotonic_ns() >= deadline_ns) return true;
-        futex_wait_until(&stop_wanted, 0, deadline_ns);
+    for (;;) {
+        uint32_t commands = atomic_load(&presence.commands);
+        if (commands & (COMMAND_STOP | COMMAND_STEP_ASIDE)) return false;
+        if (commands & COMMAND_FOLLOW) {
+            if (!follow_at_once()) return false;
+        } else if (self_monotonic_ns() >= deadline_ns) {
+            return true;
+        } else {
+            presence_wait(&presence.commands, commands, deadline_ns);
+        }
     }
-    return false;
 }
 
 static uint64_t random_below(uint64_t limit)
@@ -331,19 +363,24 @@ static uint64_t random_below(uint64_t limit)
     return random % limit;
 }
 
+/* The first tick falls anywhere in the first period, so that programs shorter than it have their share of samples. */
+static void plan_first_tick(void)
+{
+    sampler.before_ns = sampler.start_ns;
+    sampler.deadline_ns = sampler.start_ns + random_below(sampler.period_ns);
+    sampler.end_ns = sampler.options.duration_ns ? sampler.start_ns + sampler.options.duration_ns : UINT64_MAX;
+}
+
 static void run_ticks(void)
 {
-    /* The first tick falls anywhere in the first period, so that programs shorter than it have their share of samples.
-     */
-    uint64_t before_ns = sampler.start_ns, deadline_ns = sampler.start_ns + random_below(sampler.period_ns);
-    uint64_t end_ns = sampler.options.duration_ns ? sampler.start_ns + sampler.options.duration_ns : UINT64_MAX;
-    while (before_ns < end_ns && sleep_until(deadline_ns)) {
+    while (sampler.before_ns < sampler.end_ns && sleep_until(sampler.deadline_ns)) {
         uint64_t now_ns = self_monotonic_ns();
-        run_tick(now_ns, before_ns);
-        before_ns = now_ns;
-        uint64_t late = (self_monotonic_ns() - deadline_ns) / sampler.period_ns;
+        if (!may_go_on(now_ns)) return;
+        run_tick(now_ns, sampler.before_ns);
+        sampler.before_ns = now_ns;
+        uint64_t late = (self_monotonic_ns() - sampler.deadline_ns) / sampler.period_ns;
         sampler.counters[RECORDING_TICKS_MISSED] += late;
-        deadline_ns += (late + 1) * sampler.period_ns;
+        sampler.deadline_ns += (late + 1) * sampler.period_ns;
     }
 }
 
@@ -361,36 +398,168 @@ static void wait_for_last_answers(void)
 
 static void finish(void)
 {
-    sampler.is_ending = true;
+    sampler.is_ending = sampler.has_finished = true;
+    if (sampler.end_reason == RECORDING_END_NONE && atomic_load(&presence.is_too_late))
+        sampler.end_reason = RECORDING_END_UNKNOWN_RIGHTS;
+    sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.end_reason;
     wait_for_last_answers();
     look_fetch_answers(&sampler);
     threads_fini(&sampler.threads, thread_gone, &sampler);
     end_recording();
+    privileges_close();
     self_close_descriptors();
 }
 
-static int run(void *unused)
+static void begin_thread(int kept_descriptor)
 {
     (void)kernel_call3(SYS_prctl, PR_SET_NAME, kernel_address("offbeat"), 0);
     sampler.threads.sampler_tid = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
     self_wake_promptly();
-    sampler.threads.keeps_descriptor = self_own_descriptors();
+    sampler.threads.keeps_descriptor = self_own_descriptors(kept_descriptor);
     sampler.threads.directory = -1;
+    sampler.end_reason = RECORDING_END_NONE;
+    presence_set(&presence.ready);
+    (void)self_root_has_changed();
+    privileges_open();
     signal_choice_start();
+}
+
+static void begin(void)
+{
+    begin_thread(-1);
     choose_id_and_clock();
     begin_recording(sampler.start_ns);
     modules_tell_again(&sampler.modules, &writer);
     modules_refresh(&sampler.modules, true, &writer);
     refresh_threads();
+    plan_first_tick();
+}
+
+/* --- Stepping aside ----------------------------------------------------------------------------------------------- */
+
+/* Timers that are asked through a descriptor; those that run on their own need none. */
+static void forget_timers_with_descriptors(void)
+{
+    for (size_t i = 0; i < sampler.threads.count; i++) {
+        struct watched_thread *thread = sampler.threads.items[i].thread;
+        if (thread->timer.control && thread->timer.descriptor >= 0) timer_forget(&sampler, thread);
+    }
+}
+
+/* All is in the file, as if this were the end: the thread may never come back. A recording that is to be handed over is
+ * handed over now if a filter may forbid it later. */
+static void step_aside(void)
+{
+    sampler.aside_since_ns = self_monotonic_ns();
+    sampler.counters[RECORDING_TIMES_ASIDE]++;
+    sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.end_reason_if_away;
+    wait_for_last_answers();
+    look_fetch_answers(&sampler);
+    forget_timers_with_descriptors();
+    threads_release_files(&sampler.threads);
+    sampler.begins_anew = sampler.options.recording_ns > 0 && sampler.end_reason_if_away == RECORDING_END_SECCOMP;
+    if (sampler.begins_anew) {
+        end_recording();
+    } else {
+        write_usage();
+        write_counters();
+        recording_writer_release(&writer);
+    }
+    privileges_close();
+    self_close_descriptors();
+}
+
+static bool is_handed_file(struct handed_file file)
+{
+    struct stat status = {0};
+    return file.descriptor >= 0 && kernel_call3(SYS_fstat, file.descriptor, kernel_address(&status), 0) == 0 &&
+           status.st_dev == file.device && status.st_ino == file.inode;
+}
+
+static void resume(void)
+{
+    begin_thread(sampler.handed.descriptor);
+    bool is_handed = self_has_own_descriptors() && is_handed_file(sampler.handed);
+    if (self_has_own_descriptors() && !is_handed && sampler.handed.descriptor >= 0)
+        kernel_close(sampler.handed.descriptor);
+    sampler.counters[RECORDING_ASIDE_NS] += self_monotonic_ns() - sampler.aside_since_ns;
+    sampler.counters[RECORDING_END_REASON] = RECORDING_END_NONE;
+    if (sampler.begins_anew) {
+        begin_recording(self_monotonic_ns());
+        modules_tell_again(&sampler.modules, &writer);
+        threads_tell_again(&sampler.threads,
+                           sampler.options.mode == RECORDING_CPU ? RECORDING_CPU_SAMPLE : RECORDING_SAMPLE, &writer);
+    } else {
+        recording_writer_resume(&writer, is_handed ? sampler.handed.descriptor : -1, self_has_own_descriptors());
+    }
+    refresh_threads();
+}
+
+int sampler_run(void *unused)
+{
+    if (sampler.is_resumed)
+        resume();
+    else
+        begin();
     run_ticks();
-    finish();
-    futex_set(&stopped);
+    bool is_aside = (atomic_load(&presence.commands) & (COMMAND_STOP | COMMAND_STEP_ASIDE)) == COMMAND_STEP_ASIDE;
+    if (is_aside && sampler.end_reason == RECORDING_END_NONE)
+        step_aside();
+    else
+        finish();
+    presence_set(&presence.gone);
     return 0;
 }
 
-bool sampler_start(const struct sampler_options *options)
+/* --- For presence.c ----------------------------------------------------------------------------------------------- */
+
+bool sampler_has_finished(void)
 {
-    if (has_thread || (was_started && !atomic_load(&stopped))) return false;
+    return sampler.has_finished;
+}
+
+bool sampler_ended_by_filter(void)
+{
+    return sampler.has_finished && sampler.end_reason == RECORDING_END_SECCOMP;
+}
+
+void sampler_expect_end(enum recording_end reason)
+{
+    sampler.end_reason_if_away = reason;
+}
+
+void sampler_prepare_resume(struct handed_file file)
+{
+    sampler.handed = file;
+    sampler.is_resumed = true;
+}
+
+const char *sampler_recording_path(void)
+{
+    return writer.path;
+}
+
+void sampler_finish_in_its_place(int descriptor)
+{
+    recording_writer_resume(&writer, descriptor, true);
+    sampler.is_ending = sampler.has_finished = true;
+    sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.end_reason_if_away;
+    threads_fini(&sampler.threads, thread_gone, &sampler);
+    end_recording();
+}
+
+const struct sampler_options *sampler_present_options(void)
+{
+    return &sampler.options;
+}
+
+void sampler_forget_finished(void)
+{
+    atomic_store(&finished.taken, atomic_load(&finished.made)); /* they are the parent's */
+}
+
+bool sampler_prepare(const struct sampler_options *options)
+{
     /* The tables of the last time are as good as new ones. */
     struct modules modules = sampler.modules;
     memset(&sampler, 0, sizeof(sampler));
@@ -400,7 +569,6 @@ bool sampler_start(const struct sampler_options *options)
     sampler.writer = &writer;
     sampler.page_size = PAGE_BYTES;
     atomic_store(&cut_wanted, false);
-    stop_wanted = stopped = 0;
     if (options->directory != directory) {
         (void)plain_text(directory, directory + sizeof(directory), options->directory);
     }
@@ -415,31 +583,5 @@ bool sampler_start(const struct sampler_options *options)
     sampler.ticks_a_second = options->frequency_hz;
     sampler.requests_in_tick_max = 4 * self_processor_count();
     clock_prepare();
-    has_thread = was_started = slots_prepare() && slots_install_handler() && own_thread_start(run, NULL);
-    return has_thread;
-}
-
-void sampler_stop(void)
-{
-    if (!has_thread) return;
-    has_thread = false;
-    futex_set(&stop_wanted);
-    uint64_t deadline_ns = self_monotonic_ns() + STOP_WAIT_NS;
-    while (!atomic_load(&stopped) && self_monotonic_ns() < deadline_ns) {
-        futex_wait_until(&stopped, 0, deadline_ns);
-    }
-}
-
-void sampler_after_fork_in_child(void)
-{
-    atomic_store(&finished.taken, atomic_load(&finished.made)); /* they are the parent's */
-    threads_forget_left_out();
-    if (!has_thread) return;
-    /* The parent's threads are not here, and its requests and its file are not ours. */
-    struct sampler_options options = sampler.options;
-    slots_forget();
-    own_thread_forget();
-    has_thread = was_started = false;
-    memset(options.profiler_id, 0, sizeof(options.profiler_id));
-    if (!options.ignores_children) (void)sampler_start(&options);
+    return slots_prepare() && slots_install_handler();
 }

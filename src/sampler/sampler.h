@@ -37,6 +37,32 @@ bool sampler_start(const struct sampler_options *options);
 /* Takes what was sampled to its file. Waits for the sampler thread, but no longer than half a second. */
 void sampler_stop(void);
 
+/* --- Calls of the program that concern the sampler thread: interpose/ makes them visible ---------------------------
+ */
+
+/* True if there is a sampler thread, or was and will be, in this very process: not in a child of vfork, which has the
+ * memory of its parent. */
+bool sampler_is_present(void);
+
+struct sampler_absence {
+    int descriptor; /* of the recording; -1: none */
+    uint64_t device, inode;
+};
+
+/* Ends the sampler thread, so that the process is as if it had never had one. REASON is what the recording says if it
+ * never comes back. If true, exactly one of the next two functions must follow. Keeps errno, as they all do. */
+bool sampler_step_aside(enum recording_end reason, struct sampler_absence *ret_absence);
+
+/* Starts it again, as a clone of the calling thread. The recording goes on; the time is counted. */
+void sampler_come_back(const struct sampler_absence *absence);
+
+/* After the program has installed a seccomp filter: makes no system call. */
+void sampler_stay_away(void);
+
+/* The program has changed its rights or its root: when this returns, the sampler thread has done the same, or has been
+ * told to end because it did not do so within 100 ms. */
+void sampler_follow(void);
+
 /* --- With recording_ns: the recordings, one after the other ------------------------------------------------------- */
 
 /* Ends the recording at the next tick, or once it has two, and goes on in a new one. */

@@ -3,6 +3,7 @@
 #define OFFBEAT_SAMPLER_SAMPLER_PRIVATE_H
 
 #include "sampler/modules.h"
+#include "sampler/presence.h"
 #include "sampler/sampler.h"
 #include "sampler/threads.h"
 
@@ -22,6 +23,13 @@ struct sampler {
     size_t met_awake_count; /* see look.c */
     bool has_news;          /* a sample was written since the last flush */
     bool is_ending;
+    uint64_t before_ns, deadline_ns, end_ns; /* of ticks: the last one, the next one, the last of all */
+    uint64_t followed_ns;                    /* when the program's rights were last read */
+    enum recording_end end_reason, end_reason_if_away;
+    bool has_finished;
+    bool is_resumed, begins_anew; /* this thread goes on where another one stepped aside; in a new recording */
+    uint64_t aside_since_ns;
+    struct handed_file handed;
     uint64_t cpu_ns_of_ended; /* CPU mode: of threads that ended */
     uint64_t counters[RECORDING_COUNTER_COUNT];
     struct threads threads;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 uint64_t self_monotonic_ns(void)
 {
@@ -37,16 +38,57 @@ uint32_t self_processor_count(void)
 }
 
 static bool has_own_descriptors;
-static int memory_file = -1; /* kept open only in a table of our own */
+static int memory_file = -1, maps_file = -1; /* kept open only in a table of our own */
 
-bool self_own_descriptors(void)
+/* The memory of the leader cannot be read through /proc/self once it has ended; that of this thread can. */
+static int open_memory(void)
+{
+    return kernel_open("/proc/thread-self/mem", O_RDONLY, 0);
+}
+
+static bool close_all_but(int kept)
 {
     enum { CLOSE_RANGE_UNSHARE_FLAG = 1u << 1 };
-    memory_file = -1;
-    has_own_descriptors =
-        !self_is_confined() && kernel_call3(SYS_close_range, 0, UINT32_MAX, CLOSE_RANGE_UNSHARE_FLAG) == 0;
-    if (has_own_descriptors) memory_file = kernel_open("/proc/self/mem", O_RDONLY, 0); /* while we may */
+    if (kept < 0) return kernel_call3(SYS_close_range, 0, UINT32_MAX, CLOSE_RANGE_UNSHARE_FLAG) == 0;
+    if (kernel_call3(SYS_close_range, kept + 1l, UINT32_MAX, CLOSE_RANGE_UNSHARE_FLAG) != 0) return false;
+    if (kept > 0) (void)kernel_call3(SYS_close_range, 0, kept - 1l, 0);
+    return true;
+}
+
+bool self_own_descriptors(int kept)
+{
+    memory_file = maps_file = -1;
+    has_own_descriptors = !self_is_confined() && close_all_but(kept);
+    if (has_own_descriptors) {
+        memory_file = open_memory(); /* while we may */
+        maps_file = kernel_open("/proc/thread-self/maps", O_RDONLY, 0);
+    }
     return has_own_descriptors;
+}
+
+int self_open_maps(void)
+{
+    if (maps_file < 0) return kernel_open("/proc/thread-self/maps", O_RDONLY, 0);
+    (void)kernel_seek(maps_file, 0, SEEK_SET);
+    return maps_file;
+}
+
+void self_release_maps(int file)
+{
+    if (file != maps_file) kernel_close(file);
+}
+
+bool self_root_has_changed(void)
+{
+    static uint64_t device, inode; /* the sampler thread's alone */
+    static bool is_known;
+    struct stat status = {0};
+    if (kernel_call3(SYS_stat, kernel_address("/"), kernel_address(&status), 0) != 0) return true;
+    bool has_changed = is_known && (status.st_dev != device || status.st_ino != inode);
+    device = status.st_dev;
+    inode = status.st_ino;
+    is_known = true;
+    return has_changed;
 }
 
 bool self_has_own_descriptors(void)
@@ -57,7 +99,8 @@ bool self_has_own_descriptors(void)
 void self_close_descriptors(void)
 {
     if (memory_file >= 0) kernel_close(memory_file);
-    memory_file = -1;
+    if (maps_file >= 0) kernel_close(maps_file);
+    memory_file = maps_file = -1;
 }
 
 /* A process that is not dumpable may not open its /proc/self/mem, but may ask for its own memory all the same. */
@@ -91,7 +134,7 @@ void self_wake_promptly(void)
 
 size_t self_read_memory(uint64_t address, void *buffer, size_t size)
 {
-    int file = memory_file >= 0 ? memory_file : kernel_open("/proc/self/mem", O_RDONLY, 0);
+    int file = memory_file >= 0 ? memory_file : open_memory();
     if (file < 0) return read_without_file(address, buffer, size);
     ssize_t got = kernel_read_at(file, buffer, size, address);
     if (has_own_descriptors)
@@ -149,66 +192,4 @@ uint64_t self_status_number(const char *status, const char *key, unsigned base)
 bool self_is_confined(void)
 {
     return kernel_call3(SYS_prctl, PR_GET_SECCOMP, 0, 0) != 0;
-}
-
-/* --- Credentials -------------------------------------------------------------------------------------------------- */
-
-enum { IDS = 3, GROUPS_MAX = 4096 };
-
-/* Real, effective and saved. */
-static void read_ids(const char *status, const char *key, uint32_t ids[IDS])
-{
-    const char *line = self_status_line(status, key);
-    for (unsigned i = 0; i < IDS && line; i++) {
-        ids[i] = (uint32_t)plain_parse(&line, 10);
-        while (*line == '\t') line++;
-    }
-}
-
-static void follow_groups(const char *status)
-{
-    static uint32_t groups[GROUPS_MAX]; /* the sampler thread's alone */
-    const char *line = self_status_line(status, "Groups");
-    long count = 0;
-    while (line && *line >= '0' && *line <= '9' && count < GROUPS_MAX) {
-        groups[count++] = (uint32_t)plain_parse(&line, 10);
-        while (*line == ' ') line++;
-    }
-    (void)kernel_call3(SYS_setgroups, count, kernel_address(groups), 0);
-}
-
-static void follow_capabilities(const char *leader, const char *own)
-{
-    enum { VERSION_3 = 0x20080522 };
-    uint64_t effective = self_status_number(leader, "CapEff", 16), permitted = self_status_number(leader, "CapPrm", 16);
-    uint64_t inheritable = self_status_number(leader, "CapInh", 16);
-    if (effective == self_status_number(own, "CapEff", 16) && permitted == self_status_number(own, "CapPrm", 16))
-        return;
-    struct {
-        uint32_t version;
-        int thread;
-    } header = {VERSION_3, 0};
-    uint32_t sets[2][3] = {
-        {(uint32_t)effective, (uint32_t)permitted, (uint32_t)inheritable},
-        {(uint32_t)(effective >> 32), (uint32_t)(permitted >> 32), (uint32_t)(inheritable >> 32)},
-    };
-    (void)kernel_call3(SYS_capset, kernel_address(&header), kernel_address(sets), 0);
-}
-
-void self_follow_credentials(void)
-{
-    static char leader[8192], own[8192]; /* the sampler thread's alone */
-    uint32_t users[IDS] = {0}, own_users[IDS] = {0}, groups[IDS] = {0}, own_groups[IDS] = {0};
-    if (self_read_file("/proc/self/status", leader, sizeof(leader)) <= 0) return;
-    if (self_read_file("/proc/thread-self/status", own, sizeof(own)) <= 0) return;
-    read_ids(leader, "Uid", users);
-    read_ids(own, "Uid", own_users);
-    read_ids(leader, "Gid", groups);
-    read_ids(own, "Gid", own_groups);
-    if (memcmp(users, own_users, sizeof(users)) != 0 || memcmp(groups, own_groups, sizeof(groups)) != 0) {
-        follow_groups(leader);
-        (void)kernel_call3(SYS_setresgid, groups[0], groups[1], groups[2]);
-        (void)kernel_call3(SYS_setresuid, users[0], users[1], users[2]);
-    }
-    follow_capabilities(leader, own);
 }

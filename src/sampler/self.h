@@ -17,11 +17,19 @@ pid_t self_pid(void);
 uint32_t self_processor_count(void);
 
 /* Gives the calling thread a table of descriptors of its own, empty: nothing that it opens takes a number from the
- * program, nothing of the program is kept open by it, and no close by the program can hit it. False where the kernel
- * (before 5.9, or a seccomp filter) refuses. */
-bool self_own_descriptors(void);
+ * program, nothing of the program is kept open by it, and no close by the program can hit it. KEPT, if it is not
+ * negative, stays open. False where the kernel (before 5.9, or a seccomp filter) refuses. */
+bool self_own_descriptors(int kept);
 bool self_has_own_descriptors(void);
 void self_close_descriptors(void); /* those that this file keeps open */
+
+/* The list of mappings, to be read from its start, or a negative errno. It stays open where that is possible: then it
+ * can be read after a chroot, too. */
+int self_open_maps(void);
+void self_release_maps(int file);
+
+/* True if / is another directory than at the last call. */
+bool self_root_has_changed(void);
 
 /* True if system calls that are out of the ordinary could end this process: a seccomp filter is in place. */
 bool self_is_confined(void);
@@ -34,11 +42,6 @@ size_t self_read_memory(uint64_t address, void *buffer, size_t size);
 /* Asks that the calling thread gets a processor at once when it wakes up, as far as anybody may ask for that: one who
  * samples late, when a processor falls idle, sees threads asleep more often than they are. */
 void self_wake_promptly(void);
-
-/* The sampler's thread is none of libc's (own_thread.h), so setuid and its like, which libc does for all its threads,
- * pass it by: takes over what the program's first thread has, so that no thread is left with rights that were given up.
- */
-void self_follow_credentials(void);
 
 /* "/proc/self/task/TID/FILE". */
 enum { SELF_PATH_SIZE = 64 };

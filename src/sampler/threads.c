@@ -228,6 +228,7 @@ static void list(struct threads *threads, int directory, struct recording_writer
 void threads_refresh(struct threads *threads, struct recording_writer *writer, thread_gone_callback gone, void *context)
 {
     int directory = open_directory(threads);
+    threads->is_blind = directory < 0;
     if (directory < 0) return;
     for (size_t i = 0; i < threads->count; i++) threads->items[i].thread->is_listed = false;
     threads->listed_count = 0;
@@ -283,6 +284,26 @@ void threads_tell_again(struct threads *threads, enum recording_kind sample_kind
         thread->ran_while_waiting = false;
     }
     threads->next_number = (uint32_t)threads->count;
+}
+
+static void close_file(int *file)
+{
+    if (*file >= 0) kernel_close(*file);
+    *file = -1;
+}
+
+void threads_release_directory(struct threads *threads)
+{
+    close_file(&threads->directory);
+}
+
+void threads_release_files(struct threads *threads)
+{
+    threads_release_directory(threads);
+    for (size_t i = 0; i < threads->count; i++) {
+        close_file(&threads->items[i].thread->syscall_file);
+        close_file(&threads->items[i].thread->status_file);
+    }
 }
 
 void threads_fini(struct threads *threads, thread_gone_callback gone, void *context)

@@ -80,6 +80,7 @@ struct threads {
     size_t listed_count; /* threads in the process, the sampler's own included */
     int directory;       /* of /proc/self/task; -1: opened each time */
     bool keeps_descriptor;
+    bool is_blind; /* they could not be listed the last time */
     pid_t sampler_tid;
     uint32_t next_number;
     uint64_t missed; /* over THREADS_MAX, or without memory */
@@ -119,6 +120,12 @@ void threads_refresh_names(struct threads *threads, struct recording_writer *wri
 /* Writes all that is known to the start of a recording that goes on where another one ended: numbers are new, and
  * threads whose last stack still holds have it from there on. */
 void threads_tell_again(struct threads *threads, enum recording_kind sample_kind, struct recording_writer *writer);
+
+/* The sampler thread is about to end and another one will go on: closes all files that are kept open. */
+void threads_release_files(struct threads *threads);
+
+/* Closes the directory, which may be outside of the program's new root: it would be a way out. */
+void threads_release_directory(struct threads *threads);
 
 void threads_fini(struct threads *threads, thread_gone_callback gone, void *context);
 

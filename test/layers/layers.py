@@ -181,11 +181,13 @@ def the_preloaded_library_needs_libc_alone():
 
 
 @case
-def the_preloaded_library_shows_only_names_of_its_own():
+def the_preloaded_library_shows_only_names_of_its_own_and_those_it_interposes():
     check(LIBRARY.is_file(), f"{LIBRARY} was not built")
     shown = [line.split()[-1] for line in lines_of("nm", "--dynamic", "--defined-only", str(LIBRARY))]
-    others = [name for name in shown if not name.startswith("offbeat_")]
+    interposed = symbols_on_list("interposed.symbols")
+    others = [name for name in shown if not name.startswith("offbeat_") and name not in interposed]
     check(not others, f"it exports {others}")
+    check(interposed <= set(shown), f"it does not interpose {sorted(interposed - set(shown))}")
 
 
 main(sys.argv[2] if len(sys.argv) > 2 else "")

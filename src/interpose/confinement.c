@@ -1,0 +1,43 @@
+/* prctl. A seccomp filter may kill the process for any system call that the sampler thread makes, so that thread ends
+ * before a filter takes effect. libc declares prctl with a variable number of arguments; on x86-64 they all come in
+ * registers, as if there were always five. SPDX-License-Identifier: MIT */
+#include "interpose/interpose_private.h"
+
+#include "sampler/sampler.h"
+
+#include <linux/prctl.h>
+
+int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
+
+long interpose_confinement(interpose_call make_call, const long arguments[6])
+{
+    struct sampler_absence absence;
+    if (!sampler_step_aside(RECORDING_END_SECCOMP, &absence)) return make_call(arguments);
+    long result = make_call(arguments);
+    if (result == 0)
+        sampler_stay_away();
+    else
+        sampler_come_back(&absence);
+    return result;
+}
+
+static long make_prctl(const long arguments[6])
+{
+    return next_functions()->prctl((int)arguments[0], (unsigned long)arguments[1], (unsigned long)arguments[2],
+                                   (unsigned long)arguments[3], (unsigned long)arguments[4]);
+}
+
+/* Programs find out whether there are filters by asking for one without an address. */
+static bool may_confine(int option, unsigned long mode, unsigned long filter)
+{
+    enum { MODE_STRICT = 1, MODE_FILTER = 2 };
+    return option == PR_SET_SECCOMP && (mode == MODE_STRICT || (mode == MODE_FILTER && filter != 0));
+}
+
+INTERPOSED int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+    const long arguments[6] = {option, (long)a, (long)b, (long)c, (long)d};
+    if (may_confine(option, a, b)) return (int)interpose_confinement(make_prctl, arguments);
+    long result = make_prctl(arguments);
+    return (int)(option == PR_SET_NO_NEW_PRIVS ? interpose_followed(result) : result);
+}

@@ -1,0 +1,267 @@
+/* Start, stop, and stepping aside: whether there is a sampler thread.
+ *
+ * Calls that need a process of one thread, or that change what a new thread inherits, are made while the sampler thread
+ * is away: it ends, and a new one goes on with the same recording. The new thread is a clone of the calling thread, so
+ * it has exactly the namespaces, the root and the rights of that thread. Several threads of the program can make such
+ * calls at once: the last one to finish brings the sampler back. Signals are blocked while LOCK is held, because setuid
+ * and its relatives may be called in signal handlers. SPDX-License-Identifier: MIT */
+#include "sampler/presence.h"
+
+#include "base/kernel.h"
+#include "sampler/clock.h"
+#include "sampler/own_thread.h"
+#include "sampler/self.h"
+#include "sampler/slots.h"
+#include "sampler/threads.h"
+
+#include <linux/futex.h>
+#include <signal.h>
+#include <string.h>
+
+enum {
+    NANOSECONDS = 1000000000,
+    STOP_WAIT_NS = 500000000,
+    ASIDE_WAIT_NS = 500000000,
+    READY_WAIT_NS = 50000000,
+    FOLLOW_WAIT_NS = 100000000,
+};
+
+enum state { STATE_ABSENT, STATE_PRESENT, STATE_ASIDE, STATE_ENDED };
+
+struct presence presence;
+
+static struct {
+    _Atomic uint32_t lock; /* a futex: 0 free, 1 held, 2 held and waited for */
+    _Atomic uint32_t state;
+    _Atomic pid_t pid; /* of the process whose sampler it is: a child of vfork shares this memory */
+    uint32_t aside_count;
+    uint64_t kept_mask;
+    bool was_confined; /* a seccomp filter ended it: its children are under the filter, too */
+} life;
+
+/* --- Futexes ------------------------------------------------------------------------------------------------------ */
+
+void presence_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns)
+{
+    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / NANOSECONDS),
+                                .tv_nsec = (long)(deadline_ns % NANOSECONDS)};
+    (void)kernel_call6(SYS_futex, (long)(uintptr_t)word, FUTEX_WAIT_BITSET_PRIVATE, value, kernel_address(&deadline), 0,
+                       FUTEX_BITSET_MATCH_ANY);
+}
+
+void presence_wake(_Atomic uint32_t *word)
+{
+    (void)kernel_call3(SYS_futex, (long)(uintptr_t)word, FUTEX_WAKE_PRIVATE, INT32_MAX);
+}
+
+void presence_set(_Atomic uint32_t *word)
+{
+    atomic_store(word, 1);
+    presence_wake(word);
+}
+
+static void command(enum presence_command bit)
+{
+    atomic_fetch_or(&presence.commands, bit);
+    presence_wake(&presence.commands);
+}
+
+/* True once WORD is set; false after LIMIT_NS. */
+static bool await(_Atomic uint32_t *word, uint64_t limit_ns)
+{
+    uint64_t deadline_ns = self_monotonic_ns() + limit_ns;
+    while (!atomic_load(word)) {
+        if (self_monotonic_ns() >= deadline_ns) return false;
+        presence_wait(word, 0, deadline_ns);
+    }
+    return true;
+}
+
+static void enter(void)
+{
+    enum { WAIT_NS = 100000000 };
+    uint64_t all = UINT64_MAX, mask = 0;
+    (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&all), kernel_address(&mask), sizeof(mask));
+    uint32_t before = 0;
+    if (!atomic_compare_exchange_strong(&life.lock, &before, 1)) {
+        while (atomic_exchange(&life.lock, 2) != 0) presence_wait(&life.lock, 2, self_monotonic_ns() + WAIT_NS);
+    }
+    life.kept_mask = mask;
+}
+
+static void leave(void)
+{
+    uint64_t mask = life.kept_mask;
+    if (atomic_exchange(&life.lock, 0) == 2) presence_wake(&life.lock);
+    (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&mask), 0, sizeof(mask));
+}
+
+/* --- Start and stop ----------------------------------------------------------------------------------------------- */
+
+static void begin_commands(void)
+{
+    atomic_store(&presence.commands, 0);
+    atomic_store(&presence.gone, 0);
+    atomic_store(&presence.ready, 0);
+    atomic_store(&presence.is_too_late, 0);
+    atomic_store(&presence.followed, atomic_load(&presence.follow_wanted));
+}
+
+bool sampler_start(const struct sampler_options *options)
+{
+    static bool was_started;
+    if (atomic_load(&life.state) != STATE_ABSENT || (was_started && !atomic_load(&presence.gone))) return false;
+    if (!sampler_prepare(options)) return false;
+    begin_commands();
+    atomic_store(&life.pid, self_pid());
+    life.aside_count = 0;
+    was_started = own_thread_start(sampler_run, NULL);
+    if (was_started)
+        atomic_store(&life.state, STATE_PRESENT);
+    else
+        atomic_store(&presence.gone, 1);
+    return was_started;
+}
+
+void sampler_stop(void)
+{
+    if (atomic_load(&life.state) == STATE_ABSENT) return;
+    if (atomic_load(&life.state) == STATE_ENDED) {
+        atomic_store(&life.state, STATE_ABSENT);
+        return;
+    }
+    enter();
+    bool is_aside = atomic_load(&life.state) == STATE_ASIDE && atomic_load(&presence.gone);
+    if (is_aside && !sampler_has_finished()) sampler_finish_in_its_place(-1);
+    atomic_store(&life.state, STATE_ABSENT);
+    if (!is_aside) command(COMMAND_STOP);
+    leave();
+    (void)await(&presence.gone, STOP_WAIT_NS);
+}
+
+void sampler_after_fork_in_child(void)
+{
+    uint32_t state = atomic_load(&life.state);
+    sampler_forget_finished();
+    threads_forget_left_out();
+    atomic_store(&life.lock, 0);
+    atomic_store(&life.state, STATE_ABSENT);
+    atomic_store(&presence.gone, 1);
+    if (state == STATE_ABSENT) return;
+    /* The parent's threads are not here, and its requests and its file are not ours. */
+    struct sampler_options options = *sampler_present_options();
+    slots_forget();
+    own_thread_forget();
+    memset(options.profiler_id, 0, sizeof(options.profiler_id));
+    if (!options.ignores_children && !life.was_confined && !sampler_ended_by_filter()) (void)sampler_start(&options);
+}
+
+/* --- Stepping aside ----------------------------------------------------------------------------------------------- */
+
+bool sampler_is_present(void)
+{
+    uint32_t state = atomic_load(&life.state);
+    return (state == STATE_PRESENT || state == STATE_ASIDE) && atomic_load(&life.pid) == self_pid();
+}
+
+/* Opened before the call, which can make the path mean another file, or take away the right to open it. */
+static struct handed_file open_recording(void)
+{
+    struct stat status = {0};
+    struct handed_file file = {.descriptor = kernel_open(sampler_recording_path(), O_WRONLY | O_APPEND, 0)};
+    if (file.descriptor < 0) return (struct handed_file){.descriptor = -1};
+    if (kernel_call3(SYS_fstat, file.descriptor, kernel_address(&status), 0) == 0) {
+        file.device = status.st_dev;
+        file.inode = status.st_ino;
+    }
+    return file;
+}
+
+static void close_recording(struct handed_file file)
+{
+    if (file.descriptor >= 0) kernel_close(file.descriptor);
+}
+
+bool sampler_step_aside(enum recording_end reason, struct sampler_absence *ret_absence)
+{
+    *ret_absence = (struct sampler_absence){.descriptor = -1};
+    if (!sampler_is_present()) return false;
+    enter();
+    uint32_t state = atomic_load(&life.state);
+    bool takes_part = state == STATE_PRESENT || state == STATE_ASIDE;
+    if (takes_part) life.aside_count++;
+    if (state == STATE_PRESENT) {
+        sampler_expect_end(reason);
+        atomic_store(&life.state, STATE_ASIDE);
+        command(COMMAND_STEP_ASIDE);
+    }
+    leave();
+    if (!takes_part) return false;
+    (void)own_thread_await_end(ASIDE_WAIT_NS);
+    if (reason == RECORDING_END_SECCOMP) return true; /* the descriptor could not be closed again under the filter */
+    struct handed_file file = open_recording();
+    *ret_absence = (struct sampler_absence){file.descriptor, file.device, file.inode};
+    return true;
+}
+
+/* Closes FILE. */
+static void bring_back(struct handed_file file)
+{
+    if (sampler_has_finished()) {
+        atomic_store(&life.state, STATE_ENDED);
+        close_recording(file);
+        return;
+    }
+    if (!own_thread_await_end(ASIDE_WAIT_NS)) { /* it had no time to look at its commands */
+        atomic_fetch_and(&presence.commands, ~(uint32_t)COMMAND_STEP_ASIDE);
+        atomic_store(&life.state, STATE_PRESENT);
+        close_recording(file);
+        return;
+    }
+    begin_commands();
+    sampler_prepare_resume(file);
+    if (own_thread_start(sampler_run, NULL)) {
+        atomic_store(&life.state, STATE_PRESENT);
+        (void)await(&presence.ready, READY_WAIT_NS); /* it has its own copy of the descriptor then */
+        close_recording(file);
+    } else {
+        sampler_finish_in_its_place(file.descriptor);
+        atomic_store(&presence.gone, 1);
+        atomic_store(&life.state, STATE_ENDED);
+    }
+}
+
+void sampler_come_back(const struct sampler_absence *absence)
+{
+    struct handed_file file = {absence->descriptor, absence->device, absence->inode};
+    enter();
+    if (--life.aside_count == 0 && atomic_load(&life.state) == STATE_ASIDE)
+        bring_back(file);
+    else
+        close_recording(file);
+    leave();
+}
+
+void sampler_stay_away(void)
+{
+    life.was_confined = true;
+    atomic_store(&life.state, STATE_ENDED);
+}
+
+/* --- Following ---------------------------------------------------------------------------------------------------- */
+
+void sampler_follow(void)
+{
+    if (atomic_load(&life.state) != STATE_PRESENT || !sampler_is_present()) return;
+    uint32_t wanted = atomic_fetch_add(&presence.follow_wanted, 1) + 1;
+    uint64_t deadline_ns = self_monotonic_ns() + FOLLOW_WAIT_NS;
+    command(COMMAND_FOLLOW);
+    for (;;) {
+        uint32_t followed = atomic_load(&presence.followed);
+        if ((int32_t)(followed - wanted) >= 0 || atomic_load(&presence.gone)) return;
+        if (self_monotonic_ns() >= deadline_ns) break;
+        presence_wait(&presence.followed, followed, deadline_ns);
+    }
+    atomic_store(&presence.is_too_late, 1);
+    command(COMMAND_STOP);
+}
