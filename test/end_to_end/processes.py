@@ -109,10 +109,10 @@ def a_process_that_is_not_dumpable_still_gives_samples():
 def under_seccomp_no_perf_event_is_asked_for_and_info_says_why():
     with Folder() as folder:
         check_times(folder, record(folder, "seccomp"))
-        told = facts(folder)
-        check(told["perf_pages"] == 0, f"perf pages: {told['perf_pages']}")
-        check("seccomp" in told["idle_detection"] or "not permitted" in told["idle_detection"].lower(),
-              f"idle_detection: {told['idle_detection']}")
+        check(facts(folder)["perf_pages"] == 0, f"perf pages: {facts(folder)['perf_pages']}")
+        # The program that installs the filter has a recording of its own, which ends there.
+        told = [chunk["offbeat"]["facts"]["idle_detection"] for path in folder.glob("x*.envelope") for chunk in envelope_chunks(path)]
+        check(any("not permitted" in words.lower() for words in told), f"idle_detection: {told}")
 
 
 @case
