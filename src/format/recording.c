@@ -25,7 +25,7 @@ static const char *const incomplete_names[OUTCOMES] = {
     "[incomplete: impossible frame]",
     "[incomplete: unknown register]",
 };
-static const char *const loss_facts[RECORDING_LOSSES] = {"lost_late", "lost_unanswered"};
+static const char *const loss_facts[RECORDING_LOSSES] = {"lost_late", "lost_unanswered", "lost_in_kernel"};
 static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
     [RECORDING_TICKS] = "ticks",
     [RECORDING_TICKS_MISSED] = "ticks_missed",
@@ -561,7 +561,9 @@ static void add_running_fact(struct replay *replay)
     char text[160];
     int refusal = replay->counters[RECORDING_TIMER_ERRNO] < 4096 ? (int)replay->counters[RECORDING_TIMER_ERRNO] : 0;
     if (refusal == 0) {
-        (void)snprintf(text, sizeof(text), "perf timers, signals before a thread has one");
+        bool sees_user_code = replay->counters[RECORDING_TIMERS_SEE_USER_CODE] != 0;
+        (void)snprintf(text, sizeof(text), "perf timers%s before a thread has one",
+                       sees_user_code ? " for user code, signals for system calls and" : ", signals");
     } else {
         (void)snprintf(text, sizeof(text), "signals%s, because of perf_event_open: %s",
                        replay->counters[RECORDING_TIMERS] ? " beside the perf timers that could be had" : "",

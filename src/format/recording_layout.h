@@ -81,7 +81,8 @@ enum { RECORDING_OUTCOME_MASK = 0x0f, RECORDING_WITHOUT_SIGNAL = 0x10 };
 
 enum recording_loss {
     RECORDING_LOST_LATE,       /* no answer to the signal in time, or the thread ran on before it answered */
-    RECORDING_LOST_UNANSWERED, /* the thread blocks the signal */
+    RECORDING_LOST_UNANSWERED, /* the thread can be sent no signal: it blocks them, or has a seccomp filter */
+    RECORDING_LOST_IN_KERNEL,  /* the same, while its perf timer, which sees user code only, missed it */
     RECORDING_LOSSES,
 };
 
@@ -107,17 +108,18 @@ enum recording_counter {
     RECORDING_BYTES_LOST,      /* batches that could not be written: the disk was full */
     RECORDING_MODULES_WITHOUT_TABLE,
     RECORDING_TABLE_BYTES,
-    RECORDING_TABLE_NS,       /* time spent building tables */
-    RECORDING_THREADS_MISSED, /* more threads than the sampler follows */
-    RECORDING_PERF_PAGES,     /* threads that sleep under the eye of a perf event's page, now */
-    RECORDING_PERF_ERRNO,     /* why there are no (more) such pages; 0: nothing was refused */
-    RECORDING_TIMERS,         /* threads that run under a timer of their own (perf's cpu-clock event), now */
-    RECORDING_TIMER_STACKS,   /* stacks that such timers took */
-    RECORDING_TIMER_ERRNO,    /* why there are no (more) such timers; 0: nothing was refused */
-    RECORDING_SAMPLER_CPU_NS, /* what the sampler thread itself cost */
-    RECORDING_TIMES_ASIDE,    /* how often the sampler thread stepped aside for a call of the program */
-    RECORDING_ASIDE_NS,       /* for how long in all; these ticks are in TICKS_MISSED, too */
-    RECORDING_END_REASON,     /* enum recording_end */
+    RECORDING_TABLE_NS,             /* time spent building tables */
+    RECORDING_THREADS_MISSED,       /* more threads than the sampler follows */
+    RECORDING_PERF_PAGES,           /* threads that sleep under the eye of a perf event's page, now */
+    RECORDING_PERF_ERRNO,           /* why there are no (more) such pages; 0: nothing was refused */
+    RECORDING_TIMERS,               /* threads that run under a timer of their own (perf's cpu-clock event), now */
+    RECORDING_TIMER_STACKS,         /* stacks that such timers took */
+    RECORDING_TIMER_ERRNO,          /* why there are no (more) such timers; 0: nothing was refused */
+    RECORDING_SAMPLER_CPU_NS,       /* what the sampler thread itself cost */
+    RECORDING_TIMES_ASIDE,          /* how often the sampler thread stepped aside for a call of the program */
+    RECORDING_ASIDE_NS,             /* for how long in all; these ticks are in TICKS_MISSED, too */
+    RECORDING_END_REASON,           /* enum recording_end */
+    RECORDING_TIMERS_SEE_USER_CODE, /* 1: the kernel refuses perf timers that see system calls, too */
     RECORDING_COUNTER_COUNT,
 };
 

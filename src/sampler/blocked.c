@@ -64,6 +64,11 @@ static bool is_syscall(uint64_t address)
     return read_code(NULL, address, code, sizeof(code)) && memcmp(code, syscall_instruction, sizeof(code)) == 0;
 }
 
+bool blocked_was_in_call(const struct unwind_registers *registers)
+{
+    return is_syscall(registers->values[MACHINE_IP] - SYSCALL_INSTRUCTION) || blocked_was_asleep(registers);
+}
+
 /* A call that slept ends with EINTR, or, to be begun again, the program counter is put back onto its instruction. */
 bool blocked_was_asleep(const struct unwind_registers *registers)
 {

@@ -27,6 +27,9 @@ void blocked_remember(struct watched_thread *thread, const struct slot *slot);
 /* True if the thread that a signal found with REGISTERS was asleep in a system call, which the signal broke off. */
 bool blocked_was_asleep(const struct unwind_registers *registers);
 
+/* True if the thread that a signal found with REGISTERS was inside a system call. */
+bool blocked_was_in_call(const struct unwind_registers *registers);
+
 /* True also where the kernel does not tell. A thread that waits for a processor is running. */
 bool blocked_is_running(struct watched_thread *thread);
 

@@ -93,6 +93,11 @@ static void write_sample(struct sampler *sampler, struct watched_thread *thread,
     write(sampler, thread, flags, addresses, count, cpu_ns);
 }
 
+static void write_again(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    write_cpu_sample(sampler, thread, UNWIND_ROOT, thread->last->addresses, thread->last->count, cpu_ns);
+}
+
 /* --- Asking a thread that is running ------------------------------------------------------------------------------ */
 
 /* A walk met a module for the first time, at its last address. */
@@ -111,6 +116,25 @@ static void build_ahead(struct sampler *sampler, const struct watched_thread *th
     modules_build_more(&sampler->modules, (size_t)1 << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX));
 }
 
+/* CPU mode: the stack that follows stands for all of THREAD's time inside the kernel that is not told yet. */
+static uint64_t account_for_kernel(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    thread->timer_account.kernel_periods += timer_kernel_periods(sampler, thread);
+    return timer_accounted_cpu_ns(sampler, thread, cpu_ns);
+}
+
+/* THREAD has a timer that sees user code only, and answered to be seen inside the kernel. It may have left it before
+ * the signal arrived: then it is asked again later, for the same time. Not for ever: page faults are no system calls.
+ * False if the answer is not to be told. */
+static bool is_answer_for_kernel(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
+{
+    enum { PERIODS_OWED_MAX = 2 };
+    if (!timer_sees_user_code(thread) || blocked_was_in_call(&slot->registers)) return true;
+    if (is_cpu_mode(sampler)) return timer_kernel_periods(sampler, thread) >= PERIODS_OWED_MAX;
+    timer_owe_kernel_tick(thread);
+    return true;
+}
+
 static void take_answer(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
 {
     uint32_t outcome = slot->outcome;
@@ -127,24 +151,34 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     /* It ran when it was looked at and slept when it was asked: where it sleeps is not where its time went. */
     if (is_cpu_mode(sampler) && blocked_was_asleep(&slot->registers)) return;
     if (outcome == UNWIND_ROOT) blocked_remember(thread, slot);
-    write_sample(sampler, thread, outcome, slot->addresses, slot->address_count, thread->cpu_ns_at_request);
+    uint64_t cpu_ns = thread->cpu_ns_at_request;
+    if (!is_answer_for_kernel(sampler, thread, slot)) return;
+    if (is_cpu_mode(sampler) && timer_sees_user_code(thread)) cpu_ns = account_for_kernel(sampler, thread, cpu_ns);
+    write_sample(sampler, thread, outcome, slot->addresses, slot->address_count, cpu_ns);
 }
 
-/* The stack that THREAD's own timer took last, if there is one. */
-static bool take_timer_stack(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+static bool write_timer_stack(struct sampler *sampler, struct watched_thread *thread,
+                              const struct perf_timer_sample *sample, uint64_t cpu_ns)
 {
     static uint64_t addresses[RECORDING_FRAMES_MAX]; /* the sampler thread's alone */
-    struct perf_timer_sample sample;
     size_t count = 0;
     enum unwind_outcome outcome = UNWIND_PENDING;
-    if (!timer_fetch(sampler, thread, &sample)) return false;
     for (unsigned i = 0; outcome == UNWIND_PENDING && i < MODULES_MAX; i++) {
-        if (!timer_walk(sampler, thread, &sample, addresses, &count, &outcome)) return false;
+        if (!timer_walk(sampler, thread, sample, addresses, &count, &outcome)) return false;
         if (outcome == UNWIND_PENDING && !build_table_for(sampler, addresses, count)) outcome = UNWIND_NO_TABLE;
     }
     sampler->counters[RECORDING_TIMER_STACKS]++;
     write_sample(sampler, thread, outcome | RECORDING_WITHOUT_SIGNAL, addresses, count, cpu_ns);
     return true;
+}
+
+/* The stack that THREAD's own timer took last, if there is one. */
+static bool take_timer_stack(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    struct perf_timer_sample sample;
+    if (!timer_fetch(sampler, thread, &sample)) return false;
+    if (is_cpu_mode(sampler) && timer_sees_user_code(thread)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
+    return write_timer_stack(sampler, thread, &sample, cpu_ns);
 }
 
 static void fetch_timer_stack(struct sampler *sampler, struct watched_thread *thread)
@@ -170,19 +204,39 @@ void look_fetch_answers(struct sampler *sampler)
     }
 }
 
-/* What no stack accounts for. A thread that blocks signals only for a moment, as a starting one does, is given time:
- * its next stack stands for what it spent meanwhile. */
-static void lose(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+/* Wall clock: for a tick in user code, or in which the thread waited for a processor. */
+static bool take_last_user_stack(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    struct perf_timer_sample sample;
+    if (is_cpu_mode(sampler) || thread->timer_account.is_in_kernel) return false;
+    return timer_fetch(sampler, thread, &sample) && write_timer_stack(sampler, thread, &sample, cpu_ns);
+}
+
+/* CPU mode. */
+static void lose_cpu_time(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
+                          enum recording_loss cause)
+{
+    if (cpu_ns < thread->cpu_ns_recorded + sampler->period_ns) return;
+    uint64_t periods = (cpu_ns - thread->cpu_ns_recorded) / sampler->period_ns;
+    write_lost(sampler, thread, (uint32_t)periods, cause);
+    thread->cpu_ns_recorded += periods * sampler->period_ns;
+}
+
+/* THREAD can be sent no signal, so that only a timer can see it. A thread that blocks signals only for a moment, as a
+ * starting one does, is given time: its next stack stands for what it spent meanwhile. */
+static void do_without_signal(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     enum { PERIODS_TO_WAIT = 4 };
-    if (!is_cpu_mode(sampler)) {
-        write_lost(sampler, thread, 1, RECORDING_LOST_UNANSWERED);
-        return;
-    }
-    uint64_t periods = cpu_ns > thread->cpu_ns_recorded ? (cpu_ns - thread->cpu_ns_recorded) / sampler->period_ns : 0;
-    if (periods < PERIODS_TO_WAIT) return;
-    write_lost(sampler, thread, (uint32_t)periods, RECORDING_LOST_UNANSWERED);
-    thread->cpu_ns_recorded = cpu_ns;
+    timer_note_busy(sampler, thread);
+    bool is_in_kernel = timer_sees_user_code(thread);
+    enum recording_loss cause = is_in_kernel ? RECORDING_LOST_IN_KERNEL : RECORDING_LOST_UNANSWERED;
+    if (take_last_user_stack(sampler, thread, cpu_ns)) return;
+    if (!is_cpu_mode(sampler))
+        write_lost(sampler, thread, 1, cause);
+    else if (is_in_kernel)
+        lose_cpu_time(sampler, thread, account_for_kernel(sampler, thread, cpu_ns), cause);
+    else if (cpu_ns >= thread->cpu_ns_recorded + PERIODS_TO_WAIT * sampler->period_ns)
+        lose_cpu_time(sampler, thread, cpu_ns, cause);
 }
 
 static void put_off(struct sampler *sampler, struct watched_thread *thread)
@@ -220,7 +274,7 @@ static void request(struct sampler *sampler, struct watched_thread *thread, uint
     }
     struct signal_choice choice = signal_choose(thread);
     if (choice.number == 0) {
-        lose(sampler, thread, cpu_ns);
+        do_without_signal(sampler, thread, cpu_ns);
         return;
     }
     bool may_be_asked = !choice.is_asleep || !blocked_awaits_signals(thread, cpu_ns);
@@ -314,12 +368,25 @@ static void look_again(struct sampler *sampler)
     for (size_t i = 0; i < sampler->met_awake_count; i++) write_waiting(sampler, met_awake[i]);
 }
 
-/* CPU mode: a timer tells of all that its thread spends, sooner or later. */
+/* CPU mode: a timer tells of all that its thread spends, sooner or later, or of what it spends in user code. */
 static bool is_left_to_timer(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     enum { PERIODS_TO_WAIT = 3 };
-    if (take_timer_stack(sampler, thread, cpu_ns)) return true;
+    bool is_told = take_timer_stack(sampler, thread, cpu_ns);
+    if (timer_sees_user_code(thread)) return timer_kernel_periods(sampler, thread) == 0;
+    if (is_told) return true;
     return thread->timer.control && cpu_ns < thread->cpu_ns_recorded + PERIODS_TO_WAIT * sampler->period_ns;
+}
+
+/* Wall clock: false if THREAD, which runs, is inside the kernel, as far as a timer that sees user code only can tell.
+ */
+static bool is_seen_in_user_code(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    struct perf_timer_sample sample;
+    if (is_cpu_mode(sampler) || !timer_sees_user_code(thread)) return false;
+    bool is_fresh = timer_fetch(sampler, thread, &sample);
+    bool is_in_kernel = timer_tick_is_in_kernel(sampler, thread, is_fresh ? sample.new_count : 0);
+    return is_fresh && !is_in_kernel && write_timer_stack(sampler, thread, &sample, cpu_ns);
 }
 
 static void look_at_awake(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_busy)
@@ -330,6 +397,7 @@ static void look_at_awake(struct sampler *sampler, struct watched_thread *thread
     if (is_cpu_mode(sampler) && is_left_to_timer(sampler, thread, cpu_ns)) return;
     enum blocked_result result = read_unless_running(sampler, thread, cpu_ns);
     if (result == BLOCKED_WALKED) return;
+    if (result == BLOCKED_RUNNING && is_seen_in_user_code(sampler, thread, cpu_ns)) return;
     if (result == BLOCKED_RUNNING && ask_timer(sampler, thread, cpu_ns)) return;
     bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* up to 1 kHz */
     bool has_room = sampler->met_awake_count < MET_AWAKE_MAX;
@@ -425,8 +493,11 @@ static void write_cpu_rest(struct sampler *sampler, struct watched_thread *threa
     thread->cpu_ns_seen += unseen_ns < unseen_max_ns ? unseen_ns : unseen_max_ns;
     sampler->cpu_ns_of_ended += thread->cpu_ns_seen;
     thread->is_accounted = true;
-    if (thread->last->count == 0) return;
-    write_cpu_sample(sampler, thread, UNWIND_ROOT, thread->last->addresses, thread->last->count, thread->cpu_ns_seen);
+    if (thread->last->count == 0) {
+        lose_cpu_time(sampler, thread, thread->cpu_ns_seen, RECORDING_LOST_UNANSWERED);
+        return;
+    }
+    write_again(sampler, thread, thread->cpu_ns_seen);
 }
 
 void look_thread_gone(struct sampler *sampler, struct watched_thread *thread)

@@ -33,7 +33,8 @@ struct record {
     uint64_t stack[]; /* STACK_ROOM bytes; then, how many of them are filled */
 };
 
-int perf_timer_open(struct perf_timer *timer, pid_t tid, uint64_t period_ns, uint32_t stack_size)
+int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight sight, uint64_t period_ns,
+                    uint32_t stack_size)
 {
     struct perf_event_attr attributes = {
         .type = PERF_TYPE_SOFTWARE,
@@ -44,6 +45,7 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, uint64_t period_ns, uin
         .sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
         .sample_regs_user = register_mask,
         .sample_stack_user = stack_size,
+        .exclude_kernel = sight == PERF_TIMER_SEES_USER_CODE,
         .exclude_hv = 1,
         .use_clockid = 1,
         .clockid = CLOCK_MONOTONIC,
@@ -55,13 +57,22 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, uint64_t period_ns, uin
     size_t ring_size = (size_t)RING_STACKS * stack_size;
     /* Not to be written by us: that is what lets the kernel write over what is old. */
     void *shared = kernel_map(PAGE + ring_size, PROT_READ, MAP_SHARED, (int)descriptor);
-    *timer = (struct perf_timer){
-        .control = shared, .descriptor = (int)descriptor, .ring_size = ring_size, .stack_size = stack_size};
-    if (!shared || period_ns != 0) {
+    *timer = (struct perf_timer){.control = shared,
+                                 .descriptor = (int)descriptor,
+                                 .ring_size = ring_size,
+                                 .stack_size = stack_size,
+                                 .sight = sight};
+    bool is_kept = period_ns == 0 || sight == PERF_TIMER_SEES_USER_CODE;
+    if (!shared || !is_kept) {
         kernel_close(timer->descriptor); /* the mapping keeps the event */
         timer->descriptor = -1;
     }
     return shared ? 0 : EPERM; /* what it says when there is no locked memory left */
+}
+
+bool perf_timer_active_ns(const struct perf_timer *timer, uint64_t *ret_ns)
+{
+    return timer->descriptor >= 0 && kernel_read(timer->descriptor, ret_ns, sizeof(*ret_ns)) == sizeof(*ret_ns);
 }
 
 void perf_timer_ask(struct perf_timer *timer)
@@ -100,10 +111,10 @@ static const struct record *record_at(const struct perf_timer *timer, uint64_t h
 bool perf_timer_newest(struct perf_timer *timer, struct perf_timer_sample *ret_sample)
 {
     uint64_t head = load_head(timer);
-    bool is_new = head != timer->head;
+    uint64_t new_bytes = timer->head - head; /* it is written backward */
     if (head == 0) return false;
     timer->head = head;
-    if (is_new) timer->is_asked = false;
+    if (new_bytes > 0) timer->is_asked = false;
     const struct record *record = record_at(timer, head);
     if (!record || record->header.type != PERF_RECORD_SAMPLE || record->header.size < sizeof(*record)) return false;
     size_t room = record->header.size - sizeof(*record);
@@ -112,7 +123,7 @@ bool perf_timer_newest(struct perf_timer *timer, struct perf_timer_sample *ret_s
     if (record->stack_room + sizeof(filled) <= room) filled = record->stack[record->stack_room / 8];
     *ret_sample = (struct perf_timer_sample){.time_ns = record->time_ns, .registers = {.known = MACHINE_ALL_KNOWN}};
     for (unsigned i = 0; i < REGISTERS; i++) ret_sample->registers.values[register_order[i]] = record->registers[i];
-    ret_sample->is_new = is_new;
+    ret_sample->new_count = (uint32_t)((new_bytes + record->header.size - 1) / record->header.size);
     ret_sample->stack = record->stack;
     ret_sample->stack_bytes = filled < record->stack_room ? filled : record->stack_room;
     return true;

@@ -2,14 +2,17 @@
  * off on its own processor and copies its registers and the top of its stack into memory that it shares with us. That
  * is exact where a signal is not: a signal from another processor is seen at once by a thread that is inside the
  * kernel, but some 10 µs later by one that is not, and bursts of user code that are shorter are told as the system call
- * that follows them. It wakes nobody and breaks no wait off. Time inside the kernel must be seen too, so it needs the
- * right to look there (perf_event_paranoid of at most 1, or CAP_PERFMON). SPDX-License-Identifier: MIT */
+ * that follows them. It wakes nobody and breaks no wait off. To see time inside the kernel, it needs the right to look
+ * there (perf_event_paranoid of at most 1, or CAP_PERFMON). With perf_event_paranoid 2 anybody may have a timer that
+ * takes a stack only if it goes off while its thread runs user code. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_PERF_TIMER_H
 #define OFFBEAT_SAMPLER_PERF_TIMER_H
 
 #include "unwind/machine.h"
 
 #include <sys/types.h>
+
+enum perf_timer_sight { PERF_TIMER_SEES_ALL, PERF_TIMER_SEES_USER_CODE };
 
 enum {
     PERF_TIMER_STACK_MIN = 8 << 10,
@@ -23,12 +26,17 @@ struct perf_timer {
     size_t ring_size;
     uint32_t stack_size;
     uint64_t head; /* of the sample that was given out last */
+    enum perf_timer_sight sight;
 };
 
 /* A sample each PERIOD_NS of TID's CPU time, with up to STACK_SIZE bytes of stack (a power of two); no descriptor stays
- * open. With a period of 0 one whenever it is asked for; that keeps a descriptor, and needs a table of our own for it
- * (self_own_descriptors). 0, or the errno with which the kernel refuses. */
-int perf_timer_open(struct perf_timer *timer, pid_t tid, uint64_t period_ns, uint32_t stack_size);
+ * open. With a period of 0 one whenever it is asked for. That, and a timer for user code, keeps a descriptor, and needs
+ * a table of our own for it (self_own_descriptors). 0, or the errno with which the kernel refuses. */
+int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight sight, uint64_t period_ns,
+                    uint32_t stack_size);
+/* How long the timer has been active, if it keeps a descriptor: its thread's CPU time without the context switches. */
+bool perf_timer_active_ns(const struct perf_timer *timer, uint64_t *ret_ns);
+
 void perf_timer_close(struct perf_timer *timer); /* accepts {0} */
 
 /* Has it take a sample when its thread has run for 10 µs more; nothing, if it has yet to take one. */
@@ -39,7 +47,7 @@ struct perf_timer_sample {
     struct unwind_registers registers;
     const uint64_t *stack; /* from SP on; in memory that the kernel writes to */
     size_t stack_bytes;
-    bool is_new; /* was not given out before */
+    uint32_t new_count; /* samples since the one that was given out before; 0: it is the same one */
 };
 
 /* The newest sample, if there is one. */

@@ -73,6 +73,22 @@ void timer_forget_sleepers(struct sampler *sampler); /* once a second: those tha
 /* Wall clock: THREAD is met running. False if it has no timer, or one that does not answer. */
 bool timer_ask(struct sampler *sampler, struct watched_thread *thread);
 
+/* True if THREAD has a timer, which is blind to system calls. */
+bool timer_sees_user_code(const struct watched_thread *thread);
+
+/* For such a timer. Periods at whose end the thread was inside the kernel, not yet counted as such. */
+uint64_t timer_kernel_periods(const struct sampler *sampler, const struct watched_thread *thread);
+
+/* CPU mode: the CPU time, at most CPU_NS, that the periods which are counted stand for. */
+uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, const struct watched_thread *thread, uint64_t cpu_ns);
+
+/* Wall clock: whether a tick at which THREAD runs counts for the kernel, if the timer has taken USER_PERIODS stacks
+ * since the last such tick. */
+bool timer_tick_is_in_kernel(const struct sampler *sampler, struct watched_thread *thread, uint32_t user_periods);
+
+/* Wall clock: such a tick was sampled, but the thread was back in user code already. The next one counts instead. */
+void timer_owe_kernel_tick(struct watched_thread *thread);
+
 /* What THREAD's timer took last, if it has one and that is good for the open tick. */
 bool timer_fetch(const struct sampler *sampler, struct watched_thread *thread, struct perf_timer_sample *ret_sample);
 

@@ -18,6 +18,15 @@ struct blocked_place {
     uint64_t sp, pc; /* 0: nowhere */
 };
 
+/* Of a timer that sees user code only: how many of its thread's periods are accounted for, since it was opened. */
+struct timer_account {
+    uint64_t start_cpu_ns;
+    uint64_t user_periods, kernel_periods;
+    int32_t kernel_debt; /* wall clock: ticks inside the kernel that were not sampled so, in parts of TIMER_TICK */
+    bool is_in_kernel;   /* wall clock: the last tick was sampled so */
+    bool is_debt_paid;   /* by the last tick */
+};
+
 struct watched_thread {
     /* Asleep: */
     const struct perf_page *page; /* NULL: none (yet) */
@@ -30,7 +39,8 @@ struct watched_thread {
     struct perf_timer timer;
     bool awaits_timer;         /* for the open tick */
     uint32_t timer_stack_size; /* that it needs; 0: not known yet */
-    uint64_t timer_cpu_ns;     /* CPU time when it was last asked whether it still runs */
+    struct timer_account timer_account;
+    uint64_t timer_cpu_ns; /* CPU time when it was last asked whether it still runs */
 
     pid_t tid;
     uint32_t number; /* in the recording */

@@ -26,8 +26,15 @@ void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
     bool is_confined = sampler->timers_in_tick++ == 0 && self_is_confined();
     uint64_t period_ns = sampler->options.mode == RECORDING_CPU ? sampler->period_ns : 0;
     int result = EPERM;
-    if (!is_confined && (period_ns != 0 || self_has_own_descriptors())) {
-        result = perf_timer_open(&thread->timer, thread->tid, period_ns, thread->timer_stack_size);
+    if (!is_confined && !sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] &&
+        (period_ns != 0 || self_has_own_descriptors())) {
+        result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_ALL, period_ns, thread->timer_stack_size);
+    }
+    if (!is_confined && (result == EPERM || result == EACCES) && self_has_own_descriptors()) {
+        result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_USER_CODE, sampler->period_ns,
+                                 thread->timer_stack_size);
+        if (result == 0) sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] = 1;
+        thread->timer_account = (struct timer_account){.start_cpu_ns = thread->cpu_ns_seen};
     }
     if (result == 0)
         sampler->counters[RECORDING_TIMERS]++;
@@ -44,7 +51,8 @@ void timer_forget(struct sampler *sampler, struct watched_thread *thread)
 
 bool timer_ask(struct sampler *sampler, struct watched_thread *thread)
 {
-    if (!thread->timer.control || thread->waiting_ticks > PATIENCE_TICKS) return false;
+    if (!thread->timer.control || timer_sees_user_code(thread)) return false;
+    if (thread->waiting_ticks > PATIENCE_TICKS) return false;
     if (sampler->timers_asked == 0 && self_is_confined()) { /* since: a filter may kill for an ioctl */
         sampler->counters[RECORDING_TIMER_ERRNO] = EPERM;
         timer_forget(sampler, thread);
@@ -64,10 +72,66 @@ void timer_forget_sleepers(struct sampler *sampler)
     }
 }
 
+bool timer_sees_user_code(const struct watched_thread *thread)
+{
+    return thread->timer.control && thread->timer.sight == PERF_TIMER_SEES_USER_CODE;
+}
+
+/* Since the timer was opened. It is not active during context switches: perf attributes no time to them, nor do we. */
+static uint64_t active_periods(const struct sampler *sampler, const struct watched_thread *thread)
+{
+    uint64_t active_ns = 0, late_ns = sampler->period_ns / 8; /* it may go off late, above all in a virtual machine */
+    if (!perf_timer_active_ns(&thread->timer, &active_ns) || active_ns < late_ns) return 0;
+    return (active_ns - late_ns) / sampler->period_ns;
+}
+
+uint64_t timer_kernel_periods(const struct sampler *sampler, const struct watched_thread *thread)
+{
+    const struct timer_account *account = &thread->timer_account;
+    uint64_t all = active_periods(sampler, thread), known = account->user_periods + account->kernel_periods;
+    return all > known ? all - known : 0;
+}
+
+uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, const struct watched_thread *thread, uint64_t cpu_ns)
+{
+    const struct timer_account *account = &thread->timer_account;
+    uint64_t known = account->user_periods + account->kernel_periods;
+    uint64_t all = known + timer_kernel_periods(sampler, thread);
+    uint64_t ran_ns = cpu_ns > account->start_cpu_ns ? cpu_ns - account->start_cpu_ns : 0;
+    return all == known ? cpu_ns : account->start_cpu_ns + (uint64_t)((double)ran_ns * (double)known / (double)all);
+}
+
+enum { TICK = 1 << 12, TICKS_OWED_MAX = 2 };
+
+void timer_owe_kernel_tick(struct watched_thread *thread)
+{
+    struct timer_account *account = &thread->timer_account;
+    if (account->is_debt_paid && account->kernel_debt < TICKS_OWED_MAX * TICK) account->kernel_debt += TICK;
+    account->is_debt_paid = false;
+}
+
+bool timer_tick_is_in_kernel(const struct sampler *sampler, struct watched_thread *thread, uint32_t user_periods)
+{
+    struct timer_account *account = &thread->timer_account;
+    uint64_t kernel_periods = timer_kernel_periods(sampler, thread), all = kernel_periods + user_periods;
+    account->kernel_periods += kernel_periods;
+    account->is_debt_paid = false;
+    if (all == 0) return account->is_in_kernel;
+    account->kernel_debt += (int32_t)(kernel_periods * TICK / all);
+    account->is_in_kernel = account->kernel_debt >= TICK / 2;
+    account->is_debt_paid = account->is_in_kernel;
+    if (account->is_in_kernel) account->kernel_debt -= TICK;
+    return account->is_in_kernel;
+}
+
 bool timer_fetch(const struct sampler *sampler, struct watched_thread *thread, struct perf_timer_sample *ret_sample)
 {
     if (!thread->timer.control || !perf_timer_newest(&thread->timer, ret_sample)) return false;
-    if (sampler->options.mode == RECORDING_CPU) return ret_sample->is_new; /* it stands for CPU time, not for a tick */
+    thread->timer_account.user_periods += ret_sample->new_count;
+    if (sampler->options.mode == RECORDING_CPU)
+        return ret_sample->new_count > 0; /* it stands for CPU time, not for a tick */
+    if (timer_sees_user_code(thread))
+        return timer_kernel_periods(sampler, thread) < FRESH_PERIODS; /* it may wait for long */
     return self_monotonic_ns() < ret_sample->time_ns + FRESH_PERIODS * sampler->period_ns;
 }
 

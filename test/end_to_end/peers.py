@@ -16,7 +16,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 from recording import (Folder, Offbeat, case, check, check_equal, main, pprof_fields, run, skip, text,  # noqa: E402
-                       without_own_line)
+                       user_without_rights, without_own_line)
 from common import large_source  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
@@ -290,6 +290,66 @@ def redis_server_serves_redis_benchmark():
         for _ in range(TURNS):
             redis_under_load(folder, CPU)
             redis_under_load(folder, PERF)
+            ours, perfs = read_ours(folder / "cpu.pb.gz", ours), read_perf(folder / "perf.data", perfs)
+        check_hottest(ours, perfs)
+
+
+# --- PostgreSQL, as an ordinary user: its processes block SIGURG, and the kernel gives such a user timers for user code only ---
+
+PGBENCH_SECONDS = 10
+
+
+def postgres_programs():
+    """The folder of PostgreSQL's programs, which Debian does not put on the path."""
+    found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))
+    if not found or not shutil.which("pgbench"):
+        skip("postgresql is not installed")
+    return found[-1]
+
+
+class Postgres:
+    """A database in FOLDER, whose server and clients run as an ordinary user."""
+
+    def __init__(self, folder):
+        folder.chmod(0o777)
+        self.folder, self.programs, self.user = folder, postgres_programs(), user_without_rights()
+        self.client = ["-h", folder, "-U", "tester"]
+        self.run("initdb", "-D", "data", "-A", "trust", "-U", "tester", "--no-sync")
+
+    def run(self, program, *words):
+        done = run(self.programs / program, *words, cwd=self.folder, **self.user)
+        check_equal(done.returncode, 0, f"status of {program}: {text(done.stderr)}")
+
+    def serve(self, prefix, *load, user=None):
+        """Runs the server behind PREFIX while pgbench runs with the words LOAD; the server's status."""
+        server = subprocess.Popen([*map(str, prefix), str(self.programs / "postgres"), "-D", "data", "-k", str(self.folder),
+                                   "-h", "", "-F"], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                  start_new_session=True, **(self.user if user is None else user))
+        deadline = time.monotonic() + 30
+        while run(self.programs / "pg_isready", *self.client, **self.user).returncode != 0:
+            check(time.monotonic() < deadline and server.poll() is None, "the server does not answer")
+            time.sleep(0.1)
+        self.run("pgbench", *load, *self.client, "postgres")
+        self.run("pg_ctl", "-D", "data", "-m", "fast", "-w", "stop")
+        return server.wait(60)
+
+
+@case
+def postgres_serves_pgbench_as_an_ordinary_user():
+    recorder = OFFBEAT.reachable().command("record", "--mode", "cpu", "-F", "499", "-o", "cpu.pb.gz", "--")
+    load = ["-n", "-S", "-c", "2", "-T", PGBENCH_SECONDS]
+    with Folder() as folder:
+        database = Postgres(folder)
+        check_equal(database.serve([], "-i", "-q", "-s", "2"), 0, "status of the server alone")
+        check_equal(database.serve(recorder, *load), 0, "status of the server")
+        check_root_share(folder / "cpu.pb.gz")
+        need("perf", "setpriv")
+        as_user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if database.user else []
+        database.serve([*PERF, *as_user], *load, user={}) # perf itself needs to see the kernel
+        ours, perfs = read_ours(folder / "cpu.pb.gz"), read_perf(folder / "perf.data")
+        for _ in range(TURNS - 1):
+            database.serve(recorder, *load)
+            database.serve([*PERF, *as_user], *load, user={})
             ours, perfs = read_ours(folder / "cpu.pb.gz", ours), read_perf(folder / "perf.data", perfs)
         check_hottest(ours, perfs)
 

@@ -4,7 +4,8 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
-from recording import Folder, Offbeat, case, check, check_equal, main, opens, run, text, user_without_rights  # noqa: E402
+from recording import (Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, opens, run, text,  # noqa: E402
+                       user_without_rights)  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1]).reachable()  # most cases run programs as an ordinary user
 
@@ -27,13 +28,21 @@ def a_busy_program_ends_as_without_us_and_its_profile_opens():
 
 # --- signals: as an ordinary user, whom the kernel gives no timer that sees system calls ------------------------------
 
-ORDINARY, CONTAINER = [], [program("without_perf")] # prefixes: with perf events for user code, and with none at all
+REACHABLE = OFFBEAT.reachable()
+
+
+def open_program(name):
+    """The same, where an ordinary user may go."""
+    return REACHABLE.build / "test/safety" / f"safety_{name}"
+
+
+ORDINARY, CONTAINER = [], [open_program("without_perf")] # prefixes: with perf events for user code, and with none at all
 
 
 def record_as_user(folder, *command, prefix=(), options=()):
     """Records COMMAND as an ordinary user without a terminal."""
     folder.chmod(0o777)
-    return OFFBEAT.record(folder, *command, options=options, prefix=prefix, start_new_session=True, **user_without_rights())
+    return REACHABLE.record(folder, *command, options=options, prefix=prefix, start_new_session=True, **user_without_rights())
 
 
 def check_as_alone(command, prefix=(), options=()):
@@ -50,14 +59,14 @@ def check_as_alone(command, prefix=(), options=()):
 def a_program_gets_each_of_its_own_sigurg():
     for prefix in (ORDINARY, CONTAINER):
         for name in ("sigqueue_self", "sigqueue_self_worker"):
-            check_as_alone([program(name)], prefix=prefix)
+            check_as_alone([open_program(name)], prefix=prefix)
 
 
 @case
 def every_way_to_use_sigurg_works_as_without_us():
     for prefix in (ORDINARY, CONTAINER):
         for way in ("plain", "nodefer", "information", "ignore", "reset", "sigwait", "signalfd"):
-            check_as_alone([program("handles_sigurg"), way], prefix=prefix, options=["-F", "1009"])
+            check_as_alone([open_program("handles_sigurg"), way], prefix=prefix, options=["-F", "1009"])
 
 
 @case
@@ -65,21 +74,59 @@ def a_thread_that_blocks_all_signals_may_call_exec():
     for prefix in (ORDINARY, CONTAINER):
         for _ in range(5):
             with Folder() as folder:
-                done = record_as_user(folder, program("exec_from_blocked_thread"), "50", prefix=prefix)
+                done = record_as_user(folder, open_program("exec_from_blocked_thread"), "50", prefix=prefix)
                 check_equal((done.returncode, text(done.stdout)), (0, "end of the chain"), f"end; {text(done.stderr)}")
 
 
 @case
 def memory_that_another_thread_unmaps_is_not_read():
     for prefix in (ORDINARY, CONTAINER):
-        check_as_alone([program("jit_rbp_unmapped"), "3"], prefix=prefix, options=["-F", "1009"])
+        check_as_alone([open_program("jit_rbp_unmapped"), "3"], prefix=prefix, options=["-F", "1009"])
 
 
 @case
 def a_thread_that_confines_itself_lives():
     for prefix in (ORDINARY, CONTAINER):
         for _ in range(3):
-            check_as_alone([program("seccomp_per_thread"), "alone", "1000"], prefix=prefix, options=["-F", "1009"])
+            check_as_alone([open_program("seccomp_per_thread"), "alone", "1000"], prefix=prefix, options=["-F", "1009"])
+
+
+def check_known_share(blocks, mode, prefix=()):
+    """The time inside the kernel is in the profile, within POINTS of what the program measures."""
+    POINTS = 8.0
+    with Folder() as folder:
+        done = record_as_user(folder, open_program("known_shares"), blocks, prefix=prefix, options=["-F", "499", "--mode", mode])
+        check_equal(done.returncode, 0, f"exit status; {text(done.stderr)}")
+        answer = OFFBEAT.answer("top", folder / "x.pb.gz")
+        totals = {function["name"]: 100 * function["total"] / answer["total"] for function in answer["functions"]}
+        seen = totals.get("works_inside_the_kernel", 0)
+        check(abs(seen - float(done.stdout)) < POINTS, f"{seen:.1f} % inside the kernel, measured {text(done.stdout)} %: {totals}")
+
+
+@case_by_the_clock
+def time_inside_the_kernel_has_its_share():
+    for mode in ("cpu", "wall"):
+        check_known_share("none", mode)
+
+
+@case_by_the_clock
+def a_main_thread_that_blocks_sigurg_is_sampled():
+    for prefix in (ORDINARY, CONTAINER):
+        check_known_share("usual", "cpu", prefix)
+    check_known_share("usual", "wall")
+
+
+@case
+def a_thread_that_blocks_all_signals_is_sampled_or_counted():
+    with Folder() as folder:
+        done = record_as_user(folder, open_program("known_shares"), "all", options=["--mode", "cpu"])
+        check_equal(done.returncode, 0, f"exit status; {text(done.stderr)}")
+        facts = OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]
+        if facts["running_threads"].startswith("perf timers"):
+            check("works_in_user_code" in opens(OFFBEAT, folder / "x.pb.gz"), "user code was not seen")
+        lost_ms = sum(facts[name] for name in ("lost_unanswered", "lost_in_kernel")) * 1000 / 101
+        seen_ms = OFFBEAT.answer("top", folder / "x.pb.gz")["total"] / 1e6 if (folder / "x.pb.gz").is_file() else 0
+        check(1400 < seen_ms + lost_ms < 3500, f"{seen_ms:.0f} ms seen and {lost_ms:.0f} ms lost of some 2000 ms: {facts}")
 
 
 if __name__ == "__main__":
