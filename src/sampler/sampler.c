@@ -46,6 +46,15 @@ static void fill_random(uint8_t bytes[RECORDING_PROFILER_ID_SIZE])
     (void)kernel_call3(SYS_getrandom, kernel_address(bytes), RECORDING_PROFILER_ID_SIZE, GRND_NONBLOCK);
 }
 
+static uint64_t random_number(void)
+{
+    uint8_t bytes[RECORDING_PROFILER_ID_SIZE];
+    uint64_t random;
+    fill_random(bytes);
+    memcpy(&random, bytes, sizeof(random));
+    return random;
+}
+
 /* All recordings of a start have its id and its clock. */
 static void choose_id_and_clock(void)
 {
@@ -109,13 +118,15 @@ static void write_usage(void)
 
 /* --- One recording after the other -------------------------------------------------------------------------------- */
 
-/* DIRECTORY/PID-TIME.recording, as nobody else in the system calls one. */
+/* DIRECTORY/PID-TIME-RANDOM.recording: other processes with our number, in other namespaces, may use the same folder.
+ */
 static void name_recording(char *path, size_t size)
 {
     const char *end = path + size;
     char *at = plain_text(path, end, directory);
     at = plain_number(plain_text(at, end, "/"), end, (uint64_t)self_pid(), 10);
     at = plain_number(plain_text(at, end, "-"), end, self_monotonic_ns(), 16);
+    at = plain_number(plain_text(at, end, "-"), end, random_number(), 16);
     (void)plain_text(at, end, ".recording");
 }
 
@@ -356,11 +367,7 @@ static bool sleep_until(uint64_t deadline_ns)
 
 static uint64_t random_below(uint64_t limit)
 {
-    uint8_t bytes[RECORDING_PROFILER_ID_SIZE];
-    uint64_t random;
-    fill_random(bytes);
-    memcpy(&random, bytes, sizeof(random));
-    return random % limit;
+    return random_number() % limit;
 }
 
 /* The first tick falls anywhere in the first period, so that programs shorter than it have their share of samples. */

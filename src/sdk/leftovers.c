@@ -1,101 +1,213 @@
 /* SPDX-License-Identifier: MIT */
 #include "sdk/leftovers.h"
 
+#include "base/descriptor.h"
 #include "base/file.h"
+#include "base/uuid.h"
 #include "chunk/request.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { NAMES_MAX = 4096, NAME_SIZE = 128 };
 
-static bool session_path(const char *folder, long pid, char ret_path[PATH_MAX])
+static const char folder_suffix[] = ".session", file_name[] = "this.session";
+
+static bool join(char ret_path[PATH_MAX], const char *folder, const char *name)
 {
-    return snprintf(ret_path, PATH_MAX, "%s/%ld.session", folder, pid) < PATH_MAX;
+    return snprintf(ret_path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX;
 }
 
-void session_begin(struct session *session, const char *folder, const struct chunk_request *request)
+static bool ends_with(const char *text, const char *suffix)
+{
+    size_t size = strlen(text), suffix_size = strlen(suffix);
+    return size > suffix_size && strcmp(text + size - suffix_size, suffix) == 0;
+}
+
+/* --- Who it is ---------------------------------------------------------------------------------------------------- */
+
+/* What a process is known by, as long as the machine runs. */
+struct identity {
+    long pid;
+    unsigned long long start; /* in ticks since the machine started: proc_pid_stat(5), field 22 */
+    unsigned long long name_space;
+};
+
+/* 0: there is no such process, or it has ended and only waits for its parent. */
+static unsigned long long start_of(long pid)
+{
+    enum { STATE = 3, START = 22 };
+    char path[64];
+    struct buffer text = {.maximum = 4096};
+    unsigned long long start = 0;
+    (void)snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+    if (file_read(path, &text, NULL) == STATUS_OK) buffer_append_byte(&text, 0);
+    const char *field = text.size > 0 && !text.failed ? strrchr((const char *)text.data, ')') : NULL; /* of its name */
+    bool is_dead = !field || !field[1] || field[2] == 'Z' || field[2] == 'X';
+    for (int number = STATE - 1; field && number < START; number++) field = strchr(field + 1, ' ');
+    if (field && !is_dead) start = strtoull(field, NULL, 10);
+    buffer_fini(&text);
+    return start;
+}
+
+static struct identity own_identity(void)
+{
+    struct stat status;
+    bool has_space = stat("/proc/self/ns/pid", &status) == 0;
+    return (struct identity){getpid(), start_of(getpid()), has_space ? status.st_ino : 0};
+}
+
+static bool read_identity(const char *name, struct identity *ret_identity)
+{
+    struct identity *identity = ret_identity;
+    return strlen(name) < NAME_SIZE && ends_with(name, folder_suffix) &&
+           sscanf(name, "%ld-%llx-%llx-", &identity->pid, &identity->start, &identity->name_space) == 3;
+}
+
+static bool is_quiet(const char *folder)
 {
     char path[PATH_MAX];
     struct stat status;
+    time_t latest = 0;
+    DIR *directory = opendir(folder);
+    for (const struct dirent *entry; directory && (entry = readdir(directory));) {
+        if (entry->d_name[0] == '.' || !join(path, folder, entry->d_name) || stat(path, &status) != 0) continue;
+        if (status.st_mtime > latest) latest = status.st_mtime;
+    }
+    if (directory) (void)closedir(directory);
+    return latest + LEFTOVER_QUIET_SECONDS < time(NULL);
+}
+
+/* The lock comes after this. */
+static bool may_be_left(const char *folder, const struct identity *identity, const struct identity *own)
+{
+    if (identity->name_space != own->name_space || own->start == 0) return is_quiet(folder);
+    return identity->pid == own->pid || start_of(identity->pid) != identity->start;
+}
+
+/* --- This process's ----------------------------------------------------------------------------------------------- */
+
+static bool open_file(struct session *session)
+{
+    char path[PATH_MAX];
+    struct stat status;
+    if (!join(path, session->folder, file_name)) return false;
+    int descriptor = descriptor_move_up(open(path, O_RDONLY | O_CLOEXEC));
+    if (descriptor < 0) return false;
+    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 || fstat(descriptor, &status) != 0) {
+        (void)close(descriptor);
+        return false;
+    }
+    session->descriptor = descriptor;
+    session->device = status.st_dev;
+    session->inode = status.st_ino;
+    return true;
+}
+
+static bool is_ours(const struct session *session)
+{
+    struct stat status;
+    return session->inode != 0 && fstat(session->descriptor, &status) == 0 && status.st_dev == session->device &&
+           status.st_ino == session->inode;
+}
+
+static void close_file(struct session *session)
+{
+    if (is_ours(session)) (void)close(session->descriptor);
+    session->inode = 0;
+}
+
+static void remove_folder(const char *folder)
+{
+    char path[PATH_MAX];
+    DIR *directory = opendir(folder);
+    for (const struct dirent *entry; directory && (entry = readdir(directory));) {
+        if (entry->d_name[0] != '.' && join(path, folder, entry->d_name)) (void)unlink(path);
+    }
+    if (directory) (void)closedir(directory);
+    (void)rmdir(folder);
+}
+
+static bool make_folder(struct session *session, const char *folder)
+{
+    char name[NAME_SIZE], uuid[UUID_TEXT_SIZE];
+    struct identity own = own_identity();
+    if (!uuid_new(uuid)) return false;
+    (void)snprintf(name, sizeof(name), "%ld-%llx-%llx-%s%s", own.pid, own.start, own.name_space, uuid, folder_suffix);
+    return join(session->folder, folder, name) && mkdir(session->folder, 0700) == 0;
+}
+
+/* Until the file is locked, others see a folder of a live process, or one in which something was just written. */
+bool session_begin(struct session *session, const char *folder, const struct chunk_request *request)
+{
+    char path[PATH_MAX];
     struct buffer text = {.maximum = REQUEST_BYTES_MAX};
+    *session = (struct session){.descriptor = -1};
+    if (!make_folder(session, folder)) return false;
     if (request) chunk_request_write(request, &text);
-    bool is_written = !text.failed && session_path(folder, getpid(), path) &&
+    bool is_written = !text.failed && join(path, session->folder, file_name) &&
                       file_write(path, buffer_slice(&text), NULL) == STATUS_OK;
     buffer_fini(&text);
-    int descriptor = is_written ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (descriptor < 0 || fstat(descriptor, &status) != 0) return;
-    (void)flock(descriptor, LOCK_EX | LOCK_NB);
-    *session = (struct session){.descriptor = descriptor, .device = status.st_dev, .inode = status.st_ino};
+    if (is_written) (void)open_file(session);
+    return true;
+}
+
+void session_keep(struct session *session)
+{
+    if (session->folder[0] == '\0' || is_ours(session)) return;
+    session->inode = 0;
+    (void)open_file(session);
 }
 
 void session_forget(struct session *session)
 {
-    struct stat status;
-    bool is_ours = session->inode != 0 && fstat(session->descriptor, &status) == 0 &&
-                   status.st_dev == session->device && status.st_ino == session->inode;
-    if (is_ours) (void)close(session->descriptor);
+    close_file(session);
     *session = (struct session){0};
 }
 
-void session_end(struct session *session, const char *folder)
+void session_end(struct session *session)
 {
-    char path[PATH_MAX];
-    if (session->inode == 0) return;
-    if (session_path(folder, getpid(), path)) (void)unlink(path);
+    if (session->folder[0]) remove_folder(session->folder);
     session_forget(session);
 }
 
 /* --- Others' ------------------------------------------------------------------------------------------------------ */
 
-/* The process number that NAME begins with, if it ends with SUFFIX; else 0. */
-static long process_of(const char *name, const char *suffix)
+/* Locks the session NAME in FOLDER, if it was left over. The descriptor, or -1. */
+static int claim(const char *folder, const char *name, const struct identity *own, char ret_folder[PATH_MAX])
 {
-    size_t size = strlen(name), suffix_size = strlen(suffix);
-    if (size >= NAME_SIZE || size < suffix_size || strcmp(name + size - suffix_size, suffix) != 0) return 0;
-    return strtol(name, NULL, 10);
-}
-
-/* One in another container may have a number that is nobody's here: its lock tells. */
-static bool may_live(long pid)
-{
-    return kill((pid_t)pid, 0) == 0 || errno == EPERM;
-}
-
-static bool is_others(long pid)
-{
-    return pid > 0 && pid != getpid() && !may_live(pid);
+    struct identity identity;
+    char path[PATH_MAX];
+    if (!read_identity(name, &identity) || !join(ret_folder, folder, name)) return -1;
+    if (!may_be_left(ret_folder, &identity, own) || !join(path, ret_folder, file_name)) return -1;
+    int descriptor = descriptor_move_up(open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    if (descriptor < 0 && is_quiet(ret_folder)) remove_folder(ret_folder); /* nobody can say what to say of it */
+    if (descriptor < 0 || flock(descriptor, LOCK_EX | LOCK_NB) == 0) return descriptor;
+    (void)close(descriptor);
+    return -1;
 }
 
 bool leftovers_exist(const char *folder)
 {
-    DIR *directory = opendir(folder);
+    char path[PATH_MAX];
     bool has_one = false;
+    const struct identity own = own_identity();
+    DIR *directory = opendir(folder);
     for (const struct dirent *entry; directory && !has_one && (entry = readdir(directory));) {
-        long pid = process_of(entry->d_name, ".session");
-        has_one = pid == getpid() || is_others(pid);
+        int descriptor = claim(folder, entry->d_name, &own, path);
+        has_one = descriptor >= 0;
+        if (has_one) (void)close(descriptor);
     }
     if (directory) (void)closedir(directory);
     return has_one;
 }
-
-struct taking {
-    const char *folder;
-    long pid;
-    struct chunk_request *request; /* NULL: what is there is deleted */
-    leftover_sender send;
-    void *context;
-    bool is_left; /* SEND would not have it */
-};
 
 /* Who is killed between the opening of a file and the first batch has recorded nothing. */
 static bool is_empty(const char *path)
@@ -104,65 +216,48 @@ static bool is_empty(const char *path)
     return stat(path, &status) == 0 && status.st_size == 0;
 }
 
-static void take_file(struct taking *taking, const char *name)
+/* False if SEND would not have one. */
+static bool send_recordings(const char *folder, struct chunk_request *request, leftover_sender send, void *context)
 {
     char path[PATH_MAX];
-    if (snprintf(path, sizeof(path), "%s/%s", taking->folder, name) >= PATH_MAX) return;
-    if (taking->request && process_of(name, ".recording") == taking->pid && !is_empty(path)) {
-        taking->request->recordings[0] = path;
-        taking->request->recording_count = 1;
-        taking->is_left = !taking->send(taking->context, taking->request);
-    }
-    if (!taking->is_left) (void)unlink(path);
-}
-
-/* The session file goes last: who dies meanwhile leaves the rest to the next one. */
-static void take_files(struct taking *taking)
-{
-    char session[64];
-    (void)snprintf(session, sizeof(session), "%ld.session", taking->pid);
-    DIR *directory = opendir(taking->folder);
-    for (const struct dirent *entry; directory && !taking->is_left && (entry = readdir(directory));) {
-        if (strtol(entry->d_name, NULL, 10) == taking->pid && strcmp(entry->d_name, session) != 0)
-            take_file(taking, entry->d_name);
+    bool is_sent = true;
+    DIR *directory = opendir(folder);
+    for (const struct dirent *entry; directory && is_sent && (entry = readdir(directory));) {
+        if (!ends_with(entry->d_name, ".recording") || !join(path, folder, entry->d_name) || is_empty(path)) continue;
+        request->recordings[0] = path;
+        request->recording_count = 1;
+        is_sent = send(context, request);
+        if (is_sent) (void)unlink(path);
     }
     if (directory) (void)closedir(directory);
+    return is_sent;
 }
 
-static void take_session(struct taking *taking)
+static void take_session(const char *folder, leftover_sender send, void *context)
 {
     char path[PATH_MAX];
     struct buffer text = {.maximum = REQUEST_BYTES_MAX};
     struct request_file file = {0};
-    if (!session_path(taking->folder, taking->pid, path)) return;
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) == 0) {
-        bool is_told = file_read(path, &text, NULL) == STATUS_OK &&
-                       chunk_request_read(buffer_slice(&text), &file, NULL) == STATUS_OK;
-        taking->request = is_told ? &file.request : NULL;
-        take_files(taking);
-        if (!taking->is_left) (void)unlink(path);
-        taking->request = NULL;
-        chunk_request_fini(&file);
-    }
-    if (descriptor >= 0) (void)close(descriptor);
+    bool is_told = join(path, folder, file_name) && file_read(path, &text, NULL) == STATUS_OK &&
+                   chunk_request_read(buffer_slice(&text), &file, NULL) == STATUS_OK;
+    bool is_done = !is_told || send_recordings(folder, &file.request, send, context);
+    chunk_request_fini(&file);
     buffer_fini(&text);
+    if (is_done) remove_folder(folder);
 }
 
-void leftovers_take(const char *folder, leftover_sender send, void *context)
+void leftovers_take(const char *folder, const struct session *own_session, leftover_sender send, void *context)
 {
-    DIR *directory = opendir(folder);
+    char path[PATH_MAX];
     unsigned count = 0;
+    const struct identity own = own_identity();
+    DIR *directory = opendir(folder);
     for (const struct dirent *entry; directory && count < NAMES_MAX && (entry = readdir(directory)); count++) {
-        struct taking taking = {
-            .folder = folder, .pid = process_of(entry->d_name, ".session"), .send = send, .context = context};
-        if (is_others(taking.pid)) take_session(&taking);
+        bool is_own = ends_with(own_session->folder, entry->d_name);
+        int descriptor = is_own ? -1 : claim(folder, entry->d_name, &own, path);
+        if (descriptor < 0) continue;
+        take_session(path, send, context);
+        (void)close(descriptor);
     }
     if (directory) (void)closedir(directory);
-}
-
-void leftovers_take_own(const char *folder, leftover_sender send, void *context)
-{
-    struct taking taking = {.folder = folder, .pid = getpid(), .send = send, .context = context};
-    take_session(&taking);
 }

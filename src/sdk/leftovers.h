@@ -1,41 +1,51 @@
 /* Recordings of processes that were killed: they are good up to there, and another process sends them.
  *
- * Each process that records keeps a session file, PID.session, with what is to be said of its recordings,
- * PID-*.recording, locked as long as it lives. A session whose file nobody has locked and whose process is gone was
- * left over. SPDX-License-Identifier: MIT */
+ * Each process that records has a folder of its own, PID-START-NAMESPACE-RANDOM.session, with its recordings and a file
+ * that says what is to be said of them, locked as long as the process lives. PIDs are not enough: two containers that
+ * share a spool may both have a process 1. A folder was left over if
+ *   - no process of that PID and start time is alive, where the namespace of its PIDs is ours,
+ *   - nobody has locked its file, and
+ *   - nothing in it was written in the last LEFTOVER_QUIET_SECONDS, where the namespace is another one: a program that
+ * closes all of its descriptors closes the lock, too. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SDK_LEFTOVERS_H
 #define OFFBEAT_SDK_LEFTOVERS_H
 
 #include "chunk/chunk.h"
 
+#include <limits.h>
 #include <sys/types.h>
+
+enum { LEFTOVER_QUIET_SECONDS = 120 };
 
 /* This process's. {0} is none. */
 struct session {
+    char folder[PATH_MAX];
     int descriptor; /* holds the lock */
     dev_t device;   /* of the file: the program may have closed it, and have another one under its number */
     ino_t inode;
 };
 
-/* Writes this process's session file into FOLDER, of REQUEST without its recordings (NULL: they are of no use to
- * others). Without descriptors or memory there is none, and what is left over is left. */
-void session_begin(struct session *session, const char *folder, const struct chunk_request *request);
-void session_end(struct session *session, const char *folder);
-/* Leaves the session and its recordings to who comes next; in a forked child to the parent, whose lock it stays. */
+/* Makes this process's folder in FOLDER, and the file of REQUEST without its recordings (NULL: they are of no use to
+ * others). False if there is no folder; without descriptors or memory there is no file, and what is left over is left.
+ */
+bool session_begin(struct session *session, const char *folder, const struct chunk_request *request);
+/* Locks the file again if the program has closed it. */
+void session_keep(struct session *session);
+/* Removes the folder. */
+void session_end(struct session *session);
+/* Leaves the session and its recordings to the process that comes next; in a forked child to the parent, whose lock it
+ * stays. */
 void session_forget(struct session *session);
 
-/* Whether there may be something in FOLDER to take; to be asked before session_begin. */
+/* Whether there is something in FOLDER to take; to be asked before session_begin. */
 bool leftovers_exist(const char *folder);
 
 /* Takes one recording that was left over, which is deleted then. False: it and all else stays. */
 typedef bool (*leftover_sender)(void *context, const struct chunk_request *request);
 
-/* Gives SEND each recording that was left over, and what was to be said of it. What else dead processes left is
- * deleted. */
-void leftovers_take(const char *folder, leftover_sender send, void *context);
-
-/* The same for what an earlier process of our own number left, or this one when its end came too soon. Before
- * session_begin, and before anything is recorded. */
-void leftovers_take_own(const char *folder, leftover_sender send, void *context);
+/* Gives SEND each recording that was left over, and what was to be said of it: those of other processes, of this one
+ * before it called exec, and of this one when its end came too soon, but not those of OWN, which lives. What else dead
+ * processes left is deleted. */
+void leftovers_take(const char *folder, const struct session *own, leftover_sender send, void *context);
 
 #endif

@@ -454,11 +454,14 @@ static bool send_leftover(void *context, const struct chunk_request *request)
 static void begin_session(struct worker *worker)
 {
     struct chunk_request request = request_of(NULL, 0);
-    leftovers_take_own(worker->folder, send_leftover, worker);
+    char folder[PATH_MAX];
+    memcpy(folder, worker->folder, sizeof(folder));
     /* What was recorded for transactions of V1 is of no use without them. */
-    session_begin(&sdk.session, worker->folder, worker->is_v1 ? NULL : &request);
+    worker->has_folder = session_begin(&sdk.session, folder, worker->is_v1 ? NULL : &request);
+    if (!worker->has_folder) return;
+    memcpy(worker->folder, sdk.session.folder, sizeof(worker->folder));
     worker->has_session = true;
-    leftovers_take(worker->folder, send_leftover, worker);
+    leftovers_take(folder, &sdk.session, send_leftover, worker);
 }
 
 /* --- The thread --------------------------------------------------------------------------------------------------- */
@@ -492,7 +495,7 @@ static bool end_if_over(struct worker *worker)
     for (size_t i = 0; i < worker->waiting_count; i++) free(worker->waiting[i].measurements);
     forget_recordings(worker, worker->recording_count);
     if (is_on)
-        session_end(&sdk.session, worker->folder);
+        session_end(&sdk.session);
     else
         session_forget(&sdk.session);
     sdk_lock();
@@ -540,6 +543,7 @@ static void *work(void *unused)
     if (worker) prepare(worker);
     while (worker && !end_if_over(worker)) {
         uint32_t news = sampler_news();
+        session_keep(&sdk.session);
         follow_wishes(worker);
         worker->is_late = false;
         bool is_busy = take_recording(worker);

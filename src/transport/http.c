@@ -2,6 +2,7 @@
  * ended at any time.  SPDX-License-Identifier: MIT */
 #include "transport/http.h"
 
+#include "base/descriptor.h"
 #include "base/environment.h"
 #include "transport/curl_library.h"
 
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <time.h>
 
 enum { REQUEST_TIMEOUTS = 20, AUTH_LINE_SIZE = 320 };
@@ -102,6 +104,11 @@ static bool add_headers(struct http *http)
            add_header(http, "Expect:"); /* do not ask first: many receivers do not answer that */
 }
 
+static curl_socket_t open_socket(void *unused, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    return descriptor_move_up(socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol));
+}
+
 /* Options that an older libcurl does not know are left out; those that a request cannot be without are not new. */
 static bool set_options(struct http *http)
 {
@@ -123,6 +130,7 @@ static bool set_options(struct http *http)
     if (is_set && options->ca_file) is_set = curl->easy_setopt(easy, CURLOPT_CAINFO, options->ca_file) == CURLE_OK;
     (void)curl->easy_setopt(easy, CURLOPT_USERAGENT, options->user_agent);
     (void)curl->easy_setopt(easy, CURLOPT_ERRORBUFFER, http->curl_message);
+    (void)curl->easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     (void)curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L); /* the program's signals are its own */
     (void)curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, timeout_ms);
     (void)curl->easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms * REQUEST_TIMEOUTS);

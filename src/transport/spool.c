@@ -9,6 +9,7 @@
 #include "transport/spool.h"
 
 #include "base/array.h"
+#include "base/descriptor.h"
 #include "base/uuid.h"
 #include "format/sentry/envelope.h"
 
@@ -71,7 +72,7 @@ enum status spool_open(struct spool *spool, struct error *error)
     *strrchr(parent, '/') = 0;
     if (!make_folder(parent) || !make_folder(spool->path))
         return error_set_errno(error, "spool: cannot make %.150s", spool->path);
-    int folder = open(spool->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int folder = descriptor_move_up(open(spool->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (folder < 0) return error_set_errno(error, "spool: cannot open %.150s", spool->path);
     if (!is_ours(folder)) {
         enum status status = error_set_errno(error, "spool: %.150s is not ours", spool->path);
@@ -105,7 +106,8 @@ static bool ends_with(const char *text, const char *ending)
 static int try_lock(const struct spool *spool, const char *name)
 {
     struct stat facts;
-    int descriptor = openat(spool->folder.number, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    int descriptor =
+        descriptor_move_up(openat(spool->folder.number, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
     if (descriptor < 0) return -1;
     if (flock(descriptor, LOCK_EX | LOCK_NB) == 0 && fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode) &&
         facts.st_nlink > 0)

@@ -2,6 +2,8 @@
  * there is something to do. SPDX-License-Identifier: MIT */
 #include "transport/transport_private.h"
 
+#include "base/descriptor.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -21,8 +23,8 @@ bool transport_open_wake(struct transport *transport)
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
     pthread_mutex_lock(&transport->wake_mutex);
-    transport->wake[0] = own_descriptor_of(ends[0]);
-    transport->wake[1] = own_descriptor_of(ends[1]);
+    transport->wake[0] = own_descriptor_of(descriptor_move_up(ends[0]));
+    transport->wake[1] = own_descriptor_of(descriptor_move_up(ends[1]));
     pthread_mutex_unlock(&transport->wake_mutex);
     return true;
 }

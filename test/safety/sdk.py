@@ -212,6 +212,83 @@ def with_raised_privileges_libcurl_follows_no_variable():
         check_untouched(evil, "what TLS wrote into the caller's folder")
 
 
+# --- Programs that know nothing of the library ----------------------------------------------------------------------
+
+CONDITIONS = ("", "trap '' CHLD", "ulimit -n 4", "ulimit -n 16", "ulimit -u 1", "ulimit -v 200000", "ulimit -v 60000", "ulimit -f 0", "ulimit -f 8",
+              "ulimit -c unlimited; ulimit -f 1", "umask 777", "cd /", "exec <&-", "exec 2>&-", "exec <&- 2>&-", "trap '' PIPE XFSZ", "ulimit -s 256",
+              "export TMPDIR=/nonexistent HOME=/nonexistent", "export TMPDIR=/proc HOME=/proc", "export HUGE=$(head -c 100000 /dev/zero | tr '\\0' x)")
+
+
+def under(folder, condition, words, is_preloaded, **more):
+    """Runs WORDS in a shell of an ordinary user after CONDITION. (status, standard output, names of files that are there then)."""
+    with Folder() as home:
+        home.chmod(0o777)
+        preload = f"LD_PRELOAD={LIBRARY} " if is_preloaded else ""
+        done = run("sh", "-c", f"{condition or ':'}; {preload}exec {words}", cwd=home, env=variables(folder, OFFBEAT_SHUTDOWN_TIMEOUT_MS=500, **more),
+                   **(NOBODY if os.geteuid() == 0 else {}))
+        return done.returncode, text(done.stdout), sorted(path.name for path in home.iterdir())
+
+
+@case
+def a_program_with_the_library_preloaded_does_the_same_under_every_limit():
+    with Folder() as folder:
+        folder.chmod(0o777)
+        for condition in CONDITIONS:
+            for words in ("sh -c 'echo out; (echo sub) | cat; exit 7'",):
+                bare, with_us = (under(folder, condition, words, is_preloaded) for is_preloaded in (False, True))
+                check_equal(with_us, bare, f"status, output, files of {words} after {condition!r}")
+
+
+@case
+def a_program_that_forks_workers_sleeps_or_works_ends_as_it_does_without():
+    for name, first in (("children", ""), ("busy", "process cpu"), ("sleeper", "sleeper: process cpu")):
+        with Folder() as folder:
+            done = run(program(name), cwd=folder, env=variables(folder, LD_PRELOAD=LIBRARY))
+            check_equal((done.returncode, text(done.stdout).startswith(first)), (0, True), f"{name}: {text(done.stdout + done.stderr)}")
+
+
+@case
+def a_closed_pipe_or_a_full_file_as_standard_error_does_not_end_the_program():
+    with Folder() as folder:
+        for condition in ("exec 2>full; ulimit -f 0", "exec 2>/dev/full"):
+            status, said, _ = under(folder, condition, f"{program('busy')} 0.3", True, OFFBEAT_DEBUG=1)
+            check_equal((status, said.startswith("process cpu")), (0, True), condition)
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run([program("busy"), "0.3"], env=variables(folder, LD_PRELOAD=LIBRARY, OFFBEAT_DEBUG=1), stdout=subprocess.PIPE,
+                              stderr=write, timeout=60, check=False, restore_signals=True)
+        os.close(write)
+        check_equal(done.returncode, 0, "status with a closed pipe")
+
+
+# --- Several processes on one spool ----------------------------------------------------------------------------------
+
+def in_namespace(folder, receiver, release, seconds, *prefix):
+    """A program with the PID 1 for SECONDS, in a PID namespace of its own, as in a container."""
+    command = ["unshare", "--pid", "--fork", "--kill-child", *prefix, "env", f"LD_PRELOAD={LIBRARY}", program("descriptors"), str(1000 * seconds)]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=variables(
+        folder, receiver.dsn, OFFBEAT_RELEASE=release, OFFBEAT_SPOOL_DIRECTORY=folder / "spool", OFFBEAT_SYMBOLS="receiver",
+        OFFBEAT_HELPER="/nonexistent", OFFBEAT_SHUTDOWN_TIMEOUT_MS=20000))
+
+
+@case
+def two_processes_with_the_same_number_on_one_spool_leave_each_other_alone():
+    if run("unshare", "--pid", "--fork", "true").returncode != 0:
+        skip("no PID namespace can be made here (it needs root)")
+    for prefix in (("--mount-proc",),): # without a /proc of its own nothing can be sampled
+        with Folder() as folder, Receiver() as receiver:
+            first = in_namespace(folder, receiver, "first", 4, *prefix)
+            check(wait_until(lambda: any(path.stat().st_size for path in folder.rglob("*.recording")), 20), "nothing is recorded")
+            second = in_namespace(folder, receiver, "second", 1, *prefix)
+            said = [text(child.communicate(timeout=60)[1]) for child in (first, second)]
+            check_equal([child.returncode for child in (first, second)], [0, 0], said)
+            chunks = [payload if isinstance(payload, dict) else json.loads(payload) for body in receiver.bodies
+                      for header, payload in items_of(body) if header["type"] == "profile_chunk"]
+            check_equal(sorted(chunk["release"] for chunk in chunks), ["first", "second"], f"chunks, of each one: {said}")
+            longest = max(chunks, key=lambda chunk: len(chunk["profile"]["samples"]))
+            check_equal(longest["release"], "first", "the release of the longer one")
+
+
 # --- What goes out ---------------------------------------------------------------------------------------------------
 
 @case
