@@ -34,9 +34,20 @@ static void begin_openssl(void *handle)
     if (begin) (void)begin(no_atexit, NULL);
 }
 
+typedef int openssl_begin(uint64_t options, const void *settings);
+
+/* The program's own OpenSSL cleans up in an exit handler, which runs before our destructor. libcurl's first call of it
+ * would crash then; OPENSSL_init_crypto(3) refuses. */
+static bool is_openssl_gone(openssl_begin *begin)
+{
+    static const uint64_t base_only = 0x00040000; /* OPENSSL_INIT_BASE_ONLY: nothing is set up */
+    return begin && begin(base_only, NULL) == 0;
+}
+
 static void load(void)
 {
-    bool has_openssl = dlsym(RTLD_DEFAULT, "OPENSSL_init_crypto") != NULL; /* the program's own */
+    openssl_begin *openssl = (__typeof__(openssl))dlsym(RTLD_DEFAULT, "OPENSSL_init_crypto"); /* the program's own */
+    if (is_openssl_gone(openssl)) return;
     void *handle = open_library();
     bool has_all = handle != NULL;
     if (!handle) return;
@@ -45,7 +56,7 @@ static void load(void)
     has_all = has_all && library.name;
     CURL_FUNCTIONS(CURL_LOOK_UP)
 #undef CURL_LOOK_UP
-    if (!has_openssl) begin_openssl(handle);
+    if (!openssl) begin_openssl(handle);
     is_loaded = has_all && library.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
     if (when_loaded) when_loaded();
 }
