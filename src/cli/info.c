@@ -62,6 +62,11 @@ static bool write_report(const char *path, const struct contents *contents, bool
                              .items = items->items,
                              .item_count = items->count,
                              .has_profile = contents->opened.format != FORMAT_ENVELOPE || items->profile_count > 0};
+    if (completeness_compute(profile, &file.completeness, &error) != STATUS_OK) {
+        message_error(path, &error, false);
+        summary_fini(&summary);
+        return false;
+    }
     if (!as_json && report->size > 0) buffer_append_text(report, "\n");
     (as_json ? info_write_json : info_write_text)(&file, profile, &summary, report);
     summary_fini(&summary);

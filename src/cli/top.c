@@ -4,6 +4,7 @@
 #include "cli/open_profile.h"
 #include "cli/output.h"
 #include "profile/profile_prune.h"
+#include "report/completeness_text.h"
 #include "report/top_report.h"
 
 #include <limits.h>
@@ -31,6 +32,18 @@ static void refuse_value_type(const struct profile *profile, const char *name)
     buffer_fini(&names);
 }
 
+/* Pruned functions may be those that say so, hence it is asked before. */
+static void append_completeness(const struct completeness *completeness, struct buffer *report)
+{
+    struct buffer line;
+    buffer_init(&line, 1024);
+    if (completeness_append_short(completeness, &line)) {
+        buffer_append_format(report, "Incomplete profile: %.*s; offbeat info says why\n",
+                             SLICE_ARGUMENTS(buffer_slice(&line)));
+    }
+    buffer_fini(&line);
+}
+
 static enum exit_status report_top(struct profile *profile, const struct top_arguments *arguments)
 {
     int column = profile_value_index(profile, arguments->value_type);
@@ -42,6 +55,9 @@ static enum exit_status report_top(struct profile *profile, const struct top_arg
         .value_index = (size_t)column, .by_thread = arguments->by_thread, .by_cumulative = arguments->by_cumulative};
     struct top top;
     struct error error;
+    struct completeness completeness = {0};
+    if (!arguments->json && completeness_compute(profile, &completeness, &error) != STATUS_OK)
+        message("cannot tell how complete the profile is: %s", error.message);
     if (!arguments->all_frames && profile_prune(profile, &error) != STATUS_OK)
         message("all frames are shown: %s", error.message);
     if (top_compute(profile, &options, &top, &error) != STATUS_OK) {
@@ -55,6 +71,7 @@ static enum exit_status report_top(struct profile *profile, const struct top_arg
     void (*write)(const struct profile *, const struct top *, const struct top_report_options *, struct buffer *) =
         arguments->json ? top_write_json : top_write_table;
     write(profile, &top, &report_options, &report);
+    append_completeness(&completeness, &report);
     enum exit_status status = output_report(&report);
     buffer_fini(&report);
     top_fini(&top);

@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "base/cursor.h"
 #include "format/recording_layout.h"
+#include "profile/incomplete.h"
 
 #include <stdio.h>
 
@@ -19,11 +20,11 @@ static const char *const outcome_facts[OUTCOMES] = {"stacks_root",       "stacks
                                                     "stacks_bad_memory", "stacks_bad_frame", "stacks_unknown_register"};
 static const char *const incomplete_names[OUTCOMES] = {
     "",
-    "[incomplete: deeper than the limit]",
-    "[incomplete: code without unwind table]",
-    "[incomplete: unreadable stack]",
-    "[incomplete: impossible frame]",
-    "[incomplete: unknown register]",
+    INCOMPLETE_TOO_DEEP,
+    INCOMPLETE_NO_TABLE,
+    INCOMPLETE_BAD_MEMORY,
+    INCOMPLETE_BAD_FRAME,
+    INCOMPLETE_UNKNOWN_REGISTER,
 };
 static const char *const loss_facts[RECORDING_LOSSES] = {"lost_late", "lost_unanswered", "lost_in_kernel"};
 static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
@@ -83,6 +84,7 @@ struct replay {
     uint64_t tick_span_ns; /* since the one before */
     bool has_usage;
     uint64_t usage_ns, usage_cpu_ns; /* as told last */
+    uint64_t first_usage_cpu_ns;
     struct {
         struct replayed_module *items;
         size_t count, capacity;
@@ -468,6 +470,7 @@ static void replay_usage(struct replay *replay)
         double percent = 100.0 * (double)(cpu_ns - replay->usage_cpu_ns) / (double)(time_ns - replay->usage_ns);
         profile_measure(profile, profile_measurement(profile, "cpu_usage", "percent"), utc_ns, percent);
     }
+    if (!replay->has_usage) replay->first_usage_cpu_ns = cpu_ns;
     replay->has_usage = true;
     replay->usage_ns = time_ns;
     replay->usage_cpu_ns = cpu_ns;
@@ -606,6 +609,8 @@ static void add_facts(struct replay *replay)
     for (unsigned i = 0; i < OUTCOMES; i++) {
         profile_add_fact_number(profile, outcome_facts[i], (int64_t)replay->outcomes[i]);
     }
+    uint64_t process_cpu_ns = replay->usage_cpu_ns - replay->first_usage_cpu_ns;
+    profile_add_fact_number(profile, "process_cpu_ns", process_cpu_ns <= INT64_MAX ? (int64_t)process_cpu_ns : 0);
     profile_add_fact_number(profile, "processes", 1);
     profile_add_fact_number(profile, "processes_cut_off",
                             !replay->is_stopped && replay->counters[RECORDING_END_REASON] == RECORDING_END_NONE);

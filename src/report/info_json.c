@@ -129,6 +129,12 @@ static void write_counts(struct json_writer *json, const struct summary *summary
     write_number(json, "frames_without_name", summary->nameless_count);
 }
 
+static void write_completeness(struct json_writer *json, const struct completeness *completeness)
+{
+    write_number(json, "samples_incomplete", (uint64_t)completeness->incomplete);
+    write_number(json, "samples_lost", (uint64_t)completeness->lost);
+}
+
 static void write_threads(struct json_writer *json, const struct profile *profile, const struct summary *summary)
 {
     json_write_key(json, "threads");
@@ -199,6 +205,7 @@ void info_write_json(const struct info_file *file, const struct profile *profile
     write_times(&json, profile, summary);
     write_values(&json, profile);
     write_counts(&json, summary);
+    write_completeness(&json, &file->completeness);
     write_threads(&json, profile, summary);
     write_images(&json, profile);
     write_facts(&json, profile);

@@ -2,6 +2,7 @@
 #ifndef OFFBEAT_REPORT_INFO_REPORT_H
 #define OFFBEAT_REPORT_INFO_REPORT_H
 
+#include "analyze/completeness.h"
 #include "analyze/summary.h"
 #include "base/buffer.h"
 
@@ -29,6 +30,7 @@ struct info_file {
     const struct info_item *items; /* of an envelope */
     size_t item_count;
     bool has_profile; /* an envelope may have none */
+    struct completeness completeness;
 };
 
 /* Append to OUT; a failure is OUT's. The JSON is one object on a line, described in doc/command-line.md. */

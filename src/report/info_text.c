@@ -1,4 +1,5 @@
 /* What is in a file, line by line.  SPDX-License-Identifier: MIT */
+#include "report/completeness_text.h"
 #include "report/info_report.h"
 #include "report/quantity.h"
 #include "report/text.h"
@@ -155,6 +156,19 @@ static void append_facts(struct buffer *out, const struct profile *profile)
     }
 }
 
+static void append_completeness(struct buffer *out, const struct profile *profile,
+                                const struct completeness *completeness)
+{
+    struct buffer line;
+    buffer_init(&line, 1 << 14);
+    if (completeness_append_stacks(profile, completeness, &line))
+        buffer_append_format(out, "%-14s%.*s\n", "Incomplete", SLICE_ARGUMENTS(buffer_slice(&line)));
+    buffer_clear(&line);
+    if (completeness_append_losses(profile, completeness, &line))
+        buffer_append_format(out, "%-14s%.*s\n", "Lost", SLICE_ARGUMENTS(buffer_slice(&line)));
+    buffer_fini(&line);
+}
+
 static void append_comments(struct buffer *out, const struct profile *profile)
 {
     for (size_t i = 0; i < profile->comments.count; i++) {
@@ -196,7 +210,8 @@ static void append_items(struct buffer *out, const struct info_file *file, const
     }
 }
 
-static void append_profile(struct buffer *out, const struct profile *profile, const struct summary *summary)
+static void append_profile(struct buffer *out, const struct info_file *file, const struct profile *profile,
+                           const struct summary *summary)
 {
     append_string(out, profile, "Platform", profile->platform);
     append_string(out, profile, "Release", profile->release);
@@ -222,6 +237,7 @@ static void append_profile(struct buffer *out, const struct profile *profile, co
     buffer_append_format(out, "%zu, %zu without a name\n", summary->frame_count, summary->nameless_count);
     append_threads(out, profile, summary);
     append_images(out, profile, summary);
+    append_completeness(out, profile, &file->completeness);
     append_facts(out, profile);
     append_comments(out, profile);
 }
@@ -234,5 +250,5 @@ void info_write_text(const struct info_file *file, const struct profile *profile
     buffer_append_format(out, "%s%s%s, %zu bytes\n", file->format, file->version[0] ? " version " : "", file->version,
                          file->size_bytes);
     append_items(out, file, profile);
-    if (file->has_profile) append_profile(out, profile, summary);
+    if (file->has_profile) append_profile(out, file, profile, summary);
 }

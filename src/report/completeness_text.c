@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/completeness_text.h"
+
+#include "report/text.h"
+
+#include <string.h>
+
+enum { CAUSES_NAMED = 3 };
+
+static void append_percent(struct buffer *out, double share)
+{
+    double percent = 100 * share;
+    buffer_append_format(out, percent < 9.95 ? "%.1f %%" : "%.0f %%", percent);
+}
+
+/* --- Stacks ------------------------------------------------------------------------------------------------------- */
+
+static const char *const explanations[INCOMPLETE_CAUSES] = {
+    [INCOMPLETE_CAUSE_NO_TABLE] = "which has no unwind table there — rebuild it with -fasynchronous-unwind-tables or "
+                                  "install its debug package",
+    [INCOMPLETE_CAUSE_UNKNOWN_REGISTER] =
+        "whose unwind table uses a register that is not known there — rebuild it with "
+        "-fasynchronous-unwind-tables",
+    [INCOMPLETE_CAUSE_TOO_DEEP] = "on stacks deeper than 1024 frames — their callers near main are missing",
+    [INCOMPLETE_CAUSE_BAD_MEMORY] = "where the stack could not be read — the program changed it meanwhile, or its "
+                                    "unwind table is wrong",
+    [INCOMPLETE_CAUSE_BAD_FRAME] = "whose unwind table leads to an impossible frame — rebuild it with "
+                                   "-fasynchronous-unwind-tables",
+    [INCOMPLETE_CAUSE_OTHER] = "for another cause",
+};
+static const char generated[] = "code of no file, which has no unwind table (generated at run time?) — let its "
+                                "generator keep frame pointers";
+
+static void append_cause(const struct profile *profile, const struct completeness *completeness,
+                         enum incomplete_cause cause, struct buffer *out)
+{
+    const struct incomplete_stacks *stacks = &completeness->by_cause[cause];
+    const char *path = profile_c_string(profile, profile_mapping(profile, stacks->mapping)->file_name);
+    append_percent(out, stacks->in_mapping / completeness->samples);
+    buffer_append_text(out, " end in ");
+    if (stacks->mapping.index == 0 && cause == INCOMPLETE_CAUSE_NO_TABLE) {
+        buffer_append_text(out, generated);
+        return;
+    }
+    append_printable(out, stacks->mapping.index ? base_name(path) : "code of no file");
+    buffer_append_text(out, ", ");
+    buffer_append_text(out, explanations[cause]);
+}
+
+static enum incomplete_cause next_cause(const struct completeness *completeness, unsigned named)
+{
+    unsigned best = INCOMPLETE_CAUSES;
+    for (unsigned cause = 0; cause < INCOMPLETE_CAUSES; cause++) {
+        double samples = completeness->by_cause[cause].in_mapping;
+        if (named & 1u << cause || samples <= 0) continue;
+        if (best == INCOMPLETE_CAUSES || samples > completeness->by_cause[best].in_mapping) best = cause;
+    }
+    return (enum incomplete_cause)best;
+}
+
+bool completeness_append_stacks(const struct profile *profile, const struct completeness *completeness,
+                                struct buffer *out)
+{
+    double share = completeness_incomplete_share(completeness);
+    if (!completeness_is_incomplete(completeness)) return false;
+    append_percent(out, share);
+    buffer_append_text(out, " of the stacks are incomplete: ");
+    unsigned named = 0;
+    for (unsigned i = 0; i < CAUSES_NAMED; i++) {
+        enum incomplete_cause cause = next_cause(completeness, named);
+        if (cause == INCOMPLETE_CAUSES) break;
+        /* The first cause always; others where they matter. */
+        if (i > 0 && completeness->by_cause[cause].in_mapping < 0.01 * completeness->samples) break;
+        if (i > 0) buffer_append_text(out, "; ");
+        append_cause(profile, completeness, cause, out);
+        named |= 1u << cause;
+    }
+    return true;
+}
+
+/* --- Losses ------------------------------------------------------------------------------------------------------- */
+
+static const char *fact_text(const struct profile *profile, const char *key)
+{
+    for (size_t i = 0; i < profile->facts.count; i++) {
+        const struct fact *fact = &profile->facts.items[i];
+        if (!fact->is_number && strcmp(profile_c_string(profile, fact->key), key) == 0)
+            return profile_c_string(profile, fact->text);
+    }
+    return "";
+}
+
+/* Why there were no perf timers, which do not depend on an answer of the thread. */
+static const char *perf_remedy(const struct profile *profile)
+{
+    const char *running = fact_text(profile, "running_threads");
+    if (strstr(running, "Permission denied"))
+        return "perf timers avoid this, but the system does not permit them: set kernel.perf_event_paranoid to 1 "
+               "(sysctl), or record as root";
+    if (strstr(running, "not permitted"))
+        return "perf timers avoid this, but a seccomp filter or a container forbids them: allow perf_event_open";
+    if (strstr(running, "Too many open files"))
+        return "perf timers avoid this: raise the limit of open files (ulimit -n)";
+    return NULL;
+}
+
+#define OVERLOADED "the machine is overloaded: let fewer programs run beside it, or lower --frequency"
+
+struct explained_loss {
+    const char *cause, *remedy;
+};
+
+static struct explained_loss explain(const struct profile *profile, const char *key)
+{
+    const char *perf = perf_remedy(profile);
+    if (strcmp(key, "lost_late") == 0)
+        return (struct explained_loss){"because threads did not answer the sampler in time", perf ? perf : OVERLOADED};
+    if (strcmp(key, "lost_unanswered") == 0)
+        return (struct explained_loss){"because threads block the sampler's signal",
+                                       perf ? perf : "let them not block SIGURG"};
+    if (strcmp(key, "lost_before_first_stack") == 0)
+        return (struct explained_loss){"of threads that had no stack yet",
+                                       "they live only for a moment: raise --frequency"};
+    if (strcmp(key, "ticks_missed") == 0)
+        return (struct explained_loss){"because the sampler came too late", OVERLOADED};
+    return (struct explained_loss){key, "offbeat-info(1) explains it"};
+}
+
+/* Those that are named: the first, and others where they matter. */
+static size_t count_named(const struct completeness *completeness)
+{
+    double all = completeness->samples + completeness->lost;
+    size_t count = 1;
+    while (count < completeness->loss_count && count < CAUSES_NAMED &&
+           completeness->losses[count].samples / all >= COMPLETENESS_LOST_MAX / 4)
+        count++;
+    return count;
+}
+
+bool completeness_append_losses(const struct profile *profile, const struct completeness *completeness,
+                                struct buffer *out)
+{
+    double all = completeness->samples + completeness->lost;
+    if (!completeness_is_lossy(completeness)) return false;
+    append_percent(out, completeness_lost_share(completeness));
+    buffer_append_text(out, " of the samples are lost: ");
+    size_t count = count_named(completeness);
+    for (size_t i = 0; i < count; i++) {
+        const struct lost_samples *loss = &completeness->losses[i];
+        struct explained_loss explained = explain(profile, loss->cause);
+        append_percent(out, loss->samples / all);
+        buffer_append_text(out, " ");
+        append_printable(out, explained.cause);
+        bool is_said_next =
+            i + 1 < count && strcmp(explain(profile, completeness->losses[i + 1].cause).remedy, explained.remedy) == 0;
+        buffer_append_format(out, "%s%s%s", is_said_next ? "" : " — ", is_said_next ? "" : explained.remedy,
+                             i + 1 < count ? "; " : "");
+    }
+    return true;
+}
+
+bool completeness_append_short(const struct completeness *completeness, struct buffer *out)
+{
+    double incomplete = completeness_incomplete_share(completeness), lost = completeness_lost_share(completeness);
+    bool has_incomplete = completeness_is_incomplete(completeness), has_lost = completeness_is_lossy(completeness);
+    if (has_incomplete) {
+        append_percent(out, incomplete);
+        buffer_append_text(out, " of the stacks are incomplete");
+    }
+    if (has_incomplete && has_lost) buffer_append_text(out, ", ");
+    if (has_lost) {
+        append_percent(out, lost);
+        buffer_append_text(out, " of the samples are lost");
+    }
+    return has_incomplete || has_lost;
+}

@@ -1,0 +1,18 @@
+/* What is missing in a profile, why, and what to do about it.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_REPORT_COMPLETENESS_TEXT_H
+#define OFFBEAT_REPORT_COMPLETENESS_TEXT_H
+
+#include "analyze/completeness.h"
+#include "base/buffer.h"
+
+/* Append one sentence without the end of its line: "12 % of the stacks are incomplete: 9 % end in libfoo.so, which …".
+ * False, with OUT as it was, where the share is below the limit. */
+bool completeness_append_stacks(const struct profile *profile, const struct completeness *completeness,
+                                struct buffer *out);
+bool completeness_append_losses(const struct profile *profile, const struct completeness *completeness,
+                                struct buffer *out);
+
+/* Both in short, for a table: "12 % of the stacks are incomplete, 3 % of the samples are lost". */
+bool completeness_append_short(const struct completeness *completeness, struct buffer *out);
+
+#endif

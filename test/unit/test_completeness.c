@@ -1,0 +1,184 @@
+/* Both sides of each limit, and the causes that are named.  SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "analyze/completeness.h"
+#include "profile/incomplete.h"
+#include "report/completeness_text.h"
+
+static struct profile profile;
+static struct completeness completeness;
+static struct buffer out;
+
+static void begin(void)
+{
+    profile_fini(&profile);
+    profile_init(&profile);
+    buffer_fini(&out);
+    buffer_init(&out, 1 << 14);
+    profile_add_value_type(&profile, "samples", "count");
+    profile_add_value_type(&profile, "wall", "nanoseconds");
+}
+
+static struct location_id named(const char *name, struct mapping_id mapping)
+{
+    struct function function = {.name = profile_text(&profile, name)};
+    struct line line = {.function = profile_add_function(&profile, &function)};
+    return profile_add_location(&profile, &(struct location){.mapping = mapping}, &line, 1);
+}
+
+/* COUNT samples of a function in FILE, whose stack begins with ROOT. */
+static void add(const char *root, const char *file, int64_t count)
+{
+    static uint64_t address;
+    struct mapping_id mapping = {0};
+    address += 0x1000;
+    if (file) {
+        mapping = profile_add_mapping(
+            &profile,
+            &(struct mapping){.start = address, .limit = address + 0x1000, .file_name = profile_text(&profile, file)});
+    }
+    struct stack_id stack = profile_add_stack(&profile, (struct stack_id){0}, named(root, (struct mapping_id){0}));
+    stack = profile_add_stack(&profile, stack, named("outer", mapping));
+    stack = profile_add_stack(&profile, stack, named("leaf", (struct mapping_id){0}));
+    profile_add_sample(&profile, &(struct sample){.stack = stack}, (const int64_t[]){count, 1000});
+}
+
+static const char *stacks_text(void)
+{
+    CHECK_UINT(completeness_compute(&profile, &completeness, NULL), STATUS_OK);
+    bool is_said = completeness_append_stacks(&profile, &completeness, &out);
+    buffer_append_byte(&out, '\0');
+    return is_said ? (const char *)out.data : "nothing";
+}
+
+static const char *losses_text(void)
+{
+    CHECK_UINT(completeness_compute(&profile, &completeness, NULL), STATUS_OK);
+    bool is_said = completeness_append_losses(&profile, &completeness, &out);
+    buffer_append_byte(&out, '\0');
+    return is_said ? (const char *)out.data : "nothing";
+}
+
+TEST(five_percent_of_incomplete_stacks_are_not_mentioned)
+{
+    begin();
+    add("main", NULL, 950);
+    add(INCOMPLETE_NO_TABLE, "/usr/lib/libfoo.so", 50);
+    CHECK_TEXT(stacks_text(), "nothing");
+}
+
+TEST(more_than_five_percent_of_incomplete_stacks_are_explained)
+{
+    begin();
+    add("main", NULL, 949);
+    add(INCOMPLETE_NO_TABLE, "/usr/lib/libfoo.so", 51);
+    CHECK_TEXT(
+        stacks_text(),
+        "5.1 % of the stacks are incomplete: 5.1 % end in libfoo.so, which has no unwind table there — rebuild it "
+        "with -fasynchronous-unwind-tables or install its debug package");
+}
+
+TEST(names_the_module_in_which_most_stacks_of_a_cause_end)
+{
+    begin();
+    add("main", NULL, 800);
+    add(INCOMPLETE_NO_TABLE, "/usr/lib/libfoo.so", 90);
+    add(INCOMPLETE_NO_TABLE, "/usr/lib/libbar.so", 20);
+    add(INCOMPLETE_TOO_DEEP, "/usr/bin/deep", 90 - 1);
+    add(INCOMPLETE_BAD_MEMORY, "/usr/bin/rare", 1);
+    CHECK_TEXT(
+        stacks_text(),
+        "20 % of the stacks are incomplete: 9.0 % end in libfoo.so, which has no unwind table there — rebuild it "
+        "with -fasynchronous-unwind-tables or install its debug package; 8.9 % end in deep, on stacks deeper than "
+        "1024 frames — their callers near main are missing");
+}
+
+TEST(a_guessed_caller_is_not_where_a_stack_ends)
+{
+    begin();
+    struct mapping_id mapping = profile_add_mapping(
+        &profile, &(struct mapping){.start = 1, .limit = 2, .file_name = profile_text(&profile, "/usr/lib/libfoo.so")});
+    struct stack_id stack =
+        profile_add_stack(&profile, (struct stack_id){0}, named(INCOMPLETE_NO_TABLE, (struct mapping_id){0}));
+    struct location guess = {.address = 0x1e5f3ea};
+    stack = profile_add_stack(&profile, stack, profile_add_location(&profile, &guess, NULL, 0));
+    stack = profile_add_stack(&profile, stack, named("works", mapping));
+    profile_add_sample(&profile, &(struct sample){.stack = stack}, (const int64_t[]){10, 1000});
+    CHECK(strstr(stacks_text(), "end in libfoo.so") != NULL);
+}
+
+TEST(code_of_no_file_gets_advice_of_its_own)
+{
+    begin();
+    add("main", NULL, 50);
+    add(INCOMPLETE_NO_TABLE, NULL, 50);
+    CHECK_TEXT(stacks_text(),
+               "50 % of the stacks are incomplete: 50 % end in code of no file, which has no unwind table "
+               "(generated at run time?) — let its generator keep frame pointers");
+}
+
+TEST(names_of_modules_cannot_command_a_terminal)
+{
+    begin();
+    add(INCOMPLETE_NO_TABLE, "/tmp/a\033[31m.so", 50);
+    CHECK(strchr(stacks_text(), '\033') == NULL);
+}
+
+TEST(two_percent_of_lost_samples_are_not_mentioned)
+{
+    begin();
+    add("main", NULL, 980);
+    profile_add_fact_number(&profile, "lost_late", 20);
+    CHECK_TEXT(losses_text(), "nothing");
+}
+
+TEST(more_than_two_percent_of_lost_samples_are_explained)
+{
+    begin();
+    add("main", NULL, 979);
+    profile_add_fact_number(&profile, "lost_late", 21);
+    CHECK_TEXT(losses_text(),
+               "2.1 % of the samples are lost: 2.1 % because threads did not answer the sampler in time — "
+               "the machine is overloaded: let fewer programs run beside it, or lower --frequency");
+}
+
+TEST(two_lost_samples_are_chance)
+{
+    begin();
+    add("main", NULL, 10);
+    profile_add_fact_number(&profile, "lost_late", 2);
+    CHECK_TEXT(losses_text(), "nothing");
+}
+
+TEST(a_refused_perf_timer_is_the_cause_that_can_be_removed)
+{
+    begin();
+    add("main", NULL, 90);
+    profile_add_fact_number(&profile, "lost_late", 4);
+    profile_add_fact_number(&profile, "lost_unanswered", 6);
+    profile_add_fact_text(&profile, "running_threads", "signals, because of perf_event_open: Permission denied");
+    CHECK_TEXT(losses_text(),
+               "10 % of the samples are lost: 6.0 % because threads block the sampler's signal; "
+               "4.0 % because threads did not answer the sampler in time — perf timers avoid this, but the system does "
+               "not permit them: set kernel.perf_event_paranoid to 1 (sysctl), or record as root");
+}
+
+TEST(missed_ticks_count_as_the_samples_that_they_would_have_given)
+{
+    begin();
+    add("main", NULL, 900); /* of 450 ticks: two a tick */
+    profile_add_fact_number(&profile, "ticks", 450);
+    profile_add_fact_number(&profile, "ticks_missed", 50);
+    CHECK_TEXT(losses_text(), "10 % of the samples are lost: 10 % because the sampler came too late — the machine is "
+                              "overloaded: let fewer programs run beside it, or lower --frequency");
+}
+
+TEST(a_loss_that_is_not_known_here_counts_under_its_own_name)
+{
+    begin();
+    add("main", NULL, 90);
+    profile_add_fact_number(&profile, "lost_by_magic", 10);
+    CHECK_TEXT(losses_text(), "10 % of the samples are lost: 10 % lost_by_magic — offbeat-info(1) explains it");
+}
+
+TEST_MAIN()
