@@ -9,9 +9,11 @@
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/options.h"
+#include "cli/record_folder.h"
 #include "cli/record_library.h"
 #include "cli/record_run.h"
 #include "cli/write_profile.h"
+#include "report/completeness_text.h"
 #include "symbolize/index_store.h"
 
 #include <dirent.h>
@@ -25,7 +27,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FREQUENCY_DEFAULT = 101, FREQUENCY_MAX = 10000, RECORDINGS_MAX = 100000 };
+enum {
+    FREQUENCY_DEFAULT = 101,
+    FREQUENCY_MAX = 10000,
+    RECORDINGS_MAX = 100000,
+    CPU_UNSEEN_NS_MAX = 100000000,
+    CPU_UNSEEN_PART = 20, /* 5 % */
+    BETWEEN_LOOKS_NS = 12000000,
+};
 
 struct record {
     struct option_texts outputs;
@@ -33,7 +42,11 @@ struct record {
     char *default_outputs[2];
     struct run_options run;
     const char *release, *environment;
-    char directory[PATH_MAX], library[PATH_MAX], cache_directory[PATH_MAX];
+    char library[PATH_MAX], cache_directory[PATH_MAX];
+    struct record_folder folder;
+    struct descendants *descendants;
+    struct run_result result;
+    uint64_t sampled_cpu_ns; /* of the processes that were sampled, as long as they were */
     struct {
         char (*names)[256];
         size_t count, capacity;
@@ -88,22 +101,6 @@ static bool choose_default_outputs(struct record *record, const char *program)
     return true;
 }
 
-static bool make_directory(struct record *record)
-{
-    const char *parent = environment_get("TMPDIR");
-    if (!parent || parent[0] != '/') parent = "/tmp";
-    (void)snprintf(record->directory, sizeof(record->directory), "%s/offbeat-XXXXXX", parent);
-    if (mkdtemp(record->directory)) return true;
-    message("cannot make a folder for recordings in %s: %s", parent, strerror(errno));
-    return false;
-}
-
-static void remove_directory(const struct record *record)
-{
-    record_library_unlink(record->directory);
-    (void)rmdir(record->directory);
-}
-
 /* --- Afterwards --------------------------------------------------------------------------------------------------- */
 
 static const char *fact_text(const struct profile *profile, const char *key)
@@ -140,23 +137,22 @@ static int compare_times(const void *a, const void *b)
     return (left_time > right_time) - (left_time < right_time);
 }
 
-/* Of a process that ended between making its recording and writing to it. */
+/* A process that ended as soon as it had made its recording was there to be sampled. */
 static bool is_empty(const struct record *record, const char *name)
 {
-    char path[PATH_MAX + 256];
-    struct stat status;
-    (void)snprintf(path, sizeof(path), "%s/%s", record->directory, name);
-    return stat(path, &status) == 0 && status.st_size == 0 && unlink(path) == 0;
+    if (!record_folder_delete_empty(&record->folder, name)) return false;
+    descendants_note_empty_recording(record->descendants, (pid_t)strtol(name, NULL, 10));
+    return true;
 }
 
 static void list_recordings(struct record *record)
 {
-    DIR *directory = opendir(record->directory);
+    DIR *directory = opendir(record->folder.path);
     for (const struct dirent *entry; directory && (entry = readdir(directory));) {
         if (format_of_path(entry->d_name) != FORMAT_RECORDING || is_empty(record, entry->d_name)) continue;
         if (!array_reserve(&record->recordings.names, &record->recordings.capacity, record->recordings.count + 1,
                            sizeof(*record->recordings.names), RECORDINGS_MAX)) {
-            message("over %d processes; the rest is left in %s", RECORDINGS_MAX, record->directory);
+            message("over %d processes; the rest is left in %s", RECORDINGS_MAX, record->folder.path);
             record->is_failed = true;
             break;
         }
@@ -218,19 +214,39 @@ static void count_process(struct record *record, const struct profile *profile)
     if (fact_number(profile, "bytes_lost") > 0) {
         message("%s (pid %s): %llu bytes of samples could not be written to %s; is the disk full?",
                 fact_text(profile, "process"), fact_text(profile, "pid"),
-                (unsigned long long)fact_number(profile, "bytes_lost"), record->directory);
+                (unsigned long long)fact_number(profile, "bytes_lost"), record->folder.path);
     }
+}
+
+/* The library writes down once a second how much CPU time its process has used. SEEN_NS is what was seen from outside,
+ * for a process that was killed, that called _exit, or that another program replaced. It is rather too much than too
+ * little, so that nothing is called missing that is there. */
+static uint64_t cpu_ns_of(const struct profile *profile, uint64_t seen_ns)
+{
+    uint64_t written_ns = fact_number(profile, "process_cpu_ns");
+    if (fact_number(profile, "processes_cut_off") == 0) return written_ns;
+    uint64_t outside_ns = (seen_ns ? seen_ns : profile->duration_ns) + BETWEEN_LOOKS_NS;
+    return written_ns > outside_ns ? written_ns : outside_ns;
+}
+
+static void note_process(struct record *record, const struct profile *profile)
+{
+    uint64_t seen_ns = descendants_note_recorded(
+        record->descendants, (pid_t)strtol(fact_text(profile, "pid"), NULL, 10), fact_text(profile, "executable"));
+    record->sampled_cpu_ns += cpu_ns_of(profile, seen_ns);
 }
 
 static void take_recording(struct record *record, struct profile *all, const char *name)
 {
-    char path[PATH_MAX + 80];
-    (void)snprintf(path, sizeof(path), "%s/%s", record->directory, name);
+    struct buffer bytes;
     struct profile profile;
+    enum format format;
     profile_init(&profile);
-    if (!open_profile(path, &profile, NULL)) {
-        record->is_failed = true;
-    } else {
+    enum record_file found = record_folder_read(&record->folder, name, &bytes);
+    bool is_open = found == RECORD_FILE_READ && decode_input(name, &bytes, &profile, &format);
+    record->is_failed |= !is_open && found != RECORD_FILE_LEFT_OUT;
+    if (is_open) {
+        note_process(record, &profile);
         if (profile.samples.count > 0) {
             count_process(record, &profile);
             set_metadata(&profile, record);
@@ -238,6 +254,7 @@ static void take_recording(struct record *record, struct profile *all, const cha
         }
         (void)add_process(record, all, &profile);
     }
+    buffer_fini(&bytes);
     profile_fini(&profile);
 }
 
@@ -272,6 +289,101 @@ static void tell_result(const struct record *record)
             record->lost_ticks ? " (some lost, see offbeat info)" : "", files);
 }
 
+/* CPU time that is neither in a recording nor of a process that was seen: of processes that ended too soon, or before
+ * the library is loaded and after it has ended. */
+static uint64_t cpu_ns_unseen(const struct record *record, uint64_t seen_ns)
+{
+    uint64_t all_ns = record->result.cpu_ns, known_ns = record->sampled_cpu_ns + seen_ns;
+    if (record->run.no_children || record->run.duration_ns || known_ns >= all_ns) return 0;
+    uint64_t unseen_ns = all_ns - known_ns;
+    return unseen_ns > CPU_UNSEEN_NS_MAX && unseen_ns > all_ns / CPU_UNSEEN_PART ? unseen_ns : 0;
+}
+
+/* What of the program is in no recording. */
+struct missing {
+    struct not_sampled processes;
+    struct buffer names; /* of these, NUL-terminated; failed without memory */
+    uint64_t unseen_ns;
+};
+
+static void find_missing(const struct record *record, struct missing *missing)
+{
+    buffer_init(&missing->names, 1 << 14);
+    missing->processes = descendants_not_sampled(record->descendants, &missing->names);
+    missing->unseen_ns = cpu_ns_unseen(record, missing->processes.cpu_ns);
+    buffer_append_byte(&missing->names, '\0');
+}
+
+static const char *names_of(const struct missing *missing)
+{
+    return missing->names.failed ? "" : (const char *)missing->names.data;
+}
+
+/* So that the file says it, too. */
+static void add_missing(const struct missing *missing, struct profile *all)
+{
+    profile_add_fact_number(all, "processes_not_sampled", (int64_t)missing->processes.count);
+    profile_add_fact_number(all, "cpu_not_sampled_ns", (int64_t)(missing->processes.cpu_ns + missing->unseen_ns));
+    if (missing->processes.count > 0) profile_add_fact_text(all, "not_sampled", names_of(missing));
+}
+
+static void tell_missing(const struct record *record, const struct missing *missing)
+{
+    double all_seconds = (double)record->result.cpu_ns / 1e9;
+    size_t count = missing->processes.count;
+    if (count > 0)
+        message("%zu process%s could not be sampled (%.1f s of %.1f s of CPU time): %s; offbeat-record(1) says what to "
+                "do",
+                count, count == 1 ? "" : "es", (double)missing->processes.cpu_ns / 1e9, all_seconds, names_of(missing));
+    if (missing->unseen_ns > 0)
+        message("%.1f s of %.1f s of CPU time are not in the profile: processes spent them before the sampler started, "
+                "after it ended, or lived too shortly to be seen",
+                (double)missing->unseen_ns / 1e9, all_seconds);
+}
+
+static void tell_completeness(const struct profile *all)
+{
+    struct completeness completeness;
+    struct error error;
+    struct buffer line;
+    if (completeness_compute(all, &completeness, &error) != STATUS_OK) return;
+    buffer_init(&line, 1 << 14);
+    if (completeness_append_stacks(all, &completeness, &line)) message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
+    buffer_clear(&line);
+    if (completeness_append_losses(all, &completeness, &line)) message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
+    if (completeness.threads_missed > 0)
+        message("%.0f threads were not sampled: a process had more threads than the sampler follows",
+                completeness.threads_missed);
+    buffer_fini(&line);
+}
+
+static void tell_why_empty(const struct record *record, const struct missing *missing, const char *program)
+{
+    if (record->recordings.count == 0 && missing->processes.count == 0) {
+        message("%s left no samples: it ended within a moment, or did not load %s; what it leaves running is not "
+                "waited for: a daemon must stay in the foreground",
+                program, record->run.library);
+    } else if (record->recordings.count > 0 && record->tick_count == 0) {
+        message("%s ended before the first sample; one is taken every %.1f ms", program,
+                1000.0 / (double)record->run.frequency_hz);
+    }
+}
+
+/* Where a file could not be written, that is the one thing to say. */
+static void write_outputs(struct record *record, struct profile *all, const char *program)
+{
+    struct missing missing;
+    find_missing(record, &missing);
+    add_missing(&missing, all);
+    if (record->recordings.count > 0) write_merged(record, all);
+    if (!record->is_failed) {
+        tell_why_empty(record, &missing, program);
+        tell_missing(record, &missing);
+        tell_completeness(all);
+    }
+    buffer_fini(&missing.names);
+}
+
 static void write_everything(struct record *record, const char *program)
 {
     struct profile all;
@@ -280,16 +392,7 @@ static void write_everything(struct record *record, const char *program)
     profile_init(&all);
     list_recordings(record);
     for (size_t i = 0; i < record->recordings.count; i++) take_recording(record, &all, record->recordings.names[i]);
-    if (record->recordings.count == 0) {
-        message(
-            "%s left no samples: it ended within a moment, or did not load %s; what it leaves running is not waited "
-            "for: a daemon must stay in the foreground",
-            program, record->run.library);
-    } else if (!record->is_failed && record->tick_count == 0) {
-        message("%s ended before the first sample; one is taken every %.1f ms", program,
-                1000.0 / (double)record->run.frequency_hz);
-    }
-    if (record->recordings.count > 0) write_merged(record, &all);
+    write_outputs(record, &all, program);
     for (size_t i = 0; i < record->outputs.count; i++) tell_left_out(record->outputs.items[i], &record->series[i]);
     if (!record->is_failed && !record->is_quiet && record->tick_count > 0) tell_result(record);
     profile_fini(&all);
@@ -302,7 +405,7 @@ static void prepare_last_words(const struct record *record)
     (void)snprintf(words, sizeof(words),
                    "%soffbeat: stopped before all was written; the recordings are kept in %s; offbeat convert and "
                    "offbeat top read them\n",
-                   isatty(STDERR_FILENO) ? "\r\033[K" : "" /* over what is told of progress */, record->directory);
+                   isatty(STDERR_FILENO) ? "\r\033[K" : "" /* over what is told of progress */, record->folder.path);
     run_end_with_words(words);
 }
 
@@ -310,33 +413,31 @@ static void prepare_last_words(const struct record *record)
 static void remove_recordings(const struct record *record)
 {
     if (record->is_failed) {
-        record_library_unlink(record->directory);
-        message("the recordings are kept in %s; offbeat convert and offbeat top read them", record->directory);
+        record_folder_remove_library(&record->folder);
+        message("the recordings are kept in %s; offbeat convert and offbeat top read them", record->folder.path);
         return;
     }
-    char path[PATH_MAX + 80];
-    for (size_t i = 0; i < record->recordings.count; i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s", record->directory, record->recordings.names[i]);
-        (void)unlink(path);
-    }
-    remove_directory(record);
+    for (size_t i = 0; i < record->recordings.count; i++)
+        record_folder_delete(&record->folder, record->recordings.names[i]);
+    record_folder_remove(&record->folder);
 }
 
 static int run_and_write(struct record *record, const char *path, char **command)
 {
-    int status = 0;
-    if (!record_library_find(record->library) || !make_directory(record)) return EXIT_FAILED;
-    if (!record_library_link(record->library, record->directory)) {
-        remove_directory(record);
+    if (!record_library_find(record->library) || !record_folder_make(&record->folder)) return EXIT_FAILED;
+    if (!record_folder_add_library(&record->folder, record->library)) {
+        record_folder_remove(&record->folder);
         return EXIT_FAILED;
     }
     record->run.library = record->library;
     record->run.cache_directory = index_store_folder(record->cache_directory) ? record->cache_directory : NULL;
-    record->run.directory = record->directory;
-    if (!run_program(path, command, &record->run, &status)) {
-        remove_directory(record);
+    record->run.directory = record->folder.path;
+    if (!record->run.no_children) record->descendants = descendants_new(record->folder.path, record->library);
+    if (!run_program(path, command, &record->run, record->descendants, &record->result)) {
+        record_folder_remove(&record->folder);
         return EXIT_FAILED;
     }
+    int status = record->result.status;
     tell_end(command[0], status);
     prepare_last_words(record);
     write_everything(record, command[0]);
@@ -358,6 +459,7 @@ static int record_command(struct record *record, const struct operands *command)
     free(path);
     for (size_t i = 0; i < 2; i++) free(record->default_outputs[i]);
     free(record->recordings.names);
+    descendants_free(record->descendants);
     return result;
 }
 

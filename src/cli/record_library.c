@@ -1,16 +1,21 @@
 /* Finding liboffbeat.so, and naming it for the loader.  SPDX-License-Identifier: MIT */
 #include "cli/record_library.h"
 
+#include "base/file.h"
 #include "cli/message.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define LINK_NAME "liboffbeat.so"
 #define NOT_IN_LD_PRELOAD " :$"
+
+enum { LIBRARY_BYTES_MAX = 1 << 28 };
 
 /* The library is beside this program in a build folder. In an installation it is in the library folder that meson chose
  * (lib, lib64, lib/x86_64-linux-gnu, …), wherever the installation was moved to. */
@@ -55,6 +60,38 @@ bool record_library_link(char path[PATH_MAX], const char *directory)
     }
     (void)snprintf(path, PATH_MAX, "%s", link);
     return true;
+}
+
+/* Every folder above PATH lets others through, and the file lets them read. */
+static bool can_others_read(const char *path)
+{
+    char folder[PATH_MAX];
+    struct stat status;
+    if (stat(path, &status) != 0 || !(status.st_mode & S_IROTH)) return false;
+    (void)snprintf(folder, sizeof(folder), "%s", path);
+    for (char *slash; (slash = strrchr(folder, '/')) && slash != folder;) {
+        *slash = '\0';
+        if (stat(folder, &status) != 0 || !(status.st_mode & S_IXOTH)) return false;
+    }
+    return true;
+}
+
+static bool allows_programs(const char *folder)
+{
+    struct statvfs status;
+    return statvfs(folder, &status) == 0 && !(status.f_flag & ST_NOEXEC);
+}
+
+void record_library_copy_for_others(char path[PATH_MAX], const char *directory)
+{
+    struct buffer bytes;
+    char copy[PATH_MAX];
+    if (can_others_read(path) || !allows_programs(directory) || strpbrk(directory, NOT_IN_LD_PRELOAD)) return;
+    buffer_init(&bytes, LIBRARY_BYTES_MAX);
+    if (link_path(copy, directory) && file_read(path, &bytes, NULL) == STATUS_OK &&
+        file_write(copy, buffer_slice(&bytes), NULL) == STATUS_OK && chmod(copy, 0755) == 0)
+        (void)snprintf(path, PATH_MAX, "%s", copy);
+    buffer_fini(&bytes);
 }
 
 void record_library_unlink(const char *directory)

@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PATH_BYTES_MAX = 4096, SCRIPT_LEVELS_MAX = 5 };
@@ -124,11 +125,18 @@ static void set_environment(const struct run_options *options)
     if (options->no_children) set_number("OFFBEAT_ONLY_PID", (uint64_t)getpid()); /* exec keeps it */
 }
 
+/* What this process changes for itself and the program must find as it was. */
+struct inherited {
+    sigset_t mask;
+    struct sigaction of_children; /* SIGCHLD */
+};
+
 _Noreturn static void become_program(const char *path, char *const *arguments, const struct run_options *options,
-                                     const sigset_t *mask, int failure)
+                                     const struct inherited *inherited, int failure)
 {
     set_environment(options);
-    (void)sigprocmask(SIG_SETMASK, mask, NULL);
+    (void)sigaction(SIGCHLD, &inherited->of_children, NULL);
+    (void)sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
     (void)execv(path, arguments);
     int errno_value = errno;
     if (write(failure, &errno_value, sizeof(errno_value)) < 0) errno_value = 0;
@@ -154,47 +162,84 @@ static void add_watched(sigset_t *signals)
     for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) (void)sigaddset(signals, watched[i]);
 }
 
-enum { SAME_WISH_NS = 250000000, SAME_WISH_MAX = 16 };
+enum { SAME_WISH_NS = 250000000, SAME_WISH_MAX = 16, CONTINUED_NS = 20000000 };
 
-static int wait_for(pid_t child, const sigset_t *signals)
+/* The shell must see that the job has stopped. A stop from the terminal stops this process too; when the shell
+ * continues both, the child's stop may still be reported although it is over: so it is asked again after a moment. */
+static void stop_with(pid_t child)
 {
-    int status = 0;
+    const struct timespec moment = {.tv_nsec = CONTINUED_NS};
+    siginfo_t information = {0};
+    (void)nanosleep(&moment, NULL);
+    if (waitid(P_PID, (id_t)child, &information, WSTOPPED | WCONTINUED | WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        information.si_pid == child && information.si_code != CLD_STOPPED)
+        return;
+    (void)raise(SIGSTOP);
+    (void)kill(child, SIGCONT);
+}
+
+static uint64_t microseconds(const struct timeval *time)
+{
+    return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
+}
+
+/* True when CHILD has ended. */
+static bool has_ended(pid_t child, struct run_result *result)
+{
+    struct rusage usage = {0};
+    pid_t found = wait4(child, &result->status, WNOHANG | WUNTRACED, &usage);
+    if (found == child && WIFSTOPPED(result->status)) {
+        stop_with(child);
+        return false;
+    }
+    result->cpu_ns = 1000 * (microseconds(&usage.ru_utime) + microseconds(&usage.ru_stime));
+    return found == child || (found < 0 && errno != EINTR);
+}
+
+static void wait_for(pid_t child, const sigset_t *signals, struct descendants *descendants, struct run_result *result)
+{
     bool was_signalled = false;
-    for (;;) {
-        pid_t ended = waitpid(child, &status, WNOHANG);
-        if (ended == child || (ended < 0 && errno != EINTR)) break;
-        siginfo_t information;
-        int number = sigwaitinfo(signals, &information);
+    while (!has_ended(child, result)) {
+        siginfo_t information = {0};
+        uint64_t wait_ns = descendants ? descendants_scan(descendants, child) : UINT64_MAX;
+        const struct timespec timeout = {.tv_sec = (time_t)(wait_ns / 1000000000),
+                                         .tv_nsec = (long)(wait_ns % 1000000000)};
+        int number = descendants ? sigtimedwait(signals, &information, &timeout) : sigwaitinfo(signals, &information);
         bool is_from_terminal = information.si_code > 0;
         was_signalled |= number > 0 && number != SIGCHLD;
         if (number > 0 && number != SIGCHLD && !is_from_terminal) (void)kill(child, number);
     }
     /* What was meant for both of us must not end us now, before the files are written. timeout(1), for one, signals its
      * child first and then the whole group: what comes this soon is no second wish. */
-    struct timespec soon = {.tv_nsec = was_signalled || WIFSIGNALED(status) ? SAME_WISH_NS : 0};
+    struct timespec soon = {.tv_nsec = was_signalled || WIFSIGNALED(result->status) ? SAME_WISH_NS : 0};
     for (unsigned i = 0; i < SAME_WISH_MAX && sigtimedwait(signals, NULL, &soon) > 0; i++) {
     }
-    return status;
 }
 
-bool run_program(const char *path, char *const *arguments, const struct run_options *options, int *ret_status)
+bool run_program(const char *path, char *const *arguments, const struct run_options *options,
+                 struct descendants *descendants, struct run_result *ret_result)
 {
+    /* Our parent may ignore SIGCHLD, which would leave us no status to wait for. The program inherits what it ignores.
+     */
+    const struct sigaction usual = {.sa_handler = SIG_DFL};
+    struct inherited inherited;
     int failure[2];
-    sigset_t signals, mask;
+    sigset_t signals;
     if (pipe2(failure, O_CLOEXEC) != 0) {
         message("cannot make a pipe: %s", strerror(errno));
         return false;
     }
     add_watched(&signals);
-    (void)sigprocmask(SIG_BLOCK, &signals, &mask);
+    (void)sigprocmask(SIG_BLOCK, &signals, &inherited.mask);
+    (void)sigaction(SIGCHLD, &usual, &inherited.of_children);
     pid_t child = fork();
-    if (child == 0) become_program(path, arguments, options, &mask, failure[1]);
+    if (child == 0) become_program(path, arguments, options, &inherited, failure[1]);
     int errno_value = child < 0 ? errno : 0;
     (void)close(failure[1]);
     if (child > 0) errno_value = read_failure(failure[0]);
     (void)close(failure[0]);
-    if (child > 0) *ret_status = wait_for(child, &signals);
-    (void)sigprocmask(SIG_SETMASK, &mask, NULL);
+    if (child > 0) wait_for(child, &signals, errno_value == 0 ? descendants : NULL, ret_result);
+    (void)sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
     if (errno_value == 0) return true;
     message("cannot run %s: %s", path, strerror(errno_value));
     return false;

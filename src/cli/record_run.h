@@ -2,6 +2,8 @@
 #ifndef OFFBEAT_CLI_RECORD_RUN_H
 #define OFFBEAT_CLI_RECORD_RUN_H
 
+#include "cli/descendants.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,10 +21,16 @@ struct run_options {
  * line on standard error. The caller frees. */
 char *run_find_program(const char *program);
 
+struct run_result {
+    int status;      /* as waitpid gives it */
+    uint64_t cpu_ns; /* of the program and of the descendants that were waited for */
+};
+
 /* Runs PATH with ARGUMENTS (NULL-terminated, [0] its name) and our standard streams, passes on the signals that come,
- * and waits. *RET_STATUS is as waitpid gives it. False, after one line on standard error, if it could not be started.
- */
-bool run_program(const char *path, char *const *arguments, const struct run_options *options, int *ret_status);
+ * and waits. Meanwhile DESCENDANTS (may be NULL) notes the processes that the program starts. False, after one line on
+ * standard error, if the program could not be started. */
+bool run_program(const char *path, char *const *arguments, const struct run_options *options,
+                 struct descendants *descendants, struct run_result *ret_result);
 
 /* From here on, Ctrl-C and other wishes that this process end are met with WORDS on standard error; and with none
  * again. */

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -48,9 +49,16 @@ def text(data):
 
 
 def without_own_line(err):
-    """Standard error as the program left it: `record` adds one line of its own at the end."""
+    """Standard error as the program left it: `record` adds lines of its own at the end."""
     lines = err.splitlines(keepends=True)
-    return b"".join(lines[:-1]) if lines and lines[-1].startswith(b"offbeat: ") else err
+    while lines and lines[-1].startswith(b"offbeat: "):
+        lines.pop()
+    return b"".join(lines)
+
+
+def without_losses(lines):
+    """Without the line that a busy machine causes: samples are lost where the sampler gets no processor in time."""
+    return [line for line in lines if not re.match(r"offbeat: [\d.]+ % of the samples are lost: ", line)]
 
 
 class Offbeat:

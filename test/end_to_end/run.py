@@ -12,7 +12,8 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from receiver import wait_until  # noqa: E402
 from recording import (ROOT, Failed, Folder, Offbeat, case, case_by_the_clock, check, check_equal, chunk_functions,  # noqa: E402
-                       envelope_chunks, main, opens, pprof_labels, run, skip, text, user_without_rights)
+                       envelope_chunks, main, opens, pprof_labels, run, skip, text, user_without_rights,
+                       without_losses)
 import json  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
@@ -306,7 +307,7 @@ def who_stops_the_writing_is_told_where_the_recordings_are():
         process.send_signal(signal.SIGINT)
         status, _, err = end_of(process)
         check_equal(status, -signal.SIGINT, "status")
-        recording, = folder.glob("offbeat-*/*.recording")
+        recording, = folder.glob("offbeat-*/**/*.recording")
         check_one_line(err, f"stopped before all was written; the recordings are kept in {recording.parent};")
         check("works" in opens(OFFBEAT, recording), "works() is not in the recording")
 
@@ -367,7 +368,7 @@ def many_programs_that_live_for_a_moment_do_no_harm():
 
 def check_one_line(err, *words):
     """ERR is one line of offbeat's, with one of WORDS in it."""
-    lines = text(err).splitlines() if isinstance(err, bytes) else err.splitlines()
+    lines = without_losses(text(err).splitlines() if isinstance(err, bytes) else err.splitlines())
     check(len(lines) == 1, f"not one line but {len(lines)}: {lines}")
     check(lines[0].startswith("offbeat: "), f"it does not say who speaks: {lines[0]}")
     check(any(word in lines[0] for word in words), f"it names none of {words}: {lines[0]}")
@@ -375,7 +376,7 @@ def check_one_line(err, *words):
 
 def check_lines(err, problem, *rest):
     """ERR is one line with PROBLEM in it, and one for each of REST, the usual or helpful ones, at most."""
-    lines = text(err).splitlines() if isinstance(err, bytes) else err.splitlines()
+    lines = without_losses(text(err).splitlines() if isinstance(err, bytes) else err.splitlines())
     check_one_line("\n".join(line for line in lines if not any(word in line for word in rest)), problem)
     check(len(lines) <= 1 + len(rest), f"too many lines: {lines}")
 

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/record_folder.h"
+
+#include "base/environment.h"
+#include "cli/message.h"
+#include "cli/record_library.h"
+#include "format/format.h"
+#include "format/recording.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- Making ------------------------------------------------------------------------------------------------------- */
+
+static bool make_inner(struct record_folder *folder)
+{
+    uint64_t random[2];
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) return false;
+    int length = snprintf(folder->path, sizeof(folder->path), "%s/%016llx%016llx", folder->outer,
+                          (unsigned long long)random[0], (unsigned long long)random[1]);
+    if (length >= (int)sizeof(folder->path)) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    /* mkdir heeds the umask. */
+    return mkdir(folder->path, 0700) == 0 && chmod(folder->outer, 0711) == 0 && chmod(folder->path, 01733) == 0;
+}
+
+bool record_folder_make(struct record_folder *folder)
+{
+    const char *parent = environment_get("TMPDIR");
+    bool is_shared = geteuid() == 0;
+    if (!parent || parent[0] != '/') parent = "/tmp";
+    *folder = (struct record_folder){0};
+    char *made = is_shared ? folder->outer : folder->path;
+    if (snprintf(made, PATH_MAX, "%s/offbeat-XXXXXX", parent) < PATH_MAX && mkdtemp(made)) {
+        if (!is_shared) return true;
+        if (make_inner(folder)) return true;
+        int errno_value = errno;
+        (void)rmdir(folder->path);
+        (void)rmdir(folder->outer);
+        errno = errno_value;
+    }
+    message("cannot make a folder for recordings in %s: %s", parent, strerror(errno));
+    return false;
+}
+
+/* --- Reading ------------------------------------------------------------------------------------------------------ */
+
+static bool read_all(int descriptor, struct buffer *bytes)
+{
+    enum { BLOCK = 1 << 20 };
+    for (;;) {
+        uint8_t *block = buffer_reserve(bytes, BLOCK);
+        if (!block) {
+            errno = bytes->is_full ? EFBIG : ENOMEM;
+            return false;
+        }
+        ssize_t got = read(descriptor, block, BLOCK);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return got == 0;
+        buffer_grow(bytes, (size_t)got);
+    }
+}
+
+static bool is_plain(int descriptor)
+{
+    struct stat status;
+    return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1;
+}
+
+static enum record_file read_recording(const char *path, int descriptor, struct buffer *bytes)
+{
+    if (!is_plain(descriptor)) {
+        message("%s is not a regular file with one name: it is left out", path);
+        return RECORD_FILE_LEFT_OUT;
+    }
+    if (!read_all(descriptor, bytes)) {
+        message("cannot read %s: %s", path, strerror(errno));
+        return RECORD_FILE_FAILED;
+    }
+    if (recording_detect(buffer_slice(bytes))) return RECORD_FILE_READ;
+    message("%s is not a recording: it is left out", path);
+    return RECORD_FILE_LEFT_OUT;
+}
+
+enum record_file record_folder_read(const struct record_folder *folder, const char *name, struct buffer *bytes)
+{
+    char path[PATH_MAX + 260];
+    (void)snprintf(path, sizeof(path), "%s/%s", folder->path, name);
+    buffer_init(bytes, FORMAT_BYTES_MAX);
+    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (descriptor < 0) {
+        bool is_link = errno == ELOOP;
+        message("cannot read %s: %s", path, strerror(errno));
+        return is_link ? RECORD_FILE_LEFT_OUT : RECORD_FILE_FAILED;
+    }
+    enum record_file found = read_recording(path, descriptor, bytes);
+    (void)close(descriptor);
+    return found;
+}
+
+bool record_folder_delete_empty(const struct record_folder *folder, const char *name)
+{
+    char path[PATH_MAX + 260];
+    struct stat status;
+    (void)snprintf(path, sizeof(path), "%s/%s", folder->path, name);
+    return lstat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0 && unlink(path) == 0;
+}
+
+void record_folder_delete(const struct record_folder *folder, const char *name)
+{
+    char path[PATH_MAX + 260];
+    (void)snprintf(path, sizeof(path), "%s/%s", folder->path, name);
+    (void)unlink(path);
+}
+
+static const char *library_folder(const struct record_folder *folder)
+{
+    return folder->outer[0] ? folder->outer : folder->path;
+}
+
+bool record_folder_add_library(const struct record_folder *folder, char library[PATH_MAX])
+{
+    if (folder->outer[0]) record_library_copy_for_others(library, folder->outer);
+    return record_library_link(library, library_folder(folder));
+}
+
+void record_folder_remove_library(const struct record_folder *folder)
+{
+    record_library_unlink(library_folder(folder));
+}
+
+void record_folder_remove(const struct record_folder *folder)
+{
+    record_folder_remove_library(folder);
+    (void)rmdir(folder->path);
+    if (folder->outer[0]) (void)rmdir(folder->outer);
+}
