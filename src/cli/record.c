@@ -351,6 +351,8 @@ static void tell_completeness(const struct profile *all)
     if (completeness_append_stacks(all, &completeness, &line)) message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
     buffer_clear(&line);
     if (completeness_append_losses(all, &completeness, &line)) message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
+    if (*fact_text(all, "sampler_ended"))
+        message("the sampler ended before the program did: %s", fact_text(all, "sampler_ended"));
     if (completeness.threads_missed > 0)
         message("%.0f threads were not sampled: a process had more threads than the sampler follows",
                 completeness.threads_missed);
