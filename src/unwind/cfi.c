@@ -256,7 +256,7 @@ static void set_cfa_expression(struct run *run, struct cursor *cursor)
     if (cursor->failed) return;
     run->machine->row.cfa_is_expression = true;
     run->machine->row.cfa_expression_size = (uint16_t)block.size;
-    run->machine->row.cfa_offset = (int32_t)(block.data - run->section->bytes.data);
+    run->machine->row.cfa_expression = (int32_t)(block.data - run->section->bytes.data);
 }
 
 /* Gives the row that ends at TO. */

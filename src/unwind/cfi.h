@@ -56,7 +56,10 @@ struct cfi_row {
     bool cfa_is_expression;
     uint16_t cfa_register;
     uint16_t cfa_expression_size;
-    int32_t cfa_offset; /* or the offset of the expression in the section */
+    int32_t cfa_offset;
+    /* In the section. Register and offset stay what they were: hand-written code names one of the two after an
+     * expression and means the other one of before, as libgcc takes it. */
+    int32_t cfa_expression;
     struct cfi_rule registers[CFI_REGISTERS];
     uint64_t registers_version; /* rows of one machine in which this is equal have equal rules for registers */
 };

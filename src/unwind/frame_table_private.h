@@ -14,4 +14,8 @@ struct frame_table_layout frame_table_layout(const struct frame_table *table);
 /* Gives TABLE, whose counts are set, the block that holds its parts; it is the table's from then on. */
 void frame_table_take_block(struct frame_table *table, uint8_t *memory);
 
+/* The sorted list in .eh_frame_hdr: *RET_COUNT pairs of two 4-byte distances from the header, of code and FDE. False if
+ * there is none, or one in another encoding. */
+bool frame_header_pairs(const struct frame_table_source *source, struct cursor *ret_pairs, uint64_t *ret_count);
+
 #endif

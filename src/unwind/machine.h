@@ -158,6 +158,11 @@ void rule_builder_fini(struct rule_builder *builder);
 /* The number of the rule for ROW of FDE; 0 (RULE_NONE) if it cannot be followed. Equal rows give equal numbers. */
 uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *row, struct rule_builder *builder);
 
+/* The same without a builder: the rule is *RET_RULE, and where that is a wide one, it is number 0, *RET_WIDE, whose
+ * expressions are where they are in SECTION. False if the row cannot be followed. Allocates nothing, signal-safe. */
+bool machine_compile_one_rule(const struct cfi_section *section, const struct cfi_fde *fde, const struct cfi_row *row,
+                              struct machine_rule *ret_rule, struct wide_rule *ret_wide);
+
 /* The number of the rule for a few bytes of code between two FDEs, the last rule of one and the first of the other
  * being BEFORE and BEHIND; RULE_NONE if it is nothing that is known. */
 uint32_t machine_rule_between(uint32_t before, uint32_t behind, struct rule_builder *builder);
@@ -168,11 +173,14 @@ bool machine_rules_are_valid(const struct frame_table *table);
 
 /* Memory of the thread that is unwound. Words between LOW and HIGH are at ADDRESS + SHIFT; EXTEND makes more of them
  * readable, or says that there are none there. Signal-safe. */
+struct frame_lookup_work;
+
 struct unwind_memory {
     uint64_t low, high;
     uint64_t shift;
     bool (*extend)(struct unwind_memory *memory, uint64_t address);
     void *context;
+    struct frame_lookup_work *work; /* to walk through modules without a complete table; NULL: they are pending */
 };
 
 /* What lies between the variables of somebody's frame is for a sanitizer nothing that may be read. */

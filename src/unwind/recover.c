@@ -137,29 +137,45 @@ static bool read_code(const struct unwind_code *code, uint64_t start, uint64_t l
     return true;
 }
 
+/* The rule at LOOKUP, and where its function starts. */
+static bool find_function(const struct unwind_module *module, uint64_t lookup, struct unwind_memory *memory,
+                          struct machine_rule *ret_rule, uint64_t *ret_start)
+{
+    const struct frame_table *table = module->table;
+    if (table) {
+        uint32_t pc = (uint32_t)(lookup - module->base), start = 0;
+        *ret_rule = table->rules[frame_table_rule_at(table, pc)];
+        if (!frame_table_function_start(table, pc, &start)) return false;
+        *ret_start = module->base + start;
+        return true;
+    }
+    if (!module->lookup || !memory->work || !frame_lookup_find(module->lookup, lookup, memory->work)) return false;
+    *ret_rule = memory->work->rule;
+    *ret_start = memory->work->fde.start;
+    return true;
+}
+
 /* FP of the frame REGISTERS, whose code at LOOKUP in MODULE finds its caller by FP. */
 static bool find_frame_pointer(const struct unwind_recovery *recovery, const struct unwind_module *module,
                                uint64_t lookup, const struct unwind_registers *registers, struct unwind_memory *memory,
                                uint64_t *ret_fp)
 {
-    const struct frame_table *table = module->table;
-    uint32_t pc = (uint32_t)(lookup - module->base), start = 0;
-    const struct machine_rule *rule = &table->rules[frame_table_rule_at(table, pc)];
+    struct machine_rule rule;
+    uint64_t start = 0;
     struct frame_sizes sizes = {.count = 0};
-    if (rule->kind != RULE_REGISTER || rule->cfa_register != MACHINE_FP || rule->value < 0) return false;
-    if (!frame_table_function_start(table, pc, &start)) return false;
-    struct search search = {
-        .modules = recovery->modules, .memory = memory, .code = recovery->code, .start = module->base + start};
+    if (!find_function(module, lookup, memory, &rule, &start)) return false;
+    if (rule.kind != RULE_REGISTER || rule.cfa_register != MACHINE_FP || rule.value < 0) return false;
+    struct search search = {.modules = recovery->modules, .memory = memory, .code = recovery->code, .start = start};
     if (!read_code(recovery->code, search.start, lookup, &sizes)) return false;
 
     /* Registers are saved by pushes before SP is lowered, or into the room that was made. */
     uint64_t sp = registers->values[MACHINE_SP];
     for (unsigned i = 0; i < sizes.count; i++) {
-        try_cfa(&search, sp + sizes.items[i] + rule->deepest_words * (uint64_t)WORD);
-        try_cfa(&search, sp + sizes.items[i] + (uint64_t)rule->value);
+        try_cfa(&search, sp + sizes.items[i] + rule.deepest_words * (uint64_t)WORD);
+        try_cfa(&search, sp + sizes.items[i] + (uint64_t)rule.value);
     }
     if (search.found_count != 1) return false;
-    *ret_fp = search.found_cfa - (uint64_t)rule->value;
+    *ret_fp = search.found_cfa - (uint64_t)rule.value;
     return true;
 }
 

@@ -80,16 +80,35 @@ static uint32_t find_rule(const struct unwind_modules *modules, uint64_t address
 }
 
 /* Of an address without a rule: there may be one soon. */
-static bool is_pending(const struct unwind_modules *modules, const struct unwind_module *module, uint64_t address)
+static bool is_pending(const struct unwind_modules *modules, const struct unwind_module *module, uint64_t address,
+                       const struct unwind_memory *memory)
 {
-    return module ? module->is_pending : modules->is_new_code && modules->is_new_code(address);
+    if (!module) return modules->is_new_code && modules->is_new_code(address);
+    return module->is_pending || (!module->table && module->lookup && !memory->work);
 }
 
-static enum machine_step step_from(const struct unwind_module *module, uint32_t rule,
+/* The rule that holds at an address, and the table that it is of. */
+struct found {
+    const struct frame_table *table;
+    const struct machine_rule *rule; /* NULL: none */
+};
+
+static struct found rule_numbered(const struct unwind_module *module, uint32_t number, uint64_t address,
+                                  const struct unwind_memory *memory)
+{
+    struct frame_lookup_work *work = memory->work;
+    if (number != RULE_NONE) return (struct found){module->table, &module->table->rules[number]};
+    bool may_look_up = module && !module->table && module->lookup && work;
+    if (!may_look_up || !frame_lookup_find(module->lookup, address, work)) return (struct found){NULL, NULL};
+    return (struct found){&work->table, &work->rule};
+}
+
+static enum machine_step step_from(const struct unwind_module *module, struct found found,
                                    struct unwind_registers *registers, struct unwind_memory *memory)
 {
-    if (rule != RULE_NONE) return machine_step(module->table, &module->table->rules[rule], registers, memory);
-    if (module && module->table && machine_is_outermost(registers)) return MACHINE_ROOT;
+    if (found.rule) return machine_step(found.table, found.rule, registers, memory);
+    bool has_information = module && (module->table || module->lookup);
+    if (has_information && machine_is_outermost(registers)) return MACHINE_ROOT;
     enum machine_step step = machine_step_by_frame_pointer(registers, memory);
     return step == MACHINE_STEPPED ? step : MACHINE_NO_RULE;
 }
@@ -110,22 +129,20 @@ static enum unwind_outcome walk(const struct unwind_modules *modules, struct unw
     addresses[count++] = lookup;
     enum unwind_outcome outcome = UNWIND_ROOT;
     for (;;) {
-        uint32_t rule = find_rule(modules, lookup, count == 1, &module);
-        if (rule == RULE_NONE && is_pending(modules, module, lookup)) {
+        uint32_t number = find_rule(modules, lookup, count == 1, &module);
+        struct found found = rule_numbered(module, number, lookup, memory);
+        if (!found.rule && is_pending(modules, module, lookup, memory)) {
             outcome = UNWIND_PENDING;
             break;
         }
-        enum machine_step step = step_from(module, rule, registers, memory);
+        enum machine_step step = step_from(module, found, registers, memory);
         if (step > MACHINE_STEPPED_EXACTLY) {
             bool may_recover = step == MACHINE_UNKNOWN_REGISTER && aids->recovery;
             if (may_recover && aids->recovery->recover(aids->recovery, module, lookup, registers, memory)) continue;
             outcome = outcome_of(step);
             break;
         }
-        if (aids->past) {
-            const struct machine_rule *followed = rule != RULE_NONE ? &module->table->rules[rule] : NULL;
-            past_note(aids->past, followed, step, registers);
-        }
+        if (aids->past) past_note(aids->past, found.rule, step, registers);
         uint64_t address = registers->values[MACHINE_IP];
         if (address == 0) break; /* how hand-written entry code marks the root */
         if (count == addresses_max) {

@@ -2,16 +2,18 @@
 #ifndef OFFBEAT_UNWIND_UNWIND_H
 #define OFFBEAT_UNWIND_UNWIND_H
 
+#include "unwind/frame_lookup.h"
 #include "unwind/machine.h"
 #include "unwind/past.h"
 #include "unwind/rule_cache.h"
 
 /* One executable segment. */
 struct unwind_module {
-    uint64_t start, end;             /* where it lies */
-    uint64_t base;                   /* what the table's addresses are relative to */
-    const struct frame_table *table; /* NULL: there is none, or it is not built yet */
-    bool is_pending;                 /* not built yet */
+    uint64_t start, end;               /* where it lies */
+    uint64_t base;                     /* what the table's addresses are relative to */
+    const struct frame_table *table;   /* NULL: there is none, or it is not built yet */
+    const struct frame_lookup *lookup; /* used where there is no table, by walks that have room for it; or NULL */
+    bool is_pending;                   /* neither is there yet */
 };
 
 /* Sorted by START, without overlaps; immutable while anybody walks, but for the cache. */

@@ -103,9 +103,9 @@ static uint32_t refuse(struct rule_builder *builder)
     return RULE_NONE;
 }
 
-static struct slice expression_of(const struct rule_builder *builder, int32_t offset, uint16_t size)
+static struct slice expression_of(const struct cfi_section *section, int32_t offset, uint16_t size)
 {
-    return slice_of(builder->section->bytes.data + offset, size);
+    return slice_of(section->bytes.data + offset, size);
 }
 
 /* "SP + 8 + ((IP & 15) >= limit) << 3", the linkers' description of a whole PLT; 0 if it is something else. */
@@ -135,18 +135,8 @@ static bool is_register_offset(struct slice expression, bool with_dereference, u
     return *ret_register != MACHINE_REGISTER_OTHER;
 }
 
-static bool keep_expression(struct rule_builder *builder, struct slice expression, int32_t *ret_place)
-{
-    *ret_place = (int32_t)builder->expressions.count;
-    for (size_t i = 0; i < expression.size; i++) {
-        uint8_t *byte = pages_array_add(&builder->expressions, 1, FRAME_TABLE_EXPRESSIONS_MAX);
-        if (!byte) return false;
-        *byte = expression.data[i];
-    }
-    return true;
-}
-
-static bool compile_wide_cfa(const struct cfi_row *row, struct rule_builder *builder, struct wide_rule *wide)
+/* Expressions stay where they are in the section. */
+static bool compile_wide_cfa(const struct cfi_section *section, const struct cfi_row *row, struct wide_rule *wide)
 {
     if (!row->cfa_is_expression) {
         wide->cfa_kind = WIDE_CFA_REGISTER;
@@ -154,17 +144,18 @@ static bool compile_wide_cfa(const struct cfi_row *row, struct rule_builder *bui
         wide->cfa_value = row->cfa_offset;
         return wide->cfa_register != MACHINE_REGISTER_OTHER;
     }
-    struct slice expression = expression_of(builder, row->cfa_offset, row->cfa_expression_size);
+    struct slice expression = expression_of(section, row->cfa_expression, row->cfa_expression_size);
     if (is_register_offset(expression, true, &wide->cfa_register, &wide->cfa_value)) {
         wide->cfa_kind = WIDE_CFA_DEREFERENCE;
         return true;
     }
     wide->cfa_kind = WIDE_CFA_EXPRESSION;
     wide->cfa_expression_size = row->cfa_expression_size;
-    return keep_expression(builder, expression, &wide->cfa_value);
+    wide->cfa_value = row->cfa_expression;
+    return true;
 }
 
-static bool compile_wide_saved(const struct cfi_rule *rule, struct rule_builder *builder, struct wide_rule *wide,
+static void compile_wide_saved(const struct cfi_section *section, const struct cfi_rule *rule, struct wide_rule *wide,
                                unsigned number)
 {
     struct slice expression = {0};
@@ -174,33 +165,32 @@ static bool compile_wide_saved(const struct cfi_rule *rule, struct rule_builder 
     switch ((enum cfi_rule_kind)rule->kind) {
     case CFI_SAME_VALUE:
         wide->saved[number].kind = WIDE_SAME;
-        return true;
+        return;
     case CFI_UNDEFINED:
         wide->saved[number].kind = WIDE_LOST;
-        return true;
+        return;
     case CFI_OFFSET:
         wide->saved[number].kind = WIDE_AT_CFA;
-        return true;
+        return;
     case CFI_VALUE_OFFSET:
         wide->saved[number].kind = WIDE_IS_CFA;
-        return true;
+        return;
     case CFI_REGISTER:
         wide->saved[number].kind = WIDE_IN_REGISTER;
         *other = (uint8_t)machine_of_dwarf((uint64_t)rule->value);
-        return true;
+        return;
     case CFI_EXPRESSION:
     case CFI_VALUE_EXPRESSION:
         break;
     }
-    expression = expression_of(builder, rule->value, rule->expression_size);
+    expression = expression_of(section, rule->value, rule->expression_size);
     bool is_value = rule->kind == CFI_VALUE_EXPRESSION;
     if (!is_value && is_register_offset(expression, false, other, value)) {
         wide->saved[number].kind = WIDE_AT_REGISTER;
-        return true;
+        return;
     }
     wide->saved[number].kind = is_value ? WIDE_IS_EXPRESSION : WIDE_AT_EXPRESSION;
     wide->saved[number].expression_size = rule->expression_size;
-    return keep_expression(builder, expression, value);
 }
 
 static bool add_wide(struct rule_builder *builder, const struct wide_rule *wide, int32_t *ret_number)
@@ -220,18 +210,54 @@ static bool add_wide(struct rule_builder *builder, const struct wide_rule *wide,
     return true;
 }
 
-static uint32_t compile_wide(const struct cfi_fde *fde, const struct cfi_row *row, struct rule_builder *builder)
+static bool compile_wide(const struct cfi_section *section, const struct cfi_fde *fde, const struct cfi_row *row,
+                         struct wide_rule *ret_wide)
+{
+    memset(ret_wide, 0, sizeof(*ret_wide));
+    ret_wide->is_signal_frame = fde->cie.is_signal_frame;
+    for (unsigned i = 0; i < MACHINE_REGISTERS; i++) {
+        compile_wide_saved(section, &row->registers[dwarf_of_machine[i]], ret_wide, i);
+    }
+    return compile_wide_cfa(section, row, ret_wide);
+}
+
+static bool keep_expression(struct rule_builder *builder, struct slice expression, int32_t *ret_place)
+{
+    *ret_place = (int32_t)builder->expressions.count;
+    for (size_t i = 0; i < expression.size; i++) {
+        uint8_t *byte = pages_array_add(&builder->expressions, 1, FRAME_TABLE_EXPRESSIONS_MAX);
+        if (!byte) return false;
+        *byte = expression.data[i];
+    }
+    return true;
+}
+
+/* Copies the expressions of WIDE from the section into the table's. */
+static bool keep_expressions(struct rule_builder *builder, struct wide_rule *wide)
+{
+    const struct cfi_section *section = builder->section;
+    if (wide->cfa_kind == WIDE_CFA_EXPRESSION) {
+        struct slice expression = expression_of(section, wide->cfa_value, wide->cfa_expression_size);
+        if (!keep_expression(builder, expression, &wide->cfa_value)) return false;
+    }
+    for (unsigned i = 0; i < MACHINE_REGISTERS; i++) {
+        uint8_t kind = wide->saved[i].kind;
+        if (kind != WIDE_AT_EXPRESSION && kind != WIDE_IS_EXPRESSION) continue;
+        struct slice expression = expression_of(section, wide->saved[i].value, wide->saved[i].expression_size);
+        if (!keep_expression(builder, expression, &wide->saved[i].value)) return false;
+    }
+    return true;
+}
+
+static uint32_t wide_number(const struct cfi_fde *fde, const struct cfi_row *row, struct rule_builder *builder)
 {
     struct wide_rule wide;
-    memset(&wide, 0, sizeof(wide));
-    wide.is_signal_frame = fde->cie.is_signal_frame;
-    size_t expressions_before = builder->expressions.count;
-    bool compiled = compile_wide_cfa(row, builder, &wide);
-    for (unsigned i = 0; i < MACHINE_REGISTERS && compiled; i++) {
-        compiled = compile_wide_saved(&row->registers[dwarf_of_machine[i]], builder, &wide, i);
-    }
     int32_t number = 0;
-    if (compiled && add_wide(builder, &wide, &number)) return rule_number(builder, rule_words(RULE_WIDE, 0, number));
+    size_t expressions_before = builder->expressions.count;
+    if (compile_wide(builder->section, fde, row, &wide) && keep_expressions(builder, &wide) &&
+        add_wide(builder, &wide, &number)) {
+        return rule_number(builder, rule_words(RULE_WIDE, 0, number));
+    }
     builder->expressions.count = expressions_before;
     return refuse(builder);
 }
@@ -258,36 +284,77 @@ static bool compile_saved(const struct cfi_row *row, struct rule_words *rule)
     return true;
 }
 
-/* Where only the CFA changes, which is so in half of the rows, the rest is as it was. */
-static void compile_registers(const struct cfi_row *row, struct rule_builder *builder)
+/* The part of a narrow rule that tells of the registers. False if they do not fit into one. */
+static bool compile_registers(const struct cfi_row *row, struct rule_words *ret_saved)
 {
     const struct cfi_rule *return_rule = &row->registers[DWARF_RETURN];
-    if (row->registers_version == builder->registers_version) return;
-    builder->registers_version = row->registers_version;
-    builder->saved = (struct rule_words){.first = 0};
-    builder->is_usual = return_rule->kind == CFI_OFFSET && return_rule->value == -WORD &&
-                        row->registers[DWARF_RSP].kind == CFI_SAME_VALUE && compile_saved(row, &builder->saved);
+    *ret_saved = (struct rule_words){.first = 0};
+    return return_rule->kind == CFI_OFFSET && return_rule->value == -WORD &&
+           row->registers[DWARF_RSP].kind == CFI_SAME_VALUE && compile_saved(row, ret_saved);
+}
+
+enum compiled {
+    COMPILED_NARROW,
+    COMPILED_NOT_NARROW,
+    COMPILED_REFUSED,
+};
+
+/* SAVED is what compile_registers gave, if IS_USUAL. */
+static enum compiled compile_narrow(const struct cfi_section *section, const struct cfi_fde *fde,
+                                    const struct cfi_row *row, bool is_usual, const struct rule_words *saved,
+                                    struct rule_words *ret_rule)
+{
+    if (!is_usual || fde->cie.is_signal_frame) return COMPILED_NOT_NARROW;
+    if (row->cfa_is_expression) {
+        uint32_t limit = plt_limit(expression_of(section, row->cfa_expression, row->cfa_expression_size));
+        if (limit == 0 || saved->first != 0) return COMPILED_NOT_NARROW;
+        *ret_rule = rule_words(RULE_PLT, 0, (int32_t)limit);
+    } else {
+        unsigned cfa_register = machine_of_dwarf(row->cfa_register);
+        if (cfa_register == MACHINE_REGISTER_OTHER) return COMPILED_REFUSED;
+        *ret_rule = rule_words(RULE_REGISTER, cfa_register, row->cfa_offset);
+    }
+    ret_rule->first |= saved->first;
+    ret_rule->second |= saved->second;
+    return COMPILED_NARROW;
 }
 
 uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *row, struct rule_builder *builder)
 {
     if (fde->cie.return_register != DWARF_RETURN) return refuse(builder);
     if (row->registers[DWARF_RETURN].kind == CFI_UNDEFINED) return rule_number(builder, rule_words(RULE_ROOT, 0, 0));
-    compile_registers(row, builder);
-    if (!builder->is_usual || fde->cie.is_signal_frame) return compile_wide(fde, row, builder);
-    struct rule_words rule;
-    if (row->cfa_is_expression) {
-        uint32_t limit = plt_limit(expression_of(builder, row->cfa_offset, row->cfa_expression_size));
-        if (limit == 0 || builder->saved.first != 0) return compile_wide(fde, row, builder);
-        rule = rule_words(RULE_PLT, 0, (int32_t)limit);
-    } else {
-        unsigned cfa_register = machine_of_dwarf(row->cfa_register);
-        if (cfa_register == MACHINE_REGISTER_OTHER) return refuse(builder);
-        rule = rule_words(RULE_REGISTER, cfa_register, row->cfa_offset);
+    if (row->registers_version != builder->registers_version) { /* half of the rows change nothing but the CFA */
+        builder->registers_version = row->registers_version;
+        builder->is_usual = compile_registers(row, &builder->saved);
     }
-    rule.first |= builder->saved.first;
-    rule.second |= builder->saved.second;
-    return rule_number(builder, rule);
+    struct rule_words rule;
+    switch (compile_narrow(builder->section, fde, row, builder->is_usual, &builder->saved, &rule)) {
+    case COMPILED_NARROW:
+        return rule_number(builder, rule);
+    case COMPILED_NOT_NARROW:
+        return wide_number(fde, row, builder);
+    case COMPILED_REFUSED:
+        break;
+    }
+    return refuse(builder);
+}
+
+bool machine_compile_one_rule(const struct cfi_section *section, const struct cfi_fde *fde, const struct cfi_row *row,
+                              struct machine_rule *ret_rule, struct wide_rule *ret_wide)
+{
+    struct rule_words saved, rule = rule_words(RULE_ROOT, 0, 0);
+    if (fde->cie.return_register != DWARF_RETURN) return false;
+    if (row->registers[DWARF_RETURN].kind != CFI_UNDEFINED) {
+        bool is_usual = compile_registers(row, &saved);
+        enum compiled compiled = compile_narrow(section, fde, row, is_usual, &saved, &rule);
+        if (compiled == COMPILED_REFUSED) return false;
+        if (compiled == COMPILED_NOT_NARROW) {
+            if (!compile_wide(section, fde, row, ret_wide)) return false;
+            rule = rule_words(RULE_WIDE, 0, 0);
+        }
+    }
+    memcpy(ret_rule, &rule, sizeof(rule));
+    return true;
 }
 
 /* glibc leaves the system call in clone and clone3, and what follows until it is clear which thread this is, without

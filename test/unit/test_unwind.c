@@ -197,6 +197,10 @@ TEST(every_instruction_that_defines_the_cfa_does)
     CHECK_UINT(rows.rows[0].cfa_expression_size, 2);
     CHECK(run(&rows, 0x0f, 2, 0x76, 0x10, 0x0c, RSP, 8, END));
     CHECK(!rows.rows[0].cfa_is_expression);
+    CHECK(run(&rows, 0x0e, 48, 0x0f, 2, 0x76, 0x10, 0x0d, RBP, END)); /* the offset is that of before, as in libgcc */
+    CHECK(!rows.rows[0].cfa_is_expression);
+    CHECK_UINT(rows.rows[0].cfa_register, RBP);
+    CHECK_INT(rows.rows[0].cfa_offset, 48);
 }
 
 TEST(every_instruction_that_says_where_a_register_is_does)
@@ -424,6 +428,80 @@ TEST(the_header_says_which_entries_there_are_and_may_be_missing_or_unsorted)
         CHECK_INT(rule_at(&without, 0x80)->value, 48);
         frame_table_fini(&without);
     }
+}
+
+TEST(an_empty_function_hides_no_other_that_begins_where_it_does)
+{
+    enum { HEADER_ADDRESS = 0x20000 };
+    static struct assembled header;
+    struct assembled *assembled = fresh();
+    struct frame_table table;
+    struct frame_lookup lookup;
+    static struct frame_lookup_work work;
+    put_cie(assembled, "", END);
+    uint64_t empty = SECTION_ADDRESS + assembled->size;
+    put_fde(assembled, CODE, 0, END);
+    put_fde(assembled, CODE, 0x40, 0x0e, 32, END);
+    const uint64_t pairs[1][2] = {{CODE, empty}};
+    put_header(&header, HEADER_ADDRESS, pairs, 1);
+    struct frame_table_source source = {.eh_frame = section_of(assembled),
+                                        .header = slice_of(header.bytes, header.size),
+                                        .header_address = HEADER_ADDRESS,
+                                        .base = CODE};
+    CHECK(frame_table_build(&source, &table));
+    CHECK_INT(rule_at(&table, 0x3f)->value, 32);
+    frame_table_fini(&table);
+    CHECK(frame_lookup_init(&source, &lookup));
+    CHECK(frame_lookup_find(&lookup, CODE + 0x3f, &work));
+    CHECK_INT(work.rule.value, 32);
+}
+
+TEST(a_lookup_gives_the_rule_that_the_table_has)
+{
+    enum { HEADER_ADDRESS = 0x20000, FUNCTIONS = 20, SIZE = 0x40 };
+    static struct assembled header;
+    struct assembled *assembled = fresh();
+    static struct frame_lookup_work work;
+    struct frame_table table;
+    struct frame_lookup lookup;
+    uint64_t pairs[FUNCTIONS][2];
+    put_cie(assembled, "zS", END);
+    for (unsigned i = 0; i < FUNCTIONS; i++) {
+        if (i == FUNCTIONS / 2) put_cie(assembled, "", END);
+        pairs[i][0] = CODE + i * 2 * SIZE; /* and a gap behind it */
+        pairs[i][1] = SECTION_ADDRESS + assembled->size;
+        begin_fde(assembled, pairs[i][0], SIZE);
+        if (i < FUNCTIONS / 2) put(assembled, 0, 1);
+        static const uint8_t code[] = {0x41, 0x0e, 16,   0x86, 2, 0x43, 0x0d, RBP,  0x48, 0x0f, 2,
+                                       0x76, 0x10, 0x10, RBX,  2, 0x77, 8,    0x48, 0x07, RIP};
+        for (size_t at = 0; at < sizeof(code); at++) put(assembled, code[at], 1);
+        finish(assembled);
+    }
+    put_header(&header, HEADER_ADDRESS, (const uint64_t(*)[2])pairs, FUNCTIONS);
+    struct frame_table_source source = {.eh_frame = section_of(assembled),
+                                        .header = slice_of(header.bytes, header.size),
+                                        .header_address = HEADER_ADDRESS,
+                                        .base = CODE};
+    CHECK(frame_table_build(&source, &table));
+    CHECK(frame_lookup_init(&source, &lookup));
+    for (uint32_t pc = 0; pc < FUNCTIONS * 2 * SIZE; pc++) {
+        const struct machine_rule *rule = rule_at(&table, pc);
+        bool is_found = frame_lookup_find(&lookup, CODE + pc, &work);
+        CHECK(is_found == (rule->kind != RULE_NONE));
+        if (!is_found) continue;
+        CHECK_UINT(work.rule.kind, rule->kind);
+        if (rule->kind != RULE_WIDE) {
+            CHECK(memcmp(rule, &work.rule, sizeof(*rule)) == 0);
+            continue;
+        }
+        const struct wide_rule *wide = &table.wide[rule->value];
+        CHECK_UINT(work.table.wide[work.rule.value].cfa_kind, wide->cfa_kind);
+        CHECK_UINT(work.wide.is_signal_frame, wide->is_signal_frame);
+        if (wide->cfa_kind != WIDE_CFA_EXPRESSION) continue;
+        CHECK(memcmp(work.table.expressions + work.wide.cfa_value, table.expressions + wide->cfa_value, 2) == 0);
+    }
+    CHECK(!frame_lookup_find(&lookup, CODE - 1, &work));
+    frame_table_fini(&table);
 }
 
 TEST(a_row_takes_less_than_5_bytes)
@@ -911,6 +989,10 @@ TEST(a_module_whose_table_is_to_be_built_is_told)
     size_t count = 0;
     CHECK_UINT(unwind_walk(&modules, &registers, &memory, NULL, addresses, 4, &count), UNWIND_PENDING);
     CHECK_UINT(count, 1);
+    static const struct frame_lookup lookup;
+    module.lookup = &lookup; /* and a walk that has no room for it */
+    module.is_pending = false;
+    CHECK_UINT(unwind_walk(&modules, &registers, &memory, NULL, addresses, 4, &count), UNWIND_PENDING);
 }
 
 /* --- Walks that go on from the one before ------------------------------------------------------------------------- */
