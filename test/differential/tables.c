@@ -1,0 +1,625 @@
+/* Our frame tables beside readelf's decoding of the same sections: every row of every function of the ELF files named.
+ *
+ * Each file is mapped as the loader would map it, and the sampler's own code lists it and builds its table
+ * (sampler/modules.h). readelf --debug-dump=frames-interp decodes the file independently. A row of ours equals
+ * readelf's if the CFA and the rule of each register that survives calls (and of all registers in a wide rule) are the
+ * same, at the start of the row and at an address drawn inside of it.
+ *
+ * readelf prints of an expression only that there is one: its bytes are not compared ("expressions"). It prints "u"
+ * both for a register that is undefined and for one that nothing is said of, which ours treats as unchanged: "u" of a
+ * register equals both.
+ *
+ * tables [--seed N] FILE…  A line a file, numbers by name; differing rows are printed before it.
+ * SPDX-License-Identifier: MIT */
+#include "sampler/modules.h"
+#include "unwind/machine.h"
+
+#include <ctype.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { COLUMNS_MAX = 160, SHOWN_MAX = 10, PAGE = 4096 };
+
+enum shown_kind {
+    SHOWN_NOTHING,
+    SHOWN_UNKNOWN,
+    SHOWN_SAME,
+    SHOWN_CFA,
+    SHOWN_VALUE,
+    SHOWN_REGISTER,
+    SHOWN_EXPRESSION,
+    SHOWN_VALUE_EXPRESSION
+};
+
+/* A row as readelf prints it. */
+struct shown {
+    uint64_t start;
+    bool cfa_is_expression, has_register_outside; /* one that our rules do not follow, xmm for one */
+    unsigned cfa_register;
+    int64_t cfa_offset;
+    struct {
+        uint8_t kind;
+        int64_t value; /* offset, or MACHINE_… */
+    } registers[MACHINE_REGISTERS];
+};
+
+struct shown_cie {
+    uint64_t offset;
+    bool is_signal_frame;
+    bool has_row;
+    struct shown row;
+};
+
+struct range {
+    uint64_t start, end;
+};
+
+struct difference {
+    uint64_t pc;
+    char text[240];
+};
+
+struct counts {
+    uint64_t functions, rows, probes, equal, different, without_rule, expressions, overlapped, outside;
+};
+
+static struct recording_writer writer;
+static struct modules modules;
+static struct counts counts;
+static struct shown_cie *cies;
+static size_t cie_count;
+static struct range *ranges;
+static size_t range_count;
+static struct difference *differences;
+static size_t difference_count;
+static const struct frame_table *table;
+static uint64_t link_base; /* what the table's addresses are relative to, as the file numbers it */
+static bool is_debug_frame;
+
+static void *more(void *items, size_t count, size_t item_size)
+{
+    bool is_full = (count & (count - 1)) == 0; /* powers of two */
+    if (!is_full) return items;
+    void *grown = realloc(items, (count ? 2 * count : 1) * item_size);
+    if (!grown) exit(99);
+    return grown;
+}
+
+/* --- The file, mapped ----------------------------------------------------------------------------------------------
+ */
+
+struct mapped {
+    uint8_t *memory;
+    size_t size;
+    uint64_t code; /* an address in its code */
+};
+
+static const char *why_excluded(int file, Elf64_Ehdr *header)
+{
+    if (pread(file, header, sizeof(*header), 0) != sizeof(*header)) return "no ELF file";
+    if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return "no ELF file";
+    if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
+        header->e_machine != EM_X86_64)
+        return "other architecture";
+    if (header->e_type == ET_REL) return "relocatable";
+    if (header->e_type != ET_EXEC && header->e_type != ET_DYN) return "core";
+    for (unsigned i = 1; i < header->e_shnum; i++) {
+        Elf64_Shdr section;
+        if (pread(file, &section, sizeof(section), (off_t)(header->e_shoff + i * sizeof(section))) != sizeof(section))
+            break;
+        if ((section.sh_flags & SHF_EXECINSTR) && section.sh_type == SHT_NOBITS) return "separate debug information";
+    }
+    for (unsigned i = 0; i < header->e_phnum; i++) {
+        Elf64_Phdr segment;
+        if (pread(file, &segment, sizeof(segment), (off_t)(header->e_phoff + i * sizeof(segment))) != sizeof(segment))
+            break;
+        if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) && segment.p_filesz > 0) return NULL;
+    }
+    return "no code";
+}
+
+static bool map_file(int file, const Elf64_Ehdr *header, struct mapped *ret_mapped)
+{
+    uint64_t low = UINT64_MAX, high = 0;
+    static Elf64_Phdr segments[1024];
+    if (header->e_phnum > 1024 || header->e_phentsize != sizeof(segments[0])) return false;
+    ssize_t size = (ssize_t)(header->e_phnum * sizeof(segments[0]));
+    if (pread(file, segments, (size_t)size, (off_t)header->e_phoff) != size) return false;
+    for (unsigned i = 0; i < header->e_phnum; i++) {
+        if (segments[i].p_type != PT_LOAD) continue;
+        if (segments[i].p_vaddr < low) low = segments[i].p_vaddr;
+        if (segments[i].p_vaddr + segments[i].p_memsz > high) high = segments[i].p_vaddr + segments[i].p_memsz;
+    }
+    low &= ~(uint64_t)(PAGE - 1);
+    if (high <= low || high - low > (uint64_t)8 << 30) return false;
+    ret_mapped->size = (high - low + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    ret_mapped->memory = mmap(NULL, ret_mapped->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (ret_mapped->memory == MAP_FAILED) return false;
+    for (unsigned i = 0; i < header->e_phnum; i++) {
+        const Elf64_Phdr *segment = &segments[i];
+        if (segment->p_type != PT_LOAD || segment->p_filesz == 0) continue;
+        uint64_t skew = segment->p_vaddr % PAGE;
+        int protection = PROT_READ | (segment->p_flags & PF_X ? PROT_EXEC : 0);
+        if (segment->p_offset % PAGE != skew) return false;
+        void *place = ret_mapped->memory + (segment->p_vaddr - skew - low);
+        if (mmap(place, segment->p_filesz + skew, protection, MAP_PRIVATE | MAP_FIXED, file,
+                 (off_t)(segment->p_offset - skew)) == MAP_FAILED)
+            return false;
+        if (segment->p_flags & PF_X) ret_mapped->code = (uint64_t)(uintptr_t)place + skew;
+    }
+    return ret_mapped->code != 0;
+}
+
+/* --- What readelf prints -------------------------------------------------------------------------------------------
+ */
+
+static unsigned register_named(const char *name, size_t size)
+{
+    static const char *const names[MACHINE_REGISTERS] = {"ra",  "rsp", "rbp", "rbx", "r12", "r13", "r14", "r15", "rax",
+                                                         "rdx", "rcx", "rsi", "rdi", "r8",  "r9",  "r10", "r11"};
+    for (unsigned i = 0; i < MACHINE_REGISTERS; i++) {
+        if (strlen(names[i]) == size && memcmp(names[i], name, size) == 0) return i;
+    }
+    if (size == 3 && memcmp(name, "rip", 3) == 0) return MACHINE_IP;
+    return MACHINE_REGISTER_OTHER;
+}
+
+static unsigned columns[COLUMNS_MAX];
+static size_t column_count;
+
+static void take_header(char *line)
+{
+    char *state = NULL;
+    column_count = 0;
+    (void)strtok_r(line, " \n", &state); /* LOC */
+    (void)strtok_r(NULL, " \n", &state); /* CFA */
+    for (char *name; (name = strtok_r(NULL, " \n", &state)) && column_count < COLUMNS_MAX;) {
+        columns[column_count++] = register_named(name, strlen(name));
+    }
+}
+
+static void take_rule(struct shown *row, unsigned number, const char *text, const char *beside)
+{
+    enum shown_kind kind = SHOWN_NOTHING;
+    int64_t value = 0;
+    if (strcmp(text, "u") == 0)
+        kind = SHOWN_UNKNOWN;
+    else if (strcmp(text, "s") == 0)
+        kind = SHOWN_SAME;
+    else if (strcmp(text, "exp") == 0)
+        kind = SHOWN_EXPRESSION;
+    else if (strcmp(text, "vexp") == 0)
+        kind = SHOWN_VALUE_EXPRESSION;
+    else if (text[0] == 'c' || text[0] == 'v') {
+        kind = text[0] == 'c' ? SHOWN_CFA : SHOWN_VALUE;
+        value = strtoll(text + 1, NULL, 10);
+    } else if (text[0] == 'r') {
+        kind = SHOWN_REGISTER;
+        value = beside ? register_named(beside + 1, strlen(beside) - 2) : machine_of_dwarf(strtoul(text + 1, NULL, 10));
+    }
+    if (number >= MACHINE_REGISTERS) {
+        row->has_register_outside = true;
+        return;
+    }
+    row->registers[number].kind = (uint8_t)kind;
+    row->registers[number].value = value;
+}
+
+/* "LOC CFA rule…", where the rule of a register that is in another one is two words: "r3 (rbx)". */
+static bool take_row(char *line, struct shown *ret_row)
+{
+    char *state = NULL, *end = NULL;
+    char *location = strtok_r(line, " \n", &state), *cfa = strtok_r(NULL, " \n", &state);
+    if (!location || !cfa) return false;
+    *ret_row = (struct shown){.start = strtoull(location, &end, 16)};
+    if (*end != '\0') return false;
+    ret_row->cfa_is_expression = strcmp(cfa, "exp") == 0;
+    if (!ret_row->cfa_is_expression) {
+        size_t name = strcspn(cfa, "+-");
+        ret_row->cfa_register = register_named(cfa, name);
+        ret_row->cfa_offset = strtoll(cfa + name, NULL, 10);
+    }
+    char *word = strtok_r(NULL, " \n", &state);
+    for (size_t i = 0; i < column_count && word; i++) {
+        char *next = strtok_r(NULL, " \n", &state);
+        char *beside = next && next[0] == '(' ? next : NULL;
+        take_rule(ret_row, columns[i], word, beside);
+        word = beside ? strtok_r(NULL, " \n", &state) : next;
+    }
+    return true;
+}
+
+/* --- Ours beside it ------------------------------------------------------------------------------------------------
+ */
+
+static const char *compare_narrow(const struct machine_rule *rule, const struct shown *row)
+{
+    if (row->cfa_is_expression) return "the CFA is an expression";
+    if (rule->cfa_register != row->cfa_register || rule->value != row->cfa_offset) return "the CFA differs";
+    if (row->registers[MACHINE_IP].kind != SHOWN_CFA || row->registers[MACHINE_IP].value != -8)
+        return "the return address differs";
+    return NULL;
+}
+
+static const char *compare_saved(const struct machine_rule *rule, const struct shown *row)
+{
+    uint8_t sp = row->registers[MACHINE_SP].kind;
+    if (sp != SHOWN_NOTHING && sp != SHOWN_UNKNOWN && sp != SHOWN_SAME) return "the stack pointer differs";
+    for (unsigned i = 0; i < MACHINE_SURVIVING_REGISTERS - MACHINE_FP; i++) {
+        uint8_t kind = row->registers[MACHINE_FP + i].kind;
+        bool is_saved = rule->saved_mask >> i & 1, is_lost = rule->lost_mask >> i & 1;
+        if (kind == SHOWN_CFA) {
+            if (!is_saved || row->registers[MACHINE_FP + i].value != -8 * (int64_t)rule->saved_words[i])
+                return "a saved register differs";
+        } else if (is_saved || (is_lost && kind != SHOWN_UNKNOWN) ||
+                   (kind != SHOWN_NOTHING && kind != SHOWN_UNKNOWN && kind != SHOWN_SAME)) {
+            return "a register differs";
+        }
+    }
+    return NULL;
+}
+
+static const char *compare_wide(const struct wide_rule *wide, const struct shown *row, bool is_signal_frame)
+{
+    if (wide->is_signal_frame != is_signal_frame) return "the kind of frame differs";
+    if ((wide->cfa_kind != WIDE_CFA_REGISTER) != row->cfa_is_expression) return "the kind of CFA differs";
+    if (wide->cfa_kind == WIDE_CFA_REGISTER &&
+        (wide->cfa_register != row->cfa_register || wide->cfa_value != row->cfa_offset))
+        return "the CFA differs";
+    for (unsigned i = 0; i < MACHINE_REGISTERS; i++) {
+        int64_t value = row->registers[i].value;
+        bool is_equal = false;
+        switch ((enum shown_kind)row->registers[i].kind) {
+        case SHOWN_NOTHING:
+        case SHOWN_SAME:
+            is_equal = wide->saved[i].kind == WIDE_SAME;
+            break;
+        case SHOWN_UNKNOWN:
+            is_equal = wide->saved[i].kind == WIDE_SAME || wide->saved[i].kind == WIDE_LOST;
+            break;
+        case SHOWN_CFA:
+            is_equal = wide->saved[i].kind == WIDE_AT_CFA && wide->saved[i].value == value;
+            break;
+        case SHOWN_VALUE:
+            is_equal = wide->saved[i].kind == WIDE_IS_CFA && wide->saved[i].value == value;
+            break;
+        case SHOWN_REGISTER:
+            is_equal = wide->saved[i].kind == WIDE_IN_REGISTER && wide->saved[i].register_number == value;
+            break;
+        case SHOWN_EXPRESSION:
+            is_equal = wide->saved[i].kind == WIDE_AT_EXPRESSION || wide->saved[i].kind == WIDE_AT_REGISTER;
+            break;
+        case SHOWN_VALUE_EXPRESSION:
+            is_equal = wide->saved[i].kind == WIDE_IS_EXPRESSION;
+            break;
+        }
+        if (!is_equal) return "a register differs";
+    }
+    return NULL;
+}
+
+static bool has_expression(const struct shown *row)
+{
+    bool has = row->cfa_is_expression;
+    for (unsigned i = 0; i < MACHINE_REGISTERS; i++) {
+        has |= row->registers[i].kind == SHOWN_EXPRESSION || row->registers[i].kind == SHOWN_VALUE_EXPRESSION;
+    }
+    return has;
+}
+
+/* NULL: equal. "" stands for: ours has no rule. */
+static const char *compare(const struct shown *row, uint64_t pc, bool is_signal_frame)
+{
+    const struct machine_rule *rule = &table->rules[frame_table_rule_at(table, (uint32_t)(pc - link_base))];
+    const char *problem = NULL;
+    switch ((enum rule_kind)rule->kind) {
+    case RULE_NONE:
+        return "";
+    case RULE_ROOT:
+        return row->registers[MACHINE_IP].kind == SHOWN_UNKNOWN ? NULL : "ours is the root";
+    case RULE_REGISTER:
+        problem = compare_narrow(rule, row);
+        if (!problem && is_signal_frame) problem = "the kind of frame differs";
+        return problem ? problem : compare_saved(rule, row);
+    case RULE_PLT:
+        return row->cfa_is_expression && row->registers[MACHINE_IP].kind == SHOWN_CFA ? NULL : "ours is a PLT";
+    case RULE_WIDE:
+        return compare_wide(&table->wide[rule->value], row, is_signal_frame);
+    case RULE_CLONE:
+    case RULE_KINDS:
+        break;
+    }
+    return "a rule that no function can have";
+}
+
+static void note_difference(uint64_t pc, const char *problem, const struct shown *row)
+{
+    const struct machine_rule *rule = &table->rules[frame_table_rule_at(table, (uint32_t)(pc - link_base))];
+    differences = more(differences, difference_count, sizeof(*differences));
+    struct difference *difference = &differences[difference_count++];
+    difference->pc = pc;
+    (void)snprintf(difference->text, sizeof(difference->text),
+                   "%s (row %#" PRIx64 "; ours: kind %u, register %u, value %d, saved %#x)",
+                   *problem ? problem : "ours has no rule", row->start, rule->kind, rule->cfa_register, rule->value,
+                   rule->saved_mask);
+}
+
+static void probe(const struct shown *row, uint64_t pc, bool is_signal_frame)
+{
+    counts.probes++;
+    const char *problem = compare(row, pc, is_signal_frame);
+    if (problem)
+        note_difference(pc, problem, row);
+    else
+        counts.equal++;
+}
+
+static void check_row(const struct shown *row, uint64_t end, bool is_signal_frame)
+{
+    if (row->start >= end) return;
+    counts.rows++;
+    counts.expressions += has_expression(row);
+    probe(row, row->start, is_signal_frame);
+    if (end - row->start > 1) probe(row, row->start + 1 + (uint64_t)random() % (end - row->start - 1), is_signal_frame);
+}
+
+static const struct shown_cie *find_cie(uint64_t offset)
+{
+    for (size_t i = cie_count; i > 0; i--) {
+        if (cies[i - 1].offset == offset) return &cies[i - 1];
+    }
+    return NULL;
+}
+
+/* --- One file ------------------------------------------------------------------------------------------------------
+ */
+
+struct reading {
+    bool in_cie, in_fde, has_row;
+    struct range range;
+    const struct shown_cie *cie;
+    struct shown row;
+};
+
+static void end_entry(struct reading *reading)
+{
+    if (reading->in_fde && reading->range.end > reading->range.start) {
+        /* Without instructions of its own, a function has the row of its CIE, which is not printed again. */
+        if (!reading->has_row && reading->cie && reading->cie->has_row) {
+            reading->row = reading->cie->row;
+            reading->row.start = reading->range.start;
+            reading->has_row = true;
+        }
+        if (reading->has_row)
+            check_row(&reading->row, reading->range.end, reading->cie && reading->cie->is_signal_frame);
+    }
+    reading->in_cie = reading->in_fde = reading->has_row = false;
+}
+
+static void begin_entry(struct reading *reading, const char *line)
+{
+    uint64_t offset = strtoull(line, NULL, 16), cie = 0;
+    const char *fde = strstr(line, " FDE cie="), *signature = strstr(line, " CIE \"");
+    if (signature) {
+        cies = more(cies, cie_count, sizeof(*cies));
+        const char *end = strchr(signature + 6, '"');
+        bool is_signal_frame = end && memchr(signature + 6, 'S', (size_t)(end - signature - 6));
+        cies[cie_count++] = (struct shown_cie){.offset = offset, .is_signal_frame = is_signal_frame};
+        reading->in_cie = true;
+    } else if (fde && sscanf(fde, " FDE cie=%" SCNx64 " pc=%" SCNx64 "..%" SCNx64, &cie, &reading->range.start,
+                             &reading->range.end) == 3) {
+        reading->in_fde = true;
+        reading->cie = find_cie(cie);
+        /* Code that the linker left out stays described, as if it lay at 0. */
+        if (reading->range.start == 0) reading->in_fde = false;
+        if (!reading->in_fde) return;
+        if (!is_debug_frame) counts.functions++;
+        ranges = more(ranges, range_count, sizeof(*ranges));
+        ranges[range_count++] = reading->range;
+    }
+}
+
+static void take_line(struct reading *reading, char *line)
+{
+    if (strncmp(line, "Contents of the ", 16) == 0) {
+        end_entry(reading);
+        is_debug_frame = strstr(line, ".debug_frame") != NULL;
+        cie_count = 0;
+    } else if (line[0] == '\n' || line[0] == '\0') {
+        end_entry(reading);
+    } else if (strncmp(line, "   LOC ", 7) == 0) {
+        take_header(line);
+    } else if (strstr(line, " FDE cie=") || strstr(line, " CIE \"")) {
+        end_entry(reading);
+        begin_entry(reading, line);
+    } else if (reading->in_cie || reading->in_fde) {
+        struct shown row;
+        if (!isxdigit((unsigned char)line[0]) || !take_row(line, &row)) return;
+        if (reading->in_cie) {
+            cies[cie_count - 1].row = row;
+            cies[cie_count - 1].has_row = true;
+            return;
+        }
+        if (reading->has_row)
+            check_row(&reading->row, row.start < reading->range.end ? row.start : reading->range.end,
+                      reading->cie && reading->cie->is_signal_frame);
+        reading->row = row;
+        reading->has_row = true;
+    }
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const struct range *left = a, *right = b;
+    if (left->start != right->start) return left->start < right->start ? -1 : 1;
+    return (left->end > right->end) - (left->end < right->end);
+}
+
+/* How many functions hold PC, as far as that can be told from those that begin up to it. */
+static bool is_in_several(uint64_t pc)
+{
+    enum { LOOKED_BACK = 64 };
+    size_t low = 0, high = range_count;
+    unsigned count = 0;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (ranges[middle].start <= pc)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (size_t i = low; i > 0 && i + LOOKED_BACK > low; i--) count += ranges[i - 1].end > pc;
+    return count > 1;
+}
+
+static void judge_differences(const char *path)
+{
+    uint64_t shown = 0;
+    qsort(ranges, range_count, sizeof(*ranges), compare_ranges);
+    for (size_t i = 0; i < difference_count; i++) {
+        if (is_in_several(differences[i].pc)) {
+            counts.overlapped++;
+            continue;
+        }
+        bool has_rule = strncmp(differences[i].text, "ours has no rule", 16) != 0;
+        if (has_rule)
+            counts.different++;
+        else
+            counts.without_rule++;
+        if (shown++ < SHOWN_MAX) printf("# %s: %#" PRIx64 ": %s\n", path, differences[i].pc, differences[i].text);
+    }
+}
+
+static bool read_readelf(const char *path)
+{
+    int ends[2];
+    if (pipe(ends) != 0) return false;
+    pid_t child = fork();
+    if (child == 0) {
+        (void)dup2(ends[1], STDOUT_FILENO);
+        (void)setenv("LC_ALL", "C", 1);
+        int nowhere = open("/dev/null", O_WRONLY);
+        (void)dup2(nowhere, STDERR_FILENO);
+        close(ends[0]);
+        (void)execlp("readelf", "readelf", "--wide", "--debug-dump=frames-interp,no-follow-links", path, (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    FILE *stream = fdopen(ends[0], "r");
+    char *line = NULL;
+    size_t room = 0;
+    struct reading reading = {.in_cie = false};
+    while (getline(&line, &room, stream) > 0) take_line(&reading, line);
+    end_entry(&reading);
+    free(line);
+    (void)fclose(stream);
+    int status = 0;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) != 127;
+}
+
+/* No module is at address 0, so the sampler looks for new ones. */
+static void list_modules_again(void)
+{
+    (void)modules_build(&modules, 0, &writer);
+}
+
+static const struct module *find_module(uint64_t address)
+{
+    const struct module *items = modules.items.items;
+    for (size_t i = 0; i < modules.items.count; i++) {
+        if (address >= items[i].start && address < items[i].end) return &items[i];
+    }
+    return NULL;
+}
+
+static uint64_t nanoseconds(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void check_table(const char *path, const struct module *module)
+{
+    uint64_t before_ns = nanoseconds();
+    (void)modules_build(&modules, module->start, &writer);
+    uint64_t build_ns = nanoseconds() - before_ns;
+    const struct unwind_module *built = unwind_find_module(modules.current, module->start);
+    link_base = built->base - module->load_bias;
+    static const struct frame_table nothing;
+    static const struct machine_rule no_rule;
+    struct frame_table none = nothing;
+    none.rules = &no_rule;
+    table = built->table ? built->table : &none;
+    if (!read_readelf(path)) {
+        printf("%s\tunread\treadelf failed\n", path);
+        return;
+    }
+    judge_differences(path);
+    printf("%s\t%s\t", path, built->table ? "table" : range_count ? "without" : "nothing");
+    printf("functions=%" PRIu64 " rows=%" PRIu64 " probes=%" PRIu64 " equal=%" PRIu64 " different=%" PRIu64
+           " without_rule=%" PRIu64 " overlapped=%" PRIu64 " expressions=%" PRIu64,
+           counts.functions, counts.rows, counts.probes, counts.equal, counts.different, counts.without_rule,
+           counts.overlapped, counts.expressions);
+    printf(" fdes=%u broken=%u refused=%u rules=%u wide=%u expression_bytes=%u table_rows=%u table_bytes=%zu code=%u "
+           "build_us=%" PRIu64 "\n",
+           table->fde_count, table->broken_fde_count, table->refused_row_count, table->rule_count, table->wide_count,
+           table->expression_bytes, table->row_count, table->memory_size, table->end, build_ns / 1000);
+}
+
+static void check_file(const char *path)
+{
+    struct mapped mapped = {.memory = NULL};
+    Elf64_Ehdr header;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        printf("%s\texcluded\tcannot be opened\n", path);
+        return;
+    }
+    const char *excluded = why_excluded(file, &header);
+    if (!excluded && !map_file(file, &header, &mapped)) excluded = "cannot be mapped";
+    close(file);
+    counts = (struct counts){.rows = 0};
+    cie_count = range_count = difference_count = 0;
+    if (excluded) {
+        printf("%s\texcluded\t%s\n", path, excluded);
+    } else {
+        list_modules_again();
+        const struct module *module = find_module(mapped.code);
+        if (module)
+            check_table(path, module);
+        else
+            printf("%s\texcluded\tthe sampler sees no module\n", path);
+    }
+    if (mapped.memory && mapped.memory != MAP_FAILED) (void)munmap(mapped.memory, mapped.size);
+    (void)fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    unsigned seed = (unsigned)time(NULL);
+    int first = 1;
+    if (argc > 2 && strcmp(argv[1], "--seed") == 0) {
+        seed = (unsigned)strtoul(argv[2], NULL, 10);
+        first = 3;
+    }
+    recording_writer_init(&writer, "/dev/null/none", false);
+    modules_refresh(&modules, true, &writer);
+    for (int i = first; i < argc; i++) {
+        srandom(seed);
+        check_file(argv[i]);
+        list_modules_again();
+        modules_release_retired(&modules);
+    }
+    return 0;
+}
