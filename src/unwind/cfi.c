@@ -94,6 +94,15 @@ static bool read_entry(const struct cfi_section *section, size_t offset, struct 
     return !content->failed && distance <= place;
 }
 
+/* The characters up to the next NUL. A loop, because signal handlers call nothing of libc. */
+static struct slice read_augmentation(struct cursor *cursor)
+{
+    const uint8_t *start = cursor->position;
+    size_t size = 0;
+    while (cursor_u8(cursor) != 0) size++;
+    return slice_of(start, size);
+}
+
 static bool read_cie(const struct cfi_section *section, size_t offset, struct cfi_cie *ret_cie)
 {
     struct entry entry;
@@ -101,7 +110,7 @@ static bool read_cie(const struct cfi_section *section, size_t offset, struct cf
     struct cursor cursor = entry.cursor;
     uint8_t version = cursor_u8(&cursor);
     if (version != 1 && version != 3 && version != 4) return false;
-    struct slice augmentation = cursor_text(&cursor);
+    struct slice augmentation = read_augmentation(&cursor);
     if (version == 4) {
         cursor_skip(&cursor, 1);                   /* address size */
         if (cursor_u8(&cursor) != 0) return false; /* segment selectors */
