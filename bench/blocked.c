@@ -47,8 +47,8 @@ static enum blocked_result walk(struct watched_thread *thread, uint64_t *address
     while (result == BLOCKED_PENDING) {
         if (!thread_cpu_ns(thread->tid, ret_cpu_ns)) return BLOCKED_RUNNING;
         result = blocked_walk(thread, *ret_cpu_ns, modules.current, addresses, ret_count, ret_outcome);
-        if (result == BLOCKED_PENDING &&
-            !modules_build(&modules, addresses[*ret_count - 1] - (*ret_count > 1), &writer)) {
+        if (result == BLOCKED_PENDING && modules_build(&modules, addresses[*ret_count - 1] - (*ret_count > 1),
+                                                       modules_no_limit, &writer) != MODULES_READY) {
             return BLOCKED_NEEDS_SIGNAL;
         }
     }

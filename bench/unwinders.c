@@ -119,7 +119,7 @@ __attribute__((constructor)) static void start(void)
 
     recording_writer_init(&writer, "/nowhere/at-all", false);
     modules_refresh(&modules, false, &writer);
-    modules_build_more(&modules, MODULES_MAX);
+    modules_build_more(&modules, MODULES_MAX, modules_no_limit);
     slot.modules = modules.current;
     slot.thread = gettid();
 

@@ -203,7 +203,8 @@ static bool add_process(struct record *record, struct profile *all, struct profi
 
 static void count_process(struct record *record, const struct profile *profile)
 {
-    static const char *const losses[] = {"lost_late", "lost_unanswered", "lost_in_kernel", "lost_before_first_stack"};
+    static const char *const losses[] = {"lost_late", "lost_unanswered", "lost_in_kernel", "lost_no_table",
+                                         "lost_before_first_stack"};
     record->process_count++;
     record->thread_count += profile->threads.count - 1;
     for (size_t i = 0; i < profile->samples.count; i++) {

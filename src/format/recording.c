@@ -26,7 +26,8 @@ static const char *const incomplete_names[OUTCOMES] = {
     INCOMPLETE_BAD_FRAME,
     INCOMPLETE_UNKNOWN_REGISTER,
 };
-static const char *const loss_facts[RECORDING_LOSSES] = {"lost_late", "lost_unanswered", "lost_in_kernel"};
+static const char *const loss_facts[RECORDING_LOSSES] = {"lost_late", "lost_unanswered", "lost_in_kernel",
+                                                         "lost_no_table"};
 static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
     [RECORDING_TICKS] = "ticks",
     [RECORDING_TICKS_MISSED] = "ticks_missed",

@@ -83,6 +83,7 @@ enum recording_loss {
     RECORDING_LOST_LATE,       /* no answer to the signal in time, or the thread ran on before it answered */
     RECORDING_LOST_UNANSWERED, /* the thread can be sent no signal: it blocks them, or has a seccomp filter */
     RECORDING_LOST_IN_KERNEL,  /* the same, while its perf timer, which sees user code only, missed it */
+    RECORDING_LOST_NO_TABLE,   /* call frame information of a module in the stack was being read */
     RECORDING_LOSSES,
 };
 

@@ -149,6 +149,7 @@ enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns,
                                  enum unwind_outcome *ret_outcome)
 {
     static struct copied_stack stack; /* the sampler thread's alone */
+    static struct frame_lookup_work work;
     char text[256];
     if (!read_syscall(thread, text, sizeof(text))) return BLOCKED_REFUSED;
     struct blocked_place place;
@@ -159,7 +160,7 @@ enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns,
     registers.values[MACHINE_SP] = place.sp;
 
     bool is_in_sigwait = note_sigwait(thread, text, cpu_ns);
-    struct unwind_memory memory = {.extend = copy_block, .context = &stack};
+    struct unwind_memory memory = {.extend = copy_block, .context = &stack, .work = &work};
     const struct unwind_code code = {.read = read_code};
     size_t recovered = 0;
     *ret_outcome = unwind_walk_without_registers(modules, &registers, &memory, &code, addresses, RECORDING_FRAMES_MAX,

@@ -2,9 +2,7 @@
 #include "sampler/debug_frame.h"
 
 #include "base/kernel.h"
-#include "base/pages.h"
 #include "sampler/self.h"
-#include "unwind/elf_sections.h"
 
 #include <string.h>
 
@@ -26,27 +24,30 @@ static bool is_file_of(int file, uint64_t image_start)
            memcmp(in_file, in_memory, (size_t)size) == 0;
 }
 
-static bool copy_section(int file, const struct elf_section_place *place, struct frame_copy *ret_copy)
+/* The file at PATH, if that still is the one that was mapped at IMAGE_START; negative if not. */
+static int open_file_of(const char *path, uint64_t image_start)
 {
-    struct frame_copy copy = {.memory = pages_allocate(place->size), .size = place->size};
-    if (!copy.memory) return false;
-    if (read_at(&file, place->offset, copy.memory, copy.size)) {
-        *ret_copy = copy;
-        return true;
-    }
-    pages_free(copy.memory, copy.size);
-    return false;
+    if (path[0] != '/') return -1; /* the vdso, which has no file */
+    int file = kernel_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    if (file < 0 || is_file_of(file, image_start)) return file;
+    kernel_close(file);
+    return -1;
 }
 
-bool debug_frame_read(const char *path, uint64_t image_start, size_t limit, struct frame_copy *ret_copy)
+bool debug_frame_find(const char *path, uint64_t image_start, struct elf_frame_sections *ret_sections)
 {
-    struct elf_frame_sections sections;
-    if (path[0] != '/') return false; /* the vdso, which has no file */
-    int file = kernel_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    int file = open_file_of(path, image_start);
     if (file < 0) return false;
-    bool is_there = is_file_of(file, image_start) && elf_frame_sections_find(read_at, &file, &sections) &&
-                    sections.debug_frame.size > 0 && sections.debug_frame.size <= limit;
-    bool copied = is_there && copy_section(file, &sections.debug_frame, ret_copy);
+    bool found = elf_frame_sections_find(read_at, &file, ret_sections);
+    kernel_close(file);
+    return found;
+}
+
+bool debug_frame_copy(const char *path, uint64_t image_start, uint64_t offset, void *bytes, size_t size)
+{
+    int file = open_file_of(path, image_start);
+    if (file < 0) return false;
+    bool copied = read_at(&file, offset, bytes, size);
     kernel_close(file);
     return copied;
 }

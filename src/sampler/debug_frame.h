@@ -3,18 +3,18 @@
 #ifndef OFFBEAT_SAMPLER_DEBUG_FRAME_H
 #define OFFBEAT_SAMPLER_DEBUG_FRAME_H
 
+#include "unwind/elf_sections.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct frame_copy {
-    uint8_t *memory; /* of base/pages.h; NULL: nothing */
-    size_t size;
-};
+/* Where the file at PATH, the start of which was mapped at IMAGE_START, has its call frame information. False if that
+ * file is not there any more, or damaged. */
+bool debug_frame_find(const char *path, uint64_t image_start, struct elf_frame_sections *ret_sections);
 
-/* Copies the .debug_frame of the file at PATH, the start of which was mapped at IMAGE_START. False, and nothing copied,
- * if there is none, it is larger than LIMIT, or that file is not there any more. Copied and not mapped: one
- * that is cut meanwhile gives fewer bytes, and no SIGBUS. */
-bool debug_frame_read(const char *path, uint64_t image_start, size_t limit, struct frame_copy *ret_copy);
+/* Copies SIZE bytes at OFFSET of the same file. Copied and not mapped: a file that is cut meanwhile gives fewer bytes,
+ * and no SIGBUS. Opened for each copy, so that no descriptor stays open in between. */
+bool debug_frame_copy(const char *path, uint64_t image_start, uint64_t offset, void *bytes, size_t size);
 
 #endif

@@ -21,6 +21,7 @@
 #include "sampler/slots.h"
 
 enum {
+    WAITS_FOR_TABLES_MAX = 2, /* ticks for which one stack may stand because modules were met for the first time */
     UNANSWERED_TICKS_MAX = 2, /* of a thread that runs meanwhile: it has blocked the signal since we looked */
     AHEAD = 8,                /* how many threads ahead memory is asked for */
     SELDOM_AWAKE = 16,        /* runs for less than this part of the time, at one of two ticks or both */
@@ -58,7 +59,7 @@ static void note_stack(struct sampler *sampler, struct watched_thread *thread, u
 {
     thread->last_flags = flags;
     thread->cpu_ns_at_stack = cpu_ns;
-    thread->waiting_ticks = 0;
+    thread->waiting_ticks = thread->ticks_without_table = 0;
     thread->ran_while_waiting = false;
     thread->has_stack = thread->ran = sampler->has_news = true;
 }
@@ -101,9 +102,24 @@ static void write_again(struct sampler *sampler, struct watched_thread *thread, 
 /* --- Asking a thread that is running ------------------------------------------------------------------------------ */
 
 /* A walk met a module for the first time, at its last address. */
-static bool build_table_for(struct sampler *sampler, const uint64_t *addresses, size_t count)
+static enum modules_answer build_table_for(struct sampler *sampler, const uint64_t *addresses, size_t count)
 {
-    return modules_build(&sampler->modules, addresses[count - 1] - (count > 1), sampler->writer);
+    return modules_build(&sampler->modules, addresses[count - 1] - (count > 1), sampler->for_tables, sampler->writer);
+}
+
+/* THREAD ran through code whose call frame information is not copied yet. The next stack must not stand for that time.
+ */
+static void lose_without_table(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    if (!is_cpu_mode(sampler)) {
+        write_lost(sampler, thread, thread->waiting_ticks + 1, RECORDING_LOST_NO_TABLE);
+    } else if (cpu_ns > thread->cpu_ns_recorded + sampler->period_ns) {
+        uint64_t periods = (cpu_ns - thread->cpu_ns_recorded) / sampler->period_ns;
+        write_lost(sampler, thread, (uint32_t)periods, RECORDING_LOST_NO_TABLE);
+        thread->cpu_ns_recorded += periods * sampler->period_ns;
+    }
+    thread->waiting_ticks = 0;
+    thread->ran_while_waiting = thread->has_stack = false;
 }
 
 /* A running thread gets one module further a tick. A stack that goes through many must not take as many ticks, so each
@@ -111,9 +127,10 @@ static bool build_table_for(struct sampler *sampler, const uint64_t *addresses, 
 static void build_ahead(struct sampler *sampler, const struct watched_thread *thread)
 {
     enum { TICKS_ALONE = 2, DOUBLINGS_MAX = 12 };
-    if (thread->waiting_ticks <= TICKS_ALONE) return;
-    uint32_t doublings = thread->waiting_ticks - TICKS_ALONE;
-    modules_build_more(&sampler->modules, (size_t)1 << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX));
+    if (thread->ticks_without_table <= TICKS_ALONE) return;
+    uint32_t doublings = thread->ticks_without_table - TICKS_ALONE;
+    modules_build_more(&sampler->modules, (size_t)1 << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX),
+                       sampler->for_tables);
 }
 
 /* CPU mode: the stack that follows stands for all of THREAD's time inside the kernel that is not told yet. */
@@ -140,12 +157,17 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     uint32_t outcome = slot->outcome;
     sampler->counters[RECORDING_ANSWERS]++;
     if (outcome == UNWIND_PENDING) {
-        if (build_table_for(sampler, slot->addresses, slot->address_count)) {
+        enum modules_answer answer = build_table_for(sampler, slot->addresses, slot->address_count);
+        bool may_wait = answer == MODULES_READY && thread->waiting_ticks < WAITS_FOR_TABLES_MAX;
+        if (may_wait) {
             thread->has_stack = false; /* the next answer counts for this tick, too */
             write_waiting(sampler, thread);
-            build_ahead(sampler, thread);
-            return;
+        } else if (answer != MODULES_NOTHING) {
+            lose_without_table(sampler, thread, thread->cpu_ns_at_request);
         }
+        thread->ticks_without_table++;
+        build_ahead(sampler, thread);
+        if (answer != MODULES_NOTHING) return;
         outcome = UNWIND_NO_TABLE;
     }
     /* It ran when it was looked at and slept when it was asked: where it sleeps is not where its time went. */
@@ -165,7 +187,12 @@ static bool write_timer_stack(struct sampler *sampler, struct watched_thread *th
     enum unwind_outcome outcome = UNWIND_PENDING;
     for (unsigned i = 0; outcome == UNWIND_PENDING && i < MODULES_MAX; i++) {
         if (!timer_walk(sampler, thread, sample, addresses, &count, &outcome)) return false;
-        if (outcome == UNWIND_PENDING && !build_table_for(sampler, addresses, count)) outcome = UNWIND_NO_TABLE;
+        if (outcome != UNWIND_PENDING) break;
+        enum modules_answer answer = build_table_for(sampler, addresses, count);
+        if (answer == MODULES_NOTHING) outcome = UNWIND_NO_TABLE;
+        if (answer != MODULES_LATER) continue;
+        lose_without_table(sampler, thread, cpu_ns);
+        return true;
     }
     sampler->counters[RECORDING_TIMER_STACKS]++;
     write_sample(sampler, thread, outcome | RECORDING_WITHOUT_SIGNAL, addresses, count, cpu_ns);
@@ -305,7 +332,12 @@ static enum blocked_result read_blocked(struct sampler *sampler, struct watched_
     enum blocked_result result = BLOCKED_PENDING;
     for (unsigned i = 0; result == BLOCKED_PENDING && i < MODULES_MAX; i++) {
         result = blocked_walk(thread, cpu_ns, sampler->modules.current, addresses, &count, &outcome);
-        if (result == BLOCKED_PENDING && !build_table_for(sampler, addresses, count)) result = BLOCKED_NEEDS_SIGNAL;
+        if (result != BLOCKED_PENDING) break;
+        enum modules_answer answer = build_table_for(sampler, addresses, count);
+        if (answer == MODULES_NOTHING) result = BLOCKED_NEEDS_SIGNAL;
+        if (answer != MODULES_LATER) continue;
+        lose_without_table(sampler, thread, cpu_ns);
+        return BLOCKED_WALKED;
     }
     if (result == BLOCKED_NEEDS_SIGNAL || result == BLOCKED_REFUSED) sampler->counters[RECORDING_BLOCKED_REFUSED]++;
     if (result != BLOCKED_WALKED) return result;

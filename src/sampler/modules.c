@@ -8,7 +8,7 @@
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "base/sort.h"
-#include "sampler/debug_frame.h"
+#include "sampler/image_headers.h"
 #include "sampler/self.h"
 #include "unwind/frame_table_file.h"
 
@@ -17,11 +17,9 @@
 
 enum {
     RETIRED_MAX = 1 << 16,
-    FRAME_INFORMATION_MAX = 256 << 20,
-    SEGMENTS_MAX = 64, /* of one file; others are not looked at */
     NOTES_BYTES_MAX = 4096,
     MAPS_BUFFER = 64 << 10,
-    FDES_WORTH_KEEPING = 4096,
+    STEPS_A_CLOCK = 4, /* of a job, between two looks at the clock */
 };
 
 struct retired {
@@ -66,24 +64,8 @@ static void read_build_id(struct module *module, uint64_t address, uint64_t size
     }
 }
 
-struct headers {
-    Elf64_Phdr items[SEGMENTS_MAX];
-    size_t count;
-};
-
-static bool read_headers(uint64_t image_start, struct headers *ret_headers)
-{
-    Elf64_Ehdr header;
-    if (self_read_memory(image_start, &header, sizeof(header)) != sizeof(header)) return false;
-    if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) return false;
-    if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum > SEGMENTS_MAX) return false;
-    size_t size = header.e_phnum * sizeof(Elf64_Phdr);
-    ret_headers->count = header.e_phnum;
-    return self_read_memory(image_start + header.e_phoff, ret_headers->items, size) == size;
-}
-
 /* IMAGE has its IMAGE_START: where the start of the file lies. */
-static void describe_image(struct module *image, const struct headers *headers)
+static void describe_image(struct module *image, const struct image_headers *headers)
 {
     uint64_t low = UINT64_MAX, high = 0;
     for (size_t i = 0; i < headers->count; i++) {
@@ -105,23 +87,15 @@ static void describe_image(struct module *image, const struct headers *headers)
             read_build_id(image, start, header->p_memsz);
         }
     }
-    for (size_t i = 0; i < headers->count; i++) {
-        const Elf64_Phdr *header = &headers->items[i];
-        uint64_t start = image->load_bias + header->p_vaddr;
-        if (header->p_type != PT_LOAD || image->header_size == 0) continue;
-        if (image->header_start >= start && image->header_start < start + header->p_filesz) {
-            image->header_segment_end = start + header->p_filesz;
-        }
-    }
 }
 
 /* One entry for each executable segment. */
 static void add_image(struct pages_array *found, uint64_t image_start, const char *path)
 {
-    static struct headers headers; /* the sampler thread's alone */
+    static struct image_headers headers; /* the sampler thread's alone */
     static struct module image;
     struct dl_find_object object = {0};
-    if (!read_headers(image_start, &headers)) return;
+    if (!image_headers_read(image_start, &headers)) return;
     memset(&image, 0, sizeof(image));
     image.image_start = image_start;
     (void)plain_text(image.path, image.path + sizeof(image.path), path);
@@ -231,50 +205,14 @@ void modules_release_retired(struct modules *modules)
     modules->retired.count = 0;
 }
 
-/* .eh_frame_hdr says where .eh_frame begins; how long it is, only the end of its segment tells. What SOURCE is given
- * lies in RET_COPY, to be freed by the caller. */
-static bool copy_eh_frame(const struct module *module, struct frame_table_source *source, struct frame_copy *ret_copy)
+/* Ends the job of MODULE, whose copies handlers may still read. */
+static enum table_outcome end_job(struct modules *modules, struct module *module)
 {
-    if (module->header_size < 8 || module->header_segment_end <= module->header_start) return false;
-    struct cfi_section header = {.address = module->header_start, .data_address = module->header_start};
-    uint64_t low = module->header_start, high = module->header_segment_end;
-    uint8_t first[16];
-    if (self_read_memory(module->header_start, first, sizeof(first)) != sizeof(first)) return false;
-    header.bytes = slice_of(first, sizeof(first));
-    struct cursor cursor = cursor_of(header.bytes);
-    cursor_skip(&cursor, 4);
-    uint64_t eh_frame = cfi_encoded_pointer(&cursor, &header, first[1]);
-    if (cursor.failed || eh_frame < module->image_start || eh_frame >= high) return false;
-    if (eh_frame < low) low = eh_frame;
-    if (high - low > FRAME_INFORMATION_MAX) return false;
-
-    struct frame_copy copy = {.memory = pages_allocate(high - low), .size = high - low};
-    if (!copy.memory) return false;
-    *ret_copy = copy;
-    size_t got = self_read_memory(low, copy.memory, copy.size);
-    if (got <= eh_frame - low || got < module->header_start - low + module->header_size) return false;
-    source->eh_frame = (struct cfi_section){.bytes = slice_of(copy.memory + (eh_frame - low), got - (eh_frame - low)),
-                                            .address = eh_frame,
-                                            .data_address = module->header_start};
-    source->header = slice_of(copy.memory + (module->header_start - low), module->header_size);
-    source->header_address = module->header_start;
-    return true;
-}
-
-static bool build_table(struct module *module, struct frame_table *ret_table)
-{
-    struct frame_table_source source = {.base = module->load_bias};
-    struct frame_copy eh_frame = {0}, debug_frame = {0};
-    bool found = copy_eh_frame(module, &source, &eh_frame);
-    if (debug_frame_read(module->path, module->image_start, FRAME_INFORMATION_MAX, &debug_frame)) {
-        source.debug_frame = (struct cfi_section){
-            .bytes = slice_of(debug_frame.memory, debug_frame.size), .is_debug_frame = true, .bias = module->load_bias};
-        found = true;
-    }
-    bool built = found && frame_table_build(&source, ret_table);
-    pages_free(eh_frame.memory, eh_frame.size);
-    pages_free(debug_frame.memory, debug_frame.size);
-    return built;
+    struct table_copy copies[TABLE_COPIES];
+    enum table_outcome outcome = table_job_end(module->job, &module->table, copies);
+    for (unsigned i = 0; i < TABLE_COPIES; i++) retire(modules, copies[i].memory, copies[i].size);
+    module->job = NULL;
+    return outcome;
 }
 
 static void write_module(const struct module *module, struct recording_writer *writer)
@@ -303,6 +241,7 @@ static void take_over(struct modules *modules, struct pages_array *found, struct
         if (at == old_count || !is_same_module(&old[at], &fresh[i])) continue;
         fresh[i].number = old[at].number;
         fresh[i].table = old[at].table;
+        fresh[i].job = old[at].job;
         fresh[i].is_tried = old[at].is_tried;
         fresh[i].is_seen = old[at].is_seen = true;
     }
@@ -310,6 +249,7 @@ static void take_over(struct modules *modules, struct pages_array *found, struct
         if (old[i].is_seen) continue;
         recording_begin(writer, RECORDING_MODULE_GONE, 16);
         recording_number(writer, old[i].number);
+        if (old[i].job) (void)end_job(modules, &old[i]);
         retire(modules, old[i].table.memory, old[i].table.memory_size);
     }
     for (size_t i = 0; i < found->count; i++) {
@@ -326,23 +266,26 @@ static void publish(struct modules *modules)
     const struct module *items = modules->items.items;
     size_t count = modules->items.count;
     size_t size = sizeof(struct unwind_modules) + sizeof(struct rule_cache) + count * sizeof(struct unwind_module);
-    /* Tables lie beside the items, and items move: a snapshot has copies of both. */
-    size += count * sizeof(struct frame_table);
+    /* Tables lie beside the items, and items move: a snapshot has copies of all. */
+    size += count * (sizeof(struct frame_table) + sizeof(struct frame_lookup));
     struct unwind_modules *snapshot = pages_allocate(size);
     if (!snapshot) return;
     pages_populate(snapshot, size); /* not one by one in signal handlers */
     struct unwind_module *entries = (struct unwind_module *)(void *)(snapshot + 1);
     struct frame_table *tables = (struct frame_table *)(void *)(entries + count);
+    struct frame_lookup *lookups = (struct frame_lookup *)(void *)(tables + count);
     struct rule_cache *cache =
-        (struct rule_cache *)(void *)(tables + count); /* the largest last: the others share pages */
+        (struct rule_cache *)(void *)(lookups + count); /* the largest last: the others share pages */
     for (size_t i = 0; i < count; i++) {
+        bool has_lookup = items[i].job && table_job_lookup(items[i].job, &lookups[i]);
         tables[i] = items[i].table;
         entries[i] = (struct unwind_module){
             .start = items[i].start,
             .end = items[i].end,
-            .base = items[i].load_bias,
+            .base = items[i].image_start, /* programs are linked at any address, and offsets have 30 bits */
             .table = items[i].table.row_count > 0 ? &tables[i] : NULL,
-            .is_pending = !items[i].is_tried,
+            .lookup = has_lookup ? &lookups[i] : NULL,
+            .is_pending = !items[i].is_tried && !has_lookup,
         };
     }
     *snapshot = (struct unwind_modules){.items = entries,
@@ -355,30 +298,66 @@ static void publish(struct modules *modules)
     modules->current_size = size;
 }
 
-/* DIRECTORY/BUILD-ID.frames; false if nothing is kept, or the module has no build id. */
-static bool name_kept_table(const struct modules *modules, const struct module *module, char *path, size_t size)
+static char *add_hexadecimal(char *at, const char *end, const uint8_t *bytes, size_t size)
 {
-    const char *end = path + size;
-    if (!modules->cache_directory || module->build_id_size == 0) return false;
-    char *at = plain_text(plain_text(path, end, modules->cache_directory), end, "/");
-    for (uint32_t i = 0; i < module->build_id_size; i++) {
-        at = plain_number(at, end, module->build_id[i] >> 4, 16);
-        at = plain_number(at, end, module->build_id[i] & 15, 16);
+    for (size_t i = 0; i < size; i++) {
+        at = plain_number(at, end, bytes[i] >> 4, 16);
+        at = plain_number(at, end, bytes[i] & 15, 16);
     }
-    at = plain_text(at, end, ".frames");
-    return at + 1 < end;
+    return at;
 }
 
-/* Built, or taken from where it was kept: for a big module that saves some milliseconds. */
-static bool find_table(const struct modules *modules, struct module *module)
+/* What tells the file of a module without build id from every other one, and from what it was before. False if the file
+ * is not the one that was mapped. */
+static bool identify_file(const struct module *module, struct table_source *source)
 {
-    char path[MODULE_PATH_MAX + 256];
-    struct slice key = slice_of(module->build_id, module->build_id_size);
-    bool is_kept = name_kept_table(modules, module, path, sizeof(path));
-    if (is_kept && frame_table_load(path, key, &module->table)) return true;
-    if (!build_table(module, &module->table)) return false;
-    if (is_kept && module->table.fde_count >= FDES_WORTH_KEEPING) (void)frame_table_save(&module->table, path, key);
+    struct stat status = {0};
+    if (module->path[0] != '/') return false;
+    if (kernel_call4(SYS_newfstatat, AT_FDCWD, kernel_address(module->path), kernel_address(&status), 0) != 0)
+        return false;
+    const uint64_t identity[] = {status.st_dev,
+                                 status.st_ino,
+                                 (uint64_t)status.st_size,
+                                 (uint64_t)status.st_mtim.tv_sec,
+                                 (uint64_t)status.st_mtim.tv_nsec,
+                                 (uint64_t)status.st_ctim.tv_sec};
+    _Static_assert(sizeof(identity) <= sizeof(source->key), "fits");
+    memcpy(source->key, identity, sizeof(identity));
+    source->key_size = sizeof(identity);
     return true;
+}
+
+/* DIRECTORY/KEY.frames. The key is the build id; without one, the device, inode, size and times of the file. The file
+ * holds the key as well. */
+static void name_kept_table(const struct modules *modules, const struct module *module, struct table_source *source)
+{
+    const char *end = source->kept_path + sizeof(source->kept_path);
+    if (!modules->cache_directory) return;
+    bool has_key = true;
+    if (module->build_id_size > 0) {
+        memcpy(source->key, module->build_id, module->build_id_size);
+        source->key_size = module->build_id_size;
+    } else {
+        has_key = identify_file(module, source);
+    }
+    if (!has_key) return;
+    char *at = plain_text(plain_text(source->kept_path, end, modules->cache_directory), end, "/");
+    if (module->build_id_size == 0) at = plain_text(at, end, "file-");
+    at = add_hexadecimal(at, end, source->key, source->key_size);
+    at = plain_text(at, end, ".frames");
+    if (at + 1 >= end) source->kept_path[0] = '\0';
+}
+
+static void begin_job(const struct modules *modules, struct module *module)
+{
+    struct table_source source = {
+        .image_start = module->image_start,
+        .load_bias = module->load_bias,
+        .header_start = module->header_start,
+        .header_size = module->header_size,
+    };
+    name_kept_table(modules, module, &source);
+    module->job = table_job_begin(&source, module->path);
 }
 
 static void relist(struct modules *modules, struct recording_writer *writer)
@@ -431,41 +410,99 @@ static struct module *find_untried(const struct modules *modules, uint64_t addre
     return NULL;
 }
 
-static void try_to_build(struct modules *modules, struct module *module)
+static uint64_t own_cpu_ns(void)
 {
-    uint64_t before = self_monotonic_ns();
-    if (find_table(modules, module))
+    uint64_t now_ns = 0;
+    (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &now_ns);
+    return now_ns;
+}
+
+struct modules_budget modules_budget_of(uint64_t work_ns)
+{
+    enum { WAITS = 3 };
+    return (struct modules_budget){.cpu_until_ns = own_cpu_ns() + work_ns,
+                                   .until_ns = self_monotonic_ns() + (1 + WAITS) * work_ns};
+}
+
+static bool is_used_up(struct modules_budget budget)
+{
+    return self_monotonic_ns() >= budget.until_ns || own_cpu_ns() >= budget.cpu_until_ns;
+}
+
+static void note_outcome(struct modules *modules, struct module *module, enum table_outcome outcome)
+{
+    module->is_tried = true;
+    module->outcome = outcome;
+    if (outcome == TABLE_BUILT)
         modules->table_bytes += module->table.memory_size;
     else
         modules->without_table++;
-    module->is_tried = true;
-    modules->table_ns += self_monotonic_ns() - before;
 }
 
-bool modules_build(struct modules *modules, uint64_t address, struct recording_writer *writer)
+/* Works on the table of MODULE until BUDGET is used up. True if a snapshot could tell something new of it. */
+static bool work_on(struct modules *modules, struct module *module, struct modules_budget budget)
+{
+    uint64_t before_ns = self_monotonic_ns();
+    struct frame_lookup lookup;
+    if (!module->job) begin_job(modules, module);
+    bool had_lookup = module->job && table_job_lookup(module->job, &lookup), goes_on = module->job != NULL;
+    while (goes_on && !is_used_up(budget)) {
+        for (unsigned i = 0; goes_on && i < STEPS_A_CLOCK; i++) goes_on = table_job_step(module->job);
+    }
+    modules->table_ns += self_monotonic_ns() - before_ns;
+    if (goes_on) return !had_lookup && table_job_lookup(module->job, &lookup);
+    note_outcome(modules, module, module->job ? end_job(modules, module) : TABLE_NO_MEMORY);
+    return true;
+}
+
+/* A walk can go on in MODULE: it has a table or a lookup, or never will have. */
+static bool is_ready(const struct module *module)
+{
+    struct frame_lookup lookup;
+    return module->is_tried || (module->job && table_job_lookup(module->job, &lookup));
+}
+
+enum modules_answer modules_build(struct modules *modules, uint64_t address, struct modules_budget budget,
+                                  struct recording_writer *writer)
 {
     /* Of two threads that met it in one tick, the other one came first. */
     const struct unwind_module *known = unwind_find_module(modules->current, address);
-    if (known && known->table) return true;
+    if (known && (known->table || known->lookup)) return MODULES_READY;
     struct module *module = find_untried(modules, address);
     if (!module) {
         relist(modules, writer);
         module = find_untried(modules, address);
     }
-    if (!module) return false;
-    try_to_build(modules, module);
-    publish(modules);
-    return true;
+    if (!module) return MODULES_NOTHING;
+    if (work_on(modules, module, budget)) publish(modules);
+    return is_ready(module) ? MODULES_READY : MODULES_LATER;
 }
 
-void modules_build_more(struct modules *modules, size_t count)
+void modules_work(struct modules *modules, struct modules_budget budget)
+{
+    struct module *items = modules->items.items;
+    bool has_news = false;
+    for (size_t i = 0; i < modules->items.count && !is_used_up(budget); i++) {
+        if (items[i].job) has_news |= work_on(modules, &items[i], budget);
+    }
+    if (has_news) publish(modules);
+}
+
+void modules_build_more(struct modules *modules, size_t count, struct modules_budget budget)
 {
     struct module *items = modules->items.items;
     size_t built = 0;
-    for (size_t i = 0; i < modules->items.count && built < count; i++) {
+    for (size_t i = 0; i < modules->items.count && built < count && !is_used_up(budget); i++) {
         if (items[i].is_tried) continue;
-        try_to_build(modules, &items[i]);
+        (void)work_on(modules, &items[i], budget);
         built++;
     }
     if (built > 0) publish(modules);
+}
+
+/* The thread that worked on them may have been in the middle of a step: their memory is left to itself. */
+void modules_after_fork(struct modules *modules)
+{
+    struct module *items = modules->items.items;
+    for (size_t i = 0; i < modules->items.count; i++) items[i].job = NULL;
 }

@@ -7,9 +7,10 @@
 
 #include "base/pages.h"
 #include "sampler/recording_writer.h"
+#include "sampler/table_job.h"
 #include "unwind/unwind.h"
 
-enum { MODULES_MAX = 4096, MODULE_PATH_MAX = 1024 };
+enum { MODULES_MAX = 4096 };
 
 struct module {
     uint32_t number;     /* in the recording */
@@ -18,12 +19,13 @@ struct module {
     uint64_t load_bias;
     uint64_t image_start, image_size, image_vmaddr;
     uint64_t header_start, header_size; /* .eh_frame_hdr; 0: none */
-    uint64_t header_segment_end;        /* of the loaded segment that holds it, and .eh_frame */
     const void *loader_object;          /* how the loader knows it; NULL: it does not */
     uint8_t build_id[RECORDING_BUILD_ID_MAX];
     uint32_t build_id_size;
-    bool is_seen;  /* while the list is compared */
-    bool is_tried; /* a table was built, or there can be none */
+    bool is_seen;               /* while the list is compared */
+    bool is_tried;              /* a table was built, or there can be none */
+    enum table_outcome outcome; /* if it is tried */
+    struct table_job *job;      /* that finds its table; NULL: not begun, or over */
     struct frame_table table;
     char path[MODULE_PATH_MAX];
 };
@@ -43,15 +45,36 @@ struct modules {
  * had. Tables are built for modules that turn up in a stack, then. */
 void modules_refresh(struct modules *modules, bool is_time, struct recording_writer *writer);
 
-/* For a walk that ended at ADDRESS with UNWIND_PENDING: builds the table of the module there, having listed the modules
- * anew if it is in none that is known, and publishes a snapshot. False if there is still none: give up. */
-bool modules_build(struct modules *modules, uint64_t address, struct recording_writer *writer);
+/* What may be spent on tables: processor time and, because reading waits for disks and a busy machine for processors, a
+ * few times as much of the clock's. */
+struct modules_budget {
+    uint64_t cpu_until_ns, until_ns;
+};
+struct modules_budget modules_budget_of(uint64_t work_ns);
+static const struct modules_budget modules_no_limit = {.cpu_until_ns = UINT64_MAX, .until_ns = UINT64_MAX};
+
+enum modules_answer {
+    MODULES_READY,   /* walk again: the current snapshot knows more */
+    MODULES_LATER,   /* the module's call frame information is being copied: walk at a later tick */
+    MODULES_NOTHING, /* nothing can be done */
+};
+
+/* For a walk that ended at ADDRESS with UNWIND_PENDING: works within BUDGET on the table of the module there,
+ * having listed the modules anew if it is in none that is known, and publishes a snapshot. */
+enum modules_answer modules_build(struct modules *modules, uint64_t address, struct modules_budget budget,
+                                  struct recording_writer *writer);
+
+/* Goes on with tables that were begun, within BUDGET. */
+void modules_work(struct modules *modules, struct modules_budget budget);
 
 /* Writes what is known to the start of a new recording, with new numbers. */
 void modules_tell_again(struct modules *modules, struct recording_writer *writer);
 
-/* Builds COUNT of the tables that nobody has asked for yet. */
-void modules_build_more(struct modules *modules, size_t count);
+/* Works on COUNT of the tables that nobody has asked for yet, within BUDGET. */
+void modules_build_more(struct modules *modules, size_t count, struct modules_budget budget);
+
+/* In a forked child, whose parent may have been building tables. */
+void modules_after_fork(struct modules *modules);
 
 /* No walk with a snapshot older than the current one is under way: frees what was retired. */
 void modules_release_retired(struct modules *modules);

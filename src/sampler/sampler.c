@@ -20,7 +20,9 @@ enum {
     FOLLOW_EVERY_NS = 100000000,
     PAUSE_NS_MAX = 2000000000,
     FLUSHES_A_SECOND_MAX = 200,
-    ANSWERS_WAIT_NS = 20000000, /* for the last answers when it stops */
+    TABLES_A_TICK_NS_MIN = 1000000, /* for what walks wait for, at high rates */
+    TABLES_SHARE = 8,               /* of the time goes into tables that walks can do without */
+    ANSWERS_WAIT_NS = 20000000,     /* for the last answers when it stops */
     PAGE_BYTES = 4096,
     TICKS_OF_CUT = 2, /* no thread has two samples, which receivers want, after fewer */
 };
@@ -284,6 +286,8 @@ static void flush_sometimes(void)
 
 static void run_tick(uint64_t now_ns, uint64_t before_ns)
 {
+    uint64_t limit_ns = sampler.period_ns / 4 * 3;
+    sampler.for_tables = modules_budget_of(limit_ns > TABLES_A_TICK_NS_MIN ? limit_ns : TABLES_A_TICK_NS_MIN);
     look_fetch_answers(&sampler);
     before_ns = change_recording(now_ns, before_ns);
     flush_sometimes();
@@ -384,6 +388,7 @@ static void run_ticks(void)
         uint64_t now_ns = self_monotonic_ns();
         if (!may_go_on(now_ns)) return;
         run_tick(now_ns, sampler.before_ns);
+        modules_work(&sampler.modules, modules_budget_of(sampler.period_ns / TABLES_SHARE));
         sampler.before_ns = now_ns;
         uint64_t late = (self_monotonic_ns() - sampler.deadline_ns) / sampler.period_ns;
         sampler.counters[RECORDING_TICKS_MISSED] += late;
@@ -563,6 +568,7 @@ const struct sampler_options *sampler_present_options(void)
 void sampler_forget_finished(void)
 {
     atomic_store(&finished.taken, atomic_load(&finished.made)); /* they are the parent's */
+    modules_after_fork(&sampler.modules);
 }
 
 bool sampler_prepare(const struct sampler_options *options)

@@ -19,9 +19,10 @@ struct sampler {
     uint32_t ticks_in_recording; /* with that one */
     uint32_t requests_in_tick, requests_in_tick_max;
     uint32_t pages_in_tick, timers_in_tick;
-    uint32_t timers_asked;  /* in the open tick */
-    size_t met_awake_count; /* see look.c */
-    bool has_news;          /* a sample was written since the last flush */
+    uint32_t timers_asked;            /* in the open tick */
+    struct modules_budget for_tables; /* how long the open tick may work on tables that a walk waits for */
+    size_t met_awake_count;           /* see look.c */
+    bool has_news;                    /* a sample was written since the last flush */
     bool is_ending;
     uint64_t before_ns, deadline_ns, end_ns; /* of ticks: the last one, the next one, the last of all */
     uint64_t followed_ns;                    /* when the program's rights were last read */

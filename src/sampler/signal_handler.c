@@ -99,7 +99,7 @@ void signal_handler_answer(struct slot *slot, const ucontext_t *context)
 {
     unwind_prefetch(slot->modules, &slot->past, (uint64_t)context->uc_mcontext.gregs[REG_RIP]);
     struct unwind_registers registers = slot->registers = unwind_registers_of(context);
-    struct unwind_memory memory = {.extend = copy_block, .context = slot};
+    struct unwind_memory memory = {.extend = copy_block, .context = slot, .work = &slot->work};
     if (may_have_new_filter(context)) {
         memory.extend = refuse;
     } else if (slot->reading == SLOT_PROBES) {

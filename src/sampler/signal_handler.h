@@ -41,8 +41,9 @@ struct slot {
     struct unwind_registers registers; /* that the walk began with */
     size_t address_count;
     uint64_t addresses[RECORDING_FRAMES_MAX];
-    uint64_t words[SLOT_WORDS]; /* a copied part of the stack: the handler's alone */
-    struct unwind_past past;    /* of the walk before: the handler's alone */
+    uint64_t words[SLOT_WORDS];    /* a copied part of the stack: the handler's alone */
+    struct unwind_past past;       /* of the walk before: the handler's alone */
+    struct frame_lookup_work work; /* the handler's alone */
 };
 
 /* What a request's signal carries in its value. */

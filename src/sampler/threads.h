@@ -59,6 +59,7 @@ struct watched_thread {
     struct slot *slot;
     uint64_t cpu_ns_at_request;
     uint32_t waiting_ticks;          /* ticks that are told of by the next answer */
+    uint32_t ticks_without_table;    /* at which a walk met a module for the first time, since the last stack */
     bool ran_while_waiting;          /* it blocks the signal, or the answer comes from a later time */
     uint64_t no_signal_until_cpu_ns; /* it was seen in sigwait */
 

@@ -149,9 +149,14 @@ bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const st
 {
     struct unwind_registers registers = sample->registers;
     uint64_t sp = registers.values[MACHINE_SP], end = sp + sample->stack_bytes;
-    uint64_t asked = sp; /* the last address that is not in the copy, and was wanted */
-    struct unwind_memory memory = {
-        .low = sp, .high = end, .shift = (uint64_t)(uintptr_t)sample->stack - sp, .extend = refuse, .context = &asked};
+    static struct frame_lookup_work work; /* the sampler thread's alone */
+    uint64_t asked = sp;                  /* the last address that is not in the copy, and was wanted */
+    struct unwind_memory memory = {.low = sp,
+                                   .high = end,
+                                   .shift = (uint64_t)(uintptr_t)sample->stack - sp,
+                                   .extend = refuse,
+                                   .context = &asked,
+                                   .work = &work};
     *ret_outcome =
         unwind_walk(sampler->modules.current, &registers, &memory, NULL, addresses, RECORDING_FRAMES_MAX, ret_count);
     if (!perf_timer_holds(&thread->timer)) return false;

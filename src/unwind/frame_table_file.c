@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-enum { VERSION = 3, PATH_SIZE = 4096 };
+enum { VERSION = 4, PATH_SIZE = 4096 };
 
 static const char magic[8] = "offbeatT";
 

@@ -9,9 +9,13 @@
  * both for a register that is undefined and for one that nothing is said of, which ours treats as unchanged: "u" of a
  * register equals both.
  *
+ * The sampler has no decompressor: rows of a compressed .debug_frame, which Go's linker writes, are counted
+ * ("compressed") and not compared.
+ *
  * tables [--seed N] FILE…  A line a file, numbers by name; differing rows are printed before it.
  * SPDX-License-Identifier: MIT */
 #include "sampler/modules.h"
+#include "unwind/elf_sections.h"
 #include "unwind/machine.h"
 
 #include <ctype.h>
@@ -70,7 +74,7 @@ struct difference {
 };
 
 struct counts {
-    uint64_t functions, rows, probes, equal, different, without_rule, expressions, overlapped, outside;
+    uint64_t functions, rows, probes, equal, different, without_rule, expressions, overlapped, compressed;
 };
 
 static struct recording_writer writer;
@@ -85,6 +89,7 @@ static size_t difference_count;
 static const struct frame_table *table;
 static uint64_t link_base; /* what the table's addresses are relative to, as the file numbers it */
 static bool is_debug_frame;
+static bool is_compressed; /* .debug_frame: the sampler cannot read it, and rows are counted only */
 
 static void *more(void *items, size_t count, size_t item_size)
 {
@@ -143,7 +148,11 @@ static bool map_file(int file, const Elf64_Ehdr *header, struct mapped *ret_mapp
     low &= ~(uint64_t)(PAGE - 1);
     if (high <= low || high - low > (uint64_t)8 << 30) return false;
     ret_mapped->size = (high - low + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-    ret_mapped->memory = mmap(NULL, ret_mapped->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    /* A program that is not relocatable may name its functions by their addresses. */
+    bool is_fixed = header->e_type == ET_EXEC;
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (is_fixed ? MAP_FIXED_NOREPLACE : 0);
+    void *wanted = is_fixed ? (void *)(uintptr_t)low : NULL;
+    ret_mapped->memory = mmap(wanted, ret_mapped->size, PROT_NONE, flags, -1, 0);
     if (ret_mapped->memory == MAP_FAILED) return false;
     for (unsigned i = 0; i < header->e_phnum; i++) {
         const Elf64_Phdr *segment = &segments[i];
@@ -367,6 +376,10 @@ static void probe(const struct shown *row, uint64_t pc, bool is_signal_frame)
 static void check_row(const struct shown *row, uint64_t end, bool is_signal_frame)
 {
     if (row->start >= end) return;
+    if (is_debug_frame && is_compressed) {
+        counts.compressed++;
+        return;
+    }
     counts.rows++;
     counts.expressions += has_expression(row);
     probe(row, row->start, is_signal_frame);
@@ -424,6 +437,7 @@ static void begin_entry(struct reading *reading, const char *line)
         if (reading->range.start == 0) reading->in_fde = false;
         if (!reading->in_fde) return;
         if (!is_debug_frame) counts.functions++;
+        if (is_debug_frame && is_compressed) return;
         ranges = more(ranges, range_count, sizeof(*ranges));
         ranges[range_count++] = reading->range;
     }
@@ -530,7 +544,7 @@ static bool read_readelf(const char *path)
 /* No module is at address 0, so the sampler looks for new ones. */
 static void list_modules_again(void)
 {
-    (void)modules_build(&modules, 0, &writer);
+    (void)modules_build(&modules, 0, modules_no_limit, &writer);
 }
 
 static const struct module *find_module(uint64_t address)
@@ -552,7 +566,7 @@ static uint64_t nanoseconds(void)
 static void check_table(const char *path, const struct module *module)
 {
     uint64_t before_ns = nanoseconds();
-    (void)modules_build(&modules, module->start, &writer);
+    (void)modules_build(&modules, module->start, modules_no_limit, &writer);
     uint64_t build_ns = nanoseconds() - before_ns;
     const struct unwind_module *built = unwind_find_module(modules.current, module->start);
     link_base = built->base - module->load_bias;
@@ -568,17 +582,24 @@ static void check_table(const char *path, const struct module *module)
     judge_differences(path);
     printf("%s\t%s\t", path, built->table ? "table" : range_count ? "without" : "nothing");
     printf("functions=%" PRIu64 " rows=%" PRIu64 " probes=%" PRIu64 " equal=%" PRIu64 " different=%" PRIu64
-           " without_rule=%" PRIu64 " overlapped=%" PRIu64 " expressions=%" PRIu64,
+           " without_rule=%" PRIu64 " overlapped=%" PRIu64 " expressions=%" PRIu64 " compressed=%" PRIu64,
            counts.functions, counts.rows, counts.probes, counts.equal, counts.different, counts.without_rule,
-           counts.overlapped, counts.expressions);
+           counts.overlapped, counts.expressions, counts.compressed);
     printf(" fdes=%u broken=%u refused=%u rules=%u wide=%u expression_bytes=%u table_rows=%u table_bytes=%zu code=%u "
            "build_us=%" PRIu64 "\n",
            table->fde_count, table->broken_fde_count, table->refused_row_count, table->rule_count, table->wide_count,
            table->expression_bytes, table->row_count, table->memory_size, table->end, build_ns / 1000);
 }
 
+static bool read_at(void *context, uint64_t offset, void *bytes, size_t size)
+{
+    const int *file = context;
+    return pread(*file, bytes, size, (off_t)offset) == (ssize_t)size;
+}
+
 static void check_file(const char *path)
 {
+    struct elf_frame_sections sections = {0};
     struct mapped mapped = {.memory = NULL};
     Elf64_Ehdr header;
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -588,6 +609,7 @@ static void check_file(const char *path)
     }
     const char *excluded = why_excluded(file, &header);
     if (!excluded && !map_file(file, &header, &mapped)) excluded = "cannot be mapped";
+    is_compressed = !elf_frame_sections_find(read_at, &file, &sections) || sections.debug_frame.size == 0;
     close(file);
     counts = (struct counts){.rows = 0};
     cie_count = range_count = difference_count = 0;

@@ -48,6 +48,13 @@ def elf_files(roots):
                     continue
 
 
+def is_program(path):
+    """An x86-64 program or library, as far as the ELF header tells; the debug information of one is none."""
+    with open(path, "rb") as file:
+        header = file.read(20)
+    return len(header) == 20 and header[4] == 2 and header[16] in (2, 3) and header[18] == 62 and not path.endswith(".debug")
+
+
 def check_batch(program, seed, paths):
     """What the program says of each path: (path, kind, detail), and the rows that differ."""
     run = subprocess.run([program, "--seed", str(seed), *paths], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -98,7 +105,7 @@ def report(results, notes, slowest):
     print(f"# files: {len(results)}; " + ", ".join(f"{kind}: {count}" for kind, count in sorted(kinds.items())))
     for reason, count in excluded.most_common():
         print(f"# excluded, {reason}: {count}")
-    for name in ("functions", "rows", "probes", "equal", "different", "without_rule", "overlapped", "expressions", "broken",
+    for name in ("functions", "rows", "probes", "equal", "different", "without_rule", "overlapped", "expressions", "compressed", "broken",
                  "refused", "wide"):
         print(f"# {name}: {totals[name]}")
     for name in ("fdes", "table_rows", "rules", "wide", "expression_bytes", "code", "table_bytes"):
@@ -126,7 +133,8 @@ def main():
     paths = sorted(elf_files(options.paths or FOLDERS))
     if not options.all:
         random.seed(options.seed)
-        paths = random.sample(paths, min(DOZEN, len(paths)))
+        programs = [path for path in paths if is_program(path)]
+        paths = random.sample(programs, min(DOZEN, len(programs)))
     print(f"# seed {options.seed}, {len(paths)} files", flush=True)
     results, notes = [], []
     with ThreadPoolExecutor(options.jobs) as pool:

@@ -1,0 +1,298 @@
+/* The linker writes down where .eh_frame begins, but not how long it is: it is copied up to the end of its segment,
+ * which need not be the one that holds .eh_frame_hdr. Where there is no .eh_frame_hdr, as in many static programs, and
+ * for .debug_frame, the section headers of the file tell. SPDX-License-Identifier: MIT */
+#include "sampler/table_job.h"
+
+#include "base/pages.h"
+#include "base/plain_text.h"
+#include "sampler/debug_frame.h"
+#include "sampler/image_headers.h"
+#include "sampler/self.h"
+#include "unwind/frame_build.h"
+#include "unwind/frame_table_file.h"
+
+enum {
+    INFORMATION_MAX = 256 << 20,
+    CHUNK = 128 << 10,
+    FUNCTIONS_WORTH_KEEPING = 4096,
+};
+
+enum phase { LOAD, LOCATE, COPY_EH_FRAME, COPY_HEADER, COPY_DEBUG_FRAME, BEGIN, BUILD, KEEP, DONE };
+
+enum { EH_FRAME, HEADER, DEBUG_FRAME };
+
+struct copying {
+    struct table_copy copy;
+    uint64_t from; /* an address, or an offset in the file */
+    size_t done;
+};
+
+struct table_job {
+    struct table_source source;
+    char path[MODULE_PATH_MAX];
+    enum phase phase;
+    enum table_outcome outcome;
+    struct copying copies[TABLE_COPIES];
+    bool has_lookup;
+    struct frame_lookup lookup;
+    struct frame_build *build;
+    struct frame_table table;
+};
+
+static void end_with(struct table_job *job, enum table_outcome outcome)
+{
+    job->outcome = outcome;
+    job->phase = DONE;
+}
+
+/* --- Where the sections are ----------------------------------------------------------------------------------------
+ */
+
+/* The end of the bytes of the file that are mapped around ADDRESS; 0 if it is in no segment. */
+static uint64_t segment_end(const struct table_job *job, uint64_t address)
+{
+    static struct image_headers headers; /* the sampler thread's alone */
+    if (!image_headers_read(job->source.image_start, &headers)) return 0;
+    for (size_t i = 0; i < headers.count; i++) {
+        uint64_t start = job->source.load_bias + headers.items[i].p_vaddr, end = start + headers.items[i].p_filesz;
+        if (headers.items[i].p_type == PT_LOAD && address >= start && address < end) return end;
+    }
+    return 0;
+}
+
+/* Where .eh_frame begins, as the second field of .eh_frame_hdr says. */
+static uint64_t eh_frame_of_header(const struct table_job *job)
+{
+    uint8_t first[16];
+    struct cfi_section header = {.address = job->source.header_start, .data_address = job->source.header_start};
+    if (job->source.header_size < 8) return 0;
+    if (self_read_memory(job->source.header_start, first, sizeof(first)) != sizeof(first)) return 0;
+    header.bytes = slice_of(first, sizeof(first));
+    struct cursor cursor = cursor_of(header.bytes);
+    cursor_skip(&cursor, 4);
+    uint64_t eh_frame = cfi_encoded_pointer(&cursor, &header, first[1]);
+    return cursor.failed ? 0 : eh_frame;
+}
+
+static void locate(struct table_job *job)
+{
+    struct elf_frame_sections sections = {0};
+    const struct table_source *source = &job->source;
+    uint64_t eh_frame = eh_frame_of_header(job), end = eh_frame ? segment_end(job, eh_frame) : 0;
+    bool has_file = debug_frame_find(job->path, source->image_start, &sections);
+    if (end != 0) {
+        bool is_before_header = eh_frame < source->header_start && source->header_start < end;
+        job->copies[HEADER].from = source->header_start;
+        job->copies[HEADER].copy.size = source->header_size;
+        if (is_before_header) end = source->header_start;
+    } else if (has_file && sections.eh_frame.address != 0) {
+        eh_frame = source->load_bias + sections.eh_frame.address;
+        end = eh_frame + sections.eh_frame.size;
+        if (end > segment_end(job, eh_frame)) end = eh_frame;
+    }
+    job->copies[EH_FRAME].from = eh_frame;
+    job->copies[EH_FRAME].copy.size = end > eh_frame ? end - eh_frame : 0;
+    job->copies[DEBUG_FRAME].from = sections.debug_frame.offset;
+    job->copies[DEBUG_FRAME].copy.size = sections.debug_frame.size;
+}
+
+static bool allocate(struct table_job *job)
+{
+    for (unsigned i = 0; i < TABLE_COPIES; i++) {
+        struct table_copy *copy = &job->copies[i].copy;
+        if (copy->size == 0) continue;
+        copy->memory = pages_allocate(copy->size);
+        if (!copy->memory) return false;
+        if (copy->size >= PAGES_LARGE_BYTES) pages_prefer_large(copy->memory, copy->size);
+    }
+    return true;
+}
+
+static void begin_copying(struct table_job *job)
+{
+    locate(job);
+    size_t size = 0;
+    for (unsigned i = 0; i < TABLE_COPIES; i++) {
+        size_t part = job->copies[i].copy.size;
+        if (part > INFORMATION_MAX) {
+            job->copies[i].copy.size = 0;
+            end_with(job, TABLE_TOO_LARGE);
+            return;
+        }
+        size += part;
+    }
+    if (job->copies[EH_FRAME].copy.size == 0 && job->copies[DEBUG_FRAME].copy.size == 0)
+        end_with(job, TABLE_NO_INFORMATION);
+    else if (!allocate(job))
+        end_with(job, TABLE_NO_MEMORY);
+    else
+        job->phase = COPY_EH_FRAME;
+}
+
+/* --- Copies ---------------------------------------------------------------------------------------------------------
+ */
+
+static size_t read_chunk(const struct table_job *job, unsigned which, void *to, uint64_t from, size_t size)
+{
+    if (which != DEBUG_FRAME) return self_read_memory(from, to, size);
+    return debug_frame_copy(job->path, job->source.image_start, from, to, size) ? size : 0;
+}
+
+/* True once copy WHICH is complete, or can be had no further. */
+static bool copy_some(struct table_job *job, unsigned which)
+{
+    struct copying *copying = &job->copies[which];
+    size_t left = copying->copy.size - copying->done, chunk = left < CHUNK ? left : CHUNK;
+    if (chunk == 0) return true;
+    size_t got = read_chunk(job, which, copying->copy.memory + copying->done, copying->from + copying->done, chunk);
+    copying->done += got;
+    return got < chunk || copying->done == copying->copy.size;
+}
+
+static struct slice copied(const struct table_job *job, unsigned which)
+{
+    return slice_of(job->copies[which].copy.memory, job->copies[which].done);
+}
+
+static struct frame_table_source frame_source(const struct table_job *job)
+{
+    struct frame_table_source source = {.base = job->source.image_start};
+    source.eh_frame = (struct cfi_section){.bytes = copied(job, EH_FRAME),
+                                           .address = job->copies[EH_FRAME].from,
+                                           .data_address = job->source.header_start};
+    source.header = copied(job, HEADER);
+    source.header_address = job->source.header_start;
+    source.debug_frame =
+        (struct cfi_section){.bytes = copied(job, DEBUG_FRAME), .is_debug_frame = true, .bias = job->source.load_bias};
+    return source;
+}
+
+/* A lookup knows .eh_frame alone: a module with .debug_frame as well needs its table. */
+static void prepare_lookup(struct table_job *job)
+{
+    bool is_whole = job->copies[EH_FRAME].done == job->copies[EH_FRAME].copy.size &&
+                    job->copies[HEADER].done == job->copies[HEADER].copy.size;
+    struct frame_table_source source = frame_source(job);
+    if (is_whole && source.eh_frame.bytes.size > 0 && job->copies[DEBUG_FRAME].copy.size == 0)
+        job->has_lookup = frame_lookup_init(&source, &job->lookup);
+}
+
+/* --- Steps ----------------------------------------------------------------------------------------------------------
+ */
+
+static void load(struct table_job *job)
+{
+    const struct table_source *source = &job->source;
+    job->phase = LOCATE;
+    struct slice key = slice_of(source->key, source->key_size);
+    if (source->kept_path[0] && frame_table_load(source->kept_path, key, &job->table)) end_with(job, TABLE_BUILT);
+}
+
+static void begin_building(struct table_job *job)
+{
+    bool has_any = job->copies[EH_FRAME].done > 0 || job->copies[DEBUG_FRAME].done > 0;
+    struct frame_table_source source = frame_source(job);
+    if (!has_any) {
+        end_with(job, TABLE_UNREADABLE);
+        return;
+    }
+    job->build = frame_build_begin(&source);
+    if (job->build)
+        job->phase = BUILD;
+    else
+        end_with(job, TABLE_NO_MEMORY);
+}
+
+static void take_table(struct table_job *job)
+{
+    switch (frame_build_take(job->build, &job->table)) {
+    case FRAME_BUILD_SUCCEEDED:
+        job->phase = KEEP;
+        break;
+    case FRAME_BUILD_NOTHING:
+        end_with(job, TABLE_NO_FUNCTIONS);
+        break;
+    case FRAME_BUILD_TOO_LARGE:
+        end_with(job, TABLE_TOO_LARGE);
+        break;
+    case FRAME_BUILD_NO_MEMORY:
+        end_with(job, TABLE_NO_MEMORY);
+        break;
+    }
+    frame_build_free(job->build);
+    job->build = NULL;
+}
+
+static void keep(struct table_job *job)
+{
+    const struct table_source *source = &job->source;
+    struct slice key = slice_of(source->key, source->key_size);
+    if (source->kept_path[0] && job->table.fde_count >= FUNCTIONS_WORTH_KEEPING)
+        (void)frame_table_save(&job->table, source->kept_path, key);
+    end_with(job, TABLE_BUILT);
+}
+
+bool table_job_step(struct table_job *job)
+{
+    switch (job->phase) {
+    case LOAD:
+        load(job);
+        break;
+    case LOCATE:
+        begin_copying(job);
+        break;
+    case COPY_EH_FRAME:
+        if (copy_some(job, EH_FRAME)) job->phase = COPY_HEADER;
+        break;
+    case COPY_HEADER:
+        if (!copy_some(job, HEADER)) break;
+        prepare_lookup(job);
+        job->phase = COPY_DEBUG_FRAME;
+        break;
+    case COPY_DEBUG_FRAME:
+        if (copy_some(job, DEBUG_FRAME)) job->phase = BEGIN;
+        break;
+    case BEGIN:
+        begin_building(job);
+        break;
+    case BUILD:
+        if (!frame_build_step(job->build)) take_table(job);
+        break;
+    case KEEP:
+        keep(job);
+        break;
+    case DONE:
+        break;
+    }
+    return job->phase != DONE;
+}
+
+struct table_job *table_job_begin(const struct table_source *source, const char *path)
+{
+    struct table_job *job = pages_allocate(sizeof(*job));
+    if (!job) return NULL;
+    job->source = *source;
+    job->outcome = TABLE_UNREADABLE;
+    (void)plain_text(job->path, job->path + sizeof(job->path), path);
+    return job;
+}
+
+bool table_job_lookup(const struct table_job *job, struct frame_lookup *ret_lookup)
+{
+    if (job->has_lookup) *ret_lookup = job->lookup;
+    return job->has_lookup;
+}
+
+enum table_outcome table_job_end(struct table_job *job, struct frame_table *ret_table,
+                                 struct table_copy ret_copies[TABLE_COPIES])
+{
+    enum table_outcome outcome = job->phase == DONE ? job->outcome : TABLE_UNREADABLE;
+    for (unsigned i = 0; i < TABLE_COPIES; i++) ret_copies[i] = job->copies[i].copy;
+    if (outcome == TABLE_BUILT)
+        *ret_table = job->table;
+    else
+        frame_table_fini(&job->table);
+    frame_build_free(job->build);
+    pages_free(job, sizeof(*job));
+    return outcome;
+}

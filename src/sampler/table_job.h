@@ -1,0 +1,57 @@
+/* Finds the frame table of one module in steps: takes it from where it was kept, or copies the module's call frame
+ * information and builds it. As soon as .eh_frame is copied, walks can look rules up in the copy.
+ *
+ * Belongs to the sampler thread. Information is copied with self_read_memory, so that a module that is unmapped
+ * meanwhile costs a table and not a crash. SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SAMPLER_TABLE_JOB_H
+#define OFFBEAT_SAMPLER_TABLE_JOB_H
+
+#include "unwind/frame_lookup.h"
+#include "unwind/frame_table_file.h"
+
+enum { MODULE_PATH_MAX = 1024 };
+
+/* Where a module and its call frame information are. */
+struct table_source {
+    uint64_t image_start;
+    uint64_t load_bias;
+    uint64_t header_start, header_size;  /* .eh_frame_hdr; 0: none */
+    char kept_path[2 * MODULE_PATH_MAX]; /* of the file that keeps the table; empty: none */
+    uint8_t key[FRAME_TABLE_KEY_MAX];    /* of that file */
+    size_t key_size;
+};
+
+enum table_outcome {
+    TABLE_BUILT,
+    TABLE_NO_INFORMATION, /* neither .eh_frame nor .debug_frame */
+    TABLE_UNREADABLE,     /* the information is damaged, or its module was unmapped */
+    TABLE_NO_FUNCTIONS,
+    TABLE_TOO_LARGE,
+    TABLE_NO_MEMORY,
+    TABLE_OUTCOMES,
+};
+
+struct table_job;
+
+/* PATH is that of the module's file, "[vdso]" for one without. Both are copied. NULL without memory. */
+struct table_job *table_job_begin(const struct table_source *source, const char *path);
+
+/* One step of at most some 100 us of computing; reading a file that is not in memory takes longer. True if there is
+ * more to do. */
+bool table_job_step(struct table_job *job);
+
+/* True once walks can use *RET_LOOKUP, which refers to the copies. */
+bool table_job_lookup(const struct table_job *job, struct frame_lookup *ret_lookup);
+
+/* Memory that lookups refer to; the caller frees it when no walk uses it any more (pages_free). */
+struct table_copy {
+    uint8_t *memory;
+    size_t size;
+};
+enum { TABLE_COPIES = 3 };
+
+/* Ends the job, finished or not. *RET_TABLE is set if the outcome is TABLE_BUILT. */
+enum table_outcome table_job_end(struct table_job *job, struct frame_table *ret_table,
+                                 struct table_copy ret_copies[TABLE_COPIES]);
+
+#endif
