@@ -12,7 +12,7 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct curl_library library;
-static bool is_loaded;
+static bool is_loaded, is_too_late;
 static void (*when_loaded)(void);
 
 static void *open_library(void)
@@ -25,30 +25,58 @@ static void *open_library(void)
     return handle;
 }
 
-/* An OpenSSL that came with libcurl registers no cleaning up at exit: where a process ends while libcurl is being
- * begun, that would run before WHEN_LOADED was called, and take away what this thread is just setting up. */
-static void begin_openssl(void *handle)
+/* --- OpenSSL ------------------------------------------------------------------------------------------------------
+ *
+ * The program's first use of OpenSSL registers OPENSSL_cleanup with atexit. After it has run, or while it runs, any use
+ * of OpenSSL crashes, and so does loading libcurl: its libssh2 uses OpenSSL in curl_global_init. WHEN_LOADED registers
+ * the function that ends this thread; exit calls the function that was registered last first. */
+
+typedef int (*openssl_begin_function)(uint64_t options, const void *settings); /* OPENSSL_init_crypto */
+
+/* Of the OpenSSL that is loaded, also where only one library of the program can see it; NULL: there is none. */
+static openssl_begin_function find_openssl(void)
+{
+    static const char *const names[] = {"libcrypto.so.3", "libcrypto.so.1.1"};
+    void *function = dlsym(RTLD_DEFAULT, "OPENSSL_init_crypto");
+    for (size_t i = 0; !function && i < sizeof(names) / sizeof(names[0]); i++) {
+        void *handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+        if (handle) function = dlsym(handle, "OPENSSL_init_crypto");
+    }
+    return (openssl_begin_function)(uintptr_t)function;
+}
+
+static bool openssl_has_ended(openssl_begin_function begin)
+{
+    static const uint64_t base_only = 0x00040000; /* OPENSSL_INIT_BASE_ONLY: records no error of the thread */
+    return begin(base_only, NULL) == 0;
+}
+
+/* Registers OpenSSL's cleanup, if it was not, and then our end. OpenSSL is asked afterwards: if exit has passed its
+ * cleanup by then, that has begun. False: OpenSSL must not be used any more. */
+static bool end_before_openssl(openssl_begin_function begin)
+{
+    if (openssl_has_ended(begin)) return false;
+    (void)begin(0, NULL);
+    if (when_loaded) when_loaded();
+    return !openssl_has_ended(begin);
+}
+
+/* An OpenSSL that came with libcurl registers no cleanup at exit: if the process ends during curl_global_init, the
+ * cleanup would run before WHEN_LOADED is called, and destroy what this thread sets up. */
+static void begin_own_openssl(void)
 {
     static const uint64_t no_atexit = 0x00080000; /* OPENSSL_INIT_NO_ATEXIT */
-    int (*begin)(uint64_t options, const void *settings) = (__typeof__(begin))dlsym(handle, "OPENSSL_init_crypto");
+    openssl_begin_function begin = find_openssl();
     if (begin) (void)begin(no_atexit, NULL);
 }
 
-typedef int openssl_begin(uint64_t options, const void *settings);
-
-/* The program's own OpenSSL cleans up in an exit handler, which runs before our destructor. libcurl's first call of it
- * would crash then; OPENSSL_init_crypto(3) refuses. */
-static bool is_openssl_gone(openssl_begin *begin)
-{
-    static const uint64_t base_only = 0x00040000; /* OPENSSL_INIT_BASE_ONLY: nothing is set up */
-    return begin && begin(base_only, NULL) == 0;
-}
+/* --- Loading ------------------------------------------------------------------------------------------------------ */
 
 static void load(void)
 {
-    openssl_begin *openssl = (__typeof__(openssl))dlsym(RTLD_DEFAULT, "OPENSSL_init_crypto"); /* the program's own */
-    if (is_openssl_gone(openssl)) return;
-    void *handle = open_library();
+    openssl_begin_function begin_openssl = find_openssl(); /* the program's own */
+    is_too_late = begin_openssl && !end_before_openssl(begin_openssl);
+    void *handle = is_too_late ? NULL : open_library();
     bool has_all = handle != NULL;
     if (!handle) return;
 #define CURL_LOOK_UP(name)                                                                                             \
@@ -56,7 +84,7 @@ static void load(void)
     has_all = has_all && library.name;
     CURL_FUNCTIONS(CURL_LOOK_UP)
 #undef CURL_LOOK_UP
-    if (!openssl) begin_openssl(handle);
+    if (!begin_openssl) begin_own_openssl();
     is_loaded = has_all && library.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
     if (when_loaded) when_loaded();
 }
@@ -76,6 +104,10 @@ const struct curl_library *curl_library_get(struct error *error)
     }
     (void)pthread_once(&once, load);
     if (is_loaded) return &library;
-    (void)error_set(error, STATUS_UNSUPPORTED, 0, "libcurl.so.4 is not installed: nothing can be sent");
+    if (is_too_late)
+        (void)error_set(error, STATUS_UNSUPPORTED, 0,
+                        "the program has ended OpenSSL: envelopes stay in the spool for the next launch");
+    else
+        (void)error_set(error, STATUS_UNSUPPORTED, 0, "libcurl.so.4 is not installed: nothing can be sent");
     return NULL;
 }

@@ -133,6 +133,50 @@ def what_was_sampled_is_sent_although_exit_interrupted_malloc():
         check_equal(len(receiver.chunks), 1, "chunks")
 
 
+# --- Programs that use OpenSSL: exit ends it before the library sends for the last time ------------------------------
+
+def use_openssl(folder):
+    """Commands of real programs whose OpenSSL is used and ended; each runs long enough to be sampled."""
+    large = folder / "large"
+    with open(large, "wb") as file:
+        file.truncate(400 << 20)
+    commands = [[program("uses_openssl"), "200"],
+                ["openssl", "dgst", "-sha256", large],
+                ["ssh-keygen", "-q", "-t", "rsa", "-b", "4096", "-N", "", "-f", folder / "key"],
+                ["curl", "-sS", "-o", "/dev/null", f"file://{large}"],
+                ["/usr/bin/python3", "-c", "import ssl, hashlib; ssl.create_default_context()\n"
+                 "for _ in range(100): hashlib.sha256(bytes(1 << 20)).digest()"]]
+    return [command for command in commands if shutil.which(str(command[0]))]
+
+
+def ends_as_bare(folder, command, **more):
+    env = variables(folder, **more)
+    done = run(*command, cwd=folder, env=env)
+    (folder / "key").unlink(missing_ok=True)
+    name = pathlib.Path(command[0]).name
+    check_equal((done.returncode, text(done.stderr)), (0, ""), f"status and standard error of {name} with {env['OFFBEAT_DSN'].split(':')[0]}")
+    return name
+
+
+def left_in(folder):
+    return [path for pattern in ("*.envelope", "*.recording") for path in (folder / "cache").rglob(pattern)]
+
+
+@case
+def a_program_that_has_used_openssl_ends_as_it_would_without_us():
+    if not shutil.which("openssl"):
+        skip("openssl is not installed")
+    with Folder() as folder, Receiver() as http, Receiver(certificate=make_certificate(folder)) as https:
+        for command in use_openssl(folder):
+            for dsn in (http.dsn, https.dsn, NOBODY_LISTENS, NOBODY_LISTENS.replace("http:", "https:")):
+                shutil.rmtree(folder / "cache", ignore_errors=True)
+                before = len(http.chunks) + len(https.chunks)
+                preloaded = {"LD_PRELOAD": LIBRARY, "OFFBEAT_CACHE_DIRECTORY": folder / "cache", "OFFBEAT_CA_FILE": folder / "certificate.pem"}
+                name = ends_as_bare(folder, command, OFFBEAT_DSN=dsn, **preloaded)
+                sent = len(http.chunks) + len(https.chunks) - before
+                check_equal(sent + len(left_in(folder)), 1, f"chunks of {name} that were sent or wait in the spool")
+
+
 # --- Raised privileges -----------------------------------------------------------------------------------------------
 
 def raised(folder, how, name="set_user_id"):
