@@ -15,6 +15,7 @@
  * weighted with the CPU time that they spent since they last said something: threads are met at a tick as often as they
  * run. SPDX-License-Identifier: MIT */
 #include "base/kernel.h"
+#include "sampler/beside.h"
 #include "sampler/blocked.h"
 #include "sampler/sampler_private.h"
 #include "sampler/signal_choice.h"
@@ -29,6 +30,7 @@ enum {
     SECOND_LOOKS_MAX = 3,
     MET_AWAKE_MAX = 256,
     SECOND_LOOK_AFTER_NS = 60000, /* the next ones after twice as long each */
+    EXACT_REQUESTS_MAX = 4,       /* in a tick: each takes some 100 µs */
 };
 
 /* --- What is written ---------------------------------------------------------------------------------------------- */
@@ -140,15 +142,14 @@ static uint64_t account_for_kernel(struct sampler *sampler, struct watched_threa
     return timer_accounted_cpu_ns(sampler, thread, cpu_ns);
 }
 
-/* THREAD has a timer that sees user code only, and answered to be seen inside the kernel. It may have left it before
- * the signal arrived: then it is asked again later, for the same time. Not for ever: page faults are no system calls.
- * False if the answer is not to be told. */
+/* THREAD has a timer that sees user code only, and answered for time inside the kernel. An answer from outside of a call
+ * is a page fault or an interrupt, or the thread had left the call already. False if the answer is not to be told. */
 static bool is_answer_for_kernel(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
 {
-    enum { PERIODS_OWED_MAX = 2 };
-    if (!timer_sees_user_code(thread) || blocked_was_in_call(&slot->registers)) return true;
-    if (is_cpu_mode(sampler)) return timer_kernel_periods(sampler, thread) >= PERIODS_OWED_MAX;
-    timer_owe_kernel_tick(thread);
+    if (!timer_sees_user_code(thread)) return true;
+    bool was_in_call = blocked_was_in_call(&slot->registers);
+    if (is_cpu_mode(sampler)) return timer_accepts_answer(sampler, thread, was_in_call);
+    if (!was_in_call) timer_owe_kernel_tick(thread);
     return true;
 }
 
@@ -272,11 +273,12 @@ static void put_off(struct sampler *sampler, struct watched_thread *thread)
     write_waiting(sampler, thread);
 }
 
+/* CPU mode: nothing is lost, because the next stack stands for the time meanwhile. */
 static void take_back_request(struct sampler *sampler, struct watched_thread *thread)
 {
     slot_give_back(thread->slot);
     thread->slot = NULL;
-    write_lost(sampler, thread, thread->waiting_ticks, RECORDING_LOST_UNANSWERED);
+    if (!is_cpu_mode(sampler)) write_lost(sampler, thread, thread->waiting_ticks, RECORDING_LOST_UNANSWERED);
     thread->waiting_ticks = 0;
     thread->ran_while_waiting = false;
 }
@@ -290,35 +292,56 @@ static void watch_waiting(struct sampler *sampler, struct watched_thread *thread
     if (thread->ran_while_waiting && thread->waiting_ticks > UNANSWERED_TICKS_MAX) take_back_request(sampler, thread);
 }
 
+static bool needs_exact_answer(const struct sampler *sampler, const struct watched_thread *thread)
+{
+    return is_cpu_mode(sampler) && timer_sees_user_code(thread);
+}
+
 /* A request that no signal may carry is counted as lost. One that would find its thread in sigwait, or break off a call
  * that waits for signals, is put off. */
-static void request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+static void send_request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    bool has_room = sampler->requests_in_tick < sampler->requests_in_tick_max;
-    if (!has_room || cpu_ns < thread->no_signal_until_cpu_ns) {
-        put_off(sampler, thread);
-        return;
-    }
     struct signal_choice choice = signal_choose(thread);
     if (choice.number == 0) {
         do_without_signal(sampler, thread, cpu_ns);
         return;
     }
-    bool may_be_asked = !choice.is_asleep || !blocked_awaits_signals(thread, cpu_ns);
+    bool may_be_asked =
+        !choice.is_asleep || (!needs_exact_answer(sampler, thread) && !blocked_awaits_signals(thread, cpu_ns));
     struct slot *slot = may_be_asked ? slot_take(thread->tid, sampler->modules.current, choice.reading) : NULL;
     if (!slot) {
         put_off(sampler, thread);
         return;
     }
-    sampler->requests_in_tick++;
     sampler->counters[RECORDING_SIGNALS]++;
     thread->slot = slot;
     thread->cpu_ns_at_request = cpu_ns;
     if (!slot_send(slot, choice.number)) {
         thread->slot = NULL;
         slot_give_back(slot);
-        write_lost(sampler, thread, 1, RECORDING_LOST_UNANSWERED);
+        if (!is_cpu_mode(sampler)) write_lost(sampler, thread, 1, RECORDING_LOST_UNANSWERED);
     }
+}
+
+static void request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    bool is_exact = needs_exact_answer(sampler, thread);
+    uint32_t requests_max = is_exact ? EXACT_REQUESTS_MAX : sampler->requests_in_tick_max;
+    if (sampler->requests_in_tick >= requests_max || cpu_ns < thread->no_signal_until_cpu_ns) {
+        put_off(sampler, thread);
+        return;
+    }
+    sampler->requests_in_tick++;
+    if (!is_exact) {
+        send_request(sampler, thread, cpu_ns);
+        return;
+    }
+    struct beside beside;
+    if (beside_stop(&beside, thread))
+        send_request(sampler, thread, cpu_ns);
+    else
+        put_off(sampler, thread);
+    beside_leave(&beside);
 }
 
 /* --- A thread that has run since the tick before ------------------------------------------------------------------ */
@@ -350,6 +373,7 @@ static enum blocked_result read_blocked(struct sampler *sampler, struct watched_
 static enum blocked_result read_unless_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     if (!is_cpu_mode(sampler)) return read_blocked(sampler, thread, cpu_ns);
+    if (needs_exact_answer(sampler, thread)) return BLOCKED_RUNNING; /* it is looked at when the sampler is beside it */
     return blocked_is_running(thread) ? BLOCKED_RUNNING : BLOCKED_WALKED;
 }
 
@@ -421,19 +445,33 @@ static bool is_seen_in_user_code(struct sampler *sampler, struct watched_thread 
     return is_fresh && !is_in_kernel && write_timer_stack(sampler, thread, &sample, cpu_ns);
 }
 
+/* Wall clock: thousands of threads that started at once must not take as long as many ticks. Their first stacks come at
+ * the ticks that follow, and count for the ticks that they waited. */
+static bool has_room_for_first_look(struct sampler *sampler, const struct watched_thread *thread)
+{
+    enum { FIRST_LOOKS_A_SECOND = 25600 };
+    if (is_cpu_mode(sampler) || thread->has_stack) return true;
+    return sampler->first_looks_in_tick++ < FIRST_LOOKS_A_SECOND / sampler->ticks_a_second + 1;
+}
+
 static void look_at_awake(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_busy)
 {
     /* What it spent before we came is not ours to tell; of one that began under our eyes, all is. */
     if (is_cpu_mode(sampler) && sampler->tick <= 1) thread->cpu_ns_recorded = cpu_ns;
     if (is_busy) timer_note_busy(sampler, thread);
     if (is_cpu_mode(sampler) && is_left_to_timer(sampler, thread, cpu_ns)) return;
+    if (!has_room_for_first_look(sampler, thread)) {
+        write_waiting(sampler, thread);
+        return;
+    }
     enum blocked_result result = read_unless_running(sampler, thread, cpu_ns);
     if (result == BLOCKED_WALKED) return;
     if (result == BLOCKED_RUNNING && is_seen_in_user_code(sampler, thread, cpu_ns)) return;
     if (result == BLOCKED_RUNNING && ask_timer(sampler, thread, cpu_ns)) return;
     bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* up to 1 kHz */
     bool has_room = sampler->met_awake_count < MET_AWAKE_MAX;
-    if (result == BLOCKED_RUNNING && !is_busy && has_time && has_room)
+    bool is_short = !is_busy && !needs_exact_answer(sampler, thread);
+    if (result == BLOCKED_RUNNING && is_short && has_time && has_room)
         met_awake[sampler->met_awake_count++] = thread;
     else
         request(sampler, thread, cpu_ns);
@@ -481,6 +519,7 @@ bool look_at_all(struct sampler *sampler)
     struct listed_thread *items = sampler->threads.items;
     size_t count = sampler->threads.count;
     sampler->requests_in_tick = sampler->pages_in_tick = sampler->timers_in_tick = sampler->timers_asked = 0;
+    sampler->first_looks_in_tick = 0;
     sampler->met_awake_count = 0;
     for (size_t i = 0, at = count ? sampler->tick % count : 0; i < count; i++, at = at + 1 < count ? at + 1 : 0) {
         prefetch(&items[at + AHEAD < count ? at + AHEAD : at]);

@@ -294,7 +294,8 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     if (!slots_in_use()) modules_release_retired(&sampler.modules);
     modules_refresh(&sampler.modules, sampler.tick % sampler.ticks_a_second == 0, &writer);
     if (threads_changed(&sampler.threads)) refresh_threads();
-    if (is_time_for_rare_changes()) threads_refresh_names(&sampler.threads, &writer);
+    if (is_time_for_rare_changes() || sampler.has_unread_names)
+        sampler.has_unread_names = !threads_refresh_names(&sampler.threads, &writer);
     open_tick(now_ns, before_ns);
     if (!look_at_all(&sampler)) {
         refresh_threads();

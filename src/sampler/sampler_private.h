@@ -23,6 +23,8 @@ struct sampler {
     struct modules_budget for_tables; /* how long the open tick may work on tables that a walk waits for */
     size_t met_awake_count;           /* see look.c */
     bool has_news;                    /* a sample was written since the last flush */
+    bool has_unread_names;            /* of threads that ran */
+    uint32_t first_looks_in_tick;
     bool is_ending;
     uint64_t before_ns, deadline_ns, end_ns; /* of ticks: the last one, the next one, the last of all */
     uint64_t followed_ns;                    /* when the program's rights were last read */
@@ -82,6 +84,9 @@ uint64_t timer_kernel_periods(const struct sampler *sampler, const struct watche
 
 /* CPU mode: the CPU time, at most CPU_NS, that the periods which are counted stand for. */
 uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, const struct watched_thread *thread, uint64_t cpu_ns);
+
+/* CPU mode: whether an answer, which came from inside a system call or not, is told for the periods inside the kernel. */
+bool timer_accepts_answer(const struct sampler *sampler, struct watched_thread *thread, bool was_in_call);
 
 /* Wall clock: whether a tick at which THREAD runs counts for the kernel, if the timer has taken USER_PERIODS stacks
  * since the last such tick. */

@@ -25,9 +25,10 @@ int thread_syscall_file(struct watched_thread *thread)
     return kernel_open(path, O_RDONLY, 0);
 }
 
+enum { DESCRIPTORS_KEPT_MAX = 512 };
+
 static void release(int file, int *kept)
 {
-    enum { DESCRIPTORS_KEPT_MAX = 512 };
     if (file < 0) return;
     if (self_has_own_descriptors() && file < DESCRIPTORS_KEPT_MAX)
         *kept = file;
@@ -194,8 +195,10 @@ static void note_listed(struct threads *threads, pid_t tid, struct recording_wri
             threads->missed++;
             return;
         }
-        thread_release_syscall_file(thread, thread_syscall_file(thread));
-        (void)read_name(thread);
+        if (threads->count <= DESCRIPTORS_KEPT_MAX) thread_release_syscall_file(thread, thread_syscall_file(thread));
+        /* The names of many new threads are read later, a few at each tick. */
+        thread->ran = threads->listed_names_count++ >= NAMES_A_TICK_MAX;
+        if (!thread->ran) (void)read_name(thread);
         write_thread(thread, writer);
     }
     threads->items[place].thread->is_listed = true;
@@ -231,7 +234,7 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
     threads->is_blind = directory < 0;
     if (directory < 0) return;
     for (size_t i = 0; i < threads->count; i++) threads->items[i].thread->is_listed = false;
-    threads->listed_count = 0;
+    threads->listed_count = threads->listed_names_count = 0;
     list(threads, directory, writer);
     release_directory(threads, directory);
 
@@ -252,14 +255,17 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
     threads->count = kept;
 }
 
-void threads_refresh_names(struct threads *threads, struct recording_writer *writer)
+bool threads_refresh_names(struct threads *threads, struct recording_writer *writer)
 {
+    uint32_t room = NAMES_A_TICK_MAX;
     for (size_t i = 0; i < threads->count; i++) {
         struct watched_thread *thread = threads->items[i].thread;
         if (!thread->ran) continue;
+        if (room-- == 0) return false;
         thread->ran = false;
         if (read_name(thread)) write_thread(thread, writer);
     }
+    return true;
 }
 
 /* As the first sample of its thread, which has no stack before it to be told by the difference to. */

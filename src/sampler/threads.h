@@ -25,6 +25,10 @@ struct timer_account {
     int32_t kernel_debt; /* wall clock: ticks inside the kernel that were not sampled so, in parts of TIMER_TICK */
     bool is_in_kernel;   /* wall clock: the last tick was sampled so */
     bool is_debt_paid;   /* by the last tick */
+
+    /* CPU mode: */
+    uint32_t answers, answers_in_call; /* of signals; older ones count for less */
+    double outside_part;               /* answers from outside of a call that are to be told, minus those that were */
 };
 
 struct watched_thread {
@@ -89,6 +93,7 @@ struct threads {
     struct listed_thread *items; /* sorted by tid */
     size_t count, capacity;
     size_t listed_count; /* threads in the process, the sampler's own included */
+    uint32_t listed_names_count; /* in the present listing: new threads */
     int directory;       /* of /proc/self/task; -1: opened each time */
     bool keeps_descriptor;
     bool is_blind; /* they could not be listed the last time */
@@ -125,8 +130,10 @@ typedef void (*thread_gone_callback)(void *context, struct watched_thread *threa
 void threads_refresh(struct threads *threads, struct recording_writer *writer, thread_gone_callback gone,
                      void *context);
 
-/* Reads the names of threads that ran since, and writes those that changed. */
-void threads_refresh_names(struct threads *threads, struct recording_writer *writer);
+/* Reads the names of threads that ran since, and writes those that changed. At most NAMES_A_TICK_MAX at once; false if
+ * there are more to be read at the next tick. */
+enum { NAMES_A_TICK_MAX = 128 };
+bool threads_refresh_names(struct threads *threads, struct recording_writer *writer);
 
 /* Writes all that is known to the start of a recording that goes on where another one ended: numbers are new, and
  * threads whose last stack still holds have it from there on. */

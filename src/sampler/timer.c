@@ -101,6 +101,30 @@ uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, const struct watc
     return all == known ? cpu_ns : account->start_cpu_ns + (uint64_t)((double)ran_ns * (double)known / (double)all);
 }
 
+/* The answers come from moments that do not depend on what the thread does. So the part A of them that comes from inside
+ * calls is the part of its time that it spends in calls, and the timer knows the part K that it spends inside the
+ * kernel. K - A is what remains for page faults and interrupts. Answers from outside, which are 1 - A, are therefore
+ * told in (K - A) / (1 - A) of all cases. */
+bool timer_accepts_answer(const struct sampler *sampler, struct watched_thread *thread, bool was_in_call)
+{
+    enum { ANSWERS_MAX = 1024 };
+    struct timer_account *account = &thread->timer_account;
+    double all = (double)active_periods(sampler, thread);
+    double kernel = all > 0 ? 1 - (double)account->user_periods / all : 1;
+    if (account->answers >= ANSWERS_MAX) {
+        account->answers /= 2;
+        account->answers_in_call /= 2;
+    }
+    account->answers++;
+    account->answers_in_call += was_in_call;
+    if (was_in_call) return true;
+    double calls = (account->answers_in_call + kernel) / (account->answers + 1.0);
+    if (kernel > calls) account->outside_part += (kernel - calls) / (1 - calls);
+    if (account->outside_part < 1) return false;
+    account->outside_part -= 1;
+    return true;
+}
+
 enum { TICK = 1 << 12, TICKS_OWED_MAX = 2 };
 
 void timer_owe_kernel_tick(struct watched_thread *thread)

@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -325,13 +326,23 @@ class Postgres:
         server = subprocess.Popen([*map(str, prefix), str(self.programs / "postgres"), "-D", "data", "-k", str(self.folder),
                                    "-h", "", "-F"], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                   start_new_session=True, **(self.user if user is None else user))
-        deadline = time.monotonic() + 30
-        while run(self.programs / "pg_isready", *self.client, **self.user).returncode != 0:
-            check(time.monotonic() < deadline and server.poll() is None, "the server does not answer")
-            time.sleep(0.1)
-        self.run("pgbench", *load, *self.client, "postgres")
-        self.run("pg_ctl", "-D", "data", "-m", "fast", "-w", "stop")
-        return server.wait(60)
+        try:
+            deadline = time.monotonic() + 30
+            while run(self.programs / "pg_isready", *self.client, **self.user).returncode != 0:
+                check(time.monotonic() < deadline and server.poll() is None, "the server does not answer")
+                time.sleep(0.1)
+            self.run("pgbench", *load, *self.client, "postgres")
+            self.run("pg_ctl", "-D", "data", "-m", "fast", "-w", "stop")
+            return server.wait(60)
+        finally:
+            end_session(server)
+
+
+def end_session(leader):
+    """Ends LEADER, which began a session, and every process of its process group."""
+    if leader.poll() is None:
+        os.killpg(leader.pid, signal.SIGKILL)
+        leader.wait()
 
 
 @case

@@ -32,7 +32,7 @@ def record(folder, way, offbeat=OFFBEAT, **options):
 def check_times(folder, truth, nearly=NEARLY):
     """What a busy machine makes the sampler lose is no fault, as long as it says so."""
     seen, told = opens(OFFBEAT, folder / "x.pb.gz"), facts(folder)
-    lost_ms = sum(told[name] for name in ("lost_late", "lost_unanswered", "lost_no_table")) * 1000 / 101
+    lost_ms = sum(told[name] for name in ("lost_late", "lost_unanswered", "lost_in_kernel", "lost_no_table")) * 1000 / 101
     check(lost_ms <= 0.3 * sum(truth.values()), f"{lost_ms:.0f} ms were lost: {told}")
     for function, true_ms in truth.items():
         seen_ms = seen.get(function, 0) / 1e6

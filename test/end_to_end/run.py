@@ -200,7 +200,7 @@ def no_sample_is_lost_without_being_counted():
     lived_ns = sum(shares().truth["child"].values()) + sum(
         ns for functions in shares().truth["threads"].values() for function, ns in functions.items() if function not in nested)
     facts = OFFBEAT.answer("info", shares().pprof)["recorder"]
-    lost = sum(facts[name] for name in ("lost_late", "lost_unanswered", "lost_no_table", "lost_before_first_stack"))
+    lost = sum(facts[name] for name in ("lost_late", "lost_unanswered", "lost_in_kernel", "lost_no_table", "lost_before_first_stack"))
     seen_ns = sum(total for _, _, total in OFFBEAT.threads(shares().pprof))
     told_ns = seen_ns + lost * 1e9 / 101
     check(abs(told_ns - lived_ns) <= 0.02 * lived_ns, f"threads lived {lived_ns / 1e6:.0f} ms; seen {seen_ns / 1e6:.0f} ms, "

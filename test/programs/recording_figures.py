@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end
 from recording import pprof_fields  # noqa: E402
 
 INCOMPLETE = ("stacks_too_deep", "stacks_no_table", "stacks_bad_memory", "stacks_bad_frame", "stacks_unknown_register")
-LOST = ("lost_late", "lost_unanswered", "lost_no_table", "lost_before_first_stack")
+LOST = ("lost_late", "lost_unanswered", "lost_in_kernel", "lost_no_table", "lost_before_first_stack")
 
 
 @dataclasses.dataclass

@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
-from recording import (Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, opens, run, text,  # noqa: E402
+from recording import (Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, opens, run, skip, text,  # noqa: E402
                        user_without_rights)  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1]).reachable()  # most cases run programs as an ordinary user
@@ -127,6 +127,31 @@ def a_thread_that_blocks_all_signals_is_sampled_or_counted():
         lost_ms = sum(facts[name] for name in ("lost_unanswered", "lost_in_kernel")) * 1000 / 101
         seen_ms = OFFBEAT.answer("top", folder / "x.pb.gz")["total"] / 1e6 if (folder / "x.pb.gz").is_file() else 0
         check(1400 < seen_ms + lost_ms < 3500, f"{seen_ms:.0f} ms seen and {lost_ms:.0f} ms lost of some 2000 ms: {facts}")
+
+
+@case
+def a_thread_with_a_timer_keeps_its_small_stack():
+    """Root's threads are sampled by timers, and without a signal no frame of one is put on their stacks. An ordinary user's are at risk,
+    which is one of the limits in README.md."""
+    with Folder() as folder:
+        done = OFFBEAT.record(folder, program("small_alternate_stack"), "2048")
+        check_equal(done.returncode, 0, f"exit status; {text(done.stderr)}")
+        facts = OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]
+        if facts["timer_stacks"] == 0 or facts["signals_sent"] > 0 or "user code" in facts["running_threads"]:
+            skip("no timer that sees system calls, or it gave no stack for three ticks and a signal was sent")
+        check("written below it: 0\n" in text(done.stdout), f"{text(done.stdout)} {facts}")
+        done = OFFBEAT.record(folder, program("small_coroutine_stack"), "4096")
+        check_equal((done.returncode, text(done.stdout)), (0, "lived\n"), "status and output of coroutines")
+
+
+@case_by_the_clock
+def ten_thousand_threads_leave_most_ticks():
+    """Half of the ticks of six seconds are there, on a machine that has other work too."""
+    with Folder() as folder:
+        done = record_as_user(folder, open_program("ten_thousand_threads"), "10000")
+        check_equal(done.returncode, 0, f"exit status; {text(done.stderr)}")
+        facts = OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]
+        check(facts["ticks_missed"] < facts["ticks"], f"more ticks were missed than taken: {facts}")
 
 
 if __name__ == "__main__":
