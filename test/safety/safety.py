@@ -139,19 +139,9 @@ def a_thread_with_a_timer_keeps_its_small_stack():
         facts = OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]
         if facts["timer_stacks"] == 0 or facts["signals_sent"] > 0 or "user code" in facts["running_threads"]:
             skip("no timer that sees system calls, or it gave no stack for three ticks and a signal was sent")
-        check("written below it: 0\n" in text(done.stdout), f"{text(done.stdout)} {facts}")
+        check(text(done.stdout).rstrip().endswith("written below it: 0"), f"{text(done.stdout)} {facts}")
         done = OFFBEAT.record(folder, program("small_coroutine_stack"), "4096")
-        check_equal((done.returncode, text(done.stdout)), (0, "lived\n"), "status and output of coroutines")
-
-
-@case_by_the_clock
-def ten_thousand_threads_leave_most_ticks():
-    """Half of the ticks of six seconds are there, on a machine that has other work too."""
-    with Folder() as folder:
-        done = record_as_user(folder, open_program("ten_thousand_threads"), "10000")
-        check_equal(done.returncode, 0, f"exit status; {text(done.stderr)}")
-        facts = OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]
-        check(facts["ticks_missed"] < facts["ticks"], f"more ticks were missed than taken: {facts}")
+        check_equal((done.returncode, done.stdout), (0, b"lived\n"), "status and output of coroutines")
 
 
 if __name__ == "__main__":
