@@ -39,7 +39,6 @@ class Form:
         return f"{self.kind}{more} as {self.user}"
 
 
-BARE_TWICE = ("first", "second")
 SAME_FORMS = (
     Form("record", "root", "wall", 101), Form("record", "root", "cpu", 997), Form("sdk", "root"), Form("dead", "root"),
     Form("record", "nobody", "wall", 997), Form("record", "nobody", "cpu", 101), Form("sdk", "nobody"), Form("dead", "nobody"),
@@ -59,7 +58,7 @@ class Outcome:
     seconds: float
     recordings: tuple = ()  # what `offbeat info` says of each
     profile_cpu_seconds: float = 0
-    is_profiled: bool = True  # SDK: the server received a chunk, or one waits in the spool because the program's exit was too short
+    is_profiled: bool = True  # SDK: the server received a chunk, or one waits in the spool
 
 
 class Stage:
@@ -227,6 +226,11 @@ def prepare(stage, folders, program, user):
             raise RuntimeError(f"cannot prepare {program.name}: status {status}: {err.decode(errors='replace')}")
 
 
+def has_spooled(spool):
+    """Whether a chunk waits in SPOOL, or a recording from which the next launch makes one."""
+    return any(path.is_file() and path.name != "this.session" for path in spool.glob("*/**/*"))
+
+
 def run_form(stage, program, form):
     """The Outcome of PROGRAM in FORM. Raises TimeoutError if it hangs."""
     folders = Folders(stage, program.name)
@@ -236,8 +240,8 @@ def run_form(stage, program, form):
         status, out, err, cpu, seconds = execute(command_of(stage, folders, form, program.script), folders, form.user, variables)
     err, own_lines = split_own_lines(err) if form.kind == "record" else (err, [])
     outcome = Outcome(status, out, err, folders.files(program.ignored_files), own_lines, cpu, seconds)
-    if form.kind == "sdk":
-        outcome.is_profiled = bool(receiver.chunks) or any(path.is_file() for path in folders.own.glob("cache/spool/*/*"))
+    if form.kind in ("sdk", "dead"):
+        outcome.is_profiled = bool(receiver.chunks) or has_spooled(folders.own / "cache" / "spool")
     recordings = sorted((*folders.own.glob("x.pb.gz"), *folders.own.glob("*.recording")))
     outcome.recordings = tuple(stage.info(recordings)) if recordings else ()
     if form.kind == "loaded":
