@@ -142,8 +142,9 @@ static uint64_t account_for_kernel(struct sampler *sampler, struct watched_threa
     return timer_accounted_cpu_ns(sampler, thread, cpu_ns);
 }
 
-/* THREAD has a timer that sees user code only, and answered for time inside the kernel. An answer from outside of a call
- * is a page fault or an interrupt, or the thread had left the call already. False if the answer is not to be told. */
+/* THREAD has a timer that sees user code only, and answered for time inside the kernel. An answer from outside of a
+ * call is a page fault or an interrupt, or the thread had left the call already. False if the answer is not to be told.
+ */
 static bool is_answer_for_kernel(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
 {
     if (!timer_sees_user_code(thread)) return true;

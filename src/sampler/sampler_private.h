@@ -85,7 +85,8 @@ uint64_t timer_kernel_periods(const struct sampler *sampler, const struct watche
 /* CPU mode: the CPU time, at most CPU_NS, that the periods which are counted stand for. */
 uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, const struct watched_thread *thread, uint64_t cpu_ns);
 
-/* CPU mode: whether an answer, which came from inside a system call or not, is told for the periods inside the kernel. */
+/* CPU mode: whether an answer, which came from inside a system call or not, is told for the periods inside the kernel.
+ */
 bool timer_accepts_answer(const struct sampler *sampler, struct watched_thread *thread, bool was_in_call);
 
 /* Wall clock: whether a tick at which THREAD runs counts for the kernel, if the timer has taken USER_PERIODS stacks

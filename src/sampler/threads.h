@@ -92,9 +92,9 @@ struct listed_thread {
 struct threads {
     struct listed_thread *items; /* sorted by tid */
     size_t count, capacity;
-    size_t listed_count; /* threads in the process, the sampler's own included */
+    size_t listed_count;         /* threads in the process, the sampler's own included */
     uint32_t listed_names_count; /* in the present listing: new threads */
-    int directory;       /* of /proc/self/task; -1: opened each time */
+    int directory;               /* of /proc/self/task; -1: opened each time */
     bool keeps_descriptor;
     bool is_blind; /* they could not be listed the last time */
     pid_t sampler_tid;

@@ -101,10 +101,10 @@ uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, const struct watc
     return all == known ? cpu_ns : account->start_cpu_ns + (uint64_t)((double)ran_ns * (double)known / (double)all);
 }
 
-/* The answers come from moments that do not depend on what the thread does. So the part A of them that comes from inside
- * calls is the part of its time that it spends in calls, and the timer knows the part K that it spends inside the
- * kernel. K - A is what remains for page faults and interrupts. Answers from outside, which are 1 - A, are therefore
- * told in (K - A) / (1 - A) of all cases. */
+/* The answers come from moments that do not depend on what the thread does. So the part A of them that comes from
+ * inside calls is the part of its time that it spends in calls, and the timer knows the part K that it spends inside
+ * the kernel. K - A is what remains for page faults and interrupts. Answers from outside, which are 1 - A, are
+ * therefore told in (K - A) / (1 - A) of all cases. */
 bool timer_accepts_answer(const struct sampler *sampler, struct watched_thread *thread, bool was_in_call)
 {
     enum { ANSWERS_MAX = 1024 };
