@@ -4,6 +4,7 @@
 #include "interpose/interpose_private.h"
 
 #include "sampler/sampler.h"
+#include "sdk/aside.h"
 
 #include <linux/prctl.h>
 
@@ -12,12 +13,14 @@ int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigne
 long interpose_confinement(interpose_call make_call, const long arguments[6])
 {
     struct sampler_absence absence;
-    if (!sampler_step_aside(RECORDING_END_SECCOMP, &absence)) return make_call(arguments);
+    bool without_threads = sdk_step_aside(SDK_ASIDE_FOR_GOOD);
+    bool without_sampler = sampler_step_aside(RECORDING_END_SECCOMP, &absence);
     long result = make_call(arguments);
-    if (result == 0)
-        sampler_stay_away();
-    else
-        sampler_come_back(&absence);
+    bool is_confined = result == 0;
+    if (without_sampler && is_confined) sampler_stay_away();
+    if (without_sampler && !is_confined) sampler_come_back(&absence);
+    if (without_threads && is_confined) sdk_stay_away();
+    if (without_threads && !is_confined) sdk_come_back();
     return result;
 }
 
@@ -25,6 +28,13 @@ static long make_prctl(const long arguments[6])
 {
     return next_functions()->prctl((int)arguments[0], (unsigned long)arguments[1], (unsigned long)arguments[2],
                                    (unsigned long)arguments[3], (unsigned long)arguments[4]);
+}
+
+/* Of the calling thread alone. */
+bool interpose_changes_rights(long option)
+{
+    return option == PR_SET_NO_NEW_PRIVS || option == PR_SET_KEEPCAPS || option == PR_SET_SECUREBITS ||
+           option == PR_CAPBSET_DROP || option == PR_CAP_AMBIENT;
 }
 
 /* Programs find out whether there are filters by asking for one without an address. */
@@ -39,5 +49,5 @@ INTERPOSED int prctl(int option, unsigned long a, unsigned long b, unsigned long
     const long arguments[6] = {option, (long)a, (long)b, (long)c, (long)d};
     if (may_confine(option, a, b)) return (int)interpose_confinement(make_prctl, arguments);
     long result = make_prctl(arguments);
-    return (int)(option == PR_SET_NO_NEW_PRIVS ? interpose_followed(result) : result);
+    return (int)(interpose_changes_rights(option) ? interpose_followed(result) : result);
 }

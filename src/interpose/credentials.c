@@ -3,6 +3,7 @@
 #include "interpose/interpose_private.h"
 
 #include "sampler/sampler.h"
+#include "sdk/aside.h"
 
 #include <grp.h>
 #include <sys/fsuid.h>
@@ -13,7 +14,9 @@ int pivot_root(const char *new_root, const char *old_root); /* likewise */
 
 long interpose_followed(long result)
 {
-    if (result != -1) sampler_follow();
+    if (result == -1) return result;
+    sampler_follow();
+    sdk_follow_rights();
     return result;
 }
 
@@ -22,44 +25,60 @@ static int followed(int result)
     return (int)interpose_followed(result);
 }
 
+/* libc has changed the rights of all its threads, but of those of the library if they are aside. */
+static int changed_everywhere(int result, bool is_aside)
+{
+    if (result != -1) sampler_follow();
+    if (is_aside) sdk_come_back();
+    return result;
+}
+
 INTERPOSED int setuid(uid_t user)
 {
-    return followed(next_functions()->setuid(user));
+    bool is_aside = sdk_step_aside_if_rights_differ();
+    return changed_everywhere(next_functions()->setuid(user), is_aside);
 }
 
 INTERPOSED int setgid(gid_t group)
 {
-    return followed(next_functions()->setgid(group));
+    bool is_aside = sdk_step_aside_if_rights_differ();
+    return changed_everywhere(next_functions()->setgid(group), is_aside);
 }
 
 INTERPOSED int seteuid(uid_t user)
 {
-    return followed(next_functions()->seteuid(user));
+    bool is_aside = sdk_step_aside_if_rights_differ();
+    return changed_everywhere(next_functions()->seteuid(user), is_aside);
 }
 
 INTERPOSED int setegid(gid_t group)
 {
-    return followed(next_functions()->setegid(group));
+    bool is_aside = sdk_step_aside_if_rights_differ();
+    return changed_everywhere(next_functions()->setegid(group), is_aside);
 }
 
 INTERPOSED int setreuid(uid_t real, uid_t effective)
 {
-    return followed(next_functions()->setreuid(real, effective));
+    bool is_aside = sdk_step_aside_if_rights_differ();
+    return changed_everywhere(next_functions()->setreuid(real, effective), is_aside);
 }
 
 INTERPOSED int setregid(gid_t real, gid_t effective)
 {
-    return followed(next_functions()->setregid(real, effective));
+    bool is_aside = sdk_step_aside_if_rights_differ();
+    return changed_everywhere(next_functions()->setregid(real, effective), is_aside);
 }
 
 INTERPOSED int setresuid(uid_t real, uid_t effective, uid_t saved)
 {
-    return followed(next_functions()->setresuid(real, effective, saved));
+    bool is_aside = sdk_step_aside_if_rights_differ();
+    return changed_everywhere(next_functions()->setresuid(real, effective, saved), is_aside);
 }
 
 INTERPOSED int setresgid(gid_t real, gid_t effective, gid_t saved)
 {
-    return followed(next_functions()->setresgid(real, effective, saved));
+    bool is_aside = sdk_step_aside_if_rights_differ();
+    return changed_everywhere(next_functions()->setresgid(real, effective, saved), is_aside);
 }
 
 /* These two return what was there before. */
@@ -79,12 +98,14 @@ INTERPOSED int setfsgid(gid_t group)
 
 INTERPOSED int setgroups(size_t count, const gid_t *groups)
 {
-    return followed(next_functions()->setgroups(count, groups));
+    bool is_aside = sdk_step_aside_if_rights_differ();
+    return changed_everywhere(next_functions()->setgroups(count, groups), is_aside);
 }
 
 INTERPOSED int initgroups(const char *user, gid_t group)
 {
-    return followed(next_functions()->initgroups(user, group));
+    bool is_aside = sdk_step_aside_if_rights_differ();
+    return changed_everywhere(next_functions()->initgroups(user, group), is_aside);
 }
 
 INTERPOSED int capset(void *header, const void *data)

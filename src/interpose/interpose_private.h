@@ -41,6 +41,9 @@ extern syscall_function interpose_next_syscall;
  * with that one. */
 bool interpose_is_leader(void);
 
+/* There is a sampler thread, or another one of the library. */
+bool interpose_is_watched(void);
+
 /* --- What the call means to the sampler; MAKE_CALL is the call itself, with its ARGUMENTS ------------------------- */
 
 typedef long (*interpose_call)(const long arguments[6]);
@@ -54,6 +57,9 @@ long interpose_confinement(interpose_call make_call, const long arguments[6]);
 
 /* RESULT, after the sampler has followed if that is not -1. */
 long interpose_followed(long result);
+
+/* Whether prctl with OPTION changes rights of the calling thread. */
+bool interpose_changes_rights(long option);
 
 /* Which calls of unshare and setns concern the sampler. */
 bool interpose_unshare_matters(unsigned long flags);

@@ -2,6 +2,8 @@
 #include "interpose/interpose_private.h"
 
 #include "base/kernel.h"
+#include "sampler/sampler.h"
+#include "sdk/aside.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -61,6 +63,11 @@ const struct next_functions *next_functions(void)
 {
     if (!atomic_load(&is_found)) find_all();
     return &next;
+}
+
+bool interpose_is_watched(void)
+{
+    return sampler_is_present() || sdk_has_threads();
 }
 
 bool interpose_is_leader(void)

@@ -6,6 +6,7 @@
 
 #include "base/kernel.h"
 #include "sampler/sampler.h"
+#include "sdk/aside.h"
 
 #include <errno.h>
 #include <linux/nsfs.h>
@@ -46,9 +47,12 @@ static long make_alone(interpose_call make_call, const long arguments[6], bool n
 long interpose_alone(interpose_call make_call, const long arguments[6], bool needs_one_thread)
 {
     struct sampler_absence absence;
-    if (!interpose_is_leader() || !sampler_step_aside(RECORDING_END_NAMESPACE, &absence)) return make_call(arguments);
-    long result = make_alone(make_call, arguments, needs_one_thread);
-    sampler_come_back(&absence);
+    if (!interpose_is_leader()) return make_call(arguments);
+    bool without_threads = sdk_step_aside(SDK_ASIDE);
+    bool without_sampler = sampler_step_aside(RECORDING_END_NAMESPACE, &absence);
+    long result = make_alone(make_call, arguments, needs_one_thread && (without_threads || without_sampler));
+    if (without_sampler) sampler_come_back(&absence);
+    if (without_threads) sdk_come_back();
     return result;
 }
 
@@ -65,13 +69,13 @@ static long make_setns(const long arguments[6])
 INTERPOSED int unshare(int flags)
 {
     const long arguments[6] = {flags};
-    if (!sampler_is_present() || !interpose_unshare_matters((unsigned)flags)) return (int)make_unshare(arguments);
+    if (!interpose_is_watched() || !interpose_unshare_matters((unsigned)flags)) return (int)make_unshare(arguments);
     return (int)interpose_alone(make_unshare, arguments, true);
 }
 
 INTERPOSED int setns(int descriptor, int type)
 {
     const long arguments[6] = {descriptor, type};
-    if (!sampler_is_present() || !interpose_setns_matters(descriptor, type)) return (int)make_setns(arguments);
+    if (!interpose_is_watched() || !interpose_setns_matters(descriptor, type)) return (int)make_setns(arguments);
     return (int)interpose_alone(make_setns, arguments, true);
 }

@@ -69,7 +69,7 @@ static long call_prctl(const long arguments[6])
                     (arguments[1] == SECCOMP_MODE_STRICT || arguments[2] != 0);
     if (confines) return interpose_confinement(make_prctl, arguments);
     long result = make_prctl(arguments);
-    return arguments[0] == PR_SET_NO_NEW_PRIVS ? interpose_followed(result) : result;
+    return interpose_changes_rights(arguments[0]) ? interpose_followed(result) : result;
 }
 
 static long call_seccomp(const long arguments[6])
@@ -95,7 +95,7 @@ long interpose_syscall(long number, long a, long b, long c, long d, long e, long
 long interpose_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
     const long arguments[6] = {a, b, c, d, e, f};
-    if (!sampler_is_present()) return make(&(struct call){number, arguments});
+    if (!interpose_is_watched()) return make(&(struct call){number, arguments});
     switch (number) {
     case SYS_prctl:
         return call_prctl(arguments);

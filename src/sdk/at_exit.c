@@ -3,11 +3,9 @@
  * that was made beforehand ends the library, and the one that exits waits for it, but no longer than was promised.
  * SPDX-License-Identifier: MIT */
 #include "base/kernel.h"
-#include "sampler/sampler.h"
 #include "sdk/sdk_private.h"
 
 #include <linux/futex.h>
-#include <sys/prctl.h>
 
 #define GRACE_NS ((uint64_t)3000000000) /* <offbeat.h> promises it: storing what is left, and what TLS computes */
 
@@ -30,29 +28,39 @@ static void futex_wake(_Atomic uint32_t *word)
 
 static void *wait_for_order(void *unused)
 {
-    (void)prctl(PR_SET_NAME, "offbeat-end");
-    (void)sampler_leave_out();
+    own_threads_begin("offbeat-end");
     for (;;) {
         uint32_t leave = LEAVE, now = atomic_load(&order);
-        if (now == LEAVE && atomic_compare_exchange_strong(&order, &leave, NO_THREAD)) return NULL;
+        if (now == LEAVE && atomic_compare_exchange_strong(&order, &leave, NO_THREAD)) {
+            own_threads_end_one();
+            return NULL;
+        }
         if (now == END) break;
         if (now == WAIT) futex_wait(&order, WAIT, 0);
     }
     sdk_end_at_exit();
     atomic_store(&has_ended, 1);
     futex_wake(&has_ended);
+    own_threads_end_one();
     return NULL;
 }
 
-void at_exit_prepare(void)
+bool at_exit_prepare(void)
 {
     uint32_t leave = LEAVE;
     if (atomic_load(&order) == NO_THREAD) {
         atomic_store(&order, WAIT);
-        if (!thread_start(wait_for_order, NULL)) atomic_store(&order, NO_THREAD);
-    } else {
-        (void)atomic_compare_exchange_strong(&order, &leave, WAIT); /* it is about to leave, and stays */
+        if (thread_start(wait_for_order, NULL)) return true;
+        atomic_store(&order, NO_THREAD);
+        return false;
     }
+    (void)atomic_compare_exchange_strong(&order, &leave, WAIT); /* it is about to leave, and stays */
+    return true;
+}
+
+bool at_exit_is_there(void)
+{
+    return atomic_load(&order) == WAIT;
 }
 
 void at_exit_leave(void)
@@ -71,8 +79,9 @@ void at_exit_run(void)
 {
     uint32_t wait = WAIT;
     uint64_t now_ns = 0, deadline_ns;
-    bool is_this_process = sdk_is_ours() && kernel_call3(SYS_getpid, 0, 0, 0) == atomic_load(&sdk.pid);
-    if (!is_this_process || !atomic_load(&sdk.is_on) || sdk_holds_lock()) return;
+    /* First: under a seccomp filter, where the library has ended, any system call may kill. */
+    if (!atomic_load(&sdk.is_on) || sdk_holds_lock()) return;
+    if (!sdk_is_ours() || kernel_call3(SYS_getpid, 0, 0, 0) != atomic_load(&sdk.pid)) return;
     if (atomic_compare_exchange_strong(&order, &wait, END)) futex_wake(&order);
     if (atomic_load(&order) != END || !kernel_clock_ns(CLOCK_MONOTONIC, &now_ns)) return;
     deadline_ns = now_ns + atomic_load(&sdk.shutdown_timeout_ms) * (uint64_t)1000000 + GRACE_NS;

@@ -7,6 +7,7 @@
 #include "transport/dsn.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -36,6 +37,17 @@ struct sdk sdk = SDK_AT_FIRST;
 /* Init and shutdown, one at a time. */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
+static void *begin_again(void *context);
+
+/* The thread that begins again in a forked child. */
+static struct {
+    bool is_there;
+    char *left; /* what the next one begins with; NULL: it has not stepped aside */
+    _Atomic uint32_t woken;
+} rebirth;
+
+static char yes, no;
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* --- Whose process this is ---------------------------------------------------------------------------------------- */
@@ -49,6 +61,18 @@ static void own_process(void)
 {
     atomic_store(&sdk.pid, (pid_t)kernel_call3(SYS_getpid, 0, 0, 0)); /* libc's may be interposed */
     atomic_store_explicit(&sdk.process, process_number(), memory_order_release);
+}
+
+bool sdk_take_turn(uint64_t deadline_ns)
+{
+    const struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / SECOND_NS),
+                                      .tv_nsec = (long)(deadline_ns % SECOND_NS)};
+    return pthread_mutex_clocklock(&turn, CLOCK_MONOTONIC, &deadline) == 0;
+}
+
+void sdk_give_turn(void)
+{
+    (void)pthread_mutex_unlock(&turn);
 }
 
 /* --- Small things ------------------------------------------------------------------------------------------------- */
@@ -368,15 +392,26 @@ static void transport_answered(void *context, const struct transport_answer *ans
     if (answer->status == 429 || answer->rate_limits[0] || answer->retry_after[0]) sampler_wake();
 }
 
+static void transport_will_start(void *context)
+{
+    own_threads_expect();
+}
+
 static void transport_started(void *context)
 {
-    (void)sampler_leave_out();
+    own_threads_begin("offbeat-send");
+}
+
+static void transport_ended(void *context)
+{
+    own_threads_end_one();
 }
 
 struct transport *sdk_transport(void)
 {
     struct error error;
-    if (sdk.transport || !sdk.is_on) return sdk.transport;
+    if (!sdk.is_on) return NULL;
+    if (sdk.transport) return sdk.transport;
     const struct offbeat_options *options = sdk_options();
     const char *spool =
         options->spool_directory && options->spool_directory[0] == '/' ? options->spool_directory : NULL;
@@ -391,9 +426,11 @@ struct transport *sdk_transport(void)
         .ca_file = options->ca_file,
         .debug = transport_says,
         .answered = transport_answered,
+        .will_start = transport_will_start,
         .started = transport_started,
+        .ended = transport_ended,
     };
-    at_exit_prepare();
+    (void)at_exit_prepare();
     sdk.transport = transport_start(&transport, &error);
     if (!sdk.transport) sdk_say("nothing can be sent: %s", error.message);
     return sdk.transport;
@@ -457,7 +494,9 @@ bool thread_start(void *(*run)(void *context), void *context)
     (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &mask);
+    own_threads_expect();
     bool is_started = pthread_create(&thread, &attributes, run, context) == 0;
+    if (!is_started) own_threads_end_one();
     (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
     (void)pthread_attr_destroy(&attributes);
     return is_started;
@@ -495,6 +534,7 @@ static void begin(bool starts_profiler)
     tracer_free(set_tracer(spans_tracer_new(settings)));
     sdk_lock();
     sdk.is_on = true;
+    atomic_store(&sdk.is_without_threads, false);
     sdk.counts = (struct transport_counts){0};
     sdk_follow(lifecycle_init(&sdk.lifecycle, &lifecycle, kept, sdk_random(), sdk_random()));
     if (starts_profiler && sdk.lifecycle.profiler == LIFECYCLE_IDLE) {
@@ -506,8 +546,7 @@ static void begin(bool starts_profiler)
     folder_keep_decision(settings, for_next_launch);
 }
 
-/* Waits for CHANGED until DEADLINE_NS. Under LOCK. False once that is over. */
-static bool wait_until(uint64_t deadline_ns)
+bool sdk_wait_until(uint64_t deadline_ns)
 {
     const struct timespec deadline = timespec_of(deadline_ns);
     holds_lock = false;
@@ -523,7 +562,7 @@ static bool flush_worker(uint64_t deadline_ns)
     sdk.wanted.is_flushing = true;
     worker_wake();
     while (sdk.has_worker && sdk.is_on && sdk.flushes == before) {
-        if (!wait_until(deadline_ns)) return false;
+        if (!sdk_wait_until(deadline_ns)) return false;
     }
     return true;
 }
@@ -536,7 +575,7 @@ bool offbeat_flush(uint32_t timeout_ms)
     sdk_lock();
     sdk.flusher_count++;
     bool is_done = flush_worker(deadline_ns);
-    struct transport *transport = sdk.transport;
+    struct transport *transport = sdk.is_on ? sdk.transport : NULL;
     sdk_unlock();
     uint64_t now_ns = sdk_monotonic_ns();
     if (transport && !transport_flush(transport, deadline_ns > now_ns ? deadline_ns - now_ns : 0)) is_done = false;
@@ -554,7 +593,7 @@ static bool end_worker(uint64_t deadline_ns)
     sdk.wanted.is_ending = true;
     if (sdk.has_worker) worker_wake();
     while (sdk.has_worker) {
-        if (!wait_until(deadline_ns)) return false;
+        if (!sdk_wait_until(deadline_ns)) return false;
     }
     return true;
 }
@@ -590,7 +629,7 @@ static void end_transport(struct transport *transport, uint64_t deadline_ns)
 static void wait_for_flushers(void)
 {
     sdk_lock();
-    while (sdk.flusher_count > 0) (void)wait_until(sdk_monotonic_ns() + SECOND_NS);
+    while (sdk.flusher_count > 0) (void)sdk_wait_until(sdk_monotonic_ns() + SECOND_NS);
     sdk_unlock();
 }
 
@@ -653,27 +692,84 @@ static void forget_parent(void)
     static const struct sdk at_first = SDK_AT_FIRST;
     static const pthread_mutex_t free_turn = PTHREAD_MUTEX_INITIALIZER;
     struct settings *settings = atomic_load(&sdk.settings);
-    bool is_debug = atomic_load(&sdk.is_debug);
+    bool is_debug = atomic_load(&sdk.is_debug), is_confined = atomic_load(&sdk.is_confined);
     session_forget(&sdk.session);
     memcpy(&sdk, &at_first, sizeof(sdk));
     memcpy(&turn, &free_turn, sizeof(turn));
     atomic_store(&sdk.settings, settings);
     atomic_store(&sdk.is_debug, is_debug);
+    atomic_store(&sdk.is_confined, is_confined);
     atomic_store(&sdk.shutdown_timeout_ms, settings ? settings->options.shutdown_timeout_ms : 0);
     atomic_store(&sdk.frame_rate_hz, settings ? settings->options.frame_rate_hz : 0);
     at_exit_forget();
+    own_threads_forget();
+    worker_forget();
+    rebirth.is_there = false;
+    rebirth.left = NULL;
     holds_lock = false;
+}
+
+void rebirth_wake(void)
+{
+    atomic_fetch_add(&rebirth.woken, 1);
+    (void)kernel_call3(SYS_futex, (long)(uintptr_t)&rebirth.woken, FUTEX_WAKE_PRIVATE, INT32_MAX);
+}
+
+bool rebirth_is_there(void)
+{
+    return rebirth.is_there;
+}
+
+/* Under LOCK. */
+static bool rebirth_start(char *starts_profiler)
+{
+    rebirth.left = NULL;
+    rebirth.is_there = thread_start(begin_again, starts_profiler);
+    return rebirth.is_there;
+}
+
+bool rebirth_come_back(void)
+{
+    return !rebirth.left || rebirth_start(rebirth.left);
+}
+
+static void end_rebirth(char *left)
+{
+    sdk_lock();
+    rebirth.is_there = false;
+    rebirth.left = left;
+    (void)pthread_cond_broadcast(&sdk.changed);
+    sdk_unlock();
+    own_threads_end_one();
+}
+
+/* Waits for the moment and then for the turn. False if it has to step aside. */
+static bool await_rebirth(void)
+{
+    uint64_t begin_ns = sdk_monotonic_ns() + REBIRTH_AFTER_SECONDS * SECOND_NS;
+    for (;;) {
+        uint32_t woken = atomic_load(&rebirth.woken);
+        if (own_threads_shall_leave()) return false;
+        uint64_t now_ns = sdk_monotonic_ns();
+        if (now_ns >= begin_ns && sdk_take_turn(now_ns)) return true;
+        const struct timespec until = timespec_of(now_ns >= begin_ns ? now_ns + SECOND_NS / 100 : begin_ns);
+        (void)kernel_call6(SYS_futex, (long)(uintptr_t)&rebirth.woken, FUTEX_WAIT_BITSET_PRIVATE, woken,
+                           kernel_address(&until), 0, FUTEX_BITSET_MATCH_ANY);
+    }
 }
 
 static void *begin_again(void *context)
 {
-    bool starts_profiler = context != NULL;
-    struct timespec moment = {.tv_sec = REBIRTH_AFTER_SECONDS};
-    while (nanosleep(&moment, &moment) != 0) continue;
-    (void)pthread_mutex_lock(&turn);
+    bool starts_profiler = context == &yes;
+    own_threads_begin("offbeat-begin");
+    if (!await_rebirth()) {
+        end_rebirth(context);
+        return NULL;
+    }
     atomic_store(&sdk.may_call, true);
     if (!atomic_load(&sdk.is_on)) begin(starts_profiler);
     (void)pthread_mutex_unlock(&turn);
+    end_rebirth(NULL);
     return NULL;
 }
 
@@ -681,12 +777,12 @@ static void *begin_again(void *context)
 static void after_fork_in_child(void)
 {
     int kept_errno = errno;
-    static char yes;
-    bool was_on = atomic_load(&sdk.is_on), was_running = atomic_load(&sdk.is_running);
+    bool was_on = atomic_load(&sdk.is_on) || atomic_load(&sdk.is_without_threads);
+    bool was_running = atomic_load(&sdk.is_running);
     if (!preload_is_recording()) sampler_after_fork_in_child();
     forget_parent();
     own_process();
-    if (was_on) (void)thread_start(begin_again, was_running ? &yes : NULL);
+    if (was_on) (void)rebirth_start(was_running ? &yes : &no);
     errno = kept_errno;
 }
 
@@ -783,7 +879,7 @@ static bool init(const struct offbeat_options *options, bool starts_profiler)
     int kept_errno = errno;
     if (atomic_load(&sdk.process) == 0)
         (void)pthread_once(&once, prepare); /* another constructor is earlier than ours */
-    if (!sdk_is_ours()) return false;
+    if (!sdk_is_ours() || atomic_load(&sdk.is_confined)) return false;
     (void)pthread_mutex_lock(&turn);
     bool is_on = begin_with(options, starts_profiler);
     (void)pthread_mutex_unlock(&turn);

@@ -39,9 +39,11 @@ struct sdk {
     atomic_uint process; /* process_number() of the process that the rest belongs to; 0: nobody has called yet */
     _Atomic pid_t pid;   /* of the same, as the kernel has it */
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* of the worker's members below, and of FLUSHER_COUNT */
-    atomic_bool is_on;      /* between init and shutdown; written under LOCK */
-    atomic_bool is_running; /* a profiler is wanted: what a forked child begins with */
+    pthread_cond_t changed;         /* of the worker's members below, and of FLUSHER_COUNT */
+    atomic_bool is_on;              /* between init and shutdown; written under LOCK */
+    atomic_bool is_running;         /* a profiler is wanted: what a forked child begins with */
+    atomic_bool is_without_threads; /* it ended because the kernel refused threads; a forked child may have some */
+    atomic_bool is_confined;        /* it ended because of a seccomp filter: it never begins again */
     /* Never changed once it is here. Replaced by init alone, when nobody is between sdk_begin_call and sdk_end_call and
      * no worker runs. */
     _Atomic(struct settings *) settings;
@@ -85,6 +87,12 @@ void sdk_lock(void);
 void sdk_unlock(void);
 bool sdk_holds_lock(void); /* this thread; true as well in a signal handler that interrupted it then */
 
+/* Init, shutdown and stepping aside, one at a time. False if another thread has the turn until DEADLINE_NS. */
+bool sdk_take_turn(uint64_t deadline_ns);
+void sdk_give_turn(void);
+/* Waits for CHANGED until DEADLINE_NS. Under LOCK. False once that is over. */
+bool sdk_wait_until(uint64_t deadline_ns);
+
 /* Those of the last init. Only for the worker, the tracer's listener and between sdk_begin_call and sdk_end_call. */
 const struct settings *sdk_settings(void);
 const struct offbeat_options *sdk_options(void);
@@ -116,7 +124,8 @@ uint64_t sdk_monotonic_ns(void);
 uint64_t sdk_utc_ns(void);
 double sdk_random(void); /* from 0 to below 1 */
 
-/* A detached thread with a small stack, which blocks all signals. */
+/* A detached thread with a small stack, which blocks all signals. It calls own_threads_begin first and
+ * own_threads_end_one last. */
 bool thread_start(void *(*run)(void *context), void *context);
 
 /* Whether `offbeat record` has the sampler (preload.c). */
@@ -128,8 +137,10 @@ void sdk_init_preloaded(void);
 /* --- at_exit.c: the thread that ends the library when the process exits
  * ----------------------------------------------- */
 
-/* Makes that thread, unless it is there. Before the first thing that would have to be ended. Under LOCK. */
-void at_exit_prepare(void);
+/* Makes that thread, unless it is there. Before the first thing that would have to be ended. False if it cannot be
+ * made. Under LOCK. */
+bool at_exit_prepare(void);
+bool at_exit_is_there(void);
 /* The thread ends: there is nothing left to end. */
 void at_exit_leave(void);
 /* In a forked child: the thread is the parent's. */
@@ -141,6 +152,26 @@ void at_exit_run(void);
 
 /* Starts the worker if there is none, and wakes it up. Under LOCK. */
 void worker_wake(void);
+/* Whether one runs that has not stepped aside. Under LOCK. */
+bool worker_is_there(void);
+/* Starts one that goes on where the last one stepped aside; true if none did. Under LOCK. */
+bool worker_come_back(void);
+void worker_forget(void); /* in a forked child */
+
+/* --- sdk.c: the thread that begins again in a forked child; the same of it ---------------------------------------- */
+
+void rebirth_wake(void);
+bool rebirth_is_there(void);
+bool rebirth_come_back(void);
+
+/* --- aside.c: the threads that the library has made, which can step aside (aside.h) ------------------------------- */
+
+void own_threads_expect(void); /* before one is made */
+void own_threads_begin(const char *name);
+void own_threads_end_one(void); /* last of all, or if it could not be made */
+void own_threads_forget(void);  /* in a forked child */
+/* A thread that sees this leaves soon, and says so under LOCK, or under that of the transport. */
+bool own_threads_shall_leave(void);
 
 /* --- spans.c ------------------------------------------------------------------------------------------------------ */
 

@@ -12,7 +12,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #define SECOND_NS ((uint64_t)1000000000)
@@ -41,6 +40,7 @@ struct worker {
     bool is_v1;
     bool is_late; /* it has not looked at recordings for a while */
     bool has_told_lost;
+    bool is_interrupted; /* it steps aside: nothing was made */
     uint64_t lost_count; /* of the sampler's lost recordings, those that were counted */
     /* Recordings that are finished, the oldest first. */
     struct recording waiting[SAMPLER_FINISHED_MAX];
@@ -208,7 +208,7 @@ static int run_helper(struct worker *worker, const char *request_path, const cha
     struct helper *helper = helper_start(worker->helper, request_path, payloads_path, HELPER_SECONDS_MAX * SECOND_NS);
     uint32_t news = sampler_news();
     while (helper && !helper_has_ended(helper)) {
-        if (has_missed_end()) helper_cancel(helper);
+        if (has_missed_end() || own_threads_shall_leave()) helper_cancel(helper);
         if (worker->has_session) follow_wishes(worker);
         (void)follow_limits(worker);
         sampler_wait(news, sdk_monotonic_ns() + LOOK_SECONDS * SECOND_NS); /* it wakes us when it has ended */
@@ -248,8 +248,12 @@ static enum status make(struct worker *worker, const struct chunk_request *reque
 {
     enum status status = STATUS_UNSUPPORTED;
     buffer_init(payloads, CHUNK_PAYLOADS_BYTES_MAX);
+    worker->is_interrupted = own_threads_shall_leave();
+    if (worker->is_interrupted) return status;
     if (worker->has_helper && !self_is_confined()) {
         status = make_by_helper(worker, request, payloads, error);
+        worker->is_interrupted = status == STATUS_UNSUPPORTED && own_threads_shall_leave();
+        if (worker->is_interrupted) return status;
         worker->helper_failures = status == STATUS_UNSUPPORTED ? worker->helper_failures + 1 : 0;
         worker->has_helper = worker->helper_failures < HELPER_FAILURES_MAX;
         if (status == STATUS_UNSUPPORTED)
@@ -286,7 +290,7 @@ static bool send_chunks(struct worker *worker, const struct chunk_request *reque
     struct error error = {0};
     struct buffer payloads;
     enum status status = make(worker, request, &payloads, &error);
-    bool is_taken = !has_missed_end();
+    bool is_taken = !worker->is_interrupted && !has_missed_end();
     for (size_t i = 0; is_taken && i < request->recording_count; i++) (void)unlink(request->recordings[i]);
     if (is_taken && status != STATUS_OK) {
         discard(worker, status, error.message);
@@ -341,6 +345,21 @@ static void keep_recording(struct worker *worker, const struct recording *record
     worker->recordings[worker->recording_count++] = *recording;
 }
 
+/* To be the next one again. False if there is no room any more. */
+static bool give_back(struct trace_transaction *transaction)
+{
+    sdk_lock();
+    bool has_room = sdk.wanted.transaction_count < SDK_TRANSACTIONS_WAITING_MAX;
+    if (has_room) {
+        memmove(sdk.wanted.transactions + 1, sdk.wanted.transactions,
+                sdk.wanted.transaction_count * sizeof(sdk.wanted.transactions[0]));
+        sdk.wanted.transactions[0] = (struct waiting_transaction){.transaction = transaction};
+        sdk.wanted.transaction_count++;
+    }
+    sdk_unlock();
+    return has_room;
+}
+
 static void send_transaction(struct worker *worker, struct trace_transaction *transaction)
 {
     struct trace_facts facts = trace_transaction_facts(transaction);
@@ -364,7 +383,12 @@ static void send_transaction(struct worker *worker, struct trace_transaction *tr
         .end_ns = facts.end_ns < end_max_ns ? facts.end_ns : end_max_ns,
     };
     enum status status = STATUS_MALFORMED;
+    worker->is_interrupted = false;
     if (request.recording_count > 0) status = make(worker, &request, &payloads, &error);
+    if (worker->is_interrupted && give_back(transaction)) {
+        buffer_fini(&payloads);
+        return;
+    }
     if (status != STATUS_OK) {
         discard(worker, status, error.message);
         buffer_clear(&payloads);
@@ -421,12 +445,14 @@ static bool take_recording(struct worker *worker)
     (void)collect_recordings(worker);
     if (worker->waiting_count == 0) return false;
     struct recording recording = worker->waiting[0];
-    worker->waiting_count--;
-    memmove(worker->waiting, worker->waiting + 1, worker->waiting_count * sizeof(*worker->waiting));
+    worker->is_interrupted = false;
     if (worker->is_v1)
         keep_recording(worker, &recording);
     else
         send_recording(worker, &recording);
+    if (worker->is_interrupted) return true; /* it still waits */
+    worker->waiting_count--;
+    memmove(worker->waiting, worker->waiting + 1, worker->waiting_count * sizeof(*worker->waiting));
     free(recording.measurements);
     return true;
 }
@@ -435,7 +461,8 @@ static bool take_recording(struct worker *worker)
 static void send_transactions(struct worker *worker)
 {
     for (size_t i = 0; i < SDK_TRANSACTIONS_WAITING_MAX; i++) {
-        while (take_recording(worker)) continue;
+        while (!own_threads_shall_leave() && take_recording(worker)) continue;
+        if (own_threads_shall_leave()) return;
         struct trace_transaction *transaction = take_transaction(worker);
         if (!transaction) break;
         send_transaction(worker, transaction);
@@ -470,8 +497,6 @@ static void prepare(struct worker *worker)
 {
     const struct offbeat_options *options = sdk_options();
     *worker = (struct worker){.is_v1 = sdk.lifecycle.options.has_v1, .lost_count = sampler_lost_recordings()};
-    (void)prctl(PR_SET_NAME, "offbeat-chunks");
-    (void)sampler_leave_out();
     worker->has_helper = helper_find(options->helper, worker->helper);
     if (!worker->has_helper && options->symbols == OFFBEAT_SYMBOLS_LOCAL)
         sdk_debug("offbeat-helper is not there: functions have the names of symbol tables only");
@@ -513,7 +538,7 @@ static void cut_recording(struct worker *worker)
     (void)collect_recordings(worker);
     if (worker->profiler_id[0] == '\0') return;
     sampler_cut();
-    while (collect_recordings(worker) == 0 && sdk_monotonic_ns() < deadline_ns) {
+    while (!own_threads_shall_leave() && collect_recordings(worker) == 0 && sdk_monotonic_ns() < deadline_ns) {
         sampler_wait(news, deadline_ns);
         news = sampler_news();
     }
@@ -532,16 +557,38 @@ static void flush(struct worker *worker)
     for (size_t i = 0; i < SAMPLER_FINISHED_MAX && take_recording(worker); i++) continue;
     if (worker->is_v1) send_transactions(worker);
     sdk_lock();
+    if (own_threads_shall_leave()) { /* the next one flushes */
+        sdk.wanted.is_flushing = true;
+        sdk_unlock();
+        return;
+    }
     sdk.flushes++;
     (void)pthread_cond_broadcast(&sdk.changed);
     sdk_unlock();
 }
 
-static void *work(void *unused)
+static struct worker *left; /* that of a thread which has stepped aside; under LOCK */
+
+static bool leave_if_wanted(struct worker *worker)
 {
-    struct worker *worker = malloc(sizeof(*worker));
-    if (worker) prepare(worker);
+    sdk_lock();
+    bool leaves = own_threads_shall_leave();
+    if (leaves) left = worker;
+    (void)pthread_cond_broadcast(&sdk.changed);
+    sdk_unlock();
+    return leaves;
+}
+
+static void *work(void *context)
+{
+    struct worker *worker = context ? context : malloc(sizeof(*worker));
+    own_threads_begin("offbeat-chunks");
+    if (worker && !context) prepare(worker);
     while (worker && !end_if_over(worker)) {
+        if (leave_if_wanted(worker)) {
+            own_threads_end_one();
+            return NULL;
+        }
         uint32_t news = sampler_news();
         session_keep(&sdk.session);
         follow_wishes(worker);
@@ -555,12 +602,33 @@ static void *work(void *unused)
         if (!is_busy) sampler_wait(news, sdk_monotonic_ns() + seconds * SECOND_NS);
     }
     free(worker);
+    own_threads_end_one();
     return NULL;
+}
+
+bool worker_is_there(void)
+{
+    return sdk.has_worker && !left;
+}
+
+bool worker_come_back(void)
+{
+    if (!left) return true;
+    struct worker *worker = left;
+    left = NULL;
+    if (thread_start(work, worker)) return true;
+    left = worker;
+    return false;
+}
+
+void worker_forget(void)
+{
+    left = NULL;
 }
 
 void worker_wake(void)
 {
-    at_exit_prepare();
+    (void)at_exit_prepare();
     if (!sdk.has_worker) {
         sdk.has_worker = thread_start(work, NULL);
         if (!sdk.has_worker) sdk_say("no thread can be made: nothing is profiled");

@@ -185,8 +185,9 @@ static void store_reports(struct transport *transport)
 }
 
 /* What could not be sent until the end. */
-static void keep_or_discard(struct transport *transport)
+void transport_keep_or_discard(struct transport *transport)
 {
+    begin_anew_if_closed(transport);
     if (transport->request.is_active) {
         http_cancel(transport->http);
         transport_give_report_back(transport, &transport->request.reported);
@@ -222,12 +223,38 @@ void transport_free(struct transport *transport)
     free(transport);
 }
 
+/* True if this thread steps aside; another one goes on with what TRANSPORT has. */
+static bool leaves(struct transport *transport)
+{
+    pthread_mutex_lock(&transport->mutex);
+    bool is_leaving = transport->is_leaving, stores = is_leaving && transport->leaves_for_good;
+    pthread_mutex_unlock(&transport->mutex);
+    if (!is_leaving) return false;
+    if (stores) transport_keep_or_discard(transport);
+    pthread_mutex_lock(&transport->mutex);
+    transport->has_left = is_leaving = transport->is_leaving;
+    if (is_leaving) (void)pthread_detach(pthread_self()); /* who comes back does not join it */
+    pthread_mutex_unlock(&transport->mutex);
+    return is_leaving;
+}
+
+static void end_thread(void (*ended)(void *context), void *context)
+{
+    if (ended) ended(context);
+}
+
 void *transport_run(void *context)
 {
     struct transport *transport = context;
     (void)prctl(PR_SET_NAME, "offbeat-send");
+    void (*ended)(void *context) = transport->options.ended; /* TRANSPORT may be freed by then */
+    context = transport->options.context;
     if (transport->options.started) transport->options.started(transport->options.context);
     while (!is_over(transport)) {
+        if (leaves(transport)) {
+            end_thread(ended, context);
+            return NULL;
+        }
         begin_anew_if_closed(transport);
         spool_inbox(transport);
         hurry(transport);
@@ -237,13 +264,13 @@ void *transport_run(void *context)
             rest(transport);
         }
     }
-    begin_anew_if_closed(transport);
-    keep_or_discard(transport);
+    transport_keep_or_discard(transport);
     pthread_mutex_lock(&transport->mutex);
     transport->is_ended = true;
     bool is_abandoned = transport->is_abandoned;
     pthread_cond_broadcast(&transport->changed);
     pthread_mutex_unlock(&transport->mutex);
     if (is_abandoned) transport_free(transport);
+    end_thread(ended, context);
     return NULL;
 }

@@ -98,9 +98,11 @@ static bool start_thread(struct transport *transport)
     pthread_attr_init(&attributes);
     (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (transport->options.will_start) transport->options.will_start(transport->options.context);
     bool is_started = pthread_create(&transport->thread, &attributes, transport_run, transport) == 0;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
+    if (!is_started && transport->options.ended) transport->options.ended(transport->options.context);
     if (is_started) (void)pthread_setname_np(transport->thread, "offbeat-send");
     return is_started;
 }
@@ -243,6 +245,32 @@ void transport_release(struct transport *transport)
     } else {
         (void)pthread_detach(thread);
     }
+}
+
+void transport_step_aside(struct transport *transport, bool for_good)
+{
+    if (is_child(transport)) return;
+    pthread_mutex_lock(&transport->mutex);
+    transport->is_leaving = true;
+    transport->leaves_for_good = for_good;
+    pthread_mutex_unlock(&transport->mutex);
+    transport_wake(transport);
+}
+
+bool transport_come_back(struct transport *transport)
+{
+    if (is_child(transport)) return true;
+    pthread_mutex_lock(&transport->mutex);
+    transport->is_leaving = false;
+    bool has_left = transport->has_left;
+    transport->has_left = false;
+    pthread_mutex_unlock(&transport->mutex);
+    return !has_left || start_thread(transport);
+}
+
+void transport_keep(struct transport *transport)
+{
+    if (!is_child(transport)) transport_keep_or_discard(transport);
 }
 
 bool transport_stop(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts)

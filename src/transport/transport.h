@@ -66,8 +66,11 @@ struct transport_options {
     void (*debug)(void *context, const char *message);
     /* Called by the thread for each request that ended. NULL: nobody. */
     void (*answered)(void *context, const struct transport_answer *answer);
-    /* Called by the thread before all else. NULL: nobody. */
+    /* Called before the thread is made, by the thread before all else, and as its last act, or if it could not be made.
+     * NULL: nobody. */
+    void (*will_start)(void *context);
     void (*started)(void *context);
+    void (*ended)(void *context);
     void *context;
 };
 
@@ -109,6 +112,14 @@ bool transport_flush(struct transport *transport, uint64_t timeout_ns);
  * for longer, as by a disk, ends by itself, and calls DEBUG until then. RET_COUNTS, which may be NULL, are the last
  * ones. */
 bool transport_stop(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts);
+
+/* The thread ends soon, in the midst of a request if there is one. FOR_GOOD: it stores all that it has first. ENDED is
+ * called then. */
+void transport_step_aside(struct transport *transport, bool for_good);
+/* Another thread goes on, also with the request. False if none can be made. */
+bool transport_come_back(struct transport *transport);
+/* Where none can be made: stores, on the calling thread, all that there is. */
+void transport_keep(struct transport *transport);
 
 /* The two halves of transport_stop. After transport_end other threads may still call the functions above, which find
  * nothing to wait for; transport_release frees. At the end of the process only the first is called: the thread that

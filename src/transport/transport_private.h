@@ -52,7 +52,8 @@ struct transport {
     bool is_hurried; /* somebody began to wait: do not rest any longer */
     bool is_idle;    /* nothing left to send */
     bool is_stopping, is_ended, is_abandoned;
-    bool is_given_up; /* transport_end waits no longer, nor shall a flush */
+    bool is_leaving, leaves_for_good, has_left; /* stepping aside */
+    bool is_given_up;                           /* transport_end waits no longer, nor shall a flush */
     uint64_t stop_at_ns;
 
     struct transport_options options; /* its texts are copies; of the thread alone, as all below */
@@ -132,6 +133,8 @@ void request_put_back(struct transport *transport);
 
 /* Makes the pipe. False without descriptors. */
 bool transport_open_wake(struct transport *transport);
+/* What could not be sent is stored, or discarded. */
+void transport_keep_or_discard(struct transport *transport);
 /* The thread; CONTEXT is the transport. */
 void *transport_run(void *context);
 /* Of a transport without a thread; accepts one that is half made. */

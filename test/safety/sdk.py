@@ -133,6 +133,59 @@ def what_was_sampled_is_sent_although_exit_interrupted_malloc():
         check_equal(len(receiver.chunks), 1, "chunks")
 
 
+# --- Programs that need a process of one thread, change their rights or confine themselves ----------------------------
+
+def preloaded(folder, dsn=NOBODY_LISTENS, **more):
+    return variables(folder, dsn, LD_PRELOAD=LIBRARY, OFFBEAT_CACHE_DIRECTORY=folder / "cache", **more)
+
+
+def check_as_bare(*command, repeat=3):
+    """Status, output and standard error are the same with and without the library."""
+    if not shutil.which(command[0]):
+        skip(f"{command[0]} is not installed")
+    for _ in range(repeat):
+        with Folder() as folder:
+            folder.chmod(0o777)
+            (folder / "cache").mkdir()
+            (folder / "cache").chmod(0o777)
+            bare = run(*command, cwd=folder, env=variables(folder))
+            done = run(*command, cwd=folder, env=preloaded(folder))
+            # A machine without processes or time left may keep the library from its work, and it says so.
+            said = [line for line in text(done.stderr).splitlines() if not line.startswith("offbeat: ")]
+            check_equal((done.returncode, text(done.stdout), said), (bare.returncode, text(bare.stdout), text(bare.stderr).splitlines()), f"{command}")
+
+
+@case
+def unshare_makes_namespaces_with_the_library_preloaded():
+    check_as_bare("unshare", "-Ur", "id", "-u")
+    check_as_bare("unshare", "-Urpf", "sh", "-c", "echo $$")
+    check_as_bare("bwrap", "--bind", "/", "/", "--unshare-user", "id", "-u")
+
+
+@case
+def setpriv_changes_its_user_with_the_library_preloaded():
+    if os.geteuid() != 0:
+        skip("only root can change the user")
+    check_as_bare("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "id")
+
+
+@case
+def a_program_that_confines_itself_ends_as_it_would_without_us():
+    check_as_bare("file", "-b", LIBRARY)
+    check_as_bare("file", "-bz", LIBRARY)
+
+
+@case
+def the_recording_goes_on_when_the_threads_come_back():
+    """The program works, makes a user namespace, enters a mount namespace, and works on: its one profile has both."""
+    with Folder() as folder, Receiver() as receiver:
+        done = run(program("steps_aside"), cwd=folder, env=preloaded(folder, receiver.dsn, OFFBEAT_SHUTDOWN_TIMEOUT_MS=20000))
+        check_equal((done.returncode, text(done.stdout)), (0, "0 0"), f"status and results: {text(done.stderr)}")
+        check_equal(len(receiver.chunks), 1, "chunks")
+        body = b"".join(receiver.bodies)
+        check(b'"before"' in body and b'"after"' in body, "functions before and after")
+
+
 # --- Programs that use OpenSSL: exit ends it before the library sends for the last time ------------------------------
 
 def use_openssl(folder):

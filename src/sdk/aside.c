@@ -1,0 +1,238 @@
+/* Stepping aside: doc/decisions/sdk.md says why.
+ *
+ * The order matters. The worker goes first, because it starts threads: the helper's, and that of the transport. TURN is
+ * held until the threads are back, so that the library neither begins nor ends meanwhile.  SPDX-License-Identifier: MIT
+ */
+#include "sdk/aside.h"
+
+#include "base/kernel.h"
+#include "sampler/sampler.h"
+#include "sdk/sdk_private.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/futex.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#define MILLISECOND_NS ((uint64_t)1000000)
+
+enum { OWN_THREADS_MAX = 8 };
+
+static struct {
+    _Atomic uint32_t alive; /* a futex: those that were started and have not ended */
+    _Atomic pid_t tids[OWN_THREADS_MAX];
+    atomic_bool is_wanted;       /* threads shall step aside */
+    atomic_bool may_differ;      /* rights of the program's threads were changed one by one */
+    bool had_end_thread;         /* the thread of at_exit.c was there */
+    struct transport *transport; /* whose thread was asked to step aside */
+} aside;
+
+static __thread bool is_own_thread __attribute__((tls_model("initial-exec")));
+
+/* --- The library's threads ---------------------------------------------------------------------------------------- */
+
+void own_threads_expect(void)
+{
+    atomic_fetch_add(&aside.alive, 1);
+}
+
+void own_threads_end_one(void)
+{
+    atomic_fetch_sub(&aside.alive, 1);
+    (void)kernel_call3(SYS_futex, (long)(uintptr_t)&aside.alive, FUTEX_WAKE_PRIVATE, INT32_MAX);
+}
+
+void own_threads_begin(const char *name)
+{
+    is_own_thread = true;
+    (void)prctl(PR_SET_NAME, name);
+    pid_t tid = sampler_leave_out();
+    for (size_t i = 0; i < OWN_THREADS_MAX; i++) {
+        pid_t none = 0;
+        if (atomic_compare_exchange_strong(&aside.tids[i], &none, tid)) return;
+    }
+}
+
+void own_threads_forget(void)
+{
+    atomic_store(&aside.alive, 0);
+    atomic_store(&aside.is_wanted, false);
+    atomic_store(&aside.may_differ, false);
+    for (size_t i = 0; i < OWN_THREADS_MAX; i++) atomic_store(&aside.tids[i], 0);
+    is_own_thread = false;
+}
+
+bool own_threads_shall_leave(void)
+{
+    return atomic_load(&aside.is_wanted);
+}
+
+static bool is_this_process(void)
+{
+    return sdk_is_ours() && kernel_call3(SYS_getpid, 0, 0, 0) == atomic_load(&sdk.pid);
+}
+
+bool sdk_has_threads(void)
+{
+    return atomic_load(&aside.alive) > 0 && is_this_process();
+}
+
+/* Forgets those that the kernel no longer has. */
+static bool has_tids(void)
+{
+    bool has = false;
+    for (size_t i = 0; i < OWN_THREADS_MAX; i++) {
+        pid_t tid = atomic_load(&aside.tids[i]);
+        if (tid == 0) continue;
+        if (kernel_call3(SYS_tgkill, atomic_load(&sdk.pid), tid, 0) == -ESRCH) {
+            sampler_take_in(tid);
+            atomic_store(&aside.tids[i], 0);
+        } else {
+            has = true;
+        }
+    }
+    return has;
+}
+
+static bool await_end_of_all(uint64_t deadline_ns)
+{
+    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
+                                .tv_nsec = (long)(deadline_ns % 1000000000u)};
+    struct timespec pause = {.tv_nsec = 50000};
+    for (uint32_t alive = atomic_load(&aside.alive); alive > 0; alive = atomic_load(&aside.alive)) {
+        if (sdk_monotonic_ns() >= deadline_ns) return false;
+        (void)kernel_call6(SYS_futex, (long)(uintptr_t)&aside.alive, FUTEX_WAIT_BITSET_PRIVATE, alive,
+                           kernel_address(&deadline), 0, FUTEX_BITSET_MATCH_ANY);
+    }
+    while (has_tids()) {
+        if (sdk_monotonic_ns() >= deadline_ns) return false;
+        (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0, 0);
+    }
+    return true;
+}
+
+/* --- Stepping aside ----------------------------------------------------------------------------------------------- */
+
+static uint64_t limit_ns(enum sdk_absence absence)
+{
+    return absence == SDK_ASIDE ? 500 * MILLISECOND_NS : 2000 * MILLISECOND_NS; /* on an idle machine it takes one */
+}
+
+/* The threads that start others, then the rest. */
+static bool end_threads(enum sdk_absence absence, uint64_t deadline_ns)
+{
+    bool is_in_time = true;
+    sdk_lock();
+    atomic_store(&aside.is_wanted, true);
+    sampler_wake();
+    rebirth_wake();
+    while (is_in_time && (worker_is_there() || rebirth_is_there())) is_in_time = sdk_wait_until(deadline_ns);
+    aside.transport = is_in_time ? sdk.transport : NULL;
+    if (aside.transport) transport_step_aside(aside.transport, absence == SDK_ASIDE_FOR_GOOD);
+    aside.had_end_thread = is_in_time && at_exit_is_there();
+    if (aside.had_end_thread) at_exit_leave();
+    sdk_unlock();
+    return is_in_time && await_end_of_all(deadline_ns);
+}
+
+/* Without a lock: a thread of the program that holds one may be under the filter, too. */
+static void end_library(void)
+{
+    atomic_store(&sdk.is_on, false);
+    atomic_store(&sdk.may_call, false);
+}
+
+/* Under LOCK. */
+static bool start_threads(void)
+{
+    bool is_started = !aside.had_end_thread || at_exit_prepare();
+    is_started = is_started && (!aside.transport || transport_come_back(aside.transport));
+    is_started = is_started && worker_come_back();
+    return is_started && rebirth_come_back();
+}
+
+bool sdk_step_aside(enum sdk_absence absence)
+{
+    int kept_errno = errno;
+    if (!sdk_has_threads() || sdk_holds_lock() || is_own_thread) return false;
+    uint64_t deadline_ns = sdk_monotonic_ns() + limit_ns(absence);
+    bool has_ended = false;
+    if (sdk_take_turn(deadline_ns)) {
+        has_ended = end_threads(absence, deadline_ns);
+        if (!has_ended) sdk_come_back();
+    }
+    if (!has_ended)
+        sdk_debug("the library's threads did not end in time for a call of the program: it is made all the same");
+    errno = kept_errno;
+    return has_ended;
+}
+
+void sdk_come_back(void)
+{
+    int kept_errno = errno;
+    struct transport *kept = NULL;
+    sdk_lock();
+    atomic_store(&aside.is_wanted, false);
+    atomic_store(&aside.may_differ, false);
+    if (!start_threads()) {
+        sdk_debug("no thread can be made any more: the next launch sends what is left");
+        kept = aside.transport;
+        if (kept) sdk.counts = transport_counts(kept);
+        atomic_store(&sdk.is_without_threads, true);
+        end_library();
+    }
+    sdk_unlock();
+    if (kept) transport_keep(kept);
+    sdk_give_turn();
+    errno = kept_errno;
+}
+
+void sdk_stay_away(void)
+{
+    end_library();
+    atomic_store(&sdk.is_running, false);
+    atomic_store(&sdk.is_confined, true);
+    sdk_give_turn();
+}
+
+/* --- Rights ------------------------------------------------------------------------------------------------------- */
+
+struct capabilities {
+    struct __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3];
+};
+
+/* Of the thread TID, or the calling one: 0. */
+static bool read_capabilities(pid_t tid, struct capabilities *ret)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = tid};
+    return kernel_call3(SYS_capget, kernel_address(&header), kernel_address(ret->words), 0) == 0;
+}
+
+static bool read_both(struct capabilities *ret_ours, struct capabilities *ret_callers)
+{
+    pid_t tid = 0;
+    for (size_t i = 0; i < OWN_THREADS_MAX && tid == 0; i++) tid = atomic_load(&aside.tids[i]);
+    return tid != 0 && read_capabilities(tid, ret_ours) && read_capabilities(0, ret_callers);
+}
+
+bool sdk_step_aside_if_rights_differ(void)
+{
+    struct capabilities ours, callers;
+    if (!sdk_has_threads()) return false;
+    bool differ = atomic_load(&aside.may_differ);
+    if (!differ) differ = read_both(&ours, &callers) && memcmp(&ours, &callers, sizeof(ours)) != 0;
+    return differ && sdk_step_aside(SDK_ASIDE_RIGHTS);
+}
+
+void sdk_follow_rights(void)
+{
+    struct capabilities ours, callers;
+    if (!sdk_has_threads()) return;
+    atomic_store(&aside.may_differ, true);
+    if (!read_both(&ours, &callers)) return;
+    bool has_fewer = false;
+    for (size_t i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+        has_fewer = has_fewer || (ours.words[i].permitted & ~callers.words[i].permitted) != 0;
+    if (has_fewer && sdk_step_aside(SDK_ASIDE)) sdk_come_back();
+}

@@ -1,0 +1,40 @@
+/* The library's threads step aside for calls of the program that need a process of one thread, or that change what a
+ * new thread inherits. Each of them ends where it holds nothing, and leaves behind what it was doing; a new one, a
+ * clone of the calling thread with exactly that thread's rights, goes on with it. For interpose/.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SDK_ASIDE_H
+#define OFFBEAT_SDK_ASIDE_H
+
+#include <stdbool.h>
+
+enum sdk_absence {
+    SDK_ASIDE,         /* the call needs a process of one thread: a moment is waited at most */
+    SDK_ASIDE_RIGHTS,  /* libc ends the process if threads have different rights: a longer time */
+    SDK_ASIDE_FOR_GOOD /* a seccomp filter: what is to be sent is stored first */
+};
+
+/* True if this process has threads of the library; not in a child of vfork, which has the memory of its parent. */
+bool sdk_has_threads(void);
+
+/* Ends them. False if there are none or they do not end in time; they go on then. If true, exactly one of the next two
+ * functions must follow. Keeps errno, as they all do. */
+bool sdk_step_aside(enum sdk_absence absence);
+
+/* Starts them again. Where the kernel refuses that, the library ends, and the next launch sends what is left. */
+void sdk_come_back(void);
+
+/* The library ends. Makes no system call: a seccomp filter is in force. */
+void sdk_stay_away(void);
+
+/* --- Rights: libc changes them on each of its threads, and ends the process if that fails on some of them only -------
+ */
+
+/* The calling thread is about to have libc change the rights of all threads: the library's threads step aside if theirs
+ * may differ from those of the calling thread. True: sdk_come_back must follow. */
+bool sdk_step_aside_if_rights_differ(void);
+
+/* The calling thread has changed only its own rights. Those of the library's threads are the same afterwards if it gave
+ * up capabilities for good; otherwise they change with the next sdk_step_aside_if_rights_differ. */
+void sdk_follow_rights(void);
+
+#endif
