@@ -63,10 +63,10 @@ static bool end_before_openssl(openssl_begin_function begin)
 
 /* An OpenSSL that came with libcurl registers no cleanup at exit: if the process ends during curl_global_init, the
  * cleanup would run before WHEN_LOADED is called, and destroy what this thread sets up. */
-static void begin_own_openssl(void)
+static void begin_own_openssl(void *handle)
 {
     static const uint64_t no_atexit = 0x00080000; /* OPENSSL_INIT_NO_ATEXIT */
-    openssl_begin_function begin = find_openssl();
+    openssl_begin_function begin = (openssl_begin_function)(uintptr_t)dlsym(handle, "OPENSSL_init_crypto");
     if (begin) (void)begin(no_atexit, NULL);
 }
 
@@ -84,7 +84,7 @@ static void load(void)
     has_all = has_all && library.name;
     CURL_FUNCTIONS(CURL_LOOK_UP)
 #undef CURL_LOOK_UP
-    if (!begin_openssl) begin_own_openssl();
+    if (!begin_openssl) begin_own_openssl(handle);
     is_loaded = has_all && library.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
     if (when_loaded) when_loaded();
 }
