@@ -95,7 +95,7 @@ static bool has_tids(void)
     return has;
 }
 
-static bool await_end_of_all(uint64_t deadline_ns)
+bool own_threads_await_end(uint64_t deadline_ns)
 {
     struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
                                 .tv_nsec = (long)(deadline_ns % 1000000000u)};
@@ -133,7 +133,7 @@ static bool end_threads(enum sdk_absence absence, uint64_t deadline_ns)
     aside.had_end_thread = is_in_time && at_exit_is_there();
     if (aside.had_end_thread) at_exit_leave();
     sdk_unlock();
-    return is_in_time && await_end_of_all(deadline_ns);
+    return is_in_time && own_threads_await_end(deadline_ns);
 }
 
 /* Without a lock: a thread of the program that holds one may be under the filter, too. */

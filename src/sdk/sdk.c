@@ -647,9 +647,10 @@ static void end(void)
     wait_for_flushers();
     transport_release(transport);
     end_calls(UINT64_MAX);
+    at_exit_leave();
+    (void)own_threads_await_end(sdk_monotonic_ns() + CALLS_AT_EXIT_NS); /* a late worker ends later */
     sampler_forget_left_out();
     folder_remove_temporary();
-    at_exit_leave();
     /* A worker that is late still reads the settings: they are forgotten with the next init. */
 }
 

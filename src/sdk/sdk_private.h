@@ -168,8 +168,9 @@ bool rebirth_come_back(void);
 
 void own_threads_expect(void); /* before one is made */
 void own_threads_begin(const char *name);
-void own_threads_end_one(void); /* last of all, or if it could not be made */
-void own_threads_forget(void);  /* in a forked child */
+void own_threads_end_one(void);                   /* last of all, or if it could not be made */
+bool own_threads_await_end(uint64_t deadline_ns); /* until the kernel has none of them any more */
+void own_threads_forget(void);                    /* in a forked child */
 /* A thread that sees this leaves soon, and says so under LOCK, or under that of the transport. */
 bool own_threads_shall_leave(void);
 
