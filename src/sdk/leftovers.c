@@ -71,11 +71,12 @@ static bool read_identity(const char *name, struct identity *ret_identity)
            sscanf(name, "%ld-%llx-%llx-", &identity->pid, &identity->start, &identity->name_space) == 3;
 }
 
+/* A folder that was just made is empty: its own time counts, too. */
 static bool is_quiet(const char *folder)
 {
     char path[PATH_MAX];
     struct stat status;
-    time_t latest = 0;
+    time_t latest = stat(folder, &status) == 0 ? status.st_mtime : 0;
     DIR *directory = opendir(folder);
     for (const struct dirent *entry; directory && (entry = readdir(directory));) {
         if (entry->d_name[0] == '.' || !join(path, folder, entry->d_name) || stat(path, &status) != 0) continue;

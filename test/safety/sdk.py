@@ -393,6 +393,21 @@ def two_processes_with_the_same_number_on_one_spool_leave_each_other_alone():
             check_equal(longest["release"], "first", "the release of the longer one")
 
 
+
+@case
+def a_folder_that_another_process_has_just_made_stays():
+    """Its owner has not written into it yet. Before, a process that began meanwhile removed it, its own one included, and
+    the profile was lost."""
+    with Folder() as folder:
+        run(program("busy"), "0.1", env=preloaded(folder))
+        recordings = next(folder.glob("**/recordings-*"), None)
+        check(recordings, "the library made no folder for recordings")
+        for made, seconds_ago, stays in (("7-1-1-new.session", 0, True), ("7-1-1-old.session", 600, False)):
+            (recordings / made).mkdir()
+            os.utime(recordings / made, (time.time() - seconds_ago,) * 2)
+            run(program("busy"), "0.1", env=preloaded(folder))
+            check_equal((recordings / made).is_dir(), stays, f"{made} is there")
+
 # --- What goes out ---------------------------------------------------------------------------------------------------
 
 @case
