@@ -51,12 +51,14 @@ static bool openssl_has_ended(openssl_begin_function begin)
     return begin(base_only, NULL) == 0;
 }
 
-/* Registers OpenSSL's cleanup, if it was not, and then our end. OpenSSL is asked afterwards: if exit has passed its
+/* Registers OpenSSL's cleanup, if it was not, and then our end. OpenSSL does nothing at all when it is asked for no
+ * option that is new to it, so it gets one that changes nothing. OpenSSL is asked afterwards: if exit has passed its
  * cleanup by then, that has begun. False: OpenSSL must not be used any more. */
 static bool end_before_openssl(openssl_begin_function begin)
 {
+    static const uint64_t fork_handlers = 0x00020000; /* OPENSSL_INIT_ATFORK */
     if (openssl_has_ended(begin)) return false;
-    (void)begin(0, NULL);
+    (void)begin(fork_handlers, NULL);
     if (when_loaded) when_loaded();
     return !openssl_has_ended(begin);
 }
