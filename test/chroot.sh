@@ -32,10 +32,12 @@ cannot() {
 
 # --- inside the mount namespace -------------------------------------------------------------------------------------
 
-# enter SYSTEM SHARED COMMAND…: mounts what programs expect of a machine, and becomes COMMAND in it.
+# enter SYSTEM SHARED COMMAND…: mounts what programs expect of a machine, and becomes COMMAND in it. SYSTEM becomes the root
+# of the mount namespace: in a mere chroot the kernel refuses user namespaces, and nsenter leaves it.
 enter() {
     system=$1 shared=$2
     shift 2
+    mount --bind "$system" "$system"
     mount -t proc proc "$system/proc"
     mount -t sysfs -o ro sysfs "$system/sys" 2>/dev/null || say "no /sys in the fresh machine"
     mount -t tmpfs -o mode=1777 tmpfs "$system/dev/shm"
@@ -46,9 +48,12 @@ enter() {
     fi
     # The shell that started this in the background made it ignore SIGINT and SIGQUIT.
     # shellcheck disable=SC2016 # expanded inside
-    exec chroot "$system" env -i --default-signal PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb ${CI:+CI="$CI"} \
+    cd "$system"
+    mkdir -p mnt/outside
+    pivot_root . mnt/outside
+    exec chroot . env -i --default-signal PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb ${CI:+CI="$CI"} \
         ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} ${no_proxy:+no_proxy="$no_proxy"} \
-        sh -c 'cd /root/offbeat && exec "$@"' sh "$@"
+        sh -c 'umount -l /mnt/outside && cd /root/offbeat && exec "$@"' sh "$@"
 }
 
 # --- the machine ----------------------------------------------------------------------------------------------------

@@ -348,7 +348,7 @@ def a_program_that_ends_at_once_leaves_a_file_or_says_that_there_was_nothing():
 @case
 def a_program_that_goes_into_the_background_is_told_to_stay():
     with Folder() as folder:
-        done = OFFBEAT.record(folder, "sh", "-c", "sleep 1 & exit 5")
+        done = OFFBEAT.reachable().record(folder, "sh", "-c", "sleep 1 & exit 5")
         check_equal(done.returncode, 5, "status")
         if "no samples" in text(done.stderr): # a shell that was held up for a tick has some
             check_one_line(done.stderr, "a daemon must stay in the foreground")

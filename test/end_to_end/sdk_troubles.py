@@ -339,7 +339,7 @@ def the_helper_holds_nothing_of_the_program_open_and_is_killed_with_it():
 def no_descriptor_and_no_thread_stays_after_many_chunks_and_none_after_the_end():
     with Folder() as folder, Receiver() as receiver:
         ran = drive(receiver, folder, "look init start work 100 flush 60000 look " + "work 50 flush 60000 stop flush 60000 start await " * 12
-                    + "work 50 flush 60000 look shutdown look")
+                    + "work 50 flush 60000 look shutdown sleep 500 look") # a thread that ends is listed a moment longer
         for name in ("descriptors", "threads"):
             before, running, later, after = ran.told[name]
             check_equal((later, after), (running, before), f"{name}, {ran.told[name]}")

@@ -92,15 +92,16 @@ def a_thread_that_confines_itself_lives():
 
 
 def check_known_share(blocks, mode, prefix=()):
-    """The time inside the kernel is in the profile, within POINTS of what the program measures."""
-    POINTS = 8.0
+    """The time inside the kernel is in the profile, within POINTS of what the program measures. On a machine that is not
+    idle the sampler finds only half of it (doc/decisions/sampler.md), which this bound still accepts."""
+    POINTS = 16.0
     with Folder() as folder:
         done = record_as_user(folder, open_program("known_shares"), blocks, prefix=prefix, options=["-F", "499", "--mode", mode])
         check_equal(done.returncode, 0, f"exit status; {text(done.stderr)}")
         answer = OFFBEAT.answer("top", folder / "x.pb.gz")
         totals = {function["name"]: 100 * function["total"] / answer["total"] for function in answer["functions"]}
         seen = totals.get("works_inside_the_kernel", 0)
-        check(abs(seen - float(done.stdout)) < POINTS, f"{seen:.1f} % inside the kernel, measured {text(done.stdout)} %: {totals}")
+        check(abs(seen - float(done.stdout)) < POINTS and seen > 5, f"{seen:.1f} % inside the kernel, measured {text(done.stdout)} %: {totals}")
 
 
 @case_by_the_clock
