@@ -2,6 +2,7 @@
 rules, nothing may stand on standard output, errno is kept, and nothing is left behind, whatever a case is about.
 SPDX-License-Identifier: MIT"""
 import atexit
+import functools
 import json
 import os
 import pathlib
@@ -13,6 +14,18 @@ import time
 
 from receiver import Receiver, items_of
 from recording import ROOT, Folder, Offbeat, chunk_functions, check, check_equal, leave_out, run, text
+
+
+@functools.lru_cache(maxsize=None)
+def suppressions():
+    """leaks.supp, where every user can read it."""
+    copy, path = tempfile.mkstemp(prefix="offbeat-test-", suffix=".supp")
+    atexit.register(os.unlink, path)
+    os.write(copy, (ROOT / "test/end_to_end/leaks.supp").read_bytes())
+    os.fchmod(copy, 0o644)
+    os.close(copy)
+    return path
+
 
 OFFBEAT = Offbeat(sys.argv[1])
 DRIVES, LIBRARY = OFFBEAT.programs / "sdk_drives", OFFBEAT.build / "liboffbeat.so"
@@ -41,7 +54,7 @@ def environment(receiver, folder, **options):
               "shutdown_timeout_ms": 60000, "cache_directory": CACHE, **options}
     variables = {"PATH": os.environ["PATH"], "HOME": folder, "TMPDIR": folder,
                  "UBSAN_OPTIONS": os.environ.get("UBSAN_OPTIONS", ""), "ASAN_OPTIONS": "detect_leaks=0" if options.get("LD_PRELOAD") else "",
-                 "LSAN_OPTIONS": f"suppressions={ROOT}/test/end_to_end/leaks.supp:print_suppressions=0"}
+                 "LSAN_OPTIONS": f"suppressions={suppressions()}:print_suppressions=0"}
     for name, value in chosen.items():
         variables[name if name.isupper() else "OFFBEAT_" + name.upper()] = value
     return {name: str(value) for name, value in variables.items() if value is not None}

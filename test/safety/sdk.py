@@ -12,9 +12,9 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
 from receiver import Receiver, items_of, make_certificate, wait_until  # noqa: E402
-from recording import Folder, case, check, check_equal, main, run, skip, text  # noqa: E402
+from recording import Folder, Offbeat, case, check, check_equal, main, run, skip, text  # noqa: E402
 
-BUILD = pathlib.Path(sys.argv[1]).resolve()
+BUILD = Offbeat(sys.argv[1]).reachable().build  # some programs change their user
 LIBRARY = BUILD / "liboffbeat.so"
 NOBODY_LISTENS = "http://0123456789abcdef0123456789abcdef@127.0.0.1:9/1"
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
