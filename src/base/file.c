@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -122,15 +123,29 @@ static enum status write_and_rename(const char *path, const struct stat *replace
     return status;
 }
 
+/* The kernel raises SIGXFSZ beside the error that a write over the size limit returns. The signal would end the program
+ * that the library is in, and the error says enough. */
+static void discard_size_signal(const sigset_t *pending_before)
+{
+    const struct timespec no_time = {0};
+    sigset_t size_signal;
+    if (sigismember(pending_before, SIGXFSZ)) return;
+    (void)sigemptyset(&size_signal);
+    (void)sigaddset(&size_signal, SIGXFSZ);
+    while (sigtimedwait(&size_signal, NULL, &no_time) < 0 && errno == EINTR) continue;
+}
+
 /* A signal that ends the process comes when the file is whole or gone, and leaves no half of one behind. */
 static enum status write_regular(const char *path, const struct stat *replaced, struct slice bytes, struct error *error)
 {
     static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
-    sigset_t held, before;
+    sigset_t held, before, pending;
     (void)sigemptyset(&held);
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) (void)sigaddset(&held, ends[i]);
     (void)pthread_sigmask(SIG_BLOCK, &held, &before);
+    (void)sigpending(&pending);
     enum status status = write_and_rename(path, replaced, bytes, error);
+    if (status != STATUS_OK) discard_size_signal(&pending);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status;
 }

@@ -360,7 +360,8 @@ def a_program_that_forks_workers_sleeps_or_works_ends_as_it_does_without():
 def a_closed_pipe_or_a_full_file_as_standard_error_does_not_end_the_program():
     with Folder() as folder:
         for condition in ("exec 2>full; ulimit -f 0", "exec 2>/dev/full"):
-            status, said, _ = under(folder, condition, f"{program('busy')} 0.3", True, OFFBEAT_DEBUG=1)
+            status, said, _ = under(folder, condition, f"{program('busy')} 0.3", True, OFFBEAT_DEBUG=1,
+                                    OFFBEAT_START_PROFILER_ON_APP_START=1)
             check_equal((status, said.startswith("process cpu")), (0, True), condition)
         read, write = os.pipe()
         os.close(read)
