@@ -415,6 +415,8 @@ def what_before_send_drops_is_counted_and_reported():
 
 @case
 def a_flush_at_the_moment_of_a_start_sends_a_chunk():
+    if IS_ASAN:
+        leave_out("ASan: frame tables are not ready at the first ticks, and a chunk of one sample is discarded")
     with Folder() as folder, Receiver() as receiver:
         for words in ("init start flush 30000 work 100", "init start await flush 30000 flush 30000 work 100"):
             drive(receiver, folder, words)
