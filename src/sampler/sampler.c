@@ -24,7 +24,7 @@ enum {
     TABLES_SHARE = 8,               /* of the time goes into tables that walks can do without */
     ANSWERS_WAIT_NS = 20000000,     /* for the last answers when it stops */
     PAGE_BYTES = 4096,
-    TICKS_OF_CUT = 2, /* no thread has two samples, which receivers want, after fewer */
+    TICKS_OF_CUT = 6, /* servers want two samples of a thread, and the first ticks may lack a frame table */
 };
 
 static struct sampler sampler;

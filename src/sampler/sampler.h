@@ -65,7 +65,7 @@ void sampler_follow(void);
 
 /* --- With recording_ns: the recordings, one after the other ------------------------------------------------------- */
 
-/* Ends the recording at the next tick, or once it has two, and goes on in a new one. */
+/* Ends the recording at the next tick, or once it has six, and goes on in a new one. */
 void sampler_cut(void);
 
 /* The oldest finished recording that was not taken yet, which is the caller's to read and delete. False if there is
