@@ -444,6 +444,7 @@ static void begin(void)
     begin_recording(sampler.start_ns);
     modules_tell_again(&sampler.modules, &writer);
     modules_refresh(&sampler.modules, true, &writer);
+    recording_writer_flush(&writer); /* creates the file while there is a descriptor for it: each thread takes some */
     refresh_threads();
     plan_first_tick();
 }

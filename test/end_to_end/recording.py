@@ -202,8 +202,9 @@ def can_run(user, program):
 
 
 def reachable_folder(user):
-    """A fresh folder that USER reaches, although TMPDIR may be below a closed one; it is removed at exit."""
-    for parent in (None, "/tmp", "/var/tmp"):
+    """A fresh folder that USER reaches, although TMPDIR may be below a closed one; it is removed at exit. Programs that mount
+    something over /tmp still find what is in /var/tmp."""
+    for parent in ("/var/tmp", None, "/tmp"):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="offbeat-test-", dir=parent))
         atexit.register(shutil.rmtree, folder, True)
         folder.chmod(0o755)

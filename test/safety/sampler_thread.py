@@ -10,7 +10,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
 from recording import Folder, Offbeat, case, check, check_equal, main, opens, run, skip, text, without_own_line  # noqa: E402
 
-OFFBEAT = Offbeat(sys.argv[1])
+OFFBEAT = Offbeat(sys.argv[1]).reachable()  # for the users that programs become
 PROGRAMS = OFFBEAT.build / "test/safety"
 
 
@@ -48,21 +48,21 @@ def facts(folder):
     return OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]
 
 
-def recorded(folder, *command, offbeat=OFFBEAT, **more):
-    return offbeat.record(folder, *command, env={**os.environ, "TMPDIR": str(folder)}, **more)
+def recorded(folder, *command, **more):
+    return OFFBEAT.record(folder, *command, env={**os.environ, "TMPDIR": str(folder)}, **more)
 
 
 # What `record` says on its own behalf, beside its last line.
 OWN_LINES = (b"offbeat: ", b"x.envelope: ", b"x.pb.gz: ")
 
 
-def check_same(*command, needs=None, offbeat=OFFBEAT):
+def check_same(*command, needs=None):
     """COMMAND does the same bare and recorded. NEEDS: the program that must be there."""
     if needs and not shutil.which(needs):
         skip(f"{needs} is not installed")
     with Folder() as folder:
         bare = run(*command, cwd=folder)
-        done = recorded(folder, *command, offbeat=offbeat)
+        done = recorded(folder, *command)
         check_equal((done.returncode, done.stdout), (bare.returncode, bare.stdout), f"status and output of {command}")
         others = [line for line in without_own_line(done.stderr).splitlines(keepends=True) if not line.startswith(OWN_LINES)]
         check_equal(b"".join(others), bare.stderr, f"standard error of {command}")
@@ -84,13 +84,12 @@ def programs_that_make_namespaces_work():
 
 @case
 def programs_that_change_their_user_work():
-    offbeat = OFFBEAT.reachable()  # for the user that they become
-    check_same("su", "nobody", "-s", "/bin/sh", "-c", "id", offbeat=offbeat)
-    check_same("runuser", "-u", "nobody", "--", "id", offbeat=offbeat)
-    check_same("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", "id", offbeat=offbeat)
-    check_same("setpriv", "--bounding-set=-all", "--inh-caps=-all", "id", offbeat=offbeat)
-    check_same("chroot", "--userspec=nobody:nogroup", "/", "id", offbeat=offbeat)
-    check_same("start-stop-daemon", "--start", "--chuid", "nobody", "--exec", "/usr/bin/id", offbeat=offbeat)
+    check_same("su", "nobody", "-s", "/bin/sh", "-c", "id")
+    check_same("runuser", "-u", "nobody", "--", "id")
+    check_same("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", "id")
+    check_same("setpriv", "--bounding-set=-all", "--inh-caps=-all", "id")
+    check_same("chroot", "--userspec=nobody:nogroup", "/", "id")
+    check_same("start-stop-daemon", "--start", "--chuid", "nobody", "--exec", "/usr/bin/id")
 
 
 @case
