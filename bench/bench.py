@@ -1,7 +1,8 @@
 """./dev bench: speed and memory, side by side with the peers that are installed, in one run on one machine.
 
 Arguments: the build folder, then the parts to run (all by default), each with its size if another than the default is
-wanted. A part is a function in a file of that name, which prints a table; its size is that function's second argument.
+wanted. A part is a function in a file of that name, which prints a table; its size is that function's second argument. The
+words after `truth` are names of its programs; it ends with status 1 if a row of it is wrong.
 SPDX-License-Identifier: MIT"""
 import inspect
 import os
@@ -20,10 +21,11 @@ from sleepers import sleepers  # noqa: E402
 from slowdown import slowdown  # noqa: E402
 from startup import startup  # noqa: E402
 from symbolize import symbolize  # noqa: E402
+from truth import truth  # noqa: E402
 from unwinders import unwinders  # noqa: E402
 
 PARTS = {part.__name__: part for part in (slowdown, memory, unwinders, interruptions, blocked, sleepers, startup, recording_size,
-                                         symbolize, formats, sdk)}
+                                         symbolize, formats, sdk, truth)}
 
 
 def cpu_name():
@@ -37,8 +39,17 @@ def print_machine():
     print(f"{cpu_name()}, {os.cpu_count()} CPUs; Linux {platform.release()}; load {load}")
 
 
+def split_names(words):
+    """The parts, and the names that follow `truth`."""
+    for i, word in enumerate(words):
+        if word.partition("=")[0] == truth.__name__:
+            return words[:i + 1], words[i + 1:]
+    return words, []
+
+
 def main():
-    build, chosen = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:] or list(PARTS)
+    build = pathlib.Path(sys.argv[1]).resolve()
+    chosen, names = split_names(sys.argv[2:] or list(PARTS))
     parts = [part.partition("=")[::2] for part in chosen]
     for name, size in parts:
         if name not in PARTS or (size and not size.isdecimal()):
@@ -46,9 +57,12 @@ def main():
             sys.exit(f"bench: no part {name}: there are {', '.join(f'{part}[={size.upper()}]' for part, size in sizes.items())}")
     sys.stdout.reconfigure(line_buffering=True)
     print_machine()
+    is_right = True
     for name, size in parts:
         print()
-        PARTS[name](build, *([int(size)] if size else []))
+        more = {"names": names} if name == truth.__name__ else {}
+        is_right &= PARTS[name](build, *([int(size)] if size else []), **more) is not False
+    sys.exit(0 if is_right else 1)
 
 
 main()

@@ -20,11 +20,11 @@ def perf_works(folder):
                           capture_output=True, check=False).returncode == 0
 
 
-def table(rows):
-    """Prints ROWS, lists of text; the first column to the left, the rest to the right."""
+def table(rows, texts=1):
+    """Prints ROWS, lists of text; the first TEXTS columns to the left, the rest to the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
-        cells = [row[0].ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]
+        cells = [cell.ljust(width) if i < texts else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths))]
         print("  ".join(cells).rstrip())
 
 

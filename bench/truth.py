@@ -1,0 +1,192 @@
+"""Profiles of programs that measure themselves, beside what they measured. SPDX-License-Identifier: MIT"""
+import collections
+import concurrent.futures
+import json
+import math
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+from common import environment, table
+
+SOURCES = pathlib.Path(__file__).resolve().parent / "truth"
+LIBRARIES = {"constructors_library", "plugin_a", "plugin_b"}
+NOBODY = 65534
+TIMEOUT_SECONDS = 120
+POINTS_OF_MANY, MANY = 2.0, 10000
+POINTS_OF_ALL = {"wall": 1.0, "cpu": 2.0}
+
+# A rate other than 101 Hz only makes the bound narrower.
+CASES = [
+    ("alternate_stack", 499),
+    ("bursts_cpu 500 1000 20 10000", 101),
+    ("constructors", 499),
+    ("coroutine_sleeps", 101),
+    ("dlopen_same_layout", 499),
+    ("futex_ping_pong 50", 499),
+    ("large_frames", 499),
+    ("lockstep 101", 101),
+    ("lockstep 50.5", 101),
+    ("lockstep 202", 101),
+    ("lockstep 100", 100),
+    ("poll_timeouts", 101),
+    ("short_processes spawn 5000", 101),
+    ("short_processes spawn 20000", 101),
+    ("short_processes fork 5000", 101),
+    ("short_processes fork 15000", 101),
+    ("short_processes fork 50000", 101),
+    ("short_threads 200", 101),
+    ("short_threads 1000", 101),
+    ("short_threads 3000", 101),
+    ("short_user_code 5 32768", 499),
+    ("short_user_code 20 32768", 499),
+    ("short_user_code 50 32768", 499),
+    ("short_user_code 100 32768", 499),
+    ("smallest_alternate_stack", 101),
+    ("stack_switch", 499),
+    ("text_remapped 0", 499),
+    ("text_remapped 1", 499),
+    ("thread_names", 499),
+    ("two_functions", 101),
+    ("vfork_clone", 499),
+]
+
+
+class Row:
+    """One name of one recording."""
+
+    def __init__(self, name, truth, profile, bound, unit="%"):
+        self.name, self.truth, self.profile, self.bound, self.unit = name, truth, profile, bound, unit
+        self.error = profile - truth
+        self.is_right = abs(self.error) <= bound
+
+    def cells(self):
+        verdict = "ok" if self.is_right else "NO"
+        if self.unit != "%":
+            return [self.name, f"{self.truth}", f"{self.profile}{self.unit}", f"{self.error:+d}", f"{self.bound}", verdict]
+        return [self.name, f"{self.truth:.1f}", f"{self.profile:.1f}", f"{self.error:+.1f}", f"{self.bound:.1f}", verdict]
+
+
+class Truth:
+    """What a program, with all processes and threads of it, said of itself."""
+
+    def __init__(self, lines, mode):
+        self.functions, self.threads, self.never = collections.Counter(), collections.Counter(), []
+        kinds = {"TRUTH": self.functions, "THREAD": self.threads}
+        for line in lines:
+            words = line.split()
+            if len(words) == 4 and words[0] in kinds:
+                kinds[words[0]][words[1]] += float(words[2 if mode == "wall" else 3])
+            elif len(words) == 4 and words[0] == "NEVER":
+                self.never.append((words[1], int(words[2]), int(words[3])))
+        self.all = self.functions.pop("(all)", 0)
+
+
+class Profile:
+    """What `offbeat top` says of a recording, in seconds."""
+
+    def __init__(self, offbeat, path, folder):
+        whole = report(offbeat, path, folder, "--all-frames")
+        self.all = whole["total"] / 1e9
+        self.functions = {function["name"]: function["total"] / 1e9 for function in whole["functions"]}
+        self.threads = collections.Counter()
+        for thread in report(offbeat, path, folder, "--by-thread")["threads"].values():
+            self.threads[thread["name"]] += sum(function["self"] for function in thread["functions"]) / 1e9
+
+
+def report(offbeat, path, folder, option):
+    done = subprocess.run([offbeat, "top", "--json", option, path], cwd=folder, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def bound_points(share, count):
+    """Of a share that COUNT samples estimate: three standard deviations."""
+    if count > MANY:
+        return POINTS_OF_MANY
+    share = min(max(share, 1 / count), 1 - 1 / count)
+    return 300 * math.sqrt(share * (1 - share) / count)
+
+
+def share_rows(truths, profiles, truth, profile, rate):
+    for name, seconds in truths.items():
+        share = seconds / truth.all
+        found = profiles.get(name, 0) / profile.all if profile.all else 0
+        yield Row(name, 100 * share, 100 * found, bound_points(share, max(profile.all * rate, 2)))
+
+
+def compare(truth, profile, mode, rate):
+    rows = [Row("(all)", 100.0, 100 * profile.all / truth.all, POINTS_OF_ALL[mode])]
+    rows += share_rows(truth.functions, profile.functions, truth, profile, rate)
+    threads = {f"thread {name}": seconds for name, seconds in truth.threads.items()}
+    rows += share_rows(threads, {f"thread {name}": seconds for name, seconds in profile.threads.items()}, truth, profile, rate)
+    return rows + [Row(name, 0, count, 0, f" of {of}") for name, count, of in truth.never]
+
+
+def record(offbeat, folder, job, seconds):
+    """The rows of one recording, or a text that says why there are none."""
+    command, rate, mode, user = job
+    own = pathlib.Path(tempfile.mkdtemp(dir=folder))
+    own.chmod(0o777)
+    identity = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if user == "user" and os.geteuid() == 0 else {}
+    words = [offbeat, "record", "-F", str(rate), "--mode", mode, "-o", f"{own}/x.pb.gz", "--", *f"./{command}".split()]
+    done = subprocess.run(words, cwd=folder, env=environment(TRUTH_SECONDS=seconds), capture_output=True, text=True, check=False,
+                          timeout=TIMEOUT_SECONDS, **identity)
+    truth = Truth(done.stderr.splitlines(), mode)
+    if done.returncode != 0 or not truth.all:
+        return f"status {done.returncode}: {done.stderr.strip().splitlines()[-1:]}"
+    return compare(truth, Profile(offbeat, f"{own}/x.pb.gz", folder), mode, rate)
+
+
+def compile_programs(folder):
+    flags = ["cc", "-g", "-O1", "-pthread"]
+    for name in LIBRARIES:
+        subprocess.run([*flags, "-shared", "-fPIC", SOURCES / f"{name}.c", "-o", folder / f"{name}.so"], check=True)
+    for source in SOURCES.glob("*.c"):
+        if source.stem not in LIBRARIES:
+            needed = [folder / "constructors_library.so", "-Wl,-rpath,$ORIGIN"] if source.stem == "constructors" else []
+            subprocess.run([*flags, source, *needed, "-o", folder / source.stem], check=True)
+
+
+def copy_offbeat(build, folder):
+    """Where every user may go: the folders above the build may be closed to them."""
+    copy = folder / "offbeat"
+    copy.mkdir()
+    for path in build.glob("*offbeat*"):
+        if path.is_file():
+            shutil.copy2(path, copy / path.name)
+    return str(copy / "offbeat")
+
+
+def users():
+    if os.geteuid() == 0:
+        return ["root", "user"]
+    print("root: skipped, this user is not root")
+    return ["user"]
+
+
+def truth(build, seconds=3, names=()):
+    """True if every row is right."""
+    chosen = [case for case in CASES if not names or any(case[0].startswith(name) for name in names)]
+    jobs = [(command, rate, mode, user) for command, rate in chosen for mode in ("wall", "cpu") for user in users()]
+    print(f"Programs that measure themselves for {seconds} s: share of their time in % that stacks with NAME have, two at a time;")
+    print("root: perf timers; user: an ordinary user; bound: 3 sigma, or 2 points for over 10 000 samples; (all): seconds in the profile")
+    failed, total = 0, 0
+    rows = [["program", "mode", "user", "name", "truth", "profile", "error", "bound", ""]]
+    with tempfile.TemporaryDirectory(prefix="offbeat-bench-") as name, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        folder = pathlib.Path(name)
+        folder.chmod(0o755)
+        offbeat = copy_offbeat(build, folder)
+        compile_programs(folder)
+        for job, result in zip(jobs, pool.map(lambda job: record(offbeat, folder, job, seconds), jobs)):
+            head = [job[0], job[2], job[3]]
+            if isinstance(result, str):
+                rows.append([*head, result, "", "", "", "", "NO"])
+                failed, total = failed + 1, total + 1
+                continue
+            rows += [[*head, *row.cells()] for row in result]
+            failed, total = failed + sum(not row.is_right for row in result), total + len(result)
+    table(rows, texts=4)
+    print(f"{total} rows, {failed} wrong")
+    return failed == 0

@@ -1,0 +1,44 @@
+/* Short user code between system calls. Arguments: microseconds of user code, bytes that each call fills.
+ * SPDX-License-Identifier: MIT */
+#include "truth.h"
+#include <fcntl.h>
+
+static char buffer[65536];
+static int zeroes;
+
+FUNCTION static void u_part(double us)
+{
+    spin_us(us);
+}
+
+FUNCTION static void k_part(size_t size)
+{
+    ssize_t done = pread(zeroes, buffer, size, 0);
+    (void)done;
+    KEEP_FRAME();
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3) return 2;
+    double us = atof(argv[1]), user = 0, kernel = 0;
+    size_t size = (size_t)atoi(argv[2]);
+    zeroes = open("/dev/zero", O_RDONLY);
+    calibrate();
+    uint64_t at = ticks();
+    for (double end = end_after(1); now() < end;) {
+        for (int i = 0; i < 100; i++) {
+            u_part(us);
+            uint64_t entry = ticks();
+            k_part(size);
+            user += (double)(entry - at) / ticks_a_second;
+            at = ticks();
+            kernel += (double)(at - entry) / ticks_a_second;
+        }
+    }
+    /* A clock of CPU time around each part would itself be longer than the part: shares of the thread's time instead.
+     */
+    double cpu = clock_seconds(CLOCK_THREAD_CPUTIME_ID) / (user + kernel);
+    PRINT_TRUTH(u_part, ((struct spent){user, user * cpu}));
+    PRINT_TRUTH(k_part, ((struct spent){kernel, kernel * cpu}));
+}
