@@ -6,38 +6,15 @@
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "sampler/self.h"
+#include "sampler/stack_reader.h"
 
 #include <errno.h>
 
 enum {
-    BLOCK = 16 << 10,
     SYSCALL_INSTRUCTION = 2, /* bytes that a thread is put back by when the kernel begins a call anew */
 };
 
-struct copied_stack {
-    uint64_t words[BLOCK / 8];
-};
-
-static bool copy_from(struct unwind_memory *memory, uint64_t address)
-{
-    struct copied_stack *stack = memory->context;
-    size_t got = self_read_memory(address, stack->words, sizeof(stack->words));
-    memory->low = address;
-    memory->high = address + got / 8 * 8;
-    memory->shift = (uint64_t)(uintptr_t)stack->words - address;
-    return got >= 8;
-}
-
-/* The first block begins a little below the stack pointer, where registers lie that were just taken off the stack. */
-static bool copy_block(struct unwind_memory *memory, uint64_t address)
-{
-    if (address % 8 != 0) return false;
-    bool is_first = memory->high == 0 && address > MACHINE_RED_ZONE;
-    if (is_first && copy_from(memory, address - MACHINE_RED_ZONE) && memory->high >= address + 8) return true;
-    return copy_from(memory, address);
-}
-
-static bool read_code(void *context, uint64_t address, void *bytes, size_t size)
+static bool read_code(uint64_t address, void *bytes, size_t size)
 {
     return self_read_memory(address, bytes, size) == size;
 }
@@ -61,7 +38,7 @@ static bool is_syscall(uint64_t address)
 {
     static const uint8_t syscall_instruction[] = {0x0f, 0x05};
     uint8_t code[sizeof(syscall_instruction)];
-    return read_code(NULL, address, code, sizeof(code)) && memcmp(code, syscall_instruction, sizeof(code)) == 0;
+    return read_code(address, code, sizeof(code)) && memcmp(code, syscall_instruction, sizeof(code)) == 0;
 }
 
 bool blocked_was_in_call(const struct unwind_registers *registers)
@@ -148,8 +125,7 @@ enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns,
                                  uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count,
                                  enum unwind_outcome *ret_outcome)
 {
-    static struct copied_stack stack; /* the sampler thread's alone */
-    static struct frame_lookup_work work;
+    static struct stack_reader stack; /* the sampler thread's alone */
     char text[256];
     if (!read_syscall(thread, text, sizeof(text))) return BLOCKED_REFUSED;
     struct blocked_place place;
@@ -160,11 +136,10 @@ enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns,
     registers.values[MACHINE_SP] = place.sp;
 
     bool is_in_sigwait = note_sigwait(thread, text, cpu_ns);
-    struct unwind_memory memory = {.extend = copy_block, .context = &stack, .work = &work};
-    const struct unwind_code code = {.read = read_code};
+    struct unwind_memory memory = stack_reader_memory(&stack);
     size_t recovered = 0;
-    *ret_outcome = unwind_walk_without_registers(modules, &registers, &memory, &code, addresses, RECORDING_FRAMES_MAX,
-                                                 ret_count, &recovered);
+    *ret_outcome = unwind_walk_without_registers(modules, &registers, &memory, &stack_reader_code, addresses,
+                                                 RECORDING_FRAMES_MAX, ret_count, &recovered);
     bool is_incomplete = *ret_outcome == UNWIND_UNKNOWN_REGISTER || *ret_outcome == UNWIND_NO_TABLE;
     if (is_incomplete && recall(thread, &place, modules, &memory, addresses, ret_count)) {
         *ret_outcome = UNWIND_ROOT;

@@ -99,8 +99,8 @@ void timer_owe_kernel_tick(struct watched_thread *thread);
 /* What THREAD's timer took last, if it has one and that is good for the open tick. */
 bool timer_fetch(const struct sampler *sampler, struct watched_thread *thread, struct perf_timer_sample *ret_sample);
 
-/* Walks the stack of SAMPLE, which timer_fetch gave last; UNWIND_PENDING: build a table, and again. False if it cannot
- * be had: the copy is too short, or was overwritten. */
+/* Walks the stack of SAMPLE, which timer_fetch gave last; UNWIND_PENDING: build a table, and again. What is not in
+ * its copy is read from the thread's memory. False if the kernel has overwritten the copy. */
 bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
                 uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count, enum unwind_outcome *ret_outcome);
 

@@ -7,6 +7,8 @@
 #include "sampler/sampler_private.h"
 
 #include "sampler/self.h"
+#include "sampler/stack_reader.h"
+#include "unwind/copied_stack.h"
 
 #include <errno.h>
 
@@ -161,36 +163,27 @@ bool timer_fetch(const struct sampler *sampler, struct watched_thread *thread, s
 
 /* --- Its stack ---------------------------------------------------------------------------------------------------- */
 
-static bool refuse(struct unwind_memory *memory, uint64_t address)
+/* A larger copy, from the next time on that the thread is busy, is more exact than what it left in memory since. */
+static void want_larger_copy(struct sampler *sampler, struct watched_thread *thread)
 {
-    uint64_t *asked = memory->context;
-    *asked = address;
-    return false;
+    if (thread->timer_stack_size >= PERF_TIMER_STACK_MAX) return;
+    thread->timer_stack_size *= 2;
+    timer_forget(sampler, thread);
 }
 
 bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
                 uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count, enum unwind_outcome *ret_outcome)
 {
+    static struct stack_reader reader; /* the sampler thread's alone */
     struct unwind_registers registers = sample->registers;
-    uint64_t sp = registers.values[MACHINE_SP], end = sp + sample->stack_bytes;
-    static struct frame_lookup_work work; /* the sampler thread's alone */
-    uint64_t asked = sp;                  /* the last address that is not in the copy, and was wanted */
-    struct unwind_memory memory = {.low = sp,
-                                   .high = end,
-                                   .shift = (uint64_t)(uintptr_t)sample->stack - sp,
-                                   .extend = refuse,
-                                   .context = &asked,
-                                   .work = &work};
-    *ret_outcome =
-        unwind_walk(sampler->modules.current, &registers, &memory, NULL, addresses, RECORDING_FRAMES_MAX, ret_count);
+    struct unwind_memory live = stack_reader_memory(&reader);
+    const struct copied_stack copy = {
+        .start = registers.values[MACHINE_SP], .words = sample->stack, .size = sample->stack_bytes};
+    bool has_left_copy = false;
+    *ret_outcome = unwind_walk_copied_stack(sampler->modules.current, &registers, &copy, &live, &stack_reader_code,
+                                            addresses, RECORDING_FRAMES_MAX, ret_count, &has_left_copy);
     if (!perf_timer_holds(&thread->timer)) return false;
-    bool is_done = *ret_outcome == UNWIND_ROOT || *ret_outcome == UNWIND_PENDING;
-    bool is_behind = asked + sizeof(uint64_t) > end && asked < end + PERF_TIMER_STACK_MAX;
-    bool is_near = is_behind || (asked <= sp && sp - asked <= MACHINE_RED_ZONE);
-    bool is_cut = is_behind && sample->stack_bytes == thread->timer.stack_size;
-    if (is_done || (is_near && !is_cut)) return true;
-    if (!is_cut) return false;     /* on another stack: a signal handler's, and from there on */
-    thread->timer_stack_size *= 2; /* from the next time that it is busy on */
-    timer_forget(sampler, thread);
-    return false;
+    bool is_cut = has_left_copy && sample->stack_bytes == thread->timer.stack_size;
+    if (is_cut && *ret_outcome != UNWIND_PENDING) want_larger_copy(sampler, thread);
+    return true;
 }

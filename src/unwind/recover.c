@@ -6,6 +6,7 @@
  * a thread (it calls main and thread functions so): where a few frames further, all of them known, is the root.
  * Functions that were called through other pointers, or that move SP by amounts computed at run time, are not
  * recovered.  SPDX-License-Identifier: MIT */
+#include "unwind/call_site.h"
 #include "unwind/unwind_private.h"
 
 enum { WORD = 8, CODE_MAX = 2048, SIZES_MAX = 16, CALL_ALIGNMENT = 16, OUTERMOST_FRAMES_MAX = 3 };
@@ -44,56 +45,6 @@ static void find_sizes(const uint8_t *bytes, size_t size, struct frame_sizes *si
     }
 }
 
-static bool reads_word(const struct unwind_code *code, uint64_t address, uint64_t expected)
-{
-    uint64_t word = 0;
-    return code->read(code->context, address, &word, sizeof(word)) && word == expected;
-}
-
-static uint64_t relative(const uint8_t *bytes, uint64_t next)
-{
-    int32_t distance;
-    memcpy(&distance, bytes, sizeof(distance));
-    return next + (uint64_t)(int64_t)distance;
-}
-
-/* "[endbr64] [bnd] jmp *slot(%rip)", and the slot holds START. */
-static bool is_stub_of(const struct unwind_code *code, uint64_t stub, uint64_t start)
-{
-    static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
-    uint8_t bytes[12];
-    size_t at = 0;
-    if (!code->read(code->context, stub, bytes, sizeof(bytes))) return false;
-    if (memcmp(bytes, endbr64, sizeof(endbr64)) == 0) at += sizeof(endbr64);
-    if (bytes[at] == 0xf2) at++;
-    if (bytes[at] != 0xff || bytes[at + 1] != 0x25) return false;
-    return reads_word(code, relative(bytes + at + 2, stub + at + 6), start);
-}
-
-/* The instruction before RETURN_ADDRESS calls START. */
-static bool is_call_of(const struct unwind_code *code, uint64_t return_address, uint64_t start)
-{
-    uint8_t bytes[6];
-    if (return_address < sizeof(bytes)) return false;
-    if (!code->read(code->context, return_address - sizeof(bytes), bytes, sizeof(bytes))) return false;
-    uint64_t target = relative(bytes + 2, return_address);
-    if (bytes[0] == 0xff && bytes[1] == 0x15) return reads_word(code, target, start);
-    return bytes[1] == 0xe8 && (target == start || is_stub_of(code, target, start));
-}
-
-/* The instruction before RETURN_ADDRESS calls through a register or a place in memory. */
-static bool is_indirect_call(const struct unwind_code *code, uint64_t return_address)
-{
-    enum { CALL = 0xff, REGISTER = 0xd0, NEAR = 0x50, FAR = 0x90, KIND = 0xf8 };
-    uint8_t before[7];
-    if (return_address < sizeof(before)) return false;
-    if (!code->read(code->context, return_address - sizeof(before), before, sizeof(before))) return false;
-    if (before[5] == CALL && (before[6] & KIND) == REGISTER) return true;
-    if (before[4] == CALL && (before[5] & KIND) == NEAR) return true;
-    if (before[1] == CALL && (before[2] & KIND) == FAR) return true;
-    return before[0] == CALL && before[1] == 0x14 && before[2] == 0x25; /* thread-local, as libc keeps its functions */
-}
-
 struct search {
     const struct unwind_modules *modules;
     struct unwind_memory *memory;
@@ -120,8 +71,8 @@ static void try_cfa(struct search *search, uint64_t cfa)
     uint64_t return_address = 0;
     if (cfa % CALL_ALIGNMENT != 0 || (search->found_count > 0 && cfa == search->found_cfa)) return;
     if (!unwind_read(search->memory, cfa - WORD, &return_address)) return;
-    if (!is_call_of(search->code, return_address, search->start) &&
-        !(is_indirect_call(search->code, return_address) && is_outermost(search, return_address, cfa))) {
+    if (!call_site_calls(search->code, return_address, search->start) &&
+        !(call_site_is_indirect(search->code, return_address) && is_outermost(search, return_address, cfa))) {
         return;
     }
     search->found_cfa = cfa;

@@ -2,6 +2,7 @@
  * them in a table, and where a walk over a made-up stack leads.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include "unwind/copied_stack.h"
 #include "unwind/elf_sections.h"
 #include "unwind/frame_table_file.h"
 #include "unwind/unwind.h"
@@ -1288,6 +1289,84 @@ TEST(a_frame_pointer_is_never_guessed)
     put_code(0x201, "\x48\x29\xc4\x90", 4);
     CHECK_UINT(walk_without_registers(scene, &recovered_count), UNWIND_UNKNOWN_REGISTER);
     frame_table_fini(&scene->table);
+}
+
+/* --- A stack of which the innermost part is a copy -----------------------------------------------------------------
+ */
+
+/* The function at 0x200 has a frame of 100 words and was called by the one at 0x300, whose frame has 4 words and which
+ * the root has called. */
+static struct scene *large_frame_scene(void)
+{
+    struct scene *scene = fresh_scene();
+    memset(code_bytes, 0x90, sizeof(code_bytes));
+    put_fde(scene->assembled, CODE + 0x200, 0x100, 0x0e, 0xa0, 0x06, END);
+    put_fde(scene->assembled, CODE + 0x300, 0x100, 0x0e, 32, END);
+    put_call(0x350, 0x200);
+    put_call(0xf10, 0x300);
+    enter(scene, 0x210, 10);
+    scene->stack[10 + 99] = CODE + 0x350;
+    scene->stack[10 + 103] = CODE + 0xf10;
+    return scene;
+}
+
+/* COPIED_WORDS are in the copy; the memory has other words there by now. */
+static enum unwind_outcome walk_copied(struct scene *scene, size_t copied_words, bool *ret_has_left_copy)
+{
+    static uint64_t copied[STACK_WORDS];
+    struct unwind_module module = {.start = CODE, .end = CODE + 0x10000, .base = CODE, .table = &scene->table};
+    struct unwind_modules modules = {.items = &module, .count = 1};
+    struct unwind_memory live = {
+        .shift = (uint64_t)(uintptr_t)scene->stack - STACK, .extend = extend, .context = scene};
+    struct unwind_code code = {.read = read_code};
+    struct copied_stack copy = {
+        .start = scene->registers.values[MACHINE_SP], .words = copied, .size = 8 * copied_words};
+    uint64_t *from = scene->stack + (copy.start - STACK) / 8;
+    memcpy(copied, from, copy.size);
+    memset(from, 0xee, copy.size);
+    return unwind_walk_copied_stack(&modules, &scene->registers, &copy, &live, &code, scene->addresses, FRAMES_MAX,
+                                    &scene->count, ret_has_left_copy);
+}
+
+TEST(a_walk_goes_on_in_memory_where_the_copy_of_a_stack_ends)
+{
+    for (size_t copied = 1; copied < 120; copied++) {
+        bool has_left_copy = false;
+        struct scene *scene = large_frame_scene();
+        CHECK_UINT(walk_copied(scene, copied, &has_left_copy), UNWIND_ROOT);
+        CHECK_UINT(has_left_copy, copied < 104);
+        CHECK_UINT(scene->count, 3);
+        CHECK_UINT(scene->addresses[0], CODE + 0x210);
+        CHECK_UINT(scene->addresses[1], CODE + 0x350);
+        CHECK_UINT(scene->addresses[2], CODE + 0xf10);
+        frame_table_fini(&scene->table);
+    }
+}
+
+TEST(a_walk_ends_where_memory_holds_the_frames_of_later_calls)
+{
+    static const struct {
+        uint32_t target;
+        uint64_t word;
+        enum unwind_outcome outcome;
+    } cases[] = {
+        {0x400, CODE + 0x350, UNWIND_BAD_MEMORY}, /* it has called another function since */
+        {0x200, CODE + 0x340, UNWIND_BAD_MEMORY}, /* there is no call */
+        {0x200, 1234, UNWIND_BAD_MEMORY},         {0x200, CODE + 0x350, UNWIND_ROOT},
+        {0x500, CODE + 0x350, UNWIND_ROOT}, /* a tail call: 0x500 jumps to 0x200 */
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        bool has_left_copy = false;
+        struct scene *scene = large_frame_scene();
+        put_call(0x350, cases[i].target);
+        if (cases[i].target == 0x500) put_code(0x520, "\xe9\xdb\xfc\xff\xff", 5);
+        scene->stack[10 + 99] = cases[i].word;
+        CHECK_UINT(walk_copied(scene, 20, &has_left_copy), cases[i].outcome);
+        CHECK(has_left_copy);
+        CHECK_UINT(scene->count, cases[i].outcome == UNWIND_ROOT ? 3 : 1);
+        CHECK_UINT(scene->addresses[0], CODE + 0x210);
+        frame_table_fini(&scene->table);
+    }
 }
 
 /* --- Expressions -------------------------------------------------------------------------------------------------- */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#include "sampler/stack_reader.h"
+
+#include "sampler/self.h"
+
+static bool copy_from(struct unwind_memory *memory, uint64_t address)
+{
+    struct stack_reader *reader = memory->context;
+    size_t got = self_read_memory(address, reader->words, sizeof(reader->words));
+    memory->low = address;
+    memory->high = address + got / 8 * 8;
+    memory->shift = (uint64_t)(uintptr_t)reader->words - address;
+    return got >= 8;
+}
+
+/* The first block begins a little below the stack pointer, where registers are that were just taken off the stack. */
+static bool copy_block(struct unwind_memory *memory, uint64_t address)
+{
+    if (address % 8 != 0) return false;
+    bool is_first = memory->high == 0 && address > MACHINE_RED_ZONE;
+    if (is_first && copy_from(memory, address - MACHINE_RED_ZONE) && memory->high >= address + 8) return true;
+    return copy_from(memory, address);
+}
+
+struct unwind_memory stack_reader_memory(struct stack_reader *reader)
+{
+    return (struct unwind_memory){.extend = copy_block, .context = reader, .work = &reader->work};
+}
+
+static bool read_code(void *context, uint64_t address, void *bytes, size_t size)
+{
+    (void)context;
+    return self_read_memory(address, bytes, size) == size;
+}
+
+const struct unwind_code stack_reader_code = {.read = read_code};

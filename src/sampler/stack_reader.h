@@ -1,0 +1,18 @@
+/* Memory of a thread's stack, read block by block from outside of the thread.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SAMPLER_STACK_READER_H
+#define OFFBEAT_SAMPLER_STACK_READER_H
+
+#include "unwind/unwind.h"
+
+struct stack_reader {
+    uint64_t words[(16 << 10) / 8];
+    struct frame_lookup_work work;
+};
+
+/* READER is used as long as the memory is. The thread can end at any time, and its stack with it. */
+struct unwind_memory stack_reader_memory(struct stack_reader *reader);
+
+/* Reads code of this process. */
+extern const struct unwind_code stack_reader_code;
+
+#endif
