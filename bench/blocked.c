@@ -49,7 +49,7 @@ static enum blocked_result walk(struct watched_thread *thread, uint64_t *address
         result = blocked_walk(thread, *ret_cpu_ns, modules.current, addresses, ret_count, ret_outcome);
         if (result == BLOCKED_PENDING && modules_build(&modules, addresses[*ret_count - 1] - (*ret_count > 1),
                                                        modules_no_limit, &writer) != MODULES_READY) {
-            return BLOCKED_NEEDS_SIGNAL;
+            return BLOCKED_INCOMPLETE;
         }
     }
     return result;
@@ -122,7 +122,6 @@ static enum verdict judge(struct watched_thread *thread, enum blocked_result res
     bool has_ended = slot->registers.values[MACHINE_RAX] == 0;
     if (has_ended && slot->outcome == UNWIND_BAD_MEMORY) return MOVED;
     if (result == BLOCKED_WALKED) return compare(addresses, count, arguments, slot);
-    if (slot->outcome == UNWIND_ROOT) blocked_remember(thread, slot);
     return NEEDS_SIGNAL;
 }
 
@@ -135,7 +134,7 @@ static enum verdict check(struct watched_thread *thread)
     if (thread_blocked_signals(thread->tid) >> (SIGNAL_USUAL - 1) & 1) return UNANSWERED;
     enum blocked_result result = walk(thread, addresses, &count, &outcome, &cpu_ns);
     if (result == BLOCKED_RUNNING) return AWAKE;
-    if (result != BLOCKED_WALKED && result != BLOCKED_NEEDS_SIGNAL) return UNANSWERED;
+    if (result != BLOCKED_WALKED && result != BLOCKED_INCOMPLETE) return UNANSWERED;
     struct slot *slot = slot_take(thread->tid, modules.current, SLOT_COPIES);
     if (!slot) return UNANSWERED;
     bool is_still_there = read_arguments(thread, arguments) && thread_cpu_ns(thread->tid, &cpu_ns_before_signal) &&

@@ -31,8 +31,10 @@ __attribute__((section(".text.remap"))) FUNCTION static bool remap(void)
 int main(int argc, char **argv)
 {
     if (argc < 2) return 2;
-    double remap_at = now() + atof(argv[1]);
-    bool is_remapped = false;
+    double delay = atof(argv[1]);
+    bool is_remapped = delay == 0;
+    if (is_remapped && !remap()) return 1;
+    double remap_at = now() + delay;
     calibrate();
     for (double end = end_after(1); now() < end;) {
         if (!is_remapped && now() > remap_at) {

@@ -105,7 +105,7 @@ enum recording_counter {
     RECORDING_SIGNALS,
     RECORDING_ANSWERS,
     RECORDING_BLOCKED_READ,    /* stacks of blocked threads read without a signal */
-    RECORDING_BLOCKED_REFUSED, /* tried so, but had to be signalled */
+    RECORDING_BLOCKED_REFUSED, /* of them, read only in part */
     RECORDING_BYTES_LOST,      /* batches that could not be written: the disk was full */
     RECORDING_MODULES_WITHOUT_TABLE,
     RECORDING_TABLE_BYTES,

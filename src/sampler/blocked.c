@@ -86,41 +86,6 @@ static bool parse_place(const char *text, struct blocked_place *ret_place)
     return ret_place->sp != 0 && ret_place->pc != 0;
 }
 
-/* --- Stacks that a signal told of before --------------------------------------------------------------------------
- *
- * Between the stack pointer at a call and the frame pointer lies what the compiler laid out there: blocked at the same
- * place, the thread has the same frame pointer, save in a function with alloca, or when another one was called with a
- * frame that ends there. Then the stack would have to be the same up to the root in order to be taken for it. */
-
-void blocked_remember(struct watched_thread *thread, const struct slot *slot)
-{
-    uint64_t pc = thread->asked.pc;
-    if (pc == 0 || (slot->addresses[0] != pc && slot->addresses[0] != pc - SYSCALL_INSTRUCTION)) return;
-    thread->remembered_registers = slot->registers;
-    thread->remembered_registers.values[MACHINE_IP] = pc;
-    thread->remembered->count = (uint32_t)slot->address_count;
-    memcpy(thread->remembered->addresses, slot->addresses, slot->address_count * sizeof(uint64_t));
-    thread->remembered->addresses[0] = pc;
-}
-
-/* What was remembered is put into ADDRESSES if it holds again. */
-static bool recall(const struct watched_thread *thread, const struct blocked_place *place,
-                   const struct unwind_modules *modules, struct unwind_memory *memory, uint64_t *addresses,
-                   size_t *ret_count)
-{
-    struct unwind_registers registers = thread->remembered_registers;
-    bool is_same_place = registers.values[MACHINE_SP] == place->sp && registers.values[MACHINE_IP] == place->pc;
-    if (registers.known == 0 || !is_same_place) return false;
-    size_t count = 0;
-    enum unwind_outcome outcome =
-        unwind_walk(modules, &registers, memory, NULL, addresses, RECORDING_FRAMES_MAX, &count);
-    if (outcome != UNWIND_ROOT || count != thread->remembered->count) return false;
-    *ret_count = count;
-    return memcmp(addresses, thread->remembered->addresses, count * sizeof(uint64_t)) == 0;
-}
-
-/* ------------------------------------------------------------------------------------------------------------------ */
-
 enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns, const struct unwind_modules *modules,
                                  uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count,
                                  enum unwind_outcome *ret_outcome)
@@ -129,26 +94,19 @@ enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns,
     char text[256];
     if (!read_syscall(thread, text, sizeof(text))) return BLOCKED_REFUSED;
     struct blocked_place place;
-    thread->asked = (struct blocked_place){0};
     if (!parse_place(text, &place)) return BLOCKED_RUNNING;
     struct unwind_registers registers = {.known = 1u << MACHINE_IP | 1u << MACHINE_SP};
     registers.values[MACHINE_IP] = place.pc;
     registers.values[MACHINE_SP] = place.sp;
 
-    bool is_in_sigwait = note_sigwait(thread, text, cpu_ns);
+    (void)note_sigwait(thread, text, cpu_ns);
     struct unwind_memory memory = stack_reader_memory(&stack);
     size_t recovered = 0;
     *ret_outcome = unwind_walk_without_registers(modules, &registers, &memory, &stack_reader_code, addresses,
                                                  RECORDING_FRAMES_MAX, ret_count, &recovered);
     bool is_incomplete = *ret_outcome == UNWIND_UNKNOWN_REGISTER || *ret_outcome == UNWIND_NO_TABLE;
-    if (is_incomplete && recall(thread, &place, modules, &memory, addresses, ret_count)) {
-        *ret_outcome = UNWIND_ROOT;
-        is_incomplete = false;
-    }
     uint64_t cpu_ns_after = 0;
     if (!thread_cpu_ns(thread->tid, &cpu_ns_after) || cpu_ns_after != cpu_ns) return BLOCKED_RUNNING;
     if (*ret_outcome == UNWIND_PENDING) return BLOCKED_PENDING;
-    if (!is_incomplete || is_in_sigwait) return BLOCKED_WALKED;
-    thread->asked = place;
-    return BLOCKED_NEEDS_SIGNAL;
+    return is_incomplete ? BLOCKED_INCOMPLETE : BLOCKED_WALKED;
 }

@@ -174,7 +174,6 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     }
     /* It ran when it was looked at and slept when it was asked: where it sleeps is not where its time went. */
     if (is_cpu_mode(sampler) && blocked_was_asleep(&slot->registers)) return;
-    if (outcome == UNWIND_ROOT) blocked_remember(thread, slot);
     uint64_t cpu_ns = thread->cpu_ns_at_request;
     if (!is_answer_for_kernel(sampler, thread, slot)) return;
     if (is_cpu_mode(sampler) && timer_sees_user_code(thread)) cpu_ns = account_for_kernel(sampler, thread, cpu_ns);
@@ -298,8 +297,9 @@ static bool needs_exact_answer(const struct sampler *sampler, const struct watch
     return is_cpu_mode(sampler) && timer_sees_user_code(thread);
 }
 
-/* A request that no signal may carry is counted as lost. One that would find its thread in sigwait, or break off a call
- * that waits for signals, is put off. */
+/* A request that no signal may carry is counted as lost. A thread that went to sleep since it was met running is not
+ * woken up: the next look reads where it sleeps. Where the kernel does not say that, it is woken up unless it is in
+ * sigwait. */
 static void send_request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     struct signal_choice choice = signal_choose(thread);
@@ -307,8 +307,7 @@ static void send_request(struct sampler *sampler, struct watched_thread *thread,
         do_without_signal(sampler, thread, cpu_ns);
         return;
     }
-    bool may_be_asked =
-        !choice.is_asleep || (!needs_exact_answer(sampler, thread) && !blocked_awaits_signals(thread, cpu_ns));
+    bool may_be_asked = !choice.is_asleep || (thread->is_place_refused && !blocked_awaits_signals(thread, cpu_ns));
     struct slot *slot = may_be_asked ? slot_take(thread->tid, sampler->modules.current, choice.reading) : NULL;
     if (!slot) {
         put_off(sampler, thread);
@@ -358,16 +357,20 @@ static enum blocked_result read_blocked(struct sampler *sampler, struct watched_
         result = blocked_walk(thread, cpu_ns, sampler->modules.current, addresses, &count, &outcome);
         if (result != BLOCKED_PENDING) break;
         enum modules_answer answer = build_table_for(sampler, addresses, count);
-        if (answer == MODULES_NOTHING) result = BLOCKED_NEEDS_SIGNAL;
+        if (answer == MODULES_NOTHING) {
+            result = BLOCKED_INCOMPLETE;
+            outcome = UNWIND_NO_TABLE;
+        }
         if (answer != MODULES_LATER) continue;
         lose_without_table(sampler, thread, cpu_ns);
         return BLOCKED_WALKED;
     }
-    if (result == BLOCKED_NEEDS_SIGNAL || result == BLOCKED_REFUSED) sampler->counters[RECORDING_BLOCKED_REFUSED]++;
-    if (result != BLOCKED_WALKED) return result;
+    thread->is_place_refused = result == BLOCKED_REFUSED;
+    if (result == BLOCKED_INCOMPLETE || result == BLOCKED_REFUSED) sampler->counters[RECORDING_BLOCKED_REFUSED]++;
+    if (result != BLOCKED_WALKED && result != BLOCKED_INCOMPLETE) return result;
     sampler->counters[RECORDING_BLOCKED_READ]++;
     write_wall_sample(sampler, thread, outcome | RECORDING_WITHOUT_SIGNAL, addresses, count, cpu_ns);
-    return result;
+    return BLOCKED_WALKED;
 }
 
 /* In CPU mode there is nothing to be told of a thread that does not run. */

@@ -142,7 +142,7 @@ static bool reserve(struct threads *threads)
 }
 
 /* The thread and its stacks share one allocation, of which only the pages in use exist. */
-enum { THREAD_MEMORY = sizeof(struct watched_thread) + 2 * sizeof(struct recording_stack) };
+enum { THREAD_MEMORY = sizeof(struct watched_thread) + sizeof(struct recording_stack) };
 
 static struct watched_thread *add(struct threads *threads, size_t place, pid_t tid)
 {
@@ -151,7 +151,6 @@ static struct watched_thread *add(struct threads *threads, size_t place, pid_t t
     if (!memory) return NULL;
     struct watched_thread *thread = (struct watched_thread *)(void *)memory;
     thread->last = (struct recording_stack *)(void *)(memory + sizeof(*thread));
-    thread->remembered = thread->last + 1;
     thread->tid = tid;
     thread->syscall_file = thread->status_file = -1;
     thread->number = threads->next_number++;

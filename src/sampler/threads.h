@@ -72,10 +72,7 @@ struct watched_thread {
     uint64_t cpu_ns_recorded; /* CPU mode: so much of it has been told */
     bool is_accounted;        /* CPU mode: it ended, and CPU_NS_SEEN is all that it spent */
 
-    /* Blocked where only the thread itself knew some register (blocked.c): what it then said. */
-    struct blocked_place asked;
-    struct unwind_registers remembered_registers; /* none KNOWN: nothing is remembered */
-    struct recording_stack *remembered;
+    bool is_place_refused; /* the kernel does not say where it sleeps */
 
     struct recording_stack *last; /* of the recording */
     uint32_t last_flags;

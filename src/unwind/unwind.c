@@ -103,6 +103,15 @@ static struct found rule_numbered(const struct unwind_module *module, uint32_t n
     return (struct found){&work->table, &work->rule};
 }
 
+/* A return address that no call has left is the start of a function: makecontext and its like put it at the end of a
+ * stack. There is a rule from it on, but none for the byte before it, which is where a call would be. */
+static bool is_entry(const struct unwind_module *module, uint64_t lookup, const struct unwind_memory *memory)
+{
+    if (!module || lookup + 1 >= module->end) return false;
+    if (module->table) return frame_table_rule_at(module->table, (uint32_t)(lookup + 1 - module->base)) != RULE_NONE;
+    return module->lookup && memory->work && frame_lookup_find(module->lookup, lookup + 1, memory->work);
+}
+
 static enum machine_step step_from(const struct unwind_module *module, struct found found,
                                    struct unwind_registers *registers, struct unwind_memory *memory)
 {
@@ -127,12 +136,17 @@ static enum unwind_outcome walk(const struct unwind_modules *modules, struct unw
     const struct unwind_module *module = find_first_module(modules, lookup);
     size_t count = 0;
     addresses[count++] = lookup;
+    bool is_after_call = false;
     enum unwind_outcome outcome = UNWIND_ROOT;
     for (;;) {
         uint32_t number = find_rule(modules, lookup, count == 1, &module);
         struct found found = rule_numbered(module, number, lookup, memory);
         if (!found.rule && is_pending(modules, module, lookup, memory)) {
             outcome = UNWIND_PENDING;
+            break;
+        }
+        if (!found.rule && is_after_call && is_entry(module, lookup, memory)) {
+            addresses[count - 1]++; /* less one is the entry */
             break;
         }
         enum machine_step step = step_from(module, found, registers, memory);
@@ -149,7 +163,8 @@ static enum unwind_outcome walk(const struct unwind_modules *modules, struct unw
             outcome = UNWIND_TOO_DEEP;
             break;
         }
-        lookup = step == MACHINE_STEPPED_EXACTLY ? address : address - 1;
+        is_after_call = step == MACHINE_STEPPED;
+        lookup = is_after_call ? address - 1 : address;
         addresses[count++] = lookup + 1;
         size_t rest = aids->past ? past_rejoin(aids->past, memory, addresses + count, addresses_max - count) : 0;
         count += rest;

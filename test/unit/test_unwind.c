@@ -734,6 +734,24 @@ TEST(a_return_address_behind_a_function_that_does_not_return_belongs_to_that_fun
     frame_table_fini(&scene->table);
 }
 
+TEST(a_return_address_that_is_the_start_of_a_function_is_the_root)
+{
+    struct scene *scene = fresh_scene(); /* as makecontext leaves it: the code before 0x300 is in no function */
+    put_fde(scene->assembled, CODE + 0x100, 0x100, 0x0e, 16, END);
+    put_fde(scene->assembled, CODE + 0x300, 0x100, 0x0e, 16, END);
+    enter(scene, 0x110, 10);
+    scene->stack[11] = CODE + 0x300;
+    CHECK_UINT(walk(scene), UNWIND_ROOT);
+    CHECK_UINT(scene->count, 2);
+    CHECK_UINT(scene->addresses[1], CODE + 0x301); /* less one, it is in the function */
+
+    scene->stack[11] = CODE + 0x2f0; /* in no function, and no start of one */
+    enter(scene, 0x110, 10);
+    scene->registers.known = 1u << MACHINE_IP | 1u << MACHINE_SP;
+    CHECK_UINT(walk(scene), UNWIND_NO_TABLE);
+    frame_table_fini(&scene->table);
+}
+
 TEST(a_zero_return_address_is_the_root)
 {
     struct scene *scene = fresh_scene();
