@@ -27,6 +27,7 @@ struct next_functions {
     int (*capset)(void *header, const void *data);
     int (*chroot)(const char *path);
     int (*pivot_root)(const char *root, const char *old_root);
+    int (*dlclose)(void *handle);
     int (*prctl)(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 };
 

@@ -47,6 +47,7 @@ static void find_all(void)
     FIND(chroot);
     FIND(pivot_root);
     FIND(prctl);
+    FIND(dlclose);
     syscall_function of_libc = (syscall_function)(uintptr_t)dlsym(RTLD_NEXT, "syscall");
     if (of_libc) interpose_next_syscall = of_libc;
     atomic_store(&is_found, true);

@@ -1,8 +1,10 @@
 /* Modules are found in /proc/self/maps and in the headers that lie in memory, never through the loader's list, which
  * only the loader's lock makes safe to read. That nothing has changed since is asked of _dl_find_object, which takes no
  * lock and is signal-safe (glibc 2.35): of each module in use at every tick, and of each address that is in no known
- * module. Frame information is copied with self_read_memory, so that a module which is unmapped meanwhile costs an
- * incomplete table and not a crash.  SPDX-License-Identifier: MIT */
+ * module. It does not see that a module was unloaded and another one loaded at the same addresses, so dlclose is
+ * counted (interpose/unload.c), and a module is the same only with the same build id and the same file. Frame
+ * information is copied with self_read_memory, so that a module which is unmapped meanwhile costs an incomplete table
+ * and not a crash.  SPDX-License-Identifier: MIT */
 #include "sampler/modules.h"
 
 #include "base/kernel.h"
@@ -14,6 +16,8 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <stdatomic.h>
+#include <sys/sysmacros.h>
 
 enum {
     RETIRED_MAX = 1 << 16,
@@ -90,7 +94,8 @@ static void describe_image(struct module *image, const struct image_headers *hea
 }
 
 /* One entry for each executable segment. */
-static void add_image(struct pages_array *found, uint64_t image_start, const char *path)
+static void add_image(struct pages_array *found, uint64_t image_start, const char *path, uint64_t device,
+                      uint64_t inode)
 {
     static struct image_headers headers; /* the sampler thread's alone */
     static struct module image;
@@ -98,6 +103,8 @@ static void add_image(struct pages_array *found, uint64_t image_start, const cha
     if (!image_headers_read(image_start, &headers)) return;
     memset(&image, 0, sizeof(image));
     image.image_start = image_start;
+    image.device = device;
+    image.inode = inode;
     (void)plain_text(image.path, image.path + sizeof(image.path), path);
     describe_image(&image, &headers);
     for (size_t i = 0; i < headers.count; i++) {
@@ -122,6 +129,18 @@ struct maps_file {
     bool has_start, is_added;
 };
 
+/* " MAJOR:MINOR INODE", in hexadecimal and decimal. */
+static uint64_t parse_device(const char **line, uint64_t *ret_inode)
+{
+    if (**line == ' ') ++*line;
+    uint64_t major = plain_parse(line, 16), minor = 0;
+    if (**line == ':') ++*line;
+    minor = plain_parse(line, 16);
+    if (**line == ' ') ++*line;
+    *ret_inode = plain_parse(line, 10);
+    return makedev((unsigned)major, (unsigned)minor);
+}
+
 /* "START-END PERMISSIONS OFFSET DEVICE INODE   PATH" */
 static void take_maps_line(struct pages_array *found, struct maps_file *file, const char *line)
 {
@@ -130,11 +149,12 @@ static void take_maps_line(struct pages_array *found, struct maps_file *file, co
     if (!line || strlen(line) < 6) return;
     bool is_executable = line[3] == 'x';
     line += 6;
-    uint64_t offset = plain_parse(&line, 16);
+    uint64_t offset = plain_parse(&line, 16), inode = 0;
+    uint64_t device = parse_device(&line, &inode);
     const char *path = strchr(line, '/');
     const char *vdso = strstr(line, "[vdso]");
     if (vdso) {
-        add_image(found, start, "[vdso]");
+        add_image(found, start, "[vdso]", 0, 0);
         return;
     }
     if (!path) return;
@@ -150,7 +170,7 @@ static void take_maps_line(struct pages_array *found, struct maps_file *file, co
         file->is_added = false;
     }
     if (!is_executable || !file->has_start || file->is_added) return;
-    add_image(found, file->image_start, file->path);
+    add_image(found, file->image_start, file->path, device, inode);
     file->is_added = true;
 }
 
@@ -188,7 +208,8 @@ static bool is_same_module(const struct module *a, const struct module *b)
 {
     return a->start == b->start && a->end == b->end && a->load_bias == b->load_bias &&
            a->build_id_size == b->build_id_size && memcmp(a->build_id, b->build_id, a->build_id_size) == 0 &&
-           a->loader_object == b->loader_object && strcmp(a->path, b->path) == 0;
+           a->device == b->device && a->inode == b->inode && a->loader_object == b->loader_object &&
+           strcmp(a->path, b->path) == 0;
 }
 
 static void retire(struct modules *modules, void *memory, size_t size)
@@ -360,9 +381,18 @@ static void begin_job(const struct modules *modules, struct module *module)
     module->job = table_job_begin(&source, module->path);
 }
 
+static _Atomic uint32_t unloads;
+
+void modules_note_unload(void)
+{
+    atomic_fetch_add(&unloads, 1);
+}
+
 static void relist(struct modules *modules, struct recording_writer *writer)
 {
     struct pages_array found = {0};
+    modules->has_loaded_since = modules->current != NULL;
+    modules->unloads_seen = atomic_load(&unloads);
     bool is_listed = list_modules(&found);
     if (!is_listed && modules->current) return; /* a jail without /proc: what is known stays */
     sort_in_place(found.items, found.count, sizeof(struct module), compare_modules);
@@ -377,6 +407,7 @@ static bool is_stale(const struct modules *modules)
 {
     const struct module *items = modules->items.items;
     struct dl_find_object object;
+    if (modules->unloads_seen != atomic_load(&unloads)) return true;
     for (size_t i = 0; i < modules->items.count; i++) {
         if (!items[i].is_tried || !items[i].loader_object) continue;
         if (!loader_knows(items[i].start, &object) || object.dlfo_link_map != items[i].loader_object) return true;
@@ -387,7 +418,7 @@ static bool is_stale(const struct modules *modules)
 
 void modules_refresh(struct modules *modules, bool is_time, struct recording_writer *writer)
 {
-    bool is_due = !_dl_find_object && is_time;
+    bool is_due = is_time && (!_dl_find_object || modules->has_loaded_since);
     if (!modules->current || is_due || is_stale(modules)) relist(modules, writer);
 }
 

@@ -16,6 +16,7 @@ struct module {
     uint32_t number;     /* in the recording */
     uint64_t start, end; /* the executable segment */
     uint64_t file_offset;
+    uint64_t device, inode; /* of the file; 0: of none */
     uint64_t load_bias;
     uint64_t image_start, image_size, image_vmaddr;
     uint64_t header_start, header_size; /* .eh_frame_hdr; 0: none */
@@ -36,13 +37,20 @@ struct modules {
     size_t current_size;
     struct pages_array retired; /* of struct retired: snapshots and tables that may still be in use */
     uint32_t next_number;
+    uint32_t unloads_seen;       /* how often the program had unloaded modules when they were listed */
+    bool has_loaded_since;       /* they are not those any more that the program started with */
     const char *cache_directory; /* where tables are kept by build id; NULL: nowhere */
     uint64_t without_table, table_bytes, table_ns;
 };
 
-/* Looks whether a module in use is another one than before; if so, lists them anew, publishes a snapshot and writes
- * RECORDING_MODULE and RECORDING_MODULE_GONE records. IS_TIME, once a second or so, lists where nothing better is to be
- * had. Tables are built for modules that turn up in a stack, then. */
+/* The program has unloaded a module. Another one may get its addresses, and what the loader calls it by. Any thread,
+ * signal-safe. */
+void modules_note_unload(void);
+
+/* Looks whether a module in use is another one than before, or the program has unloaded any; if so, lists them again,
+ * publishes a snapshot and writes RECORDING_MODULE and RECORDING_MODULE_GONE records. IS_TIME, once a second or so,
+ * lists them if they have changed before: nobody may have noted that one was unloaded. Tables are built for modules
+ * that turn up in a stack, then. */
 void modules_refresh(struct modules *modules, bool is_time, struct recording_writer *writer);
 
 /* What may be spent on tables: processor time and, because reading waits for disks and a busy machine for processors, a

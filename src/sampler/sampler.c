@@ -221,6 +221,11 @@ void sampler_cut(void)
     atomic_store(&cut_wanted, true);
 }
 
+void sampler_note_unload(void)
+{
+    modules_note_unload();
+}
+
 pid_t sampler_leave_out(void)
 {
     pid_t thread = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);

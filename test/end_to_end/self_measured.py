@@ -54,4 +54,9 @@ def sleeps_in_coroutines_are_not_interrupted():
     check_shares("coroutine_sleeps", modes=("wall",), rate=101)
 
 
+@case
+def a_library_at_the_addresses_of_an_unloaded_one_has_its_own_names():
+    check_shares("dlopen_same_layout")
+
+
 main(sys.argv[2] if len(sys.argv) > 2 else "")
