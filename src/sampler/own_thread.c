@@ -3,6 +3,7 @@
 
 #include "base/kernel.h"
 #include "base/pages.h"
+#include "base/thread_refusal.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -139,7 +140,8 @@ static int make_thread(int (*run)(void *context), void *context)
     pthread_t thread;
     started.run = run;
     started.context = context;
-    return pthread_create(&thread, NULL, run_started, NULL) == 0 && pthread_detach(thread) == 0;
+    int error = pthread_create(&thread, NULL, run_started, NULL);
+    return error ? -error : pthread_detach(thread) == 0;
 }
 
 static void note_tid(int thread)
@@ -174,7 +176,10 @@ bool own_thread_start(int (*run)(void *context), void *context)
     if (!kept.storage || !kept.stack) return false;
     atomic_store(&kept.is_alive, 1);
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&all), kernel_address(&mask), sizeof(mask));
-    int thread = make_thread(run, context);
+    struct thread_refusal refusal = {0};
+    int thread;
+    do thread = make_thread(run, context);
+    while (thread_refusal_may_end(&refusal, thread > 0 ? 0 : -thread));
     if (thread > 0) note_tid(thread);
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&mask), 0, sizeof(mask));
     if (thread <= 0) own_thread_forget();

@@ -7,6 +7,7 @@
 
 #include "base/environment.h"
 #include "base/kernel.h"
+#include "base/thread_refusal.h"
 #include "sampler/sampler.h"
 
 #include <dlfcn.h>
@@ -230,9 +231,12 @@ struct helper *helper_start(const char *path, const char *request, const char *p
     *helper = (struct helper){.path = path, .request = request, .payloads = payloads, .timeout_ns = timeout_ns};
     (void)pthread_attr_init(&attributes);
     (void)pthread_attr_setstacksize(&attributes, THREAD_STACK_BYTES);
-    bool is_started = pthread_create(&helper->thread, &attributes, see_to_helper, helper) == 0;
+    struct thread_refusal refusal = {0};
+    int error;
+    do error = pthread_create(&helper->thread, &attributes, see_to_helper, helper);
+    while (thread_refusal_may_end(&refusal, error));
     (void)pthread_attr_destroy(&attributes);
-    if (is_started) return helper;
+    if (error == 0) return helper;
     free(helper);
     return NULL;
 }

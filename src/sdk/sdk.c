@@ -2,6 +2,7 @@
  * MIT */
 #include "base/environment.h"
 #include "base/kernel.h"
+#include "base/thread_refusal.h"
 #include "sampler/sampler.h"
 #include "sdk/sdk_private.h"
 #include "transport/dsn.h"
@@ -495,11 +496,14 @@ bool thread_start(void *(*run)(void *context), void *context)
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &mask);
     own_threads_expect();
-    bool is_started = pthread_create(&thread, &attributes, run, context) == 0;
-    if (!is_started) own_threads_end_one();
+    struct thread_refusal refusal = {0};
+    int error;
+    do error = pthread_create(&thread, &attributes, run, context);
+    while (thread_refusal_may_end(&refusal, error));
+    if (error != 0) own_threads_end_one();
     (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
     (void)pthread_attr_destroy(&attributes);
-    return is_started;
+    return error == 0;
 }
 
 /* --- Beginning and end -------------------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #include "transport/transport_private.h"
 
 #include "base/process.h"
+#include "base/thread_refusal.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -99,7 +100,11 @@ static bool start_thread(struct transport *transport)
     (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     if (transport->options.will_start) transport->options.will_start(transport->options.context);
-    bool is_started = pthread_create(&transport->thread, &attributes, transport_run, transport) == 0;
+    struct thread_refusal refusal = {0};
+    int failure;
+    do failure = pthread_create(&transport->thread, &attributes, transport_run, transport);
+    while (thread_refusal_may_end(&refusal, failure));
+    bool is_started = failure == 0;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     if (!is_started && transport->options.ended) transport->options.ended(transport->options.context);
