@@ -5,6 +5,7 @@
 #include "transport/dsn.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -25,6 +26,23 @@ static bool make_folders(char *path)
     (void)mkdir(path, 0700);
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
            access(path, W_OK | X_OK) == 0;
+}
+
+/* The folder was ours when it was made. The threads of a process change their rights one after the other, and this one
+ * may still have, or have again, those to write to it. */
+bool folder_has_become_anothers(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) == 0 && status.st_uid != geteuid()) return true;
+    return faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) != 0 && (errno == EACCES || errno == EPERM);
+}
+
+/* The settings that this process inherited name a folder of another user: its parent was one, and changed its user. */
+bool folder_is_another_users(const struct settings *settings)
+{
+    struct stat status;
+    const char *spool = settings->options.spool_directory;
+    return spool && spool[0] == '/' && stat(spool, &status) == 0 && status.st_uid != geteuid();
 }
 
 static bool make_temporary(char ret_path[PATH_MAX])

@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SECOND_NS ((uint64_t)1000000000)
@@ -36,6 +37,8 @@ struct worker {
     bool has_helper;
     unsigned helper_failures; /* in a row */
     bool has_folder, has_session;
+    struct stat root; /* of the process when FOLDER was found */
+    bool has_other_root;
     char profiler_id[UUID_TEXT_SIZE]; /* of the sampler that runs; "" = none */
     bool is_v1;
     bool is_late; /* it has not looked at recordings for a while */
@@ -92,6 +95,15 @@ static void parse_id(const char *text, uint8_t id[RECORDING_PROFILER_ID_SIZE])
     }
 }
 
+static void say_no_folder(const struct worker *worker)
+{
+    static const char line[] = "there is no folder to record in: set spool_directory to one that can be written";
+    if (worker->has_other_root || folder_is_another_users(sdk_settings()))
+        sdk_debug("%s", line);
+    else
+        sdk_say("%s", line);
+}
+
 static bool start_sampler(struct worker *worker, const char *profiler_id)
 {
     const struct offbeat_options *options = sdk_options();
@@ -105,7 +117,7 @@ static bool start_sampler(struct worker *worker, const char *profiler_id)
     };
     parse_id(profiler_id, sampler.profiler_id);
     if (!worker->has_folder) {
-        sdk_say("there is no folder to record in: set spool_directory to one that can be written");
+        say_no_folder(worker);
         return false;
     }
     if (preload_is_recording()) {
@@ -256,7 +268,7 @@ static enum status make(struct worker *worker, const struct chunk_request *reque
         if (worker->is_interrupted) return status;
         worker->helper_failures = status == STATUS_UNSUPPORTED ? worker->helper_failures + 1 : 0;
         worker->has_helper = worker->helper_failures < HELPER_FAILURES_MAX;
-        if (status == STATUS_UNSUPPORTED)
+        if (status == STATUS_UNSUPPORTED && !has_missed_end())
             sdk_say("%s: functions have the names of symbol tables only%s", error->message,
                     worker->has_helper ? " this time" : " from here on");
     }
@@ -430,7 +442,9 @@ static void tell_lost(struct worker *worker)
 {
     uint64_t lost = sampler_lost_recordings() - worker->lost_count;
     if (lost == 0) return;
-    if (!worker->has_told_lost)
+    if (folder_has_become_anothers(worker->folder))
+        sdk_debug("recordings are lost: this process has no access to %s any more", worker->folder);
+    else if (!worker->has_told_lost)
         sdk_say("recordings are lost: %s cannot be written (is the disk full?), or they come faster than they are sent",
                 worker->folder);
     worker->has_told_lost = true;
@@ -491,6 +505,33 @@ static void begin_session(struct worker *worker)
     leftovers_take(folder, &sdk.session, send_leftover, worker);
 }
 
+static bool has_changed_root(const struct worker *worker)
+{
+    struct stat root;
+    return stat("/", &root) == 0 && (root.st_dev != worker->root.st_dev || root.st_ino != worker->root.st_ino);
+}
+
+/* The program has changed its user, its rights or its root. What was recorded until then waits for the next launch, and
+ * the recording goes on in another folder; but not under another root, where neither the helper nor the program's own
+ * files are found. */
+static void move_if_folder_is_lost(struct worker *worker)
+{
+    if (!worker->has_folder) return;
+    worker->has_other_root = has_changed_root(worker);
+    if (!worker->has_other_root && !folder_has_become_anothers(worker->folder)) return;
+    sdk_debug("this process has no access to %s any more: the next launch sends what is there", worker->folder);
+    if (worker->profiler_id[0]) sampler_stop();
+    (void)collect_recordings(worker);
+    for (size_t i = 0; i < worker->waiting_count; i++) free(worker->waiting[i].measurements);
+    worker->waiting_count = worker->recording_count = 0;
+    worker->lost_count = sampler_lost_recordings();
+    worker->profiler_id[0] = '\0';
+    worker->has_session = false;
+    session_forget(&sdk.session);
+    worker->has_folder = !worker->has_other_root && folder_of_recordings(sdk_settings(), worker->folder);
+    if (worker->has_folder) begin_session(worker);
+}
+
 /* --- The thread --------------------------------------------------------------------------------------------------- */
 
 static void prepare(struct worker *worker)
@@ -500,6 +541,7 @@ static void prepare(struct worker *worker)
     worker->has_helper = helper_find(options->helper, worker->helper);
     if (!worker->has_helper && options->symbols == OFFBEAT_SYMBOLS_LOCAL)
         sdk_debug("offbeat-helper is not there: functions have the names of symbol tables only");
+    (void)stat("/", &worker->root);
     worker->has_folder = folder_of_recordings(sdk_settings(), worker->folder);
     if (worker->has_folder) begin_session(worker);
 }
@@ -509,6 +551,16 @@ static bool is_over(const struct worker *worker)
 {
     return sdk.wanted.is_ending && worker->profiler_id[0] == '\0' && sdk.wanted.transaction_count == 0 &&
            (worker->waiting_count == 0 || !sdk.is_on);
+}
+
+/* Nothing wakes the worker for an end that it has just made possible: a sampler that ended on its own before it was
+ * stopped has no news. */
+static void wait_for_news(const struct worker *worker, uint32_t news, uint64_t deadline_ns)
+{
+    sdk_lock();
+    bool is_ending = is_over(worker);
+    sdk_unlock();
+    if (!is_ending) sampler_wait(news, deadline_ns);
 }
 
 static bool end_if_over(struct worker *worker)
@@ -591,6 +643,7 @@ static void *work(void *context)
         }
         uint32_t news = sampler_news();
         session_keep(&sdk.session);
+        move_if_folder_is_lost(worker);
         follow_wishes(worker);
         worker->is_late = false;
         bool is_busy = take_recording(worker);
@@ -599,7 +652,7 @@ static void *work(void *context)
         bool is_limited = follow_limits(worker);
         if (waits_for_recording(worker)) sampler_cut();
         uint64_t seconds = is_limited ? LOOK_SECONDS : 3600;
-        if (!is_busy) sampler_wait(news, sdk_monotonic_ns() + seconds * SECOND_NS);
+        if (!is_busy) wait_for_news(worker, news, sdk_monotonic_ns() + seconds * SECOND_NS);
     }
     free(worker);
     own_threads_end_one();

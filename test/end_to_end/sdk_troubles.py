@@ -20,7 +20,8 @@ LOADS = OFFBEAT.programs / "sdk_loads"
 
 
 def spooled(folder):
-    return sorted(pathlib.Path(folder).rglob("*.envelope"))
+    """Without rglob, which fails when a process removes a folder meanwhile."""
+    return sorted(pathlib.Path(top, name) for top, _, names in os.walk(folder) for name in names if name.endswith(".envelope"))
 
 
 # --- The receiver's answers ------------------------------------------------------------------------------------------

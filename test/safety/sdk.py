@@ -73,6 +73,20 @@ def every_function_may_be_called_from_any_thread_at_any_time():
 
 
 @case
+def the_library_starts_while_another_thread_fails_to_exec():
+    """The kernel refuses each new thread as long as another thread of the process is in execve."""
+    with Folder() as folder:
+        file = folder / "not_a_program"
+        file.write_bytes(bytes(16))
+        file.chmod(0o755)
+        done = run(program("exec_fails"), file, 50, cwd=folder, env=variables(folder))
+        check_equal((done.returncode, text(done.stderr)), (0, ""), "status and standard error")
+        refused_execs, refused_threads = map(int, text(done.stdout).split())
+        check(refused_execs > 1000, f"only {refused_execs} calls of execve failed")
+        check(refused_threads > 0, "the kernel refused no thread: this case shows nothing")
+
+
+@case
 def no_two_threads_race_in_the_library():
     for name, *arguments in (("whole_api_many_threads", 10), ("calls_before_init",)):
         if not program(name + "_tsan").is_file():
@@ -125,6 +139,15 @@ def exit_while_other_threads_trace_or_exit_ends_within_the_promised_time():
 
 
 @case
+def a_program_whose_sampler_ended_before_it_does_not_wait_at_its_end():
+    with Folder() as folder:
+        done = run(program("raw_filter"), cwd=folder, env=variables(folder, LD_PRELOAD=LIBRARY, OFFBEAT_SHUTDOWN_TIMEOUT_MS=5000, OFFBEAT_DEBUG=1,
+                                                                    OFFBEAT_HELPER="/nonexistent"))
+        check_equal(done.returncode, 0, text(done.stderr))
+        check("was not ready" not in text(done.stderr), f"it waited until the timeout: {text(done.stderr)}")
+
+
+@case
 def what_was_sampled_is_sent_although_exit_interrupted_malloc():
     with Folder() as folder, Receiver() as receiver:
         _, status = seconds_to_end(folder, "exit_in_handler", signal.SIGTERM, LD_PRELOAD=LIBRARY, OFFBEAT_DSN=receiver.dsn,
@@ -139,20 +162,18 @@ def preloaded(folder, dsn=NOBODY_LISTENS, **more):
     return variables(folder, dsn, LD_PRELOAD=LIBRARY, OFFBEAT_CACHE_DIRECTORY=folder / "cache", **more)
 
 
-def check_as_bare(*command, repeat=3):
-    """Status, output and standard error are the same with and without the library."""
+def check_as_bare(*command, repeat=3, mode=0o777, **more):
+    """Status, output and standard error are the same with and without the library. MODE is that of the folder for everything."""
     if not shutil.which(command[0]):
         skip(f"{command[0]} is not installed")
     for _ in range(repeat):
         with Folder() as folder:
-            folder.chmod(0o777)
+            folder.chmod(mode)
             (folder / "cache").mkdir()
-            (folder / "cache").chmod(0o777)
+            (folder / "cache").chmod(mode)
             bare = run(*command, cwd=folder, env=variables(folder))
-            done = run(*command, cwd=folder, env=preloaded(folder))
-            # A machine without processes or time left may keep the library from its work, and it says so.
-            said = [line for line in text(done.stderr).splitlines() if not line.startswith("offbeat: ")]
-            check_equal((done.returncode, text(done.stdout), said), (bare.returncode, text(bare.stdout), text(bare.stderr).splitlines()), f"{command}")
+            done = run(*command, cwd=folder, env=preloaded(folder, **more))
+            check_equal((done.returncode, text(done.stdout), text(done.stderr)), (bare.returncode, text(bare.stdout), text(bare.stderr)), f"{command}")
 
 
 @case
@@ -167,6 +188,36 @@ def setpriv_changes_its_user_with_the_library_preloaded():
     if os.geteuid() != 0:
         skip("only root can change the user")
     check_as_bare("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "id")
+
+
+@case
+def a_program_that_can_no_longer_write_to_its_folder_is_as_without_us():
+    """Its recordings are lost, which nobody who reads its output can change."""
+    if os.geteuid() != 0:
+        skip("only root can change the user")
+    nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    check_as_bare(*nobody, "sleep", "0.4", mode=0o755)
+    check_as_bare("/usr/bin/python3", "-c", "import os, time; os.setgroups([]); os.setuid(65534); time.sleep(1.6)", repeat=1, mode=0o755,
+                  OFFBEAT_CHUNK_SECONDS=1)
+    check_as_bare("/usr/bin/python3", "-c", "import os, time; os.chroot('/usr'); time.sleep(1.6)", repeat=1, OFFBEAT_CHUNK_SECONDS=1)
+
+
+@case
+def the_profile_goes_on_after_the_program_has_changed_its_user():
+    """Its first recordings are in a folder that it cannot reach any more."""
+    if os.geteuid() != 0:
+        skip("only root can change the user")
+    program_text = "import os, time\ndef work(s):\n  end = time.time() + s\n  while time.time() < end: pass\n" \
+                   "work(0.3); os.setgroups([]); os.setuid(65534); work(2.5)"
+    with Folder() as folder, Receiver() as receiver:
+        folder.chmod(0o755)
+        (folder / "temporary").mkdir(mode=0o777)
+        (folder / "temporary").chmod(0o777)
+        done = run("/usr/bin/python3", "-c", program_text, cwd=folder, env=preloaded(
+            folder, receiver.dsn, OFFBEAT_CHUNK_SECONDS=1, OFFBEAT_SHUTDOWN_TIMEOUT_MS=20000, TMPDIR=folder / "temporary"))
+        check_equal((done.returncode, text(done.stderr)), (0, ""), "status and standard error")
+        check(len(receiver.chunks) >= 1, "no chunk was sent afterwards")
+        check_equal(list((folder / "temporary").iterdir()), [], "what is left")
 
 
 @case
