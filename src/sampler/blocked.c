@@ -86,6 +86,21 @@ static bool parse_place(const char *text, struct blocked_place *ret_place)
     return ret_place->sp != 0 && ret_place->pc != 0;
 }
 
+/* The arguments of the call. They are the registers of the innermost frame, and vfork keeps its return address there.
+ */
+static void parse_arguments(const char *text, struct unwind_registers *registers)
+{
+    static const uint8_t order[] = {MACHINE_RDI, MACHINE_RSI, MACHINE_RDX, MACHINE_R10, MACHINE_R8, MACHINE_R9};
+    if (*text == '-') return; /* in no call */
+    const char *blank = strchr(text, ' ');
+    for (size_t i = 0; blank && i < sizeof(order); i++) {
+        const char *at = blank + 1;
+        registers->values[order[i]] = plain_parse(&at, 16);
+        registers->known |= 1u << order[i];
+        blank = strchr(blank + 1, ' ');
+    }
+}
+
 enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns, const struct unwind_modules *modules,
                                  uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count,
                                  enum unwind_outcome *ret_outcome)
@@ -98,6 +113,7 @@ enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns,
     struct unwind_registers registers = {.known = 1u << MACHINE_IP | 1u << MACHINE_SP};
     registers.values[MACHINE_IP] = place.pc;
     registers.values[MACHINE_SP] = place.sp;
+    parse_arguments(text, &registers);
 
     (void)note_sigwait(thread, text, cpu_ns);
     struct unwind_memory memory = stack_reader_memory(&stack);

@@ -126,8 +126,34 @@ static void add_image(struct pages_array *found, uint64_t image_start, const cha
 struct maps_file {
     char path[MODULE_PATH_MAX];
     uint64_t image_start;
+    uint64_t device, inode;
     bool has_start, is_added;
 };
+
+/* True if the headers of FILE say that its code is at ADDRESS. Programs move their own code to anonymous memory, for
+ * the sake of large pages. */
+static bool has_code_at(const struct maps_file *file, uint64_t address)
+{
+    static struct image_headers headers; /* the sampler thread's alone */
+    static struct module image;
+    if (!file->has_start || !image_headers_read(file->image_start, &headers)) return false;
+    memset(&image, 0, sizeof(image));
+    image.image_start = file->image_start;
+    describe_image(&image, &headers);
+    for (size_t i = 0; i < headers.count; i++) {
+        const Elf64_Phdr *header = &headers.items[i];
+        uint64_t start = image.load_bias + header->p_vaddr;
+        bool is_code = header->p_type == PT_LOAD && (header->p_flags & PF_X);
+        if (is_code && address >= start && address < start + header->p_memsz) return true;
+    }
+    return false;
+}
+
+static void add_file(struct pages_array *found, struct maps_file *file)
+{
+    if (!file->is_added) add_image(found, file->image_start, file->path, file->device, file->inode);
+    file->is_added = true;
+}
 
 /* " MAJOR:MINOR INODE", in hexadecimal and decimal. */
 static uint64_t parse_device(const char **line, uint64_t *ret_inode)
@@ -157,7 +183,9 @@ static void take_maps_line(struct pages_array *found, struct maps_file *file, co
         add_image(found, start, "[vdso]", 0, 0);
         return;
     }
-    if (!path) return;
+    bool is_elsewhere = is_executable && !file->is_added && has_code_at(file, start);
+    if (is_elsewhere) add_file(found, file);
+    if (!path || is_elsewhere) return;
     size_t length = strlen(path), deleted = strlen(" (deleted)");
     if (length > deleted && strcmp(path + length - deleted, " (deleted)") == 0) length -= deleted;
     if (length >= sizeof(file->path)) return;
@@ -166,12 +194,12 @@ static void take_maps_line(struct pages_array *found, struct maps_file *file, co
         memcpy(file->path, path, length);
         file->path[length] = '\0';
         file->image_start = start;
+        file->device = device;
+        file->inode = inode;
         file->has_start = offset == 0;
         file->is_added = false;
     }
-    if (!is_executable || !file->has_start || file->is_added) return;
-    add_image(found, file->image_start, file->path, device, inode);
-    file->is_added = true;
+    if (is_executable && file->has_start) add_file(found, file);
 }
 
 /* Line by line, because the list may be longer than any buffer. */

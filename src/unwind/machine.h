@@ -40,6 +40,9 @@ struct unwind_registers {
 
 enum {
     MACHINE_ALL_KNOWN = (1 << MACHINE_REGISTERS) - 1,
+    /* the arguments of a system call, which the kernel shows of a thread that is in one */
+    MACHINE_ARGUMENTS =
+        1 << MACHINE_RDI | 1 << MACHINE_RSI | 1 << MACHINE_RDX | 1 << MACHINE_R10 | 1 << MACHINE_R8 | 1 << MACHINE_R9,
     MACHINE_RED_ZONE = 128, /* bytes below SP that still mean something (System V ABI for AMD64 §3.2.2) */
 };
 

@@ -148,7 +148,7 @@ enum unwind_outcome unwind_walk_without_registers(const struct unwind_modules *m
                                                   size_t addresses_max, size_t *ret_count, size_t *ret_recovered_count)
 {
     struct unwind_recovery recovery = {.recover = recover, .modules = modules, .code = code};
-    registers->known = 1u << MACHINE_IP | 1u << MACHINE_SP;
+    registers->known = 1u << MACHINE_IP | 1u << MACHINE_SP | (registers->known & MACHINE_ARGUMENTS);
     enum unwind_outcome outcome =
         unwind_walk_recovering(modules, registers, memory, &recovery, addresses, addresses_max, ret_count);
     *ret_recovered_count = recovery.count;

@@ -70,10 +70,12 @@ static enum machine_step step_wide(const struct frame_table *table, const struct
         if (wide_saved(table, wide, i, cfa, registers, memory, &caller.values[i])) caller.known |= 1u << i;
     }
     if (!machine_known(&caller, MACHINE_IP) || !machine_known(&caller, MACHINE_SP)) return MACHINE_BAD_MEMORY;
-    /* A signal handler may run on a stack of its own, above or below the interrupted one; and where longjmp has begun
-     * to jump, SP is in a register, and its new value may be the current one already. */
+    /* A signal handler may run on a stack of its own, above or below the interrupted one; where longjmp has begun to
+     * jump, SP is in a register, and its new value may be the current one already; and vfork keeps its return address
+     * in a register, because its child overwrites the stack. */
     uint64_t sp = caller.values[MACHINE_SP];
-    bool may_stay = wide->is_signal_frame || wide->saved[MACHINE_SP].kind == WIDE_IN_REGISTER;
+    bool may_stay = wide->is_signal_frame || wide->saved[MACHINE_SP].kind == WIDE_IN_REGISTER ||
+                    (wide->saved[MACHINE_IP].kind == WIDE_IN_REGISTER && sp == registers->values[MACHINE_SP]);
     if (sp % WORD != 0 || (sp <= registers->values[MACHINE_SP] && !may_stay)) return MACHINE_BAD_FRAME;
     *registers = caller;
     return wide->is_signal_frame ? MACHINE_STEPPED_EXACTLY : MACHINE_STEPPED;

@@ -59,4 +59,15 @@ def a_library_at_the_addresses_of_an_unloaded_one_has_its_own_names():
     check_shares("dlopen_same_layout")
 
 
+@case
+def code_that_was_moved_to_anonymous_memory_has_its_names():
+    check_shares("text_remapped 0")
+    check_shares("text_remapped 1")
+
+
+@case
+def the_caller_of_vfork_is_found():
+    check_shares("vfork_clone", modes=("wall",))
+
+
 main(sys.argv[2] if len(sys.argv) > 2 else "")
