@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -85,20 +86,32 @@ class Truth:
 
 
 class Profile:
-    """What `offbeat top` says of a recording, in seconds."""
+    """What `offbeat top` and `offbeat raw` say of a recording, in seconds."""
 
     def __init__(self, offbeat, path, folder):
         whole = report(offbeat, path, folder, "--all-frames")
         self.all = whole["total"] / 1e9
         self.functions = {function["name"]: function["total"] / 1e9 for function in whole["functions"]}
         self.threads = collections.Counter()
-        for thread in report(offbeat, path, folder, "--by-thread")["threads"].values():
-            self.threads[thread["name"]] += sum(function["self"] for function in thread["functions"]) / 1e9
+        for name, nanoseconds in named_samples(offbeat, path, folder):
+            self.threads[name] += nanoseconds / 1e9
 
 
 def report(offbeat, path, folder, option):
     done = subprocess.run([offbeat, "top", "--json", option, path], cwd=folder, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
+
+
+def named_samples(offbeat, path, folder):
+    """(name of the thread, nanoseconds) of each sample: a line of values and locations, and the lines of its labels."""
+    done = subprocess.run([offbeat, "raw", path], cwd=folder, capture_output=True, text=True, check=True)
+    nanoseconds = 0
+    for line in done.stdout.splitlines():
+        values = re.match(r" *\d+ +(\d+):", line)
+        nanoseconds = int(values[1]) if values else nanoseconds
+        name = re.search(r"\bthread:\[([^]]*)\]", line)
+        if name:
+            yield name[1], nanoseconds
 
 
 def bound_points(share, count):

@@ -13,7 +13,8 @@ enum {
     MODULES_MAX = 1 << 20,
     THREADS_MAX = 4 << 20,
     OUTCOMES = 6,
-    RUN_NS_MAX = 1000000000, /* a sample stands for a second at most, so that a profile can be cut into chunks */
+    NAMING_NS_MAX = 100000000, /* a thread that gives itself a name so soon had that name from its start */
+    RUN_NS_MAX = 1000000000,    /* a sample stands for a second at most, so that a profile can be cut into chunks */
 };
 
 static const char *const outcome_facts[OUTCOMES] = {"stacks_root",       "stacks_too_deep",  "stacks_no_table",
@@ -66,6 +67,9 @@ struct run {
 
 struct replayed_thread {
     struct thread_id id;
+    uint64_t since_ns;
+    struct label_set_id first_labels, labels; /* none: it has had one name */
+    bool is_named;
     bool is_live, is_told; /* told of in the open tick */
     bool is_waiting;
     struct run run;
@@ -149,6 +153,7 @@ static void end_run(struct replay *replay, struct replayed_thread *thread)
     struct sample sample = {
         .stack = thread->run.stack,
         .thread = thread->id,
+        .labels = thread->labels,
         .time_ns = thread->run.time_ns + (uint64_t)replay->wall_offset_ns,
     };
     int64_t values[2] = {(int64_t)thread->run.count, (int64_t)thread->run.value};
@@ -415,6 +420,39 @@ static void replay_module_gone(struct replay *replay)
     replay->epoch++;
 }
 
+static struct label_set_id name_labels(struct profile *profile, struct string_id name)
+{
+    struct label label = {.key = profile_text(profile, PROFILE_THREAD_NAME_LABEL), .text = name};
+    return profile_add_labels(profile, &label, 1);
+}
+
+/* A thread of the profile has its last name. Where a thread has had several, each sample has that of its time as a
+ * label. The first name of many threads is what they inherited, until they name themselves. */
+static void rename_thread(struct replay *replay, struct replayed_thread *thread, struct string_id name)
+{
+    struct string_id *present = &replay->profile->threads.items[thread->id.index].name;
+    bool is_first = !thread->is_named && replay->now_ns < thread->since_ns + NAMING_NS_MAX;
+    if (present->index == name.index) return;
+    if (!is_first) {
+        end_run(replay, thread);
+        if (thread->first_labels.index == 0) thread->first_labels = name_labels(replay->profile, *present);
+        thread->labels = name_labels(replay->profile, name);
+    }
+    thread->is_named = true;
+    *present = name;
+}
+
+/* Those before the first change of the name. */
+static void label_first_samples(struct replay *replay, const struct replayed_thread *thread)
+{
+    struct profile *profile = replay->profile;
+    if (thread->first_labels.index == 0) return;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        bool is_first = profile->samples.thread[i].index == thread->id.index && profile->samples.labels[i].index == 0;
+        if (is_first) profile->samples.labels[i] = thread->first_labels;
+    }
+}
+
 static void replay_thread(struct replay *replay)
 {
     struct profile *profile = replay->profile;
@@ -428,8 +466,7 @@ static void replay_thread(struct replay *replay)
     }
     struct thread thread = {.id = profile_text(profile, id), .name = profile_string(profile, name)};
     if (index < replay->threads.count) {
-        /* The last name counts: threads mostly name themselves after they were first seen. */
-        profile->threads.items[replay->threads.items[index].id.index].name = thread.name;
+        rename_thread(replay, &replay->threads.items[index], thread.name);
         return;
     }
     if (!array_reserve(&replay->threads.items, &replay->threads.capacity, replay->threads.count + 1,
@@ -437,8 +474,8 @@ static void replay_thread(struct replay *replay)
         broken(replay);
         return;
     }
-    replay->threads.items[replay->threads.count++] =
-        (struct replayed_thread){.id = profile_add_thread(profile, &thread), .is_live = true};
+    replay->threads.items[replay->threads.count++] = (struct replayed_thread){
+        .id = profile_add_thread(profile, &thread), .since_ns = replay->now_ns, .is_live = true};
 }
 
 static void replay_thread_gone(struct replay *replay)
@@ -623,6 +660,7 @@ static void finish(struct replay *replay)
     for (size_t i = 0; i < replay->threads.count; i++) {
         struct replayed_thread *thread = &replay->threads.items[i];
         end_run(replay, thread);
+        label_first_samples(replay, thread);
         replay->losses[RECORDING_LOST_LATE] += thread->waiting_ticks;
     }
     struct profile *profile = replay->profile;

@@ -49,5 +49,6 @@ INTERPOSED int prctl(int option, unsigned long a, unsigned long b, unsigned long
     const long arguments[6] = {option, (long)a, (long)b, (long)c, (long)d};
     if (may_confine(option, a, b)) return (int)interpose_confinement(make_prctl, arguments);
     long result = make_prctl(arguments);
+    if (option == PR_SET_NAME) sampler_note_name();
     return (int)(interpose_changes_rights(option) ? interpose_followed(result) : result);
 }

@@ -112,6 +112,9 @@ struct thread {
     struct string_id attributes;
 };
 
+/* The key of the label that holds the name of a sample's thread where that is not the thread's name now. */
+#define PROFILE_THREAD_NAME_LABEL "thread"
+
 /* The key of the label that holds the attributes of a sample. */
 #define PROFILE_ATTRIBUTES_LABEL "sentry.attributes"
 

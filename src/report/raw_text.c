@@ -9,7 +9,7 @@
 #include <time.h>
 
 /* The labels that a sample's thread stands for, where the sample has none of these keys (doc/formats/pprof.md). */
-#define THREAD_NAME_LABEL "thread"
+#define THREAD_NAME_LABEL PROFILE_THREAD_NAME_LABEL
 #define THREAD_ID_LABEL "thread_id"
 
 /* --- Times -------------------------------------------------------------------------------------------------------- */

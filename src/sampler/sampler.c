@@ -30,7 +30,7 @@ enum {
 static struct sampler sampler;
 static struct recording_writer writer;
 static char directory[3072], cache_directory[1024];
-static atomic_bool cut_wanted;
+static atomic_bool cut_wanted, has_new_name;
 
 /* Recordings that wait to be taken: number N at N % SAMPLER_FINISHED_MAX. NEWS is a futex. */
 static struct {
@@ -226,6 +226,11 @@ void sampler_note_unload(void)
     modules_note_unload();
 }
 
+void sampler_note_name(void)
+{
+    atomic_store(&has_new_name, true);
+}
+
 pid_t sampler_leave_out(void)
 {
     pid_t thread = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
@@ -299,7 +304,7 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     if (!slots_in_use()) modules_release_retired(&sampler.modules);
     modules_refresh(&sampler.modules, sampler.tick % sampler.ticks_a_second == 0, &writer);
     if (threads_changed(&sampler.threads)) refresh_threads();
-    if (is_time_for_rare_changes() || sampler.has_unread_names)
+    if (is_time_for_rare_changes() || sampler.has_unread_names || atomic_exchange(&has_new_name, false))
         sampler.has_unread_names = !threads_refresh_names(&sampler.threads, &writer);
     open_tick(now_ns, before_ns);
     if (!look_at_all(&sampler)) {

@@ -49,8 +49,9 @@ struct sampler_absence {
     uint64_t device, inode;
 };
 
-/* The program has unloaded a library. Any thread, signal-safe. */
+/* The program has unloaded a library, or given a thread a name. Any thread, signal-safe. */
 void sampler_note_unload(void);
+void sampler_note_name(void);
 
 /* Ends the sampler thread, so that the process is as if it had never had one. REASON is what the recording says if it
  * never comes back. If true, exactly one of the next two functions must follow. Keeps errno, as they all do. */

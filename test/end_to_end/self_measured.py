@@ -70,4 +70,9 @@ def the_caller_of_vfork_is_found():
     check_shares("vfork_clone", modes=("wall",))
 
 
+@case
+def samples_carry_the_name_that_their_thread_had():
+    check_shares("thread_names")
+
+
 main(sys.argv[2] if len(sys.argv) > 2 else "")

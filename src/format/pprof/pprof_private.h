@@ -30,7 +30,7 @@ enum {
 #define FACTS_PREFIX "offbeat: "
 
 /* A thread travels as these labels of its samples. */
-#define THREAD_NAME_LABEL "thread"
+#define THREAD_NAME_LABEL PROFILE_THREAD_NAME_LABEL
 #define THREAD_ID_LABEL "thread_id"
 
 #endif
