@@ -1,9 +1,9 @@
 /* Runs in the signal handler of the watched program, on whatever thread and at whatever instruction.
  *
  * The rules: no locks, no allocation, no libc but what is in the allow-list of test/layers, errno untouched, under 1 KB
- * of stack. The handler learns what to do from the signal's value, so that it needs neither thread-local storage nor
- * the thread's id. It ignores signals that are not the sampler's: it is installed only where the kernel ignores them,
- * too.
+ * of stack, which is the slot's (signal_entry.S). The handler learns what to do from the signal's value, so that it
+ * needs neither thread-local storage nor the thread's id. It ignores signals that are not the sampler's: it is
+ * installed only where the kernel ignores them, too.
  *
  * Memory. Another thread may unmap any memory but the live part of the interrupted thread's own stack, at any time. An
  * address that a walk reads is not always in that part: code without frame tables may use the frame pointer for
@@ -26,13 +26,10 @@
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <ucontext.h>
 
 enum { PAGE = 4096, SYSCALL_INSTRUCTION = 2 };
-
-static struct slot *handler_slots;
-static uint32_t handler_slot_count;
-static _Atomic pid_t handler_owner;
 
 /* sigaction as the kernel has it: libc's refuses the signals that it keeps for itself. */
 struct kernel_action {
@@ -110,22 +107,32 @@ void signal_handler_answer(struct slot *slot, const ucontext_t *context)
                                 &slot->address_count);
 }
 
-static void handle(int number, siginfo_t *information, void *context)
-{
-    bool is_request = information->si_code == SIGNAL_CODE && information->si_pid == handler_owner;
-    uint64_t cookie = (uint64_t)(uintptr_t)information->si_value.sival_ptr;
-    uint32_t index = cookie & 0xffff;
-    if (!is_request || index >= handler_slot_count) return;
-    struct slot *slot = &handler_slots[index];
-    uint64_t generation = cookie >> 16;
-    uint64_t expected = slot_state(generation, SLOT_REQUESTED);
-    if (!atomic_compare_exchange_strong_explicit(&slot->state, &expected, slot_state(generation, SLOT_WRITING),
-                                                 memory_order_acquire, memory_order_relaxed)) {
-        return; /* taken back */
-    }
-    signal_handler_answer(slot, context);
-    atomic_store_explicit(&slot->state, slot_state(generation, SLOT_DONE), memory_order_release);
-}
+/* --- The entry ---------------------------------------------------------------------------------------------------- */
+
+/* What signal_entry.S needs to know, and where. */
+extern struct signal_entry_layout {
+    struct slot *slots;
+    uint64_t slot_bytes, stack_end, slot_count;
+    _Atomic pid_t owner;
+    int32_t code;
+} signal_entry_layout;
+
+__attribute__((visibility("hidden"))) struct signal_entry_layout signal_entry_layout = {
+    .slot_bytes = sizeof(struct slot),
+    .stack_end = offsetof(struct slot, stack) + sizeof(((struct slot *)0)->stack),
+    .code = SIGNAL_CODE,
+};
+_Static_assert(offsetof(struct signal_entry_layout, slot_bytes) == 8, "as signal_entry.S has it");
+_Static_assert(offsetof(struct signal_entry_layout, stack_end) == 16, "as signal_entry.S has it");
+_Static_assert(offsetof(struct signal_entry_layout, slot_count) == 24, "as signal_entry.S has it");
+_Static_assert(offsetof(struct signal_entry_layout, owner) == 32, "as signal_entry.S has it");
+_Static_assert(offsetof(struct signal_entry_layout, code) == 36, "as signal_entry.S has it");
+_Static_assert(offsetof(siginfo_t, si_code) == 8 && offsetof(siginfo_t, si_pid) == 16, "as signal_entry.S has it");
+_Static_assert(offsetof(siginfo_t, si_value) == 24, "as signal_entry.S has it");
+_Static_assert(offsetof(struct slot, state) == 0 && sizeof(struct slot) % 16 == 0, "as signal_entry.S has it");
+_Static_assert(SLOT_REQUESTED == 1 && SLOT_WRITING == 2 && SLOT_DONE == 3, "as signal_entry.S has it");
+
+void signal_entry(int number, siginfo_t *information, void *context);
 
 /* --- Installing --------------------------------------------------------------------------------------------------- */
 
@@ -145,9 +152,9 @@ bool signal_handler_is_ready(int number)
 {
     struct kernel_action present = {0};
     if (!kernel_action(number, NULL, &present)) return false;
-    if (present.handler == handle) return true;
+    if (present.handler == signal_entry) return true;
     if (!is_ignored(&present) || !kernel_action(number, &ours, &present)) return false;
-    if (present.handler == handle || is_ignored(&present)) return true;
+    if (present.handler == signal_entry || is_ignored(&present)) return true;
     (void)kernel_action(number, &present, NULL); /* the program installed its own in between */
     return false;
 }
@@ -171,11 +178,11 @@ static int find_unused_signal(void)
 static bool prepare(void)
 {
     enum { FLAGS = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
-    struct sigaction action = {.sa_sigaction = handle, .sa_flags = FLAGS}, before;
+    struct sigaction action = {.sa_sigaction = signal_entry, .sa_flags = FLAGS}, before;
     int number = find_unused_signal();
     if (sigaction(number, &action, &before) != 0 || !kernel_action(number, NULL, &ours)) return false;
     if (sigaction(number, &before, NULL) != 0) return false;
-    ours.handler = handle;
+    ours.handler = signal_entry;
     ours.flags = FLAGS | (ours.flags & ~(unsigned long)(FLAGS | SA_NODEFER | SA_RESETHAND));
     ours.mask = UINT64_MAX;
     return true;
@@ -184,9 +191,9 @@ static bool prepare(void)
 bool signal_handler_install(struct slot *slots, uint32_t slot_count)
 {
     static bool is_prepared;
-    handler_slots = slots;
-    handler_slot_count = slot_count;
-    handler_owner = (pid_t)kernel_call3(SYS_getpid, 0, 0, 0);
+    signal_entry_layout.slots = slots;
+    signal_entry_layout.slot_count = slot_count;
+    signal_entry_layout.owner = (pid_t)kernel_call3(SYS_getpid, 0, 0, 0);
     if (!is_prepared) is_prepared = prepare();
     return is_prepared;
 }

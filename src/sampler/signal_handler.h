@@ -23,7 +23,7 @@ enum slot_phase {
     SLOT_DONE,
 };
 
-enum { SLOT_WORDS = 512 };
+enum { SLOT_WORDS = 512, SLOT_STACK_WORDS = 1024 };
 
 /* How the handler reads the stack of its thread. */
 enum slot_reading {
@@ -41,9 +41,10 @@ struct slot {
     struct unwind_registers registers; /* that the walk began with */
     size_t address_count;
     uint64_t addresses[RECORDING_FRAMES_MAX];
-    uint64_t words[SLOT_WORDS];    /* a copied part of the stack: the handler's alone */
-    struct unwind_past past;       /* of the walk before: the handler's alone */
-    struct frame_lookup_work work; /* the handler's alone */
+    uint64_t words[SLOT_WORDS];                                    /* a copied part of the stack: the handler's alone */
+    struct unwind_past past;                                       /* of the walk before: the handler's alone */
+    struct frame_lookup_work work;                                 /* the handler's alone */
+    uint64_t stack[SLOT_STACK_WORDS] __attribute__((aligned(16))); /* that the handler runs on */
 };
 
 /* What a request's signal carries in its value. */

@@ -1,0 +1,49 @@
+/* Where the kernel enters our signal handler. An alternate stack may have room for the kernel's signal frame alone
+ * (AT_MINSIGSTKSZ), so nothing is pushed here: the walk runs on a stack in its slot. The slot is the thread's own from
+ * REQUESTED to DONE, which is stored when this thread has left the slot's stack. Registers that calls preserve are used
+ * freely, because rt_sigreturn restores all of them. Offsets: signal_handler.c asserts them.
+ * SPDX-License-Identifier: MIT */
+
+        .text
+        .globl  signal_entry
+        .hidden signal_entry
+        .type   signal_entry, @function
+signal_entry:                                   /* (number, siginfo_t *, ucontext_t *) */
+        .cfi_startproc
+        endbr64
+        leaq    signal_entry_layout(%rip), %r8
+        movl    36(%r8), %eax                   /* ignores signals that are not the sampler's */
+        cmpl    %eax, 8(%rsi)                   /* si_code */
+        jne     .Lreturn
+        movl    32(%r8), %eax
+        cmpl    %eax, 16(%rsi)                  /* si_pid */
+        jne     .Lreturn
+        movq    24(%rsi), %rcx                  /* si_value: generation << 16 | index */
+        movzwl  %cx, %eax
+        cmpq    24(%r8), %rax
+        jae     .Lreturn
+        imulq   8(%r8), %rax
+        addq    (%r8), %rax
+        movq    %rax, %r12
+        shrq    $16, %rcx
+        leaq    (,%rcx,4), %r13                 /* generation << 2 | phase */
+        leaq    1(%r13), %rax                   /* REQUESTED; else it was taken back */
+        leaq    2(%r13), %r9                    /* WRITING */
+        lock cmpxchgq %r9, (%r12)
+        jne     .Lreturn
+        movq    %rsp, %rbx
+        .cfi_def_cfa_register %rbx
+        movq    %r12, %rdi
+        movq    %rdx, %rsi
+        movq    16(%r8), %rsp
+        addq    %r12, %rsp
+        call    signal_handler_answer
+        movq    %rbx, %rsp
+        .cfi_def_cfa_register %rsp
+        leaq    3(%r13), %rax                   /* DONE */
+        movq    %rax, (%r12)
+.Lreturn:
+        ret
+        .cfi_endproc
+        .size   signal_entry, . - signal_entry
+        .section .note.GNU-stack, "", @progbits
