@@ -13,8 +13,8 @@ enum {
     MODULES_MAX = 1 << 20,
     THREADS_MAX = 4 << 20,
     OUTCOMES = 6,
-    NAMING_NS_MAX = 100000000, /* a thread that gives itself a name so soon had that name from its start */
-    RUN_NS_MAX = 1000000000,    /* a sample stands for a second at most, so that a profile can be cut into chunks */
+    NAMING_NS_MAX = 125000000, /* a thread that gives itself a name so soon had that name from its start */
+    RUN_NS_MAX = 1000000000,   /* a sample stands for a second at most, so that a profile can be cut into chunks */
 };
 
 static const char *const outcome_facts[OUTCOMES] = {"stacks_root",       "stacks_too_deep",  "stacks_no_table",

@@ -24,7 +24,8 @@ enum {
     TABLES_SHARE = 8,               /* of the time goes into tables that walks can do without */
     ANSWERS_WAIT_NS = 20000000,     /* for the last answers when it stops */
     PAGE_BYTES = 4096,
-    TICKS_OF_CUT = 6, /* servers want two samples of a thread, and the first ticks may lack a frame table */
+    NAME_REFRESHES = 2, /* after a thread was named: it is known to have run when it was looked at */
+    TICKS_OF_CUT = 6,   /* servers want two samples of a thread, and the first ticks may lack a frame table */
 };
 
 static struct sampler sampler;
@@ -304,8 +305,10 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     if (!slots_in_use()) modules_release_retired(&sampler.modules);
     modules_refresh(&sampler.modules, sampler.tick % sampler.ticks_a_second == 0, &writer);
     if (threads_changed(&sampler.threads)) refresh_threads();
-    if (is_time_for_rare_changes() || sampler.has_unread_names || atomic_exchange(&has_new_name, false))
+    if (atomic_exchange(&has_new_name, false)) sampler.name_refreshes = NAME_REFRESHES;
+    if (is_time_for_rare_changes() || sampler.has_unread_names || sampler.name_refreshes > 0)
         sampler.has_unread_names = !threads_refresh_names(&sampler.threads, &writer);
+    if (sampler.name_refreshes > 0) sampler.name_refreshes--;
     open_tick(now_ns, before_ns);
     if (!look_at_all(&sampler)) {
         refresh_threads();

@@ -24,6 +24,7 @@ struct sampler {
     size_t met_awake_count;           /* see look.c */
     bool has_news;                    /* a sample was written since the last flush */
     bool has_unread_names;            /* of threads that ran */
+    uint32_t name_refreshes;          /* ticks at which names are read */
     uint32_t first_looks_in_tick;
     bool is_ending;
     uint64_t before_ns, deadline_ns, end_ns; /* of ticks: the last one, the next one, the last of all */

@@ -152,6 +152,7 @@ static struct watched_thread *add(struct threads *threads, size_t place, pid_t t
     struct watched_thread *thread = (struct watched_thread *)(void *)memory;
     thread->last = (struct recording_stack *)(void *)(memory + sizeof(*thread));
     thread->tid = tid;
+    thread->ran = true;
     thread->syscall_file = thread->status_file = -1;
     thread->number = threads->next_number++;
     struct listed_thread *item = &threads->items[place];

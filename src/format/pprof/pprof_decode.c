@@ -551,7 +551,10 @@ static struct thread_id thread_of_labels(struct decoder *decoder)
         thread.id = profile_text(decoder->profile, text);
     }
     if (name && !name->is_number) thread.name = name->text;
-    return profile_add_thread(decoder->profile, &thread);
+    struct thread_id found = profile_add_thread(decoder->profile, &thread);
+    /* Each sample keeps the name that its thread had as a label, and the thread has the last one. */
+    if (thread.name.index != 0 && found.index != 0) decoder->profile->threads.items[found.index].name = thread.name;
+    return found;
 }
 
 static void decode_sample_field(struct decoder *decoder, const struct protobuf_field *field)
