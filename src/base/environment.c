@@ -3,6 +3,14 @@
 
 #include <stdlib.h>
 #include <sys/auxv.h>
+#include <unistd.h>
+
+extern char **environ;
+
+void environment_begin(char **variables)
+{
+    if (!environ) environ = variables;
+}
 
 bool environment_is_trusted(void)
 {

@@ -7,6 +7,10 @@
 
 #include <stdbool.h>
 
+/* Before libc's constructor has run, there are no variables but those of VARIABLES, which that constructor will use,
+ * too. */
+void environment_begin(char **variables);
+
 /* NULL if NAME is not set, or if the environment is not trusted. The text is the environment's own. */
 const char *environment_get(const char *name);
 

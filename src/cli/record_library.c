@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define LINK_NAME "liboffbeat.so"
+#define FIRST_NAME "liboffbeat-first.so"
 #define NOT_IN_LD_PRELOAD " :$"
 
 enum { LIBRARY_BYTES_MAX = 1 << 28 };
@@ -38,10 +39,26 @@ bool record_library_find(char ret_path[PATH_MAX])
     return false;
 }
 
+bool record_library_first(const char *path, char ret_first[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    int length = slash ? snprintf(ret_first, PATH_MAX, "%.*s/" FIRST_NAME, (int)(slash - path), path) : 0;
+    return length > 0 && length < PATH_MAX && access(ret_first, R_OK) == 0;
+}
+
 static bool link_path(char path[PATH_MAX], const char *directory)
 {
     int length = snprintf(path, PATH_MAX, "%s/" LINK_NAME, directory);
     return length > 0 && length < PATH_MAX;
+}
+
+/* Of no use where the library itself is reached in another way: failure is ignored. */
+static void link_first(const char *library, const char *link)
+{
+    char first[PATH_MAX], first_link[PATH_MAX];
+    bool is_there = record_library_first(library, first);
+    (void)record_library_first(link, first_link);
+    if (is_there) (void)symlink(first, first_link);
 }
 
 bool record_library_link(char path[PATH_MAX], const char *directory)
@@ -58,6 +75,7 @@ bool record_library_link(char path[PATH_MAX], const char *directory)
         message("cannot write %s: %s", link, strerror(errno));
         return false;
     }
+    link_first(path, link);
     (void)snprintf(path, PATH_MAX, "%s", link);
     return true;
 }
@@ -82,20 +100,30 @@ static bool allows_programs(const char *folder)
     return statvfs(folder, &status) == 0 && !(status.f_flag & ST_NOEXEC);
 }
 
-void record_library_copy_for_others(char path[PATH_MAX], const char *directory)
+static bool copy_file(const char *from, const char *to)
 {
     struct buffer bytes;
-    char copy[PATH_MAX];
-    if (can_others_read(path) || !allows_programs(directory) || strpbrk(directory, NOT_IN_LD_PRELOAD)) return;
     buffer_init(&bytes, LIBRARY_BYTES_MAX);
-    if (link_path(copy, directory) && file_read(path, &bytes, NULL) == STATUS_OK &&
-        file_write(copy, buffer_slice(&bytes), NULL) == STATUS_OK && chmod(copy, 0755) == 0)
-        (void)snprintf(path, PATH_MAX, "%s", copy);
+    bool is_copied = file_read(from, &bytes, NULL) == STATUS_OK &&
+                     file_write(to, buffer_slice(&bytes), NULL) == STATUS_OK && chmod(to, 0755) == 0;
     buffer_fini(&bytes);
+    return is_copied;
+}
+
+void record_library_copy_for_others(char path[PATH_MAX], const char *directory)
+{
+    char copy[PATH_MAX], first[PATH_MAX], first_copy[PATH_MAX];
+    if (can_others_read(path) || !allows_programs(directory) || strpbrk(directory, NOT_IN_LD_PRELOAD)) return;
+    if (!link_path(copy, directory) || !copy_file(path, copy)) return;
+    (void)record_library_first(copy, first_copy);
+    if (record_library_first(path, first)) (void)copy_file(first, first_copy);
+    (void)snprintf(path, PATH_MAX, "%s", copy);
 }
 
 void record_library_unlink(const char *directory)
 {
-    char link[PATH_MAX];
-    if (link_path(link, directory)) (void)unlink(link);
+    char link[PATH_MAX], first[PATH_MAX];
+    if (!link_path(link, directory)) return;
+    (void)unlink(link);
+    if (record_library_first(link, first)) (void)unlink(first);
 }

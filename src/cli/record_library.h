@@ -8,12 +8,15 @@
 /* False, with a message, if there is no library. */
 bool record_library_find(char ret_path[PATH_MAX]);
 
+/* The library that begins before all others, beside the one at PATH. False if there is none: it is not needed. */
+bool record_library_first(const char *path, char ret_first[PATH_MAX]);
+
 /* The loader takes blanks and colons in LD_PRELOAD for separators, and expands $. A library with such a path gets a
  * link in DIRECTORY, and PATH becomes the link's. False, with a message, if that is impossible. */
 bool record_library_link(char path[PATH_MAX], const char *directory);
 /* A hint: if other users cannot read PATH, puts a copy into DIRECTORY, and PATH becomes the copy's. */
 void record_library_copy_for_others(char path[PATH_MAX], const char *directory);
-/* Deletes the link or the copy. */
+/* Deletes the links or the copies. */
 void record_library_unlink(const char *directory);
 
 #endif

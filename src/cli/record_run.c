@@ -5,6 +5,7 @@
 #include "base/environment.h"
 #include "binary/preload_check.h"
 #include "cli/message.h"
+#include "cli/record_library.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -113,9 +114,10 @@ static void set_number(const char *name, uint64_t number)
 static void set_environment(const struct run_options *options)
 {
     const char *preloaded = environment_get("LD_PRELOAD");
-    char list[2 * PATH_BYTES_MAX];
-    (void)snprintf(list, sizeof(list), "%s%s%s", options->library, preloaded && *preloaded ? ":" : "",
-                   preloaded ? preloaded : "");
+    char list[4 * PATH_BYTES_MAX], first[PATH_MAX];
+    bool has_first = record_library_first(options->library, first);
+    (void)snprintf(list, sizeof(list), "%s%s%s%s%s", options->library, has_first ? ":" : "", has_first ? first : "",
+                   preloaded && *preloaded ? ":" : "", preloaded ? preloaded : "");
     (void)setenv("LD_PRELOAD", list, 1);
     (void)setenv("OFFBEAT_RECORD_DIRECTORY", options->directory, 1);
     if (options->cache_directory) (void)setenv("OFFBEAT_CACHE_DIRECTORY", options->cache_directory, 1);

@@ -7,6 +7,9 @@
 
 #include <stdbool.h>
 
+/* For liboffbeat-first.so: starts to record, if `offbeat record` wants it, before libc knows its ENVIRONMENT. */
+void sdk_record_first(char **environment);
+
 enum sdk_absence {
     SDK_ASIDE,         /* the call needs a process of one thread: a moment is waited at most */
     SDK_ASIDE_RIGHTS,  /* libc ends the process if threads have different rights: a longer time */

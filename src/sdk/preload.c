@@ -3,6 +3,7 @@
  * leaves the program alone.  SPDX-License-Identifier: MIT */
 #include "base/environment.h"
 #include "sampler/sampler.h"
+#include "sdk/aside.h"
 #include "sdk/sdk_private.h"
 
 #include <errno.h>
@@ -20,11 +21,22 @@ static uint64_t number_or(const char *name, uint64_t otherwise)
     return *end == '\0' ? number : otherwise;
 }
 
-static bool is_recording;
+static bool is_recording, ends_last;
+
+/* Of libc: a handler of no library runs after the destructors of those that were there when it was registered. */
+int __cxa_atexit(void (*handler)(void *), void *argument, void *library);
 
 bool preload_is_recording(void)
 {
     return is_recording;
+}
+
+static void stop(void *unused)
+{
+    int kept_errno = errno;
+    (void)unused;
+    if (is_recording) sampler_stop();
+    errno = kept_errno;
 }
 
 static void record(const char *directory)
@@ -43,7 +55,24 @@ static void record(const char *directory)
         .directory = directory,
     };
     is_recording = sampler_start(&options);
-    if (is_recording) (void)pthread_atfork(NULL, NULL, sampler_after_fork_in_child);
+    if (!is_recording) return;
+    (void)pthread_atfork(NULL, NULL, sampler_after_fork_in_child);
+    ends_last = __cxa_atexit(stop, NULL, NULL) == 0; /* this library is never unloaded */
+}
+
+static const char *wanted_directory(void)
+{
+    const char *directory = environment_get("OFFBEAT_RECORD_DIRECTORY");
+    return directory && directory[0] == '/' ? directory : NULL;
+}
+
+void sdk_record_first(char **environment)
+{
+    int kept_errno = errno;
+    environment_begin(environment);
+    const char *directory = wanted_directory();
+    if (directory) record(directory);
+    errno = kept_errno;
 }
 
 /* A program that is linked with the library says itself what it wants. */
@@ -56,18 +85,16 @@ static bool is_preloaded(void)
 __attribute__((constructor)) static void preload_start(void)
 {
     int kept_errno = errno;
-    const char *directory = environment_get("OFFBEAT_RECORD_DIRECTORY"), *dsn = environment_get("OFFBEAT_DSN");
+    const char *directory = wanted_directory(), *dsn = environment_get("OFFBEAT_DSN");
     if (getauxval(AT_SECURE)) return;
-    if (directory && directory[0] == '/')
+    if (directory && !is_recording)
         record(directory);
-    else if (dsn && *dsn && is_preloaded())
+    else if (!directory && dsn && *dsn && is_preloaded())
         sdk_init_preloaded();
     errno = kept_errno;
 }
 
 __attribute__((destructor)) static void preload_stop(void)
 {
-    int kept_errno = errno;
-    if (is_recording) sampler_stop();
-    errno = kept_errno;
+    if (!ends_last) stop(NULL);
 }

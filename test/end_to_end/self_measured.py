@@ -75,4 +75,14 @@ def samples_carry_the_name_that_their_thread_had():
     check_shares("thread_names")
 
 
+@case
+def constructors_and_destructors_of_needed_libraries_are_inside_the_recording():
+    check_shares("constructors", points=8)
+
+
+@case
+def nothing_is_written_below_the_smallest_alternate_stack():
+    check_shares("smallest_alternate_stack", points=30, rate=101)
+
+
 main(sys.argv[2] if len(sys.argv) > 2 else "")
