@@ -132,7 +132,7 @@ _Static_assert(offsetof(siginfo_t, si_value) == 24, "as signal_entry.S has it");
 _Static_assert(offsetof(struct slot, state) == 0 && sizeof(struct slot) % 16 == 0, "as signal_entry.S has it");
 _Static_assert(SLOT_REQUESTED == 1 && SLOT_WRITING == 2 && SLOT_DONE == 3, "as signal_entry.S has it");
 
-void signal_entry(int number, siginfo_t *information, void *context);
+__attribute__((visibility("hidden"))) void signal_entry(int number, siginfo_t *information, void *context);
 
 /* --- Installing --------------------------------------------------------------------------------------------------- */
 
