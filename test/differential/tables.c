@@ -9,6 +9,10 @@
  * both for a register that is undefined and for one that nothing is said of, which ours treats as unchanged: "u" of a
  * register equals both.
  *
+ * A CIE can restore registers that it has saved itself: the assembler makes one of the first instructions of a function
+ * part. A restored register has the rule that it had before any instruction, none; libgcc, LLVM's libunwind and ours
+ * agree. readelf leaves it saved. Such a row is compared once more without these registers ("restored").
+ *
  * The sampler has no decompressor: rows of a compressed .debug_frame, which Go's linker writes, are counted
  * ("compressed") and not compared.
  *
@@ -69,12 +73,21 @@ struct range {
 };
 
 struct difference {
-    uint64_t pc;
+    uint64_t pc, cie_offset;
+    bool is_debug_frame, is_signal_frame;
+    struct shown row;
     char text[240];
 };
 
+/* An instruction of a CIE. */
+struct restore {
+    uint64_t cie_offset;
+    bool is_debug_frame;
+    unsigned register_number;
+};
+
 struct counts {
-    uint64_t functions, rows, probes, equal, different, without_rule, expressions, overlapped, compressed;
+    uint64_t functions, rows, probes, equal, different, without_rule, expressions, overlapped, compressed, restored;
 };
 
 static struct recording_writer writer;
@@ -86,6 +99,9 @@ static struct range *ranges;
 static size_t range_count;
 static struct difference *differences;
 static size_t difference_count;
+static struct restore *restores;
+static size_t restore_count;
+static uint64_t cie_offset; /* of the function that is read */
 static const struct frame_table *table;
 static uint64_t link_base; /* what the table's addresses are relative to, as the file numbers it */
 static bool is_debug_frame;
@@ -351,12 +367,16 @@ static const char *compare(const struct shown *row, uint64_t pc, bool is_signal_
     return "a rule that no function can have";
 }
 
-static void note_difference(uint64_t pc, const char *problem, const struct shown *row)
+static void note_difference(uint64_t pc, const char *problem, const struct shown *row, bool is_signal_frame)
 {
     const struct machine_rule *rule = &table->rules[frame_table_rule_at(table, (uint32_t)(pc - link_base))];
     differences = more(differences, difference_count, sizeof(*differences));
     struct difference *difference = &differences[difference_count++];
-    difference->pc = pc;
+    *difference = (struct difference){.pc = pc,
+                                      .cie_offset = cie_offset,
+                                      .is_debug_frame = is_debug_frame,
+                                      .is_signal_frame = is_signal_frame,
+                                      .row = *row};
     (void)snprintf(difference->text, sizeof(difference->text),
                    "%s (row %#" PRIx64 "; ours: kind %u, register %u, value %d, saved %#x)",
                    *problem ? problem : "ours has no rule", row->start, rule->kind, rule->cfa_register, rule->value,
@@ -368,7 +388,7 @@ static void probe(const struct shown *row, uint64_t pc, bool is_signal_frame)
     counts.probes++;
     const char *problem = compare(row, pc, is_signal_frame);
     if (problem)
-        note_difference(pc, problem, row);
+        note_difference(pc, problem, row, is_signal_frame);
     else
         counts.equal++;
 }
@@ -433,6 +453,7 @@ static void begin_entry(struct reading *reading, const char *line)
                              &reading->range.end) == 3) {
         reading->in_fde = true;
         reading->cie = find_cie(cie);
+        cie_offset = cie;
         /* Code that the linker left out stays described, as if it lay at 0. */
         if (reading->range.start == 0) reading->in_fde = false;
         if (!reading->in_fde) return;
@@ -496,13 +517,97 @@ static bool is_in_several(uint64_t pc)
     return count > 1;
 }
 
+/* readelf's decoding of PATH, as DUMP says; NULL: it cannot be run. */
+static FILE *open_readelf(const char *dump, const char *path, pid_t *ret_child)
+{
+    int ends[2];
+    if (pipe(ends) != 0) return NULL;
+    *ret_child = fork();
+    if (*ret_child == 0) {
+        (void)dup2(ends[1], STDOUT_FILENO);
+        (void)setenv("LC_ALL", "C", 1);
+        int nowhere = open("/dev/null", O_WRONLY);
+        (void)dup2(nowhere, STDERR_FILENO);
+        close(ends[0]);
+        (void)execlp("readelf", "readelf", "--wide", dump, path, (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    return fdopen(ends[0], "r");
+}
+
+static bool close_readelf(FILE *stream, pid_t child)
+{
+    int status = 0;
+    (void)fclose(stream);
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) != 127;
+}
+
+static bool read_readelf(const char *path)
+{
+    pid_t child;
+    FILE *stream = open_readelf("--debug-dump=frames-interp,no-follow-links", path, &child);
+    char *line = NULL;
+    size_t room = 0;
+    struct reading reading = {.in_cie = false};
+    if (!stream) return false;
+    while (getline(&line, &room, stream) > 0) take_line(&reading, line);
+    end_entry(&reading);
+    free(line);
+    return close_readelf(stream, child);
+}
+
+static void take_instruction(struct restore *at, bool *in_cie, const char *line)
+{
+    const char *name = strstr(line, "DW_CFA_restore");
+    if (strncmp(line, "Contents of the ", 16) == 0) at->is_debug_frame = strstr(line, ".debug_frame") != NULL;
+    if (strstr(line, " CIE")) at->cie_offset = strtoull(line, NULL, 16);
+    if (strstr(line, " CIE") || strstr(line, " FDE ")) *in_cie = strstr(line, " CIE") != NULL;
+    if (!*in_cie || !name || !(name = strchr(name, '('))) return; /* restore_state names no register */
+    at->register_number = register_named(name + 1, strcspn(name + 1, ")"));
+    restores = more(restores, restore_count, sizeof(*restores));
+    restores[restore_count++] = *at;
+}
+
+static void read_restores(const char *path)
+{
+    pid_t child;
+    FILE *stream = open_readelf("--debug-dump=frames,no-follow-links", path, &child);
+    char *line = NULL;
+    size_t room = 0;
+    struct restore at = {.cie_offset = 0};
+    bool in_cie = false;
+    if (!stream) return;
+    while (getline(&line, &room, stream) > 0) take_instruction(&at, &in_cie, line);
+    free(line);
+    (void)close_readelf(stream, child);
+}
+
+/* Whether ours is right, and readelf's row has registers saved that the CIE has restored. */
+static bool is_restored(const struct difference *difference)
+{
+    struct shown row = difference->row;
+    for (size_t i = 0; i < restore_count; i++) {
+        const struct restore *restore = &restores[i];
+        if (restore->cie_offset == difference->cie_offset && restore->is_debug_frame == difference->is_debug_frame &&
+            restore->register_number < MACHINE_REGISTERS)
+            row.registers[restore->register_number].kind = SHOWN_NOTHING;
+    }
+    return compare(&row, difference->pc, difference->is_signal_frame) == NULL;
+}
+
 static void judge_differences(const char *path)
 {
     uint64_t shown = 0;
     qsort(ranges, range_count, sizeof(*ranges), compare_ranges);
+    if (difference_count > 0) read_restores(path);
     for (size_t i = 0; i < difference_count; i++) {
         if (is_in_several(differences[i].pc)) {
             counts.overlapped++;
+            continue;
+        }
+        if (is_restored(&differences[i])) {
+            counts.restored++;
             continue;
         }
         bool has_rule = strncmp(differences[i].text, "ours has no rule", 16) != 0;
@@ -512,33 +617,6 @@ static void judge_differences(const char *path)
             counts.without_rule++;
         if (shown++ < SHOWN_MAX) printf("# %s: %#" PRIx64 ": %s\n", path, differences[i].pc, differences[i].text);
     }
-}
-
-static bool read_readelf(const char *path)
-{
-    int ends[2];
-    if (pipe(ends) != 0) return false;
-    pid_t child = fork();
-    if (child == 0) {
-        (void)dup2(ends[1], STDOUT_FILENO);
-        (void)setenv("LC_ALL", "C", 1);
-        int nowhere = open("/dev/null", O_WRONLY);
-        (void)dup2(nowhere, STDERR_FILENO);
-        close(ends[0]);
-        (void)execlp("readelf", "readelf", "--wide", "--debug-dump=frames-interp,no-follow-links", path, (char *)NULL);
-        _exit(127);
-    }
-    close(ends[1]);
-    FILE *stream = fdopen(ends[0], "r");
-    char *line = NULL;
-    size_t room = 0;
-    struct reading reading = {.in_cie = false};
-    while (getline(&line, &room, stream) > 0) take_line(&reading, line);
-    end_entry(&reading);
-    free(line);
-    (void)fclose(stream);
-    int status = 0;
-    return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) != 127;
 }
 
 /* No module is at address 0, so the sampler looks for new ones. */
@@ -582,9 +660,10 @@ static void check_table(const char *path, const struct module *module)
     judge_differences(path);
     printf("%s\t%s\t", path, built->table ? "table" : range_count ? "without" : "nothing");
     printf("functions=%" PRIu64 " rows=%" PRIu64 " probes=%" PRIu64 " equal=%" PRIu64 " different=%" PRIu64
-           " without_rule=%" PRIu64 " overlapped=%" PRIu64 " expressions=%" PRIu64 " compressed=%" PRIu64,
+           " without_rule=%" PRIu64 " overlapped=%" PRIu64 " expressions=%" PRIu64 " compressed=%" PRIu64
+           " restored=%" PRIu64,
            counts.functions, counts.rows, counts.probes, counts.equal, counts.different, counts.without_rule,
-           counts.overlapped, counts.expressions, counts.compressed);
+           counts.overlapped, counts.expressions, counts.compressed, counts.restored);
     printf(" fdes=%u broken=%u refused=%u rules=%u wide=%u expression_bytes=%u table_rows=%u table_bytes=%zu code=%u "
            "build_us=%" PRIu64 "\n",
            table->fde_count, table->broken_fde_count, table->refused_row_count, table->rule_count, table->wide_count,
@@ -612,7 +691,7 @@ static void check_file(const char *path)
     is_compressed = !elf_frame_sections_find(read_at, &file, &sections) || sections.debug_frame.size == 0;
     close(file);
     counts = (struct counts){.rows = 0};
-    cie_count = range_count = difference_count = 0;
+    cie_count = range_count = difference_count = restore_count = 0;
     if (excluded) {
         printf("%s\texcluded\t%s\n", path, excluded);
     } else {

@@ -105,7 +105,7 @@ def report(results, notes, slowest):
     print(f"# files: {len(results)}; " + ", ".join(f"{kind}: {count}" for kind, count in sorted(kinds.items())))
     for reason, count in excluded.most_common():
         print(f"# excluded, {reason}: {count}")
-    for name in ("functions", "rows", "probes", "equal", "different", "without_rule", "overlapped", "expressions", "compressed", "broken",
+    for name in ("functions", "rows", "probes", "equal", "different", "without_rule", "overlapped", "expressions", "compressed", "restored", "broken",
                  "refused", "wide"):
         print(f"# {name}: {totals[name]}")
     for name in ("fdes", "table_rows", "rules", "wide", "expression_bytes", "code", "table_bytes"):
