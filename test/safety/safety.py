@@ -91,6 +91,27 @@ def a_thread_that_confines_itself_lives():
             check_as_alone([open_program("seccomp_per_thread"), "alone", "1000"], prefix=prefix, options=["-F", "1009"])
 
 
+def cpu_seconds_of(done):
+    """What ten_thousand_threads says of itself."""
+    check_equal(done.returncode, 0, f"exit status; {text(done.stderr)}")
+    threads, seconds = text(done.stdout).split(" s,")[0].split(" threads, cpu ")
+    check_equal(int(threads), 10000, "threads")
+    return float(seconds)
+
+
+@case
+def ten_thousand_threads_cost_a_bounded_share_of_a_processor():
+    """They all wait. Most of the cost is a look at each of them, again and again (doc/decisions/sampler.md has the figures)."""
+    PROCESSOR_MAX, SECONDS = 0.5, 6.0
+    command = [open_program("ten_thousand_threads"), "10000"]
+    bare = cpu_seconds_of(run(*command))
+    for mode in ("wall", "cpu"):
+        with Folder() as folder:
+            share = (cpu_seconds_of(record_as_user(folder, *command, options=["--mode", mode])) - bare) / SECONDS
+            check(mode == "cpu" or "__libc_pause" in opens(OFFBEAT, folder / "x.pb.gz"), "where they wait was not seen")
+            check(share < PROCESSOR_MAX, f"{mode}: {share:.2f} of a processor")
+
+
 def check_known_share(blocks, mode, prefix=()):
     """The time inside the kernel is in the profile, within POINTS of what the program measures. On a machine that is not
     idle the sampler finds only half of it (doc/decisions/sampler.md), which this bound still accepts."""

@@ -25,5 +25,6 @@ int main(int c, char **v)
     getrusage(RUSAGE_SELF, &r);
     printf("%d threads, cpu %.2f s, rss %ld KB\n", k,
            r.ru_utime.tv_sec + r.ru_stime.tv_sec + (r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6, r.ru_maxrss);
+    fflush(stdout);
     _exit(0);
 }
