@@ -649,6 +649,8 @@ static void add_facts(struct replay *replay)
     }
     uint64_t process_cpu_ns = replay->usage_cpu_ns - replay->first_usage_cpu_ns;
     profile_add_fact_number(profile, "process_cpu_ns", process_cpu_ns <= INT64_MAX ? (int64_t)process_cpu_ns : 0);
+    uint64_t before_ns = replay->first_usage_cpu_ns;
+    profile_add_fact_number(profile, "process_cpu_before_ns", before_ns <= INT64_MAX ? (int64_t)before_ns : 0);
     profile_add_fact_number(profile, "processes", 1);
     profile_add_fact_number(profile, "processes_cut_off",
                             !replay->is_stopped && replay->counters[RECORDING_END_REASON] == RECORDING_END_NONE);

@@ -186,8 +186,8 @@ void spans_send(struct trace_transaction *transaction, struct slice profile);
 bool folder_of_recordings(const struct settings *settings, char ret_path[PATH_MAX]);
 /* The same, if it is there already. */
 bool folder_of_leftovers(const struct settings *settings, char ret_path[PATH_MAX]);
-/* True if nobody can do anything about it that no recording can be written: the program changed its user or its rights,
- * so that the folder at PATH is out of reach; or it was started so, with the settings of another user. */
+/* Two cases in which the user cannot help that no recording can be written: the program has changed its user or its
+ * rights, so that the folder at PATH is out of reach; or it was started with the settings of another user. */
 bool folder_has_become_anothers(const char *path);
 bool folder_is_another_users(const struct settings *settings);
 /* The one that was made in the folder for what is temporary, if there was none better. */

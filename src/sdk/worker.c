@@ -98,7 +98,7 @@ static void parse_id(const char *text, uint8_t id[RECORDING_PROFILER_ID_SIZE])
 static void say_no_folder(const struct worker *worker)
 {
     static const char line[] = "there is no folder to record in: set spool_directory to one that can be written";
-    if (worker->has_other_root || folder_is_another_users(sdk_settings()))
+    if (worker->has_other_root || self_is_confined() || folder_is_another_users(sdk_settings()))
         sdk_debug("%s", line);
     else
         sdk_say("%s", line);

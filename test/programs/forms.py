@@ -58,6 +58,7 @@ class Outcome:
     seconds: float
     recordings: tuple = ()  # what `offbeat info` says of each
     profile_cpu_seconds: float = 0
+    before_cpu_seconds: float = 0  # of the processes, before the library was loaded into them
     is_profiled: bool = True  # SDK: the server received a chunk, or one waits in the spool
 
 
@@ -212,7 +213,7 @@ def start_variables(stage, folders, form, receiver):
         return sdk_environment(stage, folders, f"http://{DSN_KEY}@127.0.0.1:{closed_port()}/42")
     if form.kind == "loaded":
         return {"LD_PRELOAD": str(stage.library), "OFFBEAT_RECORD_DIRECTORY": str(folders.own), "OFFBEAT_MODE": form.mode,
-                "OFFBEAT_FREQUENCY": str(form.hz)}
+                "OFFBEAT_FREQUENCY": str(form.hz), "OFFBEAT_CACHE_DIRECTORY": str(folders.own / "cache")}
     if form.kind == "record":
         return {"OFFBEAT_CACHE_DIRECTORY": str(folders.own / "cache")}
     return {}
@@ -247,6 +248,7 @@ def run_form(stage, program, form):
     if form.kind == "loaded":
         sampler = sum(info["recorder"]["sampler_cpu_ns"] for info in outcome.recordings) / 1e9
         outcome.cpu_seconds -= sampler
+        outcome.before_cpu_seconds = sum(info["recorder"]["process_cpu_before_ns"] for info in outcome.recordings) / 1e9
         with_samples = [info["file"] for info in outcome.recordings if info["samples"]]
         outcome.profile_cpu_seconds = cpu_seconds(stage.offbeat, with_samples, folders.own)
     shutil.rmtree(folders.top, ignore_errors=True)

@@ -20,7 +20,7 @@ class Program:
     ignored_files: tuple = ()    # patterns of file names: differ from run to run
     users: tuple = ("root", "nobody")
     complete: float = 99.0       # per cent of stacks that reach the root, at least; lower only with a reason beside it
-    cpu: float = 0.0             # per cent of user + system time that the profile must hold; 0: shown, not required
+    cpu: float = 0.0             # per cent of user + system time in the profile or used before the library was loaded; 0: shown, not required
     is_quick: bool = False       # among those of ./dev test
     port: int = 0
 
@@ -74,7 +74,7 @@ add("lz4_brotli_lzop", "lz4 brotli lzop", "lz4 -q -9 -c $INPUT/text.txt | lz4 -d
 add("zip", "zip unzip", "zip -q -r -X a.zip $INPUT; unzip -q a.zip; unzip -l a.zip | tail -n 1; find . -name '*.txt' | wc",
     ignored_files=())
 add("7z", "p7zip-full", "cp -r $INPUT/rows.csv $INPUT/words.txt .; 7z a -mx=5 -mmt=2 -bso0 -bsp0 a.7z rows.csv words.txt; 7z t -bsp0 a.7z | tail -n 4",
-    ignored_files=("work/a.7z",))  # holds times of its files
+    ignored_files=("work/a.7z",), varies=((r"(?m)^Compressed: \d+", ""),))  # holds times of its files
 add("dpkg-deb", "dpkg", "mkdir -p p/DEBIAN p/usr; cp -r $INPUT/tree p/usr; printf 'Package: p\\nVersion: 1\\nArchitecture: all\\nMaintainer: "
     "nobody <n@example.org>\\nDescription: p\\n' >p/DEBIAN/control; chmod -R u=rwX,go=rX p; SOURCE_DATE_EPOCH=1 dpkg-deb --root-owner-group -Zxz -b p p.deb; "
     "dpkg-deb -c p.deb | wc; dpkg-deb -x p.deb q; dpkg-query -W | wc")
@@ -116,7 +116,7 @@ import numpy as np
 a = np.arange(490000, dtype=float).reshape(700, 700) % 17
 for _ in range(6): b = np.rint(a @ a.T) % 13
 print(int(b.sum()), int(np.sort(a.ravel())[::1000].sum()), round(float(np.abs(np.fft.fft2(a)).max())), np.linalg.matrix_rank(a))'""")
-add("php", "php-cli", r"""exec php -n -r '$s = 0; $a = []; for ($i = 0; $i < 2000000; $i++) { $s = ($s * 31 + $i) % 1000003; $a[$s % 1000] = ($a[$s % 1000] ?? 0) + 1; } ksort($a); echo $s, " ", md5(json_encode($a)), " ", preg_match_all("/t\w+e/", file_get_contents(getenv("INPUT") . "/text.txt")), "\n";'""", complete=90.0)  # measured 94 to 96: code without unwind tables; probably PCRE2's compiled patterns
+add("php", "php-cli", r"""exec php -n -r '$s = 0; $a = []; for ($i = 0; $i < 2000000; $i++) { $s = ($s * 31 + $i) % 1000003; $a[$s % 1000] = ($a[$s % 1000] ?? 0) + 1; } ksort($a); echo $s, " ", md5(json_encode($a)), " ", preg_match_all("/t\w+e/", file_get_contents(getenv("INPUT") . "/text.txt")), "\n";'""", complete=91.0)  # measured 94 to 96: code without unwind tables; probably PCRE2's compiled patterns
 add("ruby", "ruby", r"""exec ruby -e 'n = Hash.new(0); File.foreach(ENV["INPUT"] + "/text.txt") { |l| l.split.each { |w| n[w] += 1 } }; p n.sort_by { |w, c| [-c, w] }.first(5); s = 0; 2_000_000.times { |i| s = (s * 7 + i) % 9973 }; puts s; t = 3.times.map { |k| Thread.new { (1..200_000).sum { |x| x * k % 11 } } }; p t.map(&:value)'""")
 add("lua", "lua5.4", r"""exec lua5.4 -e 'local t, s = {}, 0; for i = 1, 4000000 do s = (s * 31 + i) % 65521; t[s % 1000] = i end; for line in io.lines(os.getenv("INPUT") .. "/text.txt") do for w in line:gmatch("%a+") do s = s + #w end end; print(s, #t)'""", is_quick=True)
 add("luajit", "luajit", r"""exec luajit -e 'local t, s = {}, 0; for i = 1, 30000000 do s = (s * 31 + i) % 65521; t[s % 1000] = i end; for line in io.lines(os.getenv("INPUT") .. "/text.txt") do for w in line:gmatch("%a+") do s = s + #w end end; print(s)'""")
@@ -141,7 +141,8 @@ add("swipl", "swi-prolog-nox", r"""exec swipl -f none -g "numlist(1, 300000, L),
 add("gcc", "gcc", "gcc -O2 -g -c $INPUT/large.c -o large.o; size large.o; gcc -c missing.c || echo $?")
 add("g++", "g++", r"""printf '#include <algorithm>\n#include <iostream>\n#include <map>\n#include <regex>\n#include <string>\nint main() { std::map<std::string, int> m; std::regex r("a+b"); std::string s; while (std::cin >> s) if (std::regex_match(s, r)) m[s]++; std::cout << m.size(); }\n' >a.cc
 g++ -std=c++17 -O1 a.cc -o a; echo aab b aab | ./a""", varies=((r"cc[A-Za-z0-9]{6}\.o", "ccXXXXXX.o"),))  # a temporary file
-add("clang", "clang-14", "clang-14 -O2 -g -c $INPUT/large.c -o large.o; size large.o; clang-14 -c missing.c || echo $?", cpu=97.0)
+add("clang", "clang-14", "clang-14 -O2 -g -c $INPUT/large.c -o large.o; size large.o; clang-14 -c missing.c || echo $?", cpu=94.0, complete=98.0)  # measured 98.6 to 98.8: outer frames of deep
+# recursions lie outside of the kernel's copy of the stack and have changed when they are read. CPU: doc/decisions/programs.md
 add("ld", "binutils gcc", "for i in 1 2 3 4 5 6 7 8 9; do ld -r -o all$i.o large.o large2.o --build-id; done; gcc -O1 main.c large.o -o program -Wl,--gc-sections,--build-id=none; "
     "objdump -d program | tail -n 2; readelf -aW large.o | md5sum; nm large.o | md5sum; strip -o s program; ar rcD a.a large.o; size program s",
     prepare="gcc -g3 -ffunction-sections -O1 -c $INPUT/large.c -o large.o; sed 's/f\\([0-9]\\)/g\\1/g; s/struct node/struct node2/g' $INPUT/large.c >large2.c; "
@@ -166,7 +167,7 @@ add("make", "make gcc", "make -j4 -s; md5sum all; make -s broken || echo $?",
 add("ninja", "ninja-build", "ninja -j2; md5sum all; ninja broken || echo $?",
     prepare=r"""{ printf 'rule r\n command = echo $out | md5sum >$out\n description = \nrule c\n command = cat $in >$out\nrule f\n command = false\n'; for i in $(seq 150); do echo "build x$i: r"; done; echo build all: c $(seq -f x%g 150); echo build broken: f; echo default all; } >build.ninja""",
     varies=((r"\[\d+/\d+\].*", ""),), ignored_files=("work/.ninja_*",))  # a log with times
-add("rustc", "rustc", "rustc -O --edition 2021 a.rs -o a; ./a; rustc missing.rs || echo $?", cpu=97.0,
+add("rustc", "rustc", "rustc -O --edition 2021 a.rs -o a; ./a; rustc missing.rs || echo $?", cpu=96.0,
     prepare=r"""cat >a.rs <<'R'
 use std::collections::{BTreeMap, HashMap};
 #[derive(Debug, Clone, PartialEq, PartialOrd)]
@@ -187,7 +188,7 @@ fn main() {
     println!("{v:?} {k:?} {:?} {:?}", Value::Null, Value::Map(BTreeMap::new()));
 }
 R""")
-add("cargo", "cargo rustc", "cargo -q build --release --offline; ./target/release/p; cargo -q build --offline --bin none || echo $?", cpu=97.0,
+add("cargo", "cargo rustc", "cargo -q build --release --offline; ./target/release/p; cargo -q build --offline --bin none || echo $?", cpu=92.0, complete=98.5,  # as clang
     prepare=r"""mkdir -p src q/src; printf '[package]\nname = "p"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\nq = { path = "q" }\n' >Cargo.toml; printf '[package]\nname = "q"\nversion = "0.1.0"\nedition = "2021"\n' >q/Cargo.toml
 echo 'pub fn sorted(mut v: Vec<(String, u64)>) -> Vec<(String, u64)> { v.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0))); v }' >q/src/lib.rs
 echo 'use std::collections::HashMap; fn main() { let mut m: HashMap<String, u64> = HashMap::new(); for i in 0..1000u64 { *m.entry(format!("{}", i % 37)).or_default() += i; } println!("{:?}", &q::sorted(m.into_iter().collect())[..3]); }' >src/main.rs""",
@@ -201,10 +202,10 @@ import java.util.*; import java.util.stream.*;
 public class A { static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
   public static void main(String[] a) throws Exception { Map<String, Integer> m = new TreeMap<>(); for (int i = 0; i < 400000; i++) m.merge("k" + i * 7919L % 4001, i & 3, Integer::sum);
     System.out.println(m.values().stream().mapToInt(x -> x).sum() + " " + fib(30) + " " + IntStream.range(0, 1000000).parallel().map(x -> x * 31 % 17).sum()); System.err.println("done"); System.exit(Integer.parseInt(a[0])); } }
-J""", complete=90.0, ignored_files=("scratch/hsperfdata*",))  # measured 95 to 98: stubs of the JVM use the frame pointer for data
+J""", complete=93.0, ignored_files=("scratch/hsperfdata*",))  # measured 95 to 99: stubs of the JVM use the frame pointer for data
 add("javac", "default-jdk-headless", "javac -d out A.java; javac B.java || echo $?; find out -name '*.class' | sort | xargs md5sum",
     prepare="{ echo 'import java.util.*; class A {'; for i in $(seq 40); do echo \"static <T extends Comparable<T>> List<T> f$i(Collection<T> c) "
-    "{ List<T> l = new ArrayList<>(c); l.sort((a, b) -> b.compareTo(a)); return l; }\"; done; echo '}'; } >A.java; echo 'class B { int x = \"\"; }' >B.java", complete=95.0,
+    "{ List<T> l = new ArrayList<>(c); l.sort((a, b) -> b.compareTo(a)); return l; }\"; done; echo '}'; } >A.java; echo 'class B { int x = \"\"; }' >B.java", complete=97.0,
     ignored_files=("scratch/hsperfdata*",))  # measured 98: as java
 add("ocaml", "ocaml-nox", r"""echo 'let rec fib n = if n < 2 then n else fib (n - 1) + fib (n - 2);; Printf.printf "%d\n" (fib 29);; exit 3' >a.ml; exec ocaml a.ml""")
 add("m4_bison_flex", "m4 bison flex", r"""for i in 1 2 3 4; do bison -Wno-other -o a.c a.y; flex -o l.c l.l; done; md5sum a.c l.c; m4 -L 4000 a.m4""",
@@ -298,7 +299,7 @@ add("samtools", "samtools", "samtools view -b -o a.bam a.sam; samtools sort -@ 2
 add("stress-ng", "stress-ng", "stress-ng -q --cpu 2 --cpu-ops 200 --cpu-method all --matrix 1 --matrix-ops 200 --qsort 1 --qsort-ops 4 --temp-path $TMPDIR", complete=99.0)
 add("chromium", "chromium", "chromium --headless --no-sandbox --disable-gpu --no-zygote --user-data-dir=$TMPDIR/u --virtual-time-budget=2000 --dump-dom file://$PWD/a.html 2>err",
     prepare="echo '<p id=p></p><script>let s = 0; for (let i = 0; i < 5e7; i++) s = (s * 31 + i) % 65521; document.getElementById(\"p\").textContent = s; let t = \"\"; for (let i = 0; i < 3000; i++) t += \"<b>\" + i + \"</b> \"; document.body.innerHTML += t</script>' >a.html",
-    ignored_files=("work/err", "home/*", "scratch/*"), complete=0)
+    ignored_files=("work/err", "home/*", "scratch/*"))  # measured 99.8
 
 BY_NAME = {program.name: program for program in LIST}
 

@@ -21,6 +21,7 @@ class Figures:
     lost_ticks: int = 0
     user_and_system: float = 0  # seconds; 0: not measured
     in_profile: float = 0
+    before: float = 0           # used before the processes loaded the library
     by_program: dict = dataclasses.field(default_factory=dict)
 
     @property
@@ -38,6 +39,11 @@ class Figures:
     @property
     def cpu(self):
         return 100 * self.in_profile / max(self.user_and_system, 1e-9)
+
+    @property
+    def known_cpu(self):
+        """With the time before the library was loaded, which info shows."""
+        return 100 * (self.in_profile + self.before) / max(self.user_and_system, 1e-9)
 
     def causes(self):
         causes = ", ".join(f"{name} {count}" for name, count in self.incomplete.items() if count)
@@ -57,6 +63,20 @@ def add_figures(infos):
         every, worse = figures.by_program.get(recorder["process"], (0, 0))
         figures.by_program[recorder["process"]] = (every + recorder["stacks_root"] + bad, worse + bad)
     return figures
+
+
+def add_up(every):
+    """The stacks of several runs."""
+    total = Figures(incomplete=dict.fromkeys(INCOMPLETE, 0))
+    for figures in every:
+        total.root += figures.root
+        total.lost_ticks += figures.lost_ticks
+        for name, count in figures.incomplete.items():
+            total.incomplete[name] += count
+        for name, (every_stack, bad) in figures.by_program.items():
+            before = total.by_program.get(name, (0, 0))
+            total.by_program[name] = (before[0] + every_stack, before[1] + bad)
+    return total
 
 
 def last_number(packed):
