@@ -3,9 +3,9 @@
 
 #include "sdk/aside.h"
 
-void offbeat_record_first(char **environment);
+void liboffbeat_record_first(char **environment);
 
-INTERPOSED void offbeat_record_first(char **environment)
+INTERPOSED void liboffbeat_record_first(char **environment)
 {
     sdk_record_first(environment);
 }

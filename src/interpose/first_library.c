@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 /* Of liboffbeat.so, which LD_PRELOAD names as well. */
-extern void offbeat_record_first(char **environment) __attribute__((weak));
+extern void liboffbeat_record_first(char **environment) __attribute__((weak));
 
 /* Of sanitizers: their functions stand in for libc's and are not ready before their own constructors have run. */
 extern void __asan_init(void) __attribute__((weak));
@@ -19,6 +19,6 @@ __attribute__((constructor)) static void begin(int count, char **arguments, char
 {
     (void)count;
     (void)arguments;
-    if (!offbeat_record_first || __asan_init || __tsan_init || __msan_init || __hwasan_init) return;
-    offbeat_record_first(environment);
+    if (!liboffbeat_record_first || __asan_init || __tsan_init || __msan_init || __hwasan_init) return;
+    liboffbeat_record_first(environment);
 }

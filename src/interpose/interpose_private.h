@@ -29,6 +29,7 @@ struct next_functions {
     int (*chroot)(const char *path);
     int (*pivot_root)(const char *root, const char *old_root);
     int (*dlclose)(void *handle);
+    void (*_exit)(int status);
     int (*pthread_setname_np)(pthread_t thread, const char *name);
     int (*prctl)(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 };

@@ -48,6 +48,7 @@ static void find_all(void)
     FIND(pivot_root);
     FIND(prctl);
     FIND(dlclose);
+    FIND(_exit);
     FIND(pthread_setname_np);
     syscall_function of_libc = (syscall_function)(uintptr_t)dlsym(RTLD_NEXT, "syscall");
     if (of_libc) interpose_next_syscall = of_libc;

@@ -10,6 +10,10 @@
 /* For liboffbeat-first.so: starts to record, if `offbeat record` wants it, before libc knows its ENVIRONMENT. */
 void sdk_record_first(char **environment);
 
+/* For _exit: the end of what `offbeat record` has recorded is written. Does nothing in a child of vfork, and in one
+ * that has no sampler. Bounded; async-signal-safe. */
+void sdk_end_recording(void);
+
 enum sdk_absence {
     SDK_ASIDE,         /* the call needs a process of one thread: a moment is waited at most */
     SDK_ASIDE_RIGHTS,  /* libc ends the process if threads have different rights: a longer time */

@@ -39,6 +39,11 @@ static void stop(void *unused)
     errno = kept_errno;
 }
 
+void sdk_end_recording(void)
+{
+    if (is_recording && sampler_is_present()) sampler_stop();
+}
+
 static void record(const char *directory)
 {
     const char *mode = environment_get("OFFBEAT_MODE");

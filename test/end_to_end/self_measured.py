@@ -4,6 +4,7 @@ build folder, and optionally a part of the names of the cases to run. SPDX-Licen
 import atexit
 import concurrent.futures
 import functools
+import json
 import os
 import pathlib
 import shutil
@@ -11,7 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from recording import ROOT, case_by_the_clock, check, main  # noqa: E402
+from recording import ROOT, case, case_by_the_clock, check, main, run  # noqa: E402
 sys.path.insert(0, str(ROOT / "bench"))
 import truth  # noqa: E402
 
@@ -101,6 +102,16 @@ def constructors_and_destructors_of_needed_libraries_are_inside_the_recording():
 @case_by_the_clock
 def nothing_is_written_below_the_smallest_alternate_stack():
     check_shares("smallest_alternate_stack", rate=101)
+
+
+@case
+def what_a_child_sampled_before_it_calls__exit_is_written():
+    offbeat, folder = programs()
+    command = [offbeat, "record", "-o", "exits.pb.gz", "--", "./short_processes", "fork", "20000"]
+    run(*command, cwd=folder, env={**os.environ, "TRUTH_SECONDS": "1"})
+    answer = json.loads(run(offbeat, "info", "--json", "exits.pb.gz", cwd=folder).stdout)["recorder"]
+    check(answer["processes"] > 2, f"only {answer['processes']} processes")
+    check(answer["processes_cut_off"] == 0, f"{answer['processes_cut_off']} of {answer['processes']} processes were cut off")
 
 
 main(sys.argv[2] if len(sys.argv) > 2 else "")
