@@ -7,6 +7,7 @@
 #include <brotli/decode.h>
 #include <strings.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 enum {
     ROOM_BYTES = 64 << 10, /* at least, for one call of a library that streams */
@@ -86,6 +87,12 @@ static enum status brotli_decompress(struct slice bytes, struct buffer *out)
     return status;
 }
 
+static enum status status_of_zstd(size_t result)
+{
+    return ZSTD_getErrorCode(result) == ZSTD_error_frameParameter_windowTooLarge ? STATUS_UNSUPPORTED
+                                                                                 : STATUS_MALFORMED;
+}
+
 static enum status zstd_decompress(struct slice bytes, struct buffer *out)
 {
     ZSTD_DCtx *decoder = ZSTD_createDCtx();
@@ -102,7 +109,7 @@ static enum status zstd_decompress(struct slice bytes, struct buffer *out)
         size_t result = ZSTD_decompressStream(decoder, &output, &input);
         status = STATUS_TOO_LARGE;
         if (!take_produced(out, place, output.pos, &spare)) break;
-        status = ZSTD_isError(result) ? STATUS_MALFORMED : STATUS_OK;
+        status = ZSTD_isError(result) ? status_of_zstd(result) : STATUS_OK;
         if (status != STATUS_OK || (result == 0 && input.pos == input.size)) break;
         /* Neither a byte taken nor one given: the frame is cut short. */
         status = STATUS_MALFORMED;
@@ -119,13 +126,15 @@ static enum status explain(enum status status, const char *name, const struct bu
     if (status == STATUS_TOO_LARGE) {
         return error_set(error, status, 0, "the %s data hold more than %zu bytes", name, out->maximum);
     }
+    if (status == STATUS_UNSUPPORTED) {
+        return error_set(error, status, 0, "the %s data need a window of more than 128 MiB; decompress them first",
+                         name);
+    }
     return error_set(error, status, 0, "the %s data are damaged or cut short", name);
 }
 
-enum status decompress(enum compression compression, struct slice bytes, struct buffer *out, struct error *error)
+enum status decompress_front(enum compression compression, struct slice bytes, struct buffer *out, struct error *error)
 {
-    size_t size_before = out->size;
-    enum status status = STATUS_OK;
     switch (compression) {
     case COMPRESSION_NONE:
         if (bytes.size > out->maximum - out->size) {
@@ -138,12 +147,17 @@ enum status decompress(enum compression compression, struct slice bytes, struct 
     case COMPRESSION_ZLIB:
         return zlib_decompress(bytes, out, error);
     case COMPRESSION_BROTLI:
-        status = explain(brotli_decompress(bytes, out), "brotli", out, error);
-        break;
+        return explain(brotli_decompress(bytes, out), "brotli", out, error);
     case COMPRESSION_ZSTD:
-        status = explain(zstd_decompress(bytes, out), "zstd", out, error);
-        break;
+        return explain(zstd_decompress(bytes, out), "zstd", out, error);
     }
+    return STATUS_UNSUPPORTED;
+}
+
+enum status decompress(enum compression compression, struct slice bytes, struct buffer *out, struct error *error)
+{
+    size_t size_before = out->size;
+    enum status status = decompress_front(compression, bytes, out, error);
     if (status != STATUS_OK) out->size = size_before;
     return status;
 }

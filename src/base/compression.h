@@ -23,9 +23,23 @@ bool compression_of_encoding(struct slice encoding, enum compression *ret_compre
  * nothing: COMPRESSION_NONE may be brotli. */
 enum compression compression_detect(struct slice bytes);
 
+/* A small file must not cost what a large one does: a file may hold DECOMPRESSION_RATIO_MAX times its size, or
+ * DECOMPRESSION_BYTES_FREE if that is more. Real profiles reach 75 with gzip (doc/formats/limits.md). */
+enum { DECOMPRESSION_RATIO_MAX = 256, DECOMPRESSION_BYTES_FREE = 16 << 20 };
+
+/* The most that COMPRESSED_SIZE bytes may hold, and never more than LIMIT. */
+static inline size_t decompressed_bytes_max(size_t compressed_size, size_t limit)
+{
+    size_t most = compressed_size < limit / DECOMPRESSION_RATIO_MAX ? compressed_size * DECOMPRESSION_RATIO_MAX : limit;
+    if (most < DECOMPRESSION_BYTES_FREE) most = DECOMPRESSION_BYTES_FREE;
+    return most < limit ? most : limit;
+}
+
 /* Appends to OUT what BYTES hold. STATUS_TOO_LARGE if OUT's maximum would be passed, STATUS_MALFORMED if the bytes are
  * damaged, cut short, or followed by something else; OUT is then as it was. Besides OUT at most 128 MiB are taken, the
  * largest window of zstd that is accepted. */
 enum status decompress(enum compression compression, struct slice bytes, struct buffer *out, struct error *error);
+/* The same, but OUT keeps what was decompressed of brotli or zstd that is damaged. */
+enum status decompress_front(enum compression compression, struct slice bytes, struct buffer *out, struct error *error);
 
 #endif

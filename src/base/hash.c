@@ -2,6 +2,24 @@
 #include "base/hash.h"
 
 #include <string.h>
+#include <sys/auxv.h>
+
+uint64_t hash_seed[2] = {0x9E3779B97F4A7C15u, 0xD6E8FEB86659FD93u};
+
+/* From the 16 random bytes that the kernel gives every process: no system call, nothing to fail. libc makes its stack
+ * guard of the same bytes, so they go through a product that does not lead back to them. The constructors of a program
+ * that links us may use tables: this one comes first. */
+__attribute__((constructor(101))) static void seed_hashes(void)
+{
+    uint64_t words[2];
+    const void *random = (const void *)getauxval(AT_RANDOM);
+    if (!random) return;
+    memcpy(words, random, sizeof(words));
+    uint64_t first = hash_mix(words[0], words[1]);
+    uint64_t second = hash_mix(words[1], ~words[0]);
+    hash_seed[0] ^= first;
+    hash_seed[1] ^= second;
+}
 
 uint64_t hash_bytes(const void *data, size_t size)
 {

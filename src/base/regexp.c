@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/utf8.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum operation { RANGES, SPLIT, JUMP, BEGIN, END, WORD_EDGE, NO_WORD_EDGE, MATCH };
@@ -152,9 +153,33 @@ static void add_characters(struct compiler *compiler, uint32_t low, uint32_t hig
     add_moved(compiler, low, high, 'A', 'Z', 'a' - 'A');
 }
 
+static int compare_ranges(const void *left, const void *right)
+{
+    const struct regexp_range *a = left, *b = right;
+    return a->low < b->low ? -1 : a->low > b->low;
+}
+
+/* Puts the ranges from FIRST on in order and joins those that touch, so that a match can search them. */
+static void join_ranges(struct regexp *regexp, size_t first)
+{
+    struct regexp_range *ranges = regexp->ranges + first;
+    size_t count = regexp->range_count - first, kept = 0;
+    if (count < 2) return;
+    qsort(ranges, count, sizeof(*ranges), compare_ranges);
+    for (size_t i = 1; i < count; i++) {
+        if (ranges[i].low > ranges[kept].high + 1) {
+            ranges[++kept] = ranges[i];
+        } else if (ranges[i].high > ranges[kept].high) {
+            ranges[kept].high = ranges[i].high;
+        }
+    }
+    regexp->range_count = first + kept + 1;
+}
+
 /* One character out of the ranges from FIRST on. */
 static void append_ranges(struct compiler *compiler, size_t first, bool is_negated)
 {
+    if (compiler->status == STATUS_OK) join_ranges(compiler->regexp, first);
     append(compiler, (struct regexp_instruction){.operation = RANGES,
                                                  .is_negated = is_negated,
                                                  .to = (int32_t)first,
@@ -536,6 +561,7 @@ enum status regexp_compile(struct regexp *regexp, struct slice pattern, struct e
     if (!at_end(&compiler)) refuse(&compiler, STATUS_MALFORMED, "a ) that nothing opens");
     append_operation(&compiler, MATCH);
     if (compiler.status == STATUS_OK) regexp->states = calloc(regexp->count * 5, sizeof(*regexp->states));
+    regexp->steps_left = UINT64_MAX;
     if (compiler.status == STATUS_OK && !regexp->states) refuse(&compiler, STATUS_NO_MEMORY, "too many parts");
     if (compiler.status != STATUS_OK) regexp_fini(regexp);
     return compiler.status;
@@ -557,6 +583,7 @@ struct machine {
     uint32_t *marks;      /* by state: the round in which it was reached */
     uint32_t *stack;      /* twice as many as states */
     uint32_t now_count, next_count, round;
+    uint64_t steps;
     uint32_t before, after; /* the characters around */
     bool has_matched;
 };
@@ -581,6 +608,7 @@ static void reach(struct machine *machine, uint32_t state)
     machine->stack[count++] = state;
     while (count > 0) {
         state = machine->stack[--count];
+        machine->steps++;
         if (machine->marks[state] == machine->round) continue;
         machine->marks[state] = machine->round;
         const struct regexp_instruction *instruction = &machine->regexp->instructions[state];
@@ -598,13 +626,21 @@ static void reach(struct machine *machine, uint32_t state)
     }
 }
 
+/* The ranges of an instruction are in order, and do not touch. */
 static bool is_in(const struct regexp *regexp, const struct regexp_instruction *instruction, uint32_t character)
 {
     const struct regexp_range *ranges = regexp->ranges + instruction->to;
-    for (int32_t i = 0; i < instruction->other; i++) {
-        if (character >= ranges[i].low && character <= ranges[i].high) return !instruction->is_negated;
+    int32_t first = 0, end = instruction->other;
+    while (end - first > 1) {
+        int32_t middle = first + (end - first) / 2;
+        if (ranges[middle].low <= character) {
+            first = middle;
+        } else {
+            end = middle;
+        }
     }
-    return instruction->is_negated;
+    bool is_found = first < end && character >= ranges[first].low && character <= ranges[first].high;
+    return is_found != instruction->is_negated;
 }
 
 /* What is reached becomes what waits; nothing is reached. */
@@ -619,33 +655,52 @@ static void begin_round(struct machine *machine)
     machine->has_matched = false;
 }
 
+/* The marks of matches before stay: no round comes twice until all are cleared. */
+static uint32_t first_round(struct regexp *regexp, struct slice text)
+{
+    uint32_t *marks = regexp->states + regexp->count * 2;
+    if (text.size >= UINT32_MAX - 2 - regexp->round) {
+        memset(marks, 0, regexp->count * sizeof(*marks));
+        regexp->round = 0;
+    }
+    return regexp->round;
+}
+
 static bool run(struct regexp *regexp, struct slice text, bool is_within)
 {
+    if (regexp->is_exhausted || text.size >= UINT32_MAX - 2) return false;
     size_t count = regexp->count;
     struct machine machine = {.regexp = regexp,
                               .now = regexp->states,
                               .next = regexp->states + count,
                               .marks = regexp->states + count * 2,
                               .stack = regexp->states + count * 3,
+                              .round = first_round(regexp, text),
                               .before = NO_CHARACTER};
-    memset(machine.marks, 0, count * sizeof(*machine.marks));
     const uint8_t *at = text.data, *end = text.data + text.size;
     uint32_t character = NO_CHARACTER;
     machine.after = at < end ? decode(&at, end) : NO_CHARACTER;
     begin_round(&machine);
     reach(&machine, 0);
     while (machine.after != NO_CHARACTER && (machine.next_count > 0 || is_within)) {
-        if (machine.has_matched && is_within) return true;
+        if ((machine.has_matched && is_within) || machine.steps > regexp->steps_left) break;
         character = machine.before = machine.after;
         machine.after = at < end ? decode(&at, end) : NO_CHARACTER;
         begin_round(&machine);
         for (uint32_t i = 0; i < machine.now_count; i++) {
             uint32_t state = machine.now[i];
+            machine.steps++;
             if (is_in(regexp, &regexp->instructions[state], character)) reach(&machine, state + 1);
         }
         if (is_within) reach(&machine, 0);
     }
-    return machine.has_matched && machine.after == NO_CHARACTER;
+    regexp->round = machine.round;
+    if (machine.steps > regexp->steps_left) {
+        regexp->is_exhausted = true;
+        return false;
+    }
+    if (regexp->steps_left != UINT64_MAX) regexp->steps_left -= machine.steps;
+    return machine.has_matched && (is_within || machine.after == NO_CHARACTER);
 }
 
 bool regexp_matches_whole(struct regexp *regexp, struct slice text)

@@ -26,9 +26,13 @@ struct regexp {
     struct regexp_range *ranges;
     size_t range_count, range_capacity;
     uint32_t *states; /* working memory of a match: the states now and next, marks, a stack */
+    uint32_t round;   /* the last one that marks hold */
+    uint64_t steps_left;
+    bool is_exhausted; /* a match stopped because there were no steps left, and gave false */
 };
 
-/* STATUS_MALFORMED or STATUS_UNSUPPORTED with the offset in PATTERN, STATUS_TOO_LARGE past a maximum. */
+/* Matches take at most STEPS_LEFT steps in all, which is UINT64_MAX at first; a step takes some nanoseconds.
+ * STATUS_MALFORMED or STATUS_UNSUPPORTED with the offset in PATTERN, STATUS_TOO_LARGE past a maximum. */
 enum status regexp_compile(struct regexp *regexp, struct slice pattern, struct error *error);
 void regexp_fini(struct regexp *regexp);
 

@@ -12,7 +12,10 @@
 
 #include "base/cursor.h"
 
-enum { NOTE_BYTES_MAX = 64 << 10 }; /* of one note segment or section; a build id's is near the front */
+enum {
+    NOTE_BYTES_MAX = 64 << 10, /* of one note segment or section; a build id's is near the front */
+    NOTES_MAX = 64,            /* that are read: a file could name the same bytes a million times */
+};
 
 static bool range_is_inside(uint64_t offset, uint64_t size, uint64_t whole)
 {
@@ -73,7 +76,8 @@ static bool find_build_id(struct slice notes, size_t alignment, char *ret_text)
 
 static void read_build_id(struct elf_file *file, uint64_t offset, uint64_t size, uint64_t alignment)
 {
-    if (file->build_id[0] != '\0' || size > NOTE_BYTES_MAX) return;
+    if (file->build_id[0] != '\0' || size > NOTE_BYTES_MAX || file->notes_read == NOTES_MAX) return;
+    file->notes_read++;
     uint8_t *notes = malloc(size ? (size_t)size : 1);
     if (notes && elf_file_read(file, offset, notes, (size_t)size))
         (void)find_build_id(slice_of(notes, (size_t)size), alignment == 8 ? 8 : 4, file->build_id);
@@ -204,10 +208,13 @@ static enum status finish_opening(struct elf_file *file, struct error *error)
 
 enum status elf_file_open(struct elf_file *file, const char *path, struct error *error)
 {
-    *file = (struct elf_file){.descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
-    if (file->descriptor < 0) return error_set_errno(error, "cannot open %s", path);
     struct stat facts;
-    if (fstat(file->descriptor, &facts) != 0 || !S_ISREG(facts.st_mode)) {
+    *file = (struct elf_file){.descriptor = -1};
+    /* Opening a device may do something, so it is not opened to find out that it is one. */
+    bool is_other = stat(path, &facts) == 0 && !S_ISREG(facts.st_mode);
+    if (!is_other) file->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (!is_other && file->descriptor < 0) return error_set_errno(error, "cannot open %s", path);
+    if (is_other || fstat(file->descriptor, &facts) != 0 || !S_ISREG(facts.st_mode)) {
         elf_file_close(file);
         return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "%s is not a regular file", path);
     }

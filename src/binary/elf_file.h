@@ -49,6 +49,7 @@ struct elf_file {
     size_t section_count;
     struct buffer section_names;
     char build_id[ELF_BUILD_ID_TEXT_SIZE]; /* lowercase hex, "" = none */
+    unsigned notes_read;                   /* private */
 };
 
 /* Opens a regular file; anything else (a pipe, a device) is refused without waiting for it. STATUS_NOT_FOUND,

@@ -62,24 +62,44 @@ static bool read_texts(const struct elf_file *file, const struct elf_section *ta
     return !into->failed;
 }
 
+/* Names may overlap, so that a table of strings with N bytes could hold N names of N bytes. Those of real files have at
+ * most the bytes of their table, a little more where linkers let names share their ends. */
+enum { NAME_BYTES_FREE = 1 << 16, NAME_BYTES_RATIO = 4 };
+
+static size_t name_bytes_max(size_t table_size)
+{
+    return NAME_BYTES_FREE + table_size * NAME_BYTES_RATIO;
+}
+
+/* Takes the size of NAME from *LEFT. False if it is longer than that, or empty. */
+static bool take_name(const char *name, size_t *left)
+{
+    size_t size = strnlen(name, *left);
+    if (size == *left || size == 0) return false;
+    *left -= size;
+    return true;
+}
+
 /* Our own copy of the names is cut at the version, which no other name can begin inside of. */
 static void cut_version(char *name)
 {
-    char *version = name[0] != '\0' ? strchr(name + 1, '@') : NULL;
+    char *version = strchr(name + 1, '@');
     if (version) *version = '\0';
 }
 
-static bool add_entry(struct elf_symbols *symbols, const struct elf_file *file, const Elf64_Sym *entry, size_t texts)
+static bool add_entry(struct elf_symbols *symbols, const struct elf_file *file, const Elf64_Sym *entry, size_t texts,
+                      size_t *names_left)
 {
     unsigned type = ELF64_ST_TYPE(entry->st_info), binding = ELF64_ST_BIND(entry->st_info);
     bool is_function = type == STT_FUNC || type == STT_GNU_IFUNC;
     if (!is_function || entry->st_shndx == SHN_UNDEF || entry->st_shndx >= file->section_count) return true;
     if (entry->st_name >= symbols->names.size - texts) return true;
     char *name = (char *)symbols->names.data + texts + entry->st_name;
+    if (!take_name(name, names_left)) return true;
     cut_version(name);
     const struct elf_section *section = &file->sections[entry->st_shndx];
     uint64_t end;
-    if (name[0] == '\0' || __builtin_add_overflow(entry->st_value, entry->st_size, &end)) return true;
+    if (__builtin_add_overflow(entry->st_value, entry->st_size, &end)) return true;
     struct elf_symbol symbol = {
         .address = entry->st_value,
         .end = entry->st_size ? end : section->address + section->size,
@@ -103,10 +123,11 @@ bool elf_symbols_add(struct elf_symbols *symbols, const struct elf_file *file)
         elf_file_read_section(file, table, &entries, NULL) == STATUS_OK && read_texts(file, table, &symbols->names);
     struct cursor cursor = cursor_of(buffer_slice(&entries));
     bool ok = true;
+    size_t names_left = name_bytes_max(symbols->names.size - texts);
     while (is_read && ok && cursor_left(&cursor) >= sizeof(Elf64_Sym)) {
         Elf64_Sym entry;
         memcpy(&entry, cursor_take(&cursor, sizeof(entry)).data, sizeof(entry));
-        ok = add_entry(symbols, file, &entry, texts);
+        ok = add_entry(symbols, file, &entry, texts, &names_left);
     }
     ok = ok && !entries.failed && !symbols->names.failed;
     buffer_fini(&entries);
@@ -161,12 +182,13 @@ static bool add_stubs(struct elf_symbols *symbols, const struct elf_file *file, 
     const struct elf_section *first = elf_file_section(file, ".plt"), *second = elf_file_section(file, ".plt.sec");
     uint64_t header = file->machine == EM_AARCH64 ? PLT_AARCH64_HEADER_SIZE : PLT_X86_64_HEADER_SIZE;
     struct cursor cursor = cursor_of(buffer_slice(&plt->relocations));
+    size_t names_left = name_bytes_max(plt->texts.size);
     bool ok = true;
     for (uint64_t offset = 0; ok && cursor_left(&cursor) >= sizeof(Elf64_Rela); offset += PLT_ENTRY_SIZE) {
         Elf64_Rela relocation;
         memcpy(&relocation, cursor_take(&cursor, sizeof(relocation)).data, sizeof(relocation));
         const char *name = imported_name(plt, &relocation);
-        if (name[0] == '\0') continue;
+        if (!take_name(name, &names_left)) continue;
         ok = add_stub(symbols, first, header + offset, name) && add_stub(symbols, second, offset, name);
     }
     return ok;

@@ -1,19 +1,25 @@
 /* One line for each thing that a person must know.  SPDX-License-Identifier: MIT */
 #include "cli/message.h"
 
+#include "base/printable.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void message(const char *format, ...)
 {
+    char *text = NULL;
     va_list arguments;
     va_start(arguments, format);
-    (void)fputs("offbeat: ", stderr);
-    (void)vfprintf(stderr, format, arguments);
-    (void)fputc('\n', stderr);
+    int size = vasprintf(&text, format, arguments);
     va_end(arguments);
+    (void)fputs("offbeat: ", stderr);
+    if (size >= 0) (void)fwrite(text, 1, printable_replace(text, (size_t)size, true), stderr);
+    (void)fputc('\n', stderr);
+    if (size >= 0) free(text);
 }
 
 const char *message_name(const char *path, bool is_output)

@@ -29,7 +29,7 @@ bool read_input(const char *path, struct buffer *bytes, size_t *ret_size_on_disk
 static enum status name_functions(struct profile *profile, struct error *error)
 {
     struct progress progress = progress_begin("naming functions");
-    struct symbolizer_options options = {.progress = progress_step, .context = &progress};
+    struct symbolizer_options options = {.progress = progress_step, .context = &progress, .trusts_paths = true};
     enum status status = symbolize_profile(profile, &options, NULL, error);
     progress_end(&progress);
     return status;

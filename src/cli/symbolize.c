@@ -78,6 +78,11 @@ static void tell_result(const char *path, const struct symbolizer_result *result
         message("%s: of %zu places only the start of the function is known", message_name(path, false),
                 result->by_boundary);
     }
+    if (result->files_unproven) {
+        message("%s: the profile has no build id of %zu file%s, which may be another one here; --trust-paths uses %s",
+                message_name(path, false), result->files_unproven, result->files_unproven == 1 ? "" : "s",
+                result->files_unproven == 1 ? "it" : "them");
+    }
     if (result->files_missing || result->files_changed) {
         message("%s: %zu file%s not here and %zu of another build; --debug-dir tells where to look",
                 message_name(path, false), result->files_missing, result->files_missing == 1 ? " is" : "s are",
@@ -98,11 +103,14 @@ static bool check_folders(const struct option_texts *directories)
     return true;
 }
 
-static bool name_places(struct profile *profile, const char *path, const struct option_texts *directories)
+static bool name_places(struct profile *profile, const char *path, const struct option_texts *directories,
+                        bool trusts_paths)
 {
     struct progress progress = progress_begin("naming functions");
-    struct symbolizer_options options = {
-        .progress = progress_step, .context = &progress, .debug_directory_count = directories->count};
+    struct symbolizer_options options = {.progress = progress_step,
+                                         .context = &progress,
+                                         .debug_directory_count = directories->count,
+                                         .trusts_paths = trusts_paths};
     struct symbolizer_result result = {0};
     struct error error = {0};
     struct stand_ins stand_ins;
@@ -119,13 +127,13 @@ static bool name_places(struct profile *profile, const char *path, const struct 
     return status == STATUS_OK;
 }
 
-static bool read_unnamed(const char *path, struct profile *profile)
+static bool read_unnamed(const char *path, struct profile *profile, enum format *ret_format)
 {
     struct buffer bytes;
     struct error error = {0};
     size_t size;
     bool is_read = read_input(path, &bytes, &size);
-    bool is_decoded = is_read && format_decode_buffer(&bytes, profile, NULL, &error) == STATUS_OK;
+    bool is_decoded = is_read && format_decode_buffer(&bytes, profile, ret_format, &error) == STATUS_OK;
     buffer_fini(&bytes);
     if (is_read && !is_decoded) message_error(path, &error, false);
     return is_decoded;
@@ -135,20 +143,24 @@ int command_symbolize(int argc, char **argv)
 {
     struct convert_target target = CONVERT_TARGET_INIT;
     struct option_texts directories = {0};
+    bool trusts_paths = false;
+    enum format format = FORMAT_UNKNOWN;
     const struct option options[] = {
         CONVERT_OPTION_OUTPUT(target),
         {"debug-dir", 0, OPTION_TEXTS, &directories, .argument = "DIR",
          .help = "where debug files are, as in /usr/lib/debug; may be repeated"},
+        {"trust-paths", 0, OPTION_SWITCH, &trusts_paths,
+         .help = "use files that the profile names without a build id, too"},
         CONVERT_OPTION_TO(target),
         {0},
     };
     const struct command_syntax syntax = {
         .name = "symbolize",
-        .usage = "FILE -o OUT [--debug-dir DIR]… [--to FORMAT]",
+        .usage = "FILE -o OUT [--debug-dir DIR]… [--trust-paths] [--to FORMAT]",
         .example = "offbeat symbolize server.pb.gz -o named.pb.gz --debug-dir ./debug",
         .about = "Names the places of a stored profile that have only an address, from the files that it says they\n"
-                 "lie in, and from debug files: DIR/.build-id/ab/cdef.debug, or what .gnu_debuglink names. A file of\n"
-                 "another build than the profile's is not used. Names that are there already are kept. FILE may be\n"
+                 "lie in, and from debug files: DIR/.build-id/ab/cdef.debug, or what .gnu_debuglink names. A file is\n"
+                 "used if its build id is the profile's. Names that are there already are kept. FILE may be\n"
                  "of any format; OUT is written as convert does.",
         .options = options,
         .operands_min = 1,
@@ -162,7 +174,8 @@ int command_symbolize(int argc, char **argv)
 
     struct profile profile;
     profile_init(&profile);
-    bool is_done = read_unnamed(files.items[0], &profile) && name_places(&profile, files.items[0], &directories) &&
+    bool is_done = read_unnamed(files.items[0], &profile, &format) &&
+                   name_places(&profile, files.items[0], &directories, trusts_paths || format == FORMAT_RECORDING) &&
                    convert_profile(&profile, &target);
     profile_fini(&profile);
     return is_done ? EXIT_DONE : EXIT_FAILED;

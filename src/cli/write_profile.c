@@ -12,6 +12,7 @@
 #include "cli/message.h"
 #include "format/sentry/envelope_profile.h"
 #include "format/sentry/sentry_v2.h"
+#include "profile/profile_extent.h"
 #include "profile/time_line.h"
 
 #include <inttypes.h>
@@ -348,8 +349,19 @@ void tell_left_out(const char *path, const struct chunk_series *series)
             series->samples_left_out == 1 ? "" : "s", series->refusal.message);
 }
 
+/* All formats but Firefox's write each stack in full. */
+static bool check_extent(const struct profile *profile, const char *path, enum format format)
+{
+    struct error error = {0};
+    bool stacks_once = format != FORMAT_SPEEDSCOPE && format != FORMAT_PPROF;
+    if (format == FORMAT_FIREFOX || profile_check_flat(profile, stacks_once, &error) == STATUS_OK) return true;
+    message_error(path, &error, true);
+    return false;
+}
+
 bool write_profile(struct profile *profile, const char *path, enum format format, unsigned *number)
 {
+    if (!check_extent(profile, path, format)) return false;
     if (format == FORMAT_SENTRY_V1 || format == FORMAT_ENVELOPE_V1) return write_v1(profile, path, format);
     if (format != FORMAT_SENTRY_V2 && format != FORMAT_ENVELOPE) return write_whole(profile, path, format);
     struct chunk_series series = {.number = *number};

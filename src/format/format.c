@@ -14,6 +14,7 @@
 #include "format/sentry/sentry_v1.h"
 #include "format/sentry/sentry_v2.h"
 #include "format/speedscope.h"
+#include "profile/profile_extent.h"
 #include "profile/time_labels.h"
 
 #include <stdio.h>
@@ -154,18 +155,60 @@ static const struct format_entry *detect_raw(struct slice bytes)
     return NULL;
 }
 
-enum status format_decompress(struct slice bytes, struct buffer *storage, struct slice *ret_raw, struct error *error)
+/* --- Decompression ------------------------------------------------------------------------------------------------ */
+
+/* Without the mark that some editors and Windows programs put ahead of UTF-8. */
+static struct slice without_mark(struct slice bytes)
+{
+    bool has_mark = bytes.size >= 3 && memcmp(bytes.data, "\xef\xbb\xbf", 3) == 0;
+    return has_mark ? slice_of(bytes.data + 3, bytes.size - 3) : bytes;
+}
+
+/* Whether OUT, the front of what may have been brotli, is something that we know. Brotli has no mark: of a file that
+ * was cut short only what it holds says that it was brotli. */
+static bool is_cut_brotli(const struct buffer *out)
+{
+    enum { ENOUGH_BYTES = 64 };
+    return out->size >= ENOUGH_BYTES && detect_raw(buffer_slice(out));
+}
+
+/* Takes one layer of compression off BYTES, which OUT gets. RET_IS_PLAIN: there is none. */
+static enum status take_layer(struct slice bytes, size_t bytes_max, struct buffer *out, bool *ret_is_plain,
+                              struct error *error)
 {
     enum compression compression = compression_detect(bytes);
     bool is_sure = compression == COMPRESSION_GZIP || compression == COMPRESSION_ZSTD;
-    if (compression == COMPRESSION_NONE) compression = COMPRESSION_BROTLI; /* it has no mark of its own */
-    buffer_init(storage, FORMAT_BYTES_MAX);
-    *ret_raw = bytes;
-    if (!is_sure && detect_raw(bytes)) return STATUS_OK;
-    enum status status = decompress(compression, bytes, storage, error);
-    if (status == STATUS_MALFORMED && !is_sure) return STATUS_OK;
-    *ret_raw = buffer_slice(storage);
-    return status;
+    if (compression == COMPRESSION_NONE) compression = COMPRESSION_BROTLI;
+    buffer_init(out, bytes_max);
+    *ret_is_plain = !is_sure && detect_raw(bytes);
+    if (*ret_is_plain) return STATUS_OK;
+    enum status status = decompress_front(compression, bytes, out, error);
+    if (status != STATUS_MALFORMED || is_sure) return status;
+    if (compression == COMPRESSION_BROTLI && is_cut_brotli(out)) return status;
+    *ret_is_plain = true;
+    return STATUS_OK;
+}
+
+enum status format_decompress(struct slice bytes, struct buffer *storage, struct slice *ret_raw, struct error *error)
+{
+    size_t bytes_max = decompressed_bytes_max(bytes.size, FORMAT_BYTES_MAX);
+    buffer_init(storage, bytes_max);
+    *ret_raw = without_mark(bytes);
+    for (int layers = 0;; layers++) {
+        struct buffer out;
+        bool is_plain;
+        enum status status = take_layer(*ret_raw, bytes_max, &out, &is_plain, error);
+        if (status == STATUS_OK && !is_plain && layers == FORMAT_LAYERS_MAX) {
+            status = error_set(error, STATUS_UNSUPPORTED, 0, "compressed more than %d times", FORMAT_LAYERS_MAX);
+        }
+        if (status != STATUS_OK || is_plain) {
+            buffer_fini(&out);
+            return status;
+        }
+        buffer_fini(storage);
+        *storage = out;
+        *ret_raw = without_mark(buffer_slice(storage));
+    }
 }
 
 enum format format_detect(struct slice bytes)
@@ -178,16 +221,48 @@ enum format format_detect(struct slice bytes)
     return entry ? entry->format : FORMAT_UNKNOWN;
 }
 
+/* What people give us that is no profile, and what they can do about it. */
+static enum status explain_unknown(struct slice bytes, struct error *error)
+{
+    static const struct {
+        const char *magic;
+        size_t size;
+        const char *message;
+    } known[] = {
+        {"\xfd\x37zXZ", 5, "xz data; decompress them first: xz -dc FILE | offbeat top -"},
+        {"BZh", 3, "bzip2 data; decompress them first: bzip2 -dc FILE | offbeat top -"},
+        {"\x04\x22\x4d\x18", 4, "lz4 data; decompress them first: lz4 -dc FILE | offbeat top -"},
+        {"PK\x03\x04", 4, "a zip archive; unpack it first"},
+        {"\x1f\x9d", 2, "data of compress; decompress them first: gzip -dc FILE | offbeat top -"},
+        {"PERFILE2", 8, "a file of perf record; type: perf script -i FILE | offbeat top -"},
+        {"2ELIFREP", 8, "a file of perf record; type: perf script -i FILE | offbeat top -"},
+        {"\x7f\x45LF", 4, "an ELF file, not a profile"},
+        {"FLR\0", 4, "a Java Flight Recording; convert it to collapsed stacks with async-profiler's jfrconv"},
+        {"\xff\xfe", 2, "text in UTF-16; save it as UTF-8"},
+        {"\xfe\xff", 2, "text in UTF-16; save it as UTF-8"},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (bytes.size >= known[i].size && memcmp(bytes.data, known[i].magic, known[i].size) == 0) {
+            return error_set(error, STATUS_UNSUPPORTED, 0, "%s", known[i].message);
+        }
+    }
+    return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a profile of any format that offbeat reads");
+}
+
 /* Of bytes that are not compressed. RELEASABLE is what holds them, if its memory may be given back while they are read;
  * else NULL. Where it matters is pprof, whose files are the largest by far. */
 static enum status decode_raw(struct slice bytes, struct buffer *releasable, struct profile *profile,
                               enum format *ret_format, struct error *error)
 {
     const struct format_entry *entry = detect_raw(bytes);
-    if (!entry) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a profile of any format that offbeat reads");
+    uint64_t source_bytes = bytes.size;
+    if (!entry) return explain_unknown(bytes, error);
     enum status status = releasable && entry->format == FORMAT_PPROF
                              ? pprof_decode_buffer_timed(releasable, profile, error)
                              : entry->decode(bytes, profile, error);
+    /* A recording says only that a thread stayed where it was: its samples are many, and rightly so. */
+    profile->source_bytes = entry->format == FORMAT_RECORDING ? 16 * source_bytes : source_bytes;
+    if (status == STATUS_OK) status = profile_check_inlined(profile, source_bytes, error);
     if (status == STATUS_OK && ret_format) *ret_format = entry->format;
     return status;
 }
@@ -197,7 +272,9 @@ enum status format_decode(struct slice bytes, struct profile *profile, enum form
     struct buffer storage;
     struct slice raw;
     enum status status = format_decompress(bytes, &storage, &raw, error);
-    if (status == STATUS_OK) status = decode_raw(raw, storage.data ? &storage : NULL, profile, ret_format, error);
+    if (status == STATUS_OK)
+        status =
+            decode_raw(raw, raw.data == storage.data && raw.size > 0 ? &storage : NULL, profile, ret_format, error);
     buffer_fini(&storage);
     return status;
 }
@@ -209,17 +286,26 @@ enum status format_decode_as(enum format format, struct slice bytes, struct prof
     return entry->decode(bytes, profile, error);
 }
 
+/* Makes RAW, which ends where BYTES end, all that BYTES hold. */
+static void drop_front(struct buffer *bytes, struct slice raw)
+{
+    if (raw.size == bytes->size) return;
+    memmove(bytes->data, raw.data, raw.size);
+    bytes->size = raw.size;
+}
+
 enum status format_decompress_buffer(struct buffer *bytes, struct error *error)
 {
     struct buffer storage;
     struct slice raw;
     enum status status = format_decompress(buffer_slice(bytes), &storage, &raw, error);
-    if (status == STATUS_OK && raw.data != bytes->data) {
+    if (status == STATUS_OK && storage.data) {
         buffer_fini(bytes);
         *bytes = storage;
     } else {
         buffer_fini(&storage);
     }
+    if (status == STATUS_OK) drop_front(bytes, raw);
     return status;
 }
 

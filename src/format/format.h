@@ -22,7 +22,10 @@ enum format {
     FORMAT_RECORDING,    /* what liboffbeat writes while it samples; read only */
 };
 
-enum { FORMAT_BYTES_MAX = 1 << 30 }; /* of a file, decompressed */
+enum {
+    FORMAT_BYTES_MAX = 1 << 30, /* of a file, decompressed */
+    FORMAT_LAYERS_MAX = 3,      /* compressed, and compressed again */
+};
 
 /* The name on the command line ("pprof", "sentry-v2", …). */
 const char *format_name(enum format format);
@@ -39,7 +42,8 @@ bool format_path_is_compressed(const char *path);
 enum format format_detect(struct slice bytes);
 
 /* RET_RAW: what BYTES hold compressed, for which STORAGE, not yet initialised and the caller's to finish, keeps the
- * memory; or BYTES themselves. What only looks compressed is taken as it is. At most FORMAT_BYTES_MAX. */
+ * memory; or BYTES themselves. A file may be compressed up to FORMAT_LAYERS_MAX times; it holds at most
+ * decompressed_bytes_max(). What only looks compressed is taken as it is. A byte order mark is left out. */
 enum status format_decompress(struct slice bytes, struct buffer *storage, struct slice *ret_raw, struct error *error);
 
 /* Decodes BYTES, whatever they are, into PROFILE, which must be initialised and empty; after a failure it is only good

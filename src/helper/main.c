@@ -18,7 +18,8 @@ enum { LATE_NICE = 10, DONE = 0, REFUSED = 1, FAILED = 2 };
 
 static void name_frames(struct profile *profile)
 {
-    (void)symbolize_profile(profile, NULL, NULL, NULL);
+    const struct symbolizer_options options = {.trusts_paths = true};
+    (void)symbolize_profile(profile, &options, NULL, NULL);
     index_store_make_room();
 }
 

@@ -218,6 +218,7 @@ struct profile {
     bool has_times;       /* samples.time_ns means something */
     uint64_t time_ns;     /* UTC start; 0 = not known */
     uint64_t duration_ns; /* 0 = not known */
+    uint64_t source_bytes; /* of the files that it was read from, decompressed; 0 = of none */
 
     struct string_id drop_frames, keep_frames, doc_url; /* pprof */
 

@@ -499,6 +499,7 @@ enum status profile_merge(struct profile *into, const struct profile *from,
         merge_comments(&merge);
         merge_images(&merge);
         merge_metadata(&merge);
+        into->source_bytes += from->source_bytes;
     } else {
         profile_fail(into, STATUS_NO_MEMORY);
     }

@@ -7,8 +7,9 @@
 
 #include <stdlib.h>
 
-/* Steps of matching, at most: bytes of names times the size of the expressions. */
-#define PRUNE_STEPS_MAX ((uint64_t)1 << 36)
+/* Steps of matching, at most: some for any profile, and so many for each byte of its names. A step takes some
+ * nanoseconds, so a megabyte of names takes under a second. */
+enum { PRUNE_STEPS_FREE = 1 << 25, PRUNE_STEPS_OF_BYTE = 32 };
 
 enum verdict { NOT_JUDGED, STAYS, GOES };
 
@@ -23,7 +24,7 @@ struct pruning {
     struct profile *profile;
     struct regexp drop, keep;
     bool has_keep;
-    uint8_t *verdicts;  /* by function */
+    uint8_t *verdicts;  /* by string, as a name of functions */
     struct rest *rests; /* by stack */
     struct line *lines; /* of the place at hand */
     uint32_t line_capacity;
@@ -59,9 +60,10 @@ static struct slice simple_name(struct slice name)
 static bool goes(struct pruning *pruning, struct function_id id)
 {
     if (id.index == 0) return false;
-    uint8_t *verdict = &pruning->verdicts[id.index];
+    struct string_id name_id = profile_function(pruning->profile, id)->name;
+    uint8_t *verdict = &pruning->verdicts[name_id.index];
     if (*verdict == NOT_JUDGED) {
-        struct slice name = profile_slice(pruning->profile, profile_function(pruning->profile, id)->name);
+        struct slice name = profile_slice(pruning->profile, name_id);
         bool is_dropped = name.size > 0 && regexp_matches_whole(&pruning->drop, simple_name(name));
         if (is_dropped && pruning->has_keep) is_dropped = !regexp_matches_whole(&pruning->keep, simple_name(name));
         *verdict = is_dropped ? GOES : STAYS;
@@ -120,14 +122,19 @@ static struct rest judge(struct pruning *pruning, uint32_t index)
     return rest;
 }
 
+static bool is_exhausted(const struct pruning *pruning)
+{
+    return pruning->drop.is_exhausted || pruning->keep.is_exhausted;
+}
+
 static void prune(struct pruning *pruning)
 {
     struct profile *profile = pruning->profile;
     size_t stack_count = profile->stacks.count;
-    for (uint32_t i = 1; i < stack_count && profile->failed == STATUS_OK; i++) {
+    for (uint32_t i = 1; i < stack_count && profile->failed == STATUS_OK && !is_exhausted(pruning); i++) {
         if (profile_is_stack(profile, i)) pruning->rests[i] = judge(pruning, i);
     }
-    if (profile->failed != STATUS_OK) return;
+    if (profile->failed != STATUS_OK || is_exhausted(pruning)) return;
     for (size_t i = 0; i < profile->samples.count; i++) {
         profile->samples.stack[i].index = pruning->rests[profile->samples.stack[i].index].stack;
     }
@@ -144,15 +151,12 @@ static enum status compile(struct regexp *regexp, const struct profile *profile,
     return error_set(error, status, reason.offset, "%s is %s", what, reason.message);
 }
 
-static enum status check_steps(const struct pruning *pruning, struct error *error)
+static void limit_steps(struct pruning *pruning)
 {
     const struct profile *profile = pruning->profile;
-    uint64_t bytes = 0, size = pruning->drop.count + pruning->keep.count;
-    for (size_t i = 1; i < profile->functions.count; i++) {
-        bytes += profile_slice(profile, profile->functions.items[i].name).size;
-    }
-    if (bytes < PRUNE_STEPS_MAX / size) return STATUS_OK;
-    return error_set(error, STATUS_TOO_LARGE, 0, "drop_frames and keep_frames are too large for so many names");
+    uint64_t bytes = 0;
+    for (size_t i = 1; i < profile->strings.count; i++) bytes += profile->strings.items[i].size;
+    pruning->drop.steps_left = pruning->keep.steps_left = PRUNE_STEPS_FREE + bytes * PRUNE_STEPS_OF_BYTE;
 }
 
 enum status profile_prune(struct profile *profile, struct error *error)
@@ -162,9 +166,9 @@ enum status profile_prune(struct profile *profile, struct error *error)
     enum status status = compile(&pruning.drop, profile, profile->drop_frames, "drop_frames", error);
     if (status == STATUS_OK && pruning.has_keep)
         status = compile(&pruning.keep, profile, profile->keep_frames, "keep_frames", error);
-    if (status == STATUS_OK) status = check_steps(&pruning, error);
     if (status == STATUS_OK) {
-        pruning.verdicts = calloc(profile->functions.count, sizeof(*pruning.verdicts));
+        limit_steps(&pruning);
+        pruning.verdicts = calloc(profile->strings.count, sizeof(*pruning.verdicts));
         pruning.rests = calloc(profile->stacks.count, sizeof(*pruning.rests));
         if (pruning.verdicts && pruning.rests) {
             prune(&pruning);
@@ -172,6 +176,10 @@ enum status profile_prune(struct profile *profile, struct error *error)
             profile_fail(profile, STATUS_NO_MEMORY);
         }
         status = profile_failed(profile, error);
+        if (status == STATUS_OK && is_exhausted(&pruning)) {
+            status =
+                error_set(error, STATUS_TOO_LARGE, 0, "drop_frames and keep_frames take too long for so many names");
+        }
     }
     regexp_fini(&pruning.drop);
     regexp_fini(&pruning.keep);

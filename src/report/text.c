@@ -1,21 +1,18 @@
 /* Small helpers of the text reports.  SPDX-License-Identifier: MIT */
 #include "report/text.h"
 
-static bool is_control(uint8_t byte)
-{
-    return byte < 0x20 || byte == 0x7f;
-}
+#include "base/printable.h"
 
 void append_printable(struct buffer *out, const char *text)
 {
-    for (; *text; text++) buffer_append_byte(out, is_control((uint8_t)*text) ? '?' : (uint8_t)*text);
+    size_t first = out->size;
+    buffer_append_text(out, text);
+    out->size = first + printable_replace((char *)out->data + first, out->size - first, false);
 }
 
 void make_printable(struct buffer *lines)
 {
-    for (size_t i = 0; i < lines->size; i++) {
-        if (is_control(lines->data[i]) && lines->data[i] != '\n') lines->data[i] = '?';
-    }
+    lines->size = printable_replace((char *)lines->data, lines->size, true);
 }
 
 const char *base_name(const char *path)

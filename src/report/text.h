@@ -4,7 +4,8 @@
 
 #include "base/buffer.h"
 
-/* TEXT came out of a file: control characters, which could command a terminal, become "?". */
+/* TEXT came out of a file: characters that could command a terminal or turn the text around them become "?"
+ * (base/printable.h). */
 void append_printable(struct buffer *out, const char *text);
 /* The same for lines that are made already: their ends stay. */
 void make_printable(struct buffer *lines);

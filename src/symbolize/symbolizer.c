@@ -279,6 +279,10 @@ static enum status name_group(struct symbolizer *symbolizer, struct wanted *want
     struct module module;
     const char *path = profile_c_string(symbolizer->profile, wanted->file_name);
     const char *build_id = profile_c_string(symbolizer->profile, wanted->build_id);
+    if (build_id[0] == '\0' && !symbolizer->options.trusts_paths) {
+        symbolizer->result.files_unproven += count_mappings(wanted, count);
+        return STATUS_OK;
+    }
     enum module_state state = module_open(&module, path, build_id, &symbolizer->debug_directories);
     enum status status = STATUS_OK;
     if (state == MODULE_OPEN) status = name_module(symbolizer, &module, wanted, count, error);

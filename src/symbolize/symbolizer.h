@@ -10,6 +10,9 @@ struct symbolizer_options {
     const char
         *debug_directories[SYMBOLIZER_DEBUG_DIRECTORIES_MAX]; /* searched first; /usr/lib/debug always is, last */
     size_t debug_directory_count;
+    /* The profile was recorded on this machine: a file that it names without a build id is used, too. Without that only
+     * a matching build id lets a file in, because anybody can write a path into a profile. */
+    bool trusts_paths;
     void (*progress)(void *context, size_t done, size_t all); /* may be NULL; locations */
     void *context;
 };
@@ -19,12 +22,13 @@ struct symbolizer_result {
     size_t named;       /* of these, by DWARF, a symbol table, or a JIT compiler */
     size_t by_boundary; /* of these, by the start of the function that holds them: "libx.so.1+0x1234" */
     size_t files_missing, files_changed; /* mappings whose file is gone, or has another build id than was recorded */
+    size_t files_unproven;               /* mappings without a build id, whose file was not used */
 };
 
 /* Fills in the lines of every location that has none and lies in a mapping, and of those in code without a file (made
  * by a JIT compiler) that /tmp/perf-PID.map names, where PID is the fact "pid" of PROFILE. A file whose build id is not
- * the mapping's is not used. Files that are large to read are remembered (doc/formats/name-index.md). OPTIONS and
- * RET_RESULT may be NULL. Fails only for want of memory: what cannot be named stays unnamed.
+ * the mapping's is not used; see trusts_paths. Files that are large to read are remembered (doc/formats/name-index.md).
+ * OPTIONS and RET_RESULT may be NULL. Fails only for want of memory: what cannot be named stays unnamed.
  */
 enum status symbolize_profile(struct profile *profile, const struct symbolizer_options *options,
                               struct symbolizer_result *ret_result, struct error *error);

@@ -4,6 +4,7 @@
 #include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/hash.h"
+#include "base/printable.h"
 #include "base/index_table.h"
 #include "base/protobuf.h"
 #include "base/rfc3339.h"
@@ -148,6 +149,49 @@ TEST(varints_read_in_groups_are_those_read_one_by_one)
         ended_early += is_early;
     }
     CHECK(ended_early > LISTS / 10 && ended_early < LISTS);
+}
+
+/* The second factor of the product that hashes words was this constant: one such word made every hash the same. */
+TEST(nobody_can_choose_texts_that_share_a_hash)
+{
+    enum { COUNT = 1000 };
+    static uint64_t hashes[COUNT];
+    for (uint64_t i = 0; i < COUNT; i++) {
+        uint64_t words[2] = {i, 0xD6E8FEB86659FD93u};
+        hashes[i] = hash_bytes(words, sizeof(words));
+    }
+    unsigned equal = 0;
+    for (unsigned i = 1; i < COUNT; i++) equal += hashes[i] == hashes[0];
+    CHECK_UINT(equal, 0);
+}
+
+TEST(characters_that_command_a_terminal_or_turn_text_are_replaced)
+{
+    static const struct {
+        const char *text, *printable;
+    } texts[] = {
+        {"plain", "plain"},
+        {"Gr\u00fc\u00dfe \u65e5 \U0001f600", "Gr\u00fc\u00dfe \u65e5 \U0001f600"},
+        {"a\033[31mb\x7f", "a?[31mb?"},
+        {"a\xc2\x9b"
+         "b\xc2\x9d"
+         "c",
+         "a?b?c"},
+        {"a\u202eb\u2066c\u200fd\u2028e", "a?b?c?d?e"},
+        {"a\x9b\xff"
+         "b\xe2\x80",
+         "a??b??"},
+        {"a\nb\r", "a?b?"},
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        char text[64];
+        (void)snprintf(text, sizeof(text), "%s", texts[i].text);
+        text[printable_replace(text, strlen(text), false)] = '\0';
+        CHECK_TEXT(text, texts[i].printable);
+    }
+    char lines[] = "a\nb\033";
+    CHECK_UINT(printable_replace(lines, 4, true), 4);
+    CHECK(memcmp(lines, "a\nb?", 4) == 0);
 }
 
 static bool same_number(const void *context, uint32_t index, const void *key)

@@ -6,6 +6,7 @@
 #include "format/format.h"
 #include "format/recording_layout.h"
 #include "format/sentry/sentry_v2.h"
+#include "profile/profile_extent.h"
 
 static const struct {
     const char *text;
@@ -69,6 +70,127 @@ TEST(names_and_paths_name_formats)
     CHECK(!format_path_is_compressed("xz.json"));
     CHECK_UINT(format_of_path("xz"), FORMAT_UNKNOWN);
     CHECK_TEXT(format_name(FORMAT_RECORDING), "recording");
+}
+
+/* Appends COUNT lines of one stack. */
+static void add_lines(struct buffer *out, size_t count)
+{
+    for (size_t i = 0; i < count; i++) buffer_append_text(out, "main;work 42\n");
+}
+
+TEST(reads_a_file_that_is_compressed_twice_or_begins_with_a_byte_order_mark)
+{
+    struct buffer text, once, twice;
+    struct profile profile;
+    buffer_init(&text, 1 << 20);
+    buffer_init(&once, 1 << 20);
+    buffer_init(&twice, 1 << 20);
+    buffer_append_text(&text, "\xef\xbb\xbf");
+    add_lines(&text, 3);
+    CHECK_UINT(gzip_compress(buffer_slice(&text), 6, &once, NULL), STATUS_OK);
+    CHECK_UINT(gzip_compress(buffer_slice(&once), 6, &twice, NULL), STATUS_OK);
+    const struct buffer *inputs[] = {&text, &once, &twice};
+    for (size_t i = 0; i < 3; i++) {
+        struct buffer copy;
+        buffer_init(&copy, 1 << 20);
+        buffer_append(&copy, inputs[i]->data, inputs[i]->size);
+        for (int in_place = 0; in_place < 2; in_place++) {
+            profile_init(&profile);
+            CHECK_UINT(in_place ? format_decode_buffer(&copy, &profile, NULL, NULL)
+                                : format_decode(buffer_slice(inputs[i]), &profile, NULL, NULL),
+                       STATUS_OK);
+            CHECK_UINT(profile.samples.count, 3);
+            CHECK(profile.strings.count > 1 &&
+                  !memchr(profile.strings.items[1].data, 0xef, profile.strings.items[1].size));
+            profile_fini(&profile);
+        }
+    }
+    buffer_fini(&text);
+    buffer_fini(&once);
+    buffer_fini(&twice);
+}
+
+/* 800 bytes that held 1 GiB made `top` take 6.7 GB. */
+TEST(refuses_a_small_file_that_holds_very_much)
+{
+    struct buffer text, packed;
+    struct profile profile;
+    struct error error = {0};
+    buffer_init(&text, 40 << 20);
+    buffer_init(&packed, 40 << 20);
+    add_lines(&text, (18 << 20) / 13);
+    CHECK_UINT(gzip_compress(buffer_slice(&text), 9, &packed, NULL), STATUS_OK);
+    CHECK(packed.size < 65536); /* 18 MiB: under 16 MiB any ratio is allowed, above only 256 */
+    profile_init(&profile);
+    CHECK_UINT(format_decode(buffer_slice(&packed), &profile, NULL, &error), STATUS_TOO_LARGE);
+    CHECK(strstr(error.message, "hold more than") != NULL);
+    profile_fini(&profile);
+    buffer_fini(&text);
+    buffer_fini(&packed);
+}
+
+/* A stack of 100 000 frames at one place with 60 000 inlined functions was counted 6e9 times. */
+TEST(refuses_stacks_that_are_far_larger_than_their_file)
+{
+    struct profile profile;
+    struct error error = {0};
+    enum { LINES = 1000, FRAMES = 20000 };
+    static struct line lines[LINES];
+    profile_init(&profile);
+    struct location_id place = profile_add_location(&profile, &(struct location){.address = 1}, lines, LINES);
+    struct stack_id stack = {0};
+    for (int i = 0; i < FRAMES; i++) stack = profile_add_stack(&profile, stack, place);
+    CHECK_UINT(profile_check_inlined(&profile, 100000, &error), STATUS_TOO_LARGE);
+    CHECK_UINT(profile_check_inlined(&profile, 10000000, &error), STATUS_OK);
+    profile_add_value_type(&profile, "samples", "count");
+    profile_add_sample(&profile, &(struct sample){.stack = stack}, &(int64_t){1});
+    profile_add_sample(&profile, &(struct sample){.stack = stack}, &(int64_t){1});
+    CHECK_UINT(profile_check_flat(&profile, false, &error), STATUS_OK); /* not read from a file */
+    profile.source_bytes = 2000000;
+    CHECK_UINT(profile_check_flat(&profile, true, &error), STATUS_OK);
+    CHECK_UINT(profile_check_flat(&profile, false, &error), STATUS_TOO_LARGE);
+    profile_fini(&profile);
+}
+
+TEST(names_what_it_cannot_read_and_what_helps)
+{
+    static const struct {
+        const char *bytes, *hint;
+    } files[] = {
+        {"PERFILE2\x68", "perf script -i FILE"},
+        {"\xfd\x37zXZ", "xz -dc"},
+        {"BZh91AY", "bzip2 -dc"},
+        {"\xff\xfem", "UTF-8"},
+        {"\x7f\x45LF\x02", "ELF file"},
+    };
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        struct profile profile;
+        struct error error = {0};
+        profile_init(&profile);
+        CHECK_UINT(format_decode(slice_of_text(files[i].bytes), &profile, NULL, &error), STATUS_UNSUPPORTED);
+        if (!strstr(error.message, files[i].hint)) TEST_FAIL("%s", error.message);
+        profile_fini(&profile);
+    }
+}
+
+/* Made by brotli: forty different lines of collapsed stacks. */
+TEST(says_that_a_brotli_file_was_cut_short)
+{
+    static const uint8_t packed[] = {0x1f, 0x4d, 0x02, 0x00, 0x04, 0x0a, 0xb7, 0x75, 0x4a, 0x22, 0x44, 0xfe, 0x0e,
+                                     0x50, 0x67, 0x4b, 0x46, 0xe7, 0xd4, 0xcd, 0x22, 0x55, 0x7a, 0xf1, 0x67, 0xda,
+                                     0x01, 0xc5, 0xe2, 0xb9, 0x34, 0x8b, 0x47, 0xfb, 0xdc, 0xc7, 0xf9, 0xec, 0xff,
+                                     0xfb, 0x5d, 0xad, 0x76, 0x4a, 0x4d, 0xa9, 0xed, 0x1d, 0x9d, 0x5d, 0xba, 0x76,
+                                     0x5b, 0x19, 0x7a, 0x18, 0x31, 0x62, 0xc4, 0x88, 0x11, 0x23, 0x46, 0x8c, 0x00,
+                                     0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x42, 0x08, 0x21, 0x84, 0x10, 0x9e};
+    struct profile profile;
+    struct error error = {0};
+    profile_init(&profile);
+    CHECK_UINT(format_decode(slice_of(packed, sizeof(packed)), &profile, NULL, &error), STATUS_OK);
+    profile_fini(&profile);
+    profile_init(&profile);
+    CHECK_UINT(format_decode(slice_of(packed, sizeof(packed) - 1), &profile, NULL, &error), STATUS_MALFORMED);
+    CHECK(strstr(error.message, "cut short") != NULL);
+    profile_fini(&profile);
 }
 
 TEST(an_unknown_file_and_a_read_only_format_are_refused_by_name)

@@ -136,4 +136,27 @@ TEST(an_expression_that_is_none_is_told_and_nothing_dropped)
     profile_fini(&profile);
 }
 
+/* Each character of the name is looked for by 8000 parts of the expression at once. */
+TEST(an_expression_that_takes_too_long_is_refused_and_nothing_dropped)
+{
+    enum { NAME_BYTES = 100000 };
+    struct profile profile;
+    struct error error = {0};
+    char *name = calloc(1, NAME_BYTES + 1);
+    memset(name, 'a', NAME_BYTES);
+    profile_init(&profile);
+    profile_add_value_type(&profile, "samples", "count");
+    struct line line = line_of(&profile, name);
+    struct location_id place = profile_add_location(&profile, &(struct location){.address = 1}, &line, 1);
+    profile_add_sample(&profile, &(struct sample){.stack = profile_add_stack(&profile, (struct stack_id){0}, place)},
+                       (const int64_t[]){1});
+    profile.drop_frames = profile_text(&profile, "(a*b?){800}c");
+    uint32_t stack = profile.samples.stack[0].index;
+    CHECK_UINT(profile_prune(&profile, &error), STATUS_TOO_LARGE);
+    CHECK(strstr(error.message, "too long") != NULL);
+    CHECK_UINT(profile.samples.stack[0].index, stack);
+    profile_fini(&profile);
+    free(name);
+}
+
 TEST_MAIN()

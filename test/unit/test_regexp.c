@@ -120,6 +120,42 @@ TEST(no_expression_takes_more_than_linear_time)
     free(text);
 }
 
+/* Ranges of a class are sorted and joined, and then searched. */
+TEST(a_class_of_many_ranges_matches_just_its_characters)
+{
+    char pattern[4096] = "[";
+    bool is_in[128] = {false};
+    for (unsigned i = 0; i < 300; i++) {
+        unsigned low = 'A' + i * 37 % 50, high = low + i % 3;
+        (void)snprintf(pattern + strlen(pattern), 5, "\\x%02x", low);
+        (void)snprintf(pattern + strlen(pattern), 6, "-\\x%02x", high);
+        for (unsigned c = low; c <= high; c++) is_in[c] = true;
+    }
+    (void)snprintf(pattern + strlen(pattern), 2, "]");
+    for (int negated = 0; negated < 2; negated++) {
+        for (unsigned c = 1; c < 128; c++) {
+            char text[2] = {(char)c, '\0'};
+            check_whole(pattern, text, is_in[c] != (negated == 1));
+        }
+        memmove(pattern + 2, pattern + 1, strlen(pattern));
+        pattern[1] = '^';
+    }
+}
+
+TEST(a_match_stops_when_its_steps_are_used_up)
+{
+    struct regexp regexp;
+    CHECK_UINT(regexp_compile(&regexp, slice_of_text("a*b"), NULL), STATUS_OK);
+    CHECK(regexp_matches_whole(&regexp, slice_of_text("aaaab")));
+    regexp.steps_left = 30;
+    CHECK(regexp_matches_whole(&regexp, slice_of_text("aaaab")));
+    CHECK(!regexp.is_exhausted);
+    CHECK(!regexp_matches_whole(&regexp, slice_of_text("aaaab")));
+    CHECK(regexp.is_exhausted);
+    CHECK(!regexp_matches_whole(&regexp, slice_of_text("b")));
+    regexp_fini(&regexp);
+}
+
 /* Any bytes: compiled or refused, and what was compiled matches or not. */
 TEST(arbitrary_expressions_never_crash)
 {

@@ -49,7 +49,7 @@ static void scene_init(struct scene *scene, const char *path)
     for (size_t i = 0; i < file.segment_count; i++)
         if (file.segments[i].is_executable) code = &file.segments[i];
     CHECK(code);
-    *scene = (struct scene){.distance = LOAD_ADDRESS};
+    *scene = (struct scene){.distance = LOAD_ADDRESS, .options.trusts_paths = true};
     profile_init(&scene->profile);
     uint64_t skew = code->address % 4096;
     scene->mapping = (struct mapping){
@@ -472,6 +472,21 @@ TEST(a_file_with_another_build_id_is_not_used)
     CHECK_UINT(scene.result.files_changed, 1);
     CHECK_UINT(scene.result.named, 0);
     profile_fini(&scene.profile);
+}
+
+TEST(a_file_without_a_build_id_in_the_profile_is_used_only_if_paths_are_trusted)
+{
+    for (int trusts = 0; trusts < 2; trusts++) {
+        struct scene scene;
+        scene_init(&scene, FIXTURE("chain-dwarf5"));
+        scene.options.trusts_paths = trusts == 1;
+        scene.mapping.build_id = (struct string_id){0};
+        struct location_id location = add_address(&scene, mark_address(FIXTURE("chain-dwarf5"), 0));
+        symbolize(&scene);
+        CHECK(trusts == (chain_of(&scene, location)[0] != '\0'));
+        CHECK_UINT(scene.result.files_unproven, trusts ? 0 : 1);
+        profile_fini(&scene.profile);
+    }
 }
 
 TEST(files_that_are_gone_are_counted_and_what_never_was_a_file_is_not)

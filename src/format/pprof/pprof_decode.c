@@ -10,6 +10,7 @@
 #include "format/pprof/pprof.h"
 
 #include "base/array.h"
+#include "base/compression.h"
 #include "base/gzip.h"
 #include "base/hash.h"
 #include "base/protobuf.h"
@@ -770,7 +771,7 @@ enum status pprof_decode(struct slice bytes, struct profile *profile, struct err
 {
     if (!gzip_detect(bytes)) return decode_raw(bytes, NULL, profile, error);
     struct buffer raw;
-    buffer_init(&raw, PPROF_BYTES_MAX);
+    buffer_init(&raw, decompressed_bytes_max(bytes.size, PPROF_BYTES_MAX));
     enum status status = gzip_decompress(bytes, &raw, error);
     if (status == STATUS_OK) status = decode_raw(buffer_slice(&raw), &raw, profile, error);
     buffer_fini(&raw);
