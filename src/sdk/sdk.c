@@ -154,8 +154,10 @@ uint64_t sdk_utc_ns(void)
 
 double sdk_random(void)
 {
-    uint64_t bits = sdk_monotonic_ns() * 0x9E3779B97F4A7C15u; /* if the system has nothing better yet */
-    (void)getrandom(&bits, sizeof(bits), GRND_NONBLOCK);
+    uint64_t bits;
+    if (getrandom(&bits, sizeof(bits), GRND_NONBLOCK) != sizeof(bits)) {
+        bits = sdk_monotonic_ns() * 0x9E3779B97F4A7C15u; /* the system has nothing better yet */
+    }
     return (double)(bits >> 11) * 0x1p-53;
 }
 

@@ -438,8 +438,7 @@ static void do_daemon(void)
     (void)setsid();
     for (int number = 0; number < 1024; number++) (void)close(number);
     (void)open("/dev/null", O_RDWR);
-    (void)dup(0);
-    (void)dup(0);
+    for (int number = 1; number <= 2; number++) (void)dup2(0, number);
 }
 
 /* As daemons do it, but in the middle. */

@@ -139,8 +139,8 @@ def defined_in(path):
 def objects_of_the_sampler_thread():
     """The objects of sampler/ and unwind/, and those of base/ that they need."""
     folders = {name: sorted(BUILD.glob(pattern)) for name, pattern in (
-        ("sampler", "liboffbeat.so*.p/src_sampler_*.o"), ("unwind", "src/unwind/libunwind.a.p/*.o"),
-        ("base", "src/base/libbase.a.p/*.o"))}
+        ("sampler", "libsampler.a.p/src_sampler_*.o"), ("unwind", "src/unwind/libunwind.a.p/*.o"),
+        ("base", "src/base/libbase*.a.p/*.o"))}
     for name, found in folders.items():
         check(found, f"no objects of {name}/ in {BUILD}")
     chosen = folders["sampler"] + folders["unwind"]
