@@ -13,6 +13,8 @@
 
 #define SECOND_NS ((uint64_t)1000000000)
 
+enum { V1_SECONDS_MAX = 30 };
+
 struct making {
     const struct chunk_request *request;
     struct profile profile;
@@ -180,7 +182,10 @@ static enum status encode_v1(struct making *making)
     struct buffer payload;
     struct verdict verdict;
     struct rules_context context = {.is_in_envelope = true, .has_transaction = true};
-    time_line_keep(&making->profile, transaction->start_ns, transaction->end_ns);
+    /* A longer transaction has the profile of its first 30 s: a longer one would be rejected. */
+    uint64_t limit_ns = transaction->start_ns + V1_SECONDS_MAX * SECOND_NS;
+    uint64_t end_ns = transaction->end_ns < limit_ns ? transaction->end_ns : limit_ns;
+    time_line_keep(&making->profile, transaction->start_ns, end_ns);
     describe_machine(&making->profile);
     describe_transaction(&making->profile, transaction);
     buffer_init(&payload, CHUNK_PAYLOAD_BYTES_MAX);

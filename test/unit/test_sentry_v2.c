@@ -359,9 +359,52 @@ TEST(idle_ticks_can_be_thinned_to_their_ends_and_one_a_second)
     written.samples.values[1] = 250 * (SECOND / 100);
     struct sentry_v2_options options = {.thins_idle = true};
     encode_and_decode(&written, &options, &read);
-    CHECK_UINT(read.samples.count, 4 + 1 + 1); /* the other sample, and its end */
+    CHECK_UINT(read.samples.count, 4 + 1 + 1 + 1); /* an end at 2.5 s, the other sample, and its end */
     CHECK_UINT((read.samples.time_ns[1] - START_NS + 500) / 1000, 1000000);
     CHECK_UINT((read.samples.time_ns[3] - START_NS + 500) / 1000, 2490000);
+    profile_fini(&written);
+    profile_fini(&read);
+}
+
+/* A server gives a sample the time until the next one of its thread: after work of 50 ms and a sleep of 200 ms it gave
+ * the work 250 ms. */
+TEST(an_idle_sample_ends_every_run_of_cpu_time)
+{
+    enum { RUNS = 4, TICKS = 5, TICK_NS = 10000000 };
+    struct profile written, read;
+    begin_profile(&written);
+    written.value_types[1].type = profile_text(&written, "cpu");
+    struct stack_id stack =
+        profile_add_stack(&written, (struct stack_id){0},
+                          location_of(&written, (struct mapping_id){0}, 0, function_of(&written, "spin", "", ""), 0));
+    struct thread_id thread = thread_of(&written, "1", "");
+    for (uint64_t run = 0; run < RUNS; run++) {
+        for (uint64_t tick = 0; tick < TICKS; tick++) {
+            /* Ticks are never exact: half of them come a little late. */
+            uint64_t late_ns = tick % 2 * 100000;
+            add_sample(&written, thread, stack, START_NS + run * 250000000 + tick * TICK_NS + late_ns, 1);
+        }
+    }
+    encode_and_decode(&written, NULL, &read);
+    CHECK_UINT(read.samples.count, RUNS * (TICKS + 1));
+    int64_t busy_ns = 0;
+    for (size_t i = 0; i < read.samples.count; i++) {
+        if (read.samples.stack[i].index) busy_ns += profile_sample_values(&read, i)[1];
+    }
+    CHECK(busy_ns > RUNS * TICKS * (int64_t)TICK_NS * 99 / 100 &&
+          busy_ns < RUNS * TICKS * (int64_t)TICK_NS * 101 / 100);
+    profile_fini(&written);
+    profile_fini(&read);
+}
+
+/* A sample after missed ticks lasts longer: that time is nobody's sleep. */
+TEST(missed_ticks_of_wall_time_are_no_gap)
+{
+    struct profile written, read;
+    make_small_profile(&written, (uint64_t[]){0, 5 * (uint64_t)(SECOND / 100)});
+    written.samples.values[3] = 5 * (SECOND / 100);
+    encode_and_decode(&written, NULL, &read);
+    CHECK_UINT(read.samples.count, 2 + 1);
     profile_fini(&written);
     profile_fini(&read);
 }

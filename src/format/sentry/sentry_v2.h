@@ -35,8 +35,8 @@ const char *sentry_v2_platform(const struct profile *profile);
  * profiler_id is the profile's, or new where it has none: set it first when several chunks are cut from one profile.
  * Return addresses: the model's "inside the call" addresses are written plus one for all but the leaf frame, which is
  * what a receiver expects (facts §3.5). Inlined functions are frames of their own with the same instruction_addr.
- * The last sample of each thread is followed by an idle one (an empty stack) that ends what it lasted, where a value
- * tells that. */
+ * Where a value tells how long samples lasted, an idle one (an empty stack) ends every run of samples of a thread: a
+ * server gives a sample the time until the next one of its thread. */
 enum status sentry_v2_encode(const struct profile *profile, const struct sentry_v2_options *options, struct buffer *out,
                              struct error *error);
 

@@ -16,6 +16,8 @@ enum {
     DURATION_US_MAX = 66 * 1000000, /* facts §1.2 (13) */
 };
 
+#define V1_DURATION_NS_MAX ((uint64_t)30 * 1000000000)
+
 enum status chunk_refuse(struct error *error, const char *reason)
 {
     return error_set(error, STATUS_MALFORMED, 0, "%s", reason);
@@ -99,36 +101,113 @@ static uint64_t first_tick_ns(const struct chunk_plan *plan)
     return first_ns;
 }
 
-/* A receiver gives a sample the time until the next one of its thread, and the last of a thread none (facts §4.2): an
- * idle one ends what the last lasted. An end never makes a chunk too long. */
+/* The latest time that a chunk, or a profile of V1, may reach. */
+static uint64_t end_limit_ns(const struct chunk_plan *plan)
+{
+    uint64_t first_ns = plan->is_v1 ? plan->start_ns : first_tick_ns(plan), limit_ns;
+    uint64_t longest_ns = plan->is_v1 ? V1_DURATION_NS_MAX : DURATION_US_MAX * (uint64_t)1000;
+    return __builtin_add_overflow(first_ns, longest_ns, &limit_ns) ? UINT64_MAX : limit_ns;
+}
+
+/* Whether the second value is time that passes also where a thread does nothing. */
+static bool counts_wall_time(const struct profile *profile)
+{
+    return profile->value_type_count > 1 &&
+           slice_equals_text(profile_slice(profile, profile->value_types[1].type), "wall");
+}
+
+/* Whether the time between TICK, which lasts SPACING_NS, and NEXT_NS, the next tick of its thread, is more than TICK's
+ * own. Clocks are not exact: a little more is none. In wall time the sample after missed ticks has their time, too, and
+ * then its own length NEXT_SPACING_NS tells that nothing lies between. */
+static bool has_gap(const struct chunk_plan *plan, const struct tick *tick, uint64_t spacing_ns, uint64_t next_ns,
+                    uint64_t next_spacing_ns)
+{
+    enum { SMALL_PART = 16 };
+    uint64_t distance_ns = next_ns - tick->time_ns;
+    bool is_told = lasts(plan->profile, tick->sample);
+    if (is_told && !counts_wall_time(plan->profile)) return distance_ns > spacing_ns + spacing_ns / SMALL_PART;
+    uint64_t longest_ns = spacing_ns > next_spacing_ns ? spacing_ns : next_spacing_ns;
+    return distance_ns > longest_ns && distance_ns - longest_ns > longest_ns / 2;
+}
+
+static bool tells_lengths(const struct profile *profile)
+{
+    return profile->value_type_count > 1 &&
+           slice_equals_text(profile_slice(profile, profile->value_types[1].unit), "nanoseconds");
+}
+
+static int compare_lengths(const void *left, const void *right)
+{
+    const uint64_t *a = left, *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
+/* How long a sample lasts whose values do not tell (perf's cycles): as long as it mostly takes until the next one of
+ * its thread. 0: nothing is known, or memory is short. The ticks are in order of time. */
+static uint64_t typical_length_ns(const struct chunk_plan *plan)
+{
+    const struct profile *profile = plan->profile;
+    uint64_t *last = calloc(profile->threads.count, sizeof(*last)); /* of each thread; 0: none */
+    uint64_t *lengths = calloc(plan->ticks.count + 1, sizeof(*lengths));
+    size_t count = 0;
+    for (size_t i = 0; last && lengths && i < plan->ticks.count; i++) {
+        const struct tick *tick = &plan->ticks.items[i];
+        uint64_t *before = &last[profile->samples.thread[tick->sample].index];
+        if (*before && tick->time_ns > *before) lengths[count++] = tick->time_ns - *before;
+        *before = tick->time_ns;
+    }
+    if (count > 0) qsort(lengths, count, sizeof(*lengths), compare_lengths);
+    uint64_t typical_ns = count > 0 ? lengths[count / 2] : 0;
+    free(last);
+    free(lengths);
+    return typical_ns;
+}
+
+static uint64_t length_ns(const struct chunk_plan *plan, uint32_t sample)
+{
+    return lasts(plan->profile, sample) ? time_line_spacing_ns(plan->profile, sample, plan->period_ns)
+                                        : plan->typical_ns;
+}
+
+/* Adds an idle tick where TICK ends, if it lasts, and NEXT (NULL: there is none) does not follow at once. False if
+ * there are too many. */
+static bool add_end(struct chunk_plan *plan, struct tick tick, const struct tick *next, uint64_t limit_ns)
+{
+    uint64_t start_ns = tick.time_ns, spacing_ns = length_ns(plan, tick.sample);
+    bool is_idle = plan->profile->samples.stack[tick.sample].index == 0;
+    if (is_idle || spacing_ns == 0 || (next && next->sample == tick.sample)) return true;
+    uint64_t next_spacing_ns = next ? length_ns(plan, next->sample) : 0;
+    if (next && !has_gap(plan, &tick, spacing_ns, next->time_ns, next_spacing_ns)) return true;
+    if (__builtin_add_overflow(start_ns, spacing_ns, &tick.time_ns)) return true;
+    if (tick.time_ns > limit_ns) tick.time_ns = limit_ns;
+    tick.is_end = true;
+    return tick.time_ns <= start_ns || add_tick(plan, tick);
+}
+
+/* A server gives a sample the time until the next one of its thread, and the last of a thread none (facts §4.2): an
+ * idle one ends every run. An end never makes a chunk too long. The ticks are in order of time. */
 static bool add_ends(struct chunk_plan *plan)
 {
-    uint64_t limit_ns;
-    if (__builtin_add_overflow(first_tick_ns(plan), DURATION_US_MAX * (uint64_t)1000, &limit_ns)) return true;
-    size_t thread_count = plan->profile->threads.count, tick_count_before = plan->ticks.count;
-    size_t *last = calloc(thread_count, sizeof(*last)); /* of each thread, plus one */
-    plan->no_memory = !last;
-    for (size_t i = 0; last && i < tick_count_before; i++) {
-        uint32_t thread = plan->profile->samples.thread[plan->ticks.items[i].sample].index;
-        if (!last[thread] || compare_ticks(&plan->ticks.items[i], &plan->ticks.items[last[thread] - 1]) > 0) {
-            last[thread] = i + 1;
-        }
+    uint64_t limit_ns = end_limit_ns(plan);
+    size_t tick_count = plan->ticks.count;
+    size_t *later = calloc(plan->profile->threads.count, sizeof(*later)); /* of each thread, plus one */
+    bool fits = later != NULL;
+    plan->no_memory = !later;
+    if (plan->profile->has_times && !tells_lengths(plan->profile)) plan->typical_ns = typical_length_ns(plan);
+    for (size_t i = tick_count; i-- > 0 && fits;) {
+        struct tick tick = plan->ticks.items[i], next;
+        size_t *later_one = &later[plan->profile->samples.thread[tick.sample].index];
+        if (*later_one) next = plan->ticks.items[*later_one - 1];
+        fits = add_end(plan, tick, *later_one ? &next : NULL, limit_ns);
+        *later_one = i + 1;
     }
-    bool fits = last != NULL;
-    for (size_t i = 0; i < thread_count && fits; i++) {
-        if (!last[i]) continue;
-        struct tick end = plan->ticks.items[last[i] - 1];
-        uint64_t start_ns = end.time_ns;
-        bool is_idle = plan->profile->samples.stack[end.sample].index == 0;
-        if (!lasts(plan->profile, end.sample)) continue;
-        uint64_t spacing = time_line_spacing_ns(plan->profile, end.sample, plan->period_ns);
-        if (__builtin_add_overflow(start_ns, spacing, &end.time_ns)) continue;
-        if (end.time_ns > limit_ns) end.time_ns = limit_ns;
-        end.is_end = true;
-        if (end.time_ns > start_ns && !is_idle) fits = add_tick(plan, end);
-    }
-    free(last);
+    free(later);
     return fits;
+}
+
+static void sort_ticks(struct chunk_plan *plan)
+{
+    if (plan->ticks.count) qsort(plan->ticks.items, plan->ticks.count, sizeof(struct tick), compare_ticks);
 }
 
 /* Where a profile has no times, the samples of each thread follow one another from the profile's start on. */
@@ -151,10 +230,11 @@ static enum status lay_out_ticks(struct chunk_plan *plan, struct error *error)
         fits = fits && add_ticks(plan, i, time_ns);
     }
     free(ends);
+    sort_ticks(plan);
     fits = fits && add_ends(plan);
     if (plan->no_memory) return chunk_refuse_memory(error);
     if (!fits) return chunk_refuse_size(error);
-    if (plan->ticks.count) qsort(plan->ticks.items, plan->ticks.count, sizeof(struct tick), compare_ticks);
+    sort_ticks(plan);
     return STATUS_OK;
 }
 
