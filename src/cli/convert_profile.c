@@ -4,6 +4,7 @@
 #include "cli/losses.h"
 #include "cli/message.h"
 #include "cli/write_profile.h"
+#include "profile/full_names.h"
 #include "profile/time_labels.h"
 
 #include <string.h>
@@ -71,12 +72,54 @@ static bool is_chunk(enum format format)
     return format == FORMAT_SENTRY_V2 || format == FORMAT_ENVELOPE;
 }
 
+/* Whether the values are times, or counts of samples that were taken at some rate. Bytes, objects, goroutines or
+ * contentions say nothing of time. */
+static bool tells_time(const struct profile *profile)
+{
+    static const char *const times[] = {"nanoseconds", "microseconds", "milliseconds", "seconds"};
+    static const char *const counts[] = {"samples", "sample", "events", "before", "after", ""};
+    for (size_t i = 0; i < profile->value_type_count; i++) {
+        const char *unit = profile_c_string(profile, profile->value_types[i].unit);
+        for (size_t k = 0; k < sizeof(times) / sizeof(times[0]); k++) {
+            if (strcmp(unit, times[k]) == 0) return true;
+        }
+    }
+    const char *type = profile->value_type_count ? profile_c_string(profile, profile->value_types[0].type) : "";
+    for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
+        if (strcmp(type, counts[k]) == 0) return true;
+    }
+    return false;
+}
+
+/* Sentry's formats know only time: a heap profile would become hours of work that nobody did. */
+static bool check_kind(const struct profile *profile, const struct convert_target *target)
+{
+    if (!is_sentry(target->format) || tells_time(profile)) return true;
+    message("%s: the profile counts %s, and %s holds only time; pprof, collapsed and speedscope hold it",
+            message_name(target->path, true), profile_c_string(profile, profile->value_types[0].type),
+            format_name(target->format));
+    return false;
+}
+
+/* Said every time: the order is that of the file and means nothing. */
+static void tell_sequence(const struct profile *profile, const struct convert_target *target)
+{
+    bool has_axis = target->format == FORMAT_SPEEDSCOPE || target->format == FORMAT_FIREFOX;
+    if (!has_axis || profile->has_times) return;
+    message("%s: the profile has no timestamps; its samples were put in sequence", message_name(target->path, true));
+}
+
 bool convert_profile(struct profile *profile, const struct convert_target *target)
 {
     unsigned number = 1;
+    if (!check_kind(profile, target)) return false;
     if (target->drops_times) profile->has_times = false;
     tell_losses(profile, target->path, target->format);
+    tell_sequence(profile, target);
     if (is_sentry(target->format)) give_day(profile, target->path);
     if (target->format == FORMAT_PPROF) time_labels_put(profile);
+    if (!is_sentry(target->format)) {
+        profile_give_full_names(profile, target->format == FORMAT_COLLAPSED || target->format == FORMAT_SPEEDSCOPE);
+    }
     return write_profile(profile, target->path, target->format, &number) && (number > 1 || !is_chunk(target->format));
 }

@@ -144,7 +144,7 @@ enum status envelope_items_read(struct slice bytes, struct profile *profile, str
 {
     struct envelope_reader reader;
     struct listing listing = {.profile = profile};
-    enum status status = envelope_open(&reader, bytes, error);
+    enum status status = envelope_open_lenient(&reader, bytes, error);
     if (status == STATUS_OK) status = list_items(&reader, &listing, items, error);
     envelope_close(&reader);
     return status;

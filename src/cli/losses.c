@@ -29,6 +29,7 @@ enum {
     MEMBERS = 1 << 19, /* of Sentry's objects, that the model has no place for */
     MEMBERS_OF_SAMPLES = 1 << 20,
     MEMBERS_OF_PROFILE = 1 << 21,
+    DOC_URL = 1 << 22,
 
     SENTRY = TIMES | THREADS | PRIORITIES | INLINED | LINES | ADDRESSES | IMAGES | DEBUG_IDS | ATTRIBUTES |
              MEASUREMENTS | METADATA | FACTS | MEMBERS | MEMBERS_OF_SAMPLES | MEMBERS_OF_PROFILE,
@@ -40,7 +41,7 @@ static const struct {
     unsigned keeps;
 } formats[] = {
     {FORMAT_PPROF, TIMES | THREADS | LABELS | VALUES | INLINED | LINES | ADDRESSES | IMAGES | COMMENTS | RULES | FACTS |
-                       MEMBERS_OF_SAMPLES},
+                       MEMBERS_OF_SAMPLES | DOC_URL},
     {FORMAT_SENTRY_V2, SENTRY},
     {FORMAT_ENVELOPE, SENTRY | ITEMS},
     {FORMAT_SENTRY_V1, SENTRY_V1},
@@ -188,6 +189,11 @@ static bool has_rules(const struct profile *profile)
     return profile->drop_frames.index || profile->keep_frames.index;
 }
 
+static bool has_doc_url(const struct profile *profile)
+{
+    return profile->doc_url.index != 0;
+}
+
 static bool has_facts(const struct profile *profile)
 {
     return profile->facts.count > 0;
@@ -266,6 +272,7 @@ static const struct {
     {ITEMS, "other items of the envelope", has_items},
     {COMMENTS, "comments", has_comments},
     {RULES, "drop_frames and keep_frames", has_rules},
+    {DOC_URL, "doc_url", has_doc_url},
     {FACTS, "facts of the recorder", has_facts},
     {DEVICE, "device, system and runtime", has_device},
     {MEMBERS, "further members of frames", has_members_of_frames},
@@ -310,6 +317,22 @@ static void add_name(struct buffer *names, const char *name)
     buffer_append_text(names, name);
 }
 
+/* CPU time and delays are shown as wall time. */
+static bool has_other_time(const struct profile *profile)
+{
+    return profile->value_type_count > 1 && slice_equals_text(unit_of(profile, 1), "nanoseconds") &&
+           !slice_equals_text(profile_slice(profile, profile->value_types[1].type), "wall");
+}
+
+/* A server gives an idle sample of V1 between two others the callers that both have (doc/formats/sentry-v1.md). */
+static void tell_idle_filling(const struct profile *profile, const char *path, enum format format)
+{
+    bool is_v1 = format == FORMAT_SENTRY_V1 || format == FORMAT_ENVELOPE_V1;
+    if (!is_v1 || !profile->has_times || !has_other_time(profile)) return;
+    message("%s: servers show the time between two runs of a thread under the callers that both have",
+            message_name(path, true));
+}
+
 /* Sentry's formats have the time between samples for a value, and most others one value. */
 static void add_values(const struct profile *profile, unsigned keeps, struct buffer *names)
 {
@@ -319,6 +342,7 @@ static void add_values(const struct profile *profile, unsigned keeps, struct buf
         bool has_only_time = profile->value_type_count == 1 ||
                              (profile->value_type_count == 2 && slice_equals_text(unit_of(profile, 1), "nanoseconds"));
         if (!has_only_time) add_name(names, "values but the time between samples");
+        if (has_other_time(profile)) add_name(names, "difference between wall time and other time");
     } else if (has_other_values(profile, column)) {
         add_name(names, "values but ");
         buffer_append_text(names, profile_c_string(profile, profile->value_types[column].type));
@@ -341,4 +365,5 @@ void tell_losses(const struct profile *profile, const char *path, enum format fo
                 SLICE_ARGUMENTS(buffer_slice(&names)));
     }
     buffer_fini(&names);
+    tell_idle_filling(profile, path, format);
 }

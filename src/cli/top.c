@@ -3,6 +3,7 @@
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/output.h"
+#include "profile/full_names.h"
 #include "profile/profile_prune.h"
 #include "report/completeness_text.h"
 #include "report/top_report.h"
@@ -60,6 +61,7 @@ static enum exit_status report_top(struct profile *profile, const struct top_arg
         message("cannot tell how complete the profile is: %s", error.message);
     if (!arguments->all_frames && profile_prune(profile, &error) != STATUS_OK)
         message("all frames are shown: %s", error.message);
+    profile_give_full_names(profile, true);
     if (top_compute(profile, &options, &top, &error) != STATUS_OK) {
         message("%s", error.message);
         return EXIT_FAILED;

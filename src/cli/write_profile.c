@@ -24,6 +24,7 @@
 
 enum {
     CHUNK_SECONDS = 60,
+    V1_SECONDS_MAX = 30,
     CHUNK_SECONDS_MAX = 65, /* receivers reject what is over 66 s */
     CHUNKS_MAX = 10000,     /* of one profile: a week */
     OUTPUT_BYTES_MAX = FORMAT_BYTES_MAX,
@@ -211,8 +212,10 @@ static enum status encode_chunk(const struct output *output, struct chunk chunk,
     struct buffer payload;
     buffer_init(&payload, OUTPUT_BYTES_MAX);
     enum status status = sentry_v2_encode(output->profile, &options, &payload, error);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
         envelope_profile_wrap(output->profile, buffer_slice(&payload), output->series->number == 1, out);
+        status = envelope_profile_check(out, 0, error);
+    }
     buffer_fini(&payload);
     return status;
 }
@@ -273,8 +276,7 @@ static void give_times(struct profile *profile, const char *path)
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
     time_line_lay_out(profile, (uint64_t)now.tv_sec * SECOND_NS);
-    message("%s: the times of samples are made up, one behind the other: the profile has none",
-            message_name(path, true));
+    message("%s: the profile has no timestamps; its samples were put in sequence", message_name(path, true));
 }
 
 /* A receiver wants to know which version of which program it was: the program's name and build id tell. */
@@ -318,12 +320,25 @@ static void complete(struct profile *profile, const char *path)
     if (profile->release.index == 0) give_release(profile);
 }
 
+/* V1 holds 30 s from the profile's start: a server rejects a longer one. */
+static void cut_to_v1(struct profile *profile, const char *path)
+{
+    struct time_line_part all = time_line_part(profile, 0, UINT64_MAX);
+    uint64_t start_ns = profile->time_ns && profile->time_ns < all.first_ns ? profile->time_ns : all.first_ns, end_ns;
+    if (all.tick_count == 0 || __builtin_add_overflow(start_ns, V1_SECONDS_MAX * SECOND_NS, &end_ns)) return;
+    if (all.last_ns <= end_ns) return;
+    time_line_keep(profile, 0, end_ns);
+    message("%s: only the first %d s are written, which is all that V1 holds; V2 holds the rest",
+            message_name(path, true), V1_SECONDS_MAX);
+}
+
 static bool write_v1(struct profile *profile, const char *path, enum format format)
 {
     struct error error;
     complete(profile, path);
     give_transaction(profile);
     give_id(profile, &profile->chunk_id);
+    cut_to_v1(profile, path);
     if (profile_failed(profile, &error) == STATUS_OK) return write_whole(profile, path, format);
     message_error(path, &error, true);
     return false;

@@ -270,7 +270,12 @@ static void append_location(struct encoder *encoder, struct location_id id)
     if (location->line_count == 0) append_unnamed(encoder, location);
     for (uint32_t i = location->line_count; i-- > 0;) {
         const struct function *function = profile_function(encoder->profile, lines[i].function);
-        append_name(&encoder->text, profile_slice(encoder->profile, frame_name_of_function(function)));
+        struct string_id name = frame_name_of_function(function);
+        if (name.index) {
+            append_name(&encoder->text, profile_slice(encoder->profile, name));
+        } else {
+            append_unnamed(encoder, location);
+        }
         append_marks(encoder, location, function, i + 1 < location->line_count);
         if (i > 0) buffer_append_byte(&encoder->text, ';');
     }

@@ -37,12 +37,21 @@ void json_parts_finish(struct json_parts *parts, struct json_reader *reader)
     json_reader_fini(reader);
 }
 
+double json_number_or_text(struct json_reader *reader)
+{
+    struct json_number number = {0};
+    if (json_peek(reader) != JSON_STRING) return json_double(reader);
+    if (!json_number_of_text(json_string(reader), &number))
+        json_reader_refuse(reader, STATUS_MALFORMED, "expected a number, or a text that holds one");
+    return json_number_to_double(&number);
+}
+
 double json_parts_double(struct json_parts *parts, struct slice value)
 {
     struct json_reader reader;
     if (value.size == 0) return 0;
     json_reader_init(&reader, value);
-    double number = json_double(&reader);
+    double number = json_number_or_text(&reader);
     json_parts_finish(parts, &reader);
     return number;
 }

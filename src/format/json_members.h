@@ -29,6 +29,9 @@ void json_parts_fail(struct json_parts *parts, enum status status, const uint8_t
 /* Ends the reading of a part; its first error becomes that of all. */
 void json_parts_finish(struct json_parts *parts, struct json_reader *reader);
 
+/* dotnet-trace and others write some numbers as texts. */
+double json_number_or_text(struct json_reader *reader);
+
 /* The number that VALUE, a part, is; 0 where it is empty. */
 double json_parts_double(struct json_parts *parts, struct slice value);
 

@@ -52,7 +52,8 @@ struct decoder {
         size_t count, capacity;
     } lines; /* of the location at hand */
     struct header header;
-    bool is_open; /* HEADER's sample is not yet added */
+    bool in_record; /* the lines at hand are of a record that is no sample */
+    bool is_open;   /* HEADER's sample is not yet added */
     enum status status;
     struct error *error;
 };
@@ -181,6 +182,18 @@ static bool is_record(struct slice event)
     return starts_with(event, "PERF_RECORD_");
 }
 
+/* Without " ilen: 3 insn: 48 89 e5", which the fields insn and insnlen add at the end. */
+static struct slice without_instruction(struct slice text)
+{
+    static const char *const fields[] = {" insn: ", " ilen: "};
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        size_t size = strlen(fields[i]);
+        const uint8_t *found = text.size >= size ? memmem(text.data, text.size, fields[i], size) : NULL;
+        if (found) text = trim(slice_of(text.data, (size_t)(found - text.data)));
+    }
+    return text;
+}
+
 /* What follows the time: "5025125 cpu-clock:". */
 static bool parse_event(struct slice left, struct header *header)
 {
@@ -196,7 +209,7 @@ static bool parse_event(struct slice left, struct header *header)
         word.size--;
     }
     header->event = word;
-    header->rest = trim(left);
+    header->rest = without_instruction(trim(left));
     return true;
 }
 
@@ -220,12 +233,27 @@ static bool finish_without_time(struct slice event, const struct header *first_i
     return true;
 }
 
+/* Records of the kernel have a time only where samples have, and some not even then. */
+static bool take_record(struct slice word, struct slice left, struct header *header)
+{
+    header->event = word;
+    header->rest = trim(left);
+    return true;
+}
+
+/* What the field insn adds to a sample with a call graph. */
+static bool is_instruction(struct slice line)
+{
+    return starts_with(trim(line), "insn:") || starts_with(trim(line), "ilen:");
+}
+
 /* A thread's name may hold blanks and numbers: the ids are the last ones before the time. */
 static bool parse_header(struct slice line, struct header *ret_header)
 {
     struct header header = {0}, first_ids = {0};
     struct slice left = line;
     const uint8_t *start = trim(line).data;
+    if (is_instruction(line)) return false;
     for (unsigned words = 0; words < HEADER_WORDS_MAX; words++) {
         struct slice before = left, word = take_word(&left);
         struct header ids = {0};
@@ -234,6 +262,8 @@ static bool parse_header(struct slice line, struct header *ret_header)
         header.has_time = has_ids && parse_time(word, &header.time_ns);
         if (header.has_time)
             is_done = parse_event(left, &header);
+        else if (has_ids && is_record(word))
+            is_done = take_record(word, left, &header);
         else if (has_ids && ends_with(word, ":"))
             is_done = finish_without_time(before, &first_ids, &header);
         if (is_done) *ret_header = header;
@@ -292,6 +322,11 @@ bool perf_script_detect(struct slice bytes)
 {
     struct header header;
     struct slice line = next_line(&bytes);
+    for (bool in_record = false; line.size > 0; line = next_line(&bytes)) {
+        bool is_more = in_record && is_blank(line.data[0]) && !parse_header(line, &header);
+        in_record = is_more || (parse_header(line, &header) && is_record(header.event));
+        if (!in_record) break;
+    }
     if (line.size == 0 || !parse_header(line, &header)) return false;
     if (ends_with_number(line)) return goes_on(bytes);
     return header.has_time || header.rest.size == 0 || ends_with(header.rest, ")");
@@ -345,19 +380,26 @@ static bool parse_frame(struct slice line, struct frame *ret_frame)
     return true;
 }
 
-/* "work.c:12", the place of the frame before it. */
-static bool parse_source(struct slice line, struct frame *frame)
+static struct slice without_end(struct slice text, const char *start)
 {
-    struct slice text = trim(line);
+    size_t size = strlen(start);
+    const uint8_t *found = text.size >= size ? memmem(text.data, text.size, start, size) : NULL;
+    return found ? slice_of(text.data, (size_t)(found - text.data)) : text;
+}
+
+/* "work.c:12", the place of the frame before it; also "work.c:12 (discriminator 3)". What perf writes where it knows no
+ * place, such as "work+12" or "libc.so.6[29d90]", is passed over. */
+static void parse_source(struct slice line, struct frame *frame)
+{
+    struct slice text = trim(without_end(trim(line), " ("));
     const uint8_t *colon = text.size ? memrchr(text.data, ':', text.size) : NULL;
     uint64_t number;
-    if (!colon) return false;
+    if (!colon) return;
     struct slice source = slice_of(text.data, (size_t)(colon - text.data));
-    if (source.size == 0 || !parse_number(slice_from(text, source.size + 1), &number)) return false;
-    if (slice_equals_text(source, "??") || number > INT32_MAX) return true;
+    if (source.size == 0 || !parse_number(slice_from(text, source.size + 1), &number)) return;
+    if (slice_equals_text(source, "??") || number > INT32_MAX) return;
     frame->source = source;
     frame->line = (int64_t)number;
-    return true;
 }
 
 /* --- Into the model ----------------------------------------------------------------------------------------------- */
@@ -488,7 +530,8 @@ static void begin_sample(struct decoder *decoder, const struct header *header)
 {
     struct frame frame;
     finish_sample(decoder);
-    if (is_record(header->event)) return;
+    decoder->in_record = is_record(header->event);
+    if (decoder->in_record) return;
     decoder->header = *header;
     decoder->is_open = true;
     decoder->profile->has_times |= header->has_time;
@@ -504,8 +547,9 @@ static void read_line(struct decoder *decoder, struct slice line)
         begin_sample(decoder, &header);
     else if (can_be_frame && parse_frame(line, &frame))
         add_frame(decoder, frame, line);
-    else if (!can_be_frame || decoder->frames.count == 0 ||
-             !parse_source(line, &decoder->frames.items[decoder->frames.count - 1]))
+    else if (can_be_frame && decoder->frames.count > 0)
+        parse_source(line, &decoder->frames.items[decoder->frames.count - 1]);
+    else if (!is_blank(line.data[0]) || !(decoder->in_record || is_instruction(line)))
         fail(decoder, STATUS_MALFORMED, line, "a line is neither a sample's nor a frame");
 }
 

@@ -65,7 +65,7 @@ static struct string_id text_of(struct decoder *decoder, const struct json_membe
 
 static int64_t read_place(struct json_reader *reader)
 {
-    double number = json_double(reader);
+    double number = json_number_or_text(reader);
     return number > 0 && number <= INT32_MAX ? (int64_t)number : 0;
 }
 
@@ -117,8 +117,9 @@ static void read_frames(struct decoder *decoder, struct slice shared)
 
 static uint32_t read_frame_number(struct decoder *decoder, struct json_reader *reader)
 {
-    uint64_t number = json_u64(reader);
-    if (number < decoder->frames.count) return (uint32_t)number;
+    double number = json_number_or_text(reader);
+    bool is_place = number >= 0 && number < (double)decoder->frames.count;
+    if (is_place && number == (double)(uint32_t)number) return (uint32_t)number;
     json_reader_refuse(reader, STATUS_MALFORMED, "a frame that is not there");
     return 0;
 }
@@ -213,7 +214,7 @@ static void read_sampled(struct decoder *decoder, const struct track *track)
     for (size_t i = 0; decoder->file.profile->failed == STATUS_OK && json_array_next(&samples); i++) {
         struct stack_id stack = read_stack(decoder, &samples);
         if (!json_array_next(&weights)) json_reader_refuse(&weights, STATUS_MALFORMED, "fewer weights than samples");
-        double weight = json_double(&weights);
+        double weight = json_number_or_text(&weights);
         if (samples.failed || weights.failed) break;
         if (i == gap)
             gap = next_gap(&gaps);
@@ -250,7 +251,7 @@ static struct event read_event(struct decoder *decoder, struct json_reader *read
             event.frame = read_frame_number(decoder, reader);
             event.has_frame = true;
         } else if (slice_equals_text(name, "at")) {
-            event.at = json_double(reader);
+            event.at = json_number_or_text(reader);
             has_time = true;
         } else {
             json_skip(reader);

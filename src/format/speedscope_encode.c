@@ -77,7 +77,7 @@ static uint32_t number_frame(struct encoder *encoder, struct written_frame frame
 }
 
 /* A frame is a function, where it is known where that begins; else a line of it, as interpreters have it. */
-static uint32_t frame_of_line(struct encoder *encoder, uint32_t line_index)
+static uint32_t frame_of_line(struct encoder *encoder, struct location_id id, uint32_t line_index)
 {
     const struct line *line = &encoder->profile->lines.items[line_index];
     const struct function *function = profile_function(encoder->profile, line->function);
@@ -87,6 +87,7 @@ static uint32_t frame_of_line(struct encoder *encoder, uint32_t line_index)
                                   .file = function->file_name,
                                   .line = is_whole ? function->start_line : line->line,
                                   .column = is_whole ? 0 : line->column};
+    if (frame.name.index == 0) frame.unnamed = id.index; /* a row without a name cannot be read */
     return encoder->frame_of_line[line_index] = number_frame(encoder, frame);
 }
 
@@ -131,7 +132,7 @@ static void write_frames_of(struct encoder *encoder, struct json_writer *writer,
     const struct location *location = profile_location(encoder->profile, id);
     if (location->line_count == 0) json_write_u64(writer, frame_of_location(encoder, id) - 1u);
     for (uint32_t i = location->line_count; i-- > 0;)
-        json_write_u64(writer, frame_of_line(encoder, location->line_first + i) - 1u);
+        json_write_u64(writer, frame_of_line(encoder, id, location->line_first + i) - 1u);
 }
 
 static void write_stack(struct encoder *encoder, struct json_writer *writer, struct stack_id stack)

@@ -32,7 +32,7 @@ TEST(separators_behind_the_last_name_part_nothing)
     struct profile profile;
     profile_init(&profile);
     CHECK_UINT(collapsed_decode(slice_of_text("main;;work;; 2\nmain; 1\n;; 4\n"), &profile, NULL), STATUS_OK);
-    check_encoded(&profile, "[unknown] 4\nmain 1\nmain;;work 2\n");
+    check_encoded(&profile, "[unknown] 4\nmain 1\nmain;[unknown];work 2\n");
     profile_fini(&profile);
 }
 

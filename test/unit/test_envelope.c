@@ -182,7 +182,8 @@ TEST(a_file_is_taken_for_an_envelope_by_its_first_line_and_what_follows)
         {"{\"sdk\":{}} 1", false},
         {"{\n\"version\":\"2\"}\n", false},
         {"{}\nx\n{}", false},
-        {"{}\r\n{\"type\":\"a\"}\none", false},
+        {"{}\r\n{\"type\":\"a\"}\r\none", true},
+        {"{}\n\n{\"type\":\"a\"}\none", true},
         {"[]\n{\"type\":\"a\"}\none", false},
         {"", false},
         {"\n", false},
@@ -192,6 +193,24 @@ TEST(a_file_is_taken_for_an_envelope_by_its_first_line_and_what_follows)
         bool is_envelope = envelope_detect(slice_of_text(files[i].text));
         if (is_envelope != files[i].expected) TEST_FAIL("%s: %d", files[i].text, is_envelope);
     }
+}
+
+/* As a file that went through Windows or an editor: servers reject it (REL-1), people want to look into it. */
+TEST(a_lenient_reader_takes_other_line_ends_and_empty_lines)
+{
+    static const char text[] = "{}\r\n\r\n{\"type\":\"a\"}\r\none\r\n\n{\"type\":\"b\",\"length\":3}\r\ntwo\r\n\r\n";
+    struct envelope_reader reader;
+    struct envelope_item item;
+    struct error error = {0};
+    CHECK_UINT(envelope_open(&reader, slice_of_text(text), NULL), STATUS_NOT_THIS_FORMAT);
+    envelope_close(&reader);
+    CHECK_UINT(envelope_check(slice_of_text(text), NULL), STATUS_MALFORMED);
+    CHECK_UINT(envelope_open_lenient(&reader, slice_of_text(text), NULL), STATUS_OK);
+    CHECK(envelope_next(&reader, &item, &error) && slice_equals_text(item.payload, "one"));
+    CHECK(envelope_next(&reader, &item, &error) && slice_equals_text(item.payload, "two"));
+    CHECK(!envelope_next(&reader, &item, &error));
+    CHECK_UINT(error.status, STATUS_OK);
+    envelope_close(&reader);
 }
 
 TEST(the_error_tells_the_place_in_the_whole_envelope)

@@ -96,6 +96,47 @@ TEST(a_line_that_is_none_of_perfs_is_refused_at_its_place)
     buffer_fini(&out);
 }
 
+/* perf script -F +srcline, +insn, +insnlen; -F +srcline without a place. */
+TEST(further_fields_of_a_sample_are_understood_or_passed_over)
+{
+    static const char text[] = "prog 12 1.5: 7 cycles:u: \n"
+                               "\t10 work+0x6 (/bin/prog)\n"
+                               "  work.c:12 (discriminator 3)\n"
+                               "\t20 main+0x1 (/bin/prog)\n"
+                               "  main+1\n"
+                               "\t30 start (/lib/libc.so.6)\n"
+                               "  libc.so.6[29d90]\n"
+                               " ilen: 3 insn: 48 89 e5\n\n"
+                               "prog 12 1.6: 7 cycles:u:  10 work+0x6 (/bin/prog) insn: 48 89 e5\n";
+    struct profile profile;
+    struct error error = {0};
+    profile_init(&profile);
+    CHECK_UINT(perf_script_decode(slice_of_text(text), &profile, &error), STATUS_OK);
+    CHECK_UINT(profile.samples.count, 2);
+    CHECK_UINT(profile_stack_depth(&profile, profile.samples.stack[0]), 3);
+    CHECK_UINT(profile_stack_depth(&profile, profile.samples.stack[1]), 1);
+    struct location_id leaf = profile_stack(&profile, profile.samples.stack[0]).location;
+    const struct line *line = profile_lines(&profile, profile_location(&profile, leaf));
+    CHECK_INT(line->line, 12);
+    CHECK_TEXT(profile_c_string(&profile, profile_function(&profile, line->function)->file_name), "work.c");
+    profile_fini(&profile);
+}
+
+TEST(records_without_a_time_may_come_first)
+{
+    static const char text[] = "swapper     0 PERF_RECORD_MMAP -1/0: [0xffff(0x1000) @ 0]: x [kernel.kallsyms]_text\n"
+                               "prog    12 PERF_RECORD_COMM: prog:12/12\n"
+                               "\tmore of it\n"
+                               "prog    12 1.5: 7 cycles:u: \n\t10 work+0x6 (/bin/prog)\n";
+    struct profile profile;
+    struct error error = {0};
+    profile_init(&profile);
+    enum status status = perf_script_decode(slice_of_text(text), &profile, &error);
+    if (status != STATUS_OK) TEST_FAIL("%s", error.message);
+    CHECK_UINT(profile.samples.count, 1);
+    profile_fini(&profile);
+}
+
 static uint64_t self_value(const struct profile *profile, const char *function, size_t column)
 {
     uint64_t sum = 0;

@@ -207,4 +207,22 @@ TEST(negative_values_are_refused)
     profile_fini(&profile);
 }
 
+/* dotnet-trace writes some numbers as texts. */
+TEST(numbers_may_be_texts)
+{
+    static const char text[] =
+        "{\"$schema\":\"https://www.speedscope.app/"
+        "file-format-schema.json\",\"shared\":{\"frames\":[{\"name\":\"a\"}]},"
+        "\"profiles\":[{\"type\":\"evented\",\"name\":\"t\",\"unit\":\"milliseconds\",\"startValue\":\"0.5\","
+        "\"endValue\":\"20.5\",\"events\":[{\"type\":\"O\",\"frame\":\"0\",\"at\":\"0.5\"},"
+        "{\"type\":\"C\",\"frame\":0,\"at\":20.5}]}]}";
+    struct profile profile;
+    struct error error = {0};
+    profile_init(&profile);
+    if (speedscope_decode(slice_of_text(text), &profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    CHECK_UINT(profile.samples.count, 1);
+    CHECK_INT(profile_sample_values(&profile, 0)[1], 20000000);
+    profile_fini(&profile);
+}
+
 TEST_MAIN()

@@ -42,15 +42,32 @@ static bool make_room(struct buffer *texts, size_t header_size)
     return buffer_reserve(texts, header_size) != NULL;
 }
 
+/* How many bytes of the end of a line BYTES begin with: "\n", or "\r\n" if IS_LENIENT; 0 if they do not. */
+static size_t line_end(struct slice bytes, bool is_lenient)
+{
+    if (bytes.size > 0 && bytes.data[0] == '\n') return 1;
+    bool has_return = is_lenient && bytes.size > 1 && bytes.data[0] == '\r' && bytes.data[1] == '\n';
+    return has_return ? 2 : 0;
+}
+
+/* How many bytes of empty lines BYTES begin with. */
+static size_t empty_lines(struct slice bytes, bool is_lenient)
+{
+    size_t skipped = 0, end = 0;
+    while (is_lenient && (end = line_end(slice_of(bytes.data + skipped, bytes.size - skipped), true)) > 0)
+        skipped += end;
+    return skipped;
+}
+
 /* The JSON object that BYTES begin with; it must end with its line or with BYTES. */
-static enum status find_header(struct slice bytes, struct slice *ret_header, struct error *error)
+static enum status find_header(struct slice bytes, bool is_lenient, struct slice *ret_header, struct error *error)
 {
     struct json_reader reader;
     json_reader_init(&reader, bytes);
     if (json_peek(&reader) != JSON_OBJECT) json_reader_refuse(&reader, STATUS_MALFORMED, "expected a JSON object");
     json_skip(&reader);
     size_t size = json_reader_taken(&reader);
-    if (size < bytes.size && bytes.data[size] != '\n')
+    if (size < bytes.size && line_end(slice_of(bytes.data + size, bytes.size - size), is_lenient) == 0)
         json_reader_refuse(&reader, STATUS_MALFORMED, "header does not end with its line");
     enum status status = json_reader_status(&reader, error);
     json_reader_fini(&reader);
@@ -189,26 +206,45 @@ static bool is_plain_header(struct slice line)
 
 bool envelope_detect(struct slice bytes)
 {
+    size_t skipped = empty_lines(bytes, true);
+    bytes = slice_of(bytes.data + skipped, bytes.size - skipped);
     const uint8_t *newline = bytes.size ? memchr(bytes.data, '\n', bytes.size) : NULL;
     size_t line_size = newline ? (size_t)(newline - bytes.data) : bytes.size;
     struct slice header, line = slice_of(bytes.data, line_size);
+    if (line_size > 0 && line.data[line_size - 1] == '\r') line.size--;
     if (!newline || line_size + 1 == bytes.size) return is_plain_header(line);
-    return newline[1] == '{' && find_header(line, &header, NULL) == STATUS_OK;
+    size_t next = line_size + 1;
+    next += empty_lines(slice_of(bytes.data + next, bytes.size - next), true);
+    return next < bytes.size && bytes.data[next] == '{' && find_header(line, true, &header, NULL) == STATUS_OK;
 }
 
-enum status envelope_open(struct envelope_reader *reader, struct slice bytes, struct error *error)
+static enum status open_envelope(struct envelope_reader *reader, struct slice bytes, bool is_lenient,
+                                 struct error *error)
 {
     struct error failure;
-    *reader = (struct envelope_reader){.bytes = bytes};
-    enum status status = find_header(bytes, &reader->header, &failure);
+    size_t skipped = empty_lines(bytes, is_lenient);
+    *reader = (struct envelope_reader){.bytes = bytes, .is_lenient = is_lenient};
+    struct slice first = slice_of(bytes.data + skipped, bytes.size - skipped);
+    enum status status = find_header(first, is_lenient, &reader->header, &failure);
     if (status != STATUS_OK) {
         status = status == STATUS_NO_MEMORY ? status : STATUS_NOT_THIS_FORMAT;
         return error_set(error, status, failure.offset, "no envelope header: %s", failure.message);
     }
     status = read_attributes(reader->header, &reader->header_texts, &reader->attributes, &failure);
     if (status != STATUS_OK) return error_set(error, status, failure.offset, "envelope header: %s", failure.message);
-    reader->position = reader->header.size + (reader->header.size < bytes.size);
+    reader->position = skipped + reader->header.size;
+    reader->position += line_end(slice_of(bytes.data + reader->position, bytes.size - reader->position), is_lenient);
     return STATUS_OK;
+}
+
+enum status envelope_open(struct envelope_reader *reader, struct slice bytes, struct error *error)
+{
+    return open_envelope(reader, bytes, false, error);
+}
+
+enum status envelope_open_lenient(struct envelope_reader *reader, struct slice bytes, struct error *error)
+{
+    return open_envelope(reader, bytes, true, error);
 }
 
 void envelope_close(struct envelope_reader *reader)
@@ -219,17 +255,19 @@ void envelope_close(struct envelope_reader *reader)
 }
 
 /* The payload at the start of REST, up to the newline or the end; *RET_TAKEN counts the newline too. */
-static bool find_payload(struct slice rest, const struct item_header *header, struct slice *ret_payload,
-                         size_t *ret_taken)
+static bool find_payload(struct slice rest, const struct item_header *header, bool is_lenient,
+                         struct slice *ret_payload, size_t *ret_taken)
 {
     size_t size = (size_t)header->length;
     if (!header->has_length) {
         const uint8_t *newline = rest.size ? memchr(rest.data, '\n', rest.size) : NULL;
         size = newline ? (size_t)(newline - rest.data) : rest.size;
     }
-    if (size > rest.size || (size < rest.size && rest.data[size] != '\n')) return false;
+    if (!header->has_length && is_lenient && size > 0 && size < rest.size && rest.data[size - 1] == '\r') size--;
+    size_t end = size < rest.size ? line_end(slice_of(rest.data + size, rest.size - size), is_lenient) : 0;
+    if (size > rest.size || (size < rest.size && end == 0)) return false;
     *ret_payload = slice_of(rest.data, size);
-    *ret_taken = size + (size < rest.size);
+    *ret_taken = size + end;
     return true;
 }
 
@@ -238,20 +276,23 @@ bool envelope_next(struct envelope_reader *reader, struct envelope_item *ret_ite
     struct error failure = {.status = STATUS_OK};
     struct item_header header = {0};
     struct slice rest = slice_of(reader->bytes.data + reader->position, reader->bytes.size - reader->position), json;
-    size_t payload_taken;
+    size_t payload_taken, skipped = empty_lines(rest, reader->is_lenient);
 
+    rest = slice_of(rest.data + skipped, rest.size - skipped);
+    reader->position += skipped;
     if (rest.size == 0) {
         if (error) *error = failure;
         return false;
     }
-    if (find_header(rest, &json, &failure) != STATUS_OK ||
+    if (find_header(rest, reader->is_lenient, &json, &failure) != STATUS_OK ||
         read_item_header(json, &reader->item_texts, &header, &failure) != STATUS_OK) {
         (void)error_set(error, failure.status, reader->position + failure.offset, "item header: %s", failure.message);
         return false;
     }
-    size_t header_taken = json.size + (json.size < rest.size);
+    size_t header_taken = json.size;
+    header_taken += line_end(slice_of(rest.data + json.size, rest.size - json.size), reader->is_lenient);
     struct slice after = slice_of(rest.data + header_taken, rest.size - header_taken);
-    if (!find_payload(after, &header, &header.item.payload, &payload_taken)) {
+    if (!find_payload(after, &header, reader->is_lenient, &header.item.payload, &payload_taken)) {
         (void)error_set(error, STATUS_MALFORMED, reader->position + header_taken,
                         "item's length does not fit its payload");
         return false;

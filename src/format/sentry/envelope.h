@@ -22,6 +22,7 @@ struct envelope_reader {
     struct slice header; /* the envelope's own header, one JSON object */
     struct envelope_attributes attributes;
     size_t position;
+    bool is_lenient;
     struct buffer header_texts, item_texts; /* private */
 };
 
@@ -42,6 +43,9 @@ bool envelope_detect(struct slice bytes);
 /* STATUS_NOT_THIS_FORMAT if the first line is no JSON object, STATUS_MALFORMED if event_id, dsn or sent_at are not what
  * they must be. An envelope without items is one. */
 enum status envelope_open(struct envelope_reader *reader, struct slice bytes, struct error *error);
+/* The same for a file on its way to a person: lines may end with "\r\n", and empty lines between items are passed over.
+ * Servers reject both. */
+enum status envelope_open_lenient(struct envelope_reader *reader, struct slice bytes, struct error *error);
 void envelope_close(struct envelope_reader *reader);
 /* False at the end (ERROR->status is STATUS_OK) or when the framing is broken (ERROR tells). */
 bool envelope_next(struct envelope_reader *reader, struct envelope_item *ret_item, struct error *error);

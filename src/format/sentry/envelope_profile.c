@@ -3,6 +3,7 @@
 
 #include "base/uuid.h"
 #include "format/sentry/envelope.h"
+#include "format/sentry/rules.h"
 #include "format/sentry/sentry_v1.h"
 #include "format/sentry/sentry_v2.h"
 #include "format/sentry/transaction.h"
@@ -56,7 +57,7 @@ static enum status decode_items(struct envelope_reader *reader, struct profile *
 enum status envelope_profile_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     struct envelope_reader reader;
-    enum status status = envelope_open(&reader, bytes, error);
+    enum status status = envelope_open_lenient(&reader, bytes, error);
     if (status == STATUS_OK) status = decode_items(&reader, profile, error);
     envelope_close(&reader);
     return status;
@@ -96,34 +97,83 @@ static enum status refuse_memory(struct error *error)
     return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the envelope");
 }
 
+static enum status refuse(const struct verdict *verdict, struct error *error)
+{
+    char text[sizeof(error->message)];
+    verdict_print(verdict, text, sizeof(text));
+    return error_set(error, STATUS_MALFORMED, 0, "%s", text);
+}
+
+static enum status check_payload(const struct envelope_item *item, bool has_transaction, struct error *error)
+{
+    enum status status = STATUS_OK;
+    struct rules_context context = {.is_in_envelope = true,
+                                    .platform = item->platform,
+                                    .has_meta_length = item->has_meta_length,
+                                    .has_transaction = has_transaction};
+    for (int rules = 0; rules < RULES_COUNT && status == STATUS_OK; rules++) {
+        struct verdict verdict;
+        status = is_v1_item(item) ? rules_judge_profile(item->payload, &context, (enum rules)rules, &verdict, error)
+                                  : rules_judge_chunk(item->payload, &context, (enum rules)rules, &verdict, error);
+        if (status == STATUS_OK && !verdict.accepted) status = refuse(&verdict, error);
+    }
+    return status;
+}
+
+static bool has_item(struct slice bytes, const char *type)
+{
+    struct envelope_reader reader;
+    struct envelope_item item;
+    bool is_there = false;
+    if (envelope_open(&reader, bytes, NULL) == STATUS_OK) {
+        while (!is_there && envelope_next(&reader, &item, NULL)) is_there = slice_equals_text(item.type, type);
+    }
+    envelope_close(&reader);
+    return is_there;
+}
+
+enum status envelope_profile_check(const struct buffer *out, size_t first, struct error *error)
+{
+    struct envelope_reader reader;
+    struct envelope_item item;
+    struct slice bytes = slice_of(out->data + first, out->size - first);
+    struct error reason = {0};
+    if (out->failed) return refuse_memory(error);
+    enum status status = envelope_check(bytes, &reason);
+    if (status != STATUS_OK) {
+        const char *name = status == STATUS_TOO_LARGE ? "envelope_too_large" : "envelope_malformed";
+        return error_set(error, status, reason.offset, "%s: %.200s", name, reason.message);
+    }
+    bool has_transaction = has_item(bytes, "transaction");
+    status = envelope_open(&reader, bytes, error);
+    while (status == STATUS_OK && envelope_next(&reader, &item, NULL)) {
+        if (is_v1_item(&item) || envelope_item_is_chunk(&item)) status = check_payload(&item, has_transaction, error);
+    }
+    envelope_close(&reader);
+    return status;
+}
+
 enum status envelope_profile_encode(const struct profile *profile, struct buffer *out, struct error *error)
 {
     struct buffer chunk;
     buffer_init(&chunk, PAYLOAD_BYTES_MAX);
+    size_t first = out->size;
     enum status status = sentry_v2_encode(profile, NULL, &chunk, error);
     if (status == STATUS_OK) envelope_profile_wrap(profile, buffer_slice(&chunk), true, out);
     if (status == STATUS_OK && out->failed) status = refuse_memory(error);
+    if (status == STATUS_OK) status = envelope_profile_check(out, first, error);
     buffer_fini(&chunk);
     return status;
 }
 
 /* --- V1 ----------------------------------------------------------------------------------------------------------- */
 
-/* Whether ITEM, as it is carried, is the transaction of PROFILE. */
-static bool is_transaction_of(const struct profile *profile, const struct carried_item *item)
-{
-    struct transaction transaction;
-    if (!slice_equals_text(profile_slice(profile, item->type), "transaction")) return false;
-    if (transaction_decode(item->payload, &transaction, NULL) != STATUS_OK) return false;
-    bool is_same = slice_equals_text(profile_slice(profile, profile->transaction.id), transaction.event_id);
-    transaction_fini(&transaction);
-    return is_same;
-}
-
+/* An envelope has one transaction at most, so a carried one is the profile's. It need not name its event_id: with PHP's
+ * SDK only the envelope's header does. */
 static bool carries_transaction(const struct profile *profile)
 {
     for (size_t i = 0; i < profile->carried.count; i++) {
-        if (is_transaction_of(profile, &profile->carried.items[i])) return true;
+        if (slice_equals_text(profile_slice(profile, profile->carried.items[i].type), "transaction")) return true;
     }
     return false;
 }
@@ -158,6 +208,7 @@ enum status envelope_profile_encode_v1(const struct profile *profile, struct buf
     bool carries = profile->sample_format == 1;
     buffer_init(&payload, PAYLOAD_BYTES_MAX);
     buffer_init(&transaction, PAYLOAD_BYTES_MAX);
+    size_t first = out->size;
     enum status status = sentry_v1_encode(profile, &payload, error);
     if (status == STATUS_OK) {
         begin(profile, carries, out);
@@ -169,6 +220,7 @@ enum status envelope_profile_encode_v1(const struct profile *profile, struct buf
         envelope_add_item(out, "profile", NULL, buffer_slice(&payload));
         if (out->failed || transaction.failed) status = refuse_memory(error);
     }
+    if (status == STATUS_OK) status = envelope_profile_check(out, first, error);
     buffer_fini(&transaction);
     buffer_fini(&payload);
     return status;

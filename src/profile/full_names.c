@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "profile/full_names.h"
+
+#include "base/buffer.h"
+#include "profile/profile_private.h"
+
+#include <inttypes.h>
+
+static struct slice base_name(struct slice path)
+{
+    const uint8_t *slash = path.size ? memrchr(path.data, '/', path.size) : NULL;
+    return slash ? slice_of(slash + 1, path.size - (size_t)(slash + 1 - path.data)) : path;
+}
+
+/* Some SDKs write the module into the name, too. */
+static bool begins_with_module(struct slice name, struct slice module)
+{
+    return name.size > module.size && memcmp(name.data, module.data, module.size) == 0 &&
+           strchr(".:#/\\$", name.data[module.size]) != NULL;
+}
+
+static void append(struct buffer *out, struct slice text)
+{
+    buffer_append(out, text.data, text.size);
+}
+
+static void append_place(const struct profile *profile, const struct function *function, struct buffer *out)
+{
+    struct slice file = base_name(profile_slice(profile, function->file_name));
+    struct slice place = file.size > 0 ? file : profile_slice(profile, function->module);
+    if (place.size == 0) return;
+    buffer_append_byte(out, '[');
+    append(out, place);
+    if (file.size > 0 && function->start_line > 0) buffer_append_format(out, ":%" PRId64, function->start_line);
+    buffer_append_byte(out, ']');
+}
+
+/* Nothing is appended where the name is right as it is. */
+static void append_full_name(const struct profile *profile, const struct function *function, struct string_id known,
+                             bool names_unnamed, struct buffer *out)
+{
+    struct slice name = profile_slice(profile, known), module = profile_slice(profile, function->module);
+    if (name.size == 0) {
+        if (names_unnamed) append_place(profile, function, out);
+    } else if (module.size > 0 && !begins_with_module(name, module)) {
+        append(out, module);
+        buffer_append_byte(out, '.');
+        append(out, name);
+    }
+}
+
+void profile_give_full_names(struct profile *profile, bool names_unnamed)
+{
+    struct buffer text;
+    buffer_init(&text, PROFILE_STRING_BYTES_MAX);
+    for (size_t i = 1; i < profile->functions.count; i++) {
+        struct function *function = &profile->functions.items[i];
+        struct string_id known = function->name.index ? function->name : function->system_name;
+        buffer_clear(&text);
+        append_full_name(profile, function, known, names_unnamed, &text);
+        if (text.failed || text.size == 0) continue;
+        struct string_id full = profile_string(profile, buffer_slice(&text));
+        if (function->system_name.index == 0) function->system_name = known;
+        function->name = full;
+    }
+    buffer_fini(&text);
+}

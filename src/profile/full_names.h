@@ -1,0 +1,13 @@
+/* Names for formats and tables that tell functions apart by their names alone.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_PROFILE_FULL_NAMES_H
+#define OFFBEAT_PROFILE_FULL_NAMES_H
+
+#include "profile/profile.h"
+
+/* Puts the module in front of each function's name (FMT-4, FMT-11): java.lang.Object.wait, not wait. The name without
+ * it becomes the system name where there is none. NAMES_UNNAMED: a function without a name is called by its file and
+ * line,
+ * "[index.js:9]". The profile is not to be added to afterwards. Failures are those of profile_failed. */
+void profile_give_full_names(struct profile *profile, bool names_unnamed);
+
+#endif
