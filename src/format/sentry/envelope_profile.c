@@ -120,37 +120,50 @@ static enum status check_payload(const struct envelope_item *item, bool has_tran
     return status;
 }
 
-static bool has_item(struct slice bytes, const char *type)
+/* Whether there is a transaction beside the profile. */
+static enum status find_transaction(struct slice bytes, bool *ret_is_there, struct error *error)
 {
     struct envelope_reader reader;
     struct envelope_item item;
-    bool is_there = false;
-    if (envelope_open(&reader, bytes, NULL) == STATUS_OK) {
-        while (!is_there && envelope_next(&reader, &item, NULL)) is_there = slice_equals_text(item.type, type);
+    struct error reason = {.status = STATUS_OK};
+    enum status status = envelope_open(&reader, bytes, error);
+    *ret_is_there = false;
+    while (status == STATUS_OK && envelope_next(&reader, &item, &reason))
+        *ret_is_there |= slice_equals_text(item.type, "transaction");
+    envelope_close(&reader);
+    if (status != STATUS_OK || reason.status == STATUS_OK) return status;
+    return error_set(error, reason.status, reason.offset, "%s", reason.message);
+}
+
+static enum status check_items(struct slice bytes, struct error *error)
+{
+    struct envelope_reader reader;
+    struct envelope_item item;
+    struct error reason = {.status = STATUS_OK};
+    bool has_transaction;
+    enum status status = find_transaction(bytes, &has_transaction, error);
+    if (status != STATUS_OK) return status;
+    status = envelope_open(&reader, bytes, error);
+    while (status == STATUS_OK && envelope_next(&reader, &item, &reason)) {
+        if (is_v1_item(&item) || envelope_item_is_chunk(&item)) status = check_payload(&item, has_transaction, error);
     }
     envelope_close(&reader);
-    return is_there;
+    if (status != STATUS_OK || reason.status == STATUS_OK) return status;
+    return error_set(error, reason.status, reason.offset, "%s", reason.message);
 }
 
 enum status envelope_profile_check(const struct buffer *out, size_t first, struct error *error)
 {
-    struct envelope_reader reader;
-    struct envelope_item item;
     struct slice bytes = slice_of(out->data + first, out->size - first);
     struct error reason = {0};
     if (out->failed) return refuse_memory(error);
     enum status status = envelope_check(bytes, &reason);
     if (status != STATUS_OK) {
+        if (status == STATUS_NO_MEMORY) return refuse_memory(error);
         const char *name = status == STATUS_TOO_LARGE ? "envelope_too_large" : "envelope_malformed";
         return error_set(error, status, reason.offset, "%s: %.200s", name, reason.message);
     }
-    bool has_transaction = has_item(bytes, "transaction");
-    status = envelope_open(&reader, bytes, error);
-    while (status == STATUS_OK && envelope_next(&reader, &item, NULL)) {
-        if (is_v1_item(&item) || envelope_item_is_chunk(&item)) status = check_payload(&item, has_transaction, error);
-    }
-    envelope_close(&reader);
-    return status;
+    return check_items(bytes, error);
 }
 
 enum status envelope_profile_encode(const struct profile *profile, struct buffer *out, struct error *error)

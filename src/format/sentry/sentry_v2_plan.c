@@ -143,8 +143,8 @@ static int compare_lengths(const void *left, const void *right)
 }
 
 /* How long a sample lasts whose values do not tell (perf's cycles): as long as it mostly takes until the next one of
- * its thread. 0: nothing is known, or memory is short. The ticks are in order of time. */
-static uint64_t typical_length_ns(const struct chunk_plan *plan)
+ * its thread. 0: nothing is known. The ticks are in order of time. */
+static uint64_t typical_length_ns(struct chunk_plan *plan)
 {
     const struct profile *profile = plan->profile;
     uint64_t *last = calloc(profile->threads.count, sizeof(*last)); /* of each thread; 0: none */
@@ -156,6 +156,7 @@ static uint64_t typical_length_ns(const struct chunk_plan *plan)
         if (*before && tick->time_ns > *before) lengths[count++] = tick->time_ns - *before;
         *before = tick->time_ns;
     }
+    plan->no_memory |= !last || !lengths;
     if (count > 0) qsort(lengths, count, sizeof(*lengths), compare_lengths);
     uint64_t typical_ns = count > 0 ? lengths[count / 2] : 0;
     free(last);
