@@ -42,7 +42,8 @@ bool folder_is_another_users(const struct settings *settings)
 {
     struct stat status;
     const char *spool = settings->options.spool_directory;
-    return spool && spool[0] == '/' && stat(spool, &status) == 0 && status.st_uid != geteuid();
+    if (!spool || spool[0] != '/') return false;
+    return stat(spool, &status) == 0 ? status.st_uid != geteuid() : errno == EACCES;
 }
 
 static bool make_temporary(char ret_path[PATH_MAX])

@@ -38,6 +38,7 @@ struct worker {
     unsigned helper_failures; /* in a row */
     bool has_folder, has_session;
     struct stat root; /* of the process when FOLDER was found */
+    uint64_t began_ns;
     bool has_other_root;
     char profiler_id[UUID_TEXT_SIZE]; /* of the sampler that runs; "" = none */
     bool is_v1;
@@ -452,11 +453,14 @@ static void tell_lost(struct worker *worker)
     if (!worker->is_v1) sdk_discard(DISCARD_INTERNAL_SDK_ERROR, CATEGORY_PROFILE_CHUNK, lost);
 }
 
+static void move_if_folder_is_lost(struct worker *worker);
+
 /* Sends the oldest of those that wait, or with V1 keeps it. False if there is none. */
 static bool take_recording(struct worker *worker)
 {
-    tell_lost(worker);
     (void)collect_recordings(worker);
+    move_if_folder_is_lost(worker);
+    tell_lost(worker);
     if (worker->waiting_count == 0) return false;
     struct recording recording = worker->waiting[0];
     worker->is_interrupted = false;
@@ -511,12 +515,22 @@ static bool has_changed_root(const struct worker *worker)
     return stat("/", &root) == 0 && (root.st_dev != worker->root.st_dev || root.st_ino != worker->root.st_ino);
 }
 
+/* A program that changes its user at once is about to run another one, which nobody would tell of a new folder. */
+static bool may_move(const struct worker *worker)
+{
+    sdk_lock();
+    bool is_wanted = sdk.is_on && sdk.wanted.profiler_id[0] != '\0';
+    sdk_unlock();
+    return is_wanted && !worker->has_other_root && sdk_monotonic_ns() - worker->began_ns >= SECOND_NS;
+}
+
 /* The program has changed its user, its rights or its root. What was recorded until then waits for the next launch, and
  * the recording goes on in another folder; but not under another root, where neither the helper nor the program's own
  * files are found. */
 static void move_if_folder_is_lost(struct worker *worker)
 {
-    if (!worker->has_folder) return;
+    bool is_needed = worker->waiting_count > 0 || sampler_lost_recordings() != worker->lost_count;
+    if (!worker->has_folder || !is_needed) return;
     worker->has_other_root = has_changed_root(worker);
     if (!worker->has_other_root && !folder_has_become_anothers(worker->folder)) return;
     sdk_debug("this process has no access to %s any more: the next launch sends what is there", worker->folder);
@@ -528,7 +542,7 @@ static void move_if_folder_is_lost(struct worker *worker)
     worker->profiler_id[0] = '\0';
     worker->has_session = false;
     session_forget(&sdk.session);
-    worker->has_folder = !worker->has_other_root && folder_of_recordings(sdk_settings(), worker->folder);
+    worker->has_folder = may_move(worker) && folder_of_recordings(sdk_settings(), worker->folder);
     if (worker->has_folder) begin_session(worker);
 }
 
@@ -542,6 +556,7 @@ static void prepare(struct worker *worker)
     if (!worker->has_helper && options->symbols == OFFBEAT_SYMBOLS_LOCAL)
         sdk_debug("offbeat-helper is not there: functions have the names of symbol tables only");
     (void)stat("/", &worker->root);
+    worker->began_ns = sdk_monotonic_ns();
     worker->has_folder = folder_of_recordings(sdk_settings(), worker->folder);
     if (worker->has_folder) begin_session(worker);
 }
@@ -643,7 +658,6 @@ static void *work(void *context)
         }
         uint32_t news = sampler_news();
         session_keep(&sdk.session);
-        move_if_folder_is_lost(worker);
         follow_wishes(worker);
         worker->is_late = false;
         bool is_busy = take_recording(worker);
