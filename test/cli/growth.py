@@ -1,0 +1,182 @@
+"""Whether hostile files cost no more than doc/formats/limits.md says, and in proportion to their size.
+
+Each generator makes a file of one kind in two sizes; the program reads and converts both. Processor time counts, not the
+clock, so that a busy machine changes little. Arguments: the program. SPDX-License-Identifier: MIT"""
+import json
+import os
+import pathlib
+import random
+import resource
+import struct
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from tap import case, check, main  # noqa: E402
+
+OFFBEAT = pathlib.Path(sys.argv[1]).resolve()
+SMALL, LARGE = 1 << 18, 1 << 20
+MEMORY_FREE, MEMORY_OF_BYTE = 64 << 20, 40
+SECONDS_OF_MEGABYTE = 2.0
+# What a start costs, and how much worse than linear a measurement may look.
+SECONDS_FREE, GROWTH_MAX = 0.3, 2.0
+
+
+def varint(number):
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes(out + bytes([number]))
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def pprof(strings, *rest):
+    table = [b"", b"samples", b"count", *strings]
+    return b"".join([field(1, field(1, 1) + field(2, 2)), *(field(6, text) for text in table), *rest])
+
+
+# --- Generators: the bytes of a file of about SIZE bytes --------------------------------------------------------------
+
+
+def strings_that_shared_a_hash(size):
+    """8 bytes that differ, and then the constant that made every product 0."""
+    word = struct.pack("<Q", 0xD6E8FEB86659FD93)
+    return pprof([struct.pack("<Q", i | 1 << 63) + word for i in range(size // 18)])
+
+
+def lines_that_shared_a_hash(size):
+    return b"".join(b"%08d\x93\xfdYf\xb8\xfe\xe8\xd6 1\n" % i for i in range(size // 19))
+
+
+def inlined_functions_in_every_frame(size):
+    lines = b"".join(field(4, field(1, 1)) for _ in range(size // 2 // 4))
+    return pprof([b"f"], field(5, field(1, 1) + field(2, 3)), field(4, field(1, 1) + lines),
+                 field(2, field(1, b"\x01" * (size // 2)) + field(2, b"\x01")))
+
+
+def an_expression_of_large_classes(size):
+    pattern = b"(" + b"|".join(b"[" + b"".join(b"\\x%02x" % (33 + (i * 7 + k) % 90) for k in range(200)) + b"]*"
+                               for i in range(60)) + b")*z"
+    names = [b"%06d" % i + b"a" * 250 for i in range(max(1, (size - len(pattern)) // 290))]
+    functions = [field(5, field(1, i + 1) + field(2, 4 + i)) for i in range(len(names))]
+    locations = [field(4, field(1, i + 1) + field(4, field(1, i + 1))) for i in range(len(names))]
+    samples = [field(2, field(1, varint(i + 1)) + field(2, b"\x01")) for i in range(len(names))]
+    return pprof([pattern, *names], *functions, *locations, *samples, field(7, 3))
+
+
+def a_chain_of_calls(size):
+    count = size // 130
+    nodes = [{"id": i + 1, "callFrame": {"functionName": "f", "scriptId": "0", "url": "", "lineNumber": 1, "columnNumber": 1},
+              **({"children": [i + 2]} if i + 1 < count else {})} for i in range(count)]
+    return json.dumps({"nodes": nodes, "startTime": 0, "endTime": 1000, "samples": [count] * count,
+                       "timeDeltas": [1] * count}).encode()
+
+
+def short_stacks_all_different(size):
+    return b"".join(b"%x;%x 1\n" % (i, i * 7) for i in range(size // 13))
+
+
+def deep_stacks_all_different(size):
+    source = random.Random(1)
+    lines, made = [], 0
+    while made < size:
+        lines.append(";".join(f"{source.randrange(1 << 16):x}" for _ in range(500)) + " 1\n")
+        made += len(lines[-1])
+    return "".join(lines).encode()
+
+
+def events_that_open_and_never_close(size):
+    count = size // 36
+    events = [{"type": "O", "frame": 0, "at": i} for i in range(count)]
+    return json.dumps({"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {"frames": [{"name": "f"}]},
+                       "profiles": [{"type": "evented", "name": "t", "unit": "none", "startValue": 0, "endValue": count,
+                                     "events": events}]}).encode()
+
+
+def samples_of_perf(size):
+    return b"".join(b"p %d 1.%06d: 1 cycles: \n\t%x f%x (/a)\n\n" % (i, i, i, i) for i in range(size // 50))
+
+
+def samples_of_a_chunk(size):
+    count = size // 95
+    return json.dumps({"version": "2", "profiler_id": "0" * 31 + "1", "chunk_id": "0" * 31 + "2", "platform": "python",
+                       "release": "a", "client_sdk": {"name": "a", "version": "1"},
+                       "profile": {"frames": [{"function": f"f{i}"} for i in range(count)],
+                                   "stacks": [[i] for i in range(count)], "thread_metadata": {},
+                                   "samples": [{"timestamp": 1700000000 + i / 1e5, "stack_id": i, "thread_id": str(i % 7)}
+                                               for i in range(count)]}}).encode()
+
+
+def threads_with_one_sample_each(size):
+    return b"".join(b"t%d %d 1.5: 1 cycles: \n\t1 f (/a)\n\n" % (i, i) for i in range(size // 45))
+
+
+GENERATORS = [strings_that_shared_a_hash, lines_that_shared_a_hash, inlined_functions_in_every_frame,
+              an_expression_of_large_classes, a_chain_of_calls, short_stacks_all_different, deep_stacks_all_different,
+              events_that_open_and_never_close, samples_of_perf, samples_of_a_chunk, threads_with_one_sample_each]
+
+
+# --- Measuring --------------------------------------------------------------------------------------------------------
+
+
+def cost(arguments):
+    """Seconds of processor time and bytes of memory; the program may refuse the file, but not crash."""
+    pid = os.fork()
+    if pid == 0:
+        resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+        null = os.open("/dev/null", os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        os.execv(OFFBEAT, [str(argument) for argument in arguments])
+    _, status, usage = os.wait4(pid, 0)
+    check(os.WIFEXITED(status), f"{arguments} ended by signal {status & 127}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+
+
+def measure(path, output):
+    """The worst of all that may be done with a file. What a conversion writes it may hold as well."""
+    worst_seconds = worst_memory = 0
+    commands = [["top", path], ["info", path]]
+    commands += [["convert", path, "-o", output, "--to", target] for target in
+                 ("pprof", "collapsed", "speedscope", "firefox", "envelope")]
+    for command in commands:
+        for old in output.parent.glob("out*"):
+            old.unlink()
+        seconds, memory = cost([OFFBEAT, *command])
+        written = sum(old.stat().st_size for old in output.parent.glob("out*"))
+        worst_seconds = max(worst_seconds, seconds)
+        worst_memory = max(worst_memory, memory - 3 * written)
+    return worst_seconds, worst_memory
+
+
+def check_growth(generator):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        found = []
+        for size in (SMALL, LARGE):
+            path = folder / "in"
+            path.write_bytes(generator(size))
+            real = path.stat().st_size
+            seconds, memory = measure(path, folder / "out.x")
+            print(f"# {real} bytes: {seconds:.2f} s, {memory >> 20} MiB")
+            check(memory <= MEMORY_FREE + MEMORY_OF_BYTE * real, f"{real} bytes take {memory >> 20} MiB")
+            check(seconds <= SECONDS_FREE + SECONDS_OF_MEGABYTE * real / 1e6, f"{real} bytes take {seconds:.2f} s")
+            found.append((real, seconds))
+        (small, first), (large, second) = found
+        allowed = SECONDS_FREE + first * large / small * GROWTH_MAX
+        check(second <= allowed, f"from {small} to {large} bytes the time grows from {first:.2f} to {second:.2f} s")
+
+
+for made in GENERATORS:
+    def one(generator=made):
+        check_growth(generator)
+    one.__name__ = f"the_cost_of_{made.__name__}_is_bounded"
+    case(one)
+
+main()
