@@ -41,7 +41,7 @@ static void print_help(FILE *out)
         (void)fprintf(out, "  %-10s%s\n", commands[i].name, commands[i].about);
     }
     (void)fputs("\nOptions:\n  -h, --help    this text; behind a command: its own\n"
-                "  --version     the version of offbeat\n",
+                "  -V, --version the version of offbeat\n",
                 out);
 }
 
@@ -91,6 +91,22 @@ static void hold_standard_streams(void)
     }
 }
 
+static bool is_one_of(const char *word, const char *const *words)
+{
+    while (*words && strcmp(*words, word) != 0) words++;
+    return *words != NULL;
+}
+
+/* "offbeat help top" is "offbeat top --help". */
+static int help_of(char *name)
+{
+    char *arguments[] = {name, (char[]){"--help"}, NULL};
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(commands[i].name, name) == 0) return commands[i].run(2, arguments);
+    }
+    return refuse_unknown(name);
+}
+
 int main(int argc, char **argv)
 {
     hold_standard_streams();
@@ -99,11 +115,12 @@ int main(int argc, char **argv)
         print_help(stderr);
         return EXIT_WRONG_USE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+    if (is_one_of(argv[1], (const char *[]){"--help", "-h", "help", NULL})) {
+        if (argc > 2) return finish(help_of(argv[2]));
         print_help(stdout);
         return finish(EXIT_DONE);
     }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (is_one_of(argv[1], (const char *[]){"--version", "-V", "version", NULL})) {
         puts("offbeat " OFFBEAT_VERSION);
         return finish(EXIT_DONE);
     }
