@@ -107,7 +107,7 @@ def named_samples(offbeat, path, folder):
     done = subprocess.run([offbeat, "raw", path], cwd=folder, capture_output=True, text=True, check=True)
     nanoseconds = 0
     for line in done.stdout.splitlines():
-        values = re.match(r" *\d+ +(\d+):", line)
+        values = re.match(r" *\d+ +(\d+)[ :]", line)
         nanoseconds = int(values[1]) if values else nanoseconds
         name = re.search(r"\bthread:\[([^]]*)\]", line)
         if name:

@@ -154,21 +154,17 @@ static void add_loss(struct completeness *completeness, const char *cause, doubl
     completeness->losses[place] = (struct lost_samples){cause, samples};
 }
 
-/* Every fact "lost_…" counts samples. A missed tick would have given as many samples as the others did. */
+/* Every fact "lost_…" counts samples. */
 static void count_losses(const struct profile *profile, struct completeness *completeness)
 {
-    double ticks = 0, missed = 0;
     for (size_t i = 0; i < profile->facts.count; i++) {
         const struct fact *fact = &profile->facts.items[i];
         const char *key = profile_c_string(profile, fact->key);
         double number = fact->is_number ? (double)fact->number : 0;
         if (strncmp(key, "lost_", strlen("lost_")) == 0) add_loss(completeness, key, number);
-        if (strcmp(key, "ticks") == 0) ticks = number;
-        if (strcmp(key, "ticks_missed") == 0) missed = number;
         if (strcmp(key, "threads_missed") == 0) completeness->threads_missed = number;
         if (strcmp(key, "bytes_lost") == 0) completeness->bytes_lost = number;
     }
-    if (ticks > 0) add_loss(completeness, "ticks_missed", completeness->samples * missed / ticks);
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ */

@@ -1,5 +1,5 @@
-/* Replays a recording tick by tick. Every live thread has a current stack; a tick gives each of them the time since the
- * tick before, unless a record says that the thread's answer is still to come or lost.  SPDX-License-Identifier: MIT */
+/* Replays a recording tick by tick. What is told of a thread follows on its time line without a gap; a tick that says
+ * nothing of a thread gives the time since the tick before to its last blocked stack.  SPDX-License-Identifier: MIT */
 #include "format/recording.h"
 
 #include "base/array.h"
@@ -28,7 +28,9 @@ static const char *const incomplete_names[OUTCOMES] = {
     INCOMPLETE_UNKNOWN_REGISTER,
 };
 static const char *const loss_facts[RECORDING_LOSSES] = {"lost_late", "lost_unanswered", "lost_in_kernel",
-                                                         "lost_no_table"};
+                                                         "lost_no_table", "lost_unreadable"};
+static const char *const loss_names[RECORDING_LOSSES] = {NO_STACK_LATE, NO_STACK_UNANSWERED, NO_STACK_IN_KERNEL,
+                                                         NO_STACK_NO_TABLE, NO_STACK_UNREADABLE};
 static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
     [RECORDING_TICKS] = "ticks",
     [RECORDING_TICKS_MISSED] = "ticks_missed",
@@ -58,12 +60,15 @@ struct replayed_module {
     bool is_loaded;
 };
 
-/* A run of ticks with one stack. */
+/* Times in a row with one stack. */
 struct run {
     struct stack_id stack;
-    uint64_t time_ns, value;
+    uint64_t start_ns;
+    struct recording_time time;
     uint64_t count;
 };
+
+#define NO_SAMPLE SIZE_MAX
 
 struct replayed_thread {
     struct thread_id id;
@@ -71,11 +76,12 @@ struct replayed_thread {
     struct label_set_id first_labels, labels; /* none: it has had one name */
     bool is_named;
     bool is_live, is_told; /* told of in the open tick */
-    bool is_waiting;
     struct run run;
-    uint64_t waiting_ns; /* of ticks whose stack comes later */
-    uint64_t waiting_ticks, waiting_since_ns;
-    uint64_t *addresses; /* of the last sample, innermost first */
+    uint64_t told_until_ns;
+    bool has_running, has_blocked;
+    struct stack_id running, blocked; /* the last stacks of each kind */
+    size_t last_blocked;              /* sample of the profile, or NO_SAMPLE */
+    uint64_t *addresses;              /* of the last sample, innermost first */
     size_t address_count, address_capacity;
 };
 
@@ -105,7 +111,7 @@ struct replay {
     } cache;
     struct recording_followers followers;
     uint32_t epoch; /* of the modules: counts up when one is loaded or unloaded */
-    uint64_t outcomes[OUTCOMES], losses[RECORDING_LOSSES], taken, repeated, unseen;
+    uint64_t outcomes[OUTCOMES], lost_ns[RECORDING_LOSSES], too_short_ns, taken, repeated, unseen;
     uint64_t counters[RECORDING_COUNTER_COUNT];
 };
 
@@ -147,46 +153,84 @@ static struct string_id hex_string(struct profile *profile, struct slice bytes)
 
 /* --- Samples ------------------------------------------------------------------------------------------------------ */
 
+enum wall_column { COUNT, WALL, CPU, RUNNABLE, BLOCKED, WALL_COLUMNS };
+
+static uint64_t sum_of(struct recording_time time)
+{
+    return time.cpu_ns + time.runnable_ns + time.blocked_ns;
+}
+
 static void end_run(struct replay *replay, struct replayed_thread *thread)
 {
-    if (thread->run.count == 0) return;
+    const struct run *run = &thread->run;
+    if (run->count == 0) return;
     struct sample sample = {
-        .stack = thread->run.stack,
+        .stack = run->stack,
         .thread = thread->id,
         .labels = thread->labels,
-        .time_ns = thread->run.time_ns + (uint64_t)replay->wall_offset_ns,
+        .time_ns = run->start_ns + (uint64_t)replay->wall_offset_ns,
     };
-    int64_t values[2] = {(int64_t)thread->run.count, (int64_t)thread->run.value};
+    /* In CPU mode the sum is CPU time, and the other columns do not exist. */
+    int64_t values[WALL_COLUMNS] = {
+        [COUNT] = (int64_t)run->count,
+        [WALL] = (int64_t)sum_of(run->time),
+        [CPU] = (int64_t)run->time.cpu_ns,
+        [RUNNABLE] = (int64_t)run->time.runnable_ns,
+        [BLOCKED] = (int64_t)run->time.blocked_ns,
+    };
+    if (thread->has_blocked && run->stack.index == thread->blocked.index)
+        thread->last_blocked = replay->profile->samples.count;
     profile_add_sample(replay->profile, &sample, values);
-    thread->run.count = 0;
-    thread->run.value = 0;
+    thread->run = (struct run){0};
 }
 
-static void add_to_run(struct replay *replay, struct replayed_thread *thread, uint64_t time_ns, uint64_t count,
-                       uint64_t value)
+/* Times come from a file: sums must not wrap around. */
+static bool is_time_line_too_long(const struct replayed_thread *thread, struct recording_time time)
 {
-    if (thread->run.count == 0) thread->run.time_ns = time_ns;
-    thread->run.count += count;
-    thread->run.value += value;
+    const uint64_t limit_ns = INT64_MAX / 4;
+    return time.cpu_ns > limit_ns || time.runnable_ns > limit_ns || time.blocked_ns > limit_ns ||
+           thread->told_until_ns > limit_ns * 3;
 }
 
-/* What nothing was said of in the tick that ends now is where it was. */
+static void add_time(struct replay *replay, struct replayed_thread *thread, struct stack_id stack,
+                     struct recording_time time)
+{
+    bool is_cpu = replay->mode == RECORDING_CPU;
+    struct run *run = &thread->run;
+    if (is_time_line_too_long(thread, time)) {
+        broken(replay);
+        return;
+    }
+    if (is_cpu || stack.index != run->stack.index) end_run(replay, thread);
+    if (run->count == 0) run->start_ns = is_cpu ? replay->now_ns : thread->told_until_ns;
+    run->stack = stack;
+    run->count++;
+    run->time.cpu_ns += time.cpu_ns;
+    run->time.runnable_ns += time.runnable_ns;
+    run->time.blocked_ns += time.blocked_ns;
+    thread->told_until_ns += sum_of(time);
+    if (is_cpu || sum_of(run->time) >= RUN_NS_MAX) end_run(replay, thread);
+}
+
+/* A thread of which nothing was said in the tick that ends now was blocked where it was. */
+static void close_tick_of(struct replay *replay, struct replayed_thread *thread)
+{
+    if (thread->is_live && !thread->is_told) {
+        struct recording_time time = {.blocked_ns = replay->tick_span_ns};
+        if (thread->has_blocked) {
+            add_time(replay, thread, thread->blocked, time);
+            replay->repeated++;
+        } else {
+            replay->unseen++;
+        }
+    }
+    thread->is_told = false;
+}
+
 static void close_tick(struct replay *replay)
 {
     if (replay->tick_ns == 0 || replay->mode == RECORDING_CPU) return;
-    for (size_t i = 0; i < replay->threads.count; i++) {
-        struct replayed_thread *thread = &replay->threads.items[i];
-        if (thread->is_live && !thread->is_told) {
-            if (thread->address_count > 0) {
-                add_to_run(replay, thread, replay->tick_ns, 1, replay->tick_span_ns);
-                replay->repeated++;
-                if (thread->run.value >= RUN_NS_MAX) end_run(replay, thread);
-            } else {
-                replay->unseen++;
-            }
-        }
-        thread->is_told = false;
-    }
+    for (size_t i = 0; i < replay->threads.count; i++) close_tick_of(replay, &replay->threads.items[i]);
     replay->tick_ns = 0;
 }
 
@@ -217,17 +261,24 @@ static struct location_id location_of(struct replay *replay, uint64_t address)
     return id;
 }
 
-static struct location_id incomplete_location(struct replay *replay, unsigned outcome)
+static struct location_id named_location(struct replay *replay, const char *name)
 {
-    struct function function = {.name = profile_text(replay->profile, incomplete_names[outcome]), .in_app = IN_APP_NO};
+    struct function function = {.name = profile_text(replay->profile, name), .in_app = IN_APP_NO};
     struct line line = {.function = profile_add_function(replay->profile, &function)};
     return profile_add_location(replay->profile, &(struct location){0}, &line, 1);
+}
+
+/* For time without a stack. */
+static struct stack_id named_stack(struct replay *replay, const char *name)
+{
+    return profile_add_stack(replay->profile, (struct stack_id){0}, named_location(replay, name));
 }
 
 static struct stack_id stack_of(struct replay *replay, const struct replayed_thread *thread, unsigned outcome)
 {
     struct stack_id stack = {0};
-    if (outcome != 0) stack = profile_add_stack(replay->profile, stack, incomplete_location(replay, outcome));
+    if (outcome != 0)
+        stack = profile_add_stack(replay->profile, stack, named_location(replay, incomplete_names[outcome]));
     for (size_t i = thread->address_count; i > 0; i--) {
         uint64_t address = thread->addresses[i - 1] - (i > 1); /* all but the leaf are return addresses */
         stack = profile_add_stack(replay->profile, stack, location_of(replay, address));
@@ -263,27 +314,34 @@ static bool read_addresses(struct replay *replay, struct replayed_thread *thread
     return true;
 }
 
-static struct replayed_thread *told_thread(struct replay *replay)
+static struct replayed_thread *known_thread(struct replay *replay)
 {
     uint64_t index = number(replay);
-    if (index >= replay->threads.count) {
-        broken(replay);
-        return NULL;
-    }
-    struct replayed_thread *thread = &replay->threads.items[index];
-    thread->is_told = true;
-    return thread;
+    if (index < replay->threads.count) return &replay->threads.items[index];
+    broken(replay);
+    return NULL;
 }
 
-static void stop_waiting(struct replayed_thread *thread)
+static uint64_t nanoseconds(struct replay *replay)
 {
-    thread->waiting_ticks = thread->waiting_ns = 0;
+    uint64_t ns = 0;
+    if (__builtin_mul_overflow(number(replay), (uint64_t)RECORDING_TIME_UNIT_NS, &ns)) broken(replay);
+    return ns;
 }
 
-static void replay_sample(struct replay *replay, bool is_cpu)
+static struct recording_time read_time(struct replay *replay)
 {
-    struct replayed_thread *thread = told_thread(replay);
-    uint64_t weight = number(replay), flags = number(replay);
+    struct recording_time time = {.cpu_ns = nanoseconds(replay)};
+    time.runnable_ns = nanoseconds(replay);
+    time.blocked_ns = nanoseconds(replay);
+    return time;
+}
+
+static void replay_sample(struct replay *replay)
+{
+    struct replayed_thread *thread = known_thread(replay);
+    struct recording_time time = read_time(replay);
+    uint64_t flags = number(replay);
     unsigned outcome = flags & RECORDING_OUTCOME_MASK;
     if (!thread || outcome >= OUTCOMES || !read_addresses(replay, thread)) {
         broken(replay);
@@ -292,42 +350,72 @@ static void replay_sample(struct replay *replay, bool is_cpu)
     replay->outcomes[outcome]++;
     replay->taken++;
     struct stack_id stack = stack_of(replay, thread, outcome);
-    uint64_t time_ns = thread->waiting_ticks ? thread->waiting_since_ns : replay->tick_ns;
-    if (is_cpu || stack.index != thread->run.stack.index) end_run(replay, thread);
-    thread->run.stack = stack;
-    if (weight == 0) {
-        thread->is_told = false; /* in the first tick, which is still to come */
-        return;
+    if (flags & RECORDING_BLOCKED) {
+        thread->has_blocked = true;
+        thread->blocked = stack;
+    } else {
+        thread->has_running = true;
+        thread->running = stack;
     }
-    if (is_cpu)
-        add_to_run(replay, thread, replay->tick_ns, 1, weight);
-    else
-        add_to_run(replay, thread, time_ns, 1 + thread->waiting_ticks, replay->tick_span_ns + thread->waiting_ns);
-    stop_waiting(thread);
-    if (is_cpu) end_run(replay, thread);
+    thread->is_told = true;
+    if (sum_of(time) > 0) add_time(replay, thread, stack, time);
 }
 
 static void replay_waiting(struct replay *replay)
 {
-    struct replayed_thread *thread = told_thread(replay);
-    if (!thread) return;
-    end_run(replay, thread);
-    if (thread->waiting_ticks == 0) thread->waiting_since_ns = replay->tick_ns;
-    thread->waiting_ticks++;
-    thread->waiting_ns += replay->tick_span_ns;
+    struct replayed_thread *thread = known_thread(replay);
+    if (thread) thread->is_told = true;
 }
 
 static void replay_lost(struct replay *replay)
 {
-    struct replayed_thread *thread = told_thread(replay);
-    uint64_t ticks = number(replay), cause = number(replay);
+    struct replayed_thread *thread = known_thread(replay);
+    uint64_t cause = number(replay);
+    struct recording_time time = read_time(replay);
     if (!thread || cause >= RECORDING_LOSSES) {
         broken(replay);
         return;
     }
-    replay->losses[cause] += ticks;
-    end_run(replay, thread);
-    stop_waiting(thread);
+    add_time(replay, thread, named_stack(replay, loss_names[cause]), time);
+    replay->lost_ns[cause] += sum_of(time);
+}
+
+static void replay_more(struct replay *replay)
+{
+    struct replayed_thread *thread = known_thread(replay);
+    bool is_blocked = number(replay) != 0;
+    struct recording_time time = read_time(replay);
+    if (!thread) return;
+    if (is_blocked ? thread->has_blocked : thread->has_running) {
+        add_time(replay, thread, is_blocked ? thread->blocked : thread->running, time);
+    } else {
+        add_time(replay, thread, named_stack(replay, NO_STACK_TOO_SHORT), time);
+        replay->too_short_ns += sum_of(time);
+    }
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Of the run that is open, and of the sample before it. What was blocked longer ago stays so. */
+static void replay_woken(struct replay *replay)
+{
+    struct replayed_thread *thread = known_thread(replay);
+    uint64_t wait_ns = number(replay);
+    if (!thread || !thread->has_blocked || replay->mode == RECORDING_CPU) return;
+    if (thread->run.count > 0 && thread->run.stack.index == thread->blocked.index) {
+        uint64_t moved_ns = least(wait_ns, thread->run.time.blocked_ns);
+        thread->run.time.blocked_ns -= moved_ns;
+        thread->run.time.runnable_ns += moved_ns;
+        wait_ns -= moved_ns;
+    }
+    if (wait_ns == 0 || thread->last_blocked >= replay->profile->samples.count) return;
+    int64_t *values = &replay->profile->samples.values[thread->last_blocked * WALL_COLUMNS];
+    int64_t moved_ns = (int64_t)least(wait_ns, (uint64_t)values[BLOCKED]);
+    values[BLOCKED] -= moved_ns;
+    values[RUNNABLE] += moved_ns;
 }
 
 /* --- What is there ------------------------------------------------------------------------------------------------ */
@@ -357,8 +445,10 @@ static void replay_start(struct replay *replay)
     }
     replay->has_start = true;
     bool is_cpu = replay->mode == RECORDING_CPU;
+    static const char *const columns[WALL_COLUMNS] = {"samples", "wall", "cpu", "runnable", "blocked"};
     profile_add_value_type(profile, "samples", "count");
-    profile_add_value_type(profile, is_cpu ? "cpu" : "wall", "nanoseconds");
+    if (is_cpu) profile_add_value_type(profile, "cpu", "nanoseconds");
+    for (size_t i = WALL; i < WALL_COLUMNS && !is_cpu; i++) profile_add_value_type(profile, columns[i], "nanoseconds");
     profile->period_type = profile->value_types[1];
     profile->default_value_type = profile->value_types[1].type;
     profile->period = (int64_t)replay->period_ns;
@@ -374,7 +464,8 @@ static void replay_start(struct replay *replay)
     profile_add_fact_text(
         profile, "engine",
         is_cpu ? "timers, or signals to threads that run at a tick, weighted by their CPU clocks, frame tables"
-               : "running threads by timer or signal, blocked ones read from outside, frame tables");
+               : "running threads by timer or signal, blocked ones read from outside, weighted by the kernel's clocks, "
+                 "frame tables");
     profile_add_fact_text(profile, "process", profile_c_string(profile, profile_string(profile, name)));
     profile_add_fact_text(profile, "executable", profile_c_string(profile, profile_string(profile, path)));
     add_fact_id(profile, "pid", pid);
@@ -442,15 +533,22 @@ static void rename_thread(struct replay *replay, struct replayed_thread *thread,
     *present = name;
 }
 
-/* Those before the first change of the name. */
-static void label_first_samples(struct replay *replay, const struct replayed_thread *thread)
+/* Those before the first change of a thread's name. One pass over the samples for all threads. */
+static void label_first_samples(struct replay *replay)
 {
     struct profile *profile = replay->profile;
-    if (thread->first_labels.index == 0) return;
-    for (size_t i = 0; i < profile->samples.count; i++) {
-        bool is_first = profile->samples.thread[i].index == thread->id.index && profile->samples.labels[i].index == 0;
-        if (is_first) profile->samples.labels[i] = thread->first_labels;
+    struct label_set_id *labels = calloc(profile->threads.count, sizeof(*labels)); /* by thread */
+    if (!labels) {
+        profile->failed = STATUS_NO_MEMORY;
+        return;
     }
+    for (size_t i = 0; i < replay->threads.count; i++)
+        labels[replay->threads.items[i].id.index] = replay->threads.items[i].first_labels;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        struct label_set_id first = labels[profile->samples.thread[i].index];
+        if (profile->samples.labels[i].index == 0) profile->samples.labels[i] = first;
+    }
+    free(labels);
 }
 
 static void replay_thread(struct replay *replay)
@@ -474,18 +572,22 @@ static void replay_thread(struct replay *replay)
         broken(replay);
         return;
     }
-    replay->threads.items[replay->threads.count++] = (struct replayed_thread){
-        .id = profile_add_thread(profile, &thread), .since_ns = replay->now_ns, .is_live = true};
+    replay->threads.items[replay->threads.count++] =
+        (struct replayed_thread){.id = profile_add_thread(profile, &thread),
+                                 .since_ns = replay->now_ns,
+                                 .is_live = true,
+                                 .is_told = true, /* it was not there yet in the open tick */
+                                 .told_until_ns = replay->now_ns,
+                                 .last_blocked = NO_SAMPLE};
 }
 
 static void replay_thread_gone(struct replay *replay)
 {
-    struct replayed_thread *thread = told_thread(replay);
+    struct replayed_thread *thread = known_thread(replay);
     if (!thread) return;
+    if (replay->tick_ns != 0 && replay->mode != RECORDING_CPU) close_tick_of(replay, thread);
     end_run(replay, thread);
     thread->is_live = false;
-    replay->losses[RECORDING_LOST_LATE] += thread->waiting_ticks;
-    stop_waiting(thread);
 }
 
 static void replay_counters(struct replay *replay)
@@ -516,13 +618,10 @@ static void replay_usage(struct replay *replay)
 
 static void replay_tick(struct replay *replay)
 {
-    bool is_first = replay->tick_span_ns == 0;
     close_tick(replay);
     replay->tick_span_ns = number(replay);
     replay->now_ns += replay->tick_span_ns;
     replay->tick_ns = replay->now_ns;
-    /* Where no recording came before, it falls anywhere in the first period, and stands for one like the others. */
-    if (is_first && replay->tick_span_ns < replay->period_ns) replay->tick_span_ns = replay->period_ns;
 }
 
 static void replay_record(struct replay *replay)
@@ -552,7 +651,7 @@ static void replay_record(struct replay *replay)
         replay_tick(replay);
         break;
     case RECORDING_SAMPLE:
-        replay_sample(replay, false);
+        replay_sample(replay);
         break;
     case RECORDING_WAITING:
         replay_waiting(replay);
@@ -560,8 +659,11 @@ static void replay_record(struct replay *replay)
     case RECORDING_LOST:
         replay_lost(replay);
         break;
-    case RECORDING_CPU_SAMPLE:
-        replay_sample(replay, true);
+    case RECORDING_MORE:
+        replay_more(replay);
+        break;
+    case RECORDING_WOKEN:
+        replay_woken(replay);
         break;
     case RECORDING_COUNTERS:
         replay_counters(replay);
@@ -642,8 +744,10 @@ static void add_facts(struct replay *replay)
     profile_add_fact_number(profile, "samples_repeated", (int64_t)replay->repeated);
     profile_add_fact_number(profile, "lost_before_first_stack", (int64_t)replay->unseen);
     for (unsigned i = 0; i < RECORDING_LOSSES; i++) {
-        profile_add_fact_number(profile, loss_facts[i], (int64_t)replay->losses[i]);
+        uint64_t periods = (replay->lost_ns[i] + replay->period_ns / 2) / replay->period_ns;
+        profile_add_fact_number(profile, loss_facts[i], (int64_t)periods);
     }
+    profile_add_fact_number(profile, "too_short_ns", (int64_t)replay->too_short_ns);
     for (unsigned i = 0; i < OUTCOMES; i++) {
         profile_add_fact_number(profile, outcome_facts[i], (int64_t)replay->outcomes[i]);
     }
@@ -659,12 +763,8 @@ static void add_facts(struct replay *replay)
 static void finish(struct replay *replay)
 {
     close_tick(replay);
-    for (size_t i = 0; i < replay->threads.count; i++) {
-        struct replayed_thread *thread = &replay->threads.items[i];
-        end_run(replay, thread);
-        label_first_samples(replay, thread);
-        replay->losses[RECORDING_LOST_LATE] += thread->waiting_ticks;
-    }
+    for (size_t i = 0; i < replay->threads.count; i++) end_run(replay, &replay->threads.items[i]);
+    label_first_samples(replay);
     struct profile *profile = replay->profile;
     profile->duration_ns = replay->now_ns + (uint64_t)replay->wall_offset_ns - profile->time_ns;
     add_facts(replay);

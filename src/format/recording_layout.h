@@ -8,15 +8,22 @@
  * A field is a ULEB128 number unless a note says otherwise; a text is its length and its bytes; SIGNED is zigzag.
  * Numbers of modules and threads count up from 0 and are not used again. Times are nanoseconds of CLOCK_MONOTONIC.
  *
- * In wall-clock mode a tick is the moment at which all threads are looked at. A thread that a tick says nothing of is
- * where it was: its last stack holds for one tick more. A sample or a waiting record in the batch says otherwise.
- * SPDX-License-Identifier: MIT */
+ * In wall-clock mode a tick is the moment at which all threads are looked at, and a thread's time is told in three
+ * parts: CPU, runnable (it waited for a processor) and blocked. A tick that has neither a SAMPLE nor a WAITING record
+ * of a thread means: the thread was blocked since the tick before, where its last sample with RECORDING_BLOCKED saw it.
+ * In CPU mode only CPU time is told. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_RECORDING_LAYOUT_H
 #define OFFBEAT_FORMAT_RECORDING_LAYOUT_H
 
 #include <stdint.h>
 
-#define RECORDING_MAGIC "OFFBEAT\2"
+/* How a thread spent a time. The sum is the wall clock's. Whole microseconds, which take half the bytes. */
+enum { RECORDING_TIME_UNIT_NS = 1000 };
+struct recording_time {
+    uint64_t cpu_ns, runnable_ns, blocked_ns;
+};
+
+#define RECORDING_MAGIC "OFFBEAT\3"
 
 enum {
     RECORDING_MAGIC_SIZE = 8,
@@ -37,18 +44,21 @@ enum recording_kind {
     RECORDING_MODULE_GONE, /* number */
     RECORDING_THREAD,      /* number, tid, text name; again when the name changes */
     RECORDING_THREAD_GONE, /* number */
-    RECORDING_TICK,        /* ns since the tick before; since START for the first, which stands for a whole period */
-    /* thread number, ticks that it stands for, of which this is the last, flags (enum unwind_outcome
-     * | RECORDING_WITHOUT_SIGNAL), frames in all, frames shared at the root with this thread's sample before, then each
-     * new frame, outermost first (struct recording_followers): its place among its caller's followers, or
-     * RECORDING_FOLLOWERS more than the zigzag difference to its caller. Addresses as unwind_walk gives them; the
-     * caller of the outermost is 0. A weight of 0, only before the first tick, is of a recording that goes on where
-     * another one ended: where the thread was then. */
+    RECORDING_TICK,        /* ns since the tick before; since START for the first */
+    /* thread number, CPU µs, runnable µs, blocked µs that the stack stands for, flags (enum unwind_outcome
+     * | RECORDING_WITHOUT_SIGNAL | RECORDING_BLOCKED), frames in all, frames shared at the root with this thread's
+     * sample before, then each new frame, outermost first (struct recording_followers): its place among its caller's
+     * followers, or RECORDING_FOLLOWERS more than the zigzag difference to its caller. Addresses as unwind_walk gives
+     * them; the caller of the outermost is 0. */
     RECORDING_SAMPLE,
-    RECORDING_WAITING, /* thread number: what it does at this tick is told later by a sample that counts it, or never */
-    RECORDING_LOST,    /* thread number, ticks, cause (enum recording_loss) */
-    /* CPU mode: as SAMPLE, with CPU nanoseconds in the place of ticks. */
-    RECORDING_CPU_SAMPLE,
+    RECORDING_WAITING, /* thread number: its time since the tick before is told later */
+    RECORDING_LOST, /* thread number, cause (enum recording_loss), CPU µs, runnable µs, blocked µs without a stack */
+    /* thread number, 1 if blocked else 0, CPU µs, runnable µs, blocked µs: more of the thread's last stack of that
+     * kind. If it has none, the thread was too short to be sampled. */
+    RECORDING_MORE,
+    /* thread number, ns: so much of the blocked time that was told of the thread last was a wait for a processor, where
+     * it had been blocked. The kernel counts a wait when it ends. */
+    RECORDING_WOKEN,
     RECORDING_COUNTERS, /* count, then so many: enum recording_counter, all since the sampler started */
     RECORDING_STOP,     /* nothing: the recording is whole */
     RECORDING_USAGE,    /* of the whole process: CPU ns since it began, bytes resident in memory */
@@ -77,13 +87,14 @@ static inline void recording_follow(uint64_t *followers, uint64_t place, uint64_
 
 enum recording_mode { RECORDING_WALL, RECORDING_CPU };
 
-enum { RECORDING_OUTCOME_MASK = 0x0f, RECORDING_WITHOUT_SIGNAL = 0x10 };
+enum { RECORDING_OUTCOME_MASK = 0x0f, RECORDING_WITHOUT_SIGNAL = 0x10, RECORDING_BLOCKED = 0x20 };
 
 enum recording_loss {
-    RECORDING_LOST_LATE,       /* no answer to the signal in time, or the thread ran on before it answered */
+    RECORDING_LOST_LATE,       /* no longer written */
     RECORDING_LOST_UNANSWERED, /* the thread can be sent no signal: it blocks them, or has a seccomp filter */
     RECORDING_LOST_IN_KERNEL,  /* the same, while its perf timer, which sees user code only, missed it */
     RECORDING_LOST_NO_TABLE,   /* call frame information of a module in the stack was being read */
+    RECORDING_LOST_UNREADABLE, /* a blocked thread, whose registers and stack the kernel does not show */
     RECORDING_LOSSES,
 };
 
@@ -101,7 +112,7 @@ enum recording_end {
 
 enum recording_counter {
     RECORDING_TICKS,
-    RECORDING_TICKS_MISSED, /* the sampler itself came too late */
+    RECORDING_TICKS_MISSED, /* the sampler came too late: the next tick stands for them */
     RECORDING_SIGNALS,
     RECORDING_ANSWERS,
     RECORDING_BLOCKED_READ,    /* stacks of blocked threads read without a signal */

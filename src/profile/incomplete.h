@@ -1,5 +1,5 @@
-/* The frames that stand for the missing root of a stack that could not be walked to its end.
- * SPDX-License-Identifier: MIT */
+/* The frames that stand for the missing root of a stack that could not be walked to its end, and for time without a
+ * stack. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_PROFILE_INCOMPLETE_H
 #define OFFBEAT_PROFILE_INCOMPLETE_H
 
@@ -9,5 +9,12 @@
 #define INCOMPLETE_BAD_MEMORY "[incomplete: unreadable stack]"
 #define INCOMPLETE_BAD_FRAME "[incomplete: impossible frame]"
 #define INCOMPLETE_UNKNOWN_REGISTER "[incomplete: unknown register]"
+
+#define NO_STACK_TOO_SHORT "[too short to sample]"
+#define NO_STACK_LATE "[no stack: the answer came too late]"
+#define NO_STACK_UNANSWERED "[no stack: the thread takes no signal]"
+#define NO_STACK_IN_KERNEL "[no stack: in the kernel]"
+#define NO_STACK_NO_TABLE "[no stack: unwind table is being read]"
+#define NO_STACK_UNREADABLE "[no stack: not shown by the kernel]"
 
 #endif

@@ -121,8 +121,14 @@ static struct explained_loss explain(const struct profile *profile, const char *
     if (strcmp(key, "lost_before_first_stack") == 0)
         return (struct explained_loss){"of threads that had no stack yet",
                                        "they live only for a moment: raise --frequency"};
-    if (strcmp(key, "ticks_missed") == 0)
-        return (struct explained_loss){"because the sampler came too late", OVERLOADED};
+    if (strcmp(key, "lost_no_table") == 0)
+        return (struct explained_loss){"while unwind tables of large libraries were read", OVERLOADED};
+    if (strcmp(key, "lost_in_kernel") == 0)
+        return (struct explained_loss){"inside the kernel, in threads that block the sampler's signal",
+                                       perf ? perf : "let them not block SIGURG, or record as root"};
+    if (strcmp(key, "lost_unreadable") == 0)
+        return (struct explained_loss){"of blocked threads whose stacks the kernel does not show",
+                                       "the program is not dumpable: see prctl(2), PR_SET_DUMPABLE"};
     return (struct explained_loss){key, "offbeat-info(1) explains it"};
 }
 

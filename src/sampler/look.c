@@ -1,28 +1,24 @@
-/* What is done with each thread at a tick.
+/* What is done with each thread at a tick. How its time is divided is told in account.h.
  *
- * Wall clock. A thread whose CPU clock stands still is where it was at the tick before: nothing is done and nothing is
- * written. One that ran and is blocked now is unwound from outside (blocked.c). One that is running and has a timer of
- * its own (timer.c) is left its stack by that; another one is sent a signal and unwinds itself (signal_handler.c).
- * Either is fetched at the next tick. A thread that waits for a processor answers when it gets one, from the place
- * where it was stopped: its answer counts for all the ticks that it waited.
+ * A thread whose CPU clock stands still is where it was at the tick before: nothing is done and nothing is written. One
+ * that ran and is blocked now is unwound from outside (blocked.c); that stack stands for the time that it was blocked.
+ * For its CPU time stand the stacks that the kernel takes while it runs, with a timer of its own (timer.c).
  *
- * A signal takes some 10 µs to arrive. A thread that only woke up for a moment is blocked again by then, or about to
- * be, and its wait would end with EINTR. So a thread that sleeps for the most part and is met awake is looked at again
- * a little later: it is blocked and can be read, or has run on all the while and is signalled. Bursts of less than
- * LASTING_NS are thereby told as the wait that follows them, which is what the signal would have told of most of them.
- *
- * CPU time. Timers tell of their threads; of the others, only those that are running are asked, and what they say is
- * weighted with the CPU time that they spent since they last said something: threads are met at a tick as often as they
- * run. SPDX-License-Identifier: MIT */
+ * Where the kernel grants no timer, or one that sees user code only, a thread that is met running is sent a signal and
+ * unwinds itself (signal_handler.c); the answer is fetched at the next tick. A thread that waits for a processor
+ * answers when it gets one, from the place where it was stopped. A signal takes some 10 µs to arrive. A thread that
+ * only woke up for a moment is blocked again by then, or about to be, and its wait would end with EINTR. So a thread
+ * that sleeps for the most part and is met awake is looked at again a little later: it is blocked and can be read, or
+ * has run on all the while and is signalled. A thread that is known to sleep is never sent a signal.
+ * SPDX-License-Identifier: MIT */
 #include "base/kernel.h"
+#include "sampler/account.h"
 #include "sampler/beside.h"
 #include "sampler/blocked.h"
-#include "sampler/sampler_private.h"
 #include "sampler/signal_choice.h"
 #include "sampler/slots.h"
 
 enum {
-    WAITS_FOR_TABLES_MAX = 2, /* ticks for which one stack may stand because modules were met for the first time */
     UNANSWERED_TICKS_MAX = 2, /* of a thread that runs meanwhile: it has blocked the signal since we looked */
     AHEAD = 8,                /* how many threads ahead memory is asked for */
     SELDOM_AWAKE = 16,        /* runs for less than this part of the time, at one of two ticks or both */
@@ -31,77 +27,15 @@ enum {
     MET_AWAKE_MAX = 256,
     SECOND_LOOK_AFTER_NS = 60000, /* the next ones after twice as long each */
     EXACT_REQUESTS_MAX = 4,       /* in a tick: each takes some 100 µs */
+    PERIODS_TO_WAIT = 4,          /* of CPU time, for a timer or an answer, until something else is done */
 };
-
-/* --- What is written ---------------------------------------------------------------------------------------------- */
 
 static bool is_cpu_mode(const struct sampler *sampler)
 {
     return sampler->options.mode == RECORDING_CPU;
 }
 
-static void write_lost(struct sampler *sampler, const struct watched_thread *thread, uint32_t ticks,
-                       enum recording_loss cause)
-{
-    recording_begin(sampler->writer, RECORDING_LOST, 32);
-    recording_number(sampler->writer, thread->number);
-    recording_number(sampler->writer, ticks);
-    recording_number(sampler->writer, cause);
-}
-
-static void write_waiting(struct sampler *sampler, struct watched_thread *thread)
-{
-    thread->waiting_ticks++;
-    if (is_cpu_mode(sampler)) return; /* its time is told by its clock */
-    recording_begin(sampler->writer, RECORDING_WAITING, 16);
-    recording_number(sampler->writer, thread->number);
-}
-
-static void note_stack(struct sampler *sampler, struct watched_thread *thread, uint32_t flags, uint64_t cpu_ns)
-{
-    thread->last_flags = flags;
-    thread->cpu_ns_at_stack = cpu_ns;
-    thread->waiting_ticks = thread->ticks_without_table = 0;
-    thread->ran_while_waiting = false;
-    thread->has_stack = thread->ran = sampler->has_news = true;
-}
-
-static void write_wall_sample(struct sampler *sampler, struct watched_thread *thread, uint32_t flags,
-                              const uint64_t *addresses, size_t count, uint64_t cpu_ns)
-{
-    uint32_t ticks = thread->waiting_ticks + 1;
-    if (thread->ran_while_waiting && thread->waiting_ticks > 0) {
-        write_lost(sampler, thread, thread->waiting_ticks, RECORDING_LOST_LATE);
-        ticks = 1;
-    }
-    recording_sample(sampler->writer, RECORDING_SAMPLE, thread->number, ticks, flags, addresses, count, thread->last);
-    note_stack(sampler, thread, flags, cpu_ns);
-}
-
-static void write_cpu_sample(struct sampler *sampler, struct watched_thread *thread, uint32_t flags,
-                             const uint64_t *addresses, size_t count, uint64_t cpu_ns)
-{
-    if (cpu_ns <= thread->cpu_ns_recorded) return;
-    recording_sample(sampler->writer, RECORDING_CPU_SAMPLE, thread->number, cpu_ns - thread->cpu_ns_recorded, flags,
-                     addresses, count, thread->last);
-    thread->cpu_ns_recorded = cpu_ns;
-    note_stack(sampler, thread, flags, cpu_ns);
-}
-
-static void write_sample(struct sampler *sampler, struct watched_thread *thread, uint32_t flags,
-                         const uint64_t *addresses, size_t count, uint64_t cpu_ns)
-{
-    void (*write)(struct sampler *, struct watched_thread *, uint32_t, const uint64_t *, size_t, uint64_t) =
-        is_cpu_mode(sampler) ? write_cpu_sample : write_wall_sample;
-    write(sampler, thread, flags, addresses, count, cpu_ns);
-}
-
-static void write_again(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
-{
-    write_cpu_sample(sampler, thread, UNWIND_ROOT, thread->last->addresses, thread->last->count, cpu_ns);
-}
-
-/* --- Asking a thread that is running ------------------------------------------------------------------------------ */
+/* --- Stacks of threads that run ----------------------------------------------------------------------------------- */
 
 /* A walk met a module for the first time, at its last address. */
 static enum modules_answer build_table_for(struct sampler *sampler, const uint64_t *addresses, size_t count)
@@ -109,19 +43,13 @@ static enum modules_answer build_table_for(struct sampler *sampler, const uint64
     return modules_build(&sampler->modules, addresses[count - 1] - (count > 1), sampler->for_tables, sampler->writer);
 }
 
-/* THREAD ran through code whose call frame information is not copied yet. The next stack must not stand for that time.
- */
-static void lose_without_table(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+/* THREAD ran through code whose call frame information is not copied yet. The next stack stands for that time, too, if
+ * it is not long. */
+static void wait_for_table(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    if (!is_cpu_mode(sampler)) {
-        write_lost(sampler, thread, thread->waiting_ticks + 1, RECORDING_LOST_NO_TABLE);
-    } else if (cpu_ns > thread->cpu_ns_recorded + sampler->period_ns) {
-        uint64_t periods = (cpu_ns - thread->cpu_ns_recorded) / sampler->period_ns;
-        write_lost(sampler, thread, (uint32_t)periods, RECORDING_LOST_NO_TABLE);
-        thread->cpu_ns_recorded += periods * sampler->period_ns;
-    }
-    thread->waiting_ticks = 0;
-    thread->ran_while_waiting = thread->has_stack = false;
+    enum { PERIODS_WITHOUT_TABLE_MAX = 2 };
+    if (account_untold_cpu_ns(thread, cpu_ns) > PERIODS_WITHOUT_TABLE_MAX * sampler->period_ns)
+        account_lost(sampler, thread, cpu_ns, RECORDING_LOST_NO_TABLE);
 }
 
 /* A running thread gets one module further a tick. A stack that goes through many must not take as many ticks, so each
@@ -135,53 +63,16 @@ static void build_ahead(struct sampler *sampler, const struct watched_thread *th
                        sampler->for_tables);
 }
 
-/* CPU mode: the stack that follows stands for all of THREAD's time inside the kernel that is not told yet. */
+/* The stack that follows stands for all of THREAD's time inside the kernel that is not told yet. */
 static uint64_t account_for_kernel(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     thread->timer_account.kernel_periods += timer_kernel_periods(sampler, thread);
     return timer_accounted_cpu_ns(sampler, thread, cpu_ns);
 }
 
-/* THREAD has a timer that sees user code only, and answered for time inside the kernel. An answer from outside of a
- * call is a page fault or an interrupt, or the thread had left the call already. False if the answer is not to be told.
- */
-static bool is_answer_for_kernel(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
-{
-    if (!timer_sees_user_code(thread)) return true;
-    bool was_in_call = blocked_was_in_call(&slot->registers);
-    if (is_cpu_mode(sampler)) return timer_accepts_answer(sampler, thread, was_in_call);
-    if (!was_in_call) timer_owe_kernel_tick(thread);
-    return true;
-}
-
-static void take_answer(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
-{
-    uint32_t outcome = slot->outcome;
-    sampler->counters[RECORDING_ANSWERS]++;
-    if (outcome == UNWIND_PENDING) {
-        enum modules_answer answer = build_table_for(sampler, slot->addresses, slot->address_count);
-        bool may_wait = answer == MODULES_READY && thread->waiting_ticks < WAITS_FOR_TABLES_MAX;
-        if (may_wait) {
-            thread->has_stack = false; /* the next answer counts for this tick, too */
-            write_waiting(sampler, thread);
-        } else if (answer != MODULES_NOTHING) {
-            lose_without_table(sampler, thread, thread->cpu_ns_at_request);
-        }
-        thread->ticks_without_table++;
-        build_ahead(sampler, thread);
-        if (answer != MODULES_NOTHING) return;
-        outcome = UNWIND_NO_TABLE;
-    }
-    /* It ran when it was looked at and slept when it was asked: where it sleeps is not where its time went. */
-    if (is_cpu_mode(sampler) && blocked_was_asleep(&slot->registers)) return;
-    uint64_t cpu_ns = thread->cpu_ns_at_request;
-    if (!is_answer_for_kernel(sampler, thread, slot)) return;
-    if (is_cpu_mode(sampler) && timer_sees_user_code(thread)) cpu_ns = account_for_kernel(sampler, thread, cpu_ns);
-    write_sample(sampler, thread, outcome, slot->addresses, slot->address_count, cpu_ns);
-}
-
-static bool write_timer_stack(struct sampler *sampler, struct watched_thread *thread,
-                              const struct perf_timer_sample *sample, uint64_t cpu_ns)
+/* False if the stack of SAMPLE cannot be had, or not yet. */
+static bool walk_sample(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
+                        struct found_stack *ret_stack)
 {
     static uint64_t addresses[RECORDING_FRAMES_MAX]; /* the sampler thread's alone */
     size_t count = 0;
@@ -192,95 +83,100 @@ static bool write_timer_stack(struct sampler *sampler, struct watched_thread *th
         enum modules_answer answer = build_table_for(sampler, addresses, count);
         if (answer == MODULES_NOTHING) outcome = UNWIND_NO_TABLE;
         if (answer != MODULES_LATER) continue;
-        lose_without_table(sampler, thread, cpu_ns);
-        return true;
+        wait_for_table(sampler, thread, thread->cpu_ns_seen);
+        return false;
     }
     sampler->counters[RECORDING_TIMER_STACKS]++;
-    write_sample(sampler, thread, outcome | RECORDING_WITHOUT_SIGNAL, addresses, count, cpu_ns);
+    *ret_stack = (struct found_stack){addresses, count, outcome | RECORDING_WITHOUT_SIGNAL};
     return true;
 }
 
-/* The stack that THREAD's own timer took last, if there is one. */
-static bool take_timer_stack(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+/* STACK: of an answer to a request, or NULL. */
+static void tell_wait(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
 {
     struct perf_timer_sample sample;
-    if (!timer_fetch(sampler, thread, &sample)) return false;
-    if (is_cpu_mode(sampler) && timer_sees_user_code(thread)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
-    return write_timer_stack(sampler, thread, &sample, cpu_ns);
+    struct found_stack found;
+    if (!stack && timer_fetch_waiting(thread, &sample) && walk_sample(sampler, thread, &sample, &found)) stack = &found;
+    if (stack) account_waited(sampler, thread, stack);
 }
 
-static void fetch_timer_stack(struct sampler *sampler, struct watched_thread *thread)
+/* Each of NEWS stands for the same part of the CPU time up to CPU_NS that is not told yet. */
+static void tell_samples(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_news *news,
+                         uint64_t cpu_ns)
 {
-    thread->awaits_timer = false;
-    if (!take_timer_stack(sampler, thread, thread->cpu_ns_at_request)) write_waiting(sampler, thread);
+    struct perf_timer_sample sample;
+    struct found_stack stack;
+    for (uint32_t i = 0; i < news->kept_count; i++) {
+        uint64_t part_ns = account_untold_cpu_ns(thread, cpu_ns) / (news->kept_count - i);
+        if (perf_timer_sample(&thread->timer, news, i, &sample) && walk_sample(sampler, thread, &sample, &stack))
+            account_running(sampler, thread, thread->account.cpu_told_ns + part_ns, &stack);
+    }
+}
+
+/* The kernel's numbers, and what THREAD's own timer took since the look before. OF_WAIT: where it waited for a
+ * processor, or NULL. */
+static void tell_what_is_new(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
+                             const struct found_stack *of_wait)
+{
+    struct perf_timer_news news;
+    bool has_samples = timer_fetch(sampler, thread, &news) > 0;
+    account_read_delay(sampler, thread);
+    tell_wait(sampler, thread, of_wait);
+    if (!has_samples) return;
+    if (timer_sees_user_code(thread)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
+    tell_samples(sampler, thread, &news, cpu_ns);
+}
+
+static void take_answer(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
+{
+    struct found_stack stack = {slot->addresses, slot->address_count, slot->outcome};
+    uint64_t cpu_ns = thread->cpu_ns_at_request;
+    sampler->counters[RECORDING_ANSWERS]++;
+    if (stack.flags == UNWIND_PENDING) {
+        enum modules_answer answer = build_table_for(sampler, stack.addresses, stack.count);
+        if (answer != MODULES_NOTHING) wait_for_table(sampler, thread, cpu_ns);
+        thread->ticks_without_table++;
+        build_ahead(sampler, thread);
+        if (answer != MODULES_NOTHING) return;
+        stack.flags = UNWIND_NO_TABLE;
+    }
+    /* It ran when it was looked at and slept when it was asked: where it sleeps is not where its time went. */
+    if (blocked_was_asleep(&slot->registers)) return;
+    if (thread->is_asked_for_wait) {
+        tell_what_is_new(sampler, thread, thread->cpu_ns_seen, &stack);
+        return;
+    }
+    if (timer_sees_user_code(thread)) {
+        /* An answer from outside of a call is a page fault or an interrupt, or the thread had left the call already. */
+        if (!timer_accepts_answer(sampler, thread, blocked_was_in_call(&slot->registers))) return;
+        cpu_ns = account_for_kernel(sampler, thread, cpu_ns);
+    }
+    account_running(sampler, thread, cpu_ns, &stack);
 }
 
 void look_fetch_answers(struct sampler *sampler)
 {
-    if (!slots_in_use() && sampler->timers_asked == 0) return;
+    if (!slots_in_use()) return;
     for (size_t i = 0; i < sampler->threads.count; i++) {
         struct watched_thread *thread = sampler->threads.items[i].thread;
-        if (thread->awaits_timer) fetch_timer_stack(sampler, thread);
-        if (!thread->slot) continue;
-        if (slot_phase_of(thread->slot) != SLOT_DONE) {
-            write_waiting(sampler, thread);
-            continue;
-        }
+        if (!thread->slot || slot_phase_of(thread->slot) != SLOT_DONE) continue;
         take_answer(sampler, thread, thread->slot);
         slot_give_back(thread->slot);
         thread->slot = NULL;
     }
 }
 
-/* Wall clock: for a tick in user code, or in which the thread waited for a processor. */
-static bool take_last_user_stack(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
-{
-    struct perf_timer_sample sample;
-    if (is_cpu_mode(sampler) || thread->timer_account.is_in_kernel) return false;
-    return timer_fetch(sampler, thread, &sample) && write_timer_stack(sampler, thread, &sample, cpu_ns);
-}
-
-/* CPU mode. */
-static void lose_cpu_time(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
-                          enum recording_loss cause)
-{
-    if (cpu_ns < thread->cpu_ns_recorded + sampler->period_ns) return;
-    uint64_t periods = (cpu_ns - thread->cpu_ns_recorded) / sampler->period_ns;
-    write_lost(sampler, thread, (uint32_t)periods, cause);
-    thread->cpu_ns_recorded += periods * sampler->period_ns;
-}
+/* --- Asking a thread that is running ------------------------------------------------------------------------------ */
 
 /* THREAD can be sent no signal, so that only a timer can see it. A thread that blocks signals only for a moment, as a
  * starting one does, is given time: its next stack stands for what it spent meanwhile. */
 static void do_without_signal(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    enum { PERIODS_TO_WAIT = 4 };
     timer_note_busy(sampler, thread);
+    if (account_untold_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns) return;
     bool is_in_kernel = timer_sees_user_code(thread);
-    enum recording_loss cause = is_in_kernel ? RECORDING_LOST_IN_KERNEL : RECORDING_LOST_UNANSWERED;
-    if (take_last_user_stack(sampler, thread, cpu_ns)) return;
-    if (!is_cpu_mode(sampler))
-        write_lost(sampler, thread, 1, cause);
-    else if (is_in_kernel)
-        lose_cpu_time(sampler, thread, account_for_kernel(sampler, thread, cpu_ns), cause);
-    else if (cpu_ns >= thread->cpu_ns_recorded + PERIODS_TO_WAIT * sampler->period_ns)
-        lose_cpu_time(sampler, thread, cpu_ns, cause);
-}
-
-static void put_off(struct sampler *sampler, struct watched_thread *thread)
-{
-    if (thread->waiting_ticks > 0) thread->ran_while_waiting = true;
-    write_waiting(sampler, thread);
-}
-
-/* CPU mode: nothing is lost, because the next stack stands for the time meanwhile. */
-static void take_back_request(struct sampler *sampler, struct watched_thread *thread)
-{
-    slot_give_back(thread->slot);
-    thread->slot = NULL;
-    if (!is_cpu_mode(sampler)) write_lost(sampler, thread, thread->waiting_ticks, RECORDING_LOST_UNANSWERED);
-    thread->waiting_ticks = 0;
-    thread->ran_while_waiting = false;
+    uint64_t until_ns = is_in_kernel ? account_for_kernel(sampler, thread, cpu_ns) : cpu_ns;
+    account_lost(sampler, thread, until_ns, is_in_kernel ? RECORDING_LOST_IN_KERNEL : RECORDING_LOST_UNANSWERED);
 }
 
 /* The handler runs before anything else that a thread does when it gets a processor: one that has run and has not
@@ -288,18 +184,16 @@ static void take_back_request(struct sampler *sampler, struct watched_thread *th
 static void watch_waiting(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     if (slot_phase_of(thread->slot) != SLOT_REQUESTED) return;
-    if (cpu_ns > thread->cpu_ns_at_request + sampler->period_ns / 4) thread->ran_while_waiting = true;
-    if (thread->ran_while_waiting && thread->waiting_ticks > UNANSWERED_TICKS_MAX) take_back_request(sampler, thread);
+    if (cpu_ns <= thread->cpu_ns_at_request + sampler->period_ns / 4) return;
+    if (++thread->ticks_asked <= UNANSWERED_TICKS_MAX) return;
+    slot_give_back(thread->slot);
+    thread->slot = NULL;
+    if (account_untold_cpu_ns(thread, cpu_ns) >= PERIODS_TO_WAIT * sampler->period_ns)
+        account_lost(sampler, thread, cpu_ns, RECORDING_LOST_UNANSWERED);
 }
 
-static bool needs_exact_answer(const struct sampler *sampler, const struct watched_thread *thread)
-{
-    return is_cpu_mode(sampler) && timer_sees_user_code(thread);
-}
-
-/* A request that no signal may carry is counted as lost. A thread that went to sleep since it was met running is not
- * woken up: the next look reads where it sleeps. Where the kernel does not say that, it is woken up unless it is in
- * sigwait. */
+/* A request that no signal may carry is counted as lost. One that would find its thread asleep, in sigwait for example,
+ * is put off. */
 static void send_request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     struct signal_choice choice = signal_choose(thread);
@@ -307,46 +201,42 @@ static void send_request(struct sampler *sampler, struct watched_thread *thread,
         do_without_signal(sampler, thread, cpu_ns);
         return;
     }
-    bool may_be_asked = !choice.is_asleep || (thread->is_place_refused && !blocked_awaits_signals(thread, cpu_ns));
-    struct slot *slot = may_be_asked ? slot_take(thread->tid, sampler->modules.current, choice.reading) : NULL;
-    if (!slot) {
-        put_off(sampler, thread);
+    if (choice.is_asleep) {
+        (void)blocked_awaits_signals(thread, cpu_ns); /* if so, it is left alone for a while */
         return;
     }
+    struct slot *slot = slot_take(thread->tid, sampler->modules.current, choice.reading);
+    if (!slot) return;
     sampler->counters[RECORDING_SIGNALS]++;
     thread->slot = slot;
     thread->cpu_ns_at_request = cpu_ns;
+    thread->ticks_asked = 0;
+    thread->is_asked_for_wait = false;
     if (!slot_send(slot, choice.number)) {
         thread->slot = NULL;
         slot_give_back(slot);
-        if (!is_cpu_mode(sampler)) write_lost(sampler, thread, 1, RECORDING_LOST_UNANSWERED);
     }
 }
 
 static void request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    bool is_exact = needs_exact_answer(sampler, thread);
+    bool is_exact = timer_sees_user_code(thread);
+    if (is_exact && sampler->is_late) return; /* it would sleep beside the thread for longer than it has */
     uint32_t requests_max = is_exact ? EXACT_REQUESTS_MAX : sampler->requests_in_tick_max;
-    if (sampler->requests_in_tick >= requests_max || cpu_ns < thread->no_signal_until_cpu_ns) {
-        put_off(sampler, thread);
-        return;
-    }
+    if (sampler->requests_in_tick >= requests_max || cpu_ns < thread->no_signal_until_cpu_ns) return;
     sampler->requests_in_tick++;
     if (!is_exact) {
         send_request(sampler, thread, cpu_ns);
         return;
     }
     struct beside beside;
-    if (beside_stop(&beside, thread))
-        send_request(sampler, thread, cpu_ns);
-    else
-        put_off(sampler, thread);
+    if (beside_stop(&beside, thread)) send_request(sampler, thread, cpu_ns);
     beside_leave(&beside);
 }
 
 /* --- A thread that has run since the tick before ------------------------------------------------------------------ */
 
-/* BLOCKED_WALKED if the stack was read and written. */
+/* BLOCKED_WALKED if the stack was read and written, BLOCKED_PENDING if a table is needed that takes longer. */
 static enum blocked_result read_blocked(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     static uint64_t addresses[RECORDING_FRAMES_MAX]; /* the sampler thread's alone */
@@ -357,19 +247,16 @@ static enum blocked_result read_blocked(struct sampler *sampler, struct watched_
         result = blocked_walk(thread, cpu_ns, sampler->modules.current, addresses, &count, &outcome);
         if (result != BLOCKED_PENDING) break;
         enum modules_answer answer = build_table_for(sampler, addresses, count);
-        if (answer == MODULES_NOTHING) {
-            result = BLOCKED_INCOMPLETE;
-            outcome = UNWIND_NO_TABLE;
-        }
-        if (answer != MODULES_LATER) continue;
-        lose_without_table(sampler, thread, cpu_ns);
-        return BLOCKED_WALKED;
+        if (answer == MODULES_LATER) return BLOCKED_PENDING;
+        if (answer != MODULES_NOTHING) continue;
+        result = BLOCKED_INCOMPLETE;
+        outcome = UNWIND_NO_TABLE;
     }
-    thread->is_place_refused = result == BLOCKED_REFUSED;
     if (result == BLOCKED_INCOMPLETE || result == BLOCKED_REFUSED) sampler->counters[RECORDING_BLOCKED_REFUSED]++;
     if (result != BLOCKED_WALKED && result != BLOCKED_INCOMPLETE) return result;
     sampler->counters[RECORDING_BLOCKED_READ]++;
-    write_wall_sample(sampler, thread, outcome | RECORDING_WITHOUT_SIGNAL, addresses, count, cpu_ns);
+    struct found_stack stack = {addresses, count, outcome | RECORDING_WITHOUT_SIGNAL};
+    account_blocked(sampler, thread, &stack);
     return BLOCKED_WALKED;
 }
 
@@ -377,18 +264,8 @@ static enum blocked_result read_blocked(struct sampler *sampler, struct watched_
 static enum blocked_result read_unless_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     if (!is_cpu_mode(sampler)) return read_blocked(sampler, thread, cpu_ns);
-    if (needs_exact_answer(sampler, thread)) return BLOCKED_RUNNING; /* it is looked at when the sampler is beside it */
+    if (timer_sees_user_code(thread)) return BLOCKED_RUNNING; /* it is looked at when the sampler is beside it */
     return blocked_is_running(thread) ? BLOCKED_RUNNING : BLOCKED_WALKED;
-}
-
-/* False if THREAD has no timer that would answer. */
-static bool ask_timer(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
-{
-    if (!timer_ask(sampler, thread)) return false;
-    thread->awaits_timer = true;
-    thread->cpu_ns_at_request = cpu_ns;
-    sampler->timers_asked++;
-    return true;
 }
 
 /* Threads that sleep for the most part and were met awake in the open tick. The sampler thread's alone. */
@@ -401,21 +278,16 @@ static bool settle(struct sampler *sampler, struct watched_thread *thread)
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) return true;
     enum blocked_result result = read_unless_running(sampler, thread, cpu_ns);
     if (result == BLOCKED_WALKED) return true;
-    bool is_awake = result == BLOCKED_RUNNING || result == BLOCKED_PENDING;
-    if (is_awake && cpu_ns < thread->cpu_ns_seen + LASTING_NS) return false;
-    thread->cpu_ns_seen = cpu_ns;
-    /* In a virtual machine it may only seem to have run on: time that the host took counts as the thread's. A timer can
-     * do no harm then, as a signal would to the wait that it is about to begin. */
-    if (result == BLOCKED_RUNNING) timer_note_busy(sampler, thread);
-    if (result != BLOCKED_RUNNING || !ask_timer(sampler, thread, cpu_ns)) request(sampler, thread, cpu_ns);
+    if (cpu_ns < thread->cpu_ns_seen + LASTING_NS) return false;
+    if (result == BLOCKED_RUNNING) request(sampler, thread, cpu_ns);
     return true;
 }
 
-/* Those that wait for a processor all the while are put off: what they say next counts for this tick, too. */
 static void look_again(struct sampler *sampler)
 {
     struct timespec pause = {.tv_nsec = SECOND_LOOK_AFTER_NS};
-    for (unsigned look = 0; look < SECOND_LOOKS_MAX && sampler->met_awake_count > 0; look++) {
+    unsigned looks_max = sampler->is_late ? 0 : SECOND_LOOKS_MAX; /* their time is told later */
+    for (unsigned look = 0; look < looks_max && sampler->met_awake_count > 0; look++) {
         (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0,
                            0); /* and not a loop: it may be our processor that they wait for */
         pause.tv_nsec *= 2;
@@ -425,28 +297,24 @@ static void look_again(struct sampler *sampler)
         }
         sampler->met_awake_count = kept;
     }
-    for (size_t i = 0; i < sampler->met_awake_count; i++) write_waiting(sampler, met_awake[i]);
 }
 
-/* CPU mode: a timer tells of all that its thread spends, sooner or later, or of what it spends in user code. */
-static bool is_left_to_timer(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+/* True if THREAD's CPU time needs no signal: its timer tells of it, sooner or later. */
+static bool is_left_to_timer(const struct sampler *sampler, const struct watched_thread *thread, uint64_t cpu_ns)
 {
-    enum { PERIODS_TO_WAIT = 3 };
-    bool is_told = take_timer_stack(sampler, thread, cpu_ns);
     if (timer_sees_user_code(thread)) return timer_kernel_periods(sampler, thread) == 0;
-    if (is_told) return true;
-    return thread->timer.control && cpu_ns < thread->cpu_ns_recorded + PERIODS_TO_WAIT * sampler->period_ns;
+    return thread->timer.control && account_untold_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns;
 }
 
-/* Wall clock: false if THREAD, which runs, is inside the kernel, as far as a timer that sees user code only can tell.
- */
-static bool is_seen_in_user_code(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+/* A thread that runs for a moment only would be about to sleep when a signal comes. */
+static void look_at_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_busy)
 {
-    struct perf_timer_sample sample;
-    if (is_cpu_mode(sampler) || !timer_sees_user_code(thread)) return false;
-    bool is_fresh = timer_fetch(sampler, thread, &sample);
-    bool is_in_kernel = timer_tick_is_in_kernel(sampler, thread, is_fresh ? sample.new_count : 0);
-    return is_fresh && !is_in_kernel && write_timer_stack(sampler, thread, &sample, cpu_ns);
+    bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* up to 1 kHz */
+    bool has_room = sampler->met_awake_count < MET_AWAKE_MAX;
+    if (!is_busy && !timer_sees_user_code(thread) && has_time && has_room)
+        met_awake[sampler->met_awake_count++] = thread;
+    else
+        request(sampler, thread, cpu_ns);
 }
 
 /* Wall clock: thousands of threads that started at once must not take as long as many ticks. Their first stacks come at
@@ -454,31 +322,37 @@ static bool is_seen_in_user_code(struct sampler *sampler, struct watched_thread 
 static bool has_room_for_first_look(struct sampler *sampler, const struct watched_thread *thread)
 {
     enum { FIRST_LOOKS_A_SECOND = 25600 };
-    if (is_cpu_mode(sampler) || thread->has_stack) return true;
+    if (is_cpu_mode(sampler) || thread->state != THREAD_UNKNOWN) return true;
     return sampler->first_looks_in_tick++ < FIRST_LOOKS_A_SECOND / sampler->ticks_a_second + 1;
 }
 
-static void look_at_awake(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_busy)
+static void look_at_awake(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, uint64_t ran_ns,
+                          bool is_busy)
 {
-    /* What it spent before we came is not ours to tell; of one that began under our eyes, all is. */
-    if (is_cpu_mode(sampler) && sampler->tick <= 1) thread->cpu_ns_recorded = cpu_ns;
-    if (is_busy) timer_note_busy(sampler, thread);
-    if (is_cpu_mode(sampler) && is_left_to_timer(sampler, thread, cpu_ns)) return;
-    if (!has_room_for_first_look(sampler, thread)) {
-        write_waiting(sampler, thread);
-        return;
-    }
+    if (!has_room_for_first_look(sampler, thread)) return;
+    tell_what_is_new(sampler, thread, cpu_ns, NULL);
+    uint64_t untold_ns = account_untold_cpu_ns(thread, cpu_ns);
+    if (is_busy || untold_ns >= sampler->period_ns / 2) timer_note_busy(sampler, thread);
     enum blocked_result result = read_unless_running(sampler, thread, cpu_ns);
     if (result == BLOCKED_WALKED) return;
-    if (result == BLOCKED_RUNNING && is_seen_in_user_code(sampler, thread, cpu_ns)) return;
-    if (result == BLOCKED_RUNNING && ask_timer(sampler, thread, cpu_ns)) return;
-    bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* up to 1 kHz */
-    bool has_room = sampler->met_awake_count < MET_AWAKE_MAX;
-    bool is_short = !is_busy && !needs_exact_answer(sampler, thread);
-    if (result == BLOCKED_RUNNING && is_short && has_time && has_room)
-        met_awake[sampler->met_awake_count++] = thread;
-    else
-        request(sampler, thread, cpu_ns);
+    thread->state = result == BLOCKED_RUNNING ? THREAD_RUNNABLE : THREAD_UNKNOWN;
+    if (result == BLOCKED_REFUSED && ran_ns == 0) {
+        account_unreadable(sampler, thread);
+        return;
+    }
+    if (result == BLOCKED_RUNNING) timer_note_busy(sampler, thread);
+    if (result != BLOCKED_PENDING && !is_left_to_timer(sampler, thread, cpu_ns))
+        look_at_running(sampler, thread, cpu_ns, is_busy);
+}
+
+/* Wall clock: THREAD is not blocked, and has not run since the tick before. It is not about to sleep: a signal breaks
+ * nothing off. */
+static void look_at_waiting(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    if (timer_ask_waiting(sampler, thread)) return;
+    if (sampler->requests_in_tick++ >= sampler->requests_in_tick_max) return;
+    send_request(sampler, thread, cpu_ns);
+    thread->is_asked_for_wait = thread->slot && thread->timer.control;
 }
 
 /* False if the thread has ended. The cheapest proof that it is where it was comes first. */
@@ -488,22 +362,31 @@ static bool look_at(struct sampler *sampler, struct listed_thread *listed)
     struct watched_thread *thread = listed->thread;
     uint64_t cpu_ns = 0;
     uint32_t count = sleep_count(thread);
-    thread->is_known = true;
-    if (!thread_cpu_ns(thread->tid, &cpu_ns)) return false;
-    bool needs_stack = !is_cpu_mode(sampler) && (!thread->has_stack || cpu_ns != thread->cpu_ns_at_stack);
+    if (!thread_cpu_ns(thread->tid, &cpu_ns)) {
+        account_end_look(sampler, thread); /* it is not blocked where it was */
+        return false;
+    }
     uint64_t ran_ns = cpu_ns - thread->cpu_ns_seen;
     thread->cpu_ns_seen = cpu_ns;
+    if (!thread->is_known) account_begin(sampler, thread);
+    thread->is_known = true;
     /* Twice in a row: in a virtual machine, time that the host took counts as the thread's. */
     bool ran_long = ran_ns >= sampler->period_ns / SELDOM_AWAKE, is_busy = ran_long && thread->ran_long;
     thread->ran_long = ran_long;
-    if (thread->slot) {
-        watch_waiting(sampler, thread, cpu_ns);
-    } else if (ran_ns > 0 || needs_stack) {
-        sleep_note_awake(sampler, listed);
-        look_at_awake(sampler, thread, cpu_ns, is_busy);
-    } else {
+    bool is_asleep = ran_ns == 0 && !thread->slot && (is_cpu_mode(sampler) || thread->state == THREAD_BLOCKED);
+    if (is_asleep) {
         sleep_note_asleep(sampler, listed, count);
+        return true;
     }
+    sleep_note_awake(sampler, listed);
+    account_look(sampler, thread);
+    if (thread->slot)
+        watch_waiting(sampler, thread, cpu_ns);
+    else if (ran_ns > 0 || thread->state != THREAD_RUNNABLE)
+        look_at_awake(sampler, thread, cpu_ns, ran_ns, is_busy);
+    else
+        look_at_waiting(sampler, thread, cpu_ns);
+    account_end_look(sampler, thread);
     return true;
 }
 
@@ -522,7 +405,7 @@ bool look_at_all(struct sampler *sampler)
     bool all_live = true;
     struct listed_thread *items = sampler->threads.items;
     size_t count = sampler->threads.count;
-    sampler->requests_in_tick = sampler->pages_in_tick = sampler->timers_in_tick = sampler->timers_asked = 0;
+    sampler->requests_in_tick = sampler->pages_in_tick = sampler->timers_in_tick = 0;
     sampler->first_looks_in_tick = 0;
     sampler->met_awake_count = 0;
     for (size_t i = 0, at = count ? sampler->tick % count : 0; i < count; i++, at = at + 1 < count ? at + 1 : 0) {
@@ -543,6 +426,23 @@ void look_at_new(struct sampler *sampler)
     look_again(sampler);
 }
 
+/* The last tick of the recording, at which no stack is taken any more. */
+void look_at_rest(struct sampler *sampler)
+{
+    for (size_t i = 0; i < sampler->threads.count; i++) {
+        struct watched_thread *thread = sampler->threads.items[i].thread;
+        uint64_t cpu_ns = thread->cpu_ns_seen;
+        if (!thread_cpu_ns(thread->tid, &cpu_ns)) continue;
+        bool is_asleep = cpu_ns == thread->cpu_ns_seen && thread->is_known && thread->state == THREAD_BLOCKED;
+        thread->cpu_ns_seen = cpu_ns;
+        if (!thread->is_known) account_begin(sampler, thread);
+        if (is_asleep) continue;
+        account_look(sampler, thread);
+        tell_what_is_new(sampler, thread, cpu_ns, NULL);
+        account_end_look(sampler, thread);
+    }
+}
+
 /* --- A thread that has ended -------------------------------------------------------------------------------------- */
 
 /* CPU time of the process that no thread accounts for: threads that ended spent it after they were last looked at. */
@@ -560,26 +460,30 @@ static uint64_t unseen_cpu_ns(struct sampler *sampler)
     return all_ns > seen_ns + own_ns ? all_ns - seen_ns - own_ns : 0;
 }
 
-/* What a thread spent after its last sample was most likely spent there. */
-static void write_cpu_rest(struct sampler *sampler, struct watched_thread *thread)
+/* What a thread spent after its last look. Of many that end at one tick, the first ones are given it. */
+static void add_unseen_time(struct sampler *sampler, struct watched_thread *thread)
 {
-    uint64_t unseen_ns = sampler->is_ending ? 0 : unseen_cpu_ns(sampler);
     uint64_t unseen_max_ns = 2 * sampler->period_ns;
-    thread->cpu_ns_seen += unseen_ns < unseen_max_ns ? unseen_ns : unseen_max_ns;
+    if (sampler->unseen_tick != sampler->tick) sampler->unseen_cpu_ns = unseen_cpu_ns(sampler);
+    sampler->unseen_tick = sampler->tick;
+    uint64_t unseen_ns = sampler->unseen_cpu_ns < unseen_max_ns ? sampler->unseen_cpu_ns : unseen_max_ns;
+    sampler->unseen_cpu_ns -= unseen_ns;
+    thread->cpu_ns_seen += unseen_ns;
+    thread->account.pending_ns += unseen_ns;
     sampler->cpu_ns_of_ended += thread->cpu_ns_seen;
     thread->is_accounted = true;
-    if (thread->last->count == 0) {
-        lose_cpu_time(sampler, thread, thread->cpu_ns_seen, RECORDING_LOST_UNANSWERED);
-        return;
-    }
-    write_again(sampler, thread, thread->cpu_ns_seen);
 }
 
 void look_thread_gone(struct sampler *sampler, struct watched_thread *thread)
 {
-    if (is_cpu_mode(sampler)) write_cpu_rest(sampler, thread);
+    if (!sampler->is_ending) {
+        add_unseen_time(sampler, thread);
+        tell_what_is_new(sampler, thread, thread->cpu_ns_seen, NULL);
+    }
+    account_rest(sampler, thread);
     if (thread->slot) slot_give_back(thread->slot);
     if (thread->syscall_file >= 0) kernel_close(thread->syscall_file);
+    if (thread->delay_file >= 0) kernel_close(thread->delay_file);
     if (thread->status_file >= 0) kernel_close(thread->status_file);
     sleep_forget(sampler, thread);
     timer_forget(sampler, thread);

@@ -47,6 +47,8 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight s
         .sample_stack_user = stack_size,
         .exclude_kernel = sight == PERF_TIMER_SEES_USER_CODE,
         .exclude_hv = 1,
+        .context_switch = 1,
+        .sample_id_all = 1,
         .use_clockid = 1,
         .clockid = CLOCK_MONOTONIC,
         .write_backward = 1,
@@ -61,6 +63,7 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight s
                                  .descriptor = (int)descriptor,
                                  .ring_size = ring_size,
                                  .stack_size = stack_size,
+                                 .is_free = period_ns != 0,
                                  .sight = sight};
     bool is_kept = period_ns == 0 || sight == PERF_TIMER_SEES_USER_CODE;
     if (!shared || !is_kept) {
@@ -81,6 +84,14 @@ void perf_timer_ask(struct perf_timer *timer)
     timer->is_asked = kernel_call3(SYS_ioctl, timer->descriptor, PERF_EVENT_IOC_REFRESH, 1) == 0;
 }
 
+void perf_timer_run_freely(struct perf_timer *timer, uint64_t period_ns)
+{
+    if (timer->descriptor < 0) return;
+    bool is_set = kernel_call3(SYS_ioctl, timer->descriptor, PERF_EVENT_IOC_PERIOD, kernel_address(&period_ns)) == 0;
+    if (timer->is_free) return;
+    timer->is_free = is_set && kernel_call3(SYS_ioctl, timer->descriptor, PERF_EVENT_IOC_ENABLE, 0) == 0;
+}
+
 void perf_timer_close(struct perf_timer *timer)
 {
     if (timer->control && timer->descriptor >= 0) kernel_close(timer->descriptor);
@@ -93,13 +104,28 @@ static uint64_t load_head(const struct perf_timer *timer)
     return __atomic_load_n(&timer->control->data_head, __ATOMIC_ACQUIRE);
 }
 
-/* The record at HEAD in one piece. */
-static const struct record *record_at(const struct perf_timer *timer, uint64_t head)
+/* What a PERF_RECORD_SWITCH is. */
+struct switch_record {
+    struct perf_event_header header;
+    uint64_t time_ns;
+};
+
+/* Headers are 8 bytes, aligned to 8, and so never in two pieces. */
+static struct perf_event_header header_at(const struct perf_timer *timer, uint64_t position)
+{
+    const uint8_t *ring = (const uint8_t *)timer->control + PAGE;
+    struct perf_event_header header;
+    memcpy(&header, ring + (position & (timer->ring_size - 1)), sizeof(header));
+    return header;
+}
+
+/* The record at POSITION in one piece. */
+static const struct record *record_at(const struct perf_timer *timer, uint64_t position)
 {
     static uint64_t straight[(PERF_TIMER_STACK_MAX + BESIDE_STACK) / 8]; /* the sampler thread's alone */
     const uint8_t *ring = (const uint8_t *)timer->control + PAGE;
-    size_t at = head & (timer->ring_size - 1), up_to_end = timer->ring_size - at;
-    const struct perf_event_header *header = (const void *)(ring + at); /* 8 bytes, aligned to 8: never in two pieces */
+    size_t at = position & (timer->ring_size - 1), up_to_end = timer->ring_size - at;
+    const struct perf_event_header *header = (const void *)(ring + at);
     size_t size = header->size;
     if (size <= up_to_end) return (const void *)header;
     if (size > sizeof(straight)) return NULL;
@@ -108,28 +134,104 @@ static const struct record *record_at(const struct perf_timer *timer, uint64_t h
     return (const void *)straight;
 }
 
-bool perf_timer_newest(struct perf_timer *timer, struct perf_timer_sample *ret_sample)
+static uint64_t time_of_switch(const struct perf_timer *timer, uint64_t position)
 {
-    uint64_t head = load_head(timer);
+    const uint8_t *ring = (const uint8_t *)timer->control + PAGE;
+    uint64_t time_ns;
+    memcpy(&time_ns, ring + ((position + sizeof(struct perf_event_header)) & (timer->ring_size - 1)), sizeof(time_ns));
+    return time_ns;
+}
+
+/* Records are read from the newest one backward in time. */
+struct reading {
+    uint64_t started_ns; /* of the switch that was read last, if the thread began to run then; else 0 */
+    bool has_newest;     /* the newest switch was read */
+    uint64_t stopped_ns; /* that was it, and the thread stopped: what the timer is to remember */
+    bool was_preempted;
+    struct perf_timer_news news;
+};
+
+static void read_switch(struct perf_timer *timer, struct reading *reading, uint16_t misc, uint64_t time_ns)
+{
+    bool is_stop = misc & PERF_RECORD_MISC_SWITCH_OUT, is_preempted = misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
+    if (!reading->has_newest && is_stop) {
+        reading->stopped_ns = time_ns;
+        reading->was_preempted = is_preempted;
+    }
+    reading->has_newest = true;
+    if (is_stop && is_preempted && reading->started_ns > time_ns) timer->preempted_ns += reading->started_ns - time_ns;
+    reading->started_ns = is_stop ? 0 : time_ns;
+}
+
+/* The switch before the oldest one that is new was read the last time. */
+static void end_reading(struct perf_timer *timer, const struct reading *reading)
+{
+    if (!reading->has_newest) return;
+    timer->has_seen_switch = timer->is_free;
+    if (reading->started_ns > timer->stopped_ns && timer->stopped_ns != 0 && timer->was_preempted)
+        timer->preempted_ns += reading->started_ns - timer->stopped_ns;
+    timer->stopped_ns = reading->stopped_ns;
+    timer->was_preempted = reading->was_preempted;
+}
+
+static void note_sample(struct perf_timer_news *news, uint64_t position)
+{
+    news->count++;
+    if (news->kept_count < PERF_TIMER_NEWS_MAX) news->positions[news->kept_count++] = position;
+}
+
+/* Up to the newest record that was read before; what was written over since is lost. */
+static struct reading read_new(struct perf_timer *timer, uint64_t head)
+{
+    struct reading reading = {0};
     uint64_t new_bytes = timer->head - head; /* it is written backward */
-    if (head == 0) return false;
+    uint64_t end = head + (new_bytes < timer->ring_size ? new_bytes : timer->ring_size);
+    for (uint64_t at = head; at != end;) {
+        struct perf_event_header header = header_at(timer, at);
+        if (header.size < sizeof(header) || header.size % 8 != 0 || header.size > end - at) break;
+        if (header.type == PERF_RECORD_SWITCH && header.size >= sizeof(struct switch_record))
+            read_switch(timer, &reading, header.misc, time_of_switch(timer, at));
+        if (header.type == PERF_RECORD_SAMPLE) note_sample(&reading.news, at);
+        at += header.size;
+    }
+    end_reading(timer, &reading);
     timer->head = head;
-    if (new_bytes > 0) timer->is_asked = false;
-    const struct record *record = record_at(timer, head);
-    if (!record || record->header.type != PERF_RECORD_SAMPLE || record->header.size < sizeof(*record)) return false;
+    return reading;
+}
+
+static bool decode_sample(struct perf_timer *timer, uint64_t position, struct perf_timer_sample *ret_sample)
+{
+    const struct record *record = record_at(timer, position);
+    if (!record || record->header.size < sizeof(*record)) return false;
     size_t room = record->header.size - sizeof(*record);
     if (record->register_abi != PERF_SAMPLE_REGS_ABI_64 || record->stack_room > room) return false;
     uint64_t filled = 0;
     if (record->stack_room + sizeof(filled) <= room) filled = record->stack[record->stack_room / 8];
-    *ret_sample = (struct perf_timer_sample){.time_ns = record->time_ns, .registers = {.known = MACHINE_ALL_KNOWN}};
+    *ret_sample = (struct perf_timer_sample){
+        .timer = timer, .time_ns = record->time_ns, .registers = {.known = MACHINE_ALL_KNOWN}};
     for (unsigned i = 0; i < REGISTERS; i++) ret_sample->registers.values[register_order[i]] = record->registers[i];
-    ret_sample->new_count = (uint32_t)((new_bytes + record->header.size - 1) / record->header.size);
     ret_sample->stack = record->stack;
     ret_sample->stack_bytes = filled < record->stack_room ? filled : record->stack_room;
+    timer->sample_end = position + record->header.size;
     return true;
+}
+
+uint32_t perf_timer_read(struct perf_timer *timer, struct perf_timer_news *ret_news)
+{
+    uint64_t head = load_head(timer);
+    *ret_news = (struct perf_timer_news){0};
+    if (head != timer->head) *ret_news = read_new(timer, head).news;
+    if (ret_news->count > 0) timer->is_asked = false;
+    return ret_news->count;
+}
+
+bool perf_timer_sample(struct perf_timer *timer, const struct perf_timer_news *news, uint32_t number,
+                       struct perf_timer_sample *ret_sample)
+{
+    return decode_sample(timer, news->positions[news->kept_count - 1 - number], ret_sample);
 }
 
 bool perf_timer_holds(const struct perf_timer *timer)
 {
-    return timer->head - load_head(timer) <= timer->ring_size - timer->stack_size - BESIDE_STACK;
+    return timer->sample_end - load_head(timer) <= timer->ring_size;
 }

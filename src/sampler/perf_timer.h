@@ -23,9 +23,15 @@ struct perf_timer {
     struct perf_event_mmap_page *control; /* NULL: there is none */
     int descriptor;                       /* of one that takes a sample when it is asked to; else -1 */
     bool is_asked;                        /* and has not yet taken it */
+    bool is_free;                         /* it takes one each period, from its first one on */
     size_t ring_size;
     uint32_t stack_size;
-    uint64_t head; /* of the sample that was given out last */
+    uint64_t head;         /* of the newest record that was read */
+    uint64_t sample_end;   /* where the sample that was given out last ends */
+    bool has_seen_switch;  /* since it runs freely; before, switches are missing */
+    uint64_t stopped_ns;   /* when the thread was stopped, as far as was read; 0: it runs */
+    bool was_preempted;    /* then, in favour of others */
+    uint64_t preempted_ns; /* for which it had to wait for a processor after it was stopped so, in all */
     enum perf_timer_sight sight;
 };
 
@@ -37,21 +43,36 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight s
 /* How long the timer has been active, if it keeps a descriptor: its thread's CPU time without the context switches. */
 bool perf_timer_active_ns(const struct perf_timer *timer, uint64_t *ret_ns);
 
+/* From now on a sample each PERIOD_NS of the thread's CPU time, without being asked. Again to change the period. */
+void perf_timer_run_freely(struct perf_timer *timer, uint64_t period_ns);
+
 void perf_timer_close(struct perf_timer *timer); /* accepts {0} */
 
 /* Has it take a sample when its thread has run for 10 µs more; nothing, if it has yet to take one. */
 void perf_timer_ask(struct perf_timer *timer);
 
+enum { PERF_TIMER_NEWS_MAX = 3 };
+
+struct perf_timer_news {
+    uint32_t count;                          /* new samples; the newest are still there, at most PERF_TIMER_NEWS_MAX */
+    uint32_t kept_count;                     /* of these */
+    uint64_t positions[PERF_TIMER_NEWS_MAX]; /* newest first */
+};
+
 struct perf_timer_sample {
-    uint64_t time_ns; /* CLOCK_MONOTONIC */
+    const struct perf_timer *timer; /* that took it */
+    uint64_t time_ns;               /* CLOCK_MONOTONIC */
     struct unwind_registers registers;
     const uint64_t *stack; /* from SP on; in memory that the kernel writes to */
     size_t stack_bytes;
-    uint32_t new_count; /* samples since the one that was given out before; 0: it is the same one */
 };
 
-/* The newest sample, if there is one. */
-bool perf_timer_newest(struct perf_timer *timer, struct perf_timer_sample *ret_sample);
+/* Reads what is new: how long the thread was preempted, and where its samples are. How many of them there are. */
+uint32_t perf_timer_read(struct perf_timer *timer, struct perf_timer_news *ret_news);
+
+/* Sample NUMBER (oldest first) of NEWS. It is good until the next call. False if it was written over. */
+bool perf_timer_sample(struct perf_timer *timer, const struct perf_timer_news *news, uint32_t number,
+                       struct perf_timer_sample *ret_sample);
 
 /* False if the kernel has begun to write over the sample that was given out last. */
 bool perf_timer_holds(const struct perf_timer *timer);

@@ -161,14 +161,21 @@ static void write_frame(struct recording_writer *writer, uint64_t caller, uint64
     recording_follow(followers, place, address);
 }
 
-void recording_sample(struct recording_writer *writer, enum recording_kind kind, uint32_t thread, uint64_t weight,
-                      uint32_t flags, const uint64_t *addresses, size_t count, struct recording_stack *last)
+void recording_time(struct recording_writer *writer, struct recording_time time)
+{
+    recording_number(writer, time.cpu_ns / RECORDING_TIME_UNIT_NS);
+    recording_number(writer, time.runnable_ns / RECORDING_TIME_UNIT_NS);
+    recording_number(writer, time.blocked_ns / RECORDING_TIME_UNIT_NS);
+}
+
+void recording_sample(struct recording_writer *writer, uint32_t thread, struct recording_time time, uint32_t flags,
+                      const uint64_t *addresses, size_t count, struct recording_stack *last)
 {
     if (count > RECORDING_FRAMES_MAX) count = RECORDING_FRAMES_MAX;
     size_t shared = shared_at_root(addresses, count, last);
-    recording_begin(writer, kind, (5 + count - shared) * NUMBER_MAX_BYTES);
+    recording_begin(writer, RECORDING_SAMPLE, (7 + count - shared) * NUMBER_MAX_BYTES);
     recording_number(writer, thread);
-    recording_number(writer, weight);
+    recording_time(writer, time);
     recording_number(writer, flags);
     recording_number(writer, count);
     recording_number(writer, shared);

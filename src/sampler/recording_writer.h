@@ -45,8 +45,9 @@ struct recording_stack {
     uint32_t count;
     uint64_t addresses[RECORDING_FRAMES_MAX];
 };
-/* Adds RECORDING_SAMPLE or RECORDING_CPU_SAMPLE; WEIGHT is ticks or nanoseconds. LAST is brought up to date. */
-void recording_sample(struct recording_writer *writer, enum recording_kind kind, uint32_t thread, uint64_t weight,
-                      uint32_t flags, const uint64_t *addresses, size_t count, struct recording_stack *last);
+/* Adds RECORDING_SAMPLE. LAST is brought up to date. */
+void recording_sample(struct recording_writer *writer, uint32_t thread, struct recording_time time, uint32_t flags,
+                      const uint64_t *addresses, size_t count, struct recording_stack *last);
+void recording_time(struct recording_writer *writer, struct recording_time time);
 
 #endif

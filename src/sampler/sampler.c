@@ -4,6 +4,7 @@
 
 #include "base/kernel.h"
 #include "base/plain_text.h"
+#include "sampler/account.h"
 #include "sampler/clock.h"
 #include "sampler/presence.h"
 #include "sampler/privileges.h"
@@ -24,6 +25,8 @@ enum {
     TABLES_SHARE = 8,               /* of the time goes into tables that walks can do without */
     ANSWERS_WAIT_NS = 20000000,     /* for the last answers when it stops */
     PAGE_BYTES = 4096,
+    URGENT_HZ_MAX = 1000,
+    URGENT_PARTS = 10,  /* it may use a tenth of a processor as an urgent thread */
     NAME_REFRESHES = 2, /* after a thread was named: it is known to have run when it was looked at */
     TICKS_OF_CUT = 6,   /* servers want two samples of a thread, and the first ticks may lack a frame table */
 };
@@ -47,6 +50,12 @@ static void fill_random(uint8_t bytes[RECORDING_PROFILER_ID_SIZE])
     uint64_t unlikely[2] = {self_wall_ns(), (uint64_t)self_pid()};
     memcpy(bytes, unlikely, sizeof(unlikely));
     (void)kernel_call3(SYS_getrandom, kernel_address(bytes), RECORDING_PROFILER_ID_SIZE, GRND_NONBLOCK);
+}
+
+uint64_t sampler_random(struct sampler *at)
+{
+    at->random_state = at->random_state * 6364136223846793005u + 1442695040888963407u; /* Knuth, MMIX */
+    return at->random_state >> 33;
 }
 
 static uint64_t random_number(void)
@@ -169,6 +178,11 @@ static void end_recording(void)
     if (sampler.options.recording_ns > 0) hand_over_recording();
 }
 
+static void tell_rest(void)
+{
+    for (size_t i = 0; i < sampler.threads.count; i++) account_rest(&sampler, sampler.threads.items[i].thread);
+}
+
 /* Between two ticks: of the last one, at BEFORE_NS, everything is told. When the next one's time begins. Where the
  * process was stopped for long, that is not with the last tick: a recording must not be much longer than was asked for.
  */
@@ -179,11 +193,11 @@ static uint64_t change_recording(uint64_t now_ns, uint64_t before_ns)
     bool is_cut = sampler.ticks_in_recording >= TICKS_OF_CUT && atomic_exchange(&cut_wanted, false);
     if (!is_cut && before_ns < end_ns && now_ns < end_ns + PAUSE_NS_MAX) return before_ns;
     uint64_t start_ns = now_ns > before_ns + PAUSE_NS_MAX ? now_ns - sampler.period_ns : before_ns;
+    tell_rest();
     end_recording();
     begin_recording(start_ns);
     modules_tell_again(&sampler.modules, &writer);
-    threads_tell_again(&sampler.threads,
-                       sampler.options.mode == RECORDING_CPU ? RECORDING_CPU_SAMPLE : RECORDING_SAMPLE, &writer);
+    threads_tell_again(&sampler.threads, &writer);
     return start_ns;
 }
 
@@ -273,14 +287,24 @@ static void open_tick(uint64_t now_ns, uint64_t before_ns)
     sampler.tick++;
     sampler.ticks_in_recording++;
     sampler.counters[RECORDING_TICKS]++;
+    sampler.tick_span_ns = now_ns - before_ns;
     recording_begin(&writer, RECORDING_TICK, 16);
     recording_number(&writer, now_ns - before_ns);
+}
+
+/* A thread that is more urgent than the program must not take its time away. */
+static void limit_urgency(void)
+{
+    uint64_t cpu_ns = sampler.counters[RECORDING_SAMPLER_CPU_NS];
+    if (cpu_ns > sampler.own_cpu_ns + NANOSECONDS / URGENT_PARTS) self_end_urgency();
+    sampler.own_cpu_ns = cpu_ns;
 }
 
 static void once_a_second(void)
 {
     if (sampler.tick % sampler.ticks_a_second != 0) return;
     write_counters();
+    limit_urgency();
     write_usage();
     timer_forget_sleepers(&sampler);
 }
@@ -383,16 +407,29 @@ static bool sleep_until(uint64_t deadline_ns)
     }
 }
 
-static uint64_t random_below(uint64_t limit)
+/* A tick falls anywhere in its period, so that no program is in step with the ticks, and programs that are shorter than
+ * a period have their share of samples. */
+static void plan_tick(uint64_t period_start_ns)
 {
-    return random_number() % limit;
+    sampler.period_start_ns = period_start_ns;
+    sampler.deadline_ns = period_start_ns + sampler_random(&sampler) % sampler.period_ns;
 }
 
-/* The first tick falls anywhere in the first period, so that programs shorter than it have their share of samples. */
+/* Periods that are over already have no tick: the next one stands for their time. */
+static void plan_next_tick(void)
+{
+    uint64_t next_ns = sampler.period_start_ns + sampler.period_ns, now_ns = self_monotonic_ns();
+    uint64_t missed = now_ns > next_ns ? (now_ns - next_ns) / sampler.period_ns : 0;
+    sampler.counters[RECORDING_TICKS_MISSED] += missed;
+    sampler.is_late = missed > 0;
+    plan_tick(next_ns + missed * sampler.period_ns);
+}
+
 static void plan_first_tick(void)
 {
     sampler.before_ns = sampler.start_ns;
-    sampler.deadline_ns = sampler.start_ns + random_below(sampler.period_ns);
+    sampler.random_state = random_number();
+    plan_tick(sampler.start_ns);
     sampler.end_ns = sampler.options.duration_ns ? sampler.start_ns + sampler.options.duration_ns : UINT64_MAX;
 }
 
@@ -404,9 +441,7 @@ static void run_ticks(void)
         run_tick(now_ns, sampler.before_ns);
         modules_work(&sampler.modules, modules_budget_of(sampler.period_ns / TABLES_SHARE));
         sampler.before_ns = now_ns;
-        uint64_t late = (self_monotonic_ns() - sampler.deadline_ns) / sampler.period_ns;
-        sampler.counters[RECORDING_TICKS_MISSED] += late;
-        sampler.deadline_ns += (late + 1) * sampler.period_ns;
+        plan_next_tick();
     }
 }
 
@@ -430,6 +465,9 @@ static void finish(void)
     sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.end_reason;
     wait_for_last_answers();
     look_fetch_answers(&sampler);
+    uint64_t now_ns = self_monotonic_ns();
+    open_tick(now_ns, sampler.before_ns);
+    look_at_rest(&sampler);
     threads_fini(&sampler.threads, thread_gone, &sampler);
     end_recording();
     privileges_close();
@@ -440,7 +478,7 @@ static void begin_thread(int kept_descriptor)
 {
     (void)kernel_call3(SYS_prctl, PR_SET_NAME, kernel_address("offbeat"), 0);
     sampler.threads.sampler_tid = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
-    self_wake_promptly();
+    self_wake_promptly(sampler.options.frequency_hz <= URGENT_HZ_MAX);
     sampler.threads.keeps_descriptor = self_own_descriptors(kept_descriptor);
     sampler.threads.directory = -1;
     sampler.end_reason = RECORDING_END_NONE;
@@ -486,6 +524,7 @@ static void step_aside(void)
     threads_release_files(&sampler.threads);
     sampler.begins_anew = sampler.options.recording_ns > 0 && sampler.end_reason_if_away == RECORDING_END_SECCOMP;
     if (sampler.begins_anew) {
+        tell_rest();
         end_recording();
     } else {
         write_usage();
@@ -512,10 +551,10 @@ static void resume(void)
     sampler.counters[RECORDING_ASIDE_NS] += self_monotonic_ns() - sampler.aside_since_ns;
     sampler.counters[RECORDING_END_REASON] = RECORDING_END_NONE;
     if (sampler.begins_anew) {
-        begin_recording(self_monotonic_ns());
+        sampler.before_ns = self_monotonic_ns();
+        begin_recording(sampler.before_ns);
         modules_tell_again(&sampler.modules, &writer);
-        threads_tell_again(&sampler.threads,
-                           sampler.options.mode == RECORDING_CPU ? RECORDING_CPU_SAMPLE : RECORDING_SAMPLE, &writer);
+        threads_tell_again(&sampler.threads, &writer);
     } else {
         recording_writer_resume(&writer, is_handed ? sampler.handed.descriptor : -1, self_has_own_descriptors());
     }

@@ -19,7 +19,8 @@ struct sampler {
     uint32_t ticks_in_recording; /* with that one */
     uint32_t requests_in_tick, requests_in_tick_max;
     uint32_t pages_in_tick, timers_in_tick;
-    uint32_t timers_asked;            /* in the open tick */
+    uint64_t tick_span_ns; /* since the tick before the open one */
+    uint64_t random_state;
     struct modules_budget for_tables; /* how long the open tick may work on tables that a walk waits for */
     size_t met_awake_count;           /* see look.c */
     bool has_news;                    /* a sample was written since the last flush */
@@ -28,18 +29,26 @@ struct sampler {
     uint32_t first_looks_in_tick;
     bool is_ending;
     uint64_t before_ns, deadline_ns, end_ns; /* of ticks: the last one, the next one, the last of all */
+    bool is_late;                            /* for the open tick: the one before it was missed */
+    uint64_t period_start_ns;                /* the next tick falls somewhere in the period that begins here */
     uint64_t followed_ns;                    /* when the program's rights were last read */
     enum recording_end end_reason, end_reason_if_away;
     bool has_finished;
     bool is_resumed, begins_anew; /* this thread goes on where another one stepped aside; in a new recording */
     uint64_t aside_since_ns;
     struct handed_file handed;
-    uint64_t cpu_ns_of_ended; /* CPU mode: of threads that ended */
+    uint64_t cpu_ns_of_ended; /* of threads that ended */
+    uint64_t unseen_cpu_ns;   /* of threads that ended, after they were last looked at; as of UNSEEN_TICK */
+    uint32_t unseen_tick;
+    uint64_t own_cpu_ns; /* a second ago */
     uint64_t counters[RECORDING_COUNTER_COUNT];
     struct threads threads;
     struct modules modules;
     struct recording_writer *writer;
 };
+
+/* Any number; not for secrets. */
+uint64_t sampler_random(struct sampler *sampler);
 
 /* --- look.c: what is done with each thread at a tick -------------------------------------------------------------- */
 
@@ -51,6 +60,9 @@ void look_at_new(struct sampler *sampler);
 
 /* Fetches the answers to the requests of the open tick, which ends thereby. */
 void look_fetch_answers(struct sampler *sampler);
+
+/* The last tick: tells what time passed, and looks for no stacks. */
+void look_at_rest(struct sampler *sampler);
 
 /* Before THREAD is forgotten. */
 void look_thread_gone(struct sampler *sampler, struct watched_thread *thread);
@@ -74,34 +86,29 @@ void timer_note_busy(struct sampler *sampler, struct watched_thread *thread);
 void timer_forget(struct sampler *sampler, struct watched_thread *thread);
 void timer_forget_sleepers(struct sampler *sampler); /* once a second: those that did not run in it */
 
-/* Wall clock: THREAD is met running. False if it has no timer, or one that does not answer. */
-bool timer_ask(struct sampler *sampler, struct watched_thread *thread);
-
 /* True if THREAD has a timer, which is blind to system calls. */
 bool timer_sees_user_code(const struct watched_thread *thread);
 
 /* For such a timer. Periods at whose end the thread was inside the kernel, not yet counted as such. */
 uint64_t timer_kernel_periods(const struct sampler *sampler, const struct watched_thread *thread);
 
-/* CPU mode: the CPU time, at most CPU_NS, that the periods which are counted stand for. */
+/* The CPU time, at most CPU_NS, that the periods which are counted stand for. */
 uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, const struct watched_thread *thread, uint64_t cpu_ns);
 
-/* CPU mode: whether an answer, which came from inside a system call or not, is told for the periods inside the kernel.
+/* Whether an answer, which came from inside a system call or not, is told for the periods inside the kernel.
  */
 bool timer_accepts_answer(const struct sampler *sampler, struct watched_thread *thread, bool was_in_call);
 
-/* Wall clock: whether a tick at which THREAD runs counts for the kernel, if the timer has taken USER_PERIODS stacks
- * since the last such tick. */
-bool timer_tick_is_in_kernel(const struct sampler *sampler, struct watched_thread *thread, uint32_t user_periods);
+/* What is new of THREAD's timer, if it has one. How many samples there are. */
+uint32_t timer_fetch(struct sampler *sampler, struct watched_thread *thread, struct perf_timer_news *ret_news);
 
-/* Wall clock: such a tick was sampled, but the thread was back in user code already. The next one counts instead. */
-void timer_owe_kernel_tick(struct watched_thread *thread);
+/* THREAD has a timer and waits for a processor. A second one takes its stack when it gets one: where it waited. False
+ * if there is none. */
+bool timer_ask_waiting(struct sampler *sampler, struct watched_thread *thread);
+bool timer_fetch_waiting(struct watched_thread *thread, struct perf_timer_sample *ret_sample);
 
-/* What THREAD's timer took last, if it has one and that is good for the open tick. */
-bool timer_fetch(const struct sampler *sampler, struct watched_thread *thread, struct perf_timer_sample *ret_sample);
-
-/* Walks the stack of SAMPLE, which timer_fetch gave last; UNWIND_PENDING: build a table, and again. What is not in
- * its copy is read from the thread's memory. False if the kernel has overwritten the copy. */
+/* Walks the stack of SAMPLE; UNWIND_PENDING: build a table, and
+ * again. What is not in its copy is read from the thread's memory. False if the kernel has overwritten the copy. */
 bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
                 uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count, enum unwind_outcome *ret_outcome);
 

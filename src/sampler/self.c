@@ -114,22 +114,42 @@ static size_t read_without_file(uint64_t address, void *buffer, size_t size)
     return got < 0 ? 0 : (size_t)got;
 }
 
+struct scheduling {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+};
+
 /* A shorter slice than others have lets a thread preempt them (Linux 6.12; before, this does nothing). */
-void self_wake_promptly(void)
+static bool schedule(int32_t nice)
 {
-    enum { SLICE_NS = 100000, NICE_OF_ZERO = 20 };
-    struct {
-        uint32_t size, policy;
-        uint64_t flags;
-        int32_t nice;
-        uint32_t priority;
-        uint64_t runtime, deadline, period;
-    } attributes = {.size = sizeof(attributes), .policy = SCHED_OTHER, .runtime = SLICE_NS};
+    enum { SLICE_NS = 100000 };
+    struct scheduling scheduling = {
+        .size = sizeof(scheduling), .policy = SCHED_OTHER, .nice = nice, .runtime = SLICE_NS};
+    return kernel_call3(SYS_sched_setattr, 0, kernel_address(&scheduling), 0) == 0;
+}
+
+static int32_t usual_nice;
+static bool is_urgent;
+
+void self_wake_promptly(bool may_be_urgent)
+{
+    enum { NICE_OF_ZERO = 20, NICE_MOST_URGENT = -20 };
+    is_urgent = false;
     if (self_is_confined()) return;
     long nice = kernel_call3(SYS_getpriority, PRIO_PROCESS, 0, 0);
     if (nice < 0 || kernel_call3(SYS_sched_getscheduler, 0, 0, 0) != SCHED_OTHER) return;
-    attributes.nice = (int32_t)(NICE_OF_ZERO - nice);
-    (void)kernel_call3(SYS_sched_setattr, 0, kernel_address(&attributes), 0);
+    usual_nice = (int32_t)(NICE_OF_ZERO - nice);
+    is_urgent = may_be_urgent && schedule(NICE_MOST_URGENT);
+    if (!is_urgent) (void)schedule(usual_nice);
+}
+
+void self_end_urgency(void)
+{
+    if (is_urgent && !self_is_confined()) (void)schedule(usual_nice);
+    is_urgent = false;
 }
 
 size_t self_read_memory(uint64_t address, void *buffer, size_t size)

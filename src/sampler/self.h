@@ -41,7 +41,10 @@ size_t self_read_memory(uint64_t address, void *buffer, size_t size);
 
 /* Asks that the calling thread gets a processor at once when it wakes up, as far as anybody may ask for that: one who
  * samples late, when a processor falls idle, sees threads asleep more often than they are. */
-void self_wake_promptly(void);
+void self_wake_promptly(bool may_be_urgent);
+
+/* MAY_BE_URGENT above: nice -20, if the process has the right to it. This takes it back. */
+void self_end_urgency(void);
 
 /* "/proc/self/task/TID/FILE". */
 enum { SELF_PATH_SIZE = 64 };

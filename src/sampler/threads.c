@@ -25,7 +25,7 @@ int thread_syscall_file(struct watched_thread *thread)
     return kernel_open(path, O_RDONLY, 0);
 }
 
-enum { DESCRIPTORS_KEPT_MAX = 512 };
+enum { DESCRIPTORS_KEPT_MAX = 768 };
 
 static void release(int file, int *kept)
 {
@@ -41,15 +41,33 @@ void thread_release_syscall_file(struct watched_thread *thread, int file)
     release(file, &thread->syscall_file);
 }
 
-bool thread_read_status(struct watched_thread *thread, char *text, size_t size)
+/* THREAD's /proc/self/task/TID/NAME, NUL-terminated. KEPT: its descriptor, if it is kept open. */
+static bool read_kept(const struct watched_thread *thread, const char *name, int *kept, char *text, size_t size)
 {
     char path[SELF_PATH_SIZE];
-    self_task_path(path, thread->tid, "status");
-    int file = thread->status_file >= 0 ? thread->status_file : kernel_open(path, O_RDONLY, 0);
+    self_task_path(path, thread->tid, name);
+    int file = *kept >= 0 ? *kept : kernel_open(path, O_RDONLY, 0);
     ssize_t got = file < 0 ? -1 : kernel_read_at(file, text, size - 1, 0);
     text[got > 0 ? got : 0] = '\0';
-    release(file, &thread->status_file);
+    release(file, kept);
     return got > 0;
+}
+
+bool thread_read_status(struct watched_thread *thread, char *text, size_t size)
+{
+    return read_kept(thread, "status", &thread->status_file, text, size);
+}
+
+/* "CPU-TIME WAITED TIMES", in nanoseconds. */
+bool thread_read_delay(struct watched_thread *thread, uint64_t *ret_ns)
+{
+    char text[96];
+    if (!read_kept(thread, "schedstat", &thread->delay_file, text, sizeof(text))) return false;
+    const char *blank = strchr(text, ' ');
+    if (!blank) return false;
+    const char *number = blank + 1;
+    *ret_ns = plain_parse(&number, 10);
+    return true;
 }
 
 static int open_directory(const struct threads *threads)
@@ -153,7 +171,7 @@ static struct watched_thread *add(struct threads *threads, size_t place, pid_t t
     thread->last = (struct recording_stack *)(void *)(memory + sizeof(*thread));
     thread->tid = tid;
     thread->ran = true;
-    thread->syscall_file = thread->status_file = -1;
+    thread->syscall_file = thread->delay_file = thread->status_file = -1;
     thread->number = threads->next_number++;
     struct listed_thread *item = &threads->items[place];
     memmove(item + 1, item, (threads->count - place) * sizeof(*item));
@@ -268,26 +286,15 @@ bool threads_refresh_names(struct threads *threads, struct recording_writer *wri
     return true;
 }
 
-/* As the first sample of its thread, which has no stack before it to be told by the difference to. */
-static void write_stack_again(struct watched_thread *thread, enum recording_kind kind, struct recording_writer *writer)
-{
-    static uint64_t addresses[RECORDING_FRAMES_MAX]; /* the sampler thread's alone */
-    size_t count = thread->last->count;
-    thread->last->count = 0;
-    if (!thread->has_stack || thread->waiting_ticks > 0) return;
-    memcpy(addresses, thread->last->addresses, count * sizeof(*addresses));
-    recording_sample(writer, kind, thread->number, 0, thread->last_flags, addresses, count, thread->last);
-}
-
-void threads_tell_again(struct threads *threads, enum recording_kind sample_kind, struct recording_writer *writer)
+void threads_tell_again(struct threads *threads, struct recording_writer *writer)
 {
     for (size_t i = 0; i < threads->count; i++) {
         struct watched_thread *thread = threads->items[i].thread;
         thread->number = (uint32_t)i;
         write_thread(thread, writer);
-        write_stack_again(thread, sample_kind, writer);
-        thread->waiting_ticks = 0;
-        thread->ran_while_waiting = false;
+        thread->last->count = 0;
+        thread->state = THREAD_UNKNOWN;
+        threads->items[i].page_asleep = NULL;
     }
     threads->next_number = (uint32_t)threads->count;
 }
@@ -308,6 +315,7 @@ void threads_release_files(struct threads *threads)
     threads_release_directory(threads);
     for (size_t i = 0; i < threads->count; i++) {
         close_file(&threads->items[i].thread->syscall_file);
+        close_file(&threads->items[i].thread->delay_file);
         close_file(&threads->items[i].thread->status_file);
     }
 }

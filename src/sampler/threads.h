@@ -22,13 +22,25 @@ struct blocked_place {
 struct timer_account {
     uint64_t start_cpu_ns;
     uint64_t user_periods, kernel_periods;
-    int32_t kernel_debt; /* wall clock: ticks inside the kernel that were not sampled so, in parts of TIMER_TICK */
-    bool is_in_kernel;   /* wall clock: the last tick was sampled so */
-    bool is_debt_paid;   /* by the last tick */
-
-    /* CPU mode: */
     uint32_t answers, answers_in_call; /* of signals; older ones count for less */
     double outside_part;               /* answers from outside of a call that are to be told, minus those that were */
+};
+
+/* Of a thread's time, see account.h. */
+struct thread_account {
+    uint64_t pending_ns;       /* of the wall clock: not told yet */
+    uint64_t cpu_told_ns;      /* of the thread's CPU clock */
+    uint64_t delay_ns;         /* for which it waited for a processor, by the kernel's last count */
+    uint64_t runnable_told_ns; /* of that */
+    bool has_delay;            /* it is known where the kernel's count began */
+    uint64_t preempted_ns;     /* by the timer's count, when last read */
+    bool has_seen_switch;      /* the timer's, then */
+};
+
+enum thread_state {
+    THREAD_UNKNOWN,
+    THREAD_BLOCKED,  /* and its stack is in the recording */
+    THREAD_RUNNABLE, /* it runs, or waits for a processor */
 };
 
 struct watched_thread {
@@ -41,8 +53,9 @@ struct watched_thread {
 
     /* Running: */
     struct perf_timer timer;
-    bool awaits_timer;         /* for the open tick */
-    uint32_t timer_stack_size; /* that it needs; 0: not known yet */
+    struct perf_timer wait_timer; /* takes a stack right after a wait for a processor, when it is asked to */
+    uint32_t timer_stack_size;    /* that it needs; 0: not known yet */
+    uint32_t timer_samples;
     struct timer_account timer_account;
     uint64_t timer_cpu_ns; /* CPU time when it was last asked whether it still runs */
 
@@ -53,29 +66,26 @@ struct watched_thread {
     bool is_known;   /* it has been looked at before */
     char name[THREAD_NAME_SIZE];
 
-    /* Wall clock: when CPU_NS is what it was at the last stack, the thread is where it was. */
-    uint64_t cpu_ns_at_stack;
-    bool has_stack;
-    int syscall_file; /* /proc/self/task/TID/syscall, kept open where that is possible; else -1 */
-    int status_file;  /* and status, of those that were asked for a signal */
+    struct thread_account account;
+    enum thread_state state; /* at the last look; as long as it has not run since, it is in it */
+    uint32_t told_tick;      /* the last one of which a sample was written */
+    int syscall_file;        /* /proc/self/task/TID/syscall, kept open where that is possible; else -1 */
+    int delay_file;          /* and schedstat */
+    int status_file;         /* and status, of those that were asked for a signal */
 
-    /* A request to the thread, or one that had to be put off. */
+    /* A request to the thread. */
     struct slot *slot;
     uint64_t cpu_ns_at_request;
-    uint32_t waiting_ticks;          /* ticks that are told of by the next answer */
+    bool is_asked_for_wait;          /* its timer tells of its CPU time */
+    uint32_t ticks_asked;            /* since then, at which it had run */
     uint32_t ticks_without_table;    /* at which a walk met a module for the first time, since the last stack */
-    bool ran_while_waiting;          /* it blocks the signal, or the answer comes from a later time */
     uint64_t no_signal_until_cpu_ns; /* it was seen in sigwait */
 
-    uint64_t cpu_ns_seen;     /* at the last look */
-    bool ran_long;            /* before the last look */
-    uint64_t cpu_ns_recorded; /* CPU mode: so much of it has been told */
-    bool is_accounted;        /* CPU mode: it ended, and CPU_NS_SEEN is all that it spent */
-
-    bool is_place_refused; /* the kernel does not say where it sleeps */
+    uint64_t cpu_ns_seen; /* at the last look */
+    bool ran_long;        /* before the last look */
+    bool is_accounted;    /* it ended, and CPU_NS_SEEN is all that it spent */
 
     struct recording_stack *last; /* of the recording */
-    uint32_t last_flags;
 };
 
 /* All that a tick touches of a thread that sleeps: as long as its page's count is what it was when the thread was last
@@ -108,6 +118,10 @@ bool thread_cpu_ns(pid_t tid, uint64_t *ret_ns);
 int thread_syscall_file(struct watched_thread *thread);
 void thread_release_syscall_file(struct watched_thread *thread, int file);
 
+/* For how long THREAD has waited for a processor since it began, by the kernel's count, which grows when a wait ends
+ * (/proc/self/task/TID/schedstat). */
+bool thread_read_delay(struct watched_thread *thread, uint64_t *ret_ns);
+
 /* THREAD's /proc/self/task/TID/status, NUL-terminated; the file is kept open in the same way. */
 bool thread_read_status(struct watched_thread *thread, char *text, size_t size);
 
@@ -132,9 +146,9 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
 enum { NAMES_A_TICK_MAX = 128 };
 bool threads_refresh_names(struct threads *threads, struct recording_writer *writer);
 
-/* Writes all that is known to the start of a recording that goes on where another one ended: numbers are new, and
- * threads whose last stack still holds have it from there on. */
-void threads_tell_again(struct threads *threads, enum recording_kind sample_kind, struct recording_writer *writer);
+/* Writes the threads to the start of a recording that goes on where another one ended. Their numbers are new, and their
+ * stacks are read again. */
+void threads_tell_again(struct threads *threads, struct recording_writer *writer);
 
 /* The sampler thread is about to end and another one will go on: closes all files that are kept open. */
 void threads_release_files(struct threads *threads);

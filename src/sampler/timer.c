@@ -1,9 +1,8 @@
-/* Threads that run for long get a timer of their own (perf_timer.h), where the kernel allows it. By CPU time it takes a
- * stack in each period. By the wall clock it takes one when it is asked to, which is when its thread is met running:
- * then or, if the thread goes to sleep first, as soon as it has run on. So there is one stack for each tick that it ran
- * at, taken whatever it does, and where one comes late, the one before stands for the tick. A timer that runs makes
- * each context switch of its thread a little dearer, so that threads which sleep lose it again.
- * SPDX-License-Identifier: MIT */
+/* Threads that run get a timer of their own (perf_timer.h), where the kernel allows it. It takes a first stack 10 µs
+ * after the thread was met running, so that this stack stands for a moment which does not depend on the program, and
+ * then one in each period of the thread's CPU time. The period is drawn by chance around the one asked for, and drawn
+ * again after some samples, so that no program is in step with it. A timer makes each context switch of its thread a
+ * little dearer, so that threads which sleep lose it again. SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
 #include "sampler/self.h"
@@ -15,9 +14,47 @@
 enum {
     TIMERS_MAX = 256,
     OPENED_A_TICK_MAX = 8, /* making one costs some 30 µs */
-    FRESH_PERIODS = 4,     /* how old a stack may be that stands for a tick */
-    PATIENCE_TICKS = 2,    /* without any stack, until a signal is sent */
+    SAMPLES_A_PERIOD = 4,  /* changing the period costs some 10 µs */
 };
+
+static uint64_t chance_period_ns(struct sampler *sampler)
+{
+    uint64_t least_ns = sampler->period_ns / 5 * 3;
+    return least_ns + sampler_random(sampler) % (2 * (sampler->period_ns - least_ns) + 1);
+}
+
+/* False if THREAD has no timer any more. */
+static bool run_freely(struct sampler *sampler, struct watched_thread *thread)
+{
+    if (!self_is_confined()) perf_timer_run_freely(&thread->timer, chance_period_ns(sampler)); /* else it may kill */
+    if (thread->timer.is_free) return true;
+    timer_forget(sampler, thread);
+    return false;
+}
+
+/* As an ordinary user may have it. */
+static int open_for_user_code(struct sampler *sampler, struct watched_thread *thread)
+{
+    int result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_USER_CODE, sampler->period_ns,
+                                 thread->timer_stack_size);
+    if (result == 0) sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] = 1;
+    thread->timer_account = (struct timer_account){.start_cpu_ns = thread->cpu_ns_seen};
+    return result;
+}
+
+static int open_timer(struct sampler *sampler, struct watched_thread *thread)
+{
+    bool has_descriptors = self_has_own_descriptors();
+    if (self_is_confined()) return EPERM;
+    int result = EPERM;
+    if (!sampler->counters[RECORDING_TIMERS_SEE_USER_CODE]) {
+        uint64_t period_ns = has_descriptors ? 0 : chance_period_ns(sampler);
+        result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_ALL, period_ns, thread->timer_stack_size);
+    }
+    if ((result == EPERM || result == EACCES) && has_descriptors) result = open_for_user_code(sampler, thread);
+    if (result == 0 && !thread->timer.is_free) perf_timer_ask(&thread->timer);
+    return result;
+}
 
 void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
 {
@@ -25,19 +62,8 @@ void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
     if (thread->timer.control || thread->timer_stack_size > PERF_TIMER_STACK_MAX || *refusal) return;
     if (sampler->timers_in_tick >= OPENED_A_TICK_MAX || sampler->counters[RECORDING_TIMERS] >= TIMERS_MAX) return;
     if (thread->timer_stack_size == 0) thread->timer_stack_size = PERF_TIMER_STACK_MIN;
-    bool is_confined = sampler->timers_in_tick++ == 0 && self_is_confined();
-    uint64_t period_ns = sampler->options.mode == RECORDING_CPU ? sampler->period_ns : 0;
-    int result = EPERM;
-    if (!is_confined && !sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] &&
-        (period_ns != 0 || self_has_own_descriptors())) {
-        result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_ALL, period_ns, thread->timer_stack_size);
-    }
-    if (!is_confined && (result == EPERM || result == EACCES) && self_has_own_descriptors()) {
-        result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_USER_CODE, sampler->period_ns,
-                                 thread->timer_stack_size);
-        if (result == 0) sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] = 1;
-        thread->timer_account = (struct timer_account){.start_cpu_ns = thread->cpu_ns_seen};
-    }
+    sampler->timers_in_tick++;
+    int result = open_timer(sampler, thread);
     if (result == 0)
         sampler->counters[RECORDING_TIMERS]++;
     else if (result != ESRCH)
@@ -48,20 +74,11 @@ void timer_forget(struct sampler *sampler, struct watched_thread *thread)
 {
     if (!thread->timer.control) return;
     perf_timer_close(&thread->timer);
+    perf_timer_close(&thread->wait_timer);
+    thread->timer_samples = 0;
+    thread->account.preempted_ns = 0;
+    thread->account.has_seen_switch = false;
     sampler->counters[RECORDING_TIMERS]--;
-}
-
-bool timer_ask(struct sampler *sampler, struct watched_thread *thread)
-{
-    if (!thread->timer.control || timer_sees_user_code(thread)) return false;
-    if (thread->waiting_ticks > PATIENCE_TICKS) return false;
-    if (sampler->timers_asked == 0 && self_is_confined()) { /* since: a filter may kill for an ioctl */
-        sampler->counters[RECORDING_TIMER_ERRNO] = EPERM;
-        timer_forget(sampler, thread);
-        return false;
-    }
-    perf_timer_ask(&thread->timer);
-    return thread->timer.is_asked;
 }
 
 void timer_forget_sleepers(struct sampler *sampler)
@@ -127,49 +144,42 @@ bool timer_accepts_answer(const struct sampler *sampler, struct watched_thread *
     return true;
 }
 
-enum { TICK = 1 << 12, TICKS_OWED_MAX = 2 };
-
-void timer_owe_kernel_tick(struct watched_thread *thread)
+uint32_t timer_fetch(struct sampler *sampler, struct watched_thread *thread, struct perf_timer_news *ret_news)
 {
-    struct timer_account *account = &thread->timer_account;
-    if (account->is_debt_paid && account->kernel_debt < TICKS_OWED_MAX * TICK) account->kernel_debt += TICK;
-    account->is_debt_paid = false;
+    if (thread->timer.control && thread->timer.stack_size < thread->timer_stack_size) timer_forget(sampler, thread);
+    if (!thread->timer.control || perf_timer_read(&thread->timer, ret_news) == 0) return 0;
+    thread->timer_account.user_periods += ret_news->count;
+    uint32_t before = thread->timer_samples;
+    thread->timer_samples += ret_news->count;
+    bool has_new_period = before == 0 || before / SAMPLES_A_PERIOD != thread->timer_samples / SAMPLES_A_PERIOD;
+    if (has_new_period && !timer_sees_user_code(thread) && !run_freely(sampler, thread)) return 0;
+    return ret_news->kept_count;
 }
 
-bool timer_tick_is_in_kernel(const struct sampler *sampler, struct watched_thread *thread, uint32_t user_periods)
+/* A thread that waits is on no processor: asking its timer interrupts nobody. */
+bool timer_ask_waiting(struct sampler *sampler, struct watched_thread *thread)
 {
-    struct timer_account *account = &thread->timer_account;
-    uint64_t kernel_periods = timer_kernel_periods(sampler, thread), all = kernel_periods + user_periods;
-    account->kernel_periods += kernel_periods;
-    account->is_debt_paid = false;
-    if (all == 0) return account->is_in_kernel;
-    account->kernel_debt += (int32_t)(kernel_periods * TICK / all);
-    account->is_in_kernel = account->kernel_debt >= TICK / 2;
-    account->is_debt_paid = account->is_in_kernel;
-    if (account->is_in_kernel) account->kernel_debt -= TICK;
-    return account->is_in_kernel;
+    struct perf_timer *timer = &thread->wait_timer;
+    if (!thread->timer.control || timer_sees_user_code(thread) || !self_has_own_descriptors()) return false;
+    if (timer->is_asked) return true;
+    if (self_is_confined()) return false; /* a filter may kill for an ioctl */
+    if (!timer->control) {
+        if (sampler->timers_in_tick >= OPENED_A_TICK_MAX) return true;
+        sampler->timers_in_tick++;
+        if (perf_timer_open(timer, thread->tid, PERF_TIMER_SEES_ALL, 0, thread->timer_stack_size) != 0) return false;
+    }
+    perf_timer_ask(timer);
+    return timer->is_asked;
 }
 
-bool timer_fetch(const struct sampler *sampler, struct watched_thread *thread, struct perf_timer_sample *ret_sample)
+bool timer_fetch_waiting(struct watched_thread *thread, struct perf_timer_sample *ret_sample)
 {
-    if (!thread->timer.control || !perf_timer_newest(&thread->timer, ret_sample)) return false;
-    thread->timer_account.user_periods += ret_sample->new_count;
-    if (sampler->options.mode == RECORDING_CPU)
-        return ret_sample->new_count > 0; /* it stands for CPU time, not for a tick */
-    if (timer_sees_user_code(thread))
-        return timer_kernel_periods(sampler, thread) < FRESH_PERIODS; /* it may wait for long */
-    return self_monotonic_ns() < ret_sample->time_ns + FRESH_PERIODS * sampler->period_ns;
+    struct perf_timer_news news;
+    return thread->wait_timer.control && perf_timer_read(&thread->wait_timer, &news) > 0 &&
+           perf_timer_sample(&thread->wait_timer, &news, 0, ret_sample);
 }
 
 /* --- Its stack ---------------------------------------------------------------------------------------------------- */
-
-/* A larger copy, from the next time on that the thread is busy, is more exact than what it left in memory since. */
-static void want_larger_copy(struct sampler *sampler, struct watched_thread *thread)
-{
-    if (thread->timer_stack_size >= PERF_TIMER_STACK_MAX) return;
-    thread->timer_stack_size *= 2;
-    timer_forget(sampler, thread);
-}
 
 bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
                 uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count, enum unwind_outcome *ret_outcome)
@@ -182,8 +192,11 @@ bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const st
     bool has_left_copy = false;
     *ret_outcome = unwind_walk_copied_stack(sampler->modules.current, &registers, &copy, &live, &stack_reader_code,
                                             addresses, RECORDING_FRAMES_MAX, ret_count, &has_left_copy);
-    if (!perf_timer_holds(&thread->timer)) return false;
-    bool is_cut = has_left_copy && sample->stack_bytes == thread->timer.stack_size;
-    if (is_cut && *ret_outcome != UNWIND_PENDING) want_larger_copy(sampler, thread);
+    if (!perf_timer_holds(sample->timer)) return false;
+    /* A larger copy is more exact than what the thread left in memory since. */
+    bool is_cut = has_left_copy && sample->stack_bytes == sample->timer->stack_size;
+    bool can_grow =
+        thread->timer_stack_size == sample->timer->stack_size && thread->timer_stack_size < PERF_TIMER_STACK_MAX;
+    if (is_cut && can_grow && *ret_outcome != UNWIND_PENDING) thread->timer_stack_size *= 2;
     return true;
 }

@@ -227,7 +227,8 @@ def cpu_mode_counts_the_cpu_time_that_the_kernel_counts():
         functions = opens(OFFBEAT, folder / "x.pb.gz")
         check(functions.get("sleeps_all_along", 0) < 50e6, "the sleeping thread used CPU time")
         seen, used = OFFBEAT.answer("top", folder / "x.pb.gz")["total"], json.loads(done.stdout)["cpu"]
-        # What a thread spends between the last look at it and its end is not seen, and the program's count has ours, too.
+        used -= int(OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]["sampler_cpu_ns"])  # it is in the program's count
+        # What a thread spends between the last look at it and its end is not seen.
         check(abs(seen - used) <= POINTS * used, f"{seen / 1e6:.0f} ms, by the kernel {used / 1e6:.0f} ms")
 
 
@@ -338,7 +339,7 @@ def a_program_that_ends_at_once_leaves_a_file_or_says_that_there_was_nothing():
         done = OFFBEAT.record(folder, "true")
         check_equal(done.returncode, 0, "status")
         said = text(done.stderr).splitlines()
-        check(len(said) <= 1, f"standard error: {said}")
+        check(len(said) <= 2, f"standard error: {said}")  # an envelope needs two samples, and says so
         if (folder / "x.pb.gz").exists():
             OFFBEAT.answer("info", folder / "x.pb.gz")
         else:

@@ -70,12 +70,12 @@ def the_program_is_sampled_101_times_a_second_unless_it_says_otherwise_SES_1():
         with Folder() as folder, Receiver() as receiver:
             drive(receiver, folder, "init start await work 2000", **options)
             chunk, = arrived(receiver, folder).chunks
+            # Ticks fall at random in their periods. Where it has to wait for a processor, it takes none.
             stamps = times_in(chunk, "works")
-            # Where it has to wait for a processor, ticks go by at which it has not run.
-            between = [after - before for before, after in zip(stamps, stamps[1:]) if after - before < 1.5 * expected]
+            between = [after - before for before, after in zip(stamps, stamps[1:]) if after - before < 3 * expected]
             check(len(between) >= 20, f"{len(between)} samples at one tick and the next")
-            between = statistics.median(between)
-            check(abs(between / expected - 1) < 0.005, f"{between * 1e3:.3f} ms between two samples, expected {expected * 1e3:.3f}")
+            between = statistics.mean(between)
+            check(abs(between / expected - 1) < 0.1, f"{between * 1e3:.3f} ms between two samples, expected {expected * 1e3:.3f}")
 
 
 @case
@@ -360,7 +360,7 @@ def a_receiver_that_names_gets_addresses_and_images():
     with Folder() as folder, Receiver() as receiver:
         drive(receiver, folder, "init start await work 300", symbols="receiver")
         chunk, = arrived(receiver, folder).chunks
-        check_equal(functions([chunk]), {None}, "functions")
+        check(functions([chunk]) <= {None, "[too short to sample]"}, f"functions {functions([chunk])}")
         images = {image["code_file"]: image for image in chunk["debug_meta"]["images"]}
         note = re.search(r"Build ID: ([0-9a-f]+)", text(run("readelf", "-n", DRIVES).stdout)).group(1)
         check_equal(images[str(DRIVES)]["code_id"], note, "code_id")

@@ -16,6 +16,7 @@ static struct recording_stack last[THREADS];
 static uint64_t written[SAMPLES][DEPTH_MAX];
 static size_t depths[SAMPLES];
 static uint64_t random_state;
+static enum recording_mode mode;
 
 static uint64_t random_below(uint64_t limit)
 {
@@ -43,7 +44,7 @@ static void write_start(void)
     recording_begin(&writer, RECORDING_START, 100);
     recording_number(&writer, 10);
     recording_number(&writer, 1);
-    recording_number(&writer, RECORDING_WALL);
+    recording_number(&writer, mode);
     recording_number(&writer, 1000000);
     recording_signed(&writer, 1000000000);
     recording_number(&writer, 5000);
@@ -58,7 +59,7 @@ static void write_start(void)
     }
 }
 
-/* One sample a tick, so that samples come back in the order in which they were written. */
+/* One sample a tick, and in CPU mode, so that samples come back in the order in which they were written. */
 static void write_samples(void)
 {
     for (size_t i = 0; i < SAMPLES; i++) {
@@ -66,26 +67,21 @@ static void write_samples(void)
         make_stack(i);
         recording_begin(&writer, RECORDING_TICK, 16);
         recording_number(&writer, 1000000);
-        for (uint32_t other = 0; other < THREADS; other++) {
-            if (other == thread) continue;
-            recording_begin(&writer, RECORDING_LOST, 32);
-            recording_number(&writer, other);
-            recording_number(&writer, 1);
-            recording_number(&writer, RECORDING_LOST_LATE);
-        }
-        recording_sample(&writer, RECORDING_SAMPLE, thread, 1, 0, written[i], depths[i], &last[thread]);
+        recording_sample(&writer, thread, (struct recording_time){.cpu_ns = 1000000}, 0, written[i], depths[i],
+                         &last[thread]);
         if (random_below(10) == 0) recording_writer_flush(&writer);
     }
 }
 
 /* What WRITE writes. The caller frees. */
-static struct slice recording_of(void (*write)(void))
+static struct slice recording_of(enum recording_mode chosen, void (*write)(void))
 {
     char path[] = "/tmp/offbeat-test-recording-XXXXXX";
     struct stat status = {0};
     int file = mkstemp(path);
     CHECK(file >= 0 && unlink(path) == 0);
     random_state = 1;
+    mode = chosen;
     memset(last, 0, sizeof(last));
     recording_writer_init(&writer, path, false);
     write_start();
@@ -111,7 +107,7 @@ static void check_stack(const struct profile *profile, struct stack_id id, size_
 
 TEST(stacks_come_back_as_they_were_written)
 {
-    struct slice bytes = recording_of(write_samples);
+    struct slice bytes = recording_of(RECORDING_CPU, write_samples);
     struct profile profile = {0};
     profile_init(&profile);
     CHECK_UINT(recording_decode(bytes, &profile, NULL), STATUS_OK);
@@ -123,7 +119,7 @@ TEST(stacks_come_back_as_they_were_written)
 
 TEST(a_recording_that_is_cut_anywhere_is_good_up_to_there)
 {
-    struct slice bytes = recording_of(write_samples);
+    struct slice bytes = recording_of(RECORDING_CPU, write_samples);
     for (size_t size = bytes.size; size > 2000; size -= 997) {
         struct profile profile = {0};
         profile_init(&profile);
@@ -139,11 +135,11 @@ TEST(frames_that_came_before_take_a_byte)
     static const uint64_t one[] = {0x401234, 0x405678, 0x409abc}, other[] = {0x40aaaa, 0x40bbbb, 0x409abc};
     memset(last, 0, sizeof(last));
     recording_writer_init(&writer, "/nowhere/at-all", false);
-    recording_sample(&writer, RECORDING_SAMPLE, 0, 1, 0, one, 3, &last[0]);
-    recording_sample(&writer, RECORDING_SAMPLE, 0, 1, 0, other, 3, &last[0]);
+    recording_sample(&writer, 0, (struct recording_time){.cpu_ns = 1000}, 0, one, 3, &last[0]);
+    recording_sample(&writer, 0, (struct recording_time){.cpu_ns = 1000}, 0, other, 3, &last[0]);
     size_t before = writer.size;
-    recording_sample(&writer, RECORDING_SAMPLE, 0, 1, 0, one, 3, &last[0]);
-    CHECK_UINT(writer.size - before, 6 + 2); /* kind, thread, ticks, flags, two counts */
+    recording_sample(&writer, 0, (struct recording_time){.cpu_ns = 1000}, 0, one, 3, &last[0]);
+    CHECK_UINT(writer.size - before, 8 + 2); /* kind, thread, three times, flags, two counts */
 }
 
 static void tick(uint64_t span_ns)
@@ -152,26 +148,69 @@ static void tick(uint64_t span_ns)
     recording_number(&writer, span_ns);
 }
 
-/* Thread 0 is where another recording left it, thread 1 is not known to be anywhere. */
-static void write_continued(void)
+static void more(uint32_t thread, bool is_blocked, struct recording_time time)
 {
-    static const uint64_t stack[] = {0x401234, 0x405678};
-    recording_sample(&writer, RECORDING_SAMPLE, 0, 0, 0, stack, 2, &last[0]);
-    for (unsigned i = 0; i < 3; i++) tick(2000000);
+    recording_begin(&writer, RECORDING_MORE, 64);
+    recording_number(&writer, thread);
+    recording_number(&writer, is_blocked);
+    recording_time(&writer, time);
+}
+
+static void waiting(uint32_t thread)
+{
+    recording_begin(&writer, RECORDING_WAITING, 16);
+    recording_number(&writer, thread);
+}
+
+/* Thread 0 sleeps, wakes up and runs; thread 1 is never seen; thread 2 is gone after a tick. */
+static void write_times(void)
+{
+    static const uint64_t sleeps[] = {0x401234, 0x405678}, runs[] = {0x402222, 0x405678};
+    tick(2000000);
+    recording_sample(&writer, 0, (struct recording_time){.blocked_ns = 2000000}, RECORDING_BLOCKED, sleeps, 2,
+                     &last[0]);
+    waiting(1);
+    recording_sample(&writer, 2, (struct recording_time){.blocked_ns = 2000000}, RECORDING_BLOCKED, sleeps, 2,
+                     &last[2]);
+    tick(1000000);
+    waiting(1);
+    recording_begin(&writer, RECORDING_THREAD_GONE, 16);
+    recording_number(&writer, 2);
+    tick(3000000);
+    recording_begin(&writer, RECORDING_WOKEN, 32);
+    recording_number(&writer, 0);
+    recording_number(&writer, 500000);
+    more(0, true, (struct recording_time){.runnable_ns = 1000000});
+    recording_sample(&writer, 0, (struct recording_time){.cpu_ns = 1500000, .runnable_ns = 500000}, 0, runs, 2,
+                     &last[0]);
+    more(1, false, (struct recording_time){.cpu_ns = 2000000, .runnable_ns = 4000000});
     recording_begin(&writer, RECORDING_STOP, 0);
 }
 
-TEST(a_thread_is_where_the_recording_before_left_it)
+static void check_values(const struct profile *profile, size_t sample, const int64_t expected[5])
 {
-    struct slice bytes = recording_of(write_continued);
+    for (unsigned i = 0; i < 5; i++) CHECK_INT(profile_sample_values(profile, sample)[i], expected[i]);
+}
+
+TEST(the_times_of_a_thread_follow_without_a_gap)
+{
+    struct slice bytes = recording_of(RECORDING_WALL, write_times);
     struct profile profile = {0};
     profile_init(&profile);
     CHECK_UINT(recording_decode(bytes, &profile, NULL), STATUS_OK);
-    CHECK_UINT(profile.samples.count, 1);
-    CHECK_UINT(profile_stack_depth(&profile, profile.samples.stack[0]), 2);
-    CHECK_UINT(profile_sample_values(&profile, 0)[0], 3);
-    CHECK_UINT(profile_sample_values(&profile, 0)[1], 6000000);
-    CHECK_UINT(profile.samples.time_ns[0], 1000000000 + 5000 + 2000000);
+    CHECK_UINT(profile.samples.count, 4);
+    uint64_t start_ns = 1000000000 + 5000;
+    static const int64_t thread_0[5] = {3, 4000000, 0, 1500000, 2500000};
+    static const int64_t thread_0_runs[5] = {1, 2000000, 1500000, 500000, 0};
+    static const int64_t thread_1[5] = {1, 6000000, 2000000, 4000000, 0};
+    static const int64_t thread_2[5] = {2, 3000000, 0, 0, 3000000};
+    for (size_t i = 0; i < profile.samples.count; i++) {
+        uint64_t at_ns = profile.samples.time_ns[i] - start_ns;
+        uint32_t thread = profile.samples.thread[i].index;
+        const int64_t *expected = thread == 2 ? thread_1 : thread == 3 ? thread_2 : at_ns ? thread_0_runs : thread_0;
+        check_values(&profile, i, expected);
+        CHECK(at_ns == 0 || (thread == 1 && at_ns == 4000000));
+    }
     profile_fini(&profile);
     free((void *)(uintptr_t)bytes.data);
 }
@@ -193,7 +232,7 @@ static void write_usages(void)
 
 TEST(what_the_process_uses_becomes_measurements)
 {
-    struct slice bytes = recording_of(write_usages);
+    struct slice bytes = recording_of(RECORDING_WALL, write_usages);
     struct profile profile = {0};
     profile_init(&profile);
     CHECK_UINT(recording_decode(bytes, &profile, NULL), STATUS_OK);

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+#include "sampler/account.h"
+
+static bool is_cpu_mode(const struct sampler *sampler)
+{
+    return sampler->options.mode == RECORDING_CPU;
+}
+
+static uint64_t at_most(uint64_t value, uint64_t limit)
+{
+    return value < limit ? value : limit;
+}
+
+static uint64_t difference(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* The rest of a unit is told later. */
+static uint64_t whole_units(uint64_t ns)
+{
+    return ns - ns % RECORDING_TIME_UNIT_NS;
+}
+
+uint64_t account_untold_cpu_ns(const struct watched_thread *thread, uint64_t cpu_ns)
+{
+    return difference(cpu_ns, thread->account.cpu_told_ns);
+}
+
+/* --- What is to be told ------------------------------------------------------------------------------------------- */
+
+void account_begin(struct sampler *sampler, struct watched_thread *thread)
+{
+    bool was_there_before = sampler->tick <= 1;
+    if (was_there_before) thread->account.cpu_told_ns = thread->cpu_ns_seen;
+    thread->account.has_delay = !was_there_before; /* else the first reading is where it begins */
+}
+
+void account_look(struct sampler *sampler, struct watched_thread *thread)
+{
+    thread->account.pending_ns += sampler->tick_span_ns;
+}
+
+static void write_more(struct sampler *sampler, struct watched_thread *thread, bool is_blocked,
+                       struct recording_time time)
+{
+    recording_begin(sampler->writer, RECORDING_MORE, 64);
+    recording_number(sampler->writer, thread->number);
+    recording_number(sampler->writer, is_blocked);
+    recording_time(sampler->writer, time);
+}
+
+/* THREAD was blocked and was woken. It waited for a processor where it had been blocked. Most of WAIT_NS may have been
+ * told as blocked already, at ticks that said nothing. */
+static void tell_wake_up(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
+{
+    struct thread_account *account = &thread->account;
+    uint64_t cpu_ns = account_untold_cpu_ns(thread, thread->cpu_ns_seen);
+    uint64_t now_ns = whole_units(at_most(wait_ns, difference(account->pending_ns, cpu_ns)));
+    if (now_ns > 0) write_more(sampler, thread, true, (struct recording_time){.runnable_ns = now_ns});
+    account->pending_ns -= now_ns;
+    account->runnable_told_ns += wait_ns;
+    if (wait_ns == now_ns || thread->state != THREAD_BLOCKED) return;
+    recording_begin(sampler->writer, RECORDING_WOKEN, 32);
+    recording_number(sampler->writer, thread->number);
+    recording_number(sampler->writer, wait_ns - now_ns);
+}
+
+/* The part of WAIT_NS in which THREAD had been woken, and not preempted. Its timer knows, if it has one. Threads
+ * without one run for short times and are seldom preempted. */
+static uint64_t wait_after_wake_up(struct watched_thread *thread, uint64_t wait_ns)
+{
+    struct thread_account *account = &thread->account;
+    uint64_t preempted_ns = difference(thread->timer.preempted_ns, account->preempted_ns);
+    bool is_known = thread->timer.control && account->has_seen_switch;
+    account->preempted_ns = thread->timer.preempted_ns;
+    account->has_seen_switch = thread->timer.has_seen_switch;
+    if (is_known) return difference(wait_ns, preempted_ns);
+    return thread->state == THREAD_BLOCKED ? wait_ns : 0;
+}
+
+void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
+{
+    struct thread_account *account = &thread->account;
+    uint64_t delay_ns = 0;
+    if (is_cpu_mode(sampler) || !thread_read_delay(thread, &delay_ns)) return;
+    if (!account->has_delay) account->runnable_told_ns = account->delay_ns = delay_ns;
+    account->has_delay = true;
+    uint64_t wait_ns = difference(delay_ns, account->delay_ns);
+    account->delay_ns = delay_ns;
+    uint64_t woken_ns = wait_after_wake_up(thread, wait_ns);
+    if (woken_ns > 0) tell_wake_up(sampler, thread, woken_ns);
+}
+
+/* --- What is told ------------------------------------------------------------------------------------------------- */
+
+/* The CPU time up to CPU_NS, with the waits for a processor. By the wall clock no more than has passed: clocks are read
+ * one after the other. */
+static struct recording_time running_time(const struct sampler *sampler, const struct watched_thread *thread,
+                                          uint64_t cpu_ns)
+{
+    const struct thread_account *account = &thread->account;
+    uint64_t untold_ns = account_untold_cpu_ns(thread, cpu_ns);
+    if (is_cpu_mode(sampler)) return (struct recording_time){.cpu_ns = whole_units(untold_ns)};
+    uint64_t wait_ns = difference(account->delay_ns, account->runnable_told_ns);
+    struct recording_time time = {.cpu_ns = whole_units(at_most(untold_ns, account->pending_ns))};
+    time.runnable_ns = whole_units(at_most(wait_ns, account->pending_ns - time.cpu_ns));
+    return time;
+}
+
+static uint64_t blocked_ns(const struct sampler *sampler, const struct watched_thread *thread)
+{
+    struct recording_time running = running_time(sampler, thread, thread->cpu_ns_seen);
+    return whole_units(thread->account.pending_ns - running.cpu_ns - running.runnable_ns);
+}
+
+static void take(const struct sampler *sampler, struct watched_thread *thread, struct recording_time time)
+{
+    struct thread_account *account = &thread->account;
+    account->cpu_told_ns += time.cpu_ns;
+    account->runnable_told_ns += time.runnable_ns;
+    if (!is_cpu_mode(sampler)) account->pending_ns -= time.cpu_ns + time.runnable_ns + time.blocked_ns;
+}
+
+static void write_sample(struct sampler *sampler, struct watched_thread *thread, struct recording_time time,
+                         uint32_t flags, const struct found_stack *stack)
+{
+    recording_sample(sampler->writer, thread->number, time, flags, stack->addresses, stack->count, thread->last);
+    take(sampler, thread, time);
+    thread->ran = sampler->has_news = true;
+    thread->told_tick = sampler->tick;
+}
+
+void account_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
+                     const struct found_stack *stack)
+{
+    struct recording_time time = running_time(sampler, thread, cpu_ns);
+    if (time.cpu_ns + time.runnable_ns == 0) return;
+    write_sample(sampler, thread, time, stack->flags, stack);
+    thread->ticks_without_table = 0;
+}
+
+void account_waited(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
+{
+    struct recording_time time = running_time(sampler, thread, thread->cpu_ns_seen);
+    time.cpu_ns = 0;
+    if (time.runnable_ns > 0) write_sample(sampler, thread, time, stack->flags, stack);
+}
+
+void account_blocked(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
+{
+    struct recording_time time = {.blocked_ns = blocked_ns(sampler, thread)};
+    write_sample(sampler, thread, time, stack->flags | RECORDING_BLOCKED, stack);
+    thread->state = THREAD_BLOCKED;
+}
+
+static void write_lost(struct sampler *sampler, struct watched_thread *thread, struct recording_time time,
+                       enum recording_loss cause)
+{
+    if (time.cpu_ns + time.runnable_ns + time.blocked_ns == 0) return;
+    recording_begin(sampler->writer, RECORDING_LOST, 64);
+    recording_number(sampler->writer, thread->number);
+    recording_number(sampler->writer, cause);
+    recording_time(sampler->writer, time);
+    take(sampler, thread, time);
+}
+
+void account_lost(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, enum recording_loss cause)
+{
+    write_lost(sampler, thread, running_time(sampler, thread, cpu_ns), cause);
+}
+
+void account_unreadable(struct sampler *sampler, struct watched_thread *thread)
+{
+    struct recording_time time = {.blocked_ns = blocked_ns(sampler, thread)};
+    write_lost(sampler, thread, time, RECORDING_LOST_UNREADABLE);
+}
+
+void account_end_look(struct sampler *sampler, struct watched_thread *thread)
+{
+    if (is_cpu_mode(sampler) || thread->told_tick == sampler->tick) return;
+    recording_begin(sampler->writer, RECORDING_WAITING, 16);
+    recording_number(sampler->writer, thread->number);
+}
+
+void account_rest(struct sampler *sampler, struct watched_thread *thread)
+{
+    struct recording_time running = running_time(sampler, thread, thread->cpu_ns_seen);
+    take(sampler, thread, running);
+    struct recording_time blocked = {0};
+    if (!is_cpu_mode(sampler)) {
+        uint64_t *rest = thread->state == THREAD_RUNNABLE ? &running.runnable_ns : &blocked.blocked_ns;
+        *rest += whole_units(thread->account.pending_ns);
+        thread->account.pending_ns = 0;
+    }
+    if (running.cpu_ns + running.runnable_ns > 0) write_more(sampler, thread, false, running);
+    if (blocked.blocked_ns > 0) write_more(sampler, thread, true, blocked);
+}

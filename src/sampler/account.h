@@ -1,0 +1,52 @@
+/* How the time of each thread is divided. The kernel's numbers say how long: a thread's CPU clock, and schedstat for
+ * the time that it waited for a processor; for the rest it was blocked. Stacks only say where. So a look that comes
+ * late stands for all the time since the one before, and nothing is dropped. doc/decisions/sampler.md describes the
+ * estimator. SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SAMPLER_ACCOUNT_H
+#define OFFBEAT_SAMPLER_ACCOUNT_H
+
+#include "sampler/sampler_private.h"
+
+struct found_stack {
+    const uint64_t *addresses;
+    size_t count;
+    uint32_t flags; /* enum unwind_outcome | RECORDING_WITHOUT_SIGNAL */
+};
+
+/* The first look at THREAD. What it spent before the sampler came is not told. */
+void account_begin(struct sampler *sampler, struct watched_thread *thread);
+
+/* At each look that does not leave the thread to its last blocked stack: the time since the tick before is to be told.
+ */
+void account_look(struct sampler *sampler, struct watched_thread *thread);
+
+/* THREAD has run since the look before. Wall clock only. */
+void account_read_delay(struct sampler *sampler, struct watched_thread *thread);
+
+/* STACK stands for THREAD's CPU time, up to CPU_NS of its clock, that was not told yet, and for its waits for a
+ * processor. */
+void account_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
+                     const struct found_stack *stack);
+
+/* STACK stands for THREAD's waits for a processor alone. */
+void account_waited(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack);
+
+/* STACK stands for the time that THREAD was blocked, and for that of the ticks that follow until it runs. */
+void account_blocked(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack);
+
+/* No stack stands for the CPU time up to CPU_NS. */
+void account_lost(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, enum recording_loss cause);
+
+/* THREAD is blocked, and the kernel does not show where. */
+void account_unreadable(struct sampler *sampler, struct watched_thread *thread);
+
+/* CPU time of THREAD that was not told yet. */
+uint64_t account_untold_cpu_ns(const struct watched_thread *thread, uint64_t cpu_ns);
+
+/* Writes that the open tick's time is told later, unless a sample of it was written. */
+void account_end_look(struct sampler *sampler, struct watched_thread *thread);
+
+/* What was not told yet, to the last stacks: THREAD or the recording ends. */
+void account_rest(struct sampler *sampler, struct watched_thread *thread);
+
+#endif
