@@ -52,13 +52,13 @@ static bool link_path(char path[PATH_MAX], const char *directory)
     return length > 0 && length < PATH_MAX;
 }
 
-/* Of no use where the library itself is reached in another way: failure is ignored. */
+/* Without it, constructors of needed libraries are not seen; that is no reason to record nothing. */
 static void link_first(const char *library, const char *link)
 {
     char first[PATH_MAX], first_link[PATH_MAX];
     bool is_there = record_library_first(library, first);
     (void)record_library_first(link, first_link);
-    if (is_there) (void)symlink(first, first_link);
+    if (is_there && symlink(first, first_link) != 0) message("cannot write %s: %s", first_link, strerror(errno));
 }
 
 bool record_library_link(char path[PATH_MAX], const char *directory)

@@ -14,7 +14,10 @@ enum {
     THREADS_MAX = 4 << 20,
     OUTCOMES = 6,
     NAMING_NS_MAX = 125000000, /* a thread that gives itself a name so soon had that name from its start */
-    RUN_NS_MAX = 1000000000,   /* a sample stands for a second at most, so that a profile can be cut into chunks */
+    SPLITS_MIN = 1 << 14,
+    STEPS_MIN = 1 << 24, /* over modules, in search of an address; a second is some 10^9 */
+    STEPS_A_BYTE = 500,
+    RUN_NS_MAX = 1000000000, /* a sample stands for a second at most, so that a profile can be cut into chunks */
 };
 
 static const char *const outcome_facts[OUTCOMES] = {"stacks_root",       "stacks_too_deep",  "stacks_no_table",
@@ -75,7 +78,9 @@ struct replayed_thread {
     uint64_t since_ns;
     struct label_set_id first_labels, labels; /* none: it has had one name */
     bool is_named;
-    bool is_live, is_told; /* told of in the open tick */
+    bool is_live;
+    uint64_t told_tick,
+        told_tick_ns; /* the last tick that told of it, and its time; silent ticks up to the open one are added */
     struct run run;
     uint64_t told_until_ns;
     bool has_running, has_blocked;
@@ -83,6 +88,10 @@ struct replayed_thread {
     size_t last_blocked;              /* sample of the profile, or NO_SAMPLE */
     uint64_t *addresses;              /* of the last sample, innermost first */
     size_t address_count, address_capacity;
+    struct stack_id *stacks; /* each address with its callers, as of STACKS_EPOCH */
+    size_t stack_capacity;
+    uint32_t stacks_epoch;
+    unsigned stacks_outcome;
 };
 
 struct replay {
@@ -91,8 +100,9 @@ struct replay {
     bool has_start, is_stopped;
     uint64_t mode, period_ns, now_ns;
     int64_t wall_offset_ns;
-    uint64_t tick_ns;      /* when the open tick was; 0: none is open */
-    uint64_t tick_span_ns; /* since the one before */
+    uint64_t tick;                    /* the number of the open one; 0: there was none */
+    uint64_t tick_span_ns;            /* since the one before */
+    uint64_t splits_left, steps_left; /* limits on work, by the size of the input */
     bool has_usage;
     uint64_t usage_ns, usage_cpu_ns; /* as told last */
     uint64_t first_usage_cpu_ns;
@@ -212,32 +222,57 @@ static void add_time(struct replay *replay, struct replayed_thread *thread, stru
     if (is_cpu || sum_of(run->time) >= RUN_NS_MAX) end_run(replay, thread);
 }
 
-/* A thread of which nothing was said in the tick that ends now was blocked where it was. */
-static void close_tick_of(struct replay *replay, struct replayed_thread *thread)
+static void add_blocked_ticks(struct replay *replay, struct replayed_thread *thread, uint64_t ticks, uint64_t time_ns)
 {
-    if (thread->is_live && !thread->is_told) {
-        struct recording_time time = {.blocked_ns = replay->tick_span_ns};
-        if (thread->has_blocked) {
-            add_time(replay, thread, thread->blocked, time);
-            replay->repeated++;
-        } else {
-            replay->unseen++;
-        }
+    if (!thread->has_blocked) {
+        replay->unseen += ticks;
+        return;
     }
-    thread->is_told = false;
+    replay->repeated += ticks;
+    while (time_ns > RUN_NS_MAX && replay->splits_left > 0 && ticks > 1) {
+        uint64_t part = (uint64_t)((double)ticks * RUN_NS_MAX / (double)time_ns);
+        add_time(replay, thread, thread->blocked, (struct recording_time){.blocked_ns = RUN_NS_MAX});
+        if (part > 1) thread->run.count += part - 1;
+        end_run(replay, thread);
+        replay->splits_left--;
+        time_ns -= RUN_NS_MAX;
+        ticks -= part < ticks ? part : ticks - 1;
+    }
+    add_time(replay, thread, thread->blocked, (struct recording_time){.blocked_ns = time_ns});
+    if (thread->run.count > 0) thread->run.count += ticks - 1;
 }
 
-static void close_tick(struct replay *replay)
+/* A thread of which nothing was said at the ticks after TOLD_TICK, up to TICK at NOW_NS, was blocked where it was. */
+static void settle(struct replay *replay, struct replayed_thread *thread, uint64_t tick, uint64_t now_ns)
 {
-    if (replay->tick_ns == 0 || replay->mode == RECORDING_CPU) return;
-    for (size_t i = 0; i < replay->threads.count; i++) close_tick_of(replay, &replay->threads.items[i]);
-    replay->tick_ns = 0;
+    if (!thread->is_live || replay->mode == RECORDING_CPU || tick <= thread->told_tick) return;
+    uint64_t ticks = tick - thread->told_tick, time_ns = now_ns - thread->told_tick_ns;
+    thread->told_tick = tick;
+    thread->told_tick_ns = now_ns;
+    add_blocked_ticks(replay, thread, ticks, time_ns);
+}
+
+static void settle_before_open_tick(struct replay *replay, struct replayed_thread *thread)
+{
+    if (replay->tick > 0) settle(replay, thread, replay->tick - 1, replay->now_ns - replay->tick_span_ns);
+}
+
+/* The open tick is not silent. */
+static void tell_tick(struct replay *replay, struct replayed_thread *thread)
+{
+    thread->told_tick = replay->tick;
+    thread->told_tick_ns = replay->now_ns;
 }
 
 /* A thread may still be told of after the module that it was last seen in is gone: the latest that was there counts. */
-static struct mapping_id mapping_of(const struct replay *replay, uint64_t address)
+static struct mapping_id mapping_of(struct replay *replay, uint64_t address)
 {
     struct mapping_id gone = {0};
+    if (replay->steps_left < replay->modules.count) {
+        broken(replay);
+        return gone;
+    }
+    replay->steps_left -= replay->modules.count;
     for (size_t i = replay->modules.count; i > 0; i--) {
         const struct replayed_module *module = &replay->modules.items[i - 1];
         if (address < module->start || address >= module->end) continue;
@@ -274,15 +309,23 @@ static struct stack_id named_stack(struct replay *replay, const char *name)
     return profile_add_stack(replay->profile, (struct stack_id){0}, named_location(replay, name));
 }
 
-static struct stack_id stack_of(struct replay *replay, const struct replayed_thread *thread, unsigned outcome)
+/* Of the last sample. The innermost FRESH frames are new, the others have their stacks from the sample before. */
+static struct stack_id stack_of(struct replay *replay, struct replayed_thread *thread, size_t fresh, unsigned outcome)
 {
     struct stack_id stack = {0};
-    if (outcome != 0)
+    bool is_known = thread->stacks_epoch == replay->epoch && thread->stacks_outcome == outcome;
+    if (!is_known) fresh = thread->address_count;
+    if (fresh < thread->address_count)
+        stack = thread->stacks[fresh];
+    else if (outcome != 0)
         stack = profile_add_stack(replay->profile, stack, named_location(replay, incomplete_names[outcome]));
-    for (size_t i = thread->address_count; i > 0; i--) {
+    for (size_t i = fresh; i > 0; i--) {
         uint64_t address = thread->addresses[i - 1] - (i > 1); /* all but the leaf are return addresses */
         stack = profile_add_stack(replay->profile, stack, location_of(replay, address));
+        thread->stacks[i - 1] = stack;
     }
+    thread->stacks_epoch = replay->epoch;
+    thread->stacks_outcome = outcome;
     return stack;
 }
 
@@ -296,17 +339,25 @@ static uint64_t read_frame(struct replay *replay, uint64_t caller)
     return address;
 }
 
-/* The new frames, and those that this thread's sample before shares with it at the root. */
-static bool read_addresses(struct replay *replay, struct replayed_thread *thread)
+/* The new frames, and those that this thread's sample before shares with it at the root. *RET_FRESH: so many of the
+ * innermost ones have another stack than before. */
+static bool read_addresses(struct replay *replay, struct replayed_thread *thread, size_t *ret_fresh)
 {
     uint64_t count = number(replay), shared = number(replay);
     if (count == 0 || count > RECORDING_FRAMES_MAX || shared > count || shared > thread->address_count) return false;
     size_t fresh = (size_t)(count - shared);
+    /* Only the innermost address is no return address, and so stands for itself. */
+    bool changes_kind = fresh > 0 ? shared == thread->address_count : count != thread->address_count;
+    *ret_fresh = changes_kind && shared > 0 ? fresh + 1 : fresh;
     if (!array_reserve(&thread->addresses, &thread->address_capacity, (size_t)count, sizeof(uint64_t),
+                       RECORDING_FRAMES_MAX) ||
+        !array_reserve(&thread->stacks, &thread->stack_capacity, (size_t)count, sizeof(*thread->stacks),
                        RECORDING_FRAMES_MAX)) {
         return false;
     }
-    memmove(thread->addresses + fresh, thread->addresses + (thread->address_count - shared), shared * sizeof(uint64_t));
+    size_t shared_at = (size_t)(thread->address_count - shared);
+    memmove(thread->addresses + fresh, thread->addresses + shared_at, shared * sizeof(uint64_t));
+    memmove(thread->stacks + fresh, thread->stacks + shared_at, shared * sizeof(*thread->stacks));
     for (size_t i = fresh; i > 0; i--) {
         thread->addresses[i - 1] = read_frame(replay, i < count ? thread->addresses[i] : 0);
     }
@@ -317,9 +368,13 @@ static bool read_addresses(struct replay *replay, struct replayed_thread *thread
 static struct replayed_thread *known_thread(struct replay *replay)
 {
     uint64_t index = number(replay);
-    if (index < replay->threads.count) return &replay->threads.items[index];
-    broken(replay);
-    return NULL;
+    if (index >= replay->threads.count) {
+        broken(replay);
+        return NULL;
+    }
+    struct replayed_thread *thread = &replay->threads.items[index];
+    settle_before_open_tick(replay, thread);
+    return thread;
 }
 
 static uint64_t nanoseconds(struct replay *replay)
@@ -343,13 +398,14 @@ static void replay_sample(struct replay *replay)
     struct recording_time time = read_time(replay);
     uint64_t flags = number(replay);
     unsigned outcome = flags & RECORDING_OUTCOME_MASK;
-    if (!thread || outcome >= OUTCOMES || !read_addresses(replay, thread)) {
+    size_t fresh = 0;
+    if (!thread || outcome >= OUTCOMES || !read_addresses(replay, thread, &fresh)) {
         broken(replay);
         return;
     }
     replay->outcomes[outcome]++;
     replay->taken++;
-    struct stack_id stack = stack_of(replay, thread, outcome);
+    struct stack_id stack = stack_of(replay, thread, fresh, outcome);
     if (flags & RECORDING_BLOCKED) {
         thread->has_blocked = true;
         thread->blocked = stack;
@@ -357,14 +413,14 @@ static void replay_sample(struct replay *replay)
         thread->has_running = true;
         thread->running = stack;
     }
-    thread->is_told = true;
+    tell_tick(replay, thread);
     if (sum_of(time) > 0) add_time(replay, thread, stack, time);
 }
 
 static void replay_waiting(struct replay *replay)
 {
     struct replayed_thread *thread = known_thread(replay);
-    if (thread) thread->is_told = true;
+    if (thread) tell_tick(replay, thread);
 }
 
 static void replay_lost(struct replay *replay)
@@ -576,7 +632,8 @@ static void replay_thread(struct replay *replay)
         (struct replayed_thread){.id = profile_add_thread(profile, &thread),
                                  .since_ns = replay->now_ns,
                                  .is_live = true,
-                                 .is_told = true, /* it was not there yet in the open tick */
+                                 .told_tick = replay->tick, /* it was not there yet in the open tick */
+                                 .told_tick_ns = replay->now_ns,
                                  .told_until_ns = replay->now_ns,
                                  .last_blocked = NO_SAMPLE};
 }
@@ -585,7 +642,7 @@ static void replay_thread_gone(struct replay *replay)
 {
     struct replayed_thread *thread = known_thread(replay);
     if (!thread) return;
-    if (replay->tick_ns != 0 && replay->mode != RECORDING_CPU) close_tick_of(replay, thread);
+    settle(replay, thread, replay->tick, replay->now_ns);
     end_run(replay, thread);
     thread->is_live = false;
 }
@@ -618,10 +675,9 @@ static void replay_usage(struct replay *replay)
 
 static void replay_tick(struct replay *replay)
 {
-    close_tick(replay);
+    replay->tick++;
     replay->tick_span_ns = number(replay);
-    replay->now_ns += replay->tick_span_ns;
-    replay->tick_ns = replay->now_ns;
+    if (__builtin_add_overflow(replay->now_ns, replay->tick_span_ns, &replay->now_ns)) broken(replay);
 }
 
 static void replay_record(struct replay *replay)
@@ -762,8 +818,10 @@ static void add_facts(struct replay *replay)
 
 static void finish(struct replay *replay)
 {
-    close_tick(replay);
-    for (size_t i = 0; i < replay->threads.count; i++) end_run(replay, &replay->threads.items[i]);
+    for (size_t i = 0; i < replay->threads.count; i++) {
+        settle(replay, &replay->threads.items[i], replay->tick, replay->now_ns);
+        end_run(replay, &replay->threads.items[i]);
+    }
     label_first_samples(replay);
     struct profile *profile = replay->profile;
     profile->duration_ns = replay->now_ns + (uint64_t)replay->wall_offset_ns - profile->time_ns;
@@ -804,9 +862,14 @@ enum status recording_decode(struct slice bytes, struct profile *profile, struct
     if (!replay) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
     replay->profile = profile;
     replay->epoch = 1;
+    replay->splits_left = SPLITS_MIN + bytes.size / 16;
+    replay->steps_left = STEPS_MIN + bytes.size * STEPS_A_BYTE;
     enum status status = replay_batches(replay, bytes, error);
     if (status == STATUS_OK) finish(replay);
-    for (size_t i = 0; i < replay->threads.count; i++) free(replay->threads.items[i].addresses);
+    for (size_t i = 0; i < replay->threads.count; i++) {
+        free(replay->threads.items[i].addresses);
+        free(replay->threads.items[i].stacks);
+    }
     free(replay->threads.items);
     free(replay->modules.items);
     free(replay);
