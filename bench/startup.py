@@ -46,8 +46,8 @@ def build_program(folder):
 class Recording:
     """Just enough of a recording to know when it began: its first ticks and its first stack (recording_layout.h)."""
 
-    START, MODULE, THREAD, TICK, SAMPLE, LOST, COUNTERS, STOP, USAGE = 1, 2, 4, 6, 7, 9, 11, 12, 13
-    NUMBERS_AND_TEXTS = {MODULE: (7, 2), THREAD: (2, 1), LOST: (3, 0), STOP: (0, 0), USAGE: (2, 0)} # of others, one number
+    START, MODULE, THREAD, TICK, SAMPLE, LOST, MORE, WOKEN, COUNTERS, STOP, USAGE = 1, 2, 4, 6, 7, 9, 10, 11, 12, 13, 14
+    NUMBERS_AND_TEXTS = {MODULE: (7, 2), THREAD: (2, 1), LOST: (5, 0), MORE: (5, 0), WOKEN: (2, 0), STOP: (0, 0), USAGE: (2, 0)}
 
     def __init__(self, path):
         self.data, self.place = path.read_bytes()[8:], 0

@@ -13,7 +13,7 @@
 enum { TABLE_FUNCTIONS = 30 }; /* shown unless asked otherwise */
 
 struct top_arguments {
-    bool json, by_thread, by_cumulative, all_frames;
+    bool json, by_thread, by_cumulative, all_frames, short_names, running;
     const char *value_type;
     uint64_t function_max;
 };
@@ -61,7 +61,7 @@ static enum exit_status report_top(struct profile *profile, const struct top_arg
         message("cannot tell how complete the profile is: %s", error.message);
     if (!arguments->all_frames && profile_prune(profile, &error) != STATUS_OK)
         message("all frames are shown: %s", error.message);
-    profile_give_full_names(profile, true);
+    if (!arguments->short_names) profile_give_full_names(profile, true);
     if (top_compute(profile, &options, &top, &error) != STATUS_OK) {
         message("%s", error.message);
         return EXIT_FAILED;
@@ -90,6 +90,9 @@ int command_top(int argc, char **argv)
         {"cum", 0, OPTION_SWITCH, &arguments.by_cumulative, .help = "order by time in the function and what it calls"},
         {"all-frames", 0, OPTION_SWITCH, &arguments.all_frames,
          .help = "also those that the profile asks to drop"},
+        {"short-names", 0, OPTION_SWITCH, &arguments.short_names,
+         .help = "names without their modules; functions of one name are one row"},
+        {"running", 0, OPTION_SWITCH, &arguments.running, .help = "CPU time only, without waiting: --sample-index cpu"},
         {"sample-index", 0, OPTION_TEXT, &arguments.value_type, .argument = "NAME",
          .help = "the value to show, one of those that info lists"},
         {"nodecount", 'n', OPTION_NUMBER, &arguments.function_max, .argument = "N",
@@ -111,6 +114,7 @@ int command_top(int argc, char **argv)
     struct operands files;
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
+    if (arguments.running) arguments.value_type = "cpu";
     if (arguments.function_max == UINT64_MAX) arguments.function_max = arguments.json ? 0 : TABLE_FUNCTIONS;
 
     struct profile profile;

@@ -68,7 +68,7 @@ struct run {
     struct stack_id stack;
     uint64_t start_ns;
     struct recording_time time;
-    uint64_t count;
+    bool is_open;
 };
 
 #define NO_SAMPLE SIZE_MAX
@@ -173,16 +173,18 @@ static uint64_t sum_of(struct recording_time time)
 static void end_run(struct replay *replay, struct replayed_thread *thread)
 {
     const struct run *run = &thread->run;
-    if (run->count == 0) return;
+    if (!run->is_open) return;
     struct sample sample = {
         .stack = run->stack,
         .thread = thread->id,
         .labels = thread->labels,
         .time_ns = run->start_ns + (uint64_t)replay->wall_offset_ns,
     };
-    /* In CPU mode the sum is CPU time, and the other columns do not exist. */
+    /* In CPU mode the sum is CPU time, and the other columns do not exist. Samples are periods of that time, whatever
+     * the number of stacks that were taken: who counts them sees the same shares. */
+    uint64_t periods = (sum_of(run->time) + replay->period_ns / 2) / replay->period_ns;
     int64_t values[WALL_COLUMNS] = {
-        [COUNT] = (int64_t)run->count,
+        [COUNT] = (int64_t)(periods > 0 ? periods : 1),
         [WALL] = (int64_t)sum_of(run->time),
         [CPU] = (int64_t)run->time.cpu_ns,
         [RUNNABLE] = (int64_t)run->time.runnable_ns,
@@ -212,9 +214,9 @@ static void add_time(struct replay *replay, struct replayed_thread *thread, stru
         return;
     }
     if (is_cpu || stack.index != run->stack.index) end_run(replay, thread);
-    if (run->count == 0) run->start_ns = is_cpu ? replay->now_ns : thread->told_until_ns;
+    if (!run->is_open) run->start_ns = is_cpu ? replay->now_ns : thread->told_until_ns;
     run->stack = stack;
-    run->count++;
+    run->is_open = true;
     run->time.cpu_ns += time.cpu_ns;
     run->time.runnable_ns += time.runnable_ns;
     run->time.blocked_ns += time.blocked_ns;
@@ -229,17 +231,13 @@ static void add_blocked_ticks(struct replay *replay, struct replayed_thread *thr
         return;
     }
     replay->repeated += ticks;
-    while (time_ns > RUN_NS_MAX && replay->splits_left > 0 && ticks > 1) {
-        uint64_t part = (uint64_t)((double)ticks * RUN_NS_MAX / (double)time_ns);
+    while (time_ns > RUN_NS_MAX && replay->splits_left > 0) {
         add_time(replay, thread, thread->blocked, (struct recording_time){.blocked_ns = RUN_NS_MAX});
-        if (part > 1) thread->run.count += part - 1;
         end_run(replay, thread);
         replay->splits_left--;
         time_ns -= RUN_NS_MAX;
-        ticks -= part < ticks ? part : ticks - 1;
     }
     add_time(replay, thread, thread->blocked, (struct recording_time){.blocked_ns = time_ns});
-    if (thread->run.count > 0) thread->run.count += ticks - 1;
 }
 
 /* A thread of which nothing was said at the ticks after TOLD_TICK, up to TICK at NOW_NS, was blocked where it was. */
@@ -461,7 +459,7 @@ static void replay_woken(struct replay *replay)
     struct replayed_thread *thread = known_thread(replay);
     uint64_t wait_ns = number(replay);
     if (!thread || !thread->has_blocked || replay->mode == RECORDING_CPU) return;
-    if (thread->run.count > 0 && thread->run.stack.index == thread->blocked.index) {
+    if (thread->run.is_open && thread->run.stack.index == thread->blocked.index) {
         uint64_t moved_ns = least(wait_ns, thread->run.time.blocked_ns);
         thread->run.time.blocked_ns -= moved_ns;
         thread->run.time.runnable_ns += moved_ns;

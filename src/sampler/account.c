@@ -34,11 +34,25 @@ void account_begin(struct sampler *sampler, struct watched_thread *thread)
     bool was_there_before = sampler->tick <= 1;
     if (was_there_before) thread->account.cpu_told_ns = thread->cpu_ns_seen;
     thread->account.has_delay = !was_there_before; /* else the first reading is where it begins */
+    thread->account.is_new = !was_there_before;
+}
+
+/* A thread that began since the tick before has at least run for its CPU time, and waited for what the kernel counts.
+ */
+static void take_first(struct thread_account *account, uint64_t ns)
+{
+    uint64_t taken_ns = at_most(ns, account->first_ns);
+    account->first_ns -= taken_ns;
+    account->pending_ns += taken_ns;
 }
 
 void account_look(struct sampler *sampler, struct watched_thread *thread)
 {
-    thread->account.pending_ns += sampler->tick_span_ns;
+    struct thread_account *account = &thread->account;
+    account->first_ns = account->is_new ? sampler->tick_span_ns : 0;
+    account->pending_ns += account->is_new ? 0 : sampler->tick_span_ns;
+    account->is_new = false;
+    take_first(account, thread->cpu_ns_seen);
 }
 
 static void write_more(struct sampler *sampler, struct watched_thread *thread, bool is_blocked,
@@ -88,6 +102,7 @@ void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
     account->has_delay = true;
     uint64_t wait_ns = difference(delay_ns, account->delay_ns);
     account->delay_ns = delay_ns;
+    take_first(account, wait_ns);
     uint64_t woken_ns = wait_after_wake_up(thread, wait_ns);
     if (woken_ns > 0) tell_wake_up(sampler, thread, woken_ns);
 }
@@ -149,6 +164,7 @@ void account_waited(struct sampler *sampler, struct watched_thread *thread, cons
 
 void account_blocked(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
 {
+    take_first(&thread->account, thread->account.first_ns / 2); /* it began at any moment */
     struct recording_time time = {.blocked_ns = blocked_ns(sampler, thread)};
     write_sample(sampler, thread, time, stack->flags | RECORDING_BLOCKED, stack);
     thread->state = THREAD_BLOCKED;
@@ -181,6 +197,14 @@ void account_end_look(struct sampler *sampler, struct watched_thread *thread)
     if (is_cpu_mode(sampler) || thread->told_tick == sampler->tick) return;
     recording_begin(sampler->writer, RECORDING_WAITING, 16);
     recording_number(sampler->writer, thread->number);
+}
+
+void account_end(struct sampler *sampler, struct watched_thread *thread, uint64_t unseen_cpu_ns)
+{
+    thread->account.pending_ns += unseen_cpu_ns;
+    if (thread->state == THREAD_BLOCKED && unseen_cpu_ns < sampler->period_ns)
+        thread->account.pending_ns += (sampler->period_ns - unseen_cpu_ns) / 2; /* it ended at any moment */
+    account_rest(sampler, thread);
 }
 
 void account_rest(struct sampler *sampler, struct watched_thread *thread)

@@ -46,6 +46,9 @@ uint64_t account_untold_cpu_ns(const struct watched_thread *thread, uint64_t cpu
 /* Writes that the open tick's time is told later, unless a sample of it was written. */
 void account_end_look(struct sampler *sampler, struct watched_thread *thread);
 
+/* THREAD has ended, and ran for UNSEEN_CPU_NS after the last look. */
+void account_end(struct sampler *sampler, struct watched_thread *thread, uint64_t unseen_cpu_ns);
+
 /* What was not told yet, to the last stacks: THREAD or the recording ends. */
 void account_rest(struct sampler *sampler, struct watched_thread *thread);
 

@@ -461,7 +461,7 @@ static uint64_t unseen_cpu_ns(struct sampler *sampler)
 }
 
 /* What a thread spent after its last look. Of many that end at one tick, the first ones are given it. */
-static void add_unseen_time(struct sampler *sampler, struct watched_thread *thread)
+static uint64_t take_unseen_time(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t unseen_max_ns = 2 * sampler->period_ns;
     if (sampler->unseen_tick != sampler->tick) sampler->unseen_cpu_ns = unseen_cpu_ns(sampler);
@@ -469,18 +469,20 @@ static void add_unseen_time(struct sampler *sampler, struct watched_thread *thre
     uint64_t unseen_ns = sampler->unseen_cpu_ns < unseen_max_ns ? sampler->unseen_cpu_ns : unseen_max_ns;
     sampler->unseen_cpu_ns -= unseen_ns;
     thread->cpu_ns_seen += unseen_ns;
-    thread->account.pending_ns += unseen_ns;
     sampler->cpu_ns_of_ended += thread->cpu_ns_seen;
     thread->is_accounted = true;
+    return unseen_ns;
 }
 
 void look_thread_gone(struct sampler *sampler, struct watched_thread *thread)
 {
-    if (!sampler->is_ending) {
-        add_unseen_time(sampler, thread);
+    if (sampler->is_ending) {
+        account_rest(sampler, thread);
+    } else {
+        uint64_t unseen_ns = take_unseen_time(sampler, thread);
         tell_what_is_new(sampler, thread, thread->cpu_ns_seen, NULL);
+        account_end(sampler, thread, unseen_ns);
     }
-    account_rest(sampler, thread);
     if (thread->slot) slot_give_back(thread->slot);
     if (thread->syscall_file >= 0) kernel_close(thread->syscall_file);
     if (thread->delay_file >= 0) kernel_close(thread->delay_file);

@@ -29,9 +29,11 @@ struct timer_account {
 /* Of a thread's time, see account.h. */
 struct thread_account {
     uint64_t pending_ns;       /* of the wall clock: not told yet */
+    uint64_t first_ns;         /* of the tick in which it was first met: nobody knows whether it was there already */
     uint64_t cpu_told_ns;      /* of the thread's CPU clock */
     uint64_t delay_ns;         /* for which it waited for a processor, by the kernel's last count */
     uint64_t runnable_told_ns; /* of that */
+    bool is_new;               /* it began under our eyes, and was not looked at yet */
     bool has_delay;            /* it is known where the kernel's count began */
     uint64_t preempted_ns;     /* by the timer's count, when last read */
     bool has_seen_switch;      /* the timer's, then */

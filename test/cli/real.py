@@ -37,7 +37,7 @@ def body_of(folder, number, directory):
 
 
 def top_by_thread(path):
-    done = subprocess.run([OFFBEAT, "top", "--by-thread", "--json", path], capture_output=True, text=True)
+    done = subprocess.run([OFFBEAT, "top", "--short-names", "--by-thread", "--json", path], capture_output=True, text=True)
     check_equal(done.returncode, 0, f"status of {path} ({done.stderr.strip()})")
     return json.loads(done.stdout)["threads"]
 

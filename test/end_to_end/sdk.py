@@ -365,6 +365,8 @@ def a_receiver_that_names_gets_addresses_and_images():
         note = re.search(r"Build ID: ([0-9a-f]+)", text(run("readelf", "-n", DRIVES).stdout)).group(1)
         check_equal(images[str(DRIVES)]["code_id"], note, "code_id")
         for frame in chunk["profile"]["frames"]:
+            if "function" in frame:
+                continue  # it stands for time without a stack
             address = int(frame["instruction_addr"], 16)
             check(any(int(image["image_addr"], 16) <= address < int(image["image_addr"], 16) + image["image_size"]
                       for image in images.values()), f"{frame} is in no image")

@@ -200,10 +200,10 @@ TEST(the_times_of_a_thread_follow_without_a_gap)
     CHECK_UINT(recording_decode(bytes, &profile, NULL), STATUS_OK);
     CHECK_UINT(profile.samples.count, 4);
     uint64_t start_ns = 1000000000 + 5000;
-    static const int64_t thread_0[5] = {3, 4000000, 0, 1500000, 2500000};
-    static const int64_t thread_0_runs[5] = {1, 2000000, 1500000, 500000, 0};
-    static const int64_t thread_1[5] = {1, 6000000, 2000000, 4000000, 0};
-    static const int64_t thread_2[5] = {2, 3000000, 0, 0, 3000000};
+    static const int64_t thread_0[5] = {4, 4000000, 0, 1500000, 2500000};
+    static const int64_t thread_0_runs[5] = {2, 2000000, 1500000, 500000, 0};
+    static const int64_t thread_1[5] = {6, 6000000, 2000000, 4000000, 0};
+    static const int64_t thread_2[5] = {3, 3000000, 0, 0, 3000000};
     for (size_t i = 0; i < profile.samples.count; i++) {
         uint64_t at_ns = profile.samples.time_ns[i] - start_ns;
         uint32_t thread = profile.samples.thread[i].index;
