@@ -71,7 +71,7 @@ static bool add_ticks(struct chunk_plan *plan, size_t sample, uint64_t time_ns)
         uint64_t end = tick_at(time_ns, spacing, options->to_ns);
         if (count > end) count = end;
     }
-    uint64_t step = options && options->thins_idle ? THINNED_NS / spacing + 1 : 1;
+    uint64_t step = plan->is_thinned ? THINNED_NS / spacing + 1 : 1;
     for (uint64_t i = first; i < count; i = i + 1 < count && i + step >= count ? count - 1 : i + step) {
         if (!add_tick(plan, (struct tick){.time_ns = time_ns + i * spacing, .sample = (uint32_t)sample})) return false;
     }
@@ -211,8 +211,9 @@ static void sort_ticks(struct chunk_plan *plan)
     if (plan->ticks.count) qsort(plan->ticks.items, plan->ticks.count, sizeof(struct tick), compare_ticks);
 }
 
-/* Where a profile has no times, the samples of each thread follow one another from the profile's start on. */
-static enum status lay_out_ticks(struct chunk_plan *plan, struct error *error)
+/* Where a profile has no times, the samples of each thread follow one another from the profile's start on. False if
+ * there are too many. */
+static bool lay_out_ticks(struct chunk_plan *plan)
 {
     const struct profile *profile = plan->profile;
     uint64_t *ends = calloc(profile->threads.count, sizeof(*ends));
@@ -233,10 +234,22 @@ static enum status lay_out_ticks(struct chunk_plan *plan, struct error *error)
     free(ends);
     sort_ticks(plan);
     fits = fits && add_ends(plan);
-    if (plan->no_memory) return chunk_refuse_memory(error);
-    if (!fits) return chunk_refuse_size(error);
     sort_ticks(plan);
-    return STATUS_OK;
+    return fits;
+}
+
+/* Thousands of threads have more ticks than a chunk has room for. Fewer of those at one place last as long. */
+static enum status lay_out(struct chunk_plan *plan, struct error *error)
+{
+    plan->is_thinned = plan->options && plan->options->thins_idle;
+    bool fits = lay_out_ticks(plan);
+    if (!fits && !plan->no_memory && !plan->is_thinned) {
+        plan->ticks.count = 0;
+        plan->is_thinned = true;
+        fits = lay_out_ticks(plan);
+    }
+    if (plan->no_memory) return chunk_refuse_memory(error);
+    return fits ? STATUS_OK : chunk_refuse_size(error);
 }
 
 /* --- Stacks and frames -------------------------------------------------------------------------------------------- */
@@ -378,7 +391,7 @@ enum status chunk_plan_make(struct chunk_plan *plan, const struct profile *profi
     if (!plan->stack_numbers || !plan->thread_samples || !plan->mapping_is_used) {
         return chunk_refuse_memory(error);
     }
-    enum status status = lay_out_ticks(plan, error);
+    enum status status = lay_out(plan, error);
     if (status == STATUS_OK) status = number_stacks(plan, error);
     return status;
 }

@@ -104,6 +104,7 @@ struct chunk_plan {
     uint64_t period_ns; /* time_line_period_ns */
     bool is_v1;         /* by V1's rules, and times since START_NS */
     uint64_t start_ns;
+    bool is_thinned;    /* as by OPTIONS->thins_idle */
     uint64_t typical_ns; /* of samples whose values do not tell how long they lasted; 0 = not known */
     struct { struct tick *items; size_t count, capacity; } ticks;
     struct { struct written_frame *items; size_t count, capacity; struct index_table index; } frames;
