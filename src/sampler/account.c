@@ -49,10 +49,14 @@ static void take_first(struct thread_account *account, uint64_t ns)
 void account_look(struct sampler *sampler, struct watched_thread *thread)
 {
     struct thread_account *account = &thread->account;
-    account->first_ns = account->is_new ? sampler->tick_span_ns : 0;
-    account->pending_ns += account->is_new ? 0 : sampler->tick_span_ns;
+    account->is_first_look = account->is_new;
     account->is_new = false;
-    take_first(account, thread->cpu_ns_seen);
+    if (account->is_first_look) {
+        account->first_ns = sampler->tick_span_ns;
+        take_first(account, thread->cpu_ns_seen);
+    } else {
+        account->pending_ns += sampler->tick_span_ns;
+    }
 }
 
 static void write_more(struct sampler *sampler, struct watched_thread *thread, bool is_blocked,
@@ -103,6 +107,7 @@ void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
     uint64_t wait_ns = difference(delay_ns, account->delay_ns);
     account->delay_ns = delay_ns;
     take_first(account, wait_ns);
+    if (!account->is_first_look) account->first_ns = 0; /* what it waited for then has ended by now */
     uint64_t woken_ns = wait_after_wake_up(thread, wait_ns);
     if (woken_ns > 0) tell_wake_up(sampler, thread, woken_ns);
 }

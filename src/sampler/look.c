@@ -27,7 +27,8 @@ enum {
     MET_AWAKE_MAX = 256,
     SECOND_LOOK_AFTER_NS = 60000, /* the next ones after twice as long each */
     EXACT_REQUESTS_MAX = 4,       /* in a tick: each takes some 100 µs */
-    PERIODS_TO_WAIT = 4,          /* of CPU time, for a timer or an answer, until something else is done */
+    LONG_WAIT_NS = 8000000,
+    PERIODS_TO_WAIT = 4, /* of CPU time, for a timer or an answer, until something else is done */
 };
 
 static bool is_cpu_mode(const struct sampler *sampler)
@@ -330,6 +331,7 @@ static void look_at_awake(struct sampler *sampler, struct watched_thread *thread
                           bool is_busy)
 {
     if (!has_room_for_first_look(sampler, thread)) return;
+    thread->waited_ns = 0;
     tell_what_is_new(sampler, thread, cpu_ns, NULL);
     uint64_t untold_ns = account_untold_cpu_ns(thread, cpu_ns);
     if (is_busy || untold_ns >= sampler->period_ns / 2) timer_note_busy(sampler, thread);
@@ -349,7 +351,9 @@ static void look_at_awake(struct sampler *sampler, struct watched_thread *thread
  * nothing off. */
 static void look_at_waiting(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    if (timer_ask_waiting(sampler, thread)) return;
+    /* Asking costs 40 µs, and a short wait matters little. */
+    thread->waited_ns += sampler->tick_span_ns;
+    if (thread->waited_ns < LONG_WAIT_NS || timer_ask_waiting(sampler, thread)) return;
     if (sampler->requests_in_tick++ >= sampler->requests_in_tick_max) return;
     send_request(sampler, thread, cpu_ns);
     thread->is_asked_for_wait = thread->slot && thread->timer.control;

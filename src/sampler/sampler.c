@@ -26,7 +26,7 @@ enum {
     ANSWERS_WAIT_NS = 20000000,     /* for the last answers when it stops */
     PAGE_BYTES = 4096,
     URGENT_HZ_MAX = 1000,
-    URGENT_PARTS = 10,  /* it may use a tenth of a processor as an urgent thread */
+    URGENT_PARTS = 4,   /* it may use a quarter of a processor as an urgent thread */
     NAME_REFRESHES = 2, /* after a thread was named: it is known to have run when it was looked at */
     TICKS_OF_CUT = 6,   /* servers want two samples of a thread, and the first ticks may lack a frame table */
 };
@@ -415,11 +415,13 @@ static void plan_tick(uint64_t period_start_ns)
     sampler.deadline_ns = period_start_ns + sampler_random(&sampler) % sampler.period_ns;
 }
 
-/* With thousands of threads a tick costs milliseconds. At the usual rates the sampler uses a tenth of a processor at
+/* With thousands of threads a tick costs milliseconds. At the usual rates the sampler uses a fifth of a processor at
  * most, on the average of some ticks, and leaves out others. */
 static uint64_t periods_to_leave_out(uint64_t cost_ns)
 {
-    enum { PARTS = 10, TICKS_OF_AVERAGE = 16 };
+    enum { PARTS = 5, TICKS_OF_AVERAGE = 4, PERIODS_MAX = 2 };
+    uint64_t most_ns = PERIODS_MAX * sampler.period_ns; /* one tick that took long must not hold up many */
+    if (cost_ns > most_ns) cost_ns = most_ns;
     sampler.tick_cost_ns += cost_ns / TICKS_OF_AVERAGE - sampler.tick_cost_ns / TICKS_OF_AVERAGE;
     if (sampler.options.frequency_hz > URGENT_HZ_MAX) return 0;
     return sampler.tick_cost_ns * PARTS / sampler.period_ns;

@@ -34,6 +34,7 @@ struct thread_account {
     uint64_t delay_ns;         /* for which it waited for a processor, by the kernel's last count */
     uint64_t runnable_told_ns; /* of that */
     bool is_new;               /* it began under our eyes, and was not looked at yet */
+    bool is_first_look;        /* the last one was */
     bool has_delay;            /* it is known where the kernel's count began */
     uint64_t preempted_ns;     /* by the timer's count, when last read */
     bool has_seen_switch;      /* the timer's, then */
@@ -70,6 +71,7 @@ struct watched_thread {
 
     struct thread_account account;
     enum thread_state state; /* at the last look; as long as it has not run since, it is in it */
+    uint64_t waited_ns;      /* for a processor, as far as looks can tell */
     uint32_t told_tick;      /* the last one of which a sample was written */
     int syscall_file;        /* /proc/self/task/TID/syscall, kept open where that is possible; else -1 */
     int delay_file;          /* and schedstat */

@@ -14,7 +14,8 @@
 enum {
     TIMERS_MAX = 256,
     OPENED_A_TICK_MAX = 8, /* making one costs some 30 µs */
-    SAMPLES_A_PERIOD = 4,  /* changing the period costs some 10 µs */
+    SAMPLES_A_PERIOD = 4,  /* changing the period costs some 10 µs, */
+    PERIODS_A_SECOND = 25, /* and so it is not done more often */
 };
 
 static uint64_t chance_period_ns(struct sampler *sampler)
@@ -151,7 +152,9 @@ uint32_t timer_fetch(struct sampler *sampler, struct watched_thread *thread, str
     thread->timer_account.user_periods += ret_news->count;
     uint32_t before = thread->timer_samples;
     thread->timer_samples += ret_news->count;
-    bool has_new_period = before == 0 || before / SAMPLES_A_PERIOD != thread->timer_samples / SAMPLES_A_PERIOD;
+    uint32_t between = sampler->ticks_a_second / PERIODS_A_SECOND;
+    if (between < SAMPLES_A_PERIOD) between = SAMPLES_A_PERIOD;
+    bool has_new_period = before == 0 || before / between != thread->timer_samples / between;
     if (has_new_period && !timer_sees_user_code(thread) && !run_freely(sampler, thread)) return 0;
     return ret_news->kept_count;
 }
