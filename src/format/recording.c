@@ -82,6 +82,7 @@ struct replayed_thread {
     uint64_t told_tick,
         told_tick_ns; /* the last tick that told of it, and its time; silent ticks up to the open one are added */
     struct run run;
+    double rest_of_period; /* that is not counted as a sample yet */
     uint64_t told_until_ns;
     bool has_running, has_blocked;
     struct stack_id running, blocked; /* the last stacks of each kind */
@@ -170,6 +171,18 @@ static uint64_t sum_of(struct recording_time time)
     return time.cpu_ns + time.runnable_ns + time.blocked_ns;
 }
 
+/* Samples are periods of time, whatever the number of stacks that were taken: who counts them sees the same shares.
+ * What is left of a period goes to the thread's next run. */
+static int64_t count_periods(const struct replay *replay, struct replayed_thread *thread, uint64_t ns)
+{
+    const double rest_max = 8; /* runs of less than a period count for one, but not at the cost of all others */
+    double periods = (double)ns / (double)replay->period_ns + thread->rest_of_period;
+    int64_t count = periods >= 1 ? (int64_t)(periods + 0.5) : 1;
+    double rest = periods - (double)count;
+    thread->rest_of_period = rest > -rest_max ? rest : -rest_max;
+    return count;
+}
+
 static void end_run(struct replay *replay, struct replayed_thread *thread)
 {
     const struct run *run = &thread->run;
@@ -180,11 +193,9 @@ static void end_run(struct replay *replay, struct replayed_thread *thread)
         .labels = thread->labels,
         .time_ns = run->start_ns + (uint64_t)replay->wall_offset_ns,
     };
-    /* In CPU mode the sum is CPU time, and the other columns do not exist. Samples are periods of that time, whatever
-     * the number of stacks that were taken: who counts them sees the same shares. */
-    uint64_t periods = (sum_of(run->time) + replay->period_ns / 2) / replay->period_ns;
+    /* In CPU mode the sum is CPU time, and the other columns do not exist. */
     int64_t values[WALL_COLUMNS] = {
-        [COUNT] = (int64_t)(periods > 0 ? periods : 1),
+        [COUNT] = count_periods(replay, thread, sum_of(run->time)),
         [WALL] = (int64_t)sum_of(run->time),
         [CPU] = (int64_t)run->time.cpu_ns,
         [RUNNABLE] = (int64_t)run->time.runnable_ns,

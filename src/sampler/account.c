@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "sampler/account.h"
 
+enum { WAKE_UP_NS_MIN = 100000 }; /* less is what the kernel's clocks differ by */
+
 static bool is_cpu_mode(const struct sampler *sampler)
 {
     return sampler->options.mode == RECORDING_CPU;
@@ -109,7 +111,7 @@ void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
     take_first(account, wait_ns);
     if (!account->is_first_look) account->first_ns = 0; /* what it waited for then has ended by now */
     uint64_t woken_ns = wait_after_wake_up(thread, wait_ns);
-    if (woken_ns > 0) tell_wake_up(sampler, thread, woken_ns);
+    if (thread->account.has_blocked && woken_ns >= WAKE_UP_NS_MIN) tell_wake_up(sampler, thread, woken_ns);
 }
 
 /* --- What is told ------------------------------------------------------------------------------------------------- */
@@ -173,6 +175,7 @@ void account_blocked(struct sampler *sampler, struct watched_thread *thread, con
     struct recording_time time = {.blocked_ns = blocked_ns(sampler, thread)};
     write_sample(sampler, thread, time, stack->flags | RECORDING_BLOCKED, stack);
     thread->state = THREAD_BLOCKED;
+    thread->account.has_blocked = true;
 }
 
 static void write_lost(struct sampler *sampler, struct watched_thread *thread, struct recording_time time,

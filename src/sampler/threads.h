@@ -33,6 +33,7 @@ struct thread_account {
     uint64_t cpu_told_ns;      /* of the thread's CPU clock */
     uint64_t delay_ns;         /* for which it waited for a processor, by the kernel's last count */
     uint64_t runnable_told_ns; /* of that */
+    bool has_blocked;          /* there is a place for waits after a wake-up */
     bool is_new;               /* it began under our eyes, and was not looked at yet */
     bool is_first_look;        /* the last one was */
     bool has_delay;            /* it is known where the kernel's count began */
