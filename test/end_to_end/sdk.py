@@ -3,7 +3,6 @@ of the cases to run. SPDX-License-Identifier: MIT"""
 import os
 import re
 import shutil
-import statistics
 import sys
 
 from receiver import Receiver
@@ -70,12 +69,12 @@ def the_program_is_sampled_101_times_a_second_unless_it_says_otherwise_SES_1():
         with Folder() as folder, Receiver() as receiver:
             drive(receiver, folder, "init start await work 2000", **options)
             chunk, = arrived(receiver, folder).chunks
-            # Ticks fall at random in their periods. Where it has to wait for a processor, it takes none.
-            stamps = times_in(chunk, "works")
-            between = [after - before for before, after in zip(stamps, stamps[1:]) if after - before < 3 * expected]
-            check(len(between) >= 20, f"{len(between)} samples at one tick and the next")
-            between = statistics.mean(between)
-            check(abs(between / expected - 1) < 0.1, f"{between * 1e3:.3f} ms between two samples, expected {expected * 1e3:.3f}")
+            # Ticks fall at random in their periods, and of samples at one place in a row some are left out: the ticks are counted.
+            facts, stamps = chunk["offbeat"]["facts"], times(chunk)
+            ticks = int(facts["ticks"]) + int(facts["ticks_missed"])
+            between = (stamps[-1] - stamps[0]) / ticks
+            check(len(times_in(chunk, "works")) >= 20, f"{len(times_in(chunk, 'works'))} samples")
+            check(abs(between / expected - 1) < 0.03, f"{between * 1e3:.3f} ms between two ticks, expected {expected * 1e3:.3f}")
 
 
 @case
