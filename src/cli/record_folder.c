@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -137,9 +138,25 @@ void record_folder_remove_library(const struct record_folder *folder)
     record_library_unlink(library_folder(folder));
 }
 
+/* What the program leaves running may begin a recording at any time. */
+static void delete_latecomers(const struct record_folder *folder)
+{
+    static const char suffix[] = ".recording";
+    DIR *opened = opendir(folder->path);
+    if (!opened) return;
+    for (const struct dirent *entry = readdir(opened); entry; entry = readdir(opened)) {
+        size_t length = strlen(entry->d_name);
+        bool is_recording = length >= sizeof(suffix) && strcmp(entry->d_name + length - strlen(suffix), suffix) == 0;
+        if (is_recording) record_folder_delete(folder, entry->d_name);
+    }
+    (void)closedir(opened);
+}
+
 void record_folder_remove(const struct record_folder *folder)
 {
+    enum { TRIES = 10 };
     record_folder_remove_library(folder);
-    (void)rmdir(folder->path);
+    for (unsigned i = 0; i < TRIES && rmdir(folder->path) != 0 && (errno == ENOTEMPTY || errno == EEXIST); i++)
+        delete_latecomers(folder);
     if (folder->outer[0]) (void)rmdir(folder->outer);
 }
