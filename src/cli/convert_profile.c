@@ -5,6 +5,7 @@
 #include "cli/message.h"
 #include "cli/write_profile.h"
 #include "profile/full_names.h"
+#include "profile/profile_scale.h"
 #include "profile/time_labels.h"
 
 #include <string.h>
@@ -113,6 +114,7 @@ bool convert_profile(struct profile *profile, const struct convert_target *targe
 {
     unsigned number = 1;
     if (!check_kind(profile, target)) return false;
+    if (target->format != FORMAT_PPROF) profile_scale_times_to_nanoseconds(profile);
     if (target->drops_times) profile->has_times = false;
     tell_losses(profile, target->path, target->format);
     tell_sequence(profile, target);

@@ -34,6 +34,24 @@ void profile_scale(struct profile *profile, const double *ratios)
     profile_drop_zero_samples(profile);
 }
 
+/* 1 for what is no time, and for nanoseconds. */
+static double nanoseconds_of(struct profile *profile, struct string_id *unit)
+{
+    double ratio = unit_ratio(profile_c_string(profile, *unit), "nanoseconds");
+    if (ratio == 0) return 1;
+    *unit = profile_text(profile, "nanoseconds");
+    return ratio;
+}
+
+void profile_scale_times_to_nanoseconds(struct profile *profile)
+{
+    double ratios[PROFILE_VALUES_MAX];
+    for (size_t i = 0; i < profile->value_type_count; i++)
+        ratios[i] = nanoseconds_of(profile, &profile->value_types[i].unit);
+    multiply(profile, ratios);
+    profile->period = scaled(profile->period, nanoseconds_of(profile, &profile->period_type.unit));
+}
+
 static double sum_of(const struct profile *profile, size_t column)
 {
     double sum = 0;

@@ -44,6 +44,22 @@ TEST(scaling_rounds_half_away_from_zero_and_drops_what_is_zero)
     profile_fini(&profile);
 }
 
+TEST(times_of_other_units_become_nanoseconds)
+{
+    struct profile profile;
+    start(&profile, "microseconds");
+    profile.period_type.unit = profile_text(&profile, "milliseconds");
+    profile.period = 10;
+    add(&profile, "a", 3, 30000);
+    profile_scale_times_to_nanoseconds(&profile);
+    CHECK_INT(value(&profile, 0, 0), 3);
+    CHECK_INT(value(&profile, 0, 1), 30000000);
+    CHECK_INT(profile.period, 10000000);
+    CHECK(slice_equals_text(profile_slice(&profile, profile.value_types[1].unit), "nanoseconds"));
+    CHECK(slice_equals_text(profile_slice(&profile, profile.value_types[0].unit), "count"));
+    profile_fini(&profile);
+}
+
 TEST(a_column_that_is_not_scaled_keeps_its_samples_PPF_3)
 {
     struct profile profile;
