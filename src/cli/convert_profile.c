@@ -10,6 +10,7 @@
 
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define NANOSECONDS ((uint64_t)1000000000)
 
@@ -19,9 +20,9 @@ static const enum format targets[] = {FORMAT_PPROF,       FORMAT_SENTRY_V2, FORM
 
 _Static_assert(sizeof(targets) / sizeof(targets[0]) == CONVERT_TARGET_COUNT, "each choice is a format");
 
-static enum format format_told_by(const char *path)
+enum format convert_format_for(const char *path, unsigned choice)
 {
-    enum format format = format_of_path(path);
+    enum format format = choice < CONVERT_TARGET_COUNT ? targets[choice] : format_of_path(path);
     if (format_is_written(format)) return format;
     if (format != FORMAT_UNKNOWN) {
         message("offbeat only reads the format %s, which the name %s asks for; say --to " CONVERT_TARGETS,
@@ -34,14 +35,22 @@ static enum format format_told_by(const char *path)
     return FORMAT_UNKNOWN;
 }
 
+bool convert_check_terminal(const char *path, enum format format)
+{
+    if (strcmp(path, "-") != 0 || format != FORMAT_PPROF || !isatty(STDOUT_FILENO)) return true;
+    message(
+        "standard output is a terminal, and pprof is a binary format; name a file or choose a text format with --to");
+    return false;
+}
+
 bool convert_choose_format(const struct command_syntax *syntax, struct convert_target *target)
 {
     if (!target->path) {
         message("%s needs -o OUT; usage: offbeat %s %s", syntax->name, syntax->name, syntax->usage);
         return false;
     }
-    target->format = target->choice < CONVERT_TARGET_COUNT ? targets[target->choice] : format_told_by(target->path);
-    return target->format != FORMAT_UNKNOWN;
+    target->format = convert_format_for(target->path, target->choice);
+    return target->format != FORMAT_UNKNOWN && convert_check_terminal(target->path, target->format);
 }
 
 /* Sentry wants to know the day. A clock that began anywhere, such as perf's or a browser's, is set so that the profile

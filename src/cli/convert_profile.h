@@ -8,7 +8,7 @@
 
 /* What --to may be. */
 #define CONVERT_TARGETS "pprof|sentry-v2|envelope|sentry-v1|envelope-v1|collapsed|speedscope|firefox"
-enum { CONVERT_TARGET_COUNT = 8 };
+enum { CONVERT_TARGET_PPROF = 0, CONVERT_TARGET_COUNT = 8 };
 
 /* Where a profile goes, and as what. */
 struct convert_target {
@@ -33,6 +33,13 @@ struct convert_target {
         "to", 0, OPTION_CHOICE, &(target).choice, .argument = CONVERT_TARGETS,                                         \
                                                   .help = "the format, where OUT does not tell it"                     \
     }
+
+/* The format for PATH: CHOICE, or what the name tells if CHOICE is CONVERT_TARGET_COUNT. FORMAT_UNKNOWN after a line on
+ * standard error. */
+enum format convert_format_for(const char *path, unsigned choice);
+
+/* False, after a line on standard error, if binary data would be written to a terminal. */
+bool convert_check_terminal(const char *path, enum format format);
 
 /* Sets the format of TARGET, which the command of SYNTAX got from its options. False after a line on standard error. */
 bool convert_choose_format(const struct command_syntax *syntax, struct convert_target *target);

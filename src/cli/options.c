@@ -294,7 +294,7 @@ static bool take_word(struct parse *parse, const char *word)
 static bool check_operands(const struct command_syntax *syntax, unsigned count)
 {
     if (count < syntax->operands_min) {
-        message("usage: offbeat %s %s", syntax->name, syntax->usage);
+        message("usage: offbeat %s %s; offbeat %s --help lists the options", syntax->name, syntax->usage, syntax->name);
         return false;
     }
     if (count > syntax->operands_max) {

@@ -6,13 +6,14 @@
 #include "base/environment.h"
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/convert_profile.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/options.h"
 #include "cli/record_folder.h"
 #include "cli/record_library.h"
+#include "cli/record_outputs.h"
 #include "cli/record_run.h"
-#include "cli/write_profile.h"
 #include "report/completeness_text.h"
 #include "symbolize/index_store.h"
 
@@ -37,9 +38,7 @@ enum {
 };
 
 struct record {
-    struct option_texts outputs;
-    struct chunk_series series[OPTION_TEXTS_MAX]; /* of those outputs that are chunks */
-    char *default_outputs[2];
+    struct record_outputs outputs;
     struct run_options run;
     const char *release, *environment;
     char library[PATH_MAX], cache_directory[PATH_MAX];
@@ -53,53 +52,15 @@ struct record {
     } recordings;
     size_t process_count, thread_count;
     uint64_t tick_count, lost_ticks;
-    bool thins_idle, is_quiet;
+    bool is_quiet;
     bool is_failed;
 };
 
-/* --- Before ------------------------------------------------------------------------------------------------------- */
-
-static bool is_folder_writable(const char *path)
-{
-    char folder[PATH_MAX];
-    (void)snprintf(folder, sizeof(folder), "%s", path);
-    char *slash = strrchr(folder, '/');
-    if (slash == folder)
-        slash[1] = '\0';
-    else if (slash)
-        *slash = '\0';
-    else
-        (void)snprintf(folder, sizeof(folder), ".");
-    return access(folder, W_OK) == 0;
-}
-
-/* Says so before the program has run for an hour. */
-static bool check_output(const char *path)
-{
-    struct stat status;
-    bool exists = stat(path, &status) == 0;
-    bool can_be_made = !exists && errno == ENOENT && lstat(path, &status) != 0; /* else it is a link to nowhere */
-    if (exists && S_ISDIR(status.st_mode))
-        errno = EISDIR;
-    else if (exists && !S_ISREG(status.st_mode))
-        return true;
-    else if ((can_be_made || (exists && access(path, W_OK) == 0)) && is_folder_writable(path))
-        return true;
-    message("cannot write %s: %s", path, strerror(errno));
-    return false;
-}
-
-static bool choose_default_outputs(struct record *record, const char *program)
-{
-    static const char *const suffixes[] = {".pb.gz", ".envelope"};
-    const char *slash = strrchr(program, '/');
-    const char *name = slash ? slash + 1 : program;
-    for (size_t i = 0; i < 2; i++) {
-        if (asprintf(&record->default_outputs[i], "%s%s", name, suffixes[i]) < 0) return false;
-        record->outputs.items[record->outputs.count++] = record->default_outputs[i];
-    }
-    return true;
-}
+struct record_arguments {
+    struct option_texts outputs;
+    unsigned format_choice; /* as in struct convert_target */
+    bool thins_idle;
+};
 
 /* --- Afterwards --------------------------------------------------------------------------------------------------- */
 
@@ -170,22 +131,6 @@ static void set_metadata(struct profile *profile, const struct record *record)
     if (record->environment) profile->environment = profile_text(profile, record->environment);
 }
 
-static bool is_chunk_format(enum format format)
-{
-    return format == FORMAT_ENVELOPE || format == FORMAT_SENTRY_V2;
-}
-
-/* Chunks hold one process each. */
-static void write_chunks(struct record *record, struct profile *profile)
-{
-    for (size_t i = 0; i < record->outputs.count; i++) {
-        const char *path = record->outputs.items[i];
-        enum format format = format_of_path(path);
-        if (!is_chunk_format(format)) continue;
-        if (!write_chunk_series(profile, path, format, &record->series[i])) record->is_failed = true;
-    }
-}
-
 static bool add_process(struct record *record, struct profile *all, struct profile *profile)
 {
     struct profile_extra_labels labels = {.count = 2};
@@ -251,22 +196,12 @@ static void take_recording(struct record *record, struct profile *all, const cha
         if (profile.samples.count > 0) {
             count_process(record, &profile);
             set_metadata(&profile, record);
-            write_chunks(record, &profile);
+            record->is_failed |= !record_outputs_write_process(&record->outputs, &profile);
         }
         (void)add_process(record, all, &profile);
     }
     buffer_fini(&bytes);
     profile_fini(&profile);
-}
-
-static void write_merged(struct record *record, struct profile *all)
-{
-    unsigned number = 1;
-    for (size_t i = 0; i < record->outputs.count; i++) {
-        enum format format = format_of_path(record->outputs.items[i]);
-        if (is_chunk_format(format)) continue;
-        if (!write_profile(all, record->outputs.items[i], format, &number)) record->is_failed = true;
-    }
 }
 
 static void tell_end(const char *program, int status)
@@ -281,7 +216,8 @@ static void tell_result(const struct record *record)
     char files[1024] = "";
     size_t length = 0;
     for (size_t i = 0; i < record->outputs.count && length < sizeof(files); i++) {
-        int written = snprintf(files + length, sizeof(files) - length, "%s%s", i ? ", " : "", record->outputs.items[i]);
+        int written = snprintf(files + length, sizeof(files) - length, "%s%s", i ? ", " : "",
+                               message_name(record->outputs.items[i].path, true));
         length += written > 0 ? (size_t)written : 0;
     }
     message("%llu sample%s of %zu thread%s in %zu process%s%s → %s", (unsigned long long)record->tick_count,
@@ -378,7 +314,7 @@ static void write_outputs(struct record *record, struct profile *all, const char
     struct missing missing;
     find_missing(record, &missing);
     add_missing(&missing, all);
-    if (record->recordings.count > 0) write_merged(record, all);
+    if (record->recordings.count > 0) record->is_failed |= !record_outputs_write_all(&record->outputs, all);
     if (!record->is_failed) {
         tell_why_empty(record, &missing, program);
         tell_missing(record, &missing);
@@ -390,13 +326,12 @@ static void write_outputs(struct record *record, struct profile *all, const char
 static void write_everything(struct record *record, const char *program)
 {
     struct profile all;
-    for (size_t i = 0; i < OPTION_TEXTS_MAX; i++)
-        record->series[i] = (struct chunk_series){.number = 1, .thins_idle = record->thins_idle};
     profile_init(&all);
     list_recordings(record);
     for (size_t i = 0; i < record->recordings.count; i++) take_recording(record, &all, record->recordings.names[i]);
     write_outputs(record, &all, program);
-    for (size_t i = 0; i < record->outputs.count; i++) tell_left_out(record->outputs.items[i], &record->series[i]);
+    for (size_t i = 0; i < record->outputs.count; i++)
+        tell_left_out(record->outputs.items[i].path, &record->outputs.items[i].series);
     if (!record->is_failed && !record->is_quiet && record->tick_count > 0) tell_result(record);
     profile_fini(&all);
 }
@@ -451,16 +386,19 @@ static int run_and_write(struct record *record, const char *path, char **command
     run_end_alike(status);
 }
 
-static int record_command(struct record *record, const struct operands *command)
+static int record_command(struct record *record, const struct record_arguments *arguments, char **command)
 {
-    char *path = run_find_program(command->items[0]);
+    char *path = run_find_program(command[0]);
     if (!path) return EXIT_FAILED;
-    int result = EXIT_FAILED;
-    bool is_ready = record->outputs.count > 0 || choose_default_outputs(record, path);
-    for (size_t i = 0; i < record->outputs.count && is_ready; i++) is_ready = check_output(record->outputs.items[i]);
-    if (is_ready) result = run_and_write(record, path, command->items);
+    int result = EXIT_WRONG_USE;
+    if (record_outputs_choose(&record->outputs, &arguments->outputs, arguments->format_choice, path)) {
+        for (size_t i = 0; i < record->outputs.count; i++)
+            record->outputs.items[i].series.thins_idle = arguments->thins_idle;
+        record->run.stdout_is_taken = record_outputs_use_stdout(&record->outputs);
+        result = record_outputs_check(&record->outputs) ? run_and_write(record, path, command) : EXIT_FAILED;
+    }
     free(path);
-    for (size_t i = 0; i < 2; i++) free(record->default_outputs[i]);
+    record_outputs_fini(&record->outputs);
     free(record->recordings.names);
     descendants_free(record->descendants);
     return result;
@@ -469,11 +407,14 @@ static int record_command(struct record *record, const struct operands *command)
 int command_record(int argc, char **argv)
 {
     struct record record = {.run = {.frequency_hz = FREQUENCY_DEFAULT}};
+    struct record_arguments arguments = {.format_choice = CONVERT_TARGET_COUNT};
     unsigned mode = 0;
     /* clang-format off */
     const struct option options[] = {
-        {"output", 'o', OPTION_TEXTS, &record.outputs, .argument = "FILE",
-         .help = "where to, may be repeated; the name tells the format (default: NAME.pb.gz and NAME.envelope)"},
+        {"output", 'o', OPTION_TEXTS, &arguments.outputs, .argument = "FILE",
+         .help = "the file to write, - for standard output; may be repeated (default: NAME.pb.gz)"},
+        {"to", 0, OPTION_CHOICE, &arguments.format_choice, .argument = CONVERT_TARGETS,
+         .help = "the format, where the name of FILE does not tell it (default: pprof)"},
         {"frequency", 'F', OPTION_NUMBER, &record.run.frequency_hz, .argument = "HZ",
          .help = "samples of each thread a second (default: 101)", .minimum = 1, .maximum = FREQUENCY_MAX},
         {"mode", 0, OPTION_CHOICE, &mode, .argument = "wall|cpu",
@@ -481,7 +422,7 @@ int command_record(int argc, char **argv)
         {"duration", 'd', OPTION_SECONDS, &record.run.duration_ns, .argument = "SECONDS",
          .help = "sample only so long; the program runs on", .minimum = 1000000, .maximum = UINT64_MAX / 2},
         {"no-inherit", 0, OPTION_SWITCH, &record.run.no_children, .help = "leave the program's children alone"},
-        {"thin-idle", 0, OPTION_SWITCH, &record.thins_idle,
+        {"thin-idle", 0, OPTION_SWITCH, &arguments.thins_idle,
          .help = "in envelopes, threads that stay where they are give a sample a second, not one a tick"},
         {"quiet", 'q', OPTION_SWITCH, &record.is_quiet, .help = "say only what went wrong"},
         {"release", 0, OPTION_TEXT, &record.release, .argument = "TEXT",
@@ -495,10 +436,12 @@ int command_record(int argc, char **argv)
         .name = "record",
         .usage = "[options] [--] COMMAND [ARGUMENT]…",
         .example = "offbeat record -- xz -9 -T2 -k -c /usr/bin/perl > perl.xz",
-        .about = "Runs COMMAND, samples every thread of it and of its children, and writes profiles when it has\n"
-                 "ended: one pprof file of all processes, and one Sentry envelope for each process and minute.\n"
-                 "The program's input, output, signals and exit status are its own. Ctrl-C ends the program, not\n"
-                 "the writing.",
+        .about = "Runs COMMAND, samples every thread of it and of its children, and writes one pprof file of all\n"
+                 "processes when COMMAND has ended, or the FILEs that -o names: x.pb.gz is pprof,\n"
+                 "x.speedscope.json speedscope, x.firefox.json firefox, x.collapsed collapsed, x.envelope and\n"
+                 "x.json Sentry's formats, one file for each process and minute. The program's input, output,\n"
+                 "signals and exit status are its own; with -o -, its output goes to standard error. Ctrl-C ends\n"
+                 "the program, not the writing.",
         .options = options,
         .operands_min = 1,
         .operands_max = INT_MAX,
@@ -507,13 +450,6 @@ int command_record(int argc, char **argv)
     struct operands command;
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &command, &status)) return (int)status;
-    for (size_t i = 0; i < record.outputs.count; i++) {
-        if (format_is_written(format_of_path(record.outputs.items[i]))) continue;
-        message("the name %s does not tell a format; use .pb.gz, .envelope, .json, .collapsed, .speedscope.json or "
-                ".firefox.json",
-                message_name(record.outputs.items[i], true));
-        return EXIT_WRONG_USE;
-    }
     record.run.is_cpu_mode = mode == 1;
-    return record_command(&record, &command);
+    return record_command(&record, &arguments, command.items);
 }

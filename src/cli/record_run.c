@@ -137,6 +137,7 @@ _Noreturn static void become_program(const char *path, char *const *arguments, c
                                      const struct inherited *inherited, int failure)
 {
     set_environment(options);
+    if (options->stdout_is_taken) (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     (void)sigaction(SIGCHLD, &inherited->of_children, NULL);
     (void)sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
     (void)execv(path, arguments);

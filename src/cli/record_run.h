@@ -15,6 +15,7 @@ struct run_options {
     bool is_cpu_mode;
     uint64_t duration_ns; /* 0: as long as it runs */
     bool no_children;
+    bool stdout_is_taken; /* by a profile: the program's output goes to standard error */
 };
 
 /* The place of PROGRAM as a shell would find it, checked that liboffbeat.so can be preloaded into it. NULL after one

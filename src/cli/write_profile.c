@@ -240,8 +240,9 @@ static bool write_chunk(const struct output *output, struct chunk chunk, const c
 
 static bool write_planned(const struct output *output, struct plan *plan)
 {
-    if (plan->count > 1 && strcmp(output->path, "-") == 0) {
-        message("standard output: holds one chunk, and this profile needs %zu; name a file", plan->count);
+    if (strcmp(output->path, "-") == 0 && plan->count + output->series->number > 2) {
+        message("standard output: holds one chunk, and this profile needs %zu; name a file",
+                plan->count + output->series->number - 1);
         return false;
     }
     for (size_t i = 0; i < plan->count; i++) {

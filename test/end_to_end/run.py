@@ -523,6 +523,47 @@ def wrong_use_of_record_gets_one_line():
             check_one_line(done.stderr, named)
 
 
+@case
+def record_writes_one_pprof_file_by_default():
+    with Folder() as folder:
+        done = run(*OFFBEAT.command("record", "--", "sh", "-c", "sleep 0.1; sleep 0.1; :"), cwd=folder)
+        check_equal((done.returncode, [path.name for path in folder.iterdir()]), (0, ["sh.pb.gz"]), "status and files")
+        done = run(*OFFBEAT.command("record", "--to", "speedscope", "--", "sleep", "0.1"), cwd=folder)
+        check_equal(sorted(path.name for path in folder.iterdir()), ["sh.pb.gz", "sleep.speedscope.json"], "files")
+        check(json.loads((folder / "sleep.speedscope.json").read_text(encoding="utf-8"))["profiles"], "no profile is in the file")
+
+
+@case
+def record_decides_formats_by_names_or_by_to():
+    with Folder() as folder:
+        words = ("-o", "x.collapsed", "-o", "y", "-o", "z.firefox.json", "--to", "speedscope", "--", "sleep", "0.1")
+        check_equal(run(*OFFBEAT.command("record", *words), cwd=folder).returncode, 0, "status")
+        formats = {name: OFFBEAT.answer("info", folder / name)["format"] for name in ("x.collapsed", "y")}
+        check_equal(formats, {"x.collapsed": "collapsed", "y": "speedscope"}, "formats")
+        run(*OFFBEAT.command("record", "-o", "x.json", "--to", "collapsed", "--", "sleep", "0.1"), cwd=folder)
+        check_equal(OFFBEAT.answer("info", folder / "x.json")["format"], "collapsed", "format of the only file")
+
+
+@case
+def record_to_standard_output_writes_nothing_else_there():
+    with Folder() as folder:
+        done = run(*OFFBEAT.command("record", "-o", "-", "--", "sh", "-c", "echo heard; sleep 0.1; :"), cwd=folder)
+        check_equal((done.returncode, list(folder.iterdir())), (0, []), "status and files")
+        check(done.stderr.startswith(b"heard\n"), f"standard error: {text(done.stderr)}")
+        (folder / "piped").write_bytes(done.stdout)
+        check_equal(OFFBEAT.answer("info", folder / "piped")["format"], "pprof", "format in the pipe")
+
+
+@case
+def several_processes_do_not_fit_into_an_envelope_on_standard_output():
+    with Folder() as folder:
+        words = ("record", "-o", "-", "--to", "envelope", "--", "sh", "-c", "sleep 0.1; sleep 0.1; sleep 0.1; :")
+        done = run(*OFFBEAT.command(*words), cwd=folder, env={**os.environ, "TMPDIR": str(folder)})
+        lines = [line for line in text(done.stderr).splitlines() if "holds one chunk" in line]
+        check_equal((done.returncode, len(lines)), (COULD_NOT_BE_DONE, 1), f"status and lines: {text(done.stderr)}")
+        check(not list(folder.glob("-*")), "a file with a strange name was written")
+
+
 try:
     main(sys.argv[2] if len(sys.argv) > 2 else "")
 finally:
