@@ -9,6 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_progress_shown;
+
+void message_set_progress_shown(bool is_shown)
+{
+    is_progress_shown = is_shown;
+}
+
 void message(const char *format, ...)
 {
     char *text = NULL;
@@ -16,7 +23,8 @@ void message(const char *format, ...)
     va_start(arguments, format);
     int size = vasprintf(&text, format, arguments);
     va_end(arguments);
-    (void)fputs("offbeat: ", stderr);
+    (void)fputs(is_progress_shown ? "\r\033[Koffbeat: " : "offbeat: ", stderr);
+    is_progress_shown = false;
     if (size >= 0) (void)fwrite(text, 1, printable_replace(text, (size_t)size, true), stderr);
     (void)fputc('\n', stderr);
     if (size >= 0) free(text);

@@ -6,8 +6,11 @@
 
 #include <stdbool.h>
 
-/* "offbeat: " and the text. */
+/* "offbeat: " and the text; replaces a line of progress. */
 void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Whether standard error shows a line of progress, which the next message must replace. */
+void message_set_progress_shown(bool is_shown);
 
 /* How PATH is called: "-" by the name of the stream. */
 const char *message_name(const char *path, bool is_output);

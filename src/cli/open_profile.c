@@ -26,27 +26,34 @@ bool read_input(const char *path, struct buffer *bytes, size_t *ret_size_on_disk
     return true;
 }
 
-static enum status name_functions(struct profile *profile, struct error *error)
+static enum status name_functions(struct profile *profile, struct decoding *decoding, struct error *error)
 {
-    struct progress progress = progress_begin("naming functions");
-    struct symbolizer_options options = {.progress = progress_step, .context = &progress, .trusts_paths = true};
-    enum status status = symbolize_profile(profile, &options, NULL, error);
-    progress_end(&progress);
-    return status;
+    struct symbolizer_options options = {
+        .modules = decoding->modules, .progress = progress_step, .context = &decoding->progress, .trusts_paths = true};
+    return symbolize_profile(profile, &options, NULL, error);
 }
 
-bool decode_input(const char *path, struct buffer *bytes, struct profile *profile, enum format *ret_format)
+bool decode_one_of_many(const char *path, struct buffer *bytes, struct decoding *decoding, struct profile *profile,
+                        enum format *ret_format)
 {
     struct error error = {0};
     enum format format = FORMAT_UNKNOWN;
     enum status status = format_decode_buffer(bytes, profile, &format, &error);
-    if (status == STATUS_OK && format == FORMAT_RECORDING) status = name_functions(profile, &error);
+    if (status == STATUS_OK && format == FORMAT_RECORDING) status = name_functions(profile, decoding, &error);
     if (status != STATUS_OK) {
         message_error(path, &error, false);
         return false;
     }
     *ret_format = format;
     return true;
+}
+
+bool decode_input(const char *path, struct buffer *bytes, struct profile *profile, enum format *ret_format)
+{
+    struct decoding decoding = {.progress = progress_begin("naming functions")};
+    bool is_decoded = decode_one_of_many(path, bytes, &decoding, profile, ret_format);
+    progress_end(&decoding.progress);
+    return is_decoded;
 }
 
 bool open_profile(const char *path, struct profile *profile, struct opened_file *ret_file)

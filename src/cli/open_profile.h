@@ -2,7 +2,9 @@
 #ifndef OFFBEAT_CLI_OPEN_PROFILE_H
 #define OFFBEAT_CLI_OPEN_PROFILE_H
 
+#include "cli/progress.h"
 #include "format/format.h"
+#include "symbolize/module_cache.h"
 
 struct opened_file {
     enum format format;
@@ -17,6 +19,14 @@ bool open_profile(const char *path, struct profile *profile, struct opened_file 
  * case; after the second they are empty. */
 bool read_input(const char *path, struct buffer *bytes, size_t *ret_size_on_disk);
 bool decode_input(const char *path, struct buffer *bytes, struct profile *profile, enum format *ret_format);
+
+/* What the decoding of many recordings shares: MODULES stay open from one to the next. */
+struct decoding {
+    struct module_cache *modules; /* may be NULL */
+    struct progress progress;
+};
+bool decode_one_of_many(const char *path, struct buffer *bytes, struct decoding *decoding, struct profile *profile,
+                        enum format *ret_format);
 
 /* Adds FROM, which was read from PATH, to INTO; of both only the sample types that both have are kept, and one line on
  * standard error names the others. STATUS_UNSUPPORTED where they have none in common. */

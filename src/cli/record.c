@@ -45,7 +45,8 @@ struct record {
     struct record_folder folder;
     struct descendants *descendants;
     struct run_result result;
-    uint64_t sampled_cpu_ns; /* of the processes that were sampled, as long as they were */
+    struct decoding decoding; /* files are read once for all processes */
+    uint64_t sampled_cpu_ns;  /* of the processes that were sampled, as long as they were */
     struct {
         char (*names)[256];
         size_t count, capacity;
@@ -189,7 +190,7 @@ static void take_recording(struct record *record, struct profile *all, const cha
     enum format format;
     profile_init(&profile);
     enum record_file found = record_folder_read(&record->folder, name, &bytes);
-    bool is_open = found == RECORD_FILE_READ && decode_input(name, &bytes, &profile, &format);
+    bool is_open = found == RECORD_FILE_READ && decode_one_of_many(name, &bytes, &record->decoding, &profile, &format);
     record->is_failed |= !is_open && found != RECORD_FILE_LEFT_OUT;
     if (is_open) {
         note_process(record, &profile);
@@ -315,6 +316,7 @@ static void write_outputs(struct record *record, struct profile *all, const char
     find_missing(record, &missing);
     add_missing(&missing, all);
     if (record->recordings.count > 0) record->is_failed |= !record_outputs_write_all(&record->outputs, all);
+    progress_end(&record->decoding.progress);
     if (!record->is_failed) {
         tell_why_empty(record, &missing, program);
         tell_missing(record, &missing);
@@ -323,12 +325,26 @@ static void write_outputs(struct record *record, struct profile *all, const char
     buffer_fini(&missing.names);
 }
 
+static void take_recordings(struct record *record, struct profile *all)
+{
+    size_t count = record->recordings.count;
+    record->decoding.modules = module_cache_new();
+    for (size_t i = 0; i < count; i++) {
+        progress_part(&record->decoding.progress, i, count + 1); /* the last part is the writing */
+        take_recording(record, all, record->recordings.names[i]);
+    }
+    module_cache_free(record->decoding.modules);
+    progress_part(&record->decoding.progress, count, count + 1);
+}
+
 static void write_everything(struct record *record, const char *program)
 {
     struct profile all;
     profile_init(&all);
+    record->decoding.progress = progress_begin("writing the profile");
+    record->decoding.progress.is_quiet = record->is_quiet;
     list_recordings(record);
-    for (size_t i = 0; i < record->recordings.count; i++) take_recording(record, &all, record->recordings.names[i]);
+    take_recordings(record, &all);
     write_outputs(record, &all, program);
     for (size_t i = 0; i < record->outputs.count; i++)
         tell_left_out(record->outputs.items[i].path, &record->outputs.items[i].series);

@@ -172,7 +172,7 @@ static enum status no_memory(const struct module *module, struct error *error)
 
 enum status module_read_names(struct module *module, struct error *error)
 {
-    return use_names(module, true) ? STATUS_OK : no_memory(module, error);
+    return module->names.is_open || use_names(module, true) ? STATUS_OK : no_memory(module, error);
 }
 
 enum status module_renew_names(struct module *module, struct error *error)

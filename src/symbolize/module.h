@@ -28,8 +28,8 @@ struct module {
 enum module_state module_open(struct module *module, const char *path, const char *build_id,
                               const struct debug_directories *directories);
 
-/* Makes the index of all names of an open module, or finds the one that an earlier run made. Fails only for want of
- * memory. */
+/* Makes the index of all names of an open module, or finds the one that an earlier run made. Does nothing if the module
+ * has one. Fails only for want of memory. */
 enum status module_read_names(struct module *module, struct error *error);
 
 /* To be called when MODULE's index has failed, since what was kept is damaged: makes it anew. */

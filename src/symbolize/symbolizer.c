@@ -11,7 +11,6 @@
 #include "base/hash.h"
 #include "binary/debug_id.h"
 #include "symbolize/jit_names.h"
-#include "symbolize/module.h"
 
 struct wanted {
     uint32_t location;
@@ -274,21 +273,32 @@ static size_t count_mappings(const struct wanted *wanted, size_t count)
     return mappings;
 }
 
+static enum module_state open_module(const struct symbolizer *symbolizer, const char *path, const char *build_id,
+                                     struct module **module)
+{
+    struct module_cache *modules = symbolizer->options.modules;
+    if (modules) return module_cache_open(modules, path, build_id, &symbolizer->debug_directories, module);
+    return module_open(*module, path, build_id, &symbolizer->debug_directories);
+}
+
 static enum status name_group(struct symbolizer *symbolizer, struct wanted *wanted, size_t count, struct error *error)
 {
-    struct module module;
+    struct module own, *module = &own;
     const char *path = profile_c_string(symbolizer->profile, wanted->file_name);
     const char *build_id = profile_c_string(symbolizer->profile, wanted->build_id);
     if (build_id[0] == '\0' && !symbolizer->options.trusts_paths) {
         symbolizer->result.files_unproven += count_mappings(wanted, count);
         return STATUS_OK;
     }
-    enum module_state state = module_open(&module, path, build_id, &symbolizer->debug_directories);
+    enum module_state state = open_module(symbolizer, path, build_id, &module);
     enum status status = STATUS_OK;
-    if (state == MODULE_OPEN) status = name_module(symbolizer, &module, wanted, count, error);
+    if (state == MODULE_OPEN) status = name_module(symbolizer, module, wanted, count, error);
     if (state == MODULE_MISSING) symbolizer->result.files_missing += count_mappings(wanted, count);
     if (state == MODULE_CHANGED) symbolizer->result.files_changed += count_mappings(wanted, count);
-    module_close(&module);
+    if (symbolizer->options.modules)
+        module_cache_release(symbolizer->options.modules);
+    else
+        module_close(&own);
     return status;
 }
 

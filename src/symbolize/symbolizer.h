@@ -3,6 +3,7 @@
 #define OFFBEAT_SYMBOLIZE_SYMBOLIZER_H
 
 #include "profile/profile.h"
+#include "symbolize/module_cache.h"
 
 enum { SYMBOLIZER_DEBUG_DIRECTORIES_MAX = 16 };
 
@@ -13,6 +14,7 @@ struct symbolizer_options {
     /* The profile was recorded on this machine: a file that it names without a build id is used, too. Without that only
      * a matching build id lets a file in, because anybody can write a path into a profile. */
     bool trusts_paths;
+    struct module_cache *modules; /* kept from one profile to the next; NULL: modules are opened for this one only */
     void (*progress)(void *context, size_t done, size_t all); /* may be NULL; locations */
     void *context;
 };

@@ -474,6 +474,34 @@ TEST(a_file_with_another_build_id_is_not_used)
     profile_fini(&scene.profile);
 }
 
+/* The processes of a build load the same libraries; reading them once for all is most of the time of the writing. */
+TEST(a_module_is_read_once_for_several_profiles)
+{
+    char copy[] = "/tmp/offbeat-test-XXXXXX";
+    struct buffer bytes;
+    struct module_cache *modules = module_cache_new();
+    buffer_init(&bytes, 1 << 24);
+    CHECK(modules && mkdtemp(copy));
+    char path[sizeof(copy) + 8];
+    (void)snprintf(path, sizeof(path), "%s/chain", copy);
+    CHECK(file_read(FIXTURE("chain-dwarf5"), &bytes, NULL) == STATUS_OK);
+    CHECK(file_write(path, buffer_slice(&bytes), NULL) == STATUS_OK);
+    for (int i = 0; i < 2; i++) {
+        struct scene scene;
+        scene_init(&scene, FIXTURE("chain-dwarf5"));
+        scene.mapping.file_name = profile_text(&scene.profile, path);
+        scene.options.modules = modules;
+        struct location_id id = add_address(&scene, mark_address(FIXTURE("chain-dwarf5"), 0));
+        symbolize(&scene);
+        CHECK_TEXT(chain_of(&scene, id), inlined_chain);
+        profile_fini(&scene.profile);
+        (void)unlink(path); /* the second profile finds no file */
+    }
+    module_cache_free(modules);
+    buffer_fini(&bytes);
+    (void)rmdir(copy);
+}
+
 TEST(a_file_without_a_build_id_in_the_profile_is_used_only_if_paths_are_trusted)
 {
     for (int trusts = 0; trusts < 2; trusts++) {

@@ -1,0 +1,93 @@
+/* A few dozen slots, searched one after the other: a search is nothing beside opening a file. The module that was not
+ * used for the longest time makes room. A module is kept while its index takes little memory; large indexes are in
+ * files (index_store.h), of which a module holds a few blocks.  SPDX-License-Identifier: MIT */
+#include "symbolize/module_cache.h"
+
+#include <stdlib.h>
+
+enum { SLOTS = 64, KEPT_INDEX_BYTES_MAX = 16 << 20 };
+
+struct slot {
+    char *path, *build_id;
+    struct module module;
+    enum module_state state;
+    uint64_t last_use; /* 0: the slot is empty */
+};
+
+struct module_cache {
+    struct slot slots[SLOTS];
+    uint64_t uses;
+    struct slot *current;
+};
+
+struct module_cache *module_cache_new(void)
+{
+    return calloc(1, sizeof(struct module_cache));
+}
+
+static void empty(struct slot *slot)
+{
+    if (slot->last_use) module_close(&slot->module);
+    free(slot->path);
+    free(slot->build_id);
+    *slot = (struct slot){0};
+}
+
+void module_cache_free(struct module_cache *cache)
+{
+    for (size_t i = 0; cache && i < SLOTS; i++) empty(&cache->slots[i]);
+    free(cache);
+}
+
+static struct slot *find(struct module_cache *cache, const char *path, const char *build_id)
+{
+    for (size_t i = 0; i < SLOTS; i++) {
+        struct slot *slot = &cache->slots[i];
+        if (slot->last_use && strcmp(slot->path, path) == 0 && strcmp(slot->build_id, build_id) == 0) return slot;
+    }
+    return NULL;
+}
+
+static struct slot *oldest(struct module_cache *cache)
+{
+    struct slot *oldest = &cache->slots[0];
+    for (size_t i = 1; i < SLOTS; i++) {
+        if (cache->slots[i].last_use < oldest->last_use) oldest = &cache->slots[i];
+    }
+    return oldest;
+}
+
+/* The module points to the slot's own path. */
+static struct slot *open_new(struct module_cache *cache, const char *path, const char *build_id,
+                             const struct debug_directories *directories)
+{
+    struct slot *slot = oldest(cache);
+    empty(slot);
+    slot->path = strdup(path);
+    slot->build_id = strdup(build_id);
+    if (!slot->path || !slot->build_id) {
+        empty(slot);
+        return NULL;
+    }
+    slot->state = module_open(&slot->module, slot->path, slot->build_id, directories);
+    return slot;
+}
+
+enum module_state module_cache_open(struct module_cache *cache, const char *path, const char *build_id,
+                                    const struct debug_directories *directories, struct module **ret_module)
+{
+    struct slot *slot = find(cache, path, build_id);
+    if (!slot) slot = open_new(cache, path, build_id, directories);
+    cache->current = slot;
+    if (!slot) return MODULE_MISSING;
+    slot->last_use = ++cache->uses;
+    *ret_module = &slot->module;
+    return slot->state;
+}
+
+void module_cache_release(struct module_cache *cache)
+{
+    struct slot *slot = cache->current;
+    if (slot && slot->module.names.mapped_size > KEPT_INDEX_BYTES_MAX) empty(slot);
+    cache->current = NULL;
+}
