@@ -3,6 +3,9 @@
 #ifndef OFFBEAT_BASE_UTF8_H
 #define OFFBEAT_BASE_UTF8_H
 
+#include "base/buffer.h"
+#include "base/slice.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,5 +42,10 @@ static inline size_t utf8_write(uint32_t code_point, uint8_t *out)
     out[0] = (uint8_t)(leads[size] | code_point);
     return size;
 }
+
+bool utf8_is_valid(struct slice text);
+
+/* Appends TEXT with U+FFFD in place of what is no UTF-8. */
+void utf8_append_repaired(struct buffer *out, struct slice text);
 
 #endif

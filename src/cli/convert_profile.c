@@ -128,9 +128,9 @@ bool convert_profile(struct profile *profile, const struct convert_target *targe
     tell_losses(profile, target->path, target->format);
     tell_sequence(profile, target);
     if (is_sentry(target->format)) give_day(profile, target->path);
-    if (target->format == FORMAT_PPROF) time_labels_put(profile);
-    if (!is_sentry(target->format)) {
-        profile_give_full_names(profile, target->format == FORMAT_COLLAPSED || target->format == FORMAT_SPEEDSCOPE);
+    if (target->format == FORMAT_PPROF) {
+        time_labels_put(profile);
+        profile_give_full_names(profile, false);
     }
     return write_profile(profile, target->path, target->format, &number) && (number > 1 || !is_chunk(target->format));
 }

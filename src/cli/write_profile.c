@@ -12,6 +12,8 @@
 #include "cli/message.h"
 #include "format/sentry/envelope_profile.h"
 #include "format/sentry/sentry_v2.h"
+#include "profile/full_names.h"
+#include "profile/packages.h"
 #include "profile/profile_extent.h"
 #include "profile/time_line.h"
 
@@ -75,7 +77,7 @@ static bool write_file(const char *path, enum status encoded, const struct buffe
     return false;
 }
 
-static bool write_whole(const struct profile *profile, const char *path, enum format format)
+static bool write_encoded(const struct profile *profile, const char *path, enum format format)
 {
     struct buffer bytes;
     struct error error = {0};
@@ -83,6 +85,34 @@ static bool write_whole(const struct profile *profile, const char *path, enum fo
     bool is_written = write_file(path, format_encode(profile, format, &bytes, &error), &bytes, &error);
     buffer_fini(&bytes);
     return is_written;
+}
+
+/* Formats in which a name is all that tells functions apart (FMT-4, FMT-11); the Firefox Profiler shows libraries, too.
+ */
+static bool needs_full_names(enum format format)
+{
+    return format == FORMAT_COLLAPSED || format == FORMAT_SPEEDSCOPE || format == FORMAT_FIREFOX;
+}
+
+/* PROFILE may be written in another format afterwards, and has its own names again then. */
+static bool write_with_full_names(struct profile *profile, const char *path, enum format format)
+{
+    struct saved_names saved;
+    if (!profile_save_names(profile, &saved)) {
+        message("%s: not enough memory", message_name(path, true));
+        return false;
+    }
+    profile_give_full_names(profile, format != FORMAT_FIREFOX);
+    profile_tell_packages_apart(profile, format == FORMAT_FIREFOX);
+    bool is_written = write_encoded(profile, path, format);
+    profile_restore_names(profile, &saved);
+    return is_written;
+}
+
+static bool write_whole(struct profile *profile, const char *path, enum format format)
+{
+    return needs_full_names(format) ? write_with_full_names(profile, path, format)
+                                    : write_encoded(profile, path, format);
 }
 
 /* --- Chunks --------------------------------------------------------------------------------------------------------

@@ -254,7 +254,8 @@ static void append_marks(struct encoder *encoder, const struct location *locatio
 {
     const struct profile *profile = encoder->profile;
     struct slice file = profile_slice(profile, profile_mapping(profile, location->mapping)->file_name);
-    bool is_jit = slice_equals_text(profile_slice(profile, function->package), JIT_PACKAGE);
+    bool is_jit = slice_equals_text(profile_slice(profile, function->package), JIT_PACKAGE) ||
+                  slice_equals_text(file, JIT_PACKAGE); /* of a pprof file */
     if (is_jit) buffer_append_text(&encoder->text, MARK_JIT);
     if (is_inlined)
         buffer_append_text(&encoder->text, MARK_INLINED);

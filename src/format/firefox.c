@@ -172,6 +172,7 @@ static enum category category_of(const struct encoder *encoder, const struct loc
     const struct profile *profile = encoder->profile;
     struct slice file = profile_slice(profile, profile_mapping(profile, location->mapping)->file_name);
     if (slice_equals_text(profile_slice(profile, function->package), "[jit]")) return CATEGORY_JIT;
+    if (slice_equals_text(file, "[jit]")) return CATEGORY_JIT; /* of a pprof file */
     if (begins_with(file, "[kernel") || begins_with(file, "[guest.kernel")) return CATEGORY_KERNEL;
     if (begins_with(file, "/lib") || begins_with(file, "/usr/lib") || begins_with(file, "[")) return CATEGORY_LIBRARY;
     if (function->in_app == IN_APP_NO) return CATEGORY_LIBRARY;

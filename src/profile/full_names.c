@@ -5,6 +5,7 @@
 #include "profile/profile_private.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 static struct slice base_name(struct slice path)
 {
@@ -64,4 +65,30 @@ void profile_give_full_names(struct profile *profile, bool names_unnamed)
         function->name = full;
     }
     buffer_fini(&text);
+}
+
+bool profile_save_names(const struct profile *profile, struct saved_names *ret_saved)
+{
+    struct saved_names saved = {.functions = calloc(profile->functions.count + 1, sizeof(*saved.functions)),
+                                .lines = calloc(profile->lines.count + 1, sizeof(*saved.lines)),
+                                .function_count = profile->functions.count,
+                                .line_count = profile->lines.count};
+    if (!saved.functions || !saved.lines) {
+        free(saved.functions);
+        free(saved.lines);
+        return false;
+    }
+    memcpy(saved.functions, profile->functions.items, saved.function_count * sizeof(*saved.functions));
+    if (saved.line_count > 0) memcpy(saved.lines, profile->lines.items, saved.line_count * sizeof(*saved.lines));
+    *ret_saved = saved;
+    return true;
+}
+
+void profile_restore_names(struct profile *profile, struct saved_names *saved)
+{
+    memcpy(profile->functions.items, saved->functions, saved->function_count * sizeof(*saved->functions));
+    if (saved->line_count > 0) memcpy(profile->lines.items, saved->lines, saved->line_count * sizeof(*saved->lines));
+    free(saved->functions);
+    free(saved->lines);
+    *saved = (struct saved_names){0};
 }

@@ -10,4 +10,16 @@
  * "[index.js:9]". The profile is not to be added to afterwards. Failures are those of profile_failed. */
 void profile_give_full_names(struct profile *profile, bool names_unnamed);
 
+/* The functions of a profile and which one each line has, as they were before names were changed for one format. */
+struct saved_names {
+    struct function *functions;
+    struct line *lines;
+    size_t function_count, line_count;
+};
+
+/* False if memory is short. */
+bool profile_save_names(const struct profile *profile, struct saved_names *ret_saved);
+/* Puts the names back and frees SAVED. */
+void profile_restore_names(struct profile *profile, struct saved_names *saved);
+
 #endif

@@ -6,10 +6,7 @@
 
 #include <stdlib.h>
 
-enum {
-    LABELS_MAX = 1 << 17, /* of one sample */
-    REPEATS_MAX = 64,     /* samples that are looked at for one that is the same */
-};
+enum { LABELS_MAX = 1 << 17 /* of one sample */ };
 
 struct label_list {
     struct label *items;
@@ -21,25 +18,11 @@ struct label_list {
 static bool copy_labels(const struct profile *profile, size_t sample, struct label_list *list, uint32_t *ret_count)
 {
     struct label_set set = profile->label_sets.items[profile->samples.labels[sample].index];
-    if (!array_reserve(&list->items, &list->capacity, (size_t)set.count + REPEATS_MAX + 1, sizeof(*list->items),
-                       LABELS_MAX))
+    if (!array_reserve(&list->items, &list->capacity, (size_t)set.count + 1, sizeof(*list->items), LABELS_MAX))
         return false;
     if (set.count > 0) memcpy(list->items, &profile->labels.items[set.first], set.count * sizeof(*list->items));
     *ret_count = set.count;
     return true;
-}
-
-/* How many samples before SAMPLE are the same in all but labels. A format that sums what is equal must not take them
- * for one: each has the label once more than the one before. */
-static uint32_t count_repeats(const struct sample_columns *samples, size_t sample)
-{
-    uint32_t count = 0;
-    for (size_t i = 1; i <= REPEATS_MAX && i <= sample && samples->time_ns[sample - i] == samples->time_ns[sample];
-         i++) {
-        count += samples->thread[sample - i].index == samples->thread[sample].index &&
-                 samples->stack[sample - i].index == samples->stack[sample].index;
-    }
-    return count;
 }
 
 void time_labels_put(struct profile *profile)
@@ -48,14 +31,14 @@ void time_labels_put(struct profile *profile)
     struct label label = {
         .key = profile_text(profile, TIME_LABEL), .is_number = true, .unit = profile_text(profile, "nanoseconds")};
     for (size_t i = 0; profile->has_times && profile->failed == STATUS_OK && i < profile->samples.count; i++) {
-        uint32_t count, repeats = count_repeats(&profile->samples, i);
+        uint32_t count;
         uint64_t time_ns = profile->samples.time_ns[i];
         if (!copy_labels(profile, i, &list, &count)) {
             profile_fail(profile, STATUS_NO_MEMORY);
             break;
         }
         label.number = time_ns < INT64_MAX ? (int64_t)time_ns : INT64_MAX;
-        for (uint32_t k = 0; k <= repeats; k++) list.items[count++] = label;
+        list.items[count++] = label;
         profile->samples.labels[i] = profile_add_labels(profile, list.items, count);
     }
     free(list.items);

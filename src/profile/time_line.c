@@ -59,7 +59,8 @@ uint64_t time_line_spacing_ns(const struct profile *profile, size_t sample, uint
     if (profile->value_type_count < 2 || !counts_ticks(profile)) return period_ns;
     if (!has_unit(profile, profile->value_types[1], "nanoseconds")) return period_ns;
     const int64_t *values = profile_sample_values(profile, sample);
-    return values[0] > 0 && values[1] >= values[0] ? (uint64_t)(values[1] / values[0]) : period_ns;
+    if (values[0] <= 0 || values[1] < values[0]) return period_ns;
+    return (uint64_t)values[1] / time_line_ticks(profile, sample);
 }
 
 static uint64_t add_limited(uint64_t a, uint64_t b)

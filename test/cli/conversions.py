@@ -8,8 +8,8 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from function_times import JITTER, TARGETS, check_all, converted, run  # noqa: E402
-from tap import case, check, main, skip  # noqa: E402
+from function_times import JITTER, TARGETS, check_all, converted, of_collapsed, of_speedscope, run  # noqa: E402
+from tap import case, check, check_equal, main, skip  # noqa: E402
 
 REAL = pathlib.Path(sys.argv[2]).resolve()
 SENTRY_TARGETS = ("envelope", "sentry-v2", "sentry-v1", "envelope-v1")
@@ -107,6 +107,47 @@ def functions_of_different_modules_stay_apart_FMT_4():
         check_all(source, expected, 1e-6, 1e-4, folder)
         top = json.loads(run("top", "--json", source).stdout)
         check(len(top["functions"]) == 11, f"{len(top['functions'])} rows")
+
+
+def chunk_of_two_libraries(has_images):
+    """liba and libb have a function g each, the program calls both; with places in memory, or with nothing but names."""
+    starts = {"/usr/lib/liba.so": 0x7f0000000000, "/opt/libb.so": 0x7f1000000000}
+    frames = [{"function": "g", "package": path, **({"instruction_addr": hex(start + 0x100)} if has_images else {})}
+              for path, start in starts.items()]
+    images = [{"type": "symbolic", "code_file": path, "debug_id": f"8e9f2f64-4a2c-4d1f-9c1e-0000000000{i:02}",
+               "image_addr": hex(start), "image_size": 0x1000} for i, (path, start) in enumerate(starts.items())]
+    return {"version": "2", "profiler_id": "0b167bf84f9e4b84b384f321756d51e0", "chunk_id": "9723ec98a59b4cf9a8321939aa98f852",
+            "platform": "native" if has_images else "other", "release": "a@1", "client_sdk": {"name": "x", "version": "1"},
+            "profile": {"frames": frames, "stacks": [[0], [1]], "thread_metadata": {"1": {"name": "main"}},
+                        "samples": [{"timestamp": 1700000000 + i, "stack_id": i % 2, "thread_id": "1"} for i in range(5)]},
+            **({"debug_meta": {"images": images}} if has_images else {})}
+
+
+def rows_of_g(path):
+    top = json.loads(run("top", "--json", path).stdout)
+    return {row["package"]: row["self"] for row in top["functions"] if row["name"].startswith("g")}
+
+
+@case
+def functions_of_different_packages_stay_apart_FMT_11():
+    for has_images in (True, False):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            source = folder / "two.json"
+            source.write_text(json.dumps(chunk_of_two_libraries(has_images)), encoding="utf-8")
+            expected = {"/usr/lib/liba.so": 2e9, "/opt/libb.so": 2e9}
+            check_equal(rows_of_g(source), expected, f"top, images: {has_images}")
+            for target in ("pprof", "envelope", "sentry-v1"):
+                paths, said = converted(source, target, folder)
+                check(paths, said)
+                check_equal(rows_of_g(paths[0]), expected, f"top of {target}, images: {has_images}")
+            names = {"g [liba.so]": 2.0, "g [libb.so]": 2.0}
+            for target, read in (("collapsed", of_collapsed), ("speedscope", of_speedscope)):
+                check_equal(dict(read(converted(source, target, folder)[0])), names, f"{target}, images: {has_images}")
+            firefox = json.loads(converted(source, "firefox", folder)[0][0].read_text(encoding="utf-8"))
+            check_equal(firefox["shared"]["funcTable"]["length"], 2, f"functions for Firefox, images: {has_images}")
+            short = json.loads(run("top", "--short-names", "--json", source).stdout)
+            check_equal([row["name"] for row in short["functions"]], ["g"], "with short names")
 
 
 @case

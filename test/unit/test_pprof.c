@@ -646,6 +646,85 @@ TEST(every_field_means_the_same_again_PPF_1_PPF_3_PPF_4_PPF_6_PPF_7_PPF_8_PPF_9)
 /* --- Where the reference tool loses something --------------------------------------------------------------------- */
 
 /* It tells locations apart by the column of their outermost line only. */
+/* A profile with one sample of weight 1. */
+static void start_one(struct profile *profile)
+{
+    profile_init(profile);
+    profile_add_value_type(profile, "samples", "count");
+}
+
+static void add_one(struct profile *profile, const struct location *location, const struct function *function,
+                    struct thread_id thread)
+{
+    struct line line = {.function = profile_add_function(profile, function)};
+    struct location_id place = profile_add_location(profile, location, &line, function->name.index ? 1 : 0);
+    struct sample sample = {.stack = profile_add_stack(profile, (struct stack_id){0}, place), .thread = thread};
+    profile_add_sample(profile, &sample, (const int64_t[]){1});
+}
+
+/* Writes PROFILE, which ends, and reads it again. */
+static void write_and_read(struct profile *profile, struct profile *ret_again)
+{
+    struct buffer written;
+    struct error error = {0};
+    buffer_init(&written, 1 << 20);
+    profile_init(ret_again);
+    if (pprof_encode(profile, &written, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    if (pprof_decode(buffer_slice(&written), ret_again, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    buffer_fini(&written);
+    profile_fini(profile);
+}
+
+static const struct mapping *mapping_of_sample(const struct profile *profile, size_t sample)
+{
+    struct location_id location = profile_stack(profile, profile->samples.stack[sample]).location;
+    return profile_mapping(profile, profile_location(profile, location)->mapping);
+}
+
+TEST(each_address_and_each_package_has_a_mapping_FMT_11_PPF_7)
+{
+    struct profile profile, again;
+    struct thread_id none = {0};
+    start_one(&profile);
+    (void)profile_add_mapping(&profile, &(struct mapping){.file_name = profile_text(&profile, "program")});
+    struct function g = {.name = profile_text(&profile, "g"), .package = profile_text(&profile, "liba.so")};
+    add_one(&profile, &(struct location){.address = 0x7f0000001234}, &(struct function){0}, none);
+    add_one(&profile, &(struct location){0}, &g, none);
+    g.package = profile_text(&profile, "libb.so");
+    add_one(&profile, &(struct location){0}, &g, none);
+    g.package = profile_text(&profile, "[jit]");
+    add_one(&profile, &(struct location){.address = 0x5001}, &g, none);
+    add_one(&profile, &(struct location){.address = 0x8fff}, &g, none);
+    g.package.index = 0;
+    add_one(&profile, &(struct location){0}, &g, none);
+    write_and_read(&profile, &again);
+    static const char *const files[] = {"//anon", "liba.so", "libb.so", "[jit]", "[jit]", ""};
+    CHECK_UINT(again.samples.count, 6);
+    for (size_t i = 0; i < 6; i++)
+        CHECK_TEXT(profile_c_string(&again, mapping_of_sample(&again, i)->file_name), files[i]);
+    CHECK_UINT(mapping_of_sample(&again, 0)->start, 0x7f0000001000);
+    CHECK_UINT(mapping_of_sample(&again, 0)->limit, 0x7f0000002000);
+    CHECK(!mapping_of_sample(&again, 0)->has_functions);
+    CHECK_UINT(mapping_of_sample(&again, 4)->start, 0x5000);
+    CHECK_UINT(mapping_of_sample(&again, 4)->limit, 0x9000);
+    CHECK(mapping_of_sample(&again, 4)->has_functions);
+    profile_fini(&again);
+}
+
+TEST(strings_are_utf_8_PPF_1)
+{
+    struct profile profile, again;
+    start_one(&profile);
+    struct thread thread = {.id = profile_text(&profile, "7"), .name = profile_text(&profile, "caf\xc3\xa9 \xe2\x82")};
+    struct function function = {.name = profile_text(&profile, "\xe4 \xf0\x9f\x92\xa9 \xed\xa0\x80 \xc0\xaf")};
+    add_one(&profile, &(struct location){0}, &function, profile_add_thread(&profile, &thread));
+    write_and_read(&profile, &again);
+    const char *name = profile_c_string(&again, again.functions.items[1].name);
+    CHECK_TEXT(profile_c_string(&again, again.threads.items[1].name), "caf\xc3\xa9 \xef\xbf\xbd");
+    CHECK_TEXT(name, "\xef\xbf\xbd \xf0\x9f\x92\xa9 \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd");
+    profile_fini(&again);
+}
+
 TEST(locations_that_differ_in_the_column_of_an_inlined_line_stay_apart_PPF_2)
 {
     struct profile profile, merged;
@@ -703,14 +782,21 @@ static uint64_t hash_number(uint64_t hash, uint64_t number)
     return hash_text(hash, slice_of(&number, sizeof(number)));
 }
 
+/* A location without a mapping has one of anonymous memory afterwards. */
+static uint64_t hash_mapping(uint64_t hash, const struct profile *profile, struct mapping_id id)
+{
+    const struct mapping *mapping = profile_mapping(profile, id);
+    if (id.index == 0 || slice_equals_text(profile_slice(profile, mapping->file_name), "//anon")) return hash;
+    hash = hash_number(hash_number(hash_number(hash, mapping->start), mapping->limit), mapping->file_offset);
+    return hash_text(hash_text(hash, profile_slice(profile, mapping->file_name)),
+                     profile_slice(profile, mapping->build_id));
+}
+
 static uint64_t hash_location(const struct profile *profile, struct location_id id)
 {
     const struct location *location = profile_location(profile, id);
-    const struct mapping *mapping = profile_mapping(profile, location->mapping);
-    uint64_t hash = hash_number(hash_number(location->address, location->is_folded), mapping->start);
-    hash = hash_number(hash_number(hash, mapping->limit), mapping->file_offset);
-    hash = hash_text(hash_text(hash, profile_slice(profile, mapping->file_name)),
-                     profile_slice(profile, mapping->build_id));
+    uint64_t hash = hash_number(location->address, location->is_folded);
+    hash = hash_mapping(hash, profile, location->mapping);
     for (uint32_t i = 0; i < location->line_count; i++) {
         const struct line *line = &profile_lines(profile, location)[i];
         const struct function *function = profile_function(profile, line->function);

@@ -13,7 +13,9 @@
 #include "base/gzip.h"
 #include "base/hash.h"
 #include "base/protobuf.h"
+#include "base/utf8.h"
 #include "format/facts.h"
+#include "format/pprof/pprof_made_mappings.h"
 #include "format/pprof/pprof_private.h"
 
 #include <inttypes.h>
@@ -36,6 +38,8 @@ struct encoder {
 
     /* The file's strings: only the string table of it is used, which numbers them as the file does. */
     struct profile texts;
+
+    struct made_mappings made;
 
     /* By index in PROFILE: the canonical index. STACKS is NULL where all are their own. */
     uint32_t *mappings, *functions, *locations, *stacks;
@@ -69,9 +73,18 @@ static void fail(struct encoder *encoder, enum status status)
     if (encoder->failed == STATUS_OK) encoder->failed = status;
 }
 
+/* Readers refuse a file in which one string is not UTF-8 (PPF-1): the kernel cuts names of threads in the middle of a
+ * character, and symbols are any bytes. */
 static uint64_t text_number(struct encoder *encoder, struct slice text)
 {
-    return profile_string(&encoder->texts, text).index;
+    if (utf8_is_valid(text)) return profile_string(&encoder->texts, text).index;
+    struct buffer repaired;
+    buffer_init(&repaired, 3 * (size_t)PROFILE_STRING_BYTES_MAX);
+    utf8_append_repaired(&repaired, text);
+    if (repaired.failed) fail(encoder, STATUS_NO_MEMORY);
+    uint64_t number = profile_string(&encoder->texts, buffer_slice(&repaired)).index;
+    buffer_fini(&repaired);
+    return number;
 }
 
 static uint64_t string_number(struct encoder *encoder, struct string_id id)
@@ -123,6 +136,7 @@ static uint64_t location_hash(const struct encoder *encoder, uint32_t index)
     const struct location *location = &encoder->profile->locations.items[index];
     const struct line *lines = profile_lines(encoder->profile, location);
     uint64_t hash = hash_pair(location->address, encoder->mappings[location->mapping.index], location->is_folded);
+    hash = hash_mix(hash, encoder->made.of_location[index]);
     for (uint32_t i = 0; i < location->line_count; i++) {
         hash = hash_pair(hash, encoder->functions[lines[i].function.index], (uint32_t)lines[i].line);
         hash = hash_mix(hash, (uint64_t)lines[i].column);
@@ -136,7 +150,8 @@ static bool location_equal(const void *context, uint32_t index, const void *key)
     const struct location *a = &encoder->profile->locations.items[index];
     const struct location *b = &encoder->profile->locations.items[*(const uint32_t *)key];
     if (a->address != b->address || a->is_folded != b->is_folded || a->line_count != b->line_count ||
-        encoder->mappings[a->mapping.index] != encoder->mappings[b->mapping.index]) {
+        encoder->mappings[a->mapping.index] != encoder->mappings[b->mapping.index] ||
+        encoder->made.of_location[index] != encoder->made.of_location[*(const uint32_t *)key]) {
         return false;
     }
     const struct line *a_lines = profile_lines(encoder->profile, a), *b_lines = profile_lines(encoder->profile, b);
@@ -422,22 +437,35 @@ static void number_locations(struct encoder *encoder)
     free(ranked);
 }
 
-static void mark_mapping_and_functions(struct encoder *encoder, const struct location *location)
+static void mark_mapping_and_functions(struct encoder *encoder, uint32_t index)
 {
+    const struct location *location = &encoder->profile->locations.items[index];
     const struct line *lines = profile_lines(encoder->profile, location);
+    uint32_t made = encoder->made.of_location[index];
+    if (made) encoder->made.items[made - 1].id = true;
     encoder->mapping_ids[encoder->mappings[location->mapping.index]] = true;
     for (uint32_t i = 0; i < location->line_count; i++) {
         encoder->function_ids[encoder->functions[lines[i].function.index]] = true;
     }
 }
 
-/* Turns marks into ids, from 1 on in the order of the table. Entry 0, "none", never gets one. */
-static void number_marked(uint32_t *ids, size_t count)
+/* Turns marks into ids, from 1 on in the order of the table, and returns the last one. Entry 0, "none", never gets one.
+ */
+static uint32_t number_marked(uint32_t *ids, size_t count)
 {
     uint32_t last = 0;
     ids[0] = 0;
     for (size_t i = 1; i < count; i++) {
         if (ids[i]) ids[i] = ++last;
+    }
+    return last;
+}
+
+/* Behind the others, whose first is the program's. */
+static void number_made_mappings(struct encoder *encoder, uint32_t last)
+{
+    for (size_t i = 0; i < encoder->made.count; i++) {
+        if (encoder->made.items[i].id) encoder->made.items[i].id = ++last;
     }
 }
 
@@ -463,11 +491,11 @@ static void give_ids(struct encoder *encoder)
     if (encoder->failed == STATUS_OK) number_locations(encoder);
     if (encoder->failed != STATUS_OK) return;
     for (size_t i = 0; i < encoder->location_count; i++) {
-        mark_mapping_and_functions(encoder, &profile->locations.items[encoder->location_order[i]]);
+        mark_mapping_and_functions(encoder, encoder->location_order[i]);
     }
     if (profile->mappings.count > 1) encoder->mapping_ids[1] = true;
-    number_marked(encoder->mapping_ids, profile->mappings.count);
-    number_marked(encoder->function_ids, profile->functions.count);
+    number_made_mappings(encoder, number_marked(encoder->mapping_ids, profile->mappings.count));
+    (void)number_marked(encoder->function_ids, profile->functions.count);
     for (size_t i = 0; i < profile->locations.count; i++) {
         encoder->frame_varints[i] = varint_of_id(encoder->location_ids[encoder->locations[i]]);
     }
@@ -565,6 +593,29 @@ static void write_mapping(struct encoder *encoder, uint32_t index)
     protobuf_end_message(&encoder->out, begin);
 }
 
+static void write_made_mapping(struct encoder *encoder, const struct made_mapping *mapping)
+{
+    struct slice name = mapping->package.index ? profile_slice(encoder->profile, mapping->package)
+                                               : slice_of_text("//anon"); /* as perf calls it, and pprof knows it */
+    size_t begin = protobuf_begin_message(&encoder->out, PROFILE_MAPPING);
+    protobuf_append_number(&encoder->out, MAPPING_ID, mapping->id);
+    protobuf_append_number(&encoder->out, MAPPING_MEMORY_START, mapping->start);
+    protobuf_append_number(&encoder->out, MAPPING_MEMORY_LIMIT, mapping->limit);
+    protobuf_append_number(&encoder->out, MAPPING_FILENAME, text_number(encoder, name));
+    protobuf_append_number(&encoder->out, MAPPING_HAS_FUNCTIONS, mapping->has_functions);
+    protobuf_end_message(&encoder->out, begin);
+}
+
+static void write_mappings(struct encoder *encoder)
+{
+    for (uint32_t i = 1; i < encoder->profile->mappings.count; i++) {
+        if (encoder->mapping_ids[i]) write_mapping(encoder, i);
+    }
+    for (size_t i = 0; i < encoder->made.count; i++) {
+        if (encoder->made.items[i].id) write_made_mapping(encoder, &encoder->made.items[i]);
+    }
+}
+
 static void write_line(struct encoder *encoder, const struct line *line)
 {
     size_t begin = protobuf_begin_message(&encoder->out, LOCATION_LINE);
@@ -579,10 +630,11 @@ static void write_location(struct encoder *encoder, uint32_t index)
 {
     const struct location *location = &encoder->profile->locations.items[index];
     const struct line *lines = profile_lines(encoder->profile, location);
-    uint32_t mapping = encoder->mappings[location->mapping.index];
+    uint32_t made = encoder->made.of_location[index];
+    uint32_t mapping_id = encoder->mapping_ids[encoder->mappings[location->mapping.index]];
     size_t begin = protobuf_begin_message(&encoder->out, PROFILE_LOCATION);
     protobuf_append_number(&encoder->out, LOCATION_ID, encoder->location_ids[index]);
-    protobuf_append_number(&encoder->out, LOCATION_MAPPING_ID, encoder->mapping_ids[mapping]);
+    protobuf_append_number(&encoder->out, LOCATION_MAPPING_ID, made ? encoder->made.items[made - 1].id : mapping_id);
     protobuf_append_number(&encoder->out, LOCATION_ADDRESS, location->address);
     for (uint32_t i = 0; i < location->line_count; i++) {
         /* A line without a function is not valid, and says nothing. */
@@ -640,9 +692,7 @@ static void write_profile(struct encoder *encoder)
         write_value_type(encoder, PROFILE_SAMPLE_TYPE, &profile->value_types[i]);
     }
     write_samples(encoder);
-    for (uint32_t i = 1; i < profile->mappings.count; i++) {
-        if (encoder->mapping_ids[i]) write_mapping(encoder, i);
-    }
+    write_mappings(encoder);
     for (size_t i = 0; i < encoder->location_count; i++) write_location(encoder, encoder->location_order[i]);
     for (uint32_t i = 1; i < profile->functions.count; i++) {
         if (encoder->function_ids[i]) write_function(encoder, i);
@@ -667,6 +717,7 @@ static void write_profile(struct encoder *encoder)
 
 static void encoder_fini(struct encoder *encoder)
 {
+    made_mappings_fini(&encoder->made);
     profile_fini(&encoder->texts);
     buffer_fini(&encoder->out);
     buffer_fini(&encoder->label_bytes);
@@ -690,7 +741,8 @@ static void encoder_fini(struct encoder *encoder)
 
 static enum status encode_raw(struct encoder *encoder, struct error *error)
 {
-    make_canonical(encoder);
+    encoder->failed = made_mappings_init(&encoder->made, encoder->profile);
+    if (encoder->failed == STATUS_OK) make_canonical(encoder);
     if (encoder->failed == STATUS_OK) sum_samples(encoder);
     if (encoder->failed == STATUS_OK) give_ids(encoder);
     if (encoder->failed == STATUS_OK) write_profile(encoder);
