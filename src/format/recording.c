@@ -121,6 +121,8 @@ struct replay {
         uint32_t epoch[8192];
     } cache;
     struct recording_followers followers;
+    struct replayed_thread short_lived; /* stands for the threads that no tick met */
+    uint64_t short_threads;
     uint32_t epoch; /* of the modules: counts up when one is loaded or unloaded */
     uint64_t outcomes[OUTCOMES], lost_ns[RECORDING_LOSSES], too_short_ns, taken, repeated, unseen;
     uint64_t counters[RECORDING_COUNTER_COUNT];
@@ -483,6 +485,45 @@ static void replay_woken(struct replay *replay)
     values[RUNNABLE] += moved_ns;
 }
 
+/* They lived before now, at the latest; nobody knows when. */
+static void add_short_time(struct replay *replay, struct stack_id stack, struct recording_time time)
+{
+    struct replayed_thread *thread = &replay->short_lived;
+    if (thread->id.index == 0) {
+        struct profile *profile = replay->profile;
+        struct thread short_lived = {.id = profile_text(profile, "0"), .name = profile_text(profile, SHORT_THREADS)};
+        *thread = (struct replayed_thread){.id = profile_add_thread(profile, &short_lived), .last_blocked = NO_SAMPLE};
+    }
+    thread->told_until_ns = replay->now_ns;
+    add_time(replay, thread, stack, time);
+    end_run(replay, thread);
+}
+
+static struct stack_id too_short_stack(struct replay *replay, uint64_t routine)
+{
+    struct stack_id stack = {0};
+    if (routine != 0) stack = profile_add_stack(replay->profile, stack, location_of(replay, routine));
+    return profile_add_stack(replay->profile, stack, named_location(replay, NO_STACK_TOO_SHORT));
+}
+
+static void replay_short(struct replay *replay)
+{
+    uint64_t routine = number(replay), ends = number(replay), number_of_thread = number(replay);
+    bool is_blocked = number(replay) != 0;
+    struct recording_time time = read_time(replay);
+    if (number_of_thread > replay->threads.count || ends > UINT32_MAX) {
+        broken(replay);
+        return;
+    }
+    replay->short_threads += ends;
+    const struct replayed_thread *met =
+        number_of_thread ? &replay->threads.items[number_of_thread - 1] : &(struct replayed_thread){0};
+    bool has_stack = is_blocked ? met->has_blocked : met->has_running;
+    struct stack_id of_met = is_blocked ? met->blocked : met->running;
+    if (!has_stack) replay->too_short_ns += sum_of(time);
+    add_short_time(replay, has_stack ? of_met : too_short_stack(replay, routine), time);
+}
+
 /* --- What is there ------------------------------------------------------------------------------------------------ */
 
 /* A text, because numbers are summed when profiles are merged. */
@@ -739,6 +780,9 @@ static void replay_record(struct replay *replay)
     case RECORDING_USAGE:
         replay_usage(replay);
         break;
+    case RECORDING_SHORT:
+        replay_short(replay);
+        break;
     default:
         broken(replay);
         break;
@@ -812,6 +856,7 @@ static void add_facts(struct replay *replay)
         uint64_t periods = (replay->lost_ns[i] + replay->period_ns / 2) / replay->period_ns;
         profile_add_fact_number(profile, loss_facts[i], (int64_t)periods);
     }
+    profile_add_fact_number(profile, "short_threads", (int64_t)replay->short_threads);
     profile_add_fact_number(profile, "too_short_ns", (int64_t)replay->too_short_ns);
     for (unsigned i = 0; i < OUTCOMES; i++) {
         profile_add_fact_number(profile, outcome_facts[i], (int64_t)replay->outcomes[i]);

@@ -62,6 +62,10 @@ enum recording_kind {
     RECORDING_COUNTERS, /* count, then so many: enum recording_counter, all since the sampler started */
     RECORDING_STOP,     /* nothing: the recording is whole */
     RECORDING_USAGE,    /* of the whole process: CPU ns since it began, bytes resident in memory */
+    /* address of the start routine or 0, threads that ended, thread number + 1 or 0, 1 if blocked else 0, CPU µs,
+     * runnable µs, blocked µs: of threads that no tick met. The last stack of that kind of the thread, which had the
+     * same start routine and a short life, too, stands for them; 0: none does. */
+    RECORDING_SHORT,
 };
 
 /* The addresses that lately followed a caller in the new frames of samples, latest first. Writer and reader learn them

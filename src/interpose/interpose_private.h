@@ -31,6 +31,8 @@ struct next_functions {
     int (*dlclose)(void *handle);
     void (*_exit)(int status);
     int (*pthread_setname_np)(pthread_t thread, const char *name);
+    int (*pthread_create)(pthread_t *thread, const pthread_attr_t *attributes, void *(*routine)(void *),
+                          void *argument);
     int (*prctl)(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 };
 

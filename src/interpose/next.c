@@ -50,6 +50,7 @@ static void find_all(void)
     FIND(dlclose);
     FIND(_exit);
     FIND(pthread_setname_np);
+    FIND(pthread_create);
     syscall_function of_libc = (syscall_function)(uintptr_t)dlsym(RTLD_NEXT, "syscall");
     if (of_libc) interpose_next_syscall = of_libc;
     atomic_store(&is_found, true);

@@ -45,7 +45,18 @@ static void take_first(struct thread_account *account, uint64_t ns)
 {
     uint64_t taken_ns = at_most(ns, account->first_ns);
     account->first_ns -= taken_ns;
+    account->since_ns -= at_most(taken_ns, account->since_ns);
     account->pending_ns += taken_ns;
+}
+
+void account_begins_at(struct sampler *sampler, struct watched_thread *thread, uint64_t created_ns)
+{
+    struct thread_account *account = &thread->account;
+    if (created_ns < sampler->recording_start_ns) created_ns = sampler->recording_start_ns;
+    if (account->since_ns == 0) return; /* it was there before the sampler */
+    account->pending_ns += difference(account->since_ns, created_ns);
+    account->since_ns = at_most(account->since_ns, created_ns);
+    account->first_ns = 0;
 }
 
 void account_look(struct sampler *sampler, struct watched_thread *thread)
@@ -54,7 +65,9 @@ void account_look(struct sampler *sampler, struct watched_thread *thread)
     account->is_first_look = account->is_new;
     account->is_new = false;
     if (account->is_first_look) {
+        account->since_ns = sampler->tick_ns;
         account->first_ns = sampler->tick_span_ns;
+        if (thread->life.created_ns) account_begins_at(sampler, thread, thread->life.created_ns);
         take_first(account, thread->cpu_ns_seen);
     } else {
         account->pending_ns += sampler->tick_span_ns;
@@ -148,6 +161,10 @@ static void write_sample(struct sampler *sampler, struct watched_thread *thread,
                          uint32_t flags, const struct found_stack *stack)
 {
     recording_sample(sampler->writer, thread->number, time, flags, stack->addresses, stack->count, thread->last);
+    if (flags & RECORDING_BLOCKED)
+        thread->account.has_blocked = true;
+    else
+        thread->account.has_run = true;
     take(sampler, thread, time);
     thread->ran = sampler->has_news = true;
     thread->told_tick = sampler->tick;
@@ -175,7 +192,6 @@ void account_blocked(struct sampler *sampler, struct watched_thread *thread, con
     struct recording_time time = {.blocked_ns = blocked_ns(sampler, thread)};
     write_sample(sampler, thread, time, stack->flags | RECORDING_BLOCKED, stack);
     thread->state = THREAD_BLOCKED;
-    thread->account.has_blocked = true;
 }
 
 static void write_lost(struct sampler *sampler, struct watched_thread *thread, struct recording_time time,
@@ -212,6 +228,18 @@ void account_end(struct sampler *sampler, struct watched_thread *thread, uint64_
     thread->account.pending_ns += unseen_cpu_ns;
     if (thread->state == THREAD_BLOCKED && unseen_cpu_ns < sampler->period_ns)
         thread->account.pending_ns += (sampler->period_ns - unseen_cpu_ns) / 2; /* it ended at any moment */
+    account_rest(sampler, thread);
+}
+
+/* A thread that was not found in the open tick was told of up to the tick before. */
+void account_end_as_told(struct sampler *sampler, struct watched_thread *thread)
+{
+    uint64_t told_until_ns = thread->is_missing ? sampler->before_ns : sampler->tick_ns;
+    uint64_t end_ns = thread->life.created_ns + thread->life.wall_ns;
+    bool has_blocked = thread->life.cpu_ns + thread->life.runnable_ns < thread->life.wall_ns;
+    if (!has_blocked) thread->state = THREAD_RUNNABLE;
+    account_begins_at(sampler, thread, thread->life.created_ns);
+    thread->account.pending_ns += difference(end_ns, told_until_ns);
     account_rest(sampler, thread);
 }
 

@@ -16,6 +16,9 @@ struct found_stack {
 /* The first look at THREAD. What it spent before the sampler came is not told. */
 void account_begin(struct sampler *sampler, struct watched_thread *thread);
 
+/* The thread, which was looked at before, was created at CREATED_NS. */
+void account_begins_at(struct sampler *sampler, struct watched_thread *thread, uint64_t created_ns);
+
 /* At each look that does not leave the thread to its last blocked stack: the time since the tick before is to be told.
  */
 void account_look(struct sampler *sampler, struct watched_thread *thread);
@@ -48,6 +51,9 @@ void account_end_look(struct sampler *sampler, struct watched_thread *thread);
 
 /* THREAD has ended, and ran for UNSEEN_CPU_NS after the last look. */
 void account_end(struct sampler *sampler, struct watched_thread *thread, uint64_t unseen_cpu_ns);
+
+/* THREAD has ended, and said when. */
+void account_end_as_told(struct sampler *sampler, struct watched_thread *thread);
 
 /* What was not told yet, to the last stacks: THREAD or the recording ends. */
 void account_rest(struct sampler *sampler, struct watched_thread *thread);

@@ -367,12 +367,16 @@ static bool look_at(struct sampler *sampler, struct listed_thread *listed)
     uint64_t cpu_ns = 0;
     uint32_t count = sleep_count(thread);
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) {
+        thread->is_missing = true;
         account_end_look(sampler, thread); /* it is not blocked where it was */
         return false;
     }
     uint64_t ran_ns = cpu_ns - thread->cpu_ns_seen;
     thread->cpu_ns_seen = cpu_ns;
-    if (!thread->is_known) account_begin(sampler, thread);
+    if (!thread->is_known) {
+        short_lives_meet(sampler, thread);
+        account_begin(sampler, thread);
+    }
     thread->is_known = true;
     /* Twice in a row: in a virtual machine, time that the host took counts as the thread's. */
     bool ran_long = ran_ns >= sampler->period_ns / SELDOM_AWAKE, is_busy = ran_long && thread->ran_long;
@@ -436,10 +440,18 @@ void look_at_rest(struct sampler *sampler)
     for (size_t i = 0; i < sampler->threads.count; i++) {
         struct watched_thread *thread = sampler->threads.items[i].thread;
         uint64_t cpu_ns = thread->cpu_ns_seen;
-        if (!thread_cpu_ns(thread->tid, &cpu_ns)) continue;
+        if (!thread_cpu_ns(thread->tid, &cpu_ns)) {
+            thread->is_missing = true;
+            account_end_look(sampler, thread);
+            continue;
+        }
         bool is_asleep = cpu_ns == thread->cpu_ns_seen && thread->is_known && thread->state == THREAD_BLOCKED;
         thread->cpu_ns_seen = cpu_ns;
-        if (!thread->is_known) account_begin(sampler, thread);
+        if (!thread->is_known) {
+            short_lives_meet(sampler, thread);
+            account_begin(sampler, thread);
+        }
+        thread->is_known = true;
         if (is_asleep) continue;
         account_look(sampler, thread);
         tell_what_is_new(sampler, thread, cpu_ns, NULL);
@@ -450,7 +462,7 @@ void look_at_rest(struct sampler *sampler)
 /* --- A thread that has ended -------------------------------------------------------------------------------------- */
 
 /* CPU time of the process that no thread accounts for: threads that ended spent it after they were last looked at. */
-static uint64_t unseen_cpu_ns(struct sampler *sampler)
+uint64_t look_unseen_cpu_ns(const struct sampler *sampler)
 {
     uint64_t all_ns = 0, seen_ns = sampler->cpu_ns_of_ended, own_ns = 0;
     (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &all_ns);
@@ -468,7 +480,7 @@ static uint64_t unseen_cpu_ns(struct sampler *sampler)
 static uint64_t take_unseen_time(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t unseen_max_ns = 2 * sampler->period_ns;
-    if (sampler->unseen_tick != sampler->tick) sampler->unseen_cpu_ns = unseen_cpu_ns(sampler);
+    if (sampler->unseen_tick != sampler->tick) sampler->unseen_cpu_ns = look_unseen_cpu_ns(sampler);
     sampler->unseen_tick = sampler->tick;
     uint64_t unseen_ns = sampler->unseen_cpu_ns < unseen_max_ns ? sampler->unseen_cpu_ns : unseen_max_ns;
     sampler->unseen_cpu_ns -= unseen_ns;
@@ -478,9 +490,27 @@ static uint64_t take_unseen_time(struct sampler *sampler, struct watched_thread 
     return unseen_ns;
 }
 
+/* What was not told yet of THREAD, which has said what it spent. */
+static void account_as_told(struct sampler *sampler, struct watched_thread *thread)
+{
+    if (!thread->is_known) {
+        short_lives_add(sampler, &thread->life);
+        return;
+    }
+    if (thread->cpu_ns_seen < thread->life.cpu_ns) thread->cpu_ns_seen = thread->life.cpu_ns;
+    sampler->cpu_ns_of_ended += thread->cpu_ns_seen;
+    thread->is_accounted = true;
+    tell_what_is_new(sampler, thread, thread->cpu_ns_seen, NULL);
+    account_end_as_told(sampler, thread);
+    short_lives_stand_for(sampler, thread);
+}
+
 void look_thread_gone(struct sampler *sampler, struct watched_thread *thread)
 {
-    if (sampler->is_ending) {
+    if (!sampler->is_ending) short_lives_read(sampler); /* it was listed, and ended before now: what it said is there */
+    if (thread->life.ends > 0) {
+        account_as_told(sampler, thread);
+    } else if (sampler->is_ending) {
         account_rest(sampler, thread);
     } else {
         uint64_t unseen_ns = take_unseen_time(sampler, thread);

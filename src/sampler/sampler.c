@@ -170,6 +170,7 @@ static void hand_over_recording(void)
 
 static void end_recording(void)
 {
+    short_lives_tell_rest(&sampler);
     recording_writer_flush(&writer);
     write_usage();
     write_counters();
@@ -236,6 +237,21 @@ void sampler_cut(void)
     atomic_store(&cut_wanted, true);
 }
 
+void sampler_note_thread_begin(uint64_t routine, uint64_t created_ns)
+{
+    thread_news_begin(routine, created_ns);
+}
+
+void sampler_note_thread_end(void)
+{
+    if (sampler_is_present()) thread_news_end();
+}
+
+uint64_t sampler_clock_ns(void)
+{
+    return self_monotonic_ns();
+}
+
 void sampler_note_unload(void)
 {
     modules_note_unload();
@@ -249,6 +265,7 @@ void sampler_note_name(void)
 pid_t sampler_leave_out(void)
 {
     pid_t thread = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
+    thread_news_stay_silent();
     threads_leave_out(thread);
     return thread;
 }
@@ -273,6 +290,7 @@ static void thread_gone(void *context, struct watched_thread *thread)
 static void refresh_threads(void)
 {
     threads_refresh(&sampler.threads, &writer, thread_gone, &sampler);
+    short_lives_read(&sampler);
 }
 
 /* Threads give themselves names seldom, and then mostly at their start. */
@@ -287,6 +305,7 @@ static void open_tick(uint64_t now_ns, uint64_t before_ns)
     sampler.tick++;
     sampler.ticks_in_recording++;
     sampler.counters[RECORDING_TICKS]++;
+    sampler.tick_ns = now_ns;
     sampler.tick_span_ns = now_ns - before_ns;
     recording_begin(&writer, RECORDING_TICK, 16);
     recording_number(&writer, now_ns - before_ns);
@@ -328,7 +347,7 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     flush_sometimes();
     if (!slots_in_use()) modules_release_retired(&sampler.modules);
     modules_refresh(&sampler.modules, sampler.tick % sampler.ticks_a_second == 0, &writer);
-    if (threads_changed(&sampler.threads)) refresh_threads();
+    if (threads_changed(&sampler.threads) || thread_news_are_there()) refresh_threads();
     if (atomic_exchange(&has_new_name, false)) sampler.name_refreshes = NAME_REFRESHES;
     if (is_time_for_rare_changes() || sampler.has_unread_names || sampler.name_refreshes > 0)
         sampler.has_unread_names = !threads_refresh_names(&sampler.threads, &writer);
@@ -490,8 +509,11 @@ static void finish(void)
     look_fetch_answers(&sampler);
     uint64_t now_ns = self_monotonic_ns();
     open_tick(now_ns, sampler.before_ns);
+    short_lives_read(&sampler);
     look_at_rest(&sampler);
+    uint64_t unseen_ns = threads_were_left_out() ? 0 : look_unseen_cpu_ns(&sampler);
     threads_fini(&sampler.threads, thread_gone, &sampler);
+    short_lives_tell_unseen(&sampler, unseen_ns);
     end_recording();
     privileges_close();
     self_close_descriptors();
@@ -520,6 +542,7 @@ static void begin(void)
     modules_refresh(&sampler.modules, true, &writer);
     recording_writer_flush(&writer); /* creates the file while there is a descriptor for it: each thread takes some */
     refresh_threads();
+    sampler.cpu_ns_of_ended = look_unseen_cpu_ns(&sampler); /* before the recording */
     plan_first_tick();
 }
 
@@ -543,6 +566,7 @@ static void step_aside(void)
     sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.end_reason_if_away;
     wait_for_last_answers();
     look_fetch_answers(&sampler);
+    sampler.cpu_ns_of_ended += own_cpu_ns();
     forget_timers_with_descriptors();
     threads_release_files(&sampler.threads);
     sampler.begins_anew = sampler.options.recording_ns > 0 && sampler.end_reason_if_away == RECORDING_END_SECCOMP;
@@ -645,6 +669,7 @@ const struct sampler_options *sampler_present_options(void)
 void sampler_forget_finished(void)
 {
     atomic_store(&finished.taken, atomic_load(&finished.made)); /* they are the parent's */
+    thread_news_forget();
     modules_after_fork(&sampler.modules);
 }
 

@@ -49,6 +49,11 @@ struct sampler_absence {
     uint64_t device, inode;
 };
 
+/* The calling thread has begun, or is about to end. ROUTINE: where its code begins. Signal-safe. */
+void sampler_note_thread_begin(uint64_t routine, uint64_t created_ns);
+void sampler_note_thread_end(void);
+uint64_t sampler_clock_ns(void); /* CLOCK_MONOTONIC */
+
 /* The program has unloaded a library, or given a thread a name. Any thread, signal-safe. */
 void sampler_note_unload(void);
 void sampler_note_name(void);

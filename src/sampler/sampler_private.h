@@ -5,7 +5,22 @@
 #include "sampler/modules.h"
 #include "sampler/presence.h"
 #include "sampler/sampler.h"
+#include "sampler/thread_news.h"
 #include "sampler/threads.h"
+
+enum { SHORT_BEGUN_MAX = 1024 };
+
+/* What threads spent that ended before a tick met them, by start routine. The last one is for all other routines. */
+enum { SHORT_ROUTINES = 64 };
+struct short_lives {
+    struct short_routine {
+        uint64_t routine;
+        uint32_t ends, told_ends; /* threads; those that a record has told of */
+        struct recording_time time;
+    } routines[SHORT_ROUTINES];
+    size_t begun_count;
+    struct thread_news begun[SHORT_BEGUN_MAX]; /* that were not listed yet when they said so */
+};
 
 struct sampler {
     struct sampler_options options;
@@ -37,6 +52,8 @@ struct sampler {
     bool is_resumed, begins_anew; /* this thread goes on where another one stepped aside; in a new recording */
     uint64_t aside_since_ns;
     struct handed_file handed;
+    uint64_t tick_ns; /* when the last tick was opened */
+    struct short_lives short_lives;
     uint64_t cpu_ns_of_ended; /* of threads that ended */
     uint64_t unseen_cpu_ns;   /* of threads that ended, after they were last looked at; as of UNSEEN_TICK */
     uint32_t unseen_tick;
@@ -65,6 +82,9 @@ void look_fetch_answers(struct sampler *sampler);
 /* The last tick: tells what time passed, and looks for no stacks. */
 void look_at_rest(struct sampler *sampler);
 
+/* CPU time of the process that no thread accounts for: threads that ended spent it after they were last looked at. */
+uint64_t look_unseen_cpu_ns(const struct sampler *sampler);
+
 /* Before THREAD is forgotten. */
 void look_thread_gone(struct sampler *sampler, struct watched_thread *thread);
 
@@ -80,6 +100,28 @@ bool sleep_goes_on(const struct listed_thread *listed);
 void sleep_note_asleep(struct sampler *sampler, struct listed_thread *listed, uint32_t count);
 void sleep_note_awake(struct sampler *sampler, struct listed_thread *listed);
 void sleep_forget(struct sampler *sampler, struct watched_thread *thread);
+
+/* --- short_lives.c: threads that live between two ticks ---------------------------------------------------------- */
+
+/* Reads what threads have said. The list of threads must be newer than that. */
+void short_lives_read(struct sampler *sampler);
+
+/* THREAD is looked at for the first time. */
+void short_lives_meet(struct sampler *sampler, struct watched_thread *thread);
+
+/* THREAD, which a tick met, has ended, and all of it is told. If its life was short, its stacks stand for threads of
+ * the same routine that no tick met: ticks fall at random, so they meet each place as often as its share of the time.
+ */
+void short_lives_stand_for(struct sampler *sampler, const struct watched_thread *thread);
+
+/* A thread that was listed, but never looked at. */
+void short_lives_add(struct sampler *sampler, const struct thread_news *end);
+
+/* The recording ends: for what remains there is no stack. */
+void short_lives_tell_rest(struct sampler *sampler);
+
+/* Likewise for CPU time of threads that said nothing. */
+void short_lives_tell_unseen(struct sampler *sampler, uint64_t cpu_ns);
 
 /* --- timer.c: threads that run for long, sampled by the kernel ---------------------------------------------------- */
 

@@ -87,6 +87,7 @@ static void release_directory(struct threads *threads, int directory)
 static struct {
     _Atomic pid_t tids[THREADS_LEFT_OUT_MAX]; /* 0: a free place */
     atomic_bool is_new;                       /* it may have been listed before it said so */
+    atomic_bool was_used;
 } left_out;
 
 static bool change_left_out(pid_t from, pid_t to)
@@ -100,7 +101,13 @@ static bool change_left_out(pid_t from, pid_t to)
 
 void threads_leave_out(pid_t tid)
 {
+    atomic_store(&left_out.was_used, true);
     if (change_left_out(0, tid)) atomic_store(&left_out.is_new, true);
+}
+
+bool threads_were_left_out(void)
+{
+    return atomic_load(&left_out.was_used);
 }
 
 void threads_take_in(pid_t tid)
@@ -111,6 +118,7 @@ void threads_take_in(pid_t tid)
 void threads_forget_left_out(void)
 {
     for (size_t i = 0; i < THREADS_LEFT_OUT_MAX; i++) atomic_store(&left_out.tids[i], 0);
+    atomic_store(&left_out.was_used, false);
 }
 
 static bool is_left_out(pid_t tid)
@@ -143,6 +151,13 @@ static size_t place_of(const struct threads *threads, pid_t tid)
             high = middle;
     }
     return low;
+}
+
+struct watched_thread *threads_find(const struct threads *threads, pid_t tid)
+{
+    size_t place = place_of(threads, tid);
+    bool is_listed = place < threads->count && threads->items[place].thread->tid == tid;
+    return is_listed ? threads->items[place].thread : NULL;
 }
 
 static bool reserve(struct threads *threads)
@@ -294,7 +309,7 @@ void threads_tell_again(struct threads *threads, struct recording_writer *writer
         write_thread(thread, writer);
         thread->last->count = 0;
         thread->state = THREAD_UNKNOWN;
-        thread->account.has_blocked = false;
+        thread->account.has_blocked = thread->account.has_run = false;
         threads->items[i].page_asleep = NULL;
     }
     threads->next_number = (uint32_t)threads->count;

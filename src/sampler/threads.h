@@ -7,6 +7,7 @@
 #include "sampler/perf_timer.h"
 #include "sampler/recording_writer.h"
 #include "sampler/signal_handler.h"
+#include "sampler/thread_news.h"
 
 #include <sys/types.h>
 #include <time.h>
@@ -34,6 +35,8 @@ struct thread_account {
     uint64_t delay_ns;         /* for which it waited for a processor, by the kernel's last count */
     uint64_t runnable_told_ns; /* of that */
     bool has_blocked;          /* there is a place for waits after a wake-up */
+    bool has_run;              /* there is a stack of CPU time */
+    uint64_t since_ns;         /* from when on the thread's time is told, or to be told */
     bool is_new;               /* it began under our eyes, and was not looked at yet */
     bool is_first_look;        /* the last one was */
     bool has_delay;            /* it is known where the kernel's count began */
@@ -68,6 +71,7 @@ struct watched_thread {
     bool is_listed;  /* while the list is compared */
     bool ran;        /* since its name was read */
     bool is_known;   /* it has been looked at before */
+    bool is_missing; /* it was not there any more in the open tick */
     char name[THREAD_NAME_SIZE];
 
     struct thread_account account;
@@ -89,6 +93,8 @@ struct watched_thread {
     uint64_t cpu_ns_seen; /* at the last look */
     bool ran_long;        /* before the last look */
     bool is_accounted;    /* it ended, and CPU_NS_SEEN is all that it spent */
+
+    struct thread_news life; /* as it said itself; ROUTINE and CREATED_NS are 0 until then */
 
     struct recording_stack *last; /* of the recording */
 };
@@ -130,6 +136,9 @@ bool thread_read_delay(struct watched_thread *thread, uint64_t *ret_ns);
 /* THREAD's /proc/self/task/TID/status, NUL-terminated; the file is kept open in the same way. */
 bool thread_read_status(struct watched_thread *thread, char *text, size_t size);
 
+/* NULL: it is not listed. */
+struct watched_thread *threads_find(const struct threads *threads, pid_t tid);
+
 /* True if the number of threads differs from that of the last listing, or one more is to be left out. One system call.
  */
 bool threads_changed(const struct threads *threads);
@@ -138,6 +147,7 @@ bool threads_changed(const struct threads *threads);
 void threads_leave_out(pid_t tid);
 void threads_take_in(pid_t tid);
 void threads_forget_left_out(void);
+bool threads_were_left_out(void); /* ever, in this process */
 
 /* Called for each thread that ended (it is not IS_LISTED), before any of them is forgotten. */
 typedef void (*thread_gone_callback)(void *context, struct watched_thread *thread);

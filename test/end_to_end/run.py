@@ -142,7 +142,7 @@ def shares_are_as_true_where_perf_refuses_its_timers():
 @case
 def every_thread_is_there_by_its_name():
     for path in (shares().pprof, own_envelope()):
-        check_equal(sorted(totals_by_thread(path)), sorted(shares().truth["threads"]), f"thread names in {path.name}")
+        check_equal(sorted(set(totals_by_thread(path)) - {"[short threads]"}), sorted(shares().truth["threads"]), f"thread names in {path.name}")
 
 
 @case

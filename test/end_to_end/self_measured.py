@@ -104,6 +104,15 @@ def nothing_is_written_below_the_smallest_alternate_stack():
     check_shares("smallest_alternate_stack", rate=101)
 
 
+@case_by_the_clock
+def threads_that_live_between_two_ticks_are_in_the_profile():
+    """Nine of ten are never met by a tick. Half of their time was missing."""
+    found = rows("short_threads 1000", rate=101)
+    wrong = [f"{where}: {' '.join(row.cells())}" for where, row in found if row.name == "(all)" and abs(row.error) > 6]
+    wrong += [f"{where}: {' '.join(row.cells())}" for where, row in found if where.endswith("root") and is_wrong(row)]
+    check(not wrong, "; ".join(wrong))
+
+
 @case
 def what_a_child_sampled_before_it_calls__exit_is_written():
     offbeat, folder = programs()

@@ -111,6 +111,11 @@ def calls_that_are_interposed_give_what_libc_gives():
 
 
 @case
+def threads_begin_and_end_as_without_us():
+    check_same(program("thread_lives"))
+
+
+@case
 def the_recording_goes_on_after_the_sampler_stepped_aside():
     with Folder() as folder:
         done = recorded(folder, program("steps_aside"))

@@ -215,6 +215,57 @@ TEST(the_times_of_a_thread_follow_without_a_gap)
     free((void *)(uintptr_t)bytes.data);
 }
 
+static void short_lives(uint64_t routine, uint64_t ends, uint64_t thread, bool is_blocked, struct recording_time time)
+{
+    recording_begin(&writer, RECORDING_SHORT, 80);
+    recording_number(&writer, routine);
+    recording_number(&writer, ends);
+    recording_number(&writer, thread);
+    recording_number(&writer, is_blocked);
+    recording_time(&writer, time);
+}
+
+/* Thread 0 stands for two of three threads that no tick met. It has no stack of blocked time. */
+static void write_short_lives(void)
+{
+    static const uint64_t runs[] = {0x402222, 0x405678};
+    tick(2000000);
+    recording_sample(&writer, 0, (struct recording_time){.cpu_ns = 2000000}, 0, runs, 2, &last[0]);
+    short_lives(0x405000, 2, 1, false, (struct recording_time){.cpu_ns = 300000, .runnable_ns = 700000});
+    short_lives(0x405000, 1, 1, true, (struct recording_time){.blocked_ns = 400000});
+    short_lives(0x406000, 0, 0, false, (struct recording_time){.cpu_ns = 500000});
+    recording_begin(&writer, RECORDING_STOP, 0);
+}
+
+static const char *leaf_name(const struct profile *profile, struct stack_id stack)
+{
+    struct location_id leaf = profile_stack(profile, stack).location;
+    const struct location *location = &profile->locations.items[leaf.index];
+    if (location->line_count == 0) return "";
+    const struct line *line = profile_lines(profile, location);
+    return profile_c_string(profile, profile->functions.items[line->function.index].name);
+}
+
+TEST(a_thread_stands_for_those_that_no_tick_met)
+{
+    struct slice bytes = recording_of(RECORDING_WALL, write_short_lives);
+    struct profile profile = {0};
+    profile_init(&profile);
+    CHECK_UINT(recording_decode(bytes, &profile, NULL), STATUS_OK);
+    static const int64_t met[5] = {2, 2000000, 2000000, 0, 0}, stood_for[5] = {1, 1000000, 300000, 700000, 0};
+    static const int64_t blocked[5] = {1, 400000, 0, 0, 400000}, other[5] = {1, 500000, 500000, 0, 0};
+    const int64_t *expected[] = {met, stood_for, blocked, other};
+    CHECK_UINT(profile.samples.count, 4);
+    for (size_t i = 0; i < 4; i++) {
+        check_values(&profile, i, expected[i]);
+        CHECK_TEXT(leaf_name(&profile, profile.samples.stack[i]), i < 2 ? "" : "[too short to sample]");
+    }
+    CHECK(profile.samples.stack[0].index == profile.samples.stack[1].index);
+    CHECK(profile.samples.stack[2].index != profile.samples.stack[3].index);
+    profile_fini(&profile);
+    free((void *)(uintptr_t)bytes.data);
+}
+
 static void usage(uint64_t cpu_ns, uint64_t bytes)
 {
     recording_begin(&writer, RECORDING_USAGE, 32);
