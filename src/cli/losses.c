@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "cli/message.h"
+#include "profile/thread_labels.h"
 #include "profile/time_labels.h"
 
 enum {
@@ -79,7 +80,9 @@ static bool is_called(const struct profile *profile, const struct label *label, 
 /* Threads and times are labels in pprof, further members in all profiles, and told of by themselves. */
 static bool is_own_label(const struct profile *profile, const struct label *label)
 {
-    static const char *const own[] = {"thread", "thread_id", TIME_LABEL, PROFILE_ATTRIBUTES_LABEL};
+    static const char *const own[] = {TIME_LABEL, TIME_END_LABEL, PROFILE_ATTRIBUTES_LABEL};
+    struct slice key = profile_slice(profile, label->key);
+    if (thread_label_place(thread_id_keys, key) >= 0 || thread_label_place(thread_name_keys, key) >= 0) return true;
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
         if (is_called(profile, label, own[i])) return true;
     }

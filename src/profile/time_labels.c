@@ -50,8 +50,9 @@ static const struct label *find_time(const struct profile *profile, size_t sampl
     struct label_set set = profile->label_sets.items[profile->samples.labels[sample].index];
     for (uint32_t i = 0; i < set.count; i++) {
         const struct label *label = &profile->labels.items[set.first + i];
-        bool is_time = label->is_number && label->number >= 0;
-        if (is_time && slice_equals_text(profile_slice(profile, label->key), TIME_LABEL)) return label;
+        struct slice key = profile_slice(profile, label->key);
+        bool is_time = slice_equals_text(key, TIME_LABEL) || slice_equals_text(key, TIME_END_LABEL);
+        if (is_time && label->is_number && label->number >= 0) return label;
     }
     return NULL;
 }
@@ -64,6 +65,22 @@ static bool all_have_times(const struct profile *profile)
     return profile->samples.count > 0;
 }
 
+/* When the sample of LABEL began: one that says when it ended took its wall time until then. */
+static uint64_t start_of(const struct profile *profile, size_t sample, const struct label *label)
+{
+    uint64_t time_ns = (uint64_t)label->number;
+    if (slice_equals_text(profile_slice(profile, label->key), TIME_LABEL)) return time_ns;
+    for (size_t i = 0; i < profile->value_type_count; i++) {
+        const struct value_type *type = &profile->value_types[i];
+        int64_t value = profile_sample_values(profile, sample)[i];
+        bool is_wall = profile_slice(profile, type->type).size >= 4 &&
+                       strncmp(profile_c_string(profile, type->type), "wall", 4) == 0 &&
+                       slice_equals_text(profile_slice(profile, type->unit), "nanoseconds");
+        if (is_wall && value > 0 && (uint64_t)value <= time_ns) return time_ns - (uint64_t)value;
+    }
+    return time_ns;
+}
+
 static bool take_time(struct profile *profile, size_t sample, struct label_list *list)
 {
     uint32_t count, kept = 0;
@@ -72,7 +89,7 @@ static bool take_time(struct profile *profile, size_t sample, struct label_list 
     for (uint32_t i = 0; i < count; i++) {
         if (list->items[i].key.index != time.key.index) list->items[kept++] = list->items[i];
     }
-    profile->samples.time_ns[sample] = (uint64_t)time.number;
+    profile->samples.time_ns[sample] = start_of(profile, sample, &time);
     profile->samples.labels[sample] =
         kept > 0 ? profile_add_labels(profile, list->items, kept) : (struct label_set_id){0};
     return true;

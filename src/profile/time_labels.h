@@ -6,6 +6,8 @@
 
 /* A number of nanoseconds; UTC since 1970 where the profile knows its start. */
 #define TIME_LABEL "timestamp_ns"
+/* libdatadog's: when a sample ended. Read, not written. */
+#define TIME_END_LABEL "end_timestamp_ns"
 
 /* Gives each sample its time as the last label. Does nothing to a profile without times. Failure is the profile's. */
 void time_labels_put(struct profile *profile);

@@ -3,14 +3,14 @@
  * SPDX-License-Identifier: MIT */
 #include "report/raw_report.h"
 
+#include "profile/thread_labels.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 /* The labels that a sample's thread stands for, where the sample has none of these keys (doc/formats/pprof.md). */
-#define THREAD_NAME_LABEL PROFILE_THREAD_NAME_LABEL
-#define THREAD_ID_LABEL "thread_id"
 
 /* --- Times -------------------------------------------------------------------------------------------------------- */
 
@@ -92,10 +92,10 @@ struct entries {
     uint32_t count;
 };
 
-static bool has_key(const struct entries *entries, const char *key)
+static bool has_key(const struct entries *entries, const char *const keys[THREAD_LABEL_KEYS])
 {
     for (uint32_t i = 0; i < entries->count; i++) {
-        if (strcmp(entries->items[i].key, key) == 0) return true;
+        if (thread_label_place(keys, slice_of_text(entries->items[i].key)) >= 0) return true;
     }
     return false;
 }
@@ -122,10 +122,14 @@ static void collect(const struct profile *profile, size_t sample, struct entries
     struct thread_id id = profile->samples.thread[sample];
     if (id.index == 0) return;
     const struct thread *thread = profile_thread(profile, id);
-    bool has_name = has_key(entries, THREAD_NAME_LABEL), has_id = has_key(entries, THREAD_ID_LABEL);
+    bool has_name = has_key(entries, thread_name_keys), has_id = has_key(entries, thread_id_keys);
     if (thread->name.index != 0 && !has_name)
         add_text(entries, THREAD_NAME_LABEL, profile_c_string(profile, thread->name));
-    if (!has_id) add_text(entries, THREAD_ID_LABEL, profile_c_string(profile, thread->id));
+    if (has_id) return;
+    add_text(entries, THREAD_ID_LABEL, profile_c_string(profile, thread->id));
+    struct entry *entry = &entries->items[entries->count - 1];
+    entry->unit = "";
+    entry->is_number = thread_id_is_number(profile_slice(profile, thread->id), &entry->number);
 }
 
 /* Byte I of "key:[", which is what the order goes by. */

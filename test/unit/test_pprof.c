@@ -6,6 +6,7 @@
 #include "base/gzip.h"
 #include "base/protobuf.h"
 #include "format/pprof/pprof.h"
+#include "profile/time_labels.h"
 
 #include <glob.h>
 
@@ -709,6 +710,76 @@ TEST(each_address_and_each_package_has_a_mapping_FMT_11_PPF_7)
     CHECK_UINT(mapping_of_sample(&again, 4)->limit, 0x9000);
     CHECK(mapping_of_sample(&again, 4)->has_functions);
     profile_fini(&again);
+}
+
+/* A sample of weight 1 with one label of a text, and one of a number. */
+static void add_labelled(struct profile *profile, const char *text_key, const char *text, const char *number_key,
+                         int64_t number)
+{
+    struct label labels[] = {
+        {.key = profile_text(profile, text_key), .text = profile_text(profile, text)},
+        {.key = profile_text(profile, number_key), .is_number = true, .number = number},
+    };
+    struct sample sample = {.labels = profile_add_labels(profile, labels, 2)};
+    profile_add_sample(profile, &sample, (const int64_t[]){1});
+}
+
+TEST(threads_are_found_under_the_keys_of_other_writers_PPF_8)
+{
+    static const char *const keys[][2] = {
+        {"thread", "thread_id"}, {"comm", "tid"}, {"thread_name", "tid"}, {"thread name", "thread id"}};
+    struct profile profile, again;
+    start_one(&profile);
+    for (int64_t i = 0; i < 4; i++) add_labelled(&profile, keys[i][0], "worker", keys[i][1], 100 + i);
+    write_and_read(&profile, &again);
+    CHECK_UINT(again.samples.count, 4);
+    for (unsigned i = 0; i < 4; i++) {
+        const struct thread *thread = profile_thread(&again, again.samples.thread[i]);
+        char id[8];
+        (void)snprintf(id, sizeof(id), "%u", 100 + i);
+        CHECK_TEXT(profile_c_string(&again, thread->id), id);
+        CHECK_TEXT(profile_c_string(&again, thread->name), "worker");
+        /* Its labels stay as they were, and it gets no others. */
+        CHECK_UINT(again.label_sets.items[again.samples.labels[i].index].count, 2);
+    }
+    profile_fini(&again);
+}
+
+TEST(a_thread_id_that_is_a_number_is_written_as_one_PPF_8)
+{
+    static const char *const ids[] = {"4711", "-7", "0x7f", "007", "99999999999999999999"};
+    struct profile profile, again;
+    start_one(&profile);
+    for (unsigned i = 0; i < 5; i++)
+        add_one(&profile, &(struct location){0}, &(struct function){.name = profile_text(&profile, "f")},
+                profile_add_thread(&profile, &(struct thread){.id = profile_text(&profile, ids[i])}));
+    write_and_read(&profile, &again);
+    CHECK_UINT(again.samples.count, 5);
+    for (unsigned i = 0; i < 5; i++) {
+        struct label_set set = again.label_sets.items[again.samples.labels[i].index];
+        CHECK_UINT(set.count, 1);
+        CHECK(again.labels.items[set.first].is_number == (i < 2));
+        CHECK_TEXT(profile_c_string(&again, profile_thread(&again, again.samples.thread[i])->id), ids[i]);
+    }
+    profile_fini(&again);
+}
+
+TEST(a_time_when_a_sample_ended_becomes_the_one_when_it_began)
+{
+    struct profile profile;
+    profile_init(&profile);
+    profile_add_value_type(&profile, "wall-time", "nanoseconds");
+    for (int64_t i = 1; i <= 2; i++) {
+        struct label label = {.key = profile_text(&profile, "end_timestamp_ns"), .is_number = true, .number = 1000 * i};
+        struct sample sample = {.labels = profile_add_labels(&profile, &label, 1)};
+        profile_add_sample(&profile, &sample, (const int64_t[]){300});
+    }
+    time_labels_take(&profile);
+    CHECK(profile.has_times);
+    CHECK_UINT(profile.samples.time_ns[0], 700);
+    CHECK_UINT(profile.samples.time_ns[1], 1700);
+    CHECK_UINT(profile.samples.labels[0].index, 0);
+    profile_fini(&profile);
 }
 
 TEST(strings_are_utf_8_PPF_1)

@@ -16,17 +16,17 @@ enum {
 bool pprof_detect(struct slice bytes);
 
 /* BYTES are raw or gzip. See format_decode for the rest of the contract. Labels stay labels; a sample that has a label
- * "thread_id" gets a thread as well, named by its label "thread". Comments that pprof_encode made of facts become facts
- * again. */
+ * "thread_id", or one of thread_labels.h's other keys, gets a thread as well, named by its label "thread". Comments
+ * that pprof_encode made of facts become facts again. */
 enum status pprof_decode(struct slice bytes, struct profile *profile, struct error *error);
 
 /* As pprof_decode, of bytes that are not compressed and nobody else needs: their memory is given back while they are
  * read, so that RAW, which keeps its size, is good only for buffer_fini. */
 enum status pprof_decode_buffer(struct buffer *raw, struct profile *profile, struct error *error);
 
-/* Gzipped. A sample's thread becomes the labels "thread" (name), "thread_id" (text), unless it has labels of those
- * keys; samples that are equal in stack and labels are summed (PPF-2); times of samples are not kept. What was decoded
- * from this output is encoded to the same bytes again. */
+/* Gzipped. A sample's thread becomes the labels "thread" (name), "thread_id" (number, or text), unless it has labels
+ * that say so; samples that are equal in stack and labels are summed (PPF-2); times of samples are not kept. What was
+ * decoded from this output is encoded to the same bytes again. */
 enum status pprof_encode(const struct profile *profile, struct buffer *out, struct error *error);
 
 #endif

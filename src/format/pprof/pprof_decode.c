@@ -17,6 +17,7 @@
 #include "base/varint_groups.h"
 #include "format/facts.h"
 #include "format/pprof/pprof_private.h"
+#include "profile/thread_labels.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -114,7 +115,8 @@ struct decoder {
     uint64_t numbers[PROFILE_FIELDS_END]; /* those fields of the profile that are one number */
     struct string_id *strings;
     size_t string_count;
-    struct string_id thread_id_key, thread_name_key; /* "" if no label can have it */
+    /* "" if no label can have it */
+    struct string_id thread_id_keys[THREAD_LABEL_KEYS], thread_name_keys[THREAD_LABEL_KEYS];
     struct id_map mappings, functions, locations;
     struct varint_groups groups;
 
@@ -269,6 +271,14 @@ static void survey(struct decoder *decoder)
 
 /* --- Strings and what is made of a few ---------------------------------------------------------------------------- */
 
+static void note_key(const char *const keys[THREAD_LABEL_KEYS], struct slice text, struct string_id id,
+                     struct string_id ret_ids[THREAD_LABEL_KEYS])
+{
+    enum { KEY_BYTES_MAX = 16 }; /* most strings are longer */
+    int place = text.size <= KEY_BYTES_MAX ? thread_label_place(keys, text) : -1;
+    if (place >= 0) ret_ids[place] = id;
+}
+
 static void decode_string(struct decoder *decoder, struct slice text)
 {
     if (decoder->string_count == 0 && text.size != 0) {
@@ -281,8 +291,8 @@ static void decode_string(struct decoder *decoder, struct slice text)
         return;
     }
     struct string_id id = profile_string(decoder->profile, text);
-    if (slice_equals_text(text, THREAD_ID_LABEL)) decoder->thread_id_key = id;
-    if (slice_equals_text(text, THREAD_NAME_LABEL)) decoder->thread_name_key = id;
+    note_key(thread_id_keys, text, id, decoder->thread_id_keys);
+    note_key(thread_name_keys, text, id, decoder->thread_name_keys);
     decoder->strings[decoder->string_count++] = id;
 }
 
@@ -540,11 +550,18 @@ static const struct label *find_label(const struct decoder *decoder, struct stri
     return NULL;
 }
 
+static const struct label *find_first_label(const struct decoder *decoder, const struct string_id *keys)
+{
+    const struct label *found = NULL;
+    for (size_t i = 0; i < THREAD_LABEL_KEYS && !found; i++) found = find_label(decoder, keys[i]);
+    return found;
+}
+
 static struct thread_id thread_of_labels(struct decoder *decoder)
 {
-    const struct label *id = find_label(decoder, decoder->thread_id_key);
+    const struct label *id = find_first_label(decoder, decoder->thread_id_keys);
     if (!id) return (struct thread_id){0};
-    const struct label *name = find_label(decoder, decoder->thread_name_key);
+    const struct label *name = find_first_label(decoder, decoder->thread_name_keys);
     struct thread thread = {.id = id->text};
     if (id->is_number) {
         char text[24];

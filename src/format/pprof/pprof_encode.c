@@ -17,6 +17,7 @@
 #include "format/facts.h"
 #include "format/pprof/pprof_made_mappings.h"
 #include "format/pprof/pprof_private.h"
+#include "profile/thread_labels.h"
 
 #include <inttypes.h>
 
@@ -239,12 +240,28 @@ static void append_label(struct encoder *encoder, uint64_t key, bool is_number, 
     protobuf_end_message(&encoder->label_bytes, begin);
 }
 
-static bool set_has_key(const struct profile *profile, struct label_set set, const char *key)
+static bool set_has_key(const struct profile *profile, struct label_set set, const char *const keys[THREAD_LABEL_KEYS])
 {
     for (uint32_t i = 0; i < set.count; i++) {
-        if (slice_equals_text(profile_slice(profile, profile->labels.items[set.first + i].key), key)) return true;
+        struct slice key = profile_slice(profile, profile->labels.items[set.first + i].key);
+        if (thread_label_place(keys, key) >= 0) return true;
     }
     return false;
+}
+
+static void append_thread(struct encoder *encoder, struct label_set set, const struct thread *thread)
+{
+    const struct profile *profile = encoder->profile;
+    struct slice id = profile_slice(profile, thread->id);
+    int64_t number;
+    if (thread->name.index != 0 && !set_has_key(profile, set, thread_name_keys)) {
+        uint64_t key = text_number(encoder, slice_of_text(THREAD_NAME_LABEL));
+        append_label(encoder, key, false, string_number(encoder, thread->name), 0);
+    }
+    if (set_has_key(profile, set, thread_id_keys)) return;
+    bool is_number = thread_id_is_number(id, &number);
+    append_label(encoder, text_number(encoder, slice_of_text(THREAD_ID_LABEL)), is_number,
+                 is_number ? (uint64_t)number : text_number(encoder, id), 0);
 }
 
 static void append_labels(struct encoder *encoder, uint32_t set_index, uint32_t thread_index)
@@ -257,16 +274,7 @@ static void append_labels(struct encoder *encoder, uint32_t set_index, uint32_t 
         uint64_t value = label->is_number ? (uint64_t)label->number : string_number(encoder, label->text);
         append_label(encoder, key, label->is_number, value, label->is_number ? string_number(encoder, label->unit) : 0);
     }
-    if (thread_index == 0) return;
-    const struct thread *thread = &profile->threads.items[thread_index];
-    if (thread->name.index != 0 && !set_has_key(profile, set, THREAD_NAME_LABEL)) {
-        uint64_t key = text_number(encoder, slice_of_text(THREAD_NAME_LABEL));
-        append_label(encoder, key, false, string_number(encoder, thread->name), 0);
-    }
-    if (!set_has_key(profile, set, THREAD_ID_LABEL)) {
-        uint64_t key = text_number(encoder, slice_of_text(THREAD_ID_LABEL));
-        append_label(encoder, key, false, string_number(encoder, thread->id), 0);
-    }
+    if (thread_index != 0) append_thread(encoder, set, &profile->threads.items[thread_index]);
 }
 
 static bool same_source(const void *context, uint32_t index, const void *key)

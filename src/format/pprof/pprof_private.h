@@ -29,8 +29,4 @@ enum {
 /* Facts travel as comments, "offbeat.ticks: 1010". */
 #define FACTS_PREFIX "offbeat: "
 
-/* A thread travels as these labels of its samples. */
-#define THREAD_NAME_LABEL PROFILE_THREAD_NAME_LABEL
-#define THREAD_ID_LABEL "thread_id"
-
 #endif
