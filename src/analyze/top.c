@@ -1,4 +1,4 @@
-/* The hottest functions, in one walk over the tree of stacks for each thread.
+/* The hottest functions, in one walk over the tree of stacks for each thread or process.
  *
  * A function's total grows by a stack's sum where the function appears for the first time on the way from the root,
  * which counts recursion once. The cost is that of the distinct stacks, not of the samples times their depth.
@@ -17,7 +17,7 @@ enum { NAME_BYTES_MAX = 4096 };
 struct group {
     int64_t self, total;
     uint32_t active; /* frames of it on the way from the root to where the walk is */
-    bool is_used;    /* it is in the current thread's stacks */
+    bool is_used;    /* it is in the current group's stacks */
 };
 
 struct group_names {
@@ -34,10 +34,11 @@ struct computation {
     uint32_t *groups_at;     /* by location: its group, or where in LISTS its groups are, marked */
     uint32_t *lists;         /* how many, and the groups, innermost first: of locations that have several */
     struct stack_tree tree;
-    uint32_t *used; /* groups of the current thread */
+    uint32_t *used; /* those of the current thread or process */
     size_t used_count;
-    uint32_t *sample_order; /* samples, thread by thread */
-    size_t *thread_first;   /* by thread: its first place in sample_order; one more at the end */
+    uint32_t *sample_order;     /* samples, group by group */
+    size_t *group_first;        /* by group: its first place in sample_order; one more at the end */
+    struct processes processes; /* TOP_BY_PROCESS */
 };
 
 static int64_t magnitude(int64_t value)
@@ -212,34 +213,55 @@ static void walk(struct computation *all)
     }
 }
 
-/* --- Threads -------------------------------------------------------------------------------------------------------
+/* --- Groups -------------------------------------------------------------------------------------------------------
  */
 
-static uint32_t thread_of_sample(const struct computation *all, size_t sample)
+static uint32_t group_of_sample(const struct computation *all, size_t sample)
 {
-    return all->options->by_thread ? all->profile->samples.thread[sample].index : 0;
+    switch (all->options->grouping) {
+    case TOP_OF_ALL:
+        return 0;
+    case TOP_BY_THREAD:
+        return all->profile->samples.thread[sample].index;
+    case TOP_BY_PROCESS:
+        return process_of_sample(&all->processes, all->profile, sample);
+    }
+    return 0;
 }
 
-/* Sorts the samples by thread: counts, places, and the start of each thread. */
-static bool order_samples(struct computation *all, size_t thread_count)
+static size_t group_count_max(const struct computation *all)
+{
+    switch (all->options->grouping) {
+    case TOP_OF_ALL:
+        return 1;
+    case TOP_BY_THREAD:
+        return all->profile->threads.count;
+    case TOP_BY_PROCESS:
+        return all->processes.count;
+    }
+    return 1;
+}
+
+/* Sorts the samples by group: counts, places, and the start of each group. */
+static bool order_samples(struct computation *all, size_t group_count)
 {
     size_t sample_count = all->profile->samples.count;
     all->sample_order = calloc(sample_count + 1, sizeof(*all->sample_order));
-    all->thread_first = calloc(thread_count + 2, sizeof(*all->thread_first));
-    if (!all->sample_order || !all->thread_first) return false;
-    /* Shifted by two, so that filling leaves each thread's start at its own place. */
+    all->group_first = calloc(group_count + 2, sizeof(*all->group_first));
+    if (!all->sample_order || !all->group_first) return false;
+    /* Shifted by two, so that filling leaves each group's start at its own place. */
     for (size_t i = 0; i < sample_count; i++) {
-        all->thread_first[thread_of_sample(all, i) + 2]++;
+        all->group_first[group_of_sample(all, i) + 2]++;
     }
-    for (size_t t = 2; t <= thread_count; t++) all->thread_first[t] += all->thread_first[t - 1];
+    for (size_t g = 2; g <= group_count; g++) all->group_first[g] += all->group_first[g - 1];
     for (size_t i = 0; i < sample_count; i++) {
-        all->sample_order[all->thread_first[thread_of_sample(all, i) + 1]++] = (uint32_t)i;
+        all->sample_order[all->group_first[group_of_sample(all, i) + 1]++] = (uint32_t)i;
     }
     return true;
 }
 
-/* Adds one thread's samples to the tree. */
-static void add_samples(struct computation *all, size_t first, size_t end, struct top_thread *thread)
+/* Adds one group's samples to the tree. */
+static void add_samples(struct computation *all, size_t first, size_t end, struct top_group *group)
 {
     const struct profile *profile = all->profile;
     uint64_t earliest = UINT64_MAX, latest = 0;
@@ -251,9 +273,10 @@ static void add_samples(struct computation *all, size_t first, size_t end, struc
         if (time_ns > latest) latest = time_ns;
         if (value == 0) continue;
         stack_tree_add(&all->tree, profile->samples.stack[sample], value);
-        thread->total = profile_add_values(thread->total, magnitude(value));
+        group->total = profile_add_values(group->total, magnitude(value));
     }
-    if (all->options->by_thread && profile->has_times) thread->duration_ns = latest - earliest;
+    bool is_part = all->options->grouping != TOP_OF_ALL;
+    if (is_part && profile->has_times && latest > earliest) group->duration_ns = latest - earliest;
 }
 
 struct order {
@@ -272,41 +295,52 @@ static int compare_functions(const void *left, const void *right, void *context)
     return strcmp(profile_c_string(order->profile, a->name), profile_c_string(order->profile, b->name));
 }
 
-static bool take_functions(struct computation *all, struct top_thread *thread)
+static bool take_functions(struct computation *all, struct top_group *part)
 {
-    thread->functions = calloc(all->used_count + 1, sizeof(*thread->functions));
-    if (!thread->functions) return false;
+    part->functions = calloc(all->used_count + 1, sizeof(*part->functions));
+    if (!part->functions) return false;
     for (size_t i = 0; i < all->used_count; i++) {
         struct group *group = &all->groups[all->used[i]];
         group->is_used = false;
         if (group->self == 0 && group->total == 0) continue;
         const struct group_names *names = &all->names[all->used[i]];
-        thread->functions[thread->function_count++] = (struct top_function){.name = names->name,
-                                                                            .file = names->file,
-                                                                            .package = names->package,
-                                                                            .self = group->self,
-                                                                            .total = group->total};
+        part->functions[part->function_count++] = (struct top_function){.name = names->name,
+                                                                        .file = names->file,
+                                                                        .package = names->package,
+                                                                        .self = group->self,
+                                                                        .total = group->total};
     }
     struct order order = {.profile = all->profile, .by_cumulative = all->options->by_cumulative};
-    qsort_r(thread->functions, thread->function_count, sizeof(*thread->functions), compare_functions, &order);
+    qsort_r(part->functions, part->function_count, sizeof(*part->functions), compare_functions, &order);
     return true;
 }
 
-static bool compute_threads(struct computation *all, struct top *top)
+static int compare_totals(const void *left, const void *right)
 {
-    size_t thread_count = all->options->by_thread ? all->profile->threads.count : 1;
-    top->threads = calloc(thread_count, sizeof(*top->threads));
-    if (!top->threads || !order_samples(all, thread_count) || !stack_tree_init(&all->tree, all->profile)) return false;
-    for (uint32_t t = 0; t < thread_count; t++) {
-        size_t first = all->thread_first[t], end = all->thread_first[t + 1];
-        if (first == end && all->options->by_thread) continue;
-        struct top_thread *thread = &top->threads[top->thread_count++];
-        thread->thread.index = t;
-        add_samples(all, first, end, thread);
+    const struct top_group *a = left, *b = right;
+    if (a->total != b->total) return a->total > b->total ? -1 : 1;
+    return (a->process.pid > b->process.pid) - (a->process.pid < b->process.pid);
+}
+
+static bool compute_groups(struct computation *all, struct top *top)
+{
+    enum top_grouping grouping = all->options->grouping;
+    if (grouping == TOP_BY_PROCESS && !processes_find(&all->processes, all->profile)) return false;
+    size_t group_count = group_count_max(all);
+    top->groups = calloc(group_count, sizeof(*top->groups));
+    if (!top->groups || !order_samples(all, group_count) || !stack_tree_init(&all->tree, all->profile)) return false;
+    for (uint32_t g = 0; g < group_count; g++) {
+        size_t first = all->group_first[g], end = all->group_first[g + 1];
+        if (first == end && grouping != TOP_OF_ALL) continue;
+        struct top_group *group = &top->groups[top->group_count++];
+        if (grouping == TOP_BY_THREAD) group->thread.index = g;
+        if (grouping == TOP_BY_PROCESS) group->process = all->processes.items[g];
+        add_samples(all, first, end, group);
         walk(all);
-        if (!take_functions(all, thread)) return false;
-        top->total = profile_add_values(top->total, thread->total);
+        if (!take_functions(all, group)) return false;
+        top->total = profile_add_values(top->total, group->total);
     }
+    if (grouping == TOP_BY_PROCESS) qsort(top->groups, top->group_count, sizeof(*top->groups), compare_totals);
     return true;
 }
 
@@ -314,8 +348,8 @@ enum status top_compute(struct profile *profile, const struct top_options *optio
                         struct error *error)
 {
     struct computation all = {.profile = profile, .options = options};
-    struct top top = {.value_index = options->value_index, .by_thread = options->by_thread};
-    bool is_done = make_groups(&all) && compute_threads(&all, &top);
+    struct top top = {.value_index = options->value_index, .grouping = options->grouping};
+    bool is_done = make_groups(&all) && compute_groups(&all, &top);
     free(all.groups);
     free(all.names);
     free(all.group_of_name);
@@ -324,7 +358,8 @@ enum status top_compute(struct profile *profile, const struct top_options *optio
     stack_tree_fini(&all.tree);
     free(all.used);
     free(all.sample_order);
-    free(all.thread_first);
+    free(all.group_first);
+    processes_fini(&all.processes);
     if (!is_done) {
         top_fini(&top);
         return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to find the hottest functions");
@@ -335,7 +370,7 @@ enum status top_compute(struct profile *profile, const struct top_options *optio
 
 void top_fini(struct top *top)
 {
-    for (size_t t = 0; t < top->thread_count; t++) free(top->threads[t].functions);
-    free(top->threads);
+    for (size_t i = 0; i < top->group_count; i++) free(top->groups[i].functions);
+    free(top->groups);
     *top = (struct top){0};
 }

@@ -2,6 +2,7 @@
 #ifndef OFFBEAT_ANALYZE_TOP_H
 #define OFFBEAT_ANALYZE_TOP_H
 
+#include "profile/processes.h"
 #include "profile/profile.h"
 
 struct top_function {
@@ -11,25 +12,29 @@ struct top_function {
     int64_t self, total;      /* TOTAL counts a recursive function once a sample */
 };
 
-struct top_thread {
-    struct thread_id thread; /* 0 = all threads together, or the samples of no thread */
-    int64_t total;           /* of all the thread's samples, each taken without its sign */
-    uint64_t duration_ns;    /* by thread only: first to last sample */
+enum top_grouping { TOP_OF_ALL, TOP_BY_THREAD, TOP_BY_PROCESS };
+
+struct top_group {
+    struct thread_id thread; /* TOP_BY_THREAD; 0 = the samples of no thread */
+    struct process process;  /* TOP_BY_PROCESS */
+    int64_t total;           /* of all the group's samples, each taken without its sign */
+    uint64_t duration_ns;    /* unless TOP_OF_ALL: first to last sample; 0 without times */
     struct top_function *functions;
     size_t function_count;
 };
 
 struct top {
     size_t value_index;
-    bool by_thread;
+    enum top_grouping grouping;
     int64_t total;
-    struct top_thread *threads; /* one, or one for each thread that has samples, in the profile's order */
-    size_t thread_count;
+    /* One; or one for each thread that has samples, in the profile's order; or for each process, by falling total. */
+    struct top_group *groups;
+    size_t group_count;
 };
 
 struct top_options {
     size_t value_index; /* below the profile's value_type_count */
-    bool by_thread;
+    enum top_grouping grouping;
     bool by_cumulative; /* order by TOTAL; default: by SELF */
 };
 

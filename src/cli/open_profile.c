@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "cli/message.h"
 #include "cli/progress.h"
+#include "profile/processes.h"
 #include "profile/profile_scale.h"
 #include "symbolize/symbolizer.h"
 
@@ -75,9 +76,35 @@ static bool open_for_sums(const char *path, struct profile *profile)
     return false;
 }
 
-static bool open_one(const char *path, bool fills_idle, struct profile *profile)
+/* Copies PROFILE into LABELLED, each sample with the labels of the process that the facts of PROFILE name. */
+static enum status label_process(struct profile *labelled, const struct profile *profile, struct error *error)
 {
-    return fills_idle ? open_for_sums(path, profile) : open_profile(path, profile, NULL);
+    struct processes processes;
+    enum status status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the processes");
+    if (processes_find(&processes, profile)) {
+        struct profile_extra_labels labels = processes_labels_of_one(&processes, profile);
+        status = profile_merge(labelled, profile, &labels, error);
+    }
+    processes_fini(&processes);
+    return status;
+}
+
+static bool open_labelled(const char *path, const struct open_options *options, struct profile *profile)
+{
+    struct error error = {0};
+    struct profile unlabelled;
+    profile_init(&unlabelled);
+    bool is_open = options->fills_idle ? open_for_sums(path, &unlabelled) : open_profile(path, &unlabelled, NULL);
+    bool is_labelled = is_open && label_process(profile, &unlabelled, &error) == STATUS_OK;
+    if (is_open && !is_labelled) message_error(path, &error, false);
+    profile_fini(&unlabelled);
+    return is_labelled;
+}
+
+static bool open_one(const char *path, const struct open_options *options, struct profile *profile)
+{
+    if (options->labels_processes) return open_labelled(path, options, profile);
+    return options->fills_idle ? open_for_sums(path, profile) : open_profile(path, profile, NULL);
 }
 
 static bool has_sample_type(const struct profile *profile, struct slice type)
@@ -127,23 +154,24 @@ enum status merge_opened(const char *path, struct profile *into, struct profile 
     return status == STATUS_OK ? profile_merge(into, from, NULL, error) : status;
 }
 
-static bool open_and_merge(const char *path, bool fills_idle, struct profile *into)
+static bool open_and_merge(const char *path, const struct open_options *options, struct profile *into)
 {
     struct error error = {0};
     struct profile profile;
     profile_init(&profile);
-    bool is_opened = open_one(path, fills_idle, &profile);
+    bool is_opened = open_one(path, options, &profile);
     bool is_merged = is_opened && merge_opened(path, into, &profile, &error) == STATUS_OK;
     if (is_opened && !is_merged) message_error(path, &error, false);
     profile_fini(&profile);
     return is_merged;
 }
 
-bool open_profiles(char *const *paths, size_t count, bool fills_idle, struct profile *profile)
+bool open_profiles(char *const *paths, size_t count, struct open_options options, struct profile *profile)
 {
-    if (!open_one(paths[0], fills_idle, profile)) return false;
+    options.labels_processes &= count > 1; /* the facts of one file are enough */
+    if (!open_one(paths[0], &options, profile)) return false;
     for (size_t i = 1; i < count; i++) {
-        if (!open_and_merge(paths[i], fills_idle, profile)) return false;
+        if (!open_and_merge(paths[i], &options, profile)) return false;
     }
     return true;
 }

@@ -32,8 +32,12 @@ bool decode_one_of_many(const char *path, struct buffer *bytes, struct decoding 
  * standard error names the others. STATUS_UNSUPPORTED where they have none in common. */
 enum status merge_opened(const char *path, struct profile *into, struct profile *from, struct error *error);
 
-/* Merges COUNT files (at least one) into PROFILE, as open_profile does one. FILLS_IDLE: for sums as Sentry's backend
- * has them, by profile_fill_idle for profiles of V1. */
-bool open_profiles(char *const *paths, size_t count, bool fills_idle, struct profile *profile);
+struct open_options {
+    bool fills_idle;       /* for sums as Sentry's backend has them, by profile_fill_idle for profiles of V1 */
+    bool labels_processes; /* samples of several files tell their process by labels (profile/processes.h) */
+};
+
+/* Merges COUNT files (at least one) into PROFILE, as open_profile does one. */
+bool open_profiles(char *const *paths, size_t count, struct open_options options, struct profile *profile);
 
 #endif

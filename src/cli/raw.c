@@ -31,7 +31,7 @@ int command_raw(int argc, char **argv)
     struct profile profile;
     profile_init(&profile);
     status = EXIT_FAILED;
-    if (open_profiles(files.items, files.count, false, &profile)) {
+    if (open_profiles(files.items, files.count, (struct open_options){0}, &profile)) {
         struct buffer report;
         buffer_init(&report, REPORT_BYTES_MAX);
         raw_write_text(&profile, &report);

@@ -11,10 +11,10 @@
 
 #include <limits.h>
 
-enum { TABLE_FUNCTIONS = 30 }; /* shown unless asked otherwise */
+enum { TABLE_FUNCTIONS = 30, PROCESS_FUNCTIONS = 10 }; /* shown unless asked otherwise */
 
 struct top_arguments {
-    bool json, by_thread, by_cumulative, all_frames, short_names, running;
+    bool json, by_thread, by_process, by_cumulative, all_frames, short_names, running;
     const char *value_type;
     uint64_t function_max;
 };
@@ -54,7 +54,12 @@ static enum exit_status report_top(struct profile *profile, const struct top_arg
         return EXIT_WRONG_USE;
     }
     struct top_options options = {
-        .value_index = (size_t)column, .by_thread = arguments->by_thread, .by_cumulative = arguments->by_cumulative};
+        .value_index = (size_t)column,
+        .grouping = arguments->by_thread    ? TOP_BY_THREAD
+                    : arguments->by_process ? TOP_BY_PROCESS
+                                            : TOP_OF_ALL,
+        .by_cumulative = arguments->by_cumulative,
+    };
     struct top top;
     struct error error;
     struct completeness completeness = {0};
@@ -84,6 +89,12 @@ static enum exit_status report_top(struct profile *profile, const struct top_arg
     return status;
 }
 
+static uint64_t default_function_max(const struct top_arguments *arguments)
+{
+    if (arguments->json) return 0;
+    return arguments->by_process ? PROCESS_FUNCTIONS : TABLE_FUNCTIONS;
+}
+
 int command_top(int argc, char **argv)
 {
     struct top_arguments arguments = {.value_type = "", .function_max = UINT64_MAX};
@@ -91,6 +102,8 @@ int command_top(int argc, char **argv)
     const struct option options[] = {
         {"json", 0, OPTION_SWITCH, &arguments.json, .help = "one JSON object for programs, instead of a table"},
         {"by-thread", 0, OPTION_SWITCH, &arguments.by_thread, .help = "each thread on its own"},
+        {"by-process", 0, OPTION_SWITCH, &arguments.by_process,
+         .help = "each process on its own, the longest first"},
         {"cum", 0, OPTION_SWITCH, &arguments.by_cumulative, .help = "order by time in the function and what it calls"},
         {"all-frames", 0, OPTION_SWITCH, &arguments.all_frames,
          .help = "also those that the profile asks to drop"},
@@ -100,7 +113,7 @@ int command_top(int argc, char **argv)
         {"sample-index", 0, OPTION_TEXT, &arguments.value_type, .argument = "NAME",
          .help = "the value to show, one of those that info lists"},
         {"nodecount", 'n', OPTION_NUMBER, &arguments.function_max, .argument = "N",
-         .help = "so many functions, 0 for all (default: 30, with --json all)", .maximum = INT_MAX},
+         .help = "so many functions, 0 for all (default: 30, by process 10, with --json all)", .maximum = INT_MAX},
         {0},
     };
     /* clang-format on */
@@ -119,11 +132,19 @@ int command_top(int argc, char **argv)
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
     if (arguments.running) arguments.value_type = "cpu";
-    if (arguments.function_max == UINT64_MAX) arguments.function_max = arguments.json ? 0 : TABLE_FUNCTIONS;
+    if (arguments.by_thread && arguments.by_process) {
+        message("--by-thread and --by-process exclude each other");
+        return EXIT_WRONG_USE;
+    }
+    if (arguments.function_max == UINT64_MAX) arguments.function_max = default_function_max(&arguments);
 
     struct profile profile;
     profile_init(&profile);
-    status = open_profiles(files.items, files.count, true, &profile) ? report_top(&profile, &arguments) : EXIT_FAILED;
+    status =
+        open_profiles(files.items, files.count,
+                      (struct open_options){.fills_idle = true, .labels_processes = arguments.by_process}, &profile)
+            ? report_top(&profile, &arguments)
+            : EXIT_FAILED;
     profile_fini(&profile);
     return (int)status;
 }

@@ -12,6 +12,7 @@
 #include "binary/debug_id.h"
 #include "format/frame_name.h"
 #include "format/json_kind.h"
+#include "profile/processes.h"
 #include "profile/time_line.h"
 
 #include <ctype.h>
@@ -57,7 +58,7 @@ struct written_stack {
 };
 
 struct track_sample {
-    uint32_t thread, sample;
+    uint32_t process, thread, sample;
     uint64_t time_ns;
 };
 
@@ -89,9 +90,11 @@ struct encoder {
         size_t count, capacity;
         struct index_table index;
     } sources;
-    uint32_t *first_frame; /* by location, plus one */
-    uint32_t *stack_ends;  /* by stack of the model: its innermost frame's stack, plus one */
-    struct track_sample *samples;
+    uint32_t *first_frame;        /* by location, plus one */
+    uint32_t *stack_ends;         /* by stack of the model: its innermost frame's stack, plus one */
+    struct track_sample *samples; /* by process, thread, then time */
+    struct processes processes;
+    unsigned *program_numbers; /* by process: how many earlier ones have its pid */
     uint64_t start_ns;
     bool has_unnamed;
     enum status status;
@@ -296,6 +299,7 @@ static void add_stacks(struct encoder *encoder)
 static int compare_samples(const void *left, const void *right)
 {
     const struct track_sample *a = left, *b = right;
+    if (a->process != b->process) return a->process < b->process ? -1 : 1;
     if (a->thread != b->thread) return a->thread < b->thread ? -1 : 1;
     if (a->time_ns != b->time_ns) return a->time_ns < b->time_ns ? -1 : 1;
     return (a->sample > b->sample) - (a->sample < b->sample);
@@ -322,8 +326,10 @@ static void sort_samples(struct encoder *encoder)
     const struct profile *profile = encoder->profile;
     uint64_t first_ns = UINT64_MAX;
     for (size_t i = 0; i < profile->samples.count; i++) {
-        encoder->samples[i] = (struct track_sample){
-            .thread = profile->samples.thread[i].index, .sample = (uint32_t)i, .time_ns = profile->samples.time_ns[i]};
+        encoder->samples[i] = (struct track_sample){.process = process_of_sample(&encoder->processes, profile, i),
+                                                    .thread = profile->samples.thread[i].index,
+                                                    .sample = (uint32_t)i,
+                                                    .time_ns = profile->samples.time_ns[i]};
         if (profile->samples.time_ns[i] < first_ns) first_ns = profile->samples.time_ns[i];
     }
     encoder->start_ns = profile->has_times ? first_ns : profile->time_ns;
@@ -415,6 +421,33 @@ static void write_reference(struct json_writer *writer, uint32_t number)
         json_write_null(writer);
 }
 
+/* How many samples from FIRST on are of one thread in one process. */
+static size_t track_size(const struct encoder *encoder, size_t first)
+{
+    const struct track_sample *samples = encoder->samples;
+    size_t end = first + 1, count = encoder->profile->samples.count;
+    while (end < count && samples[end].process == samples[first].process &&
+           samples[end].thread == samples[first].thread)
+        end++;
+    return end - first;
+}
+
+/* The place of the track to open on. */
+static size_t track_to_show(const struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    size_t track = 0, wanted = profile_thread_to_show(profile), place = 0, thread = 0;
+    bool *has_samples = calloc(profile->threads.count, sizeof(*has_samples));
+    for (size_t i = 0; has_samples && i < profile->samples.count; i++)
+        has_samples[profile->samples.thread[i].index] = true;
+    while (has_samples && thread < profile->threads.count && (!has_samples[thread] || place++ < wanted)) thread++;
+    free(has_samples);
+    for (size_t first = 0; first < profile->samples.count; first += track_size(encoder, first), track++) {
+        if (encoder->samples[first].thread == thread) return track;
+    }
+    return 0;
+}
+
 static void write_categories(struct encoder *encoder)
 {
     struct json_writer *writer = &encoder->writer;
@@ -451,7 +484,7 @@ static void write_meta(struct encoder *encoder)
     write_switch(encoder, "sourceCodeIsNotOnSearchfox", true);
     write_switch(encoder, "keepProfileThreadOrder", true);
     begin_array(encoder, "initialSelectedThreads");
-    json_write_u64(&encoder->writer, profile_thread_to_show(profile));
+    json_write_u64(&encoder->writer, track_to_show(encoder));
     json_end_array(&encoder->writer);
     begin_object(encoder, "sampleUnits");
     write_text(encoder, "time", "ms");
@@ -644,25 +677,40 @@ static void write_samples(struct encoder *encoder, const struct track_sample *sa
     json_end_object(&encoder->writer);
 }
 
-/* The process that the recorder noted, or "0". */
-static struct slice process_id(const struct profile *profile)
+/* A process that runs another program keeps its pid; the profiler wants one for each: "7", "7.1", "7.2". */
+static void write_process_id(struct encoder *encoder, uint32_t process)
 {
-    for (size_t i = 0; i < profile->facts.count; i++) {
-        const struct fact *fact = &profile->facts.items[i];
-        bool is_pid = !fact->is_number && slice_equals_text(profile_slice(profile, fact->key), "pid");
-        if (is_pid) return profile_slice(profile, fact->text);
+    const struct process *items = encoder->processes.items;
+    char id[48];
+    unsigned earlier = encoder->program_numbers[process];
+    (void)snprintf(id, sizeof(id), earlier ? "%" PRId64 ".%u" : "%" PRId64, items[process].pid, earlier);
+    write_text(encoder, "pid", id);
+}
+
+/* The name of the thread when SAMPLE was taken. */
+static struct slice thread_name(const struct profile *profile, size_t sample)
+{
+    const struct thread *thread = profile_thread(profile, profile->samples.thread[sample]);
+    const struct label_set *labels = &profile->label_sets.items[profile->samples.labels[sample].index];
+    for (uint32_t i = 0; i < labels->count; i++) {
+        const struct label *label = &profile->labels.items[labels->first + i];
+        bool is_name =
+            !label->is_number && strcmp(profile_c_string(profile, label->key), PROFILE_THREAD_NAME_LABEL) == 0;
+        if (is_name) return profile_slice(profile, label->text);
     }
-    return slice_of_text("0");
+    return profile_slice(profile, thread->name);
 }
 
 static void write_thread(struct encoder *encoder, const struct track_sample *samples, size_t count, bool is_first)
 {
     static const char *const marker_columns[] = {"data", "name", "startTime", "endTime", "phase", "category"};
     const struct profile *profile = encoder->profile;
-    const struct thread *thread = profile_thread(profile, (struct thread_id){samples[0].thread});
-    struct slice id = profile_slice(profile, thread->id), name = profile_slice(profile, thread->name);
+    const struct process *process = &encoder->processes.items[samples[0].process];
+    struct slice id = profile_slice(profile, profile_thread(profile, (struct thread_id){samples[0].thread})->id);
+    struct slice name = thread_name(profile, samples[count - 1].sample);
     json_begin_object(&encoder->writer);
     write_text(encoder, "processType", "default");
+    if (process->name.index) write_slice(encoder, "processName", profile_slice(profile, process->name));
     write_number(encoder, "processStartupTime", 0);
     write_null(encoder, "processShutdownTime");
     write_milliseconds(encoder, "registerTime", samples[0].time_ns);
@@ -671,7 +719,7 @@ static void write_thread(struct encoder *encoder, const struct track_sample *sam
     json_end_array(&encoder->writer);
     write_slice(encoder, "name", name.size ? name : id.size ? id : slice_of_text("all"));
     write_switch(encoder, "isMainThread", is_first);
-    write_slice(encoder, "pid", process_id(profile));
+    write_process_id(encoder, samples[0].process);
     write_slice(encoder, "tid", id.size ? id : slice_of_text("0"));
     write_samples(encoder, samples, count);
     write_empty_table(encoder, "markers", marker_columns, 6);
@@ -680,15 +728,40 @@ static void write_thread(struct encoder *encoder, const struct track_sample *sam
 
 static void write_threads(struct encoder *encoder)
 {
-    size_t count = encoder->profile->samples.count;
+    const struct track_sample *samples = encoder->samples;
     begin_array(encoder, "threads");
-    for (size_t first = 0; first < count && !encoder->writer.out->failed;) {
-        size_t end = first + 1;
-        while (end < count && encoder->samples[end].thread == encoder->samples[first].thread) end++;
-        write_thread(encoder, encoder->samples + first, end - first, first == 0);
-        first = end;
+    for (size_t first = 0; first < encoder->profile->samples.count && !encoder->writer.out->failed;) {
+        size_t size = track_size(encoder, first);
+        write_thread(encoder, samples + first, size,
+                     first == 0 || samples[first].process != samples[first - 1].process);
+        first += size;
     }
     json_end_array(&encoder->writer);
+}
+
+static int compare_pids(const void *left, const void *right, void *context)
+{
+    const struct process *items = context;
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    if (items[a].pid != items[b].pid) return items[a].pid < items[b].pid ? -1 : 1;
+    return (a > b) - (a < b);
+}
+
+/* Counts, of each process, the earlier ones with the same pid. */
+static bool number_programs(struct encoder *encoder)
+{
+    size_t count = encoder->processes.count;
+    uint32_t *order = calloc(count, sizeof(*order));
+    encoder->program_numbers = calloc(count, sizeof(*encoder->program_numbers));
+    bool is_done = order && encoder->program_numbers;
+    for (uint32_t i = 0; is_done && i < count; i++) order[i] = i;
+    if (is_done) qsort_r(order, count, sizeof(*order), compare_pids, encoder->processes.items);
+    for (size_t i = 1; is_done && i < count; i++) {
+        bool is_same = encoder->processes.items[order[i]].pid == encoder->processes.items[order[i - 1]].pid;
+        if (is_same) encoder->program_numbers[order[i]] = encoder->program_numbers[order[i - 1]] + 1;
+    }
+    free(order);
+    return is_done;
 }
 
 static void encode(struct encoder *encoder)
@@ -697,7 +770,8 @@ static void encode(struct encoder *encoder)
     encoder->first_frame = calloc(profile->locations.count, sizeof(*encoder->first_frame));
     encoder->stack_ends = calloc(profile->stacks.count, sizeof(*encoder->stack_ends));
     encoder->samples = calloc(profile->samples.count, sizeof(*encoder->samples));
-    if (!encoder->first_frame || !encoder->stack_ends || !encoder->samples) {
+    bool has_processes = processes_find(&encoder->processes, profile) && number_programs(encoder);
+    if (!encoder->first_frame || !encoder->stack_ends || !encoder->samples || !has_processes) {
         fail(encoder);
         return;
     }
@@ -726,6 +800,8 @@ static void encoder_fini(struct encoder *encoder)
     free(encoder->first_frame);
     free(encoder->stack_ends);
     free(encoder->samples);
+    processes_fini(&encoder->processes);
+    free(encoder->program_numbers);
 }
 
 enum status firefox_encode(const struct profile *profile, struct buffer *out, struct error *error)

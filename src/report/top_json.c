@@ -15,7 +15,7 @@ static void write_number(struct json_writer *json, const char *key, int64_t numb
     json_write_i64(json, number);
 }
 
-static void write_functions(struct json_writer *json, const struct profile *profile, const struct top_thread *thread,
+static void write_functions(struct json_writer *json, const struct profile *profile, const struct top_group *thread,
                             const struct top_report_options *options, bool has_place)
 {
     size_t count = thread->function_count;
@@ -40,17 +40,36 @@ static void write_threads(struct json_writer *json, const struct profile *profil
 {
     json_write_key(json, "threads");
     json_begin_object(json);
-    for (size_t i = 0; i < top->thread_count; i++) {
-        const struct thread *facts = profile_thread(profile, top->threads[i].thread);
+    for (size_t i = 0; i < top->group_count; i++) {
+        const struct thread *facts = profile_thread(profile, top->groups[i].thread);
         json_write_key_slice(json, profile_slice(profile, facts->id));
         json_begin_object(json);
         write_string(json, profile, "name", facts->name);
         json_write_key(json, "duration");
-        json_write_u64(json, top->threads[i].duration_ns);
-        write_functions(json, profile, &top->threads[i], options, false);
+        json_write_u64(json, top->groups[i].duration_ns);
+        write_functions(json, profile, &top->groups[i], options, false);
         json_end_object(json);
     }
     json_end_object(json);
+}
+
+static void write_processes(struct json_writer *json, const struct profile *profile, const struct top *top,
+                            const struct top_report_options *options)
+{
+    json_write_key(json, "processes");
+    json_begin_array(json);
+    for (size_t i = 0; i < top->group_count; i++) {
+        const struct top_group *group = &top->groups[i];
+        json_begin_object(json);
+        write_number(json, "pid", group->process.pid);
+        write_string(json, profile, "name", group->process.name);
+        write_number(json, "total", group->total);
+        json_write_key(json, "duration");
+        json_write_u64(json, group->duration_ns);
+        write_functions(json, profile, group, options, false);
+        json_end_object(json);
+    }
+    json_end_array(json);
 }
 
 void top_write_json(const struct profile *profile, const struct top *top, const struct top_report_options *options,
@@ -63,11 +82,13 @@ void top_write_json(const struct profile *profile, const struct top *top, const 
     write_string(&json, profile, "type", profile->value_types[top->value_index].type);
     write_string(&json, profile, "unit", profile->value_types[top->value_index].unit);
     json_end_object(&json);
-    if (top->by_thread) {
+    if (top->grouping == TOP_BY_THREAD) {
         write_threads(&json, profile, top, options);
+    } else if (top->grouping == TOP_BY_PROCESS) {
+        write_processes(&json, profile, top, options);
     } else {
         write_number(&json, "total", top->total);
-        write_functions(&json, profile, &top->threads[0], options, true);
+        write_functions(&json, profile, &top->groups[0], options, true);
     }
     json_end_object(&json);
     buffer_append_text(out, "\n");

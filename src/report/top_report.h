@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 
 struct top_report_options {
-    size_t function_max; /* of each thread; 0 = all */
+    size_t function_max; /* of each thread or process, and so many processes; 0 = all */
     bool has_colour;     /* table only */
 };
 

@@ -3,6 +3,7 @@
 #include "report/text.h"
 #include "report/top_report.h"
 
+#include <inttypes.h>
 #include <time.h>
 
 /* A function that is at least so much of all is shown bold. */
@@ -51,7 +52,7 @@ static void append_header(const struct table *table, const struct top *top)
     append_duration(table, profile->duration_ns, top->total);
 }
 
-static size_t shown_count(const struct table *table, const struct top_thread *thread)
+static size_t shown_count(const struct table *table, const struct top_group *thread)
 {
     size_t maximum = table->options->function_max;
     return maximum && maximum < thread->function_count ? maximum : thread->function_count;
@@ -63,7 +64,7 @@ static int64_t without_sign(int64_t value)
 }
 
 /* Chosen from the smallest number that the table will show. */
-static struct quantity_unit unit_of_table(const struct table *table, const struct top_thread *thread)
+static struct quantity_unit unit_of_table(const struct table *table, const struct top_group *thread)
 {
     int64_t smallest = 0;
     for (size_t i = 0; i < shown_count(table, thread); i++) {
@@ -74,7 +75,7 @@ static struct quantity_unit unit_of_table(const struct table *table, const struc
     return quantity_unit_for(table->unit_name, smallest ? smallest : thread->total, thread->total);
 }
 
-static void append_row(const struct table *table, const struct top_thread *thread, const struct top_function *function,
+static void append_row(const struct table *table, const struct top_group *thread, const struct top_function *function,
                        int64_t running)
 {
     bool is_hot = table->options->has_colour && thread->total > 0 &&
@@ -96,7 +97,7 @@ static int64_t sum_of_self(const struct top_function *functions, size_t count)
     return sum;
 }
 
-static void append_cut(const struct table *table, const struct top_thread *thread, size_t shown)
+static void append_cut(const struct table *table, const struct top_group *thread, size_t shown)
 {
     size_t count = thread->function_count - shown;
     if (count == 0) return;
@@ -106,7 +107,7 @@ static void append_cut(const struct table *table, const struct top_thread *threa
                          thread->total ? 100 * (double)self / (double)thread->total : 0);
 }
 
-static void append_functions(struct table *table, const struct top_thread *thread)
+static void append_functions(struct table *table, const struct top_group *thread)
 {
     size_t shown = shown_count(table, thread);
     table->unit = unit_of_table(table, thread);
@@ -125,27 +126,74 @@ static void append_functions(struct table *table, const struct top_thread *threa
     append_cut(table, thread, shown);
 }
 
-static void append_thread_heading(const struct table *table, const struct top_thread *thread)
+static void append_thread_name(const struct table *table, struct thread_id id)
 {
-    const struct thread *facts = profile_thread(table->profile, thread->thread);
-    buffer_append_text(table->out, "\nThread ");
-    append_printable(table->out, facts->id.index ? profile_c_string(table->profile, facts->id) : "(unknown)");
-    if (facts->name.index) {
-        buffer_append_text(table->out, " ");
-        append_printable(table->out, profile_c_string(table->profile, facts->name));
+    const struct thread *thread = profile_thread(table->profile, id);
+    buffer_append_text(table->out, "Thread ");
+    append_printable(table->out, thread->id.index ? profile_c_string(table->profile, thread->id) : "(unknown)");
+    if (thread->name.index == 0) return;
+    buffer_append_text(table->out, " ");
+    append_printable(table->out, profile_c_string(table->profile, thread->name));
+}
+
+static void append_process_name(const struct table *table, const struct process *process)
+{
+    if (process->pid)
+        buffer_append_format(table->out, "%" PRId64, process->pid);
+    else if (process->name.index == 0)
+        buffer_append_text(table->out, "(unknown)");
+    if (process->name.index == 0) return;
+    if (process->pid) buffer_append_text(table->out, " ");
+    append_printable(table->out, profile_c_string(table->profile, process->name));
+}
+
+static void append_heading(const struct table *table, const struct top *top, const struct top_group *group)
+{
+    buffer_append_text(table->out, "\n");
+    if (top->grouping == TOP_BY_PROCESS) {
+        buffer_append_text(table->out, "Process ");
+        append_process_name(table, &group->process);
+    } else {
+        append_thread_name(table, group->thread);
     }
     buffer_append_text(table->out, "\n");
-    append_duration(table, thread->duration_ns, thread->total);
+    append_duration(table, group->duration_ns, group->total);
+}
+
+/* Which processes there are, before the functions of each. */
+static void append_processes(struct table *table, const struct top *top, size_t shown)
+{
+    int64_t smallest = shown ? top->groups[shown - 1].total : 0, running = 0;
+    table->unit = quantity_unit_for(table->unit_name, smallest ? smallest : top->total, top->total);
+    buffer_append_format(table->out, "%10s %6s %6s  process\n", "total", "total%", "sum%");
+    for (size_t i = 0; i < shown; i++) {
+        const struct top_group *group = &top->groups[i];
+        if (__builtin_add_overflow(running, group->total, &running)) running = INT64_MAX;
+        buffer_append_format(table->out, "%10s %s %s  ", quantity_in(table->unit, group->total).text,
+                             quantity_percent(group->total, top->total).text,
+                             quantity_percent(running, top->total).text);
+        append_process_name(table, &group->process);
+        buffer_append_text(table->out, "\n");
+    }
+    size_t count = top->group_count - shown;
+    if (count > 0)
+        buffer_append_format(table->out, "%zu more process%s not shown; --nodecount=0 shows all\n", count,
+                             count == 1 ? "" : "es");
 }
 
 void top_write_table(const struct profile *profile, const struct top *top, const struct top_report_options *options,
                      struct buffer *out)
 {
     struct table table = {.profile = profile, .options = options, .out = out};
+    size_t shown = top->group_count;
     table.unit_name = profile_c_string(profile, profile->value_types[top->value_index].unit);
     append_header(&table, top);
-    for (size_t i = 0; i < top->thread_count; i++) {
-        if (top->by_thread) append_thread_heading(&table, &top->threads[i]);
-        append_functions(&table, &top->threads[i]);
+    if (top->grouping == TOP_BY_PROCESS) {
+        if (options->function_max && options->function_max < shown) shown = options->function_max;
+        append_processes(&table, top, shown);
+    }
+    for (size_t i = 0; i < shown; i++) {
+        if (top->grouping != TOP_OF_ALL) append_heading(&table, top, &top->groups[i]);
+        append_functions(&table, &top->groups[i]);
     }
 }

@@ -524,6 +524,24 @@ def wrong_use_of_record_gets_one_line():
 
 
 @case
+def top_tells_processes_apart_in_one_file_and_in_several():
+    def processes(*files):
+        answer = OFFBEAT.answer("top", "--by-process", "--sample-index", "samples", *files)
+        return sorted((process["name"], process["pid"]) for process in answer["processes"])
+
+    with Folder() as folder:
+        words = ("-o", "x.pb.gz", "-o", "x.envelope", "-o", "x.firefox.json", "--", "sh", "-c", "sleep 0.2; exec sleep 0.2")
+        check_equal(run(*OFFBEAT.command("record", *words), cwd=folder).returncode, 0, "status")
+        found = processes(folder / "x.pb.gz")
+        check_equal([name for name, _ in found], ["sh", "sleep", "sleep"], "processes")
+        check(found[0][1] in (found[1][1], found[2][1]), f"exec kept no pid in {found}")
+        check_equal(processes(*folder.glob("x*.envelope")), found, "processes of the envelopes")
+        threads = json.loads((folder / "x.firefox.json").read_text(encoding="utf-8"))["threads"]
+        check_equal(sorted((thread["processName"], int(thread["pid"].split(".")[0])) for thread in threads), found, "of Firefox")
+        check_equal(len({thread["pid"] for thread in threads}), 3, "pids of Firefox")
+
+
+@case
 def record_writes_one_pprof_file_by_default():
     with Folder() as folder:
         done = run(*OFFBEAT.command("record", "--", "sh", "-c", "sleep 0.1; sleep 0.1; :"), cwd=folder)

@@ -114,6 +114,41 @@ TEST(a_profile_without_times_lies_one_sample_behind_the_other)
     profile_fini(&profile);
 }
 
+/* A thread whose process runs another program, and a thread of another process. */
+TEST(each_process_has_tracks_of_its_own)
+{
+    static const struct {
+        const char *thread, *process;
+        int64_t pid;
+    } samples[] = {{"7", "sh", 7}, {"8", "cc", 8}, {"7", "xz", 7}};
+    struct profile profile;
+    struct buffer out;
+    make(&profile);
+    for (size_t i = 0; i < 3; i++) {
+        struct label labels[] = {
+            {.key = profile_text(&profile, "pid"), .is_number = true, .number = samples[i].pid},
+            {.key = profile_text(&profile, "process"), .text = profile_text(&profile, samples[i].process)},
+            {.key = profile_text(&profile, "thread"), .text = profile_text(&profile, samples[i].process)},
+        };
+        struct thread thread = {.id = profile_text(&profile, samples[i].thread)};
+        struct sample sample = {.stack = {1},
+                                .thread = profile_add_thread(&profile, &thread),
+                                .labels = profile_add_labels(&profile, labels, 3),
+                                .time_ns = profile.time_ns + 5000};
+        profile_add_sample(&profile, &sample, (const int64_t[]){1, 1});
+    }
+    buffer_init(&out, 1 << 20);
+    CHECK_UINT(firefox_encode(&profile, &out, NULL), STATUS_OK);
+    buffer_append_byte(&out, '\0');
+    check_holds(&out, "\"name\":\"sh\",\"isMainThread\":true,\"pid\":\"7\",\"tid\":\"7\"");
+    check_holds(&out, "\"name\":\"xz\",\"isMainThread\":true,\"pid\":\"7.1\",\"tid\":\"7\"");
+    check_holds(&out, "\"name\":\"cc\",\"isMainThread\":true,\"pid\":\"8\",\"tid\":\"8\"");
+    check_holds(&out, "\"processName\":\"xz\"");
+    check_holds(&out, "\"name\":\"10\",\"isMainThread\":false,\"pid\":\"9\"");
+    buffer_fini(&out);
+    profile_fini(&profile);
+}
+
 TEST(what_is_written_is_json_and_reading_it_is_refused_by_name)
 {
     struct profile profile, again;

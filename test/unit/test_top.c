@@ -58,7 +58,7 @@ static struct top compute(struct top_options options)
     return top;
 }
 
-static void check_function(const struct top_thread *thread, size_t place_in_order, const char *name, int64_t self,
+static void check_function(const struct top_group *thread, size_t place_in_order, const char *name, int64_t self,
                            int64_t total)
 {
     CHECK(place_in_order < thread->function_count);
@@ -76,17 +76,17 @@ TEST(self_is_of_the_leaf_and_total_of_everything_below)
     sample(stack("main idle"), "1", 3, 10);
     struct top top = compute((struct top_options){0});
     CHECK_INT(top.total, 100);
-    CHECK_UINT(top.thread_count, 1);
-    CHECK_UINT(top.threads[0].function_count, 4);
-    check_function(&top.threads[0], 0, "hash", 70, 70);
-    check_function(&top.threads[0], 1, "work", 20, 90);
-    check_function(&top.threads[0], 2, "idle", 10, 10);
-    check_function(&top.threads[0], 3, "main", 0, 100);
+    CHECK_UINT(top.group_count, 1);
+    CHECK_UINT(top.groups[0].function_count, 4);
+    check_function(&top.groups[0], 0, "hash", 70, 70);
+    check_function(&top.groups[0], 1, "work", 20, 90);
+    check_function(&top.groups[0], 2, "idle", 10, 10);
+    check_function(&top.groups[0], 3, "main", 0, 100);
     top_fini(&top);
 
     top = compute((struct top_options){.by_cumulative = true});
-    check_function(&top.threads[0], 0, "main", 0, 100);
-    check_function(&top.threads[0], 1, "work", 20, 90);
+    check_function(&top.groups[0], 0, "main", 0, 100);
+    check_function(&top.groups[0], 1, "work", 20, 90);
     top_fini(&top);
 }
 
@@ -97,9 +97,9 @@ TEST(a_recursive_function_counts_once_a_sample)
     sample(stack("main f g f"), "1", 2, 7);
     sample(stack("main f g"), "1", 3, 11);
     struct top top = compute((struct top_options){0});
-    check_function(&top.threads[0], 0, "f", 12, 23);
-    check_function(&top.threads[0], 1, "g", 11, 18);
-    check_function(&top.threads[0], 2, "main", 0, 23);
+    check_function(&top.groups[0], 0, "f", 12, 23);
+    check_function(&top.groups[0], 1, "g", 11, 18);
+    check_function(&top.groups[0], 2, "main", 0, 23);
     top_fini(&top);
 }
 
@@ -109,10 +109,10 @@ TEST(an_inlined_function_is_a_frame_and_a_repeated_one_in_a_location_counts_once
     struct stack_id at = profile_add_stack(&profile, (struct stack_id){0}, place(0x10, "inner inner outer"));
     sample(at, "1", 1, 3);
     struct top top = compute((struct top_options){0});
-    CHECK_UINT(top.threads[0].function_count, 2);
-    check_function(&top.threads[0], 0, "inner", 3, 3);
-    check_function(&top.threads[0], 1, "outer", 0, 3);
-    CHECK_TEXT(profile_c_string(&profile, top.threads[0].functions[0].file), "a.c");
+    CHECK_UINT(top.groups[0].function_count, 2);
+    check_function(&top.groups[0], 0, "inner", 3, 3);
+    check_function(&top.groups[0], 1, "outer", 0, 3);
+    CHECK_TEXT(profile_c_string(&profile, top.groups[0].functions[0].file), "a.c");
     top_fini(&top);
 }
 
@@ -127,10 +127,10 @@ TEST(functions_of_one_name_are_one_and_equal_ones_are_in_order_of_name)
     sample(stack("b"), "1", 3, 1);
     sample(stack("a"), "1", 3, 1);
     struct top top = compute((struct top_options){0});
-    CHECK_UINT(top.threads[0].function_count, 3);
-    check_function(&top.threads[0], 0, "same", 5, 5);
-    check_function(&top.threads[0], 1, "a", 1, 1);
-    check_function(&top.threads[0], 2, "b", 1, 1);
+    CHECK_UINT(top.groups[0].function_count, 3);
+    check_function(&top.groups[0], 0, "same", 5, 5);
+    check_function(&top.groups[0], 1, "a", 1, 1);
+    check_function(&top.groups[0], 2, "b", 1, 1);
     top_fini(&top);
 }
 
@@ -147,9 +147,9 @@ TEST(a_frame_without_a_name_is_named_by_its_place)
         profile_add_stack(&profile, (struct stack_id){0}, profile_add_location(&profile, &outside, NULL, 0));
     sample(profile_add_stack(&profile, at, profile_add_location(&profile, &inside, NULL, 0)), "1", 1, 4);
     struct top top = compute((struct top_options){0});
-    check_function(&top.threads[0], 0, "libx.so.1+0x101234", 4, 4);
-    CHECK_TEXT(profile_c_string(&profile, top.threads[0].functions[0].package), "/usr/lib/libx.so.1");
-    check_function(&top.threads[0], 1, "0xabc", 0, 4);
+    check_function(&top.groups[0], 0, "libx.so.1+0x101234", 4, 4);
+    CHECK_TEXT(profile_c_string(&profile, top.groups[0].functions[0].package), "/usr/lib/libx.so.1");
+    check_function(&top.groups[0], 1, "0xabc", 0, 4);
     top_fini(&top);
 }
 
@@ -161,19 +161,75 @@ TEST(by_thread_each_thread_has_its_own_numbers_and_duration)
     sample(stack("main a"), "20", 1500, 2);
     sample(stack("main b"), "10", 4000, 4);
     sample((struct stack_id){0}, "20", 2000, 8);
-    struct top top = compute((struct top_options){.by_thread = true});
+    struct top top = compute((struct top_options){.grouping = TOP_BY_THREAD});
     CHECK_INT(top.total, 15);
-    CHECK_UINT(top.thread_count, 2);
-    CHECK_UINT(top.threads[0].duration_ns, 3000);
-    CHECK_INT(top.threads[0].total, 5);
-    check_function(&top.threads[0], 0, "b", 4, 4);
-    check_function(&top.threads[0], 1, "a", 1, 1);
-    check_function(&top.threads[0], 2, "main", 0, 5);
-    CHECK_UINT(top.threads[1].duration_ns, 500);
-    CHECK_INT(top.threads[1].total, 10);
-    CHECK_UINT(top.threads[1].function_count, 2);
-    check_function(&top.threads[1], 0, "a", 2, 2);
-    check_function(&top.threads[1], 1, "main", 0, 2);
+    CHECK_UINT(top.group_count, 2);
+    CHECK_UINT(top.groups[0].duration_ns, 3000);
+    CHECK_INT(top.groups[0].total, 5);
+    check_function(&top.groups[0], 0, "b", 4, 4);
+    check_function(&top.groups[0], 1, "a", 1, 1);
+    check_function(&top.groups[0], 2, "main", 0, 5);
+    CHECK_UINT(top.groups[1].duration_ns, 500);
+    CHECK_INT(top.groups[1].total, 10);
+    CHECK_UINT(top.groups[1].function_count, 2);
+    check_function(&top.groups[1], 0, "a", 2, 2);
+    check_function(&top.groups[1], 1, "main", 0, 2);
+    top_fini(&top);
+}
+
+static struct label_set_id process_labels(int64_t pid, const char *name)
+{
+    struct label labels[] = {
+        {.key = profile_text(&profile, "pid"), .is_number = true, .number = pid},
+        {.key = profile_text(&profile, "process"), .text = profile_text(&profile, name)},
+    };
+    return profile_add_labels(&profile, labels, *name ? 2 : 1);
+}
+
+static void sample_of_process(const char *functions, const char *thread, int64_t pid, const char *name, int64_t value)
+{
+    struct thread facts = {.id = profile_text(&profile, thread), .name = profile_text(&profile, "named")};
+    struct sample one = {
+        .stack = stack(functions), .thread = profile_add_thread(&profile, &facts), .labels = process_labels(pid, name)};
+    profile_add_sample(&profile, &one, (const int64_t[]){1, value});
+}
+
+static void check_process(const struct top_group *group, int64_t pid, const char *name, int64_t total)
+{
+    CHECK_INT(group->process.pid, pid);
+    CHECK_TEXT(profile_c_string(&profile, group->process.name), name);
+    CHECK_INT(group->total, total);
+}
+
+TEST(by_process_a_pid_that_runs_two_programs_is_two_processes)
+{
+    begin();
+    sample_of_process("main a", "10", 10, "sh", 1);
+    sample_of_process("main b", "10", 10, "xz", 4);
+    sample_of_process("main b", "11", 10, "xz", 2);
+    sample_of_process("main c", "20", 20, "xz", 3);
+    struct top top = compute((struct top_options){.grouping = TOP_BY_PROCESS});
+    CHECK_INT(top.total, 10);
+    CHECK_UINT(top.group_count, 3);
+    check_process(&top.groups[0], 10, "xz", 6);
+    check_function(&top.groups[0], 0, "b", 6, 6);
+    check_process(&top.groups[1], 20, "xz", 3);
+    check_process(&top.groups[2], 10, "sh", 1);
+    check_function(&top.groups[2], 0, "a", 1, 1);
+    top_fini(&top);
+}
+
+TEST(by_process_a_process_without_a_name_has_that_of_its_main_thread)
+{
+    begin();
+    sample_of_process("main a", "10", 10, "", 2);
+    sample_of_process("main a", "11", 12, "", 1);
+    sample(stack("main"), "9", 0, 7);
+    struct top top = compute((struct top_options){.grouping = TOP_BY_PROCESS});
+    CHECK_UINT(top.group_count, 3);
+    check_process(&top.groups[0], 0, "", 7);
+    check_process(&top.groups[1], 10, "named", 2);
+    check_process(&top.groups[2], 12, "", 1);
     top_fini(&top);
 }
 
@@ -183,7 +239,7 @@ TEST(sums_that_leave_64_bits_stay_at_the_limit)
     sample(stack("a"), "1", 1, INT64_MAX);
     sample(stack("a"), "1", 2, INT64_MAX);
     struct top top = compute((struct top_options){0});
-    check_function(&top.threads[0], 0, "a", INT64_MAX, INT64_MAX);
+    check_function(&top.groups[0], 0, "a", INT64_MAX, INT64_MAX);
     top_fini(&top);
 }
 
@@ -243,7 +299,7 @@ static void add_up(uint32_t thread, struct sums sums[NAMES])
     }
 }
 
-static void check_sums(const struct top_thread *thread)
+static void check_sums(const struct top_group *thread)
 {
     struct sums sums[NAMES];
     add_up(thread->thread.index, sums);
@@ -261,12 +317,12 @@ TEST(sums_are_those_of_every_sample_by_itself_wherever_stacks_part)
     for (uint32_t tree = 0; tree < TREES; tree++) {
         grow(tree);
         struct top top = compute((struct top_options){0});
-        CHECK_UINT(top.thread_count, 1);
-        check_sums(&top.threads[0]);
+        CHECK_UINT(top.group_count, 1);
+        check_sums(&top.groups[0]);
         top_fini(&top);
-        top = compute((struct top_options){.by_thread = true});
-        CHECK_UINT(top.thread_count, THREADS);
-        for (size_t t = 0; t < top.thread_count; t++) check_sums(&top.threads[t]);
+        top = compute((struct top_options){.grouping = TOP_BY_THREAD});
+        CHECK_UINT(top.group_count, THREADS);
+        for (size_t t = 0; t < top.group_count; t++) check_sums(&top.groups[t]);
         top_fini(&top);
     }
 }

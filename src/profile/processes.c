@@ -1,0 +1,127 @@
+/* One pass over the label sets, one over the threads.  SPDX-License-Identifier: MIT */
+#include "profile/processes.h"
+
+#include "base/array.h"
+#include "base/hash.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int64_t number_of(const char *digits)
+{
+    char *end;
+    errno = 0;
+    long long number = strtoll(digits, &end, 10);
+    return errno == 0 && end != digits && *end == '\0' && number > 0 ? number : 0;
+}
+
+static bool is_process(const void *context, uint32_t index, const void *key)
+{
+    const struct process *a = &((const struct processes *)context)->items[index], *b = key;
+    return a->pid == b->pid && a->name.index == b->name.index;
+}
+
+static uint64_t hash_of(const struct process *process)
+{
+    return hash_mix((uint64_t)process->pid, process->name.index);
+}
+
+static bool add(struct processes *processes, const struct process *process, uint32_t *ret_index)
+{
+    uint64_t hash = hash_of(process);
+    *ret_index = index_table_find(&processes->index, hash, is_process, processes, process);
+    if (*ret_index != INDEX_NONE) return true;
+    if (!array_reserve(&processes->items, &processes->capacity, processes->count + 1, sizeof(*process),
+                       PROFILE_ENTITIES_MAX))
+        return false;
+    *ret_index = (uint32_t)processes->count;
+    processes->items[processes->count++] = *process;
+    return index_table_add(&processes->index, hash, *ret_index);
+}
+
+static struct process process_of_facts(const struct profile *profile)
+{
+    struct process process = {0};
+    for (size_t i = 0; i < profile->facts.count; i++) {
+        const struct fact *fact = &profile->facts.items[i];
+        const char *key = profile_c_string(profile, fact->key);
+        if (process.pid == 0 && strcmp(key, PROCESS_ID_LABEL) == 0)
+            process.pid = fact->is_number ? fact->number : number_of(profile_c_string(profile, fact->text));
+        if (process.name.index == 0 && !fact->is_number && strcmp(key, PROCESS_NAME_LABEL) == 0)
+            process.name = fact->text;
+    }
+    return process;
+}
+
+/* False if the labels name no process. */
+static bool process_of_labels(const struct profile *profile, const struct label_set *set, struct process *ret_process)
+{
+    *ret_process = (struct process){0};
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct label *label = &profile->labels.items[set->first + i];
+        const char *key = profile_c_string(profile, label->key);
+        if (ret_process->pid == 0 && strcmp(key, PROCESS_ID_LABEL) == 0)
+            ret_process->pid = label->is_number ? label->number : number_of(profile_c_string(profile, label->text));
+        if (ret_process->name.index == 0 && !label->is_number && strcmp(key, PROCESS_NAME_LABEL) == 0)
+            ret_process->name = label->text;
+    }
+    return ret_process->pid != 0 || ret_process->name.index != 0;
+}
+
+/* Only the nameless are in the index under a name of "". */
+static void name_by_main_threads(struct processes *processes, const struct profile *profile)
+{
+    for (size_t i = 0; i < profile->threads.count; i++) {
+        const struct thread *thread = &profile->threads.items[i];
+        struct process wanted = {.pid = number_of(profile_c_string(profile, thread->id))};
+        if (wanted.pid == 0) continue;
+        uint32_t found = index_table_find(&processes->index, hash_of(&wanted), is_process, processes, &wanted);
+        if (found != INDEX_NONE) processes->items[found].name = thread->name;
+    }
+}
+
+bool processes_find(struct processes *processes, const struct profile *profile)
+{
+    *processes = (struct processes){0};
+    size_t set_count = profile->label_sets.count;
+    struct process process = process_of_facts(profile);
+    uint32_t none;
+    processes->of_labels = calloc(set_count + 1, sizeof(*processes->of_labels));
+    if (!processes->of_labels || !add(processes, &process, &none)) return false;
+    for (size_t i = 0; i < set_count; i++) {
+        if (!process_of_labels(profile, &profile->label_sets.items[i], &process)) continue;
+        if (!add(processes, &process, &processes->of_labels[i])) return false;
+    }
+    name_by_main_threads(processes, profile);
+    return true;
+}
+
+void processes_fini(struct processes *processes)
+{
+    free(processes->items);
+    free(processes->of_labels);
+    index_table_fini(&processes->index);
+    *processes = (struct processes){0};
+}
+
+struct profile_extra_labels processes_labels_of_one(const struct processes *processes, const struct profile *profile)
+{
+    struct profile_extra_labels labels = {0};
+    const struct process *process = &processes->items[0];
+    if (processes->count > 1) return labels;
+    if (process->pid) {
+        labels.items[labels.count].key = PROCESS_ID_LABEL;
+        labels.items[labels.count].number = process->pid;
+        labels.items[labels.count++].is_number = true;
+    }
+    if (process->name.index) {
+        labels.items[labels.count].key = PROCESS_NAME_LABEL;
+        labels.items[labels.count++].text = profile_c_string(profile, process->name);
+    }
+    return labels;
+}
+
+bool processes_are_unknown(const struct processes *processes)
+{
+    return processes->count == 1 && processes->items[0].pid == 0 && processes->items[0].name.index == 0;
+}
