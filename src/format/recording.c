@@ -55,6 +55,7 @@ static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
     [RECORDING_TIMES_ASIDE] = "times_aside",
     [RECORDING_ASIDE_NS] = "aside_ns",
     [RECORDING_END_REASON] = NULL, /* told in words */
+    [RECORDING_TICKS_SPARED] = "ticks_spared",
 };
 
 struct replayed_module {
@@ -217,6 +218,14 @@ static bool is_time_line_too_long(const struct replayed_thread *thread, struct r
            thread->told_until_ns > limit_ns * 3;
 }
 
+/* In CPU mode nothing is told of the time in which a thread does not run: what it ran for begins with the open tick's
+ * span, or after what was told of that. */
+static void keep_up_with_ticks(const struct replay *replay, struct replayed_thread *thread)
+{
+    uint64_t span_start_ns = replay->now_ns - replay->tick_span_ns;
+    if (thread->told_until_ns < span_start_ns) thread->told_until_ns = span_start_ns;
+}
+
 static void add_time(struct replay *replay, struct replayed_thread *thread, struct stack_id stack,
                      struct recording_time time)
 {
@@ -227,7 +236,8 @@ static void add_time(struct replay *replay, struct replayed_thread *thread, stru
         return;
     }
     if (is_cpu || stack.index != run->stack.index) end_run(replay, thread);
-    if (!run->is_open) run->start_ns = is_cpu ? replay->now_ns : thread->told_until_ns;
+    if (is_cpu) keep_up_with_ticks(replay, thread);
+    if (!run->is_open) run->start_ns = thread->told_until_ns;
     run->stack = stack;
     run->is_open = true;
     run->time.cpu_ns += time.cpu_ns;

@@ -335,7 +335,8 @@ static void look_at_awake(struct sampler *sampler, struct watched_thread *thread
     tell_what_is_new(sampler, thread, cpu_ns, NULL);
     uint64_t untold_ns = account_untold_cpu_ns(thread, cpu_ns);
     if (is_busy || untold_ns >= sampler->period_ns / 2) timer_note_busy(sampler, thread);
-    enum blocked_result result = read_unless_running(sampler, thread, cpu_ns);
+    bool is_running = timer_is_running(thread) && !timer_sees_user_code(thread);
+    enum blocked_result result = is_running ? BLOCKED_RUNNING : read_unless_running(sampler, thread, cpu_ns);
     if (result == BLOCKED_WALKED) return;
     thread->state = result == BLOCKED_RUNNING ? THREAD_RUNNABLE : THREAD_UNKNOWN;
     if (result == BLOCKED_REFUSED && ran_ns == 0) {
@@ -388,6 +389,7 @@ static bool look_at(struct sampler *sampler, struct listed_thread *listed)
     }
     sleep_note_awake(sampler, listed);
     account_look(sampler, thread);
+    bool was_running = thread->state == THREAD_RUNNABLE;
     if (thread->slot)
         watch_waiting(sampler, thread, cpu_ns);
     else if (ran_ns > 0 || thread->state != THREAD_RUNNABLE)
@@ -395,6 +397,7 @@ static bool look_at(struct sampler *sampler, struct listed_thread *listed)
     else
         look_at_waiting(sampler, thread, cpu_ns);
     account_end_look(sampler, thread);
+    if (!was_running || !timer_has_run_on(thread)) sampler->is_steady = false;
     return true;
 }
 
@@ -416,11 +419,13 @@ bool look_at_all(struct sampler *sampler)
     sampler->requests_in_tick = sampler->pages_in_tick = sampler->timers_in_tick = 0;
     sampler->first_looks_in_tick = 0;
     sampler->met_awake_count = 0;
+    sampler->is_steady = true;
     for (size_t i = 0, at = count ? sampler->tick % count : 0; i < count; i++, at = at + 1 < count ? at + 1 : 0) {
         prefetch(&items[at + AHEAD < count ? at + AHEAD : at]);
         if (!look_at(sampler, &items[at])) all_live = false;
     }
     look_again(sampler);
+    sampler->steady_ticks = sampler->is_steady && all_live ? sampler->steady_ticks + 1 : 0;
     return all_live;
 }
 

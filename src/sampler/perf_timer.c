@@ -10,7 +10,10 @@
 
 enum {
     PAGE = 4096,
-    RING_STACKS = 4, /* room for three records, and whole pages a power of two of them, as the kernel wants */
+    /* Room for one record less, and whole pages a power of two of them, as the kernel wants. An ordinary user has
+     * half a megabyte of such memory. */
+    RING_STACKS = 8,
+    RING_STACKS_OF_USER = 4,
     BESIDE_STACK = 256,
     PERIOD_NS_MIN = 10000, /* the kernel waits no less */
     REGISTERS = 17,
@@ -56,7 +59,8 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight s
     long descriptor =
         kernel_call6(SYS_perf_event_open, kernel_address(&attributes), tid, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
     if (descriptor < 0) return (int)-descriptor;
-    size_t ring_size = (size_t)RING_STACKS * stack_size;
+    size_t ring_stacks = sight == PERF_TIMER_SEES_ALL ? RING_STACKS : RING_STACKS_OF_USER;
+    size_t ring_size = ring_stacks * stack_size;
     /* Not to be written by us: that is what lets the kernel write over what is old. */
     void *shared = kernel_map(PAGE + ring_size, PROT_READ, MAP_SHARED, (int)descriptor);
     *timer = (struct perf_timer){.control = shared,
@@ -146,6 +150,7 @@ static uint64_t time_of_switch(const struct perf_timer *timer, uint64_t position
 struct reading {
     uint64_t started_ns; /* of the switch that was read last, if the thread began to run then; else 0 */
     bool has_newest;     /* the newest switch was read */
+    bool has_blocked;    /* the thread gave its processor up of its own accord */
     uint64_t stopped_ns; /* that was it, and the thread stopped: what the timer is to remember */
     bool was_preempted;
     struct perf_timer_news news;
@@ -159,6 +164,7 @@ static void read_switch(struct perf_timer *timer, struct reading *reading, uint1
         reading->was_preempted = is_preempted;
     }
     reading->has_newest = true;
+    reading->has_blocked |= is_stop && !is_preempted;
     if (is_stop && is_preempted && reading->started_ns > time_ns) timer->preempted_ns += reading->started_ns - time_ns;
     reading->started_ns = is_stop ? 0 : time_ns;
 }
@@ -166,6 +172,7 @@ static void read_switch(struct perf_timer *timer, struct reading *reading, uint1
 /* The switch before the oldest one that is new was read the last time. */
 static void end_reading(struct perf_timer *timer, const struct reading *reading)
 {
+    timer->has_blocked = reading->has_blocked;
     if (!reading->has_newest) return;
     timer->has_seen_switch = timer->is_free;
     if (reading->started_ns > timer->stopped_ns && timer->stopped_ns != 0 && timer->was_preempted)
@@ -220,6 +227,7 @@ uint32_t perf_timer_read(struct perf_timer *timer, struct perf_timer_news *ret_n
 {
     uint64_t head = load_head(timer);
     *ret_news = (struct perf_timer_news){0};
+    timer->has_blocked = false;
     if (head != timer->head) *ret_news = read_new(timer, head).news;
     if (ret_news->count > 0) timer->is_asked = false;
     return ret_news->count;

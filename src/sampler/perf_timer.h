@@ -15,7 +15,7 @@
 enum perf_timer_sight { PERF_TIMER_SEES_ALL, PERF_TIMER_SEES_USER_CODE };
 
 enum {
-    PERF_TIMER_STACK_MIN = 8 << 10,
+    PERF_TIMER_STACK_MIN = 16 << 10,
     PERF_TIMER_STACK_MAX = 32 << 10, /* twice as much would be the most that fits into one record */
 };
 
@@ -31,6 +31,7 @@ struct perf_timer {
     bool has_seen_switch;  /* since it runs freely; before, switches are missing */
     uint64_t stopped_ns;   /* when the thread was stopped, as far as was read; 0: it runs */
     bool was_preempted;    /* then, in favour of others */
+    bool has_blocked;      /* it gave its processor up of its own accord, by what was read last */
     uint64_t preempted_ns; /* for which it had to wait for a processor after it was stopped so, in all */
     enum perf_timer_sight sight;
 };
@@ -51,7 +52,7 @@ void perf_timer_close(struct perf_timer *timer); /* accepts {0} */
 /* Has it take a sample when its thread has run for 10 µs more; nothing, if it has yet to take one. */
 void perf_timer_ask(struct perf_timer *timer);
 
-enum { PERF_TIMER_NEWS_MAX = 3 };
+enum { PERF_TIMER_NEWS_MAX = 7 };
 
 struct perf_timer_news {
     uint32_t count;                          /* new samples; the newest are still there, at most PERF_TIMER_NEWS_MAX */

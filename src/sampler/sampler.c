@@ -20,7 +20,9 @@ enum {
     NANOSECONDS = 1000000000,
     FOLLOW_EVERY_NS = 100000000,
     PAUSE_NS_MAX = 2000000000,
-    FLUSHES_A_SECOND_MAX = 200,
+    FLUSH_EVERY_NS = 100000000,
+    FLUSH_NEWS_EVERY_NS = 5000000,
+    NAMES_EVERY_NS = 100000000,     /* in the first second */
     TABLES_A_TICK_NS_MIN = 1000000, /* for what walks wait for, at high rates */
     TABLES_SHARE = 8,               /* of the time goes into tables that walks can do without */
     ANSWERS_WAIT_NS = 20000000,     /* for the last answers when it stops */
@@ -293,11 +295,19 @@ static void refresh_threads(void)
     short_lives_read(&sampler);
 }
 
-/* Threads give themselves names seldom, and then mostly at their start. */
-static bool is_time_for_rare_changes(void)
+/* True once EVERY_NS have passed since it was true before. */
+static bool is_due(uint64_t *next_ns, uint64_t now_ns, uint64_t every_ns)
 {
-    uint32_t second = sampler.ticks_a_second;
-    return sampler.tick % second == 0 || (sampler.tick < second && sampler.tick % (second / 10 + 1) == 0);
+    if (now_ns < *next_ns) return false;
+    *next_ns = now_ns + every_ns;
+    return true;
+}
+
+/* Threads give themselves names seldom, and then mostly at their start. */
+static bool is_time_for_names(uint64_t now_ns)
+{
+    bool is_start = now_ns < sampler.start_ns + NANOSECONDS;
+    return is_due(&sampler.names_due_ns, now_ns, is_start ? NAMES_EVERY_NS : NANOSECONDS);
 }
 
 static void open_tick(uint64_t now_ns, uint64_t before_ns)
@@ -321,7 +331,6 @@ static void limit_urgency(void)
 
 static void once_a_second(void)
 {
-    if (sampler.tick % sampler.ticks_a_second != 0) return;
     write_counters();
     limit_urgency();
     write_usage();
@@ -329,12 +338,12 @@ static void once_a_second(void)
 }
 
 /* A tick at which nothing changed is a few bytes: ten of them are one write. */
-static void flush_sometimes(void)
+static void flush_sometimes(uint64_t now_ns)
 {
-    bool is_time = sampler.tick % (sampler.ticks_a_second / 10 + 1) == 0;
-    bool is_time_for_news = sampler.tick % (sampler.ticks_a_second / FLUSHES_A_SECOND_MAX + 1) == 0;
-    if (!is_time && !(sampler.has_news && is_time_for_news)) return;
+    uint64_t every_ns = sampler.has_news ? FLUSH_NEWS_EVERY_NS : FLUSH_EVERY_NS;
+    if (now_ns < sampler.flushed_ns + every_ns) return;
     recording_writer_flush(&writer);
+    sampler.flushed_ns = now_ns;
     sampler.has_news = false;
 }
 
@@ -344,12 +353,13 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     sampler.for_tables = modules_budget_of(limit_ns > TABLES_A_TICK_NS_MIN ? limit_ns : TABLES_A_TICK_NS_MIN);
     look_fetch_answers(&sampler);
     before_ns = change_recording(now_ns, before_ns);
-    flush_sometimes();
     if (!slots_in_use()) modules_release_retired(&sampler.modules);
-    modules_refresh(&sampler.modules, sampler.tick % sampler.ticks_a_second == 0, &writer);
-    if (threads_changed(&sampler.threads) || thread_news_are_there()) refresh_threads();
+    bool is_new_second = is_due(&sampler.second_due_ns, now_ns, NANOSECONDS);
+    modules_refresh(&sampler.modules, is_new_second, &writer);
+    bool has_new_threads = threads_changed(&sampler.threads) || thread_news_are_there();
+    if (has_new_threads) refresh_threads();
     if (atomic_exchange(&has_new_name, false)) sampler.name_refreshes = NAME_REFRESHES;
-    if (is_time_for_rare_changes() || sampler.has_unread_names || sampler.name_refreshes > 0)
+    if (is_time_for_names(now_ns) || sampler.has_unread_names || sampler.name_refreshes > 0)
         sampler.has_unread_names = !threads_refresh_names(&sampler.threads, &writer);
     if (sampler.name_refreshes > 0) sampler.name_refreshes--;
     open_tick(now_ns, before_ns);
@@ -357,7 +367,9 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
         refresh_threads();
         look_at_new(&sampler);
     }
-    once_a_second();
+    if (has_new_threads) sampler.steady_ticks = 0; /* more of them may live between two ticks */
+    if (is_new_second) once_a_second();
+    flush_sometimes(now_ns);
 }
 
 /* --- Whether it may go on ----------------------------------------------------------------------------------------- */
@@ -446,6 +458,15 @@ static uint64_t periods_to_leave_out(uint64_t cost_ns)
     return sampler.tick_cost_ns * PARTS / sampler.period_ns;
 }
 
+/* While the kernel samples all threads that run, and the others sleep, there is nothing else to see: it is enough to
+ * come before a timer's memory is full. */
+static uint64_t periods_without_news(void)
+{
+    enum { STEADY_TICKS = 8, PERIODS_MAX = 3 };
+    uint64_t periods = sampler.steady_ticks / STEADY_TICKS;
+    return periods < PERIODS_MAX ? periods : PERIODS_MAX;
+}
+
 /* Periods that are over already have no tick: the next one stands for their time. */
 static void plan_next_tick(uint64_t cost_ns)
 {
@@ -455,12 +476,15 @@ static void plan_next_tick(uint64_t cost_ns)
     if (missed < left_out) missed = left_out;
     sampler.counters[RECORDING_TICKS_MISSED] += missed;
     sampler.is_late = missed > 0;
-    plan_tick(next_ns + missed * sampler.period_ns);
+    uint64_t without_news = periods_without_news(), spared = without_news > missed ? without_news - missed : 0;
+    sampler.counters[RECORDING_TICKS_SPARED] += spared;
+    plan_tick(next_ns + (missed + spared) * sampler.period_ns);
 }
 
 static void plan_first_tick(void)
 {
     sampler.before_ns = sampler.start_ns;
+    sampler.second_due_ns = sampler.start_ns + NANOSECONDS;
     sampler.random_state = random_number();
     plan_tick(sampler.start_ns);
     sampler.end_ns = sampler.options.duration_ns ? sampler.start_ns + sampler.options.duration_ns : UINT64_MAX;

@@ -45,7 +45,11 @@ struct sampler {
     bool is_ending;
     uint64_t before_ns, deadline_ns, end_ns; /* of ticks: the last one, the next one, the last of all */
     bool is_late;                            /* for the open tick: the one before it was missed */
+    bool is_steady;                          /* in the open tick every thread goes on with what it did */
+    uint32_t steady_ticks;                   /* in a row */
     uint64_t period_start_ns;                /* the next tick falls somewhere in the period that begins here */
+    uint64_t second_due_ns, names_due_ns;    /* what is done once a second, and when names are read */
+    uint64_t flushed_ns;                     /* when the recording was last written out */
     uint64_t followed_ns;                    /* when the program's rights were last read */
     enum recording_end end_reason, end_reason_if_away;
     bool has_finished;
@@ -128,6 +132,12 @@ void short_lives_tell_unseen(struct sampler *sampler, uint64_t cpu_ns);
 void timer_note_busy(struct sampler *sampler, struct watched_thread *thread);
 void timer_forget(struct sampler *sampler, struct watched_thread *thread);
 void timer_forget_sleepers(struct sampler *sampler); /* once a second: those that did not run in it */
+
+/* True if THREAD runs, or waits for a processor, by what its timer told last. */
+bool timer_is_running(const struct watched_thread *thread);
+
+/* True if it has done nothing else since the timer was read before. */
+bool timer_has_run_on(const struct watched_thread *thread);
 
 /* True if THREAD has a timer, which is blind to system calls. */
 bool timer_sees_user_code(const struct watched_thread *thread);

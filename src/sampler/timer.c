@@ -94,6 +94,17 @@ void timer_forget_sleepers(struct sampler *sampler)
     }
 }
 
+bool timer_is_running(const struct watched_thread *thread)
+{
+    const struct perf_timer *timer = &thread->timer;
+    return timer->control && timer->has_seen_switch && (timer->stopped_ns == 0 || timer->was_preempted);
+}
+
+bool timer_has_run_on(const struct watched_thread *thread)
+{
+    return timer_is_running(thread) && !thread->timer.has_blocked;
+}
+
 bool timer_sees_user_code(const struct watched_thread *thread)
 {
     return thread->timer.control && thread->timer.sight == PERF_TIMER_SEES_USER_CODE;
@@ -186,6 +197,16 @@ bool timer_fetch_waiting(struct watched_thread *thread, struct perf_timer_sample
 
 /* --- Its stack ---------------------------------------------------------------------------------------------------- */
 
+/* A larger copy is more exact than what the thread left in memory since. The frames that could be read end at END,
+ * which is on another stack if it is far away. */
+static void enlarge_copy(struct watched_thread *thread, const struct copied_stack *copy, uint64_t end)
+{
+    uint64_t needed = end - copy->start;
+    if (needed <= copy->size || needed > PERF_TIMER_STACK_MAX) needed = copy->size + 1;
+    while (thread->timer_stack_size < needed && thread->timer_stack_size < PERF_TIMER_STACK_MAX)
+        thread->timer_stack_size *= 2;
+}
+
 bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
                 uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count, enum unwind_outcome *ret_outcome)
 {
@@ -198,10 +219,7 @@ bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const st
     *ret_outcome = unwind_walk_copied_stack(sampler->modules.current, &registers, &copy, &live, &stack_reader_code,
                                             addresses, RECORDING_FRAMES_MAX, ret_count, &has_left_copy);
     if (!perf_timer_holds(sample->timer)) return false;
-    /* A larger copy is more exact than what the thread left in memory since. */
     bool is_cut = has_left_copy && sample->stack_bytes == sample->timer->stack_size;
-    bool can_grow =
-        thread->timer_stack_size == sample->timer->stack_size && thread->timer_stack_size < PERF_TIMER_STACK_MAX;
-    if (is_cut && can_grow && *ret_outcome != UNWIND_PENDING) thread->timer_stack_size *= 2;
+    if (is_cut && *ret_outcome != UNWIND_PENDING) enlarge_copy(thread, &copy, registers.values[MACHINE_SP]);
     return true;
 }
