@@ -43,16 +43,16 @@ static void go(struct beside *beside, const struct watched_thread *thread)
     if (set_processors(only, size)) beside->size = size;
 }
 
-/* A thread that has not run meanwhile waits for a processor or sleeps. */
+/* A thread that was stopped before the moment, or by itself, stands where it went to sleep, or was not stopped by us.
+ */
 bool beside_stop(struct beside *beside, const struct watched_thread *thread)
 {
     struct timespec pause = {.tv_nsec = 20000};
-    uint64_t before_ns = 0, after_ns = 0;
     beside->size = 0;
-    if (!thread_cpu_ns(thread->tid, &before_ns)) return false;
     go(beside, thread);
+    uint64_t moment_ns = self_monotonic_ns() + (uint64_t)pause.tv_nsec;
     (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0, 0);
-    return thread_cpu_ns(thread->tid, &after_ns) && after_ns > before_ns;
+    return perf_timer_was_preempted(&thread->timer, moment_ns);
 }
 
 void beside_leave(const struct beside *beside)
