@@ -85,6 +85,7 @@ struct replayed_thread {
     struct run run;
     double rest_of_period; /* that is not counted as a sample yet */
     uint64_t told_until_ns;
+    uint64_t routine; /* address where it started; 0: not known */
     bool has_running, has_blocked;
     struct stack_id running, blocked; /* the last stacks of each kind */
     size_t last_blocked;              /* sample of the profile, or NO_SAMPLE */
@@ -457,18 +458,30 @@ static void replay_lost(struct replay *replay)
     replay->lost_ns[cause] += sum_of(time);
 }
 
+static struct stack_id too_short_stack(struct replay *replay, uint64_t routine)
+{
+    struct stack_id stack = {0};
+    if (routine != 0) stack = profile_add_stack(replay->profile, stack, location_of(replay, routine));
+    return profile_add_stack(replay->profile, stack, named_location(replay, NO_STACK_TOO_SHORT));
+}
+
+/* The last stack of THREAD that TIME is of. ROUTINE: 0 if it is not known. */
+static struct stack_id stack_of_share(struct replay *replay, const struct replayed_thread *thread, uint64_t share,
+                                      uint64_t routine, struct recording_time time)
+{
+    if (share == RECORDING_OF_START) return named_stack(replay, WAITING_TO_START);
+    bool is_blocked = share == RECORDING_OF_BLOCKED;
+    if (is_blocked ? thread->has_blocked : thread->has_running) return is_blocked ? thread->blocked : thread->running;
+    replay->too_short_ns += sum_of(time);
+    return too_short_stack(replay, routine);
+}
+
 static void replay_more(struct replay *replay)
 {
     struct replayed_thread *thread = known_thread(replay);
-    bool is_blocked = number(replay) != 0;
+    uint64_t share = number(replay);
     struct recording_time time = read_time(replay);
-    if (!thread) return;
-    if (is_blocked ? thread->has_blocked : thread->has_running) {
-        add_time(replay, thread, is_blocked ? thread->blocked : thread->running, time);
-    } else {
-        add_time(replay, thread, named_stack(replay, NO_STACK_TOO_SHORT), time);
-        replay->too_short_ns += sum_of(time);
-    }
+    if (thread) add_time(replay, thread, stack_of_share(replay, thread, share, thread->routine, time), time);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -509,17 +522,10 @@ static void add_short_time(struct replay *replay, struct stack_id stack, struct 
     end_run(replay, thread);
 }
 
-static struct stack_id too_short_stack(struct replay *replay, uint64_t routine)
-{
-    struct stack_id stack = {0};
-    if (routine != 0) stack = profile_add_stack(replay->profile, stack, location_of(replay, routine));
-    return profile_add_stack(replay->profile, stack, named_location(replay, NO_STACK_TOO_SHORT));
-}
-
 static void replay_short(struct replay *replay)
 {
     uint64_t routine = number(replay), ends = number(replay), number_of_thread = number(replay);
-    bool is_blocked = number(replay) != 0;
+    uint64_t share = number(replay);
     struct recording_time time = read_time(replay);
     if (number_of_thread > replay->threads.count || ends > UINT32_MAX) {
         broken(replay);
@@ -528,10 +534,14 @@ static void replay_short(struct replay *replay)
     replay->short_threads += ends;
     const struct replayed_thread *met =
         number_of_thread ? &replay->threads.items[number_of_thread - 1] : &(struct replayed_thread){0};
-    bool has_stack = is_blocked ? met->has_blocked : met->has_running;
-    struct stack_id of_met = is_blocked ? met->blocked : met->running;
-    if (!has_stack) replay->too_short_ns += sum_of(time);
-    add_short_time(replay, has_stack ? of_met : too_short_stack(replay, routine), time);
+    add_short_time(replay, stack_of_share(replay, met, share, routine, time), time);
+}
+
+static void replay_routine(struct replay *replay)
+{
+    struct replayed_thread *thread = known_thread(replay);
+    uint64_t routine = number(replay);
+    if (thread) thread->routine = routine;
 }
 
 /* --- What is there ------------------------------------------------------------------------------------------------ */
@@ -792,6 +802,9 @@ static void replay_record(struct replay *replay)
         break;
     case RECORDING_SHORT:
         replay_short(replay);
+        break;
+    case RECORDING_ROUTINE:
+        replay_routine(replay);
         break;
     default:
         broken(replay);

@@ -53,7 +53,7 @@ enum recording_kind {
     RECORDING_SAMPLE,
     RECORDING_WAITING, /* thread number: its time since the tick before is told later */
     RECORDING_LOST, /* thread number, cause (enum recording_loss), CPU µs, runnable µs, blocked µs without a stack */
-    /* thread number, 1 if blocked else 0, CPU µs, runnable µs, blocked µs: more of the thread's last stack of that
+    /* thread number, enum recording_share, CPU µs, runnable µs, blocked µs: more of the thread's last stack of that
      * kind. If it has none, the thread was too short to be sampled. */
     RECORDING_MORE,
     /* thread number, ns: so much of the blocked time that was told of the thread last was a wait for a processor, where
@@ -62,10 +62,11 @@ enum recording_kind {
     RECORDING_COUNTERS, /* count, then so many: enum recording_counter, all since the sampler started */
     RECORDING_STOP,     /* nothing: the recording is whole */
     RECORDING_USAGE,    /* of the whole process: CPU ns since it began, bytes resident in memory */
-    /* address of the start routine or 0, threads that ended, thread number + 1 or 0, 1 if blocked else 0, CPU µs,
+    /* address of the start routine or 0, threads that ended, thread number + 1 or 0, enum recording_share, CPU µs,
      * runnable µs, blocked µs: of threads that no tick met. The last stack of that kind of the thread, which had the
      * same start routine and a short life, too, stands for them; 0: none does. */
     RECORDING_SHORT,
+    RECORDING_ROUTINE, /* thread number, address of its start routine */
 };
 
 /* The addresses that lately followed a caller in the new frames of samples, latest first. Writer and reader learn them
@@ -88,6 +89,9 @@ static inline void recording_follow(uint64_t *followers, uint64_t place, uint64_
     for (; place > 0; place--) followers[place] = followers[place - 1];
     followers[0] = address;
 }
+
+/* Of which stack time is. A thread that waits for its first processor has none yet. */
+enum recording_share { RECORDING_OF_RUNNING, RECORDING_OF_BLOCKED, RECORDING_OF_START, RECORDING_SHARES };
 
 enum recording_mode { RECORDING_WALL, RECORDING_CPU };
 

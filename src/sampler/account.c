@@ -49,14 +49,50 @@ static void take_first(struct thread_account *account, uint64_t ns)
     account->pending_ns += taken_ns;
 }
 
-void account_begins_at(struct sampler *sampler, struct watched_thread *thread, uint64_t created_ns)
+/* Where no stack was taken, the start routine at least is known. */
+static void write_routine(struct sampler *sampler, struct watched_thread *thread)
+{
+    if (thread->life.routine == 0 || thread->account.has_told_routine) return;
+    thread->account.has_told_routine = true;
+    recording_begin(sampler->writer, RECORDING_ROUTINE, 32);
+    recording_number(sampler->writer, thread->number);
+    recording_number(sampler->writer, thread->life.routine);
+}
+
+static void write_more(struct sampler *sampler, struct watched_thread *thread, enum recording_share share,
+                       struct recording_time time)
+{
+    const struct thread_account *account = &thread->account;
+    bool has_stack = share == RECORDING_OF_BLOCKED ? account->has_blocked : account->has_run;
+    if (!has_stack && share != RECORDING_OF_START) write_routine(sampler, thread);
+    recording_begin(sampler->writer, RECORDING_MORE, 64);
+    recording_number(sampler->writer, thread->number);
+    recording_number(sampler->writer, share);
+    recording_time(sampler->writer, time);
+}
+
+/* It is told once, and no stack is looked for. */
+static void tell_start_wait(struct sampler *sampler, struct watched_thread *thread)
 {
     struct thread_account *account = &thread->account;
+    uint64_t wait_ns = whole_units(at_most(thread->life.start_wait_ns, account->pending_ns));
+    if (account->has_told_start || wait_ns < WAKE_UP_NS_MIN) return;
+    account->has_told_start = true;
+    write_more(sampler, thread, RECORDING_OF_START, (struct recording_time){.runnable_ns = wait_ns});
+    account->pending_ns -= wait_ns;
+    account->runnable_told_ns += wait_ns;
+}
+
+void account_begins_at(struct sampler *sampler, struct watched_thread *thread)
+{
+    struct thread_account *account = &thread->account;
+    uint64_t created_ns = thread->life.created_ns;
+    if (account->since_ns == 0 || is_cpu_mode(sampler)) return; /* it was there before the sampler */
     if (created_ns < sampler->recording_start_ns) created_ns = sampler->recording_start_ns;
-    if (account->since_ns == 0) return; /* it was there before the sampler */
     account->pending_ns += difference(account->since_ns, created_ns);
     account->since_ns = at_most(account->since_ns, created_ns);
     account->first_ns = 0;
+    tell_start_wait(sampler, thread);
 }
 
 void account_look(struct sampler *sampler, struct watched_thread *thread)
@@ -67,20 +103,11 @@ void account_look(struct sampler *sampler, struct watched_thread *thread)
     if (account->is_first_look) {
         account->since_ns = sampler->tick_ns;
         account->first_ns = sampler->tick_span_ns;
-        if (thread->life.created_ns) account_begins_at(sampler, thread, thread->life.created_ns);
+        if (thread->life.created_ns) account_begins_at(sampler, thread);
         take_first(account, thread->cpu_ns_seen);
     } else {
         account->pending_ns += sampler->tick_span_ns;
     }
-}
-
-static void write_more(struct sampler *sampler, struct watched_thread *thread, bool is_blocked,
-                       struct recording_time time)
-{
-    recording_begin(sampler->writer, RECORDING_MORE, 64);
-    recording_number(sampler->writer, thread->number);
-    recording_number(sampler->writer, is_blocked);
-    recording_time(sampler->writer, time);
 }
 
 /* THREAD was blocked and was woken. It waited for a processor where it had been blocked. Most of WAIT_NS may have been
@@ -90,7 +117,7 @@ static void tell_wake_up(struct sampler *sampler, struct watched_thread *thread,
     struct thread_account *account = &thread->account;
     uint64_t cpu_ns = account_untold_cpu_ns(thread, thread->cpu_ns_seen);
     uint64_t now_ns = whole_units(at_most(wait_ns, difference(account->pending_ns, cpu_ns)));
-    if (now_ns > 0) write_more(sampler, thread, true, (struct recording_time){.runnable_ns = now_ns});
+    if (now_ns > 0) write_more(sampler, thread, RECORDING_OF_BLOCKED, (struct recording_time){.runnable_ns = now_ns});
     account->pending_ns -= now_ns;
     account->runnable_told_ns += wait_ns;
     if (wait_ns == now_ns || thread->state != THREAD_BLOCKED) return;
@@ -236,9 +263,8 @@ void account_end_as_told(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t told_until_ns = thread->is_missing ? sampler->before_ns : sampler->tick_ns;
     uint64_t end_ns = thread->life.created_ns + thread->life.wall_ns;
-    bool has_blocked = thread->life.cpu_ns + thread->life.runnable_ns < thread->life.wall_ns;
-    if (!has_blocked) thread->state = THREAD_RUNNABLE;
-    account_begins_at(sampler, thread, thread->life.created_ns);
+    if (!thread->life.has_blocked) thread->state = THREAD_RUNNABLE;
+    account_begins_at(sampler, thread);
     thread->account.pending_ns += difference(end_ns, told_until_ns);
     account_rest(sampler, thread);
 }
@@ -253,6 +279,6 @@ void account_rest(struct sampler *sampler, struct watched_thread *thread)
         *rest += whole_units(thread->account.pending_ns);
         thread->account.pending_ns = 0;
     }
-    if (running.cpu_ns + running.runnable_ns > 0) write_more(sampler, thread, false, running);
-    if (blocked.blocked_ns > 0) write_more(sampler, thread, true, blocked);
+    if (running.cpu_ns + running.runnable_ns > 0) write_more(sampler, thread, RECORDING_OF_RUNNING, running);
+    if (blocked.blocked_ns > 0) write_more(sampler, thread, RECORDING_OF_BLOCKED, blocked);
 }

@@ -16,8 +16,8 @@ struct found_stack {
 /* The first look at THREAD. What it spent before the sampler came is not told. */
 void account_begin(struct sampler *sampler, struct watched_thread *thread);
 
-/* The thread, which was looked at before, was created at CREATED_NS. */
-void account_begins_at(struct sampler *sampler, struct watched_thread *thread, uint64_t created_ns);
+/* The thread, which was looked at before, has said when it was created. */
+void account_begins_at(struct sampler *sampler, struct watched_thread *thread);
 
 /* At each look that does not leave the thread to its last blocked stack: the time since the tick before is to be told.
  */

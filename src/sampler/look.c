@@ -49,7 +49,8 @@ static enum modules_answer build_table_for(struct sampler *sampler, const uint64
 static void wait_for_table(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     enum { PERIODS_WITHOUT_TABLE_MAX = 2 };
-    if (account_untold_cpu_ns(thread, cpu_ns) > PERIODS_WITHOUT_TABLE_MAX * sampler->period_ns)
+    if (account_untold_cpu_ns(thread, cpu_ns) >
+        PERIODS_WITHOUT_TABLE_MAX * sampler->periods_in_tick * sampler->period_ns)
         account_lost(sampler, thread, cpu_ns, RECORDING_LOST_NO_TABLE);
 }
 
@@ -147,7 +148,7 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
         tell_what_is_new(sampler, thread, thread->cpu_ns_seen, &stack);
         return;
     }
-    if (timer_sees_user_code(thread)) {
+    if (timer_sees_user_code(thread) && thread->account.has_run) {
         /* An answer from outside of a call is a page fault or an interrupt, or the thread had left the call already. */
         if (!timer_accepts_answer(sampler, thread, blocked_was_in_call(&slot->registers))) return;
         cpu_ns = account_for_kernel(sampler, thread, cpu_ns);
@@ -219,11 +220,17 @@ static void send_request(struct sampler *sampler, struct watched_thread *thread,
     }
 }
 
+/* Where ticks come late, threads of which there is no stack yet come first. */
+static uint32_t requests_max_of(const struct sampler *sampler, const struct watched_thread *thread)
+{
+    return sampler->requests_in_tick_max * (thread->account.has_run ? 1 : sampler->periods_in_tick);
+}
+
 static void request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    bool is_exact = timer_sees_user_code(thread);
+    bool is_exact = timer_sees_user_code(thread) && thread->account.has_run; /* a first stack need not be exact */
     if (is_exact && sampler->is_late) return; /* it would sleep beside the thread for longer than it has */
-    uint32_t requests_max = is_exact ? EXACT_REQUESTS_MAX : sampler->requests_in_tick_max;
+    uint32_t requests_max = is_exact ? EXACT_REQUESTS_MAX : requests_max_of(sampler, thread);
     if (sampler->requests_in_tick >= requests_max || cpu_ns < thread->no_signal_until_cpu_ns) return;
     sampler->requests_in_tick++;
     if (!is_exact) {
@@ -303,6 +310,7 @@ static void look_again(struct sampler *sampler)
 /* True if THREAD's CPU time needs no signal: its timer tells of it, sooner or later. */
 static bool is_left_to_timer(const struct sampler *sampler, const struct watched_thread *thread, uint64_t cpu_ns)
 {
+    if (sampler->is_late && !thread->account.has_run) return false;
     if (timer_sees_user_code(thread)) return timer_kernel_periods(sampler, thread) == 0;
     return thread->timer.control && account_untold_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns;
 }
@@ -324,7 +332,8 @@ static bool has_room_for_first_look(struct sampler *sampler, const struct watche
 {
     enum { FIRST_LOOKS_A_SECOND = 25600 };
     if (is_cpu_mode(sampler) || thread->state != THREAD_UNKNOWN) return true;
-    return sampler->first_looks_in_tick++ < FIRST_LOOKS_A_SECOND / sampler->ticks_a_second + 1;
+    uint32_t looks_max = (FIRST_LOOKS_A_SECOND / sampler->ticks_a_second + 1) * sampler->periods_in_tick;
+    return sampler->first_looks_in_tick++ < looks_max;
 }
 
 static void look_at_awake(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, uint64_t ran_ns,
@@ -355,7 +364,7 @@ static void look_at_waiting(struct sampler *sampler, struct watched_thread *thre
     /* Asking costs 40 µs, and a short wait matters little. */
     thread->waited_ns += sampler->tick_span_ns;
     if (thread->waited_ns < LONG_WAIT_NS || timer_ask_waiting(sampler, thread)) return;
-    if (sampler->requests_in_tick++ >= sampler->requests_in_tick_max) return;
+    if (sampler->requests_in_tick++ >= requests_max_of(sampler, thread)) return;
     send_request(sampler, thread, cpu_ns);
     thread->is_asked_for_wait = thread->slot && thread->timer.control;
 }

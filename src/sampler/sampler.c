@@ -310,6 +310,14 @@ static bool is_time_for_names(uint64_t now_ns)
     return is_due(&sampler.names_due_ns, now_ns, is_start ? NAMES_EVERY_NS : NANOSECONDS);
 }
 
+/* A tick that comes late does the work of several. */
+static uint32_t periods_in(uint64_t span_ns)
+{
+    enum { PERIODS_MAX = 32 };
+    uint64_t periods = span_ns / sampler.period_ns;
+    return periods < 1 ? 1 : periods < PERIODS_MAX ? (uint32_t)periods : PERIODS_MAX;
+}
+
 static void open_tick(uint64_t now_ns, uint64_t before_ns)
 {
     sampler.tick++;
@@ -317,6 +325,7 @@ static void open_tick(uint64_t now_ns, uint64_t before_ns)
     sampler.counters[RECORDING_TICKS]++;
     sampler.tick_ns = now_ns;
     sampler.tick_span_ns = now_ns - before_ns;
+    sampler.periods_in_tick = periods_in(sampler.tick_span_ns);
     recording_begin(&writer, RECORDING_TICK, 16);
     recording_number(&writer, now_ns - before_ns);
 }

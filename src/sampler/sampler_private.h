@@ -15,9 +15,10 @@ enum { SHORT_ROUTINES = 64 };
 struct short_lives {
     struct short_routine {
         uint64_t routine;
-        uint32_t ends, told_ends; /* threads; those that a record has told of */
-        struct recording_time time;
+        uint32_t ends; /* threads that no record has told of yet */
+        uint64_t cpu_ns, preempted_ns, blocked_ns, start_wait_ns;
     } routines[SHORT_ROUTINES];
+    size_t routine_count;
     size_t begun_count;
     struct thread_news begun[SHORT_BEGUN_MAX]; /* that were not listed yet when they said so */
 };
@@ -42,6 +43,7 @@ struct sampler {
     bool has_unread_names;            /* of threads that ran */
     uint32_t name_refreshes;          /* ticks at which names are read */
     uint32_t first_looks_in_tick;
+    uint32_t periods_in_tick; /* for which it stands: what is limited in a tick is so often more */
     bool is_ending;
     uint64_t before_ns, deadline_ns, end_ns; /* of ticks: the last one, the next one, the last of all */
     bool is_late;                            /* for the open tick: the one before it was missed */

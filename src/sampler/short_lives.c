@@ -5,13 +5,17 @@
 
 /* --- Sums by routine ---------------------------------------------------------------------------------------------- */
 
+/* Places are given out in their order; the last one has all routines that come too late. */
 static struct short_routine *routine_of(struct sampler *sampler, uint64_t routine)
 {
-    struct short_routine *routines = sampler->short_lives.routines;
-    size_t i = 0;
-    while (i < SHORT_ROUTINES - 1 && routines[i].routine != routine && routines[i].ends > 0) i++;
-    if (routines[i].ends == 0) routines[i] = (struct short_routine){.routine = i < SHORT_ROUTINES - 1 ? routine : 0};
-    return &routines[i];
+    struct short_lives *lives = &sampler->short_lives;
+    for (size_t i = 0; i < lives->routine_count; i++) {
+        if (lives->routines[i].routine == routine) return &lives->routines[i];
+    }
+    if (lives->routine_count == SHORT_ROUTINES) return &lives->routines[SHORT_ROUTINES - 1];
+    struct short_routine *added = &lives->routines[lives->routine_count++];
+    added->routine = lives->routine_count < SHORT_ROUTINES ? routine : 0;
+    return added;
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -22,42 +26,43 @@ static uint64_t least(uint64_t a, uint64_t b)
 void short_lives_add(struct sampler *sampler, const struct thread_news *end)
 {
     struct short_routine *routine = routine_of(sampler, end->routine);
-    uint64_t cpu_ns = least(end->cpu_ns, end->wall_ns), runnable_ns = least(end->runnable_ns, end->wall_ns - cpu_ns);
-    bool is_cpu = sampler->options.mode == RECORDING_CPU;
     routine->ends += end->ends;
-    routine->time.cpu_ns += is_cpu ? end->cpu_ns : cpu_ns;
     sampler->cpu_ns_of_ended += end->cpu_ns;
-    if (is_cpu) return;
-    routine->time.runnable_ns += runnable_ns;
-    routine->time.blocked_ns += end->wall_ns - cpu_ns - runnable_ns;
+    routine->cpu_ns += end->cpu_ns;
+    if (sampler->options.mode == RECORDING_CPU) return;
+    uint64_t rest_ns = end->wall_ns - least(end->cpu_ns, end->wall_ns);
+    uint64_t start_wait_ns = least(end->start_wait_ns, rest_ns);
+    routine->start_wait_ns += start_wait_ns;
+    if (end->has_blocked)
+        routine->blocked_ns += rest_ns - start_wait_ns;
+    else
+        routine->preempted_ns += rest_ns - start_wait_ns;
 }
 
-static uint64_t whole_units(uint64_t ns)
+/* The rest of a unit stays where it was. */
+static uint64_t take(uint64_t *ns)
 {
-    return ns - ns % RECORDING_TIME_UNIT_NS;
+    uint64_t taken_ns = *ns - *ns % RECORDING_TIME_UNIT_NS;
+    *ns -= taken_ns;
+    return taken_ns;
 }
 
-/* The rest of a unit stays in ROUTINE. */
 static void tell(struct sampler *sampler, struct short_routine *routine, const struct watched_thread *thread,
-                 bool is_blocked)
+                 enum recording_share share)
 {
     struct recording_time time = {0};
-    if (!thread || !is_blocked) {
-        time.cpu_ns = whole_units(routine->time.cpu_ns);
-        time.runnable_ns = whole_units(routine->time.runnable_ns);
-    }
-    if (!thread || is_blocked) time.blocked_ns = whole_units(routine->time.blocked_ns);
+    if (share == RECORDING_OF_RUNNING)
+        time = (struct recording_time){.cpu_ns = take(&routine->cpu_ns), .runnable_ns = take(&routine->preempted_ns)};
+    if (share == RECORDING_OF_BLOCKED) time.blocked_ns = take(&routine->blocked_ns);
+    if (share == RECORDING_OF_START) time.runnable_ns = take(&routine->start_wait_ns);
     if (time.cpu_ns + time.runnable_ns + time.blocked_ns == 0) return;
     recording_begin(sampler->writer, RECORDING_SHORT, 80);
     recording_number(sampler->writer, routine->routine);
-    recording_number(sampler->writer, routine->ends - routine->told_ends);
+    recording_number(sampler->writer, routine->ends);
     recording_number(sampler->writer, thread ? (uint64_t)thread->number + 1 : 0);
-    recording_number(sampler->writer, is_blocked);
+    recording_number(sampler->writer, share);
     recording_time(sampler->writer, time);
-    routine->time.cpu_ns -= time.cpu_ns;
-    routine->time.runnable_ns -= time.runnable_ns;
-    routine->time.blocked_ns -= time.blocked_ns;
-    routine->told_ends = routine->ends;
+    routine->ends = 0;
 }
 
 void short_lives_stand_for(struct sampler *sampler, const struct watched_thread *thread)
@@ -65,24 +70,25 @@ void short_lives_stand_for(struct sampler *sampler, const struct watched_thread 
     uint64_t short_ns = sampler->period_ns > sampler->tick_span_ns ? sampler->period_ns : sampler->tick_span_ns;
     if (thread->life.ends == 0 || thread->life.wall_ns > 2 * short_ns) return;
     struct short_routine *routine = routine_of(sampler, thread->life.routine);
-    if (routine->ends == 0 || routine->routine != thread->life.routine) return;
-    if (thread->account.has_run) tell(sampler, routine, thread, false);
-    if (thread->account.has_blocked) tell(sampler, routine, thread, true);
+    if (routine->routine != thread->life.routine) return;
+    if (thread->account.has_run) tell(sampler, routine, thread, RECORDING_OF_RUNNING);
+    if (thread->account.has_blocked) tell(sampler, routine, thread, RECORDING_OF_BLOCKED);
 }
 
 void short_lives_tell_rest(struct sampler *sampler)
 {
-    for (size_t i = 0; i < SHORT_ROUTINES; i++) {
+    for (size_t i = 0; i < sampler->short_lives.routine_count; i++) {
         struct short_routine *routine = &sampler->short_lives.routines[i];
-        if (routine->ends > 0) tell(sampler, routine, NULL, false);
+        for (enum recording_share share = 0; share < RECORDING_SHARES; share++) tell(sampler, routine, NULL, share);
         *routine = (struct short_routine){0};
     }
+    sampler->short_lives.routine_count = 0;
 }
 
 void short_lives_tell_unseen(struct sampler *sampler, uint64_t cpu_ns)
 {
-    struct short_routine unseen = {.time.cpu_ns = cpu_ns};
-    tell(sampler, &unseen, NULL, false);
+    struct short_routine unseen = {.cpu_ns = cpu_ns};
+    tell(sampler, &unseen, NULL, RECORDING_OF_RUNNING);
 }
 
 /* --- What threads say --------------------------------------------------------------------------------------------- */
@@ -110,7 +116,7 @@ static void note_begin(struct sampler *sampler, const struct thread_news *news)
     struct watched_thread *thread = threads_find(&sampler->threads, news->tid);
     if (thread) {
         thread->life = *news;
-        if (thread->is_known) account_begins_at(sampler, thread, news->created_ns);
+        if (thread->is_known) account_begins_at(sampler, thread);
         return;
     }
     size_t place = place_of_begun(lives, news->tid);

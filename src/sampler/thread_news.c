@@ -22,8 +22,9 @@ static struct {
 
 /* The last one is for all routines that have none of their own. */
 static struct {
-    _Atomic uint64_t routine, wall_ns, cpu_ns, runnable_ns;
+    _Atomic uint64_t routine, wall_ns, cpu_ns, start_wait_ns;
     _Atomic uint32_t ends;
+    atomic_bool has_blocked;
 } sums[SUMS];
 static atomic_bool has_sums;
 
@@ -54,7 +55,8 @@ static void add_to_sum(const struct thread_news *news)
     unsigned sum = sum_of(news->routine);
     atomic_fetch_add(&sums[sum].wall_ns, news->wall_ns);
     atomic_fetch_add(&sums[sum].cpu_ns, news->cpu_ns);
-    atomic_fetch_add(&sums[sum].runnable_ns, news->runnable_ns);
+    atomic_fetch_add(&sums[sum].start_wait_ns, news->start_wait_ns);
+    if (news->has_blocked) atomic_store(&sums[sum].has_blocked, true);
     atomic_fetch_add(&sums[sum].ends, 1);
     atomic_store(&has_sums, true);
 }
@@ -72,15 +74,8 @@ static void write_news(const struct thread_news *news)
 
 /* --- On the thread itself ----------------------------------------------------------------------------------------- */
 
-static __thread struct {
-    uint64_t routine, created_ns, began_ns;
-    bool is_told; /* of its beginning */
-} life __attribute__((tls_model("initial-exec")));
-
-static pid_t own_tid(void)
-{
-    return (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
-}
+/* TID is 0 while nothing is told of it. */
+static __thread struct thread_news life __attribute__((tls_model("initial-exec")));
 
 static uint64_t difference(uint64_t a, uint64_t b)
 {
@@ -96,28 +91,27 @@ static bool has_blocked(void)
 
 void thread_news_begin(uint64_t routine, uint64_t created_ns)
 {
-    life.routine = routine;
-    life.created_ns = created_ns;
-    life.began_ns = self_monotonic_ns();
-    life.is_told = true;
-    write_news(&(struct thread_news){.tid = own_tid(), .routine = routine, .created_ns = created_ns});
+    life = (struct thread_news){.routine = routine, .created_ns = created_ns};
+    life.tid = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
+    life.start_wait_ns = difference(self_monotonic_ns(), created_ns);
+    write_news(&life);
 }
 
 void thread_news_end(void)
 {
-    if (!life.is_told) return;
-    life.is_told = false;
-    struct thread_news news = {.tid = own_tid(), .ends = 1, .routine = life.routine, .created_ns = life.created_ns};
+    if (life.tid == 0) return;
+    struct thread_news news = life;
+    life.tid = 0;
+    news.ends = 1;
     (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &news.cpu_ns);
-    news.wall_ns = difference(self_monotonic_ns(), life.created_ns);
-    news.runnable_ns =
-        has_blocked() ? difference(life.began_ns, life.created_ns) : difference(news.wall_ns, news.cpu_ns);
+    news.wall_ns = difference(self_monotonic_ns(), news.created_ns);
+    news.has_blocked = has_blocked();
     write_news(&news);
 }
 
 void thread_news_stay_silent(void)
 {
-    life.is_told = false;
+    life.tid = 0;
 }
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
@@ -136,7 +130,8 @@ static bool take_sum(struct thread_news *ret)
         *ret = (struct thread_news){.ends = ends, .routine = i < SUMS - 1 ? atomic_load(&sums[i].routine) : 0};
         ret->wall_ns = atomic_exchange(&sums[i].wall_ns, 0);
         ret->cpu_ns = atomic_exchange(&sums[i].cpu_ns, 0);
-        ret->runnable_ns = atomic_exchange(&sums[i].runnable_ns, 0);
+        ret->start_wait_ns = atomic_exchange(&sums[i].start_wait_ns, 0);
+        ret->has_blocked = atomic_exchange(&sums[i].has_blocked, false);
         atomic_store(&has_sums, true); /* there may be others */
         return true;
     }
@@ -157,5 +152,8 @@ void thread_news_forget(void)
     memset(&ring, 0, sizeof(ring));
     memset(&sums, 0, sizeof(sums));
     atomic_store(&has_sums, false);
-    life.created_ns = life.began_ns = self_monotonic_ns();
+    if (life.tid == 0) return;
+    life.tid = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
+    life.created_ns = self_monotonic_ns();
+    life.start_wait_ns = 0;
 }

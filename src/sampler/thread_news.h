@@ -13,8 +13,9 @@ struct thread_news {
     uint32_t ends;    /* threads that ended; 0: the thread begins */
     uint64_t routine; /* address of the start routine; 0: not known */
     uint64_t created_ns;
+    uint64_t start_wait_ns;   /* until it first got a processor */
     uint64_t wall_ns, cpu_ns; /* of the thread's whole life, if it ends */
-    uint64_t runnable_ns;     /* at least: of a thread that never blocked all but CPU_NS */
+    bool has_blocked;         /* else all time beside CPU_NS was a wait for a processor */
 };
 
 /* --- On the thread itself: signal-safe, errno is kept ------------------------------------------------------------- */

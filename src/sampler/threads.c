@@ -309,7 +309,7 @@ void threads_tell_again(struct threads *threads, struct recording_writer *writer
         write_thread(thread, writer);
         thread->last->count = 0;
         thread->state = THREAD_UNKNOWN;
-        thread->account.has_blocked = thread->account.has_run = false;
+        thread->account.has_blocked = thread->account.has_run = thread->account.has_told_routine = false;
         threads->items[i].page_asleep = NULL;
     }
     threads->next_number = (uint32_t)threads->count;

@@ -36,12 +36,14 @@ struct thread_account {
     uint64_t runnable_told_ns; /* of that */
     bool has_blocked;          /* there is a place for waits after a wake-up */
     bool has_run;              /* there is a stack of CPU time */
-    uint64_t since_ns;         /* from when on the thread's time is told, or to be told */
-    bool is_new;               /* it began under our eyes, and was not looked at yet */
-    bool is_first_look;        /* the last one was */
-    bool has_delay;            /* it is known where the kernel's count began */
-    uint64_t preempted_ns;     /* by the timer's count, when last read */
-    bool has_seen_switch;      /* the timer's, then */
+    bool has_told_start;       /* how long it waited for its first processor */
+    bool has_told_routine;
+    uint64_t since_ns;     /* from when on the thread's time is told, or to be told */
+    bool is_new;           /* it began under our eyes, and was not looked at yet */
+    bool is_first_look;    /* the last one was */
+    bool has_delay;        /* it is known where the kernel's count began */
+    uint64_t preempted_ns; /* by the timer's count, when last read */
+    bool has_seen_switch;  /* the timer's, then */
 };
 
 enum thread_state {

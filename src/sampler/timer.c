@@ -63,7 +63,9 @@ void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
     /* Such a timer takes its first stack after a whole period: a signal sees a thread that lives for less. */
     if (sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] && thread->account.is_first_look) return;
     if (thread->timer.control || thread->timer_stack_size > PERF_TIMER_STACK_MAX || *refusal) return;
-    if (sampler->timers_in_tick >= OPENED_A_TICK_MAX || sampler->counters[RECORDING_TIMERS] >= TIMERS_MAX) return;
+    if (sampler->timers_in_tick >= OPENED_A_TICK_MAX * sampler->periods_in_tick ||
+        sampler->counters[RECORDING_TIMERS] >= TIMERS_MAX)
+        return;
     if (thread->timer_stack_size == 0) thread->timer_stack_size = PERF_TIMER_STACK_MIN;
     sampler->timers_in_tick++;
     int result = open_timer(sampler, thread);
@@ -180,7 +182,7 @@ bool timer_ask_waiting(struct sampler *sampler, struct watched_thread *thread)
     if (timer->is_asked) return true;
     if (self_is_confined()) return false; /* a filter may kill for an ioctl */
     if (!timer->control) {
-        if (sampler->timers_in_tick >= OPENED_A_TICK_MAX) return true;
+        if (sampler->timers_in_tick >= OPENED_A_TICK_MAX * sampler->periods_in_tick) return true;
         sampler->timers_in_tick++;
         if (perf_timer_open(timer, thread->tid, PERF_TIMER_SEES_ALL, 0, thread->timer_stack_size) != 0) return false;
     }
