@@ -3,7 +3,6 @@
 
 #include "cli/convert_profile.h"
 #include "cli/message.h"
-#include "profile/full_names.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -133,12 +132,6 @@ static bool holds_one_process(enum format format)
     return format == FORMAT_ENVELOPE || format == FORMAT_SENTRY_V2;
 }
 
-/* These formats tell functions apart by their names alone. */
-static bool needs_full_names(enum format format)
-{
-    return format == FORMAT_COLLAPSED || format == FORMAT_SPEEDSCOPE;
-}
-
 bool record_outputs_write_process(struct record_outputs *outputs, struct profile *profile)
 {
     bool is_written = true;
@@ -151,21 +144,13 @@ bool record_outputs_write_process(struct record_outputs *outputs, struct profile
     return is_written;
 }
 
-static bool write_outputs(struct record_outputs *outputs, struct profile *all, bool with_full_names)
+bool record_outputs_write_all(struct record_outputs *outputs, struct profile *all)
 {
     bool is_written = true;
     unsigned number = 1;
     for (size_t i = 0; i < outputs->count; i++) {
         const struct record_output *output = &outputs->items[i];
-        if (holds_one_process(output->format) || needs_full_names(output->format) != with_full_names) continue;
-        is_written &= write_profile(all, output->path, output->format, &number);
+        if (!holds_one_process(output->format)) is_written &= write_profile(all, output->path, output->format, &number);
     }
     return is_written;
-}
-
-bool record_outputs_write_all(struct record_outputs *outputs, struct profile *all)
-{
-    bool is_written = write_outputs(outputs, all, false);
-    profile_give_full_names(all, true);
-    return write_outputs(outputs, all, true) && is_written;
 }

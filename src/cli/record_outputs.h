@@ -33,7 +33,7 @@ bool record_outputs_use_stdout(const struct record_outputs *outputs);
 /* Writes PROFILE, one process, to the outputs that hold one process in each file. False if one could not be written. */
 bool record_outputs_write_process(struct record_outputs *outputs, struct profile *profile);
 
-/* Writes ALL processes to the other outputs. Changes the names in ALL. False if one could not be written. */
+/* Writes ALL processes to the other outputs. False if one could not be written. */
 bool record_outputs_write_all(struct record_outputs *outputs, struct profile *all);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/facts.h"
 
-static bool is_repeated(const struct profile *profile, size_t fact)
+bool facts_is_repeated(const struct profile *profile, size_t index)
 {
-    for (size_t i = 0; i < fact; i++) {
-        if (profile->facts.items[i].key.index == profile->facts.items[fact].key.index) return true;
+    for (size_t i = 0; i < index; i++) {
+        if (profile->facts.items[i].key.index == profile->facts.items[index].key.index) return true;
     }
     return false;
 }
@@ -14,7 +14,7 @@ void facts_write(struct json_writer *writer, const struct profile *profile)
     json_begin_object(writer);
     for (size_t i = 0; i < profile->facts.count; i++) {
         const struct fact *fact = &profile->facts.items[i];
-        if (is_repeated(profile, i)) continue;
+        if (facts_is_repeated(profile, i)) continue;
         json_write_key_slice(writer, profile_slice(profile, fact->key));
         if (fact->is_number)
             json_write_i64(writer, fact->number);

@@ -7,6 +7,9 @@
 #include "base/json_writer.h"
 #include "profile/profile.h"
 
+/* Whether an earlier fact of PROFILE has the key of fact INDEX. */
+bool facts_is_repeated(const struct profile *profile, size_t index);
+
 /* {"ticks": 101, "engine": "…"}. Of facts with one key the first counts. */
 void facts_write(struct json_writer *writer, const struct profile *profile);
 

@@ -404,6 +404,65 @@ static void build(struct profile *profile)
     profile->doc_url = profile_text(profile, "https://example.org/");
 }
 
+static void add_comment(struct profile *profile, const char *text)
+{
+    profile_add_comment(profile, slice_of_text(text));
+}
+
+static int64_t number_of_fact(const struct profile *profile, const char *key)
+{
+    for (size_t i = 0; i < profile->facts.count; i++) {
+        if (strcmp(profile_c_string(profile, profile->facts.items[i].key), key) == 0)
+            return profile->facts.items[i].number;
+    }
+    return INT64_MIN;
+}
+
+/* pprof puts the comments of merged profiles one after the other. */
+TEST(facts_of_merged_profiles_add_up)
+{
+    struct profile profile, again;
+    struct buffer file = new_file();
+    build(&profile);
+    add_comment(&profile, "# offbeat ticks = 3 (3f9a12)");
+    add_comment(&profile, "# offbeat ticks = 3 (ffffff)");
+    add_comment(&profile, "# offbeat engine: timers");
+    add_comment(&profile, "# offbeat lost = 9223372036854775807 (3f9a12)");
+    add_comment(&profile, "# offbeat lost = 9223372036854775807 (ffffff)");
+    add_comment(&profile, "# offbeat ticks = 1x");
+    add_comment(&profile, "# offbeat ticks");
+    CHECK_UINT(pprof_encode(&profile, &file, NULL), STATUS_OK);
+    CHECK_UINT(decode(&file, &again, NULL), STATUS_OK);
+    CHECK_INT(number_of_fact(&again, "ticks"), -1);
+    CHECK_INT(number_of_fact(&again, "lost"), INT64_MAX);
+    CHECK_UINT(again.facts.count, 3);
+    CHECK_TEXT(profile_c_string(&again, again.facts.items[1].text), "timers"); /* the first one counts */
+    CHECK_UINT(again.comments.count, 3);
+    profile_fini(&profile);
+    profile_fini(&again);
+    buffer_fini(&file);
+}
+
+TEST(facts_are_lines_that_pprof_hides)
+{
+    static const char text[] = "a\nb\\c \x7f = \xc3\xa4: ";
+    struct profile profile, again;
+    struct buffer file = new_file();
+    build(&profile);
+    profile_add_fact_text(&profile, "odd key: = \xc3\xa4", text);
+    profile_add_fact_text(&profile, "pid", "9");
+    CHECK_UINT(pprof_encode(&profile, &file, NULL), STATUS_OK);
+    CHECK_UINT(decode(&file, &again, NULL), STATUS_OK);
+    CHECK_UINT(again.facts.count, 4);
+    CHECK_TEXT(profile_c_string(&again, again.facts.items[2].key), "odd key: = \xc3\xa4");
+    CHECK_TEXT(profile_c_string(&again, again.facts.items[2].text), text);
+    CHECK(!again.facts.items[3].is_number);
+    CHECK_UINT(again.comments.count, 1);
+    profile_fini(&profile);
+    profile_fini(&again);
+    buffer_fini(&file);
+}
+
 TEST(equal_samples_are_summed_threads_become_labels_and_facts_comments_PPF_2)
 {
     struct profile profile, again;

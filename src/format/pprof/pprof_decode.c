@@ -16,6 +16,7 @@
 #include "base/protobuf.h"
 #include "base/varint_groups.h"
 #include "format/facts.h"
+#include "format/pprof/pprof_facts.h"
 #include "format/pprof/pprof_private.h"
 #include "profile/thread_labels.h"
 
@@ -117,6 +118,7 @@ struct decoder {
     size_t string_count;
     /* "" if no label can have it */
     struct string_id thread_id_keys[THREAD_LABEL_KEYS], thread_name_keys[THREAD_LABEL_KEYS];
+    struct pprof_facts facts;
     struct id_map mappings, functions, locations;
     struct varint_groups groups;
 
@@ -663,7 +665,7 @@ static void decode_sample(struct decoder *decoder, struct slice message)
 
 /* --- Comments ----------------------------------------------------------------------------------------------------- */
 
-/* False if COMMENT does not hold facts. */
+/* False if COMMENT does not hold facts in the old form. */
 static bool decode_facts(struct profile *profile, struct slice comment)
 {
     size_t prefix_size = strlen(FACTS_PREFIX);
@@ -684,8 +686,9 @@ static bool decode_facts(struct profile *profile, struct slice comment)
 static void add_comment(struct decoder *decoder, uint64_t index)
 {
     struct string_id text = string_at(decoder, index);
-    if (decoder->status != STATUS_OK || decode_facts(decoder->profile, profile_slice(decoder->profile, text))) return;
-    profile_add_comment(decoder->profile, profile_slice(decoder->profile, text));
+    struct slice comment = profile_slice(decoder->profile, text);
+    if (decoder->status != STATUS_OK || pprof_fact_read(&decoder->facts, comment)) return;
+    if (!decode_facts(decoder->profile, comment)) profile_add_comment(decoder->profile, comment);
 }
 
 static void decode_comments(struct decoder *decoder)
@@ -773,7 +776,9 @@ static enum status decode_raw(struct slice bytes, struct buffer *releasable, str
 {
     if (!pprof_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a pprof profile");
     struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error, .releasable = releasable};
+    decoder.facts.profile = profile;
     decode_all(&decoder);
+    pprof_facts_fini(&decoder.facts);
     id_map_fini(&decoder.mappings);
     id_map_fini(&decoder.functions);
     id_map_fini(&decoder.locations);

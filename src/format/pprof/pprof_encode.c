@@ -15,6 +15,7 @@
 #include "base/protobuf.h"
 #include "base/utf8.h"
 #include "format/facts.h"
+#include "format/pprof/pprof_facts.h"
 #include "format/pprof/pprof_made_mappings.h"
 #include "format/pprof/pprof_private.h"
 #include "profile/thread_labels.h"
@@ -671,15 +672,18 @@ static void write_text_field(struct encoder *encoder, uint32_t field, struct str
 
 static void write_facts(struct encoder *encoder)
 {
-    if (encoder->profile->facts.count == 0) return;
-    struct buffer text;
-    buffer_init(&text, 2 * (size_t)PROFILE_STRING_BYTES_MAX);
-    buffer_append_text(&text, FACTS_PREFIX);
-    struct json_writer writer = json_writer_of(&text);
-    facts_write(&writer, encoder->profile);
-    if (text.failed) fail(encoder, STATUS_NO_MEMORY);
-    protobuf_append_explicit_number(&encoder->out, PROFILE_COMMENT, text_number(encoder, buffer_slice(&text)));
-    buffer_fini(&text);
+    const struct profile *profile = encoder->profile;
+    uint32_t tag = pprof_fact_tag(profile);
+    struct buffer line;
+    buffer_init(&line, 4 * (size_t)PROFILE_STRING_BYTES_MAX);
+    for (size_t i = 0; i < profile->facts.count; i++) {
+        if (facts_is_repeated(profile, i)) continue;
+        buffer_clear(&line);
+        pprof_fact_append(profile, &profile->facts.items[i], tag, &line);
+        if (line.failed) fail(encoder, STATUS_NO_MEMORY);
+        protobuf_append_explicit_number(&encoder->out, PROFILE_COMMENT, text_number(encoder, buffer_slice(&line)));
+    }
+    buffer_fini(&line);
 }
 
 static void write_comments(struct encoder *encoder)

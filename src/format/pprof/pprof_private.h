@@ -26,7 +26,7 @@ enum {
 };
 /* clang-format on */
 
-/* Facts travel as comments, "offbeat.ticks: 1010". */
+/* Until 0.1.0, facts were one comment: this, and a JSON object. It is still read (pprof_facts.h has today's form). */
 #define FACTS_PREFIX "offbeat: "
 
 #endif
