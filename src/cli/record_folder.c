@@ -87,7 +87,10 @@ static enum record_file read_recording(const char *path, int descriptor, struct 
         return RECORD_FILE_FAILED;
     }
     if (recording_detect(buffer_slice(bytes))) return RECORD_FILE_READ;
-    message("%s is not a recording: it is left out", path);
+    if (recording_other_version(buffer_slice(bytes)))
+        message("%s was written by a liboffbeat of another version: it is left out", path);
+    else
+        message("%s is not a recording: it is left out", path);
     return RECORD_FILE_LEFT_OUT;
 }
 

@@ -72,11 +72,11 @@ static void put_stand_ins_back(struct profile *profile, struct stand_ins *taken)
 
 static void tell_result(const char *path, const struct symbolizer_result *result)
 {
-    message("%s: named %zu of %zu places without a name", message_name(path, false),
-            result->named + result->by_boundary, result->locations);
+    message("%s: named %zu of %zu places without a name", message_name(path, false), result->named, result->locations);
     if (result->by_boundary) {
-        message("%s: of %zu places only the start of the function is known", message_name(path, false),
-                result->by_boundary);
+        message(
+            "%s: %zu more place%s only a function's start as a name, as libx.so+0x1234: the file has no symbol there",
+            message_name(path, false), result->by_boundary, result->by_boundary == 1 ? " has" : "s have");
     }
     if (result->files_unproven) {
         message("%s: the profile has no build id of %zu file%s, which may be another one here; --trust-paths uses %s",

@@ -246,6 +246,13 @@ static enum status explain_unknown(struct slice bytes, struct error *error)
             return error_set(error, STATUS_UNSUPPORTED, 0, "%s", known[i].message);
         }
     }
+    int version = recording_other_version(bytes);
+    if (version)
+        return error_set(
+            error, STATUS_UNSUPPORTED, 0,
+            "a recording of %s version of offbeat (layout %d, and this one reads %d); read it with the offbeat "
+            "that recorded it, or record again",
+            version < recording_version() ? "an older" : "a newer", version, recording_version());
     return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a profile of any format that offbeat reads");
 }
 

@@ -6,6 +6,7 @@
 #include "base/cursor.h"
 #include "format/recording_layout.h"
 #include "profile/incomplete.h"
+#include "profile/own_frames.h"
 
 #include <stdio.h>
 
@@ -932,6 +933,20 @@ bool recording_detect(struct slice bytes)
     return bytes.size >= RECORDING_MAGIC_SIZE && memcmp(bytes.data, RECORDING_MAGIC, RECORDING_MAGIC_SIZE) == 0;
 }
 
+int recording_other_version(struct slice bytes)
+{
+    size_t version = RECORDING_MAGIC_SIZE - 1; /* where it is */
+    bool is_recording = bytes.size >= RECORDING_MAGIC_SIZE && memcmp(bytes.data, RECORDING_MAGIC, version) == 0;
+    /* A text that begins with the name has a letter or a blank there. */
+    if (!is_recording || recording_detect(bytes) || bytes.data[version] >= ' ') return 0;
+    return bytes.data[version];
+}
+
+int recording_version(void)
+{
+    return RECORDING_MAGIC[RECORDING_MAGIC_SIZE - 1];
+}
+
 enum status recording_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     if (!recording_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a recording");
@@ -950,6 +965,7 @@ enum status recording_decode(struct slice bytes, struct profile *profile, struct
     free(replay->threads.items);
     free(replay->modules.items);
     free(replay);
+    if (status == STATUS_OK) profile_hide_own_frames(profile);
     if (status == STATUS_OK) status = profile_failed(profile, error);
     if (status == STATUS_OK) status = profile_sort_by_time(profile, error);
     return status;

@@ -161,12 +161,15 @@ def a_file_that_is_gone_is_named_from_its_debug_file_alone(program):
 def names_by_the_start_of_a_function_make_way_for_better_ones(program):
     """Recorded without the debug file, all that is known of a function is where it begins."""
     first, second = program.folder / "first.pb.gz", program.folder / "second.pb.gz"
-    offbeat("symbolize", program.chunk("chunk.json"), "-o", first)
+    done = offbeat("symbolize", program.chunk("chunk.json"), "-o", first)
+    said = ["named 0 of 2 places", "2 more places have only a function's start as a name"]
+    check(all(part in done.stderr for part in said), done.stderr)
     starts = {f"program+{hex(program.addresses[name])}" for name in ("leaf", "caller")}
     check_equal(functions(first), starts, "names by the start of the function")
     offbeat("symbolize", first, "-o", second, "--debug-dir", program.folder / "debug")
     check_equal(functions(second), {"leaf", "caller"}, "functions")
-    offbeat("symbolize", first, "-o", second)
+    done = offbeat("symbolize", first, "-o", second)
+    check("named 0 of 2 places" in done.stderr, done.stderr)
     check_equal(functions(second), starts, "names where there is nothing better")
 
 

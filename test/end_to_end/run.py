@@ -542,6 +542,16 @@ def top_tells_processes_apart_in_one_file_and_in_several():
 
 
 @case
+def frames_of_the_sampler_itself_are_hidden():
+    with Folder() as folder:
+        check_equal(run(*OFFBEAT.command("record", "-F", "10000", "-o", "x.pb.gz", "--", "sh", "-c",
+                                         "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done"), cwd=folder).returncode, 0, "status")
+        functions = OFFBEAT.answer("top", "--all-frames", folder / "x.pb.gz")["functions"]
+        own = [function["name"] for function in functions if "liboffbeat" in function["package"]]
+        check(functions and not own, f"frames of liboffbeat: {own}")
+
+
+@case
 def record_writes_one_pprof_file_by_default():
     with Folder() as folder:
         done = run(*OFFBEAT.command("record", "--", "sh", "-c", "sleep 0.1; sleep 0.1; :"), cwd=folder)
