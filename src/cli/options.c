@@ -140,7 +140,7 @@ static bool set_seconds(const struct option *option, const char *text)
 {
     uint64_t nanoseconds;
     if (!parse_seconds(text, &nanoseconds) || nanoseconds < option->minimum || nanoseconds > option->maximum) {
-        message("--%s must be seconds from %g to %g, not \"%s\"", option->name, (double)option->minimum / 1e9,
+        message("--%s must be seconds from %.12g to %.12g, not \"%s\"", option->name, (double)option->minimum / 1e9,
                 (double)option->maximum / 1e9, text);
         return false;
     }

@@ -6,6 +6,7 @@
 #include "cli/message.h"
 
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 bool output_has_colour(void)
@@ -13,6 +14,14 @@ bool output_has_colour(void)
     const char *no_colour = environment_get("NO_COLOR"), *terminal = environment_get("TERM");
     if (no_colour && no_colour[0]) return false;
     return isatty(STDOUT_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
+}
+
+size_t output_width(void)
+{
+    enum { WIDTH_DEFAULT = 80 };
+    struct winsize size = {0};
+    if (!isatty(STDOUT_FILENO)) return 0;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : WIDTH_DEFAULT;
 }
 
 enum exit_status output_report(const struct buffer *report)

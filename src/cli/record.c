@@ -28,6 +28,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define DURATION_NS_MIN ((uint64_t)1000000)
+#define DURATION_NS_MAX (365 * 86400 * (uint64_t)1000000000)
+
 enum {
     FREQUENCY_DEFAULT = 101,
     FREQUENCY_MAX = 10000,
@@ -35,6 +38,7 @@ enum {
     CPU_UNSEEN_NS_MAX = 100000000,
     CPU_UNSEEN_PART = 20, /* 5 % */
     BETWEEN_LOOKS_NS = 12000000,
+    FIRST_SAMPLE_PERIODS = 2, /* ticks fall at random in their period */
 };
 
 struct record {
@@ -297,15 +301,30 @@ static void tell_completeness(const struct profile *all)
     buffer_fini(&line);
 }
 
+static void tell_no_sample(const struct record *record, const char *program)
+{
+    uint64_t period_ns = 1000000000 / record->run.frequency_hz;
+    double seconds = (double)record->result.wall_ns / 1e9, cpu_seconds = (double)record->result.cpu_ns / 1e9;
+    if (record->result.wall_ns <= FIRST_SAMPLE_PERIODS * period_ns)
+        message("%s ended before the first sample; one is taken every %.1f ms", program, (double)period_ns / 1e6);
+    else if (record->run.is_cpu_mode && record->result.cpu_ns <= FIRST_SAMPLE_PERIODS * period_ns)
+        message("%s used too little CPU time for a sample (%.3f s); --mode wall samples waiting, too", program,
+                cpu_seconds);
+    else
+        message(
+            "no sample was taken in the %.3f s that %s ran (%.3f s of CPU time); see offbeat info for the recorder's "
+            "counters",
+            seconds, program, cpu_seconds);
+}
+
 static void tell_why_empty(const struct record *record, const struct missing *missing, const char *program)
 {
     if (record->recordings.count == 0 && missing->processes.count == 0) {
         message("%s left no samples: it ended within a moment, or did not load %s; what it leaves running is not "
                 "waited for: a daemon must stay in the foreground",
                 program, record->run.library);
-    } else if (record->recordings.count > 0 && record->tick_count == 0) {
-        message("%s ended before the first sample; one is taken every %.1f ms", program,
-                1000.0 / (double)record->run.frequency_hz);
+    } else if (record->recordings.count > 0 && record->tick_count == 0 && missing->processes.count == 0) {
+        tell_no_sample(record, program);
     }
 }
 
@@ -436,7 +455,8 @@ int command_record(int argc, char **argv)
         {"mode", 0, OPTION_CHOICE, &mode, .argument = "wall|cpu",
          .help = "time that passes, or time on a processor (default: wall)"},
         {"duration", 'd', OPTION_SECONDS, &record.run.duration_ns, .argument = "SECONDS",
-         .help = "sample only so long; the program runs on", .minimum = 1000000, .maximum = UINT64_MAX / 2},
+         .help = "sample only so long; the program runs on", .minimum = DURATION_NS_MIN,
+         .maximum = DURATION_NS_MAX},
         {"no-inherit", 0, OPTION_SWITCH, &record.run.no_children, .help = "leave the program's children alone"},
         {"thin-idle", 0, OPTION_SWITCH, &arguments.thins_idle,
          .help = "in envelopes, threads that stay where they are give a sample a second, not one a tick"},

@@ -127,18 +127,33 @@ void record_folder_delete(const struct record_folder *folder, const char *name)
 
 static const char *library_folder(const struct record_folder *folder)
 {
+    if (folder->links[0]) return folder->links;
     return folder->outer[0] ? folder->outer : folder->path;
 }
 
-bool record_folder_add_library(const struct record_folder *folder, char library[PATH_MAX])
+/* Programs of other users must reach the links. */
+static void make_links_folder(struct record_folder *folder)
 {
-    if (folder->outer[0]) record_library_copy_for_others(library, folder->outer);
+    static const char *const parents[] = {"/tmp", "/var/tmp", "/dev/shm"};
+    for (size_t i = 0; i < sizeof(parents) / sizeof(parents[0]); i++) {
+        (void)snprintf(folder->links, sizeof(folder->links), "%s/offbeat-XXXXXX", parents[i]);
+        if (mkdtemp(folder->links) && chmod(folder->links, folder->outer[0] ? 0711 : 0700) == 0) return;
+    }
+    folder->links[0] = '\0';
+}
+
+bool record_folder_add_library(struct record_folder *folder, char library[PATH_MAX])
+{
+    bool may_need_it = folder->outer[0] || !record_library_is_plain(library);
+    if (may_need_it && !record_library_is_plain(library_folder(folder))) make_links_folder(folder);
+    if (folder->outer[0]) record_library_copy_for_others(library, library_folder(folder));
     return record_library_link(library, library_folder(folder));
 }
 
 void record_folder_remove_library(const struct record_folder *folder)
 {
     record_library_unlink(library_folder(folder));
+    if (folder->links[0]) (void)rmdir(folder->links);
 }
 
 /* What the program leaves running may begin a recording at any time. */

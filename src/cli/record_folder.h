@@ -15,6 +15,7 @@
 struct record_folder {
     char path[PATH_MAX];  /* for recordings */
     char outer[PATH_MAX]; /* "" where there is none */
+    char links[64];       /* for links to the library where LD_PRELOAD cannot name the others; "": not needed */
 };
 
 /* False after one line on standard error. */
@@ -22,7 +23,7 @@ bool record_folder_make(struct record_folder *folder);
 
 /* Puts a copy of LIBRARY, or a link to it, into the folder if the program could not load it otherwise: LIBRARY becomes
  * the path to preload. False after one line on standard error. */
-bool record_folder_add_library(const struct record_folder *folder, char library[PATH_MAX]);
+bool record_folder_add_library(struct record_folder *folder, char library[PATH_MAX]);
 void record_folder_remove_library(const struct record_folder *folder);
 
 enum record_file { RECORD_FILE_READ, RECORD_FILE_FAILED, RECORD_FILE_LEFT_OUT };

@@ -61,14 +61,20 @@ static void link_first(const char *library, const char *link)
     if (is_there && symlink(first, first_link) != 0) message("cannot write %s: %s", first_link, strerror(errno));
 }
 
+bool record_library_is_plain(const char *path)
+{
+    return !strpbrk(path, NOT_IN_LD_PRELOAD);
+}
+
 bool record_library_link(char path[PATH_MAX], const char *directory)
 {
     char link[PATH_MAX];
-    if (!strpbrk(path, NOT_IN_LD_PRELOAD)) return true;
+    if (record_library_is_plain(path)) return true;
     if (strpbrk(directory, NOT_IN_LD_PRELOAD) || !link_path(link, directory)) {
-        message("cannot preload %s: the loader accepts no path with a blank, a colon or a $; set TMPDIR to a folder "
-                "without",
-                path);
+        message(
+            "cannot preload %s: the loader accepts no path with a blank, a colon or a $, and neither TMPDIR nor /tmp, "
+            "/var/tmp and /dev/shm can hold a link to it",
+            path);
         return false;
     }
     if (symlink(path, link) != 0) {

@@ -11,6 +11,9 @@ bool record_library_find(char ret_path[PATH_MAX]);
 /* The library that begins before all others, beside the one at PATH. False if there is none: it is not needed. */
 bool record_library_first(const char *path, char ret_first[PATH_MAX]);
 
+/* Whether LD_PRELOAD can name PATH. */
+bool record_library_is_plain(const char *path);
+
 /* The loader takes blanks and colons in LD_PRELOAD for separators, and expands $. A library with such a path gets a
  * link in DIRECTORY, and PATH becomes the link's. False, with a message, if that is impossible. */
 bool record_library_link(char path[PATH_MAX], const char *directory);

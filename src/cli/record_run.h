@@ -24,6 +24,7 @@ char *run_find_program(const char *program);
 
 struct run_result {
     int status;      /* as waitpid gives it */
+    uint64_t wall_ns;
     uint64_t cpu_ns; /* of the program and of the descendants that were waited for */
 };
 

@@ -77,8 +77,8 @@ static enum exit_status report_top(struct profile *profile, const struct top_arg
     }
     struct buffer report;
     buffer_init(&report, REPORT_BYTES_MAX);
-    struct top_report_options report_options = {.function_max = arguments->function_max,
-                                                .has_colour = output_has_colour()};
+    struct top_report_options report_options = {
+        .function_max = arguments->function_max, .has_colour = output_has_colour(), .width = output_width()};
     void (*write)(const struct profile *, const struct top *, const struct top_report_options *, struct buffer *) =
         arguments->json ? top_write_json : top_write_table;
     write(profile, &top, &report_options, &report);

@@ -10,6 +10,43 @@ void append_printable(struct buffer *out, const char *text)
     out->size = first + printable_replace((char *)out->data + first, out->size - first, false);
 }
 
+/* Where character NUMBER of the printable TEXT begins. */
+static size_t place_of(struct slice text, size_t number)
+{
+    size_t place = 0, skip;
+    while (number-- > 0 && place < text.size) {
+        size_t size = printable_size(slice_of(text.data + place, text.size - place), &skip);
+        place += size ? size : skip;
+    }
+    return place;
+}
+
+static size_t character_count(struct slice text)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < text.size; i++) count += (text.data[i] & 0xC0) != 0x80;
+    return count;
+}
+
+void append_shortened(struct buffer *out, const char *text, size_t width)
+{
+    struct buffer printable;
+    buffer_init(&printable, out->maximum);
+    append_printable(&printable, text);
+    struct slice all = buffer_slice(&printable);
+    size_t count = character_count(all), head = width / 2;
+    if (width == 0 || count <= width) {
+        buffer_append(out, all.data, all.size);
+    } else {
+        size_t tail = place_of(all, count - (width - head - 1));
+        buffer_append(out, all.data, place_of(all, head));
+        buffer_append_text(out, "…");
+        buffer_append(out, all.data + tail, all.size - tail);
+    }
+    if (printable.failed) out->failed = true;
+    buffer_fini(&printable);
+}
+
 void make_printable(struct buffer *lines)
 {
     lines->size = printable_replace((char *)lines->data, lines->size, true);

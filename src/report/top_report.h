@@ -8,6 +8,7 @@
 struct top_report_options {
     size_t function_max; /* of each thread or process, and so many processes; 0 = all */
     bool has_colour;     /* table only */
+    size_t width; /* table only: characters in a line, for which long names are shortened; 0: names are complete */
 };
 
 /* Append to OUT; a failure is OUT's. The table is that of `pprof -top`; the JSON is in doc/command-line.md. */

@@ -75,6 +75,15 @@ static struct quantity_unit unit_of_table(const struct table *table, const struc
     return quantity_unit_for(table->unit_name, smallest ? smallest : thread->total, thread->total);
 }
 
+/* What the columns of numbers leave. */
+static size_t name_width(const struct table *table)
+{
+    enum { NUMBERS = 44, NAME_MIN = 24 };
+    size_t width = table->options->width;
+    if (width == 0) return 0;
+    return width > NUMBERS + NAME_MIN ? width - NUMBERS : NAME_MIN;
+}
+
 static void append_row(const struct table *table, const struct top_group *thread, const struct top_function *function,
                        int64_t running)
 {
@@ -84,7 +93,8 @@ static void append_row(const struct table *table, const struct top_group *thread
         table->out, "%s%10s %s %s %10s %s  ", is_hot ? "\033[1m" : "", quantity_in(table->unit, function->self).text,
         quantity_percent(function->self, thread->total).text, quantity_percent(running, thread->total).text,
         quantity_in(table->unit, function->total).text, quantity_percent(function->total, thread->total).text);
-    append_printable(table->out, function->name.index ? profile_c_string(table->profile, function->name) : "(unknown)");
+    append_shortened(table->out, function->name.index ? profile_c_string(table->profile, function->name) : "(unknown)",
+                     name_width(table));
     buffer_append_text(table->out, is_hot ? "\033[0m\n" : "\n");
 }
 

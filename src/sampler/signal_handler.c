@@ -173,15 +173,19 @@ static int find_unused_signal(void)
     return SIGNAL_USUAL;
 }
 
+/* libc's own sigaction. Sanitizers replace the other name; theirs prints a warning if it is called before they are
+ * ready. */
+extern int __sigaction(int number, const struct sigaction *action, struct sigaction *previous);
+
 /* libc knows where a handler has to return to: it is asked to install ours, and that is taken back at once. All else
- * goes past libc's sigaction, of which sanitizers and the like have their own. */
+ * goes directly to the kernel. */
 static bool prepare(void)
 {
     enum { FLAGS = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
     struct sigaction action = {.sa_sigaction = signal_entry, .sa_flags = FLAGS}, before;
     int number = find_unused_signal();
-    if (sigaction(number, &action, &before) != 0 || !kernel_action(number, NULL, &ours)) return false;
-    if (sigaction(number, &before, NULL) != 0) return false;
+    if (__sigaction(number, &action, &before) != 0 || !kernel_action(number, NULL, &ours)) return false;
+    if (__sigaction(number, &before, NULL) != 0) return false;
     ours.handler = signal_entry;
     ours.flags = FLAGS | (ours.flags & ~(unsigned long)(FLAGS | SA_NODEFER | SA_RESETHAND));
     ours.mask = UINT64_MAX;

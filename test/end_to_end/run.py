@@ -413,6 +413,51 @@ def a_library_in_a_folder_with_a_blank_or_a_colon_is_preloaded():
             check("ld.so" not in text(done.stderr), f"the loader complains: {text(done.stderr)}")
             check(opens(OFFBEAT, folder / "x.pb.gz").get("works", 0) > 0.1e9, f"works() is not in the profile of {name}")
             check_equal(sorted(path.name for path in folder.glob("offbeat-*")), [], "left in the folder for temporary files")
+            temporary = folder / name / "tmp"
+            temporary.mkdir()
+            done = run(folder / name / "offbeat", "record", "-o", "y.pb.gz", "--", BEHAVES, 300, "exit", 0, cwd=folder,
+                       env={**os.environ, "TMPDIR": str(temporary)})
+            check_equal((done.returncode, list(temporary.iterdir())), (0, []), f"with TMPDIR in {name}: {text(done.stderr)}")
+            check(opens(OFFBEAT, folder / "y.pb.gz").get("works", 0) > 0.1e9, f"works() is not in the second profile of {name}")
+
+
+SANITIZED = """
+#include <stdlib.h>
+#include <string.h>
+int main(int count, char **words)
+{
+    char *bytes = malloc(10);
+    volatile double sum = 0;
+    for (long i = 1; i < 40000000; i++) sum += 1.0 / i;
+    bytes[count > 1 ? 10 : 9] = (char)sum;
+    free(bytes);
+    return 0;
+}
+"""
+
+
+@case
+def programs_with_address_sanitizer_run_and_are_sampled():
+    with Folder() as folder:
+        (folder / "program.c").write_text(SANITIZED, encoding="utf-8")
+        for options in ((), ("-static-libasan",)):
+            built = run("gcc", "-g", "-fsanitize=address", *options, "program.c", "-o", "program", cwd=folder)
+            if built.returncode != 0:
+                skip(f"gcc has no library of AddressSanitizer: {text(built.stderr)}")
+            for words in (("./program",), ("sh", "-c", "./program; :")):
+                done = run(*OFFBEAT.command("record", "-q", "-o", "x.pb.gz", "--", *words), cwd=folder)
+                check_equal((done.returncode, text(done.stderr)), (0, ""), f"status and messages of {words} {options}")
+                check(opens(OFFBEAT, folder / "x.pb.gz").get("main", 0) > 0.05e9, f"main() is not in the profile of {words} {options}")
+            done = run(*OFFBEAT.command("record", "-q", "--", "./program", "over"), cwd=folder)
+            check("heap-buffer-overflow" in text(done.stderr), f"the sanitizer says {text(done.stderr)}")
+
+
+@case
+def a_program_that_ran_for_long_did_not_end_before_the_first_sample():
+    with Folder() as folder:
+        done = OFFBEAT.record(folder, "sh", "-c", "exec env -i sleep 0.5")
+        check("before the first sample" not in text(done.stderr), text(done.stderr))
+        check("env" in text(done.stderr) or "sleep" in text(done.stderr), f"what was not sampled: {text(done.stderr)}")
 
 
 @case

@@ -4,6 +4,8 @@
 #include "analyze/summary.h"
 #include "analyze/top.h"
 #include "report/quantity.h"
+#include "report/text.h"
+#include "report/top_report.h"
 
 static struct profile profile;
 
@@ -240,6 +242,48 @@ TEST(sums_that_leave_64_bits_stay_at_the_limit)
     sample(stack("a"), "1", 2, INT64_MAX);
     struct top top = compute((struct top_options){0});
     check_function(&top.groups[0], 0, "a", INT64_MAX, INT64_MAX);
+    top_fini(&top);
+}
+
+static void check_shortened(const char *text, size_t width, const char *expected)
+{
+    struct buffer out;
+    buffer_init(&out, 1 << 16);
+    append_shortened(&out, text, width);
+    buffer_append_byte(&out, '\0');
+    CHECK_TEXT((const char *)out.data, expected);
+    buffer_fini(&out);
+}
+
+TEST(long_names_are_shortened_in_the_middle)
+{
+    check_shortened("abcdefghij", 0, "abcdefghij");
+    check_shortened("abcdefghij", 10, "abcdefghij");
+    check_shortened("abcdefghij", 9, "abcd…ghij");
+    check_shortened("abcdefghij", 4, "ab…j");
+    check_shortened("äöüßäöüß", 5, "äö…üß");
+    check_shortened("a\033b\xff"
+                    "cdef",
+                    5, "a?…ef");
+    check_shortened("", 5, "");
+}
+
+TEST(a_table_for_a_terminal_has_short_lines_and_any_other_complete_names)
+{
+    static const char name[] = "a_function_with_a_name_that_is_too_long_for_most_terminals_by_far";
+    begin();
+    sample(stack(name), "1", 1, 5);
+    struct top top = compute((struct top_options){0});
+    for (size_t width = 0; width <= 80; width += 80) {
+        struct buffer out;
+        buffer_init(&out, 1 << 16);
+        top_write_table(&profile, &top, &(struct top_report_options){.width = width}, &out);
+        buffer_append_byte(&out, '\0');
+        CHECK((strstr((const char *)out.data, name) != NULL) == (width == 0));
+        CHECK(width == 0 || strstr((const char *)out.data, "a_function_with_a_…inals_by_far\n") != NULL ||
+              strstr((const char *)out.data, "…"));
+        buffer_fini(&out);
+    }
     top_fini(&top);
 }
 
