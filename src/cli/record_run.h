@@ -23,7 +23,7 @@ struct run_options {
 char *run_find_program(const char *program);
 
 struct run_result {
-    int status;      /* as waitpid gives it */
+    int status; /* as waitpid gives it */
     uint64_t wall_ns;
     uint64_t cpu_ns; /* of the program and of the descendants that were waited for */
 };
