@@ -16,7 +16,7 @@ enum perf_timer_sight { PERF_TIMER_SEES_ALL, PERF_TIMER_SEES_USER_CODE };
 
 enum {
     PERF_TIMER_STACK_MIN = 16 << 10,
-    PERF_TIMER_STACK_MAX = 32 << 10, /* twice as much would be the most that fits into one record */
+    PERF_TIMER_STACK_MAX = 63 << 10, /* a record of more than 64 KB is none */
 };
 
 struct perf_timer {

@@ -207,6 +207,7 @@ static void enlarge_copy(struct watched_thread *thread, const struct copied_stac
     if (needed <= copy->size || needed > PERF_TIMER_STACK_MAX) needed = copy->size + 1;
     while (thread->timer_stack_size < needed && thread->timer_stack_size < PERF_TIMER_STACK_MAX)
         thread->timer_stack_size *= 2;
+    if (thread->timer_stack_size > PERF_TIMER_STACK_MAX) thread->timer_stack_size = PERF_TIMER_STACK_MAX;
 }
 
 bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
