@@ -470,7 +470,7 @@ static struct stack_id too_short_stack(struct replay *replay, uint64_t routine)
 static struct stack_id stack_of_share(struct replay *replay, const struct replayed_thread *thread, uint64_t share,
                                       uint64_t routine, struct recording_time time)
 {
-    if (share == RECORDING_OF_START) return named_stack(replay, WAITING_TO_START);
+    if (share == RECORDING_OF_START) return named_stack(replay, STARTING);
     bool is_blocked = share == RECORDING_OF_BLOCKED;
     if (is_blocked ? thread->has_blocked : thread->has_running) return is_blocked ? thread->blocked : thread->running;
     replay->too_short_ns += sum_of(time);

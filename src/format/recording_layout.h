@@ -90,7 +90,8 @@ static inline void recording_follow(uint64_t *followers, uint64_t place, uint64_
     followers[0] = address;
 }
 
-/* Of which stack time is. A thread that waits for its first processor has none yet. */
+/* Of which stack time is. A thread that waits for its first processor has none yet, nor has a forked child before the
+ * sampler is there. */
 enum recording_share { RECORDING_OF_RUNNING, RECORDING_OF_BLOCKED, RECORDING_OF_START, RECORDING_SHARES };
 
 enum recording_mode { RECORDING_WALL, RECORDING_CPU };

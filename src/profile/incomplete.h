@@ -10,8 +10,8 @@
 #define INCOMPLETE_BAD_FRAME "[incomplete: impossible frame]"
 #define INCOMPLETE_UNKNOWN_REGISTER "[incomplete: unknown register]"
 
-#define SHORT_THREADS "[short threads]"       /* a thread's name */
-#define WAITING_TO_START "[waiting to start]" /* of a thread that has not had a processor yet */
+#define SHORT_THREADS "[short threads]" /* a thread's name */
+#define STARTING "[starting]" /* a thread that has had no processor yet, a forked child before the sampler is there */
 #define NO_STACK_TOO_SHORT "[too short to sample]"
 #define NO_STACK_LATE "[no stack: the answer came too late]"
 #define NO_STACK_UNANSWERED "[no stack: the thread takes no signal]"

@@ -31,12 +31,16 @@ uint64_t account_untold_cpu_ns(const struct watched_thread *thread, uint64_t cpu
 
 /* --- What is to be told ------------------------------------------------------------------------------------------- */
 
-void account_begin(struct sampler *sampler, struct watched_thread *thread)
+void account_was_there(struct watched_thread *thread, uint64_t cpu_ns)
 {
-    bool was_there_before = sampler->tick <= 1;
-    if (was_there_before) thread->account.cpu_told_ns = thread->cpu_ns_seen;
-    thread->account.has_delay = !was_there_before; /* else the first reading is where it begins */
-    thread->account.is_new = !was_there_before;
+    thread->account.was_there = true;
+    thread->account.cpu_told_ns = thread->cpu_ns_seen = cpu_ns;
+}
+
+void account_begin(struct watched_thread *thread)
+{
+    thread->account.has_delay = !thread->account.was_there; /* else the first reading is where it begins */
+    thread->account.is_new = !thread->account.was_there;
 }
 
 /* A thread that began since the tick before has at least run for its CPU time, and waited for what the kernel counts.
@@ -81,6 +85,12 @@ static void tell_start_wait(struct sampler *sampler, struct watched_thread *thre
     write_more(sampler, thread, RECORDING_OF_START, (struct recording_time){.runnable_ns = wait_ns});
     account->pending_ns -= wait_ns;
     account->runnable_told_ns += wait_ns;
+}
+
+void account_forked(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    struct recording_time time = {.cpu_ns = whole_units(cpu_ns)};
+    if (is_cpu_mode(sampler) && time.cpu_ns > 0) write_more(sampler, thread, RECORDING_OF_START, time);
 }
 
 void account_begins_at(struct sampler *sampler, struct watched_thread *thread)

@@ -13,8 +13,13 @@ struct found_stack {
     uint32_t flags; /* enum unwind_outcome | RECORDING_WITHOUT_SIGNAL */
 };
 
-/* The first look at THREAD. What it spent before the sampler came is not told. */
-void account_begin(struct sampler *sampler, struct watched_thread *thread);
+/* THREAD was there when the sampler was started, with CPU_NS on its clock. What it spent before is not told, */
+void account_was_there(struct watched_thread *thread, uint64_t cpu_ns);
+/* unless the process was forked for it: then these CPU_NS are its start. CPU mode only: the wall clock starts here. */
+void account_forked(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns);
+
+/* The first look at THREAD. */
+void account_begin(struct watched_thread *thread);
 
 /* The thread, which was looked at before, has said when it was created. */
 void account_begins_at(struct sampler *sampler, struct watched_thread *thread);

@@ -385,7 +385,7 @@ static bool look_at(struct sampler *sampler, struct listed_thread *listed)
     thread->cpu_ns_seen = cpu_ns;
     if (!thread->is_known) {
         short_lives_meet(sampler, thread);
-        account_begin(sampler, thread);
+        account_begin(thread);
     }
     thread->is_known = true;
     /* Twice in a row: in a virtual machine, time that the host took counts as the thread's. */
@@ -463,7 +463,7 @@ void look_at_rest(struct sampler *sampler)
         thread->cpu_ns_seen = cpu_ns;
         if (!thread->is_known) {
             short_lives_meet(sampler, thread);
-            account_begin(sampler, thread);
+            account_begin(thread);
         }
         thread->is_known = true;
         if (is_asleep) continue;

@@ -153,6 +153,7 @@ void sampler_after_fork_in_child(void)
     slots_forget();
     own_thread_forget();
     memset(options.profiler_id, 0, sizeof(options.profiler_id));
+    options.is_forked = true;
     if (!options.ignores_children && !life.was_confined && !sampler_ended_by_filter()) (void)sampler_start(&options);
 }
 

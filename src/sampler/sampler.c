@@ -76,8 +76,28 @@ static void choose_id_and_clock(void)
     memcpy(sampler.profiler_id, sampler.options.profiler_id, sizeof(sampler.profiler_id));
     if (memcmp(sampler.profiler_id, none, sizeof(none)) == 0) fill_random(sampler.profiler_id);
     uint64_t wall_ns = self_wall_ns();
+    sampler.wall_offset_ns = (int64_t)(wall_ns - self_monotonic_ns());
+}
+
+/* On the thread that starts the sampler: until the sampler thread has a processor, milliseconds may pass. */
+static void note_start(void)
+{
     sampler.start_ns = self_monotonic_ns();
-    sampler.wall_offset_ns = (int64_t)(wall_ns - sampler.start_ns);
+    sampler.starter = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
+    (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &sampler.starter_cpu_ns);
+    (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &sampler.process_cpu_ns);
+}
+
+static void note_first_threads(void)
+{
+    for (size_t i = 0; i < sampler.threads.count; i++) {
+        struct watched_thread *thread = sampler.threads.items[i].thread;
+        bool is_starter = thread->tid == sampler.starter;
+        uint64_t cpu_ns = sampler.starter_cpu_ns;
+        if (!is_starter && !thread_cpu_ns(thread->tid, &cpu_ns)) continue;
+        account_was_there(thread, cpu_ns);
+        if (is_starter && sampler.options.is_forked) account_forked(&sampler, thread, sampler.process_cpu_ns);
+    }
 }
 
 static void write_start(void)
@@ -114,11 +134,10 @@ static void write_counters(void)
     for (unsigned i = 0; i < RECORDING_COUNTER_COUNT; i++) recording_number(&writer, sampler.counters[i]);
 }
 
-static void write_usage(void)
+static void write_usage_of(uint64_t cpu_ns)
 {
     char text[128];
-    uint64_t cpu_ns = 0, pages = 0;
-    (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &cpu_ns);
+    uint64_t pages = 0;
     /* "SIZE RESIDENT …" in pages: proc(5). */
     if (self_read_file("/proc/self/statm", text, sizeof(text)) > 0) {
         const char *resident = strchr(text, ' ');
@@ -128,6 +147,13 @@ static void write_usage(void)
     recording_begin(&writer, RECORDING_USAGE, 32);
     recording_number(&writer, cpu_ns);
     recording_number(&writer, pages * (uint64_t)sampler.page_size);
+}
+
+static void write_usage(void)
+{
+    uint64_t cpu_ns = 0;
+    (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &cpu_ns);
+    write_usage_of(cpu_ns);
 }
 
 /* --- One recording after the other -------------------------------------------------------------------------------- */
@@ -152,7 +178,10 @@ static void begin_recording(uint64_t start_ns)
     sampler.recording_start_ns = start_ns;
     sampler.ticks_in_recording = 0;
     write_start();
-    write_usage();
+    if (start_ns == sampler.start_ns)
+        write_usage_of(sampler.process_cpu_ns);
+    else
+        write_usage();
 }
 
 static void hand_over_recording(void)
@@ -447,12 +476,24 @@ static bool sleep_until(uint64_t deadline_ns)
     }
 }
 
+/* Many processes live for a few milliseconds: their first ticks come after half a millisecond each, then twice as late
+ * each. Each stack stands for the time since the one before, so that this gives no part of a life more weight. Not
+ * where recordings follow each other: such a process lives for long. */
+static uint64_t plan_ns_at(uint64_t period_start_ns)
+{
+    enum { FIRST_NS = 500000 };
+    if (sampler.options.recording_ns > 0) return sampler.period_ns;
+    uint64_t age_ns = period_start_ns - sampler.start_ns, plan_ns = age_ns > FIRST_NS ? age_ns : FIRST_NS;
+    return plan_ns < sampler.period_ns ? plan_ns : sampler.period_ns;
+}
+
 /* A tick falls anywhere in its period, so that no program is in step with the ticks, and programs that are shorter than
  * a period have their share of samples. */
 static void plan_tick(uint64_t period_start_ns)
 {
     sampler.period_start_ns = period_start_ns;
-    sampler.deadline_ns = period_start_ns + sampler_random(&sampler) % sampler.period_ns;
+    sampler.plan_ns = plan_ns_at(period_start_ns);
+    sampler.deadline_ns = period_start_ns + sampler_random(&sampler) % sampler.plan_ns;
 }
 
 /* With thousands of threads a tick costs milliseconds. At the usual rates the sampler uses a fifth of a processor at
@@ -479,7 +520,7 @@ static uint64_t periods_without_news(void)
 /* Periods that are over already have no tick: the next one stands for their time. */
 static void plan_next_tick(uint64_t cost_ns)
 {
-    uint64_t next_ns = sampler.period_start_ns + sampler.period_ns, now_ns = self_monotonic_ns();
+    uint64_t next_ns = sampler.period_start_ns + sampler.plan_ns, now_ns = self_monotonic_ns();
     uint64_t missed = now_ns > next_ns ? (now_ns - next_ns) / sampler.period_ns : 0;
     uint64_t left_out = periods_to_leave_out(cost_ns);
     if (missed < left_out) missed = left_out;
@@ -576,6 +617,7 @@ static void begin(void)
     recording_writer_flush(&writer); /* creates the file while there is a descriptor for it: each thread takes some */
     refresh_threads();
     sampler.cpu_ns_of_ended = look_unseen_cpu_ns(&sampler); /* before the recording */
+    note_first_threads();
     plan_first_tick();
 }
 
@@ -731,5 +773,6 @@ bool sampler_prepare(const struct sampler_options *options)
     sampler.ticks_a_second = options->frequency_hz;
     sampler.requests_in_tick_max = 4 * self_processor_count();
     clock_prepare();
+    note_start();
     return slots_prepare() && slots_install_handler();
 }

@@ -26,6 +26,7 @@ struct sampler_options {
     uint64_t recording_ns;                           /* begins a new recording after so long; 0: all goes into one */
     uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE]; /* zeros: a random one */
     bool ignores_children;                           /* forked children are left alone */
+    bool is_forked;                                  /* the process begins where the sampler is started */
     const char *cache_directory; /* where frame tables are kept; must exist; NULL: nowhere; copied */
     const char *directory;       /* where recordings go, as PID-TIME.recording; copied */
 };

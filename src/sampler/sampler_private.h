@@ -27,7 +27,9 @@ struct sampler {
     struct sampler_options options;
     uint64_t period_ns;
     uint64_t start_ns, recording_start_ns;
-    int64_t wall_offset_ns; /* the same in all recordings, whatever is done to the clock meanwhile */
+    pid_t starter;                           /* the thread that started the sampler */
+    uint64_t starter_cpu_ns, process_cpu_ns; /* its clock, and that of the process, then */
+    int64_t wall_offset_ns;                  /* the same in all recordings, whatever is done to the clock meanwhile */
     uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE];
     uint32_t ticks_a_second;
     long page_size;
@@ -49,7 +51,8 @@ struct sampler {
     bool is_late;                            /* for the open tick: the one before it was missed */
     bool is_steady;                          /* in the open tick every thread goes on with what it did */
     uint32_t steady_ticks;                   /* in a row */
-    uint64_t period_start_ns;                /* the next tick falls somewhere in the period that begins here */
+    uint64_t period_start_ns;                /* the next tick falls somewhere in the period that begins here, */
+    uint64_t plan_ns;                        /* and is so long */
     uint64_t second_due_ns, names_due_ns;    /* what is done once a second, and when names are read */
     uint64_t flushed_ns;                     /* when the recording was last written out */
     uint64_t followed_ns;                    /* when the program's rights were last read */

@@ -39,6 +39,7 @@ struct thread_account {
     bool has_told_start;       /* how long it waited for its first processor */
     bool has_told_routine;
     uint64_t since_ns;     /* from when on the thread's time is told, or to be told */
+    bool was_there;        /* when the sampler was started */
     bool is_new;           /* it began under our eyes, and was not looked at yet */
     bool is_first_look;    /* the last one was */
     bool has_delay;        /* it is known where the kernel's count began */

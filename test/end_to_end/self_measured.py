@@ -121,6 +121,15 @@ def the_times_of_many_threads_are_whole_however_late_ticks_come():
     check(found and not wrong, "; ".join(wrong))
 
 
+@case_by_the_clock
+def children_of_a_few_milliseconds_are_in_the_profile():
+    """A quarter of their CPU time was missing, and nearly all of their stacks."""
+    found = rows("short_processes fork 5000", modes=("cpu",), rate=101)
+    wrong = [f"{where}: {' '.join(row.cells())}" for where, row in found if row.name == "(all)" and abs(row.error) > 6]
+    wrong += [f"{where}: {' '.join(row.cells())}" for where, row in found if where.endswith("root") and is_wrong(row)]
+    check(not wrong, "; ".join(wrong))
+
+
 @case
 def what_a_child_sampled_before_it_calls__exit_is_written():
     offbeat, folder = programs()
