@@ -36,3 +36,9 @@ bool uuid_parse(struct slice text, char ret_text[UUID_TEXT_SIZE])
     memcpy(ret_text, digits, sizeof(digits));
     return true;
 }
+
+bool uuid_is_random(const char *plain)
+{
+    enum { VERSION = 12, VARIANT = 16 };
+    return plain[VERSION] == '4' && memchr("89ab", plain[VARIANT], 4) != NULL;
+}

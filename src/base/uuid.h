@@ -13,4 +13,7 @@ bool uuid_new(char ret_text[UUID_TEXT_SIZE]);
  * unchanged, if TEXT is not that. */
 bool uuid_parse(struct slice text, char ret_text[UUID_TEXT_SIZE]);
 
+/* Whether PLAIN, as uuid_parse writes it, is a random UUID (version 4). */
+bool uuid_is_random(const char *plain);
+
 #endif

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/gzip.h"
 #include "base/uuid.h"
+#include "binary/debug_id.h"
 #include "cli/message.h"
 #include "format/sentry/envelope_profile.h"
 #include "format/sentry/sentry_v2.h"
@@ -244,7 +245,7 @@ static enum status encode_chunk(const struct output *output, struct chunk chunk,
     enum status status = sentry_v2_encode(output->profile, &options, &payload, error);
     if (status == STATUS_OK) {
         envelope_profile_wrap(output->profile, buffer_slice(&payload), output->series->number == 1, out);
-        status = envelope_profile_check(out, 0, error);
+        status = envelope_profile_check(output->profile, out, 0, error);
     }
     buffer_fini(&payload);
     return status;
@@ -310,13 +311,16 @@ static void give_times(struct profile *profile, const char *path)
     message("%s: the profile has no timestamps; its samples were put in sequence", message_name(path, true));
 }
 
-/* A receiver wants to know which version of which program it was: the program's name and build id tell. */
+/* A server wants to know which version of which program it was: the program's name tells, and its build id, or the
+ * debug id that was made of its code (V2-12). */
 static void give_release(struct profile *profile)
 {
     char release[512];
     const struct mapping *program = &profile->mappings.items[profile->mappings.count > 1 ? 1 : 0];
     const char *path = profile_c_string(profile, program->file_name);
-    const char *build_id = profile_c_string(profile, program->build_id);
+    char made[BUILD_ID_START_SIZE] = "";
+    (void)debug_id_to_build_id(profile_slice(profile, program->debug_id), made);
+    const char *build_id = program->build_id.index ? profile_c_string(profile, program->build_id) : made;
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
     (void)snprintf(release, sizeof(release), "%.400s%s%.80s", name[0] ? name : "unknown", build_id[0] ? "@" : "",

@@ -2,6 +2,7 @@
 #include "sdk/settings.h"
 
 #include "base/environment.h"
+#include "binary/contents_id.h"
 #include "binary/elf_file.h"
 
 #include <errno.h>
@@ -81,7 +82,7 @@ static bool keep_texts(struct settings *settings)
     return has_room;
 }
 
-/* The program's name and build id: which version of which program it was. */
+/* The program's name and build id, or what its code says instead (V2-12): which version of which program it was. */
 static const char *default_release(struct settings *settings)
 {
     char path[PATH_MAX], release[NAME_MAX + 1 + ELF_BUILD_ID_TEXT_SIZE];
@@ -91,9 +92,10 @@ static const char *default_release(struct settings *settings)
     path[length] = '\0';
     const char *slash = strrchr(path, '/');
     bool is_open = elf_file_open(&file, "/proc/self/exe", NULL) == STATUS_OK;
-    bool has_id = is_open && file.build_id[0];
-    (void)snprintf(release, sizeof(release), "%.*s%s%s", NAME_MAX, slash ? slash + 1 : path, has_id ? "@" : "",
-                   has_id ? file.build_id : "");
+    char contents_id[BUILD_ID_START_SIZE] = "";
+    if (is_open) (void)contents_id_of(&file, contents_id);
+    const char *id = is_open && file.build_id[0] ? file.build_id : contents_id;
+    (void)snprintf(release, sizeof(release), "%.*s%s%s", NAME_MAX, slash ? slash + 1 : path, id[0] ? "@" : "", id);
     if (is_open) elf_file_close(&file);
     return keep(settings, release);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/auxv.h>
 
+#include "binary/contents_id.h"
 #include "binary/debug_id.h"
 #include "symbolize/index_store.h"
 #include "symbolize/name_index_build.h"
@@ -32,12 +33,20 @@ static bool is_same_build(const char *build_id, const char *wanted)
     return strcmp(build_id, wanted) == 0;
 }
 
+/* A file without a build id is known by its code (contents_ids.h). */
+static bool has_same_code(const struct elf_file *file, const char *wanted)
+{
+    char id[BUILD_ID_START_SIZE];
+    return contents_id_of(file, id) && strcmp(id, wanted) == 0;
+}
+
 static enum module_state open_binary(struct module *module, const char *build_id)
 {
     bool is_vdso = strcmp(module->path, "[vdso]") == 0;
     enum status status = is_vdso ? open_vdso(&module->binary) : elf_file_open(&module->binary, module->path, NULL);
     if (status != STATUS_OK) return MODULE_MISSING;
-    if (is_same_build(module->binary.build_id, build_id) || (build_id[0] == '\0' && !is_vdso)) {
+    if (is_same_build(module->binary.build_id, build_id) || has_same_code(&module->binary, build_id) ||
+        (build_id[0] == '\0' && !is_vdso)) {
         module->has_binary = true;
         return MODULE_OPEN;
     }

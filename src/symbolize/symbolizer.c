@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "binary/debug_id.h"
+#include "symbolize/contents_ids.h"
 #include "symbolize/jit_names.h"
 
 struct wanted {
@@ -396,6 +397,7 @@ enum status symbolize_profile(struct profile *profile, const struct symbolizer_o
                                               : error_set(error, STATUS_NO_MEMORY, 0, "no memory for the locations");
     free(symbolizer.wanted);
     free(symbolizer.known);
+    if (symbolizer.options.trusts_paths) contents_ids_give(profile);
     if (status == STATUS_OK && ret_result) *ret_result = symbolizer.result;
     return status;
 }

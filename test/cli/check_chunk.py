@@ -286,6 +286,13 @@ def check_sender(chunk):
         want(all(name in image for name in ('debug_id', 'code_file', 'image_addr', 'image_size', 'image_vmaddr')),
              place, 'incomplete')
     want(len({image['image_addr'] for image in images}) == len(images), 'debug_meta.images', 'repeated')
+    # FMT-9, FMT-10: each native frame lies in an image, up to the address behind its last call.
+    places = [(int(image['image_addr'], 16), int(image['image_addr'], 16) + int(image['image_size'])) for image in images]
+    want(chunk['platform'] != 'native' or places, 'debug_meta.images', 'none')
+    for i, frame in enumerate(profile['frames']):
+        address = int(frame.get('instruction_addr', '0'), 16)
+        is_native = frame.get('platform', chunk['platform']) == 'native'
+        want(not is_native or any(start <= address <= end for start, end in places), f'profile.frames[{i}]', 'in no image')
 
 
 def check_chunk(data, sender=False):

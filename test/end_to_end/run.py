@@ -195,6 +195,23 @@ def every_envelope_holds_one_chunk_that_a_strict_receiver_accepts():
 
 
 @case
+def a_program_without_build_id_has_an_image_and_a_release_of_its_own_FMT_9_V2_12():
+    with Folder() as folder:
+        program = folder / "nameless"
+        run("objcopy", "--remove-section=.note.gnu.build-id", BEHAVES, program)
+        done = OFFBEAT.record(folder, program, 500, "exit", 0)
+        check_equal(done.returncode, 0, f"status ({text(done.stderr)})")
+        done = run(sys.executable, ROOT / "test/cli/check_chunk.py", "--sender", folder / "x.envelope")
+        check(done.returncode == 0, f"{text(done.stdout)} {text(done.stderr)}")
+        chunk = envelope_chunks(folder / "x.envelope")[0]
+        check_equal(chunk["platform"], "native", "platform")
+        images = [image for image in chunk["debug_meta"]["images"] if image["code_file"] == str(program)]
+        check(images and "code_id" not in images[0], f"images: {chunk['debug_meta']['images']}")
+        name, _, version = chunk["release"].partition("@")
+        check(name == "nameless" and len(version) == 32, chunk["release"])
+
+
+@case
 def no_sample_is_lost_without_being_counted():
     nested = {"works_at_the_bottom", "works_in_the_handler", "works_outside_the_handler"}
     lived_ns = sum(shares().truth["child"].values()) + sum(

@@ -1,6 +1,5 @@
-/* Any bytes get a verdict by both sets of rules. What is decoded is written, or refused by a name; what is written is
- * accepted by both sets, and reading and writing it again and
- * again gives the same bytes.
+/* Any bytes get a verdict by both sets of rules. The encoder writes what was decoded, or refuses it by a name. The
+ * service accepts what is written, and reading and writing it again and again gives the same bytes.
  * SPDX-License-Identifier: MIT */
 #include "format/sentry/sentry_v2.h"
 #include "times.h"
@@ -43,9 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct slice bytes = slice_of(data, size);
     for (enum rules rules = 0; rules < RULES_COUNT; rules++) (void)is_accepted(bytes, rules);
     bool is_written = rewrite(bytes, &written[0]);
-    for (enum rules rules = 0; is_written && rules < RULES_COUNT; rules++) {
-        demand(is_accepted(buffer_slice(&written[0]), rules));
-    }
+    if (is_written) demand(is_accepted(buffer_slice(&written[0]), RULES_RELAY));
     if (is_written) {
         demand(rewrite(buffer_slice(&written[0]), &written[1]) && rewrite(buffer_slice(&written[1]), &written[2]));
         demand(slice_equal(buffer_slice(&written[1]), buffer_slice(&written[2])));

@@ -219,7 +219,7 @@ static void add_chunk(struct buffer *out, uint64_t start_s)
     buffer_init(&chunk, 1 << 16);
     profile_add_value_type(&profile, "samples", "count");
     profile_add_value_type(&profile, "wall", "nanoseconds");
-    profile.profiler_id = profile_text(&profile, "0123456789abcdef0123456789abcdef");
+    profile.profiler_id = profile_text(&profile, "0123456789ab4def8123456789abcdef");
     profile.release = profile_text(&profile, "program@1");
     profile.has_times = true;
     struct line line = {.function =

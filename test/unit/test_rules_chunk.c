@@ -16,7 +16,8 @@ static const char accepted_chunk[] =
     "\"debug_meta\":{\"images\":[{\"type\":\"symbolic\",\"debug_id\":\"1cc8ef1f-c2a2-e14d-ce2e-848c620ef422\","
     "\"image_addr\":\"0x7f0000000000\",\"image_size\":4096,\"image_vmaddr\":\"0x0\",\"code_file\":\"/lib/l.so\"}]},"
     "\"measurements\":{\"cpu\":{\"unit\":\"percent\",\"values\":[{\"timestamp\":1700000000.5,\"value\":12.5}]}},"
-    "\"profile\":{\"frames\":[{\"function\":\"f\",\"lineno\":7,\"in_app\":true},"
+    "\"profile\":{\"frames\":[{\"function\":\"f\",\"lineno\":7,\"in_app\":true,\"instruction_addr\":\"0x7f0000000018\"}"
+    ","
     "{\"function\":\"g\",\"instruction_addr\":\"0x7f0000000010\"}],"
     "\"stacks\":[[0],[1,0],[],[1]],"
     "\"samples\":[{\"timestamp\":1700000000.0,\"stack_id\":0,\"thread_id\":\"1\"},"
@@ -99,6 +100,10 @@ TEST(metadata_is_typed_and_complete_V2_1_V2_2_V2_5)
          JSON "chunk_id: expected uuid, found nothing"},
         {"0b167bf84f9e4b84b384f321756d51e0", "0B167BF8-4F9E-4B84-B384-F321756D51E0",
          JSON "profiler_id: expected 32 lowercase hex digits, found \"0B167BF8-4F9E-4B84-B384-F321756D51E0\"", YES},
+        {"0b167bf84f9e4b84b384f321756d51e0", "00000000000000000000000000000000",
+         JSON "profiler_id: expected uuid of version 4, found \"00000000000000000000000000000000\"", YES},
+        {"9723ec98a59b4cf9a8321939aa98f852", "9723ec98a59b7cf9a8321939aa98f852",
+         JSON "chunk_id: expected uuid of version 4, found \"9723ec98a59b7cf9a8321939aa98f852\"", YES},
         {"0b167bf84f9e4b84b384f321756d51e0", "0b16", JSON "profiler_id: expected uuid, found \"0b16\"",
          JSON "profiler_id: expected uuid, found \"0b16\""},
         {"\"platform\":\"python\"", "\"platform\":null", METADATA "platform: expected string, found null",
@@ -175,11 +180,11 @@ TEST(frames_are_typed_FMT_3_FMT_8)
         {"\"0x7f0000000010\"", "\"f\"",
          JSON "profile.frames[1].instruction_addr: expected string with an address, found \"f\"",
          JSON "profile.frames[1].instruction_addr: expected string with an address, found \"f\""},
-        {"\"function\":\"f\"", "\"module\":\"m\"",
+        {"\"function\":\"f\",\"lineno\":7,\"in_app\":true,\"instruction_addr\":\"0x7f0000000018\"", "\"module\":\"m\"",
          JSON "profile.frames[0]: expected filename, function or instruction_addr, found object", YES},
         {"\"function\":\"f\"", "\"function\":\"f\",\"platform\":5", YES,
          JSON "profile.frames[0].platform: expected string, found number"},
-        {"{\"function\":\"f\",\"lineno\":7,\"in_app\":true}", "null",
+        {"{\"function\":\"f\",\"lineno\":7,\"in_app\":true,\"instruction_addr\":\"0x7f0000000018\"}", "null",
          JSON "profile.frames[0]: expected object, found null", JSON "profile.frames[0]: expected object, found null"},
     };
     CHECK_CHANGES(changes);
@@ -311,28 +316,36 @@ TEST(samples_are_repaired_and_then_judged_V2_5)
          "100000002.000000 s; 1 samples sorted by time, that were earlier than the one before"},
         {"1700000003.0", "1700000000.2", YES, YES "; 1 samples sorted by time, that were earlier than the one before"},
         {"1700000000.5,\"stack_id\"", "1700000000.0,\"stack_id\"", YES, YES},
-        {"\"python\"", "\"cocoa\"", YES, YES "; 1 instruction addresses cut to 36 bits, as for cocoa"},
+        {"\"python\"", "\"cocoa\"", YES, YES "; 2 instruction addresses cut to 36 bits, as for cocoa"},
     };
     CHECK_CHANGES(changes);
 }
 
-TEST(native_code_has_images_FMT_3_FMT_6)
+TEST(native_code_has_images_and_addresses_FMT_3_FMT_6_FMT_10)
 {
     char *native = changed(accepted_chunk, "\"python\"", "\"native\"");
     char *without_images = changed(native, "\"debug_meta\"", "\"x\"");
     char *without_id = changed(native, "\"debug_id\":\"1cc8ef1f-c2a2-e14d-ce2e-848c620ef422\",", "");
-    char *without_address = changed(native, "\"function\":\"f\"", "\"filename\":\"f\"");
+    char *no_image = changed(native, "\"images\":[{", "\"images\":[],\"x\":[{");
+    char *without_address = changed(native, ",\"instruction_addr\":\"0x7f0000000018\"", "");
+    char *other_code = changed(without_address, "\"function\":\"f\"", "\"function\":\"f\",\"platform\":\"other\"");
     CHECK_TEXT(say(native, NULL, RULES_SPEC), YES);
-    CHECK_TEXT(say(without_images, NULL, RULES_SPEC), METADATA "debug_meta.images: expected array, found nothing");
+    CHECK_TEXT(say(without_images, NULL, RULES_SPEC), METADATA "debug_meta.images: expected an image, found nothing");
+    CHECK_TEXT(say(no_image, NULL, RULES_SPEC), METADATA "debug_meta.images: expected an image, found nothing");
+    CHECK_TEXT(say(no_image, NULL, RULES_RELAY), YES);
     CHECK_TEXT(say(without_images, NULL, RULES_RELAY), YES);
     CHECK_TEXT(say(without_id, NULL, RULES_SPEC),
                METADATA "debug_meta.images[0].debug_id: expected string, found nothing");
-    CHECK_TEXT(say(without_address, NULL, RULES_SPEC), YES); /* what it is for is there */
+    CHECK_TEXT(say(without_address, NULL, RULES_SPEC),
+               JSON "profile.frames[0].instruction_addr: expected string with an address, found nothing");
+    CHECK_TEXT(say(other_code, NULL, RULES_SPEC), YES);
     CHECK_TEXT(say(without_address, NULL, RULES_RELAY), YES);
     free(native);
     free(without_images);
     free(without_id);
     free(without_address);
+    free(no_image);
+    free(other_code);
 }
 
 TEST(the_items_header_names_the_platform_V2_7)
@@ -357,10 +370,38 @@ TEST(the_items_header_names_the_platform_V2_7)
                "profiling_invalid_sampled_profile: item.meta_length: expected no meta_length with JSON, found one");
 }
 
+/* Members that offbeat would not keep: a value, a name, many measurements, many images without a place in memory. */
+TEST(a_payload_of_any_size_gets_a_result_V2_10)
+{
+    static const struct {
+        const char *from, *front, *item, *back;
+        size_t count;
+    } payloads[] = {
+        {"\"release\"", "\"x\":\"", "y", "\",\"release\"", 3 << 20},
+        {"\"release\"", "\"", "y", "\":1,\"release\"", 3 << 20},
+        {"\"function\":\"f\"", "\"function\":\"f", "y", "\"", 3 << 20},
+        {"\"function\":\"f\"", "\"vars\":\"", "y", "\",\"function\":\"f\"", 3 << 20},
+        {"\"images\":[", "\"images\":[", "{\"type\":\"sourcemap\"},", "", 20000},
+    };
+    for (size_t i = 0; i < sizeof(payloads) / sizeof(payloads[0]); i++) {
+        struct buffer middle;
+        buffer_init(&middle, 16 << 20);
+        buffer_append_text(&middle, payloads[i].front);
+        for (size_t k = 0; k < payloads[i].count; k++) buffer_append_text(&middle, payloads[i].item);
+        buffer_append_text(&middle, payloads[i].back);
+        buffer_append_byte(&middle, 0);
+        char *payload = changed(accepted_chunk, payloads[i].from, (const char *)middle.data);
+        CHECK_TEXT(say(payload, NULL, RULES_SPEC), YES);
+        CHECK_TEXT(say(payload, NULL, RULES_RELAY), YES);
+        free(payload);
+        buffer_fini(&middle);
+    }
+}
+
 TEST(a_chunk_over_50_mib_is_refused_V2_5)
 {
     struct verdict verdict;
-    size_t size = RULES_PAYLOAD_BYTES_MAX + 1;
+    size_t size = RULES_RELAY_BYTES_MAX + 1;
     char *text = malloc(size);
     if (!text) abort();
     memset(text, ' ', size);
@@ -368,6 +409,10 @@ TEST(a_chunk_over_50_mib_is_refused_V2_5)
     CHECK_UINT(rules_judge_chunk(slice_of(text, size), NULL, RULES_RELAY, &verdict, NULL), STATUS_OK);
     CHECK_TEXT(verdict.reason, "profiling_exceed_size_limit");
     CHECK_UINT(rules_judge_chunk(slice_of(text, size - 1), NULL, RULES_RELAY, &verdict, NULL), STATUS_OK);
+    CHECK(verdict.accepted);
+    CHECK_UINT(rules_judge_chunk(slice_of(text, 50000001), NULL, RULES_SPEC, &verdict, NULL), STATUS_OK);
+    CHECK_TEXT(verdict.reason, "profiling_exceed_size_limit");
+    CHECK_UINT(rules_judge_chunk(slice_of(text, 50000000), NULL, RULES_SPEC, &verdict, NULL), STATUS_OK);
     CHECK(verdict.accepted);
     free(text);
 }

@@ -20,7 +20,8 @@ static const char good[] =
     "{\"elapsed_since_start_ns\":\"10000000\",\"stack_id\":1,\"thread_id\":\"259\"},"
     "{\"elapsed_since_start_ns\":\"20000000\",\"stack_id\":0,\"thread_id\":\"259\"}],"
     "\"stacks\":[[0,1],[]],"
-    "\"frames\":[{\"function\":\"work\",\"lineno\":7},{\"function\":\"main\",\"instruction_addr\":\"0x1234\"}],"
+    "\"frames\":[{\"function\":\"work\",\"lineno\":7,\"instruction_addr\":\"0x1230\"},{\"function\":\"main\","
+    "\"instruction_addr\":\"0x1234\"}],"
     "\"thread_metadata\":{\"259\":{\"name\":\"main\",\"priority\":5}}}}";
 
 /* TEXT with the first FROM in it made TO. */
@@ -81,12 +82,17 @@ TEST(a_whole_profile_is_accepted_by_both_sets_V1_1)
     CHECK_TEXT(judge(slice_of_text(good), NULL, RULES_RELAY), "accepted");
 }
 
-TEST(required_metadata_is_required_V1_1_V1_4)
+TEST(required_metadata_is_required_V1_1_V1_4_V1_9)
 {
     static const struct rule_case cases[] = {
         {"\"event_id\":\"41fed0925670468bb0457f61a74688ec\",", "", INVALID "event_id: expected uuid, found nothing",
          INVALID "event_id: expected uuid, found nothing"},
-        {"\"event_id\"", "\"profile_id\"", "", ""},
+        {"\"event_id\"", "\"profile_id\"", INVALID "event_id: expected uuid, found nothing", ""},
+        {"41fed0925670468bb0457f61a74688ec", "00000000000000000000000000000000",
+         INVALID "event_id: expected uuid of version 4, found \"00000000000000000000000000000000\"", ""},
+        {"41fed0925670468bb0457f61a74688ec", "41fed0925670168bb0457f61a74688ec",
+         INVALID "event_id: expected uuid of version 4, found \"41fed0925670168bb0457f61a74688ec\"", ""},
+        {"\"thread_metadata\"", "\"x\"", INVALID "profile.thread_metadata: expected object, found nothing", ""},
         {"41fed0925670468bb0457f61a74688ec", "41FED092-5670-468B-B045-7F61A74688EC",
          INVALID "event_id: expected 32 lowercase hex digits, found \"41FED092-5670-468B-B045-7F61A74688EC\"", ""},
         {"\"41fed0925670468bb0457f61a74688ec\"", "\"41fe\"", INVALID "event_id: expected uuid, found \"41fe\"",
@@ -148,7 +154,7 @@ TEST(a_transaction_must_be_there_and_whole_V1_1_V1_4)
         {object, "\"transactions\":[]",
          "profiling_no_transaction_associated: transaction: expected object, found nothing",
          "profiling_no_transaction_associated: transaction: expected object, found nothing"},
-        {object, listed, "", ""},
+        {object, listed, INVALID "transactions[0].active_thread_id: expected string of an integer, found 259", ""},
         {"30976f2ddbe04ac9b6bffe6e35d4710c", "00000000000000000000000000000000",
          "profiling_invalid_transaction_metadata: transaction: expected an id and a trace_id other than 0, found 0",
          "profiling_invalid_transaction_metadata: transaction: expected an id and a trace_id other than 0, found 0"},
@@ -163,13 +169,15 @@ TEST(a_transaction_must_be_there_and_whole_V1_1_V1_4)
          "profiling_invalid_transaction_metadata: transaction.active_thread_id: expected string of an integer, found "
          "nothing",
          ""},
+        {"\"active_thread_id\":\"259\"", "\"active_thread_id\":259",
+         INVALID "transaction.active_thread_id: expected string of an integer, found 259", ""},
         {"\"active_thread_id\":\"259\"", "\"active_thread_id\":\"main\"",
          INVALID "transaction.active_thread_id: expected integer from 0 to 18446744073709551615, or a string of one, "
                  "found \"main\"",
          INVALID "transaction.active_thread_id: expected integer from 0 to 18446744073709551615, or a string of one, "
                  "found \"main\""},
         {"\"active_thread_id\":\"259\"",
-         "\"active_thread_id\":259,\"relative_start_ns\":\"9\",\"relative_end_ns\":\"8\"",
+         "\"active_thread_id\":\"259\",\"relative_start_ns\":\"9\",\"relative_end_ns\":\"8\"",
          "profiling_invalid_transaction_metadata: transaction.relative_start_ns: expected a start that is not behind "
          "the "
          "end, found 9 to 8",
@@ -189,15 +197,19 @@ TEST(the_envelope_must_hold_the_transaction_V1_5)
     CHECK_TEXT(judge(slice_of_text(good), &context, RULES_RELAY), "accepted");
 }
 
-TEST(times_are_whole_numbers_or_strings_of_them_V1_3)
+TEST(times_are_strings_of_whole_numbers_V1_3_V1_9)
 {
     static const char whole[] = "integer from 0 to 18446744073709551615, or a string of one";
     char expected[200];
     (void)snprintf(expected, sizeof(expected),
                    INVALID "profile.samples[1].elapsed_since_start_ns: expected %s, found 1.5", whole);
     struct rule_case cases[] = {
-        {"\"10000000\"", "10000000", "", ""},
-        {"\"10000000\"", "1.5", expected, expected},
+        {"\"10000000\"", "10000000",
+         INVALID "profile.samples[1].elapsed_since_start_ns: expected string of an integer, found 10000000", ""},
+        {"\"10000000\"", "1.5",
+         INVALID "profile.samples[1].elapsed_since_start_ns: expected string of an integer, found 1.5", expected},
+        {"\"elapsed_since_start_ns\":\"5\"", "\"elapsed_since_start_ns\":5",
+         INVALID "measurements.cpu.values[0].elapsed_since_start_ns: expected string of an integer, found 5", ""},
         {"\"elapsed_since_start_ns\":\"10000000\",", "",
          INVALID "profile.samples[1].elapsed_since_start_ns: expected string of an integer, found nothing",
          INVALID "profile.samples[1].elapsed_since_start_ns: expected string of an integer, found nothing"},
@@ -216,8 +228,9 @@ TEST(times_are_whole_numbers_or_strings_of_them_V1_3)
         struct buffer payload = replaced("\"10000000\"", floats[i]);
         (void)snprintf(expected, sizeof(expected),
                        INVALID "profile.samples[1].elapsed_since_start_ns: expected %s, found %s", whole, floats[i]);
-        CHECK_TEXT(judge(buffer_slice(&payload), NULL, RULES_SPEC), expected);
         CHECK_TEXT(judge(buffer_slice(&payload), NULL, RULES_RELAY), expected);
+        if (floats[i][0] == 'n') continue; /* null is no string */
+        CHECK_TEXT(judge(buffer_slice(&payload), NULL, RULES_SPEC), expected);
         buffer_fini(&payload);
     }
 }
@@ -234,7 +247,7 @@ TEST(frames_images_threads_and_measurements_have_their_types_FMT_3_FMT_6_FMT_7)
         {"\"lineno\":7", "\"lineno\":7,\"line\":7",
          INVALID "profile.frames[0].line: expected each member once, found 7",
          INVALID "profile.frames[0].line: expected each member once, found 7"},
-        {"\"function\":\"work\"", "\"function\":null",
+        {"\"function\":\"work\",\"lineno\":7,\"instruction_addr\":\"0x1230\"", "\"function\":null",
          INVALID "profile.frames[0]: expected filename, function or instruction_addr, found object", ""},
         {"\"0x1234\"", "4660", INVALID "profile.frames[1].instruction_addr: expected string, found 4660",
          INVALID "profile.frames[1].instruction_addr: expected string, found 4660"},
@@ -267,6 +280,30 @@ TEST(frames_images_threads_and_measurements_have_their_types_FMT_3_FMT_6_FMT_7)
          INVALID "measurements.cpu.values[0].value: expected finite number, found 1e999"},
     };
     CHECK_CASES(cases);
+}
+
+TEST(native_platforms_must_bring_images_and_addresses_V1_2_FMT_6_FMT_10)
+{
+    static const char *const platforms[] = {"\"native\"", "\"rust\""};
+    for (size_t i = 0; i < 2; i++) {
+        struct buffer native = replaced("\"python\"", platforms[i]);
+        buffer_append_byte(&native, 0);
+        CHECK_TEXT(judge(slice_of(native.data, native.size - 1), NULL, RULES_SPEC), "accepted");
+        struct buffer changed = replaced_in((const char *)native.data, "\"debug_meta\"", "\"x\"");
+        CHECK_TEXT(judge(buffer_slice(&changed), NULL, RULES_SPEC),
+                   "profiling_invalid_profile_metadata: debug_meta.images: expected an image, found nothing");
+        CHECK_TEXT(judge(buffer_slice(&changed), NULL, RULES_RELAY), "accepted");
+        buffer_fini(&changed);
+        changed = replaced_in((const char *)native.data, ",\"instruction_addr\":\"0x1234\"", "");
+        CHECK_TEXT(judge(buffer_slice(&changed), NULL, RULES_SPEC),
+                   INVALID "profile.frames[1].instruction_addr: expected string with an address, found nothing");
+        CHECK_TEXT(judge(buffer_slice(&changed), NULL, RULES_RELAY), "accepted");
+        buffer_fini(&changed);
+        changed = replaced_in((const char *)native.data, ",\"instruction_addr\":\"0x1234\"", ",\"platform\":\"other\"");
+        CHECK_TEXT(judge(buffer_slice(&changed), NULL, RULES_SPEC), "accepted");
+        buffer_fini(&changed);
+        buffer_fini(&native);
+    }
 }
 
 TEST(native_platforms_must_bring_images_by_the_documents_and_cocoa_more_by_the_service_FMT_6)
@@ -420,9 +457,10 @@ TEST(what_is_no_json_or_too_large_is_refused_V1_4)
     CHECK_TEXT(judge(buffer_slice(&large), NULL, RULES_RELAY), "accepted");
     buffer_grow(&large, 1);
     CHECK_TEXT(judge(buffer_slice(&large), NULL, RULES_RELAY),
-               "profiling_exceed_size_limit: expected at most 52428800 bytes, found 52428801");
-    CHECK_TEXT(judge(buffer_slice(&large), NULL, RULES_SPEC),
-               "profiling_exceed_size_limit: expected at most 52428800 bytes, found 52428801");
+               "profiling_exceed_size_limit: expected at most 52428800 bytes, found 52428801 bytes");
+    CHECK_TEXT(judge(slice_of(large.data, 50000001), NULL, RULES_SPEC), /* V2-10, of V1 too */
+               "profiling_exceed_size_limit: expected at most 50000000 bytes, found 50000001 bytes");
+    CHECK_TEXT(judge(slice_of(large.data, 50000000), NULL, RULES_SPEC), "accepted");
     buffer_fini(&large);
 }
 

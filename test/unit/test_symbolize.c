@@ -15,7 +15,9 @@
 #include "base/json_reader.h"
 #include "binary/elf_symbols.h"
 #include "profile/profile.h"
+#include "symbolize/contents_ids.h"
 #include "symbolize/demangler.h"
+#include "symbolize/module.h"
 #include "symbolize/symbolizer.h"
 
 #define FIXTURE(name) FIXTURES "/" name
@@ -749,6 +751,26 @@ static void compare_with_answers(const char *path, struct json_reader *reader)
         CHECK_TEXT(chain_of(&scene, location), expected);
     }
     profile_fini(&scene.profile);
+}
+
+/* FMT-9: as sentry-cli names the file. A stored profile finds the file by that id. */
+TEST(a_file_without_build_id_has_an_id_made_of_its_code_FMT_9)
+{
+    static const struct debug_directories none = {0};
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof(path), "%s", real_path("elf/no-buildid"));
+    struct profile profile;
+    profile_init(&profile);
+    struct mapping mapping = {.start = 0x400000, .limit = 0x500000, .file_name = profile_text(&profile, path)};
+    (void)profile_add_mapping(&profile, &mapping);
+    contents_ids_give(&profile);
+    CHECK_TEXT(profile_c_string(&profile, profile.mappings.items[1].debug_id), "ec8e91d9-a70f-c4dc-311a-55d5db133833");
+    profile_fini(&profile);
+    struct module module;
+    CHECK_UINT(module_open(&module, path, "d9918eec0fa7dcc4311a55d5db133833", &none), MODULE_OPEN);
+    module_close(&module);
+    CHECK_UINT(module_open(&module, path, "d9918eec0fa7dcc4311a55d5db133834", &none), MODULE_CHANGED);
+    module_close(&module);
 }
 
 TEST(files_of_other_builds_are_what_llvm_symbolizer_says)

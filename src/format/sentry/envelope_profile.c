@@ -104,7 +104,9 @@ static enum status refuse(const struct verdict *verdict, struct error *error)
     return error_set(error, STATUS_MALFORMED, 0, "%s", text);
 }
 
-static enum status check_payload(const struct envelope_item *item, bool has_transaction, struct error *error)
+/* What other clients made keeps their ids and frames, which the documents may not allow. */
+static enum status check_payload(const struct profile *profile, const struct envelope_item *item, bool has_transaction,
+                                 struct error *error)
 {
     enum status status = STATUS_OK;
     struct rules_context context = {.is_in_envelope = true,
@@ -112,6 +114,7 @@ static enum status check_payload(const struct envelope_item *item, bool has_tran
                                     .has_meta_length = item->has_meta_length,
                                     .has_transaction = has_transaction};
     for (int rules = 0; rules < RULES_COUNT && status == STATUS_OK; rules++) {
+        if (rules == RULES_SPEC && profile->sample_format != 0) continue;
         struct verdict verdict;
         status = is_v1_item(item) ? rules_judge_profile(item->payload, &context, (enum rules)rules, &verdict, error)
                                   : rules_judge_chunk(item->payload, &context, (enum rules)rules, &verdict, error);
@@ -135,7 +138,7 @@ static enum status find_transaction(struct slice bytes, bool *ret_is_there, stru
     return error_set(error, reason.status, reason.offset, "%s", reason.message);
 }
 
-static enum status check_items(struct slice bytes, struct error *error)
+static enum status check_items(const struct profile *profile, struct slice bytes, struct error *error)
 {
     struct envelope_reader reader;
     struct envelope_item item;
@@ -145,14 +148,16 @@ static enum status check_items(struct slice bytes, struct error *error)
     if (status != STATUS_OK) return status;
     status = envelope_open(&reader, bytes, error);
     while (status == STATUS_OK && envelope_next(&reader, &item, &reason)) {
-        if (is_v1_item(&item) || envelope_item_is_chunk(&item)) status = check_payload(&item, has_transaction, error);
+        if (is_v1_item(&item) || envelope_item_is_chunk(&item))
+            status = check_payload(profile, &item, has_transaction, error);
     }
     envelope_close(&reader);
     if (status != STATUS_OK || reason.status == STATUS_OK) return status;
     return error_set(error, reason.status, reason.offset, "%s", reason.message);
 }
 
-enum status envelope_profile_check(const struct buffer *out, size_t first, struct error *error)
+enum status envelope_profile_check(const struct profile *profile, const struct buffer *out, size_t first,
+                                   struct error *error)
 {
     struct slice bytes = slice_of(out->data + first, out->size - first);
     struct error reason = {0};
@@ -163,7 +168,7 @@ enum status envelope_profile_check(const struct buffer *out, size_t first, struc
         const char *name = status == STATUS_TOO_LARGE ? "envelope_too_large" : "envelope_malformed";
         return error_set(error, status, reason.offset, "%s: %.200s", name, reason.message);
     }
-    return check_items(bytes, error);
+    return check_items(profile, bytes, error);
 }
 
 enum status envelope_profile_encode(const struct profile *profile, struct buffer *out, struct error *error)
@@ -174,7 +179,7 @@ enum status envelope_profile_encode(const struct profile *profile, struct buffer
     enum status status = sentry_v2_encode(profile, NULL, &chunk, error);
     if (status == STATUS_OK) envelope_profile_wrap(profile, buffer_slice(&chunk), true, out);
     if (status == STATUS_OK && out->failed) status = refuse_memory(error);
-    if (status == STATUS_OK) status = envelope_profile_check(out, first, error);
+    if (status == STATUS_OK) status = envelope_profile_check(profile, out, first, error);
     buffer_fini(&chunk);
     return status;
 }
@@ -233,7 +238,7 @@ enum status envelope_profile_encode_v1(const struct profile *profile, struct buf
         envelope_add_item(out, "profile", NULL, buffer_slice(&payload));
         if (out->failed || transaction.failed) status = refuse_memory(error);
     }
-    if (status == STATUS_OK) status = envelope_profile_check(out, first, error);
+    if (status == STATUS_OK) status = envelope_profile_check(profile, out, first, error);
     buffer_fini(&transaction);
     buffer_fini(&payload);
     return status;

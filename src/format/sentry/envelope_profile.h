@@ -25,6 +25,7 @@ enum status envelope_profile_encode_v1(const struct profile *profile, struct buf
 
 /* Whether a server takes the envelope that OUT holds from FIRST on: its frame, the sizes and numbers of its items, and
  * each profile by both sets of rules. To be asked of every envelope before it is given out. */
-enum status envelope_profile_check(const struct buffer *out, size_t first, struct error *error);
+enum status envelope_profile_check(const struct profile *profile, const struct buffer *out, size_t first,
+                                   struct error *error);
 
 #endif

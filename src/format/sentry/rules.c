@@ -10,6 +10,16 @@ const char *rules_name(enum rules rules)
     return rules == RULES_SPEC ? "spec" : "relay";
 }
 
+bool rules_allow_size(struct slice payload, enum rules rules, struct verdict *verdict)
+{
+    char found[VERDICT_TEXT_SIZE], expected[VERDICT_TEXT_SIZE];
+    size_t maximum = rules == RULES_SPEC ? RULES_SPEC_BYTES_MAX : RULES_RELAY_BYTES_MAX;
+    if (payload.size <= maximum) return true;
+    (void)snprintf(expected, sizeof(expected), "at most %zu bytes", maximum);
+    (void)snprintf(found, sizeof(found), "%zu bytes", payload.size);
+    return verdict_refuse(verdict, "profiling_exceed_size_limit", expected, found, "%s", "");
+}
+
 void verdict_init(struct verdict *verdict)
 {
     *verdict = (struct verdict){.accepted = true, .reason = ""};

@@ -12,7 +12,8 @@
 enum rules { RULES_SPEC, RULES_RELAY, RULES_COUNT };
 
 enum {
-    RULES_PAYLOAD_BYTES_MAX = 50 << 20, /* "50 MB" is 50 MiB where it is enforced */
+    RULES_RELAY_BYTES_MAX = 50 << 20,    /* of a payload */
+    RULES_SPEC_BYTES_MAX = 50 * 1000000, /* "50 MB" */
     VERDICT_PLACE_SIZE = 160,
     VERDICT_TEXT_SIZE = 96,
     VERDICT_REPAIRS_MAX = 8,
@@ -53,6 +54,9 @@ enum status rules_judge_chunk(struct slice payload, const struct rules_context *
 /* The same for a profile of V1, the payload of a `profile` item. */
 enum status rules_judge_profile(struct slice payload, const struct rules_context *context, enum rules rules,
                                 struct verdict *ret_verdict, struct error *error);
+
+/* False if PAYLOAD is larger than RULES allow, which VERDICT then says (V2-10). */
+bool rules_allow_size(struct slice payload, enum rules rules, struct verdict *verdict);
 
 /* "spec" or "relay". */
 const char *rules_name(enum rules rules);

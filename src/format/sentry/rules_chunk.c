@@ -102,10 +102,7 @@ static bool refuse_failure(struct judge *judge, const struct chunk_decoder *deco
 
 static bool size_is_allowed(struct judge *judge)
 {
-    char found[VERDICT_TEXT_SIZE];
-    if (judge->payload.size <= RULES_PAYLOAD_BYTES_MAX) return true;
-    (void)snprintf(found, sizeof(found), "%zu bytes", judge->payload.size);
-    return verdict_refuse(judge->verdict, "profiling_exceed_size_limit", "at most 52428800 bytes", found, "%s", "");
+    return rules_allow_size(judge->payload, judge->rules, judge->verdict);
 }
 
 static bool item_is_json_alone(struct judge *judge)
@@ -200,7 +197,7 @@ static bool native_code_has_images(struct judge *judge)
     const struct chunk *chunk = &judge->decoder->chunk;
     if (!is_native(judge)) return true;
     if (!chunk->has_images) {
-        return verdict_refuse(judge->verdict, "profiling_invalid_profile_metadata", "array", "nothing", "%s",
+        return verdict_refuse(judge->verdict, "profiling_invalid_profile_metadata", "an image", "nothing", "%s",
                               "debug_meta.images");
     }
     if (!chunk->incomplete_image.member) return true;
@@ -208,6 +205,20 @@ static bool native_code_has_images(struct judge *judge)
                                              .missing = chunk->incomplete_image.member,
                                              .offset = chunk->incomplete_image.offset,
                                              .is_metadata = true});
+}
+
+/* FMT-3, FMT-10. A frame with a platform of its own may be of another kind. */
+static bool native_frames_have_addresses(struct judge *judge)
+{
+    const struct chunk *chunk = &judge->decoder->chunk;
+    for (size_t i = 0; is_native(judge) && i < chunk->frames.count; i++) {
+        const struct chunk_frame *frame = &chunk->frames.items[i];
+        if (frame->has_address || frame->code == CHUNK_CODE_OTHER) continue;
+        return refuse_note(
+            judge,
+            &(struct note){.expected = &expected_address, .missing = "instruction_addr", .offset = frame->offset});
+    }
+    return true;
 }
 
 static bool lists_are_filled(struct judge *judge)
@@ -364,15 +375,25 @@ static const struct rule {
     bool (*holds)(struct judge *judge); /* or repairs */
     unsigned rules;
 } table[] = {
-    {size_is_allowed, BREAKS_BOTH},        {item_is_json_alone, BREAKS_RELAY},
-    {payload_is_json, BREAKS_BOTH},        {header_is_typed, BREAKS_BOTH},
-    {item_names_platform, BREAKS_SPEC},    {item_is_of_one_class, BREAKS_RELAY},
-    {version_is_2, BREAKS_BOTH},           {values_are_typed, BREAKS_BOTH},
-    {native_code_has_images, BREAKS_SPEC}, {lists_are_filled, BREAKS_SPEC},
-    {keep_all_threads, BREAKS_SPEC},       {drop_threads_of_one_sample, BREAKS_RELAY},
-    {samples_are_left, BREAKS_RELAY},      {samples_have_stacks, BREAKS_BOTH},
-    {stacks_have_frames, BREAKS_BOTH},     {sort_samples, BREAKS_RELAY},
-    {duration_is_allowed, BREAKS_RELAY},   {cut_addresses_of_cocoa, BREAKS_RELAY},
+    {size_is_allowed, BREAKS_BOTH},
+    {item_is_json_alone, BREAKS_RELAY},
+    {payload_is_json, BREAKS_BOTH},
+    {header_is_typed, BREAKS_BOTH},
+    {item_names_platform, BREAKS_SPEC},
+    {item_is_of_one_class, BREAKS_RELAY},
+    {version_is_2, BREAKS_BOTH},
+    {values_are_typed, BREAKS_BOTH},
+    {native_code_has_images, BREAKS_SPEC},
+    {native_frames_have_addresses, BREAKS_SPEC},
+    {lists_are_filled, BREAKS_SPEC},
+    {keep_all_threads, BREAKS_SPEC},
+    {drop_threads_of_one_sample, BREAKS_RELAY},
+    {samples_are_left, BREAKS_RELAY},
+    {samples_have_stacks, BREAKS_BOTH},
+    {stacks_have_frames, BREAKS_BOTH},
+    {sort_samples, BREAKS_RELAY},
+    {duration_is_allowed, BREAKS_RELAY},
+    {cut_addresses_of_cocoa, BREAKS_RELAY},
     {drop_unused_threads, BREAKS_RELAY},
 };
 
@@ -391,6 +412,7 @@ static bool judge_unreadable(struct judge *judge)
     struct chunk_decoder header;
     profile_init(&profile);
     chunk_decoder_init(&header, judge->payload, &profile);
+    header.only_judges = true;
     chunk_read_header(&header);
     judge->header = &header;
     judge_by_table(judge);

@@ -8,13 +8,14 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/index_table.h"
+#include "base/uuid.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define DURATION_NS_MAX ((uint64_t)30 * 1000000000)
 
-enum { ITEMS_MAX = RULES_PAYLOAD_BYTES_MAX };
+enum { ITEMS_MAX = RULES_RELAY_BYTES_MAX };
 
 struct v1_sample {
     uint64_t elapsed_ns, stack;
@@ -41,6 +42,9 @@ struct judge {
     struct v1_sample sample;           /* that is being read */
     uint64_t stack_frames;             /* of the stack that is being read */
     bool frame_tells, has_profile;     /* the frame that is being read has a name, a file or an address */
+    bool frame_has_address, frame_is_other;
+    bool lacks_address;                /* a frame, the first of them FRAME_WITHOUT_ADDRESS, unless it is of other code */
+    uint64_t frame_without_address;
     struct v1_transaction transaction; /* the one that counts */
     struct v1_transaction candidate;   /* that is being read */
     bool is_cocoa, is_native, has_images, has_build_number, has_emulator, has_locale, has_manufacturer, has_model;
@@ -81,9 +85,25 @@ static uint32_t thread_number(struct judge *judge, uint64_t id)
     return (uint32_t)count;
 }
 
+/* A whole number: for the documents a string of one (V1-9), for the service also the number. */
+static uint64_t take_number(struct rules_reader *reader)
+{
+    uint64_t offset = rules_next_offset(reader);
+    if (judge_of(reader)->rules == RULES_SPEC && json_peek(&reader->json) != JSON_STRING) {
+        rules_violate(reader, offset, "string of an integer");
+        return 0;
+    }
+    return rules_u64_or_text(reader);
+}
+
 static void take_elapsed(struct rules_reader *reader)
 {
-    judge_of(reader)->sample.elapsed_ns = rules_u64_or_text(reader);
+    judge_of(reader)->sample.elapsed_ns = take_number(reader);
+}
+
+static void take_elapsed_of_value(struct rules_reader *reader)
+{
+    (void)take_number(reader);
 }
 
 static void take_stack_id(struct rules_reader *reader)
@@ -91,16 +111,10 @@ static void take_stack_id(struct rules_reader *reader)
     judge_of(reader)->sample.stack = rules_u64(reader, UINT64_MAX);
 }
 
-/* The documents want a string, the service takes a number too; both want a whole number in it. */
 static void take_thread_id(struct rules_reader *reader)
 {
     struct judge *judge = judge_of(reader);
-    uint64_t offset = rules_next_offset(reader);
-    if (judge->rules == RULES_SPEC && json_peek(&reader->json) != JSON_STRING) {
-        rules_violate(reader, offset, "string of an integer");
-        return;
-    }
-    judge->sample.thread = thread_number(judge, rules_u64_or_text(reader));
+    judge->sample.thread = thread_number(judge, take_number(reader));
 }
 
 static void take_sample(struct rules_reader *reader)
@@ -164,8 +178,19 @@ static void take_telling_string(struct rules_reader *reader)
 
 static void take_telling_address(struct rules_reader *reader)
 {
-    judge_of(reader)->frame_tells = true;
+    judge_of(reader)->frame_tells = judge_of(reader)->frame_has_address = true;
     rules_take_address(reader);
+}
+
+static bool is_native(struct slice platform)
+{
+    return slice_equals_text(platform, "native") || slice_equals_text(platform, "cocoa") ||
+           slice_equals_text(platform, "rust");
+}
+
+static void take_platform_of_frame(struct rules_reader *reader)
+{
+    judge_of(reader)->frame_is_other = !is_native(rules_string(reader));
 }
 
 static void take_frame(struct rules_reader *reader)
@@ -180,13 +205,16 @@ static void take_frame(struct rules_reader *reader)
         {"in_app", NULL, RULES_OPTIONAL, NULL, rules_take_bool},
         {"module", NULL, RULES_OPTIONAL, NULL, rules_take_string},
         {"package", NULL, RULES_OPTIONAL, NULL, rules_take_string},
-        {"platform", NULL, RULES_OPTIONAL, NULL, rules_take_string},
+        {"platform", NULL, RULES_OPTIONAL, NULL, take_platform_of_frame},
     };
     struct judge *judge = judge_of(reader);
     uint64_t offset = rules_next_offset(reader);
-    judge->frame_tells = false;
-    judge->frame_count++;
+    judge->frame_tells = judge->frame_has_address = judge->frame_is_other = false;
     RULES_TAKE_OBJECT(reader, members);
+    bool lacks_address = !judge->frame_has_address && !judge->frame_is_other;
+    if (lacks_address && !judge->lacks_address) judge->frame_without_address = judge->frame_count;
+    judge->lacks_address |= lacks_address;
+    judge->frame_count++;
     if (judge->rules == RULES_SPEC && !judge->frame_tells) {
         rules_violate(reader, offset, "filename, function or instruction_addr"); /* FMT-3 */
     }
@@ -220,16 +248,24 @@ static void take_thread_metadata(struct rules_reader *reader)
     rules_take_map(reader, take_thread_facts);
 }
 
+#define TABLES                                                                                                         \
+    {"samples", NULL, RULES_REQUIRED, "array", take_samples}, {"stacks", NULL, RULES_REQUIRED, "array", take_stacks},  \
+    {                                                                                                                  \
+        "frames", NULL, RULES_REQUIRED, "array", take_frames                                                           \
+    }
+
 static void take_profile(struct rules_reader *reader)
 {
-    static const struct rules_member members[] = {
-        {"samples", NULL, RULES_REQUIRED, "array", take_samples},
-        {"stacks", NULL, RULES_REQUIRED, "array", take_stacks},
-        {"frames", NULL, RULES_REQUIRED, "array", take_frames},
-        {"thread_metadata", NULL, RULES_OPTIONAL, NULL, take_thread_metadata},
-    };
+    static const struct rules_member of_spec[] = {
+        TABLES, {"thread_metadata", NULL, RULES_REQUIRED, "object", take_thread_metadata}};
+    static const struct rules_member of_relay[] = {
+        TABLES, {"thread_metadata", NULL, RULES_OPTIONAL, NULL, take_thread_metadata}};
     judge_of(reader)->has_profile = true;
-    RULES_TAKE_OBJECT(reader, members);
+    if (judge_of(reader)->rules == RULES_SPEC) {
+        RULES_TAKE_OBJECT(reader, of_spec);
+    } else {
+        RULES_TAKE_OBJECT(reader, of_relay);
+    }
 }
 
 /* --- Images and measurements -------------------------------------------------------------------------------------- */
@@ -299,7 +335,7 @@ static void take_unit(struct rules_reader *reader)
 static void take_measured(struct rules_reader *reader)
 {
     static const struct rules_member members[] = {
-        {"elapsed_since_start_ns", NULL, RULES_REQUIRED, "string of an integer", rules_take_u64_or_text},
+        {"elapsed_since_start_ns", NULL, RULES_REQUIRED, "string of an integer", take_elapsed_of_value},
         {"value", NULL, RULES_REQUIRED, "number, or a string of one", rules_take_double_or_text},
     };
     RULES_TAKE_OBJECT(reader, members);
@@ -364,7 +400,7 @@ static void take_transaction_name(struct rules_reader *reader)
 static void take_active_thread(struct rules_reader *reader)
 {
     judge_of(reader)->candidate.has_thread = true;
-    rules_take_u64_or_text(reader);
+    (void)take_number(reader); /* document 004 has a number in its example; its text, and 000, say a string */
 }
 
 static void take_relative_start(struct rules_reader *reader)
@@ -487,26 +523,28 @@ static void take_platform(struct rules_reader *reader)
 {
     struct slice platform = rules_string(reader);
     judge_of(reader)->is_cocoa = slice_equals_text(platform, "cocoa");
-    judge_of(reader)->is_native = judge_of(reader)->is_cocoa || slice_equals_text(platform, "rust");
+    judge_of(reader)->is_native = is_native(platform);
 }
 
 /* The documents allow one spelling alone: 32 lowercase digits. */
 static void take_event_id(struct rules_reader *reader)
 {
+    char plain[UUID_TEXT_SIZE];
     uint64_t offset = rules_next_offset(reader);
     rules_take_uuid(reader);
     if (reader->json.failed || judge_of(reader)->rules != RULES_SPEC) return;
     struct slice text = slice_of(reader->bytes.data + offset + 1, json_reader_taken(&reader->json) - offset - 2);
-    for (size_t i = 0; i < text.size; i++) {
-        bool is_upper = text.data[i] >= 'A' && text.data[i] <= 'F';
-        if (text.data[i] == '-' || is_upper) rules_violate(reader, offset, "32 lowercase hex digits");
+    bool is_uuid = uuid_parse(text, plain);
+    if (!is_uuid || !slice_equals_text(text, plain)) {
+        rules_violate(reader, offset, "32 lowercase hex digits");
+    } else if (!uuid_is_random(plain)) {
+        rules_violate(reader, offset, "uuid of version 4");
     }
 }
 
 /* What both sets agree on. They differ in what must be there: the documents say release, the service timestamp. */
 #define MEMBERS_OF_BOTH                                                                                                \
     {"version", NULL, RULES_REQUIRED, "\"1\"", rules_take_string},                                                     \
-        {"event_id", "profile_id", RULES_REQUIRED, "uuid", take_event_id},                                             \
         {"platform", NULL, RULES_REQUIRED, "string", take_platform},                                                   \
         {"device", NULL, RULES_REQUIRED, "object", take_device}, {"os", NULL, RULES_REQUIRED, "object", take_os},      \
         {"profile", NULL, RULES_REQUIRED, "object", take_profile},                                                     \
@@ -524,11 +562,13 @@ static void take_payload(struct rules_reader *reader)
 {
     static const struct rules_member of_spec[] = {
         MEMBERS_OF_BOTH,
+        {"event_id", NULL, RULES_REQUIRED, "uuid", take_event_id},
         {"release", NULL, RULES_REQUIRED, "string", rules_take_string},
         {"timestamp", NULL, RULES_OPTIONAL, NULL, rules_take_time},
     };
     static const struct rules_member of_relay[] = {
         MEMBERS_OF_BOTH,
+        {"event_id", "profile_id", RULES_REQUIRED, "uuid", take_event_id},
         {"release", NULL, RULES_OPTIONAL, NULL, rules_take_string},
         {"timestamp", NULL, RULES_REQUIRED, "string with an RFC 3339 time", rules_take_time},
     };
@@ -811,6 +851,10 @@ static void judge_by_spec(const struct judge *judge, struct verdict *verdict)
         (void)refuse_number(verdict, "profiling_malformed_samples", "at least 1", 0, "profile.stacks");
     } else if (judge->is_native && !judge->has_images) {
         (void)verdict_refuse(verdict, metadata, "an image", "nothing", "debug_meta.images"); /* FMT-6 */
+    } else if (judge->is_native && judge->lacks_address) {
+        (void)verdict_refuse(verdict, "profiling_invalid_json", "string with an address", "nothing",
+                             "profile.frames[%llu].instruction_addr",
+                             (unsigned long long)judge->frame_without_address); /* FMT-10 */
     } else {
         (void)(check_stack_ids(judge, verdict) && check_frame_indices(judge, verdict) &&
                check_duration_of_spec(judge, verdict));
@@ -858,8 +902,8 @@ enum status rules_judge_profile(struct slice payload, const struct rules_context
     struct verdict verdict;
     enum status status = STATUS_OK;
     verdict_init(&verdict);
-    if (payload.size > RULES_PAYLOAD_BYTES_MAX) {
-        (void)refuse_number(&verdict, "profiling_exceed_size_limit", "at most 52428800 bytes", payload.size, "");
+    if (!rules_allow_size(payload, rules, &verdict)) {
+        status = STATUS_OK;
     } else if (context && context->is_in_envelope && !context->has_transaction) {
         (void)verdict_refuse(&verdict, "missing_transaction", "a transaction in the envelope", "nothing", "%s", "");
     } else {

@@ -24,6 +24,7 @@ EXPECT(expected_object, "object", JSON_OBJECT)
 EXPECT(expected_array, "array", JSON_ARRAY)
 EXPECT(expected_uuid, "uuid", JSON_STRING)
 EXPECT(expected_plain_uuid, "32 lowercase hex digits", JSON_STRING)
+EXPECT(expected_random_uuid, "uuid of version 4", JSON_STRING)
 EXPECT(expected_address, "string with an address", JSON_STRING)
 EXPECT(expected_size, "integer from 0 to 2^64 - 1, or a string that holds one", JSON_NUMBER)
 EXPECT(expected_whole, "whole number, or a string that holds one", JSON_NUMBER)
@@ -176,6 +177,7 @@ static struct slice first_name(const struct members *members)
 static void keep(struct chunk_decoder *decoder, struct members *members, const char *prefix, struct slice key,
                  struct slice json)
 {
+    if (decoder->only_judges) return;
     struct json_writer writer = json_writer_of(&decoder->attributes);
     writer.needs_comma = decoder->attributes.size > members->kept_from;
     if (!writer.needs_comma) buffer_append_byte(&decoder->attributes, '{');
@@ -204,6 +206,10 @@ void chunk_keep_as(struct chunk_decoder *decoder, struct members *members, const
 
 void chunk_keep_value(struct chunk_decoder *decoder, struct members *members, const char *prefix)
 {
+    if (decoder->only_judges) {
+        json_skip(&decoder->reader);
+        return;
+    }
     /* A key with escapes lies in memory that the value's strings may overwrite: its name goes first. */
     size_t size_before = decoder->attributes.size;
     keep(decoder, members, prefix, first_name(members), slice_of(NULL, 0));
@@ -218,7 +224,7 @@ void chunk_keep_value(struct chunk_decoder *decoder, struct members *members, co
 
 void chunk_keep_text(struct chunk_decoder *decoder, struct members *members, const char *name, struct string_id text)
 {
-    if (!members->keeps) return;
+    if (!members->keeps || decoder->only_judges) return;
     keep(decoder, members, "", slice_of_text(name), slice_of(NULL, 0));
     struct json_writer writer = json_writer_of(&decoder->attributes);
     json_write_string(&writer, profile_slice(decoder->profile, text));
@@ -237,9 +243,15 @@ struct string_id chunk_take_attributes(struct chunk_decoder *decoder, struct mem
 
 /* --- Values ------------------------------------------------------------------------------------------------------- */
 
+struct string_id chunk_string(struct chunk_decoder *decoder, struct slice text)
+{
+    if (decoder->only_judges && text.size > PROFILE_STRING_BYTES_MAX) text.size = PROFILE_STRING_BYTES_MAX;
+    return profile_string(decoder->profile, text);
+}
+
 struct string_id chunk_read_string(struct chunk_decoder *decoder)
 {
-    return profile_string(decoder->profile, json_string(&decoder->reader));
+    return chunk_string(decoder, json_string(&decoder->reader));
 }
 
 struct slice chunk_read_text_or_number(struct chunk_decoder *decoder)
@@ -326,6 +338,7 @@ struct string_id chunk_read_uuid(struct chunk_decoder *decoder)
         return (struct string_id){0};
     }
     if (!slice_equals_text(text, plain)) chunk_note(decoder, BREAKS_SPEC, &expected_plain_uuid, offset);
+    if (!uuid_is_random(plain)) chunk_note(decoder, BREAKS_SPEC, &expected_random_uuid, offset);
     return profile_text(decoder->profile, plain);
 }
 

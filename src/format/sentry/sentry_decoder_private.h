@@ -23,8 +23,8 @@ struct expectation {
 };
 extern const struct expectation expected_something, expected_string, expected_finite, expected_number, expected_integer,
     expected_u32, expected_index, expected_whole, expected_boolean, expected_object, expected_array, expected_uuid,
-    expected_plain_uuid, expected_address, expected_size, expected_debug_id, expected_image_type, expected_unit,
-    expected_spec_unit, expected_measured, expected_once, expected_name_of_frame;
+    expected_plain_uuid, expected_random_uuid, expected_address, expected_size, expected_debug_id, expected_image_type,
+    expected_unit, expected_spec_unit, expected_measured, expected_once, expected_name_of_frame;
 
 enum { BREAKS_SPEC = 1 << RULES_SPEC, BREAKS_RELAY = 1 << RULES_RELAY, BREAKS_BOTH = BREAKS_SPEC | BREAKS_RELAY };
 
@@ -68,6 +68,7 @@ struct chunk_decoder {
     uint64_t version_offset; /* if has_version */
     bool is_relative;        /* V1: times count from the profile's start, in nanoseconds */
     bool has_version, is_version_2, has_profile;
+    bool only_judges; /* nothing is kept that no rule asks for, so that a payload of any size gets a result (V2-10) */
 };
 
 /* BYTES and PROFILE outlive the decoder. */
@@ -198,6 +199,8 @@ struct string_id chunk_take_attributes(struct chunk_decoder *decoder, struct mem
 
 struct slice chunk_read_text_or_number(struct chunk_decoder *decoder);
 uint64_t chunk_read_u64(struct chunk_decoder *decoder); /* a number, or a string that holds one */
+/* TEXT as a string of the profile. */
+struct string_id chunk_string(struct chunk_decoder *decoder, struct slice text);
 struct string_id chunk_read_string(struct chunk_decoder *decoder);
 /* Any spelling, noted where it is not the plain one. */
 struct string_id chunk_read_uuid(struct chunk_decoder *decoder);

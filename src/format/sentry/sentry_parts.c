@@ -52,7 +52,7 @@ static struct string_id read_text(struct chunk_decoder *decoder, struct members 
 {
     struct slice text = json_string(&decoder->reader);
     if (text.size == 0) chunk_keep_json(decoder, members, "", slice_of_text("\"\""));
-    return profile_string(decoder->profile, text);
+    return chunk_string(decoder, text);
 }
 
 /* The text of a member that receivers pass over, whatever it is: another value is kept as it is. */
@@ -125,6 +125,19 @@ static void read_frame_address(struct chunk_decoder *decoder, struct members *me
     if (frame->address == 0) chunk_keep_json(decoder, members, "", slice_of_text("\"0x0\""));
 }
 
+/* Which kind of code the platform that comes next is of. It is read again as an attribute. */
+static enum chunk_code read_code(struct chunk_decoder *decoder)
+{
+    static const char *const native[] = {"\"native\"", "\"cocoa\"", "\"rust\""};
+    if (json_peek(&decoder->reader) != JSON_STRING) return CHUNK_CODE_OF_PAYLOAD;
+    struct slice rest = slice_of(decoder->reader.position, (size_t)(decoder->reader.end - decoder->reader.position));
+    for (size_t i = 0; i < sizeof(native) / sizeof(native[0]); i++) {
+        size_t size = strlen(native[i]);
+        if (rest.size >= size && memcmp(rest.data, native[i], size) == 0) return CHUNK_CODE_NATIVE;
+    }
+    return CHUNK_CODE_OTHER;
+}
+
 static void read_frame(struct chunk_decoder *decoder)
 {
     enum { FUNCTION, FILE_NAME, ABSOLUTE_PATH, LINE, COLUMN, IN_APP, ADDRESS, MODULE, PACKAGE, RAW_FUNCTION, PLATFORM };
@@ -189,6 +202,7 @@ static void read_frame(struct chunk_decoder *decoder)
             frame->function.system_name = read_text_if_any(decoder, &members);
             break;
         case PLATFORM:
+            frame->code = read_code(decoder);
             if (json_peek(&decoder->reader) != JSON_STRING)
                 chunk_note(decoder, BREAKS_RELAY, &expected_string, chunk_offset(decoder));
             chunk_keep_value(decoder, &members, json_peek(&decoder->reader) == JSON_STRING ? "" : OURS);
@@ -197,6 +211,7 @@ static void read_frame(struct chunk_decoder *decoder)
     }
     /* FMT-3. Of native code too: an address serves to find these names by. */
     if ((seen & NAMED) == 0) chunk_note(decoder, BREAKS_SPEC, &expected_name_of_frame, members.offset);
+    frame->offset = members.offset;
     keep_what_is_lost(decoder, &members, frame, file_json);
     frame->attributes = chunk_take_attributes(decoder, &members);
 }
@@ -251,7 +266,7 @@ static struct thread_id read_thread_id(struct chunk_decoder *decoder)
     struct cached_thread *cached = &decoder->thread_cache[hash_mix(text.size, tail) % CHUNK_THREAD_CACHE_SIZE];
     if (is_cached(cached, text, tail)) return cached->id;
 
-    struct thread thread = {.id = profile_string(decoder->profile, text)};
+    struct thread thread = {.id = chunk_string(decoder, text)};
     struct thread_id id = profile_add_thread(decoder->profile, &thread);
     *cached = (struct cached_thread){.text = profile_slice(decoder->profile, thread.id), .tail = tail, .id = id};
     return id;
@@ -386,7 +401,7 @@ static void read_thread_metadata(struct chunk_decoder *decoder)
     struct slice key;
     json_object_begin(&decoder->reader);
     while (json_object_next(&decoder->reader, &key)) {
-        struct string_id id = profile_string(decoder->profile, key);
+        struct string_id id = chunk_string(decoder, key);
         uint64_t offset = chunk_offset(decoder);
         if (json_null(&decoder->reader))
             chunk_note(decoder, BREAKS_BOTH, &expected_object, offset);
@@ -568,7 +583,9 @@ static void read_image(struct chunk_decoder *decoder)
     if (is_native && !mapping.debug_id.index && !mapping.build_id.index) note_incomplete(decoder, &members, "debug_id");
     mapping.attributes = chunk_take_attributes(decoder, &members);
     if (decoder->reader.failed) return;
+    decoder->chunk.has_images |= is_native;
     if (!mapping.image_start) { /* a source map, a mapping of classes: no place in memory */
+        if (decoder->only_judges) return;
         profile_add_image(decoder->profile, slice_of(start, (size_t)(decoder->reader.position - start)));
         return;
     }
@@ -586,7 +603,6 @@ void chunk_read_debug_meta(struct chunk_decoder *decoder)
     struct members members = MEMBERS_JUDGED(known, rules);
     json_object_begin(&decoder->reader);
     while (chunk_next_member(decoder, &members) >= 0) {
-        decoder->chunk.has_images = true;
         read_list(decoder, read_image);
     }
     decoder->profile->attributes.debug_meta = chunk_take_attributes(decoder, &members);
@@ -673,7 +689,8 @@ void chunk_read_measurements(struct chunk_decoder *decoder)
     struct slice key;
     json_object_begin(&decoder->reader);
     while (json_object_next(&decoder->reader, &key)) {
-        const char *name = profile_c_string(profile, profile_string(profile, key));
+        /* Their number has a maximum; a rule asks for their values alone. */
+        const char *name = decoder->only_judges ? "" : profile_c_string(profile, profile_string(profile, key));
         uint64_t offset = chunk_offset(decoder);
         if (json_null(&decoder->reader)) {
             chunk_note(decoder, BREAKS_BOTH, &expected_object, offset);
@@ -691,7 +708,7 @@ void chunk_read_offbeat(struct chunk_decoder *decoder)
     enum { PERIOD, FACTS };
     static const struct member known[] = {MEMBER("period_ns", PERIOD), MEMBER("facts", FACTS)};
     struct members members = MEMBERS(known);
-    if (json_peek(&decoder->reader) != JSON_OBJECT) {
+    if (json_peek(&decoder->reader) != JSON_OBJECT || decoder->only_judges) {
         json_skip(&decoder->reader);
         return;
     }

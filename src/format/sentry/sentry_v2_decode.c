@@ -187,7 +187,10 @@ enum status rules_judge_chunk(struct slice payload, const struct rules_context *
     struct chunk_decoder decoder;
     profile_init(&profile);
     chunk_decoder_init(&decoder, payload, &profile);
-    read_all(&decoder);
+    decoder.only_judges = true;
+    /* Nothing else is asked of a payload that is too large. */
+    verdict_init(ret_verdict);
+    if (rules_allow_size(payload, rules, ret_verdict)) read_all(&decoder);
     enum status status = chunk_judge(&decoder, payload, context, rules, ret_verdict, error);
     chunk_decoder_fini(&decoder);
     profile_fini(&profile);

@@ -139,6 +139,45 @@ static void write_place(struct json_writer *writer, const char *key, int64_t num
     json_write_i64(writer, number);
 }
 
+static uint64_t image_start(const struct mapping *mapping)
+{
+    return mapping->image_start ? mapping->image_start : mapping->start;
+}
+
+/* The debug id of MAPPING, its own or that of its build id. False if it has neither. */
+static bool find_debug_id(const struct profile *profile, const struct mapping *mapping,
+                          char ret_text[DEBUG_ID_TEXT_SIZE])
+{
+    char uuid[UUID_TEXT_SIZE];
+    struct slice own = profile_slice(profile, mapping->debug_id);
+    if (own.size != DEBUG_ID_TEXT_SIZE - 1 || !uuid_parse(own, uuid)) {
+        return debug_id_from_build_id(profile_slice(profile, mapping->build_id), ret_text);
+    }
+    memcpy(ret_text, own.data, own.size);
+    ret_text[own.size] = 0;
+    return true;
+}
+
+static bool is_image(const struct profile *profile, const struct mapping *mapping)
+{
+    char debug_id[DEBUG_ID_TEXT_SIZE];
+    return find_debug_id(profile, mapping, debug_id) || mapping->attributes.index != 0;
+}
+
+/* FMT-9, FMT-10: what has no address, or lies in no image, is no native frame. What came from Sentry stays as it is. */
+static bool is_other_code(const struct profile *profile, const struct written_frame *frame)
+{
+    if (profile->sample_format != 0 || strcmp(sentry_v2_platform(profile), "native") != 0) return false;
+    return frame->address == 0 || frame->mapping.index == 0 ||
+           !is_image(profile, profile_mapping(profile, frame->mapping));
+}
+
+static void write_other_platform(struct json_writer *writer)
+{
+    json_write_key(writer, "platform");
+    json_write_text(writer, "other");
+}
+
 static void write_frame(struct json_writer *writer, const struct profile *profile, const struct written_frame *frame)
 {
     enum {
@@ -151,10 +190,11 @@ static void write_frame(struct json_writer *writer, const struct profile *profil
         PACKAGE = 64,
         IN_APP = 128,
         RAW = 256,
-        ADDRESS = 512
+        ADDRESS = 512,
+        PLATFORM = 1024
     };
-    static const char *const names[] = {"function", "module", "filename",     "abs_path",         "lineno", "colno",
-                                        "package",  "in_app", "raw_function", "instruction_addr", NULL};
+    static const char *const names[] = {"function", "module", "filename",     "abs_path",         "lineno",   "colno",
+                                        "package",  "in_app", "raw_function", "instruction_addr", "platform", NULL};
     const struct function *function = profile_function(profile, frame->function);
     uint32_t kept;
     (void)find_attributes(profile_slice(profile, frame->attributes), names, &kept);
@@ -181,11 +221,16 @@ static void write_frame(struct json_writer *writer, const struct profile *profil
         json_write_key(writer, "instruction_addr");
         json_write_hex(writer, frame->address);
     }
+    /* Where a reader keeps it, so that what is read and written again is the same. */
+    bool is_bare = !name.index && !function->file_name.index && !function->module.index && !frame->line;
+    bool is_other = !(kept & PLATFORM) && is_other_code(profile, frame);
+    if (is_other && is_bare) write_other_platform(writer);
     if (!(kept & PACKAGE)) chunk_write_member(writer, profile, "package", package);
     if (!(kept & IN_APP)) {
         json_write_key(writer, "in_app");
         json_write_bool(writer, is_in_app(profile, frame, profile_slice(profile, package)));
     }
+    if (is_other && !is_bare) write_other_platform(writer);
     chunk_write_attributes(writer, profile, frame->attributes);
     json_end_object(writer);
 }
@@ -312,25 +357,6 @@ static void write_profile(struct json_writer *writer, const struct chunk_plan *p
     json_end_object(writer);
 }
 
-static uint64_t image_start(const struct mapping *mapping)
-{
-    return mapping->image_start ? mapping->image_start : mapping->start;
-}
-
-/* The debug id of MAPPING, its own or that of its build id. False if it has neither. */
-static bool find_debug_id(const struct profile *profile, const struct mapping *mapping,
-                          char ret_text[DEBUG_ID_TEXT_SIZE])
-{
-    char uuid[UUID_TEXT_SIZE];
-    struct slice own = profile_slice(profile, mapping->debug_id);
-    if (own.size != DEBUG_ID_TEXT_SIZE - 1 || !uuid_parse(own, uuid)) {
-        return debug_id_from_build_id(profile_slice(profile, mapping->build_id), ret_text);
-    }
-    memcpy(ret_text, own.data, own.size);
-    ret_text[own.size] = 0;
-    return true;
-}
-
 static void write_image(struct json_writer *writer, const struct profile *profile, const struct mapping *mapping,
                         const char *debug_id)
 {
@@ -372,12 +398,21 @@ static bool start_equal(const void *context, uint32_t index, const void *key)
     return image_start(&starts->profile->mappings.items[index]) == *(const uint64_t *)key;
 }
 
+static bool uses_images(const struct chunk_plan *plan)
+{
+    for (size_t i = 1; i < plan->profile->mappings.count; i++) {
+        if (plan->mapping_is_used[i] && is_image(plan->profile, &plan->profile->mappings.items[i])) return true;
+    }
+    return plan->profile->sample_format != 0; /* what came from Sentry has its own */
+}
+
 /* A file is one image, however many segments of it are mappings. */
 static void write_debug_meta(struct json_writer *writer, struct chunk_plan *plan)
 {
     const struct profile *profile = plan->profile;
     struct image_starts starts = {.profile = profile};
     char debug_id[DEBUG_ID_TEXT_SIZE];
+    bool uses_image = uses_images(plan); /* else the first one is written: native code has one (FMT-6) */
     json_write_key(writer, "debug_meta");
     json_begin_object(writer);
     json_write_key(writer, "images");
@@ -385,8 +420,10 @@ static void write_debug_meta(struct json_writer *writer, struct chunk_plan *plan
     for (uint32_t i = 1; i < profile->mappings.count; i++) {
         const struct mapping *mapping = &profile->mappings.items[i];
         uint64_t start = image_start(mapping), hash = hash_mix(0, start);
-        bool has_id = plan->mapping_is_used[i] && find_debug_id(profile, mapping, debug_id);
-        if (!has_id && !(plan->mapping_is_used[i] && mapping->attributes.index)) continue;
+        bool is_used = plan->mapping_is_used[i] || (!uses_image && is_image(profile, mapping));
+        bool has_id = is_used && find_debug_id(profile, mapping, debug_id);
+        if (!has_id && !(is_used && mapping->attributes.index)) continue;
+        uses_image = true;
         if (index_table_find(&starts.index, hash, start_equal, &starts, &start) != INDEX_NONE) continue;
         if (!index_table_add(&starts.index, hash, i)) plan->no_memory = true;
         write_image(writer, profile, mapping, has_id ? debug_id : NULL);
@@ -513,18 +550,27 @@ static void write_chunk(struct chunk_plan *plan, chunk_write_metadata *write_met
 
 /* --- The whole ---------------------------------------------------------------------------------------------------- */
 
+/* FMT-10: native code has addresses, and images that they lie in. */
 const char *sentry_v2_platform(const struct profile *profile)
 {
-    return profile->platform.index ? profile_c_string(profile, profile->platform) : "native";
+    struct slice known = profile_slice(profile, profile->platform);
+    bool is_kept = profile->sample_format != 0 || !slice_equals_text(known, "native");
+    if (known.size > 0 && is_kept) return profile_c_string(profile, profile->platform);
+    for (size_t i = 1; i < profile->mappings.count; i++) {
+        if (is_image(profile, &profile->mappings.items[i])) return "native";
+    }
+    return "other";
 }
 
 /* The sender asks the same as a receiver, before it sends (V2-6): of the bytes, by the code that judges what comes in.
  */
-static enum status check_written(struct slice payload, bool is_v1, struct error *error)
+static enum status check_written(const struct profile *profile, struct slice payload, bool is_v1, struct error *error)
 {
     static const enum rules all[] = {RULES_RELAY, RULES_SPEC};
+    /* What other clients made keeps their ids and frames, which the documents may not allow. */
+    size_t count = profile->sample_format == 0 ? 2 : 1;
     enum status status = STATUS_OK;
-    for (size_t i = 0; status == STATUS_OK && i < sizeof(all) / sizeof(all[0]); i++) {
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         struct verdict verdict;
         char text[sizeof(error->message)];
         status = is_v1 ? rules_judge_profile(payload, NULL, all[i], &verdict, error)
@@ -548,7 +594,7 @@ enum status chunk_encode(struct chunk_plan *plan, const struct profile *profile,
         if (chunk.failed) status = chunk.is_full ? chunk_refuse_size(error) : chunk_refuse_memory(error);
         if (plan->no_memory) status = chunk_refuse_memory(error);
     }
-    if (status == STATUS_OK) status = check_written(buffer_slice(&chunk), plan->is_v1, error);
+    if (status == STATUS_OK) status = check_written(profile, buffer_slice(&chunk), plan->is_v1, error);
     if (status == STATUS_OK && out) buffer_append(out, chunk.data, chunk.size);
     if (status == STATUS_OK && out && out->failed) status = chunk_refuse_memory(error);
     buffer_fini(&chunk);

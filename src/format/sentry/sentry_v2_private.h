@@ -12,6 +12,9 @@ struct chunk_image {
     bool has_frames;
 };
 
+/* By a frame's own platform. */
+enum chunk_code { CHUNK_CODE_OF_PAYLOAD, CHUNK_CODE_NATIVE, CHUNK_CODE_OTHER };
+
 struct chunk_frame {
     struct function function; /* FILE_NAME not yet chosen */
     struct string_id file_name, absolute_path;
@@ -19,6 +22,8 @@ struct chunk_frame {
     int64_t line, column;
     uint64_t address;
     bool has_address;
+    enum chunk_code code;
+    uint64_t offset;           /* in the payload */
     struct chunk_image *image; /* this and what follows is set by chunk_to_profile */
     bool is_resolved;
     struct mapping_id mapping;
@@ -51,7 +56,7 @@ struct chunk {
     struct { struct chunk_sample *items; size_t count, capacity; } samples;
     struct { struct chunk_image *items; size_t count, capacity; } images;
     struct { struct thread_id *items; size_t count, capacity; } described_threads; /* by thread_metadata */
-    bool has_images;                                        /* debug_meta.images was there */
+    bool has_images;                                        /* an image of native code was there */
     struct { const char *member; uint64_t offset; } incomplete_image; /* the first one without MEMBER, if not NULL */
 };
 /* clang-format on */
