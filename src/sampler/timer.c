@@ -211,6 +211,15 @@ static void enlarge_copy(struct watched_thread *thread, const struct copied_stac
     if (thread->timer_stack_size > PERF_TIMER_STACK_MAX) thread->timer_stack_size = PERF_TIMER_STACK_MAX;
 }
 
+/* The kernel's copy ends at a page of the stack that nobody has touched yet: in the middle of a large array, for
+ * example. Reading has the pages mapped, so that the next copy is whole. */
+static void map_untouched_pages(const struct copied_stack *copy)
+{
+    enum { PAGE = 4096, PAGES = 4 };
+    uint64_t word, at = copy->start + copy->size;
+    for (unsigned i = 0; i < PAGES && self_read_memory(at, &word, sizeof(word)) == sizeof(word); i++) at += PAGE;
+}
+
 bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
                 uint64_t addresses[RECORDING_FRAMES_MAX], size_t *ret_count, enum unwind_outcome *ret_outcome)
 {
@@ -223,7 +232,10 @@ bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const st
     *ret_outcome = unwind_walk_copied_stack(sampler->modules.current, &registers, &copy, &live, &stack_reader_code,
                                             addresses, RECORDING_FRAMES_MAX, ret_count, &has_left_copy);
     if (!perf_timer_holds(sample->timer)) return false;
-    bool is_cut = has_left_copy && sample->stack_bytes == sample->timer->stack_size;
-    if (is_cut && *ret_outcome != UNWIND_PENDING) enlarge_copy(thread, &copy, registers.values[MACHINE_SP]);
+    if (!has_left_copy || *ret_outcome == UNWIND_PENDING) return true;
+    if (sample->stack_bytes == sample->timer->stack_size)
+        enlarge_copy(thread, &copy, registers.values[MACHINE_SP]);
+    else
+        map_untouched_pages(&copy);
     return true;
 }
