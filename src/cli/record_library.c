@@ -19,10 +19,12 @@
 enum { LIBRARY_BYTES_MAX = 1 << 28 };
 
 /* The library is beside this program in a build folder. In an installation it is in the library folder that meson chose
- * (lib, lib64, lib/x86_64-linux-gnu, …), wherever the installation was moved to. */
+ * (lib, lib64, lib/x86_64-linux-gnu, …), wherever the installation was moved to; its name without a version is only
+ * there if files for development are installed. */
 bool record_library_find(char ret_path[PATH_MAX])
 {
-    static const char *const places[] = {"liboffbeat.so", OFFBEAT_LIBRARY_FROM_PROGRAM "/liboffbeat.so"};
+    static const char *const places[] = {"liboffbeat.so", OFFBEAT_LIBRARY_FROM_PROGRAM "/liboffbeat.so.0",
+                                         OFFBEAT_LIBRARY_FROM_PROGRAM "/liboffbeat.so"};
     char self[PATH_MAX], candidate[2 * PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (length > 0) {
@@ -35,15 +37,19 @@ bool record_library_find(char ret_path[PATH_MAX])
             if (realpath(candidate, ret_path)) return true;
         }
     }
-    message("cannot find liboffbeat.so, neither in the folder of this program nor in " OFFBEAT_LIBRARY_FROM_PROGRAM);
+    message("cannot find liboffbeat.so.0, neither in the folder of this program nor in " OFFBEAT_LIBRARY_FROM_PROGRAM);
     return false;
 }
 
 bool record_library_first(const char *path, char ret_first[PATH_MAX])
 {
+    static const char *const folders[] = {"offbeat/", ""}; /* of an installation; of a build folder, and of links */
     const char *slash = strrchr(path, '/');
-    int length = slash ? snprintf(ret_first, PATH_MAX, "%.*s/" FIRST_NAME, (int)(slash - path), path) : 0;
-    return length > 0 && length < PATH_MAX && access(ret_first, R_OK) == 0;
+    for (size_t i = 0; slash && i < sizeof(folders) / sizeof(folders[0]); i++) {
+        int length = snprintf(ret_first, PATH_MAX, "%.*s/%s" FIRST_NAME, (int)(slash - path), path, folders[i]);
+        if (length > 0 && length < PATH_MAX && access(ret_first, R_OK) == 0) return true;
+    }
+    return false;
 }
 
 static bool link_path(char path[PATH_MAX], const char *directory)

@@ -86,7 +86,8 @@ def all_of_it_is_installed():
     pages = {path.name for path in (ROOT / "doc/man").iterdir()}
     wanted = pages | {"offbeat", "offbeat-helper", "offbeat.h", "offbeat.hpp", "liboffbeat.a", "liboffbeat.so",
                       "liboffbeat.so.0", "liboffbeat.so.0.1.0", "liboffbeat-first.so", "offbeat.pc", "offbeat-static.pc", "offbeatConfig.cmake",
-                      "offbeatConfigVersion.cmake"}
+                      "offbeatConfigVersion.cmake",
+                      "_offbeat", "offbeat.fish"}
     check_equal(installed, wanted, "files")
 
 
