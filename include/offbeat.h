@@ -146,6 +146,9 @@ struct offbeat_options {
     bool debug;      /* OFFBEAT_DEBUG: say what is done and why */
     offbeat_log log; /* default: standard error, each line after "offbeat: " */
     void *log_data;
+
+    double cpu_max_percent; /* OFFBEAT_CPU_MAX: of a processor, what the sampler may use, 0.1 to 100; default 20. It
+                             * samples less often where it would use more; the times of profiles stay right */
 };
 
 /* --- The whole ---------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,8 @@
 /* Parses a command line by a table of options, and prints the table as help.  SPDX-License-Identifier: MIT */
 #include "cli/options.h"
 
+#include "base/percent.h"
+
 #include "cli/message.h"
 
 #include <errno.h>
@@ -148,6 +150,18 @@ static bool set_seconds(const struct option *option, const char *text)
     return true;
 }
 
+static bool set_percent(const struct option *option, const char *text)
+{
+    uint32_t ppm;
+    if (!percent_parse(text, &ppm) || ppm < option->minimum || ppm > option->maximum) {
+        message("--%s must be from %.12g%% to %.12g%%, not \"%s\"", option->name, (double)option->minimum / PERCENT_PPM,
+                (double)option->maximum / PERCENT_PPM, text);
+        return false;
+    }
+    *(uint64_t *)option->value = ppm;
+    return true;
+}
+
 static bool set_choice(const struct option *option, const char *text)
 {
     const char *word = option->argument;
@@ -205,6 +219,8 @@ static bool set_value(const struct option *option, const char *text)
         return set_number(option, text);
     case OPTION_SECONDS:
         return set_seconds(option, text);
+    case OPTION_PERCENT:
+        return set_percent(option, text);
     case OPTION_CHOICE:
         return set_choice(option, text);
     }

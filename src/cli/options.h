@@ -28,6 +28,7 @@ enum option_kind {
     OPTION_TEXTS,   /* value: struct option_texts */
     OPTION_NUMBER,  /* value: uint64_t within minimum and maximum */
     OPTION_SECONDS, /* value: uint64_t nanoseconds; "1.5"; minimum and maximum are nanoseconds */
+    OPTION_PERCENT, /* value: uint64_t millionths; "0.5%" or "0.5"; minimum and maximum are millionths */
     OPTION_CHOICE,  /* value: unsigned, the place of the word in ARGUMENT: "wall|cpu" */
 };
 

@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "base/environment.h"
 #include "base/file.h"
+#include "base/percent.h"
 #include "cli/commands.h"
 #include "cli/convert_profile.h"
 #include "cli/message.h"
@@ -34,6 +35,7 @@
 enum {
     FREQUENCY_DEFAULT = 101,
     FREQUENCY_MAX = 10000,
+    CPU_PPM_MIN = 1000,
     RECORDINGS_MAX = 100000,
     CPU_UNSEEN_NS_MAX = 100000000,
     CPU_UNSEEN_PART = 20, /* 5 % */
@@ -452,6 +454,9 @@ int command_record(int argc, char **argv)
          .help = "the format, where the name of FILE does not tell it (default: pprof)"},
         {"frequency", 'F', OPTION_NUMBER, &record.run.frequency_hz, .argument = "HZ",
          .help = "samples of each thread a second (default: 101)", .minimum = 1, .maximum = FREQUENCY_MAX},
+        {"cpu-max", 0, OPTION_PERCENT, &record.run.cpu_max_ppm, .argument = "PERCENT",
+         .help = "what the sampler may use of a processor, in each process (default: 20%)", .minimum = CPU_PPM_MIN,
+         .maximum = 100 * PERCENT_PPM},
         {"mode", 0, OPTION_CHOICE, &mode, .argument = "wall|cpu",
          .help = "time that passes, or time on a processor (default: wall)"},
         {"duration", 'd', OPTION_SECONDS, &record.run.duration_ns, .argument = "SECONDS",

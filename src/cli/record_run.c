@@ -3,6 +3,7 @@
 #include "cli/record_run.h"
 
 #include "base/environment.h"
+#include "base/percent.h"
 #include "binary/preload_check.h"
 #include "cli/message.h"
 #include "cli/record_library.h"
@@ -125,6 +126,15 @@ static void allow_sanitizer(void)
     free(options);
 }
 
+/* Even one of zero: the program's own setting, if it has one, is for profiles that it sends. */
+static void set_percent(const char *name, uint64_t ppm)
+{
+    char text[32];
+    (void)snprintf(text, sizeof(text), "%llu.%04llu", (unsigned long long)(ppm / PERCENT_PPM),
+                   (unsigned long long)(ppm % PERCENT_PPM));
+    (void)setenv(name, text, 1);
+}
+
 static void set_environment(const struct run_options *options)
 {
     allow_sanitizer();
@@ -138,6 +148,7 @@ static void set_environment(const struct run_options *options)
     if (options->cache_directory) (void)setenv("OFFBEAT_CACHE_DIRECTORY", options->cache_directory, 1);
     (void)setenv("OFFBEAT_MODE", options->is_cpu_mode ? "cpu" : "wall", 1);
     set_number("OFFBEAT_FREQUENCY", options->frequency_hz);
+    set_percent("OFFBEAT_CPU_MAX", options->cpu_max_ppm);
     if (options->duration_ns) set_number("OFFBEAT_DURATION_MS", options->duration_ns / 1000000);
     if (options->no_children) set_number("OFFBEAT_ONLY_PID", (uint64_t)getpid()); /* exec keeps it */
 }

@@ -12,6 +12,7 @@ struct run_options {
     const char *cache_directory; /* for frame tables; NULL: none */
     const char *library;         /* liboffbeat.so; absolute */
     uint64_t frequency_hz;
+    uint64_t cpu_max_ppm; /* of a processor, for each process; 0: the usual share */
     bool is_cpu_mode;
     uint64_t duration_ns; /* 0: as long as it runs */
     bool no_children;

@@ -4,6 +4,7 @@
 
 #include "base/array.h"
 #include "base/cursor.h"
+#include "base/percent.h"
 #include "format/recording_layout.h"
 #include "profile/incomplete.h"
 #include "profile/own_frames.h"
@@ -57,6 +58,8 @@ static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
     [RECORDING_ASIDE_NS] = "aside_ns",
     [RECORDING_END_REASON] = NULL, /* told in words */
     [RECORDING_TICKS_SPARED] = "ticks_spared",
+    [RECORDING_TICKS_LEFT_OUT] = "ticks_left_out",
+    [RECORDING_CPU_MAX_PPM] = NULL, /* told in percent */
 };
 
 struct replayed_module {
@@ -864,8 +867,19 @@ static void add_end_fact(struct replay *replay)
     profile_add_fact_text(replay->profile, "sampler_ended", reasons[reason]);
 }
 
+/* What the sampler was allowed to use. */
+static void add_cpu_max_fact(struct replay *replay)
+{
+    char text[48];
+    uint64_t ppm = replay->counters[RECORDING_CPU_MAX_PPM];
+    if (ppm == 0) return;
+    (void)snprintf(text, sizeof(text), "%g %% of a processor", (double)ppm / PERCENT_PPM);
+    profile_add_fact_text(replay->profile, "cpu_max", text);
+}
+
 static void add_facts(struct replay *replay)
 {
+    add_cpu_max_fact(replay);
     struct profile *profile = replay->profile;
     for (unsigned i = 0; i < RECORDING_COUNTER_COUNT; i++) {
         if (counter_facts[i]) profile_add_fact_number(profile, counter_facts[i], (int64_t)replay->counters[i]);

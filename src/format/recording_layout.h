@@ -141,8 +141,10 @@ enum recording_counter {
     RECORDING_ASIDE_NS,             /* for how long in all; these ticks are in TICKS_MISSED, too */
     RECORDING_END_REASON,           /* enum recording_end */
     RECORDING_TIMERS_SEE_USER_CODE, /* 1: the kernel refuses perf timers that see system calls, too */
-    RECORDING_TICKS_SPARED, /* there was nothing to see: the kernel sampled all threads that ran, and the others slept
-                             */
+    RECORDING_TICKS_SPARED,   /* there was nothing to see: the kernel sampled all threads that ran, and the others slept
+                               */
+    RECORDING_TICKS_LEFT_OUT, /* of TICKS_MISSED: to keep to the sampler's share of a processor */
+    RECORDING_CPU_MAX_PPM,    /* that share, if one was asked for: millionths of a processor */
     RECORDING_COUNTER_COUNT,
 };
 

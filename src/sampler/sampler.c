@@ -18,6 +18,7 @@
 
 enum {
     NANOSECONDS = 1000000000,
+    MILLION = 1000000,
     FOLLOW_EVERY_NS = 100000000,
     PAUSE_NS_MAX = 2000000000,
     FLUSH_EVERY_NS = 100000000,
@@ -496,16 +497,26 @@ static void plan_tick(uint64_t period_start_ns)
     sampler.deadline_ns = period_start_ns + sampler_random(&sampler) % sampler.plan_ns;
 }
 
-/* With thousands of threads a tick costs milliseconds. At the usual rates the sampler uses a fifth of a processor at
- * most, on the average of some ticks, and leaves out others. */
+/* With thousands of threads a tick costs milliseconds. The sampler keeps to its share of a processor, on the average of
+ * some ticks, and leaves out others. */
 static uint64_t periods_to_leave_out(uint64_t cost_ns)
 {
-    enum { PARTS = 5, TICKS_OF_AVERAGE = 4, PERIODS_MAX = 2 };
+    enum { TICKS_OF_AVERAGE = 4, PERIODS_MAX = 2 };
+    uint64_t given_ppm = sampler.options.cpu_max_ppm, share_ppm = given_ppm ? given_ppm : SAMPLER_CPU_MAX_PPM;
     uint64_t most_ns = PERIODS_MAX * sampler.period_ns; /* one tick that took long must not hold up many */
     if (cost_ns > most_ns) cost_ns = most_ns;
     sampler.tick_cost_ns += cost_ns / TICKS_OF_AVERAGE - sampler.tick_cost_ns / TICKS_OF_AVERAGE;
-    if (sampler.options.frequency_hz > URGENT_HZ_MAX) return 0;
-    return sampler.tick_cost_ns * PARTS / sampler.period_ns;
+    if (!given_ppm && sampler.options.frequency_hz > URGENT_HZ_MAX) return 0;
+    return sampler.tick_cost_ns * MILLION / share_ppm / sampler.period_ns;
+}
+
+/* Where the threads' timers take samples as often as before, while ticks are left out, their memory overflows, and each
+ * sample costs. */
+static void slow_timers(uint64_t left_out)
+{
+    enum { SAMPLES_A_TICK = 4, FACTOR_MAX = 64 };
+    uint64_t factor = 1 + left_out / SAMPLES_A_TICK;
+    sampler.timer_factor = factor < FACTOR_MAX ? (uint32_t)factor : FACTOR_MAX;
 }
 
 /* While the kernel samples all threads that run, and the others sleep, there is nothing else to see: it is enough to
@@ -523,7 +534,11 @@ static void plan_next_tick(uint64_t cost_ns)
     uint64_t next_ns = sampler.period_start_ns + sampler.plan_ns, now_ns = self_monotonic_ns();
     uint64_t missed = now_ns > next_ns ? (now_ns - next_ns) / sampler.period_ns : 0;
     uint64_t left_out = periods_to_leave_out(cost_ns);
-    if (missed < left_out) missed = left_out;
+    slow_timers(left_out);
+    if (missed < left_out) {
+        sampler.counters[RECORDING_TICKS_LEFT_OUT] += left_out - missed;
+        missed = left_out;
+    }
     sampler.counters[RECORDING_TICKS_MISSED] += missed;
     sampler.is_late = missed > 0;
     uint64_t without_news = periods_without_news(), spared = without_news > missed ? without_news - missed : 0;
@@ -547,15 +562,27 @@ static uint64_t own_cpu_ns(void)
     return cpu_ns;
 }
 
+/* Of a tick. A share that was asked for holds for all that the thread does; the usual one leaves tables out, which are
+ * built once. */
+static uint64_t run_tick_and_measure(uint64_t now_ns)
+{
+    uint64_t begin_ns = own_cpu_ns();
+    run_tick(now_ns, sampler.before_ns);
+    uint64_t tick_end_ns = own_cpu_ns();
+    modules_work(&sampler.modules, modules_budget_of(sampler.period_ns / TABLES_SHARE));
+    if (!sampler.options.cpu_max_ppm) return tick_end_ns - begin_ns;
+    uint64_t before_ns = sampler.measured_cpu_ns;
+    sampler.measured_cpu_ns = own_cpu_ns();
+    return sampler.measured_cpu_ns - before_ns;
+}
+
 static void run_ticks(void)
 {
+    sampler.measured_cpu_ns = own_cpu_ns();
     while (sampler.before_ns < sampler.end_ns && sleep_until(sampler.deadline_ns)) {
         uint64_t now_ns = self_monotonic_ns();
         if (!may_go_on(now_ns)) return;
-        uint64_t before_cpu_ns = own_cpu_ns();
-        run_tick(now_ns, sampler.before_ns);
-        uint64_t cost_ns = own_cpu_ns() - before_cpu_ns;
-        modules_work(&sampler.modules, modules_budget_of(sampler.period_ns / TABLES_SHARE));
+        uint64_t cost_ns = run_tick_and_measure(now_ns);
         sampler.before_ns = now_ns;
         plan_next_tick(cost_ns);
     }
@@ -771,6 +798,8 @@ bool sampler_prepare(const struct sampler_options *options)
     }
     sampler.period_ns = NANOSECONDS / options->frequency_hz;
     sampler.ticks_a_second = options->frequency_hz;
+    sampler.counters[RECORDING_CPU_MAX_PPM] = options->cpu_max_ppm;
+    sampler.timer_factor = 1;
     sampler.requests_in_tick_max = 4 * self_processor_count();
     clock_prepare();
     note_start();

@@ -15,6 +15,8 @@
 enum {
     SAMPLER_FREQUENCY_DEFAULT = 101,
     SAMPLER_FREQUENCY_MAX = 10000,
+    SAMPLER_CPU_MAX_PPM = 200000,
+    SAMPLER_CPU_PPM_MIN = 1000,
     SAMPLER_PATH_SIZE = 3200,
     SAMPLER_FINISHED_MAX = 16,
 };
@@ -22,8 +24,10 @@ enum {
 struct sampler_options {
     uint32_t frequency_hz; /* 1 to SAMPLER_FREQUENCY_MAX */
     enum recording_mode mode;
-    uint64_t duration_ns;                            /* stops by itself after so long; 0: never */
-    uint64_t recording_ns;                           /* begins a new recording after so long; 0: all goes into one */
+    uint32_t cpu_max_ppm;  /* of a processor: what the sampler may use, in millionths; 0: SAMPLER_CPU_MAX_PPM, and at
+                            * rates over 1000 Hz what it needs */
+    uint64_t duration_ns;  /* stops by itself after so long; 0: never */
+    uint64_t recording_ns; /* begins a new recording after so long; 0: all goes into one */
     uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE]; /* zeros: a random one */
     bool ignores_children;                           /* forked children are left alone */
     bool is_forked;                                  /* the process begins where the sampler is started */

@@ -66,8 +66,10 @@ struct sampler {
     uint64_t cpu_ns_of_ended; /* of threads that ended */
     uint64_t unseen_cpu_ns;   /* of threads that ended, after they were last looked at; as of UNSEEN_TICK */
     uint32_t unseen_tick;
-    uint64_t own_cpu_ns;   /* a second ago */
-    uint64_t tick_cost_ns; /* CPU time of a tick, the average of some */
+    uint64_t own_cpu_ns;      /* a second ago */
+    uint64_t tick_cost_ns;    /* CPU time of a tick, the average of some */
+    uint64_t measured_cpu_ns; /* of this thread, when the last tick's was measured */
+    uint32_t timer_factor;    /* the periods of timers are so much longer, because ticks are left out */
     uint64_t counters[RECORDING_COUNTER_COUNT];
     struct threads threads;
     struct modules modules;

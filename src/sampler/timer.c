@@ -20,8 +20,8 @@ enum {
 
 static uint64_t chance_period_ns(struct sampler *sampler)
 {
-    uint64_t least_ns = sampler->period_ns / 5 * 3;
-    return least_ns + sampler_random(sampler) % (2 * (sampler->period_ns - least_ns) + 1);
+    uint64_t period_ns = sampler->period_ns * sampler->timer_factor, least_ns = period_ns / 5 * 3;
+    return least_ns + sampler_random(sampler) % (2 * (period_ns - least_ns) + 1);
 }
 
 /* False if THREAD has no timer any more. */

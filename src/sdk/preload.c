@@ -2,6 +2,7 @@
  * `offbeat record` sets have recordings written for it; OFFBEAT_DSN has profiles sent. A wrong or missing variable
  * leaves the program alone.  SPDX-License-Identifier: MIT */
 #include "base/environment.h"
+#include "base/percent.h"
 #include "sampler/sampler.h"
 #include "sdk/aside.h"
 #include "sdk/sdk_private.h"
@@ -51,7 +52,11 @@ static void record(const char *directory)
     uint64_t only_pid = number_or("OFFBEAT_ONLY_PID", 0);
     if (only_pid && only_pid != (uint64_t)getpid()) return;
     if (frequency < 1 || frequency > SAMPLER_FREQUENCY_MAX) return;
+    uint32_t cpu_max_ppm = 0;
+    const char *cpu_max = environment_get("OFFBEAT_CPU_MAX");
+    if (cpu_max && *cpu_max && !percent_parse(cpu_max, &cpu_max_ppm)) return;
     struct sampler_options options = {
+        .cpu_max_ppm = cpu_max_ppm,
         .frequency_hz = (uint32_t)frequency,
         .mode = mode && strcmp(mode, "cpu") == 0 ? RECORDING_CPU : RECORDING_WALL,
         .duration_ns = number_or("OFFBEAT_DURATION_MS", 0) * 1000000,

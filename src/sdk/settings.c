@@ -2,6 +2,7 @@
 #include "sdk/settings.h"
 
 #include "base/environment.h"
+#include "base/percent.h"
 #include "binary/contents_id.h"
 #include "binary/elf_file.h"
 
@@ -14,6 +15,7 @@
 
 #define FRAME_RATE_MIN 0.001
 #define FRAME_RATE_MAX 1e6
+#define CPU_PERCENT_MIN 0.1
 
 enum {
     TEXTS_BYTES_MAX = 1 << 20,
@@ -180,6 +182,17 @@ static enum status read_number32(const char *variable, uint32_t *number, uint32_
     return status;
 }
 
+static enum status read_percent(const char *variable, double *percent, struct error *error)
+{
+    const char *text = environment_get(variable);
+    uint32_t ppm;
+    if (*percent != 0 || !text || !*text) return STATUS_OK;
+    if (!percent_parse(text, &ppm) || ppm < PERCENT_PPM * CPU_PERCENT_MIN)
+        return refuse(error, variable, "a number from 0.1 to 100", text);
+    *percent = (double)ppm / PERCENT_PPM;
+    return STATUS_OK;
+}
+
 static enum status read_flag(const char *variable, bool *flag, struct error *error)
 {
     const char *text = environment_get(variable);
@@ -235,6 +248,7 @@ static enum status read_environment(struct settings *settings, struct error *err
     READ(read_number32("OFFBEAT_CHUNK_SECONDS", &options->chunk_seconds, 1, 60, error));
     READ(read_number32("OFFBEAT_SHUTDOWN_TIMEOUT_MS", &options->shutdown_timeout_ms, 1, 3600000, error));
     READ(read_number("OFFBEAT_SPOOL_BYTES_MAX", &options->spool_bytes_max, 1, UINT64_MAX, error));
+    READ(read_percent("OFFBEAT_CPU_MAX", &options->cpu_max_percent, error));
     READ(read_choices(options, error));
 #undef READ
     return status;
@@ -274,6 +288,10 @@ static enum status check(const struct offbeat_options *options, struct error *er
     if (status == STATUS_OK && !is_rate) /* also NaN */
         status = error_set(error, STATUS_MALFORMED, 0, "frame_rate_hz must be from %g to %g", FRAME_RATE_MIN,
                            FRAME_RATE_MAX);
+    bool is_percent = options->cpu_max_percent == 0 ||
+                      (options->cpu_max_percent >= CPU_PERCENT_MIN && options->cpu_max_percent <= 100);
+    if (status == STATUS_OK && !is_percent)
+        status = error_set(error, STATUS_MALFORMED, 0, "cpu_max_percent must be from %g to 100", CPU_PERCENT_MIN);
     return status == STATUS_OK ? check_choices(options, error) : status;
 }
 

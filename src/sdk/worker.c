@@ -1,6 +1,7 @@
 /* The thread that has the sampler: starts and stops it as is wanted, and makes chunks of what it recorded, by the
  * helper program if it can. It sleeps until the sampler or the program wakes it.  SPDX-License-Identifier: MIT */
 #include "base/file.h"
+#include "base/percent.h"
 #include "chunk/request.h"
 #include "chunk/symbol_names.h"
 #include "format/sentry/envelope.h"
@@ -110,6 +111,7 @@ static bool start_sampler(struct worker *worker, const char *profiler_id)
     const struct offbeat_options *options = sdk_options();
     struct sampler_options sampler = {
         .frequency_hz = options->frequency_hz,
+        .cpu_max_ppm = (uint32_t)(options->cpu_max_percent * PERCENT_PPM),
         .mode = options->mode == OFFBEAT_MODE_CPU ? RECORDING_CPU : RECORDING_WALL,
         .recording_ns = (uint64_t)(worker->is_v1 ? V1_SECONDS_MAX : options->chunk_seconds) * SECOND_NS,
         .ignores_children = true,

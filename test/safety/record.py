@@ -11,8 +11,8 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
-from recording import (ROOT, Folder, Offbeat, case, check, check_equal, main, opens, run, skip, text,  # noqa: E402
-                       user_without_rights)
+from recording import (ROOT, Folder, Offbeat, case, case_by_the_clock, check, check_equal, main, opens, run, skip,  # noqa: E402
+                       text, user_without_rights)
 
 OFFBEAT = Offbeat(sys.argv[1]).reachable()  # some cases run programs as an ordinary user
 SECONDS = 20
@@ -326,6 +326,25 @@ def a_job_stopped_from_the_terminal_goes_on():
 
 
 # --- an incomplete profile says so -----------------------------------------------------------------------------------
+
+@case_by_the_clock
+def keeps_to_the_share_of_a_processor_that_was_asked_for():
+    with Folder() as folder:
+        for arguments in (("--cpu-max", "1%", "-F", "1000"), ()):
+            done = OFFBEAT.record(folder, BUSY, "3", options=arguments)
+            check_equal(done.returncode, 0, "exit status")
+            told = facts(folder)
+            seconds = OFFBEAT.answer("info", folder / "x.pb.gz")["duration"] / 1e9
+            used, of_program = told["sampler_cpu_ns"] / 1e9, told["process_cpu_ns"] / 1e9
+            shown = OFFBEAT.answer("top", "--sample-index", "cpu", folder / "x.pb.gz")["total"] / 1e9
+            check(abs(shown / (of_program - used) - 1) < 0.03, f"{shown} s of CPU time are shown, of {of_program - used}")
+            if not arguments:
+                check("cpu_max" not in told, f"cpu_max is {told.get('cpu_max')}")
+                continue
+            check_equal(told["cpu_max"], "1 % of a processor", "cpu_max")
+            check(used < 0.01 * seconds + 0.03, f"the sampler used {used} of {seconds} s")
+            check(told["ticks_left_out"] > 0, "no tick was left out")
+
 
 @case
 def names_the_library_in_which_stacks_end():

@@ -9,7 +9,7 @@ static struct {
     bool json;
     const char *name;
     struct option_texts outputs;
-    uint64_t frequency, duration_ns;
+    uint64_t frequency, duration_ns, cpu_ppm;
     unsigned mode;
 } given;
 
@@ -19,6 +19,7 @@ static const struct option options[] = {
     {"output", 'o', OPTION_TEXTS, &given.outputs, .argument = "FILE", .help = "."},
     {"frequency", 'F', OPTION_NUMBER, &given.frequency, .argument = "HZ", .help = ".", .minimum = 1, .maximum = 1000},
     {"duration", 'd', OPTION_SECONDS, &given.duration_ns, .argument = "S", .help = ".", .maximum = 10000000000},
+    {"cpu", 0, OPTION_PERCENT, &given.cpu_ppm, .argument = "P", .help = ".", .minimum = 1000, .maximum = 1000000},
     {"mode", 0, OPTION_CHOICE, &given.mode, .argument = "wall|cpu", .help = "."},
     {0},
 };
@@ -66,6 +67,32 @@ TEST(options_stand_before_and_behind_operands_in_every_spelling)
     CHECK_TEXT(operands.items[0], "a");
     CHECK_TEXT(operands.items[1], "b");
     CHECK(operands.items[2] == NULL);
+}
+
+TEST(percentages_are_read_exactly)
+{
+    static const struct {
+        const char *line;
+        uint64_t ppm; /* 0: refused */
+    } cases[] = {{"top --cpu 1%", 10000},
+                 {"top --cpu 0.5", 5000},
+                 {"top --cpu 12.34567%", 123456},
+                 {"top --cpu 100%", 1000000},
+                 {"top --cpu 0.1%", 1000},
+                 {"top --cpu 0.09%", 0},
+                 {"top --cpu 100.1%", 0},
+                 {"top --cpu 99999999999999", 0},
+                 {"top --cpu 4294968", 0},
+                 {"top --cpu %", 0},
+                 {"top --cpu -1", 0},
+                 {"top --cpu 1%%", 0},
+                 {"top --cpu .5", 0},
+                 {"top --cpu 1e2", 0},
+                 {"top --cpu=", 0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        CHECK_INT(parse(cases[i].line, false), cases[i].ppm != 0);
+        if (cases[i].ppm) CHECK_UINT(given.cpu_ppm, cases[i].ppm);
+    }
 }
 
 TEST(letters_can_share_a_word)
