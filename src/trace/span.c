@@ -147,6 +147,7 @@ void trace_span_finish(struct trace_span *span)
     bool is_first = !atomic_exchange(&span->is_finished, true);
     if (is_first) {
         span->end_ns = now_ns;
+        trace_span_read_thread_name(span, now_ns);
         if (span->is_recordable && !transaction->is_complete && span != transaction->root) record(transaction, span);
         if (span == transaction->root) transaction->is_complete = true;
     }

@@ -64,6 +64,9 @@ struct trace_span {
     char texts[];      /* op NUL description NUL */
 };
 
+/* LNK-4. When SPAN finishes, under the lock: its thread's name, if that is the calling one. */
+void trace_span_read_thread_name(struct trace_span *span, uint64_t now_ns);
+
 /* LOCK holds what changes until the root has finished; afterwards only MEMBERS does. */
 struct trace_transaction {
     struct tracer *tracer;
@@ -103,7 +106,8 @@ uint32_t tracer_root_started(struct tracer *tracer, bool is_sampled);
 void tracer_root_ended(struct tracer *tracer, uint32_t token, bool is_sampled);
 /* The id of profiler NUMBER; false if it is 0 or too long ago. */
 bool tracer_profiler_id(struct tracer *tracer, uint32_t number, char ret_id[UUID_TEXT_SIZE]);
-/* The first one kept that ran at some time from START_NS to END_NS; 0 if there is none. */
+/* The one kept that ran longest between START_NS and END_NS, the first of equals; 0 if there is none. One that ended in
+ * the moment in which a transaction began, as its root restarted the profiler, is not meant. */
 uint32_t tracer_profiler_within(struct tracer *tracer, uint64_t start_ns, uint64_t end_ns);
 
 /* NULL without memory. It has one reference, which counts among the transaction's holders. */
@@ -120,5 +124,8 @@ uint64_t trace_now_ns(clockid_t clock);
 size_t trace_text_size(const char *text, size_t maximum);
 /* TEXT as memory of its own; NULL without memory. */
 char *trace_text_copy(const char *text, size_t maximum);
+
+/* LNK-4. Each span gets the last name that its thread had in a span of TRANSACTION, which is complete. */
+void trace_transaction_give_thread_names(struct trace_transaction *transaction);
 
 #endif

@@ -175,11 +175,17 @@ bool tracer_profiler_id(struct tracer *tracer, uint32_t number, char ret_id[UUID
 uint32_t tracer_profiler_within(struct tracer *tracer, uint64_t start_ns, uint64_t end_ns)
 {
     uint32_t found = 0;
+    uint64_t longest_ns = 0;
     (void)pthread_mutex_lock(&tracer->profilers_lock);
     for (size_t i = 0; i < TRACE_PROFILERS_KEPT_MAX; i++) {
         const struct trace_profiler *profiler = &tracer->profilers[i];
         if (profiler->number == 0 || profiler->start_ns > end_ns || profiler->end_ns < start_ns) continue;
-        if (found == 0 || profiler->number < found) found = profiler->number;
+        uint64_t first_ns = profiler->start_ns > start_ns ? profiler->start_ns : start_ns;
+        uint64_t common_ns = (profiler->end_ns < end_ns ? profiler->end_ns : end_ns) - first_ns;
+        bool is_longer = found == 0 || common_ns > longest_ns;
+        if (!is_longer && (common_ns < longest_ns || profiler->number > found)) continue;
+        found = profiler->number;
+        longest_ns = common_ns;
     }
     (void)pthread_mutex_unlock(&tracer->profilers_lock);
     return found;

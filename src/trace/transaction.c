@@ -197,7 +197,10 @@ void trace_transaction_complete(struct trace_transaction *transaction)
     struct tracer *tracer = transaction->tracer;
     const struct trace_listener *listener = &tracer->options.listener;
     bool is_sampled = transaction->verdict.is_sampled;
-    if (is_sampled) link_profiler(transaction);
+    if (is_sampled) {
+        link_profiler(transaction);
+        trace_transaction_give_thread_names(transaction);
+    }
     atomic_fetch_sub(&tracer->open, 1);
     if (!tracer_begin_call(tracer)) return;
     tracer_root_ended(tracer, transaction->token, is_sampled);

@@ -249,6 +249,30 @@ def a_session_of_a_user_interface_ends_in_the_background_SES_9():
 
 
 @case
+def the_first_transaction_of_a_new_session_names_the_new_profiler_LNK_1_SES_9():
+    """The profiler restarts a moment after the transaction's root span began."""
+    with Folder() as folder, Receiver() as receiver:
+        ran = drive(receiver, folder, "init transaction a id await work 200 background foreground finish a transaction b id await work 300 "
+                    "finish b id flush 60000", is_ui=1, profile_lifecycle="trace", traces_sample_rate=1)
+        got = arrived(receiver, folder, too_few(receiver))
+        first, second, _ = ran.told["id"]
+        check(first and second and first != second, f"profilers {ran.told['id']}")
+        named = {transaction["transaction"]: transaction["contexts"]["profile"]["profiler_id"] for transaction in got.transactions}
+        check_equal(named, {"a": first, "b": second}, "profiler ids of transactions")
+
+
+@case
+def spans_have_the_name_that_their_thread_has_in_the_chunk_LNK_4():
+    with Folder() as folder, Receiver() as receiver:
+        drive(receiver, folder, "init transaction a span part a await work 100 finish part rename later work 200 finish a work 50",
+              profile_lifecycle="trace", traces_sample_rate=1)
+        got = arrived(receiver, folder)
+        transaction, threads = got.transactions[0], got.chunks[0]["profile"]["thread_metadata"]
+        for data in (transaction["contexts"]["trace"]["data"], transaction["spans"][0]["data"]):
+            check_equal((data["thread.name"], threads[data["thread.id"]]["name"]), ("later", "later"), "names")
+
+
+@case
 def the_start_of_the_program_is_profiled_as_the_launch_before_decided_SES_10():
     """SES-10"""
     with Folder() as folder, Receiver() as receiver:

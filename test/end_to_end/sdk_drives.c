@@ -545,6 +545,11 @@ static void do_memory(void)
                  (unsigned long)(now_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000));
 }
 
+static void do_rename(void)
+{
+    (void)pthread_setname_np(pthread_self(), next_word());
+}
+
 /* --- All commands ---------------------------------------------------------------------------------------------------
  */
 
@@ -562,6 +567,7 @@ static const struct {
     {"work_in_child", do_work_in_child},
     {"thread", do_thread},
     {"join", do_join},
+    {"rename", do_rename},
     {"await", do_await},
     {"sleep", do_sleep},
     {"transaction", do_transaction},

@@ -289,11 +289,32 @@ TEST(a_key_that_is_set_again_and_again_uses_nothing_up)
 
 /* --- Links to the profile ----------------------------------------------------------------------------------------- */
 
+/* Longer than all else that these tests do. */
+static void rest(void)
+{
+    (void)usleep(20000);
+}
+
+/* A root that begins may restart the profiler (SES-9). */
+TEST(a_transaction_names_the_profiler_that_ran_longest_in_it_LNK_1)
+{
+    struct tracer *tracer = begin_at_rate(1);
+    tracer_set_profiler(tracer, PROFILER);
+    rest();
+    struct trace_span *root = start_root(tracer);
+    tracer_set_profiler(tracer, PROFILER_2);
+    rest();
+    trace_span_finish(root);
+    CHECK_SLICE(send_last()->root.profiler_id, PROFILER_2);
+    end(tracer);
+}
+
 TEST(a_transaction_names_the_profiler_that_ran_and_each_span_its_own_LNK_1_LNK_3)
 {
     struct tracer *tracer = begin_at_rate(1);
     tracer_set_profiler(tracer, PROFILER);
     struct trace_span *root = start_root(tracer), *first = trace_span_start_child(root, "first", NULL);
+    rest();
     tracer_set_profiler(tracer, PROFILER_2);
     struct trace_span *second = trace_span_start_child(root, "second", NULL);
     tracer_set_profiler(tracer, NULL);
@@ -372,6 +393,21 @@ static void on_other_thread(void *(*run)(void *), void *argument)
     if (pthread_create(&thread, NULL, run, argument) == 0) (void)pthread_join(thread, NULL);
 }
 
+TEST(spans_have_the_last_name_that_their_thread_had_LNK_4)
+{
+    struct tracer *tracer = begin_at_rate(1);
+    (void)prctl(PR_SET_NAME, "at start");
+    struct trace_span *root = start_root(tracer);
+    trace_span_finish(trace_span_start_child(root, "before", NULL));
+    (void)prctl(PR_SET_NAME, "later");
+    rest();
+    trace_span_finish(root);
+    const struct transaction *transaction = send_last();
+    CHECK_SLICE(transaction->root.thread_name, "later");
+    CHECK_SLICE(transaction->spans.items[0].thread_name, "later");
+    end(tracer);
+}
+
 TEST(the_root_and_each_span_name_the_thread_that_they_started_on_LNK_2_LNK_3)
 {
     struct tracer *tracer = begin_at_rate(1);
@@ -388,7 +424,7 @@ TEST(the_root_and_each_span_name_the_thread_that_they_started_on_LNK_2_LNK_3)
         const struct span *span = &transaction->spans.items[i];
         CHECK(slice_equal(span->thread_id, span->description)); /* what that thread said of itself */
         CHECK(!slice_equal(span->thread_id, transaction->root.thread_id));
-        CHECK_SLICE(span->thread_name, i == 0 ? "worker" : "at start");
+        CHECK_SLICE(span->thread_name, "worker");
     }
     CHECK_SLICE(transaction->spans.items[0].op, "inner");
     CHECK(slice_equal(transaction->spans.items[0].parent_span_id, transaction->spans.items[1].span_id));

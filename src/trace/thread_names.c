@@ -1,0 +1,54 @@
+/* Names of threads in spans: a thread may change its name while a span is open, and a chunk has the last one.
+ * SPDX-License-Identifier: MIT */
+#include "trace/trace_private.h"
+
+#include <string.h>
+
+/* A name that changes within a shorter span is seen at the next longer one: asking costs more than the rest of a span.
+ */
+#define LONG_NS 1000000
+
+enum { THREADS_MAX = 16 }; /* of a transaction whose spans are given the last name */
+
+struct named_threads {
+    const struct trace_span *last[THREADS_MAX]; /* the span of each thread that finished last */
+    size_t count;
+};
+
+void trace_span_read_thread_name(struct trace_span *span, uint64_t now_ns)
+{
+    struct trace_thread *thread = trace_thread_self();
+    if (thread->tid != span->tid) return;
+    if (now_ns - span->start_ns >= LONG_NS) trace_thread_read_name(thread);
+    memcpy(span->thread_name, thread->name, sizeof(span->thread_name));
+}
+
+static const struct trace_span **find(struct named_threads *threads, pid_t tid)
+{
+    for (size_t i = 0; i < threads->count; i++) {
+        if (threads->last[i]->tid == tid) return &threads->last[i];
+    }
+    return threads->count < THREADS_MAX ? &threads->last[threads->count++] : NULL;
+}
+
+static const struct trace_span *last_of(struct named_threads *threads, const struct trace_span *span)
+{
+    for (size_t i = 0; i < threads->count; i++) {
+        if (threads->last[i]->tid == span->tid) return threads->last[i];
+    }
+    return span;
+}
+
+/* In the order in which they finished; the root is the last. */
+void trace_transaction_give_thread_names(struct trace_transaction *transaction)
+{
+    struct named_threads threads = {.last = {transaction->root}, .count = 1};
+    for (struct trace_span *span = transaction->finished; span; span = span->next) {
+        const struct trace_span **last = span->tid == transaction->root->tid ? NULL : find(&threads, span->tid);
+        if (last) *last = span;
+    }
+    for (struct trace_span *span = transaction->finished; span; span = span->next) {
+        const struct trace_span *last = last_of(&threads, span);
+        if (last != span) memcpy(span->thread_name, last->thread_name, sizeof(span->thread_name));
+    }
+}
