@@ -436,12 +436,8 @@ static size_t track_size(const struct encoder *encoder, size_t first)
 static size_t track_to_show(const struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
-    size_t track = 0, wanted = profile_thread_to_show(profile), place = 0, thread = 0;
-    bool *has_samples = calloc(profile->threads.count, sizeof(*has_samples));
-    for (size_t i = 0; has_samples && i < profile->samples.count; i++)
-        has_samples[profile->samples.thread[i].index] = true;
-    while (has_samples && thread < profile->threads.count && (!has_samples[thread] || place++ < wanted)) thread++;
-    free(has_samples);
+    uint32_t thread = profile_thread_with_samples(profile, profile_thread_to_show(profile)).index;
+    size_t track = 0;
     for (size_t first = 0; first < profile->samples.count; first += track_size(encoder, first), track++) {
         if (encoder->samples[first].thread == thread) return track;
     }
@@ -687,27 +683,13 @@ static void write_process_id(struct encoder *encoder, uint32_t process)
     write_text(encoder, "pid", id);
 }
 
-/* The name of the thread when SAMPLE was taken. */
-static struct slice thread_name(const struct profile *profile, size_t sample)
-{
-    const struct thread *thread = profile_thread(profile, profile->samples.thread[sample]);
-    const struct label_set *labels = &profile->label_sets.items[profile->samples.labels[sample].index];
-    for (uint32_t i = 0; i < labels->count; i++) {
-        const struct label *label = &profile->labels.items[labels->first + i];
-        bool is_name =
-            !label->is_number && strcmp(profile_c_string(profile, label->key), PROFILE_THREAD_NAME_LABEL) == 0;
-        if (is_name) return profile_slice(profile, label->text);
-    }
-    return profile_slice(profile, thread->name);
-}
-
 static void write_thread(struct encoder *encoder, const struct track_sample *samples, size_t count, bool is_first)
 {
     static const char *const marker_columns[] = {"data", "name", "startTime", "endTime", "phase", "category"};
     const struct profile *profile = encoder->profile;
     const struct process *process = &encoder->processes.items[samples[0].process];
     struct slice id = profile_slice(profile, profile_thread(profile, (struct thread_id){samples[0].thread})->id);
-    struct slice name = thread_name(profile, samples[count - 1].sample);
+    struct slice name = profile_slice(profile, profile_thread_name_at(profile, samples[count - 1].sample));
     json_begin_object(&encoder->writer);
     write_text(encoder, "processType", "default");
     if (process->name.index) write_slice(encoder, "processName", profile_slice(profile, process->name));

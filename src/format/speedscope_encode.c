@@ -9,8 +9,10 @@
 #include "base/hash.h"
 #include "base/json_writer.h"
 #include "format/frame_name.h"
+#include "profile/processes.h"
 #include "profile/time_line.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 struct written_frame {
@@ -20,7 +22,7 @@ struct written_frame {
 };
 
 struct track_sample {
-    uint32_t thread, sample;
+    uint32_t process, thread, sample;
     uint64_t time_ns;
 };
 
@@ -31,7 +33,8 @@ struct encoder {
     bool is_timed;    /* samples lie where their times are */
     uint64_t base_ns; /* what times count from: the first sample, so that they are whole in a double; 0: as is */
     uint64_t gap_ns;  /* less than this between two samples is no gap */
-    struct track_sample *samples; /* by thread, then time */
+    struct track_sample *samples; /* by process, thread, then time */
+    struct processes processes;
     struct {
         struct written_frame *items;
         size_t count, capacity;
@@ -225,17 +228,36 @@ static void write_own(struct encoder *encoder, struct json_writer *writer, const
     json_end_object(writer);
 }
 
+/* The thread's name; in a profile of several processes behind that of its process: "cc1 259", "server 259: worker". */
+static void write_name(struct encoder *encoder, struct json_writer *writer, const struct track_sample *sample)
+{
+    const struct profile *profile = encoder->profile;
+    const struct process *process = &encoder->processes.items[sample->process];
+    const struct thread *thread = profile_thread(profile, (struct thread_id){sample->thread});
+    struct string_id thread_name = profile_thread_name_at(profile, sample->sample);
+    struct slice name = profile_slice(profile, thread_name.index ? thread_name : thread->id);
+    struct slice process_name = profile_slice(profile, process->name);
+    struct buffer text = {.maximum = 4 * PROFILE_STRING_BYTES_MAX};
+    if (processes_are_several(&encoder->processes) && process->pid) {
+        buffer_append_format(&text, "%.*s%s%" PRId64, SLICE_ARGUMENTS(process_name), process_name.size ? " " : "",
+                             process->pid);
+        if (name.size && !slice_equal(name, process_name)) buffer_append_format(&text, ": %.*s", SLICE_ARGUMENTS(name));
+        name = buffer_slice(&text);
+    }
+    json_write_string(writer, name.size ? name : slice_of_text("all"));
+    if (text.failed) fail(encoder, STATUS_NO_MEMORY);
+    buffer_fini(&text);
+}
+
 static void write_track(struct encoder *encoder, struct json_writer *writer, const struct track_sample *samples,
                         size_t count)
 {
-    const struct thread *thread = profile_thread(encoder->profile, (struct thread_id){samples[0].thread});
-    struct slice name = profile_slice(encoder->profile, thread->name.index ? thread->name : thread->id);
     uint64_t start = samples[0].time_ns - encoder->base_ns;
     json_begin_object(writer);
     json_write_key(writer, "type");
     json_write_text(writer, "sampled");
     json_write_key(writer, "name");
-    json_write_string(writer, name.size ? name : slice_of_text("all"));
+    write_name(encoder, writer, &samples[count - 1]);
     json_write_key(writer, "unit");
     json_write_text(writer, encoder->unit);
     write_own(encoder, writer, samples, count);
@@ -253,6 +275,7 @@ static void write_track(struct encoder *encoder, struct json_writer *writer, con
 static int compare_samples(const void *left, const void *right)
 {
     const struct track_sample *a = left, *b = right;
+    if (a->process != b->process) return a->process < b->process ? -1 : 1;
     if (a->thread != b->thread) return a->thread < b->thread ? -1 : 1;
     if (a->time_ns != b->time_ns) return a->time_ns < b->time_ns ? -1 : 1;
     return (a->sample > b->sample) - (a->sample < b->sample);
@@ -263,6 +286,7 @@ static void sort_samples(struct encoder *encoder)
     const struct profile *profile = encoder->profile;
     for (size_t i = 0; i < profile->samples.count; i++) {
         encoder->samples[i] = (struct track_sample){
+            .process = process_of_sample(&encoder->processes, profile, i),
             .thread = profile->samples.thread[i].index,
             .sample = (uint32_t)i,
             .time_ns = encoder->is_timed ? profile->samples.time_ns[i] : 0,
@@ -280,16 +304,38 @@ static uint64_t first_time_ns(const struct profile *profile)
     return first_ns;
 }
 
+/* How many samples from FIRST on are of one thread in one process. */
+static size_t track_size(const struct encoder *encoder, size_t first)
+{
+    const struct track_sample *samples = encoder->samples;
+    size_t end = first + 1, count = encoder->profile->samples.count;
+    while (end < count && samples[end].process == samples[first].process &&
+           samples[end].thread == samples[first].thread)
+        end++;
+    return end - first;
+}
+
+/* The place of the track to open on. */
+static size_t track_to_show(const struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    uint32_t thread = profile_thread_with_samples(profile, profile_thread_to_show(profile)).index;
+    size_t track = 0;
+    for (size_t first = 0; first < profile->samples.count; first += track_size(encoder, first), track++) {
+        if (encoder->samples[first].thread == thread) return track;
+    }
+    return 0;
+}
+
 static void write_tracks(struct encoder *encoder)
 {
     struct json_writer writer = json_writer_of(&encoder->tracks);
     size_t count = encoder->profile->samples.count;
     json_begin_array(&writer);
     for (size_t first = 0; first < count && encoder->status == STATUS_OK && !encoder->tracks.failed;) {
-        size_t end = first + 1;
-        while (end < count && encoder->samples[end].thread == encoder->samples[first].thread) end++;
-        write_track(encoder, &writer, encoder->samples + first, end - first);
-        first = end;
+        size_t size = track_size(encoder, first);
+        write_track(encoder, &writer, encoder->samples + first, size);
+        first += size;
     }
     json_end_array(&writer);
 }
@@ -303,7 +349,7 @@ static void write_file(struct encoder *encoder, struct buffer *out)
     json_write_key(&writer, "exporter");
     json_write_text(&writer, "offbeat@" OFFBEAT_VERSION);
     json_write_key(&writer, "activeProfileIndex");
-    json_write_u64(&writer, profile_thread_to_show(encoder->profile));
+    json_write_u64(&writer, track_to_show(encoder));
     if (encoder->base_ns) {
         json_write_key(&writer, "offbeat");
         json_begin_object(&writer);
@@ -353,7 +399,8 @@ static enum status encode(struct encoder *encoder, struct buffer *out, struct er
     encoder->samples = calloc(profile->samples.count, sizeof(*encoder->samples));
     encoder->frame_of_line = calloc(profile->lines.count + 1, sizeof(*encoder->frame_of_line));
     encoder->frame_of_location = calloc(profile->locations.count, sizeof(*encoder->frame_of_location));
-    if (!encoder->samples || !encoder->frame_of_line || !encoder->frame_of_location) {
+    bool has_processes = processes_find(&encoder->processes, profile);
+    if (!encoder->samples || !encoder->frame_of_line || !encoder->frame_of_location || !has_processes) {
         fail(encoder, STATUS_NO_MEMORY);
     } else {
         sort_samples(encoder);
@@ -382,6 +429,7 @@ enum status speedscope_encode(const struct profile *profile, struct buffer *out,
     status = check(&encoder, error);
     if (status == STATUS_OK) status = encode(&encoder, out, error);
     free(encoder.samples);
+    processes_fini(&encoder.processes);
     free(encoder.frames.items);
     index_table_fini(&encoder.frames.index);
     free(encoder.frame_of_line);

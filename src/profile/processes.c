@@ -121,7 +121,19 @@ struct profile_extra_labels processes_labels_of_one(const struct processes *proc
     return labels;
 }
 
-bool processes_are_unknown(const struct processes *processes)
+bool processes_are_several(const struct processes *processes)
 {
-    return processes->count == 1 && processes->items[0].pid == 0 && processes->items[0].name.index == 0;
+    bool is_first_known = processes->items[0].pid != 0 || processes->items[0].name.index != 0;
+    return processes->count > (is_first_known ? 1 : 2);
+}
+
+struct string_id profile_thread_name_at(const struct profile *profile, size_t sample)
+{
+    const struct label_set *labels = &profile->label_sets.items[profile->samples.labels[sample].index];
+    for (uint32_t i = 0; i < labels->count; i++) {
+        const struct label *label = &profile->labels.items[labels->first + i];
+        if (!label->is_number && strcmp(profile_c_string(profile, label->key), PROFILE_THREAD_NAME_LABEL) == 0)
+            return label->text;
+    }
+    return profile_thread(profile, profile->samples.thread[sample])->name;
 }

@@ -37,7 +37,10 @@ static inline uint32_t process_of_sample(const struct processes *processes, cons
  * PROFILE. */
 struct profile_extra_labels processes_labels_of_one(const struct processes *processes, const struct profile *profile);
 
-/* True if no sample and no fact names a process. */
-bool processes_are_unknown(const struct processes *processes);
+/* True if two processes are known. */
+bool processes_are_several(const struct processes *processes);
+
+/* The name that the thread of SAMPLE had when it was taken. */
+struct string_id profile_thread_name_at(const struct profile *profile, size_t sample);
 
 #endif

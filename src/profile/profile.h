@@ -334,6 +334,8 @@ void profile_fetch_stacks(const struct profile *profile, const struct stack_id *
 /* The thread to open on, as its place among those that have samples: the one that a transaction ran on, or else the one
  * whose stack changes most often. A thread whose samples are all alike mostly waits, however much they weigh. */
 size_t profile_thread_to_show(const struct profile *profile);
+/* The thread at PLACE among those that have samples; 0 if there is none, or without memory. */
+struct thread_id profile_thread_with_samples(const struct profile *profile, size_t place);
 /* The column of the value type called TYPE, or -1. "" = the default one. */
 int profile_value_index(const struct profile *profile, const char *type);
 

@@ -39,3 +39,18 @@ size_t profile_thread_to_show(const struct profile *profile)
     free(threads);
     return shown;
 }
+
+struct thread_id profile_thread_with_samples(const struct profile *profile, size_t place)
+{
+    bool *has_samples = calloc(profile->threads.count, sizeof(*has_samples));
+    struct thread_id found = {0};
+    if (!has_samples) return found;
+    for (size_t i = 0; i < profile->samples.count; i++) has_samples[profile->samples.thread[i].index] = true;
+    for (uint32_t i = 0; i < profile->threads.count; i++) {
+        if (!has_samples[i] || place-- > 0) continue;
+        found.index = i;
+        break;
+    }
+    free(has_samples);
+    return found;
+}

@@ -599,8 +599,14 @@ def top_tells_processes_apart_in_one_file_and_in_several():
         check(found[0][1] in (found[1][1], found[2][1]), f"exec kept no pid in {found}")
         check_equal(processes(*folder.glob("x*.envelope")), found, "processes of the envelopes")
         threads = json.loads((folder / "x.firefox.json").read_text(encoding="utf-8"))["threads"]
-        check_equal(sorted((thread["processName"], int(thread["pid"].split(".")[0])) for thread in threads), found, "of Firefox")
+        # A process may have a second thread, "[short threads]".
+        shown = {(thread["processName"], int(thread["pid"].split(".")[0])) for thread in threads}
+        check_equal(sorted(shown), found, "of Firefox")
         check_equal(len({thread["pid"] for thread in threads}), 3, "pids of Firefox")
+        check_equal(run(*OFFBEAT.command("convert", "x.pb.gz", "-o", "x.speedscope.json"), cwd=folder).returncode, 0, "status")
+        tracks = json.loads((folder / "x.speedscope.json").read_text(encoding="utf-8"))["profiles"]
+        shown = {track["name"].split(": [")[0] for track in tracks}
+        check_equal(sorted(shown), [f"{name} {pid}" for name, pid in found], "of speedscope")
 
 
 @case
