@@ -90,6 +90,9 @@ typedef bool (*offbeat_before_send)(void *data, const char *type, const char *pa
 /* MESSAGE is one line without its end. May be called by any thread, also the library's own. */
 typedef void (*offbeat_log)(void *data, const char *message);
 
+/* A rate of 0 that counts before the environment, too: a rate that is plainly 0 is not set. */
+#define OFFBEAT_RATE_ZERO (-0.0)
+
 /* Set SIZE, and what differs from the default, which is 0 or NULL everywhere. Where a member is not set, the
  * environment variable named behind it counts; flags are on with "1" or "true". */
 struct offbeat_options {
@@ -105,8 +108,10 @@ struct offbeat_options {
      * the background; whether it is profiled is decided once, by profile_session_sample_rate. */
     double profile_session_sample_rate;       /* OFFBEAT_PROFILE_SESSION_SAMPLE_RATE: 0 to 1 */
     enum offbeat_lifecycle profile_lifecycle; /* OFFBEAT_PROFILE_LIFECYCLE: "manual" or "trace" */
-    bool start_profiler_on_app_start;         /* OFFBEAT_START_PROFILER_ON_APP_START: from the next launch on */
-    bool is_ui;                               /* OFFBEAT_IS_UI */
+    /* OFFBEAT_START_PROFILER_ON_APP_START: from the next launch of this program in this release on; needs a
+     * spool_directory */
+    bool start_profiler_on_app_start;
+    bool is_ui; /* OFFBEAT_IS_UI */
 
     double traces_sample_rate; /* OFFBEAT_TRACES_SAMPLE_RATE: of transactions that continue no other service's trace */
     offbeat_sampler traces_sampler; /* overrules it */

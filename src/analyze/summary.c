@@ -129,3 +129,19 @@ void summary_fini(struct summary *summary)
     free(summary->thread_samples);
     *summary = (struct summary){0};
 }
+
+struct measurement_extent measurement_extent(const struct measurement *measurement)
+{
+    struct measurement_extent extent = {0};
+    double sum = 0;
+    for (size_t i = 0; i < measurement->count; i++) {
+        double value = measurement->values[i].value;
+        if (!__builtin_isfinite(value)) continue;
+        if (extent.count == 0 || value < extent.least) extent.least = value;
+        if (extent.count == 0 || value > extent.greatest) extent.greatest = value;
+        extent.count++;
+        sum += value;
+    }
+    if (extent.count > 0) extent.mean = sum / (double)extent.count;
+    return extent;
+}

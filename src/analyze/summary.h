@@ -22,4 +22,11 @@ struct summary {
 enum status summary_compute(const struct profile *profile, struct summary *ret_summary, struct error *error);
 void summary_fini(struct summary *summary);
 
+/* Of the finite values of a measurement; all 0 if there are none. */
+struct measurement_extent {
+    size_t count;
+    double least, greatest, mean;
+};
+struct measurement_extent measurement_extent(const struct measurement *measurement);
+
 #endif

@@ -10,6 +10,8 @@
 #include "report/top_report.h"
 
 #include <limits.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { TABLE_FUNCTIONS = 30, PROCESS_FUNCTIONS = 10 }; /* shown unless asked otherwise */
 
@@ -46,9 +48,18 @@ static void append_completeness(const struct completeness *completeness, struct 
     buffer_fini(&line);
 }
 
+/* The number of a value counts from 0, as pprof has it; a value of that name comes first. */
+static int find_column(const struct profile *profile, const char *name)
+{
+    int column = profile_value_index(profile, name);
+    if (column >= 0 || name[0] == '\0' || name[strspn(name, "0123456789")] != '\0' || strlen(name) > 3) return column;
+    column = atoi(name);
+    return (size_t)column < profile->value_type_count ? column : -1;
+}
+
 static enum exit_status report_top(struct profile *profile, const struct top_arguments *arguments)
 {
-    int column = profile_value_index(profile, arguments->value_type);
+    int column = find_column(profile, arguments->value_type);
     if (column < 0) {
         refuse_value_type(profile, arguments->value_type);
         return EXIT_WRONG_USE;
@@ -111,7 +122,7 @@ int command_top(int argc, char **argv)
          .help = "names without their modules and packages; functions of one name are one row"},
         {"running", 0, OPTION_SWITCH, &arguments.running, .help = "CPU time only, without waiting: --sample-index cpu"},
         {"sample-index", 0, OPTION_TEXT, &arguments.value_type, .argument = "NAME",
-         .help = "the value to show, one of those that info lists"},
+         .help = "the value to show, one of those that info lists, or its number from 0"},
         {"nodecount", 'n', OPTION_NUMBER, &arguments.function_max, .argument = "N",
          .help = "so many functions, 0 for all (default: 30, by process 10, with --json all)", .maximum = INT_MAX},
         {0},

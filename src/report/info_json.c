@@ -183,6 +183,38 @@ static void write_facts(struct json_writer *json, const struct profile *profile)
     json_end_object(json);
 }
 
+/* FMT-12: of each measurement how many values, and what lies between. */
+static void write_measurements(struct json_writer *json, const struct profile *profile)
+{
+    json_write_key(json, "measurements");
+    json_begin_object(json);
+    for (size_t i = 0; i < profile->measurements.count; i++) {
+        const struct measurement *measurement = &profile->measurements.items[i];
+        struct measurement_extent extent = measurement_extent(measurement);
+        json_write_key_slice(json, profile_slice(profile, measurement->name));
+        json_begin_object(json);
+        write_string(json, profile, "unit", measurement->unit);
+        write_number(json, "values", measurement->count);
+        const double numbers[] = {extent.least, extent.greatest, extent.mean};
+        static const char *const names[] = {"least", "greatest", "mean"};
+        for (size_t k = 0; k < 3; k++) {
+            json_write_key(json, names[k]);
+            json_write_double(json, numbers[k]);
+        }
+        json_end_object(json);
+    }
+    json_end_object(json);
+}
+
+/* pprof's */
+static void write_report_options(struct json_writer *json, const struct profile *profile)
+{
+    write_string(json, profile, "default_sample_type", profile->default_value_type);
+    write_string(json, profile, "drop_frames", profile->drop_frames);
+    write_string(json, profile, "keep_frames", profile->keep_frames);
+    write_string(json, profile, "doc_url", profile->doc_url);
+}
+
 static void write_comments(struct json_writer *json, const struct profile *profile)
 {
     json_write_key(json, "comments");
@@ -208,7 +240,9 @@ void info_write_json(const struct info_file *file, const struct profile *profile
     write_completeness(&json, &file->completeness);
     write_threads(&json, profile, summary);
     write_images(&json, profile);
+    write_measurements(&json, profile);
     write_facts(&json, profile);
+    write_report_options(&json, profile);
     write_comments(&json, profile);
     json_end_object(&json);
     buffer_append_text(out, "\n");

@@ -169,6 +169,43 @@ static void append_completeness(struct buffer *out, const struct profile *profil
     buffer_fini(&line);
 }
 
+static void append_title(struct buffer *out, const char *name, const struct profile *profile,
+                         const struct measurement *measurement)
+{
+    static const char *const titles[][2] = {{"frozen_frame_renders", "frozen frames"},
+                                            {"slow_frame_renders", "slow frames"}};
+    for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
+        if (strcmp(name, titles[i][0]) == 0) name = titles[i][1];
+    }
+    buffer_append_text(out, "  ");
+    append_printable(out, name);
+    buffer_append_format(out, " %zu value%s", measurement->count, measurement->count == 1 ? "" : "s");
+    const char *unit = profile_c_string(profile, measurement->unit);
+    struct measurement_extent extent = measurement_extent(measurement);
+    if (extent.count > 0) buffer_append_format(out, ", %g to %g, mean %g ", extent.least, extent.greatest, extent.mean);
+    append_printable(out, extent.count > 0 ? unit : "");
+    buffer_append_text(out, "\n");
+}
+
+/* FMT-12 */
+static void append_measurements(struct buffer *out, const struct profile *profile)
+{
+    if (profile->measurements.count > 0) append_number(out, "Measurements", profile->measurements.count);
+    for (size_t i = 0; i < profile->measurements.count; i++) {
+        const struct measurement *measurement = &profile->measurements.items[i];
+        append_title(out, profile_c_string(profile, measurement->name), profile, measurement);
+    }
+}
+
+/* pprof's */
+static void append_report_options(struct buffer *out, const struct profile *profile)
+{
+    append_string(out, profile, "Shown first", profile->default_value_type);
+    append_string(out, profile, "Drop frames", profile->drop_frames);
+    append_string(out, profile, "Keep frames", profile->keep_frames);
+    append_string(out, profile, "Documentation", profile->doc_url);
+}
+
 static void append_comments(struct buffer *out, const struct profile *profile)
 {
     for (size_t i = 0; i < profile->comments.count; i++) {
@@ -238,7 +275,9 @@ static void append_profile(struct buffer *out, const struct info_file *file, con
     append_threads(out, profile, summary);
     append_images(out, profile, summary);
     append_completeness(out, profile, &file->completeness);
+    append_measurements(out, profile);
     append_facts(out, profile);
+    append_report_options(out, profile);
     append_comments(out, profile);
 }
 

@@ -90,12 +90,37 @@ void folder_remove_temporary(void)
 
 /* --- What this launch decided for the start of the next one (SES-10) ---------------------------------------------- */
 
+/* FNV-1a: the same in each launch. */
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; *text; text++) hash = (hash ^ (uint8_t)*text) * 0x100000001b3u;
+    return hash * 0x100000001b3u; /* texts that follow one another do not run into each other */
+}
+
+/* SES-13: a decision belongs to one program in one release, and not to all that send to a server. */
+static bool place_of_decision(const struct settings *settings, char ret_path[PATH_MAX])
+{
+    char program[PATH_MAX] = "", prefix[64];
+    const char *release = settings->options.release ? settings->options.release : "";
+    ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    program[length > 0 ? length : 0] = '\0';
+    uint64_t hash = hash_text(hash_text(0xcbf29ce484222325u, program), release);
+    (void)snprintf(prefix, sizeof(prefix), "next-launch-%016llx", (unsigned long long)hash);
+    return place_in_spool(settings, prefix, ret_path);
+}
+
+bool folder_keeps_decisions(const struct settings *settings)
+{
+    char path[PATH_MAX];
+    return place_of_decision(settings, path);
+}
+
 enum lifecycle_kept folder_read_decision(const struct settings *settings)
 {
     char path[PATH_MAX];
     struct buffer text;
     enum lifecycle_kept kept = LIFECYCLE_KEPT_NOTHING;
-    if (!place_in_spool(settings, "next-launch", path)) return kept;
+    if (!place_of_decision(settings, path)) return kept;
     buffer_init(&text, 64);
     if (file_read(path, &text, NULL) == STATUS_OK) {
         if (slice_equals_text(buffer_slice(&text), "profile\n")) kept = LIFECYCLE_KEPT_YES;
@@ -108,7 +133,7 @@ enum lifecycle_kept folder_read_decision(const struct settings *settings)
 void folder_keep_decision(const struct settings *settings, enum lifecycle_kept decision)
 {
     char path[PATH_MAX], spool[PATH_MAX];
-    if (!place_in_spool(settings, "next-launch", path)) return;
+    if (!place_of_decision(settings, path)) return;
     (void)snprintf(spool, sizeof(spool), "%s", settings->options.spool_directory);
     if (decision == LIFECYCLE_KEPT_NOTHING)
         (void)unlink(path);

@@ -536,7 +536,11 @@ static void begin(bool starts_profiler)
     const char *warning;
     for (size_t i = 0; (warning = lifecycle_warning(&lifecycle, i)); i++) sdk_say("%s", warning);
     enum lifecycle_kept kept = LIFECYCLE_KEPT_NOTHING;
-    if (lifecycle.starts_on_app_start) kept = folder_read_decision(settings);
+    if (lifecycle.starts_on_app_start) {
+        kept = folder_read_decision(settings);
+        if (!folder_keeps_decisions(settings))
+            sdk_say("start_profiler_on_app_start has no effect: spool_directory is no folder that keeps the decision");
+    }
     tracer_free(set_tracer(spans_tracer_new(settings)));
     sdk_lock();
     sdk.is_on = true;

@@ -192,6 +192,8 @@ bool folder_has_become_anothers(const char *path);
 bool folder_is_another_users(const struct settings *settings);
 /* The one that was made in the folder for what is temporary, if there was none better. */
 void folder_remove_temporary(void);
+/* False if there is no folder that could keep a decision for the next launch. */
+bool folder_keeps_decisions(const struct settings *settings);
 enum lifecycle_kept folder_read_decision(const struct settings *settings);
 void folder_keep_decision(const struct settings *settings, enum lifecycle_kept decision);
 

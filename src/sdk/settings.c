@@ -149,7 +149,8 @@ static enum status read_rate(const char *variable, double *rate, bool *has_rate,
     const char *text = environment_get(variable);
     char *end = NULL;
     *has_rate = *rate != 0;
-    if (*has_rate || !text || !*text) return STATUS_OK;
+    bool is_zero = *rate == 0 && __builtin_signbit(*rate); /* OFFBEAT_RATE_ZERO */
+    if (*has_rate || is_zero || !text || !*text) return STATUS_OK;
     double number = strtod(text, &end);
     if (*end != '\0' || !(number >= 0 && number <= 1)) return refuse(error, variable, "a number from 0 to 1", text);
     *rate = number;
@@ -263,6 +264,19 @@ static enum status check_range(const char *name, uint64_t number, uint64_t maxim
                      (unsigned long long)maximum, (unsigned long long)number);
 }
 
+static enum status check_rate(const char *name, double rate, struct error *error)
+{
+    if (rate >= 0 && rate <= 1) return STATUS_OK; /* not NaN */
+    return error_set(error, STATUS_MALFORMED, 0, "%s must be a number from 0 to 1", name);
+}
+
+/* SES-14. That of sessions is the lifecycle's. */
+static enum status check_rates(const struct offbeat_options *options, struct error *error)
+{
+    enum status status = check_rate("traces_sample_rate", options->traces_sample_rate, error);
+    return status == STATUS_OK ? check_rate("profiles_sample_rate", options->profiles_sample_rate, error) : status;
+}
+
 static enum status check_choice(const char *name, unsigned long choice, unsigned long last, struct error *error)
 {
     if (choice <= last) return STATUS_OK;
@@ -283,6 +297,7 @@ static enum status check(const struct offbeat_options *options, struct error *er
 {
     enum status status = check_range("frequency_hz", options->frequency_hz, 10000, error);
     if (status == STATUS_OK) status = check_range("chunk_seconds", options->chunk_seconds, 60, error);
+    if (status == STATUS_OK) status = check_rates(options, error);
     bool is_rate = options->frame_rate_hz == 0 ||
                    (options->frame_rate_hz >= FRAME_RATE_MIN && options->frame_rate_hz <= FRAME_RATE_MAX);
     if (status == STATUS_OK && !is_rate) /* also NaN */

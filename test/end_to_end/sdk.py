@@ -293,6 +293,33 @@ def the_start_of_the_program_is_profiled_as_the_launch_before_decided_SES_10():
 
 
 @case
+def the_decision_for_a_start_belongs_to_one_program_in_one_release_SES_13():
+    with Folder() as folder, Receiver() as receiver:
+        def launch(release, **options):
+            return drive(receiver, folder, "init id", start_profiler_on_app_start=1, release=release, **options).told["id"]
+        check_equal(launch("a@1"), [""], "the first launch of a@1")
+        check_equal(launch("a@2"), [""], "the first launch of a@2")
+        check(launch("a@1")[0], "the second launch of a@1 is not profiled")
+        launch("a@2", profile_session_sample_rate=0)
+        check(launch("a@1")[0], "what a@2 decided counts for a@1")
+        ran = drive(receiver, folder, "init id", start_profiler_on_app_start=1, spool_directory="")
+        check("start_profiler_on_app_start has no effect" in ran.said, ran.said)
+
+
+@case
+def rates_outside_of_their_range_are_refused_and_an_explicit_zero_counts_SES_14_SES_15():
+    with Folder() as folder, Receiver() as receiver:
+        for name in ("traces_sample_rate", "profiles_sample_rate"):
+            for rate in (2, -1, "nan"):
+                ran = drive(receiver, folder, f"option {name} {rate} init start id")
+                check_equal(ran.said.count(f"{name} must be a number from 0 to 1"), 1, f"{name} {rate}: {ran.said!r}")
+        ran = drive(receiver, folder, "init start id", profiles_sample_rate=1, traces_sample_rate=1)
+        check_equal(ran.told["id"], [""], "V1 by the environment")
+        ran = drive(receiver, folder, "option profiles_sample_rate -0.0 init start id", profiles_sample_rate=1)
+        check(ran.told["id"][0], "an explicit 0 does not count before the environment")
+
+
+@case
 def transactions_and_spans_name_their_profile_and_thread_LNK_1_LNK_2_LNK_3():
     """LNK-1, LNK-2, LNK-3"""
     with Folder() as folder, Receiver() as receiver:

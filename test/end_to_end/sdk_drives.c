@@ -212,6 +212,8 @@ static void do_option(void)
     void *data = (void *)(uintptr_t)value;
     if (strcmp(name, "size") == 0) options.size = strtoull(value, NULL, 10);
     if (strcmp(name, "profile_session_sample_rate") == 0) options.profile_session_sample_rate = strtod(value, NULL);
+    if (strcmp(name, "traces_sample_rate") == 0) options.traces_sample_rate = strtod(value, NULL);
+    if (strcmp(name, "profiles_sample_rate") == 0) options.profiles_sample_rate = strtod(value, NULL);
     if (strcmp(name, "profile_lifecycle") == 0 && strcmp(value, "trace") == 0)
         options.profile_lifecycle = OFFBEAT_LIFECYCLE_TRACE;
     if (strcmp(name, "drops") == 0) options.before_send = drops, options.before_send_data = data;

@@ -664,6 +664,18 @@ static void read_unit(struct chunk_decoder *decoder, struct measurement *measure
     if (!is_one_of(unit, units, SPEC_UNITS)) chunk_note(decoder, BREAKS_SPEC, &expected_spec_unit, offset);
 }
 
+/* A list; V2-9: the examples of documents 001 and 003 have a single object, which no receiver takes. */
+static void read_measurement_values(struct chunk_decoder *decoder, struct measurement *measurement)
+{
+    if (json_peek(&decoder->reader) == JSON_OBJECT) {
+        chunk_note(decoder, BREAKS_BOTH, &expected_array, chunk_offset(decoder));
+        read_measurement_value(decoder, measurement);
+        return;
+    }
+    json_array_begin(&decoder->reader);
+    while (json_array_next(&decoder->reader)) read_measurement_value(decoder, measurement);
+}
+
 static void read_measurement(struct chunk_decoder *decoder, struct measurement *measurement)
 {
     enum { UNIT, VALUES };
@@ -677,8 +689,7 @@ static void read_measurement(struct chunk_decoder *decoder, struct measurement *
             read_unit(decoder, measurement);
             continue;
         }
-        json_array_begin(&decoder->reader);
-        while (json_array_next(&decoder->reader)) read_measurement_value(decoder, measurement);
+        read_measurement_values(decoder, measurement);
     }
     measurement->attributes = chunk_take_attributes(decoder, &members);
 }

@@ -39,7 +39,9 @@ static void write_os(struct json_writer *writer, const struct profile *profile)
     write_text_or(writer, profile, "name", os->name, "unknown");
     /* Some clients know a name and no version, which an empty text tells. */
     write_text_or(writer, profile, "version", os->version, os->name.index ? "" : "unknown");
-    chunk_write_member(writer, profile, "build_number", os->build_number);
+    /* V1-6: for cocoa only. What another client wrote stays. */
+    bool is_cocoa = strcmp(sentry_v2_platform(profile), "cocoa") == 0;
+    if (is_cocoa || profile->sample_format != 0) chunk_write_member(writer, profile, "build_number", os->build_number);
     chunk_write_attributes(writer, profile, os->attributes);
     json_end_object(writer);
 }
