@@ -19,6 +19,7 @@
 enum {
     NANOSECONDS = 1000000000,
     MILLION = 1000000,
+    UNSEEN_NS_MIN = 100000, /* less is what the clocks differ by */
     FOLLOW_EVERY_NS = 100000000,
     PAUSE_NS_MAX = 2000000000,
     FLUSH_EVERY_NS = 100000000,
@@ -614,7 +615,7 @@ static void finish(void)
     look_at_rest(&sampler);
     uint64_t unseen_ns = threads_were_left_out() ? 0 : look_unseen_cpu_ns(&sampler);
     threads_fini(&sampler.threads, thread_gone, &sampler);
-    short_lives_tell_unseen(&sampler, unseen_ns);
+    if (unseen_ns > UNSEEN_NS_MIN) short_lives_tell_unseen(&sampler, unseen_ns);
     end_recording();
     privileges_close();
     self_close_descriptors();
@@ -634,6 +635,17 @@ static void begin_thread(int kept_descriptor)
     signal_choice_start();
 }
 
+/* CPU time from before the recording: of threads that have ended, or that exec has ended. The clocks are read one after
+ * the other while threads run on, so this is rather too much, and nothing is told twice. */
+static void note_unseen_before(void)
+{
+    uint64_t before_ns = 0, after_ns = 0;
+    (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &before_ns);
+    uint64_t unseen_ns = look_unseen_cpu_ns(&sampler);
+    (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &after_ns);
+    sampler.cpu_ns_of_ended = unseen_ns + after_ns - before_ns;
+}
+
 static void begin(void)
 {
     begin_thread(-1);
@@ -643,7 +655,7 @@ static void begin(void)
     modules_refresh(&sampler.modules, true, &writer);
     recording_writer_flush(&writer); /* creates the file while there is a descriptor for it: each thread takes some */
     refresh_threads();
-    sampler.cpu_ns_of_ended = look_unseen_cpu_ns(&sampler); /* before the recording */
+    note_unseen_before();
     note_first_threads();
     plan_first_tick();
 }

@@ -15,13 +15,15 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
 
+from pprof_fields import pprof_fields  # noqa: E402,F401
 from tap import Failed, Skipped, case, case_by_the_clock, check, check_equal, leave_out, main, skip  # noqa: E402,F401
+from times_of_threads import check_folder  # noqa: E402
 
 TIMEOUT_SECONDS = 120
 
 
 class Folder:
-    """A fresh folder for what one case writes; gone when the case ends."""
+    """A fresh folder for what one case writes; gone when the case ends, after the times of its recordings were checked."""
 
     path = None
 
@@ -30,9 +32,13 @@ class Folder:
         self.path.chmod(0o755)
         return self.path
 
-    def __exit__(self, *_):
-        if self.path:
-            shutil.rmtree(self.path, ignore_errors=True)
+    def __exit__(self, exception=None, *_):
+        try:
+            if self.path and not exception:
+                check_folder(self.path)
+        finally:
+            if self.path:
+                shutil.rmtree(self.path, ignore_errors=True)
 
 
 def run(*command, cwd=None, **options):
@@ -123,31 +129,6 @@ def opens(offbeat, path):
 
 
 # --- pprof, read with as little as it takes --------------------------------------------------------------------------
-
-def _varint(data, place):
-    value = shift = 0
-    while True:
-        byte = data[place]
-        place += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, place
-
-
-def pprof_fields(data):
-    place = 0
-    while place < len(data):
-        key, place = _varint(data, place)
-        if key & 7 == 0:
-            value, place = _varint(data, place)
-        elif key & 7 == 2:
-            size, place = _varint(data, place)
-            value, place = data[place:place + size], place + size
-        else:
-            raise Failed(f"pprof: wire type {key & 7}")
-        yield key >> 3, value
-
 
 def pprof_labels(path):
     """{key: {value, …}} over all samples of the pprof file at PATH."""

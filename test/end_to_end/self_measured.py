@@ -12,7 +12,8 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from recording import ROOT, case, case_by_the_clock, check, main, run  # noqa: E402
+from recording import ROOT, Failed, case, case_by_the_clock, check, main, run  # noqa: E402
+from times_of_threads import COLUMNS, check_folder, check_times  # noqa: E402
 sys.path.insert(0, str(ROOT / "bench"))
 import truth  # noqa: E402
 
@@ -39,6 +40,7 @@ def rows(command, modes=("wall", "cpu"), rate=RATE):
         found = list(zip(jobs, pool.map(lambda job: truth.record(offbeat, folder, job, SECONDS), jobs)))
     for job, result in found:
         check(not isinstance(result, str), f"{job}: {result}")
+    check_folder(folder)
     return [(f"{job[2]}, {job[3]}", row) for job, result in found for row in result]
 
 
@@ -128,6 +130,39 @@ def children_of_a_few_milliseconds_are_in_the_profile():
     wrong = [f"{where}: {' '.join(row.cells())}" for where, row in found if row.name == "(all)" and abs(row.error) > 6]
     wrong += [f"{where}: {' '.join(row.cells())}" for where, row in found if where.endswith("root") and is_wrong(row)]
     check(not wrong, "; ".join(wrong))
+
+
+def number_field(number, value):
+    return bytes([number << 3]) + varint_bytes(value)
+
+
+def bytes_field(number, value):
+    return bytes([number << 3 | 2]) + varint_bytes(len(value)) + value
+
+
+def varint_bytes(value):
+    return bytes([value & 0x7F | 0x80]) + varint_bytes(value >> 7) if value > 0x7F else bytes([value])
+
+
+def recording_with(*values):
+    """A pprof file with one sample of VALUES, of a second in ticks of 10 ms."""
+    strings = ["", *COLUMNS]
+    types = b"".join(bytes_field(1, number_field(1, strings.index(name))) for name in COLUMNS)
+    sample = bytes_field(2, bytes_field(2, b"".join(varint_bytes(value) for value in values)))
+    texts = b"".join(bytes_field(6, text.encode()) for text in strings)
+    return types + sample + texts + number_field(10, 1000000000) + number_field(12, 10000000)
+
+
+@case
+def the_check_of_times_finds_what_does_not_fit():
+    check_times(recording_with(1, 1000, 300, 200, 500), "right")
+    check_times(recording_with(100, 1000000000, 0, 0, 1000000000), "whole")
+    for wrong in ((1, 1001, 300, 200, 500), (1, 1000, 300, 200, 501), (200, 2000000000, 0, 0, 2000000000)):
+        try:
+            check_times(recording_with(*wrong), "wrong")
+        except Failed:
+            continue
+        check(False, f"{wrong} was accepted")
 
 
 @case
