@@ -276,6 +276,23 @@ static void merge_labels(struct merge *merge, const struct profile_extra_labels 
     free(labels);
 }
 
+/* A process that runs another program keeps the number of its thread, under another name: the samples say which. */
+static struct label_set_id label_thread_name(struct profile *into, struct label_set_id id, struct string_id name)
+{
+    enum { LABELS_MAX = 64 };
+    struct label labels[LABELS_MAX];
+    const struct label_set *set = &into->label_sets.items[id.index];
+    uint32_t count = set->count;
+    struct string_id key = profile_text(into, PROFILE_THREAD_NAME_LABEL);
+    if (count >= LABELS_MAX) return id;
+    for (uint32_t i = 0; i < count; i++) {
+        labels[i] = into->labels.items[set->first + i];
+        if (labels[i].key.index == key.index) return id;
+    }
+    labels[count] = (struct label){.key = key, .text = name};
+    return profile_add_labels(into, labels, count + 1);
+}
+
 static void merge_samples(struct merge *merge)
 {
     const struct sample_columns *samples = &merge->from->samples;
@@ -284,6 +301,9 @@ static void merge_samples(struct merge *merge)
                                 .thread = {merge->threads[samples->thread[i].index]},
                                 .labels = {merge->label_sets[samples->labels[i].index]},
                                 .time_ns = samples->time_ns[i]};
+        struct string_id name = move_string(merge, merge->from->threads.items[samples->thread[i].index].name);
+        bool is_renamed = name.index != 0 && merge->into->threads.items[sample.thread.index].name.index != name.index;
+        if (is_renamed) sample.labels = label_thread_name(merge->into, sample.labels, name);
         profile_add_sample(merge->into, &sample, profile_sample_values(merge->from, i));
     }
 }

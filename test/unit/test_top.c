@@ -221,6 +221,24 @@ TEST(by_process_a_pid_that_runs_two_programs_is_two_processes)
     top_fini(&top);
 }
 
+/* exec keeps the number of the thread. */
+TEST(merged_samples_keep_the_name_of_their_thread)
+{
+    struct profile other;
+    profile_init(&other);
+    profile_add_value_type(&other, "samples", "count");
+    profile_add_value_type(&other, "wall", "nanoseconds");
+    struct thread thread = {.id = profile_text(&other, "10"), .name = profile_text(&other, "renamed")};
+    struct sample one = {.thread = profile_add_thread(&other, &thread)};
+    profile_add_sample(&other, &one, (const int64_t[]){1, 1});
+    begin();
+    sample_of_process("main", "10", 10, "", 1);
+    CHECK_UINT(profile_merge(&profile, &other, NULL, NULL), STATUS_OK);
+    CHECK_TEXT(profile_c_string(&profile, profile_thread_name_at(&profile, 0)), "named");
+    CHECK_TEXT(profile_c_string(&profile, profile_thread_name_at(&profile, 1)), "renamed");
+    profile_fini(&other);
+}
+
 TEST(by_process_a_process_without_a_name_has_that_of_its_main_thread)
 {
     begin();
