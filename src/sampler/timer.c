@@ -212,12 +212,13 @@ static void enlarge_copy(struct watched_thread *thread, const struct copied_stac
 }
 
 /* The kernel's copy ends at a page of the stack that nobody has touched yet: in the middle of a large array, for
- * example. Reading has the pages mapped, so that the next copy is whole. */
+ * example. Reading has pages mapped. So those around are read, and the next copies are whole. */
 static void map_untouched_pages(const struct copied_stack *copy)
 {
-    enum { PAGE = 4096, PAGES = 4 };
-    uint64_t word, at = copy->start + copy->size;
-    for (unsigned i = 0; i < PAGES && self_read_memory(at, &word, sizeof(word)) == sizeof(word); i++) at += PAGE;
+    enum { PAGE = 4096, PAGES = 16 };
+    uint64_t word, first = copy->start + copy->size, below = copy->start;
+    for (unsigned i = 0; i < PAGES && self_read_memory(first, &word, sizeof(word)) == sizeof(word); i++) first += PAGE;
+    for (unsigned i = 0; i < PAGES && self_read_memory(below, &word, sizeof(word)) == sizeof(word); i++) below -= PAGE;
 }
 
 bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
