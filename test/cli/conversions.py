@@ -150,6 +150,35 @@ def functions_of_different_packages_stay_apart_FMT_11():
             check_equal([row["name"] for row in short["functions"]], ["g"], "with short names")
 
 
+def losses_of(text, name, target):
+    for _, (_, said) in conversions_of(name, text, (target,)):
+        return said
+
+
+@case
+def what_is_lost_is_named():
+    script, _ = perf_script("cpu-clock:u", 5000000)
+    check("difference between wall time and other time" in losses_of(script, "in.perf.txt", "envelope"), "CPU time as wall time")
+    check("under the callers that both have" in losses_of(script, "in.perf.txt", "sentry-v1"), "idle time in V1")
+    contention = "--- contention:\ncycles/second = 1000000000\n1000 2 @ 0x401136\n"
+    check("difference between wall time and other time" in losses_of(contention, "c.txt", "envelope"), "delays as wall time")
+
+
+@case
+def a_profile_without_images_is_no_native_code_FMT_10():
+    script, _ = perf_script("cpu-clock:u", 5000000)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for file, text in (("in.perf.txt", script), ("in.collapsed", "main;work 42\n")):
+            (folder / file).write_text(text, encoding="utf-8")
+            for target in ("sentry-v1", "sentry-v2"):
+                paths, said = converted(folder / file, target, folder)
+                check(paths, said)
+                check_equal(json.loads(paths[0].read_text(encoding="utf-8"))["platform"], "other", f"platform of {file} to {target}")
+                done = run("validate", "--rules", "spec", paths[0], may_fail=True)
+                check_equal(done.returncode, 0, done.stdout)
+
+
 @case
 def a_profile_of_v1_ends_with_its_thirty_seconds_V1_5():
     with tempfile.TemporaryDirectory() as name:

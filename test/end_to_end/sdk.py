@@ -123,7 +123,7 @@ def calls_that_do_nothing_say_so_to_who_debugs_SES_7():
 
 @case
 def v1_options_overrule_with_a_warning_and_profiles_go_with_their_transactions_SES_8_V1_5():
-    """SES-8, V1-1, V1-3, V1-5"""
+    """SES-8, V1-1, V1-3, V1-5, V1-6"""
     for option in ({"profiles_sample_rate": 1}, {}):
         with Folder() as folder, Receiver() as receiver:
             words = "" if option else "option profiles_sampler ab "
@@ -142,6 +142,7 @@ def v1_options_overrule_with_a_warning_and_profiles_go_with_their_transactions_S
                              transaction["contexts"]["trace"]["data"]["thread.id"]),
                             "the profile's transaction")
                 check("works" in {frame.get("function") for frame in profile["profile"]["frames"]}, "works is missing")
+                check("build_number" not in profile["os"], "build_number is cocoa's (V1-6)")
                 check("profiler_id" not in transaction["contexts"].get("profile", {}), "linked to a continuous profile")
                 longest = max(int(sample["elapsed_since_start_ns"]) for sample in profile["profile"]["samples"]) / 1e9
                 lasted = transaction["timestamp"] - transaction["start_timestamp"]

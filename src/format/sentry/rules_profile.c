@@ -96,6 +96,7 @@ static uint64_t take_number(struct rules_reader *reader)
     return rules_u64_or_text(reader);
 }
 
+/* Document 004 has a number in its example. Its text and document 000 say a string, and 000 takes precedence. */
 static void take_elapsed(struct rules_reader *reader)
 {
     judge_of(reader)->sample.elapsed_ns = take_number(reader);
@@ -400,7 +401,7 @@ static void take_transaction_name(struct rules_reader *reader)
 static void take_active_thread(struct rules_reader *reader)
 {
     judge_of(reader)->candidate.has_thread = true;
-    (void)take_number(reader); /* document 004 has a number in its example; its text, and 000, say a string */
+    (void)take_number(reader);
 }
 
 static void take_relative_start(struct rules_reader *reader)
