@@ -5,6 +5,7 @@
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "sampler/account.h"
+#include "sampler/chance.h"
 #include "sampler/clock.h"
 #include "sampler/presence.h"
 #include "sampler/privileges.h"
@@ -54,12 +55,6 @@ static void fill_random(uint8_t bytes[RECORDING_PROFILER_ID_SIZE])
     uint64_t unlikely[2] = {self_wall_ns(), (uint64_t)self_pid()};
     memcpy(bytes, unlikely, sizeof(unlikely));
     (void)kernel_call3(SYS_getrandom, kernel_address(bytes), RECORDING_PROFILER_ID_SIZE, GRND_NONBLOCK);
-}
-
-uint64_t sampler_random(struct sampler *at)
-{
-    at->random_state = at->random_state * 6364136223846793005u + 1442695040888963407u; /* Knuth, MMIX */
-    return at->random_state >> 33;
 }
 
 static uint64_t random_number(void)
@@ -495,7 +490,7 @@ static void plan_tick(uint64_t period_start_ns)
 {
     sampler.period_start_ns = period_start_ns;
     sampler.plan_ns = plan_ns_at(period_start_ns);
-    sampler.deadline_ns = period_start_ns + sampler_random(&sampler) % sampler.plan_ns;
+    sampler.deadline_ns = chance_tick_ns(&sampler.random_state, period_start_ns, sampler.plan_ns);
 }
 
 /* With thousands of threads a tick costs milliseconds. The sampler keeps to its share of a processor, on the average of

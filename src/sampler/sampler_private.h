@@ -76,9 +76,6 @@ struct sampler {
     struct recording_writer *writer;
 };
 
-/* Any number; not for secrets. */
-uint64_t sampler_random(struct sampler *sampler);
-
 /* --- look.c: what is done with each thread at a tick -------------------------------------------------------------- */
 
 /* False if some thread has ended. */

@@ -5,6 +5,7 @@
  * little dearer, so that threads which sleep lose it again. SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
+#include "sampler/chance.h"
 #include "sampler/self.h"
 #include "sampler/stack_reader.h"
 #include "unwind/copied_stack.h"
@@ -20,8 +21,7 @@ enum {
 
 static uint64_t chance_period_ns(struct sampler *sampler)
 {
-    uint64_t period_ns = sampler->period_ns * sampler->timer_factor, least_ns = period_ns / 5 * 3;
-    return least_ns + sampler_random(sampler) % (2 * (period_ns - least_ns) + 1);
+    return chance_timer_ns(&sampler->random_state, sampler->period_ns * sampler->timer_factor);
 }
 
 /* False if THREAD has no timer any more. */

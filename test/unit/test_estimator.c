@@ -1,0 +1,303 @@
+/* The estimator of doc/decisions/sampler.md, simulated: a thread that computes and is blocked in turn, in two places
+ * each, against ticks and timers at random. The accounting (account.c) and the rules of chance (chance.h) are the
+ * sampler's own; the clocks and the recording are doubles. What the recording says of each place is compared with what
+ * the thread did: the sums must be equal, the shares of places without bias, and spread as independent samples are.
+ * SPDX-License-Identifier: MIT */
+#include "sampler/account.h"
+#include "sampler/chance.h"
+#include "test.h"
+
+#include <math.h>
+
+enum { PLACES = 2, RUNS_MIN = 400, RUNS_MAX = 4000, BURSTS_MAX = 40000000, TICKS_A_RUN = 1000 };
+static const double first_part = 0.3; /* of the bursts and of the waits are in the first place */
+
+/* --- What happens ------------------------------------------------------------------------------------------------- */
+
+struct program {
+    uint64_t random_state, burst_ns;
+    uint64_t now_ns, cpu_ns, part_end_ns;
+    bool is_blocked;
+    unsigned place;
+    uint64_t truth_ns[2][PLACES]; /* running, blocked */
+};
+
+static uint64_t about(struct program *program)
+{
+    return program->burst_ns / 2 + chance_number(&program->random_state) % program->burst_ns;
+}
+
+static void begin_part(struct program *program)
+{
+    program->is_blocked = !program->is_blocked;
+    program->place = (double)chance_number(&program->random_state) < first_part * 2147483648.0 ? 0 : 1;
+    program->part_end_ns = program->now_ns + about(program);
+}
+
+static void pass(struct program *program, uint64_t ns)
+{
+    program->now_ns += ns;
+    if (!program->is_blocked) program->cpu_ns += ns;
+    program->truth_ns[program->is_blocked][program->place] += ns;
+}
+
+/* --- The recording, as its reader understands it ------------------------------------------------------------------ */
+
+static struct {
+    uint64_t told_ns[2][PLACES], without_stack_ns;
+    unsigned last[2];
+    bool has_last[2], is_told;     /* something of the open tick */
+    double weights[2], squares[2]; /* of the samples */
+    uint64_t fields[8];
+    unsigned field_count;
+    enum recording_kind kind;
+} recording;
+
+static uint64_t sum_of(struct recording_time time)
+{
+    return time.cpu_ns + time.runnable_ns + time.blocked_ns;
+}
+
+static void tell(bool is_blocked, uint64_t ns)
+{
+    if (recording.has_last[is_blocked])
+        recording.told_ns[is_blocked][recording.last[is_blocked]] += ns;
+    else
+        recording.without_stack_ns += ns;
+}
+
+void recording_begin(struct recording_writer *writer, enum recording_kind kind, size_t room)
+{
+    (void)writer;
+    (void)room;
+    recording.kind = kind;
+    recording.field_count = 0;
+    recording.is_told |= kind == RECORDING_WAITING;
+}
+
+void recording_number(struct recording_writer *writer, uint64_t number)
+{
+    (void)writer;
+    recording.fields[recording.field_count++] = number;
+}
+
+void recording_time(struct recording_writer *writer, struct recording_time time)
+{
+    (void)writer;
+    if (recording.kind == RECORDING_MORE) tell(recording.fields[1] == RECORDING_OF_BLOCKED, sum_of(time));
+}
+
+void recording_sample(struct recording_writer *writer, uint32_t thread, struct recording_time time, uint32_t flags,
+                      const uint64_t *addresses, size_t count, struct recording_stack *last)
+{
+    (void)writer, (void)thread, (void)count, (void)last;
+    bool is_blocked = flags & RECORDING_BLOCKED;
+    recording.has_last[is_blocked] = recording.is_told = true;
+    recording.last[is_blocked] = (unsigned)addresses[0];
+    tell(is_blocked, sum_of(time));
+    recording.weights[is_blocked] += (double)sum_of(time);
+    recording.squares[is_blocked] += (double)sum_of(time) * (double)sum_of(time);
+}
+
+bool thread_read_delay(struct watched_thread *thread, uint64_t *ret_ns)
+{
+    (void)thread;
+    *ret_ns = 0; /* it never waits for a processor */
+    return true;
+}
+
+/* --- The sampler, as look.c does it for a thread with a timer ----------------------------------------------------- */
+
+struct simulation {
+    struct program program;
+    struct sampler sampler;
+    struct watched_thread thread;
+    uint64_t timer_cpu_ns; /* when the timer goes off next */
+    uint64_t taken[64];    /* places of its samples since the tick before */
+    unsigned taken_count;
+};
+
+/* The thread goes on until UNTIL_NS, while its timer takes samples. */
+static void run_until(struct simulation *simulation, uint64_t until_ns)
+{
+    struct program *program = &simulation->program;
+    while (program->now_ns < until_ns) {
+        uint64_t end_ns = program->part_end_ns < until_ns ? program->part_end_ns : until_ns;
+        uint64_t left_ns = end_ns - program->now_ns, to_timer_ns = simulation->timer_cpu_ns - program->cpu_ns;
+        if (!program->is_blocked && to_timer_ns <= left_ns) {
+            pass(program, to_timer_ns);
+            if (simulation->taken_count < 64) simulation->taken[simulation->taken_count++] = program->place;
+            simulation->timer_cpu_ns +=
+                chance_timer_ns(&simulation->sampler.random_state, simulation->sampler.period_ns);
+            continue;
+        }
+        pass(program, left_ns);
+        if (program->now_ns == program->part_end_ns) begin_part(program);
+    }
+}
+
+static void tell_taken(struct simulation *simulation, uint64_t cpu_ns)
+{
+    struct watched_thread *thread = &simulation->thread;
+    for (unsigned i = 0; i < simulation->taken_count; i++) {
+        struct found_stack stack = {&simulation->taken[i], 1, 0};
+        uint64_t part_ns = account_untold_cpu_ns(thread, cpu_ns) / (simulation->taken_count - i);
+        account_running(&simulation->sampler, thread, thread->account.cpu_told_ns + part_ns, &stack);
+    }
+    simulation->taken_count = 0;
+}
+
+static void look(struct simulation *simulation)
+{
+    struct watched_thread *thread = &simulation->thread;
+    struct program *program = &simulation->program;
+    bool is_asleep = program->cpu_ns == thread->cpu_ns_seen && thread->state == THREAD_BLOCKED;
+    thread->cpu_ns_seen = program->cpu_ns;
+    recording.is_told = false;
+    if (!is_asleep) {
+        uint64_t place = program->place;
+        struct found_stack stack = {&place, 1, 0};
+        account_look(&simulation->sampler, thread);
+        account_read_delay(&simulation->sampler, thread);
+        tell_taken(simulation, program->cpu_ns);
+        if (program->is_blocked)
+            account_blocked(&simulation->sampler, thread, &stack);
+        else
+            thread->state = THREAD_RUNNABLE;
+        account_end_look(&simulation->sampler, thread);
+    }
+    if (!recording.is_told) tell(true, simulation->sampler.tick_span_ns);
+}
+
+static void tick_at(struct simulation *simulation, uint64_t now_ns)
+{
+    struct sampler *sampler = &simulation->sampler;
+    run_until(simulation, now_ns);
+    sampler->tick++;
+    sampler->tick_span_ns = now_ns - sampler->tick_ns;
+    sampler->tick_ns = now_ns;
+    look(simulation);
+}
+
+static void simulate(struct simulation *simulation, uint64_t seed, uint64_t burst_ns, uint64_t period_ns)
+{
+    memset(simulation, 0, sizeof(*simulation));
+    memset(&recording, 0, sizeof(recording));
+    simulation->program = (struct program){.random_state = seed * 7919, .burst_ns = burst_ns};
+    struct sampler *sampler = &simulation->sampler;
+    sampler->period_ns = period_ns;
+    sampler->random_state = seed;
+    simulation->timer_cpu_ns = chance_number(&sampler->random_state) % period_ns;
+    account_was_there(&simulation->thread, 0);
+    account_begin(&simulation->thread);
+    begin_part(&simulation->program);
+    for (uint64_t i = 0; i < TICKS_A_RUN; i++)
+        tick_at(simulation, chance_tick_ns(&sampler->random_state, i * period_ns, period_ns));
+    account_rest(sampler, &simulation->thread);
+}
+
+/* --- What is measured --------------------------------------------------------------------------------------------- */
+
+struct figures {
+    double bias,
+        of_mean; /* of the share of the first place, of CPU time or of blocked time; the deviation of the bias */
+    double deviation, predicted;
+};
+
+static double share(const uint64_t ns[PLACES])
+{
+    return (double)ns[0] / (double)(ns[0] + ns[1]);
+}
+
+static void check_sums(const struct simulation *simulation)
+{
+    const struct program *program = &simulation->program;
+    uint64_t unit = RECORDING_TIME_UNIT_NS, told_ns = recording.without_stack_ns;
+    for (unsigned i = 0; i < PLACES; i++) told_ns += recording.told_ns[0][i] + recording.told_ns[1][i];
+    CHECK(told_ns <= program->now_ns && program->now_ns - told_ns < 3 * unit);
+}
+
+/* Short bursts take long to simulate. */
+static unsigned runs_of(uint64_t burst_ns, uint64_t period_ns)
+{
+    uint64_t runs = BURSTS_MAX / (period_ns * TICKS_A_RUN / burst_ns + 1);
+    return (unsigned)(runs < RUNS_MIN ? RUNS_MIN : runs > RUNS_MAX ? RUNS_MAX : runs);
+}
+
+static void measure(uint64_t burst_ns, uint64_t period_ns, bool is_blocked, struct figures *ret)
+{
+    static struct simulation simulation;
+    unsigned runs = runs_of(burst_ns, period_ns);
+    double sum = 0, squares = 0, predicted = 0;
+    for (uint64_t run = 1; run <= runs; run++) {
+        simulate(&simulation, run, burst_ns, period_ns);
+        check_sums(&simulation);
+        double error = share(recording.told_ns[is_blocked]) - share(simulation.program.truth_ns[is_blocked]);
+        sum += error;
+        squares += error * error;
+        predicted += recording.squares[is_blocked] / recording.weights[is_blocked] / recording.weights[is_blocked];
+    }
+    double mean = sum / runs;
+    *ret = (struct figures){.bias = mean, .deviation = sqrt(squares / runs - mean * mean)};
+    ret->of_mean = ret->deviation / sqrt(runs);
+    ret->predicted = sqrt(first_part * (1 - first_part) * predicted / runs);
+}
+
+static const uint64_t bursts_ns[] = {10000, 100000, 1000000, 10000000, 100000000, 1000000000};
+static const uint64_t periods_ns[] = {1000000, 3000000, 10000000};
+
+/* A run must hold many bursts, or its truth is no share: then there is nothing to estimate. */
+static bool is_long_enough(uint64_t burst_ns, uint64_t period_ns)
+{
+    return burst_ns * 8 <= period_ns * TICKS_A_RUN;
+}
+
+static void print_figures(bool is_blocked, uint64_t burst_ns, uint64_t period_ns, const struct figures *figures)
+{
+    printf("# %s, bursts of %g ms, ticks of %g ms: bias %+.3f %% (deviation %.3f %%), deviation %.2f %%, predicted "
+           "%.2f %%\n",
+           is_blocked ? "blocked" : "CPU", (double)burst_ns / 1e6, (double)period_ns / 1e6, 100 * figures->bias,
+           100 * figures->of_mean, 100 * figures->deviation, 100 * figures->predicted);
+}
+
+/* Independent samples deviate as is predicted. Those that are closer than bursts, several in one, deviate by less. */
+static void check_deviation(uint64_t burst_ns, uint64_t period_ns, const struct figures *figures)
+{
+    const double tolerance = 0.15; /* 400 runs know a deviation to 3.5 % */
+    CHECK(figures->deviation < figures->predicted * (1 + tolerance));
+    if (burst_ns * 10 <= period_ns) CHECK(figures->deviation > figures->predicted * (1 - tolerance));
+}
+
+/* Each bias within its own deviation, and that of all together, which is known better, below a thousandth. */
+static void check_estimator(bool is_blocked)
+{
+    const double bias_max = 0.001, deviations = 3.5;
+    double weights = 0, sum = 0;
+    for (size_t b = 0; b < sizeof(bursts_ns) / sizeof(bursts_ns[0]); b++) {
+        for (size_t p = 0; p < sizeof(periods_ns) / sizeof(periods_ns[0]); p++) {
+            struct figures figures;
+            if (!is_long_enough(bursts_ns[b], periods_ns[p])) continue;
+            measure(bursts_ns[b], periods_ns[p], is_blocked, &figures);
+            print_figures(is_blocked, bursts_ns[b], periods_ns[p], &figures);
+            CHECK(fabs(figures.bias) < bias_max || fabs(figures.bias) < deviations * figures.of_mean);
+            check_deviation(bursts_ns[b], periods_ns[p], &figures);
+            double weight = 1 / (figures.of_mean * figures.of_mean + bias_max * bias_max);
+            weights += weight;
+            sum += weight * figures.bias;
+        }
+    }
+    printf("# all together: bias %+.4f %%\n", 100 * sum / weights);
+    CHECK(fabs(sum / weights) < bias_max);
+}
+
+TEST(shares_of_cpu_time_have_no_bias_and_the_variance_that_is_predicted)
+{
+    check_estimator(false);
+}
+
+TEST(shares_of_blocked_time_have_no_bias_and_the_variance_that_is_predicted)
+{
+    check_estimator(true);
+}
+
+TEST_MAIN()
