@@ -5,6 +5,7 @@
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/options.h"
+#include "profile/drop_labels.h"
 
 #include <limits.h>
 #include <string.h>
@@ -15,6 +16,7 @@ struct sum {
     struct profile *profile;
     size_t summed_count; /* samples at the last time that equal ones were summed */
     bool drops_times;
+    const char *dropped_labels; /* keys with commas between them; "" = none */
 };
 
 /* Of samples without times, equal ones are summed before they pile up: when there are twice as many as at the last
@@ -57,6 +59,7 @@ static bool merge_file(const char *path, struct sum *sum)
     struct profile profile;
     profile_init(&profile);
     bool is_opened = open_profile(path, &profile, NULL);
+    if (is_opened && sum->dropped_labels[0]) profile_drop_labels(&profile, sum->dropped_labels);
     if (is_opened) fit_times(path, sum, &profile);
     enum status status = is_opened ? merge_opened(path, sum->profile, &profile, &error) : STATUS_OK;
     profile_fini(&profile);
@@ -85,6 +88,7 @@ static bool finish_sum(struct profile *sum, const char *output)
 static bool merge_files(const struct operands *files, struct sum *sum)
 {
     bool is_done = open_profile(files->items[0], sum->profile, NULL);
+    if (is_done && sum->dropped_labels[0]) profile_drop_labels(sum->profile, sum->dropped_labels);
     if (sum->drops_times) sum->profile->has_times = false;
     for (unsigned i = 1; i < files->count && is_done; i++) is_done = merge_file(files->items[i], sum);
     return is_done;
@@ -93,8 +97,11 @@ static bool merge_files(const struct operands *files, struct sum *sum)
 int command_merge(int argc, char **argv)
 {
     struct convert_target target = CONVERT_TARGET_INIT;
+    struct sum sum = {.dropped_labels = ""};
     const struct option options[] = {
         CONVERT_OPTION_OUTPUT(target),
+        {"drop-labels", 0, OPTION_TEXT, &sum.dropped_labels, .argument = "KEYS",
+         .help = "without these labels, which have commas between them: pid,thread_id,thread"},
         {"no-times", 0, OPTION_SWITCH, &target.drops_times,
          .help = "forget when samples were taken: equal ones are summed"},
         CONVERT_OPTION_TO(target),
@@ -102,7 +109,7 @@ int command_merge(int argc, char **argv)
     };
     const struct command_syntax syntax = {
         .name = "merge",
-        .usage = "FILE… -o OUT [--to FORMAT] [--no-times]",
+        .usage = "FILE… -o OUT [--to FORMAT] [--no-times] [--drop-labels KEYS]",
         .example = "offbeat merge monday.pb.gz tuesday.pb.gz -o both.pb.gz",
         .about =
             "Writes one profile of all that is in the FILEs, which may be of different formats. Sample types that\n"
@@ -121,7 +128,9 @@ int command_merge(int argc, char **argv)
 
     struct profile profile;
     profile_init(&profile);
-    bool is_done = merge_files(&files, &(struct sum){.profile = &profile, .drops_times = target.drops_times});
+    sum.profile = &profile;
+    sum.drops_times = target.drops_times;
+    bool is_done = merge_files(&files, &sum);
     is_done = is_done && finish_sum(&profile, target.path) && convert_profile(&profile, &target);
     profile_fini(&profile);
     return is_done ? EXIT_DONE : EXIT_FAILED;

@@ -1,5 +1,6 @@
 """offbeat merge: what pprof says of several files, it says of their sum; and memory does not grow with the number of files
 (PPF-2, PPF-7). Reads the fixtures that test/fixtures.py finds. Argument: the program. SPDX-License-Identifier: MIT"""
+import json
 import os
 import pathlib
 import re
@@ -58,6 +59,26 @@ def pprof_says_of_the_sum_what_it_says_of_the_files():
             merge(out, *paths)
             for report in ("-top", "-tags"):
                 check_equal(pprof(folder, report, out), pprof(folder, report, *paths), f"{report} of {paths}")
+
+
+@case
+def runs_that_differ_in_dropped_labels_alone_add_up_PPF_2():
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for thread in (78, 79):
+            script, profile = pathlib.Path(folder) / f"{thread}.perf.txt", pathlib.Path(folder) / f"{thread}.pb.gz"
+            script.write_text(f"prog  77/{thread}  [001] 1.000000:  5000000 cpu-clock:\n\t    401136 spin+0x6 (/bin/prog)\n\n", encoding="utf-8")
+            subprocess.run([OFFBEAT, "convert", script, "-o", profile, "--no-times"], check=True, capture_output=True)
+            paths.append(profile)
+
+        def entries(*options):
+            out = pathlib.Path(folder) / "sum.pb.gz"
+            subprocess.run([OFFBEAT, "merge", *paths, "-o", out, *options], check=True, capture_output=True)
+            about = json.loads(subprocess.run([OFFBEAT, "info", "--json", out], check=True, capture_output=True).stdout)
+            return about["samples"], about["entries"], len([thread for thread in about["threads"] if thread])
+
+        check_equal(entries(), (2, 2, 2), "samples, entries and threads with all labels")
+        check_equal(entries("--drop-labels", "pid,thread_id,thread"), (2, 1, 0), "without threads")
 
 
 @case
