@@ -294,6 +294,8 @@ static void tell_completeness(const struct profile *all)
     buffer_init(&line, 1 << 14);
     if (completeness_append_stacks(all, &completeness, &line)) message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
     buffer_clear(&line);
+    if (completeness_append_calls(all, &line)) message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
+    buffer_clear(&line);
     if (completeness_append_losses(all, &completeness, &line)) message("%.*s", SLICE_ARGUMENTS(buffer_slice(&line)));
     if (*fact_text(all, "sampler_ended"))
         message("the sampler ended before the program did: %s", fact_text(all, "sampler_ended"));

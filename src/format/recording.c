@@ -60,6 +60,8 @@ static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
     [RECORDING_TICKS_SPARED] = "ticks_spared",
     [RECORDING_TICKS_LEFT_OUT] = "ticks_left_out",
     [RECORDING_CPU_MAX_PPM] = NULL, /* told in percent */
+    [RECORDING_ANSWERS_IN_CALL] = "answers_in_call",
+    [RECORDING_SYSTEM_CPU_NS] = "system_cpu_ns",
 };
 
 struct replayed_module {

@@ -145,6 +145,8 @@ enum recording_counter {
                                */
     RECORDING_TICKS_LEFT_OUT, /* of TICKS_MISSED: to keep to the sampler's share of a processor */
     RECORDING_CPU_MAX_PPM,    /* that share, if one was asked for: millionths of a processor */
+    RECORDING_ANSWERS_IN_CALL, /* of ANSWERS: from inside of a system call */
+    RECORDING_SYSTEM_CPU_NS,   /* of the process: CPU time inside the kernel since the sampler started */
     RECORDING_COUNTER_COUNT,
 };
 

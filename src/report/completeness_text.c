@@ -132,6 +132,35 @@ static struct explained_loss explain(const struct profile *profile, const char *
     return (struct explained_loss){key, "offbeat-info(1) explains it"};
 }
 
+static double fact_number(const struct profile *profile, const char *key)
+{
+    for (size_t i = 0; i < profile->facts.count; i++) {
+        const struct fact *fact = &profile->facts.items[i];
+        if (fact->is_number && strcmp(profile_c_string(profile, fact->key), key) == 0) return (double)fact->number;
+    }
+    return 0;
+}
+
+bool completeness_append_calls(const struct profile *profile, struct buffer *out)
+{
+    const double answers_min = 50, excess_max = 0.1;
+    double answers = fact_number(profile, "signals_answered"), cpu_ns = fact_number(profile, "process_cpu_ns");
+    if (answers < answers_min || cpu_ns <= 0) return false;
+    bool has_timers = fact_number(profile, "timer_stacks") >= answers; /* which know the part of system calls */
+    double in_calls = fact_number(profile, "answers_in_call") / answers;
+    double in_kernel = fact_number(profile, "system_cpu_ns") / cpu_ns;
+    if (has_timers || in_calls <= in_kernel + excess_max) return false;
+    const char *remedy = perf_remedy(profile);
+    buffer_append_text(out, "short stretches of user code are shown as the system calls behind them: calls have ");
+    append_percent(out, in_calls);
+    buffer_append_text(out, " of the stacks, and the kernel ");
+    append_percent(out, in_kernel);
+    buffer_append_text(out, " of the CPU time");
+    if (remedy) buffer_append_text(out, " — ");
+    if (remedy) buffer_append_text(out, remedy);
+    return true;
+}
+
 /* Those that are named: the first, and others where they matter. */
 static size_t count_named(const struct completeness *completeness)
 {

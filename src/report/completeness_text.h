@@ -12,7 +12,11 @@ bool completeness_append_stacks(const struct profile *profile, const struct comp
 bool completeness_append_losses(const struct profile *profile, const struct completeness *completeness,
                                 struct buffer *out);
 
-/* Both in short, for a table: "12 % of the stacks are incomplete, 3 % of the samples are lost". */
+/* Signals are answered in the next system call: user code of some microseconds between two calls is shown as the second
+ * one. True where more answers came from calls than the kernel's own account of the time explains. */
+bool completeness_append_calls(const struct profile *profile, struct buffer *out);
+
+/* The first two in short, for a table: "12 % of the stacks are incomplete, 3 % of the samples are lost". */
 bool completeness_append_short(const struct completeness *completeness, struct buffer *out);
 
 #endif

@@ -134,6 +134,7 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     struct found_stack stack = {slot->addresses, slot->address_count, slot->outcome};
     uint64_t cpu_ns = thread->cpu_ns_at_request;
     sampler->counters[RECORDING_ANSWERS]++;
+    sampler->counters[RECORDING_ANSWERS_IN_CALL] += blocked_was_in_call(&slot->registers);
     if (stack.flags == UNWIND_PENDING) {
         enum modules_answer answer = build_table_for(sampler, stack.addresses, stack.count);
         if (answer != MODULES_NOTHING) wait_for_table(sampler, thread, cpu_ns);

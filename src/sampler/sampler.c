@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 
 enum {
     NANOSECONDS = 1000000000,
@@ -76,6 +77,14 @@ static void choose_id_and_clock(void)
     sampler.wall_offset_ns = (int64_t)(wall_ns - self_monotonic_ns());
 }
 
+/* Inside the kernel, by its own account. */
+static uint64_t system_cpu_ns(void)
+{
+    struct rusage usage = {0};
+    if (kernel_call3(SYS_getrusage, RUSAGE_SELF, kernel_address(&usage), 0) != 0) return 0;
+    return (uint64_t)usage.ru_stime.tv_sec * NANOSECONDS + (uint64_t)usage.ru_stime.tv_usec * 1000;
+}
+
 /* On the thread that starts the sampler: until the sampler thread has a processor, milliseconds may pass. */
 static void note_start(void)
 {
@@ -83,6 +92,7 @@ static void note_start(void)
     sampler.starter = (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
     (void)kernel_clock_ns(CLOCK_THREAD_CPUTIME_ID, &sampler.starter_cpu_ns);
     (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &sampler.process_cpu_ns);
+    sampler.system_cpu_ns_before = system_cpu_ns();
 }
 
 static void note_first_threads(void)
@@ -117,6 +127,8 @@ static void write_start(void)
 
 static void write_counters(void)
 {
+    uint64_t system_ns = system_cpu_ns();
+    sampler.counters[RECORDING_SYSTEM_CPU_NS] = system_ns - sampler.system_cpu_ns_before;
     uint64_t *perf_refusal = &sampler.counters[RECORDING_PERF_ERRNO];
     if (*perf_refusal == 0 && self_is_confined())
         *perf_refusal = EPERM; /* nobody slept long enough to ask for a page */

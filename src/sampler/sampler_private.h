@@ -28,6 +28,7 @@ struct sampler {
     uint64_t period_ns;
     uint64_t start_ns, recording_start_ns;
     pid_t starter;                           /* the thread that started the sampler */
+    uint64_t system_cpu_ns_before;           /* of the process, then */
     uint64_t starter_cpu_ns, process_cpu_ns; /* its clock, and that of the process, then */
     int64_t wall_offset_ns;                  /* the same in all recordings, whatever is done to the clock meanwhile */
     uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE];

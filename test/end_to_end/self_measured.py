@@ -165,6 +165,18 @@ def the_check_of_times_finds_what_does_not_fit():
         check(False, f"{wrong} was accepted")
 
 
+@case_by_the_clock
+def short_user_code_that_signals_do_not_see_is_told_in_one_line():
+    """Without perf events the kernel shows user code of 5 µs as the call behind it."""
+    offbeat, folder = programs()
+    for prefix, microseconds, expected in (("without_perf", "5", 1), ("without_perf", "1000", 0), (None, "5", 0)):
+        before = [BUILD / "test/safety" / f"safety_{prefix}"] if prefix else []
+        done = run(*before, offbeat, "record", "-o", "calls.pb.gz", "--", "./short_user_code", microseconds, "32768", cwd=folder,
+                   env={**os.environ, "TRUTH_SECONDS": "2"})
+        lines = [line for line in done.stderr.decode().splitlines() if "short stretches of user code" in line]
+        check(len(lines) == expected, f"{prefix}, {microseconds} µs: {lines}")
+
+
 @case
 def what_a_child_sampled_before_it_calls__exit_is_written():
     offbeat, folder = programs()
