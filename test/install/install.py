@@ -45,7 +45,7 @@ class Installation:
         }
 
     def find(self, name):
-        found = [path for path in self.files if path.name == name]
+        found = [path for path in self.files if path.name == name and "bash-completion" not in path.parts]
         check(len(found) == 1, f"{name} was installed {len(found)} times")
         return found[0]
 
