@@ -72,8 +72,16 @@ static void add_measurements(struct profile *profile, const struct chunk_request
     }
 }
 
+/* The library's own threads are none of the program's. The names are those of sdk/: worker.c, sdk.c, at_exit.c. */
+static void drop_own_threads(struct profile *profile)
+{
+    static const char *const names[] = {"offbeat-chunks", "offbeat-send", "offbeat-end", NULL};
+    profile_drop_threads(profile, names);
+}
+
 static void complete(struct profile *profile, const struct chunk_request *request)
 {
+    drop_own_threads(profile);
     set_text(profile, &profile->release, request->release);
     set_text(profile, &profile->environment, request->environment);
     set_text(profile, &profile->dist, request->dist);

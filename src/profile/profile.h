@@ -391,6 +391,9 @@ struct profile_extra_labels {
 enum status profile_merge(struct profile *into, const struct profile *from,
                           const struct profile_extra_labels *extra_labels, struct error *error);
 
+/* Without the samples of threads of these names; NULL ends the list. */
+void profile_drop_threads(struct profile *profile, const char *const *names);
+
 /* Sums samples with equal stack, thread and labels (PPF-2), forgets the times, keeps the order of first appearance. */
 enum status profile_aggregate(struct profile *profile, struct error *error);
 

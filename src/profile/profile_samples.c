@@ -143,6 +143,20 @@ void profile_drop_zero_samples(struct profile *profile)
     profile->samples.count = kept;
 }
 
+void profile_drop_threads(struct profile *profile, const char *const *names)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        struct slice name = profile_slice(profile, profile_thread(profile, profile->samples.thread[i])->name);
+        bool is_dropped = false;
+        for (size_t k = 0; names[k]; k++) is_dropped |= slice_equals_text(name, names[k]);
+        if (is_dropped) continue;
+        profile->samples.time_ns[kept] = profile->samples.time_ns[i];
+        move_sample(profile, kept++, i);
+    }
+    profile->samples.count = kept;
+}
+
 /* --- Sorting ------------------------------------------------------------------------------------------------------ */
 
 struct sort_key {

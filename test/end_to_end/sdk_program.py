@@ -120,6 +120,9 @@ class Arrived:
         self.chunks = sorted(self.of("profile_chunk"), key=lambda chunk: times(chunk)[0])
         self.profiles, self.transactions = self.of("profile"), self.of("transaction")
         check_equal(len({chunk["chunk_id"] for chunk in self.chunks}), len(self.chunks), "different chunk ids")
+        for chunk in self.chunks + self.profiles:
+            names = [facts.get("name") for facts in chunk["profile"]["thread_metadata"].values()]
+            check("offbeat-chunks" not in names, f"the library's own thread is in a profile: {names}")
         self.judge(receiver, folder)
 
     def of(self, wanted):
