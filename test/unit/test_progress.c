@@ -4,7 +4,6 @@
 #include "cli/message.h"
 #include "cli/progress.h"
 
-#include <fcntl.h>
 #include <pty.h>
 #include <unistd.h>
 
@@ -20,11 +19,11 @@ static void show(int read_end, int write_end, void (*work)(void))
     work();
     (void)dup2(before, STDERR_FILENO);
     (void)close(before);
-    (void)fcntl(read_end, F_SETFL, O_NONBLOCK);
-    ssize_t size = read(read_end, shown, sizeof(shown) - 1);
-    shown[size > 0 ? size : 0] = '\0';
-    (void)close(read_end);
     (void)close(write_end);
+    size_t size = 0;
+    for (ssize_t got; (got = read(read_end, shown + size, sizeof(shown) - 1 - size)) > 0;) size += (size_t)got;
+    shown[size] = '\0';
+    (void)close(read_end);
 }
 
 static void show_on_terminal(void (*work)(void))
