@@ -65,12 +65,19 @@ static struct ends *find_ends(const struct profile *profile)
     return ends;
 }
 
+/* pprof files give each address a mapping, //anon where it lies in no file. */
+static bool lies_in_file(const struct profile *profile, struct mapping_id mapping)
+{
+    if (!mapping.index) return false;
+    return !slice_equals_text(profile_slice(profile, profile->mappings.items[mapping.index].file_name), "//anon");
+}
+
 /* Where a stack ends. The caller of code without a table is a guess: if it lies in no file and has no name, the code
  * that it is said to have called is where the stack ends. */
 static struct mapping_id mapping_at_end(const struct profile *profile, const struct ends *ends)
 {
     const struct location *next = profile_location(profile, ends->next);
-    if (next->mapping.index || next->line_count > 0) return next->mapping;
+    if (lies_in_file(profile, next->mapping) || next->line_count > 0) return next->mapping;
     return profile_location(profile, ends->inner)->mapping;
 }
 
