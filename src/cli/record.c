@@ -11,6 +11,7 @@
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/options.h"
+#include "cli/process_starts.h"
 #include "cli/record_folder.h"
 #include "cli/record_library.h"
 #include "cli/record_outputs.h"
@@ -52,7 +53,8 @@ struct record {
     struct descendants *descendants;
     struct run_result result;
     struct decoding decoding; /* files are read once for all processes */
-    uint64_t sampled_cpu_ns;  /* of the processes that were sampled, as long as they were */
+    struct process_starts starts;
+    uint64_t sampled_cpu_ns; /* of the processes that were sampled, as long as they were */
     struct {
         char (*names)[256];
         size_t count, capacity;
@@ -182,11 +184,13 @@ static uint64_t cpu_ns_of(const struct profile *profile, uint64_t seen_ns)
     return written_ns > outside_ns ? written_ns : outside_ns;
 }
 
-static void note_process(struct record *record, const struct profile *profile)
+static void note_process(struct record *record, struct profile *profile)
 {
-    uint64_t seen_ns = descendants_note_recorded(
-        record->descendants, (pid_t)strtol(fact_text(profile, "pid"), NULL, 10), fact_text(profile, "executable"));
+    pid_t pid = (pid_t)strtol(fact_text(profile, "pid"), NULL, 10);
+    uint64_t seen_ns = descendants_note_recorded(record->descendants, pid, fact_text(profile, "executable"));
     record->sampled_cpu_ns += cpu_ns_of(profile, seen_ns);
+    record->sampled_cpu_ns +=
+        process_starts_add(&record->starts, profile, pid, fact_number(profile, "process_cpu_before_ns"));
 }
 
 static void take_recording(struct record *record, struct profile *all, const char *name)
@@ -440,6 +444,7 @@ static int record_command(struct record *record, const struct record_arguments *
     record_outputs_fini(&record->outputs);
     free(record->recordings.names);
     descendants_free(record->descendants);
+    process_starts_fini(&record->starts);
     return result;
 }
 

@@ -115,6 +115,7 @@ struct replay {
     bool has_usage;
     uint64_t usage_ns, usage_cpu_ns; /* as told last */
     uint64_t first_usage_cpu_ns;
+    uint64_t started_cpu_ns; /* of that, what samples stand for */
     struct {
         struct replayed_module *items;
         size_t count, capacity;
@@ -475,7 +476,10 @@ static struct stack_id too_short_stack(struct replay *replay, uint64_t routine)
 static struct stack_id stack_of_share(struct replay *replay, const struct replayed_thread *thread, uint64_t share,
                                       uint64_t routine, struct recording_time time)
 {
-    if (share == RECORDING_OF_START) return named_stack(replay, STARTING);
+    if (share == RECORDING_OF_START) {
+        replay->started_cpu_ns += time.cpu_ns;
+        return named_stack(replay, STARTING);
+    }
     bool is_blocked = share == RECORDING_OF_BLOCKED;
     if (is_blocked ? thread->has_blocked : thread->has_running) return is_blocked ? thread->blocked : thread->running;
     replay->too_short_ns += sum_of(time);
@@ -903,7 +907,8 @@ static void add_facts(struct replay *replay)
     }
     uint64_t process_cpu_ns = replay->usage_cpu_ns - replay->first_usage_cpu_ns;
     profile_add_fact_number(profile, "process_cpu_ns", process_cpu_ns <= INT64_MAX ? (int64_t)process_cpu_ns : 0);
-    uint64_t before_ns = replay->first_usage_cpu_ns;
+    uint64_t started_ns = replay->started_cpu_ns, first_ns = replay->first_usage_cpu_ns;
+    uint64_t before_ns = first_ns > started_ns ? first_ns - started_ns : 0;
     profile_add_fact_number(profile, "process_cpu_before_ns", before_ns <= INT64_MAX ? (int64_t)before_ns : 0);
     profile_add_fact_number(profile, "processes", 1);
     profile_add_fact_number(profile, "processes_cut_off",

@@ -95,6 +95,21 @@ def threads_that_end_at_any_moment_have_their_share():
         check_times(folder, record(folder, "moments"), nearly=0.25)
 
 
+@case
+def what_short_programs_use_before_the_library_is_loaded_is_in_the_profile():
+    script = "i=0; while [ $i -lt 60 ]; do perl -e 1; i=$((i+1)); done; times"
+    with Folder() as folder:
+        done = OFFBEAT.run("record", "--mode", "cpu", "-o", "x.pb.gz", "--", "sh", "-c", script, cwd=folder)
+        check_equal(done.returncode, 0, f"status: {text(done.stderr)}")
+        times = [float(word[:-1].split("m")[1]) for word in text(done.stdout).split()]  # "0m0.010000s", all under a minute
+        program_s = sum(times) - facts(folder)["sampler_cpu_ns"] / 1e9
+        top = OFFBEAT.answer("top", folder / "x.pb.gz")
+        starting_s = sum(row["self"] for row in top["functions"] if row["name"] == "[starting]") / 1e9
+        # The kernel's times are in steps of 10 ms.
+        check(abs(top["total"] / 1e9 / program_s - 1) <= 0.25, f"{top['total'] / 1e9:.3f} s of {program_s:.3f} s, {starting_s:.3f} s of it starting")
+        check(starting_s >= 0.1 * program_s, f"{starting_s:.3f} s of {program_s:.3f} s are the start of 61 processes")
+
+
 # --- denied ----------------------------------------------------------------------------------------------------------
 
 @case

@@ -1,0 +1,29 @@
+/* What a process used before its recording began.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_CLI_PROCESS_STARTS_H
+#define OFFBEAT_CLI_PROCESS_STARTS_H
+
+#include "base/index_table.h"
+#include "profile/profile.h"
+
+#include <sys/types.h>
+
+/* {0} is empty. */
+struct process_starts {
+    struct process_clock {
+        pid_t pid;
+        uint64_t cpu_ns; /* that the profiles of this process have */
+    } * items;
+    size_t count, capacity;
+    struct index_table index;
+    double rest_of_period; /* of samples: they are whole periods */
+};
+
+/* Adds to PROFILE, of one recording of process PID, the CPU time BEFORE_NS that the process used before the recording
+ * began: in exec, in the dynamic linker, and in the constructors of libraries that come first. The sample is called
+ * STARTING, and PROFILE begins earlier by that time. A process that calls exec has several recordings and one clock:
+ * they come in their order, and what earlier ones have is left out. What was added. */
+uint64_t process_starts_add(struct process_starts *starts, struct profile *profile, pid_t pid, uint64_t before_ns);
+
+void process_starts_fini(struct process_starts *starts);
+
+#endif
