@@ -81,7 +81,7 @@ static void choose_id_and_clock(void)
 static uint64_t system_cpu_ns(void)
 {
     struct rusage usage = {0};
-    if (kernel_call3(SYS_getrusage, RUSAGE_SELF, kernel_address(&usage), 0) != 0) return 0;
+    if (self_is_confined() || kernel_call3(SYS_getrusage, RUSAGE_SELF, kernel_address(&usage), 0) != 0) return 0;
     return (uint64_t)usage.ru_stime.tv_sec * NANOSECONDS + (uint64_t)usage.ru_stime.tv_usec * 1000;
 }
 
@@ -277,9 +277,10 @@ void sampler_cut(void)
     atomic_store(&cut_wanted, true);
 }
 
+/* What a thread says of itself takes system calls, for which a filter may kill the program. */
 void sampler_note_thread_begin(uint64_t routine, uint64_t created_ns)
 {
-    thread_news_begin(routine, created_ns);
+    if (!sampler.was_confined) thread_news_begin(routine, created_ns);
 }
 
 void sampler_note_thread_end(void)
@@ -819,6 +820,7 @@ bool sampler_prepare(const struct sampler_options *options)
     sampler.ticks_a_second = options->frequency_hz;
     sampler.counters[RECORDING_CPU_MAX_PPM] = options->cpu_max_ppm;
     sampler.timer_factor = 1;
+    sampler.was_confined = self_is_confined();
     sampler.requests_in_tick_max = 4 * self_processor_count();
     clock_prepare();
     note_start();
