@@ -229,8 +229,8 @@ TEST(times_are_strings_of_whole_numbers_V1_3_V1_9)
         (void)snprintf(expected, sizeof(expected),
                        INVALID "profile.samples[1].elapsed_since_start_ns: expected %s, found %s", whole, floats[i]);
         CHECK_TEXT(judge(buffer_slice(&payload), NULL, RULES_RELAY), expected);
-        if (floats[i][0] == 'n') continue; /* null is no string */
-        CHECK_TEXT(judge(buffer_slice(&payload), NULL, RULES_SPEC), expected);
+        bool is_string = floats[i][0] != 'n';
+        if (is_string) CHECK_TEXT(judge(buffer_slice(&payload), NULL, RULES_SPEC), expected);
         buffer_fini(&payload);
     }
 }
