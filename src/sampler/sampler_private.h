@@ -47,7 +47,7 @@ struct sampler {
     uint32_t name_refreshes;          /* ticks at which names are read */
     uint32_t first_looks_in_tick;
     uint32_t periods_in_tick; /* for which it stands: what is limited in a tick is so often more */
-    bool was_confined; /* by a filter, before the sampler was started */
+    bool was_confined;        /* by a filter, before the sampler was started */
     bool is_ending;
     uint64_t before_ns, deadline_ns, end_ns; /* of ticks: the last one, the next one, the last of all */
     bool is_late;                            /* for the open tick: the one before it was missed */
