@@ -12,6 +12,7 @@ struct process_starts {
     struct process_clock {
         pid_t pid;
         uint64_t cpu_ns; /* that the profiles of this process have */
+        uint64_t end_ns; /* of the last of them */
     } * items;
     size_t count, capacity;
     struct index_table index;
@@ -21,7 +22,8 @@ struct process_starts {
 /* Adds to PROFILE, of one recording of process PID, the CPU time BEFORE_NS that the process used before the recording
  * began: in exec, in the dynamic linker, and in the constructors of libraries that come first. The sample is called
  * STARTING, and PROFILE begins earlier by that time. A process that calls exec has several recordings and one clock:
- * they come in their order, and what earlier ones have is left out. What was added. */
+ * they come in their order, and what earlier ones have is left out. What was added: no more than has passed since the
+ * one before. */
 uint64_t process_starts_add(struct process_starts *starts, struct profile *profile, pid_t pid, uint64_t before_ns);
 
 void process_starts_fini(struct process_starts *starts);

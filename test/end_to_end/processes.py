@@ -99,7 +99,7 @@ def threads_that_end_at_any_moment_have_their_share():
 def what_short_programs_use_before_the_library_is_loaded_is_in_the_profile():
     script = "i=0; while [ $i -lt 60 ]; do perl -e 1; i=$((i+1)); done; times"
     with Folder() as folder:
-        done = OFFBEAT.run("record", "--mode", "cpu", "-o", "x.pb.gz", "--", "sh", "-c", script, cwd=folder)
+        done = run(OFFBEAT.program, "record", "--mode", "cpu", "-o", "x.pb.gz", "--", "sh", "-c", script, cwd=folder)
         check_equal(done.returncode, 0, f"status: {text(done.stderr)}")
         times = [float(word[:-1].split("m")[1]) for word in text(done.stdout).split()]  # "0m0.010000s", all under a minute
         program_s = sum(times) - facts(folder)["sampler_cpu_ns"] / 1e9
