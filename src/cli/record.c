@@ -203,8 +203,9 @@ static void take_recording(struct record *record, struct profile *all, const cha
     bool is_open = found == RECORD_FILE_READ && decode_one_of_many(name, &bytes, &record->decoding, &profile, &format);
     record->is_failed |= !is_open && found != RECORD_FILE_LEFT_OUT;
     if (is_open) {
+        bool was_sampled = profile.samples.count > 0; /* its start alone is too little for Sentry */
         note_process(record, &profile);
-        if (profile.samples.count > 0) {
+        if (was_sampled) {
             count_process(record, &profile);
             set_metadata(&profile, record);
             record->is_failed |= !record_outputs_write_process(&record->outputs, &profile);
