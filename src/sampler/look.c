@@ -88,6 +88,7 @@ static bool walk_sample(struct sampler *sampler, struct watched_thread *thread, 
         wait_for_table(sampler, thread, thread->cpu_ns_seen);
         return false;
     }
+    if (outcome == UNWIND_PENDING) outcome = UNWIND_NO_TABLE; /* without memory no table is ever there */
     sampler->counters[RECORDING_TIMER_STACKS]++;
     *ret_stack = (struct found_stack){addresses, count, outcome | RECORDING_WITHOUT_SIGNAL};
     return true;
