@@ -247,13 +247,6 @@ static void retire(struct modules *modules, void *memory, size_t size)
     /* Else it is never freed: better than a handler that walks with it. */
 }
 
-void modules_release_retired(struct modules *modules)
-{
-    const struct retired *retired = modules->retired.items;
-    for (size_t i = 0; i < modules->retired.count; i++) pages_free(retired[i].memory, retired[i].size);
-    modules->retired.count = 0;
-}
-
 /* Ends the job of MODULE, whose copies handlers may still read. */
 static enum table_outcome end_job(struct modules *modules, struct module *module)
 {
@@ -318,6 +311,7 @@ static void publish(struct modules *modules)
     /* Tables lie beside the items, and items move: a snapshot has copies of all. */
     size += count * (sizeof(struct frame_table) + sizeof(struct frame_lookup));
     struct unwind_modules *snapshot = pages_allocate(size);
+    modules->is_outdated = !snapshot;
     if (!snapshot) return;
     pages_populate(snapshot, size); /* not one by one in signal handlers */
     struct unwind_module *entries = (struct unwind_module *)(void *)(snapshot + 1);
@@ -345,6 +339,16 @@ static void publish(struct modules *modules)
     retire(modules, modules->current, modules->current_size);
     modules->current = snapshot;
     modules->current_size = size;
+}
+
+/* Without memory for a new snapshot the present one still refers to what was retired. */
+void modules_release_retired(struct modules *modules)
+{
+    if (modules->is_outdated) publish(modules);
+    if (modules->is_outdated) return;
+    const struct retired *retired = modules->retired.items;
+    for (size_t i = 0; i < modules->retired.count; i++) pages_free(retired[i].memory, retired[i].size);
+    modules->retired.count = 0;
 }
 
 static char *add_hexadecimal(char *at, const char *end, const uint8_t *bytes, size_t size)

@@ -35,6 +35,7 @@ struct modules {
     struct pages_array items;       /* of struct module, sorted by start */
     struct unwind_modules *current; /* the snapshot; its memory is one block */
     size_t current_size;
+    bool is_outdated;           /* there was no memory for a newer one */
     struct pages_array retired; /* of struct retired: snapshots and tables that may still be in use */
     uint32_t next_number;
     uint32_t unloads_seen;       /* how often the program had unloaded modules when they were listed */
