@@ -566,6 +566,10 @@ void modules_build_more(struct modules *modules, size_t count, struct modules_bu
 /* The thread that worked on them may have been in the middle of a step: their memory is left to itself. */
 void modules_after_fork(struct modules *modules)
 {
+    if (atomic_load(&modules->is_changing)) {
+        memset(modules, 0, sizeof(*modules));
+        return;
+    }
     struct module *items = modules->items.items;
     for (size_t i = 0; i < modules->items.count; i++) items[i].job = NULL;
 }

@@ -10,6 +10,8 @@
 #include "sampler/table_job.h"
 #include "unwind/unwind.h"
 
+#include <stdatomic.h>
+
 enum { MODULES_MAX = 4096 };
 
 struct module {
@@ -35,6 +37,7 @@ struct modules {
     struct pages_array items;       /* of struct module, sorted by start */
     struct unwind_modules *current; /* the snapshot; its memory is one block */
     size_t current_size;
+    atomic_bool is_changing;    /* the sampler thread is at work on them: a forked child begins with none */
     bool is_outdated;           /* there was no memory for a newer one */
     struct pages_array retired; /* of struct retired: snapshots and tables that may still be in use */
     uint32_t next_number;

@@ -576,9 +576,11 @@ static uint64_t own_cpu_ns(void)
 static uint64_t run_tick_and_measure(uint64_t now_ns)
 {
     uint64_t begin_ns = own_cpu_ns();
+    atomic_store(&sampler.modules.is_changing, true);
     run_tick(now_ns, sampler.before_ns);
     uint64_t tick_end_ns = own_cpu_ns();
     modules_work(&sampler.modules, modules_budget_of(sampler.period_ns / TABLES_SHARE));
+    atomic_store(&sampler.modules.is_changing, false);
     if (!sampler.options.cpu_max_ppm) return tick_end_ns - begin_ns;
     uint64_t before_ns = sampler.measured_cpu_ns;
     sampler.measured_cpu_ns = own_cpu_ns();
@@ -659,8 +661,10 @@ static void begin(void)
     begin_thread(-1);
     choose_id_and_clock();
     begin_recording(sampler.start_ns);
+    atomic_store(&sampler.modules.is_changing, true);
     modules_tell_again(&sampler.modules, &writer);
     modules_refresh(&sampler.modules, true, &writer);
+    atomic_store(&sampler.modules.is_changing, false);
     recording_writer_flush(&writer); /* creates the file while there is a descriptor for it: each thread takes some */
     refresh_threads();
     note_unseen_before();
