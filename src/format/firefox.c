@@ -12,7 +12,7 @@
 #include "binary/debug_id.h"
 #include "format/frame_name.h"
 #include "format/json_kind.h"
-#include "profile/processes.h"
+#include "format/tracks.h"
 #include "profile/time_line.h"
 
 #include <ctype.h>
@@ -57,11 +57,6 @@ struct written_stack {
     uint32_t frame, parent; /* PARENT plus one; 0: none */
 };
 
-struct track_sample {
-    uint32_t process, thread, sample;
-    uint64_t time_ns;
-};
-
 struct encoder {
     const struct profile *profile;
     struct json_writer writer;
@@ -90,10 +85,9 @@ struct encoder {
         size_t count, capacity;
         struct index_table index;
     } sources;
-    uint32_t *first_frame;        /* by location, plus one */
-    uint32_t *stack_ends;         /* by stack of the model: its innermost frame's stack, plus one */
-    struct track_sample *samples; /* by process, thread, then time */
-    struct processes processes;
+    uint32_t *first_frame; /* by location, plus one */
+    uint32_t *stack_ends;  /* by stack of the model: its innermost frame's stack, plus one */
+    struct tracks tracks;
     unsigned *program_numbers; /* by process: how many earlier ones have its pid */
     uint64_t start_ns;
     bool has_unnamed;
@@ -296,15 +290,6 @@ static void add_stacks(struct encoder *encoder)
 
 /* --- Samples ------------------------------------------------------------------------------------------------------ */
 
-static int compare_samples(const void *left, const void *right)
-{
-    const struct track_sample *a = left, *b = right;
-    if (a->process != b->process) return a->process < b->process ? -1 : 1;
-    if (a->thread != b->thread) return a->thread < b->thread ? -1 : 1;
-    if (a->time_ns != b->time_ns) return a->time_ns < b->time_ns ? -1 : 1;
-    return (a->sample > b->sample) - (a->sample < b->sample);
-}
-
 /* Of a profile without times: each sample begins where the one before of its thread ends. */
 static void lay_out(struct encoder *encoder)
 {
@@ -315,7 +300,7 @@ static void lay_out(struct encoder *encoder)
         uint64_t *clock = &clocks[profile->samples.thread[i].index], length_ns;
         uint64_t spacing_ns = time_line_spacing_ns(profile, i, period_ns);
         if (__builtin_mul_overflow(time_line_ticks(profile, i), spacing_ns, &length_ns)) length_ns = period_ns;
-        encoder->samples[i].time_ns = *clock;
+        encoder->tracks.samples[i].time_ns = *clock;
         if (*clock + length_ns <= INT64_MAX) *clock += length_ns;
     }
     free(clocks);
@@ -326,16 +311,13 @@ static void sort_samples(struct encoder *encoder)
     const struct profile *profile = encoder->profile;
     uint64_t first_ns = UINT64_MAX;
     for (size_t i = 0; i < profile->samples.count; i++) {
-        encoder->samples[i] = (struct track_sample){.process = process_of_sample(&encoder->processes, profile, i),
-                                                    .thread = profile->samples.thread[i].index,
-                                                    .sample = (uint32_t)i,
-                                                    .time_ns = profile->samples.time_ns[i]};
         if (profile->samples.time_ns[i] < first_ns) first_ns = profile->samples.time_ns[i];
     }
     encoder->start_ns = profile->has_times ? first_ns : profile->time_ns;
-    for (size_t i = 0; profile->has_times && i < profile->samples.count; i++) encoder->samples[i].time_ns -= first_ns;
+    for (size_t i = 0; profile->has_times && i < profile->samples.count; i++)
+        encoder->tracks.samples[i].time_ns -= first_ns;
     if (!profile->has_times) lay_out(encoder);
-    qsort(encoder->samples, profile->samples.count, sizeof(*encoder->samples), compare_samples);
+    tracks_sort(&encoder->tracks);
 }
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
@@ -421,29 +403,6 @@ static void write_reference(struct json_writer *writer, uint32_t number)
         json_write_null(writer);
 }
 
-/* How many samples from FIRST on are of one thread in one process. */
-static size_t track_size(const struct encoder *encoder, size_t first)
-{
-    const struct track_sample *samples = encoder->samples;
-    size_t end = first + 1, count = encoder->profile->samples.count;
-    while (end < count && samples[end].process == samples[first].process &&
-           samples[end].thread == samples[first].thread)
-        end++;
-    return end - first;
-}
-
-/* The place of the track to open on. */
-static size_t track_to_show(const struct encoder *encoder)
-{
-    const struct profile *profile = encoder->profile;
-    uint32_t thread = profile_thread_with_samples(profile, profile_thread_to_show(profile)).index;
-    size_t track = 0;
-    for (size_t first = 0; first < profile->samples.count; first += track_size(encoder, first), track++) {
-        if (encoder->samples[first].thread == thread) return track;
-    }
-    return 0;
-}
-
 static void write_categories(struct encoder *encoder)
 {
     struct json_writer *writer = &encoder->writer;
@@ -480,7 +439,7 @@ static void write_meta(struct encoder *encoder)
     write_switch(encoder, "sourceCodeIsNotOnSearchfox", true);
     write_switch(encoder, "keepProfileThreadOrder", true);
     begin_array(encoder, "initialSelectedThreads");
-    json_write_u64(&encoder->writer, track_to_show(encoder));
+    json_write_u64(&encoder->writer, tracks_place_to_show(&encoder->tracks, encoder->profile));
     json_end_array(&encoder->writer);
     begin_object(encoder, "sampleUnits");
     write_text(encoder, "time", "ms");
@@ -676,7 +635,7 @@ static void write_samples(struct encoder *encoder, const struct track_sample *sa
 /* A process that runs another program keeps its pid; the profiler wants one for each: "7", "7.1", "7.2". */
 static void write_process_id(struct encoder *encoder, uint32_t process)
 {
-    const struct process *items = encoder->processes.items;
+    const struct process *items = encoder->tracks.processes.items;
     char id[48];
     unsigned earlier = encoder->program_numbers[process];
     (void)snprintf(id, sizeof(id), earlier ? "%" PRId64 ".%u" : "%" PRId64, items[process].pid, earlier);
@@ -687,7 +646,7 @@ static void write_thread(struct encoder *encoder, const struct track_sample *sam
 {
     static const char *const marker_columns[] = {"data", "name", "startTime", "endTime", "phase", "category"};
     const struct profile *profile = encoder->profile;
-    const struct process *process = &encoder->processes.items[samples[0].process];
+    const struct process *process = &encoder->tracks.processes.items[samples[0].process];
     struct slice id = profile_slice(profile, profile_thread(profile, (struct thread_id){samples[0].thread})->id);
     struct slice name = profile_slice(profile, profile_thread_name_at(profile, samples[count - 1].sample));
     json_begin_object(&encoder->writer);
@@ -710,10 +669,10 @@ static void write_thread(struct encoder *encoder, const struct track_sample *sam
 
 static void write_threads(struct encoder *encoder)
 {
-    const struct track_sample *samples = encoder->samples;
+    const struct track_sample *samples = encoder->tracks.samples;
     begin_array(encoder, "threads");
     for (size_t first = 0; first < encoder->profile->samples.count && !encoder->writer.out->failed;) {
-        size_t size = track_size(encoder, first);
+        size_t size = tracks_size_at(&encoder->tracks, first);
         write_thread(encoder, samples + first, size,
                      first == 0 || samples[first].process != samples[first - 1].process);
         first += size;
@@ -732,14 +691,15 @@ static int compare_pids(const void *left, const void *right, void *context)
 /* Counts, of each process, the earlier ones with the same pid. */
 static bool number_programs(struct encoder *encoder)
 {
-    size_t count = encoder->processes.count;
+    size_t count = encoder->tracks.processes.count;
     uint32_t *order = calloc(count, sizeof(*order));
     encoder->program_numbers = calloc(count, sizeof(*encoder->program_numbers));
     bool is_done = order && encoder->program_numbers;
     for (uint32_t i = 0; is_done && i < count; i++) order[i] = i;
-    if (is_done) qsort_r(order, count, sizeof(*order), compare_pids, encoder->processes.items);
+    if (is_done) qsort_r(order, count, sizeof(*order), compare_pids, encoder->tracks.processes.items);
     for (size_t i = 1; is_done && i < count; i++) {
-        bool is_same = encoder->processes.items[order[i]].pid == encoder->processes.items[order[i - 1]].pid;
+        bool is_same =
+            encoder->tracks.processes.items[order[i]].pid == encoder->tracks.processes.items[order[i - 1]].pid;
         if (is_same) encoder->program_numbers[order[i]] = encoder->program_numbers[order[i - 1]] + 1;
     }
     free(order);
@@ -751,9 +711,8 @@ static void encode(struct encoder *encoder)
     const struct profile *profile = encoder->profile;
     encoder->first_frame = calloc(profile->locations.count, sizeof(*encoder->first_frame));
     encoder->stack_ends = calloc(profile->stacks.count, sizeof(*encoder->stack_ends));
-    encoder->samples = calloc(profile->samples.count, sizeof(*encoder->samples));
-    bool has_processes = processes_find(&encoder->processes, profile) && number_programs(encoder);
-    if (!encoder->first_frame || !encoder->stack_ends || !encoder->samples || !has_processes) {
+    bool has_tracks = tracks_init(&encoder->tracks, profile) && number_programs(encoder);
+    if (!encoder->first_frame || !encoder->stack_ends || !has_tracks) {
         fail(encoder);
         return;
     }
@@ -781,8 +740,7 @@ static void encoder_fini(struct encoder *encoder)
     index_table_fini(&encoder->sources.index);
     free(encoder->first_frame);
     free(encoder->stack_ends);
-    free(encoder->samples);
-    processes_fini(&encoder->processes);
+    tracks_fini(&encoder->tracks);
     free(encoder->program_numbers);
 }
 

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/json_writer.h"
 #include "format/frame_name.h"
-#include "profile/processes.h"
+#include "format/tracks.h"
 #include "profile/time_line.h"
 
 #include <inttypes.h>
@@ -21,11 +21,6 @@ struct written_frame {
     uint32_t unnamed; /* the location, where there is no function */
 };
 
-struct track_sample {
-    uint32_t process, thread, sample;
-    uint64_t time_ns;
-};
-
 struct encoder {
     const struct profile *profile;
     int column; /* the value that is written */
@@ -33,8 +28,7 @@ struct encoder {
     bool is_timed;    /* samples lie where their times are */
     uint64_t base_ns; /* what times count from: the first sample, so that they are whole in a double; 0: as is */
     uint64_t gap_ns;  /* less than this between two samples is no gap */
-    struct track_sample *samples; /* by process, thread, then time */
-    struct processes processes;
+    struct tracks tracks;
     struct {
         struct written_frame *items;
         size_t count, capacity;
@@ -43,7 +37,7 @@ struct encoder {
     uint32_t *frame_of_line, *frame_of_location; /* plus one; 0: not numbered yet */
     struct location_id *path;                    /* of the stack at hand, leaf first */
     size_t path_capacity;
-    struct buffer tracks; /* the list of profiles */
+    struct buffer list; /* of tracks, which are profiles to speedscope */
     enum status status;
 };
 
@@ -232,13 +226,13 @@ static void write_own(struct encoder *encoder, struct json_writer *writer, const
 static void write_name(struct encoder *encoder, struct json_writer *writer, const struct track_sample *sample)
 {
     const struct profile *profile = encoder->profile;
-    const struct process *process = &encoder->processes.items[sample->process];
+    const struct process *process = &encoder->tracks.processes.items[sample->process];
     const struct thread *thread = profile_thread(profile, (struct thread_id){sample->thread});
     struct string_id thread_name = profile_thread_name_at(profile, sample->sample);
     struct slice name = profile_slice(profile, thread_name.index ? thread_name : thread->id);
     struct slice process_name = profile_slice(profile, process->name);
     struct buffer text = {.maximum = 4 * PROFILE_STRING_BYTES_MAX};
-    if (processes_are_several(&encoder->processes) && process->pid) {
+    if (processes_are_several(&encoder->tracks.processes) && process->pid) {
         buffer_append_format(&text, "%.*s%s%" PRId64, SLICE_ARGUMENTS(process_name), process_name.size ? " " : "",
                              process->pid);
         if (name.size && !slice_equal(name, process_name)) buffer_append_format(&text, ": %.*s", SLICE_ARGUMENTS(name));
@@ -272,27 +266,11 @@ static void write_track(struct encoder *encoder, struct json_writer *writer, con
 
 /* --- The file ----------------------------------------------------------------------------------------------------- */
 
-static int compare_samples(const void *left, const void *right)
-{
-    const struct track_sample *a = left, *b = right;
-    if (a->process != b->process) return a->process < b->process ? -1 : 1;
-    if (a->thread != b->thread) return a->thread < b->thread ? -1 : 1;
-    if (a->time_ns != b->time_ns) return a->time_ns < b->time_ns ? -1 : 1;
-    return (a->sample > b->sample) - (a->sample < b->sample);
-}
-
 static void sort_samples(struct encoder *encoder)
 {
-    const struct profile *profile = encoder->profile;
-    for (size_t i = 0; i < profile->samples.count; i++) {
-        encoder->samples[i] = (struct track_sample){
-            .process = process_of_sample(&encoder->processes, profile, i),
-            .thread = profile->samples.thread[i].index,
-            .sample = (uint32_t)i,
-            .time_ns = encoder->is_timed ? profile->samples.time_ns[i] : 0,
-        };
-    }
-    qsort(encoder->samples, profile->samples.count, sizeof(*encoder->samples), compare_samples);
+    struct tracks *tracks = &encoder->tracks;
+    for (size_t i = 0; !encoder->is_timed && i < tracks->count; i++) tracks->samples[i].time_ns = 0;
+    tracks_sort(tracks);
 }
 
 static uint64_t first_time_ns(const struct profile *profile)
@@ -304,37 +282,14 @@ static uint64_t first_time_ns(const struct profile *profile)
     return first_ns;
 }
 
-/* How many samples from FIRST on are of one thread in one process. */
-static size_t track_size(const struct encoder *encoder, size_t first)
-{
-    const struct track_sample *samples = encoder->samples;
-    size_t end = first + 1, count = encoder->profile->samples.count;
-    while (end < count && samples[end].process == samples[first].process &&
-           samples[end].thread == samples[first].thread)
-        end++;
-    return end - first;
-}
-
-/* The place of the track to open on. */
-static size_t track_to_show(const struct encoder *encoder)
-{
-    const struct profile *profile = encoder->profile;
-    uint32_t thread = profile_thread_with_samples(profile, profile_thread_to_show(profile)).index;
-    size_t track = 0;
-    for (size_t first = 0; first < profile->samples.count; first += track_size(encoder, first), track++) {
-        if (encoder->samples[first].thread == thread) return track;
-    }
-    return 0;
-}
-
 static void write_tracks(struct encoder *encoder)
 {
-    struct json_writer writer = json_writer_of(&encoder->tracks);
+    struct json_writer writer = json_writer_of(&encoder->list);
     size_t count = encoder->profile->samples.count;
     json_begin_array(&writer);
-    for (size_t first = 0; first < count && encoder->status == STATUS_OK && !encoder->tracks.failed;) {
-        size_t size = track_size(encoder, first);
-        write_track(encoder, &writer, encoder->samples + first, size);
+    for (size_t first = 0; first < count && encoder->status == STATUS_OK && !encoder->list.failed;) {
+        size_t size = tracks_size_at(&encoder->tracks, first);
+        write_track(encoder, &writer, encoder->tracks.samples + first, size);
         first += size;
     }
     json_end_array(&writer);
@@ -349,7 +304,7 @@ static void write_file(struct encoder *encoder, struct buffer *out)
     json_write_key(&writer, "exporter");
     json_write_text(&writer, "offbeat@" OFFBEAT_VERSION);
     json_write_key(&writer, "activeProfileIndex");
-    json_write_u64(&writer, track_to_show(encoder));
+    json_write_u64(&writer, tracks_place_to_show(&encoder->tracks, encoder->profile));
     if (encoder->base_ns) {
         json_write_key(&writer, "offbeat");
         json_begin_object(&writer);
@@ -365,7 +320,7 @@ static void write_file(struct encoder *encoder, struct buffer *out)
     json_end_array(&writer);
     json_end_object(&writer);
     json_write_key(&writer, "profiles");
-    json_write_raw(&writer, buffer_slice(&encoder->tracks));
+    json_write_raw(&writer, buffer_slice(&encoder->list));
     json_end_object(&writer);
 }
 
@@ -396,11 +351,10 @@ static enum status check(const struct encoder *encoder, struct error *error)
 static enum status encode(struct encoder *encoder, struct buffer *out, struct error *error)
 {
     const struct profile *profile = encoder->profile;
-    encoder->samples = calloc(profile->samples.count, sizeof(*encoder->samples));
     encoder->frame_of_line = calloc(profile->lines.count + 1, sizeof(*encoder->frame_of_line));
     encoder->frame_of_location = calloc(profile->locations.count, sizeof(*encoder->frame_of_location));
-    bool has_processes = processes_find(&encoder->processes, profile);
-    if (!encoder->samples || !encoder->frame_of_line || !encoder->frame_of_location || !has_processes) {
+    bool has_tracks = tracks_init(&encoder->tracks, profile);
+    if (!encoder->frame_of_line || !encoder->frame_of_location || !has_tracks) {
         fail(encoder, STATUS_NO_MEMORY);
     } else {
         sort_samples(encoder);
@@ -409,7 +363,7 @@ static enum status encode(struct encoder *encoder, struct buffer *out, struct er
     }
     if (encoder->status == STATUS_TOO_LARGE)
         return error_set(error, STATUS_TOO_LARGE, 0, "a stack of more than %d frames", SPEEDSCOPE_DEPTH_MAX);
-    if (encoder->status != STATUS_OK || encoder->tracks.failed || out->failed)
+    if (encoder->status != STATUS_OK || encoder->list.failed || out->failed)
         return error_set(error, STATUS_NO_MEMORY, 0, "larger than %d bytes, or than memory", SPEEDSCOPE_BYTES_MAX);
     return STATUS_OK;
 }
@@ -425,16 +379,15 @@ enum status speedscope_encode(const struct profile *profile, struct buffer *out,
     encoder.is_timed = profile->has_times && strcmp(encoder.unit, "nanoseconds") == 0;
     if (encoder.is_timed && profile->time_ns != 0) encoder.base_ns = first_time_ns(profile);
     encoder.gap_ns = time_line_period_ns(profile) / 2;
-    buffer_init(&encoder.tracks, SPEEDSCOPE_BYTES_MAX);
+    buffer_init(&encoder.list, SPEEDSCOPE_BYTES_MAX);
     status = check(&encoder, error);
     if (status == STATUS_OK) status = encode(&encoder, out, error);
-    free(encoder.samples);
-    processes_fini(&encoder.processes);
+    tracks_fini(&encoder.tracks);
     free(encoder.frames.items);
     index_table_fini(&encoder.frames.index);
     free(encoder.frame_of_line);
     free(encoder.frame_of_location);
     free(encoder.path);
-    buffer_fini(&encoder.tracks);
+    buffer_fini(&encoder.list);
     return status;
 }
