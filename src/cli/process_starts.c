@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/unsigned.h"
 #include "profile/incomplete.h"
 
 #include <stdlib.h>
@@ -28,11 +29,6 @@ static struct process_clock *clock_of(struct process_starts *starts, pid_t pid)
     if (!index_table_add(&starts->index, hash, (uint32_t)starts->count)) return NULL;
     starts->items[starts->count] = (struct process_clock){.pid = pid};
     return &starts->items[starts->count++];
-}
-
-static uint64_t difference(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
 }
 
 static struct thread_id first_thread(const struct profile *profile, pid_t pid)
@@ -84,8 +80,8 @@ uint64_t process_starts_add(struct process_starts *starts, struct profile *profi
     struct process_clock *clock = clock_of(starts, pid);
     if (!clock || profile->period <= 0) return 0;
     uint64_t recorded_ns = sum_of_cpu_ns(profile), end_ns = profile->time_ns + profile->duration_ns;
-    uint64_t added_ns = difference(before_ns, clock->cpu_ns), gap_ns = difference(profile->time_ns, clock->end_ns);
-    if (added_ns > gap_ns) added_ns = gap_ns;
+    uint64_t gap_ns = difference(profile->time_ns, clock->end_ns);
+    uint64_t added_ns = least(difference(before_ns, clock->cpu_ns), gap_ns);
     clock->cpu_ns += added_ns + recorded_ns;
     clock->end_ns = end_ns;
     if (added_ns > 0) add_sample(starts, profile, pid, added_ns);

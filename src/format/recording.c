@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "base/cursor.h"
 #include "base/percent.h"
+#include "base/unsigned.h"
 #include "format/recording_layout.h"
 #include "profile/incomplete.h"
 #include "profile/own_frames.h"
@@ -494,11 +495,6 @@ static void replay_more(struct replay *replay)
     if (thread) add_time(replay, thread, stack_of_share(replay, thread, share, thread->routine, time), time);
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Of the run that is open, and of the sample before it. What was blocked longer ago stays so. */
 static void replay_woken(struct replay *replay)
 {
@@ -908,7 +904,7 @@ static void add_facts(struct replay *replay)
     uint64_t process_cpu_ns = replay->usage_cpu_ns - replay->first_usage_cpu_ns;
     profile_add_fact_number(profile, "process_cpu_ns", process_cpu_ns <= INT64_MAX ? (int64_t)process_cpu_ns : 0);
     uint64_t started_ns = replay->started_cpu_ns, first_ns = replay->first_usage_cpu_ns;
-    uint64_t before_ns = first_ns > started_ns ? first_ns - started_ns : 0;
+    uint64_t before_ns = difference(first_ns, started_ns);
     profile_add_fact_number(profile, "process_cpu_before_ns", before_ns <= INT64_MAX ? (int64_t)before_ns : 0);
     profile_add_fact_number(profile, "processes", 1);
     profile_add_fact_number(profile, "processes_cut_off",

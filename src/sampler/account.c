@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "sampler/account.h"
 
+#include "base/unsigned.h"
+
 enum { WAKE_UP_NS_MIN = 100000 }; /* less is what the kernel's clocks differ by */
 
 static bool is_cpu_mode(const struct sampler *sampler)
 {
     return sampler->options.mode == RECORDING_CPU;
-}
-
-static uint64_t at_most(uint64_t value, uint64_t limit)
-{
-    return value < limit ? value : limit;
-}
-
-static uint64_t difference(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
 }
 
 /* The rest of a unit is told later. */
@@ -47,9 +39,9 @@ void account_begin(struct watched_thread *thread)
  */
 static void take_first(struct thread_account *account, uint64_t ns)
 {
-    uint64_t taken_ns = at_most(ns, account->first_ns);
+    uint64_t taken_ns = least(ns, account->first_ns);
     account->first_ns -= taken_ns;
-    account->since_ns -= at_most(taken_ns, account->since_ns);
+    account->since_ns -= least(taken_ns, account->since_ns);
     account->pending_ns += taken_ns;
 }
 
@@ -79,7 +71,7 @@ static void write_more(struct sampler *sampler, struct watched_thread *thread, e
 static void tell_start_wait(struct sampler *sampler, struct watched_thread *thread)
 {
     struct thread_account *account = &thread->account;
-    uint64_t wait_ns = whole_units(at_most(thread->life.start_wait_ns, account->pending_ns));
+    uint64_t wait_ns = whole_units(least(thread->life.start_wait_ns, account->pending_ns));
     if (account->has_told_start || wait_ns < WAKE_UP_NS_MIN) return;
     account->has_told_start = true;
     write_more(sampler, thread, RECORDING_OF_START, (struct recording_time){.runnable_ns = wait_ns});
@@ -100,7 +92,7 @@ void account_begins_at(struct sampler *sampler, struct watched_thread *thread)
     if (account->since_ns == 0 || is_cpu_mode(sampler)) return; /* it was there before the sampler */
     if (created_ns < sampler->recording_start_ns) created_ns = sampler->recording_start_ns;
     account->pending_ns += difference(account->since_ns, created_ns);
-    account->since_ns = at_most(account->since_ns, created_ns);
+    account->since_ns = least(account->since_ns, created_ns);
     account->first_ns = 0;
     tell_start_wait(sampler, thread);
 }
@@ -126,7 +118,7 @@ static void tell_wake_up(struct sampler *sampler, struct watched_thread *thread,
 {
     struct thread_account *account = &thread->account;
     uint64_t cpu_ns = account_untold_cpu_ns(thread, thread->cpu_ns_seen);
-    uint64_t now_ns = whole_units(at_most(wait_ns, difference(account->pending_ns, cpu_ns)));
+    uint64_t now_ns = whole_units(least(wait_ns, difference(account->pending_ns, cpu_ns)));
     if (now_ns > 0) write_more(sampler, thread, RECORDING_OF_BLOCKED, (struct recording_time){.runnable_ns = now_ns});
     account->pending_ns -= now_ns;
     account->runnable_told_ns += wait_ns;
@@ -175,8 +167,8 @@ static struct recording_time running_time(const struct sampler *sampler, const s
     uint64_t untold_ns = account_untold_cpu_ns(thread, cpu_ns);
     if (is_cpu_mode(sampler)) return (struct recording_time){.cpu_ns = whole_units(untold_ns)};
     uint64_t wait_ns = difference(account->delay_ns, account->runnable_told_ns);
-    struct recording_time time = {.cpu_ns = whole_units(at_most(untold_ns, account->pending_ns))};
-    time.runnable_ns = whole_units(at_most(wait_ns, account->pending_ns - time.cpu_ns));
+    struct recording_time time = {.cpu_ns = whole_units(least(untold_ns, account->pending_ns))};
+    time.runnable_ns = whole_units(least(wait_ns, account->pending_ns - time.cpu_ns));
     return time;
 }
 

@@ -371,6 +371,14 @@ static void look_at_waiting(struct sampler *sampler, struct watched_thread *thre
     thread->is_asked_for_wait = thread->slot && thread->timer.control;
 }
 
+static void meet(struct sampler *sampler, struct watched_thread *thread)
+{
+    if (thread->is_known) return;
+    short_lives_meet(sampler, thread);
+    account_begin(thread);
+    thread->is_known = true;
+}
+
 /* False if the thread has ended. The cheapest proof that it is where it was comes first. */
 static bool look_at(struct sampler *sampler, struct listed_thread *listed)
 {
@@ -385,11 +393,7 @@ static bool look_at(struct sampler *sampler, struct listed_thread *listed)
     }
     uint64_t ran_ns = cpu_ns - thread->cpu_ns_seen;
     thread->cpu_ns_seen = cpu_ns;
-    if (!thread->is_known) {
-        short_lives_meet(sampler, thread);
-        account_begin(thread);
-    }
-    thread->is_known = true;
+    meet(sampler, thread);
     /* Twice in a row: in a virtual machine, time that the host took counts as the thread's. */
     bool ran_long = ran_ns >= sampler->period_ns / SELDOM_AWAKE, is_busy = ran_long && thread->ran_long;
     thread->ran_long = ran_long;
@@ -463,11 +467,7 @@ void look_at_rest(struct sampler *sampler)
         }
         bool is_asleep = cpu_ns == thread->cpu_ns_seen && thread->is_known && thread->state == THREAD_BLOCKED;
         thread->cpu_ns_seen = cpu_ns;
-        if (!thread->is_known) {
-            short_lives_meet(sampler, thread);
-            account_begin(thread);
-        }
-        thread->is_known = true;
+        meet(sampler, thread);
         if (is_asleep) continue;
         account_look(sampler, thread);
         tell_what_is_new(sampler, thread, cpu_ns, NULL);

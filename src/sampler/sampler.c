@@ -4,6 +4,7 @@
 
 #include "base/kernel.h"
 #include "base/plain_text.h"
+#include "base/unsigned.h"
 #include "sampler/account.h"
 #include "sampler/chance.h"
 #include "sampler/clock.h"
@@ -550,7 +551,7 @@ static void plan_next_tick(uint64_t cost_ns)
     }
     sampler.counters[RECORDING_TICKS_MISSED] += missed;
     sampler.is_late = missed > 0;
-    uint64_t without_news = periods_without_news(), spared = without_news > missed ? without_news - missed : 0;
+    uint64_t spared = difference(periods_without_news(), missed);
     sampler.counters[RECORDING_TICKS_SPARED] += spared;
     plan_tick(next_ns + (missed + spared) * sampler.period_ns);
 }

@@ -1,6 +1,7 @@
 /* Threads that live between two ticks. They say themselves what they spent (thread_news.h). Ticks meet some of them,
  * and their stacks stand for the others with the same start routine. What no stack stands for has the name of the
  * routine. SPDX-License-Identifier: MIT */
+#include "base/unsigned.h"
 #include "sampler/account.h"
 
 /* --- Sums by routine ---------------------------------------------------------------------------------------------- */
@@ -16,11 +17,6 @@ static struct short_routine *routine_of(struct sampler *sampler, uint64_t routin
     struct short_routine *added = &lives->routines[lives->routine_count++];
     added->routine = lives->routine_count < SHORT_ROUTINES ? routine : 0;
     return added;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
 }
 
 void short_lives_add(struct sampler *sampler, const struct thread_news *end)

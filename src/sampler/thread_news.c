@@ -4,6 +4,7 @@
 #include "sampler/thread_news.h"
 
 #include "base/kernel.h"
+#include "base/unsigned.h"
 #include "sampler/self.h"
 
 #include <stdatomic.h>
@@ -76,11 +77,6 @@ static void write_news(const struct thread_news *news)
 
 /* TID is 0 while nothing is told of it. */
 static __thread struct thread_news life __attribute__((tls_model("initial-exec")));
-
-static uint64_t difference(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
-}
 
 /* How long the thread waited for a processor is only in /proc, and an open file would take a number of the program. */
 static bool has_blocked(void)
