@@ -69,7 +69,8 @@ static struct ends *find_ends(const struct profile *profile)
 static bool lies_in_file(const struct profile *profile, struct mapping_id mapping)
 {
     if (!mapping.index) return false;
-    return !slice_equals_text(profile_slice(profile, profile->mappings.items[mapping.index].file_name), "//anon");
+    return !slice_equals_text(profile_slice(profile, profile->mappings.items[mapping.index].file_name),
+                              ANONYMOUS_MAPPING);
 }
 
 /* Where a stack ends. The caller of code without a table is a guess: if it lies in no file and has no name, the code

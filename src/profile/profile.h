@@ -104,6 +104,9 @@ struct stack {
 };
 #define PROFILE_BRANCH 0x80000000u
 
+/* The file name of a mapping of memory that no file lies behind: as perf calls it, and pprof knows it. */
+#define ANONYMOUS_MAPPING "//anon"
+
 struct thread {
     struct string_id id; /* any text that is unique in the profile; the decimal tid on Linux */
     struct string_id name;

@@ -74,7 +74,7 @@ static void merge_strings(struct merge *merge)
  */
 static uint32_t file_identity(const struct profile *profile, const struct mapping *mapping)
 {
-    static const char anonymous[] = "//anon";
+    static const char anonymous[] = ANONYMOUS_MAPPING;
     if (mapping->build_id.index != 0) return mapping->build_id.index;
     struct slice name = profile_slice(profile, mapping->file_name);
     bool is_anonymous = name.size >= strlen(anonymous) && memcmp(name.data, anonymous, strlen(anonymous)) == 0;

@@ -604,8 +604,8 @@ static void write_mapping(struct encoder *encoder, uint32_t index)
 
 static void write_made_mapping(struct encoder *encoder, const struct made_mapping *mapping)
 {
-    struct slice name = mapping->package.index ? profile_slice(encoder->profile, mapping->package)
-                                               : slice_of_text("//anon"); /* as perf calls it, and pprof knows it */
+    struct slice name =
+        mapping->package.index ? profile_slice(encoder->profile, mapping->package) : slice_of_text(ANONYMOUS_MAPPING);
     size_t begin = protobuf_begin_message(&encoder->out, PROFILE_MAPPING);
     protobuf_append_number(&encoder->out, MAPPING_ID, mapping->id);
     protobuf_append_number(&encoder->out, MAPPING_MEMORY_START, mapping->start);
