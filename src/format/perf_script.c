@@ -438,14 +438,27 @@ static void add_line(struct decoder *decoder, const struct frame *frame)
         (struct line){.function = profile_add_function(profile, &function), .line = frame->line};
 }
 
+/* The trampoline of a signal handler: the kernel makes the handler return to its first instruction. */
+static bool is_trampoline(const struct frame *frame)
+{
+    return slice_equals_text(frame->symbol, "__restore_rt");
+}
+
+/* No call precedes the addresses of the innermost frame, of a trampoline, and of the frame that a signal interrupted. */
+static bool has_exact_address(const struct decoder *decoder, size_t first, size_t last)
+{
+    return first == 0 || is_trampoline(&decoder->frames.items[last]) ||
+           is_trampoline(&decoder->frames.items[first - 1]);
+}
+
 /* The frames from FIRST to LAST are one place in the code: inlined functions and the one that they are in. */
 static struct location_id add_location(struct decoder *decoder, size_t first, size_t last)
 {
     const struct frame *outermost = &decoder->frames.items[last];
-    bool is_leaf = first == 0;
+    bool is_exact = has_exact_address(decoder, first, last);
     struct location location = {
         .mapping = mapping_of(decoder, outermost->file),
-        .address = outermost->address - (!is_leaf && outermost->address), /* a return address is behind the call */
+        .address = outermost->address - (!is_exact && outermost->address), /* a return address is behind the call */
     };
     decoder->lines.count = 0;
     for (size_t i = first; i <= last && decoder->status == STATUS_OK; i++) {

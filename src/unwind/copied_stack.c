@@ -8,6 +8,7 @@
 #include "unwind/copied_stack.h"
 
 #include "unwind/call_site.h"
+#include "unwind/unwind_private.h"
 
 struct reader {
     const struct copied_stack *copy;
@@ -81,11 +82,15 @@ enum unwind_outcome unwind_walk_copied_stack(const struct unwind_modules *module
 
     /* The last address is that of the frame that REGISTERS hold: the walk begins with it again. */
     size_t before = *ret_count - 1, more = 0;
-    uint64_t last = addresses[before];
-    if (before > 0) registers->values[MACHINE_IP] = last - 1;
+    uint64_t *last = addresses + before;
     reader.live = live;
-    outcome = unwind_walk(modules, registers, &memory, NULL, addresses + before, addresses_max - before, &more);
-    addresses[before] = last;
+    if (before == 0) {
+        outcome = unwind_walk(modules, registers, &memory, NULL, last, addresses_max, &more);
+    } else {
+        registers->values[MACHINE_IP] = *last - 1;
+        outcome = unwind_walk_from_caller(modules, registers, &memory, last, addresses_max - before, &more);
+        (*last)++;
+    }
     size_t kept = count_credible(modules, code, addresses + before, more, before == 0, live->work);
     *ret_count = before + kept;
     return kept == more ? outcome : UNWIND_BAD_MEMORY;

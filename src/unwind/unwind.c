@@ -126,6 +126,7 @@ static enum machine_step step_from(const struct unwind_module *module, struct fo
 struct walk_aids {
     struct unwind_recovery *recovery;
     struct unwind_past *past;
+    bool begins_after_call; /* the first address is a return address less one */
 };
 
 static enum unwind_outcome walk(const struct unwind_modules *modules, struct unwind_registers *registers,
@@ -136,7 +137,7 @@ static enum unwind_outcome walk(const struct unwind_modules *modules, struct unw
     const struct unwind_module *module = find_first_module(modules, lookup);
     size_t count = 0;
     addresses[count++] = lookup;
-    bool is_after_call = false;
+    bool is_after_call = aids->begins_after_call;
     enum unwind_outcome outcome = UNWIND_ROOT;
     for (;;) {
         uint32_t number = find_rule(modules, lookup, count == 1, &module);
@@ -156,6 +157,8 @@ static enum unwind_outcome walk(const struct unwind_modules *modules, struct unw
             outcome = outcome_of(step);
             break;
         }
+        /* Nothing called the trampoline of a signal handler: the handler returns to its first instruction. */
+        if (is_after_call && step == MACHINE_STEPPED_EXACTLY) addresses[count - 1]++;
         if (aids->past) past_note(aids->past, found.rule, step, registers);
         uint64_t address = registers->values[MACHINE_IP];
         if (address == 0) break; /* how hand-written entry code marks the root */
@@ -183,6 +186,14 @@ enum unwind_outcome unwind_walk(const struct unwind_modules *modules, struct unw
     enum unwind_outcome outcome = walk(modules, registers, memory, &aids, addresses, addresses_max, ret_count);
     if (past) past_end(past, outcome == UNWIND_ROOT);
     return outcome;
+}
+
+enum unwind_outcome unwind_walk_from_caller(const struct unwind_modules *modules, struct unwind_registers *registers,
+                                            struct unwind_memory *memory, uint64_t *addresses, size_t addresses_max,
+                                            size_t *ret_count)
+{
+    const struct walk_aids aids = {.begins_after_call = true};
+    return walk(modules, registers, memory, &aids, addresses, addresses_max, ret_count);
 }
 
 enum unwind_outcome unwind_walk_recovering(const struct unwind_modules *modules, struct unwind_registers *registers,

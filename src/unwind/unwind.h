@@ -43,8 +43,9 @@ enum unwind_outcome {
 void unwind_prefetch(const struct unwind_modules *modules, const struct unwind_past *past, uint64_t ip);
 
 /* Walks from REGISTERS (which are used up) and fills ADDRESSES, innermost first: the first as it is, each further one a
- * return address, except those behind a signal frame, which are stored plus one, so that "less one" is right for all
- * but the first. Always at least one. PAST, if not NULL, is that of the walks before, of the same thread for the most
+ * return address. A signal frame (the trampoline to which a handler returns) and the frame that the signal interrupted
+ * have exact addresses: these are stored plus one, so that "less one" is right for all but the first. Always at least
+ * one. PAST, if not NULL, is that of the walks before, of the same thread for the most
  * part. Signal-safe: no allocation, no locks, reads memory only through MEMORY. Uses less
  * than 768 bytes of stack. */
 enum unwind_outcome unwind_walk(const struct unwind_modules *modules, struct unwind_registers *registers,

@@ -136,9 +136,10 @@ void peer_walk(struct peer *peer, struct stack *ret_stack)
             return;
         }
         bool is_first = ret_stack->count == 0;
-        uint64_t lookup = is_exact ? address : address - 1;
+        bool is_trampoline = returns_from_signal(address);
+        uint64_t lookup = is_exact || is_trampoline ? address : address - 1;
         ret_stack->addresses[ret_stack->count++] = is_first ? address : lookup + 1;
-        is_exact = returns_from_signal(address);
+        is_exact = is_trampoline;
         int stepped = unw_step(&cursor);
         ret_stack->reached_root = stepped == 0 && is_root(peer, lookup, is_first);
         if (stepped <= 0) return;

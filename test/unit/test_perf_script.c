@@ -48,6 +48,24 @@ TEST(callers_are_stored_less_one_and_inlined_functions_are_of_one_place)
     buffer_fini(&out);
 }
 
+TEST(a_trampoline_and_what_a_signal_interrupted_keep_their_addresses_PPF_4)
+{
+    struct buffer out;
+    CHECK_TEXT(read_text(&out,
+                         "a 1/1 2.5: cycles: \n"
+                         "\t1010 handler+0x10 (/opt/a)\n"
+                         "\t2000 __restore_rt+0x0 (/lib/libc.so.6)\n"
+                         "\t1100 interrupted+0x0 (/opt/a)\n"
+                         "\t1234 main+0x4 (/opt/a)\n\n",
+                         DUMP_ADDRESSES),
+               "sample\n"
+               " @1010 in /opt/a handler (:0:0)\n"
+               " @2000 in /lib/libc.so.6 __restore_rt (:0:0)\n"
+               " @1100 in /opt/a interrupted (:0:0)\n"
+               " @1233 in /opt/a main (:0:0)\n");
+    buffer_fini(&out);
+}
+
 TEST(several_events_are_columns_and_several_processes_are_labelled)
 {
     struct buffer out;

@@ -845,9 +845,12 @@ TEST(a_realigned_stack_is_found_through_memory)
     frame_table_fini(&scene->table);
 }
 
-TEST(the_caller_of_a_signal_frame_is_looked_up_exactly_and_has_all_registers)
+/* 0x100 is a handler, 0x200 the trampoline that it returns to, 0x300 the code that was interrupted. As libc has it, the
+ * entry of the trampoline begins a byte early, so that "less one" finds it. */
+static struct scene *signal_scene(void)
 {
     struct scene *scene = fresh_scene();
+    put_fde(scene->assembled, CODE + 0x100, 0xf0, END);
     put_fde(scene->assembled, CODE + 0x300, 0x100, 0x0c, RAX, 8, END);
     put_cie(scene->assembled, "zS", END);
     begin_fde(scene->assembled, CODE + 0x1ff, 0x101);
@@ -855,6 +858,12 @@ TEST(the_caller_of_a_signal_frame_is_looked_up_exactly_and_has_all_registers)
     const uint8_t instructions[] = {0x0f, 3, 0x77, 8 * 5, 0x06, 0x10, RIP, 2, 0x77, 8 * 6, 0x10, RAX, 2, 0x77, 8 * 7};
     for (size_t i = 0; i < sizeof(instructions); i++) put(scene->assembled, instructions[i], 1);
     finish(scene->assembled);
+    return scene;
+}
+
+TEST(the_caller_of_a_signal_frame_is_looked_up_exactly_and_has_all_registers)
+{
+    struct scene *scene = signal_scene();
     enter(scene, 0x200, 10);
     scene->stack[15] = STACK + 8 * 2; /* the interrupted stack lies below */
     scene->stack[16] = CODE + 0x300;  /* its first instruction */
@@ -864,6 +873,24 @@ TEST(the_caller_of_a_signal_frame_is_looked_up_exactly_and_has_all_registers)
     CHECK_UINT(scene->count, 3);
     CHECK_UINT(scene->addresses[1], CODE + 0x301); /* plus one: less one is right for all but the first */
     CHECK_UINT(scene->addresses[2], CODE + 0xf10);
+    frame_table_fini(&scene->table);
+}
+
+TEST(the_trampoline_of_a_signal_handler_has_an_exact_address)
+{
+    struct scene *scene = signal_scene();
+    enter(scene, 0x110, 9);
+    scene->stack[9] = CODE + 0x200;   /* the handler returns to the first instruction: nobody called it */
+    scene->stack[15] = STACK + 8 * 2; /* what follows is as in the test before */
+    scene->stack[16] = CODE + 0x300;
+    scene->stack[17] = STACK + 8 * 4;
+    scene->stack[4] = CODE + 0xf10;
+    CHECK_UINT(walk(scene), UNWIND_ROOT);
+    CHECK_UINT(scene->count, 4);
+    CHECK_UINT(scene->addresses[0], CODE + 0x110);
+    CHECK_UINT(scene->addresses[1], CODE + 0x201); /* plus one: less one is right for all but the first */
+    CHECK_UINT(scene->addresses[2], CODE + 0x301);
+    CHECK_UINT(scene->addresses[3], CODE + 0xf10);
     frame_table_fini(&scene->table);
 }
 
@@ -1357,6 +1384,27 @@ TEST(a_walk_goes_on_in_memory_where_the_copy_of_a_stack_ends)
         CHECK_UINT(scene->addresses[0], CODE + 0x210);
         CHECK_UINT(scene->addresses[1], CODE + 0x350);
         CHECK_UINT(scene->addresses[2], CODE + 0xf10);
+        frame_table_fini(&scene->table);
+    }
+}
+
+TEST(a_trampoline_is_exact_also_where_the_copy_of_a_stack_ends)
+{
+    for (size_t copied = 1; copied < 8; copied++) {
+        bool has_left_copy = false;
+        struct scene *scene = signal_scene();
+        enter(scene, 0x110, 9);
+        scene->stack[9] = CODE + 0x200;
+        scene->stack[15] = STACK + 8 * 32;
+        scene->stack[16] = CODE + 0x300;
+        scene->stack[17] = STACK + 8 * 34;
+        scene->stack[34] = CODE + 0xf10;
+        put_call(0xf10, 0x300);
+        CHECK_UINT(walk_copied(scene, copied, &has_left_copy), UNWIND_ROOT);
+        CHECK_UINT(has_left_copy, true);
+        CHECK_UINT(scene->count, 4);
+        CHECK_UINT(scene->addresses[1], CODE + 0x201);
+        CHECK_UINT(scene->addresses[2], CODE + 0x301);
         frame_table_fini(&scene->table);
     }
 }
