@@ -7,6 +7,7 @@
 #include "cli/progress.h"
 #include "profile/processes.h"
 #include "profile/profile_scale.h"
+#include "profile/system_names.h"
 #include "symbolize/symbolizer.h"
 
 enum { TYPE_NAMES_BYTES_MAX = 1 << 16 };
@@ -45,6 +46,7 @@ bool decode_one_of_many(const char *path, struct buffer *bytes, struct decoding 
         message_error(path, &error, false);
         return false;
     }
+    if (format != FORMAT_PPROF) profile_give_system_names(profile);
     *ret_format = format;
     return true;
 }

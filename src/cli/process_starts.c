@@ -58,7 +58,8 @@ static uint64_t sum_of_cpu_ns(const struct profile *profile)
 
 static void add_sample(struct process_starts *starts, struct profile *profile, pid_t pid, uint64_t ns)
 {
-    struct function function = {.name = profile_text(profile, STARTING), .in_app = IN_APP_NO};
+    struct string_id name = profile_text(profile, STARTING);
+    struct function function = {.name = name, .system_name = name, .in_app = IN_APP_NO};
     struct line line = {.function = profile_add_function(profile, &function)};
     struct location_id location = profile_add_location(profile, &(struct location){0}, &line, 1);
     profile->time_ns -= ns;

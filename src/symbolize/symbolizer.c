@@ -202,6 +202,7 @@ static struct function_id add_function(struct symbolizer *symbolizer, struct mod
         .file_name = profile_string(profile, name_index_text(names, frame->file)),
         .start_line = frame->start_line,
     };
+    if (function.system_name.index == 0) function.system_name = function.name;
     return profile_add_function(profile, &function);
 }
 
@@ -321,6 +322,7 @@ static void name_jit_location(struct symbolizer *symbolizer, const struct wanted
     struct profile *profile = symbolizer->profile;
     struct slice file;
     struct function function = {.name = profile_text(profile, name), .package = profile_text(profile, "[jit]")};
+    function.system_name = function.name;
     if (jit_name_place(name, &file, &function.start_line)) function.file_name = profile_string(profile, file);
     struct line line = {.function = profile_add_function(profile, &function)};
     profile_set_lines(profile, (struct location_id){wanted->location}, &line, 1);

@@ -3,6 +3,7 @@ build folder, and optionally a part of the names of the cases to run. SPDX-Licen
 import functools
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -163,6 +164,40 @@ def the_caller_of_a_signal_handler_is_below_it():
     check(stacks, "works_in_the_handler was never seen")
     broken = [frames for frames in stacks if "raises_signals" not in frames or "run_signals" not in frames]
     check(not broken, f"{len(broken)} of {len(stacks)} stacks end early: {broken[:1]}")
+
+
+def trampolines(raw):
+    """(file, offset) of each location in libc that a handler returns to, in a text of `offbeat raw`."""
+    locations = dict(re.findall(r"^ *(\d+): (0x[0-9a-f]+ .*)$", raw, re.MULTILINE))
+    mappings = {number: (int(start, 16), int(offset, 16), path) for number, start, offset, path in
+                re.findall(r"^(\d+): (0x[0-9a-f]+)/0x[0-9a-f]+/(0x[0-9a-f]+) (\S+)", raw, re.MULTILINE)}
+    for stack in re.findall(r"^ [ \d]+: ((?:\d+ )+)$", raw, re.MULTILINE):
+        ids = stack.split()
+        places = [place for place, id in enumerate(ids) if "works_in_the_handler" in locations[id]]
+        for id in ids[places[0]:] if places else ():
+            address, mapping = re.match(r"(\S+) M=(\d+)", locations[id]).groups()
+            start, offset, path = mappings[mapping]
+            if "libc" in path:
+                yield path, int(address, 16) - start + offset
+                break
+
+
+@case
+def the_trampoline_of_a_signal_handler_has_its_own_address_PPF_4():
+    done = run(*OFFBEAT.command("raw", shares().pprof))
+    found = set(trampolines(text(done.stdout)))
+    check(found, "no handler has a caller")
+    for path, offset in found:
+        code = pathlib.Path(path).read_bytes()[offset:offset + 9]
+        check_equal(code.hex(), "48c7c00f0000000f05", f"mov $15, %rax; syscall at {path} {offset:#x}")
+
+
+@case
+def every_function_of_a_recording_has_a_system_name_PPF_6():
+    raw = text(run(*OFFBEAT.command("raw", shares().pprof)).stdout)
+    lines = [line for line in raw[raw.index("Locations\n"):raw.index("Mappings\n")].splitlines() if " s=" in line]
+    check(any("spends_seventy" in line for line in lines), raw)
+    check_equal([line for line in lines if line.endswith("()")], [], "functions without a system name")
 
 
 @case
