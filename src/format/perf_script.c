@@ -444,7 +444,8 @@ static bool is_trampoline(const struct frame *frame)
     return slice_equals_text(frame->symbol, "__restore_rt");
 }
 
-/* No call precedes the addresses of the innermost frame, of a trampoline, and of the frame that a signal interrupted. */
+/* No call precedes the addresses of the innermost frame, of a trampoline, and of the frame that a signal interrupted.
+ */
 static bool has_exact_address(const struct decoder *decoder, size_t first, size_t last)
 {
     return first == 0 || is_trampoline(&decoder->frames.items[last]) ||

@@ -302,7 +302,7 @@ static bool add_symbols(struct build *build)
     return ok;
 }
 
-/* --- Writing ------------------------------------------------------------------------------------------------------ */
+/* --- Steps -------------------------------------------------------------------------------------------------------- */
 
 /* What stands at one start and holds up to the next one: VALUE + 1 of the range that is seen there, 0 where there is
  * none. */
@@ -345,6 +345,69 @@ static struct step *make_steps(struct address_ranges *ranges, size_t *ret_count)
     address_ranges_fini(ranges);
     return steps;
 }
+
+/* --- Start lines -------------------------------------------------------------------------------------------------- */
+
+/* The place of the row of the line table that holds ADDRESS; 0 if none does. */
+static uint64_t place_at(const struct build *build, const struct step *steps, size_t count, uint32_t address)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (steps[middle].start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    uint32_t value = low > 0 ? steps[low - 1].value : 0;
+    return value ? build->places[value - 1] : 0;
+}
+
+static bool lacks_line(const struct name_index_function *function)
+{
+    return function->line_and_source >> NAME_INDEX_LINE_BITS > NAME_BY_BOUNDARY &&
+           (function->line_and_source & NAME_INDEX_LINE_MASK) == 0;
+}
+
+/* Where each scope starts, from the base; UINT32_MAX: nowhere. NULL if memory is short. */
+static uint32_t *find_scope_starts(const struct build *build)
+{
+    uint32_t *starts = malloc((build->scope_count + 1) * sizeof(*starts));
+    if (!starts) return NULL;
+    memset(starts, 0xff, (build->scope_count + 1) * sizeof(*starts));
+    for (size_t i = 0; i < build->scope_ranges.count; i++) {
+        const struct address_range *range = &build->scope_ranges.items[i];
+        if (range->start < starts[range->value]) starts[range->value] = range->start;
+    }
+    return starts;
+}
+
+/* A function that DWARF does not declare (assembly has rows of the line table only) starts at its first row. Go's
+ * profile-guided optimization counts lines from the start. */
+static void set_start_line(struct build *build, struct name_index_scope *scope, uint64_t place)
+{
+    struct name_index_function function = build->functions[scope->function - 1];
+    if (place_line(place) == 0) return;
+    function.file = place_file(place);
+    function.line_and_source |= (uint32_t)place_line(place) & NAME_INDEX_LINE_MASK;
+    uint32_t added = add_function(build, function);
+    if (added != 0) scope->function = added;
+}
+
+static bool add_start_lines(struct build *build, const struct step *line_steps, size_t line_count)
+{
+    uint32_t *starts = find_scope_starts(build);
+    for (size_t i = 0; starts && i < build->scope_count; i++) {
+        struct name_index_scope *scope = &build->scopes[i];
+        if (scope->caller != 0 || scope->function == 0 || starts[i] == UINT32_MAX) continue;
+        if (!lacks_line(&build->functions[scope->function - 1])) continue;
+        set_start_line(build, scope, place_at(build, line_steps, line_count, starts[i]));
+    }
+    free(starts);
+    return starts != NULL;
+}
+
+/* --- Writing ------------------------------------------------------------------------------------------------------ */
 
 static void place_part(struct name_index_header *header, struct name_index_part *part, size_t count, size_t item_size)
 {
@@ -452,9 +515,10 @@ static void write_parts(const struct build *build, const struct name_index_heade
 static bool write_index(struct build *build, struct name_index *index)
 {
     size_t scope_count = 0, line_count = 0;
-    struct step *scope_steps = make_steps(&build->scope_ranges, &scope_count);
     struct step *line_steps = make_steps(&build->line_ranges, &line_count);
-    bool ok = scope_steps && line_steps;
+    bool ok = line_steps && add_start_lines(build, line_steps, line_count);
+    struct step *scope_steps = ok ? make_steps(&build->scope_ranges, &scope_count) : NULL;
+    ok = scope_steps != NULL;
     if (ok) {
         index->header = lay_out(build, scope_count, line_count);
         index->mapped_size = (size_t)index->header.size + index->header.block_count * sizeof(uint32_t);

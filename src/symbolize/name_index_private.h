@@ -4,7 +4,7 @@
 
 #include "symbolize/name_index.h"
 
-#define NAME_INDEX_MAGIC "offbeat1"
+#define NAME_INDEX_MAGIC "offbeat2"
 
 enum {
     NAME_INDEX_BLOCK_BYTES = 4 << 10,

@@ -220,6 +220,18 @@ TEST(members_templates_and_lambdas_have_names_for_people_and_for_linkers)
     profile_fini(&scene.profile);
 }
 
+TEST(a_function_without_a_declaration_starts_at_its_first_row_of_the_line_table_PPF_6)
+{
+    struct scene scene;
+    scene_init(&scene, FIXTURE("assembled"));
+    struct location_id location = add_address(&scene, symbol_address(FIXTURE("assembled"), "assembled") + 2);
+    symbolize(&scene);
+    CHECK_TEXT(chain_of(&scene, location), "assembled assembled.S:104");
+    const struct line *line = profile_lines(&scene.profile, profile_location(&scene.profile, location));
+    CHECK_INT(profile_function(&scene.profile, line->function)->start_line, 102);
+    profile_fini(&scene.profile);
+}
+
 TEST(a_function_inside_of_another_is_named)
 {
     if (access(FIXTURE("nested"), R_OK) != 0) SKIP("the C compiler is not gcc");
