@@ -180,7 +180,7 @@ static void describe_transaction(struct profile *profile, const struct chunk_tra
         .name = profile_text(profile, transaction->name),
         .active_thread = profile_text(profile, transaction->thread_id),
     };
-    profile->time_ns = transaction->start_ns;
+    profile->time_ns = profile_start_at(transaction->start_ns);
     profile->duration_ns = transaction->end_ns - transaction->start_ns;
 }
 

@@ -66,7 +66,7 @@ static void give_day(struct profile *profile, const char *path)
     for (size_t i = 0; i < profile->samples.count; i++) last_ns = times[i] > last_ns ? times[i] : last_ns;
     if (last_ns > now_ns) return;
     for (size_t i = 0; i < profile->samples.count; i++) times[i] += now_ns - last_ns;
-    profile->time_ns = times[0];
+    profile->time_ns = profile_start_at(times[0]);
     message("%s: the day is made up: the times of samples are those of a clock that began anywhere",
             message_name(path, true));
 }

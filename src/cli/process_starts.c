@@ -62,11 +62,11 @@ static void add_sample(struct process_starts *starts, struct profile *profile, p
     struct function function = {.name = name, .system_name = name, .in_app = IN_APP_NO};
     struct line line = {.function = profile_add_function(profile, &function)};
     struct location_id location = profile_add_location(profile, &(struct location){0}, &line, 1);
-    profile->time_ns -= ns;
+    profile->time_ns -= (int64_t)ns;
     profile->duration_ns += ns;
     struct sample sample = {.stack = profile_add_stack(profile, (struct stack_id){0}, location),
                             .thread = first_thread(profile, pid),
-                            .time_ns = profile->time_ns};
+                            .time_ns = profile_start_ns(profile)};
     double periods = (double)ns / (double)profile->period + starts->rest_of_period;
     int64_t values[PROFILE_VALUES_MAX] = {(int64_t)periods};
     starts->rest_of_period = periods - (double)values[0];
@@ -80,11 +80,11 @@ uint64_t process_starts_add(struct process_starts *starts, struct profile *profi
 {
     struct process_clock *clock = clock_of(starts, pid);
     if (!clock || profile->period <= 0) return 0;
-    uint64_t recorded_ns = sum_of_cpu_ns(profile), end_ns = profile->time_ns + profile->duration_ns;
-    uint64_t gap_ns = difference(profile->time_ns, clock->end_ns);
+    uint64_t recorded_ns = sum_of_cpu_ns(profile), start_ns = profile_start_ns(profile);
+    uint64_t gap_ns = difference(start_ns, clock->end_ns);
     uint64_t added_ns = least(difference(before_ns, clock->cpu_ns), gap_ns);
     clock->cpu_ns += added_ns + recorded_ns;
-    clock->end_ns = end_ns;
+    clock->end_ns = start_ns + profile->duration_ns;
     if (added_ns > 0) add_sample(starts, profile, pid, added_ns);
     return added_ns;
 }

@@ -359,7 +359,8 @@ static void complete(struct profile *profile, const char *path)
 static void cut_to_v1(struct profile *profile, const char *path)
 {
     struct time_line_part all = time_line_part(profile, 0, UINT64_MAX);
-    uint64_t start_ns = profile->time_ns && profile->time_ns < all.first_ns ? profile->time_ns : all.first_ns, end_ns;
+    uint64_t start_ns = profile_start_ns(profile), end_ns;
+    if (start_ns == 0 || start_ns > all.first_ns) start_ns = all.first_ns;
     if (all.tick_count == 0 || __builtin_add_overflow(start_ns, V1_SECONDS_MAX * SECOND_NS, &end_ns)) return;
     if (all.last_ns <= end_ns) return;
     time_line_keep(profile, 0, end_ns);

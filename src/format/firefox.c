@@ -313,7 +313,7 @@ static void sort_samples(struct encoder *encoder)
     for (size_t i = 0; i < profile->samples.count; i++) {
         if (profile->samples.time_ns[i] < first_ns) first_ns = profile->samples.time_ns[i];
     }
-    encoder->start_ns = profile->has_times ? first_ns : profile->time_ns;
+    encoder->start_ns = profile->has_times ? first_ns : profile_start_ns(profile);
     for (size_t i = 0; profile->has_times && i < profile->samples.count; i++)
         encoder->tracks.samples[i].time_ns -= first_ns;
     if (!profile->has_times) lay_out(encoder);

@@ -585,7 +585,7 @@ static void replay_start(struct replay *replay)
     profile->default_value_type = profile->value_types[1].type;
     profile->period = (int64_t)replay->period_ns;
     profile->has_times = true;
-    profile->time_ns = replay->now_ns + (uint64_t)replay->wall_offset_ns;
+    profile->time_ns = profile_start_at(replay->now_ns + (uint64_t)replay->wall_offset_ns);
     profile->platform = profile_text(profile, "native");
     /* RFC 4122: a random uuid says so in two places. */
     uint8_t uuid[RECORDING_PROFILER_ID_SIZE];
@@ -919,7 +919,7 @@ static void finish(struct replay *replay)
     }
     label_first_samples(replay);
     struct profile *profile = replay->profile;
-    profile->duration_ns = replay->now_ns + (uint64_t)replay->wall_offset_ns - profile->time_ns;
+    profile->duration_ns = replay->now_ns + (uint64_t)replay->wall_offset_ns - profile_start_ns(profile);
     add_facts(replay);
 }
 

@@ -453,7 +453,7 @@ enum status speedscope_decode(struct slice bytes, struct profile *profile, struc
     enum status status = decoder.file.status;
     if (status == STATUS_OK) status = profile_failed(profile, error);
     if (status == STATUS_OK && profile->has_times) {
-        profile->time_ns = decoder.base_ns ? decoder.first_ns : 0;
+        profile->time_ns = decoder.base_ns ? profile_start_at(decoder.first_ns) : 0;
         if (decoder.last_ns > decoder.first_ns) profile->duration_ns = decoder.last_ns - decoder.first_ns;
         status = profile_sort_by_time(profile, error);
     }

@@ -219,7 +219,7 @@ struct profile {
     int64_t period;
 
     bool has_times;       /* samples.time_ns means something */
-    uint64_t time_ns;     /* UTC start; 0 = not known */
+    int64_t time_ns;      /* UTC start since 1970, negative before; 0 = not known */
     uint64_t duration_ns; /* 0 = not known */
     uint64_t source_bytes; /* of the files that it was read from, decompressed; 0 = of none */
 
@@ -359,6 +359,18 @@ static inline uint32_t profile_parent_at(const struct profile *profile, uint32_t
 static inline struct stack profile_stack_at(const struct profile *profile, uint32_t index)
 {
     return (struct stack){.parent = {profile_parent_at(profile, index)}, .location = {profile->stacks.items[index]}};
+}
+
+/* The start of a profile among times since 1970, as samples have them; 0 if it is earlier or not known. */
+static inline uint64_t profile_start_ns(const struct profile *profile)
+{
+    return profile->time_ns > 0 ? (uint64_t)profile->time_ns : 0;
+}
+
+/* TIME_NS since 1970 as a start; the year 2262 for all that is later. */
+static inline int64_t profile_start_at(uint64_t time_ns)
+{
+    return time_ns <= INT64_MAX ? (int64_t)time_ns : INT64_MAX;
 }
 
 static inline const int64_t *profile_sample_values(const struct profile *profile, size_t sample)

@@ -378,10 +378,13 @@ static void merge_time(struct profile *into, const struct profile *from)
         if (into->time_ns == 0) into->time_ns = from->time_ns;
         return;
     }
-    uint64_t into_end = into->time_ns + into->duration_ns, from_end = from->time_ns + from->duration_ns;
-    uint64_t end = into_end > from_end ? into_end : from_end;
-    if (from->time_ns < into->time_ns) into->time_ns = from->time_ns;
-    into->duration_ns = end - into->time_ns;
+    bool is_earlier = from->time_ns < into->time_ns;
+    const struct profile *first = is_earlier ? from : into, *second = is_earlier ? into : from;
+    uint64_t distance_ns = (uint64_t)second->time_ns - (uint64_t)first->time_ns, end_ns;
+    if (__builtin_add_overflow(distance_ns, second->duration_ns, &end_ns)) end_ns = UINT64_MAX;
+    uint64_t duration_ns = first->duration_ns > end_ns ? first->duration_ns : end_ns;
+    into->time_ns = first->time_ns;
+    into->duration_ns = duration_ns;
 }
 
 static void merge_period(struct merge *merge)

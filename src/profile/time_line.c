@@ -159,10 +159,10 @@ void time_line_lay_out(struct profile *profile, uint64_t start_ns)
         return;
     }
     uint64_t period_ns = time_line_period_ns(profile);
-    if (profile->time_ns == 0) profile->time_ns = start_ns;
+    if (profile->time_ns == 0) profile->time_ns = profile_start_at(start_ns);
     for (size_t i = 0; i < profile->samples.count; i++) {
         uint64_t *clock = &clocks[profile->samples.thread[i].index];
-        profile->samples.time_ns[i] = add_limited(profile->time_ns, *clock);
+        profile->samples.time_ns[i] = add_limited(profile_start_ns(profile), *clock);
         uint64_t spacing_ns = time_line_spacing_ns(profile, i, period_ns);
         *clock = add_limited(*clock, multiply_limited(time_line_ticks(profile, i), spacing_ns));
     }

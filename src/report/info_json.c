@@ -113,7 +113,8 @@ static void write_values(struct json_writer *json, const struct profile *profile
 
 static void write_times(struct json_writer *json, const struct profile *profile, const struct summary *summary)
 {
-    write_number(json, "start", profile->time_ns);
+    json_write_key(json, "start");
+    json_write_i64(json, profile->time_ns);
     write_number(json, "duration", profile->duration_ns);
     write_number(json, "first_sample", summary->first_ns);
     write_number(json, "last_sample", summary->last_ns);

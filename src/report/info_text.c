@@ -1,6 +1,7 @@
 /* What is in a file, line by line.  SPDX-License-Identifier: MIT */
 #include "report/completeness_text.h"
 #include "report/info_report.h"
+#include "report/moment.h"
 #include "report/quantity.h"
 #include "report/text.h"
 
@@ -32,17 +33,17 @@ static void append_number(struct buffer *out, const char *label, size_t number)
     buffer_append_format(out, "%zu\n", number);
 }
 
-static void append_moment(struct buffer *out, uint64_t time_ns)
+static void append_moment(struct buffer *out, int64_t time_ns)
 {
-    time_t seconds = (time_t)(time_ns / 1000000000);
+    time_t seconds = (time_t)moment_seconds(time_ns);
     struct tm broken_down;
     char text[64];
     if (!gmtime_r(&seconds, &broken_down)) return;
     if (strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &broken_down) == 0) return;
-    buffer_append_format(out, "%s.%03uZ", text, (unsigned)(time_ns / 1000000 % 1000));
+    buffer_append_format(out, "%s.%03uZ", text, moment_nanoseconds(time_ns) / 1000000);
 }
 
-static void append_time(struct buffer *out, const char *label, uint64_t time_ns)
+static void append_time(struct buffer *out, const char *label, int64_t time_ns)
 {
     if (time_ns == 0) return;
     append_label(out, label);
@@ -226,7 +227,7 @@ static void append_fact(struct buffer *out, const struct profile *profile, const
         buffer_append_format(out, "%" PRIu64, fact->number);
         break;
     case INFO_TIME:
-        append_moment(out, fact->number);
+        append_moment(out, (int64_t)fact->number);
         break;
     case INFO_DURATION:
         buffer_append_text(out, quantity_of("ns", fact->number < INT64_MAX ? (int64_t)fact->number : INT64_MAX).text);

@@ -1,6 +1,7 @@
 /* A profile in the form that pprof prints for -raw (what the fields mean is in doc/command-line.md). To be compared
  * with that tool's output byte for byte, so what looks odd here (blanks at ends of lines) is that form.
  * SPDX-License-Identifier: MIT */
+#include "report/moment.h"
 #include "report/raw_report.h"
 
 #include "profile/thread_labels.h"
@@ -15,12 +16,12 @@
 /* --- Times -------------------------------------------------------------------------------------------------------- */
 
 /* "2017-02-01 12:00:00.5 +0000 UTC" */
-static void append_time(struct buffer *out, uint64_t time_ns)
+static void append_time(struct buffer *out, int64_t time_ns)
 {
     char text[64];
     struct tm parts;
-    time_t seconds = (time_t)(time_ns / 1000000000u);
-    unsigned nanoseconds = (unsigned)(time_ns % 1000000000u);
+    time_t seconds = (time_t)moment_seconds(time_ns);
+    unsigned nanoseconds = moment_nanoseconds(time_ns);
     (void)strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", gmtime_r(&seconds, &parts));
     buffer_append_format(out, "Time: %s", text);
     if (nanoseconds > 0) {

@@ -1,4 +1,5 @@
 /* The hottest functions as a table, in the columns that users of pprof know.  SPDX-License-Identifier: MIT */
+#include "report/moment.h"
 #include "report/quantity.h"
 #include "report/text.h"
 #include "report/top_report.h"
@@ -19,7 +20,7 @@ struct table {
 
 static void append_start(const struct table *table)
 {
-    time_t seconds = (time_t)(table->profile->time_ns / 1000000000);
+    time_t seconds = (time_t)moment_seconds(table->profile->time_ns);
     struct tm broken_down;
     char text[64];
     if (seconds == 0 || !localtime_r(&seconds, &broken_down)) return;

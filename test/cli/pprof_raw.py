@@ -1,6 +1,7 @@
 """offbeat raw says of a profile what pprof -raw says (PPF-1 … PPF-8), says the same of what offbeat wrote of it, and
 offbeat top leaves out what pprof leaves out (PPF-9). Reads the fixtures that test/fixtures.py finds. Argument: the program.
 SPDX-License-Identifier: MIT"""
+import json
 import os
 import pathlib
 import pty
@@ -45,6 +46,10 @@ def profiles():
 def without_columns(text):
     """Go 1.19's copy of pprof does not know columns yet."""
     return re.sub(r":(-?\d+):-?\d+ s=", r":\1 s=", text)
+
+
+def varint(number):
+    return bytes([number & 0x7F | 0x80]) + varint(number >> 7) if number > 0x7F else bytes([number])
 
 
 def rows(report):
@@ -120,6 +125,21 @@ def top_leaves_out_what_drop_frames_name_as_pprof_does():
             check(rows(offbeat("top", "--all-frames", path)) != expected, f"{path.name}: --all-frames shows no more")
             compared += 1
     check(compared >= 20, f"only {compared} profiles compared")
+
+
+@case
+def a_start_before_1970_is_shown_and_kept():
+    with tempfile.TemporaryDirectory() as folder:
+        path, again = pathlib.Path(folder) / "old.pb", pathlib.Path(folder) / "again.pb.gz"
+        # string_table: "", "samples", "count"; one sample type; time_nanos: 1.5 s before 1970
+        path.write_bytes(b"\x32\x00\x32\x07samples\x32\x05count\x0a\x04\x08\x01\x10\x02"
+                         b"\x48" + varint(-1500000000 & 0xFFFFFFFFFFFFFFFF))
+        check("\nStart         1969-12-31T23:59:58.500Z\n" in offbeat("info", path), offbeat("info", path))
+        check_equal(json.loads(offbeat("info", "--json", path))["start"], -1500000000, "start in JSON")
+        offbeat("convert", path, "-o", again)
+        for file in (path, again):
+            check_equal([line for line in pprof(folder, "-raw", file).splitlines() if line.startswith("Time: ")],
+                        [line for line in offbeat("raw", file).splitlines() if line.startswith("Time: ")], file.name)
 
 
 main()

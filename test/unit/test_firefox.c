@@ -41,9 +41,9 @@ static void make(struct profile *profile)
     struct thread_id ids[] = {profile_add_thread(profile, &threads[0]), profile_add_thread(profile, &threads[1])};
     const int64_t values[] = {1, 10000000};
     const struct sample samples[] = {
-        {.stack = stacks[3], .thread = ids[0], .time_ns = profile->time_ns + 1000},
-        {.stack = stacks[1], .thread = ids[1], .time_ns = profile->time_ns + 2000},
-        {.stack = stacks[0], .thread = ids[0], .time_ns = profile->time_ns + 10001000},
+        {.stack = stacks[3], .thread = ids[0], .time_ns = profile_start_ns(profile) + 1000},
+        {.stack = stacks[1], .thread = ids[1], .time_ns = profile_start_ns(profile) + 2000},
+        {.stack = stacks[0], .thread = ids[0], .time_ns = profile_start_ns(profile) + 10001000},
     };
     for (size_t i = 0; i < 3; i++) profile_add_sample(profile, &samples[i], values);
     profile_add_fact_text(profile, "pid", "9");
@@ -134,7 +134,7 @@ TEST(each_process_has_tracks_of_its_own)
         struct sample sample = {.stack = {1},
                                 .thread = profile_add_thread(&profile, &thread),
                                 .labels = profile_add_labels(&profile, labels, 3),
-                                .time_ns = profile.time_ns + 5000};
+                                .time_ns = profile_start_ns(&profile) + 5000};
         profile_add_sample(&profile, &sample, (const int64_t[]){1, 1});
     }
     buffer_init(&out, 1 << 20);

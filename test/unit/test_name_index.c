@@ -245,7 +245,7 @@ static void name_by_map(const char *text, int64_t profile_start, const char *exp
     char process[16];
     snprintf(process, sizeof(process), "%d", (int)getpid());
     profile_add_fact_text(&profile, "pid", process);
-    profile.time_ns = (uint64_t)profile_start * 1000000000;
+    profile.time_ns = (int64_t)profile_start * 1000000000;
     struct location_id ids[2];
     for (size_t i = 0; i < 2; i++)
         ids[i] = profile_add_location(&profile, &(struct location){.address = addresses[i]}, NULL, 0);

@@ -882,10 +882,40 @@ TEST(locations_that_differ_in_the_column_of_an_inlined_line_stay_apart_PPF_2)
     buffer_fini(&file);
 }
 
+TEST(a_start_before_1970_is_read_and_written_and_merged)
+{
+    struct profile before, after, merged;
+    struct buffer bytes;
+    profile_init(&before);
+    profile_init(&after);
+    profile_init(&merged);
+    before.time_ns = -1500000000;
+    before.duration_ns = 1000000000;
+    buffer_init(&bytes, SIZE_MAX);
+    CHECK_UINT(pprof_encode(&before, &bytes, NULL), STATUS_OK);
+    CHECK_UINT(pprof_decode(buffer_slice(&bytes), &merged, NULL), STATUS_OK);
+    CHECK_INT(merged.time_ns, -1500000000);
+    after.time_ns = 500000000;
+    after.duration_ns = 1000000000;
+    CHECK_UINT(profile_merge(&merged, &after, NULL, NULL), STATUS_OK);
+    CHECK_INT(merged.time_ns, -1500000000);
+    CHECK_UINT(merged.duration_ns, 3000000000);
+    profile_fini(&merged);
+    profile_init(&merged);
+    CHECK_UINT(profile_merge(&merged, &after, NULL, NULL), STATUS_OK);
+    CHECK_UINT(profile_merge(&merged, &before, NULL, NULL), STATUS_OK);
+    CHECK_INT(merged.time_ns, -1500000000);
+    CHECK_UINT(merged.duration_ns, 3000000000);
+    buffer_fini(&bytes);
+    profile_fini(&before);
+    profile_fini(&after);
+    profile_fini(&merged);
+}
+
 /* It takes 9 for the earliest of 5, 0 (not known) and 9. */
 TEST(a_start_that_is_not_known_does_not_hide_an_earlier_one_PPF_2)
 {
-    static const uint64_t times[] = {5, 0, 9};
+    static const int64_t times[] = {5, 0, 9};
     struct profile merged;
     profile_init(&merged);
     for (int i = 0; i < 3; i++) {
@@ -895,7 +925,7 @@ TEST(a_start_that_is_not_known_does_not_hide_an_earlier_one_PPF_2)
         CHECK_UINT(profile_merge(&merged, &profile, NULL, NULL), STATUS_OK);
         profile_fini(&profile);
     }
-    CHECK_UINT(merged.time_ns, 5);
+    CHECK_INT(merged.time_ns, 5);
     profile_fini(&merged);
 }
 
@@ -962,7 +992,8 @@ static uint64_t hash_sample(const struct profile *profile, size_t index)
 /* All that a profile says, whatever the numbering. */
 static uint64_t hash_profile(const struct profile *profile)
 {
-    uint64_t hash = hash_number(hash_number(profile->time_ns, profile->duration_ns), (uint64_t)profile->period);
+    uint64_t hash =
+        hash_number(hash_number((uint64_t)profile->time_ns, profile->duration_ns), (uint64_t)profile->period);
     hash = hash_text(hash, profile_slice(profile, profile->drop_frames));
     hash = hash_text(hash, profile_slice(profile, profile->keep_frames));
     hash = hash_text(hash, profile_slice(profile, profile->default_value_type));

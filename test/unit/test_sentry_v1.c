@@ -339,7 +339,7 @@ static void make_profile(struct profile *profile, uint64_t elapsed_ns)
     struct thread thread = {.id = profile_text(profile, "7")};
     struct sample sample = {.stack = profile_add_stack(profile, (struct stack_id){0}, place),
                             .thread = profile_add_thread(profile, &thread),
-                            .time_ns = profile->time_ns};
+                            .time_ns = profile_start_ns(profile)};
     profile_add_sample(profile, &sample, values);
     sample.time_ns += elapsed_ns;
     profile_add_sample(profile, &sample, values);

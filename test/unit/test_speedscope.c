@@ -151,7 +151,8 @@ TEST(it_opens_on_the_thread_whose_stack_changes_most_or_on_that_of_the_transacti
     struct profile profile;
     make(&profile);
     for (uint32_t i = 0; i < 6; i++) {
-        struct sample sample = {.stack = {i % 3}, .thread = {2}, .time_ns = profile.time_ns + (i + 2) * 10000000};
+        struct sample sample = {
+            .stack = {i % 3}, .thread = {2}, .time_ns = profile_start_ns(&profile) + (i + 2) * 10000000};
         profile_add_sample(&profile, &sample, (const int64_t[]){1, 10000000});
     }
     CHECK(opens_on(&profile, "\"activeProfileIndex\":1,"));

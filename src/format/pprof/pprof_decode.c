@@ -712,7 +712,7 @@ static void decode_header(struct decoder *decoder)
     profile->keep_frames = string_at(decoder, numbers[PROFILE_KEEP_FRAMES]);
     profile->default_value_type = string_at(decoder, numbers[PROFILE_DEFAULT_SAMPLE_TYPE]);
     profile->doc_url = string_at(decoder, numbers[PROFILE_DOC_URL]);
-    profile->time_ns = numbers[PROFILE_TIME_NANOS];
+    profile->time_ns = (int64_t)numbers[PROFILE_TIME_NANOS];
     profile->duration_ns = numbers[PROFILE_DURATION_NANOS];
     profile->period = (int64_t)numbers[PROFILE_PERIOD];
     each_message(decoder, PROFILE_PERIOD_TYPE, decode_period_type);

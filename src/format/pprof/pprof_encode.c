@@ -711,7 +711,7 @@ static void write_profile(struct encoder *encoder)
     }
     write_text_field(encoder, PROFILE_DROP_FRAMES, profile->drop_frames);
     write_text_field(encoder, PROFILE_KEEP_FRAMES, profile->keep_frames);
-    protobuf_append_number(out, PROFILE_TIME_NANOS, profile->time_ns);
+    protobuf_append_number(out, PROFILE_TIME_NANOS, (uint64_t)profile->time_ns);
     protobuf_append_number(out, PROFILE_DURATION_NANOS, profile->duration_ns);
     if (profile->period_type.type.index != 0 || profile->period_type.unit.index != 0) {
         write_value_type(encoder, PROFILE_PERIOD_TYPE, &profile->period_type);

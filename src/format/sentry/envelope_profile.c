@@ -213,8 +213,8 @@ static void make_transaction(const struct profile *profile, struct buffer *out)
                  .op = slice_of_text("profile"),
                  .status = slice_of_text("ok"),
                  .thread_id = profile_slice(profile, known->active_thread),
-                 .start_ns = profile->time_ns + known->start_ns,
-                 .end_ns = profile->time_ns + (known->end_ns ? known->end_ns : profile->duration_ns)},
+                 .start_ns = profile_start_ns(profile) + known->start_ns,
+                 .end_ns = profile_start_ns(profile) + (known->end_ns ? known->end_ns : profile->duration_ns)},
     };
     (void)uuid_parse(profile_slice(profile, known->id), transaction.event_id);
     transaction_encode(&transaction, out);

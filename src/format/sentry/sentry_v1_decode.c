@@ -323,8 +323,9 @@ static enum status decode(struct v1_decoder *decoder, struct error *error)
     profile->sample_format = 1;
     status = chunk_to_profile(&decoder->chunk.chunk, profile, error);
     if (status != STATUS_OK) return status;
-    uint64_t end_ns = profile->samples.count ? add_limited(profile->time_ns, profile->duration_ns) : decoder->start_ns;
-    profile->time_ns = decoder->start_ns;
+    uint64_t end_ns =
+        profile->samples.count ? add_limited(profile_start_ns(profile), profile->duration_ns) : decoder->start_ns;
+    profile->time_ns = profile_start_at(decoder->start_ns);
     profile->duration_ns = end_ns - decoder->start_ns;
     return STATUS_OK;
 }

@@ -117,7 +117,7 @@ static void write_metadata(struct json_writer *writer, const struct chunk_plan *
 /* Where times begin: the profile's start, or, where it says none or one behind its first sample, that. */
 static uint64_t find_start(const struct profile *profile)
 {
-    uint64_t start_ns = profile->time_ns ? profile->time_ns : UINT64_MAX;
+    uint64_t start_ns = profile->time_ns ? profile_start_ns(profile) : UINT64_MAX;
     for (size_t i = 0; profile->has_times && i < profile->samples.count; i++) {
         if (profile->samples.time_ns[i] < start_ns) start_ns = profile->samples.time_ns[i];
     }

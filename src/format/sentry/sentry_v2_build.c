@@ -255,8 +255,9 @@ static enum status add_samples(struct builder *builder, struct error *error)
     if (status == STATUS_OK) status = profile_failed(profile, error);
     if (status == STATUS_OK) status = set_wall_times(profile, error);
     if (status != STATUS_OK || profile->samples.count == 0) return status;
-    profile->time_ns = profile->samples.time_ns[0];
-    profile->duration_ns = profile->samples.time_ns[profile->samples.count - 1] - profile->time_ns;
+    uint64_t first_ns = profile->samples.time_ns[0];
+    profile->time_ns = profile_start_at(first_ns);
+    profile->duration_ns = profile->samples.time_ns[profile->samples.count - 1] - first_ns;
     return STATUS_OK;
 }
 

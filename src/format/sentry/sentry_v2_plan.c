@@ -223,7 +223,7 @@ static bool lay_out_ticks(struct chunk_plan *plan)
         uint64_t time_ns = profile->samples.time_ns[i];
         if (!profile->has_times) {
             uint64_t *end = &ends[profile->samples.thread[i].index], length;
-            time_ns = profile->time_ns + *end;
+            time_ns = profile_start_ns(profile) + *end;
             uint64_t spacing = time_line_spacing_ns(profile, i, plan->period_ns);
             if (__builtin_mul_overflow(time_line_ticks(profile, i), spacing, &length) ||
                 __builtin_add_overflow(*end, length, end))
