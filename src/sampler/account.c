@@ -158,8 +158,8 @@ void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
 
 /* --- What is told ------------------------------------------------------------------------------------------------- */
 
-/* The CPU time up to CPU_NS, with the waits for a processor. By the wall clock no more than has passed: clocks are read
- * one after the other. */
+/* The CPU time up to CPU_NS, with the same part of the waits for a processor: nobody knows when they were. By the wall
+ * clock no more than has passed: clocks are read one after the other. */
 static struct recording_time running_time(const struct sampler *sampler, const struct watched_thread *thread,
                                           uint64_t cpu_ns)
 {
@@ -167,6 +167,8 @@ static struct recording_time running_time(const struct sampler *sampler, const s
     uint64_t untold_ns = account_untold_cpu_ns(thread, cpu_ns);
     if (is_cpu_mode(sampler)) return (struct recording_time){.cpu_ns = whole_units(untold_ns)};
     uint64_t wait_ns = difference(account->delay_ns, account->runnable_told_ns);
+    uint64_t later_ns = difference(thread->cpu_ns_seen, cpu_ns);
+    if (later_ns > 0) wait_ns = (uint64_t)((double)wait_ns * (double)untold_ns / (double)(untold_ns + later_ns));
     struct recording_time time = {.cpu_ns = whole_units(least(untold_ns, account->pending_ns))};
     time.runnable_ns = whole_units(least(wait_ns, account->pending_ns - time.cpu_ns));
     return time;

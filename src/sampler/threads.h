@@ -27,6 +27,11 @@ struct timer_account {
     double outside_part;               /* answers from outside of a call that are to be told, minus those that were */
 };
 
+/* Of a timer that sees all: what its thread had computed and waited for a processor when its period was last set. */
+struct timer_waits {
+    uint64_t cpu_ns, wait_ns;
+};
+
 /* Of a thread's time, see account.h. */
 struct thread_account {
     uint64_t pending_ns;       /* of the wall clock: not told yet */
@@ -67,6 +72,7 @@ struct watched_thread {
     uint32_t timer_stack_size;    /* that it needs; 0: not known yet */
     uint32_t timer_samples;
     struct timer_account timer_account;
+    struct timer_waits timer_waits;
     uint64_t timer_cpu_ns; /* CPU time when it was last asked whether it still runs */
 
     pid_t tid;

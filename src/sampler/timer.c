@@ -5,6 +5,7 @@
  * little dearer, so that threads which sleep lose it again. SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
+#include "base/unsigned.h"
 #include "sampler/chance.h"
 #include "sampler/self.h"
 #include "sampler/stack_reader.h"
@@ -19,15 +20,30 @@ enum {
     PERIODS_A_SECOND = 25, /* and so it is not done more often */
 };
 
-static uint64_t chance_period_ns(struct sampler *sampler)
+/* A thread that mostly waits for a processor has a sample for each period that it computes, and these are few for the
+ * wall time that they stand for: as many more as its waits are longer than its CPU time, since this was last asked. */
+static uint64_t samples_a_period(const struct sampler *sampler, struct watched_thread *thread)
 {
-    return chance_timer_ns(&sampler->random_state, sampler->period_ns * sampler->timer_factor);
+    enum { SAMPLES_MAX = 4, PERIOD_NS_MIN = 2000000 };
+    uint64_t cpu_ns = thread->cpu_ns_seen - thread->timer_waits.cpu_ns;
+    uint64_t wait_ns = thread->account.delay_ns - thread->timer_waits.wait_ns;
+    thread->timer_waits = (struct timer_waits){thread->cpu_ns_seen, thread->account.delay_ns};
+    uint64_t wanted = cpu_ns > 0 ? (wait_ns + cpu_ns / 2) / cpu_ns : 1;
+    uint64_t most = least(SAMPLES_MAX, sampler->period_ns / PERIOD_NS_MIN);
+    return least(wanted, most) > 1 ? least(wanted, most) : 1;
+}
+
+static uint64_t chance_period_ns(struct sampler *sampler, struct watched_thread *thread)
+{
+    uint64_t period_ns = sampler->period_ns * sampler->timer_factor / samples_a_period(sampler, thread);
+    return chance_timer_ns(&sampler->random_state, period_ns);
 }
 
 /* False if THREAD has no timer any more. */
 static bool run_freely(struct sampler *sampler, struct watched_thread *thread)
 {
-    if (!self_is_confined()) perf_timer_run_freely(&thread->timer, chance_period_ns(sampler)); /* else it may kill */
+    /* A filter may kill for an ioctl. */
+    if (!self_is_confined()) perf_timer_run_freely(&thread->timer, chance_period_ns(sampler, thread));
     if (thread->timer.is_free) return true;
     timer_forget(sampler, thread);
     return false;
@@ -49,7 +65,7 @@ static int open_timer(struct sampler *sampler, struct watched_thread *thread)
     if (self_is_confined()) return EPERM;
     int result = EPERM;
     if (!sampler->counters[RECORDING_TIMERS_SEE_USER_CODE]) {
-        uint64_t period_ns = has_descriptors ? 0 : chance_period_ns(sampler);
+        uint64_t period_ns = has_descriptors ? 0 : chance_period_ns(sampler, thread);
         result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_ALL, period_ns, thread->timer_stack_size);
     }
     if ((result == EPERM || result == EACCES) && has_descriptors) result = open_for_user_code(sampler, thread);

@@ -147,7 +147,7 @@ FRAME static uint64_t works_outside_the_handler(uint64_t duration_ns)
 
 FRAME static void raises_signals(void)
 {
-    for (unsigned i = 0; i < 6; i++) {
+    for (unsigned i = 0; i < 18; i++) {
         raise(SIGUSR1);
         truth->outside_handler_ns += works_outside_the_handler(MILLISECONDS(100));
     }
