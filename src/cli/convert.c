@@ -1,6 +1,7 @@
 /* offbeat convert: a profile in another format.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
 #include "cli/convert_profile.h"
+#include "cli/label_units.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/options.h"
@@ -35,6 +36,7 @@ int command_convert(int argc, char **argv)
     struct profile profile;
     profile_init(&profile);
     bool is_done = open_profile(files.items[0], &profile, NULL);
+    if (is_done) tell_label_units(&profile);
     if (is_done) is_done = convert_profile(&profile, &target);
     profile_fini(&profile);
     return is_done ? EXIT_DONE : EXIT_FAILED;

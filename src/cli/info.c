@@ -1,6 +1,7 @@
 /* offbeat info: what is in a file.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
 #include "cli/envelope_items.h"
+#include "cli/label_units.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/output.h"
@@ -67,6 +68,7 @@ static bool write_report(const char *path, const struct contents *contents, bool
         summary_fini(&summary);
         return false;
     }
+    tell_label_units(profile);
     if (!as_json && report->size > 0) buffer_append_text(report, "\n");
     (as_json ? info_write_json : info_write_text)(&file, profile, &summary, report);
     summary_fini(&summary);

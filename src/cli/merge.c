@@ -2,6 +2,7 @@
  * there are.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
 #include "cli/convert_profile.h"
+#include "cli/label_units.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/options.h"
@@ -81,6 +82,7 @@ static bool finish_sum(struct profile *sum, const char *output)
         profile_drop_zero_samples(sum);
     }
     if (status != STATUS_OK) message_error(output, &error, true);
+    tell_label_units(sum);
     return status == STATUS_OK;
 }
 

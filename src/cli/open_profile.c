@@ -3,6 +3,7 @@
 #include "cli/open_profile.h"
 
 #include "base/file.h"
+#include "cli/label_units.h"
 #include "cli/message.h"
 #include "cli/progress.h"
 #include "profile/processes.h"
@@ -175,5 +176,6 @@ bool open_profiles(char *const *paths, size_t count, struct open_options options
     for (size_t i = 1; i < count; i++) {
         if (!open_and_merge(paths[i], &options, profile)) return false;
     }
+    tell_label_units(profile);
     return true;
 }

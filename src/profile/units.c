@@ -1,6 +1,7 @@
 /* A table of units; those of one kind are told in the smallest.  SPDX-License-Identifier: MIT */
 #include "profile/units.h"
 
+#include <stdlib.h>
 #include <strings.h>
 
 enum kind { TIME, BYTES, COMPUTE };
@@ -87,4 +88,28 @@ const char *profile_label_unit(const struct profile *profile, struct string_id k
     }
     const char *name = profile_c_string(profile, key);
     return strcmp(name, "alignment") == 0 || strcmp(name, "request") == 0 ? "bytes" : name;
+}
+
+static bool is_listed(const struct other_unit *listed, size_t count, const struct label *label)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (listed[i].key.index == label->key.index && listed[i].other.index == label->unit.index) return true;
+    }
+    return false;
+}
+
+size_t profile_other_units(const struct profile *profile, struct other_unit *ret_units, size_t max)
+{
+    size_t count = 0;
+    struct string_id *first = calloc(profile->strings.count + 1, sizeof(*first)); /* by string: the unit of that key */
+    for (size_t i = 0; first && i < profile->labels.count && count < max; i++) {
+        const struct label *label = &profile->labels.items[i];
+        if (!label->is_number || label->unit.index == 0) continue;
+        struct string_id *known = &first[label->key.index];
+        if (known->index == 0) *known = label->unit;
+        if (known->index == label->unit.index || is_listed(ret_units, count, label)) continue;
+        ret_units[count++] = (struct other_unit){.key = label->key, .first = *known, .other = label->unit};
+    }
+    free(first);
+    return count;
 }

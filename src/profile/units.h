@@ -13,4 +13,13 @@ double unit_ratio(const char *from, const char *to);
  * "alignment" and "request", else KEY itself. Valid until profile_fini. */
 const char *profile_label_unit(const struct profile *profile, struct string_id key);
 
+/* A unit that labels of KEY have although the first one has another. */
+struct other_unit {
+    struct string_id key, first, other;
+};
+
+/* Lists up to MAX of them, each once, and returns how many; 0 also without memory. A report shows all numbers of a key
+ * in the first unit, so the others are wrong in it. */
+size_t profile_other_units(const struct profile *profile, struct other_unit *ret_units, size_t max);
+
 #endif

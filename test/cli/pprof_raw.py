@@ -14,6 +14,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
 from fixtures import CONFORMANCE  # noqa: E402
+from pprof_written import Profile  # noqa: E402
 from tap import case, check, check_equal, main, skip  # noqa: E402
 
 OFFBEAT = sys.argv[1]
@@ -46,10 +47,6 @@ def profiles():
 def without_columns(text):
     """Go 1.19's copy of pprof does not know columns yet."""
     return re.sub(r":(-?\d+):-?\d+ s=", r":\1 s=", text)
-
-
-def varint(number):
-    return bytes([number & 0x7F | 0x80]) + varint(number >> 7) if number > 0x7F else bytes([number])
 
 
 def rows(report):
@@ -131,15 +128,32 @@ def top_leaves_out_what_drop_frames_name_as_pprof_does():
 def a_start_before_1970_is_shown_and_kept():
     with tempfile.TemporaryDirectory() as folder:
         path, again = pathlib.Path(folder) / "old.pb", pathlib.Path(folder) / "again.pb.gz"
-        # string_table: "", "samples", "count"; one sample type; time_nanos: 1.5 s before 1970
-        path.write_bytes(b"\x32\x00\x32\x07samples\x32\x05count\x0a\x04\x08\x01\x10\x02"
-                         b"\x48" + varint(-1500000000 & 0xFFFFFFFFFFFFFFFF))
+        path.write_bytes(Profile([("samples", "count")], time_ns=-1500000000).bytes())
         check("\nStart         1969-12-31T23:59:58.500Z\n" in offbeat("info", path), offbeat("info", path))
         check_equal(json.loads(offbeat("info", "--json", path))["start"], -1500000000, "start in JSON")
         offbeat("convert", path, "-o", again)
         for file in (path, again):
             check_equal([line for line in pprof(folder, "-raw", file).splitlines() if line.startswith("Time: ")],
                         [line for line in offbeat("raw", file).splitlines() if line.startswith("Time: ")], file.name)
+
+
+@case
+def a_label_with_several_units_is_warned_of_PPF_8():
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [pathlib.Path(folder) / name for name in ("mixed.pb", "bytes.pb", "kb.pb")]
+        profiles = [Profile([("space", "bytes")]) for _ in paths]
+        profiles[0].add(["f"], [1], [("size", (1, "bytes"))]).add(["f"], [1], [("size", (2, "kb")), ("n", (3, "items"))])
+        profiles[1].add(["f"], [1], [("size", (1, "bytes"))])
+        profiles[2].add(["f"], [1], [("size", (1, "kb"))])
+        for path, profile in zip(paths, profiles):
+            path.write_bytes(profile.bytes())
+        warning = "offbeat: label size has several units: bytes is used, kb also occurs\n"
+        out = pathlib.Path(folder) / "out.pb.gz"
+        for command in (["top", paths[0]], ["raw", paths[0]], ["info", paths[0]], ["convert", paths[0], "-o", out],
+                        ["top", *paths[1:]], ["merge", *paths[1:], "-o", out]):
+            done = subprocess.run([OFFBEAT, *command], capture_output=True, text=True)
+            check_equal((done.returncode, done.stderr), (0, warning), f"{command}: status and messages")
+        check_equal(subprocess.run([OFFBEAT, "top", paths[1]], capture_output=True, text=True).stderr, "", "one unit")
 
 
 main()

@@ -172,6 +172,11 @@ TEST(the_unit_of_a_label_is_the_first_that_is_told_or_inferred_from_its_key_PPF_
         {.key = request, .is_number = true, .number = 1},
     };
     profile_add_labels(&profile, labels, sizeof(labels) / sizeof(labels[0]));
+    struct other_unit others[2];
+    CHECK_UINT(profile_other_units(&profile, others, 2), 1);
+    CHECK_TEXT(profile_c_string(&profile, others[0].key), "size");
+    CHECK_TEXT(profile_c_string(&profile, others[0].first), "kilobytes");
+    CHECK_TEXT(profile_c_string(&profile, others[0].other), "bytes");
     CHECK_TEXT(profile_label_unit(&profile, size), "kilobytes");
     CHECK_TEXT(profile_label_unit(&profile, request), "bytes");
     CHECK_TEXT(profile_label_unit(&profile, alignment), "bytes");

@@ -1,0 +1,10 @@
+/* What labels of a profile contradict.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_CLI_LABEL_UNITS_H
+#define OFFBEAT_CLI_LABEL_UNITS_H
+
+#include "profile/profile.h"
+
+/* Warns of each label key that comes with several units, one line each on standard error. */
+void tell_label_units(const struct profile *profile);
+
+#endif
