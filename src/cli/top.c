@@ -6,6 +6,7 @@
 #include "profile/full_names.h"
 #include "profile/packages.h"
 #include "profile/profile_prune.h"
+#include "profile/short_names.h"
 #include "report/completeness_text.h"
 #include "report/top_report.h"
 
@@ -78,7 +79,9 @@ static enum exit_status report_top(struct profile *profile, const struct top_arg
         message("cannot tell how complete the profile is: %s", error.message);
     if (!arguments->all_frames && profile_prune(profile, &error) != STATUS_OK)
         message("all frames are shown: %s", error.message);
-    if (!arguments->short_names) {
+    if (arguments->short_names) {
+        profile_give_short_names(profile);
+    } else {
         profile_give_full_names(profile, true);
         profile_tell_packages_apart(profile, false);
     }
@@ -119,7 +122,7 @@ int command_top(int argc, char **argv)
         {"all-frames", 0, OPTION_SWITCH, &arguments.all_frames,
          .help = "also those that the profile asks to drop"},
         {"short-names", 0, OPTION_SWITCH, &arguments.short_names,
-         .help = "names without their modules and packages; functions of one name are one row"},
+         .help = "names without modules, packages and template arguments; equal ones are one row"},
         {"running", 0, OPTION_SWITCH, &arguments.running, .help = "CPU time only, without waiting: --sample-index cpu"},
         {"sample-index", 0, OPTION_TEXT, &arguments.value_type, .argument = "NAME",
          .help = "the value to show, one of those that info lists, or its number from 0"},

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "profile/profile.h"
+#include "profile/short_names.h"
 
 static struct function_id add_function(struct profile *profile, const char *name)
 {
@@ -518,6 +519,112 @@ TEST(profiles_of_different_values_or_the_profile_itself_do_not_merge)
     CHECK(strstr(error.message, "what it is added to has wall/nanoseconds"));
     profile_fini(&into);
     profile_fini(&one);
+}
+
+/* --- Short names -------------------------------------------------------------------------------------------------- */
+
+static const char *short_name(struct buffer *out, const char *name)
+{
+    buffer_clear(out);
+    short_name_append(slice_of_text(name), out);
+    buffer_append_byte(out, '\0');
+    return (const char *)out->data;
+}
+
+TEST(short_names_have_no_template_arguments)
+{
+    static const struct {
+        const char *name, *expected;
+    } names[] = {
+        {"main", "main"},
+        {"std::vector<int, std::allocator<int> >::push_back(int const&)", "std::vector::push_back(int const&)"},
+        {"void std::__introsort_loop<int*, long, __gnu_cxx::__ops::_Iter_less_iter>(int*, int*, long)",
+         "void std::__introsort_loop(int*, int*, long)"},
+        {"std::_Rb_tree<int, std::pair<int const, std::map<int, int> > >::_M_insert_(std::pair<int const, int>&&)",
+         "std::_Rb_tree::_M_insert_(std::pair&&)"},
+        {"std::function<void (std::vector<int>)>::operator()(std::vector<int>) const",
+         "std::function::operator()(std::vector) const"},
+        {"Array<(4>2), (Kind)1>::size()", "Array::size()"},
+        {"Fixed<-1>::get()", "Fixed::get()"},
+        {"foo[abi:cxx11]<int>(int)", "foo[abi:cxx11](int)"},
+        {"work<int>(int) [clone .isra.0]", "work(int) [clone .isra.0]"},
+        /* operators, with and without arguments, as libiberty and LLVM write them */
+        {"operator<(A const&, A const&)", "operator<(A const&, A const&)"},
+        {"bool operator< <int>(A<int> const&, A<int> const&)", "bool operator<(A const&, A const&)"},
+        {"bool operator<<int>(A<int> const&, A<int> const&)", "bool operator<(A const&, A const&)"},
+        {"std::ostream& std::operator<< <std::char_traits<char> >(std::basic_ostream<char>&, char const*)",
+         "std::ostream& std::operator<<(std::basic_ostream&, char const*)"},
+        {"operator<<<int>(A<int>&)", "operator<<(A&)"},
+        {"Flags::operator<<=(int)", "Flags::operator<<=(int)"},
+        {"operator<=><int>(A<int>)", "operator<=>(A)"},
+        {"operator<=(A<int>)", "operator<=(A)"},
+        {"operator> <int>(A<int>)", "operator>(A)"},
+        {"operator>><int>(A<int>)", "operator>>(A)"},
+        {"operator>=(A, A)", "operator>=(A, A)"},
+        {"std::unique_ptr<A, std::default_delete<A> >::operator->() const", "std::unique_ptr::operator->() const"},
+        {"Pointer<A>::operator->*<B>(B A::*)", "Pointer::operator->*(B A::*)"},
+        {"Box<A>::operator std::vector<int>() const", "Box::operator std::vector() const"},
+        {"Box<A>::operator()<int>(int)", "Box::operator()(int)"},
+        {"Less<&(operator< <int>)>::call()", "Less::call()"},
+        {"my_operator<int>()", "my_operator()"},
+        /* names in angle brackets */
+        {"run<int>()::{lambda(std::vector<int>)#1}::operator()(std::vector<int>) const",
+         "run()::{lambda(std::vector)#1}::operator()(std::vector) const"},
+        {"ns::<lambda(int)>::operator()(int) const", "ns::<lambda(int)>::operator()(int) const"},
+        {"Sort<{lambda(A<1>)#2}>::go()", "Sort::go()"},
+        {"<unnamed struct>::f()", "<unnamed struct>::f()"},
+        {"java.util.ArrayList.<init>", "java.util.ArrayList.<init>"},
+        {"<module>", "<module>"},
+        {"outer.<locals>.<lambda>", "outer.<locals>.<lambda>"},
+        {"Program.<>c.<Main>b__0", "Program.<>c.<Main>b__0"},
+        {"(anonymous namespace)::Map<int>::find(int)", "(anonymous namespace)::Map::find(int)"},
+        /* Rust, both manglings */
+        {"core::ptr::drop_in_place<alloc::vec::Vec<u8>>", "core::ptr::drop_in_place"},
+        {"core::ptr::drop_in_place::<alloc::string::String>", "core::ptr::drop_in_place"},
+        {"<alloc::vec::Vec<T,A> as core::ops::drop::Drop>::drop", "<alloc::vec::Vec as core::ops::drop::Drop>::drop"},
+        {"core::fmt::num::<impl core::fmt::Debug for u32>::fmt",
+         "core::fmt::num::<impl core::fmt::Debug for u32>::fmt"},
+        {"alloc::raw_vec::RawVec::<u8>::grow", "alloc::raw_vec::RawVec::grow"},
+        {"<F as FnOnce<fn() -> T>>::call_once", "<F as FnOnce>::call_once"},
+        /* brackets without an end */
+        {"a<b", "a<b"},
+        {"a<b<c>", "a<b"},
+        {"a<(b>", "a<(b>"},
+        {"a->b", "a->b"},
+        {"operator<", "operator<"},
+        {"", ""},
+    };
+    struct buffer out;
+    buffer_init(&out, 1 << 16);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        CHECK_TEXT(short_name(&out, names[i].name), names[i].expected);
+    buffer_fini(&out);
+}
+
+TEST(a_name_of_brackets_without_end_costs_no_more_than_its_size)
+{
+    enum { SIZE = 1 << 20 };
+    char *name = malloc(SIZE + 1);
+    CHECK(name != NULL);
+    for (size_t i = 0; i < SIZE; i++) name[i] = i % 2 ? '<' : 'a';
+    name[SIZE] = '\0';
+    struct buffer out;
+    buffer_init(&out, 2 * SIZE);
+    CHECK(strcmp(short_name(&out, name), name) == 0); /* squared, it takes hours */
+    buffer_fini(&out);
+    free(name);
+}
+
+TEST(functions_of_one_short_name_have_one_name)
+{
+    struct profile profile;
+    profile_init(&profile);
+    struct function functions[] = {{.name = profile_text(&profile, "sort<int>()")},
+                                   {.system_name = profile_text(&profile, "sort<A<1> >()")}};
+    for (size_t i = 0; i < 2; i++) (void)profile_add_function(&profile, &functions[i]);
+    profile_give_short_names(&profile);
+    for (size_t i = 1; i < 3; i++) CHECK_TEXT(profile_c_string(&profile, profile.functions.items[i].name), "sort()");
+    profile_fini(&profile);
 }
 
 TEST_MAIN()
