@@ -4,6 +4,7 @@
 #include "cli/losses.h"
 #include "cli/message.h"
 #include "cli/write_profile.h"
+#include "profile/drop_symbols.h"
 #include "profile/full_names.h"
 #include "profile/profile_scale.h"
 #include "profile/time_labels.h"
@@ -125,6 +126,7 @@ bool convert_profile(struct profile *profile, const struct convert_target *targe
     if (!check_kind(profile, target)) return false;
     if (target->format != FORMAT_PPROF) profile_scale_times_to_nanoseconds(profile);
     if (target->drops_times) profile->has_times = false;
+    if (target->drops_symbols) profile_drop_symbols(profile);
     tell_losses(profile, target->path, target->format);
     tell_sequence(profile, target);
     if (is_sentry(target->format)) give_day(profile, target->path);

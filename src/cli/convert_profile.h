@@ -14,7 +14,7 @@ enum { CONVERT_TARGET_PPROF = 0, CONVERT_TARGET_COUNT = 8 };
 struct convert_target {
     const char *path; /* NULL: not given yet */
     unsigned choice;  /* of CONVERT_TARGETS; CONVERT_TARGET_COUNT: what the path tells */
-    bool drops_times;
+    bool drops_times, drops_symbols;
     enum format format; /* set by convert_choose_format */
 };
 #define CONVERT_TARGET_INIT                                                                                            \

@@ -31,8 +31,11 @@ bool read_input(const char *path, struct buffer *bytes, size_t *ret_size_on_disk
 
 static enum status name_functions(struct profile *profile, struct decoding *decoding, struct error *error)
 {
-    struct symbolizer_options options = {
-        .modules = decoding->modules, .progress = progress_step, .context = &decoding->progress, .trusts_paths = true};
+    struct symbolizer_options options = {.modules = decoding->modules,
+                                         .progress = progress_step,
+                                         .context = &decoding->progress,
+                                         .trusts_paths = true,
+                                         .skips_files = decoding->drops_symbols};
     return symbolize_profile(profile, &options, NULL, error);
 }
 

@@ -23,6 +23,7 @@ bool decode_input(const char *path, struct buffer *bytes, struct profile *profil
 /* What the decoding of many recordings shares: MODULES stay open from one to the next. */
 struct decoding {
     struct module_cache *modules; /* may be NULL */
+    bool drops_symbols;           /* a recording keeps its addresses, but for code that a JIT compiler made */
     struct progress progress;
 };
 bool decode_one_of_many(const char *path, struct buffer *bytes, struct decoding *decoding, struct profile *profile,

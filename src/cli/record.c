@@ -155,6 +155,16 @@ static bool add_process(struct record *record, struct profile *all, struct profi
     return false;
 }
 
+/* The outputs that hold one process in each file. */
+static void write_process(struct record *record, struct profile *profile)
+{
+    struct profile labelled;
+    profile_init(&labelled);
+    bool is_ready = !record->outputs.splits_processes || add_process(record, &labelled, profile);
+    if (is_ready) record->is_failed |= !record_outputs_write_process(&record->outputs, profile, &labelled);
+    profile_fini(&labelled);
+}
+
 static void count_process(struct record *record, const struct profile *profile)
 {
     static const char *const losses[] = {"lost_late", "lost_unanswered", "lost_in_kernel", "lost_no_table",
@@ -208,7 +218,7 @@ static void take_recording(struct record *record, struct profile *all, const cha
         if (was_sampled) {
             count_process(record, &profile);
             set_metadata(&profile, record);
-            record->is_failed |= !record_outputs_write_process(&record->outputs, &profile);
+            write_process(record, &profile);
         }
         (void)add_process(record, all, &profile);
     }
@@ -228,8 +238,11 @@ static void tell_result(const struct record *record)
     char files[1024] = "";
     size_t length = 0;
     for (size_t i = 0; i < record->outputs.count && length < sizeof(files); i++) {
-        int written = snprintf(files + length, sizeof(files) - length, "%s%s", i ? ", " : "",
-                               message_name(record->outputs.items[i].path, true));
+        const struct record_output *output = &record->outputs.items[i];
+        char count[32] = "";
+        if (output->series.number > 2) (void)snprintf(count, sizeof(count), " (%u files)", output->series.number - 1);
+        int written = snprintf(files + length, sizeof(files) - length, "%s%s%s", i ? ", " : "",
+                               message_name(output->path, true), count);
         length += written > 0 ? (size_t)written : 0;
     }
     message("%llu sample%s of %zu thread%s in %zu process%s%s → %s", (unsigned long long)record->tick_count,
@@ -473,6 +486,10 @@ int command_record(int argc, char **argv)
         {"no-inherit", 0, OPTION_SWITCH, &record.run.no_children, .help = "leave the program's children alone"},
         {"thin-idle", 0, OPTION_SWITCH, &arguments.thins_idle,
          .help = "in envelopes, threads that stay where they are give a sample a second, not one a tick"},
+        {"split-processes", 0, OPTION_SWITCH, &record.outputs.splits_processes,
+         .help = "a file for each process: x.pb.gz, x.2.pb.gz, … in the order of their starts"},
+        {"no-symbols", 0, OPTION_SWITCH, &record.decoding.drops_symbols,
+         .help = "only addresses of code in files; offbeat symbolize names it"},
         {"quiet", 'q', OPTION_SWITCH, &record.is_quiet, .help = "say only what went wrong"},
         {"release", 0, OPTION_TEXT, &record.release, .argument = "TEXT",
          .help = "release in the envelope (default: the program's name and build id)"},

@@ -68,7 +68,9 @@ bool record_outputs_choose(struct record_outputs *outputs, const struct option_t
         bool name_decides = paths->count > 1 && format_is_written(format_of_path(paths->items[i]));
         if (!add_output(outputs, paths->items[i], name_decides ? CONVERT_TARGET_COUNT : choice)) return false;
     }
-    return true;
+    if (!outputs->splits_processes || !record_outputs_use_stdout(outputs)) return true;
+    message("--split-processes writes a file for each process, and standard output holds one; name a file");
+    return false;
 }
 
 void record_outputs_fini(struct record_outputs *outputs)
@@ -127,18 +129,29 @@ bool record_outputs_check(const struct record_outputs *outputs)
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
 
-static bool holds_one_process(enum format format)
+static bool is_chunk(enum format format)
 {
     return format == FORMAT_ENVELOPE || format == FORMAT_SENTRY_V2;
 }
 
-bool record_outputs_write_process(struct record_outputs *outputs, struct profile *profile)
+static bool holds_one_process(const struct record_outputs *outputs, enum format format)
+{
+    return outputs->splits_processes || is_chunk(format);
+}
+
+static bool write_process(struct profile *profile, struct profile *labelled, struct record_output *output)
+{
+    if (is_chunk(output->format)) return write_chunk_series(profile, output->path, output->format, &output->series);
+    return write_one_of_series(labelled, output->path, output->format, &output->series);
+}
+
+bool record_outputs_write_process(struct record_outputs *outputs, struct profile *profile, struct profile *labelled)
 {
     bool is_written = true;
     for (size_t i = 0; i < outputs->count; i++) {
         struct record_output *output = &outputs->items[i];
-        if (!holds_one_process(output->format) || output->has_failed) continue;
-        output->has_failed = !write_chunk_series(profile, output->path, output->format, &output->series);
+        if (!holds_one_process(outputs, output->format) || output->has_failed) continue;
+        output->has_failed = !write_process(profile, labelled, output);
         is_written &= !output->has_failed;
     }
     return is_written;
@@ -150,7 +163,8 @@ bool record_outputs_write_all(struct record_outputs *outputs, struct profile *al
     unsigned number = 1;
     for (size_t i = 0; i < outputs->count; i++) {
         const struct record_output *output = &outputs->items[i];
-        if (!holds_one_process(output->format)) is_written &= write_profile(all, output->path, output->format, &number);
+        if (!holds_one_process(outputs, output->format))
+            is_written &= write_profile(all, output->path, output->format, &number);
     }
     return is_written;
 }

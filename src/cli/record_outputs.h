@@ -15,7 +15,8 @@ struct record_output {
 struct record_outputs {
     struct record_output items[OPTION_TEXTS_MAX];
     size_t count;
-    char *default_path; /* of the only output where the user named none */
+    bool splits_processes; /* all formats hold one process in each file */
+    char *default_path;    /* of the only output where the user named none */
 };
 
 /* One output for each of PATHS, or one named after PROGRAM where there are none. CHOICE, the value of --to, is the
@@ -30,8 +31,11 @@ bool record_outputs_check(const struct record_outputs *outputs);
 
 bool record_outputs_use_stdout(const struct record_outputs *outputs);
 
-/* Writes PROFILE, one process, to the outputs that hold one process in each file. False if one could not be written. */
-bool record_outputs_write_process(struct record_outputs *outputs, struct profile *profile);
+/* Writes PROFILE, one process, to the outputs that hold one process in each file, each with the next number: x.pb.gz,
+ * x.2.pb.gz, …; x.envelope, x.2.envelope, …. Chunks are written from
+ * PROFILE, other formats from LABELLED, which is the same with the labels that tell processes apart, and not used
+ * unless SPLITS_PROCESSES. False if one could not be written. */
+bool record_outputs_write_process(struct record_outputs *outputs, struct profile *profile, struct profile *labelled);
 
 /* Writes ALL processes to the other outputs. False if one could not be written. */
 bool record_outputs_write_all(struct record_outputs *outputs, struct profile *all);

@@ -222,15 +222,15 @@ static enum status plan_chunks(const struct output *output, struct plan *plan, s
     return STATUS_OK;
 }
 
-/* x.envelope is followed by x.2.envelope. */
+/* x.envelope is followed by x.2.envelope, x.pb.gz by x.2.pb.gz. False after a line on standard error. */
 static bool numbered_path(const char *path, unsigned number, char *ret_path, size_t size)
 {
-    const char *slash = strrchr(path, '/');
-    const char *dot = strrchr(slash ? slash : path, '.');
-    int stem = (int)(dot ? (size_t)(dot - path) : strlen(path));
+    const char *suffix = format_suffix_of_path(path);
     int length = number == 1 ? snprintf(ret_path, size, "%s", path)
-                             : snprintf(ret_path, size, "%.*s.%u%s", stem, path, number, path + stem);
-    return length >= 0 && (size_t)length < size;
+                             : snprintf(ret_path, size, "%.*s.%u%s", (int)(suffix - path), path, number, suffix);
+    if (length >= 0 && (size_t)length < size) return true;
+    message("%s: the name is too long", path);
+    return false;
 }
 
 /* Appends the file of one chunk to OUT. */
@@ -257,10 +257,7 @@ static bool write_chunk(const struct output *output, struct chunk chunk, const c
     struct buffer bytes;
     struct error error = {0};
     char path[PATH_MAX];
-    if (!numbered_path(output->path, output->series->number, path, sizeof(path))) {
-        message("%s: the name is too long", output->path);
-        return false;
-    }
+    if (!numbered_path(output->path, output->series->number, path, sizeof(path))) return false;
     buffer_init(&bytes, OUTPUT_BYTES_MAX);
     enum status status = encode_chunk(output, chunk, chunk_id, &bytes, &error);
     bool is_written = write_file(path, status, &bytes, &error);
@@ -420,4 +417,13 @@ bool write_profile(struct profile *profile, const char *path, enum format format
     tell_left_out(path, &series);
     *number = series.number;
     return is_written;
+}
+
+bool write_one_of_series(struct profile *profile, const char *path, enum format format, struct chunk_series *series)
+{
+    char numbered[PATH_MAX];
+    unsigned number = 1; /* of this profile: no format but those of chunks counts it up */
+    if (!numbered_path(path, series->number, numbered, sizeof(numbered))) return false;
+    series->number++;
+    return write_profile(profile, numbered, format, &number);
 }

@@ -29,4 +29,8 @@ void tell_left_out(const char *path, const struct chunk_series *series);
  * what was left out. False as above; a profile of which nothing is acceptable leaves *NUMBER as it was. */
 bool write_profile(struct profile *profile, const char *path, enum format format, unsigned *number);
 
+/* Writes PROFILE in a format of one file, which is none of write_chunk_series, to PATH with the next number of SERIES.
+ */
+bool write_one_of_series(struct profile *profile, const char *path, enum format format, struct chunk_series *series);
+
 #endif

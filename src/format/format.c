@@ -141,6 +141,22 @@ bool format_is_written(enum format format)
     return entry && entry->encode;
 }
 
+const char *format_suffix_of_path(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.'), *end = path + strlen(path);
+    size_t known = 0;
+    for (size_t i = 0; i < FORMAT_ENTRIES; i++) {
+        for (size_t suffix = 0; suffix < SUFFIXES && formats[i].suffixes[suffix]; suffix++) {
+            size_t size = strlen(formats[i].suffixes[suffix]);
+            if (!has_suffix(path, formats[i].suffixes[suffix])) continue;
+            if (!ends_with(path, formats[i].suffixes[suffix])) size += strlen(".gz");
+            if (size > known) known = size;
+        }
+    }
+    if (known > 0) return end - known;
+    return dot ? dot : end;
+}
+
 bool format_path_is_compressed(const char *path)
 {
     return ends_with(path, ".gz") && format_of_path(path) != FORMAT_PPROF;

@@ -34,6 +34,9 @@ enum format format_of_name(const char *name);
 /* The format that a file name asks for: x.pb.gz and x.pb pprof, x.json sentry-v2, x.envelope, x.collapsed or x.folded,
  * x.speedscope.json, x.firefox.json; each with .gz behind it too. */
 enum format format_of_path(const char *path);
+/* The end of PATH that tells its format, ".speedscope.json" or ".pb.gz"; where none does, what begins with the last dot
+ * of the file's name, or nothing. Within PATH. */
+const char *format_suffix_of_path(const char *path);
 /* False for what is only read. */
 bool format_is_written(enum format format);
 /* Whether the name asks for gzip around what format_encode gives, which pprof has by itself. */

@@ -89,7 +89,8 @@ static bool collect(struct symbolizer *symbolizer)
         if (location->line_count > 0) continue;
         symbolizer->result.locations++;
         const struct mapping *mapping = profile_mapping(profile, location->mapping);
-        if (location->mapping.index == 0 || !has_file(profile, mapping) || !has_place(mapping)) continue;
+        bool is_in_file = location->mapping.index != 0 && has_file(profile, mapping) && has_place(mapping);
+        if (!is_in_file || symbolizer->options.skips_files) continue;
         symbolizer->wanted[symbolizer->wanted_count++] = (struct wanted){
             .location = (uint32_t)i,
             .mapping = location->mapping,

@@ -14,6 +14,8 @@ struct symbolizer_options {
     /* The profile was recorded on this machine: a file that it names without a build id is used, too. Without that only
      * a matching build id lets a file in, because anybody can write a path into a profile. */
     bool trusts_paths;
+    /* Only code that a JIT compiler made is named, which nobody can name later; addresses in files stay addresses. */
+    bool skips_files;
     struct module_cache *modules; /* kept from one profile to the next; NULL: modules are opened for this one only */
     void (*progress)(void *context, size_t done, size_t all); /* may be NULL; locations */
     void *context;

@@ -686,6 +686,52 @@ def record_to_standard_output_writes_nothing_else_there():
 
 
 @case
+def split_processes_writes_a_file_for_each_process():
+    with Folder() as folder:
+        words = ("-o", "x.pb.gz", "-o", "x.speedscope.json.gz", "-o", "x.envelope", "-o", "x.json", "--split-processes", "-q")
+        command = ("sh", "-c", "sleep 0.1; sleep 0.1; :")
+        done = run(*OFFBEAT.command("record", *words, "--", *command), cwd=folder)
+        check_equal((done.returncode, text(done.stderr)), (0, ""), "status and messages")
+        suffixes = (".pb.gz", ".speedscope.json.gz", ".envelope", ".json")
+        names = [f"x{number}{suffix}" for suffix in suffixes for number in ("", ".2", ".3")]
+        check_equal(sorted(path.name for path in folder.iterdir()), sorted(names), "files")
+        pids = [pprof_labels(folder / name)["pid"] for name in names[:3]]
+        check([len(pid) for pid in pids] == [1, 1, 1] and len(set.union(*pids)) == 3, f"pids: {pids}")
+        processes = [pprof_labels(folder / name)["process"] for name in names[:3]]
+        check_equal(processes, [{"sh"}, {"sleep"}, {"sleep"}], "processes in the order of their starts")
+        run(*OFFBEAT.command("merge", *names[:3], "-o", "all.pb.gz"), cwd=folder)
+        check_equal(pprof_labels(folder / "all.pb.gz")["pid"], set.union(*pids), "pids after a merge")
+
+
+@case
+def split_processes_needs_a_file():
+    done = run(*OFFBEAT.command("record", "-o", "-", "--split-processes", "--", "true"))
+    check_equal((done.returncode, done.stdout), (2, b""), "status and output")
+    check_lines(done.stderr, "--split-processes writes a file for each process")
+
+
+@case
+def no_symbols_leaves_addresses_that_can_be_named_later_PPF_5():
+    def rows(path):
+        report = text(run(*OFFBEAT.command("raw", path), cwd=folder).stdout)
+        return report[report.index("Locations\n"):].splitlines()
+
+    def named(path):
+        return [row for row in rows(path) if re.search(r"M=\d+ .+ s=", row)]
+
+    with Folder() as folder:
+        done = run(*OFFBEAT.command("record", "-o", "bare.pb.gz", "--no-symbols", "-q", "--", BEHAVES, 300, "exit", 0), cwd=folder)
+        check_equal((done.returncode, text(done.stderr)), (0, ""), "status and messages")
+        check_equal(named("bare.pb.gz"), [], "names of code in files")
+        check("[FN]" not in "".join(rows("bare.pb.gz")), "a mapping says that it is symbolized")
+        run(*OFFBEAT.command("symbolize", "bare.pb.gz", "-o", "named.pb.gz"), cwd=folder)
+        check("main" in opens(OFFBEAT, folder / "named.pb.gz"), "symbolize does not name it")
+        check(named("named.pb.gz"), "there are no names")
+        run(*OFFBEAT.command("convert", "named.pb.gz", "--no-symbols", "-o", "again.pb.gz"), cwd=folder)
+        check_equal(rows("again.pb.gz"), rows("bare.pb.gz"), "a named profile without symbols")
+
+
+@case
 def several_processes_do_not_fit_into_an_envelope_on_standard_output():
     with Folder() as folder:
         words = ("record", "-o", "-", "--to", "envelope", "--", "sh", "-c", "sleep 0.1; sleep 0.1; sleep 0.1; :")
