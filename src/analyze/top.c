@@ -39,6 +39,7 @@ struct computation {
     uint32_t *sample_order;     /* samples, group by group */
     size_t *group_first;        /* by group: its first place in sample_order; one more at the end */
     struct processes processes; /* TOP_BY_PROCESS */
+    bool *is_base;              /* by label set: samples of the base of a difference; NULL: there are none */
 };
 
 static int64_t magnitude(int64_t value)
@@ -260,11 +261,31 @@ static bool order_samples(struct computation *all, size_t group_count)
     return true;
 }
 
-/* Adds one group's samples to the tree. */
+/* `pprof -diff_base` labels the samples of the base, whose values it has negated, so that they do not cancel the
+ * others. */
+static bool find_base(struct computation *all)
+{
+    struct profile *profile = all->profile;
+    struct string_id key = profile_text(profile, "pprof::base"), value = profile_text(profile, "true");
+    for (size_t set = 1; set < profile->label_sets.count; set++) {
+        const struct label_set *labels = &profile->label_sets.items[set];
+        for (uint32_t i = 0; i < labels->count; i++) {
+            const struct label *label = &profile->labels.items[labels->first + i];
+            if (label->key.index != key.index || label->is_number || label->text.index != value.index) continue;
+            if (!all->is_base) all->is_base = calloc(profile->label_sets.count, sizeof(*all->is_base));
+            if (!all->is_base) return false;
+            all->is_base[set] = true;
+        }
+    }
+    return true;
+}
+
+/* Adds one group's samples to the tree. Of a difference, the base is the total, as pprof has it. */
 static void add_samples(struct computation *all, size_t first, size_t end, struct top_group *group)
 {
     const struct profile *profile = all->profile;
     uint64_t earliest = UINT64_MAX, latest = 0;
+    int64_t base_total = 0;
     for (size_t i = first; i < end; i++) {
         uint32_t sample = all->sample_order[i];
         uint64_t time_ns = profile->samples.time_ns[sample];
@@ -274,7 +295,10 @@ static void add_samples(struct computation *all, size_t first, size_t end, struc
         if (value == 0) continue;
         stack_tree_add(&all->tree, profile->samples.stack[sample], value);
         group->total = profile_add_values(group->total, magnitude(value));
+        bool is_base = all->is_base && all->is_base[profile->samples.labels[sample].index];
+        if (is_base) base_total = profile_add_values(base_total, magnitude(value));
     }
+    if (base_total > 0) group->total = base_total;
     bool is_part = all->options->grouping != TOP_OF_ALL;
     if (is_part && profile->has_times && latest > earliest) group->duration_ns = latest - earliest;
 }
@@ -349,7 +373,7 @@ enum status top_compute(struct profile *profile, const struct top_options *optio
 {
     struct computation all = {.profile = profile, .options = options};
     struct top top = {.value_index = options->value_index, .grouping = options->grouping};
-    bool is_done = make_groups(&all) && compute_groups(&all, &top);
+    bool is_done = find_base(&all) && make_groups(&all) && compute_groups(&all, &top);
     free(all.groups);
     free(all.names);
     free(all.group_of_name);
@@ -359,6 +383,7 @@ enum status top_compute(struct profile *profile, const struct top_options *optio
     free(all.used);
     free(all.sample_order);
     free(all.group_first);
+    free(all.is_base);
     processes_fini(&all.processes);
     if (!is_done) {
         top_fini(&top);

@@ -156,4 +156,25 @@ def a_label_with_several_units_is_warned_of_PPF_8():
         check_equal(subprocess.run([OFFBEAT, "top", paths[1]], capture_output=True, text=True).stderr, "", "one unit")
 
 
+@case
+def a_difference_is_in_percent_of_its_base_as_in_pprof():
+    def shown(report):
+        """Without the signs of percentages, which pprof leaves out."""
+        report = re.sub(r"-([\d.]+%)", r"\1", re.sub(r" +", " ", report))
+        return re.findall(r"^(?:Showing .*|.*%.*)$", report, re.MULTILINE)
+
+    with tempfile.TemporaryDirectory() as folder:
+        path, again = pathlib.Path(folder) / "difference.pb", pathlib.Path(folder) / "again.pb.gz"
+        base = [("pprof::base", "true")]
+        difference = Profile([("samples", "count")])
+        difference.add(["f", "main"], [60]).add(["g", "main"], [30]).add(["i", "main"], [8], [("pprof::base", "false")])
+        difference.add(["f", "main"], [-15], base).add(["h", "main"], [-25], base)
+        path.write_bytes(difference.bytes())
+        offbeat("merge", path, "-o", again)
+        for file in (path, again):
+            expected = shown(pprof(folder, "-top", file))
+            check("40 total" in expected[0], f"pprof has another total: {expected[0]}")
+            check_equal(shown(offbeat("top", file)), expected, file.name)
+
+
 main()
