@@ -6,6 +6,7 @@
 #include "cli/write_profile.h"
 #include "profile/drop_symbols.h"
 #include "profile/full_names.h"
+#include "profile/profile_prune.h"
 #include "profile/profile_scale.h"
 #include "profile/time_labels.h"
 
@@ -120,10 +121,22 @@ static void tell_sequence(const struct profile *profile, const struct convert_ta
     message("%s: the profile has no timestamps; its samples were put in sequence", message_name(target->path, true));
 }
 
+/* Only pprof keeps the expressions, and leaves the dropping to who shows the profile (PPF-9). */
+static void drop_frames(struct profile *profile, const struct convert_target *target)
+{
+    struct error error = {0};
+    if (target->format == FORMAT_PPROF) return;
+    if (profile_prune(profile, &error) == STATUS_OK)
+        profile->drop_frames = profile->keep_frames = (struct string_id){0};
+    else
+        message("%s: all frames are kept: %s", message_name(target->path, true), error.message);
+}
+
 bool convert_profile(struct profile *profile, const struct convert_target *target)
 {
     unsigned number = 1;
     if (!check_kind(profile, target)) return false;
+    drop_frames(profile, target);
     if (target->format != FORMAT_PPROF) profile_scale_times_to_nanoseconds(profile);
     if (target->drops_times) profile->has_times = false;
     if (target->drops_symbols) profile_drop_symbols(profile);

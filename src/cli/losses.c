@@ -6,6 +6,7 @@
 #include "cli/message.h"
 #include "profile/thread_labels.h"
 #include "profile/time_labels.h"
+#include "profile/time_line.h"
 
 enum {
     TIMES = 1 << 0,
@@ -320,7 +321,7 @@ static void add_name(struct buffer *names, const char *name)
     buffer_append_text(names, name);
 }
 
-/* CPU time and delays are shown as wall time. */
+/* CPU time and delays, which servers show as wall time. */
 static bool has_other_time(const struct profile *profile)
 {
     return profile->value_type_count > 1 && slice_equals_text(unit_of(profile, 1), "nanoseconds") &&
@@ -345,7 +346,8 @@ static void add_values(const struct profile *profile, unsigned keeps, struct buf
         bool has_only_time = profile->value_type_count == 1 ||
                              (profile->value_type_count == 2 && slice_equals_text(unit_of(profile, 1), "nanoseconds"));
         if (!has_only_time) add_name(names, "values but the time between samples");
-        if (has_other_time(profile)) add_name(names, "difference between wall time and other time");
+        if (has_other_time(profile) && !profile_counts_cpu_time(profile))
+            add_name(names, "difference between wall time and other time");
     } else if (has_other_values(profile, column)) {
         add_name(names, "values but ");
         buffer_append_text(names, profile_c_string(profile, profile->value_types[column].type));
@@ -368,5 +370,7 @@ void tell_losses(const struct profile *profile, const char *path, enum format fo
                 SLICE_ARGUMENTS(buffer_slice(&names)));
     }
     buffer_fini(&names);
+    if ((keeps & METADATA) && profile_counts_cpu_time(profile))
+        message("%s: servers show CPU time as wall time", message_name(path, true));
     tell_idle_filling(profile, path, format);
 }

@@ -45,6 +45,18 @@ uint64_t time_line_period_ns(const struct profile *profile)
     return period_ns ? period_ns : DEFAULT_PERIOD_NS;
 }
 
+bool profile_counts_cpu_time(const struct profile *profile)
+{
+    static const char *const names[] = {"cpu", "task-clock", "cpu-clock"};
+    if (profile->value_type_count < 2 || !has_unit(profile, profile->value_types[1], "nanoseconds")) return false;
+    const char *type = profile_c_string(profile, profile->value_types[1].type);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        size_t size = strlen(names[i]);
+        if (strncmp(type, names[i], size) == 0 && (type[size] == '\0' || type[size] == ':')) return true;
+    }
+    return false;
+}
+
 uint64_t time_line_ticks(const struct profile *profile, size_t sample)
 {
     if (!counts_ticks(profile)) return 1;

@@ -9,6 +9,10 @@
  * 10 ms. Never 0. */
 uint64_t time_line_period_ns(const struct profile *profile);
 
+/* Whether the second value, which lays samples out in time, is CPU time: "cpu", and perf's "task-clock" and
+ * "cpu-clock", which may have modifiers (":u"). */
+bool profile_counts_cpu_time(const struct profile *profile);
+
 /* How many ticks sample SAMPLE stands for: 1 where nothing counts them, or where it has a time and no period tells when
  * the others were. */
 uint64_t time_line_ticks(const struct profile *profile, size_t sample);

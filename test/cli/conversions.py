@@ -158,7 +158,7 @@ def losses_of(text, name, target):
 @case
 def what_is_lost_is_named():
     script, _ = perf_script("cpu-clock:u", 5000000)
-    check("difference between wall time and other time" in losses_of(script, "in.perf.txt", "envelope"), "CPU time as wall time")
+    check("servers show CPU time as wall time" in losses_of(script, "in.perf.txt", "envelope"), "CPU time as wall time")
     check("under the callers that both have" in losses_of(script, "in.perf.txt", "sentry-v1"), "idle time in V1")
     contention = "--- contention:\ncycles/second = 1000000000\n1000 2 @ 0x401136\n"
     check("difference between wall time and other time" in losses_of(contention, "c.txt", "envelope"), "delays as wall time")

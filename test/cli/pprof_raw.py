@@ -177,4 +177,53 @@ def a_difference_is_in_percent_of_its_base_as_in_pprof():
             check_equal(shown(offbeat("top", file)), expected, file.name)
 
 
+@case
+def formats_without_drop_frames_get_the_frames_dropped_PPF_9():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "x.pb"
+        profile = Profile([("samples", "count"), ("cpu", "nanoseconds")], drop_frames="malloc.*")
+        for _ in range(3):
+            profile.add(["brk", "malloc_more", "work", "main"], [1, 10000000]).add(["work", "main"], [1, 10000000])
+        path.write_bytes(profile.bytes())
+        for name in ("x.collapsed", "x.speedscope.json", "x.firefox.json", "x.json", "x.envelope"):
+            out = pathlib.Path(folder) / name
+            done = subprocess.run([OFFBEAT, "convert", path, "-o", out], capture_output=True, text=True)
+            check_equal(done.returncode, 0, f"{name}: {done.stderr}")
+            check("drop_frames" not in done.stderr, done.stderr)
+            text = out.read_text(encoding="utf-8")
+            check("work" in text and "malloc" not in text and "brk" not in text, f"{name}: {text}")
+        offbeat("convert", path, "-o", pathlib.Path(folder) / "again.pb.gz")
+        check("brk" in offbeat("raw", pathlib.Path(folder) / "again.pb.gz"), "pprof keeps the frames and the expression")
+        profile = Profile([("samples", "count")], drop_frames="malloc(").add(["malloc", "main"], [1])
+        path.write_bytes(profile.bytes())
+        done = subprocess.run([OFFBEAT, "convert", path, "-o", out.with_suffix(".collapsed")], capture_output=True, text=True)
+        check("all frames are kept: " in done.stderr and done.returncode == 0, f"{done.returncode}: {done.stderr}")
+        check_equal(out.with_suffix(".collapsed").read_text(encoding="utf-8"), "main;malloc 1\n", "all frames")
+
+
+@case
+def envelopes_tell_cpu_from_wall_and_keep_start_lines_PPF_6():
+    """There and back: Sentry's formats have samples only, and servers take the time between them for wall time."""
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in ("cpu", "wall"):
+            path = pathlib.Path(folder) / f"{kind}.pb"
+            profile = Profile([("samples", "count"), (kind, "nanoseconds")])
+            profile.add(["work", "main"], [30, 300000000]).add(["rest", "main"], [10, 100000000])
+            path.write_bytes(profile.bytes())
+            for name in ("x.envelope", "x.json", "v1.envelope"):
+                chunk, again = pathlib.Path(folder) / name, pathlib.Path(folder) / "again.pb.gz"
+                offbeat("convert", path, "-o", chunk, *(["--to", "envelope-v1"] if name.startswith("v1") else []))
+                offbeat("convert", chunk, "-o", again, "--no-times")
+                types = json.loads(offbeat("info", "--json", again))["sample_types"]
+                check_equal([one["type"] for one in types], ["samples", kind], f"{kind} by {name}: sample types")
+                lines = dict(re.findall(r"(\w+) :\d+:\d+ s=(\d+)", offbeat("raw", again)))
+                check_equal(lines, {"work": "10", "main": "20", "rest": "30"}, f"{kind} by {name}: start lines")
+                functions = json.loads(offbeat("top", "--json", "--sample-index", kind, again))["functions"]
+                times = {one["name"]: one["self"] for one in functions if one["self"]}
+                check(times.keys() == {"work", "rest"}, f"{kind} by {name}: {times}")
+                check(abs(times["work"] - 300000000) <= 10000000, f"{kind} by {name}: {times}")
+                if kind == "cpu":
+                    check(abs(times["rest"] - 100000000) <= 10000000, f"{kind} by {name}: {times}")
+
+
 main()

@@ -13,11 +13,13 @@ def field(number, value):
 
 
 class Profile:
-    """Functions without addresses; a sample is (function names, leaf first; values; labels as a list of (key, value or
+    """Functions without addresses, on lines 10, 20, …; a sample is (function names, leaf first; values; labels as a list of (key, value or
     (number, unit)))."""
 
-    def __init__(self, types, time_ns=0):
+    def __init__(self, types, time_ns=0, drop_frames=""):
         self.strings, self.functions, self.body = {b"": 0}, {}, b""
+        if drop_frames:
+            self.body += field(7, self.string(drop_frames))
         for kind, unit in types:
             self.body += field(1, field(1, self.string(kind)) + field(2, self.string(unit)))
         if time_ns:
@@ -30,8 +32,9 @@ class Profile:
     def location(self, name):
         if name not in self.functions:
             number = self.functions[name] = len(self.functions) + 1
-            self.body += field(5, field(1, number) + field(2, self.string(name)) + field(3, self.string(name)))
-            self.body += field(4, field(1, number) + field(4, field(1, number)))
+            self.body += field(5, field(1, number) + field(2, self.string(name)) + field(3, self.string(name))
+                               + field(5, 10 * number))
+            self.body += field(4, field(1, number) + field(4, field(1, number) + field(2, 10 * number + 1)))
         return self.functions[name]
 
     def add(self, stack, values, labels=()):

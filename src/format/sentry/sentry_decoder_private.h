@@ -41,7 +41,7 @@ struct note {
 
 /* --- The decoder -------------------------------------------------------------------------------------------------- */
 
-enum { CHUNK_THREAD_CACHE_SIZE = 256, MEMBER_ORDER_MAX = 16 };
+enum { CHUNK_THREAD_CACHE_SIZE = 256, MEMBER_ORDER_MAX = 17 };
 
 /* How the members of the objects of one kind follow one another, as it was seen last. By the place behind a member in
  * the table of those that are known (0: none was there yet), the place of the next one. */

@@ -77,6 +77,19 @@ static int64_t read_place(struct chunk_decoder *decoder, struct members *members
     return number;
 }
 
+/* Our own addition: what is not as we write it is kept as it is. */
+static int64_t read_start_line(struct chunk_decoder *decoder, struct members *members)
+{
+    uint64_t offset = chunk_offset(decoder);
+    bool is_number = json_peek(&decoder->reader) == JSON_NUMBER;
+    int64_t line = is_number ? json_i64(&decoder->reader) : 0;
+    if (!is_number) json_skip(&decoder->reader);
+    if (line > 0 || decoder->reader.failed) return line;
+    chunk_keep_json(decoder, members, "",
+                    slice_of(decoder->reader.start + offset, json_reader_taken(&decoder->reader) - offset));
+    return 0;
+}
+
 /* Whether sentry_v2_encode.c, which has one path, will write the file as it came. */
 static bool is_file_written_back(const struct profile *profile, const struct chunk_frame *frame)
 {
@@ -140,7 +153,20 @@ static enum chunk_code read_code(struct chunk_decoder *decoder)
 
 static void read_frame(struct chunk_decoder *decoder)
 {
-    enum { FUNCTION, FILE_NAME, ABSOLUTE_PATH, LINE, COLUMN, IN_APP, ADDRESS, MODULE, PACKAGE, RAW_FUNCTION, PLATFORM };
+    enum {
+        FUNCTION,
+        FILE_NAME,
+        ABSOLUTE_PATH,
+        LINE,
+        COLUMN,
+        IN_APP,
+        ADDRESS,
+        MODULE,
+        PACKAGE,
+        RAW_FUNCTION,
+        PLATFORM,
+        START_LINE
+    };
     static const struct member known[] = {
         MEMBER("function", FUNCTION),
         MEMBER("filename", FILE_NAME),
@@ -153,6 +179,7 @@ static void read_frame(struct chunk_decoder *decoder)
         MEMBER("package", PACKAGE),
         MEMBER("raw_function", RAW_FUNCTION),
         MEMBER("platform", PLATFORM),
+        MEMBER("offbeat_start_line", START_LINE),
         MEMBER("name", FUNCTION),
         MEMBER("file", FILE_NAME),
         MEMBER("line", LINE),
@@ -200,6 +227,9 @@ static void read_frame(struct chunk_decoder *decoder)
             break;
         case RAW_FUNCTION:
             frame->function.system_name = read_text_if_any(decoder, &members);
+            break;
+        case START_LINE:
+            frame->function.start_line = read_start_line(decoder, &members);
             break;
         case PLATFORM:
             frame->code = read_code(decoder);
@@ -716,8 +746,8 @@ void chunk_read_measurements(struct chunk_decoder *decoder)
 /* Our own addition, which other receivers pass over, whatever it is; so do we where it is not as we write it. */
 void chunk_read_offbeat(struct chunk_decoder *decoder)
 {
-    enum { PERIOD, FACTS };
-    static const struct member known[] = {MEMBER("period_ns", PERIOD), MEMBER("facts", FACTS)};
+    enum { PERIOD, TIME, FACTS };
+    static const struct member known[] = {MEMBER("period_ns", PERIOD), MEMBER("time", TIME), MEMBER("facts", FACTS)};
     struct members members = MEMBERS(known);
     if (json_peek(&decoder->reader) != JSON_OBJECT || decoder->only_judges) {
         json_skip(&decoder->reader);
@@ -728,6 +758,8 @@ void chunk_read_offbeat(struct chunk_decoder *decoder)
         enum json_kind kind = json_peek(&decoder->reader);
         if (member == PERIOD && kind == JSON_NUMBER)
             decoder->profile->period = json_i64(&decoder->reader);
+        else if (member == TIME && kind == JSON_STRING)
+            decoder->chunk.counts_cpu_time = slice_equals_text(json_string(&decoder->reader), "cpu");
         else if (member == FACTS && kind == JSON_OBJECT)
             facts_read(&decoder->reader, decoder->profile);
         else

@@ -216,16 +216,29 @@ static struct label_set_id add_attributes(struct profile *profile, struct string
     return profile_add_labels(profile, &label, 1);
 }
 
-/* A sample lasts until the next one of its thread; the last one of a thread only ends the one before (facts §4.2). */
-static enum status set_wall_times(struct profile *profile, struct error *error)
+static const char *time_type(const struct chunk *chunk)
 {
+    return chunk->counts_cpu_time ? "cpu" : "wall";
+}
+
+/* In CPU time, an idle sample only ends the run before it. */
+static bool is_idle(const struct builder *builder, size_t sample)
+{
+    return builder->chunk->counts_cpu_time && builder->profile->samples.stack[sample].index == 0;
+}
+
+/* A sample lasts until the next one of its thread; the last one of a thread only ends the one before (facts §4.2). */
+static enum status set_times(struct builder *builder, struct error *error)
+{
+    struct profile *profile = builder->profile;
     struct sample_columns *samples = &profile->samples;
     uint64_t *next_ns = calloc(profile->threads.count, sizeof(*next_ns));
     if (!next_ns) return error_set(error, STATUS_NO_MEMORY, 0, "no memory for the chunk");
     for (size_t i = samples->count; i-- > 0;) {
         uint64_t *next = &next_ns[samples->thread[i].index];
-        uint64_t wall_ns = *next ? *next - samples->time_ns[i] : 0;
-        samples->values[2 * i + 1] = wall_ns < INT64_MAX ? (int64_t)wall_ns : INT64_MAX;
+        uint64_t ns = *next ? *next - samples->time_ns[i] : 0;
+        samples->values[2 * i + 1] = ns < INT64_MAX ? (int64_t)ns : INT64_MAX;
+        if (is_idle(builder, i)) samples->values[2 * i] = samples->values[2 * i + 1] = 0;
         *next = samples->time_ns[i];
     }
     free(next_ns);
@@ -238,7 +251,7 @@ static enum status add_samples(struct builder *builder, struct error *error)
     struct profile *profile = builder->profile;
     bool is_v1 = profile->sample_format == 1;
     profile_add_value_type(profile, "samples", "count");
-    profile_add_value_type(profile, "wall", "nanoseconds");
+    profile_add_value_type(profile, time_type(builder->chunk), "nanoseconds");
     profile_expect_samples(profile, builder->chunk->samples.count);
     for (size_t i = 0; i < builder->chunk->samples.count; i++) {
         const struct chunk_sample *from = &builder->chunk->samples.items[i];
@@ -253,7 +266,7 @@ static enum status add_samples(struct builder *builder, struct error *error)
     }
     enum status status = profile_sort_by_time(profile, error);
     if (status == STATUS_OK) status = profile_failed(profile, error);
-    if (status == STATUS_OK) status = set_wall_times(profile, error);
+    if (status == STATUS_OK) status = set_times(builder, error);
     if (status != STATUS_OK || profile->samples.count == 0) return status;
     uint64_t first_ns = profile->samples.time_ns[0];
     profile->time_ns = profile_start_at(first_ns);
@@ -273,8 +286,8 @@ enum status chunk_to_profile(struct chunk *chunk, struct profile *profile, struc
                                                        .locations = chunk->frames.count,
                                                        .samples = chunk->stacks.count});
     if (profile->period) {
-        profile->period_type =
-            (struct value_type){.type = profile_text(profile, "wall"), .unit = profile_text(profile, "nanoseconds")};
+        profile->period_type = (struct value_type){.type = profile_text(profile, time_type(chunk)),
+                                                   .unit = profile_text(profile, "nanoseconds")};
     }
     status = find_images(&builder, error);
     if (status != STATUS_OK) return status;

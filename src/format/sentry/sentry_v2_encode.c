@@ -7,6 +7,7 @@
 #include "base/uuid.h"
 #include "binary/debug_id.h"
 #include "format/facts.h"
+#include "profile/time_line.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -191,10 +192,12 @@ static void write_frame(struct json_writer *writer, const struct profile *profil
         IN_APP = 128,
         RAW = 256,
         ADDRESS = 512,
-        PLATFORM = 1024
+        PLATFORM = 1024,
+        START_LINE = 2048
     };
-    static const char *const names[] = {"function", "module", "filename",     "abs_path",         "lineno",   "colno",
-                                        "package",  "in_app", "raw_function", "instruction_addr", "platform", NULL};
+    static const char *const names[] = {
+        "function",     "module",           "filename", "abs_path",           "lineno", "colno", "package", "in_app",
+        "raw_function", "instruction_addr", "platform", "offbeat_start_line", NULL};
     const struct function *function = profile_function(profile, frame->function);
     uint32_t kept;
     (void)find_attributes(profile_slice(profile, frame->attributes), names, &kept);
@@ -231,6 +234,7 @@ static void write_frame(struct json_writer *writer, const struct profile *profil
         json_write_bool(writer, is_in_app(profile, frame, profile_slice(profile, package)));
     }
     if (is_other && !is_bare) write_other_platform(writer);
+    if (!(kept & START_LINE)) write_place(writer, "offbeat_start_line", function->start_line);
     chunk_write_attributes(writer, profile, frame->attributes);
     json_end_object(writer);
 }
@@ -514,12 +518,17 @@ static void write_our_measurements(struct json_writer *writer, const struct chun
 static void write_offbeat(struct json_writer *writer, const struct profile *profile)
 {
     int64_t period = chunk_period_ns(profile);
-    if (period == 0 && profile->facts.count == 0) return;
+    bool is_cpu = profile_counts_cpu_time(profile);
+    if (period == 0 && profile->facts.count == 0 && !is_cpu) return;
     json_write_key(writer, "offbeat");
     json_begin_object(writer);
     if (period) {
         json_write_key(writer, "period_ns");
         json_write_i64(writer, period);
+    }
+    if (is_cpu) {
+        json_write_key(writer, "time");
+        json_write_text(writer, "cpu");
     }
     json_write_key(writer, "facts");
     facts_write(writer, profile);

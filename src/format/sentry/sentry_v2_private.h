@@ -56,6 +56,7 @@ struct chunk {
     struct { struct chunk_sample *items; size_t count, capacity; } samples;
     struct { struct chunk_image *items; size_t count, capacity; } images;
     struct { struct thread_id *items; size_t count, capacity; } described_threads; /* by thread_metadata */
+    bool counts_cpu_time;                                   /* idle samples are no time */
     bool has_images;                                        /* an image of native code was there */
     struct { const char *member; uint64_t offset; } incomplete_image; /* the first one without MEMBER, if not NULL */
 };
