@@ -127,8 +127,8 @@ struct offbeat_options {
     enum offbeat_mode mode;       /* OFFBEAT_MODE: "wall" or "cpu" */
     uint32_t chunk_seconds;       /* OFFBEAT_CHUNK_SECONDS: 1 to 60; default 60 */
     enum offbeat_symbols symbols; /* OFFBEAT_SYMBOLS: "local" or "receiver" */
-    bool repeats_idle; /* OFFBEAT_REPEATS_IDLE: send a sample per tick of a thread whose stack does not change,
-                        * instead of the first, the last and one a second; the sums are the same */
+    bool repeats_idle; /* OFFBEAT_REPEATS_IDLE: send a sample per tick of a waiting thread, too, instead of the first,
+                        * the last and one a second; a running thread always has one per tick */
     /* Which code is in-app: prefixes of file paths and of function names, separated by ','. The longest matching prefix
      * decides. Code that matches no prefix is in-app unless its file is in a system folder. */
     const char *in_app_include; /* OFFBEAT_IN_APP_INCLUDE */

@@ -133,7 +133,7 @@ static bool is_too_large(enum status status, const struct error *error)
     return status != STATUS_OK && strncmp(error->message, reason, sizeof(reason) - 1) == 0;
 }
 
-/* What is too large goes with fewer samples of threads that stay where they are, and then in halves. */
+/* What is too large goes with fewer samples of threads that wait, and then in halves. */
 static enum status encode_part(struct making *making, struct sentry_v2_options options)
 {
     struct error error = {0};

@@ -35,7 +35,7 @@ struct chunk_request {
     size_t recording_count;
     const char *release, *environment, *dist;
     const char *in_app_include, *in_app_exclude; /* prefixes with ',' between them */
-    bool repeats_idle;                           /* write a sample each tick also of threads that stay where they are */
+    bool repeats_idle;                           /* write a sample each tick also of threads that wait */
     bool has_names;                              /* name the frames */
     const struct chunk_measurement *measurements;
     size_t measurement_count;

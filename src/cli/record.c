@@ -485,7 +485,7 @@ int command_record(int argc, char **argv)
          .maximum = DURATION_NS_MAX},
         {"no-inherit", 0, OPTION_SWITCH, &record.run.no_children, .help = "leave the program's children alone"},
         {"thin-idle", 0, OPTION_SWITCH, &arguments.thins_idle,
-         .help = "in envelopes, threads that stay where they are give a sample a second, not one a tick"},
+         .help = "in envelopes, threads that wait give a sample a second, not one a tick"},
         {"split-processes", 0, OPTION_SWITCH, &record.outputs.splits_processes,
          .help = "a file for each process: x.pb.gz, x.2.pb.gz, … in the order of their starts"},
         {"no-symbols", 0, OPTION_SWITCH, &record.decoding.drops_symbols,

@@ -77,6 +77,19 @@ def the_program_is_sampled_101_times_a_second_unless_it_says_otherwise_SES_1():
             check(abs(between / expected - 1) < 0.03, f"{between * 1e3:.3f} ms between two ticks, expected {expected * 1e3:.3f}")
 
 
+@case_by_the_clock
+def a_thread_that_runs_has_a_sample_each_tick_SES_12():
+    """A loop that stays at one place for seconds; who counts samples sees all of its time."""
+    with Folder() as folder, Receiver() as receiver:
+        drive(receiver, folder, "init start await thread 2500 join")
+        chunk, = arrived(receiver, folder).chunks
+        threads = chunk["profile"]["thread_metadata"]
+        busy, waiting = (next(one for one, facts in threads.items() if facts["name"] == name) for name in ("second", "sdk_drives"))
+        counts = {thread: sum(sample["thread_id"] == thread for sample in chunk["profile"]["samples"]) for thread in (busy, waiting)}
+        check(counts[busy] >= 0.9 * 2.5 * 101, f"{counts[busy]} samples of a thread that ran for 2.5 s")
+        check(counts[waiting] < 40, f"{counts[waiting]} samples of a thread that waits")
+
+
 @case
 def trace_runs_from_the_first_sampled_root_to_the_end_of_the_chunk_of_the_last_one_SES_5_SES_11():
     """SES-5, SES-11"""
@@ -123,7 +136,7 @@ def calls_that_do_nothing_say_so_to_who_debugs_SES_7():
 
 @case
 def v1_options_overrule_with_a_warning_and_profiles_go_with_their_transactions_SES_8_V1_5():
-    """SES-8, V1-1, V1-3, V1-5, V1-6"""
+    """SES-8, V2-8 (only these options ask for V1), V1-1, V1-3, V1-5, V1-6"""
     for option in ({"profiles_sample_rate": 1}, {}):
         with Folder() as folder, Receiver() as receiver:
             words = "" if option else "option profiles_sampler ab "

@@ -366,6 +366,36 @@ TEST(idle_ticks_can_be_thinned_to_their_ends_and_one_a_second)
     profile_fini(&read);
 }
 
+/* Who counts samples sees the time in which a thread ran; the columns are those of a recording. */
+TEST(ticks_in_which_a_thread_ran_are_never_thinned_SES_12)
+{
+    enum { TICKS = 250, COLUMNS = 5 };
+    static const char *const times[] = {"wall", "cpu", "runnable", "blocked"};
+    const int64_t period_ns = (int64_t)(SECOND / 100), all_ns = TICKS * period_ns, some_ns = period_ns / 4;
+    const struct {
+        int64_t cpu_ns, runnable_ns;
+        size_t samples; /* that are written, without the end */
+    } cases[] = {{all_ns, 0, TICKS}, {0, all_ns, TICKS}, {period_ns, 0, TICKS}, {some_ns, some_ns, 4}, {0, 0, 4}};
+    struct sentry_v2_options options = {.thins_idle = true};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct profile written, read;
+        begin_profile(&written);
+        written.value_type_count = 1;
+        for (size_t k = 0; k < COLUMNS - 1; k++) profile_add_value_type(&written, times[k], "nanoseconds");
+        struct stack_id at = profile_add_stack(
+            &written, (struct stack_id){0},
+            location_of(&written, (struct mapping_id){0}, 0, function_of(&written, "spin", "", ""), 0));
+        struct sample sample = {.stack = at, .thread = thread_of(&written, "1", ""), .time_ns = START_NS};
+        int64_t blocked_ns = all_ns - cases[i].cpu_ns - cases[i].runnable_ns;
+        profile_add_sample(&written, &sample,
+                           (const int64_t[]){TICKS, all_ns, cases[i].cpu_ns, cases[i].runnable_ns, blocked_ns});
+        encode_and_decode(&written, &options, &read);
+        CHECK_UINT(read.samples.count, cases[i].samples + 1);
+        profile_fini(&written);
+        profile_fini(&read);
+    }
+}
+
 /* A server gives a sample the time until the next one of its thread: after work of 50 ms and a sleep of 200 ms it gave
  * the work 250 ms. */
 TEST(an_idle_sample_ends_every_run_of_cpu_time)

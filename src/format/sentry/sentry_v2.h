@@ -20,7 +20,7 @@ enum status sentry_v2_decode_and_judge(struct slice bytes, const struct rules_co
 struct sentry_v2_options {
     uint64_t from_ns, to_ns; /* only samples with from_ns <= time < to_ns; both 0 = all */
     bool is_first, is_last;  /* of several chunks: measurements from before, or behind, that range belong here too */
-    bool thins_idle;         /* of ticks at one place in a row, write only the first and the last, and one a second */
+    bool thins_idle;         /* of the ticks of a waiting thread, write only the first, the last, and one a second */
     const char *chunk_id;    /* 32 lowercase hex digits; NULL = the profile's own, or a new one where it has none */
 };
 

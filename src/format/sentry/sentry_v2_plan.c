@@ -60,6 +60,27 @@ static bool add_tick(struct chunk_plan *plan, struct tick tick)
     return true;
 }
 
+/* The value of SAMPLE in the column TYPE, which is a time; 0 if there is none. */
+static uint64_t time_value_ns(const struct profile *profile, size_t sample, const char *type)
+{
+    for (size_t i = 1; i < profile->value_type_count; i++) {
+        if (!slice_equals_text(profile_slice(profile, profile->value_types[i].type), type) ||
+            !slice_equals_text(profile_slice(profile, profile->value_types[i].unit), "nanoseconds"))
+            continue;
+        int64_t value = profile_sample_values(profile, sample)[i];
+        return value > 0 ? (uint64_t)value : 0;
+    }
+    return 0;
+}
+
+/* SES-12: whether the thread ran, or waited for a processor, in at least one of the ticks of SAMPLE, each SPACING_NS
+ * long. Less than half a tick in all of them is a thread that woke up for a moment. */
+static bool has_run(const struct profile *profile, size_t sample, uint64_t spacing_ns)
+{
+    uint64_t cpu_ns = time_value_ns(profile, sample, "cpu");
+    return cpu_ns + time_value_ns(profile, sample, "runnable") >= spacing_ns / 2 + 1;
+}
+
 /* Adds the ticks of SAMPLE, the first at TIME_NS, that the options choose. False if there are too many. */
 static bool add_ticks(struct chunk_plan *plan, size_t sample, uint64_t time_ns)
 {
@@ -71,7 +92,8 @@ static bool add_ticks(struct chunk_plan *plan, size_t sample, uint64_t time_ns)
         uint64_t end = tick_at(time_ns, spacing, options->to_ns);
         if (count > end) count = end;
     }
-    uint64_t step = plan->is_thinned ? THINNED_NS / spacing + 1 : 1;
+    bool is_thinned = plan->is_thinned && !has_run(plan->profile, sample, spacing);
+    uint64_t step = is_thinned ? THINNED_NS / spacing + 1 : 1;
     for (uint64_t i = first; i < count; i = i + 1 < count && i + step >= count ? count - 1 : i + step) {
         if (!add_tick(plan, (struct tick){.time_ns = time_ns + i * spacing, .sample = (uint32_t)sample})) return false;
     }
@@ -238,7 +260,7 @@ static bool lay_out_ticks(struct chunk_plan *plan)
     return fits;
 }
 
-/* Thousands of threads have more ticks than a chunk has room for. Fewer of those at one place last as long. */
+/* Thousands of threads have more ticks than a chunk has room for. Fewer ticks of a waiting thread last as long. */
 static enum status lay_out(struct chunk_plan *plan, struct error *error)
 {
     plan->is_thinned = plan->options && plan->options->thins_idle;
