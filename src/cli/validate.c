@@ -5,6 +5,7 @@
 #include "cli/open_profile.h"
 #include "cli/output.h"
 #include "format/sentry/envelope.h"
+#include "format/sentry/envelope_profile.h"
 #include "format/json_kind.h"
 #include "format/sentry/rules.h"
 #include "format/sentry/sentry_v1.h"
@@ -110,9 +111,12 @@ static bool has_transaction(struct slice bytes)
     return is_there;
 }
 
-static void judge_items(struct validation *validation, struct envelope_reader *reader, bool with_transaction)
+static void judge_items(struct validation *validation, struct envelope_reader *reader, struct slice bytes)
 {
     struct envelope_item item;
+    char transaction_id[UUID_TEXT_SIZE];
+    bool with_transaction = has_transaction(bytes);
+    envelope_transaction_id(bytes, transaction_id);
     for (size_t number = 1; envelope_next(reader, &item, NULL); number++) {
         char name[96];
         bool is_v1 = slice_equals_text(item.type, "profile");
@@ -121,6 +125,7 @@ static void judge_items(struct validation *validation, struct envelope_reader *r
                                         .platform = item.platform,
                                         .has_meta_length = item.has_meta_length,
                                         .has_transaction = with_transaction};
+        memcpy(context.transaction_id, transaction_id, sizeof(context.transaction_id));
         (void)snprintf(name, sizeof(name), "item %zu, %.*s", number, SLICE_ARGUMENTS(item.type));
         judge(validation, item.payload, &context, is_v1, name);
     }
@@ -141,7 +146,7 @@ static void judge_envelope(struct validation *validation, struct slice bytes)
         tell(validation, &verdict, "");
         return;
     }
-    if (envelope_open(&reader, bytes, NULL) == STATUS_OK) judge_items(validation, &reader, has_transaction(bytes));
+    if (envelope_open(&reader, bytes, NULL) == STATUS_OK) judge_items(validation, &reader, bytes);
     envelope_close(&reader);
 }
 

@@ -197,6 +197,19 @@ TEST(the_envelope_must_hold_the_transaction_V1_5)
     CHECK_TEXT(judge(slice_of_text(good), &context, RULES_RELAY), "accepted");
 }
 
+TEST(the_profile_names_the_transaction_of_its_envelope_V1_5_V1_9)
+{
+    struct rules_context context = {.is_in_envelope = true, .has_transaction = true};
+    (void)strcpy(context.transaction_id, "30976f2ddbe04ac9b6bffe6e35d4710c");
+    CHECK_TEXT(judge(slice_of_text(good), &context, RULES_SPEC), "accepted");
+    context.transaction_id[31] = 'd';
+    CHECK_TEXT(judge(slice_of_text(good), &context, RULES_SPEC),
+               "profiling_invalid_transaction_metadata: transaction.id: expected 30976f2ddbe04ac9b6bffe6e35d4710d, the "
+               "id in the "
+               "envelope, found 30976f2ddbe04ac9b6bffe6e35d4710c");
+    CHECK_TEXT(judge(slice_of_text(good), &context, RULES_RELAY), "accepted"); /* the service does not compare them */
+}
+
 TEST(times_are_strings_of_whole_numbers_V1_3_V1_9)
 {
     static const char whole[] = "integer from 0 to 18446744073709551615, or a string of one";

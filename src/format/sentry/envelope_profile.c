@@ -8,6 +8,8 @@
 #include "format/sentry/sentry_v2.h"
 #include "format/sentry/transaction.h"
 
+#include <stdio.h>
+
 enum { PAYLOAD_BYTES_MAX = 1 << 30 };
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
@@ -63,6 +65,30 @@ enum status envelope_profile_decode(struct slice bytes, struct profile *profile,
     return status;
 }
 
+static void read_transaction_id(struct slice payload, char ret_id[UUID_TEXT_SIZE])
+{
+    struct transaction transaction;
+    if (transaction_decode(payload, &transaction, NULL) != STATUS_OK) return;
+    if (*transaction.event_id) (void)snprintf(ret_id, UUID_TEXT_SIZE, "%s", transaction.event_id);
+    transaction_fini(&transaction);
+}
+
+void envelope_transaction_id(struct slice bytes, char ret_id[UUID_TEXT_SIZE])
+{
+    struct envelope_reader reader;
+    struct envelope_item item;
+    bool is_there = false;
+    ret_id[0] = '\0';
+    if (envelope_open(&reader, bytes, NULL) == STATUS_OK) {
+        while (!is_there && envelope_next(&reader, &item, NULL)) is_there = slice_equals_text(item.type, "transaction");
+        if (is_there) {
+            (void)snprintf(ret_id, UUID_TEXT_SIZE, "%s", reader.attributes.event_id);
+            read_transaction_id(item.payload, ret_id);
+        }
+    }
+    envelope_close(&reader);
+}
+
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
 
 static void begin(const struct profile *profile, bool carries, struct buffer *out)
@@ -105,14 +131,13 @@ static enum status refuse(const struct verdict *verdict, struct error *error)
 }
 
 /* What other clients made keeps their ids and frames, which the documents may not allow. */
-static enum status check_payload(const struct profile *profile, const struct envelope_item *item, bool has_transaction,
-                                 struct error *error)
+static enum status check_payload(const struct profile *profile, const struct envelope_item *item,
+                                 struct rules_context context, struct error *error)
 {
     enum status status = STATUS_OK;
-    struct rules_context context = {.is_in_envelope = true,
-                                    .platform = item->platform,
-                                    .has_meta_length = item->has_meta_length,
-                                    .has_transaction = has_transaction};
+    context.is_in_envelope = true;
+    context.platform = item->platform;
+    context.has_meta_length = item->has_meta_length;
     for (int rules = 0; rules < RULES_COUNT && status == STATUS_OK; rules++) {
         if (rules == RULES_SPEC && profile->sample_format != 0) continue;
         struct verdict verdict;
@@ -143,13 +168,13 @@ static enum status check_items(const struct profile *profile, struct slice bytes
     struct envelope_reader reader;
     struct envelope_item item;
     struct error reason = {.status = STATUS_OK};
-    bool has_transaction;
-    enum status status = find_transaction(bytes, &has_transaction, error);
+    struct rules_context context = {0};
+    enum status status = find_transaction(bytes, &context.has_transaction, error);
     if (status != STATUS_OK) return status;
+    envelope_transaction_id(bytes, context.transaction_id);
     status = envelope_open(&reader, bytes, error);
     while (status == STATUS_OK && envelope_next(&reader, &item, &reason)) {
-        if (is_v1_item(&item) || envelope_item_is_chunk(&item))
-            status = check_payload(profile, &item, has_transaction, error);
+        if (is_v1_item(&item) || envelope_item_is_chunk(&item)) status = check_payload(profile, &item, context, error);
     }
     envelope_close(&reader);
     if (status != STATUS_OK || reason.status == STATUS_OK) return status;

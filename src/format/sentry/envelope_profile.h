@@ -4,6 +4,7 @@
 #define OFFBEAT_FORMAT_SENTRY_ENVELOPE_PROFILE_H
 
 #include "base/buffer.h"
+#include "base/uuid.h"
 #include "profile/profile.h"
 
 /* All chunks and profiles of the envelope in BYTES become one profile, in the order of time. The header and every other
@@ -22,6 +23,10 @@ enum status envelope_profile_encode(const struct profile *profile, struct buffer
 /* V1: the profile in one envelope with its transaction (V1-5), which is the one that PROFILE carries, or else made of
  * what it knows of it; and with what else it carries. */
 enum status envelope_profile_encode_v1(const struct profile *profile, struct buffer *out, struct error *error);
+
+/* The id of the transaction in the envelope BYTES: its event_id, else that of the envelope's header. "" if the envelope
+ * has no transaction, or no id of it. */
+void envelope_transaction_id(struct slice bytes, char ret_id[UUID_TEXT_SIZE]);
 
 /* Whether a server takes the envelope that OUT holds from FIRST on: its frame, the sizes and numbers of its items, and
  * each profile by both sets of rules. To be asked of every envelope before it is given out. */

@@ -8,6 +8,7 @@
 
 #include "base/slice.h"
 #include "base/status.h"
+#include "base/uuid.h"
 
 enum rules { RULES_SPEC, RULES_RELAY, RULES_COUNT };
 
@@ -39,10 +40,11 @@ struct verdict {
 
 /* What the envelope says beside the payload. */
 struct rules_context {
-    bool is_in_envelope;   /* else the item's header is not known, and nothing is asked of it */
-    struct slice platform; /* of the item's header; data NULL = it has none */
-    bool has_meta_length;  /* of the item's header */
-    bool has_transaction;  /* for a V1 profile: there is one in the same envelope */
+    bool is_in_envelope;                 /* else the item's header is not known, and nothing is asked of it */
+    struct slice platform;               /* of the item's header; data NULL = it has none */
+    bool has_meta_length;                /* of the item's header */
+    bool has_transaction;                /* for a V1 profile: there is one in the same envelope */
+    char transaction_id[UUID_TEXT_SIZE]; /* of that one; "" = not known */
 };
 
 /* Judge one payload, whatever bytes it is. CONTEXT may be NULL: a payload that lies there alone. STATUS_OK: RET_VERDICT

@@ -25,6 +25,7 @@ struct v1_sample {
 
 struct v1_transaction {
     bool is_there, has_id, has_trace_id, has_name, has_thread, has_nil_id;
+    char id[UUID_TEXT_SIZE];
     uint64_t start_ns, end_ns, cpu_start_ms, cpu_end_ms;
 };
 
@@ -372,25 +373,27 @@ static bool is_nil(struct slice uuid)
 }
 
 /* A uuid; *HAS_NIL is set if it is all zeros. */
-static void take_id(struct rules_reader *reader, bool *ret_is_nil)
+static struct slice take_id(struct rules_reader *reader, bool *ret_is_nil)
 {
     uint64_t offset = rules_next_offset(reader);
     rules_take_uuid(reader);
-    if (reader->json.failed) return;
+    if (reader->json.failed) return (struct slice){0};
     struct slice text = slice_of(reader->bytes.data + offset + 1, json_reader_taken(&reader->json) - offset - 2);
     *ret_is_nil |= is_nil(text);
+    return text;
 }
 
 static void take_transaction_id(struct rules_reader *reader)
 {
-    judge_of(reader)->candidate.has_id = true;
-    take_id(reader, &judge_of(reader)->candidate.has_nil_id);
+    struct v1_transaction *transaction = &judge_of(reader)->candidate;
+    transaction->has_id = true;
+    (void)uuid_parse(take_id(reader, &transaction->has_nil_id), transaction->id);
 }
 
 static void take_trace_id(struct rules_reader *reader)
 {
     judge_of(reader)->candidate.has_trace_id = true;
-    take_id(reader, &judge_of(reader)->candidate.has_nil_id);
+    (void)take_id(reader, &judge_of(reader)->candidate.has_nil_id);
 }
 
 static void take_transaction_name(struct rules_reader *reader)
@@ -839,10 +842,21 @@ static bool check_duration_of_spec(const struct judge *judge, struct verdict *ve
                          "at most 30000000000 ns between first and last sample", last_ns - first_ns, "profile.samples");
 }
 
-static void judge_by_spec(const struct judge *judge, struct verdict *verdict)
+/* V1-5: a profile is sent with its own transaction. The service does not compare the ids. */
+static bool is_of_transaction(const struct judge *judge, const struct rules_context *context, struct verdict *verdict)
+{
+    const char *expected = context ? context->transaction_id : "", *found = judge->transaction.id;
+    if (!*expected || !*found || strcmp(expected, found) == 0) return true;
+    char wanted[64];
+    (void)snprintf(wanted, sizeof(wanted), "%s, the id in the envelope", expected);
+    (void)verdict_refuse(verdict, "profiling_invalid_transaction_metadata", wanted, found, "%s", "transaction.id");
+    return false;
+}
+
+static void judge_by_spec(const struct judge *judge, const struct rules_context *context, struct verdict *verdict)
 {
     static const char metadata[] = "profiling_invalid_profile_metadata";
-    if (!check_transaction(judge, verdict)) return;
+    if (!check_transaction(judge, verdict) || !is_of_transaction(judge, context, verdict)) return;
     if (judge->samples.count < 2) {
         (void)refuse_number(verdict, "profiling_not_enough_samples", "at least 2", judge->samples.count,
                             "profile.samples");
@@ -884,15 +898,15 @@ static bool read_payload(struct judge *judge, struct slice payload, rules_take *
     return *status == STATUS_OK && verdict->accepted;
 }
 
-static enum status judge_payload(struct judge *judge, struct slice payload, struct verdict *verdict,
-                                 struct error *error)
+static enum status judge_payload(struct judge *judge, struct slice payload, const struct rules_context *context,
+                                 struct verdict *verdict, struct error *error)
 {
     enum status status;
     if (!read_payload(judge, payload, take_front, verdict, &status, error)) return status;
     if (!check_version(judge, verdict)) return STATUS_OK;
     if (!read_payload(judge, payload, take_payload, verdict, &status, error)) return status;
     if (judge->rules == RULES_RELAY) return judge_by_relay(judge, verdict, error);
-    judge_by_spec(judge, verdict);
+    judge_by_spec(judge, context, verdict);
     return STATUS_OK;
 }
 
@@ -908,7 +922,7 @@ enum status rules_judge_profile(struct slice payload, const struct rules_context
     } else if (context && context->is_in_envelope && !context->has_transaction) {
         (void)verdict_refuse(&verdict, "missing_transaction", "a transaction in the envelope", "nothing", "%s", "");
     } else {
-        status = judge_payload(&judge, payload, &verdict, error);
+        status = judge_payload(&judge, payload, context, &verdict, error);
     }
     judge_fini(&judge);
     if (status == STATUS_OK) *ret_verdict = verdict;
