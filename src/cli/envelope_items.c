@@ -62,6 +62,17 @@ static void add_span(struct listing *listing, struct slice name, const struct sp
     add_text(listing, "thread_name", span->thread_name);
 }
 
+/* Spans whose profile is not that of the transaction (LNK-5): the profiler was restarted within it. */
+static uint64_t count_of_other_profilers(const struct transaction *transaction)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < transaction->spans.count; i++) {
+        struct slice profiler = transaction_profiler_of(transaction, &transaction->spans.items[i]);
+        count += !slice_equal(profiler, transaction->root.profiler_id);
+    }
+    return count;
+}
+
 static void list_transaction(struct listing *listing, struct slice payload)
 {
     struct transaction transaction;
@@ -70,6 +81,7 @@ static void list_transaction(struct listing *listing, struct slice payload)
     add_span(listing, transaction.name, &transaction.root);
     add_text(listing, "profile_id", transaction.profile_id);
     add_number(listing, "spans", INFO_COUNT, transaction.spans.count);
+    add_number(listing, "spans_of_other_profilers", INFO_COUNT, count_of_other_profilers(&transaction));
     transaction_fini(&transaction);
 }
 

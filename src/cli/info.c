@@ -15,6 +15,13 @@ static const char *version_of(const struct profile *profile)
     return profile->sample_format == 2 ? "2" : profile->sample_format == 1 ? "1" : "";
 }
 
+/* Receivers read a missing environment as this one (V2-11). */
+static void set_default_environment(struct profile *profile)
+{
+    if (profile->sample_format != 0 && profile->environment.index == 0)
+        profile->environment = profile_text(profile, "production");
+}
+
 /* What one file is found to be. */
 struct contents {
     struct profile profile;
@@ -41,6 +48,7 @@ static bool read_contents(const char *path, struct contents *contents)
     bool is_without_profile = contents->opened.format == FORMAT_ENVELOPE && contents->items.profile_count == 0;
     if (is_read && !is_without_profile) {
         is_read = decode_input(path, &bytes, &contents->profile, &contents->opened.format);
+        set_default_environment(&contents->profile);
     }
     buffer_fini(&bytes);
     return is_read;

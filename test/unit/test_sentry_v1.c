@@ -82,6 +82,7 @@ static void check_samples(const struct profile *profile)
     CHECK(profile->measurements.items[0].values[0].value == 12.5);
 }
 
+/* Measured values V1-7, optional members of the device V1-10. */
 TEST(all_of_v1_is_read_whatever_its_order_and_spelling_V1_1_V1_2_V1_3)
 {
     struct profile profile;
@@ -91,6 +92,7 @@ TEST(all_of_v1_is_read_whatever_its_order_and_spelling_V1_1_V1_2_V1_3)
     profile_fini(&profile);
 }
 
+/* V1-7 and V1-10 too. */
 TEST(what_was_written_reads_back_the_same_V1_1_V1_2_V1_3)
 {
     struct profile profile, again;

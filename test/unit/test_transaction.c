@@ -46,6 +46,9 @@ static void check_transaction(const struct transaction *transaction)
     CHECK_SLICE(span->profiler_id, "71bba98d90b545c39f2ae73f702d7ef4");
     CHECK_UINT(span->end_ns, 1700000021000000000u);
     CHECK_SLICE(transaction->spans.items[1].thread_id, "");
+    /* LNK-5 */
+    CHECK_SLICE(transaction_profiler_of(transaction, span), "71bba98d90b545c39f2ae73f702d7ef4");
+    CHECK_SLICE(transaction_profiler_of(transaction, &transaction->spans.items[1]), "396db3692b7746b88f609446f08703ae");
 }
 
 TEST(a_transaction_tells_its_profiler_and_thread_and_its_spans_theirs_LNK_1_LNK_2_LNK_3)

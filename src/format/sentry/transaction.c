@@ -196,6 +196,11 @@ static void read_trace_context(struct reader *reader, struct span *root)
     *root = trace;
 }
 
+struct slice transaction_profiler_of(const struct transaction *transaction, const struct span *span)
+{
+    return span->profiler_id.size ? span->profiler_id : transaction->root.profiler_id;
+}
+
 static void read_contexts(struct reader *reader, struct transaction *transaction)
 {
     struct slice key;

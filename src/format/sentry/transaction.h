@@ -41,6 +41,9 @@ struct transaction {
 enum status transaction_decode(struct slice bytes, struct transaction *ret_transaction, struct error *error);
 void transaction_fini(struct transaction *transaction); /* accepts {0} */
 
+/* The profiler of SPAN, one of TRANSACTION's: its own, else that of the transaction (LNK-5). "" = none. */
+struct slice transaction_profiler_of(const struct transaction *transaction, const struct span *span);
+
 /* Appends TRANSACTION as a payload, with what a receiver needs at least. */
 void transaction_encode(const struct transaction *transaction, struct buffer *out);
 
