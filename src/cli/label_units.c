@@ -2,7 +2,7 @@
 #include "cli/label_units.h"
 
 #include "cli/message.h"
-#include "profile/units.h"
+#include "profile/label_units.h"
 
 enum { WARNINGS_MAX = 8 };
 

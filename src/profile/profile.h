@@ -415,6 +415,9 @@ enum status profile_aggregate(struct profile *profile, struct error *error);
 /* Leaves out the samples all of whose values are 0: where the values are counts, they say nothing. */
 void profile_drop_zero_samples(struct profile *profile);
 
+/* Removes the samples whose entry in IS_KEPT is false. */
+void profile_keep_samples(struct profile *profile, const bool *is_kept);
+
 /* Gives an idle sample (one with the empty stack) that stands between two others of its thread the stack that those
  * have in common. Sentry's backend shows profiles of V1 so (facts §4.2). The samples must be in order of time. */
 enum status profile_fill_idle(struct profile *profile, struct error *error);

@@ -157,6 +157,17 @@ void profile_drop_threads(struct profile *profile, const char *const *names)
     profile->samples.count = kept;
 }
 
+void profile_keep_samples(struct profile *profile, const bool *is_kept)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        if (!is_kept[i]) continue;
+        profile->samples.time_ns[kept] = profile->samples.time_ns[i];
+        move_sample(profile, kept++, i);
+    }
+    profile->samples.count = kept;
+}
+
 /* --- Sorting ------------------------------------------------------------------------------------------------------ */
 
 struct sort_key {

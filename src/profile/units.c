@@ -1,7 +1,8 @@
 /* A table of units; those of one kind are told in the smallest.  SPDX-License-Identifier: MIT */
 #include "profile/units.h"
 
-#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
 #include <strings.h>
 
 enum kind { TIME, BYTES, COMPUTE };
@@ -53,6 +54,10 @@ static const struct {
     {"gcu", COMPUTE, 1e9},
     {"kgcu", COMPUTE, 1e12},
     {"kilogcu", COMPUTE, 1e12},
+    {"megagcu", COMPUTE, 1e15},
+    {"gigagcu", COMPUTE, 1e18},
+    {"teragcu", COMPUTE, 1e21},
+    {"petagcu", COMPUTE, 1e24},
 };
 
 enum { UNITS = sizeof(units) / sizeof(units[0]) };
@@ -79,37 +84,85 @@ double unit_ratio(const char *from, const char *to)
     return units[a].size / units[b].size;
 }
 
-const char *profile_label_unit(const struct profile *profile, struct string_id key)
+/* --- For reports -------------------------------------------------------------------------------------------------- */
+
+/* Ascending; the default of each kind is used for a value below the smallest unit, and for a unit of another kind. */
+static const struct {
+    const char *name;
+    enum kind kind;
+    double size;
+    bool is_default;
+} shown_units[] = {
+    {"ns", TIME, 1, false},          {"us", TIME, 1e3, false},        {"ms", TIME, 1e6, false},
+    {"s", TIME, 1e9, true},          {"hrs", TIME, 3.6e12, false},    {"B", BYTES, 1, true},
+    {"kB", BYTES, 0x1p10, false},    {"MB", BYTES, 0x1p20, false},    {"GB", BYTES, 0x1p30, false},
+    {"TB", BYTES, 0x1p40, false},    {"PB", BYTES, 0x1p50, false},    {"n*GCU", COMPUTE, 1, false},
+    {"u*GCU", COMPUTE, 1e3, false},  {"m*GCU", COMPUTE, 1e6, false},  {"GCU", COMPUTE, 1e9, true},
+    {"k*GCU", COMPUTE, 1e12, false}, {"M*GCU", COMPUTE, 1e15, false}, {"G*GCU", COMPUTE, 1e18, false},
+    {"T*GCU", COMPUTE, 1e21, false}, {"P*GCU", COMPUTE, 1e24, false},
+};
+
+enum { SHOWN_UNITS = sizeof(shown_units) / sizeof(shown_units[0]) };
+
+static size_t default_unit(enum kind kind)
 {
-    for (size_t i = 0; i < profile->labels.count; i++) {
-        const struct label *label = &profile->labels.items[i];
-        if (label->is_number && label->key.index == key.index && label->unit.index != 0)
-            return profile_c_string(profile, label->unit);
-    }
-    const char *name = profile_c_string(profile, key);
-    return strcmp(name, "alignment") == 0 || strcmp(name, "request") == 0 ? "bytes" : name;
+    size_t i = 0;
+    while (shown_units[i].kind != kind || !shown_units[i].is_default) i++;
+    return i;
 }
 
-static bool is_listed(const struct other_unit *listed, size_t count, const struct label *label)
+/* VALUE is not negative. */
+static size_t largest_unit(enum kind kind, double value)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (listed[i].key.index == label->key.index && listed[i].other.index == label->unit.index) return true;
+    size_t found = default_unit(kind);
+    for (size_t i = 0; i < SHOWN_UNITS; i++) {
+        if (shown_units[i].kind == kind && value / shown_units[i].size >= 1) found = i;
     }
-    return false;
+    return found;
 }
 
-size_t profile_other_units(const struct profile *profile, struct other_unit *ret_units, size_t max)
+static bool is_one_of(const char *name, const char *const *names)
 {
-    size_t count = 0;
-    struct string_id *first = calloc(profile->strings.count + 1, sizeof(*first)); /* by string: the unit of that key */
-    for (size_t i = 0; first && i < profile->labels.count && count < max; i++) {
-        const struct label *label = &profile->labels.items[i];
-        if (!label->is_number || label->unit.index == 0) continue;
-        struct string_id *known = &first[label->key.index];
-        if (known->index == 0) *known = label->unit;
-        if (known->index == label->unit.index || is_listed(ret_units, count, label)) continue;
-        ret_units[count++] = (struct other_unit){.key = label->key, .first = *known, .other = label->unit};
+    while (*names && strcmp(*names, name) != 0) names++;
+    return *names != NULL;
+}
+
+static struct scaled_value in_unit(double value, enum kind kind, const char *to)
+{
+    size_t shown, wanted = find_unit(to);
+    if (is_one_of(to, (const char *[]){"minimum", "auto", NULL})) {
+        shown = largest_unit(kind, value);
+    } else if (wanted == UNITS || units[wanted].kind != kind) {
+        shown = default_unit(kind);
+    } else {
+        for (shown = 0; shown < SHOWN_UNITS; shown++) {
+            if (shown_units[shown].kind == kind && shown_units[shown].size == units[wanted].size) break;
+        }
+        if (shown == SHOWN_UNITS) return (struct scaled_value){value / units[wanted].size, to};
     }
-    free(first);
-    return count;
+    return (struct scaled_value){value / shown_units[shown].size, shown_units[shown].name};
+}
+
+struct scaled_value unit_scale(int64_t value, const char *from, const char *to)
+{
+    size_t unit = find_unit(from);
+    if (unit == UNITS) {
+        bool has_no_name = is_one_of(to, (const char *[]){"count", "sample", "unit", "minimum", "auto", NULL});
+        return (struct scaled_value){(double)value, has_no_name ? "" : to};
+    }
+    double magnitude = value < 0 ? -(double)value : (double)value;
+    struct scaled_value scaled = in_unit(magnitude * units[unit].size, units[unit].kind, to);
+    if (value < 0) scaled.value = -scaled.value;
+    return scaled;
+}
+
+void unit_append(struct buffer *out, int64_t value, const char *from, const char *to)
+{
+    struct scaled_value scaled = unit_scale(value, from, to);
+    char text[512]; /* no double has more digits */
+    int length = snprintf(text, sizeof(text), "%.2f", scaled.value);
+    if (length > 3 && strcmp(text + length - 3, ".00") == 0) text[length - 3] = '\0';
+    bool is_zero = strcmp(text, "0") == 0 || strcmp(text, "-0") == 0;
+    buffer_append_text(out, is_zero ? "0" : text);
+    if (!is_zero) buffer_append_text(out, scaled.unit);
 }

@@ -1,25 +1,23 @@
-/* What units measure, and in what size (requirements PPF-3, PPF-8).  SPDX-License-Identifier: MIT */
+/* What units measure, and in what size (requirement PPF-3).  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_PROFILE_UNITS_H
 #define OFFBEAT_PROFILE_UNITS_H
 
-#include "profile/profile.h"
+#include "base/buffer.h"
 
 /* How many TO one FROM is: 1000 for "seconds" in "ms", 1 for equal names. 0 if they do not measure the same. Names are
  * those of pprof, in either case, with or without an s at the end: of times, of bytes (1024 each), of Google's compute
  * units. */
 double unit_ratio(const char *from, const char *to);
 
-/* The unit of the numbers that samples are labelled with under KEY: the first that any of them has; else bytes for
- * "alignment" and "request", else KEY itself. Valid until profile_fini. */
-const char *profile_label_unit(const struct profile *profile, struct string_id key);
-
-/* A unit that labels of KEY have although the first one has another. */
-struct other_unit {
-    struct string_id key, first, other;
+/* VALUE, which is in the unit FROM, in the unit TO, and the name that reports give that unit. TO is "minimum" or "auto"
+ * for the largest unit in which the value is at least 1. A unit that nobody knows is kept, with its name; "count",
+ * "sample" and "unit" have none. A known FROM with another kind of TO becomes bytes, seconds or compute units. */
+struct scaled_value {
+    double value;
+    const char *unit; /* "", a constant, or TO */
 };
-
-/* Lists up to MAX of them, each once, and returns how many; 0 also without memory. A report shows all numbers of a key
- * in the first unit, so the others are wrong in it. */
-size_t profile_other_units(const struct profile *profile, struct other_unit *ret_units, size_t max);
+struct scaled_value unit_scale(int64_t value, const char *from, const char *to);
+/* The same as text, with at most two decimals: "1.20s", "3", "0". */
+void unit_append(struct buffer *out, int64_t value, const char *from, const char *to);
 
 #endif

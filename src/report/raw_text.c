@@ -4,14 +4,11 @@
 #include "report/moment.h"
 #include "report/raw_report.h"
 
-#include "profile/thread_labels.h"
+#include "profile/sample_labels.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
-
-/* The labels that a sample's thread stands for, where the sample has none of these keys (doc/formats/pprof.md). */
 
 /* --- Times -------------------------------------------------------------------------------------------------------- */
 
@@ -78,108 +75,27 @@ static void append_duration(struct buffer *out, int64_t duration_ns)
 
 /* --- Labels ------------------------------------------------------------------------------------------------------- */
 
-struct entry {
-    const char *key;
-    bool is_number;
-    const char *text;
-    int64_t number;
-    const char *unit;
-    uint32_t place; /* among the sample's labels */
-};
-
-/* One sample's labels, its thread's behind them. */
-struct entries {
-    struct entry *items; /* room for those of the largest set, and two */
-    uint32_t count;
-};
-
-static bool has_key(const struct entries *entries, const char *const keys[THREAD_LABEL_KEYS])
-{
-    for (uint32_t i = 0; i < entries->count; i++) {
-        if (thread_label_place(keys, slice_of_text(entries->items[i].key)) >= 0) return true;
-    }
-    return false;
-}
-
-static void add_text(struct entries *entries, const char *key, const char *text)
-{
-    entries->items[entries->count] = (struct entry){.key = key, .text = text, .place = entries->count};
-    entries->count++;
-}
-
-static void collect(const struct profile *profile, size_t sample, struct entries *entries)
-{
-    struct label_set set = profile->label_sets.items[profile->samples.labels[sample].index];
-    entries->count = 0;
-    for (uint32_t i = 0; i < set.count; i++) {
-        const struct label *label = &profile->labels.items[set.first + i];
-        entries->items[entries->count++] = (struct entry){.key = profile_c_string(profile, label->key),
-                                                          .is_number = label->is_number,
-                                                          .text = profile_c_string(profile, label->text),
-                                                          .number = label->number,
-                                                          .unit = profile_c_string(profile, label->unit),
-                                                          .place = i};
-    }
-    struct thread_id id = profile->samples.thread[sample];
-    if (id.index == 0) return;
-    const struct thread *thread = profile_thread(profile, id);
-    bool has_name = has_key(entries, thread_name_keys), has_id = has_key(entries, thread_id_keys);
-    if (thread->name.index != 0 && !has_name)
-        add_text(entries, THREAD_NAME_LABEL, profile_c_string(profile, thread->name));
-    if (has_id) return;
-    add_text(entries, THREAD_ID_LABEL, profile_c_string(profile, thread->id));
-    struct entry *entry = &entries->items[entries->count - 1];
-    entry->unit = "";
-    entry->is_number = thread_id_is_number(profile_slice(profile, thread->id), &entry->number);
-}
-
-/* Byte I of "key:[", which is what the order goes by. */
-static unsigned char sorted_byte(const char *key, size_t length, size_t i)
-{
-    return (unsigned char)(i < length ? key[i] : ":["[i - length]);
-}
-
-static int compare_keys(const char *a, const char *b)
-{
-    size_t a_length = strlen(a), b_length = strlen(b);
-    size_t common = 2 + (a_length < b_length ? a_length : b_length);
-    for (size_t i = 0; i < common; i++) {
-        int difference = sorted_byte(a, a_length, i) - sorted_byte(b, b_length, i);
-        if (difference != 0) return difference;
-    }
-    return (a_length > b_length) - (a_length < b_length);
-}
-
-/* Texts before numbers, then by key, then as they were. */
-static int compare_entries(const void *left, const void *right)
-{
-    const struct entry *a = left, *b = right;
-    if (a->is_number != b->is_number) return a->is_number - b->is_number;
-    int order = compare_keys(a->key, b->key);
-    return order != 0 ? order : (a->place > b->place) - (a->place < b->place);
-}
-
-static bool is_same_kind(const struct entry *a, const struct entry *b)
+static bool is_same_kind(const struct sample_label *a, const struct sample_label *b)
 {
     return a->is_number == b->is_number;
 }
 
-static bool is_same_key(const struct entry *a, const struct entry *b)
+static bool is_same_key(const struct sample_label *a, const struct sample_label *b)
 {
     return is_same_kind(a, b) && strcmp(a->key, b->key) == 0;
 }
 
 /* "key:[1 2]"; where any of the numbers has a unit, all show one. Gives the first entry of another key. */
-static uint32_t append_key(const struct entries *entries, uint32_t first, struct buffer *out)
+static uint32_t append_key(const struct sample_labels *labels, uint32_t first, struct buffer *out)
 {
     uint32_t end = first;
     bool has_unit = false;
-    for (; end < entries->count && is_same_key(&entries->items[first], &entries->items[end]); end++) {
-        has_unit |= entries->items[end].is_number && entries->items[end].unit[0] != '\0';
+    for (; end < labels->count && is_same_key(&labels->items[first], &labels->items[end]); end++) {
+        has_unit |= labels->items[end].is_number && labels->items[end].unit[0] != '\0';
     }
-    buffer_append_format(out, "%s:[", entries->items[first].key);
+    buffer_append_format(out, "%s:[", labels->items[first].key);
     for (uint32_t i = first; i < end; i++) {
-        const struct entry *entry = &entries->items[i];
+        const struct sample_label *entry = &labels->items[i];
         if (i > first) buffer_append_text(out, " ");
         if (!entry->is_number) buffer_append_text(out, entry->text);
         if (entry->is_number) buffer_append_format(out, "%" PRId64, entry->number);
@@ -189,35 +105,26 @@ static uint32_t append_key(const struct entries *entries, uint32_t first, struct
     return end;
 }
 
-static void append_labels(const struct profile *profile, size_t sample, struct entries *entries, struct buffer *out)
+static void append_labels(const struct profile *profile, size_t sample, struct sample_labels *labels,
+                          struct buffer *out)
 {
-    collect(profile, sample, entries);
-    qsort(entries->items, entries->count, sizeof(*entries->items), compare_entries);
-    for (uint32_t i = 0; i < entries->count;) {
-        bool begins_line = i == 0 || !is_same_kind(&entries->items[i - 1], &entries->items[i]);
+    sample_labels_collect(labels, profile, profile->samples.labels[sample], profile->samples.thread[sample]);
+    sample_labels_sort(labels);
+    for (uint32_t i = 0; i < labels->count;) {
+        bool begins_line = i == 0 || !is_same_kind(&labels->items[i - 1], &labels->items[i]);
         if (begins_line && i > 0) buffer_append_text(out, "\n");
         buffer_append_text(out, begins_line ? "                " : " ");
-        i = append_key(entries, i, out);
-        if (i == entries->count) buffer_append_text(out, "\n");
+        i = append_key(labels, i, out);
+        if (i == labels->count) buffer_append_text(out, "\n");
     }
-}
-
-static bool entries_init(struct entries *entries, const struct profile *profile)
-{
-    uint32_t most = 0;
-    for (size_t i = 0; i < profile->label_sets.count; i++) {
-        if (profile->label_sets.items[i].count > most) most = profile->label_sets.items[i].count;
-    }
-    *entries = (struct entries){.items = calloc(most + 2u, sizeof(*entries->items))};
-    return entries->items != NULL;
 }
 
 /* --- Samples, locations, mappings --------------------------------------------------------------------------------- */
 
 static void append_samples(const struct profile *profile, struct buffer *out)
 {
-    struct entries entries;
-    if (!entries_init(&entries, profile)) {
+    struct sample_labels labels;
+    if (!sample_labels_init(&labels, profile)) {
         out->failed = true;
         return;
     }
@@ -232,9 +139,9 @@ static void append_samples(const struct profile *profile, struct buffer *out)
             buffer_append_format(out, "%" PRIu32 " ", profile_stack(profile, stack).location.index);
         }
         buffer_append_text(out, "\n");
-        append_labels(profile, i, &entries, out);
+        append_labels(profile, i, &labels, out);
     }
-    free(entries.items);
+    sample_labels_fini(&labels);
 }
 
 static void append_line(const struct profile *profile, const struct line *line, struct buffer *out)

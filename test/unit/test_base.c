@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "base/buffer.h"
+#include "base/clean_path.h"
 #include "base/cursor.h"
 #include "base/hash.h"
 #include "base/printable.h"
@@ -22,6 +23,24 @@ TEST(a_buffer_refuses_to_grow_past_its_maximum_and_remembers)
     buffer_append_text(&buffer, "9");
     CHECK_UINT(buffer.size, 8);
     buffer_fini(&buffer);
+}
+
+TEST(a_clean_path_has_no_empty_part_and_no_way_back)
+{
+    static const char *const paths[][2] = {
+        {"", "."},         {".", "."},           {"/", "/"},         {"//a///b/", "/a/b"},    {"a/./b", "a/b"},
+        {"a/../b", "b"},   {"a/..", "."},        {"../a", "../a"},   {"../../a/..", "../.."}, {"/../a", "/a"},
+        {"/a/../..", "/"}, {"a/b/../../c", "c"}, {"..a/b", "..a/b"},
+    };
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        struct buffer out;
+        buffer_init(&out, 64);
+        buffer_append_text(&out, "x");
+        clean_path_append(&out, slice_of_text(paths[i][0]));
+        buffer_append_byte(&out, 0);
+        CHECK_TEXT((const char *)out.data + 1, paths[i][1]);
+        buffer_fini(&out);
+    }
 }
 
 TEST(a_cursor_never_reads_past_its_end_and_stays_failed)

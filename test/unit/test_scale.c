@@ -1,6 +1,7 @@
 /* Values in other sizes and units (PPF-2, PPF-3), and the units of labels (PPF-8).  SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include "profile/label_units.h"
 #include "profile/profile_scale.h"
 #include "profile/units.h"
 
@@ -159,9 +160,16 @@ TEST(units_have_many_names_PPF_8)
     CHECK(unit_ratio("", "s") == 0);
 }
 
-TEST(the_unit_of_a_label_is_the_first_that_is_told_or_inferred_from_its_key_PPF_8)
+static const char *unit_of(const struct label_units *units, struct string_id key)
+{
+    struct sample_label label = {.key_id = key, .key = profile_c_string(units->profile, key)};
+    return label_unit(units, &label);
+}
+
+TEST(the_unit_of_a_label_is_the_first_that_a_label_has_or_follows_from_its_key_PPF_8)
 {
     struct profile profile;
+    struct label_units units;
     profile_init(&profile);
     struct string_id size = profile_text(&profile, "size"), request = profile_text(&profile, "request"),
                      alignment = profile_text(&profile, "alignment"), cpu = profile_text(&profile, "cpu");
@@ -177,11 +185,40 @@ TEST(the_unit_of_a_label_is_the_first_that_is_told_or_inferred_from_its_key_PPF_
     CHECK_TEXT(profile_c_string(&profile, others[0].key), "size");
     CHECK_TEXT(profile_c_string(&profile, others[0].first), "kilobytes");
     CHECK_TEXT(profile_c_string(&profile, others[0].other), "bytes");
-    CHECK_TEXT(profile_label_unit(&profile, size), "kilobytes");
-    CHECK_TEXT(profile_label_unit(&profile, request), "bytes");
-    CHECK_TEXT(profile_label_unit(&profile, alignment), "bytes");
-    CHECK_TEXT(profile_label_unit(&profile, cpu), "cpu");
+    CHECK(label_units_init(&units, &profile));
+    CHECK_TEXT(unit_of(&units, size), "kilobytes");
+    CHECK_TEXT(unit_of(&units, request), "bytes");
+    CHECK_TEXT(unit_of(&units, alignment), "bytes");
+    CHECK_TEXT(unit_of(&units, cpu), "cpu");
+    struct sample_label of_thread = {.key = "thread_id"};
+    CHECK_TEXT(label_unit(&units, &of_thread), "thread_id");
+    label_units_fini(&units);
     profile_fini(&profile);
+}
+
+static void check_scaled(int64_t value, const char *from, const char *to, const char *expected)
+{
+    struct buffer text;
+    buffer_init(&text, 256);
+    unit_append(&text, value, from, to);
+    buffer_append_byte(&text, 0);
+    CHECK_TEXT((const char *)text.data, expected);
+    buffer_fini(&text);
+}
+
+TEST(values_print_in_the_unit_that_is_asked_for)
+{
+    check_scaled(1500, "nanoseconds", "minimum", "1.50us");
+    check_scaled(0, "nanoseconds", "minimum", "0");
+    check_scaled(-2048, "bytes", "auto", "-2kB");
+    check_scaled(90000000000, "ns", "minutes", "1.50minutes");
+    check_scaled(1000000, "ns", "ms", "1ms");
+    check_scaled(1500000000, "ns", "bytes", "1.50s");
+    check_scaled(12, "count", "minimum", "12");
+    check_scaled(12, "count", "count", "12");
+    check_scaled(12, "widgets", "widgets", "12widgets");
+    check_scaled(INT64_MIN, "widgets", "auto", "-9223372036854775808");
+    check_scaled(1, "petabytes", "bytes", "1125899906842624B");
 }
 
 TEST_MAIN()

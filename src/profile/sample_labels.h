@@ -1,0 +1,35 @@
+/* The labels of a sample as a pprof file has them: its own, and those that its thread stands for
+ * (doc/formats/pprof.md).  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_PROFILE_SAMPLE_LABELS_H
+#define OFFBEAT_PROFILE_SAMPLE_LABELS_H
+
+#include "profile/profile.h"
+
+struct sample_label {
+    struct string_id key_id; /* 0: of a thread */
+    const char *key;         /* this and the other strings: valid as long as the profile */
+    bool is_number;
+    const char *text; /* unless IS_NUMBER */
+    int64_t number;
+    const char *unit; /* "": not known */
+    uint32_t place;   /* among the sample's labels */
+};
+
+struct sample_labels {
+    struct sample_label *items; /* room for the largest set of the profile, and two */
+    uint32_t count;
+};
+
+/* False without memory. */
+bool sample_labels_init(struct sample_labels *labels, const struct profile *profile);
+void sample_labels_fini(struct sample_labels *labels); /* accepts {0} */
+
+/* Replaces LABELS by those of a sample with the labels SET and the thread THREAD: the thread's are the last ones, and
+ * only where the set has none of these keys. */
+void sample_labels_collect(struct sample_labels *labels, const struct profile *profile, struct label_set_id set,
+                           struct thread_id thread);
+
+/* Sorts as pprof prints them: texts before numbers, then by key, then as they were. */
+void sample_labels_sort(struct sample_labels *labels);
+
+#endif
