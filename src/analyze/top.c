@@ -5,13 +5,10 @@
  * SPDX-License-Identifier: MIT */
 #include "analyze/top.h"
 
+#include "analyze/place_name.h"
 #include "analyze/stack_tree.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-
-enum { NAME_BYTES_MAX = 4096 };
 
 /* The functions of one name: what the walk counts, as little as can be, for it goes everywhere in it. */
 struct group {
@@ -55,23 +52,6 @@ static struct string_id name_of_function(const struct function *function)
     return function->name.index ? function->name : function->system_name;
 }
 
-static struct string_id name_of_place(struct profile *profile, const struct location *location)
-{
-    char name[NAME_BYTES_MAX];
-    const struct mapping *mapping = profile_mapping(profile, location->mapping);
-    if (location->address == 0) return (struct string_id){0};
-    if (location->mapping.index == 0 || mapping->file_name.index == 0) {
-        (void)snprintf(name, sizeof(name), "0x%" PRIx64, location->address);
-        return profile_text(profile, name);
-    }
-    const char *path = profile_c_string(profile, mapping->file_name);
-    const char *slash = strrchr(path, '/');
-    uint64_t file_address = mapping->image_start ? location->address - mapping->image_start + mapping->image_vmaddr
-                                                 : location->address - mapping->start + mapping->file_offset;
-    (void)snprintf(name, sizeof(name), "%.4000s+0x%" PRIx64, slash ? slash + 1 : path, file_address);
-    return profile_text(profile, name);
-}
-
 /* The group called NAME; FUNCTION and MAPPING say where a new one lives. */
 static uint32_t group_of(struct computation *all, struct string_id name, const struct function *function,
                          const struct mapping *mapping)
@@ -95,7 +75,7 @@ static void name_nameless(struct computation *all, struct string_id *names)
         for (uint32_t l = 0; l < location->line_count && !is_nameless; l++) {
             is_nameless = name_of_function(profile_function(profile, lines[l].function)).index == 0;
         }
-        if (is_nameless) names[i] = name_of_place(profile, location);
+        if (is_nameless) names[i] = place_name(profile, location);
     }
 }
 

@@ -89,10 +89,9 @@ struct quantity_text quantity_of(const char *unit, int64_t value)
     return quantity_in(quantity_unit_for(unit, value, value), value);
 }
 
-struct quantity_text quantity_percent(int64_t value, int64_t whole)
+static struct quantity_text percent_text(double percent)
 {
     struct quantity_text result;
-    double percent = whole ? 100 * (double)value / (double)whole : 0;
     if (fabs(percent) >= 99.95 && fabs(percent) <= 100.05) percent = percent > 0 ? 100 : -100;
     int decimals = fabs(percent) == 100 ? 0 : 2;
     if (fabs(percent) >= 1) {
@@ -101,6 +100,16 @@ struct quantity_text quantity_percent(int64_t value, int64_t whole)
         (void)snprintf(result.text, sizeof(result.text), "%5.2g%%", percent);
     }
     return result;
+}
+
+struct quantity_text quantity_percent(int64_t value, int64_t whole)
+{
+    return percent_text(whole ? 100 * (double)value / (double)whole : 0);
+}
+
+struct quantity_text quantity_share(int64_t value, int64_t whole)
+{
+    return percent_text(whole ? fabs((double)value / (double)whole) * 100 : 0);
 }
 
 double quantity_nanoseconds(const char *unit)

@@ -24,6 +24,8 @@ struct quantity_text quantity_in(struct quantity_unit unit, int64_t value);
 struct quantity_text quantity_of(const char *unit, int64_t value);
 /* " 1.25%", "  100%": six characters wide up to 100 %. */
 struct quantity_text quantity_percent(int64_t value, int64_t whole);
+/* The same without the sign, which pprof does not print. */
+struct quantity_text quantity_share(int64_t value, int64_t whole);
 
 /* How many nanoseconds one UNIT is, 0 if it is no unit of time. */
 double quantity_nanoseconds(const char *unit);

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyze/call_graph.h"
+
+#include "base/array.h"
+#include "base/hash.h"
+
+#include <stdlib.h>
+
+/* One frame on the way from the root, and what to go back to behind it. */
+struct step {
+    uint32_t node, edge; /* GRAPH_NONE: the frame is left out; it brings no edge */
+    uint32_t caller;
+    bool was_residual;
+};
+
+enum pass {
+    PASS_VALUES,   /* finds nodes and edges, and sums up values */
+    PASS_DIVISORS, /* the same way again, for the divisors of a mean */
+    PASS_PART,     /* the same way again, for call_graph_sum */
+};
+
+struct walk {
+    struct call_graph *graph;
+    struct graph_source *source;
+    const bool *kept;
+    enum pass pass;
+    struct graph_part *part;
+    struct step *steps;
+    size_t step_count, step_capacity;
+    uint32_t caller;  /* the innermost node on the way; GRAPH_NONE at a root */
+    bool is_residual; /* frames since CALLER were left out */
+    bool failed;
+};
+
+/* --- Nodes and edges ---------------------------------------------------------------------------------------------- */
+
+static uint64_t pair_hash(uint32_t a, uint32_t b)
+{
+    return hash_mix(a, (uint64_t)b << 32 | 1);
+}
+
+struct pair {
+    uint32_t first, second;
+};
+
+static bool edge_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct call_graph *graph = context;
+    const struct pair *pair = key;
+    return graph->edges[index].from == pair->first && graph->edges[index].to == pair->second;
+}
+
+static bool child_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct call_graph *graph = context;
+    const struct pair *pair = key;
+    return graph->nodes[index].group == pair->second && graph->nodes[index].parent == pair->first;
+}
+
+static uint32_t add_edge(struct walk *walk, uint32_t from, uint32_t to)
+{
+    struct call_graph *graph = walk->graph;
+    if (!array_reserve(&graph->edges, &graph->edge_capacity, graph->edge_count + 1, sizeof(*graph->edges),
+                       GRAPH_EDGES_MAX)) {
+        walk->failed = true;
+        return GRAPH_NONE;
+    }
+    graph->edges[graph->edge_count] = (struct call_edge){.from = from, .to = to, .is_inline = true};
+    return (uint32_t)graph->edge_count++;
+}
+
+/* Most calls of a function come from the caller of the one before. */
+static uint32_t find_edge(struct walk *walk, uint32_t from, uint32_t to)
+{
+    struct call_graph *graph = walk->graph;
+    uint32_t guess = graph->nodes[to].in_edge;
+    if (guess != GRAPH_NONE && graph->edges[guess].from == from) return guess;
+    struct pair pair = {from, to};
+    uint64_t hash = pair_hash(from, to);
+    uint32_t edge = index_table_find(&graph->index, hash, edge_equal, graph, &pair);
+    if (edge == INDEX_NONE) {
+        edge = add_edge(walk, from, to);
+        if (edge != GRAPH_NONE && !index_table_add(&graph->index, hash, edge)) walk->failed = true;
+    }
+    graph->nodes[to].in_edge = edge;
+    return edge;
+}
+
+/* The node of GROUP under the node that the walk is in. */
+static uint32_t find_child(struct walk *walk, uint32_t group)
+{
+    struct call_graph *graph = walk->graph;
+    struct pair pair = {walk->caller, group};
+    uint64_t hash = pair_hash(walk->caller, group);
+    uint32_t node = index_table_find(&graph->index, hash, child_equal, graph, &pair);
+    if (node != INDEX_NONE) return node;
+    if (!array_reserve(&graph->nodes, &graph->node_capacity, graph->node_count + 1, sizeof(*graph->nodes),
+                       GRAPH_NODES_MAX)) {
+        walk->failed = true;
+        return GRAPH_NONE;
+    }
+    node = (uint32_t)graph->node_count++;
+    graph->nodes[node] = (struct call_node){.group = group, .parent = walk->caller, .in_edge = GRAPH_NONE};
+    if (walk->caller != GRAPH_NONE) graph->nodes[node].in_edge = add_edge(walk, walk->caller, node);
+    if (!index_table_add(&graph->index, hash, node)) walk->failed = true;
+    return node;
+}
+
+/* --- The way ------------------------------------------------------------------------------------------------------ */
+
+static inline void enter_node(struct walk *walk, uint32_t index)
+{
+    struct call_node *node = &walk->graph->nodes[index];
+    node->active++;
+    if (walk->pass != PASS_PART || node->part == walk->graph->part_count) return;
+    node->part = walk->graph->part_count;
+    walk->part->touched[walk->part->touched_count++] = index;
+}
+
+/* Which edges are inlined and which go over something follows from the first time that a stack uses them. */
+static inline uint32_t enter_edge(struct walk *walk, uint32_t to, bool is_inline)
+{
+    if (walk->pass == PASS_PART || walk->caller == GRAPH_NONE || walk->caller == to) return GRAPH_NONE;
+    uint32_t index = walk->source->is_tree ? walk->graph->nodes[to].in_edge : find_edge(walk, walk->caller, to);
+    if (index == GRAPH_NONE) return index;
+    struct call_edge *edge = &walk->graph->edges[index];
+    if (edge->active++ == 0) {
+        edge->is_residual |= walk->is_residual;
+        edge->is_inline &= is_inline;
+    }
+    return index;
+}
+
+static inline void enter_frame(struct walk *walk, uint32_t group, bool is_inline)
+{
+    bool is_left_out = walk->kept && !walk->kept[group];
+    struct step *step = &walk->steps[walk->step_count++];
+    *step = (struct step){
+        .node = GRAPH_NONE, .edge = GRAPH_NONE, .caller = walk->caller, .was_residual = walk->is_residual};
+    if (is_left_out) {
+        walk->is_residual = true;
+        return;
+    }
+    uint32_t node = walk->source->is_tree ? find_child(walk, group) : group;
+    if (node == GRAPH_NONE) return;
+    step->node = node;
+    enter_node(walk, node);
+    step->edge = enter_edge(walk, node, is_inline);
+    walk->caller = node;
+    walk->is_residual = false;
+}
+
+static void add_cum(struct walk *walk, uint32_t index, int64_t value)
+{
+    struct call_node *node = &walk->graph->nodes[index];
+    int64_t *sum = walk->pass == PASS_VALUES     ? &node->cum
+                   : walk->pass == PASS_DIVISORS ? &node->cum_div
+                                                 : &walk->part->sums[index].cum;
+    *sum = profile_add_values(*sum, value);
+}
+
+static void add_flat(struct walk *walk, uint32_t index, int64_t value)
+{
+    struct call_node *node = &walk->graph->nodes[index];
+    int64_t *sum = walk->pass == PASS_VALUES     ? &node->flat
+                   : walk->pass == PASS_DIVISORS ? &node->flat_div
+                                                 : &walk->part->sums[index].flat;
+    *sum = profile_add_values(*sum, value);
+}
+
+static void leave_frame(struct walk *walk, int64_t value)
+{
+    const struct step *step = &walk->steps[--walk->step_count];
+    if (step->node != GRAPH_NONE && --walk->graph->nodes[step->node].active == 0) add_cum(walk, step->node, value);
+    if (step->edge != GRAPH_NONE) {
+        struct call_edge *edge = &walk->graph->edges[step->edge];
+        if (--edge->active == 0) {
+            int64_t *sum = walk->pass == PASS_VALUES ? &edge->weight : &edge->weight_div;
+            *sum = profile_add_values(*sum, value);
+        }
+    }
+    walk->caller = step->caller;
+    walk->is_residual = step->was_residual;
+}
+
+static void enter(struct walk *walk, const struct stack_visit *visit)
+{
+    const uint32_t *locations = walk->source->profile->stacks.items;
+    uint32_t count;
+    for (uint32_t stack = visit->first; stack <= visit->last && !walk->failed; stack++) {
+        const uint32_t *groups = grouping_frames(walk->source->grouping, locations[stack], &count);
+        if (!array_reserve(&walk->steps, &walk->step_capacity, walk->step_count + count, sizeof(*walk->steps),
+                           SIZE_MAX / sizeof(*walk->steps))) {
+            walk->failed = true;
+            return;
+        }
+        for (uint32_t i = count; i-- > 0;) enter_frame(walk, groups[i], i + 1 < count);
+    }
+    if (walk->caller != GRAPH_NONE && !walk->is_residual) add_flat(walk, walk->caller, visit->value);
+}
+
+static void leave(struct walk *walk, const struct stack_visit *visit)
+{
+    const uint32_t *locations = walk->source->profile->stacks.items;
+    uint32_t count;
+    for (uint32_t stack = visit->first; stack <= visit->last; stack++) {
+        (void)grouping_frames(walk->source->grouping, locations[stack], &count);
+        for (uint32_t i = 0; i < count; i++) leave_frame(walk, visit->value);
+    }
+}
+
+static bool walk_stacks(struct walk *walk)
+{
+    struct stack_visit visit;
+    walk->caller = GRAPH_NONE;
+    while (!walk->failed && stack_tree_next(&walk->source->stacks, &visit)) {
+        if (visit.is_entry) {
+            enter(walk, &visit);
+        } else {
+            leave(walk, &visit);
+        }
+    }
+    return !walk->failed;
+}
+
+/* --- Building ----------------------------------------------------------------------------------------------------- */
+
+/* A sample without value and divisor is none; one without value alone is part of the way, for the means. */
+static void add_samples(struct graph_source *source, size_t column)
+{
+    const struct profile *profile = source->profile;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        const int64_t *values = profile_sample_values(profile, i);
+        bool is_none = values[source->choice.index] == 0 && (!source->choice.is_mean || values[0] == 0);
+        if (!is_none) stack_tree_add(&source->stacks, profile->samples.stack[i], values[column]);
+    }
+}
+
+static bool add_nodes(struct call_graph *graph, const struct graph_source *source)
+{
+    if (source->is_tree) return true;
+    graph->node_count = graph->node_capacity = source->grouping->count;
+    graph->nodes = calloc(graph->node_count + 1, sizeof(*graph->nodes));
+    for (uint32_t i = 0; graph->nodes && i < graph->node_count; i++)
+        graph->nodes[i] = (struct call_node){.group = i, .parent = GRAPH_NONE, .in_edge = GRAPH_NONE};
+    return graph->nodes != NULL;
+}
+
+static bool list_nodes(struct call_graph *graph)
+{
+    graph->listed = calloc(graph->node_count + 1, sizeof(*graph->listed));
+    for (uint32_t i = 0; graph->listed && i < graph->node_count; i++) {
+        const struct call_node *node = &graph->nodes[i];
+        if (node->flat != 0 || node->cum != 0) graph->listed[graph->listed_count++] = i;
+    }
+    return graph->listed != NULL;
+}
+
+bool call_graph_build(struct call_graph *graph, struct graph_source *source, const bool *kept)
+{
+    struct walk walk = {.graph = graph, .source = source, .kept = kept, .pass = PASS_VALUES};
+    *graph = (struct call_graph){0};
+    bool is_done = add_nodes(graph, source);
+    if (is_done) {
+        add_samples(source, source->choice.index);
+        is_done = walk_stacks(&walk);
+    }
+    if (is_done && source->choice.is_mean) {
+        walk.pass = PASS_DIVISORS;
+        add_samples(source, 0);
+        is_done = walk_stacks(&walk);
+    }
+    free(walk.steps);
+    return is_done && list_nodes(graph);
+}
+
+bool call_graph_sum(struct call_graph *graph, struct graph_source *source, const bool *kept, struct graph_part *part)
+{
+    struct walk walk = {.graph = graph, .source = source, .kept = kept, .pass = PASS_PART, .part = part};
+    const struct profile *profile = source->profile;
+    part->touched_count = 0;
+    graph->part_count++;
+    for (size_t i = 0; i < part->sample_count; i++) {
+        const int64_t *values = profile_sample_values(profile, part->samples[i]);
+        bool is_none = values[source->choice.index] == 0 && (!source->choice.is_mean || values[0] == 0);
+        if (!is_none) stack_tree_add(&source->stacks, profile->samples.stack[part->samples[i]], values[part->column]);
+    }
+    bool is_done = walk_stacks(&walk);
+    free(walk.steps);
+    return is_done;
+}
+
+void call_graph_fini(struct call_graph *graph)
+{
+    free(graph->nodes);
+    free(graph->edges);
+    free(graph->listed);
+    free(graph->in);
+    free(graph->out);
+    free(graph->in_first);
+    free(graph->out_first);
+    free(graph->sorted);
+    index_table_fini(&graph->index);
+    *graph = (struct call_graph){0};
+}
+
+bool graph_source_init(struct graph_source *source, const struct profile *profile, const struct grouping *grouping,
+                       struct value_choice choice, bool is_tree)
+{
+    *source = (struct graph_source){.profile = profile, .grouping = grouping, .choice = choice, .is_tree = is_tree};
+    return stack_tree_init(&source->stacks, profile);
+}
+
+void graph_source_fini(struct graph_source *source)
+{
+    stack_tree_fini(&source->stacks);
+}

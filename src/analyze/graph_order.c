@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyze/graph_order.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct context {
+    const struct call_graph *graph;
+    const struct graph_source *source;
+    const int64_t *scores; /* by node */
+};
+
+static int compare_strings(const struct profile *profile, struct string_id a, struct string_id b)
+{
+    if (a.index == b.index) return 0;
+    return strcmp(profile_c_string(profile, a), profile_c_string(profile, b));
+}
+
+static int compare_numbers(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Groups of one printable name differ in what it does not show. */
+static int compare_groups(const struct profile *profile, const struct group *a, const struct group *b)
+{
+    int order = compare_strings(profile, a->object, b->object);
+    if (order == 0) order = compare_strings(profile, a->file, b->file);
+    if (order == 0) order = compare_numbers(a->start_line, b->start_line);
+    return order != 0 ? order : compare_numbers(a->line, b->line);
+}
+
+/* --- Nodes -------------------------------------------------------------------------------------------------------- */
+
+static int compare_nodes(const void *left, const void *right, void *context)
+{
+    const struct context *all = context;
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    const struct call_node *first = &all->graph->nodes[a], *second = &all->graph->nodes[b];
+    const struct group *first_group = group_of_node(all->graph, all->source, a);
+    const struct group *second_group = group_of_node(all->graph, all->source, b);
+    int order = compare_numbers(magnitude_of(all->scores[b]), magnitude_of(all->scores[a]));
+    if (order == 0) order = compare_strings(all->source->profile, first_group->printable, second_group->printable);
+    if (order == 0) order = compare_numbers(magnitude_of(second->flat), magnitude_of(first->flat));
+    if (order == 0) order = compare_numbers(magnitude_of(second->cum), magnitude_of(first->cum));
+    if (order == 0) order = compare_groups(all->source->profile, first_group, second_group);
+    return order != 0 ? order : compare_numbers(a, b);
+}
+
+static double entropy(int64_t part, double all)
+{
+    double fraction = (double)magnitude_of(part) / all;
+    return fraction > 0 ? -fraction * log2(fraction) : 0;
+}
+
+static double edge_entropy(const struct call_graph *graph, const uint32_t *edges, uint32_t first, uint32_t end,
+                           int64_t self)
+{
+    double total = (double)self, score = 0;
+    for (uint32_t i = first; i < end; i++) {
+        int64_t weight = graph->edges[edges[i]].weight;
+        if (weight > 0) total += (double)weight;
+    }
+    if (total == 0) return 0;
+    for (uint32_t i = first; i < end; i++) score += entropy(graph->edges[edges[i]].weight, total);
+    return self > 0 ? score + entropy(self, total) : score;
+}
+
+static int64_t entropy_score(const struct call_graph *graph, uint32_t index)
+{
+    const struct call_node *node = &graph->nodes[index];
+    const uint32_t *in = &graph->in_first[index], *out = &graph->out_first[index];
+    double score = in[0] == in[1] ? 1 : edge_entropy(graph, graph->in, in[0], in[1], 0);
+    score += out[0] == out[1] ? 1 : edge_entropy(graph, graph->out, out[0], out[1], node->flat);
+    double sum = score * (double)node->cum;
+    if (!(sum > -0x1p62 && sum < 0x1p62)) return sum > 0 ? INT64_MAX : INT64_MIN;
+    return profile_add_values((int64_t)sum, node->flat);
+}
+
+bool graph_sort(struct call_graph *graph, const struct graph_source *source, enum node_order order)
+{
+    int64_t *scores = calloc(graph->node_count + 1, sizeof(*scores));
+    if (!scores) return false;
+    for (size_t i = 0; i < graph->listed_count; i++) {
+        uint32_t node = graph->listed[i];
+        scores[node] = order == ORDER_FLAT  ? graph->nodes[node].flat
+                       : order == ORDER_CUM ? graph->nodes[node].cum
+                                            : entropy_score(graph, node);
+    }
+    struct context context = {.graph = graph, .source = source, .scores = scores};
+    qsort_r(graph->listed, graph->listed_count, sizeof(*graph->listed), compare_nodes, &context);
+    free(scores);
+    return true;
+}
+
+/* --- Edges -------------------------------------------------------------------------------------------------------- */
+
+static int compare_edges(const void *left, const void *right, void *context)
+{
+    const struct context *all = context;
+    uint32_t first = *(const uint32_t *)left, second = *(const uint32_t *)right;
+    const struct call_edge *a = &all->graph->edges[first], *b = &all->graph->edges[second];
+    const struct profile *profile = all->source->profile;
+    int order = compare_numbers(magnitude_of(b->weight), magnitude_of(a->weight));
+    if (order == 0)
+        order = compare_strings(profile, group_of_node(all->graph, all->source, a->from)->printable,
+                                group_of_node(all->graph, all->source, b->from)->printable);
+    if (order == 0)
+        order = compare_strings(profile, group_of_node(all->graph, all->source, a->to)->printable,
+                                group_of_node(all->graph, all->source, b->to)->printable);
+    return order != 0 ? order : compare_numbers(first, second);
+}
+
+/* Puts the sorted edges into the lists of their nodes, which stay sorted. */
+static void distribute(const struct call_graph *graph, bool is_in, uint32_t *items, uint32_t *first)
+{
+    const uint32_t *sorted = graph->sorted;
+    size_t count = graph->sorted_count;
+    memset(first, 0, (graph->node_count + 2) * sizeof(*first));
+    /* Shifted by two, so that filling leaves each node's start at its own place. */
+    for (size_t i = 0; i < count; i++) {
+        const struct call_edge *edge = &graph->edges[sorted[i]];
+        first[(is_in ? edge->to : edge->from) + 2]++;
+    }
+    for (size_t n = 2; n <= graph->node_count; n++) first[n] += first[n - 1];
+    for (size_t i = 0; i < count; i++) {
+        const struct call_edge *edge = &graph->edges[sorted[i]];
+        items[first[(is_in ? edge->to : edge->from) + 1]++] = sorted[i];
+    }
+}
+
+static bool reserve_lists(struct call_graph *graph)
+{
+    if (graph->in) return true;
+    graph->in = calloc(graph->edge_count + 1, sizeof(*graph->in));
+    graph->out = calloc(graph->edge_count + 1, sizeof(*graph->out));
+    graph->in_first = calloc(graph->node_count + 3, sizeof(*graph->in_first));
+    graph->out_first = calloc(graph->node_count + 3, sizeof(*graph->out_first));
+    graph->sorted = calloc(graph->edge_count + 1, sizeof(*graph->sorted));
+    return graph->in && graph->out && graph->in_first && graph->out_first && graph->sorted;
+}
+
+bool call_graph_link(struct call_graph *graph, const struct graph_source *source)
+{
+    struct context context = {.graph = graph, .source = source};
+    if (!reserve_lists(graph)) return false;
+    graph->sorted_count = 0;
+    for (uint32_t i = 0; i < graph->edge_count; i++) {
+        if (!graph->edges[i].is_removed) graph->sorted[graph->sorted_count++] = i;
+    }
+    qsort_r(graph->sorted, graph->sorted_count, sizeof(*graph->sorted), compare_edges, &context);
+    distribute(graph, true, graph->in, graph->in_first);
+    distribute(graph, false, graph->out, graph->out_first);
+    return true;
+}

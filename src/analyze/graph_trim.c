@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyze/graph_trim.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Steps that the search for redundant edges may take in all; past them, the rest stays. */
+enum { REDUNDANCY_STEPS_MAX = 1 << 26 };
+
+struct trim {
+    struct trimmed_graph *trimmed;
+    struct graph_source *source;
+    const struct trim_options *options;
+    int64_t node_cutoff, edge_cutoff;
+    struct error *error;
+};
+
+static enum status refuse_memory(const struct trim *trim)
+{
+    return error_set(trim->error, STATUS_NO_MEMORY, 0, "not enough memory for the call graph");
+}
+
+/* --- Nodes -------------------------------------------------------------------------------------------------------- */
+
+static void drop_negative(struct call_graph *graph)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < graph->listed_count; i++) {
+        const struct call_node *node = &graph->nodes[graph->listed[i]];
+        bool is_negative = node->flat < 0 || (node->flat == 0 && node->cum < 0);
+        if (!is_negative) graph->listed[kept++] = graph->listed[i];
+    }
+    graph->listed_count = kept;
+}
+
+static bool build(struct trim *trim)
+{
+    struct call_graph *graph = &trim->trimmed->graph;
+    call_graph_fini(graph);
+    if (!call_graph_build(graph, trim->source, trim->trimmed->kept)) return false;
+    if (trim->options->drops_negative) drop_negative(graph);
+    return true;
+}
+
+/* Leaves the first COUNT listed nodes only. */
+static bool keep_first(struct trim *trim, size_t count)
+{
+    struct call_graph *graph = &trim->trimmed->graph;
+    bool is_tree = trim->source->is_tree;
+    bool *kept = calloc((is_tree ? graph->node_count : trim->source->grouping->count) + 1, sizeof(*kept));
+    if (!kept) return false;
+    for (size_t i = 0; i < count; i++) kept[is_tree ? graph->listed[i] : graph->nodes[graph->listed[i]].group] = true;
+    if (is_tree) {
+        bool is_done = call_tree_trim(graph, kept);
+        free(kept);
+        return is_done;
+    }
+    free(trim->trimmed->kept);
+    trim->trimmed->kept = kept;
+    return build(trim);
+}
+
+static bool drop_small_nodes(struct trim *trim)
+{
+    struct call_graph *graph = &trim->trimmed->graph;
+    size_t kept = 0;
+    if (trim->node_cutoff <= 0) return true;
+    /* Moves the large ones to the front. */
+    for (size_t i = 0; i < graph->listed_count; i++) {
+        uint32_t node = graph->listed[i];
+        if (magnitude_of(graph->nodes[node].cum) < trim->node_cutoff) continue;
+        graph->listed[i] = graph->listed[kept];
+        graph->listed[kept++] = node;
+    }
+    trim->trimmed->dropped_nodes = graph->listed_count - kept;
+    return trim->trimmed->dropped_nodes == 0 || keep_first(trim, kept);
+}
+
+/* --- Edges -------------------------------------------------------------------------------------------------------- */
+
+/* Those into listed nodes. */
+static size_t drop_small_edges(struct trim *trim)
+{
+    struct call_graph *graph = &trim->trimmed->graph;
+    size_t dropped = 0;
+    for (size_t i = 0; i < graph->listed_count; i++) {
+        uint32_t node = graph->listed[i];
+        for (uint32_t e = graph->in_first[node]; e < graph->in_first[node + 1]; e++) {
+            struct call_edge *edge = &graph->edges[graph->in[e]];
+            if (edge->is_removed || magnitude_of(edge->weight) >= trim->edge_cutoff) continue;
+            edge->is_removed = true;
+            dropped++;
+        }
+    }
+    return dropped;
+}
+
+struct search {
+    const struct call_graph *graph;
+    uint32_t *queue, *seen; /* nodes; by node: the last search that came by */
+    uint32_t number;
+    uint64_t steps_left;
+};
+
+/* Whether EDGE's source leads to its target on another way, too. */
+static bool is_redundant(struct search *search, uint32_t edge)
+{
+    const struct call_graph *graph = search->graph;
+    uint32_t source = graph->edges[edge].from;
+    size_t count = 1;
+    search->number++;
+    search->queue[0] = graph->edges[edge].to;
+    search->seen[search->queue[0]] = search->number;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t node = search->queue[i];
+        for (uint32_t e = graph->in_first[node]; e < graph->in_first[node + 1]; e++) {
+            const struct call_edge *into = &graph->edges[graph->in[e]];
+            if (search->steps_left == 0) return false;
+            search->steps_left--;
+            if (graph->in[e] == edge || into->is_removed || search->seen[into->from] == search->number) continue;
+            if (into->from == source) return true;
+            search->seen[into->from] = search->number;
+            search->queue[count++] = into->from;
+        }
+    }
+    return false;
+}
+
+/* Residual edges that are lighter than all others into their node, and not the only way. */
+static void drop_redundant_into(struct search *search, struct call_graph *graph, uint32_t node)
+{
+    for (uint32_t e = graph->in_first[node + 1]; e-- > graph->in_first[node];) {
+        struct call_edge *edge = &graph->edges[graph->in[e]];
+        if (edge->is_removed) continue;
+        if (!edge->is_residual) return;
+        if (is_redundant(search, graph->in[e])) edge->is_removed = true;
+    }
+}
+
+static bool drop_redundant_edges(struct call_graph *graph)
+{
+    struct search search = {.graph = graph,
+                            .queue = calloc(graph->node_count + 1, sizeof(*search.queue)),
+                            .seen = calloc(graph->node_count + 1, sizeof(*search.seen)),
+                            .steps_left = REDUNDANCY_STEPS_MAX};
+    bool has_memory = search.queue && search.seen;
+    for (size_t i = graph->listed_count; has_memory && i-- > 0;) drop_redundant_into(&search, graph, graph->listed[i]);
+    free(search.queue);
+    free(search.seen);
+    return has_memory;
+}
+
+/* --- All of it ---------------------------------------------------------------------------------------------------- */
+
+static enum status find_tags(struct trim *trim, size_t node_max)
+{
+    struct trimmed_graph *trimmed = trim->trimmed;
+    if (trim->options->order != ORDER_ENTROPY) return STATUS_OK;
+    struct graph_tag_options options = {.unit = trim->options->tag_unit, .node_max = node_max};
+    graph_tags_fini(&trimmed->tags);
+    enum status status =
+        graph_tags_init(&trimmed->tags, &trimmed->graph, trim->source, trimmed->kept, &options, trim->error);
+    if (status == STATUS_OK) graph_tags_trim(&trimmed->tags, &trimmed->graph, trim->node_cutoff);
+    return status;
+}
+
+/* How many nodes there is room for: in a drawing, the labels of a node take some of it. */
+static size_t room_for_nodes(const struct trim *trim)
+{
+    const struct trimmed_graph *trimmed = trim->trimmed;
+    size_t most = trim->options->node_count, taken = 0;
+    for (size_t i = 0; trim->options->order == ORDER_ENTROPY && i < trimmed->graph.listed_count; i++) {
+        size_t tags = graph_tags_count_flat(&trimmed->tags, trimmed->graph.listed[i]);
+        taken += 1 + (tags < NODE_TAGS_SHOWN ? tags : NODE_TAGS_SHOWN);
+        if (taken < most) continue;
+        most = i + 1;
+        break;
+    }
+    return most < trimmed->graph.listed_count ? most : trimmed->graph.listed_count;
+}
+
+static bool sort(struct trim *trim)
+{
+    return call_graph_link(&trim->trimmed->graph, trim->source) &&
+           graph_sort(&trim->trimmed->graph, trim->source, trim->options->order);
+}
+
+static enum status select_nodes(struct trim *trim)
+{
+    enum status status = find_tags(trim, trim->options->node_count);
+    if (status != STATUS_OK) return status;
+    (void)drop_small_edges(trim);
+    size_t count = room_for_nodes(trim);
+    if (count == trim->trimmed->graph.listed_count) return STATUS_OK;
+    return keep_first(trim, count) && sort(trim) ? STATUS_OK : refuse_memory(trim);
+}
+
+static int64_t part_of(double total, double fraction)
+{
+    double part = fabs(total * fraction);
+    return part < 0x1p62 ? (int64_t)part : INT64_MAX;
+}
+
+static enum status trim_all(struct trim *trim)
+{
+    struct trimmed_graph *trimmed = trim->trimmed;
+    int64_t total = 0;
+    if (!build(trim)) return refuse_memory(trim);
+    for (size_t i = 0; i < trimmed->graph.listed_count; i++)
+        total = profile_add_values(total, trimmed->graph.nodes[trimmed->graph.listed[i]].flat);
+    trim->node_cutoff = part_of((double)total, trim->options->node_fraction);
+    trim->edge_cutoff = part_of((double)total, trim->options->edge_fraction);
+    if (!drop_small_nodes(trim)) return refuse_memory(trim);
+    trimmed->original_count = trimmed->graph.listed_count;
+    if (!sort(trim)) return refuse_memory(trim);
+    enum status status = trim->options->node_count > 0 ? select_nodes(trim) : STATUS_OK;
+    if (status == STATUS_OK) status = find_tags(trim, SIZE_MAX);
+    if (status != STATUS_OK) return status;
+    trimmed->dropped_edges = drop_small_edges(trim);
+    if (trim->options->order == ORDER_ENTROPY && !drop_redundant_edges(&trimmed->graph)) return refuse_memory(trim);
+    return call_graph_link(&trimmed->graph, trim->source) ? STATUS_OK : refuse_memory(trim);
+}
+
+enum status trim_graph(struct trimmed_graph *trimmed, struct graph_source *source, const struct trim_options *options,
+                       struct error *error)
+{
+    struct trim trim = {.trimmed = trimmed, .source = source, .options = options, .error = error};
+    *trimmed = (struct trimmed_graph){0};
+    enum status status = trim_all(&trim);
+    if (status != STATUS_OK) trimmed_graph_fini(trimmed);
+    return status;
+}
+
+void trimmed_graph_fini(struct trimmed_graph *trimmed)
+{
+    call_graph_fini(&trimmed->graph);
+    graph_tags_fini(&trimmed->tags);
+    free(trimmed->kept);
+    *trimmed = (struct trimmed_graph){0};
+}

@@ -1,0 +1,35 @@
+/* The part of a call graph that a report has room for.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_ANALYZE_GRAPH_TRIM_H
+#define OFFBEAT_ANALYZE_GRAPH_TRIM_H
+
+#include "analyze/graph_order.h"
+#include "analyze/graph_tags.h"
+
+struct trim_options {
+    size_t node_count;     /* so many nodes; 0: all */
+    double node_fraction;  /* nodes whose cum is below this part of the sum of all flat are dropped */
+    double edge_fraction;  /* the same for edges */
+    enum node_order order; /* ORDER_ENTROPY is for drawings: labels take room, and redundant edges go */
+    bool drops_negative;   /* nodes with less than in the base of a comparison are not listed */
+    const char *tag_unit;  /* of a drawing: the unit of the numbers of labels */
+};
+
+/* Filled by trim_graph; all of it is freed by trimmed_graph_fini. */
+struct trimmed_graph {
+    struct call_graph graph;             /* linked; its listed nodes in order */
+    struct graph_tags tags;              /* of a drawing */
+    bool *kept;                          /* by group, as call_graph_build takes it; NULL: all */
+    size_t original_count;               /* nodes before NODE_COUNT counted */
+    size_t dropped_nodes, dropped_edges; /* by the fractions */
+};
+
+/* A graph is built again from all samples whenever nodes are dropped, so that the edges across those are there. */
+enum status trim_graph(struct trimmed_graph *trimmed, struct graph_source *source, const struct trim_options *options,
+                       struct error *error);
+void trimmed_graph_fini(struct trimmed_graph *trimmed); /* accepts {0} */
+
+/* Leaves of a tree only the nodes of IS_KEPT (by node): those below a dropped one become children of the one above.
+ * What was dropped is in no node's flat. False without memory. */
+bool call_tree_trim(struct call_graph *tree, const bool *is_kept);
+
+#endif

@@ -1,0 +1,63 @@
+/* Which frames of a profile are one row, one node: the places of the code, as coarse as a report wants them.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_ANALYZE_GROUPING_H
+#define OFFBEAT_ANALYZE_GROUPING_H
+
+#include "profile/profile.h"
+
+enum granularity {
+    GRANULARITY_FUNCTIONS, /* by name alone */
+    GRANULARITY_FILE_FUNCTIONS,
+    GRANULARITY_FILES,
+    GRANULARITY_LINES,
+    GRANULARITY_ADDRESSES,
+};
+
+struct grouping_options {
+    enum granularity granularity;
+    bool no_inlines;    /* an inlined frame counts as the function that it was inlined into */
+    bool has_columns;   /* with lines and addresses */
+    bool keeps_objects; /* the same function of two mappings, or with two start lines, is two */
+    bool names_places;  /* a frame without a name is called by its place, unless there are addresses */
+    /* As pprof: frames without a function name are one only with the same mapping and start line, also of one file. */
+    bool splits_nameless;
+};
+
+/* What the frames of a group have in common; what the granularity does not ask for is "" or 0. */
+struct group {
+    struct string_id printable; /* the group's name in a report */
+    struct string_id name, file, object;
+    uint64_t address;
+    int64_t line, column, start_line;
+    struct function_id function; /* of the first frame; for what a report says beside the name */
+    struct mapping_id mapping;
+};
+
+struct grouping {
+    struct group *items;
+    size_t count, capacity;
+    uint32_t *at;    /* by location: its group, or where in LISTS its groups are, marked */
+    uint32_t *lists; /* how many, and the groups, innermost first: of locations that have several */
+    size_t list_size;
+    struct index_table index;
+};
+
+/* Adds strings to PROFILE. STATUS_NO_MEMORY, or what profile_failed says. */
+enum status grouping_init(struct grouping *grouping, struct profile *profile, const struct grouping_options *options,
+                          struct error *error);
+void grouping_fini(struct grouping *grouping); /* accepts {0} */
+
+#define GROUPING_SEVERAL 0x80000000u
+
+/* The groups of LOCATION's frames, innermost first; at least one. */
+static inline const uint32_t *grouping_frames(const struct grouping *grouping, uint32_t location, uint32_t *ret_count)
+{
+    const uint32_t *at = &grouping->at[location];
+    *ret_count = 1;
+    if (!(*at & GROUPING_SEVERAL)) return at;
+    at = &grouping->lists[*at & ~GROUPING_SEVERAL];
+    *ret_count = at[0];
+    return at + 1;
+}
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyze/name_match.h"
+
+#include "profile/simple_name.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum verdict { NOT_JUDGED, MATCHES, DIFFERS };
+
+enum status compile_option(struct regexp *regexp, const char *option, struct slice pattern, struct error *error)
+{
+    struct error reason = {0};
+    enum status status = regexp_compile(regexp, pattern, &reason);
+    if (status == STATUS_OK) return status;
+    return error_set(error, status, 0, "%s: %s, at byte %" PRIu64 " of the expression", option, reason.message,
+                     reason.offset);
+}
+
+enum status name_match_init(struct name_match *match, const struct profile *profile, const char *option,
+                            const char *pattern, struct error *error)
+{
+    *match = (struct name_match){.profile = profile, .count = profile->strings.count};
+    if (!pattern || pattern[0] == '\0') return STATUS_OK;
+    enum status status = compile_option(&match->regexp, option, slice_of_text(pattern), error);
+    if (status != STATUS_OK) return status;
+    match->is_set = true;
+    match->verdicts = calloc(match->count, sizeof(*match->verdicts));
+    return match->verdicts ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for %s", option);
+}
+
+void name_match_fini(struct name_match *match)
+{
+    regexp_fini(&match->regexp);
+    free(match->verdicts);
+    *match = (struct name_match){0};
+}
+
+bool name_matches(struct name_match *match, struct string_id string)
+{
+    if (!match->is_set || string.index >= match->count) return false;
+    uint8_t *verdict = &match->verdicts[string.index];
+    if (*verdict == NOT_JUDGED) {
+        struct slice name = profile_slice(match->profile, string);
+        if (match->simplifies) name = simple_name(name);
+        *verdict = regexp_matches_within(&match->regexp, name) ? MATCHES : DIFFERS;
+    }
+    return *verdict == MATCHES;
+}

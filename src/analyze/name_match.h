@@ -1,0 +1,29 @@
+/* A regular expression over the strings of a profile: each string is matched at most once.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_ANALYZE_NAME_MATCH_H
+#define OFFBEAT_ANALYZE_NAME_MATCH_H
+
+#include "base/regexp.h"
+#include "profile/profile.h"
+
+struct name_match {
+    bool is_set; /* false: there is no expression, and nothing matches */
+    const struct profile *profile;
+    struct regexp regexp;
+    uint8_t *verdicts; /* by string */
+    size_t count;
+    bool simplifies; /* names are matched without parameters (profile/simple_name.h) */
+};
+
+/* PATTERN NULL or "": no expression. OPTION names it in ERROR. Strings that are added to PROFILE later do not match. */
+enum status name_match_init(struct name_match *match, const struct profile *profile, const char *option,
+                            const char *pattern, struct error *error);
+void name_match_fini(struct name_match *match); /* accepts {0} */
+
+/* True if the expression matches anywhere in the string. */
+bool name_matches(struct name_match *match, struct string_id string);
+
+/* Compiles PATTERN; on failure ERROR tells OPTION and what to do. */
+enum status compile_option(struct regexp *regexp, const char *option, struct slice pattern, struct error *error);
+
+#endif

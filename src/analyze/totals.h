@@ -1,0 +1,32 @@
+/* Which value of the samples a report is about, and what all of them sum up to.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_ANALYZE_TOTALS_H
+#define OFFBEAT_ANALYZE_TOTALS_H
+
+#include "profile/profile.h"
+
+/* The label of samples that come from the base of a comparison (pprof's key). */
+#define DIFF_BASE_LABEL "pprof::base"
+
+struct value_choice {
+    size_t index; /* below the profile's value_type_count */
+    bool is_mean; /* sums are divided by those of the first value */
+};
+
+/* The sum of the values of all samples, each without its sign; where samples have the label DIFF_BASE_LABEL "true",
+ * only of those. */
+int64_t total_of_samples(const struct profile *profile, struct value_choice choice);
+
+/* SUM divided by the sum of divisors, which is 0 where there is no mean. */
+static inline int64_t mean_of(int64_t sum, int64_t divisor)
+{
+    bool would_overflow = sum == INT64_MIN && divisor == -1;
+    return divisor == 0 || would_overflow ? sum : sum / divisor;
+}
+
+static inline int64_t magnitude_of(int64_t value)
+{
+    if (value == INT64_MIN) return INT64_MAX;
+    return value < 0 ? -value : value;
+}
+
+#endif

@@ -1,0 +1,230 @@
+/* A call graph in the format of callgrind, as `pprof -callgrind` writes it: names and addresses are shortened by what
+ * was written before.  SPDX-License-Identifier: MIT */
+#include "report/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct callgrind {
+    const struct graph_report *all;
+    struct buffer *out;
+    uint32_t *objects, *files, *names; /* by string: the number that it has in the file, 0: none yet */
+    uint32_t object_count, file_count, name_count;
+    uint32_t *nodes_in_order; /* by node: which one it is of those that share file and name, 0: the only one */
+    uint32_t *sharers;        /* by node: how many share */
+};
+
+/* --- Nodes of one name -------------------------------------------------------------------------------------------- */
+
+/* Readers of the format take functions of one file and name for one. Nodes that are more than one function, because
+ * their callers or start lines differ, are told apart by "[1/2]" as part of the name. */
+struct sharer {
+    uint32_t node, place; /* PLACE: in the order of the report */
+};
+
+static const struct group *group_at(const struct callgrind *all, uint32_t node)
+{
+    return group_of_node(&all->all->trimmed->graph, all->all->source, node);
+}
+
+static int compare_ids(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_names(const struct group *a, const struct group *b)
+{
+    int order = compare_ids(a->file.index, b->file.index);
+    return order != 0 ? order : compare_ids(a->name.index, b->name.index);
+}
+
+static uint32_t parent_of(const struct callgrind *all, uint32_t node)
+{
+    return all->all->source->is_tree ? all->all->trimmed->graph.nodes[node].parent : 0;
+}
+
+static int compare_functions(const struct callgrind *all, uint32_t left, uint32_t right)
+{
+    const struct group *a = group_at(all, left), *b = group_at(all, right);
+    int order = compare_ids(a->object.index, b->object.index);
+    if (order == 0) order = (a->start_line > b->start_line) - (a->start_line < b->start_line);
+    return order != 0 ? order : compare_ids(parent_of(all, left), parent_of(all, right));
+}
+
+static int compare_sharers(const void *left, const void *right, void *context)
+{
+    const struct callgrind *all = context;
+    const struct sharer *a = left, *b = right;
+    int order = compare_names(group_at(all, a->node), group_at(all, b->node));
+    if (order == 0) order = compare_functions(all, a->node, b->node);
+    return order != 0 ? order : compare_ids(a->place, b->place);
+}
+
+static int compare_places(const void *left, const void *right)
+{
+    const struct sharer *a = left, *b = right;
+    return compare_ids(a->place, b->place);
+}
+
+/* SHARERS have one file and name, and are sorted by function: numbers the functions in the order of the report. */
+static void number_functions(struct callgrind *all, struct sharer *sharers, size_t count, struct sharer *first)
+{
+    size_t functions = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool is_new = i == 0 || compare_functions(all, sharers[i - 1].node, sharers[i].node) != 0;
+        if (is_new) first[functions++] = sharers[i];
+    }
+    if (functions < 2) return;
+    qsort(first, functions, sizeof(*first), compare_places);
+    for (size_t i = 0; i < functions; i++) all->nodes_in_order[first[i].node] = (uint32_t)i + 1;
+    uint32_t number = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool is_new = i == 0 || compare_functions(all, sharers[i - 1].node, sharers[i].node) != 0;
+        if (is_new) number = all->nodes_in_order[sharers[i].node];
+        all->nodes_in_order[sharers[i].node] = number;
+        all->sharers[sharers[i].node] = (uint32_t)functions;
+    }
+}
+
+static bool find_sharers(struct callgrind *all)
+{
+    const struct call_graph *graph = &all->all->trimmed->graph;
+    struct sharer *sharers = calloc(graph->listed_count + 1, sizeof(*sharers));
+    struct sharer *first = calloc(graph->listed_count + 1, sizeof(*first));
+    bool has_memory = sharers && first;
+    for (size_t i = 0; has_memory && i < graph->listed_count; i++)
+        sharers[i] = (struct sharer){graph->listed[i], (uint32_t)i};
+    if (has_memory) qsort_r(sharers, graph->listed_count, sizeof(*sharers), compare_sharers, all);
+    for (size_t i = 0, end; has_memory && i < graph->listed_count; i = end) {
+        for (end = i + 1; end < graph->listed_count; end++) {
+            if (compare_names(group_at(all, sharers[i].node), group_at(all, sharers[end].node)) != 0) break;
+        }
+        number_functions(all, sharers + i, end - i, first);
+    }
+    free(sharers);
+    free(first);
+    return has_memory;
+}
+
+/* --- Names and addresses ------------------------------------------------------------------------------------------ */
+
+/* "(1) name" for a new one, "(1)" from then on. */
+static void append_name(struct callgrind *all, const char *key, uint32_t *numbers, uint32_t *count,
+                        struct string_id name)
+{
+    uint32_t *number = &numbers[name.index];
+    buffer_append_format(all->out, "%s=", key);
+    if (name.index != 0) {
+        bool is_new = *number == 0;
+        if (is_new) *number = ++*count;
+        buffer_append_format(all->out, "(%" PRIu32 ")%s", *number, is_new ? " " : "");
+        if (is_new) buffer_append_text(all->out, profile_c_string(all->all->report->profile, name));
+    }
+    buffer_append_text(all->out, "\n");
+}
+
+/* The name of a callee is told apart; that of a node itself is not, as in pprof. */
+static struct string_id callee_name(struct callgrind *all, uint32_t node)
+{
+    struct string_id name = group_at(all, node)->name;
+    uint32_t number = all->nodes_in_order[node];
+    if (number == 0) return name;
+    struct buffer text = {.maximum = SIZE_MAX};
+    buffer_append_format(&text, "%s [%" PRIu32 "/%" PRIu32 "]", profile_c_string(all->all->report->profile, name),
+                         number, all->sharers[node]);
+    name = profile_string(all->all->report->profile, buffer_slice(&text));
+    buffer_fini(&text);
+    return name;
+}
+
+/* Relative to the one before, where that is shorter. */
+static void append_address(struct buffer *out, const struct group *before, uint64_t address)
+{
+    char absolute[24], relative[24];
+    int length = snprintf(absolute, sizeof(absolute), "0x%" PRIx64, address);
+    if (!before) {
+        buffer_append_text(out, absolute);
+    } else if (before->address == address) {
+        buffer_append_text(out, "*");
+    } else {
+        int64_t difference = (int64_t)(address - before->address);
+        bool is_shorter = snprintf(relative, sizeof(relative), "%+" PRId64, difference) < length;
+        buffer_append_text(out, is_shorter ? relative : absolute);
+    }
+}
+
+/* --- The file ----------------------------------------------------------------------------------------------------- */
+
+static bool is_same_function(const struct group *a, const struct group *b)
+{
+    return a->object.index == b->object.index && a->file.index == b->file.index && a->name.index == b->name.index;
+}
+
+static void append_calls(struct callgrind *all, uint32_t node, const struct group *before)
+{
+    const struct call_graph *graph = &all->all->trimmed->graph;
+    for (uint32_t i = graph->out_first[node]; i < graph->out_first[node + 1]; i++) {
+        const struct call_edge *edge = &graph->edges[graph->out[i]];
+        const struct group *callee = group_at(all, edge->to);
+        append_name(all, "cfl", all->files, &all->file_count, callee->file);
+        append_name(all, "cfn", all->names, &all->name_count, callee_name(all, edge->to));
+        buffer_append_text(all->out, "calls=0 "); /* how often is not known */
+        append_address(all->out, before, callee->address);
+        buffer_append_format(all->out, " %" PRId64 "\n* * %" PRId64 "\n", callee->line,
+                             report_scale(all->all->report, edge->weight));
+    }
+}
+
+static void append_nodes(struct callgrind *all)
+{
+    const struct call_graph *graph = &all->all->trimmed->graph;
+    const struct group *before = NULL;
+    for (size_t i = 0; i < graph->listed_count && !all->out->failed; i++) {
+        uint32_t node = graph->listed[i];
+        const struct group *group = group_at(all, node);
+        if (!before || !is_same_function(before, group)) {
+            buffer_append_text(all->out, "\n");
+            append_name(all, "ob", all->objects, &all->object_count, group->object);
+            append_name(all, "fl", all->files, &all->file_count, group->file);
+            append_name(all, "fn", all->names, &all->name_count, group->name);
+        }
+        append_address(all->out, before, group->address);
+        buffer_append_format(all->out, " %" PRId64 " %" PRId64 "\n", group->line,
+                             report_scale(all->all->report, node_flat(&graph->nodes[node])));
+        append_calls(all, node, before);
+        before = group;
+    }
+}
+
+static bool prepare(struct callgrind *all)
+{
+    const struct call_graph *graph = &all->all->trimmed->graph;
+    /* Each listed node may add one name. */
+    size_t string_count = all->all->report->profile->strings.count + graph->node_count;
+    all->objects = calloc(string_count, sizeof(*all->objects));
+    all->files = calloc(string_count, sizeof(*all->files));
+    all->names = calloc(string_count, sizeof(*all->names));
+    all->nodes_in_order = calloc(graph->node_count + 1, sizeof(*all->nodes_in_order));
+    all->sharers = calloc(graph->node_count + 1, sizeof(*all->sharers));
+    bool has_memory = all->objects && all->files && all->names && all->nodes_in_order && all->sharers;
+    return has_memory && find_sharers(all);
+}
+
+void graph_write_callgrind(const struct graph_report *graph, struct buffer *out)
+{
+    struct callgrind all = {.all = graph, .out = out};
+    const struct report *report = graph->report;
+    const char *type = profile_c_string(report->profile, report->profile->value_types[report->choice.index].type);
+    buffer_append_format(out, "positions: instr line\nevents: %s%s(%s)\n", report->choice.is_mean ? "mean_" : "", type,
+                         report->unit);
+    if (prepare(&all))
+        append_nodes(&all);
+    else
+        out->failed = true;
+    free(all.objects);
+    free(all.files);
+    free(all.names);
+    free(all.nodes_in_order);
+    free(all.sharers);
+}
