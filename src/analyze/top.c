@@ -7,6 +7,7 @@
 
 #include "analyze/place_name.h"
 #include "analyze/stack_tree.h"
+#include "analyze/totals.h"
 
 #include <stdlib.h>
 
@@ -38,12 +39,6 @@ struct computation {
     struct processes processes; /* TOP_BY_PROCESS */
     bool *is_base;              /* by label set: samples of the base of a difference; NULL: there are none */
 };
-
-static int64_t magnitude(int64_t value)
-{
-    if (value == INT64_MIN) return INT64_MAX;
-    return value < 0 ? -value : value;
-}
 
 /* --- Names -------------------------------------------------------------------------------------------------------- */
 
@@ -241,25 +236,6 @@ static bool order_samples(struct computation *all, size_t group_count)
     return true;
 }
 
-/* `pprof -diff_base` labels the samples of the base, whose values it has negated, so that they do not cancel the
- * others. */
-static bool find_base(struct computation *all)
-{
-    struct profile *profile = all->profile;
-    struct string_id key = profile_text(profile, "pprof::base"), value = profile_text(profile, "true");
-    for (size_t set = 1; set < profile->label_sets.count; set++) {
-        const struct label_set *labels = &profile->label_sets.items[set];
-        for (uint32_t i = 0; i < labels->count; i++) {
-            const struct label *label = &profile->labels.items[labels->first + i];
-            if (label->key.index != key.index || label->is_number || label->text.index != value.index) continue;
-            if (!all->is_base) all->is_base = calloc(profile->label_sets.count, sizeof(*all->is_base));
-            if (!all->is_base) return false;
-            all->is_base[set] = true;
-        }
-    }
-    return true;
-}
-
 /* Adds one group's samples to the tree. Of a difference, the base is the total, as pprof has it. */
 static void add_samples(struct computation *all, size_t first, size_t end, struct top_group *group)
 {
@@ -274,9 +250,9 @@ static void add_samples(struct computation *all, size_t first, size_t end, struc
         if (time_ns > latest) latest = time_ns;
         if (value == 0) continue;
         stack_tree_add(&all->tree, profile->samples.stack[sample], value);
-        group->total = profile_add_values(group->total, magnitude(value));
+        group->total = profile_add_values(group->total, magnitude_of(value));
         bool is_base = all->is_base && all->is_base[profile->samples.labels[sample].index];
-        if (is_base) base_total = profile_add_values(base_total, magnitude(value));
+        if (is_base) base_total = profile_add_values(base_total, magnitude_of(value));
     }
     if (base_total > 0) group->total = base_total;
     bool is_part = all->options->grouping != TOP_OF_ALL;
@@ -292,7 +268,8 @@ static int compare_functions(const void *left, const void *right, void *context)
 {
     const struct top_function *a = left, *b = right;
     const struct order *order = context;
-    int64_t self[] = {magnitude(a->self), magnitude(b->self)}, total[] = {magnitude(a->total), magnitude(b->total)};
+    int64_t self[] = {magnitude_of(a->self), magnitude_of(b->self)},
+            total[] = {magnitude_of(a->total), magnitude_of(b->total)};
     const int64_t *first = order->by_cumulative ? total : self, *second = order->by_cumulative ? self : total;
     if (first[0] != first[1]) return first[0] > first[1] ? -1 : 1;
     if (second[0] != second[1]) return second[0] > second[1] ? -1 : 1;
@@ -353,7 +330,7 @@ enum status top_compute(struct profile *profile, const struct top_options *optio
 {
     struct computation all = {.profile = profile, .options = options};
     struct top top = {.value_index = options->value_index, .grouping = options->grouping};
-    bool is_done = find_base(&all) && make_groups(&all) && compute_groups(&all, &top);
+    bool is_done = find_base_sets(profile, &all.is_base) && make_groups(&all) && compute_groups(&all, &top);
     free(all.groups);
     free(all.names);
     free(all.group_of_name);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyze/totals.h"
 
+#include <stdlib.h>
+
 static bool is_base_set(const struct profile *profile, struct label_set_id id)
 {
     struct label_set set = profile->label_sets.items[id.index];
@@ -12,25 +14,27 @@ static bool is_base_set(const struct profile *profile, struct label_set_id id)
     return false;
 }
 
-/* Profiles without the label, nearly all, are not searched for it. */
-static bool has_base_label(const struct profile *profile)
+bool find_base_sets(const struct profile *profile, bool **ret_is_base)
 {
-    for (size_t i = 0; i < profile->labels.count; i++) {
-        if (slice_equals_text(profile_slice(profile, profile->labels.items[i].key), DIFF_BASE_LABEL)) return true;
+    *ret_is_base = NULL;
+    for (uint32_t i = 1; i < profile->label_sets.count; i++) {
+        if (!is_base_set(profile, (struct label_set_id){i})) continue;
+        if (!*ret_is_base) *ret_is_base = calloc(profile->label_sets.count, sizeof(**ret_is_base));
+        if (!*ret_is_base) return false;
+        (*ret_is_base)[i] = true;
     }
-    return false;
+    return true;
 }
 
-int64_t total_of_samples(const struct profile *profile, struct value_choice choice)
+int64_t total_of_samples(const struct profile *profile, struct value_choice choice, const bool *is_base)
 {
     int64_t total = 0, divisor = 0, base_total = 0, base_divisor = 0;
-    bool has_base = has_base_label(profile);
     for (size_t i = 0; i < profile->samples.count; i++) {
         const int64_t *values = profile_sample_values(profile, i);
         int64_t value = magnitude_of(values[choice.index]), count = choice.is_mean ? values[0] : 0;
         total = profile_add_values(total, value);
         divisor = profile_add_values(divisor, count);
-        if (!has_base || !is_base_set(profile, profile->samples.labels[i])) continue;
+        if (!is_base || !is_base[profile->samples.labels[i].index]) continue;
         base_total = profile_add_values(base_total, value);
         base_divisor = profile_add_values(base_divisor, count);
     }

@@ -12,9 +12,13 @@ struct value_choice {
     bool is_mean; /* sums are divided by those of the first value */
 };
 
+/* By label set: whether samples with it are of the base of a comparison: `pprof -diff_base` labels those, whose values
+ * it has negated, so that they do not cancel the others. NULL if no set is. False without memory. */
+bool find_base_sets(const struct profile *profile, bool **ret_is_base);
+
 /* The sum of the values of all samples, each without its sign; where samples have the label DIFF_BASE_LABEL "true",
- * only of those. */
-int64_t total_of_samples(const struct profile *profile, struct value_choice choice);
+ * only of those. IS_BASE is what find_base_sets found. */
+int64_t total_of_samples(const struct profile *profile, struct value_choice choice, const bool *is_base);
 
 /* SUM divided by the sum of divisors, which is 0 where there is no mean. */
 static inline int64_t mean_of(int64_t sum, int64_t divisor)

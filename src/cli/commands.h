@@ -4,13 +4,19 @@
 #define OFFBEAT_CLI_COMMANDS_H
 
 int command_convert(int argc, char **argv);
+int command_graph(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_merge(int argc, char **argv);
+int command_peek(int argc, char **argv);
+int command_pprof(int argc, char **argv);
 int command_raw(int argc, char **argv);
 int command_record(int argc, char **argv);
 int command_send(int argc, char **argv);
 int command_symbolize(int argc, char **argv);
+int command_tags(int argc, char **argv);
 int command_top(int argc, char **argv);
+int command_traces(int argc, char **argv);
+int command_tree(int argc, char **argv);
 int command_validate(int argc, char **argv);
 
 #endif

@@ -20,12 +20,18 @@ struct command {
 static const struct command commands[] = {
     {"record",  command_record,  "runs a program and writes its profile"},
     {"top",     command_top,     "the hottest functions"},
+    {"tree",    command_tree,    "callers and callees of each function"},
+    {"peek",    command_peek,    "callers and callees of the functions that match"},
+    {"traces",  command_traces,  "each sample with its stack"},
+    {"tags",    command_tags,    "what the labels of the samples sum up to"},
+    {"graph",   command_graph,   "the call graph, for Graphviz or KCachegrind"},
     {"info",    command_info,    "what is in a profile"},
     {"raw",     command_raw,     "all that is in a profile, as text"},
     {"convert", command_convert, "turns a profile into another format"},
     {"merge",   command_merge,   "adds profiles up"},
     {"symbolize", command_symbolize, "gives names to the places of a stored profile"},
     {"validate", command_validate, "whether a receiver would take a profile, and why not"},
+    {"pprof",   command_pprof,   "what pprof prints, by its flags"},
     {"send", command_send, "gets envelopes to a receiver"},
 };
 /* clang-format on */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,6 +163,28 @@ static bool set_percent(const struct option *option, const char *text)
     return true;
 }
 
+bool parse_decimal(const char *text, double *ret_value)
+{
+    char *end;
+    bool has_digits_only = text[0] != '\0' && text[strspn(text, "0123456789.eE+-")] == '\0';
+    double value = has_digits_only ? strtod(text, &end) : 0;
+    if (!has_digits_only || *end != '\0' || !(value > -HUGE_VAL && value < HUGE_VAL)) return false;
+    *ret_value = value;
+    return true;
+}
+
+static bool set_decimal(const struct option *option, const char *text)
+{
+    double value;
+    if (!parse_decimal(text, &value) || value < (double)option->minimum || value > (double)option->maximum) {
+        message("--%s must be a number from %" PRIu64 " to %" PRIu64 ", as 0.5, not \"%s\"", option->name,
+                option->minimum, option->maximum, text);
+        return false;
+    }
+    *(double *)option->value = value;
+    return true;
+}
+
 static bool set_choice(const struct option *option, const char *text)
 {
     const char *word = option->argument;
@@ -221,6 +244,8 @@ static bool set_value(const struct option *option, const char *text)
         return set_seconds(option, text);
     case OPTION_PERCENT:
         return set_percent(option, text);
+    case OPTION_DECIMAL:
+        return set_decimal(option, text);
     case OPTION_CHOICE:
         return set_choice(option, text);
     }

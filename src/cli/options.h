@@ -29,6 +29,7 @@ enum option_kind {
     OPTION_NUMBER,  /* value: uint64_t within minimum and maximum */
     OPTION_SECONDS, /* value: uint64_t nanoseconds; "1.5"; minimum and maximum are nanoseconds */
     OPTION_PERCENT, /* value: uint64_t millionths; "0.5%" or "0.5"; minimum and maximum are millionths */
+    OPTION_DECIMAL, /* value: double, not negative; "0.005"; minimum and maximum are whole numbers */
     OPTION_CHOICE,  /* value: unsigned, the place of the word in ARGUMENT: "wall|cpu" */
 };
 
@@ -63,6 +64,9 @@ struct operands {
  * program ends with *RET_STATUS. */
 bool options_parse(const struct command_syntax *syntax, int argc, char **argv, struct operands *ret_operands,
                    enum exit_status *ret_status);
+
+/* A finite number, "-1.5e3" and nothing else; the program runs in the C locale. */
+bool parse_decimal(const char *text, double *ret_value);
 
 /* The name in NAMES (COUNT of them; NULLs are skipped) that WRONG may be a slip of, or NULL. */
 const char *nearest_name(const char *wrong, const char *const *names, size_t count);

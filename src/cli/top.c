@@ -3,6 +3,7 @@
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/output.h"
+#include "cli/value_types.h"
 #include "profile/full_names.h"
 #include "profile/packages.h"
 #include "profile/profile_prune.h"
@@ -22,21 +23,6 @@ struct top_arguments {
     uint64_t function_max;
 };
 
-static void refuse_value_type(const struct profile *profile, const char *name)
-{
-    if (profile->value_type_count == 0) {
-        message("there are no values in the profile");
-        return;
-    }
-    struct buffer names;
-    buffer_init(&names, PROFILE_VALUES_MAX * 64);
-    for (size_t i = 0; i < profile->value_type_count; i++) {
-        buffer_append_format(&names, "%s%.60s", i ? ", " : "", profile_c_string(profile, profile->value_types[i].type));
-    }
-    message("no value type \"%s\"; the profile has %.*s", name, SLICE_ARGUMENTS(buffer_slice(&names)));
-    buffer_fini(&names);
-}
-
 /* Pruned functions may be those that say so, hence it is asked before. */
 static void append_completeness(const struct completeness *completeness, struct buffer *report)
 {
@@ -49,22 +35,10 @@ static void append_completeness(const struct completeness *completeness, struct 
     buffer_fini(&line);
 }
 
-/* The number of a value counts from 0, as pprof has it; a value of that name comes first. */
-static int find_column(const struct profile *profile, const char *name)
-{
-    int column = profile_value_index(profile, name);
-    if (column >= 0 || name[0] == '\0' || name[strspn(name, "0123456789")] != '\0' || strlen(name) > 3) return column;
-    column = atoi(name);
-    return (size_t)column < profile->value_type_count ? column : -1;
-}
-
 static enum exit_status report_top(struct profile *profile, const struct top_arguments *arguments)
 {
-    int column = find_column(profile, arguments->value_type);
-    if (column < 0) {
-        refuse_value_type(profile, arguments->value_type);
-        return EXIT_WRONG_USE;
-    }
+    int column = choose_value_type(profile, arguments->value_type);
+    if (column < 0) return EXIT_WRONG_USE;
     struct top_options options = {
         .value_index = (size_t)column,
         .grouping = arguments->by_thread    ? TOP_BY_THREAD

@@ -1,0 +1,44 @@
+/* offbeat graph: the call graph for other programs.  SPDX-License-Identifier: MIT */
+#include "cli/commands.h"
+#include "cli/report_command.h"
+
+#include <limits.h>
+
+int command_graph(int argc, char **argv)
+{
+    enum { AS_DOT, AS_CALLGRIND };
+    struct report_request request = {REPORT_REQUEST_INIT, .kind = REPORT_DOT};
+    unsigned format = AS_DOT;
+    const struct option options[] = {
+        {"output", 'o', OPTION_OUTPUT, &request.output, .argument = "OUT",
+         .help = "the file to write; standard output if not given"},
+        {"to", 0, OPTION_CHOICE, &format, .argument = "dot|callgrind",
+         .help = "a drawing for Graphviz, or a file for KCachegrind (default: dot)"},
+        {"call-tree", 0, OPTION_SWITCH, &request.call_tree, .help = "a function once for each way that leads to it"},
+        REPORT_OPTIONS_FRAMES(request),
+        REPORT_OPTIONS_TAGS(request),
+        REPORT_OPTIONS_VALUES(request),
+        REPORT_OPTIONS_SOURCES(request),
+        REPORT_OPTIONS_FRAME_NAMES(request),
+        REPORT_OPTIONS_NODES(request),
+        REPORT_OPTIONS_TRIM(request),
+        {0}};
+    const struct command_syntax syntax = {
+        .name = "graph",
+        .usage = "FILE… [-o OUT] [options]",
+        .example = "offbeat graph xz.pb.gz | dot -Tsvg > xz.svg",
+        .about =
+            "Writes the call graph of the profiles in FILE…, merged, as a drawing in DOT. A box grows with the time\n"
+            "in the function itself; a line is as thick, and a colour as red, as the time below it is long; a\n"
+            "dotted line goes through functions that were left out. For callgrind nothing is left out, and each\n"
+            "address is a node. FILE may be - for standard input, and of any format that offbeat reads.",
+        .options = options,
+        .operands_min = 1,
+        .operands_max = INT_MAX,
+    };
+    struct operands files;
+    enum exit_status status;
+    if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
+    if (format == AS_CALLGRIND) request.kind = REPORT_CALLGRIND;
+    return (int)report_run(&request, files.items, files.count);
+}

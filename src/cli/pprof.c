@@ -1,0 +1,79 @@
+/* offbeat pprof: the command line of pprof.  SPDX-License-Identifier: MIT */
+#include "cli/commands.h"
+#include "cli/message.h"
+#include "cli/pprof_flags.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void print_help(void)
+{
+    (void)fputs(
+        "Example: offbeat pprof -top -cum -focus=main profile.pb.gz\n\n"
+        "Usage: offbeat pprof REPORT [flags] [PROGRAM] FILE…\n\n"
+        "Prints what pprof prints for these flags, of the profiles in FILE…, merged. Flags have the names and "
+        "meanings\n"
+        "of pprof, one dash or two, and stand in front of the files. Names are those of the profile: nothing is\n"
+        "symbolized, and PROGRAM is not read. There is no prompt, no web page, and no report of sources.\n\n"
+        "Reports:\n"
+        "  -top, -text, -tree, -peek=REGEX, -traces, -tags, -raw, -comments\n"
+        "  -dot, -callgrind, -proto, -topproto\n\n"
+        "Flags:\n"
+        "  -focus -ignore -hide -show -show_from -prune_from =REGEX\n"
+        "  -tagfocus -tagignore =[KEY=]VALUE  -tagshow -taghide =REGEX\n"
+        "  -functions -filefunctions -files -lines -addresses -noinlines -showcolumns\n"
+        "  -sample_index=NAME -mean -unit=UNIT -divide_by=N\n"
+        "  -inuse_space -inuse_objects -alloc_space -alloc_objects -total_delay -contentions -mean_delay\n"
+        "  -flat -cum -nodecount=N -nodefraction=F -edgefraction=F -trim=false -call_tree -drop_negative\n"
+        "  -relative_percentages -compact_labels -all_frames -add_comment=TEXT -symbolize=none\n"
+        "  -base=FILE -diff_base=FILE -normalize -output=FILE\n\n"
+        "Options:\n",
+        stdout);
+    printf("%-28s%s\n", "  -h, --help", "this text");
+}
+
+/* pprof takes a program in front of the profiles. */
+static bool is_program(const char *path)
+{
+    static const char elf[4] = "\177ELF";
+    char magic[sizeof(elf)];
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) return false;
+    bool is_elf = read(file, magic, sizeof(magic)) == sizeof(magic) && memcmp(magic, elf, sizeof(elf)) == 0;
+    (void)close(file);
+    return is_elf;
+}
+
+static bool check(const struct pprof_flags *flags, int file_count)
+{
+    if (flags->report_count > 1) {
+        message("more than one report: one of -top, -tree, -dot, … at a time");
+    } else if (flags->order_count > 1) {
+        message("-flat and -cum exclude each other");
+    } else if (flags->granularity_count > 1) {
+        message("-functions, -filefunctions, -files, -lines and -addresses exclude each other");
+    } else if (file_count == 0) {
+        message("usage: offbeat pprof REPORT [flags] FILE…; offbeat pprof --help lists them");
+    } else if (flags->report_count == 0) {
+        message("offbeat pprof has no prompt yet; name a report: -top, -tree, -peek=REGEX, -dot, …");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+int command_pprof(int argc, char **argv)
+{
+    struct pprof_flags flags = {.request = {REPORT_REQUEST_INIT, .is_pprof = true}};
+    int place = 1;
+    if (!pprof_flags_parse(&flags, argc, argv, &place)) return EXIT_WRONG_USE;
+    if (flags.wants_help) {
+        print_help();
+        return EXIT_DONE;
+    }
+    if (argc - place > 1 && is_program(argv[place])) place++;
+    if (!check(&flags, argc - place)) return EXIT_WRONG_USE;
+    return (int)report_run(&flags.request, argv + place, (size_t)(argc - place));
+}

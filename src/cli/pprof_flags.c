@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/pprof_flags.h"
+
+#include "cli/message.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct flag {
+    const char *name;
+    /* TEXT is the value behind the flag; of a switch NULL, and only a switch that is on comes here. False after a line
+     * on standard error. */
+    bool (*take)(struct pprof_flags *flags, const struct flag *flag, const char *text);
+    void *value;
+    unsigned number;
+    const char *text;
+    bool is_switch;
+};
+
+/* --- Switches ----------------------------------------------------------------------------------------------------- */
+
+static bool take_report(struct pprof_flags *flags, const struct flag *flag, const char *text)
+{
+    flags->request.kind = (enum report_kind)flag->number;
+    flags->report_count++;
+    if (!flag->is_switch) flags->request.peek = text;
+    return true;
+}
+
+static bool take_order(struct pprof_flags *flags, const struct flag *flag, const char *text)
+{
+    (void)text;
+    flags->request.by_cumulative = flag->number != 0;
+    flags->order_count++;
+    return true;
+}
+
+static bool take_granularity(struct pprof_flags *flags, const struct flag *flag, const char *text)
+{
+    (void)text;
+    flags->request.granularity = flag->number;
+    flags->granularity_count++;
+    return true;
+}
+
+/* NUMBER: whether it is a mean. */
+static bool take_value_type(struct pprof_flags *flags, const struct flag *flag, const char *text)
+{
+    (void)text;
+    flags->request.value_type = flag->text;
+    flags->request.mean |= flag->number != 0;
+    return true;
+}
+
+static bool take_help(struct pprof_flags *flags, const struct flag *flag, const char *text)
+{
+    (void)flag, (void)text;
+    flags->wants_help = true;
+    return true;
+}
+
+static bool take_nothing(struct pprof_flags *flags, const struct flag *flag, const char *text)
+{
+    (void)flags, (void)flag, (void)text;
+    return true;
+}
+
+static bool refuse(struct pprof_flags *flags, const struct flag *flag, const char *text)
+{
+    (void)flags, (void)text;
+    message("offbeat pprof has no -%s yet; %s", flag->name, flag->text);
+    return false;
+}
+
+/* --- Values ------------------------------------------------------------------------------------------------------- */
+
+static bool refuse_value(const struct flag *flag, const char *text)
+{
+    message("invalid value \"%s\" for flag -%s", text, flag->name);
+    return false;
+}
+
+static bool take_text(struct pprof_flags *flags, const struct flag *flag, const char *text)
+{
+    (void)flags;
+    *(const char **)flag->value = text;
+    return true;
+}
+
+static bool take_texts(struct pprof_flags *flags, const struct flag *flag, const char *text)
+{
+    (void)flags;
+    struct option_texts *texts = flag->value;
+    if (text[0] == '\0') return true;
+    if (texts->count == OPTION_TEXTS_MAX) return refuse_value(flag, text);
+    texts->items[texts->count++] = text;
+    return true;
+}
+
+/* Negative: what suits the report. */
+static bool take_node_count(struct pprof_flags *flags, const struct flag *flag, const char *text)
+{
+    char *end;
+    errno = 0;
+    long long count = strtoll(text, &end, 10);
+    if (text[0] == '\0' || *end != '\0' || errno != 0 || count > INT_MAX) return refuse_value(flag, text);
+    flags->request.node_count = count < 0 ? UINT64_MAX : (uint64_t)count;
+    return true;
+}
+
+static bool take_decimal(struct pprof_flags *flags, const struct flag *flag, const char *text)
+{
+    (void)flags;
+    return parse_decimal(text, flag->value) || refuse_value(flag, text);
+}
+
+static bool take_symbolize(struct pprof_flags *flags, const struct flag *flag, const char *text)
+{
+    (void)flags, (void)flag;
+    if (strcmp(text, "none") == 0) return true;
+    message("-symbolize=%s: offbeat pprof shows the names that the profile has; offbeat symbolize adds names", text);
+    return false;
+}
+
+/* --- Words -------------------------------------------------------------------------------------------------------- */
+
+static bool parse_switch(const char *text, bool *ret_value)
+{
+    static const char *const yes[] = {"1", "t", "T", "true", "TRUE", "True"};
+    static const char *const no[] = {"0", "f", "F", "false", "FALSE", "False"};
+    for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++) {
+        *ret_value = strcmp(text, yes[i]) == 0;
+        if (*ret_value || strcmp(text, no[i]) == 0) return true;
+    }
+    return false;
+}
+
+/* NUMBER: the switch turns something off. */
+static bool take_switch(struct pprof_flags *flags, const struct flag *flag, const char *text)
+{
+    bool is_on = true;
+    if (text && !parse_switch(text, &is_on)) {
+        message("invalid boolean value \"%s\" for flag -%s", text, flag->name);
+        return false;
+    }
+    if (flag->value) *(bool *)flag->value = is_on != (flag->number != 0);
+    return !is_on || !flag->take || flag->take(flags, flag, NULL);
+}
+
+static bool refuse_unknown(const struct flag *table, const char *name)
+{
+    const char *names[128];
+    size_t count = 0;
+    for (; table[count].name && count < sizeof(names) / sizeof(names[0]); count++) names[count] = table[count].name;
+    const char *nearest = nearest_name(name, names, count);
+    if (nearest)
+        message("pprof has no flag -%s; did you mean -%s?", name, nearest);
+    else
+        message("pprof has no flag -%s; see offbeat pprof --help", name);
+    return false;
+}
+
+static bool take_flag(struct pprof_flags *flags, const struct flag *table, int argc, char **argv, int *place)
+{
+    char name[64];
+    const char *word = argv[(*place)++];
+    word += word[1] == '-' ? 2 : 1;
+    size_t length = strcspn(word, "=");
+    (void)snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : sizeof(name) - 1), word);
+    const char *text = word[length] ? word + length + 1 : NULL;
+    const struct flag *flag = table;
+    while (flag->name && strcmp(flag->name, name) != 0) flag++;
+    if (!flag->name) return refuse_unknown(table, name);
+    if (flag->is_switch) return take_switch(flags, flag, text);
+    if (!text && *place == argc) {
+        message("-%s needs a value", name);
+        return false;
+    }
+    return flag->take(flags, flag, text ? text : argv[(*place)++]);
+}
+
+bool pprof_flags_parse(struct pprof_flags *flags, int argc, char **argv, int *place)
+{
+    static const char callers[] = "-peek shows the callers and callees of functions";
+    static const char drawing[] = "-dot FILE | dot -T FORMAT draws the graph";
+    static const char fetching[] = "fetch the profile with curl and name the file";
+    static const char tags[] = "-tagfocus chooses the samples with a label";
+    struct report_request *r = &flags->request;
+    /* clang-format off */
+#define SWITCH(flag_name, ...) {.name = (flag_name), .is_switch = true, __VA_ARGS__}
+#define VALUE(flag_name, ...) {.name = (flag_name), __VA_ARGS__}
+    const struct flag table[] = {
+        SWITCH("text", .take = take_report, .number = REPORT_TABLE),
+        SWITCH("top", .take = take_report, .number = REPORT_TABLE),
+        SWITCH("tree", .take = take_report, .number = REPORT_TREE),
+        VALUE("peek", .take = take_report, .number = REPORT_PEEK),
+        SWITCH("traces", .take = take_report, .number = REPORT_TRACES),
+        SWITCH("tags", .take = take_report, .number = REPORT_TAGS),
+        SWITCH("raw", .take = take_report, .number = REPORT_RAW),
+        SWITCH("comments", .take = take_report, .number = REPORT_COMMENTS),
+        SWITCH("dot", .take = take_report, .number = REPORT_DOT),
+        SWITCH("callgrind", .take = take_report, .number = REPORT_CALLGRIND),
+        SWITCH("proto", .take = take_report, .number = REPORT_PROTO),
+        SWITCH("topproto", .take = take_report, .number = REPORT_TOPPROTO),
+
+        SWITCH("cum", .take = take_order, .number = true),
+        SWITCH("flat", .take = take_order, .number = false),
+        SWITCH("functions", .take = take_granularity, .number = GRANULARITY_FUNCTIONS),
+        SWITCH("filefunctions", .take = take_granularity, .number = GRANULARITY_FILE_FUNCTIONS),
+        SWITCH("files", .take = take_granularity, .number = GRANULARITY_FILES),
+        SWITCH("lines", .take = take_granularity, .number = GRANULARITY_LINES),
+        SWITCH("addresses", .take = take_granularity, .number = GRANULARITY_ADDRESSES),
+        SWITCH("noinlines", .value = &r->no_inlines),
+        SWITCH("showcolumns", .value = &r->columns),
+
+        VALUE("focus", .take = take_text, .value = &r->filter.focus),
+        VALUE("ignore", .take = take_text, .value = &r->filter.ignore),
+        VALUE("hide", .take = take_text, .value = &r->filter.hide),
+        VALUE("show", .take = take_text, .value = &r->filter.show),
+        VALUE("show_from", .take = take_text, .value = &r->filter.show_from),
+        VALUE("prune_from", .take = take_text, .value = &r->filter.prune_from),
+        VALUE("tagfocus", .take = take_text, .value = &r->filter.tag_focus),
+        VALUE("tagignore", .take = take_text, .value = &r->filter.tag_ignore),
+        VALUE("tagshow", .take = take_text, .value = &r->filter.tag_show),
+        VALUE("taghide", .take = take_text, .value = &r->filter.tag_hide),
+
+        VALUE("sample_index", .take = take_text, .value = &r->value_type),
+        SWITCH("inuse_space", .take = take_value_type, .text = "inuse_space"),
+        SWITCH("inuse_objects", .take = take_value_type, .text = "inuse_objects"),
+        SWITCH("alloc_space", .take = take_value_type, .text = "alloc_space"),
+        SWITCH("alloc_objects", .take = take_value_type, .text = "alloc_objects"),
+        SWITCH("total_delay", .take = take_value_type, .text = "delay"),
+        SWITCH("mean_delay", .take = take_value_type, .text = "delay", .number = true),
+        SWITCH("contentions", .take = take_value_type, .text = "contentions"),
+        SWITCH("mean", .value = &r->mean),
+        VALUE("unit", .take = take_text, .value = &r->unit),
+        VALUE("divide_by", .take = take_decimal, .value = &r->divide_by),
+
+        VALUE("nodecount", .take = take_node_count),
+        VALUE("nodefraction", .take = take_decimal, .value = &r->node_fraction),
+        VALUE("edgefraction", .take = take_decimal, .value = &r->edge_fraction),
+        SWITCH("trim", .value = &r->no_trim, .number = true),
+        SWITCH("call_tree", .value = &r->call_tree),
+        SWITCH("drop_negative", .value = &r->drop_negative),
+        SWITCH("relative_percentages", .value = &r->relative),
+        SWITCH("compact_labels", .value = &r->compact),
+        SWITCH("all_frames", .value = &r->all_frames),
+        VALUE("add_comment", .take = take_text, .value = &r->comment),
+        VALUE("output", .take = take_text, .value = &r->output),
+        VALUE("base", .take = take_texts, .value = &r->base),
+        VALUE("diff_base", .take = take_texts, .value = &r->diff_base),
+        SWITCH("normalize", .value = &r->normalize),
+
+        VALUE("symbolize", .take = take_symbolize),
+        SWITCH("intel_syntax", .take = take_nothing),
+        SWITCH("no_browser", .take = take_nothing),
+        SWITCH("h", .take = take_help),
+        SWITCH("help", .take = take_help),
+
+        VALUE("list", .take = refuse, .text = callers),
+        VALUE("disasm", .take = refuse, .text = callers),
+        VALUE("weblist", .take = refuse, .text = callers),
+        SWITCH("svg", .take = refuse, .text = drawing),
+        SWITCH("png", .take = refuse, .text = drawing),
+        SWITCH("gif", .take = refuse, .text = drawing),
+        SWITCH("pdf", .take = refuse, .text = drawing),
+        SWITCH("ps", .take = refuse, .text = drawing),
+        SWITCH("web", .take = refuse, .text = drawing),
+        SWITCH("eog", .take = refuse, .text = drawing),
+        SWITCH("evince", .take = refuse, .text = drawing),
+        SWITCH("gv", .take = refuse, .text = drawing),
+        SWITCH("kcachegrind", .take = refuse, .text = "-callgrind -output=FILE writes a file for it"),
+        VALUE("http", .take = refuse, .text = "offbeat convert writes files for speedscope and the Firefox Profiler"),
+        VALUE("seconds", .take = refuse, .text = fetching),
+        VALUE("timeout", .take = refuse, .text = fetching),
+        VALUE("tls_cert", .take = refuse, .text = fetching),
+        VALUE("tls_key", .take = refuse, .text = fetching),
+        VALUE("tls_ca", .take = refuse, .text = fetching),
+        VALUE("tagroot", .take = refuse, .text = tags),
+        VALUE("tagleaf", .take = refuse, .text = tags),
+        VALUE("source_path", .take = refuse, .text = "no report shows sources"),
+        VALUE("trim_path", .take = refuse, .text = "file names are shown as they are in the profile"),
+        VALUE("buildid", .take = refuse, .text = "the profile's own build id is shown"),
+        VALUE("tools", .take = refuse, .text = "no report needs other tools"),
+        {0},
+    };
+#undef SWITCH
+#undef VALUE
+    /* clang-format on */
+    while (*place < argc && argv[*place][0] == '-' && argv[*place][1] != '\0') {
+        if (strcmp(argv[*place], "--") == 0) {
+            (*place)++;
+            return true;
+        }
+        if (!take_flag(flags, table, argc, argv, place)) return false;
+    }
+    return true;
+}

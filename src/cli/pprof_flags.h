@@ -1,0 +1,19 @@
+/* The flags of pprof's command line: one or two dashes, a value behind "=" or in the next word.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_CLI_PPROF_FLAGS_H
+#define OFFBEAT_CLI_PPROF_FLAGS_H
+
+#include "cli/report_command.h"
+
+struct pprof_flags {
+    struct report_request request;
+    unsigned report_count;                   /* how many reports were asked for */
+    unsigned order_count, granularity_count; /* how many of -cum and -flat, and of -functions, … */
+    bool wants_help;
+};
+
+/* Reads ARGV from *PLACE on, up to the first word that is no flag, whose place becomes *PLACE. False after a line on
+ * standard error. */
+bool pprof_flags_parse(struct pprof_flags *flags, int argc, char **argv, int *place);
+
+#endif

@@ -1,0 +1,401 @@
+/* The way of a profile to a report in the form of pprof: total, filters, groups, graph, text.
+ * SPDX-License-Identifier: MIT */
+#include "cli/report_command.h"
+
+#include "base/file.h"
+#include "base/regexp.h"
+#include "cli/message.h"
+#include "cli/output.h"
+#include "cli/report_sources.h"
+#include "cli/value_types.h"
+#include "cli/write_profile.h"
+#include "profile/profile_scale.h"
+#include "report/raw_report.h"
+#include "report/report.h"
+#include "report/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DEFAULT_NODES = 80, FILTER_LINES = 9 };
+
+struct run {
+    const struct report_request *request;
+    struct profile *profile;
+    struct report report;
+    struct trim_options trim;
+    struct buffer filter_text;
+    const char *filters[FILTER_LINES + 1];
+};
+
+static enum exit_status fail(const struct error *error)
+{
+    message("%s", error->message);
+    return EXIT_FAILED;
+}
+
+/* --- Filters ------------------------------------------------------------------------------------------------------ */
+
+static void tell_range(const char *option, const char *value)
+{
+    const char *equals = strchr(value, '=');
+    message("%s: %s is a range of numbers, not a regular expression", option, equals ? equals + 1 : value);
+}
+
+static enum exit_status filter(struct run *run)
+{
+    struct filter_outcome outcome;
+    struct error error = {0};
+    const struct filter_options *options = &run->request->filter;
+    enum status status = filter_apply(run->profile, options, &outcome, &error);
+    if (status != STATUS_OK) {
+        bool is_wrong_use = status == STATUS_MALFORMED || status == STATUS_UNSUPPORTED || status == STATUS_TOO_LARGE;
+        (void)fail(&error);
+        return is_wrong_use ? EXIT_WRONG_USE : EXIT_FAILED;
+    }
+    if (outcome.tag_focus_is_range) tell_range("tagfocus", options->tag_focus);
+    if (outcome.tag_ignore_is_range) tell_range("tagignore", options->tag_ignore);
+    for (size_t i = 0; i < outcome.unmatched_count; i++)
+        message("the expression of %s matches nothing", outcome.unmatched[i]);
+    return EXIT_DONE;
+}
+
+/* "focus=main", for the header. */
+static void list_filters(struct run *run)
+{
+    const struct filter_options *options = &run->request->filter;
+    const char *const all[FILTER_LINES][2] = {
+        {"focus", options->focus},
+        {"ignore", options->ignore},
+        {"hide", options->hide},
+        {"show", options->show},
+        {"show_from", options->show_from},
+        {"tagfocus", options->tag_focus},
+        {"tagignore", options->tag_ignore},
+        {"tagshow", options->tag_show},
+        {"taghide", options->tag_hide},
+    };
+    size_t places[FILTER_LINES], count = 0;
+    for (size_t i = 0; i < FILTER_LINES; i++) {
+        if (!all[i][1] || all[i][1][0] == '\0') continue;
+        places[count++] = run->filter_text.size;
+        buffer_append_format(&run->filter_text, "%s=%s", all[i][0], all[i][1]);
+        buffer_append_byte(&run->filter_text, '\0');
+    }
+    for (size_t i = 0; i < count && !run->filter_text.failed; i++)
+        run->filters[i] = (const char *)run->filter_text.data + places[i];
+}
+
+/* --- Graphs ------------------------------------------------------------------------------------------------------- */
+
+static bool is_drawing(const struct run *run)
+{
+    return run->request->kind == REPORT_DOT;
+}
+
+static bool is_complete(const struct run *run)
+{
+    return run->request->no_trim || run->request->kind == REPORT_PEEK || run->request->kind == REPORT_CALLGRIND;
+}
+
+static void choose_trim(struct run *run)
+{
+    const struct report_request *request = run->request;
+    bool is_table = request->kind == REPORT_TABLE || request->kind == REPORT_TOPPROTO;
+    size_t node_count = request->node_count != UINT64_MAX ? (size_t)request->node_count : is_table ? 0 : DEFAULT_NODES;
+    run->trim = (struct trim_options){
+        .node_count = is_complete(run) ? 0 : node_count,
+        .node_fraction = is_complete(run) ? 0 : request->node_fraction,
+        .edge_fraction = is_complete(run) ? 0 : request->edge_fraction,
+        .order = is_drawing(run)          ? ORDER_ENTROPY
+                 : request->by_cumulative ? ORDER_CUM
+                                          : ORDER_FLAT,
+        .drops_negative = request->drop_negative,
+        .tag_unit = request->unit,
+    };
+}
+
+static struct grouping_options choose_grouping(const struct run *run)
+{
+    const struct report_request *request = run->request;
+    bool by_address = request->kind == REPORT_CALLGRIND || request->granularity == GRANULARITY_ADDRESSES;
+    return (struct grouping_options){
+        .granularity = by_address ? GRANULARITY_ADDRESSES : (enum granularity)request->granularity,
+        .no_inlines = request->no_inlines,
+        .has_columns = request->columns || (by_address && !request->no_inlines),
+        .keeps_objects = request->kind == REPORT_CALLGRIND,
+        .names_places = !request->is_pprof,
+        .splits_nameless = request->is_pprof,
+    };
+}
+
+/* By listed node: whether its name matches. NULL after a line on standard error. */
+static bool *match_names(const struct graph_report *graph, const char *pattern, enum exit_status *ret_status)
+{
+    struct regexp regexp = {0};
+    struct error error = {0};
+    const struct call_graph *nodes = &graph->trimmed->graph;
+    bool *matches = calloc(nodes->listed_count + 1, sizeof(*matches)), has_match = false;
+    *ret_status = EXIT_FAILED;
+    if (!matches) return NULL;
+    bool is_expression = regexp_compile(&regexp, slice_of_text(pattern), &error) == STATUS_OK;
+    if (!is_expression) {
+        message("%s: %s", pattern, error.message);
+        *ret_status = EXIT_WRONG_USE;
+    }
+    for (size_t i = 0; is_expression && i < nodes->listed_count; i++) {
+        matches[i] = regexp_matches_within(&regexp, slice_of_text(node_name(graph, nodes->listed[i])));
+        has_match |= matches[i];
+    }
+    if (is_expression && !has_match) {
+        message("no function matches \"%s\"; offbeat top --nodecount 0 lists them all", pattern);
+        *ret_status = EXIT_NO;
+    }
+    regexp_fini(&regexp);
+    if (has_match) return matches;
+    free(matches);
+    return NULL;
+}
+
+static enum exit_status write_tree(const struct run *run, const struct graph_report *graph, struct buffer *out)
+{
+    enum exit_status status = EXIT_DONE;
+    bool *peek = NULL;
+    if (run->request->kind == REPORT_PEEK && !(peek = match_names(graph, run->request->peek, &status))) return status;
+    if (run->request->json)
+        graph_write_json(graph, peek, out);
+    else
+        graph_write_tree(graph, peek, out);
+    free(peek);
+    return EXIT_DONE;
+}
+
+static enum exit_status write_profile_to(const struct report_request *request, struct profile *profile)
+{
+    unsigned number = 1;
+    const char *path = request->output ? request->output : "-";
+    struct error error = {0};
+    if (profile_failed(profile, &error) != STATUS_OK) return fail(&error);
+    if (strcmp(path, "-") == 0 && isatty(STDOUT_FILENO)) {
+        message("a profile is binary data and is not written to a terminal; use -output=FILE");
+        return EXIT_WRONG_USE;
+    }
+    return write_profile(profile, path, FORMAT_PPROF, &number) ? EXIT_DONE : EXIT_FAILED;
+}
+
+static enum exit_status write_top_profile(const struct run *run, const struct graph_report *graph)
+{
+    struct profile profile;
+    profile_init(&profile);
+    graph_write_profile(graph, &profile);
+    enum exit_status status = write_profile_to(run->request, &profile);
+    profile_fini(&profile);
+    return status;
+}
+
+static enum exit_status write_graph_report(struct run *run, const struct graph_report *graph, struct buffer *out)
+{
+    bool is_integer = run->request->kind == REPORT_CALLGRIND;
+    report_choose_unit(&run->report, &graph->trimmed->graph, is_integer);
+    if (graph->trimmed->tags.left_out > 0)
+        message("labels that appear %zu times are not in the drawing: there are too many",
+                graph->trimmed->tags.left_out);
+    switch (run->request->kind) {
+    case REPORT_TREE:
+    case REPORT_PEEK:
+        return write_tree(run, graph, out);
+    case REPORT_DOT:
+        graph_write_dot(graph, out);
+        return EXIT_DONE;
+    case REPORT_CALLGRIND:
+        graph_write_callgrind(graph, out);
+        return EXIT_DONE;
+    case REPORT_TOPPROTO:
+        return write_top_profile(run, graph);
+    case REPORT_TABLE:
+    case REPORT_TRACES:
+    case REPORT_TAGS:
+    case REPORT_COMMENTS:
+    case REPORT_RAW:
+    case REPORT_PROTO:
+        break;
+    }
+    graph_write_table(graph, out);
+    return EXIT_DONE;
+}
+
+static enum exit_status report_graph(struct run *run, struct buffer *out)
+{
+    struct error error = {0};
+    struct grouping grouping;
+    struct graph_source source = {0};
+    struct trimmed_graph trimmed = {0};
+    struct grouping_options options = choose_grouping(run);
+    bool is_tree = run->request->call_tree && (is_drawing(run) || run->request->kind == REPORT_CALLGRIND);
+    enum exit_status exit_status = EXIT_FAILED;
+    enum status status = grouping_init(&grouping, run->profile, &options, &error);
+    if (status == STATUS_OK && !graph_source_init(&source, run->profile, &grouping, run->report.choice, is_tree))
+        status = error_set(&error, STATUS_NO_MEMORY, 0, "not enough memory for the call graph");
+    if (status == STATUS_OK) status = trim_graph(&trimmed, &source, &run->trim, &error);
+    if (status == STATUS_OK) {
+        struct graph_report graph = {.report = &run->report, .source = &source, .trimmed = &trimmed};
+        exit_status = write_graph_report(run, &graph, out);
+    } else {
+        (void)fail(&error);
+    }
+    trimmed_graph_fini(&trimmed);
+    graph_source_fini(&source);
+    grouping_fini(&grouping);
+    return exit_status;
+}
+
+/* --- Other reports ------------------------------------------------------------------------------------------------ */
+
+static enum exit_status report_traces(struct run *run, struct buffer *out)
+{
+    struct error error = {0};
+    struct grouping grouping;
+    struct grouping_options options = choose_grouping(run);
+    enum status status = grouping_init(&grouping, run->profile, &options, &error);
+    if (status == STATUS_OK) traces_write_text(&run->report, &grouping, out);
+    grouping_fini(&grouping);
+    return status == STATUS_OK ? EXIT_DONE : fail(&error);
+}
+
+static enum exit_status report_tags(struct run *run, struct buffer *out)
+{
+    struct error error = {0};
+    struct tag_sums sums;
+    if (tag_sums_init(&sums, run->profile, run->report.choice.index, run->report.unit, &error) != STATUS_OK)
+        return fail(&error);
+    if (run->request->json)
+        tags_write_json(&run->report, &sums, out);
+    else
+        tags_write_text(&run->report, &sums, out);
+    if (sums.count == 0) message("the samples have no labels");
+    tag_sums_fini(&sums);
+    return EXIT_DONE;
+}
+
+static enum exit_status report_profile(struct run *run)
+{
+    double ratios[PROFILE_VALUES_MAX];
+    for (size_t i = 0; i < PROFILE_VALUES_MAX; i++) ratios[i] = run->report.ratio;
+    if (run->report.ratio != 1) profile_scale(run->profile, ratios);
+    return write_profile_to(run->request, run->profile);
+}
+
+/* --- All of it ---------------------------------------------------------------------------------------------------- */
+
+static enum exit_status write_text(const struct report_request *request, struct buffer *out)
+{
+    struct error error = {0};
+    const char *path = request->output ? request->output : "-";
+    bool is_terminal = strcmp(path, "-") == 0 && isatty(STDOUT_FILENO);
+    if (is_terminal && !request->json) make_printable(out); /* in a file or a pipe, all is as it is */
+    if (strcmp(path, "-") == 0 || out->failed) return output_report(out);
+    if (file_write(path, buffer_slice(out), &error) == STATUS_OK) return EXIT_DONE;
+    message_error(path, &error, true);
+    return EXIT_FAILED;
+}
+
+static enum exit_status dispatch(struct run *run, struct buffer *out)
+{
+    switch (run->request->kind) {
+    case REPORT_TRACES:
+        return report_traces(run, out);
+    case REPORT_TAGS:
+        return report_tags(run, out);
+    case REPORT_COMMENTS:
+        comments_write_text(&run->report, out);
+        return EXIT_DONE;
+    case REPORT_RAW:
+        raw_write_text(run->profile, out);
+        return EXIT_DONE;
+    case REPORT_PROTO:
+        return report_profile(run);
+    case REPORT_TABLE:
+    case REPORT_TREE:
+    case REPORT_PEEK:
+    case REPORT_DOT:
+    case REPORT_CALLGRIND:
+    case REPORT_TOPPROTO:
+        break;
+    }
+    return report_graph(run, out);
+}
+
+static void describe(struct run *run, int column)
+{
+    const struct report_request *request = run->request;
+    const struct profile *profile = run->profile;
+    const char *program =
+        profile->mappings.count > 1 ? profile_c_string(profile, profile->mappings.items[1].file_name) : "";
+    list_filters(run);
+    choose_trim(run);
+    run->report = (struct report){.profile = run->profile,
+                                  .choice = {.index = (size_t)column, .is_mean = request->mean},
+                                  .ratio = 1 / request->divide_by,
+                                  .unit = request->unit,
+                                  .title = base_name(program),
+                                  .is_compact = request->compact,
+                                  .filters = run->filters,
+                                  .trim = &run->trim};
+}
+
+static bool find_total(struct run *run)
+{
+    bool *is_base;
+    bool has_memory = find_base_sets(run->profile, &is_base);
+    if (has_memory)
+        run->report.total = total_of_samples(run->profile, run->report.choice, is_base);
+    else
+        message("not enough memory for the total");
+    free(is_base);
+    return has_memory;
+}
+
+static enum exit_status run_report(struct run *run)
+{
+    bool is_profile = run->request->kind == REPORT_PROTO || run->request->kind == REPORT_TOPPROTO;
+    int column = choose_value_type(run->profile, run->request->value_type);
+    if (column < 0) return EXIT_WRONG_USE;
+    describe(run, column);
+    if (!run->request->relative && !find_total(run)) return EXIT_FAILED;
+    enum exit_status status = filter(run);
+    if (status != EXIT_DONE) return status;
+    if (run->request->relative && !find_total(run)) return EXIT_FAILED;
+    struct buffer out;
+    buffer_init(&out, REPORT_BYTES_MAX);
+    status = dispatch(run, &out);
+    if (status == EXIT_DONE && !is_profile) status = write_text(run->request, &out);
+    buffer_fini(&out);
+    return status;
+}
+
+static bool check(const struct report_request *request)
+{
+    if (request->base.count > 0 && request->diff_base.count > 0) {
+        message("--base and --diff-base exclude each other");
+    } else if (request->normalize && request->base.count + request->diff_base.count == 0) {
+        message("--normalize needs a base: --base FILE or --diff-base FILE");
+    } else if (request->divide_by == 0) {
+        message("cannot divide by 0");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+enum exit_status report_run(struct report_request *request, char *const *files, size_t count)
+{
+    if (!check(request)) return EXIT_WRONG_USE;
+    struct profile profile;
+    struct run run = {.request = request, .profile = &profile, .filter_text = {.maximum = SIZE_MAX}};
+    profile_init(&profile);
+    enum exit_status status = report_open(request, files, count, &profile) ? run_report(&run) : EXIT_FAILED;
+    profile_fini(&profile);
+    buffer_fini(&run.filter_text);
+    return status;
+}

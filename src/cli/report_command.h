@@ -1,0 +1,105 @@
+/* What the commands have in common that look into a profile as pprof does: their options, and the way from files to a
+ * report.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_CLI_REPORT_COMMAND_H
+#define OFFBEAT_CLI_REPORT_COMMAND_H
+
+#include "analyze/filter.h"
+#include "analyze/grouping.h"
+#include "cli/options.h"
+
+enum report_kind {
+    REPORT_TABLE,
+    REPORT_TREE,
+    REPORT_PEEK,
+    REPORT_TRACES,
+    REPORT_TAGS,
+    REPORT_COMMENTS,
+    REPORT_RAW,
+    REPORT_DOT,
+    REPORT_CALLGRIND,
+    REPORT_TOPPROTO, /* the table as a pprof profile */
+    REPORT_PROTO,    /* the filtered profile */
+};
+
+struct report_request {
+    enum report_kind kind;
+    const char *peek;   /* REPORT_PEEK: an expression for names */
+    const char *output; /* NULL: standard output */
+    bool json;          /* REPORT_TREE, REPORT_PEEK and REPORT_TAGS */
+    /* Names, headers and nodes as pprof has them: functions of one name are one, a frame without a name is called by
+     * its mapping. Else as in `offbeat top`. */
+    bool is_pprof;
+
+    struct filter_options filter;
+    bool all_frames, short_names, relative;
+    const char *comment; /* to be added; NULL */
+    struct option_texts base, diff_base;
+    bool normalize;
+
+    const char *value_type;
+    bool mean;
+    const char *unit;
+    double divide_by;
+
+    unsigned granularity; /* enum granularity */
+    bool no_inlines, columns;
+    bool by_cumulative, call_tree, drop_negative;
+    bool no_trim, compact;
+    uint64_t node_count; /* UINT64_MAX: what suits the report */
+    double node_fraction, edge_fraction;
+};
+
+#define REPORT_REQUEST_INIT                                                                                            \
+    .value_type = "", .unit = "minimum", .divide_by = 1, .node_count = UINT64_MAX, .node_fraction = 0.005,             \
+    .edge_fraction = 0.001
+
+/* Tables of options, to be put together. */
+/* clang-format off */
+#define REPORT_OPTIONS_FRAMES(r)                                                                                       \
+    {"focus", 0, OPTION_TEXT, &(r).filter.focus, .argument = "REGEX", .help = "only samples with a frame that matches"},                        \
+    {"ignore", 0, OPTION_TEXT, &(r).filter.ignore, .argument = "REGEX", .help = "no samples with a frame that matches"},                        \
+    {"hide", 0, OPTION_TEXT, &(r).filter.hide, .argument = "REGEX", .help = "leave out frames that match"},                                     \
+    {"show", 0, OPTION_TEXT, &(r).filter.show, .argument = "REGEX", .help = "leave out frames that do not match"},                              \
+    {"show-from", 0, OPTION_TEXT, &(r).filter.show_from, .argument = "REGEX", .help = "leave out the callers of the outermost match"},          \
+    {"prune-from", 0, OPTION_TEXT, &(r).filter.prune_from, .argument = "REGEX", .help = "leave out what the innermost match calls"}
+
+#define REPORT_OPTIONS_TAGS(r)                                                                                         \
+    {"tag-focus", 0, OPTION_TEXT, &(r).filter.tag_focus, .argument = "[KEY=]VALUE", .help = "only samples with such a label: a REGEX, or numbers, 1kb:2mb"}, \
+    {"tag-ignore", 0, OPTION_TEXT, &(r).filter.tag_ignore, .argument = "[KEY=]VALUE", .help = "no samples with such a label"},                  \
+    {"tag-show", 0, OPTION_TEXT, &(r).filter.tag_show, .argument = "REGEX", .help = "only labels whose key matches"},                           \
+    {"tag-hide", 0, OPTION_TEXT, &(r).filter.tag_hide, .argument = "REGEX", .help = "no labels whose key matches"}
+
+#define REPORT_OPTIONS_VALUES(r)                                                                                       \
+    {"sample-index", 0, OPTION_TEXT, &(r).value_type, .argument = "NAME", .help = "the value to show, one of those that info lists, or its number from 0"}, \
+    {"mean", 0, OPTION_SWITCH, &(r).mean, .help = "divide by the first value: the mean of an event"},                                           \
+    {"divide-by", 0, OPTION_DECIMAL, &(r).divide_by, .argument = "N", .help = "divide all values by N", .maximum = 1000000000000},             \
+    {"unit", 0, OPTION_TEXT, &(r).unit, .argument = "UNIT", .help = "ms, MB, …; auto: each value in its own (default: one for all)"}
+
+#define REPORT_OPTIONS_SOURCES(r)                                                                                      \
+    {"base", 0, OPTION_TEXTS, &(r).base, .argument = "FILE", .help = "subtract this profile; can be given several times"},                      \
+    {"diff-base", 0, OPTION_TEXTS, &(r).diff_base, .argument = "FILE", .help = "the same, and percentages are of this profile"},                \
+    {"normalize", 0, OPTION_SWITCH, &(r).normalize, .help = "scale FILE to the sum of the base first"},                                         \
+    {"all-frames", 0, OPTION_SWITCH, &(r).all_frames, .help = "also those that the profile asks to drop"},                                      \
+    {"short-names", 0, OPTION_SWITCH, &(r).short_names, .help = "names without their modules, packages and template arguments"},     \
+    {"relative-percentages", 0, OPTION_SWITCH, &(r).relative, .help = "percentages of what the filters left"}
+
+#define REPORT_OPTIONS_FRAME_NAMES(r)                                                                                  \
+    {"granularity", 0, OPTION_CHOICE, &(r).granularity, .argument = "functions|filefunctions|files|lines|addresses", .help = "what is one row (default: functions)"}, \
+    {"no-inlines", 0, OPTION_SWITCH, &(r).no_inlines, .help = "inlined functions count for their callers"},                                     \
+    {"columns", 0, OPTION_SWITCH, &(r).columns, .help = "with lines: also their columns"}
+
+#define REPORT_OPTIONS_NODES(r)                                                                                        \
+    {"cum", 0, OPTION_SWITCH, &(r).by_cumulative, .help = "order by time in the function and what it calls"},                                   \
+    {"drop-negative", 0, OPTION_SWITCH, &(r).drop_negative, .help = "leave out what is less than in the base"}
+
+#define REPORT_OPTIONS_TRIM(r)                                                                                         \
+    {"nodecount", 'n', OPTION_NUMBER, &(r).node_count, .argument = "N", .help = "so many functions, 0 for all (default: 80)", .maximum = INT_MAX}, \
+    {"nodefraction", 0, OPTION_DECIMAL, &(r).node_fraction, .argument = "F", .help = "leave out functions below this part of all (default: 0.005)", .maximum = 1}, \
+    {"edgefraction", 0, OPTION_DECIMAL, &(r).edge_fraction, .argument = "F", .help = "leave out calls below this part of all (default: 0.001)", .maximum = 1}, \
+    {"no-trim", 0, OPTION_SWITCH, &(r).no_trim, .help = "leave out nothing"}
+/* clang-format on */
+
+/* Reads FILES, merged, and writes the report. */
+enum exit_status report_run(struct report_request *request, char *const *files, size_t count);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/report_sources.h"
+
+#include "analyze/totals.h"
+#include "cli/message.h"
+#include "cli/open_profile.h"
+#include "profile/full_names.h"
+#include "profile/packages.h"
+#include "profile/profile_prune.h"
+#include "profile/profile_scale.h"
+#include "profile/short_names.h"
+
+#include <string.h>
+
+static enum status merge_base(const char *path, struct profile *profile, struct profile *base, bool is_diff,
+                              struct error *error)
+{
+    const struct profile_extra_labels labels = {.items = {{.key = DIFF_BASE_LABEL, .text = "true"}}, .count = 1};
+    double ratios[PROFILE_VALUES_MAX];
+    for (size_t i = 0; i < PROFILE_VALUES_MAX; i++) ratios[i] = -1;
+    profile_scale(base, ratios);
+    if (!is_diff) return merge_opened(path, profile, base, error);
+    struct profile labelled;
+    profile_init(&labelled);
+    enum status status = profile_merge(&labelled, base, &labels, error);
+    if (status == STATUS_OK) status = merge_opened(path, profile, &labelled, error);
+    profile_fini(&labelled);
+    return status;
+}
+
+/* What is in both cancels out, unless the base keeps apart by its label. */
+static bool subtract(const struct report_request *request, const struct option_texts *files, bool is_diff,
+                     struct profile *profile)
+{
+    struct error error = {0};
+    struct profile base;
+    char *paths[OPTION_TEXTS_MAX];
+    profile_init(&base);
+    memcpy(paths, files->items, sizeof(paths)); /* nobody writes to the words */
+    bool is_open = open_profiles(paths, files->count, (struct open_options){.fills_idle = true}, &base);
+    enum status status = STATUS_OK;
+    if (is_open && request->normalize) status = profile_normalize(profile, &base, &error);
+    if (is_open && status == STATUS_OK) status = merge_base(files->items[0], profile, &base, is_diff, &error);
+    if (is_open && status == STATUS_OK) status = profile_compact(profile, &error);
+    if (status != STATUS_OK) message_error(files->items[0], &error, false);
+    profile_fini(&base);
+    return is_open && status == STATUS_OK;
+}
+
+bool report_open(const struct report_request *request, char *const *files, size_t count, struct profile *profile)
+{
+    struct error error = {0};
+    bool is_diff = request->diff_base.count > 0;
+    if (!open_profiles(files, count, (struct open_options){.fills_idle = true}, profile)) return false;
+    if (is_diff && !subtract(request, &request->diff_base, true, profile)) return false;
+    if (request->base.count > 0 && !subtract(request, &request->base, false, profile)) return false;
+    bool sums_equal_samples = request->kind == REPORT_TRACES || request->kind == REPORT_RAW;
+    if (sums_equal_samples && request->is_pprof && profile_compact(profile, &error) != STATUS_OK) {
+        message("%s", error.message);
+        return false;
+    }
+    if (!request->all_frames && profile_prune(profile, &error) != STATUS_OK)
+        message("all frames are shown: %s", error.message);
+    if (request->short_names) {
+        profile_give_short_names(profile);
+    } else if (!request->is_pprof) {
+        profile_give_full_names(profile, true);
+        profile_tell_packages_apart(profile, false);
+    }
+    if (request->comment && request->comment[0]) profile_add_comment(profile, slice_of_text(request->comment));
+    return true;
+}
