@@ -23,6 +23,7 @@ struct walk {
     struct call_graph *graph;
     struct graph_source *source;
     const bool *kept;
+    bool no_edges;
     enum pass pass;
     struct graph_part *part;
     struct step *steps;
@@ -120,7 +121,7 @@ static inline void enter_node(struct walk *walk, uint32_t index)
 /* Which edges are inlined and which go over something follows from the first time that a stack uses them. */
 static inline uint32_t enter_edge(struct walk *walk, uint32_t to, bool is_inline)
 {
-    if (walk->pass == PASS_PART || walk->caller == GRAPH_NONE || walk->caller == to) return GRAPH_NONE;
+    if (walk->no_edges || walk->caller == GRAPH_NONE || walk->caller == to) return GRAPH_NONE;
     uint32_t index = walk->source->is_tree ? walk->graph->nodes[to].in_edge : find_edge(walk, walk->caller, to);
     if (index == GRAPH_NONE) return index;
     struct call_edge *edge = &walk->graph->edges[index];
@@ -256,9 +257,10 @@ static bool list_nodes(struct call_graph *graph)
     return graph->listed != NULL;
 }
 
-bool call_graph_build(struct call_graph *graph, struct graph_source *source, const bool *kept)
+bool call_graph_build(struct call_graph *graph, struct graph_source *source, const bool *kept, bool no_edges)
 {
-    struct walk walk = {.graph = graph, .source = source, .kept = kept, .pass = PASS_VALUES};
+    struct walk walk = {
+        .graph = graph, .source = source, .kept = kept, .no_edges = no_edges && !source->is_tree, .pass = PASS_VALUES};
     *graph = (struct call_graph){0};
     bool is_done = add_nodes(graph, source);
     if (is_done) {
@@ -276,7 +278,8 @@ bool call_graph_build(struct call_graph *graph, struct graph_source *source, con
 
 bool call_graph_sum(struct call_graph *graph, struct graph_source *source, const bool *kept, struct graph_part *part)
 {
-    struct walk walk = {.graph = graph, .source = source, .kept = kept, .pass = PASS_PART, .part = part};
+    struct walk walk = {
+        .graph = graph, .source = source, .kept = kept, .no_edges = true, .pass = PASS_PART, .part = part};
     const struct profile *profile = source->profile;
     part->touched_count = 0;
     graph->part_count++;

@@ -67,9 +67,9 @@ bool graph_source_init(struct graph_source *source, const struct profile *profil
 void graph_source_fini(struct graph_source *source); /* accepts {0} */
 
 /* Builds the graph of the groups that KEPT has (by group; NULL: all), and lists the nodes that are not 0. A frame that
- * is left out makes the edge across it residual, and what was spent in it is in no node's FLAT. False without memory.
- */
-bool call_graph_build(struct call_graph *graph, struct graph_source *source, const bool *kept);
+ * is left out makes the edge across it residual, and what was spent in it is in no node's FLAT; the sums of the
+ * other nodes are the same for any KEPT. NO_EDGES: finds nodes only, but of a tree. False without memory. */
+bool call_graph_build(struct call_graph *graph, struct graph_source *source, const bool *kept, bool no_edges);
 void call_graph_fini(struct call_graph *graph); /* accepts {0} */
 
 /* Sums over the nodes of a graph of only some of the samples. */

@@ -33,11 +33,11 @@ static void drop_negative(struct call_graph *graph)
     graph->listed_count = kept;
 }
 
-static bool build(struct trim *trim)
+static bool build(struct trim *trim, bool no_edges)
 {
     struct call_graph *graph = &trim->trimmed->graph;
     call_graph_fini(graph);
-    if (!call_graph_build(graph, trim->source, trim->trimmed->kept)) return false;
+    if (!call_graph_build(graph, trim->source, trim->trimmed->kept, no_edges)) return false;
     if (trim->options->drops_negative) drop_negative(graph);
     return true;
 }
@@ -57,23 +57,23 @@ static bool keep_first(struct trim *trim, size_t count)
     }
     free(trim->trimmed->kept);
     trim->trimmed->kept = kept;
-    return build(trim);
+    return build(trim, false);
 }
 
-static bool drop_small_nodes(struct trim *trim)
+/* Moves the large ones to the front of the list; returns how many there are. */
+static size_t find_large_nodes(struct trim *trim)
 {
     struct call_graph *graph = &trim->trimmed->graph;
-    size_t kept = 0;
-    if (trim->node_cutoff <= 0) return true;
-    /* Moves the large ones to the front. */
+    size_t large = 0;
     for (size_t i = 0; i < graph->listed_count; i++) {
         uint32_t node = graph->listed[i];
         if (magnitude_of(graph->nodes[node].cum) < trim->node_cutoff) continue;
-        graph->listed[i] = graph->listed[kept];
-        graph->listed[kept++] = node;
+        graph->listed[i] = graph->listed[large];
+        graph->listed[large++] = node;
     }
-    trim->trimmed->dropped_nodes = graph->listed_count - kept;
-    return trim->trimmed->dropped_nodes == 0 || keep_first(trim, kept);
+    trim->trimmed->dropped_nodes = graph->listed_count - large;
+    trim->trimmed->original_count = large;
+    return large;
 }
 
 /* --- Edges -------------------------------------------------------------------------------------------------------- */
@@ -201,23 +201,62 @@ static int64_t part_of(double total, double fraction)
     return part < 0x1p62 ? (int64_t)part : INT64_MAX;
 }
 
+static void find_cutoffs(struct trim *trim)
+{
+    const struct call_graph *graph = &trim->trimmed->graph;
+    int64_t total = 0;
+    for (size_t i = 0; i < graph->listed_count; i++)
+        total = profile_add_values(total, graph->nodes[graph->listed[i]].flat);
+    trim->node_cutoff = part_of((double)total, trim->options->node_fraction);
+    trim->edge_cutoff = part_of((double)total, trim->options->edge_fraction);
+}
+
+/* The order of rows depends on the nodes alone, whose sums stay the same: the first graph needs no edges, and the
+ * second one is the last. */
+static bool choose_rows(struct trim *trim)
+{
+    struct call_graph *graph = &trim->trimmed->graph;
+    size_t most = trim->options->node_count;
+    if (!build(trim, true)) return false;
+    find_cutoffs(trim);
+    size_t all = graph->listed_count;
+    graph->listed_count = find_large_nodes(trim);
+    if (!graph_sort(graph, trim->source, trim->options->order)) return false;
+    if (most > 0 && most < graph->listed_count) graph->listed_count = most;
+    bool is_done = graph->listed_count == all ? build(trim, false) : keep_first(trim, graph->listed_count);
+    return is_done && sort(trim);
+}
+
+/* Of a drawing or a tree, the second choice depends on the edges that the first one leaves. */
+static enum status choose_boxes(struct trim *trim)
+{
+    struct call_graph *graph = &trim->trimmed->graph;
+    bool is_preliminary = trim->options->node_fraction > 0 && !trim->source->is_tree;
+    if (!build(trim, is_preliminary)) return refuse_memory(trim);
+    find_cutoffs(trim);
+    bool is_done = true;
+    size_t all = graph->listed_count, large = find_large_nodes(trim);
+    if (large < all)
+        is_done = keep_first(trim, large);
+    else if (is_preliminary)
+        is_done = build(trim, false);
+    if (!is_done || !sort(trim)) return refuse_memory(trim);
+    return trim->options->node_count > 0 ? select_nodes(trim) : STATUS_OK;
+}
+
 static enum status trim_all(struct trim *trim)
 {
     struct trimmed_graph *trimmed = trim->trimmed;
-    int64_t total = 0;
-    if (!build(trim)) return refuse_memory(trim);
-    for (size_t i = 0; i < trimmed->graph.listed_count; i++)
-        total = profile_add_values(total, trimmed->graph.nodes[trimmed->graph.listed[i]].flat);
-    trim->node_cutoff = part_of((double)total, trim->options->node_fraction);
-    trim->edge_cutoff = part_of((double)total, trim->options->edge_fraction);
-    if (!drop_small_nodes(trim)) return refuse_memory(trim);
-    trimmed->original_count = trimmed->graph.listed_count;
-    if (!sort(trim)) return refuse_memory(trim);
-    enum status status = trim->options->node_count > 0 ? select_nodes(trim) : STATUS_OK;
+    bool is_drawing = trim->options->order == ORDER_ENTROPY;
+    enum status status = STATUS_OK;
+    if (is_drawing || trim->source->is_tree)
+        status = choose_boxes(trim);
+    else if (!choose_rows(trim))
+        status = refuse_memory(trim);
     if (status == STATUS_OK) status = find_tags(trim, SIZE_MAX);
     if (status != STATUS_OK) return status;
     trimmed->dropped_edges = drop_small_edges(trim);
-    if (trim->options->order == ORDER_ENTROPY && !drop_redundant_edges(&trimmed->graph)) return refuse_memory(trim);
+    if (is_drawing && !drop_redundant_edges(&trimmed->graph)) return refuse_memory(trim);
     return call_graph_link(&trimmed->graph, trim->source) ? STATUS_OK : refuse_memory(trim);
 }
 
