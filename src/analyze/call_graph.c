@@ -9,7 +9,7 @@
 /* One frame on the way from the root, and what to go back to behind it. */
 struct step {
     uint32_t node, edge; /* GRAPH_NONE: the frame is left out; it brings no edge */
-    uint32_t caller;
+    uint32_t caller, site;
     bool was_residual;
 };
 
@@ -28,7 +28,11 @@ struct walk {
     struct graph_part *part;
     struct step *steps;
     size_t step_count, step_capacity;
-    uint32_t caller;  /* the innermost node on the way; GRAPH_NONE at a root */
+    uint32_t caller; /* the innermost node on the way; GRAPH_NONE at a root */
+    uint32_t site;   /* the location that it is from */
+    /* By location: the last edge, plus one, that led out of it, and into its own inlined frames. A place in the code
+     * mostly calls one function, so few edges must be searched for. */
+    uint32_t *calls, *inlined;
     bool is_residual; /* frames since CALLER were left out */
     bool failed;
 };
@@ -70,12 +74,14 @@ static uint32_t add_edge(struct walk *walk, uint32_t from, uint32_t to)
     return (uint32_t)graph->edge_count++;
 }
 
-/* Most calls of a function come from the caller of the one before. */
-static uint32_t find_edge(struct walk *walk, uint32_t from, uint32_t to)
+/* GUESS is the last edge, plus one, that was found in the same place. */
+static uint32_t find_edge(struct walk *walk, uint32_t from, uint32_t to, uint32_t *guess)
 {
     struct call_graph *graph = walk->graph;
-    uint32_t guess = graph->nodes[to].in_edge;
-    if (guess != GRAPH_NONE && graph->edges[guess].from == from) return guess;
+    if (*guess != 0) {
+        const struct call_edge *guessed = &graph->edges[*guess - 1];
+        if (guessed->from == from && guessed->to == to) return *guess - 1;
+    }
     struct pair pair = {from, to};
     uint64_t hash = pair_hash(from, to);
     uint32_t edge = index_table_find(&graph->index, hash, edge_equal, graph, &pair);
@@ -83,7 +89,7 @@ static uint32_t find_edge(struct walk *walk, uint32_t from, uint32_t to)
         edge = add_edge(walk, from, to);
         if (edge != GRAPH_NONE && !index_table_add(&graph->index, hash, edge)) walk->failed = true;
     }
-    graph->nodes[to].in_edge = edge;
+    *guess = edge + 1;
     return edge;
 }
 
@@ -119,10 +125,12 @@ static inline void enter_node(struct walk *walk, uint32_t index)
 }
 
 /* Which edges are inlined and which go over something follows from the first time that a stack uses them. */
-static inline uint32_t enter_edge(struct walk *walk, uint32_t to, bool is_inline)
+static inline uint32_t enter_edge(struct walk *walk, uint32_t to, uint32_t location, bool is_inline)
 {
     if (walk->no_edges || walk->caller == GRAPH_NONE || walk->caller == to) return GRAPH_NONE;
-    uint32_t index = walk->source->is_tree ? walk->graph->nodes[to].in_edge : find_edge(walk, walk->caller, to);
+    uint32_t *guess = is_inline ? &walk->inlined[location] : &walk->calls[walk->site];
+    bool is_tree = walk->source->is_tree;
+    uint32_t index = is_tree ? walk->graph->nodes[to].in_edge : find_edge(walk, walk->caller, to, guess);
     if (index == GRAPH_NONE) return index;
     struct call_edge *edge = &walk->graph->edges[index];
     if (edge->active++ == 0) {
@@ -132,12 +140,15 @@ static inline uint32_t enter_edge(struct walk *walk, uint32_t to, bool is_inline
     return index;
 }
 
-static inline void enter_frame(struct walk *walk, uint32_t group, bool is_inline)
+static inline void enter_frame(struct walk *walk, uint32_t group, uint32_t location, bool is_inline)
 {
     bool is_left_out = walk->kept && !walk->kept[group];
     struct step *step = &walk->steps[walk->step_count++];
-    *step = (struct step){
-        .node = GRAPH_NONE, .edge = GRAPH_NONE, .caller = walk->caller, .was_residual = walk->is_residual};
+    *step = (struct step){.node = GRAPH_NONE,
+                          .edge = GRAPH_NONE,
+                          .caller = walk->caller,
+                          .site = walk->site,
+                          .was_residual = walk->is_residual};
     if (is_left_out) {
         walk->is_residual = true;
         return;
@@ -146,8 +157,9 @@ static inline void enter_frame(struct walk *walk, uint32_t group, bool is_inline
     if (node == GRAPH_NONE) return;
     step->node = node;
     enter_node(walk, node);
-    step->edge = enter_edge(walk, node, is_inline);
+    step->edge = enter_edge(walk, node, location, is_inline);
     walk->caller = node;
+    walk->site = location;
     walk->is_residual = false;
 }
 
@@ -181,6 +193,7 @@ static void leave_frame(struct walk *walk, int64_t value)
         }
     }
     walk->caller = step->caller;
+    walk->site = step->site;
     walk->is_residual = step->was_residual;
 }
 
@@ -195,7 +208,7 @@ static void enter(struct walk *walk, const struct stack_visit *visit)
             walk->failed = true;
             return;
         }
-        for (uint32_t i = count; i-- > 0;) enter_frame(walk, groups[i], i + 1 < count);
+        for (uint32_t i = count; i-- > 0;) enter_frame(walk, groups[i], locations[stack], i + 1 < count);
     }
     if (walk->caller != GRAPH_NONE && !walk->is_residual) add_flat(walk, walk->caller, visit->value);
 }
@@ -213,7 +226,11 @@ static void leave(struct walk *walk, const struct stack_visit *visit)
 static bool walk_stacks(struct walk *walk)
 {
     struct stack_visit visit;
+    size_t location_count = walk->source->profile->locations.count;
     walk->caller = GRAPH_NONE;
+    walk->calls = walk->no_edges ? NULL : calloc(location_count, sizeof(*walk->calls));
+    walk->inlined = walk->no_edges ? NULL : calloc(location_count, sizeof(*walk->inlined));
+    if (!walk->no_edges && (!walk->calls || !walk->inlined)) walk->failed = true;
     while (!walk->failed && stack_tree_next(&walk->source->stacks, &visit)) {
         if (visit.is_entry) {
             enter(walk, &visit);
@@ -221,6 +238,8 @@ static bool walk_stacks(struct walk *walk)
             leave(walk, &visit);
         }
     }
+    free(walk->calls);
+    free(walk->inlined);
     return !walk->failed;
 }
 

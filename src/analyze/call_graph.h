@@ -21,7 +21,7 @@ enum { GRAPH_EDGES_MAX = 1 << 28, GRAPH_NODES_MAX = 1 << 28 };
 struct call_node {
     uint32_t group;
     uint32_t parent;  /* private: of a tree, as it was built */
-    uint32_t in_edge; /* of a tree: the edge from its parent, GRAPH_NONE for a root; of a graph: private */
+    uint32_t in_edge; /* of a tree: the edge from its parent, GRAPH_NONE for a root or in a graph */
     uint32_t active;  /* private: how often the node is on the way from the root */
     uint32_t part;    /* private: the last call_graph_sum that touched it */
     int64_t flat, cum, flat_div, cum_div;
