@@ -1,8 +1,8 @@
 /* Three ways to run a profiler, of which the options choose one: the program says when (manual), sampled root spans say
  * when (trace), or single transactions are profiled (V1). The session's decision comes first in the former two.
  *
- * Roots carry the number of the session in which they began, and whether they are the one of the program's start, in
- * their token. SPDX-License-Identifier: MIT */
+ * Roots carry in their token the number of the session to which they belong, the place of their trace, and whether they
+ * are the one of the program's start. SPDX-License-Identifier: MIT */
 #include "sdk/lifecycle.h"
 
 static const struct lifecycle_step nothing;
@@ -121,13 +121,58 @@ struct lifecycle_step lifecycle_stop_profiler(struct lifecycle *lifecycle)
 
 /* --- Roots -------------------------------------------------------------------------------------------------------- */
 
-enum { APP_START_BIT = 1 };
+/* Of a token, from the lowest bit on: the start of the program, the trace's place plus one, the session. */
+enum { APP_START_BIT = 1, PLACE_SHIFT = 1, PLACE_MASK = 63, SESSION_SHIFT = 7, SESSION_MASK = 0xffffff };
 
-/* Roots that begin in the background belong to no session: 0. */
-static uint32_t token_of(const struct lifecycle *lifecycle, bool is_app_start)
+static uint32_t session_of(uint32_t token)
 {
-    bool has_session = lifecycle->options.has_v1 || !lifecycle->is_in_background;
-    return (has_session ? lifecycle->session << 1 : 0) | (is_app_start ? APP_START_BIT : 0);
+    return token >> SESSION_SHIFT & SESSION_MASK;
+}
+
+/* The session that a root of TRACE continues: an open root of the trace began in it, and the profiler still serves it
+ * though the user has left. 0: none. */
+static uint32_t carried_session(const struct lifecycle *lifecycle, uint64_t trace)
+{
+    if (lifecycle->options.has_v1 || lifecycle->profiler != LIFECYCLE_RUNNING) return 0;
+    for (size_t i = 0; i < LIFECYCLE_TRACES_MAX; i++) {
+        const struct lifecycle_trace *known = &lifecycle->traces[i];
+        if (known->roots == 0 || known->trace != trace || known->session < lifecycle->profiler_session) continue;
+        bool is_earlier = known->session != lifecycle->session;
+        if (is_earlier ? lifecycle->carried_roots > 0 : lifecycle->is_in_background) return known->session;
+    }
+    return 0;
+}
+
+/* Roots that begin in the background belong to no session, 0, unless their trace carries one. */
+static uint32_t session_of_new_root(const struct lifecycle *lifecycle, bool is_sampled, uint64_t trace)
+{
+    uint32_t carried = is_sampled ? carried_session(lifecycle, trace) : 0;
+    if (carried) return carried;
+    return lifecycle->options.has_v1 || !lifecycle->is_in_background ? lifecycle->session & SESSION_MASK : 0;
+}
+
+/* The place of a root of TRACE in SESSION, plus one; 0 where all are taken. */
+static uint32_t note_trace(struct lifecycle *lifecycle, uint64_t trace, uint32_t session)
+{
+    uint32_t place = 0;
+    for (uint32_t i = LIFECYCLE_TRACES_MAX; i > 0; i--) {
+        const struct lifecycle_trace *known = &lifecycle->traces[i - 1];
+        if (known->roots == 0) place = i;
+    }
+    for (uint32_t i = 0; i < LIFECYCLE_TRACES_MAX; i++) {
+        const struct lifecycle_trace *known = &lifecycle->traces[i];
+        if (known->roots > 0 && known->trace == trace && known->session == session) place = i + 1;
+    }
+    if (place == 0) return 0;
+    struct lifecycle_trace *noted = &lifecycle->traces[place - 1];
+    *noted = (struct lifecycle_trace){.trace = trace, .session = session, .roots = noted->roots + 1};
+    return place;
+}
+
+static void forget_trace(struct lifecycle *lifecycle, uint32_t token)
+{
+    uint32_t place = token >> PLACE_SHIFT & PLACE_MASK;
+    if (place > 0 && lifecycle->traces[place - 1].roots > 0) lifecycle->traces[place - 1].roots--;
 }
 
 static struct lifecycle_step start_for_root(struct lifecycle *lifecycle)
@@ -140,13 +185,21 @@ static struct lifecycle_step start_for_root(struct lifecycle *lifecycle)
     return run(lifecycle, is_of_session ? LIFECYCLE_KEEP_ON : LIFECYCLE_RESTART);
 }
 
-struct lifecycle_step lifecycle_root_started(struct lifecycle *lifecycle, bool is_sampled, uint32_t *ret_token)
+struct lifecycle_step lifecycle_root_started(struct lifecycle *lifecycle, bool is_sampled, uint64_t trace,
+                                             uint32_t *ret_token)
 {
     bool is_app_start = lifecycle->app_start == LIFECYCLE_AWAITS_ROOT;
-    *ret_token = token_of(lifecycle, is_app_start);
+    uint32_t session = session_of_new_root(lifecycle, is_sampled, trace);
+    *ret_token = session << SESSION_SHIFT | (is_app_start ? APP_START_BIT : 0);
     if (lifecycle->is_closed || !follows_roots(lifecycle)) return nothing;
     if (is_app_start) lifecycle->app_start = LIFECYCLE_IN_ROOT;
-    if (!is_sampled || *ret_token >> 1 == 0) return nothing;
+    if (!is_sampled || session == 0) return nothing;
+    *ret_token |= note_trace(lifecycle, trace, session) << PLACE_SHIFT;
+    bool is_of_now = session == (lifecycle->session & SESSION_MASK);
+    if (!is_of_now) {
+        lifecycle->carried_roots++;
+        return nothing;
+    }
     lifecycle->roots++;
     return start_for_root(lifecycle);
 }
@@ -175,7 +228,10 @@ struct lifecycle_step lifecycle_root_ended(struct lifecycle *lifecycle, uint32_t
 {
     if (lifecycle->is_closed || !follows_roots(lifecycle)) return nothing;
     if (token & APP_START_BIT) lifecycle->app_start = LIFECYCLE_STARTED;
-    if (is_sampled) take_root_off(lifecycle, token >> 1);
+    if (is_sampled) {
+        forget_trace(lifecycle, token);
+        take_root_off(lifecycle, session_of(token));
+    }
     return stop_after_root(lifecycle);
 }
 

@@ -42,6 +42,14 @@ struct lifecycle_step {
 enum lifecycle_profiler { LIFECYCLE_IDLE, LIFECYCLE_RUNNING, LIFECYCLE_FINISHING };
 enum lifecycle_app_start { LIFECYCLE_STARTED, LIFECYCLE_AWAITS_ROOT, LIFECYCLE_IN_ROOT };
 
+/* Sampled roots of one trace that began in one session; a free place has no roots. */
+struct lifecycle_trace {
+    uint64_t trace;
+    uint32_t session, roots;
+};
+
+enum { LIFECYCLE_TRACES_MAX = 63 }; /* roots of more open traces do not let later roots join */
+
 /* All members are private, save what the comments call public. */
 struct lifecycle {
     struct lifecycle_options options;
@@ -53,6 +61,7 @@ struct lifecycle {
     uint32_t session, profiler_session; /* now; and in which the profiler was started */
     size_t roots;                       /* sampled ones that are open and began in this session */
     size_t carried_roots;               /* … in an earlier one that the profiler still serves */
+    struct lifecycle_trace traces[LIFECYCLE_TRACES_MAX];
 };
 
 /* The INDEXth thing that is wrong with OPTIONS, constant text, or NULL if there are no more. Nothing of it is fatal. */
@@ -67,8 +76,10 @@ struct lifecycle_step lifecycle_start_profiler(struct lifecycle *lifecycle);
 struct lifecycle_step lifecycle_stop_profiler(struct lifecycle *lifecycle);
 
 /* A root span begins and ends; IS_SAMPLED is the same both times. With V1 options it is what
- * lifecycle_profiles_transaction said. RET_TOKEN is to be given back. */
-struct lifecycle_step lifecycle_root_started(struct lifecycle *lifecycle, bool is_sampled, uint32_t *ret_token);
+ * lifecycle_profiles_transaction said. TRACE is a hash of its trace's id: a root of a carried trace joins its session.
+ * RET_TOKEN is to be given back; its highest bit is free. */
+struct lifecycle_step lifecycle_root_started(struct lifecycle *lifecycle, bool is_sampled, uint64_t trace,
+                                             uint32_t *ret_token);
 struct lifecycle_step lifecycle_root_ended(struct lifecycle *lifecycle, uint32_t token, bool is_sampled);
 /* V1: whether a transaction is profiled, by the rate that profiles_sampler gave for it, else profiles_sample_rate. */
 bool lifecycle_profiles_transaction(const struct lifecycle *lifecycle, bool is_sampled, double rate, double draw);

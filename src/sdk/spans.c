@@ -5,6 +5,8 @@
 #include "transport/dsn.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The token that the lifecycle gave has this bit free (it counts sessions): whether a root is profiled by V1. */
@@ -71,7 +73,15 @@ static void forget_profiled(void)
     sdk.profiled[latest] = 0;
 }
 
-static uint32_t root_started(void *data, bool is_sampled, size_t open)
+/* The first half of TRACE_ID, random hex digits. */
+static uint64_t number_of_trace(const char *trace_id)
+{
+    char half[17];
+    (void)snprintf(half, sizeof(half), "%.16s", trace_id);
+    return strtoull(half, NULL, 16);
+}
+
+static uint32_t root_started(void *data, bool is_sampled, const char *trace_id, size_t open)
 {
     uint32_t token = 0;
     double rate = ask_for_v1_rate(is_sampled);
@@ -79,7 +89,8 @@ static uint32_t root_started(void *data, bool is_sampled, size_t open)
     bool has_v1 = sdk.lifecycle.options.has_v1;
     bool is_profiled = lifecycle_profiles_transaction(&sdk.lifecycle, is_sampled, rate, sdk_random());
     if (is_profiled) note_profiled(sdk_monotonic_ns());
-    sdk_follow(lifecycle_root_started(&sdk.lifecycle, has_v1 ? is_profiled : is_sampled, &token));
+    sdk_follow(
+        lifecycle_root_started(&sdk.lifecycle, has_v1 ? is_profiled : is_sampled, number_of_trace(trace_id), &token));
     sdk_unlock();
     return is_profiled ? token | PROFILED_BIT : token;
 }

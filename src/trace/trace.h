@@ -87,7 +87,7 @@ struct trace_listener {
     double (*sample)(void *data, const struct trace_sampling_context *context);
     /* A root begins; OPEN counts the sampled ones, this one included, so that the first has 1. Called one at a time;
      * a profiler that it starts is the root's. What it returns is given to root_ended. Must not start transactions. */
-    uint32_t (*root_started)(void *data, bool is_sampled, size_t open);
+    uint32_t (*root_started)(void *data, bool is_sampled, const char *trace_id, size_t open);
     /* It ended, or was given up unfinished; OPEN counts the sampled ones that are left, so that the last has 0. */
     void (*root_ended)(void *data, uint32_t token, bool is_sampled, size_t open);
     /* A sampled transaction is complete. It belongs to the listener, until trace_transaction_free. */

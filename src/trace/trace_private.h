@@ -102,7 +102,7 @@ struct trace_transaction {
 bool tracer_begin_call(struct tracer *tracer);
 void tracer_end_call(struct tracer *tracer);
 void tracer_report(struct tracer *tracer, const char *reason, const char *category, uint64_t quantity);
-uint32_t tracer_root_started(struct tracer *tracer, bool is_sampled);
+uint32_t tracer_root_started(struct tracer *tracer, bool is_sampled, const char *trace_id);
 void tracer_root_ended(struct tracer *tracer, uint32_t token, bool is_sampled);
 /* The id of profiler NUMBER; false if it is 0 or too long ago. */
 bool tracer_profiler_id(struct tracer *tracer, uint32_t number, char ret_id[UUID_TEXT_SIZE]);

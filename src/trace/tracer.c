@@ -117,13 +117,14 @@ void tracer_report(struct tracer *tracer, const char *reason, const char *catego
     if (quantity > 0 && listener->discarded) listener->discarded(listener->data, reason, category, quantity);
 }
 
-uint32_t tracer_root_started(struct tracer *tracer, bool is_sampled)
+uint32_t tracer_root_started(struct tracer *tracer, bool is_sampled, const char *trace_id)
 {
     const struct trace_listener *listener = &tracer->options.listener;
     uint32_t token = 0;
     (void)pthread_mutex_lock(&tracer->roots_lock);
     if (is_sampled) tracer->sampled_open++;
-    if (listener->root_started) token = listener->root_started(listener->data, is_sampled, tracer->sampled_open);
+    if (listener->root_started)
+        token = listener->root_started(listener->data, is_sampled, trace_id, tracer->sampled_open);
     (void)pthread_mutex_unlock(&tracer->roots_lock);
     return token;
 }

@@ -159,7 +159,8 @@ static struct trace_span *begin(struct trace_transaction *transaction, const str
     }
     root->start_ns = trace_now_ns(CLOCK_MONOTONIC);
     transaction->anchor_ns = trace_now_ns(CLOCK_REALTIME) - root->start_ns;
-    transaction->token = tracer_root_started(transaction->tracer, transaction->verdict.is_sampled);
+    transaction->token =
+        tracer_root_started(transaction->tracer, transaction->verdict.is_sampled, transaction->trace_id);
     return root;
 }
 

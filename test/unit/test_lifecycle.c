@@ -47,9 +47,16 @@ static struct lifecycle_step begin(struct lifecycle_options options, double draw
 
 static uint32_t token; /* of the last root that started */
 
+/* Of a trace of its own. */
 static struct lifecycle_step root(bool is_sampled)
 {
-    return lifecycle_root_started(&machine, is_sampled, &token);
+    static uint64_t last_trace = 1000;
+    return lifecycle_root_started(&machine, is_sampled, ++last_trace, &token);
+}
+
+static struct lifecycle_step root_of(uint64_t trace)
+{
+    return lifecycle_root_started(&machine, true, trace, &token);
 }
 
 static struct lifecycle_step end(uint32_t of, bool is_sampled)
@@ -314,6 +321,65 @@ TEST(SES_9_behind_a_carried_trace_a_sampled_session_goes_on_with_a_profiler_of_i
     CHECK_STEP(root(true), "nothing");
     CHECK_STEP(end(first, true), "restart");
     CHECK_STEP(end(token, true), "finish chunk");
+}
+
+/* "The existing profiling session continues until the last root span in that trace finishes". */
+TEST(SES_9_a_later_root_of_a_carried_trace_carries_the_session_too)
+{
+    begin(ui(trace()), yes);
+    CHECK_STEP(root_of(7), "start");
+    uint32_t first = token;
+    CHECK_STEP(lifecycle_background(&machine), "nothing");
+    CHECK_STEP(root_of(7), "nothing"); /* in the background, too */
+    uint32_t second = token;
+    CHECK_STEP(lifecycle_foreground(&machine, no), "nothing");
+    CHECK_STEP(root_of(7), "nothing");
+    uint32_t third = token;
+    CHECK_STEP(end(first, true), "nothing");
+    CHECK_STEP(end(second, true), "nothing");
+    CHECK_STEP(end(third, true), "finish chunk");
+    CHECK_STEP(root_of(7), "nothing"); /* the trace had no open root: this one is of the new session, not sampled */
+}
+
+TEST(SES_9_a_root_of_another_trace_does_not_carry_the_session)
+{
+    begin(ui(trace()), yes);
+    CHECK_STEP(root_of(7), "start");
+    uint32_t first = token;
+    CHECK_STEP(lifecycle_background(&machine), "nothing");
+    CHECK_STEP(root_of(8), "nothing");
+    CHECK_STEP(lifecycle_foreground(&machine, no), "nothing");
+    CHECK_STEP(root_of(9), "nothing");
+    CHECK_STEP(root_of(8), "nothing"); /* what began in the background belongs to no session */
+    CHECK_STEP(end(first, true), "finish chunk");
+}
+
+TEST(SES_9_of_more_traces_than_are_kept_each_root_still_counts)
+{
+    enum { ROOTS = 3 * LIFECYCLE_TRACES_MAX };
+    uint32_t tokens[ROOTS];
+    begin(ui(trace()), yes);
+    for (uint64_t i = 0; i < ROOTS; i++) {
+        CHECK_STEP(root_of(i), i == 0 ? "start" : "nothing");
+        tokens[i] = token;
+    }
+    for (size_t i = 0; i < ROOTS; i++) CHECK_STEP(end(tokens[i], true), i + 1 == ROOTS ? "finish chunk" : "nothing");
+}
+
+/* manual is "independent of spans": a trace does not carry what the program started. */
+TEST(SES_16_manual_background_stops_at_once_also_with_an_open_trace)
+{
+    struct lifecycle_options options = ui(manual());
+    options.has_tracing = true;
+    begin(options, yes);
+    CHECK_STEP(lifecycle_start_profiler(&machine), "start");
+    CHECK_STEP(root_of(7), "nothing");
+    uint32_t open = token;
+    CHECK_STEP(lifecycle_background(&machine), "stop");
+    CHECK_STEP(lifecycle_foreground(&machine, yes), "nothing");
+    CHECK_STEP(root_of(7), "nothing");
+    CHECK_STEP(end(open, true), "nothing");
+    CHECK_STEP(lifecycle_start_profiler(&machine), "start");
 }
 
 TEST(SES_9_SES_11_a_session_does_not_keep_on_the_last_chunk_of_the_one_before)
@@ -620,7 +686,7 @@ static struct lifecycle_step random_root(struct open_root *open, size_t *count)
     if (*count < OPEN_MAX && random_below(2)) {
         struct open_root *next = &open[(*count)++];
         next->is_sampled = random_below(3) > 0;
-        return lifecycle_root_started(&machine, next->is_sampled, &next->token);
+        return lifecycle_root_started(&machine, next->is_sampled, random_below(3), &next->token);
     }
     if (*count == 0) return (struct lifecycle_step){0};
     size_t chosen = random_below((uint32_t)*count);

@@ -66,7 +66,7 @@ static void hear_root(char sign, bool is_sampled, size_t open)
     if (strlen(heard.roots) + strlen(text) < sizeof(heard.roots)) strcat(heard.roots, text);
 }
 
-static uint32_t on_root_started(void *data, bool is_sampled, size_t open)
+static uint32_t on_root_started(void *data, bool is_sampled, const char *trace_id, size_t open)
 {
     hear_root('+', is_sampled, open);
     if (is_sampled && open == 1 && heard.profiler_from_first_root) {
