@@ -107,8 +107,8 @@ struct offbeat_options {
      * as long as the process, or with IS_UI until the program goes to the background. */
     double profile_session_sample_rate;       /* OFFBEAT_PROFILE_SESSION_SAMPLE_RATE: 0 to 1 */
     enum offbeat_lifecycle profile_lifecycle; /* OFFBEAT_PROFILE_LIFECYCLE: "manual" or "trace" */
-    /* OFFBEAT_START_PROFILER_ON_APP_START: takes effect at the next launch of this program in this release; needs a
-     * spool_directory */
+    /* OFFBEAT_START_PROFILER_ON_APP_START: the profiler starts in offbeat_init, so call it first in main. It takes
+     * effect at the next launch of this program in this release; needs a spool_directory */
     bool start_profiler_on_app_start;
     bool is_ui; /* OFFBEAT_IS_UI */
 

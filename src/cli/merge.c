@@ -59,7 +59,7 @@ static bool merge_file(const char *path, struct sum *sum)
     struct error error = {0};
     struct profile profile;
     profile_init(&profile);
-    bool is_opened = open_profile(path, &profile, NULL);
+    bool is_opened = open_for_merge(path, &profile);
     if (is_opened && sum->dropped_labels[0]) profile_drop_labels(&profile, sum->dropped_labels);
     if (is_opened) fit_times(path, sum, &profile);
     enum status status = is_opened ? merge_opened(path, sum->profile, &profile, &error) : STATUS_OK;
@@ -89,7 +89,7 @@ static bool finish_sum(struct profile *sum, const char *output)
 /* The first file is read into the sum itself. */
 static bool merge_files(const struct operands *files, struct sum *sum)
 {
-    bool is_done = open_profile(files->items[0], sum->profile, NULL);
+    bool is_done = open_for_merge(files->items[0], sum->profile);
     if (is_done && sum->dropped_labels[0]) profile_drop_labels(sum->profile, sum->dropped_labels);
     if (sum->drops_times) sum->profile->has_times = false;
     for (unsigned i = 1; i < files->count && is_done; i++) is_done = merge_file(files->items[i], sum);

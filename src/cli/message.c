@@ -37,12 +37,26 @@ const char *message_name(const char *path, bool is_output)
     return is_output ? "standard output" : "standard input";
 }
 
+/* The command that MESSAGE proposes for FILE, with the file's name where a shell needs no quotes for it. To be freed;
+ * NULL: it proposes none. */
+static char *name_file(const char *message, const char *path)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+,=:@%-";
+    const char *place = strstr(message, " FILE |");
+    char *text = NULL;
+    if (!place || path[0] == '\0' || path[0] == '-' || path[strspn(path, plain)] != '\0') return NULL;
+    int size = asprintf(&text, "%.*s %s%s", (int)(place - message), message, path, place + strlen(" FILE"));
+    return size >= 0 ? text : NULL;
+}
+
 void message_error(const char *path, const struct error *error, bool is_output)
 {
     const char *name = message_name(path, is_output);
     if (error->offset > 0) {
         message("%s: %s (offset %" PRIu64 ")", name, error->message, error->offset);
     } else {
-        message("%s: %s", name, error->message);
+        char *named = name_file(error->message, path);
+        message("%s: %s", name, named ? named : error->message);
+        free(named);
     }
 }

@@ -107,6 +107,26 @@ static bool open_labelled(const char *path, const struct open_options *options, 
     return is_labelled;
 }
 
+bool open_for_merge(const char *path, struct profile *profile)
+{
+    struct error error = {0};
+    struct profile opened;
+    struct opened_file file = {0};
+    profile_init(&opened);
+    bool is_open = open_profile(path, &opened, &file);
+    /* Of other formats the samples have what their file says of processes. */
+    enum status status = STATUS_OK;
+    if (is_open && file.format == FORMAT_RECORDING) status = label_process(profile, &opened, &error);
+    if (is_open && status != STATUS_OK) message_error(path, &error, false);
+    if (is_open && file.format != FORMAT_RECORDING) {
+        struct profile empty = *profile;
+        *profile = opened;
+        opened = empty;
+    }
+    profile_fini(&opened);
+    return is_open && status == STATUS_OK;
+}
+
 static bool open_one(const char *path, const struct open_options *options, struct profile *profile)
 {
     if (options->labels_processes) return open_labelled(path, options, profile);

@@ -14,6 +14,9 @@ struct opened_file {
 /* Reads PATH ("-" is standard input) into PROFILE, which must be initialised and empty; the caller finishes it in every
  * case. A recording is symbolized. RET_FILE may be NULL. False: one line on standard error has said what is wrong. */
 bool open_profile(const char *path, struct profile *profile, struct opened_file *ret_file);
+/* The same into PROFILE, which is empty, for a sum of several files: the samples of a recording get the labels of its
+ * process, pid and process, so that those of two processes stay apart. */
+bool open_for_merge(const char *path, struct profile *profile);
 
 /* The two steps of open_profile: the file's bytes, decompressed, and what they hold. The caller finishes BYTES in every
  * case; after the second they are empty. */

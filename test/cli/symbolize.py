@@ -4,6 +4,7 @@ SPDX-License-Identifier: MIT"""
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -183,6 +184,21 @@ def a_recording_is_named_with_the_debug_files_that_are_told(program):
     [recording] = recordings.glob("*.recording")
     offbeat("symbolize", recording, "-o", out, "--debug-dir", program.folder / "debug")
     check({"leaf", "caller", "main"} <= functions(out), f"{functions(out)}")
+
+
+@with_program
+def merged_recordings_keep_their_processes_apart(program):
+    recordings, out = program.folder / "recordings-of-two", program.folder / "merged.pb.gz"
+    recordings.mkdir()
+    environment = {**os.environ, "LD_PRELOAD": str(OFFBEAT.parent / "liboffbeat.so"),
+                   "OFFBEAT_RECORD_DIRECTORY": str(recordings), "OFFBEAT_MODE": "wall"}
+    for _ in range(2):
+        program.run(program.path, env=environment)
+    found = sorted(recordings.glob("*.recording"))
+    check_equal(len(found), 2, "recordings")
+    offbeat("merge", *found, "-o", out)
+    raw = subprocess.run([OFFBEAT, "raw", out], capture_output=True, text=True, check=True).stdout
+    check_equal(len(set(re.findall(r"\bpid:\[(\d+)\]", raw))), 2, "processes in the labels of the merged file")
 
 
 main()

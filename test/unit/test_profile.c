@@ -2,6 +2,7 @@
  * (PPF-2, PPF-7, PPF-8).  SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include "profile/own_frames.h"
 #include "profile/profile.h"
 #include "profile/short_names.h"
 
@@ -624,6 +625,58 @@ TEST(functions_of_one_short_name_have_one_name)
     for (size_t i = 0; i < 2; i++) (void)profile_add_function(&profile, &functions[i]);
     profile_give_short_names(&profile);
     for (size_t i = 1; i < 3; i++) CHECK_TEXT(profile_c_string(&profile, profile.functions.items[i].name), "sort()");
+    profile_fini(&profile);
+}
+
+/* A stack of three frames, leaf first, in the files of NAMES. */
+static struct stack_id stack_in_files(struct profile *profile, const char *const names[3])
+{
+    struct stack_id at = {0};
+    for (size_t i = 3; i-- > 0;) {
+        uint64_t start = 0x10000 * (uint64_t)(i + 1);
+        struct mapping mapping = {
+            .start = start, .limit = start + 0x1000, .file_name = profile_text(profile, names[i])};
+        struct location location = {.address = start + 8, .mapping = profile_add_mapping(profile, &mapping)};
+        at = profile_add_stack(profile, at, profile_add_location(profile, &location, NULL, 0));
+    }
+    return at;
+}
+
+static const char *file_at(const struct profile *profile, struct stack_id stack)
+{
+    struct stack frame = profile_stack_at(profile, stack.index);
+    struct mapping_id mapping = profile->locations.items[frame.location.index].mapping;
+    return profile_c_string(profile, profile->mappings.items[mapping.index].file_name);
+}
+
+TEST(own_frames_are_hidden_and_their_time_is_the_callers)
+{
+    static const char *const stacks[][3] = {
+        {"/lib/liboffbeat.so.0.1.0", "/lib/libc.so.6", "/bin/a"},
+        {"/lib/libc.so.6", "/lib/liboffbeat.so", "/bin/a"},
+        {"/lib/liboffbeat.something", "/lib/libmyliboffbeat.so", "/bin/a"}, /* of others */
+        {"/lib/liboffbeat.so", "/lib/liboffbeat-first.so", "/opt/liboffbeat.so.0"},
+    };
+    static const char *const leaves[] = {"/lib/libc.so.6", "/lib/libc.so.6", "/lib/liboffbeat.something",
+                                         "/lib/liboffbeat.so"}; /* nothing else would be left */
+    static const uint32_t depths[] = {2, 2, 3, 3};
+    struct profile profile;
+    profile_init(&profile);
+    profile_add_value_type(&profile, "samples", "count");
+    for (size_t i = 0; i < 4; i++) {
+        struct sample sample = {.stack = stack_in_files(&profile, stacks[i])};
+        profile_add_sample(&profile, &sample, (const int64_t[]){7});
+    }
+    profile_hide_own_frames(&profile);
+    CHECK_UINT(profile_failed(&profile, NULL), STATUS_OK);
+    for (size_t i = 0; i < 4; i++) {
+        struct stack_id at = profile.samples.stack[i];
+        CHECK_TEXT(file_at(&profile, at), leaves[i]);
+        uint32_t depth = 0;
+        for (; at.index; at = profile_stack_at(&profile, at.index).parent) depth++;
+        CHECK_UINT(depth, depths[i]);
+        CHECK_INT(profile_sample_values(&profile, i)[0], 7);
+    }
     profile_fini(&profile);
 }
 
