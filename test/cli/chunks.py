@@ -8,13 +8,13 @@ import random
 import subprocess
 import sys
 import tarfile
-import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "test"), str(ROOT / "test/cli")]
 sys.dont_write_bytecode = True
 from check_chunk import Rejected, check_chunk, items_of  # noqa: E402
 from fixtures import REAL, of_real  # noqa: E402
+from pprof_readers import CheckedFolder  # noqa: E402
 from tap import case, check, check_equal, main  # noqa: E402
 
 OFFBEAT = sys.argv[1]
@@ -135,7 +135,7 @@ def check_nothing_lost(payload, name, folder):
 @case
 def every_real_chunk_is_written_back_without_loss_FMT_8():
     count = 0
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         for name, payload in chunks():
             check_nothing_lost(payload, name, pathlib.Path(folder))
             count += 1
@@ -169,7 +169,7 @@ def unknown_attributes_everywhere_are_written_back_FMT_8():
             "samples": [{"timestamp": 1700000000.0 + i, "stack_id": 0, "thread_id": "1", "queue": unknown} for i in range(3)],
             "thread_metadata": {"1": {"name": "t", "priority": -5, "more": unknown}}},
     }
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         check_nothing_lost(json.dumps(chunk).encode(), "edge", pathlib.Path(folder))
 
 
@@ -227,7 +227,7 @@ def check_agreement(payloads, folder):
 
 @case
 def two_judges_agree_on_every_real_chunk_REL_1():
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         rejected = check_agreement([payload for _, payload in chunks()], pathlib.Path(folder))
     check_equal(rejected, 0, "real chunks that are rejected")
 
@@ -236,7 +236,7 @@ def two_judges_agree_on_every_real_chunk_REL_1():
 def two_judges_agree_on_damaged_chunks_V2_5():
     source = random.Random(7)
     payloads = sorted((payload for _, payload in chunks()), key=len)[:6]
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         rejected = check_agreement([damaged(payload, source) for payload in payloads for _ in range(DAMAGED)], pathlib.Path(folder))
     check(rejected > DAMAGED, f"only {rejected} were rejected")
 

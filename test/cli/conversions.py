@@ -5,10 +5,10 @@ import collections
 import json
 import pathlib
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from function_times import JITTER, TARGETS, check_all, converted, of_collapsed, of_speedscope, run  # noqa: E402
+from pprof_readers import CheckedFolder  # noqa: E402
 from tap import case, check, check_equal, main, skip  # noqa: E402
 
 REAL = pathlib.Path(sys.argv[2]).resolve()
@@ -17,7 +17,7 @@ SENTRY_TARGETS = ("envelope", "sentry-v2", "sentry-v1", "envelope-v1")
 
 def conversions_of(name, text, targets):
     """Of a file NAME that holds TEXT: each target, the files that were written, and what was said."""
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         source = pathlib.Path(folder) / name
         source.write_text(text, encoding="utf-8")
         for target in targets:
@@ -42,7 +42,7 @@ def perf_script(event, period):
 
 @case
 def cpu_time_of_perf_scripts_is_the_same_in_every_format():
-    with tempfile.TemporaryDirectory() as name:
+    with CheckedFolder() as name:
         folder = pathlib.Path(name)
         for event in ("cpu-clock:u", "task-clock"):
             text, expected = perf_script(event, 5000000)
@@ -54,7 +54,7 @@ def cpu_time_of_perf_scripts_is_the_same_in_every_format():
 
 @case
 def cycles_of_perf_scripts_are_no_sleep_in_sentrys_formats():
-    with tempfile.TemporaryDirectory() as name:
+    with CheckedFolder() as name:
         folder = pathlib.Path(name)
         text, expected = perf_script("cycles", 12345678)
         source = folder / "in.perf.txt"
@@ -67,7 +67,7 @@ def real_perf_scripts_keep_the_time_of_each_function():
     scripts = sorted((REAL / "perf").glob("*.script.txt")) if (REAL / "perf").is_dir() else []
     if not scripts:
         skip(f"there is no perf script in {REAL}")
-    with tempfile.TemporaryDirectory() as name:
+    with CheckedFolder() as name:
         for path in scripts:
             top = json.loads(run("top", "--json", path).stdout)
             if top["sample_type"]["unit"] != "nanoseconds":
@@ -99,7 +99,7 @@ def functions_of_different_modules_stay_apart_FMT_4():
              "profile": {"frames": frames, "stacks": [[i] for i in range(11)],
                          "thread_metadata": {"1": {"name": "main"}},
                          "samples": [{"timestamp": 1700000000 + i, "stack_id": i % 11, "thread_id": "1"} for i in range(12)]}}
-    with tempfile.TemporaryDirectory() as name:
+    with CheckedFolder() as name:
         folder = pathlib.Path(name)
         source = folder / "java.json"
         source.write_text(json.dumps(chunk), encoding="utf-8")
@@ -131,7 +131,7 @@ def rows_of_g(path):
 @case
 def functions_of_different_packages_stay_apart_FMT_11():
     for has_images in (True, False):
-        with tempfile.TemporaryDirectory() as name:
+        with CheckedFolder() as name:
             folder = pathlib.Path(name)
             source = folder / "two.json"
             source.write_text(json.dumps(chunk_of_two_libraries(has_images)), encoding="utf-8")
@@ -167,7 +167,7 @@ def what_is_lost_is_named():
 @case
 def a_profile_without_images_is_no_native_code_FMT_10():
     script, _ = perf_script("cpu-clock:u", 5000000)
-    with tempfile.TemporaryDirectory() as name:
+    with CheckedFolder() as name:
         folder = pathlib.Path(name)
         for file, text in (("in.perf.txt", script), ("in.collapsed", "main;work 42\n")):
             (folder / file).write_text(text, encoding="utf-8")
@@ -181,7 +181,7 @@ def a_profile_without_images_is_no_native_code_FMT_10():
 
 @case
 def a_profile_of_v1_ends_with_its_thirty_seconds_V1_5():
-    with tempfile.TemporaryDirectory() as name:
+    with CheckedFolder() as name:
         folder = pathlib.Path(name)
         source = folder / "x.collapsed"
         source.write_text("main;work 4000\n", encoding="utf-8")

@@ -17,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
 from fixtures import REAL  # noqa: E402
 from function_times import JITTER, TARGETS, check_all, converted, of_payload, payloads_of, run  # noqa: E402
+from pprof_readers import CheckedFolder  # noqa: E402
 from tap import Failed, case, check, main  # noqa: E402
 
 COUNT = sys.argv[2]
@@ -66,7 +67,7 @@ def check_request(path):
     if len(payloads) != 1:
         return 0
     payload = payloads[0]
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         # Times have microseconds in V2.
         least = 2e-6 * (len(payload["profile"]["samples"]) + 1)
         return check_all(path, of_payload(payload), 1e-6, least, pathlib.Path(folder))
@@ -84,7 +85,7 @@ def check_file(path):
     # The readers take numbers for nanoseconds, and Firefox's for milliseconds; pprof keeps its units.
     scales = {"pprof": scale * 1e9} | ({} if unit else {"collapsed": 1e9, "speedscope": 1e9, "firefox": 1e3})
     targets = tuple(TARGETS) if unit else tuple(scales)
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         return check_all(path, expected, JITTER if unit else 1e-6, 0.02 if unit else 0.5, pathlib.Path(folder), targets, scales)
 
 
@@ -121,7 +122,7 @@ def profiles_of_other_tools_keep_the_time_of_each_function():
 def every_envelope_that_is_written_is_valid_ENV_1():
     def check_valid(path):
         written = 0
-        with tempfile.TemporaryDirectory() as name:
+        with CheckedFolder() as name:
             for target in ("envelope", "envelope-v1"):
                 for output in converted(path, target, pathlib.Path(name))[0]:
                     written += 1

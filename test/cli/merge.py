@@ -7,11 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
 from fixtures import CONFORMANCE, REAL  # noqa: E402
+from pprof_readers import CheckedFolder  # noqa: E402
 from tap import case, check, check_equal, main, skip  # noqa: E402
 
 OFFBEAT = sys.argv[1]
@@ -53,7 +53,7 @@ def pprof_says_of_the_sum_what_it_says_of_the_files():
     if not groups:
         skip(f"{CONFORMANCE} is not there")
     check(len(groups) >= 3, f"only {len(groups)} kinds of profiles")
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         for paths in groups:
             out = f"{folder}/sum.pb.gz"
             merge(out, *paths)
@@ -63,7 +63,7 @@ def pprof_says_of_the_sum_what_it_says_of_the_files():
 
 @case
 def runs_that_differ_in_dropped_labels_alone_add_up_PPF_2():
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         paths = []
         for thread in (78, 79):
             script, profile = pathlib.Path(folder) / f"{thread}.perf.txt", pathlib.Path(folder) / f"{thread}.pb.gz"
@@ -84,7 +84,7 @@ def runs_that_differ_in_dropped_labels_alone_add_up_PPF_2():
 @case
 def memory_does_not_grow_with_the_number_of_files():
     path = CONFORMANCE / "large.cpu" if CONFORMANCE.exists() else REAL / "pprof/jvm/cpu.pb.gz"
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         few, many = merge(f"{folder}/few.pb", path, path), merge(f"{folder}/many.pb", *[path] * 24)
         check(many < few * 1.25 + (4 << 20), f"two files take {few >> 20} MiB, 24 take {many >> 20} MiB")
 

@@ -5,11 +5,11 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
 from fixtures import CONFORMANCE, REAL  # noqa: E402
+from pprof_readers import CheckedFolder  # noqa: E402
 from tap import case, check, check_equal, main, skip  # noqa: E402
 
 OFFBEAT = sys.argv[1]
@@ -45,7 +45,7 @@ def needs_pprof():
 def check_all(profiles, count_min):
     needs_pprof()
     check(len(profiles) >= count_min, f"only {len(profiles)} profiles")
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         for path in profiles:
             check_reports(folder, path)
 
@@ -65,7 +65,7 @@ def pprof_reports_the_same_of_its_own_profiles_that_were_converted():
 @case
 def pprof_opens_what_offbeat_made_of_another_format():
     needs_pprof()
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         report = pprof(folder, "-top", converted(folder, WORK))
         check("Type: samples" in report, report)
 

@@ -9,11 +9,11 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
 from fixtures import CONFORMANCE  # noqa: E402
+from pprof_readers import CheckedFolder  # noqa: E402
 from pprof_written import Profile  # noqa: E402
 from tap import case, check, check_equal, main, skip  # noqa: E402
 
@@ -57,7 +57,7 @@ def rows(report):
 
 @case
 def names_do_not_command_a_terminal_and_are_whole_in_a_file():
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         path = pathlib.Path(folder) / "x.speedscope.json"
         path.write_text('{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{"frames":[{"name":"a\\u001b[2Jb"}]},'
                         '"profiles":[{"type":"sampled","name":"t","unit":"none","startValue":0,"endValue":1,"samples":[[0]],"weights":[1]}]}')
@@ -89,7 +89,7 @@ def the_14_legacy_captures_say_what_the_reference_says_of_them():
 def each_of_the_50_profiles_says_the_same_once_it_was_decoded_and_encoded():
     found = profiles()
     check_equal(len(found), 50, "profiles")
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         for path in found:
             again = pathlib.Path(folder) / "again.pb.gz"
             offbeat("convert", path, "-o", again)
@@ -99,7 +99,7 @@ def each_of_the_50_profiles_says_the_same_once_it_was_decoded_and_encoded():
 @case
 def raw_is_what_pprof_prints_of_a_profile_that_it_leaves_as_it_is():
     compared = 0
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         for path in profiles():
             said = without_columns(offbeat("raw", path))
             # pprof drops frames when it loads a profile, and makes a mapping up where there is none
@@ -113,7 +113,7 @@ def raw_is_what_pprof_prints_of_a_profile_that_it_leaves_as_it_is():
 @case
 def top_leaves_out_what_drop_frames_name_as_pprof_does():
     compared = 0
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         for path in profiles():
             if "pruneme" not in offbeat("raw", path):
                 continue
@@ -126,7 +126,7 @@ def top_leaves_out_what_drop_frames_name_as_pprof_does():
 
 @case
 def a_start_before_1970_is_shown_and_kept():
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         path, again = pathlib.Path(folder) / "old.pb", pathlib.Path(folder) / "again.pb.gz"
         path.write_bytes(Profile([("samples", "count")], time_ns=-1500000000).bytes())
         check("\nStart         1969-12-31T23:59:58.500Z\n" in offbeat("info", path), offbeat("info", path))
@@ -139,7 +139,7 @@ def a_start_before_1970_is_shown_and_kept():
 
 @case
 def a_label_with_several_units_is_warned_of_PPF_8():
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         paths = [pathlib.Path(folder) / name for name in ("mixed.pb", "bytes.pb", "kb.pb")]
         profiles = [Profile([("space", "bytes")]) for _ in paths]
         profiles[0].add(["f"], [1], [("size", (1, "bytes"))]).add(["f"], [1], [("size", (2, "kb")), ("n", (3, "items"))])
@@ -163,7 +163,7 @@ def a_difference_is_in_percent_of_its_base_as_in_pprof():
         report = re.sub(r"-([\d.]+%)", r"\1", re.sub(r" +", " ", report))
         return re.findall(r"^(?:Showing .*|.*%.*)$", report, re.MULTILINE)
 
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         path, again = pathlib.Path(folder) / "difference.pb", pathlib.Path(folder) / "again.pb.gz"
         base = [("pprof::base", "true")]
         difference = Profile([("samples", "count")])
@@ -179,7 +179,7 @@ def a_difference_is_in_percent_of_its_base_as_in_pprof():
 
 @case
 def formats_without_drop_frames_get_the_frames_dropped_PPF_9():
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         path = pathlib.Path(folder) / "x.pb"
         profile = Profile([("samples", "count"), ("cpu", "nanoseconds")], drop_frames="malloc.*")
         for _ in range(3):
@@ -204,7 +204,7 @@ def formats_without_drop_frames_get_the_frames_dropped_PPF_9():
 @case
 def envelopes_tell_cpu_from_wall_and_keep_start_lines_PPF_6():
     """There and back: Sentry's formats have samples only, and servers take the time between them for wall time."""
-    with tempfile.TemporaryDirectory() as folder:
+    with CheckedFolder() as folder:
         for kind in ("cpu", "wall"):
             path = pathlib.Path(folder) / f"{kind}.pb"
             profile = Profile([("samples", "count"), (kind, "nanoseconds")])

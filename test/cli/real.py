@@ -7,11 +7,11 @@ import pathlib
 import subprocess
 import sys
 import tarfile
-import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
 from fixtures import REAL, of_real  # noqa: E402
+from pprof_readers import CheckedFolder  # noqa: E402
 from tap import case, check, check_equal, main  # noqa: E402
 
 OFFBEAT = sys.argv[1]
@@ -75,7 +75,7 @@ def check_file(folder, path):
 @case
 def top_by_thread_agrees_with_the_backend_on_every_real_profile():
     counts = {1: 0, 2: 0}
-    with tempfile.TemporaryDirectory() as name:
+    with CheckedFolder() as name:
         for path in expected_files():
             counts[check_file(pathlib.Path(name), path)] += 1
     check_equal(counts, of_real({1: 65, 2: 46}, {1: 44, 2: 19}), "profiles of each version that there is an answer to")
@@ -93,7 +93,7 @@ def every_real_envelope_is_read_down_to_its_last_item():
     """ENV-1, ENV-2: with and without lengths, in every encoding, as the manifest counts them."""
     manifest = json.loads((REAL / "manifest.json").read_text(encoding="utf-8"))
     count = 0
-    with tempfile.TemporaryDirectory() as name:
+    with CheckedFolder() as name:
         for directory, facts in manifest.items():
             for request in facts["requests"]:
                 if not request.get("items") or "envelope_header" not in request:

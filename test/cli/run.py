@@ -1,8 +1,8 @@
 """The command line, as it is typed: every folder of cases/ is one test.
 
 A case holds `script` (sh -u), and beside it what must come of it: `stdout` and `stderr` (no file: nothing) and `status`
-(no file: 0). It runs in a folder of its own with `offbeat` on the PATH and test/cli/data as `data`; what it leaves
-behind is nobody's concern. Digits that differ from run to run are the script's to hide.
+(no file: 0). It runs in a folder of its own with `offbeat` on the PATH and test/cli/data as `data`. Of what it
+leaves behind, other readers must read the pprof files. Digits that differ from run to run are the script's to hide.
 
     run.py OFFBEAT [--update] [NAME]...      all cases or those named; --update writes what came as what must come
 
@@ -16,6 +16,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+from pprof_readers import check_pprof_files  # noqa: E402
 from tap import Failed, case, main  # noqa: E402
 
 OUTCOMES = {"stdout": "", "stderr": "", "status": "0\n"}  # with what no file means
@@ -38,6 +39,7 @@ def run_script(offbeat, script):
         shutil.copytree(HERE / "data", work / "data")
         done = subprocess.run(["/bin/sh", "-u", script], cwd=work, env=environment(offbeat, folder), timeout=60,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="backslashreplace")
+        check_pprof_files(work)
         return {"stdout": done.stdout, "stderr": done.stderr, "status": f"{done.returncode}\n"}
 
 

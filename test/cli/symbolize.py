@@ -8,10 +8,10 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
+from pprof_readers import CheckedFolder  # noqa: E402
 from tap import case, check, check_equal, main, skip  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve()
@@ -87,7 +87,7 @@ def with_program(function):
         for tool in ("cc", "nm", "objcopy", "readelf", "strip"):
             if not shutil.which(tool):
                 skip(f"{tool} is not installed (Debian: gcc, binutils)")
-        with tempfile.TemporaryDirectory() as folder:
+        with CheckedFolder() as folder:
             function(Program(folder))
 
     run.__name__ = function.__name__

@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
 
 from pprof_fields import pprof_fields  # noqa: E402,F401
+from pprof_readers import check_pprof_files  # noqa: E402
 from tap import Failed, Skipped, case, case_by_the_clock, check, check_equal, leave_out, main, skip  # noqa: E402,F401
 from times_of_threads import check_folder  # noqa: E402
 
@@ -23,7 +24,8 @@ TIMEOUT_SECONDS = 120
 
 
 class Folder:
-    """A fresh folder for what one case writes; gone when the case ends, after the times of its recordings were checked."""
+    """A fresh folder for what one case writes; gone when the case ends, after the times of its recordings were checked, and
+    whether others read its pprof files."""
 
     path = None
 
@@ -36,6 +38,7 @@ class Folder:
         try:
             if self.path and not exception:
                 check_folder(self.path)
+                check_pprof_files(self.path)
         finally:
             if self.path:
                 shutil.rmtree(self.path, ignore_errors=True)
