@@ -2,9 +2,10 @@
  * writing is cheap, that idle threads cost nothing, and that a file which ends anywhere is good up to there.
  *
  *   file   = RECORDING_MAGIC batch*
- *   batch  = u32 size (little-endian, of what follows), record*        written with one write(2)
+ *   batch  = u32 size (little-endian, of what follows), record*
  *   record = u8 kind, fields
  *
+ * A batch is written with one write(2). The first batch is START alone; it is written together with the second.
  * A field is a ULEB128 number unless a note says otherwise; a text is its length and its bytes; SIGNED is zigzag.
  * Numbers of modules and threads count up from 0 and are not used again. Times are nanoseconds of CLOCK_MONOTONIC.
  *

@@ -9,15 +9,10 @@
 
 enum { BATCH_HEADER = 4, NUMBER_MAX_BYTES = 10 };
 
-/* The first batch has the magic in front of it, so that no file begins with less than a batch. */
-static size_t batch_start(const struct recording_writer *writer)
+static void begin_batch(struct recording_writer *writer, size_t start)
 {
-    return writer->is_created ? 0 : RECORDING_MAGIC_SIZE;
-}
-
-static void reset_batch(struct recording_writer *writer)
-{
-    writer->size = batch_start(writer) + BATCH_HEADER;
+    writer->batch_start = start;
+    writer->size = start + BATCH_HEADER;
 }
 
 void recording_writer_init(struct recording_writer *writer, const char *path, bool keeps_descriptor)
@@ -28,8 +23,24 @@ void recording_writer_init(struct recording_writer *writer, const char *path, bo
     writer->is_created = writer->is_broken_off = false;
     writer->bytes_lost = 0;
     memset(&writer->followers, 0, sizeof(writer->followers));
+    /* The first write has the magic and a batch, so that no file begins with less. */
     memcpy(writer->buffer, RECORDING_MAGIC, RECORDING_MAGIC_SIZE);
-    reset_batch(writer);
+    begin_batch(writer, RECORDING_MAGIC_SIZE);
+}
+
+/* Returns false if the batch is empty. */
+static bool end_batch(struct recording_writer *writer)
+{
+    uint32_t payload = (uint32_t)(writer->size - writer->batch_start - BATCH_HEADER);
+    memcpy(writer->buffer + writer->batch_start, &payload, sizeof(payload));
+    if (payload == 0) writer->size = writer->batch_start;
+    return payload > 0;
+}
+
+void recording_writer_end_batch(struct recording_writer *writer)
+{
+    (void)end_batch(writer);
+    begin_batch(writer, writer->size);
 }
 
 /* The file's end is taken back when only a part could be written, so that what is there stays whole batches. */
@@ -65,10 +76,11 @@ static void close_file(struct recording_writer *writer)
 
 void recording_writer_flush(struct recording_writer *writer)
 {
-    size_t start = batch_start(writer);
-    uint32_t payload = (uint32_t)(writer->size - start - BATCH_HEADER);
-    if (payload == 0) return;
-    memcpy(writer->buffer + start, &payload, sizeof(payload));
+    size_t start = writer->is_created ? 0 : RECORDING_MAGIC_SIZE;
+    if (!end_batch(writer) && writer->size == start) {
+        begin_batch(writer, start);
+        return;
+    }
     if (!writer->is_broken_off && open_file(writer) && write_whole(writer->descriptor, writer->buffer, writer->size)) {
         writer->is_created = true;
     } else {
@@ -76,10 +88,10 @@ void recording_writer_flush(struct recording_writer *writer)
             (void)kernel_call3(SYS_unlink, kernel_address(writer->path), 0, 0);
         }
         writer->is_broken_off = true;
-        writer->bytes_lost += payload;
+        writer->bytes_lost += writer->size - start - BATCH_HEADER;
     }
     if (!writer->keeps_descriptor || writer->is_broken_off) close_file(writer);
-    reset_batch(writer);
+    begin_batch(writer, writer->is_created ? 0 : RECORDING_MAGIC_SIZE);
 }
 
 void recording_writer_release(struct recording_writer *writer)

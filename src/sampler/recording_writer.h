@@ -18,13 +18,16 @@ struct recording_writer {
     bool is_created, is_broken_off;
     uint64_t bytes_lost;
     struct recording_followers followers;
-    size_t size;
+    size_t size, batch_start; /* of what the buffer holds; where its last batch begins */
     uint8_t buffer[RECORDING_BATCH_MAX];
 };
 
 /* The file appears with the first flush. */
 void recording_writer_init(struct recording_writer *writer, const char *path, bool keeps_descriptor);
 void recording_writer_flush(struct recording_writer *writer);
+/* The records so far are a batch of their own; a later flush writes it. If the process is killed during that write, the
+ * kernel keeps only the first pages, and a reader keeps only whole batches. */
+void recording_writer_end_batch(struct recording_writer *writer);
 /* Flushes and closes the file, which a later flush opens again by its path; or DESCRIPTOR, if it is not negative, is
  * the file from now on. */
 void recording_writer_release(struct recording_writer *writer);

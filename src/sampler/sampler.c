@@ -124,6 +124,7 @@ static void write_start(void)
     recording_bytes(&writer, sampler.profiler_id, sizeof(sampler.profiler_id));
     recording_text(&writer, name, strlen(name));
     recording_text(&writer, path, length > 0 ? (size_t)length : 0);
+    recording_writer_end_batch(&writer); /* a recording without it cannot be read */
 }
 
 static void write_counters(void)
