@@ -47,6 +47,14 @@ extern "C" {
 
 #define OFFBEAT_API __attribute__((visibility("default")))
 
+/* The version of this header. Within a major version, programs built with an older header run with a newer library. */
+#define OFFBEAT_VERSION_MAJOR 0
+#define OFFBEAT_VERSION_MINOR 1
+#define OFFBEAT_VERSION_PATCH 0
+
+/* The version of the library that the program runs with, "MAJOR.MINOR.PATCH". Never NULL. */
+OFFBEAT_API const char *offbeat_version(void);
+
 /* --- Options ------------------------------------------------------------------------------------------------------ */
 
 enum offbeat_lifecycle {

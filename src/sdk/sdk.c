@@ -472,6 +472,11 @@ void sdk_discard(enum discard_reason reason, enum category category, uint64_t qu
     sdk_unlock();
 }
 
+const char *offbeat_version(void)
+{
+    return OFFBEAT_VERSION;
+}
+
 struct offbeat_item_counts offbeat_counts(void)
 {
     int kept_errno = errno;

@@ -153,6 +153,17 @@ def headers_are_clean_for_every_compiler_and_standard():
 
 
 @case
+def header_library_and_pkg_config_have_one_version():
+    folder = source_folder("version")
+    (folder / "version.c").write_text("#include <offbeat.h>\n#include <stdio.h>\nint main(void)\n{\n"
+                                      'printf("%d.%d.%d %s\\n", OFFBEAT_VERSION_MAJOR, OFFBEAT_VERSION_MINOR, OFFBEAT_VERSION_PATCH, '
+                                      "offbeat_version());\n}\n")
+    shell("cc version.c -o version $(pkg-config --cflags --libs offbeat)", folder)
+    wanted = shell("pkg-config --modversion offbeat", folder).strip()
+    check_equal(shell("./version", folder).split(), [wanted, wanted], "versions of the header and of the library")
+
+
+@case
 def cmake_builds_with_either_library():
     folder = source_folder("cmake")
     shell("cmake -S . -B build && cmake --build build --parallel", folder)
