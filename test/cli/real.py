@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test"))
 from fixtures import REAL, of_real  # noqa: E402
 from pprof_readers import CheckedFolder  # noqa: E402
-from tap import case, check, check_equal, main  # noqa: E402
+from tap import case, check, check_equal, main, skip  # noqa: E402
 
 OFFBEAT = sys.argv[1]
 TOLERANCE_NS = 1000  # V2: a time is a double of seconds, which has a resolution of a quarter of a microsecond
@@ -103,6 +103,47 @@ def every_real_envelope_is_read_down_to_its_last_item():
                 check_equal(items_of(body), wanted, f"items of {directory}/{request['n']}")
                 count += 1
     check_equal(count, of_real(362, 217), "envelopes")
+
+
+def is_header(line, types):
+    return len(line) < 300 and b'"type"' in line and json.loads(line).get("type") in types
+
+
+def profiles_in(path):
+    """The profiles and chunks of a request whose items are a line each."""
+    lines = gzip.decompress(path.read_bytes()).split(b"\n")
+    wanted = ("profile", "profile_chunk")
+    return [json.loads(after) for line, after in zip(lines, lines[1:]) if is_header(line, wanted)]
+
+
+def used_functions(payload):
+    """(function, module) of each frame that a sample uses, as clients write them."""
+    profile = payload["profile"]
+    stacks = {sample["stack_id"] for sample in profile["samples"]}
+    frames = [profile["frames"][number] for stack in stacks for number in profile["stacks"][stack]]
+    return {(frame.get("function"), frame.get("module") or "") for frame in frames}
+
+
+@case
+def top_keeps_functions_of_real_clients_apart_FMT_4_FMT_11():
+    """One row for each function of each module, in requests of Java and Python clients; some modules share names."""
+    for directory in ("java-8.53.0-manual", "py-2.68.0-v1"):
+        if not (REAL / "envelopes" / directory).is_dir():
+            skip(f"{REAL}/envelopes/{directory} is not there")
+        shared = 0
+        for path in sorted((REAL / "envelopes" / directory).glob("*.raw")):
+            payloads = profiles_in(path)
+            if len(payloads) != 1:
+                continue
+            functions = used_functions(payloads[0])
+            done = subprocess.run([OFFBEAT, "top", "--json", path], capture_output=True, text=True, check=True)
+            rows = [row["name"] for row in json.loads(done.stdout)["functions"]]
+            names = {f"{module}.{function}" if module else function for function, module in functions}
+            check_equal((len(set(rows)), set(rows) - names), (len(rows), set()), f"rows of {path}, and unknown ones")
+            # The last sample of a thread has no time: what only it shows has no row.
+            check(len(rows) >= 0.95 * len(functions), f"{path}: {len(rows)} rows for {len(functions)} functions")
+            shared += len(functions) - len({function for function, _ in functions})
+        check(shared > 0, f"{directory}: no name is in two modules")
 
 
 main()
