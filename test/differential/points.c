@@ -3,9 +3,10 @@
  *   points [--points COUNT] [--every MICROSECONDS] [--verbose] -- COMMAND…
  *   points --attach PID
  *
- * Prints one line of figures; "without-table" are points in code that no frame information describes (libgmp, for one,
- * has some in assembler), where the stack ends with its first frame. Fails if a stack of ours misses the root, or
- * differs where libunwind reached it. SPDX-License-Identifier: MIT */
+ * Prints one line of figures. "without-table" are points in code without frame information (libgmp has some in
+ * assembler), where the stack ends with its first frame. "worse" are other points where libunwind reaches the root and
+ * we do not; an .init section without frame information is a root for libunwind, and not for us. Fails if a stack of
+ * ours differs from libunwind's and both reach the root. SPDX-License-Identifier: MIT */
 #include "peer.h"
 
 #include <dirent.h>
@@ -21,7 +22,7 @@
 #include <unistd.h>
 
 struct figures {
-    unsigned points, ours_root, without_table, peer_root, equal, different;
+    unsigned points, ours_root, without_table, peer_root, equal, different, worse;
     unsigned blocked_points, blocked_equal, blocked_wrong, recovered;
     uint64_t frames;
 };
@@ -61,12 +62,14 @@ static void compare(struct peer *peer)
     figures.points++;
     figures.frames += ours.count;
     figures.ours_root += ours.reached_root;
-    figures.without_table += ours.outcome == UNWIND_NO_TABLE && ours.count == 1;
+    bool is_without_table = ours.outcome == UNWIND_NO_TABLE && ours.count == 1;
+    figures.without_table += is_without_table;
     figures.peer_root += theirs.reached_root;
     bool equal = is_equal(&ours, &theirs);
     figures.equal += equal;
     if (ours.reached_root && (equal || !theirs.reached_root)) return;
-    if (ours.reached_root) figures.different++;
+    figures.different += ours.reached_root;
+    figures.worse += !ours.reached_root && !is_without_table && theirs.reached_root && !equal;
     if (is_verbose) {
         printf("# point %u, outcome %d\n", figures.points, (int)ours.outcome);
         print_stack("ours", &ours);
@@ -201,12 +204,11 @@ int main(int argc, char **argv)
         printf("nothing seen: %s\n", strerror(errno));
         return 77;
     }
-    printf("points %u frames %.1f root %u without-table %u libunwind %u equal %u different %u in-system-calls %u "
-           "same-without-registers "
-           "%u recovered %u wrong %u\n",
+    printf("points %u frames %.1f root %u without-table %u libunwind %u equal %u different %u worse %u "
+           "in-system-calls %u same-without-registers %u recovered %u wrong %u\n",
            figures.points, figures.points ? (double)figures.frames / figures.points : 0.0, figures.ours_root,
-           figures.without_table, figures.peer_root, figures.equal, figures.different, figures.blocked_points,
-           figures.blocked_equal, figures.recovered, figures.blocked_wrong);
+           figures.without_table, figures.peer_root, figures.equal, figures.different, figures.worse,
+           figures.blocked_points, figures.blocked_equal, figures.recovered, figures.blocked_wrong);
     tracee_fini(&tracee);
     return figures.different == 0 ? 0 : 1;
 }
