@@ -1,0 +1,51 @@
+/* The boxes of a flame graph: each is a function under one chain of callers, as wide as what was spent in it.
+ *
+ * The layout splits the samples below a box by the next function of their stacks, and splits only boxes that are wide
+ * enough to be drawn. So its memory is linear in the number of stacks, however many ways through the code there are;
+ * it does not recurse.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_ANALYZE_FLAME_LAYOUT_H
+#define OFFBEAT_ANALYZE_FLAME_LAYOUT_H
+
+#include "analyze/grouping.h"
+
+#define FLAME_NO_GROUP UINT32_MAX
+
+struct flame_options {
+    size_t column;      /* the value that is the width */
+    bool is_inverted;   /* the leaf of each stack is the outermost box, its callers are inside */
+    uint64_t parts;     /* boxes below one of so many equal parts of the total are left out; 0: none is */
+    int64_t narrowest;  /* boxes whose CUM is below are left out too */
+    uint32_t depth_max; /* boxes below this depth are left out; 0: none is. Inverted, the work grows with it */
+};
+
+/* What is left out is in the CUM of its parent, but in no FLAT. */
+struct flame_box {
+    uint32_t group;  /* FLAME_NO_GROUP: the root, which is all samples */
+    uint32_t parent; /* an earlier box; the root's is itself */
+    uint32_t depth;  /* 0: the root */
+    uint64_t start;  /* in the profile's unit, from the left */
+    int64_t cum;     /* the width */
+    int64_t flat;    /* what belongs to no child: the stack ends in this box */
+};
+
+struct flame_layout {
+    struct flame_box *boxes; /* [0] is the root; the children of a box are in order of their names from left to right */
+    size_t count, capacity;
+    size_t narrow_count; /* left out: too narrow, without the boxes inside them */
+    int64_t narrow_sum;
+    size_t deep_count; /* left out: below the maximum depth, without the boxes inside them */
+    int64_t deep_sum;
+};
+
+/* STATUS_UNSUPPORTED if a value is negative, STATUS_TOO_LARGE if their sum is no 64-bit number. PROFILE and GROUPING
+ * must not change meanwhile. */
+enum status flame_layout_init(struct flame_layout *layout, const struct profile *profile,
+                              const struct grouping *grouping, const struct flame_options *options,
+                              struct error *error);
+/* The NARROWEST with which the same layout has at most COUNT_MAX boxes (not 0): the widest ones. 0 if it has no more.
+ * False without memory. */
+bool flame_layout_narrowest(const struct flame_layout *layout, size_t count_max, int64_t *ret_narrowest);
+void flame_layout_fini(struct flame_layout *layout); /* accepts {0} */
+
+#endif
