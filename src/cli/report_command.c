@@ -10,6 +10,7 @@
 #include "cli/value_types.h"
 #include "cli/write_profile.h"
 #include "profile/profile_scale.h"
+#include "report/flame_report.h"
 #include "report/raw_report.h"
 #include "report/report.h"
 #include "report/text.h"
@@ -214,6 +215,7 @@ static enum exit_status write_graph_report(struct run *run, const struct graph_r
     case REPORT_TOPPROTO:
         return write_top_profile(run, graph);
     case REPORT_TABLE:
+    case REPORT_FLAME:
     case REPORT_TRACES:
     case REPORT_TAGS:
     case REPORT_COMMENTS:
@@ -263,6 +265,36 @@ static enum exit_status report_traces(struct run *run, struct buffer *out)
     return status == STATUS_OK ? EXIT_DONE : fail(&error);
 }
 
+/* Lays out twice if the drawing has too many boxes: the second time only the widest ones. */
+static enum status lay_out_flame(struct flame_layout *layout, const struct run *run, const struct grouping *grouping,
+                                 struct flame_options *options, struct error *error)
+{
+    enum status status = flame_layout_init(layout, run->profile, grouping, options, error);
+    if (status != STATUS_OK || layout->count <= FLAME_BOXES_MAX) return status;
+    bool has_memory = flame_layout_narrowest(layout, FLAME_BOXES_MAX, &options->narrowest);
+    flame_layout_fini(layout);
+    if (!has_memory) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the flame graph");
+    return flame_layout_init(layout, run->profile, grouping, options, error);
+}
+
+static enum exit_status report_flame(struct run *run, struct buffer *out)
+{
+    struct error error = {0};
+    struct grouping grouping;
+    struct flame_layout layout = {0};
+    struct grouping_options options = choose_grouping(run);
+    struct flame_options flame = {.column = run->report.choice.index,
+                                  .is_inverted = run->request->inverted,
+                                  .parts = FLAME_PARTS,
+                                  .depth_max = FLAME_DEPTH_MAX};
+    enum status status = grouping_init(&grouping, run->profile, &options, &error);
+    if (status == STATUS_OK) status = lay_out_flame(&layout, run, &grouping, &flame, &error);
+    if (status == STATUS_OK) flame_write_svg(&run->report, &grouping, &layout, &flame, out);
+    flame_layout_fini(&layout);
+    grouping_fini(&grouping);
+    return status == STATUS_OK ? EXIT_DONE : fail(&error);
+}
+
 static enum exit_status report_tags(struct run *run, struct buffer *out)
 {
     struct error error = {0};
@@ -305,6 +337,8 @@ static enum exit_status dispatch(struct run *run, struct buffer *out)
     switch (run->request->kind) {
     case REPORT_TRACES:
         return report_traces(run, out);
+    case REPORT_FLAME:
+        return report_flame(run, out);
     case REPORT_TAGS:
         return report_tags(run, out);
     case REPORT_COMMENTS:
@@ -374,6 +408,12 @@ static enum exit_status run_report(struct run *run)
     return status;
 }
 
+static bool is_drawn_on_terminal(const struct report_request *request)
+{
+    bool is_standard_output = !request->output || strcmp(request->output, "-") == 0;
+    return request->kind == REPORT_FLAME && is_standard_output && isatty(STDOUT_FILENO);
+}
+
 static bool check(const struct report_request *request)
 {
     if (request->base.count > 0 && request->diff_base.count > 0) {
@@ -382,6 +422,8 @@ static bool check(const struct report_request *request)
         message("--normalize needs a base: --base FILE or --diff-base FILE");
     } else if (request->divide_by == 0) {
         message("cannot divide by 0");
+    } else if (is_drawn_on_terminal(request)) {
+        message("a flame graph is not written to a terminal; use -o OUT.svg");
     } else {
         return true;
     }

@@ -17,6 +17,7 @@ enum report_kind {
     REPORT_RAW,
     REPORT_DOT,
     REPORT_CALLGRIND,
+    REPORT_FLAME,    /* SVG */
     REPORT_TOPPROTO, /* the table as a pprof profile */
     REPORT_PROTO,    /* the filtered profile */
 };
@@ -43,6 +44,7 @@ struct report_request {
 
     unsigned granularity; /* enum granularity */
     bool no_inlines, columns;
+    bool inverted; /* REPORT_FLAME: the leaf of each stack is outermost */
     bool by_cumulative, call_tree, drop_negative;
     bool no_trim, compact;
     uint64_t node_count; /* UINT64_MAX: what suits the report */

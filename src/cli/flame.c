@@ -1,0 +1,47 @@
+/* offbeat flame: a flame graph as one SVG file.  SPDX-License-Identifier: MIT */
+#include "cli/commands.h"
+#include "cli/report_command.h"
+
+#include <limits.h>
+
+int command_flame(int argc, char **argv)
+{
+    struct report_request request = {REPORT_REQUEST_INIT, .kind = REPORT_FLAME};
+    request.unit = "auto";
+    const struct option options[] = {
+        {"output", 'o', OPTION_OUTPUT, &request.output, .argument = "OUT",
+         .help = "the file to write; standard output if not given"},
+        {"inverted", 0, OPTION_SWITCH, &request.inverted, .help = "each function above its callers"},
+        REPORT_OPTIONS_FRAMES(request),
+        REPORT_OPTIONS_TAGS(request),
+        {"sample-index", 0, OPTION_TEXT, &request.value_type, .argument = "NAME",
+         .help = "the value to show, one of those that info lists, or its number from 0"},
+        {"divide-by", 0, OPTION_DECIMAL, &request.divide_by, .argument = "N", .help = "divide all values by N",
+         .maximum = 1000000000000},
+        {"unit", 0, OPTION_TEXT, &request.unit, .argument = "UNIT",
+         .help = "ms, MB, …; auto: each value in its own (the default)"},
+        {"all-frames", 0, OPTION_SWITCH, &request.all_frames, .help = "also those that the profile asks to drop"},
+        {"short-names", 0, OPTION_SWITCH, &request.short_names,
+         .help = "names without their modules, packages and template arguments"},
+        {"relative-percentages", 0, OPTION_SWITCH, &request.relative, .help = "percentages of what the filters left"},
+        REPORT_OPTIONS_FRAME_NAMES(request),
+        {0}};
+    const struct command_syntax syntax = {
+        .name = "flame",
+        .usage = "FILE… [-o OUT.svg] [options]",
+        .example = "offbeat flame xz.pb.gz -o xz.svg",
+        .about =
+            "Draws the profiles in FILE…, merged, as a flame graph: one SVG file that a browser opens. A box is a\n"
+            "function below its callers, as wide as the time in it and in its callees. A click zooms in, Ctrl-F\n"
+            "searches, Escape resets, arrows and Enter move and zoom. Only the 5000 widest boxes are drawn;\n"
+            "the heading says what is left out. FILE may be - for standard input, and of any format that offbeat "
+            "reads.",
+        .options = options,
+        .operands_min = 1,
+        .operands_max = INT_MAX,
+    };
+    struct operands files;
+    enum exit_status status;
+    if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
+    return (int)report_run(&request, files.items, files.count);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/flame_report.h"
+
+#include "base/printable.h"
+#include "report/quantity.h"
+#include "report/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MARGIN = 10,
+    TOP = 72,
+    ROW_HEIGHT = 18,
+    COLOURS = 8,
+    TIP_CHARACTERS = 240, /* of a name in a tooltip */
+    LINE_CHARACTERS = 140,
+    SHORTEST_LABEL = 3,
+};
+
+static const double character_width = 6.7; /* of a monospace font of 11 pixels */
+
+extern const char flame_graph_script[]; /* flame_graph.js */
+
+struct drawing {
+    const struct report *report;
+    const struct grouping *grouping;
+    const struct flame_layout *layout;
+    const struct flame_options *options;
+    uint32_t *order;   /* boxes, row by row */
+    size_t *row_first; /* in ORDER, by depth; one more at the end */
+    uint32_t row_count;
+    struct buffer *out;
+};
+
+/* --- Text --------------------------------------------------------------------------------------------------------- */
+
+/* U+FFFE and U+FFFF are valid UTF-8, but no characters of XML. */
+static bool is_xml(const uint8_t *bytes, size_t size)
+{
+    return size != 3 || bytes[0] != 0xEF || bytes[1] != 0xBF || bytes[2] < 0xBE;
+}
+
+static void append_character(struct buffer *out, const uint8_t *bytes, size_t size)
+{
+    const char *entity = size != 1          ? NULL
+                         : bytes[0] == '&'  ? "&amp;"
+                         : bytes[0] == '<'  ? "&lt;"
+                         : bytes[0] == '>'  ? "&gt;"
+                         : bytes[0] == '"'  ? "&quot;"
+                         : bytes[0] == '\'' ? "&#39;"
+                                            : NULL;
+    if (entity)
+        buffer_append_text(out, entity);
+    else if (size > 0 && is_xml(bytes, size))
+        buffer_append(out, bytes, size);
+    else
+        buffer_append_byte(out, '?');
+}
+
+static size_t next_character(struct slice text, size_t at, size_t *ret_size)
+{
+    size_t skip;
+    *ret_size = printable_size(slice_of(text.data + at, text.size - at), &skip);
+    return at + skip;
+}
+
+/* TEXT in XML, cut to MAXIMUM characters. Control characters and marks of direction become "?". */
+static void append_xml(struct buffer *out, struct slice text, size_t maximum)
+{
+    size_t count = 0, size, at;
+    for (at = 0; at < text.size && count <= maximum; count++) at = next_character(text, at, &size);
+    size_t shown = count > maximum ? maximum - 1 : count;
+    at = 0;
+    for (size_t i = 0; i < shown; i++) {
+        const uint8_t *bytes = text.data + at;
+        at = next_character(text, at, &size);
+        append_character(out, bytes, size);
+    }
+    if (shown < count) buffer_append_text(out, "…");
+}
+
+static struct slice name_of(const struct drawing *drawing, const struct flame_box *box)
+{
+    if (box->group == FLAME_NO_GROUP) return slice_of_text("all");
+    return profile_slice(drawing->report->profile, drawing->grouping->items[box->group].printable);
+}
+
+/* "1.20s, 12.5%" */
+static void append_amount(const struct drawing *drawing, int64_t value)
+{
+    struct quantity_text share = quantity_share(value, drawing->report->total);
+    struct buffer text = {.maximum = SIZE_MAX};
+    report_append_value(drawing->report, &text, 0, value);
+    append_xml(drawing->out, buffer_slice(&text), LINE_CHARACTERS); /* the unit is from the profile */
+    buffer_append_format(drawing->out, ", %s", share.text + strspn(share.text, " "));
+    if (text.failed) drawing->out->failed = true;
+    buffer_fini(&text);
+}
+
+/* --- Colours ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t add_hash(uint32_t hash, const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++) hash = (hash ^ (uint8_t)text[i]) * 16777619u; /* FNV-1a: the same in every run */
+    return hash;
+}
+
+/* "net/http" of "net/http.(*Server).Serve", "std" of "std::sort". */
+static size_t package_size(const char *name)
+{
+    size_t parameters = strcspn(name, "(<["), from = 0;
+    for (size_t i = 0; i < parameters; i++) {
+        if (name[i] == '/') from = i + 1;
+    }
+    for (size_t i = from; i < parameters; i++) {
+        if (name[i] == '.' || (name[i] == ':' && name[i + 1] == ':')) return i;
+    }
+    return 0;
+}
+
+/* One colour per package; paler where the profile says that the function is of the system. */
+static void append_class(const struct drawing *drawing, const struct flame_box *box)
+{
+    const struct profile *profile = drawing->report->profile;
+    if (box->group == FLAME_NO_GROUP) {
+        buffer_append_text(drawing->out, "all");
+        return;
+    }
+    const struct group *group = &drawing->grouping->items[box->group];
+    const struct function *function = profile_function(profile, group->function);
+    const char *name = profile_c_string(profile, group->printable);
+    const char *module = profile_c_string(profile, function->module);
+    const char *package = profile_c_string(profile, function->package);
+    if (package[0] == '\0') package = profile_c_string(profile, profile_mapping(profile, group->mapping)->file_name);
+    uint32_t hash = add_hash(2166136261u, package, strlen(package));
+    hash = module[0] ? add_hash(hash, module, strlen(module)) : add_hash(hash, name, package_size(name));
+    buffer_append_format(drawing->out, "c%u%s", (hash ^ hash >> 16) % COLOURS,
+                         function->in_app == IN_APP_NO ? " s" : "");
+}
+
+static const char style[] =
+    "svg{background:#fff}text{font:11px monospace;fill:#111;pointer-events:none}"
+    "#title{font-size:16px}#reset{pointer-events:auto;cursor:pointer;text-decoration:underline}"
+    "input{width:100%;height:22px;box-sizing:border-box;font:12px sans-serif}"
+    "rect{stroke:#fff;stroke-width:.5;cursor:pointer}rect:hover,.current{stroke:#000;stroke-width:1.5}"
+    ".all{fill:#ddd}.c0{fill:#f4b183}.c1{fill:#f6d06f}.c2{fill:#b9d989}.c3{fill:#8fd3b6}.c4{fill:#93cbe8}"
+    ".c5{fill:#aeb9ee}.c6{fill:#d5aee3}.c7{fill:#f0a5b5}.s{fill-opacity:.45}.caller{fill-opacity:.6}"
+    ".match{fill:#e040fb}"
+    "@media(prefers-color-scheme:dark){svg{background:#16181c;color-scheme:dark}text{fill:#f2f2f2}"
+    "rect{stroke:#16181c}rect:hover,.current{stroke:#fff}.all{fill:#44484f}.c0{fill:#8a4b1f}.c1{fill:#7a5f0c}"
+    ".c2{fill:#4d6b22}.c3{fill:#1f6b4f}.c4{fill:#1f607f}.c5{fill:#414f96}.c6{fill:#6c3f7d}.c7{fill:#86364a}"
+    ".match{fill:#b000d0}}";
+
+/* --- Boxes -------------------------------------------------------------------------------------------------------- */
+
+static double position(const struct drawing *drawing, uint64_t value)
+{
+    double total = (double)drawing->layout->boxes[0].cum;
+    return total > 0 ? (double)value / total * FLAME_WIDTH : 0;
+}
+
+static double width_of(const struct drawing *drawing, const struct flame_box *box)
+{
+    return box->group == FLAME_NO_GROUP ? FLAME_WIDTH : position(drawing, (uint64_t)box->cum);
+}
+
+static void append_box(const struct drawing *drawing, const struct flame_box *box)
+{
+    struct buffer *out = drawing->out;
+    buffer_append_format(out, "<rect x=\"%.3f\" width=\"%.3f\" height=\"17\" class=\"", position(drawing, box->start),
+                         width_of(drawing, box));
+    append_class(drawing, box);
+    buffer_append_text(out, "\"><title>");
+    append_xml(out, name_of(drawing, box), TIP_CHARACTERS);
+    buffer_append_text(out, "\n");
+    append_amount(drawing, box->cum);
+    if (!drawing->options->is_inverted && box->flat != 0) {
+        buffer_append_text(out, "\nitself: ");
+        append_amount(drawing, box->flat);
+    }
+    buffer_append_text(out, "</title></rect>\n");
+}
+
+static void append_label(const struct drawing *drawing, const struct flame_box *box)
+{
+    double room = (width_of(drawing, box) - 6) / character_width;
+    if (room < SHORTEST_LABEL) return;
+    buffer_append_format(drawing->out, "<text x=\"%.1f\" y=\"13\">", position(drawing, box->start) + 3);
+    append_xml(drawing->out, name_of(drawing, box), (size_t)room);
+    buffer_append_text(drawing->out, "</text>\n");
+}
+
+static void append_row(const struct drawing *drawing, uint32_t depth)
+{
+    const struct flame_box *boxes = drawing->layout->boxes;
+    size_t first = drawing->row_first[depth], end = drawing->row_first[depth + 1];
+    buffer_append_format(drawing->out, "<g class=\"row\" transform=\"translate(%d,%u)\">\n", MARGIN,
+                         TOP + depth * ROW_HEIGHT);
+    for (size_t i = first; i < end; i++) append_box(drawing, &boxes[drawing->order[i]]);
+    for (size_t i = first; i < end; i++) append_label(drawing, &boxes[drawing->order[i]]);
+    buffer_append_text(drawing->out, "</g>\n");
+}
+
+static int compare_starts(const void *a, const void *b, void *context)
+{
+    const struct flame_box *boxes = context;
+    uint64_t left = boxes[*(const uint32_t *)a].start, right = boxes[*(const uint32_t *)b].start;
+    return (left > right) - (left < right);
+}
+
+/* Sets ORDER, each row from left to right, and ROW_FIRST. False without memory. */
+static bool order_rows(struct drawing *drawing)
+{
+    const struct flame_layout *layout = drawing->layout;
+    for (size_t i = 0; i < layout->count; i++) {
+        if (layout->boxes[i].depth >= drawing->row_count) drawing->row_count = layout->boxes[i].depth + 1;
+    }
+    drawing->order = calloc(layout->count, sizeof(*drawing->order));
+    drawing->row_first = calloc((size_t)drawing->row_count + 2, sizeof(*drawing->row_first));
+    if (!drawing->order || !drawing->row_first) return false;
+    size_t *next = drawing->row_first + 1; /* by depth: where its next box goes; in the end where the next row begins */
+    for (size_t i = 0; i < layout->count; i++) next[layout->boxes[i].depth + 1]++;
+    for (uint32_t depth = 1; depth <= drawing->row_count; depth++) next[depth] += next[depth - 1];
+    for (size_t i = 0; i < layout->count; i++) drawing->order[next[layout->boxes[i].depth]++] = (uint32_t)i;
+    for (uint32_t depth = 0; depth < drawing->row_count; depth++) {
+        size_t first = drawing->row_first[depth], count = drawing->row_first[depth + 1] - first;
+        qsort_r(drawing->order + first, count, sizeof(*drawing->order), compare_starts, layout->boxes);
+    }
+    return true;
+}
+
+/* --- The drawing -------------------------------------------------------------------------------------------------- */
+
+static void append_left_out(const struct drawing *drawing)
+{
+    const struct flame_layout *layout = drawing->layout;
+    if (layout->narrow_count > 0) {
+        double limit =
+            fmax((double)FLAME_WIDTH / FLAME_PARTS, position(drawing, (uint64_t)drawing->options->narrowest));
+        buffer_append_format(drawing->out, "; left out: %zu boxes narrower than %.3g pixels (", layout->narrow_count,
+                             limit);
+        append_amount(drawing, layout->narrow_sum);
+        buffer_append_text(drawing->out, ")");
+    }
+    if (layout->deep_count > 0) {
+        buffer_append_format(drawing->out, "; left out: %zu boxes below row %d (", layout->deep_count, FLAME_DEPTH_MAX);
+        append_amount(drawing, layout->deep_sum);
+        buffer_append_text(drawing->out, ")");
+    }
+}
+
+/* Program, value, filters, and what is left out. */
+static void append_heading(const struct drawing *drawing)
+{
+    const struct report *report = drawing->report;
+    struct buffer *out = drawing->out;
+    const char *type = profile_c_string(report->profile, report->profile->value_types[report->choice.index].type);
+    buffer_append_format(out, "<text id=\"title\" x=\"%d\" y=\"24\">", MARGIN);
+    if (report->title[0] != '\0') {
+        append_xml(out, slice_of_text(report->title), LINE_CHARACTERS / 2);
+        buffer_append_text(out, ": ");
+    }
+    append_xml(out, slice_of_text(type), LINE_CHARACTERS / 4);
+    buffer_append_format(out, "%s</text>\n<text x=\"%d\" y=\"44\">", drawing->options->is_inverted ? ", inverted" : "",
+                         MARGIN);
+    append_amount(drawing, drawing->layout->boxes[0].cum);
+    for (const char *const *filter = report->filters; filter && *filter; filter++) {
+        buffer_append_text(out, "; ");
+        append_xml(out, slice_of_text(*filter), LINE_CHARACTERS / 2);
+    }
+    append_left_out(drawing);
+    buffer_append_text(out, "</text>\n");
+}
+
+static void append_script(struct buffer *out)
+{
+    buffer_append_text(out, "<script><![CDATA[\n");
+    buffer_append_text(out, flame_graph_script);
+    buffer_append_text(out, "]]></script>\n");
+}
+
+void flame_write_svg(const struct report *report, const struct grouping *grouping, const struct flame_layout *layout,
+                     const struct flame_options *options, struct buffer *out)
+{
+    struct drawing drawing = {.report = report, .grouping = grouping, .layout = layout, .options = options, .out = out};
+    if (order_rows(&drawing)) {
+        unsigned width = FLAME_WIDTH + 2 * MARGIN, height = TOP + drawing.row_count * ROW_HEIGHT + MARGIN;
+        buffer_append_format(out,
+                             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
+                             "width=\"%u\" height=\"%u\" viewBox=\"0 0 %u %u\">\n<style>%s</style>\n",
+                             width, height, width, height, style);
+        append_heading(&drawing);
+        for (uint32_t depth = 0; depth < drawing.row_count; depth++) append_row(&drawing, depth);
+        append_script(out);
+        buffer_append_text(out, "</svg>\n");
+    } else {
+        out->failed = true;
+    }
+    free(drawing.order);
+    free(drawing.row_first);
+}
