@@ -81,10 +81,10 @@ static inline bool kernel_clock_ns(clockid_t clock, uint64_t *ret_ns)
     return true;
 }
 
-/* NULL if the kernel refuses. */
-static inline void *kernel_map(size_t size, int protection, int flags, int descriptor)
+/* At ADDRESS if that is free, else where the kernel likes. NULL if it refuses. */
+static inline void *kernel_map(uintptr_t address, size_t size, int protection, int flags, int descriptor)
 {
-    long result = kernel_call6(SYS_mmap, 0, (long)size, protection, flags, descriptor, 0);
+    long result = kernel_call6(SYS_mmap, (long)address, (long)size, protection, flags, descriptor, 0);
     return result < 0 && result > -4096 ? NULL : (void *)(uintptr_t)result;
 }
 

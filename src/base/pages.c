@@ -3,23 +3,46 @@
 
 #include "base/kernel.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 enum { ARRAY_FIRST_BYTES = 64 << 10 };
 
 enum { POPULATE_WRITE = 23 }; /* MADV_POPULATE_WRITE, newer than some headers */
+enum { PAGE_BYTES = 4096 };
+
+/* A program may unmap a part of its memory and map it again at the same address: that is legal if none of its threads
+ * maps anything in between. The kernel puts a mapping in the highest gap that is large enough, which may be that part;
+ * the program would then replace and unmap our memory. So we ask for addresses far below its mappings, one after the
+ * other. 256 GB are less than what ThreadSanitizer leaves free there (1.5 TB, tsan_platform.h, HiAppMem). */
+static const uintptr_t AREA_BELOW = (uintptr_t)256 << 30, AREA_SIZE = (uintptr_t)128 << 30;
+
+static _Atomic uintptr_t area_start, area_used;
+
+static uintptr_t next_address(size_t size)
+{
+    uintptr_t start = atomic_load(&area_start);
+    uintptr_t pages = (size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    return start ? start + atomic_fetch_add(&area_used, pages) % AREA_SIZE : 0;
+}
+
+void *pages_map(size_t size, int protection, int flags, int descriptor)
+{
+    void *memory = kernel_map(next_address(size), size, protection, flags, descriptor);
+    uintptr_t address = (uintptr_t)memory, nothing = 0;
+    if (address > AREA_BELOW) atomic_compare_exchange_strong(&area_start, &nothing, address - AREA_BELOW);
+    return memory;
+}
 
 void *pages_allocate(size_t size)
 {
-    return kernel_map(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+    return pages_map(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 }
 
 void pages_populate(void *memory, size_t size)
 {
     (void)kernel_call4(SYS_madvise, kernel_address(memory), (long)size, POPULATE_WRITE, 0);
 }
-
-enum { PAGE_BYTES = 4096 };
 
 static void advise(uintptr_t start, uintptr_t end, long advice)
 {
@@ -60,33 +83,15 @@ void pages_free(void *memory, size_t size)
     if (memory) kernel_unmap(memory, size);
 }
 
-/* mremap refuses a range that is not one mapping (mremap(2), EFAULT), and the kernel splits a mapping where anybody
- * gives a part of it another property. The items then move by a copy. */
-static void *move_by_copy(const struct pages_array *array, size_t size)
-{
-    void *items = pages_allocate(size);
-    if (!items) return NULL;
-    memcpy(items, array->items, array->size_bytes);
-    pages_free(array->items, array->size_bytes);
-    return items;
-}
-
-static void *move(const struct pages_array *array, size_t size)
-{
-    if (!array->items) return pages_allocate(size);
-    long moved =
-        kernel_call4(SYS_mremap, kernel_address(array->items), (long)array->size_bytes, (long)size, MREMAP_MAYMOVE);
-    if (moved < 0 && moved > -4096) return move_by_copy(array, size);
-    return (void *)(uintptr_t)moved;
-}
-
 static bool grow(struct pages_array *array, size_t needed)
 {
     size_t size = array->size_bytes ? array->size_bytes : ARRAY_FIRST_BYTES;
     if (needed > SIZE_MAX / 4) return false;
     while (size < needed) size *= 2;
-    void *items = move(array, size);
+    void *items = pages_allocate(size);
     if (!items) return false;
+    if (array->items) memcpy(items, array->items, array->size_bytes);
+    pages_free(array->items, array->size_bytes);
     array->items = items;
     array->size_bytes = size;
     return true;

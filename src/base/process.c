@@ -2,6 +2,7 @@
 #include "base/process.h"
 
 #include "base/kernel.h"
+#include "base/pages.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@ static void forget_number(void)
 static struct process_page *make_page(void)
 {
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
-    struct process_page *page = kernel_map(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    struct process_page *page = pages_map(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     if (page && kernel_call3(SYS_madvise, kernel_address(page), (long)size, WIPE_ON_FORK) == 0) return page;
     if (page) kernel_unmap(page, size);
     (void)pthread_atfork(NULL, NULL, forget_number);

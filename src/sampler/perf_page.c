@@ -2,6 +2,7 @@
 #include "sampler/perf_page.h"
 
 #include "base/kernel.h"
+#include "base/pages.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -21,7 +22,7 @@ const struct perf_page *perf_page_open(pid_t tid, int *ret_errno)
         kernel_call6(SYS_perf_event_open, kernel_address(&attributes), tid, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
     *ret_errno = descriptor < 0 ? (int)-descriptor : 0;
     if (descriptor < 0) return NULL;
-    void *page = kernel_map(PAGE, PROT_READ, MAP_SHARED, (int)descriptor);
+    void *page = pages_map(PAGE, PROT_READ, MAP_SHARED, (int)descriptor);
     kernel_close((int)descriptor); /* the mapping keeps the event */
     if (!page) *ret_errno = EPERM; /* what it says when there is no locked memory left */
     return page;

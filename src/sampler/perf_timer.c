@@ -3,6 +3,7 @@
 #include "sampler/perf_timer.h"
 
 #include "base/kernel.h"
+#include "base/pages.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -63,7 +64,7 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight s
     size_t ring_size = PAGE, ring_stacks = sight == PERF_TIMER_SEES_ALL ? RING_STACKS : RING_STACKS_OF_USER;
     while (ring_size < ring_stacks * stack_size && ring_size < RING_SIZE_MAX) ring_size *= 2;
     /* Not to be written by us: that is what lets the kernel write over what is old. */
-    void *shared = kernel_map(PAGE + ring_size, PROT_READ, MAP_SHARED, (int)descriptor);
+    void *shared = pages_map(PAGE + ring_size, PROT_READ, MAP_SHARED, (int)descriptor);
     *timer = (struct perf_timer){.control = shared,
                                  .descriptor = (int)descriptor,
                                  .ring_size = ring_size,

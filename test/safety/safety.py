@@ -85,6 +85,17 @@ def memory_that_another_thread_unmaps_is_not_read():
 
 
 @case
+def our_memory_is_away_from_what_the_program_unmaps_and_maps_again():
+    """Each of 20 such runs ended by SIGSEGV when the kernel chose our addresses."""
+    command = [open_program("unmaps_in_its_area"), "1"]
+    for prefix in (ORDINARY, CONTAINER):
+        check_as_alone(command, prefix=prefix, options=["-F", "1009"])
+    with Folder() as folder:
+        done = OFFBEAT.record(folder, *command, options=["-F", "1009"])
+        check_equal(done.returncode, 0, f"exit status as root; {text(done.stderr)}")
+
+
+@case
 def a_thread_that_confines_itself_lives():
     for prefix in (ORDINARY, CONTAINER):
         for _ in range(3):
