@@ -18,9 +18,17 @@ struct filter_options {
      * them a value of that key. */
     const char *tag_focus, *tag_ignore;
     const char *tag_show, *tag_hide; /* regular expressions on keys: the labels that the reports show */
+    /* Label keys, separated by commas: each becomes a frame outside or inside of all others (analyze/tag_frames.h),
+     * which the other filters see. */
+    const char *tag_root, *tag_leaf;
+    const char *tag_unit; /* of numbers in those frames */
+    /* Regular expressions: keep samples whose thread or process has such a name (any part of it) or number (all of it).
+     */
+    const char *thread, *process;
+    uint64_t from_ns, to_ns; /* keep samples of this time since the profile's start; TO_NS 0: to the end */
 };
 
-enum { FILTER_OPTIONS = 10 };
+enum { FILTER_OPTIONS = 16 };
 
 /* What is worth telling a user. */
 struct filter_outcome {
@@ -36,7 +44,9 @@ struct filter_outcome {
 enum status filter_apply(struct profile *profile, const struct filter_options *options,
                          struct filter_outcome *ret_outcome, struct error *error);
 
-/* The two halves of it: by frames, and by labels. */
+/* The parts of it: by thread, process and time, by frames, and by labels. */
+enum status filter_samples(struct profile *profile, const struct filter_options *options,
+                           struct filter_outcome *outcome, struct error *error);
 enum status filter_frames(struct profile *profile, const struct filter_options *options, struct filter_outcome *outcome,
                           struct error *error);
 enum status filter_labels(struct profile *profile, const struct filter_options *options, struct filter_outcome *outcome,

@@ -4,6 +4,7 @@
 #include "analyze/label_groups.h"
 #include "analyze/name_match.h"
 #include "analyze/tag_filter.h"
+#include "analyze/totals.h"
 
 #include <stdlib.h>
 
@@ -54,8 +55,10 @@ static bool select_samples(struct label_filter *filter)
 
 /* --- Which labels ------------------------------------------------------------------------------------------------- */
 
+/* The label of the base of a difference always stays, because percentages depend on it. */
 static bool is_shown(struct label_filter *filter, const char *key)
 {
+    if (strcmp(key, DIFF_BASE_LABEL) == 0) return true;
     bool shows = !filter->shows || regexp_matches_within(&filter->show, slice_of_text(key));
     bool hides = filter->hides && regexp_matches_within(&filter->hide, slice_of_text(key));
     filter->has_shown |= shows;
@@ -165,12 +168,4 @@ enum status filter_labels(struct profile *profile, const struct filter_options *
     label_units_fini(&filter.units);
     label_groups_fini(&filter.groups);
     return status;
-}
-
-enum status filter_apply(struct profile *profile, const struct filter_options *options,
-                         struct filter_outcome *ret_outcome, struct error *error)
-{
-    *ret_outcome = (struct filter_outcome){0};
-    enum status status = filter_frames(profile, options, ret_outcome, error);
-    return status == STATUS_OK ? filter_labels(profile, options, ret_outcome, error) : status;
 }

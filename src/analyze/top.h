@@ -2,11 +2,11 @@
 #ifndef OFFBEAT_ANALYZE_TOP_H
 #define OFFBEAT_ANALYZE_TOP_H
 
+#include "analyze/grouping.h"
 #include "profile/processes.h"
-#include "profile/profile.h"
 
 struct top_function {
-    struct string_id name;    /* "" only if the profile has frames without any name or address */
+    struct string_id name;    /* with its file, line or address, as the granularity has it */
     struct string_id file;    /* source file of the first location that bears the name; may be "" */
     struct string_id package; /* file name of its mapping; may be "" */
     int64_t self, total;      /* TOTAL counts a recursive function once a sample */
@@ -35,13 +35,17 @@ struct top {
 struct top_options {
     size_t value_index; /* below the profile's value_type_count */
     enum top_grouping grouping;
-    bool by_cumulative; /* order by TOTAL; default: by SELF */
+    bool by_cumulative;  /* order by TOTAL; default: by SELF */
+    bool is_mean;        /* all sums are divided by those of the first value */
+    bool drops_negative; /* without functions that have less than none, in a difference */
+    enum granularity granularity;
+    bool no_inlines, has_columns; /* as in struct grouping_options */
 };
 
-/* Functions of one name are one, whatever their files. Each inlined function counts as a frame of its own. A frame
- * without a name is named by its place: "libx.so.1+0x1234" (the address as the file has it), "0x1234" without a
- * mapping. Functions are ordered by |self| (or |total|) falling, then by the other, then by name. Sums that leave 64
- * bits stay at their limit. Adds strings to PROFILE. TOP is set on success; free it with top_fini. */
+/* By default, functions of one name are one, whatever their files, and each inlined function counts as a frame of its
+ * own. A frame without a name is named by its place: "libx.so.1+0x1234" (the address as the file has it), "0x1234"
+ * without a mapping. Functions are ordered by |self| (or |total|) falling, then by the other, then by name. Sums that
+ * leave 64 bits stay at their limit. Adds strings to PROFILE. TOP is set on success; free it with top_fini. */
 enum status top_compute(struct profile *profile, const struct top_options *options, struct top *ret_top,
                         struct error *error);
 void top_fini(struct top *top);

@@ -12,6 +12,7 @@ int command_flame(int argc, char **argv)
         {"output", 'o', OPTION_OUTPUT, &request.output, .argument = "OUT",
          .help = "the file to write; standard output if not given"},
         {"inverted", 0, OPTION_SWITCH, &request.inverted, .help = "each function above its callers"},
+        REPORT_OPTIONS_SAMPLES(request),
         REPORT_OPTIONS_FRAMES(request),
         REPORT_OPTIONS_TAGS(request),
         {"sample-index", 0, OPTION_TEXT, &request.value_type, .argument = "NAME",

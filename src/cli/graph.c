@@ -15,6 +15,7 @@ int command_graph(int argc, char **argv)
         {"to", 0, OPTION_CHOICE, &format, .argument = "dot|callgrind",
          .help = "a drawing for Graphviz, or a file for KCachegrind (default: dot)"},
         {"call-tree", 0, OPTION_SWITCH, &request.call_tree, .help = "a function once for each way that leads to it"},
+        REPORT_OPTIONS_SAMPLES(request),
         REPORT_OPTIONS_FRAMES(request),
         REPORT_OPTIONS_TAGS(request),
         REPORT_OPTIONS_VALUES(request),

@@ -22,7 +22,7 @@ static void print_help(void)
         "  -dot, -callgrind, -proto, -topproto\n\n"
         "Flags:\n"
         "  -focus -ignore -hide -show -show_from -prune_from =REGEX\n"
-        "  -tagfocus -tagignore =[KEY=]VALUE  -tagshow -taghide =REGEX\n"
+        "  -tagfocus -tagignore =[KEY=]VALUE  -tagshow -taghide =REGEX  -tagroot -tagleaf =KEYS\n"
         "  -functions -filefunctions -files -lines -addresses -noinlines -showcolumns\n"
         "  -sample_index=NAME -mean -unit=UNIT -divide_by=N\n"
         "  -inuse_space -inuse_objects -alloc_space -alloc_objects -total_delay -contentions -mean_delay\n"

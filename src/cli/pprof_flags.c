@@ -187,7 +187,6 @@ bool pprof_flags_parse(struct pprof_flags *flags, int argc, char **argv, int *pl
     static const char callers[] = "-peek shows the callers and callees of functions";
     static const char drawing[] = "-dot FILE | dot -T FORMAT draws the graph";
     static const char fetching[] = "fetch the profile with curl and name the file";
-    static const char tags[] = "-tagfocus chooses the samples with a label";
     struct report_request *r = &flags->request;
     /* clang-format off */
 #define SWITCH(flag_name, ...) {.name = (flag_name), .is_switch = true, __VA_ARGS__}
@@ -226,6 +225,8 @@ bool pprof_flags_parse(struct pprof_flags *flags, int argc, char **argv, int *pl
         VALUE("tagignore", .take = take_text, .value = &r->filter.tag_ignore),
         VALUE("tagshow", .take = take_text, .value = &r->filter.tag_show),
         VALUE("taghide", .take = take_text, .value = &r->filter.tag_hide),
+        VALUE("tagroot", .take = take_text, .value = &r->filter.tag_root),
+        VALUE("tagleaf", .take = take_text, .value = &r->filter.tag_leaf),
 
         VALUE("sample_index", .take = take_text, .value = &r->value_type),
         SWITCH("inuse_space", .take = take_value_type, .text = "inuse_space"),
@@ -279,8 +280,6 @@ bool pprof_flags_parse(struct pprof_flags *flags, int argc, char **argv, int *pl
         VALUE("tls_cert", .take = refuse, .text = fetching),
         VALUE("tls_key", .take = refuse, .text = fetching),
         VALUE("tls_ca", .take = refuse, .text = fetching),
-        VALUE("tagroot", .take = refuse, .text = tags),
-        VALUE("tagleaf", .take = refuse, .text = tags),
         VALUE("source_path", .take = refuse, .text = "no report shows sources"),
         VALUE("trim_path", .take = refuse, .text = "file names are shown as they are in the profile"),
         VALUE("buildid", .take = refuse, .text = "the profile's own build id is shown"),

@@ -7,6 +7,7 @@
 #include "cli/message.h"
 #include "cli/output.h"
 #include "cli/report_sources.h"
+#include "cli/report_top.h"
 #include "cli/value_types.h"
 #include "cli/write_profile.h"
 #include "profile/profile_scale.h"
@@ -15,17 +16,19 @@
 #include "report/report.h"
 #include "report/text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { DEFAULT_NODES = 80, FILTER_LINES = 9 };
+enum { DEFAULT_NODES = 80, FILTER_LINES = 13 };
 
 struct run {
     const struct report_request *request;
     struct profile *profile;
     struct report report;
     struct trim_options trim;
+    struct completeness completeness; /* REPORT_TOP */
     struct buffer filter_text;
     const char *filters[FILTER_LINES + 1];
 };
@@ -48,7 +51,8 @@ static enum exit_status filter(struct run *run)
 {
     struct filter_outcome outcome;
     struct error error = {0};
-    const struct filter_options *options = &run->request->filter;
+    struct filter_options with_unit = run->request->filter, *options = &with_unit;
+    with_unit.tag_unit = run->request->unit;
     enum status status = filter_apply(run->profile, options, &outcome, &error);
     if (status != STATUS_OK) {
         bool is_wrong_use = status == STATUS_MALFORMED || status == STATUS_UNSUPPORTED || status == STATUS_TOO_LARGE;
@@ -65,7 +69,10 @@ static enum exit_status filter(struct run *run)
 /* "focus=main", for the header. */
 static void list_filters(struct run *run)
 {
+    char times[2][32] = {"", ""};
     const struct filter_options *options = &run->request->filter;
+    if (options->from_ns) (void)snprintf(times[0], sizeof(times[0]), "%gs", (double)options->from_ns / 1e9);
+    if (options->to_ns) (void)snprintf(times[1], sizeof(times[1]), "%gs", (double)options->to_ns / 1e9);
     const char *const all[FILTER_LINES][2] = {
         {"focus", options->focus},
         {"ignore", options->ignore},
@@ -76,6 +83,10 @@ static void list_filters(struct run *run)
         {"tagignore", options->tag_ignore},
         {"tagshow", options->tag_show},
         {"taghide", options->tag_hide},
+        {"thread", options->thread},
+        {"process", options->process},
+        {"from", times[0]},
+        {"to-time", times[1]},
     };
     size_t places[FILTER_LINES], count = 0;
     for (size_t i = 0; i < FILTER_LINES; i++) {
@@ -214,6 +225,7 @@ static enum exit_status write_graph_report(struct run *run, const struct graph_r
         return EXIT_DONE;
     case REPORT_TOPPROTO:
         return write_top_profile(run, graph);
+    case REPORT_TOP:
     case REPORT_TABLE:
     case REPORT_FLAME:
     case REPORT_TRACES:
@@ -325,7 +337,9 @@ static enum exit_status write_text(const struct report_request *request, struct 
     struct error error = {0};
     const char *path = request->output ? request->output : "-";
     bool is_terminal = strcmp(path, "-") == 0 && isatty(STDOUT_FILENO);
-    if (is_terminal && !request->json) make_printable(out); /* in a file or a pipe, all is as it is */
+    bool is_printable =
+        request->json || request->kind == REPORT_TOP;      /* the table makes names printable, and has colours */
+    if (is_terminal && !is_printable) make_printable(out); /* in a file or a pipe, all is as it is */
     if (strcmp(path, "-") == 0 || out->failed) return output_report(out);
     if (file_write(path, buffer_slice(out), &error) == STATUS_OK) return EXIT_DONE;
     message_error(path, &error, true);
@@ -335,6 +349,8 @@ static enum exit_status write_text(const struct report_request *request, struct 
 static enum exit_status dispatch(struct run *run, struct buffer *out)
 {
     switch (run->request->kind) {
+    case REPORT_TOP:
+        return report_top(run->request, &run->report, &run->completeness, out);
     case REPORT_TRACES:
         return report_traces(run, out);
     case REPORT_FLAME:
@@ -430,13 +446,26 @@ static bool check(const struct report_request *request)
     return false;
 }
 
+/* Frames that the profile asks to drop may be those that tell. */
+static void find_completeness(struct run *run)
+{
+    struct error error = {0};
+    if (completeness_compute(run->profile, &run->completeness, &error) != STATUS_OK)
+        message("cannot tell how complete the profile is: %s", error.message);
+}
+
 enum exit_status report_run(struct report_request *request, char *const *files, size_t count)
 {
     if (!check(request)) return EXIT_WRONG_USE;
     struct profile profile;
     struct run run = {.request = request, .profile = &profile, .filter_text = {.maximum = SIZE_MAX}};
     profile_init(&profile);
-    enum exit_status status = report_open(request, files, count, &profile) ? run_report(&run) : EXIT_FAILED;
+    enum exit_status status = EXIT_FAILED;
+    if (report_open(request, files, count, &profile)) {
+        if (request->kind == REPORT_TOP && !request->json) find_completeness(&run);
+        report_prepare(request, &profile);
+        status = run_report(&run);
+    }
     profile_fini(&profile);
     buffer_fini(&run.filter_text);
     return status;

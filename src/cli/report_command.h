@@ -8,6 +8,7 @@
 #include "cli/options.h"
 
 enum report_kind {
+    REPORT_TOP, /* as offbeat top has it; TABLE is that of pprof */
     REPORT_TABLE,
     REPORT_TREE,
     REPORT_PEEK,
@@ -24,9 +25,11 @@ enum report_kind {
 
 struct report_request {
     enum report_kind kind;
-    const char *peek;   /* REPORT_PEEK: an expression for names */
-    const char *output; /* NULL: standard output */
-    bool json;          /* REPORT_TREE, REPORT_PEEK and REPORT_TAGS */
+    const char *peek;           /* REPORT_PEEK: an expression for names */
+    const char *output;         /* NULL: standard output */
+    bool json;                  /* REPORT_TOP, REPORT_TREE, REPORT_PEEK and REPORT_TAGS */
+    bool by_thread, by_process; /* REPORT_TOP */
+    bool keeps_names;           /* names, frames and idle samples stay as the file has them */
     /* Names, headers and nodes as pprof has them: functions of one name are one, a frame without a name is called by
      * its mapping. Else as in `offbeat top`. */
     bool is_pprof;
@@ -65,11 +68,19 @@ struct report_request {
     {"show-from", 0, OPTION_TEXT, &(r).filter.show_from, .argument = "REGEX", .help = "leave out the callers of the outermost match"},          \
     {"prune-from", 0, OPTION_TEXT, &(r).filter.prune_from, .argument = "REGEX", .help = "leave out what the innermost match calls"}
 
+#define REPORT_OPTIONS_SAMPLES(r)                                                                                      \
+    {"thread", 0, OPTION_TEXT, &(r).filter.thread, .argument = "REGEX", .help = "only threads of such a name, or number"},                      \
+    {"process", 0, OPTION_TEXT, &(r).filter.process, .argument = "REGEX", .help = "only processes of such a name, or number"},                  \
+    {"from", 0, OPTION_SECONDS, &(r).filter.from_ns, .argument = "SECONDS", .help = "only samples from then on, since the start", .maximum = INT64_MAX}, \
+    {"to-time", 0, OPTION_SECONDS, &(r).filter.to_ns, .argument = "SECONDS", .help = "only samples before then", .minimum = 1, .maximum = INT64_MAX}
+
 #define REPORT_OPTIONS_TAGS(r)                                                                                         \
     {"tag-focus", 0, OPTION_TEXT, &(r).filter.tag_focus, .argument = "[KEY=]VALUE", .help = "only samples with such a label: a REGEX, or numbers, 1kb:2mb"}, \
     {"tag-ignore", 0, OPTION_TEXT, &(r).filter.tag_ignore, .argument = "[KEY=]VALUE", .help = "no samples with such a label"},                  \
     {"tag-show", 0, OPTION_TEXT, &(r).filter.tag_show, .argument = "REGEX", .help = "only labels whose key matches"},                           \
-    {"tag-hide", 0, OPTION_TEXT, &(r).filter.tag_hide, .argument = "REGEX", .help = "no labels whose key matches"}
+    {"tag-hide", 0, OPTION_TEXT, &(r).filter.tag_hide, .argument = "REGEX", .help = "no labels whose key matches"},                           \
+    {"tag-root", 0, OPTION_TEXT, &(r).filter.tag_root, .argument = "KEYS", .help = "labels, KEY,KEY, as frames outside of all others"},         \
+    {"tag-leaf", 0, OPTION_TEXT, &(r).filter.tag_leaf, .argument = "KEYS", .help = "labels as frames inside of all others"}
 
 #define REPORT_OPTIONS_VALUES(r)                                                                                       \
     {"sample-index", 0, OPTION_TEXT, &(r).value_type, .argument = "NAME", .help = "the value to show, one of those that info lists, or its number from 0"}, \

@@ -28,6 +28,13 @@ static enum status merge_base(const char *path, struct profile *profile, struct 
     return status;
 }
 
+static struct open_options open_options(const struct report_request *request)
+{
+    bool has_process = request->filter.process && request->filter.process[0];
+    return (struct open_options){.fills_idle = !request->keeps_names,
+                                 .labels_processes = request->by_process || has_process};
+}
+
 /* What is in both cancels out, unless the base keeps apart by its label. */
 static bool subtract(const struct report_request *request, const struct option_texts *files, bool is_diff,
                      struct profile *profile)
@@ -37,7 +44,7 @@ static bool subtract(const struct report_request *request, const struct option_t
     char *paths[OPTION_TEXTS_MAX];
     profile_init(&base);
     memcpy(paths, files->items, sizeof(paths)); /* nobody writes to the words */
-    bool is_open = open_profiles(paths, files->count, (struct open_options){.fills_idle = true}, &base);
+    bool is_open = open_profiles(paths, files->count, open_options(request), &base);
     enum status status = STATUS_OK;
     if (is_open && request->normalize) status = profile_normalize(profile, &base, &error);
     if (is_open && status == STATUS_OK) status = merge_base(files->items[0], profile, &base, is_diff, &error);
@@ -51,7 +58,8 @@ bool report_open(const struct report_request *request, char *const *files, size_
 {
     struct error error = {0};
     bool is_diff = request->diff_base.count > 0;
-    if (!open_profiles(files, count, (struct open_options){.fills_idle = true}, profile)) return false;
+    const struct open_options options = open_options(request);
+    if (!open_profiles(files, count, options, profile)) return false;
     if (is_diff && !subtract(request, &request->diff_base, true, profile)) return false;
     if (request->base.count > 0 && !subtract(request, &request->base, false, profile)) return false;
     bool sums_equal_samples = request->kind == REPORT_TRACES || request->kind == REPORT_RAW;
@@ -59,6 +67,13 @@ bool report_open(const struct report_request *request, char *const *files, size_
         message("%s", error.message);
         return false;
     }
+    return true;
+}
+
+void report_prepare(const struct report_request *request, struct profile *profile)
+{
+    struct error error = {0};
+    if (request->keeps_names) return;
     if (!request->all_frames && profile_prune(profile, &error) != STATUS_OK)
         message("all frames are shown: %s", error.message);
     if (request->short_names) {
@@ -68,5 +83,4 @@ bool report_open(const struct report_request *request, char *const *files, size_
         profile_tell_packages_apart(profile, false);
     }
     if (request->comment && request->comment[0]) profile_add_comment(profile, slice_of_text(request->comment));
-    return true;
 }

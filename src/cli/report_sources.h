@@ -5,8 +5,11 @@
 #include "cli/report_command.h"
 #include "profile/profile.h"
 
-/* Reads FILES into PROFILE, which must be initialised and empty, subtracts the base of REQUEST, and leaves the frames
- * out that the profile asks to drop. False after a line on standard error. */
+/* Reads FILES into PROFILE, which must be initialised and empty, and subtracts the base of REQUEST. False after a line
+ * on standard error. */
 bool report_open(const struct report_request *request, char *const *files, size_t count, struct profile *profile);
+
+/* Leaves out the frames that the profile asks to drop, and gives functions the names that the report shows. */
+void report_prepare(const struct report_request *request, struct profile *profile);
 
 #endif

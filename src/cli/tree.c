@@ -6,8 +6,8 @@
 
 #define TREE_OPTIONS(r)                                                                                                \
     {"json", 0, OPTION_SWITCH, &(r).json, .help = "one JSON object for programs, instead of text"},                    \
-        REPORT_OPTIONS_FRAMES(r), REPORT_OPTIONS_TAGS(r), REPORT_OPTIONS_VALUES(r), REPORT_OPTIONS_SOURCES(r),         \
-        REPORT_OPTIONS_FRAME_NAMES(r), REPORT_OPTIONS_NODES(r)
+        REPORT_OPTIONS_SAMPLES(r), REPORT_OPTIONS_FRAMES(r), REPORT_OPTIONS_TAGS(r), REPORT_OPTIONS_VALUES(r),         \
+        REPORT_OPTIONS_SOURCES(r), REPORT_OPTIONS_FRAME_NAMES(r), REPORT_OPTIONS_NODES(r)
 
 int command_tree(int argc, char **argv)
 {

@@ -15,6 +15,12 @@ static void write_number(struct json_writer *json, const char *key, int64_t numb
     json_write_i64(json, number);
 }
 
+static void write_value(struct json_writer *json, const char *key, const struct top_report_options *options,
+                        int64_t value)
+{
+    write_number(json, key, top_report_value(options, value));
+}
+
 static void write_functions(struct json_writer *json, const struct profile *profile, const struct top_group *thread,
                             const struct top_report_options *options, bool has_place)
 {
@@ -28,8 +34,8 @@ static void write_functions(struct json_writer *json, const struct profile *prof
         write_string(json, profile, "name", function->name);
         if (has_place) write_string(json, profile, "file", function->file);
         if (has_place) write_string(json, profile, "package", function->package);
-        write_number(json, "self", function->self);
-        write_number(json, "total", function->total);
+        write_value(json, "self", options, function->self);
+        write_value(json, "total", options, function->total);
         json_end_object(json);
     }
     json_end_array(json);
@@ -63,7 +69,7 @@ static void write_processes(struct json_writer *json, const struct profile *prof
         json_begin_object(json);
         write_number(json, "pid", group->process.pid);
         write_string(json, profile, "name", group->process.name);
-        write_number(json, "total", group->total);
+        write_value(json, "total", options, group->total);
         json_write_key(json, "duration");
         json_write_u64(json, group->duration_ns);
         write_functions(json, profile, group, options, false);
@@ -87,7 +93,7 @@ void top_write_json(const struct profile *profile, const struct top *top, const 
     } else if (top->grouping == TOP_BY_PROCESS) {
         write_processes(&json, profile, top, options);
     } else {
-        write_number(&json, "total", top->total);
+        write_value(&json, "total", options, top->total);
         write_functions(&json, profile, &top->groups[0], options, true);
     }
     json_end_object(&json);

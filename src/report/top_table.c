@@ -1,10 +1,12 @@
 /* The hottest functions as a table, in the columns that users of pprof know.  SPDX-License-Identifier: MIT */
+#include "profile/units.h"
 #include "report/moment.h"
 #include "report/quantity.h"
 #include "report/text.h"
 #include "report/top_report.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <time.h>
 
 /* A function that is at least so much of all is shown bold. */
@@ -15,8 +17,33 @@ struct table {
     const struct top_report_options *options;
     const char *unit_name; /* of the values */
     struct quantity_unit unit;
+    bool has_own_units; /* each number has its own unit */
     struct buffer *out;
 };
+
+/* In the unit of the column, or in its own. */
+static struct quantity_text value_text(const struct table *table, int64_t value)
+{
+    if (table->has_own_units) return quantity_of(table->unit_name, top_report_value(table->options, value));
+    return quantity_in(table->unit, value);
+}
+
+/* The unit for a column of values from SMALLEST to LARGEST: the chosen one, or the one that suits them. */
+static struct quantity_unit choose_unit(const struct table *table, int64_t smallest, int64_t largest)
+{
+    double ratio = table->options->ratio == 0 ? 1 : table->options->ratio;
+    const char *name = table->options->unit;
+    struct quantity_unit unit;
+    if (!name || strcmp(name, "minimum") == 0 || strcmp(name, "auto") == 0) {
+        unit = quantity_unit_for(table->unit_name, top_report_value(table->options, smallest),
+                                 top_report_value(table->options, largest));
+    } else {
+        struct scaled_value one = unit_scale(1, table->unit_name, name);
+        unit = (struct quantity_unit){.name = one.unit, .size = 1 / one.value};
+    }
+    unit.size /= ratio;
+    return unit;
+}
 
 static void append_start(const struct table *table)
 {
@@ -31,6 +58,7 @@ static void append_start(const struct table *table)
 static void append_duration(const struct table *table, uint64_t duration_ns, int64_t total)
 {
     if (duration_ns == 0 || duration_ns > INT64_MAX) return;
+    total = top_report_value(table->options, total);
     buffer_append_format(table->out, "Duration: %s, Total samples = %s", quantity_of("ns", (int64_t)duration_ns).text,
                          quantity_of(table->unit_name, total).text);
     double total_ns = (double)total * quantity_nanoseconds(table->unit_name);
@@ -51,6 +79,14 @@ static void append_header(const struct table *table, const struct top *top)
     buffer_append_text(table->out, "\n");
     append_start(table);
     append_duration(table, profile->duration_ns, top->total);
+    const char *const *filter = table->options->filters;
+    if (!filter || !*filter) return;
+    buffer_append_text(table->out, "Active filters:\n");
+    for (; *filter; filter++) {
+        buffer_append_text(table->out, "   ");
+        append_printable(table->out, *filter);
+        buffer_append_text(table->out, "\n");
+    }
 }
 
 static size_t shown_count(const struct table *table, const struct top_group *thread)
@@ -73,7 +109,7 @@ static struct quantity_unit unit_of_table(const struct table *table, const struc
         int64_t value = without_sign(function->self ? function->self : function->total);
         if (smallest == 0 || value < smallest) smallest = value;
     }
-    return quantity_unit_for(table->unit_name, smallest ? smallest : thread->total, thread->total);
+    return choose_unit(table, smallest ? smallest : thread->total, thread->total);
 }
 
 /* What the columns of numbers leave. */
@@ -90,10 +126,10 @@ static void append_row(const struct table *table, const struct top_group *thread
 {
     bool is_hot = table->options->has_colour && thread->total > 0 &&
                   (double)without_sign(function->self) * 100 >= (double)thread->total * HOT_PERCENT;
-    buffer_append_format(
-        table->out, "%s%10s %s %s %10s %s  ", is_hot ? "\033[1m" : "", quantity_in(table->unit, function->self).text,
-        quantity_percent(function->self, thread->total).text, quantity_percent(running, thread->total).text,
-        quantity_in(table->unit, function->total).text, quantity_percent(function->total, thread->total).text);
+    buffer_append_format(table->out, "%s%10s %s %s %10s %s  ", is_hot ? "\033[1m" : "",
+                         value_text(table, function->self).text, quantity_percent(function->self, thread->total).text,
+                         quantity_percent(running, thread->total).text, value_text(table, function->total).text,
+                         quantity_percent(function->total, thread->total).text);
     append_shortened(table->out, function->name.index ? profile_c_string(table->profile, function->name) : "(unknown)",
                      name_width(table));
     buffer_append_text(table->out, is_hot ? "\033[0m\n" : "\n");
@@ -114,7 +150,7 @@ static void append_cut(const struct table *table, const struct top_group *thread
     if (count == 0) return;
     int64_t self = sum_of_self(thread->functions + shown, count);
     buffer_append_format(table->out, "%zu more function%s with %s (%.2f%%) not shown; --nodecount=0 shows all\n", count,
-                         count == 1 ? "" : "s", quantity_in(table->unit, self).text,
+                         count == 1 ? "" : "s", value_text(table, self).text,
                          thread->total ? 100 * (double)self / (double)thread->total : 0);
 }
 
@@ -125,8 +161,8 @@ static void append_functions(struct table *table, const struct top_group *thread
     int64_t accounted = sum_of_self(thread->functions, shown);
     struct quantity_text percent = quantity_percent(accounted, thread->total);
     buffer_append_format(table->out, "Showing nodes accounting for %s, %s of %s total\n",
-                         quantity_in(table->unit, accounted).text, percent.text + strspn(percent.text, " "),
-                         quantity_in(table->unit, thread->total).text);
+                         value_text(table, accounted).text, percent.text + strspn(percent.text, " "),
+                         value_text(table, thread->total).text);
     buffer_append_format(table->out, "%10s %6s %6s %10s %6s\n", "flat", "flat%", "sum%", "cum", "cum%");
     int64_t running = 0;
     for (size_t i = 0; i < shown; i++) {
@@ -175,12 +211,12 @@ static void append_heading(const struct table *table, const struct top *top, con
 static void append_processes(struct table *table, const struct top *top, size_t shown)
 {
     int64_t smallest = shown ? top->groups[shown - 1].total : 0, running = 0;
-    table->unit = quantity_unit_for(table->unit_name, smallest ? smallest : top->total, top->total);
+    table->unit = choose_unit(table, smallest ? smallest : top->total, top->total);
     buffer_append_format(table->out, "%10s %6s %6s  process\n", "total", "total%", "sum%");
     for (size_t i = 0; i < shown; i++) {
         const struct top_group *group = &top->groups[i];
         if (__builtin_add_overflow(running, group->total, &running)) running = INT64_MAX;
-        buffer_append_format(table->out, "%10s %s %s  ", quantity_in(table->unit, group->total).text,
+        buffer_append_format(table->out, "%10s %s %s  ", value_text(table, group->total).text,
                              quantity_percent(group->total, top->total).text,
                              quantity_percent(running, top->total).text);
         append_process_name(table, &group->process);
@@ -196,6 +232,7 @@ void top_write_table(const struct profile *profile, const struct top *top, const
                      struct buffer *out)
 {
     struct table table = {.profile = profile, .options = options, .out = out};
+    table.has_own_units = options->unit && strcmp(options->unit, "auto") == 0;
     size_t shown = top->group_count;
     table.unit_name = profile_c_string(profile, profile->value_types[top->value_index].unit);
     append_header(&table, top);
