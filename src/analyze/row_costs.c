@@ -1,0 +1,91 @@
+/* One walk over the tree of stacks; a second one sums the divisors of means.  SPDX-License-Identifier: MIT */
+#include "analyze/row_costs.h"
+
+#include "analyze/stack_tree.h"
+
+#include <stdlib.h>
+
+struct walk {
+    const struct profile *profile;
+    const struct grouping *grouping;
+    const uint32_t *row_of_group;
+    struct stack_tree tree;
+    uint32_t *active; /* by row: its frames between the root and the place of the walk */
+    struct row_cost *costs;
+};
+
+static void enter(struct walk *walk, const struct stack_visit *visit)
+{
+    uint32_t count;
+    const uint32_t *groups = NULL;
+    for (uint32_t stack = visit->first; stack <= visit->last; stack++) {
+        groups = grouping_frames(walk->grouping, walk->profile->stacks.items[stack], &count);
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t row = walk->row_of_group[groups[i]];
+            walk->active[row]++;
+            walk->costs[row].is_used = true;
+        }
+    }
+    if (!groups) return;
+    struct row_cost *innermost = &walk->costs[walk->row_of_group[groups[0]]];
+    innermost->flat = profile_add_values(innermost->flat, visit->value);
+}
+
+static void leave(struct walk *walk, const struct stack_visit *visit)
+{
+    for (uint32_t stack = visit->first; stack <= visit->last; stack++) {
+        uint32_t count;
+        const uint32_t *groups = grouping_frames(walk->grouping, walk->profile->stacks.items[stack], &count);
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t row = walk->row_of_group[groups[i]];
+            if (--walk->active[row] == 0) walk->costs[row].cum = profile_add_values(walk->costs[row].cum, visit->value);
+        }
+    }
+}
+
+/* Adds up column SUMMED of the samples that have a value in column CHOICE. */
+static void sum(struct walk *walk, struct value_choice choice, size_t summed)
+{
+    const struct profile *profile = walk->profile;
+    struct stack_visit visit;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        const int64_t *values = profile_sample_values(profile, i);
+        bool is_none = values[choice.index] == 0 && (!choice.is_mean || values[0] == 0);
+        if (!is_none) stack_tree_add(&walk->tree, profile->samples.stack[i], values[summed]);
+    }
+    while (stack_tree_next(&walk->tree, &visit)) {
+        if (visit.is_entry)
+            enter(walk, &visit);
+        else
+            leave(walk, &visit);
+    }
+}
+
+static bool divide(struct walk *walk, struct value_choice choice, size_t row_count)
+{
+    struct row_cost *sums = walk->costs, *divisors = calloc(row_count, sizeof(*divisors));
+    if (!divisors) return false;
+    walk->costs = divisors;
+    sum(walk, choice, 0);
+    for (size_t i = 0; i < row_count; i++) {
+        sums[i].flat = mean_of(sums[i].flat, divisors[i].flat);
+        sums[i].cum = mean_of(sums[i].cum, divisors[i].cum);
+    }
+    walk->costs = sums;
+    free(divisors);
+    return true;
+}
+
+bool row_costs_compute(const struct profile *profile, const struct grouping *grouping, const uint32_t *row_of_group,
+                       size_t row_count, struct value_choice choice, struct row_cost *ret_costs)
+{
+    struct walk walk = {.profile = profile, .grouping = grouping, .row_of_group = row_of_group, .costs = ret_costs};
+    memset(ret_costs, 0, row_count * sizeof(*ret_costs));
+    walk.active = calloc(row_count, sizeof(*walk.active));
+    bool is_done = walk.active && stack_tree_init(&walk.tree, profile);
+    if (is_done) sum(&walk, choice, choice.index);
+    if (is_done && choice.is_mean) is_done = divide(&walk, choice, row_count);
+    stack_tree_fini(&walk.tree);
+    free(walk.active);
+    return is_done;
+}

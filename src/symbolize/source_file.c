@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbolize/source_file.h"
+
+#include "base/array.h"
+#include "base/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- Paths -------------------------------------------------------------------------------------------------------- */
+
+/* The next part of a list separated by ":"; false at its end. */
+static bool next_part(const char **list, struct slice *ret_part)
+{
+    while (*list && **list == ':') (*list)++;
+    if (!*list || **list == '\0') return false;
+    size_t size = strcspn(*list, ":");
+    *ret_part = slice_of(*list, size);
+    *list += size;
+    return true;
+}
+
+/* What follows the folder PREFIX in PATH; NULL if PATH is not in it. */
+static const char *without_prefix(const char *path, struct slice prefix)
+{
+    while (prefix.size > 0 && prefix.data[prefix.size - 1] == '/') prefix.size--;
+    bool is_in_it = strncmp(path, (const char *)prefix.data, prefix.size) == 0 && path[prefix.size] == '/';
+    return is_in_it ? path + prefix.size + 1 : NULL;
+}
+
+/* What follows "/NAME/" in PATH, where NAME is the last part of FOLDER: /build/project/a.c is a.c in ~/project. */
+static const char *after_name_of(const char *path, struct slice folder)
+{
+    char wanted[NAME_MAX + 3];
+    while (folder.size > 1 && folder.data[folder.size - 1] == '/') folder.size--;
+    const uint8_t *slash = memrchr(folder.data, '/', folder.size);
+    struct slice name = folder;
+    if (slash) name = slice_of(slash + 1, folder.size - (size_t)(slash + 1 - folder.data));
+    if (name.size == 0 || name.size > NAME_MAX) return NULL;
+    int size = snprintf(wanted, sizeof(wanted), "/%.*s/", (int)name.size, (const char *)name.data);
+    const char *found = strstr(path, wanted);
+    return found ? found + size : NULL;
+}
+
+/* Without --trim-path, pprof guesses where a checkout begins. */
+static const char *trimmed_for(const struct source_search *search, const char *folders, const char *path)
+{
+    struct slice folder;
+    bool has_trim = search->trimmed && search->trimmed[0] != '\0';
+    while (!has_trim && next_part(&folders, &folder)) {
+        const char *rest = after_name_of(path, folder);
+        if (rest) return rest;
+    }
+    const char *lists[] = {search->trimmed, "/proc/self/cwd/.:/proc/self/cwd"};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        while (next_part(&lists[i], &folder)) {
+            const char *rest = without_prefix(path, folder);
+            if (rest) return rest;
+        }
+    }
+    return path;
+}
+
+const char *source_path_trimmed(const struct source_search *search, const char *path)
+{
+    return trimmed_for(search, search->folders, path);
+}
+
+/* --- Finding ------------------------------------------------------------------------------------------------------ */
+
+/* A pipe or a device is not waited for. */
+static int open_regular(const char *path, struct error *error)
+{
+    struct stat status;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (descriptor < 0) {
+        error_set_errno(error, "cannot read %s", path);
+        return -1;
+    }
+    if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) return descriptor;
+    error_set(error, STATUS_UNSUPPORTED, 0, "%s is not a regular file", path);
+    (void)close(descriptor);
+    return -1;
+}
+
+static int open_in(struct slice folder, const char *path, struct error *error)
+{
+    char full[PATH_MAX];
+    int size = snprintf(full, sizeof(full), "%.*s/%s", SLICE_ARGUMENTS(folder), path);
+    if (size < 0 || size >= (int)sizeof(full)) return -1;
+    return open_regular(full, error);
+}
+
+/* In FOLDER, then in each folder that holds it. */
+static int open_in_or_above(struct slice folder, const char *path, struct error *error)
+{
+    for (;;) {
+        int descriptor = open_in(folder, path, error);
+        const uint8_t *slash = folder.size > 0 ? memrchr(folder.data, '/', folder.size) : NULL;
+        if (descriptor >= 0 || !slash) return descriptor;
+        folder.size = (size_t)(slash - folder.data);
+    }
+}
+
+/* The longest end of PATH that is there. */
+static int open_by_end(struct slice folder, const char *path, struct error *error)
+{
+    for (const char *end = path; end; end = strchr(end, '/')) {
+        end += strspn(end, "/");
+        int descriptor = *end != '\0' ? open_in(folder, end, error) : -1;
+        if (descriptor >= 0) return descriptor;
+    }
+    return -1;
+}
+
+static int open_in_folders(const struct source_search *search, const char *folders, const char *path,
+                           const char *trimmed, struct error *error)
+{
+    struct slice folder;
+    bool is_given = search->folders && search->folders[0] != '\0';
+    int descriptor = -1;
+    for (const char *list = folders; trimmed[0] != '/' && descriptor < 0 && next_part(&list, &folder);)
+        descriptor = open_in_or_above(folder, trimmed, error);
+    if (!is_given || search->is_pprof) return descriptor;
+    for (const char *list = folders; descriptor < 0 && next_part(&list, &folder);)
+        descriptor = open_by_end(folder, path, error);
+    return descriptor;
+}
+
+static int open_source(const struct source_search *search, const char *path, struct error *error)
+{
+    char working_folder[PATH_MAX];
+    const char *folders = search->folders;
+    struct error reason = {0};
+    if ((!folders || folders[0] == '\0') && !(folders = getcwd(working_folder, sizeof(working_folder)))) folders = "/";
+    const char *trimmed = trimmed_for(search, folders, path);
+    int descriptor = trimmed[0] == '/' ? open_regular(trimmed, error) : -1;
+    if (descriptor < 0) descriptor = open_in_folders(search, folders, path, trimmed, &reason);
+    if (descriptor < 0 && !search->is_pprof && trimmed != path && path[0] == '/')
+        descriptor = open_regular(path, error);
+    if (descriptor < 0 && error->status == STATUS_OK)
+        error_set(error, STATUS_NOT_FOUND, 0, "could not find file %s on path %s", trimmed, folders);
+    return descriptor;
+}
+
+/* --- Reading ------------------------------------------------------------------------------------------------------ */
+
+static enum status read_bytes(struct source_file *file, int descriptor, size_t bytes_left)
+{
+    enum { CHUNK = 64 << 10 };
+    buffer_init(&file->bytes, bytes_left < SOURCE_BYTES_MAX ? bytes_left : SOURCE_BYTES_MAX);
+    for (;;) {
+        uint8_t chunk[CHUNK];
+        ssize_t size = read(descriptor, chunk, CHUNK);
+        if (size < 0 && errno == EINTR) continue;
+        if (size < 0) return error_set_errno(&file->error, "cannot read %s", file->path);
+        if (size == 0) break;
+        buffer_append(&file->bytes, chunk, (size_t)size);
+    }
+    if (file->bytes.is_full)
+        return error_set(&file->error, STATUS_TOO_LARGE, 0, "%s is too large for a source file", file->path);
+    if (file->bytes.failed) return error_set(&file->error, STATUS_NO_MEMORY, 0, "not enough memory for %s", file->path);
+    if (file->bytes.size > 0 && memchr(file->bytes.data, '\0', file->bytes.size))
+        return error_set(&file->error, STATUS_UNSUPPORTED, 0, "%s is not a text file", file->path);
+    return STATUS_OK;
+}
+
+static enum status find_lines(struct source_file *file)
+{
+    size_t capacity = 0;
+    const uint8_t *data = file->bytes.data;
+    for (size_t place = 0; place < file->bytes.size;) {
+        if (!array_reserve(&file->line_starts, &capacity, file->line_count + 1, sizeof(*file->line_starts),
+                           SOURCE_LINES_MAX))
+            return error_set(&file->error, STATUS_TOO_LARGE, 0, "%s has too many lines", file->path);
+        file->line_starts[file->line_count++] = (uint32_t)place;
+        const uint8_t *end = memchr(data + place, '\n', file->bytes.size - place);
+        place = end ? (size_t)(end - data) + 1 : file->bytes.size;
+    }
+    return STATUS_OK;
+}
+
+static void forget(struct source_file *file)
+{
+    buffer_fini(&file->bytes);
+    free(file->line_starts);
+    file->line_starts = NULL;
+    file->line_count = 0;
+}
+
+static void read_source(struct source_files *files, struct source_file *file)
+{
+    int descriptor = open_source(&files->search, file->path, &file->error);
+    file->status = file->error.status;
+    if (descriptor < 0) return;
+    file->error = (struct error){0};
+    file->status = read_bytes(file, descriptor, SOURCES_BYTES_MAX - files->bytes_read);
+    (void)close(descriptor);
+    if (file->status == STATUS_OK) file->status = find_lines(file);
+    if (file->status != STATUS_OK) forget(file);
+    files->bytes_read += file->bytes.size;
+}
+
+static bool is_path(const void *context, uint32_t index, const void *key)
+{
+    const struct source_files *files = context;
+    return strcmp(files->items[index]->path, key) == 0;
+}
+
+static struct source_file *add(struct source_files *files, const char *path, uint64_t hash)
+{
+    struct source_file *file = calloc(1, sizeof(*file));
+    if (file) file->path = strdup(path);
+    bool has_room =
+        file && file->path &&
+        array_reserve(&files->items, &files->capacity, files->count + 1, sizeof(struct source_file *), SOURCES_MAX) &&
+        index_table_add(&files->index, hash, (uint32_t)files->count);
+    if (has_room) {
+        files->items[files->count++] = file;
+        return file;
+    }
+    if (file) free(file->path);
+    free(file);
+    return NULL;
+}
+
+const struct source_file *source_files_find(struct source_files *files, const char *path)
+{
+    uint64_t hash = hash_bytes(path, strlen(path));
+    uint32_t known = index_table_find(&files->index, hash, is_path, files, path);
+    if (known != INDEX_NONE) return files->items[known];
+    struct source_file *file = add(files, path, hash);
+    if (file) read_source(files, file);
+    return file;
+}
+
+void source_files_fini(struct source_files *files)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        forget(files->items[i]);
+        free(files->items[i]->path);
+        free(files->items[i]);
+    }
+    free(files->items);
+    index_table_fini(&files->index);
+    *files = (struct source_files){.search = files->search};
+}
+
+bool source_line(const struct source_file *file, int64_t number, struct slice *ret_line)
+{
+    if (file->status != STATUS_OK || number < 1 || (uint64_t)number > file->line_count) return false;
+    size_t first = file->line_starts[number - 1];
+    size_t end = (uint64_t)number < file->line_count ? file->line_starts[number] : file->bytes.size;
+    while (end > first && (file->bytes.data[end - 1] == '\n' || file->bytes.data[end - 1] == '\r')) end--;
+    *ret_line = slice_of(file->bytes.data + first, end - first);
+    return true;
+}
