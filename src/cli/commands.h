@@ -7,6 +7,7 @@ int command_convert(int argc, char **argv);
 int command_flame(int argc, char **argv);
 int command_graph(int argc, char **argv);
 int command_info(int argc, char **argv);
+int command_list(int argc, char **argv);
 int command_merge(int argc, char **argv);
 int command_peek(int argc, char **argv);
 int command_pprof(int argc, char **argv);

@@ -184,7 +184,7 @@ static bool take_flag(struct pprof_flags *flags, const struct flag *table, int a
 
 bool pprof_flags_parse(struct pprof_flags *flags, int argc, char **argv, int *place)
 {
-    static const char callers[] = "-peek shows the callers and callees of functions";
+    static const char listing[] = "-list=REGEX prints source lines";
     static const char drawing[] = "-dot FILE | dot -T FORMAT draws the graph";
     static const char fetching[] = "fetch the profile with curl and name the file";
     struct report_request *r = &flags->request;
@@ -196,6 +196,7 @@ bool pprof_flags_parse(struct pprof_flags *flags, int argc, char **argv, int *pl
         SWITCH("top", .take = take_report, .number = REPORT_TABLE),
         SWITCH("tree", .take = take_report, .number = REPORT_TREE),
         VALUE("peek", .take = take_report, .number = REPORT_PEEK),
+        VALUE("list", .take = take_report, .number = REPORT_LIST),
         SWITCH("traces", .take = take_report, .number = REPORT_TRACES),
         SWITCH("tags", .take = take_report, .number = REPORT_TAGS),
         SWITCH("raw", .take = take_report, .number = REPORT_RAW),
@@ -255,15 +256,16 @@ bool pprof_flags_parse(struct pprof_flags *flags, int argc, char **argv, int *pl
         VALUE("diff_base", .take = take_texts, .value = &r->diff_base),
         SWITCH("normalize", .value = &r->normalize),
 
+        VALUE("source_path", .take = take_text, .value = &r->source_path),
+        VALUE("trim_path", .take = take_text, .value = &r->trim_path),
         VALUE("symbolize", .take = take_symbolize),
         SWITCH("intel_syntax", .take = take_nothing),
         SWITCH("no_browser", .take = take_nothing),
         SWITCH("h", .take = take_help),
         SWITCH("help", .take = take_help),
 
-        VALUE("list", .take = refuse, .text = callers),
-        VALUE("disasm", .take = refuse, .text = callers),
-        VALUE("weblist", .take = refuse, .text = callers),
+        VALUE("disasm", .take = refuse, .text = listing),
+        VALUE("weblist", .take = refuse, .text = listing),
         SWITCH("svg", .take = refuse, .text = drawing),
         SWITCH("png", .take = refuse, .text = drawing),
         SWITCH("gif", .take = refuse, .text = drawing),
@@ -280,8 +282,6 @@ bool pprof_flags_parse(struct pprof_flags *flags, int argc, char **argv, int *pl
         VALUE("tls_cert", .take = refuse, .text = fetching),
         VALUE("tls_key", .take = refuse, .text = fetching),
         VALUE("tls_ca", .take = refuse, .text = fetching),
-        VALUE("source_path", .take = refuse, .text = "no report shows sources"),
-        VALUE("trim_path", .take = refuse, .text = "file names are shown as they are in the profile"),
         VALUE("buildid", .take = refuse, .text = "the profile's own build id is shown"),
         VALUE("tools", .take = refuse, .text = "no report needs other tools"),
         {0},

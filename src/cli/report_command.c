@@ -4,8 +4,10 @@
 
 #include "base/file.h"
 #include "base/regexp.h"
+#include "cli/code_source.h"
 #include "cli/message.h"
 #include "cli/output.h"
+#include "cli/report_code.h"
 #include "cli/report_sources.h"
 #include "cli/report_top.h"
 #include "cli/value_types.h"
@@ -228,6 +230,7 @@ static enum exit_status write_graph_report(struct run *run, const struct graph_r
     case REPORT_TOP:
     case REPORT_TABLE:
     case REPORT_FLAME:
+    case REPORT_LIST:
     case REPORT_TRACES:
     case REPORT_TAGS:
     case REPORT_COMMENTS:
@@ -337,17 +340,25 @@ static enum exit_status write_text(const struct report_request *request, struct 
     struct error error = {0};
     const char *path = request->output ? request->output : "-";
     bool is_terminal = strcmp(path, "-") == 0 && isatty(STDOUT_FILENO);
-    bool is_printable =
-        request->json || request->kind == REPORT_TOP;      /* the table makes names printable, and has colours */
-    if (is_terminal && !is_printable) make_printable(out); /* in a file or a pipe, all is as it is */
+    bool is_code = request->kind == REPORT_TOP || request->kind == REPORT_LIST; /* is printable, and has colours */
+    if (is_terminal && !request->json && !is_code) make_printable(out); /* in a file or a pipe, all is as it is */
     if (strcmp(path, "-") == 0 || out->failed) return output_report(out);
     if (file_write(path, buffer_slice(out), &error) == STATUS_OK) return EXIT_DONE;
     message_error(path, &error, true);
     return EXIT_FAILED;
 }
 
+/* -trim_path and -source_path change the names of files in each report of pprof that has nodes. */
+static void trim_paths(struct run *run)
+{
+    enum report_kind kind = run->request->kind;
+    bool has_nodes = kind != REPORT_TRACES && kind != REPORT_TAGS && kind != REPORT_RAW && kind != REPORT_PROTO;
+    if (run->request->is_pprof && has_nodes) code_source_trim_paths(run->request, run->profile);
+}
+
 static enum exit_status dispatch(struct run *run, struct buffer *out)
 {
+    trim_paths(run);
     switch (run->request->kind) {
     case REPORT_TOP:
         return report_top(run->request, &run->report, &run->completeness, out);
@@ -355,6 +366,8 @@ static enum exit_status dispatch(struct run *run, struct buffer *out)
         return report_traces(run, out);
     case REPORT_FLAME:
         return report_flame(run, out);
+    case REPORT_LIST:
+        return report_list(run->request, &run->report, out);
     case REPORT_TAGS:
         return report_tags(run, out);
     case REPORT_COMMENTS:

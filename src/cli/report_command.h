@@ -19,15 +19,16 @@ enum report_kind {
     REPORT_DOT,
     REPORT_CALLGRIND,
     REPORT_FLAME,    /* SVG */
+    REPORT_LIST,     /* source lines */
     REPORT_TOPPROTO, /* the table as a pprof profile */
     REPORT_PROTO,    /* the filtered profile */
 };
 
 struct report_request {
     enum report_kind kind;
-    const char *peek;           /* REPORT_PEEK: an expression for names */
+    const char *peek;           /* REPORT_PEEK and REPORT_LIST: an expression for names */
     const char *output;         /* NULL: standard output */
-    bool json;                  /* REPORT_TOP, REPORT_TREE, REPORT_PEEK and REPORT_TAGS */
+    bool json;                  /* REPORT_TOP, REPORT_TREE, REPORT_PEEK, REPORT_TAGS and REPORT_LIST */
     bool by_thread, by_process; /* REPORT_TOP */
     bool keeps_names;           /* names, frames and idle samples stay as the file has them */
     /* Names, headers and nodes as pprof has them: functions of one name are one, a frame without a name is called by
@@ -52,6 +53,8 @@ struct report_request {
     bool no_trim, compact;
     uint64_t node_count; /* UINT64_MAX: what suits the report */
     double node_fraction, edge_fraction;
+
+    const char *source_path, *trim_path; /* REPORT_LIST: folders, separated by ":"; NULL: none */
 };
 
 #define REPORT_REQUEST_INIT                                                                                            \
@@ -110,6 +113,10 @@ struct report_request {
     {"nodefraction", 0, OPTION_DECIMAL, &(r).node_fraction, .argument = "F", .help = "leave out functions below this part of all (default: 0.005)", .maximum = 1}, \
     {"edgefraction", 0, OPTION_DECIMAL, &(r).edge_fraction, .argument = "F", .help = "leave out calls below this part of all (default: 0.001)", .maximum = 1}, \
     {"no-trim", 0, OPTION_SWITCH, &(r).no_trim, .help = "leave out nothing"}
+
+#define REPORT_OPTIONS_CODE(r)                                                                                         \
+    {"source-path", 0, OPTION_TEXT, &(r).source_path, .argument = "DIR", .help = "where source files are; several with : between them"}, \
+    {"trim-path", 0, OPTION_TEXT, &(r).trim_path, .argument = "DIR", .help = "remove this start from the paths of source files"}
 /* clang-format on */
 
 /* Reads FILES, merged, and writes the report. */

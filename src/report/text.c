@@ -52,6 +52,23 @@ void make_printable(struct buffer *lines)
     lines->size = printable_replace((char *)lines->data, lines->size, true);
 }
 
+bool is_hot(int64_t value, int64_t total)
+{
+    enum { HOT_PERCENT = 10 };
+    double magnitude = value < 0 ? -(double)value : (double)value;
+    return total > 0 && magnitude * 100 >= (double)total * HOT_PERCENT;
+}
+
+void append_bold(struct buffer *out)
+{
+    buffer_append_text(out, "\033[1m");
+}
+
+void append_normal(struct buffer *out)
+{
+    buffer_append_text(out, "\033[0m");
+}
+
 const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');

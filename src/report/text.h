@@ -13,6 +13,11 @@ void append_shortened(struct buffer *out, const char *text, size_t width);
 /* The same for lines that are made already: their ends stay. */
 void make_printable(struct buffer *lines);
 
+/* Whether a row with VALUE of TOTAL is shown bold on a terminal: from 10 % on. */
+bool is_hot(int64_t value, int64_t total);
+void append_bold(struct buffer *out);
+void append_normal(struct buffer *out);
+
 /* What follows the last slash. */
 const char *base_name(const char *path);
 

@@ -9,9 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-/* A function that is at least so much of all is shown bold. */
-enum { HOT_PERCENT = 10 };
-
 struct table {
     const struct profile *profile;
     const struct top_report_options *options;
@@ -124,15 +121,16 @@ static size_t name_width(const struct table *table)
 static void append_row(const struct table *table, const struct top_group *thread, const struct top_function *function,
                        int64_t running)
 {
-    bool is_hot = table->options->has_colour && thread->total > 0 &&
-                  (double)without_sign(function->self) * 100 >= (double)thread->total * HOT_PERCENT;
-    buffer_append_format(table->out, "%s%10s %s %s %10s %s  ", is_hot ? "\033[1m" : "",
-                         value_text(table, function->self).text, quantity_percent(function->self, thread->total).text,
+    bool is_bold = table->options->has_colour && is_hot(function->self, thread->total);
+    if (is_bold) append_bold(table->out);
+    buffer_append_format(table->out, "%10s %s %s %10s %s  ", value_text(table, function->self).text,
+                         quantity_percent(function->self, thread->total).text,
                          quantity_percent(running, thread->total).text, value_text(table, function->total).text,
                          quantity_percent(function->total, thread->total).text);
     append_shortened(table->out, function->name.index ? profile_c_string(table->profile, function->name) : "(unknown)",
                      name_width(table));
-    buffer_append_text(table->out, is_hot ? "\033[0m\n" : "\n");
+    if (is_bold) append_normal(table->out);
+    buffer_append_text(table->out, "\n");
 }
 
 static int64_t sum_of_self(const struct top_function *functions, size_t count)

@@ -12,7 +12,8 @@ from fixtures import CONFORMANCE, REAL  # noqa: E402
 from pprof_readers import CheckedFolder  # noqa: E402
 from tap import case, check, check_equal, main, skip  # noqa: E402
 
-OFFBEAT = sys.argv[1]
+OFFBEAT = str(pathlib.Path(sys.argv[1]).resolve())
+MAKE_PPROF = pathlib.Path(__file__).resolve().parent / "data/make_pprof.py"
 WORK = pathlib.Path(__file__).resolve().parent / "data/work.collapsed"
 
 
@@ -60,6 +61,48 @@ def pprof_reports_the_same_of_its_own_profiles_that_were_converted():
     if not CONFORMANCE.exists():
         skip(f"{CONFORMANCE} is not there")
     check_all([*sorted(CONFORMANCE.glob("profiles/*.pb.gz")), CONFORMANCE / "large.cpu"], 51)
+
+
+LISTS = (["."], ["parse"], [".", "-source_path=SOURCES"], [".", "-noinlines", "-source_path=SOURCES/src"],
+         [".", "-trim_path=/src", "-source_path=SOURCES/src"], [".", "-source_path=/nowhere:SOURCES/src/deeper"],
+         [".", "-sample_index=objects", "-divide_by=3"], ["grow|main", "-focus=parse", "-relative_percentages"])
+
+
+def lists(path, flags, folder):
+    """What pprof and offbeat print for -list=REGEX and further flags."""
+    words = [f"-list={flags[0]}", *(flag.replace("SOURCES", folder) for flag in flags[1:]), str(path)]
+    run = {"capture_output": True, "text": True, "check": False, "cwd": folder}
+    theirs = subprocess.run(["go", "tool", "pprof", "-symbolize=none", *words], **run)
+    ours = subprocess.run([OFFBEAT, "pprof", *words], **run)
+    check_equal((ours.returncode, ours.stderr), (0, ""), f"offbeat pprof {words}; status and errors")
+    return theirs.stdout, ours.stdout
+
+
+@case
+def list_prints_what_pprof_prints():
+    needs_pprof()
+    made = subprocess.run([sys.executable, MAKE_PPROF], check=True, capture_output=True).stdout
+    with CheckedFolder() as folder:
+        heap = pathlib.Path(folder) / "heap.pb"
+        heap.write_bytes(made)
+        source = pathlib.Path(folder) / "src/a.c"
+        source.parent.mkdir()
+        source.write_text("".join(f"\tline {i};\n" for i in range(1, 31)) + "the end", encoding="utf-8")
+        for flags in LISTS:
+            theirs, ours = lists(heap, flags, folder)
+            check_equal(ours, theirs, f"-list {flags}")
+            check("ROUTINE" in ours, f"-list {flags} lists nothing")
+
+
+@case
+def list_prints_what_pprof_prints_of_real_profiles():
+    needs_pprof()
+    profiles = sorted(REAL.glob("pprof/*/*.pb.gz"))
+    check(len(profiles) >= 8, f"only {len(profiles)} profiles")
+    with CheckedFolder() as folder:
+        for path in profiles:
+            theirs, ours = lists(path, ["."], folder)
+            check_equal(ours, theirs, f"-list of {path}")
 
 
 @case

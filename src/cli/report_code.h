@@ -1,0 +1,13 @@
+/* The report that reads source files.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_CLI_REPORT_CODE_H
+#define OFFBEAT_CLI_REPORT_CODE_H
+
+#include "base/buffer.h"
+#include "cli/report_command.h"
+#include "report/report.h"
+
+/* Append to OUT what is to be printed. The status is EXIT_NO after a line on standard error if no function matches, and
+ * EXIT_FAILED if there is no code to show. */
+enum exit_status report_list(const struct report_request *request, const struct report *report, struct buffer *out);
+
+#endif

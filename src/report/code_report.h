@@ -1,0 +1,42 @@
+/* What source lines cost.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_REPORT_CODE_REPORT_H
+#define OFFBEAT_REPORT_CODE_REPORT_H
+
+#include "analyze/line_listing.h"
+#include "base/json_writer.h"
+#include "report/report.h"
+
+/* The text of source lines. The report reads no file itself. */
+struct source_text {
+    void *context;
+    /* NULL, or why no line of FILE can be shown. Valid until the next call. */
+    const char *(*problem)(void *context, struct string_id file);
+    /* False if FILE has no line NUMBER. */
+    bool (*line)(void *context, struct string_id file, int64_t number, struct slice *ret_line);
+};
+
+struct code_report {
+    const struct report *report;
+    const struct source_text *source;
+    struct buffer *out;
+    bool is_pprof;    /* in the layout of pprof, and nothing more */
+    bool is_terminal; /* characters that could command a terminal are replaced */
+    bool has_colour;  /* hot rows are bold */
+    struct json_writer json;
+};
+
+/* As `pprof -list`, and the object described in doc/command-line.md. */
+void list_write_text(const struct code_report *all, const struct line_listing *listing);
+void list_write_json(struct code_report *all, const struct line_listing *listing);
+
+/* Parts of the text. */
+void code_append_name(const struct code_report *all, struct string_id name);
+void code_append_source(const struct code_report *all, struct slice line);
+/* "(flat, cum) 12% of Total" */
+void code_append_sums(const struct code_report *all, int64_t flat, int64_t cum);
+/* The two columns, a 0 as "."; returns whether the row is bold, which code_append_end ends. */
+bool code_append_costs(const struct code_report *all, int64_t flat, int64_t cum);
+void code_append_end(const struct code_report *all, bool is_bold);
+void code_begin_json(struct code_report *all);
+
+#endif

@@ -1,0 +1,80 @@
+/* What lists of source lines and of instructions have in common.  SPDX-License-Identifier: MIT */
+#include "base/printable.h"
+#include "report/code_report.h"
+#include "report/quantity.h"
+#include "report/text.h"
+
+void code_append_name(const struct code_report *all, struct string_id name)
+{
+    const char *text = profile_c_string(all->report->profile, name);
+    if (all->is_terminal)
+        append_printable(all->out, text);
+    else
+        buffer_append_text(all->out, text);
+}
+
+/* Tabs indent source code: they stay. */
+void code_append_source(const struct code_report *all, struct slice line)
+{
+    while (line.size > 0) {
+        const uint8_t *tab = memchr(line.data, '\t', line.size);
+        size_t size = tab ? (size_t)(tab - line.data) : line.size, first = all->out->size;
+        buffer_append(all->out, line.data, size);
+        if (all->is_terminal && !all->out->failed)
+            all->out->size = first + printable_replace((char *)all->out->data + first, size, false);
+        if (tab) buffer_append_byte(all->out, '\t');
+        size += tab != NULL;
+        line = slice_of(line.data + size, line.size - size);
+    }
+}
+
+void code_append_sums(const struct code_report *all, int64_t flat, int64_t cum)
+{
+    report_append_value(all->report, all->out, 10, flat);
+    buffer_append_text(all->out, " ");
+    report_append_value(all->report, all->out, 10, cum);
+    buffer_append_format(all->out, " (flat, cum) %s of Total\n", quantity_share(cum, all->report->total).text);
+}
+
+static void append_cost(const struct code_report *all, int64_t value)
+{
+    if (value != 0)
+        report_append_value(all->report, all->out, 10, value);
+    else
+        buffer_append_text(all->out, "         .");
+    buffer_append_text(all->out, " ");
+}
+
+bool code_append_costs(const struct code_report *all, int64_t flat, int64_t cum)
+{
+    bool is_bold = all->has_colour && is_hot(flat, all->report->total);
+    if (is_bold) append_bold(all->out);
+    append_cost(all, flat);
+    append_cost(all, cum);
+    return is_bold;
+}
+
+void code_append_end(const struct code_report *all, bool is_bold)
+{
+    if (is_bold) append_normal(all->out);
+    buffer_append_text(all->out, "\n");
+}
+
+void code_begin_json(struct code_report *all)
+{
+    const struct report *report = all->report;
+    const struct value_type *type = &report->profile->value_types[report->choice.index];
+    all->json = json_writer_of(all->out);
+    json_begin_object(&all->json);
+    json_write_key(&all->json, "sample_type");
+    json_begin_object(&all->json);
+    json_write_key(&all->json, "type");
+    json_write_string(&all->json, profile_slice(report->profile, type->type));
+    json_write_key(&all->json, "unit");
+    json_write_string(&all->json, profile_slice(report->profile, type->unit));
+    json_end_object(&all->json);
+    json_write_key(&all->json, "total");
+    json_write_i64(&all->json, report->total);
+    json_write_key(&all->json, "functions");
+    json_begin_array(&all->json);
+}
