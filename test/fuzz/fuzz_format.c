@@ -4,6 +4,7 @@
  * and decompression stand before all of them. The word "list" as the only argument prints the names there are.
  * SPDX-License-Identifier: MIT */
 #include "format/format.h"
+#include "memory.h"
 #include "profile/time_line.h"
 #include "times.h"
 
@@ -31,6 +32,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     }
     if (name) chosen_format = format_of_name(name);
     must(!name || chosen_format != FORMAT_UNKNOWN);
+    memory_count();
     return 0;
 }
 
@@ -101,12 +103,27 @@ static void check_agreement(struct slice bytes)
     for (size_t i = 0; i < WRITINGS; i++) buffer_fini(&written[i]);
 }
 
+/* The bound counts decompressed bytes. While a file is decompressed, no more than these are needed twice. */
+static size_t decompressed_bytes(struct slice bytes)
+{
+    struct buffer storage;
+    struct slice raw = bytes;
+    if (chosen_format != FORMAT_UNKNOWN) return bytes.size;
+    (void)format_decompress(bytes, &storage, &raw, NULL);
+    size_t size = storage.size > raw.size ? storage.size : raw.size;
+    buffer_fini(&storage);
+    return size > bytes.size ? size : bytes.size;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct slice bytes = slice_of(data, size);
     struct profile profile;
     profile_init(&profile);
-    if (decode(bytes, &profile, NULL) == STATUS_OK) {
+    memory_start();
+    enum status status = decode(bytes, &profile, NULL);
+    must(memory_is_bounded(decompressed_bytes(bytes)));
+    if (status == STATUS_OK) {
         bool writes_all = is_short(&profile);
         for (enum format format = FORMAT_UNKNOWN + 1; format <= FORMAT_RECORDING; format++) {
             if (writes_all || !writes_ticks(format)) write_and_read(&profile, format);
