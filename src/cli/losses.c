@@ -32,6 +32,7 @@ enum {
     MEMBERS_OF_SAMPLES = 1 << 20,
     MEMBERS_OF_PROFILE = 1 << 21,
     DOC_URL = 1 << 22,
+    ITEM_MEMBERS = 1 << 23, /* no format keeps them */
 
     SENTRY = TIMES | THREADS | PRIORITIES | INLINED | LINES | ADDRESSES | IMAGES | DEBUG_IDS | ATTRIBUTES |
              MEASUREMENTS | METADATA | FACTS | MEMBERS | MEMBERS_OF_SAMPLES | MEMBERS_OF_PROFILE,
@@ -183,6 +184,16 @@ static bool has_items(const struct profile *profile)
     return profile->carried.count > 0;
 }
 
+static bool has_envelope_header(const struct profile *profile)
+{
+    return profile->envelope_header.size > 0;
+}
+
+static bool has_item_members(const struct profile *profile)
+{
+    return profile->has_item_members;
+}
+
 static bool has_comments(const struct profile *profile)
 {
     return profile->comments.count > 0;
@@ -273,7 +284,9 @@ static const struct {
     {MEASUREMENTS, "measurements", has_measurements},
     {METADATA, "release, environment and ids", has_metadata},
     {TRANSACTION, "transaction", has_transaction},
+    {ITEMS, "header of the envelope", has_envelope_header},
     {ITEMS, "other items of the envelope", has_items},
+    {ITEM_MEMBERS, "further members of the item's header", has_item_members},
     {COMMENTS, "comments", has_comments},
     {RULES, "drop_frames and keep_frames", has_rules},
     {DOC_URL, "doc_url", has_doc_url},
@@ -309,10 +322,12 @@ static bool loses_times(const struct profile *profile, enum format format)
     return format == FORMAT_SPEEDSCOPE && column >= 0 && !slice_equals_text(unit_of(profile, column), "nanoseconds");
 }
 
-/* What one version of Sentry's does not know may be a known member of the other, so that it goes. */
-static bool loses_members(const struct profile *profile, unsigned keeps)
+/* A member that one version of Sentry's formats does not know may have a meaning in the other, and the items of an
+ * envelope with a V1 profile belong to its transaction: neither is written in the other version. */
+static unsigned lost_to_other_version(const struct profile *profile, unsigned keeps)
 {
-    return profile->sample_format != (keeps & DEVICE ? 1 : 2) && profile->attributes.chunk.index;
+    if (profile->sample_format == (keeps & DEVICE ? 1 : 2)) return 0;
+    return ITEMS | (profile->attributes.chunk.index ? MEMBERS_OF_PROFILE : 0);
 }
 
 static void add_name(struct buffer *names, const char *name)
@@ -359,7 +374,7 @@ void tell_losses(const struct profile *profile, const char *path, enum format fo
     unsigned keeps = kept_by(format);
     struct buffer names;
     if (loses_times(profile, format)) keeps &= ~(unsigned)TIMES;
-    if (loses_members(profile, keeps)) keeps &= ~(unsigned)MEMBERS_OF_PROFILE;
+    keeps &= ~lost_to_other_version(profile, keeps);
     buffer_init(&names, 1 << 16);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         if (!(keeps & parts[i].bit) && parts[i].is_there(profile)) add_name(&names, parts[i].name);

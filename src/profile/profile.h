@@ -237,6 +237,7 @@ struct profile {
     struct profile_device device;
     struct profile_os os;
     struct profile_runtime runtime;
+    bool has_item_members; /* its item in an envelope had members that no format keeps */
     struct slice envelope_header; /* of the envelope that it came in, a JSON object; empty = none */
     struct { struct carried_item *items; size_t count, capacity; } carried;
 

@@ -444,6 +444,7 @@ static void merge_metadata(struct merge *merge)
     take_string(merge, &into->dist, from->dist);
     take_string(merge, &into->sdk_name, from->sdk_name);
     take_string(merge, &into->sdk_version, from->sdk_version);
+    into->has_item_members |= from->has_item_members;
     take_string(merge, &into->attributes.chunk, from->attributes.chunk);
     take_string(merge, &into->attributes.client_sdk, from->attributes.client_sdk);
     take_string(merge, &into->attributes.data, from->attributes.data);

@@ -144,6 +144,10 @@ struct item_header {
 static void read_item_member(struct json_reader *reader, struct slice key, struct buffer *texts,
                              struct item_header *header)
 {
+    static const char *const framing[] = {"type", "length", "platform"};
+    bool is_framing = false;
+    for (size_t i = 0; i < sizeof(framing) / sizeof(framing[0]); i++) is_framing |= slice_equals_text(key, framing[i]);
+    header->item.has_further_members |= !is_framing;
     if (slice_equals_text(key, "type")) {
         header->item.type = read_text(reader, texts);
         header->has_type = true;

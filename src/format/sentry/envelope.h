@@ -34,6 +34,7 @@ struct envelope_item {
     struct slice platform, content_type;
     uint64_t item_count; /* of a container of several; 0 = not said */
     bool has_meta_length;
+    bool has_further_members; /* of its header: others than type, length and platform */
 };
 
 /* Whether BYTES, decompressed, look like an envelope: the first line is a JSON object, and behind it an item begins; or

@@ -47,6 +47,7 @@ static enum status decode_items(struct envelope_reader *reader, struct profile *
         if (!is_v1_item(&item) && !envelope_item_is_chunk(&item)) {
             profile_carry_item(profile, item.type, item.header, item.payload);
         } else {
+            profile->has_item_members |= item.has_further_members;
             status = count++ == 0 ? decode_payload(&item, profile, error) : add_payload(&item, profile, error);
         }
     }
