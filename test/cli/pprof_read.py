@@ -1,7 +1,8 @@
 """protoc, Python's protobuf and `go tool pprof` read every pprof file that offbeat writes: of real profiles of all formats,
-of names of random bytes, of a program whose threads have such names (PPF-1). Other tests check what they write by the same
-code (pprof_readers.py). Argument: the program.  SPDX-License-Identifier: MIT"""
+of names of random bytes, of a program whose threads have such names, and every file that the unit tests write (PPF-1). Other
+tests check what they write by the same code (pprof_readers.py). Arguments: the program, then unit tests that write pprof.  SPDX-License-Identifier: MIT"""
 import json
+import os
 import pathlib
 import random
 import subprocess
@@ -15,7 +16,7 @@ from pprof_readers import check_readers, contents, missing  # noqa: E402
 from pprof_written import Profile, field, varint  # noqa: E402
 from tap import Failed, case, check, check_equal, main, skip  # noqa: E402
 
-OFFBEAT = sys.argv[1]
+OFFBEAT, *UNIT_TESTS = sys.argv[1:]
 OF_EACH_KIND = 12
 SEED = 15
 
@@ -137,6 +138,19 @@ def others_read_a_recording_of_threads_with_names_of_random_bytes():
         info = json.loads(offbeat("info", "--json", out).stdout)
         check(info["samples"] > 0 and b"\xef\xbf\xbd" in contents(out), "no thread has its name of random bytes")
         check_readers([out])
+
+
+@case
+def others_read_what_the_unit_tests_write():
+    needs_readers()
+    with tempfile.TemporaryDirectory() as folder:
+        for program in UNIT_TESTS:
+            done = subprocess.run([program], capture_output=True, text=True, env={**os.environ, "OFFBEAT_TEST_PPROF_FOLDER": folder})
+            check_equal(done.returncode, 0, f"{program}: {done.stderr}; status")
+            check(list(pathlib.Path(folder).glob(f"{pathlib.Path(program).name}-*")), f"{program} wrote no file")
+        written = {path.read_bytes(): path for path in sorted(pathlib.Path(folder).iterdir())}
+        print(f"# {len(written)} different files")
+        check_readers(written.values())
 
 
 main()
