@@ -162,6 +162,8 @@ struct offbeat_options {
 
     double cpu_max_percent; /* OFFBEAT_CPU_MAX: the sampler's limit, in percent of a processor, 0.1 to 100; default
                              * 20. At the limit it samples less often; times in profiles stay right */
+    const char *platform;   /* OFFBEAT_PLATFORM: of profiles; default "native", or "other" without images. Servers count
+                             * chunks of "javascript", "android" and "cocoa" as profiles of user interfaces */
 };
 
 /* --- Start and end ------------------------------------------------------------------------------------------------ */

@@ -85,6 +85,7 @@ static void complete(struct profile *profile, const struct chunk_request *reques
     set_text(profile, &profile->release, request->release);
     set_text(profile, &profile->environment, request->environment);
     set_text(profile, &profile->dist, request->dist);
+    if (request->platform && *request->platform) set_text(profile, &profile->platform, request->platform);
     add_measurements(profile, request);
 }
 

@@ -33,7 +33,7 @@ struct chunk_transaction {
 struct chunk_request {
     const char *recordings[CHUNK_RECORDINGS_MAX]; /* files, one after the other in time, of one process */
     size_t recording_count;
-    const char *release, *environment, *dist;
+    const char *release, *environment, *dist, *platform;
     const char *in_app_include, *in_app_exclude; /* prefixes with ',' between them */
     bool repeats_idle;                           /* write a sample each tick also of threads that wait */
     bool has_names;                              /* name the frames */

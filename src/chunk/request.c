@@ -28,6 +28,7 @@ static const struct member texts[] = {
     TEXT(release),
     TEXT(environment),
     TEXT(dist),
+    TEXT(platform),
     TEXT(in_app_include),
     TEXT(in_app_exclude),
     TRANSACTION_TEXT(event_id),

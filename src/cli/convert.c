@@ -15,12 +15,14 @@ int command_convert(int argc, char **argv)
          .help = "forget when samples were taken: pprof then sums equal ones and is smaller"},
         {"no-symbols", 0, OPTION_SWITCH, &target.drops_symbols,
          .help = "only addresses of code in files; offbeat symbolize names it"},
+        {"platform", 0, OPTION_TEXT, &target.platform, .argument = "NAME",
+         .help = "platform in Sentry's formats: servers count javascript, android and cocoa as user interfaces"},
         CONVERT_OPTION_TO(target),
         {0},
     };
     const struct command_syntax syntax = {
         .name = "convert",
-        .usage = "FILE -o OUT [--to FORMAT] [--no-times] [--no-symbols]",
+        .usage = "FILE -o OUT [--to FORMAT] [--no-times] [--no-symbols] [--platform NAME]",
         .example = "offbeat convert xz.envelope -o xz.pb.gz",
         .about = "Writes the profile in FILE in another format. The name of OUT tells which: x.pb.gz pprof, x.json\n"
                  "sentry-v2, x.envelope envelope, x.collapsed collapsed, x.speedscope.json speedscope, x.firefox.json\n"

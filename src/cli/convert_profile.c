@@ -22,6 +22,12 @@ static const enum format targets[] = {FORMAT_PPROF,       FORMAT_SENTRY_V2, FORM
 
 _Static_assert(sizeof(targets) / sizeof(targets[0]) == CONVERT_TARGET_COUNT, "each choice is a format");
 
+static bool is_sentry(enum format format)
+{
+    return format == FORMAT_SENTRY_V2 || format == FORMAT_ENVELOPE || format == FORMAT_SENTRY_V1 ||
+           format == FORMAT_ENVELOPE_V1;
+}
+
 enum format convert_format_for(const char *path, unsigned choice)
 {
     enum format format = choice < CONVERT_TARGET_COUNT ? targets[choice] : format_of_path(path);
@@ -52,7 +58,11 @@ bool convert_choose_format(const struct command_syntax *syntax, struct convert_t
         return false;
     }
     target->format = convert_format_for(target->path, target->choice);
-    return target->format != FORMAT_UNKNOWN && convert_check_terminal(target->path, target->format);
+    if (target->format == FORMAT_UNKNOWN || !convert_check_terminal(target->path, target->format)) return false;
+    if (!target->platform || is_sentry(target->format)) return true;
+    message("--platform: %s has no platform; sentry-v2, envelope, sentry-v1 and envelope-v1 have one",
+            format_name(target->format));
+    return false;
 }
 
 /* Sentry wants to know the day. A clock that began anywhere, such as perf's or a browser's, is set so that the profile
@@ -71,12 +81,6 @@ static void give_day(struct profile *profile, const char *path)
     profile->time_ns = profile_start_at(times[0]);
     message("%s: the day is made up: the times of samples are those of a clock that began anywhere",
             message_name(path, true));
-}
-
-static bool is_sentry(enum format format)
-{
-    return format == FORMAT_SENTRY_V2 || format == FORMAT_ENVELOPE || format == FORMAT_SENTRY_V1 ||
-           format == FORMAT_ENVELOPE_V1;
 }
 
 static bool is_chunk(enum format format)
@@ -140,6 +144,7 @@ bool convert_profile(struct profile *profile, const struct convert_target *targe
     if (target->format != FORMAT_PPROF) profile_scale_times_to_nanoseconds(profile);
     if (target->drops_times) profile->has_times = false;
     if (target->drops_symbols) profile_drop_symbols(profile);
+    if (target->platform) profile->platform = profile_text(profile, target->platform);
     tell_losses(profile, target->path, target->format);
     tell_sequence(profile, target);
     if (is_sentry(target->format)) give_day(profile, target->path);

@@ -12,8 +12,9 @@ enum { CONVERT_TARGET_PPROF = 0, CONVERT_TARGET_COUNT = 8 };
 
 /* Where a profile goes, and as what. */
 struct convert_target {
-    const char *path; /* NULL: not given yet */
-    unsigned choice;  /* of CONVERT_TARGETS; CONVERT_TARGET_COUNT: what the path tells */
+    const char *path;     /* NULL: not given yet */
+    unsigned choice;      /* of CONVERT_TARGETS; CONVERT_TARGET_COUNT: what the path tells */
+    const char *platform; /* of Sentry's formats; NULL = the profile's */
     bool drops_times, drops_symbols;
     enum format format; /* set by convert_choose_format */
 };

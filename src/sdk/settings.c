@@ -5,6 +5,7 @@
 #include "base/percent.h"
 #include "binary/contents_id.h"
 #include "binary/elf_file.h"
+#include "format/sentry/sentry_v2.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -43,6 +44,7 @@ static const struct text_option text_options[] = {
     {"OFFBEAT_PROXY", offsetof(struct offbeat_options, proxy)},
     {"OFFBEAT_CA_FILE", offsetof(struct offbeat_options, ca_file)},
     {"OFFBEAT_HELPER", offsetof(struct offbeat_options, helper)},
+    {"OFFBEAT_PLATFORM", offsetof(struct offbeat_options, platform)},
 };
 enum { TEXT_OPTION_COUNT = sizeof(text_options) / sizeof(text_options[0]) };
 
@@ -307,6 +309,8 @@ static enum status check(const struct offbeat_options *options, struct error *er
                       (options->cpu_max_percent >= CPU_PERCENT_MIN && options->cpu_max_percent <= 100);
     if (status == STATUS_OK && !is_percent)
         status = error_set(error, STATUS_MALFORMED, 0, "cpu_max_percent must be from %g to 100", CPU_PERCENT_MIN);
+    if (status == STATUS_OK && options->platform && strlen(options->platform) >= SENTRY_PLATFORM_SIZE)
+        status = error_set(error, STATUS_MALFORMED, 0, "platform must be shorter than %d bytes", SENTRY_PLATFORM_SIZE);
     return status == STATUS_OK ? check_choices(options, error) : status;
 }
 

@@ -59,7 +59,8 @@ struct worker {
 
 static enum category profile_category(const struct worker *worker)
 {
-    return worker->is_v1 ? CATEGORY_PROFILE : CATEGORY_PROFILE_CHUNK;
+    const char *platform = sdk_options()->platform;
+    return worker->is_v1 ? CATEGORY_PROFILE : category_of_chunk(slice_of_text(platform ? platform : ""));
 }
 
 static void send_chunk(struct slice payload)
@@ -67,9 +68,11 @@ static void send_chunk(struct slice payload)
     struct buffer envelope = {.maximum = ENVELOPE_BYTES_MAX};
     const struct envelope_attributes attributes = {.sdk_name = slice_of_text("offbeat"),
                                                    .sdk_version = slice_of_text(OFFBEAT_VERSION)};
-    if (!sdk_may_send("profile_chunk", CATEGORY_PROFILE_CHUNK, payload)) return;
+    char platform[SENTRY_PLATFORM_SIZE];
+    sentry_payload_platform(payload, platform);
+    if (!sdk_may_send("profile_chunk", category_of_chunk(slice_of_text(platform)), payload)) return;
     envelope_begin(&envelope, &attributes);
-    envelope_add_item(&envelope, "profile_chunk", "native", payload);
+    envelope_add_item(&envelope, "profile_chunk", platform, payload); /* V2-7: the payload's own */
     sdk_send(&envelope);
     buffer_fini(&envelope);
 }
@@ -289,6 +292,7 @@ static struct chunk_request request_of(const struct chunk_measurement *measureme
         .release = options->release,
         .environment = options->environment,
         .dist = options->dist,
+        .platform = options->platform,
         .in_app_include = options->in_app_include,
         .in_app_exclude = options->in_app_exclude,
         .repeats_idle = options->repeats_idle,
@@ -452,7 +456,7 @@ static void tell_lost(struct worker *worker)
                 worker->folder);
     worker->has_told_lost = true;
     worker->lost_count += lost;
-    if (!worker->is_v1) sdk_discard(DISCARD_INTERNAL_SDK_ERROR, CATEGORY_PROFILE_CHUNK, lost);
+    if (!worker->is_v1) sdk_discard(DISCARD_INTERNAL_SDK_ERROR, profile_category(worker), lost);
 }
 
 static void move_if_folder_is_lost(struct worker *worker);

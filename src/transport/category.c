@@ -40,6 +40,11 @@ static bool is_of_user_interface(struct slice platform)
            slice_equals_text(platform, "javascript");
 }
 
+enum category category_of_chunk(struct slice platform)
+{
+    return is_of_user_interface(platform) ? CATEGORY_PROFILE_CHUNK_UI : CATEGORY_PROFILE_CHUNK;
+}
+
 enum category category_of_item(const struct envelope_item *item)
 {
     static const struct {
@@ -51,8 +56,7 @@ enum category category_of_item(const struct envelope_item *item)
         {"attachment", CATEGORY_ATTACHMENT}, {"check_in", CATEGORY_MONITOR},        {"feedback", CATEGORY_FEEDBACK},
         {"log", CATEGORY_LOG_ITEM},          {"client_report", CATEGORY_INTERNAL},
     };
-    if (envelope_item_is_chunk(item))
-        return is_of_user_interface(item->platform) ? CATEGORY_PROFILE_CHUNK_UI : CATEGORY_PROFILE_CHUNK;
+    if (envelope_item_is_chunk(item)) return category_of_chunk(item->platform);
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         if (slice_equals_text(item->type, known[i].type)) return known[i].category;
     }

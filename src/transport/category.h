@@ -28,7 +28,8 @@ const char *category_name(enum category category);
 /* False if no category that we know has this NAME. */
 bool category_of_name(struct slice name, enum category *ret_category);
 
-/* Chunks of phones and browsers are counted apart, as `…_ui`. */
+/* Chunks of the platforms of user interfaces are counted apart, as `…_ui`. */
+enum category category_of_chunk(struct slice platform);
 enum category category_of_item(const struct envelope_item *item);
 
 #endif

@@ -61,6 +61,17 @@ def what_is_drawn_comes_as_often_as_its_rate_says_SES_2_SES_8_SES_9_SES_10():
             check(11 <= sum(told["runs"]) <= 49, f"{sum(told['runs'])} of 60 {what} were sampled")
 
 
+@case
+def the_items_header_names_the_platform_that_the_program_chose_V2_7():
+    """V2-7: servers count a chunk by its platform."""
+    for options, expected in (({}, "native"), ({"platform": "javascript"}, "javascript")):
+        with Folder() as folder, Receiver() as receiver:
+            drive(receiver, folder, "init start await work 300 stop flush 60000", **options)
+            got = arrived(receiver, folder)
+            named = {(item.get("platform"), payload["platform"]) for envelope in got.envelopes for item, payload in envelope}
+            check_equal(named, {(expected, expected)}, "platforms of the item's header and of the payload")
+
+
 @case_by_the_clock
 def the_program_is_sampled_101_times_a_second_unless_it_says_otherwise_SES_1():
     """SES-1"""

@@ -497,6 +497,7 @@ def wrong_options_get_one_clear_line_and_the_program_goes_on():
             ("", {"profile_session_sample_rate": "nan"}, "OFFBEAT_PROFILE_SESSION_SAMPLE_RATE"),
             ("", {"profile_lifecycle": "sometimes"}, "OFFBEAT_PROFILE_LIFECYCLE must be manual or trace"),
             ("", {"is_ui": "perhaps"}, "OFFBEAT_IS_UI"), ("", {"symbols": "x"}, "OFFBEAT_SYMBOLS"), ("", {"mode": "x"}, "OFFBEAT_MODE"),
+            ("", {"platform": "x" * 64}, "platform must be shorter than 64 bytes"),
             ("option size 0 ", {}, "size must be sizeof(struct offbeat_options)"),
             ("option size 4 ", {}, "size must be sizeof(struct offbeat_options)")):
         with Folder() as folder, Receiver() as receiver:

@@ -6,6 +6,8 @@
  * thread ids or addresses and negative priorities do not matter here. SPDX-License-Identifier: MIT */
 #include "format/sentry/sentry_decoder_private.h"
 
+#include <stdio.h>
+
 enum { VERSION, PROFILER, CHUNK, PLATFORM, RELEASE, ENVIRONMENT, DIST, SDK, IMAGES, MEASUREMENTS, PROFILE, OFFBEAT };
 enum {
     HEADER = 1 << VERSION | 1 << CHUNK | 1 << PLATFORM | 1 << RELEASE,
@@ -195,4 +197,22 @@ enum status rules_judge_chunk(struct slice payload, const struct rules_context *
     chunk_decoder_fini(&decoder);
     profile_fini(&profile);
     return status;
+}
+
+void sentry_payload_platform(struct slice payload, char ret_platform[SENTRY_PLATFORM_SIZE])
+{
+    struct json_reader reader;
+    struct slice key, platform = {0};
+    json_reader_init(&reader, payload);
+    json_object_begin(&reader);
+    while (!platform.data && json_object_next(&reader, &key)) {
+        if (slice_equals_text(key, "platform"))
+            platform = json_string(&reader);
+        else
+            json_skip(&reader);
+    }
+    bool fits = !reader.failed && platform.size < SENTRY_PLATFORM_SIZE;
+    (void)snprintf(ret_platform, SENTRY_PLATFORM_SIZE, "%.*s", fits ? (int)platform.size : 0,
+                   fits && platform.size ? (const char *)platform.data : "");
+    json_reader_fini(&reader);
 }
