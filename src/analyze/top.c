@@ -1,87 +1,23 @@
-/* The hottest functions, in one walk over the tree of stacks for each thread or process.
- *
- * A function's total grows by a stack's sum where the function appears for the first time on the way from the root,
- * which counts recursion once. The cost is that of the distinct stacks, not of the samples times their depth.
- * SPDX-License-Identifier: MIT */
+/* The hottest functions, in one walk over the tree of stacks for each thread or process.  SPDX-License-Identifier: MIT
+ */
 #include "analyze/top.h"
 
-#include "analyze/stack_tree.h"
+#include "analyze/group_sums.h"
 #include "analyze/totals.h"
 
 #include <stdlib.h>
-
-/* What the walk counts of a group of frames: as little as can be, for it is used everywhere in it. */
-struct counts {
-    int64_t self, total;
-    uint32_t active; /* frames of it on the way from the root to where the walk is */
-    bool is_used;    /* it is in the stacks of the current thread or process */
-};
 
 struct computation {
     struct profile *profile;
     const struct top_options *options;
     struct grouping grouping;
-    struct counts *counts; /* by group of GROUPING */
+    struct group_sums sums; /* of the current thread or process */
     struct stack_tree tree;
-    uint32_t *used; /* those of the current thread or process */
-    size_t used_count;
     uint32_t *sample_order;     /* samples, group by group */
     size_t *group_first;        /* by group: its first place in sample_order; one more at the end */
     struct processes processes; /* TOP_BY_PROCESS */
     bool *is_base;              /* by label set: samples of the base of a difference; NULL: there are none */
 };
-
-/* --- The walk ------------------------------------------------------------------------------------------------------
- */
-
-static inline void enter_frame(struct computation *all, uint32_t index)
-{
-    struct counts *group = &all->counts[index];
-    if (!group->is_used) {
-        group->is_used = true;
-        group->self = group->total = 0;
-        all->used[all->used_count++] = index;
-    }
-    group->active++;
-}
-
-static void enter(struct computation *all, const struct stack_visit *visit)
-{
-    const uint32_t *locations = all->profile->stacks.items;
-    uint32_t count;
-    for (uint32_t stack = visit->first; stack <= visit->last; stack++) {
-        const uint32_t *groups = grouping_frames(&all->grouping, locations[stack], &count);
-        for (uint32_t i = 0; i < count; i++) enter_frame(all, groups[i]);
-    }
-    struct counts *innermost = &all->counts[grouping_frames(&all->grouping, locations[visit->last], &count)[0]];
-    innermost->self = profile_add_values(innermost->self, visit->value);
-}
-
-static void leave(struct computation *all, const struct stack_visit *visit)
-{
-    const uint32_t *locations = all->profile->stacks.items;
-    for (uint32_t stack = visit->first; stack <= visit->last; stack++) {
-        uint32_t count;
-        const uint32_t *groups = grouping_frames(&all->grouping, locations[stack], &count);
-        for (uint32_t i = 0; i < count; i++) {
-            struct counts *group = &all->counts[groups[i]];
-            if (--group->active == 0) group->total = profile_add_values(group->total, visit->value);
-        }
-    }
-}
-
-static void walk(struct computation *all)
-{
-    struct stack_visit visit;
-    all->used_count = 0;
-    while (stack_tree_next(&all->tree, &visit)) {
-        if (visit.is_entry) {
-            enter(all, &visit);
-        } else {
-            leave(all, &visit);
-        }
-    }
-}
 
 /* --- Groups -------------------------------------------------------------------------------------------------------
  */
@@ -186,21 +122,20 @@ static struct top_function describe(const struct computation *all, uint32_t inde
     return (struct top_function){.name = group->printable,
                                  .file = function->file_name,
                                  .package = package.index ? package : function->package,
-                                 .self = all->counts[index].self,
-                                 .total = all->counts[index].total};
+                                 .self = all->sums.items[index].self,
+                                 .total = all->sums.items[index].total};
 }
 
 static bool take_functions(struct computation *all, struct top_group *part)
 {
-    part->functions = calloc(all->used_count + 1, sizeof(*part->functions));
+    const struct group_sums *sums = &all->sums;
+    part->functions = calloc(sums->used_count + 1, sizeof(*part->functions));
     if (!part->functions) return false;
-    for (size_t i = 0; i < all->used_count; i++) {
-        struct counts *counts = &all->counts[all->used[i]];
-        counts->is_used = false;
-        if (counts->self == 0 && counts->total == 0) continue;
-        bool is_negative = counts->self < 0 || (counts->self == 0 && counts->total < 0);
-        if (is_negative && all->options->drops_negative) continue;
-        part->functions[part->function_count++] = describe(all, all->used[i]);
+    for (size_t i = 0; i < sums->used_count; i++) {
+        const struct group_sum *sum = &sums->items[sums->used[i]];
+        bool is_negative = sum->self < 0 || (sum->self == 0 && sum->total < 0);
+        if ((sum->self == 0 && sum->total == 0) || (is_negative && all->options->drops_negative)) continue;
+        part->functions[part->function_count++] = describe(all, sums->used[i]);
     }
     return true;
 }
@@ -208,34 +143,31 @@ static bool take_functions(struct computation *all, struct top_group *part)
 /* Divides the sums of the functions by their sums of the first value, which a second walk finds. */
 static bool divide_sums(struct computation *all, size_t first, size_t end)
 {
-    size_t count = all->grouping.count;
-    struct counts *sums = all->counts;
-    struct top_group divisors = {0};
-    all->counts = calloc(count + 1, sizeof(*all->counts));
-    if (all->counts) {
-        add_samples(all, first, end, 0, &divisors);
-        walk(all);
-        all->used_count = 0;
-        for (uint32_t i = 0; i < count; i++) {
-            if (!sums[i].is_used) continue;
-            sums[i].self = mean_of(sums[i].self, all->counts[i].self);
-            sums[i].total = mean_of(sums[i].total, all->counts[i].total);
-            all->used[all->used_count++] = i;
+    struct group_sums divisors;
+    struct top_group ignored = {0};
+    bool has_memory = group_sums_init(&divisors, all->profile, &all->grouping);
+    if (has_memory) {
+        add_samples(all, first, end, 0, &ignored);
+        group_sums_walk(&divisors, &all->tree);
+        for (size_t i = 0; i < all->sums.used_count; i++) {
+            struct group_sum *sum = &all->sums.items[all->sums.used[i]];
+            const struct group_sum *divisor = &divisors.items[all->sums.used[i]];
+            sum->self = mean_of(sum->self, divisor->self);
+            sum->total = mean_of(sum->total, divisor->total);
         }
     }
-    bool is_done = all->counts != NULL;
-    free(all->counts);
-    all->counts = sums;
-    return is_done;
+    group_sums_fini(&divisors);
+    return has_memory;
 }
 
 static bool compute_group(struct computation *all, uint32_t index, struct top_group *group)
 {
     size_t first = all->group_first[index], end = all->group_first[index + 1];
     add_samples(all, first, end, all->options->value_index, group);
-    walk(all);
+    group_sums_walk(&all->sums, &all->tree);
     if (all->options->is_mean && !divide_sums(all, first, end)) return false;
     if (!take_functions(all, group)) return false;
+    group_sums_clear(&all->sums);
     sort_functions(all, group);
     return true;
 }
@@ -273,9 +205,7 @@ static bool make_groups(struct computation *all, struct error *error)
                                               .has_columns = all->options->has_columns,
                                               .names_places = true};
     if (grouping_init(&all->grouping, all->profile, &grouping, error) != STATUS_OK) return false;
-    all->counts = calloc(all->grouping.count + 1, sizeof(*all->counts));
-    all->used = calloc(all->grouping.count + 1, sizeof(*all->used));
-    return all->counts && all->used;
+    return group_sums_init(&all->sums, all->profile, &all->grouping);
 }
 
 enum status top_compute(struct profile *profile, const struct top_options *options, struct top *ret_top,
@@ -285,9 +215,8 @@ enum status top_compute(struct profile *profile, const struct top_options *optio
     struct top top = {.value_index = options->value_index, .grouping = options->grouping};
     bool is_done = make_groups(&all, error) && find_base_sets(profile, &all.is_base) && compute_groups(&all, &top);
     grouping_fini(&all.grouping);
-    free(all.counts);
+    group_sums_fini(&all.sums);
     stack_tree_fini(&all.tree);
-    free(all.used);
     free(all.sample_order);
     free(all.group_first);
     free(all.is_base);

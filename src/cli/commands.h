@@ -4,6 +4,7 @@
 #define OFFBEAT_CLI_COMMANDS_H
 
 int command_convert(int argc, char **argv);
+int command_diff(int argc, char **argv);
 int command_flame(int argc, char **argv);
 int command_graph(int argc, char **argv);
 int command_info(int argc, char **argv);

@@ -8,6 +8,7 @@
 #include "cli/message.h"
 #include "cli/output.h"
 #include "cli/report_code.h"
+#include "cli/report_diff.h"
 #include "cli/report_sources.h"
 #include "cli/report_top.h"
 #include "cli/value_types.h"
@@ -28,6 +29,7 @@ enum { DEFAULT_NODES = 80, FILTER_LINES = 13 };
 struct run {
     const struct report_request *request;
     struct profile *profile;
+    const char *file; /* the first one */
     struct report report;
     struct trim_options trim;
     struct completeness completeness; /* REPORT_TOP */
@@ -228,6 +230,7 @@ static enum exit_status write_graph_report(struct run *run, const struct graph_r
     case REPORT_TOPPROTO:
         return write_top_profile(run, graph);
     case REPORT_TOP:
+    case REPORT_DIFF:
     case REPORT_TABLE:
     case REPORT_FLAME:
     case REPORT_LIST:
@@ -362,6 +365,8 @@ static enum exit_status dispatch(struct run *run, struct buffer *out)
     switch (run->request->kind) {
     case REPORT_TOP:
         return report_top(run->request, &run->report, &run->completeness, out);
+    case REPORT_DIFF:
+        return report_diff(run->request, &run->report, run->file, out);
     case REPORT_TRACES:
         return report_traces(run, out);
     case REPORT_FLAME:
@@ -432,7 +437,11 @@ static enum exit_status run_report(struct run *run)
     struct buffer out;
     buffer_init(&out, REPORT_BYTES_MAX);
     status = dispatch(run, &out);
-    if (status == EXIT_DONE && !is_profile) status = write_text(run->request, &out);
+    bool has_text = status == EXIT_DONE || (status == EXIT_NO && run->request->kind == REPORT_DIFF);
+    if (has_text && !is_profile) {
+        enum exit_status written = write_text(run->request, &out);
+        if (written != EXIT_DONE) status = written;
+    }
     buffer_fini(&out);
     return status;
 }
@@ -449,6 +458,9 @@ static bool check(const struct report_request *request)
         message("--base and --diff-base exclude each other");
     } else if (request->normalize && request->base.count + request->diff_base.count == 0) {
         message("--normalize needs a base: --base FILE or --diff-base FILE");
+    } else if (request->base.count + request->diff_base.count > 0 &&
+               (request->filter.from_ns || request->filter.to_ns)) {
+        message("--from and --to-time are times of one profile, and cannot be used with a base");
     } else if (request->divide_by == 0) {
         message("cannot divide by 0");
     } else if (is_drawn_on_terminal(request)) {
@@ -471,7 +483,7 @@ enum exit_status report_run(struct report_request *request, char *const *files, 
 {
     if (!check(request)) return EXIT_WRONG_USE;
     struct profile profile;
-    struct run run = {.request = request, .profile = &profile, .filter_text = {.maximum = SIZE_MAX}};
+    struct run run = {.request = request, .profile = &profile, .file = files[0], .filter_text = {.maximum = SIZE_MAX}};
     profile_init(&profile);
     enum exit_status status = EXIT_FAILED;
     if (report_open(request, files, count, &profile)) {

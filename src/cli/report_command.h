@@ -8,7 +8,8 @@
 #include "cli/options.h"
 
 enum report_kind {
-    REPORT_TOP, /* as offbeat top has it; TABLE is that of pprof */
+    REPORT_TOP,  /* as offbeat top has it; TABLE is that of pprof */
+    REPORT_DIFF, /* of DIFF_BASE and one file */
     REPORT_TABLE,
     REPORT_TREE,
     REPORT_PEEK,
@@ -40,6 +41,7 @@ struct report_request {
     const char *comment; /* to be added; NULL */
     struct option_texts base, diff_base;
     bool normalize;
+    uint64_t fail_over; /* REPORT_DIFF: millionths; UINT64_MAX: never */
 
     const char *value_type;
     bool mean;
@@ -71,9 +73,12 @@ struct report_request {
     {"show-from", 0, OPTION_TEXT, &(r).filter.show_from, .argument = "REGEX", .help = "leave out the callers of the outermost match"},          \
     {"prune-from", 0, OPTION_TEXT, &(r).filter.prune_from, .argument = "REGEX", .help = "leave out what the innermost match calls"}
 
-#define REPORT_OPTIONS_SAMPLES(r)                                                                                      \
+#define REPORT_OPTIONS_THREADS(r)                                                                                      \
     {"thread", 0, OPTION_TEXT, &(r).filter.thread, .argument = "REGEX", .help = "only threads of such a name, or number"},                      \
-    {"process", 0, OPTION_TEXT, &(r).filter.process, .argument = "REGEX", .help = "only processes of such a name, or number"},                  \
+    {"process", 0, OPTION_TEXT, &(r).filter.process, .argument = "REGEX", .help = "only processes of such a name, or number"}
+
+#define REPORT_OPTIONS_SAMPLES(r)                                                                                      \
+    REPORT_OPTIONS_THREADS(r),                                                                                         \
     {"from", 0, OPTION_SECONDS, &(r).filter.from_ns, .argument = "SECONDS", .help = "only samples from then on, since the start", .maximum = INT64_MAX}, \
     {"to-time", 0, OPTION_SECONDS, &(r).filter.to_ns, .argument = "SECONDS", .help = "only samples before then", .minimum = 1, .maximum = INT64_MAX}
 

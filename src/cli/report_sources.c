@@ -13,12 +13,12 @@
 #include <string.h>
 
 static enum status merge_base(const char *path, struct profile *profile, struct profile *base, bool is_diff,
-                              struct error *error)
+                              bool is_negative, struct error *error)
 {
     const struct profile_extra_labels labels = {.items = {{.key = DIFF_BASE_LABEL, .text = "true"}}, .count = 1};
     double ratios[PROFILE_VALUES_MAX];
     for (size_t i = 0; i < PROFILE_VALUES_MAX; i++) ratios[i] = -1;
-    profile_scale(base, ratios);
+    if (is_negative) profile_scale(base, ratios);
     if (!is_diff) return merge_opened(path, profile, base, error);
     struct profile labelled;
     profile_init(&labelled);
@@ -46,9 +46,11 @@ static bool subtract(const struct report_request *request, const struct option_t
     memcpy(paths, files->items, sizeof(paths)); /* nobody writes to the words */
     bool is_open = open_profiles(paths, files->count, open_options(request), &base);
     enum status status = STATUS_OK;
-    if (is_open && request->normalize) status = profile_normalize(profile, &base, &error);
-    if (is_open && status == STATUS_OK) status = merge_base(files->items[0], profile, &base, is_diff, &error);
-    if (is_open && status == STATUS_OK) status = profile_compact(profile, &error);
+    bool is_comparison = request->kind == REPORT_DIFF; /* it needs the samples of both as they are */
+    if (is_open && request->normalize && !is_comparison) status = profile_normalize(profile, &base, &error);
+    if (is_open && status == STATUS_OK)
+        status = merge_base(files->items[0], profile, &base, is_diff, !is_comparison, &error);
+    if (is_open && status == STATUS_OK && !is_comparison) status = profile_compact(profile, &error);
     if (status != STATUS_OK) message_error(files->items[0], &error, false);
     profile_fini(&base);
     return is_open && status == STATUS_OK;

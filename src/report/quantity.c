@@ -1,6 +1,8 @@
 /* Finds the unit in which a value is easy to read.  SPDX-License-Identifier: MIT */
 #include "report/quantity.h"
 
+#include "profile/units.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -72,6 +74,14 @@ struct quantity_unit quantity_unit_for(const char *unit, int64_t smallest, int64
     const struct known_unit *shown = largest_within(family, low);
     if (shown != largest_within(family, high) && low * 100 < high) shown = largest_within(family, low * 100);
     return (struct quantity_unit){.name = shown->name, .size = shown->size / own->size};
+}
+
+struct quantity_unit quantity_unit_wanted(const char *unit, const char *wanted, int64_t smallest, int64_t largest)
+{
+    bool is_free = !wanted || strcmp(wanted, "minimum") == 0 || strcmp(wanted, "auto") == 0;
+    if (is_free) return quantity_unit_for(unit, smallest, largest);
+    struct scaled_value one = unit_scale(1, unit, wanted);
+    return (struct quantity_unit){.name = one.unit, .size = 1 / one.value};
 }
 
 struct quantity_text quantity_in(struct quantity_unit unit, int64_t value)

@@ -18,6 +18,10 @@ struct quantity_text {
  * LARGEST: the largest in which SMALLEST is at least 1, or, where the values reach over several units, 0.01. */
 struct quantity_unit quantity_unit_for(const char *unit, int64_t smallest, int64_t largest);
 
+/* The unit WANTED for values of the unit UNIT: a name; or NULL, "minimum" or "auto" for the one that suits a column
+ * from SMALLEST to LARGEST. */
+struct quantity_unit quantity_unit_wanted(const char *unit, const char *wanted, int64_t smallest, int64_t largest);
+
 /* "1.20s", "3", "0". */
 struct quantity_text quantity_in(struct quantity_unit unit, int64_t value);
 /* In the unit that suits this one value. */

@@ -1,5 +1,4 @@
 /* The hottest functions as a table, in the columns that users of pprof know.  SPDX-License-Identifier: MIT */
-#include "profile/units.h"
 #include "report/moment.h"
 #include "report/quantity.h"
 #include "report/text.h"
@@ -29,15 +28,9 @@ static struct quantity_text value_text(const struct table *table, int64_t value)
 static struct quantity_unit choose_unit(const struct table *table, int64_t smallest, int64_t largest)
 {
     double ratio = table->options->ratio == 0 ? 1 : table->options->ratio;
-    const char *name = table->options->unit;
-    struct quantity_unit unit;
-    if (!name || strcmp(name, "minimum") == 0 || strcmp(name, "auto") == 0) {
-        unit = quantity_unit_for(table->unit_name, top_report_value(table->options, smallest),
-                                 top_report_value(table->options, largest));
-    } else {
-        struct scaled_value one = unit_scale(1, table->unit_name, name);
-        unit = (struct quantity_unit){.name = one.unit, .size = 1 / one.value};
-    }
+    struct quantity_unit unit =
+        quantity_unit_wanted(table->unit_name, table->options->unit, top_report_value(table->options, smallest),
+                             top_report_value(table->options, largest));
     unit.size /= ratio;
     return unit;
 }

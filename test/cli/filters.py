@@ -26,6 +26,8 @@ CHOICES = {"focus": NAMES, "ignore": NAMES, "hide": NAMES, "show": NAMES, "show-
            "granularity": ["functions", "filefunctions", "files", "lines"], "no-inlines": [None], "mean": [None], "relative-percentages": [None],
            "divide-by": ["2"]}
 
+NOT_OF_DIFF = ("mean", "divide-by", "relative-percentages", "sample-index")
+
 
 def run(*words):
     done = subprocess.run([OFFBEAT, *words], capture_output=True, check=False)
@@ -111,6 +113,36 @@ def try_one(folder, seed):
         check_equal(found, slow.tag_sums(left, options), "labels")
 
 
+def sides_of(report):
+    return {row["name"]: tuple((row[side]["self"], row[side]["total"], row[side]["total_samples"]) for side in ("base", "new"))
+            for row in report["functions"]}
+
+
+@case
+def diff_of_random_profiles_agrees_with_the_second_implementation():
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(FIRST_SEED, FIRST_SEED + 200):
+            chance = slow.seeded(seed)
+            base, locations = slow.random_profile(chance)
+            new = slow.random_profile(chance, locations)[0] + [one for one in base if chance.random() < 0.5]
+            options = {name: value for name, value in random_options(chance).items() if name not in NOT_OF_DIFF}
+            paths = write(folder, "base.pb", base), write(folder, "new.pb", new)
+            report = run("diff", "--json", *paths, *words_of(options))
+            sides = [slow.filtered(samples, options) for samples in (base, new)]
+            times, counts = ([slow.compute(side, {**options, "sample-index": index})[0] for side in sides] for index in ("cpu", "samples"))
+            expected = {}
+            for name in {name for rows in times for name in rows}:
+                rows = tuple((*times[side].get(name, (0, 0)), counts[side].get(name, (0, 0))[1]) for side in (0, 1))
+                if rows[0][0] != rows[1][0]:
+                    expected[name] = rows
+            found = sides_of(report)
+            found.pop("(no stack)", None)
+            check_equal(found, expected, f"seed {seed}, {' '.join(words_of(options))}: functions")
+            check_equal(sum(row["difference"] for row in report["functions"]), report["difference"], f"seed {seed}: sum of differences")
+            check_equal((report["base"]["total"], report["new"]["total"]),
+                        tuple(sum(sample.values[1] for sample in side) for side in sides), f"seed {seed}: totals")
+
+
 def is_option_of_tags(name):
     return name not in ("granularity", "no-inlines", "mean", "divide-by")
 
@@ -156,6 +188,8 @@ def a_profile_has_no_difference_with_itself():
             path = write(folder, "x.pb", slow.random_profile(slow.seeded(seed))[0])
             report = run("top", "--json", path, "--base", path)
             check_equal((report["total"], report["functions"]), (0, []), f"seed {seed}: --base")
+            report = run("diff", "--json", path, path)
+            check_equal((report["difference"], report["functions"], report["exceeding_noise"]), (0, [], 0), f"seed {seed}: diff")
             report = run("top", "--json", path, "--diff-base", path)
             check_equal(rows_of(report), {}, f"seed {seed}: --diff-base")
 

@@ -1,0 +1,267 @@
+/* Both profiles are in one model, so that equal functions have one group: four walks over one tree of stacks sum the
+ * values and the samples of each.  SPDX-License-Identifier: MIT */
+#include "analyze/diff.h"
+
+#include "analyze/group_sums.h"
+#include "analyze/sampling_noise.h"
+#include "analyze/totals.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { BASE, NEW, SIDES };
+
+struct comparison {
+    struct profile *profile;
+    const struct diff_options *options;
+    int count_column;
+    struct grouping grouping;
+    struct stack_tree tree;
+    struct group_sums sums;
+    bool *is_base;                  /* by label set; NULL: no set is of the base */
+    struct diff_side *sides[SIDES]; /* by group; the last one is of samples without a stack */
+    struct diff_side all[SIDES];
+};
+
+int diff_count_column(const struct profile *profile)
+{
+    for (size_t i = 0; i < profile->value_type_count; i++) {
+        struct slice type = profile_slice(profile, profile->value_types[i].type);
+        bool is_samples = slice_equals_text(type, "samples") || slice_equals_text(type, "sample");
+        if (is_samples && slice_equals_text(profile_slice(profile, profile->value_types[i].unit), "count"))
+            return (int)i;
+    }
+    return -1;
+}
+
+/* --- Sums --------------------------------------------------------------------------------------------------------- */
+
+static uint64_t to_count(int64_t value)
+{
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static void add(struct diff_side *side, bool is_count, int64_t self, int64_t total)
+{
+    if (is_count) {
+        side->self_samples += to_count(self);
+        side->total_samples += to_count(total);
+    } else {
+        side->self = profile_add_values(side->self, self);
+        side->total = profile_add_values(side->total, total);
+    }
+}
+
+static void sum_column(struct comparison *all, int side, size_t column, bool is_count)
+{
+    const struct profile *profile = all->profile;
+    struct diff_side *without_stack = &all->sides[side][all->grouping.count];
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        bool is_base = all->is_base && all->is_base[profile->samples.labels[i].index];
+        int64_t value = profile_sample_values(profile, i)[column];
+        if (value == 0 || is_base != (side == BASE)) continue;
+        add(&all->all[side], is_count, value, value);
+        if (profile->samples.stack[i].index == 0)
+            add(without_stack, is_count, value, value);
+        else
+            stack_tree_add(&all->tree, profile->samples.stack[i], value);
+    }
+    group_sums_walk(&all->sums, &all->tree);
+    for (size_t i = 0; i < all->sums.used_count; i++) {
+        const struct group_sum *sum = &all->sums.items[all->sums.used[i]];
+        add(&all->sides[side][all->sums.used[i]], is_count, sum->self, sum->total);
+    }
+    group_sums_clear(&all->sums);
+}
+
+static int64_t scaled(int64_t value, double ratio)
+{
+    double product = round((double)value * ratio);
+    if (product >= 0x1p63) return INT64_MAX;
+    return product < -0x1p63 ? INT64_MIN : (int64_t)product;
+}
+
+static void normalize(struct comparison *all)
+{
+    if (all->all[NEW].self == 0) return;
+    double ratio = (double)all->all[BASE].self / (double)all->all[NEW].self;
+    for (size_t i = 0; i <= all->grouping.count; i++) {
+        all->sides[NEW][i].self = scaled(all->sides[NEW][i].self, ratio);
+        all->sides[NEW][i].total = scaled(all->sides[NEW][i].total, ratio);
+    }
+    all->all[NEW].self = all->all[NEW].total = all->all[BASE].self;
+}
+
+/* --- Functions ---------------------------------------------------------------------------------------------------- */
+
+static enum diff_change change_of(const struct diff_function *function)
+{
+    if (function->base.total == 0 && function->base.self == 0) return DIFF_ADDED;
+    if (function->new.total == 0 && function->new.self == 0) return DIFF_REMOVED;
+    if (function->difference == 0) return DIFF_SAME;
+    return function->difference > 0 ? DIFF_GROWN : DIFF_SHRUNK;
+}
+
+static int64_t difference(int64_t new, int64_t base)
+{
+    return profile_add_values(new, base == INT64_MIN ? INT64_MAX : -base);
+}
+
+static void compare_sides(const struct diff *diff, struct diff_function *function)
+{
+    const struct diff_side *base = &function->base, *new = &function->new;
+    function->difference =
+        diff->by_cumulative ? difference(new->total, base->total) : difference(new->self, base->self);
+    function->change = change_of(function);
+    function->probability = 1;
+}
+
+static bool is_empty(const struct diff_side *side)
+{
+    return side->self == 0 && side->total == 0;
+}
+
+static void name_function(const struct comparison *all, size_t group, struct diff_function *function)
+{
+    if (group == all->grouping.count) {
+        function->name = profile_text(all->profile, "(no stack)");
+        return;
+    }
+    const struct group *facts = &all->grouping.items[group];
+    const struct function *source = profile_function(all->profile, facts->function);
+    function->name = facts->printable;
+    function->file = source->file_name;
+    function->package = profile_mapping(all->profile, facts->mapping)->file_name;
+    if (function->package.index == 0) function->package = source->package;
+}
+
+static bool list_functions(const struct comparison *all, struct diff *diff)
+{
+    diff->functions = calloc(all->grouping.count + 1, sizeof(*diff->functions));
+    if (!diff->functions) return false;
+    for (size_t i = 0; i <= all->grouping.count; i++) {
+        struct diff_function *function = &diff->functions[diff->count];
+        *function = (struct diff_function){.base = all->sides[BASE][i], .new = all->sides[NEW][i]};
+        if (is_empty(&function->base) && is_empty(&function->new)) continue;
+        name_function(all, i, function);
+        compare_sides(diff, function);
+        diff->change_counts[function->change]++;
+        diff->count++;
+    }
+    diff->all = (struct diff_function){.base = all->all[BASE], .new = all->all[NEW]};
+    compare_sides(diff, &diff->all);
+    return true;
+}
+
+static int compare_functions(const void *left, const void *right, void *profile)
+{
+    const struct diff_function *a = left, *b = right;
+    int64_t first = magnitude_of(a->difference), second = magnitude_of(b->difference);
+    if (first != second) return first > second ? -1 : 1;
+    first = magnitude_of(a->base.total), second = magnitude_of(b->base.total);
+    if (first != second) return first > second ? -1 : 1;
+    return strcmp(profile_c_string(profile, a->name), profile_c_string(profile, b->name));
+}
+
+/* --- Noise -------------------------------------------------------------------------------------------------------- */
+
+static struct sample_counts counts_of(const struct diff *diff, const struct diff_function *function)
+{
+    if (diff->by_cumulative)
+        return (struct sample_counts){.base = function->base.total_samples, .new = function->new.total_samples};
+    return (struct sample_counts){.base = function->base.self_samples, .new = function->new.self_samples};
+}
+
+/* Which part of the samples is expected in the new profile if nothing has changed: by the samples for each unit of
+ * value, or by the samples themselves where shares are compared. */
+static double expected_share(const struct comparison *all)
+{
+    double base = (double)all->all[BASE].self_samples, new = (double)all->all[NEW].self_samples;
+    if (!all->options->normalizes) {
+        base = all->all[BASE].self > 0 ? base / (double)all->all[BASE].self : 0;
+        new = all->all[NEW].self > 0 ? new / (double)all->all[NEW].self : 0;
+        if (base == 0) base = new;
+        if (new == 0) new = base;
+    }
+    return base + new > 0 ? new / (base + new) : 0.5;
+}
+
+static void judge(struct diff *diff, struct diff_function *function, double share, double limit)
+{
+    function->probability = noise_probability(counts_of(diff, function), share);
+    bool exceeds = function->difference != 0 && function->probability <= limit;
+    function->noise = exceeds ? DIFF_EXCEEDS_NOISE : DIFF_WITHIN_NOISE;
+}
+
+static bool judge_all(const struct comparison *all, struct diff *diff)
+{
+    if (all->count_column < 0) return true;
+    struct sample_counts *counts = calloc(diff->count + 1, sizeof(*counts));
+    if (!counts) return false;
+    double share = expected_share(all);
+    for (size_t i = 0; i < diff->count; i++) counts[i] = counts_of(diff, &diff->functions[i]);
+    diff->limit = noise_limit(counts, diff->count, share, diff->level);
+    for (size_t i = 0; i < diff->count; i++) {
+        judge(diff, &diff->functions[i], share, diff->limit);
+        diff->exceeding_count += diff->functions[i].noise == DIFF_EXCEEDS_NOISE;
+    }
+    judge(diff, &diff->all, share, diff->level);
+    free(counts);
+    return true;
+}
+
+/* --- All of it ---------------------------------------------------------------------------------------------------- */
+
+static bool prepare(struct comparison *all, struct error *error)
+{
+    const struct diff_options *options = all->options;
+    const struct grouping_options grouping = {.granularity = options->granularity,
+                                              .no_inlines = options->no_inlines,
+                                              .has_columns = options->has_columns,
+                                              .names_places = true};
+    if (grouping_init(&all->grouping, all->profile, &grouping, error) != STATUS_OK) return false;
+    for (int side = 0; side < SIDES; side++) {
+        all->sides[side] = calloc(all->grouping.count + 1, sizeof(**all->sides));
+        if (!all->sides[side]) return false;
+    }
+    return find_base_sets(all->profile, &all->is_base) && stack_tree_init(&all->tree, all->profile) &&
+           group_sums_init(&all->sums, all->profile, &all->grouping);
+}
+
+static bool compute(struct comparison *all, struct diff *diff)
+{
+    for (int side = 0; side < SIDES; side++) {
+        sum_column(all, side, all->options->value_index, false);
+        if (all->count_column >= 0) sum_column(all, side, (size_t)all->count_column, true);
+    }
+    if (all->options->normalizes) normalize(all);
+    if (!list_functions(all, diff) || !judge_all(all, diff)) return false;
+    qsort_r(diff->functions, diff->count, sizeof(*diff->functions), compare_functions, all->profile);
+    return all->profile->failed == STATUS_OK;
+}
+
+enum status diff_compute(struct profile *profile, const struct diff_options *options, struct diff *ret_diff,
+                         struct error *error)
+{
+    struct comparison all = {.profile = profile, .options = options, .count_column = diff_count_column(profile)};
+    struct diff diff = {
+        .value_index = options->value_index, .by_cumulative = options->by_cumulative, .level = options->level};
+    bool is_done = prepare(&all, error) && compute(&all, &diff);
+    grouping_fini(&all.grouping);
+    stack_tree_fini(&all.tree);
+    group_sums_fini(&all.sums);
+    free(all.is_base);
+    for (int side = 0; side < SIDES; side++) free(all.sides[side]);
+    if (!is_done) {
+        diff_fini(&diff);
+        return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to compare the profiles");
+    }
+    *ret_diff = diff;
+    return STATUS_OK;
+}
+
+void diff_fini(struct diff *diff)
+{
+    free(diff->functions);
+    *diff = (struct diff){0};
+}
