@@ -95,10 +95,12 @@ static inline void kernel_unmap(const void *memory, size_t size)
 
 /* A thread or process that calls RUN with CONTEXT on the stack that ends at STACK_END, a multiple of 16, and ends with
  * what it returns. Its id, or a negative errno. libc's clone is what sanitizers interpose: theirs looks for its own
- * thread-local storage in the child. */
+ * thread-local storage in the child. A debugger does not follow: it would report threads and processes that are not the
+ * program's. */
 static inline long kernel_clone(int (*run)(void *context), void *context, void *stack_end, unsigned long flags,
                                 void *storage, void *child_id)
 {
+    enum { UNTRACED = 0x00800000 }; /* CLONE_UNTRACED; <sched.h> has it with _GNU_SOURCE only */
     void **stack = (void **)stack_end - 2;
     register long fourth __asm__("r10") = kernel_address(child_id);
     register long fifth __asm__("r8") = kernel_address(storage);
@@ -117,7 +119,8 @@ static inline long kernel_clone(int (*run)(void *context), void *context, void *
                      "syscall\n\t"
                      "1:"
                      : "=a"(result)
-                     : "a"(SYS_clone), "D"(flags), "S"(stack), "d"(0L), "r"(fourth), "r"(fifth), [exit] "i"(SYS_exit)
+                     : "a"(SYS_clone), "D"(flags | UNTRACED), "S"(stack), "d"(0L), "r"(fourth),
+                       "r"(fifth), [exit] "i"(SYS_exit)
                      : "rcx", "r11", "memory");
     return result;
 }
