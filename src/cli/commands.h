@@ -5,6 +5,7 @@
 
 int command_convert(int argc, char **argv);
 int command_diff(int argc, char **argv);
+int command_disasm(int argc, char **argv);
 int command_flame(int argc, char **argv);
 int command_graph(int argc, char **argv);
 int command_info(int argc, char **argv);

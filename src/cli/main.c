@@ -23,6 +23,7 @@ static const struct command commands[] = {
     {"tree",    command_tree,    "callers and callees of each function"},
     {"peek",    command_peek,    "callers and callees of the functions that match"},
     {"list",    command_list,    "the source of functions with what each line cost"},
+    {"disasm",  command_disasm,  "the instructions of functions with what each cost"},
     {"traces",  command_traces,  "each sample with its stack"},
     {"tags",    command_tags,    "what the labels of the samples sum up to"},
     {"graph",   command_graph,   "the call graph, for Graphviz or KCachegrind"},

@@ -18,7 +18,7 @@ static void print_help(void)
         "of pprof, one dash or two, and stand in front of the files. Names are those of the profile: nothing is\n"
         "symbolized, and PROGRAM is not read. There is no prompt and no web page.\n\n"
         "Reports:\n"
-        "  -top, -text, -tree, -peek=REGEX, -list=REGEX, -traces, -tags, -raw, -comments\n"
+        "  -top, -text, -tree, -peek=REGEX, -list=REGEX, -disasm=REGEX, -traces, -tags, -raw, -comments\n"
         "  -dot, -callgrind, -proto, -topproto\n\n"
         "Flags:\n"
         "  -focus -ignore -hide -show -show_from -prune_from =REGEX\n"
@@ -28,7 +28,7 @@ static void print_help(void)
         "  -inuse_space -inuse_objects -alloc_space -alloc_objects -total_delay -contentions -mean_delay\n"
         "  -flat -cum -nodecount=N -nodefraction=F -edgefraction=F -trim=false -call_tree -drop_negative\n"
         "  -relative_percentages -compact_labels -all_frames -add_comment=TEXT -symbolize=none\n"
-        "  -source_path=DIR -trim_path=DIR\n"
+        "  -source_path=DIR -trim_path=DIR -intel_syntax\n"
         "  -base=FILE -diff_base=FILE -normalize -output=FILE\n\n"
         "Options:\n",
         stdout);

@@ -184,7 +184,7 @@ static bool take_flag(struct pprof_flags *flags, const struct flag *table, int a
 
 bool pprof_flags_parse(struct pprof_flags *flags, int argc, char **argv, int *place)
 {
-    static const char listing[] = "-list=REGEX prints source lines";
+    static const char listing[] = "-list=REGEX prints source lines, -disasm=REGEX instructions with their lines";
     static const char drawing[] = "-dot FILE | dot -T FORMAT draws the graph";
     static const char fetching[] = "fetch the profile with curl and name the file";
     struct report_request *r = &flags->request;
@@ -197,6 +197,7 @@ bool pprof_flags_parse(struct pprof_flags *flags, int argc, char **argv, int *pl
         SWITCH("tree", .take = take_report, .number = REPORT_TREE),
         VALUE("peek", .take = take_report, .number = REPORT_PEEK),
         VALUE("list", .take = take_report, .number = REPORT_LIST),
+        VALUE("disasm", .take = take_report, .number = REPORT_DISASM),
         SWITCH("traces", .take = take_report, .number = REPORT_TRACES),
         SWITCH("tags", .take = take_report, .number = REPORT_TAGS),
         SWITCH("raw", .take = take_report, .number = REPORT_RAW),
@@ -259,12 +260,11 @@ bool pprof_flags_parse(struct pprof_flags *flags, int argc, char **argv, int *pl
         VALUE("source_path", .take = take_text, .value = &r->source_path),
         VALUE("trim_path", .take = take_text, .value = &r->trim_path),
         VALUE("symbolize", .take = take_symbolize),
-        SWITCH("intel_syntax", .take = take_nothing),
+        SWITCH("intel_syntax", .value = &r->intel_syntax),
         SWITCH("no_browser", .take = take_nothing),
         SWITCH("h", .take = take_help),
         SWITCH("help", .take = take_help),
 
-        VALUE("disasm", .take = refuse, .text = listing),
         VALUE("weblist", .take = refuse, .text = listing),
         SWITCH("svg", .take = refuse, .text = drawing),
         SWITCH("png", .take = refuse, .text = drawing),

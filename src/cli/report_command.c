@@ -234,6 +234,7 @@ static enum exit_status write_graph_report(struct run *run, const struct graph_r
     case REPORT_TABLE:
     case REPORT_FLAME:
     case REPORT_LIST:
+    case REPORT_DISASM:
     case REPORT_TRACES:
     case REPORT_TAGS:
     case REPORT_COMMENTS:
@@ -343,8 +344,9 @@ static enum exit_status write_text(const struct report_request *request, struct 
     struct error error = {0};
     const char *path = request->output ? request->output : "-";
     bool is_terminal = strcmp(path, "-") == 0 && isatty(STDOUT_FILENO);
-    bool is_code = request->kind == REPORT_TOP || request->kind == REPORT_LIST; /* is printable, and has colours */
-    if (is_terminal && !request->json && !is_code) make_printable(out); /* in a file or a pipe, all is as it is */
+    bool is_printable = request->json || request->kind == REPORT_TOP || request->kind == REPORT_LIST ||
+                        request->kind == REPORT_DISASM;    /* these make names printable, and have colours */
+    if (is_terminal && !is_printable) make_printable(out); /* in a file or a pipe, all is as it is */
     if (strcmp(path, "-") == 0 || out->failed) return output_report(out);
     if (file_write(path, buffer_slice(out), &error) == STATUS_OK) return EXIT_DONE;
     message_error(path, &error, true);
@@ -373,6 +375,8 @@ static enum exit_status dispatch(struct run *run, struct buffer *out)
         return report_flame(run, out);
     case REPORT_LIST:
         return report_list(run->request, &run->report, out);
+    case REPORT_DISASM:
+        return report_disasm(run->request, &run->report, out);
     case REPORT_TAGS:
         return report_tags(run, out);
     case REPORT_COMMENTS:

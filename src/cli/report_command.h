@@ -21,15 +21,16 @@ enum report_kind {
     REPORT_CALLGRIND,
     REPORT_FLAME,    /* SVG */
     REPORT_LIST,     /* source lines */
+    REPORT_DISASM,   /* instructions */
     REPORT_TOPPROTO, /* the table as a pprof profile */
     REPORT_PROTO,    /* the filtered profile */
 };
 
 struct report_request {
     enum report_kind kind;
-    const char *peek;           /* REPORT_PEEK and REPORT_LIST: an expression for names */
+    const char *peek;           /* REPORT_PEEK, REPORT_LIST and REPORT_DISASM: an expression for names */
     const char *output;         /* NULL: standard output */
-    bool json;                  /* REPORT_TOP, REPORT_TREE, REPORT_PEEK, REPORT_TAGS and REPORT_LIST */
+    bool json;                  /* REPORT_TOP, REPORT_TREE, REPORT_PEEK, REPORT_TAGS, REPORT_LIST and REPORT_DISASM */
     bool by_thread, by_process; /* REPORT_TOP */
     bool keeps_names;           /* names, frames and idle samples stay as the file has them */
     /* Names, headers and nodes as pprof has them: functions of one name are one, a frame without a name is called by
@@ -56,7 +57,9 @@ struct report_request {
     uint64_t node_count; /* UINT64_MAX: what suits the report */
     double node_fraction, edge_fraction;
 
-    const char *source_path, *trim_path; /* REPORT_LIST: folders, separated by ":"; NULL: none */
+    const char *source_path, *trim_path; /* REPORT_LIST, REPORT_DISASM: folders, separated by ":"; NULL */
+    struct option_texts debug_folders;   /* REPORT_DISASM */
+    bool trusts_paths, intel_syntax;     /* REPORT_DISASM */
 };
 
 #define REPORT_REQUEST_INIT                                                                                            \

@@ -1,4 +1,4 @@
-/* What source lines cost.  SPDX-License-Identifier: MIT */
+/* What source lines and instructions cost.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_REPORT_CODE_REPORT_H
 #define OFFBEAT_REPORT_CODE_REPORT_H
 
@@ -28,6 +28,30 @@ struct code_report {
 /* As `pprof -list`, and the object described in doc/command-line.md. */
 void list_write_text(const struct code_report *all, const struct line_listing *listing);
 void list_write_json(struct code_report *all, const struct line_listing *listing);
+
+/* An instruction. */
+struct costed_instruction {
+    uint64_t address; /* as the file has it */
+    const char *text;
+    struct string_id function, file; /* of the innermost inlined function; "": not known */
+    int64_t line;
+    struct string_id target; /* the function that is called or jumped to; "": none */
+    int64_t flat, cum;
+};
+
+struct costed_code {
+    struct string_id name, binary;
+    int64_t flat, cum;
+    int64_t cum_of_rows; /* the sum of the instructions' cum, which counts recursion again */
+    const struct costed_instruction *items;
+    size_t count;
+};
+
+/* As `pprof -disasm`: begin, each function, end. */
+void disasm_begin(struct code_report *all, bool is_json);
+void disasm_write_text(const struct code_report *all, const struct costed_code *code);
+void disasm_write_json(struct code_report *all, const struct costed_code *code);
+void disasm_end(struct code_report *all, bool is_json);
 
 /* Parts of the text. */
 void code_append_name(const struct code_report *all, struct string_id name);

@@ -9,9 +9,9 @@
 
 #include "base/array.h"
 #include "base/hash.h"
-#include "binary/debug_id.h"
 #include "symbolize/contents_ids.h"
 #include "symbolize/jit_names.h"
+#include "symbolize/mapped_file.h"
 
 struct wanted {
     uint32_t location;
@@ -42,13 +42,6 @@ struct symbolizer {
 
 /* --- What is wanted ----------------------------------------------------------------------------------------------- */
 
-/* Anonymous memory and what the kernel names in brackets has no file; the vdso is one all the same. */
-static bool has_file(const struct profile *profile, const struct mapping *mapping)
-{
-    const char *name = profile_c_string(profile, mapping->file_name);
-    return name[0] == '/' || strcmp(name, "[vdso]") == 0;
-}
-
 /* Code that a program made while it ran. */
 static void collect_without_file(struct symbolizer *symbolizer)
 {
@@ -57,26 +50,11 @@ static void collect_without_file(struct symbolizer *symbolizer)
     for (size_t i = 1; i < profile->locations.count; i++) {
         const struct location *location = &profile->locations.items[i];
         bool is_in_file =
-            location->mapping.index != 0 && has_file(profile, profile_mapping(profile, location->mapping));
+            location->mapping.index != 0 && mapping_has_file(profile, profile_mapping(profile, location->mapping));
         if (location->line_count > 0 || location->address == 0 || is_in_file) continue;
         symbolizer->wanted[symbolizer->all_count++] =
             (struct wanted){.location = (uint32_t)i, .file_address = location->address};
     }
-}
-
-/* What the file must bear: where only a debug id is known, what that tells. */
-static struct string_id build_id_of(struct profile *profile, const struct mapping *mapping)
-{
-    char start[BUILD_ID_START_SIZE];
-    bool is_told = mapping->build_id.index == 0 && mapping->debug_id.index != 0;
-    if (!is_told || !debug_id_to_build_id(profile_slice(profile, mapping->debug_id), start)) return mapping->build_id;
-    return profile_text(profile, start);
-}
-
-/* Whether it is known where the file lay. The text of perf tells a file's name alone. */
-static bool has_place(const struct mapping *mapping)
-{
-    return mapping->limit > mapping->start || mapping->image_start != 0;
 }
 
 static bool collect(struct symbolizer *symbolizer)
@@ -89,13 +67,14 @@ static bool collect(struct symbolizer *symbolizer)
         if (location->line_count > 0) continue;
         symbolizer->result.locations++;
         const struct mapping *mapping = profile_mapping(profile, location->mapping);
-        bool is_in_file = location->mapping.index != 0 && has_file(profile, mapping) && has_place(mapping);
+        bool is_in_file =
+            location->mapping.index != 0 && mapping_has_file(profile, mapping) && mapping_has_place(mapping);
         if (!is_in_file || symbolizer->options.skips_files) continue;
         symbolizer->wanted[symbolizer->wanted_count++] = (struct wanted){
             .location = (uint32_t)i,
             .mapping = location->mapping,
             .file_name = mapping->file_name,
-            .build_id = build_id_of(profile, mapping),
+            .build_id = mapping_build_id(profile, mapping),
         };
     }
     collect_without_file(symbolizer);
@@ -124,25 +103,6 @@ static int compare_by_address(const void *left, const void *right)
 
 /* --- One module --------------------------------------------------------------------------------------------------- */
 
-/* A mapping that is a whole image, as Sentry has them, and not one segment of it. */
-static bool is_image(const struct mapping *mapping)
-{
-    return mapping->image_start != 0 && mapping->start == mapping->image_start && mapping->file_offset == 0;
-}
-
-/* Where ADDRESS, which lay in MAPPING, lies in the file. Without the loaded file, whose segments tell, only a recorder
- * that noted where the image began can be followed. */
-static bool file_address(const struct module *module, const struct mapping *mapping, uint64_t address,
-                         uint64_t *ret_address)
-{
-    if (module->has_binary && !is_image(mapping))
-        return elf_file_address_of_offset(&module->binary, address - mapping->start + mapping->file_offset,
-                                          ret_address);
-    if (mapping->image_start == 0 || address < mapping->image_start) return false;
-    *ret_address = address - mapping->image_start + mapping->image_vmaddr;
-    return true;
-}
-
 /* Puts those of the COUNT wanted that lie in the file to the front, by address; returns how many. */
 static size_t sort_by_address(const struct symbolizer *symbolizer, const struct module *module, struct wanted *wanted,
                               size_t count)
@@ -152,7 +112,7 @@ static size_t sort_by_address(const struct symbolizer *symbolizer, const struct 
     for (size_t i = 0; i < count; i++) {
         uint64_t address = profile->locations.items[wanted[i].location].address;
         struct wanted one = wanted[i];
-        if (file_address(module, profile_mapping(profile, one.mapping), address, &one.file_address))
+        if (mapping_file_address(module, profile_mapping(profile, one.mapping), address, &one.file_address))
             wanted[kept++] = one;
     }
     if (kept > 0) qsort(wanted, kept, sizeof(*wanted), compare_by_address);

@@ -20,6 +20,7 @@ LIBC_FOLDERS = ("sys/", "linux/", "bits/", "arpa/", "netinet/", "asm/", "sanitiz
 LIBRARY_OF_HEADER = {"brotli/decode.h": "libbrotlidec", "curl/curl.h": "libcurl", "zstd.h": "libzstd", "libdeflate.h": "libdeflate",
                      "gelf.h": "libelf", "libelf.h": "libelf", "dwarf.h": "libdw",
                      "elfutils/libdw.h": "libdw", "elfutils/libdwfl.h": "libdw", "elfutils/libdwelf.h": "libdw",
+                     "capstone/capstone.h": "libcapstone",
                      "libiberty/demangle.h": "libiberty", "demangle.h": "libiberty"}
 
 
