@@ -98,6 +98,8 @@ def problems_of_sentence(cells, known, files):
     ids = ids_in(REFERENCE.sub("", held))
     if not references and not ids:
         yield f"{where}: no test, no requirement and no reason"
+    if len(ids) + len(references) > 1:
+        yield f"{where}: sentences of different requirements have a row each"
     for name in sorted(ids - known):
         yield f"{where}: {name} is no requirement"
     for reference, cases in references:
