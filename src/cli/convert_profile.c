@@ -10,29 +10,29 @@
 #include "profile/profile_scale.h"
 #include "profile/time_labels.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #define NANOSECONDS ((uint64_t)1000000000)
 
-/* In the order of CONVERT_TARGETS. */
-static const enum format targets[] = {FORMAT_PPROF,       FORMAT_SENTRY_V2, FORMAT_ENVELOPE,   FORMAT_SENTRY_V1,
-                                      FORMAT_ENVELOPE_V1, FORMAT_COLLAPSED, FORMAT_SPEEDSCOPE, FORMAT_FIREFOX};
-
-_Static_assert(sizeof(targets) / sizeof(targets[0]) == CONVERT_TARGET_COUNT, "each choice is a format");
-
-static bool is_sentry(enum format format)
+/* The choice of that number in CONVERT_TARGETS. */
+static const struct format *target_format(unsigned choice)
 {
-    return format == FORMAT_SENTRY_V2 || format == FORMAT_ENVELOPE || format == FORMAT_SENTRY_V1 ||
-           format == FORMAT_ENVELOPE_V1;
+    static const char targets[] = CONVERT_TARGETS;
+    const char *start = targets;
+    char name[sizeof(targets)];
+    for (; choice > 0; choice--) start = strchr(start, '|') + 1;
+    (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(start, "|"), start);
+    return format_of_name(name);
 }
 
-enum format convert_format_for(const char *path, unsigned choice)
+const struct format *convert_format_for(const char *path, unsigned choice)
 {
-    enum format format = choice < CONVERT_TARGET_COUNT ? targets[choice] : format_of_path(path);
+    const struct format *format = choice < CONVERT_TARGET_COUNT ? target_format(choice) : format_of_path(path);
     if (format_is_written(format)) return format;
-    if (format != FORMAT_UNKNOWN) {
+    if (format != NULL) {
         message("offbeat only reads the format %s, which the name %s asks for; say --to " CONVERT_TARGETS,
                 format_name(format), path);
     } else if (strcmp(path, "-") == 0) {
@@ -40,12 +40,12 @@ enum format convert_format_for(const char *path, unsigned choice)
     } else {
         message("the name %s does not tell the format; say --to " CONVERT_TARGETS, message_name(path, true));
     }
-    return FORMAT_UNKNOWN;
+    return NULL;
 }
 
-bool convert_check_terminal(const char *path, enum format format)
+bool convert_check_terminal(const char *path, const struct format *format)
 {
-    if (strcmp(path, "-") != 0 || format != FORMAT_PPROF || !isatty(STDOUT_FILENO)) return true;
+    if (strcmp(path, "-") != 0 || !format->is_gzip || !isatty(STDOUT_FILENO)) return true;
     message(
         "standard output is a terminal, and pprof is a binary format; name a file or choose a text format with --to");
     return false;
@@ -58,8 +58,8 @@ bool convert_choose_format(const struct command_syntax *syntax, struct convert_t
         return false;
     }
     target->format = convert_format_for(target->path, target->choice);
-    if (target->format == FORMAT_UNKNOWN || !convert_check_terminal(target->path, target->format)) return false;
-    if (!target->platform || is_sentry(target->format)) return true;
+    if (target->format == NULL || !convert_check_terminal(target->path, target->format)) return false;
+    if (!target->platform || target->format->sentry_version) return true;
     message("--platform: %s has no platform; sentry-v2, envelope, sentry-v1 and envelope-v1 have one",
             format_name(target->format));
     return false;
@@ -81,11 +81,6 @@ static void give_day(struct profile *profile, const char *path)
     profile->time_ns = profile_start_at(times[0]);
     message("%s: the day is made up: the times of samples are those of a clock that began anywhere",
             message_name(path, true));
-}
-
-static bool is_chunk(enum format format)
-{
-    return format == FORMAT_SENTRY_V2 || format == FORMAT_ENVELOPE;
 }
 
 /* Whether the values are times, or counts of samples that were taken at some rate. Bytes, objects, goroutines or
@@ -110,7 +105,7 @@ static bool tells_time(const struct profile *profile)
 /* Sentry's formats know only time: a heap profile would become hours of work that nobody did. */
 static bool check_kind(const struct profile *profile, const struct convert_target *target)
 {
-    if (!is_sentry(target->format) || tells_time(profile)) return true;
+    if (!target->format->sentry_version || tells_time(profile)) return true;
     message("%s: the profile counts %s, and %s holds only time; pprof, collapsed and speedscope hold it",
             message_name(target->path, true), profile_c_string(profile, profile->value_types[0].type),
             format_name(target->format));
@@ -120,8 +115,7 @@ static bool check_kind(const struct profile *profile, const struct convert_targe
 /* Said every time: the order is that of the file and means nothing. */
 static void tell_sequence(const struct profile *profile, const struct convert_target *target)
 {
-    bool has_axis = target->format == FORMAT_SPEEDSCOPE || target->format == FORMAT_FIREFOX;
-    if (!has_axis || profile->has_times) return;
+    if (!target->format->needs_timestamps || profile->has_times) return;
     message("%s: the profile has no timestamps; its samples were put in sequence", message_name(target->path, true));
 }
 
@@ -129,7 +123,7 @@ static void tell_sequence(const struct profile *profile, const struct convert_ta
 static void drop_frames(struct profile *profile, const struct convert_target *target)
 {
     struct error error = {0};
-    if (target->format == FORMAT_PPROF) return;
+    if (target->format->keeps & KEEPS_RULES) return;
     if (profile_prune(profile, &error) == STATUS_OK)
         profile->drop_frames = profile->keep_frames = (struct string_id){0};
     else
@@ -141,16 +135,17 @@ bool convert_profile(struct profile *profile, const struct convert_target *targe
     unsigned number = 1;
     if (!check_kind(profile, target)) return false;
     drop_frames(profile, target);
-    if (target->format != FORMAT_PPROF) profile_scale_times_to_nanoseconds(profile);
+    if (target->format != &format_pprof) profile_scale_times_to_nanoseconds(profile);
     if (target->drops_times) profile->has_times = false;
     if (target->drops_symbols) profile_drop_symbols(profile);
     if (target->platform) profile->platform = profile_text(profile, target->platform);
     tell_losses(profile, target->path, target->format);
     tell_sequence(profile, target);
-    if (is_sentry(target->format)) give_day(profile, target->path);
-    if (target->format == FORMAT_PPROF) {
+    if (target->format->sentry_version) give_day(profile, target->path);
+    if (target->format == &format_pprof) {
         time_labels_put(profile);
         profile_give_full_names(profile, false);
     }
-    return write_profile(profile, target->path, target->format, &number) && (number > 1 || !is_chunk(target->format));
+    return write_profile(profile, target->path, target->format, &number) &&
+           (number > 1 || target->format->sentry_version != 2);
 }

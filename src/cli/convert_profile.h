@@ -16,7 +16,7 @@ struct convert_target {
     unsigned choice;      /* of CONVERT_TARGETS; CONVERT_TARGET_COUNT: what the path tells */
     const char *platform; /* of Sentry's formats; NULL = the profile's */
     bool drops_times, drops_symbols;
-    enum format format; /* set by convert_choose_format */
+    const struct format *format; /* set by convert_choose_format */
 };
 #define CONVERT_TARGET_INIT                                                                                            \
     {                                                                                                                  \
@@ -35,12 +35,12 @@ struct convert_target {
                                                   .help = "the format, where OUT does not tell it"                     \
     }
 
-/* The format for PATH: CHOICE, or what the name tells if CHOICE is CONVERT_TARGET_COUNT. FORMAT_UNKNOWN after a line on
+/* The format for PATH: CHOICE, or what the name tells if CHOICE is CONVERT_TARGET_COUNT. NULL after a line on
  * standard error. */
-enum format convert_format_for(const char *path, unsigned choice);
+const struct format *convert_format_for(const char *path, unsigned choice);
 
 /* False, after a line on standard error, if binary data would be written to a terminal. */
-bool convert_check_terminal(const char *path, enum format format);
+bool convert_check_terminal(const char *path, const struct format *format);
 
 /* Sets the format of TARGET, which the command of SYNTAX got from its options. False after a line on standard error. */
 bool convert_choose_format(const struct command_syntax *syntax, struct convert_target *target);

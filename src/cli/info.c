@@ -34,7 +34,7 @@ static bool read_items(const char *path, struct slice bytes, struct contents *co
 {
     struct error error;
     if (!envelope_detect(bytes)) return true;
-    contents->opened.format = FORMAT_ENVELOPE;
+    contents->opened.format = &format_envelope;
     if (envelope_items_read(bytes, &contents->profile, &contents->items, &error) == STATUS_OK) return true;
     message_error(path, &error, false);
     return false;
@@ -45,7 +45,7 @@ static bool read_contents(const char *path, struct contents *contents)
     struct buffer bytes;
     bool is_read =
         read_input(path, &bytes, &contents->opened.size_bytes) && read_items(path, buffer_slice(&bytes), contents);
-    bool is_without_profile = contents->opened.format == FORMAT_ENVELOPE && contents->items.profile_count == 0;
+    bool is_without_profile = contents->opened.format == &format_envelope && contents->items.profile_count == 0;
     if (is_read && !is_without_profile) {
         is_read = decode_input(path, &bytes, &contents->profile, &contents->opened.format);
         set_default_environment(&contents->profile);
@@ -70,7 +70,7 @@ static bool write_report(const char *path, const struct contents *contents, bool
                              .size_bytes = contents->opened.size_bytes,
                              .items = items->items,
                              .item_count = items->count,
-                             .has_profile = contents->opened.format != FORMAT_ENVELOPE || items->profile_count > 0};
+                             .has_profile = contents->opened.format != &format_envelope || items->profile_count > 0};
     if (completeness_compute(profile, &file.completeness, &error) != STATUS_OK) {
         message_error(path, &error, false);
         summary_fini(&summary);

@@ -1,4 +1,4 @@
-/* One table says what each format keeps, the other how it is found out whether a profile has it.
+/* How to find out whether a profile has what a format may not keep (format/descriptor.h).
  * SPDX-License-Identifier: MIT */
 #include "cli/losses.h"
 
@@ -7,52 +7,6 @@
 #include "profile/thread_labels.h"
 #include "profile/time_labels.h"
 #include "profile/time_line.h"
-
-enum {
-    TIMES = 1 << 0,
-    THREADS = 1 << 1,
-    PRIORITIES = 1 << 2,
-    LABELS = 1 << 3,
-    VALUES = 1 << 4, /* more than the one that is shown by default */
-    INLINED = 1 << 5,
-    LINES = 1 << 6,
-    ADDRESSES = 1 << 7,
-    IMAGES = 1 << 8,
-    DEBUG_IDS = 1 << 9,
-    ATTRIBUTES = 1 << 10,
-    MEASUREMENTS = 1 << 11,
-    METADATA = 1 << 12,
-    TRANSACTION = 1 << 13,
-    ITEMS = 1 << 14,
-    COMMENTS = 1 << 15,
-    RULES = 1 << 16,
-    FACTS = 1 << 17,
-    DEVICE = 1 << 18,
-    MEMBERS = 1 << 19, /* of Sentry's objects, that the model has no place for */
-    MEMBERS_OF_SAMPLES = 1 << 20,
-    MEMBERS_OF_PROFILE = 1 << 21,
-    DOC_URL = 1 << 22,
-    ITEM_MEMBERS = 1 << 23, /* no format keeps them */
-
-    SENTRY = TIMES | THREADS | PRIORITIES | INLINED | LINES | ADDRESSES | IMAGES | DEBUG_IDS | ATTRIBUTES |
-             MEASUREMENTS | METADATA | FACTS | MEMBERS | MEMBERS_OF_SAMPLES | MEMBERS_OF_PROFILE,
-    SENTRY_V1 = SENTRY | TRANSACTION | DEVICE,
-};
-
-static const struct {
-    enum format format;
-    unsigned keeps;
-} formats[] = {
-    {FORMAT_PPROF, TIMES | THREADS | LABELS | VALUES | INLINED | LINES | ADDRESSES | IMAGES | COMMENTS | RULES | FACTS |
-                       MEMBERS_OF_SAMPLES | DOC_URL},
-    {FORMAT_SENTRY_V2, SENTRY},
-    {FORMAT_ENVELOPE, SENTRY | ITEMS},
-    {FORMAT_SENTRY_V1, SENTRY_V1},
-    {FORMAT_ENVELOPE_V1, SENTRY_V1 | ITEMS},
-    {FORMAT_COLLAPSED, INLINED},
-    {FORMAT_SPEEDSCOPE, TIMES | THREADS | LINES},
-    {FORMAT_FIREFOX, TIMES | THREADS | INLINED | LINES | ADDRESSES | IMAGES | DEBUG_IDS},
-};
 
 /* --- Whether a profile has it ------------------------------------------------------------------------------------- */
 
@@ -271,44 +225,36 @@ static const struct {
     const char *name;
     bool (*is_there)(const struct profile *profile);
 } parts[] = {
-    {TIMES, "times of samples", has_times},
-    {THREADS, "threads", has_threads},
-    {PRIORITIES, "priorities of threads", has_priorities},
-    {LABELS, "labels", has_labels},
-    {INLINED, "mark of inlined functions", has_inlined},
-    {LINES, "files and lines of functions", has_lines},
-    {ADDRESSES, "addresses", has_addresses},
-    {IMAGES, "images", has_images},
-    {DEBUG_IDS, "debug ids of images", has_debug_ids},
-    {ATTRIBUTES, "module, package and in_app of functions", has_attributes},
-    {MEASUREMENTS, "measurements", has_measurements},
-    {METADATA, "release, environment and ids", has_metadata},
-    {TRANSACTION, "transaction", has_transaction},
-    {ITEMS, "header of the envelope", has_envelope_header},
-    {ITEMS, "other items of the envelope", has_items},
-    {ITEM_MEMBERS, "further members of the item's header", has_item_members},
-    {COMMENTS, "comments", has_comments},
-    {RULES, "drop_frames and keep_frames", has_rules},
-    {DOC_URL, "doc_url", has_doc_url},
-    {FACTS, "facts of the recorder", has_facts},
-    {DEVICE, "device, system and runtime", has_device},
-    {MEMBERS, "further members of frames", has_members_of_frames},
-    {MEMBERS_OF_SAMPLES, "further members of samples", has_members_of_samples},
-    {MEMBERS, "further members of threads", has_members_of_threads},
-    {MEMBERS, "further members of images", has_members_of_images},
-    {MEMBERS, "images that lie nowhere in memory", has_images_elsewhere},
-    {MEMBERS_OF_PROFILE, "further members of the profile", has_members_of_profile},
+    {KEEPS_TIMES, "times of samples", has_times},
+    {KEEPS_THREADS, "threads", has_threads},
+    {KEEPS_PRIORITIES, "priorities of threads", has_priorities},
+    {KEEPS_LABELS, "labels", has_labels},
+    {KEEPS_INLINED, "mark of inlined functions", has_inlined},
+    {KEEPS_LINES, "files and lines of functions", has_lines},
+    {KEEPS_ADDRESSES, "addresses", has_addresses},
+    {KEEPS_IMAGES, "images", has_images},
+    {KEEPS_DEBUG_IDS, "debug ids of images", has_debug_ids},
+    {KEEPS_ATTRIBUTES, "module, package and in_app of functions", has_attributes},
+    {KEEPS_MEASUREMENTS, "measurements", has_measurements},
+    {KEEPS_METADATA, "release, environment and ids", has_metadata},
+    {KEEPS_TRANSACTION, "transaction", has_transaction},
+    {KEEPS_ITEMS, "header of the envelope", has_envelope_header},
+    {KEEPS_ITEMS, "other items of the envelope", has_items},
+    {KEEPS_ITEM_MEMBERS, "further members of the item's header", has_item_members},
+    {KEEPS_COMMENTS, "comments", has_comments},
+    {KEEPS_RULES, "drop_frames and keep_frames", has_rules},
+    {KEEPS_DOC_URL, "doc_url", has_doc_url},
+    {KEEPS_FACTS, "facts of the recorder", has_facts},
+    {KEEPS_DEVICE, "device, system and runtime", has_device},
+    {KEEPS_MEMBERS, "further members of frames", has_members_of_frames},
+    {KEEPS_MEMBERS_OF_SAMPLES, "further members of samples", has_members_of_samples},
+    {KEEPS_MEMBERS, "further members of threads", has_members_of_threads},
+    {KEEPS_MEMBERS, "further members of images", has_members_of_images},
+    {KEEPS_MEMBERS, "images that lie nowhere in memory", has_images_elsewhere},
+    {KEEPS_MEMBERS_OF_PROFILE, "further members of the profile", has_members_of_profile},
 };
 
 /* --- Telling ------------------------------------------------------------------------------------------------------ */
-
-static unsigned kept_by(enum format format)
-{
-    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-        if (formats[i].format == format) return formats[i].keeps;
-    }
-    return UINT32_MAX;
-}
 
 static struct slice unit_of(const struct profile *profile, int column)
 {
@@ -316,18 +262,18 @@ static struct slice unit_of(const struct profile *profile, int column)
 }
 
 /* Where times are laid out by a value, one that is no time tells nothing of them. */
-static bool loses_times(const struct profile *profile, enum format format)
+static bool loses_times(const struct profile *profile, const struct format *format)
 {
     int column = profile_value_index(profile, "");
-    return format == FORMAT_SPEEDSCOPE && column >= 0 && !slice_equals_text(unit_of(profile, column), "nanoseconds");
+    return format == &format_speedscope && column >= 0 && !slice_equals_text(unit_of(profile, column), "nanoseconds");
 }
 
 /* A member that one version of Sentry's formats does not know may have a meaning in the other, and the items of an
  * envelope with a V1 profile belong to its transaction: neither is written in the other version. */
-static unsigned lost_to_other_version(const struct profile *profile, unsigned keeps)
+static unsigned lost_to_other_version(const struct profile *profile, const struct format *format)
 {
-    if (profile->sample_format == (keeps & DEVICE ? 1 : 2)) return 0;
-    return ITEMS | (profile->attributes.chunk.index ? MEMBERS_OF_PROFILE : 0);
+    if (profile->sample_format == format->sentry_version) return 0;
+    return KEEPS_ITEMS | (profile->attributes.chunk.index ? KEEPS_MEMBERS_OF_PROFILE : 0);
 }
 
 static void add_name(struct buffer *names, const char *name)
@@ -344,20 +290,19 @@ static bool has_other_time(const struct profile *profile)
 }
 
 /* A server gives an idle sample of V1 between two others the callers that both have (doc/formats/sentry-v1.md). */
-static void tell_idle_filling(const struct profile *profile, const char *path, enum format format)
+static void tell_idle_filling(const struct profile *profile, const char *path, const struct format *format)
 {
-    bool is_v1 = format == FORMAT_SENTRY_V1 || format == FORMAT_ENVELOPE_V1;
-    if (!is_v1 || !profile->has_times || !has_other_time(profile)) return;
+    if (format->sentry_version != 1 || !profile->has_times || !has_other_time(profile)) return;
     message("%s: servers show the time between two runs of a thread under the callers that both have",
             message_name(path, true));
 }
 
 /* Sentry's formats have the time between samples for a value, and most others one value. */
-static void add_values(const struct profile *profile, unsigned keeps, struct buffer *names)
+static void add_values(const struct profile *profile, const struct format *format, struct buffer *names)
 {
     int column = profile_value_index(profile, "");
-    if ((keeps & VALUES) || column < 0) return;
-    if (keeps & METADATA) {
+    if ((format->keeps & KEEPS_VALUES) || column < 0) return;
+    if (format->sentry_version) {
         bool has_only_time = profile->value_type_count == 1 ||
                              (profile->value_type_count == 2 && slice_equals_text(unit_of(profile, 1), "nanoseconds"));
         if (!has_only_time) add_name(names, "values but the time between samples");
@@ -369,23 +314,23 @@ static void add_values(const struct profile *profile, unsigned keeps, struct buf
     }
 }
 
-void tell_losses(const struct profile *profile, const char *path, enum format format)
+void tell_losses(const struct profile *profile, const char *path, const struct format *format)
 {
-    unsigned keeps = kept_by(format);
+    unsigned keeps = format->keeps;
     struct buffer names;
-    if (loses_times(profile, format)) keeps &= ~(unsigned)TIMES;
-    keeps &= ~lost_to_other_version(profile, keeps);
+    if (loses_times(profile, format)) keeps &= ~(unsigned)KEEPS_TIMES;
+    keeps &= ~lost_to_other_version(profile, format);
     buffer_init(&names, 1 << 16);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         if (!(keeps & parts[i].bit) && parts[i].is_there(profile)) add_name(&names, parts[i].name);
     }
-    add_values(profile, keeps, &names);
+    add_values(profile, format, &names);
     if (names.size > 0) {
         message("%s: %s keeps no %.*s", message_name(path, true), format_name(format),
                 SLICE_ARGUMENTS(buffer_slice(&names)));
     }
     buffer_fini(&names);
-    if ((keeps & METADATA) && profile_counts_cpu_time(profile))
+    if (format->sentry_version && profile_counts_cpu_time(profile))
         message("%s: servers show CPU time as wall time", message_name(path, true));
     tell_idle_filling(profile, path, format);
 }

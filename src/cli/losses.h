@@ -5,6 +5,6 @@
 #include "format/format.h"
 
 /* Names on standard error, in one line, what PROFILE has and FORMAT does not keep. */
-void tell_losses(const struct profile *profile, const char *path, enum format format);
+void tell_losses(const struct profile *profile, const char *path, const struct format *format);
 
 #endif

@@ -40,22 +40,22 @@ static enum status name_functions(struct profile *profile, struct decoding *deco
 }
 
 bool decode_one_of_many(const char *path, struct buffer *bytes, struct decoding *decoding, struct profile *profile,
-                        enum format *ret_format)
+                        const struct format **ret_format)
 {
     struct error error = {0};
-    enum format format = FORMAT_UNKNOWN;
+    const struct format *format = NULL;
     enum status status = format_decode_buffer(bytes, profile, &format, &error);
-    if (status == STATUS_OK && format == FORMAT_RECORDING) status = name_functions(profile, decoding, &error);
+    if (status == STATUS_OK && format == &format_recording) status = name_functions(profile, decoding, &error);
     if (status != STATUS_OK) {
         message_error(path, &error, false);
         return false;
     }
-    if (format != FORMAT_PPROF) profile_give_system_names(profile);
+    if (format != &format_pprof) profile_give_system_names(profile);
     *ret_format = format;
     return true;
 }
 
-bool decode_input(const char *path, struct buffer *bytes, struct profile *profile, enum format *ret_format)
+bool decode_input(const char *path, struct buffer *bytes, struct profile *profile, const struct format **ret_format)
 {
     struct decoding decoding = {.progress = progress_begin("naming functions")};
     bool is_decoded = decode_one_of_many(path, bytes, &decoding, profile, ret_format);
@@ -116,9 +116,9 @@ bool open_for_merge(const char *path, struct profile *profile)
     bool is_open = open_profile(path, &opened, &file);
     /* Of other formats the samples have what their file says of processes. */
     enum status status = STATUS_OK;
-    if (is_open && file.format == FORMAT_RECORDING) status = label_process(profile, &opened, &error);
+    if (is_open && file.format == &format_recording) status = label_process(profile, &opened, &error);
     if (is_open && status != STATUS_OK) message_error(path, &error, false);
-    if (is_open && file.format != FORMAT_RECORDING) {
+    if (is_open && file.format != &format_recording) {
         struct profile empty = *profile;
         *profile = opened;
         opened = empty;

@@ -7,7 +7,7 @@
 #include "symbolize/module_cache.h"
 
 struct opened_file {
-    enum format format;
+    const struct format *format;
     size_t size_bytes; /* as it lies on disk */
 };
 
@@ -21,7 +21,7 @@ bool open_for_merge(const char *path, struct profile *profile);
 /* The two steps of open_profile: the file's bytes, decompressed, and what they hold. The caller finishes BYTES in every
  * case; after the second they are empty. */
 bool read_input(const char *path, struct buffer *bytes, size_t *ret_size_on_disk);
-bool decode_input(const char *path, struct buffer *bytes, struct profile *profile, enum format *ret_format);
+bool decode_input(const char *path, struct buffer *bytes, struct profile *profile, const struct format **ret_format);
 
 /* What the decoding of many recordings shares: MODULES stay open from one to the next. */
 struct decoding {
@@ -30,7 +30,7 @@ struct decoding {
     struct progress progress;
 };
 bool decode_one_of_many(const char *path, struct buffer *bytes, struct decoding *decoding, struct profile *profile,
-                        enum format *ret_format);
+                        const struct format **ret_format);
 
 /* Adds FROM, which was read from PATH, to INTO; of both only the sample types that both have are kept, and one line on
  * standard error names the others. STATUS_UNSUPPORTED where they have none in common. */

@@ -119,7 +119,7 @@ static void list_recordings(struct record *record)
 {
     DIR *directory = opendir(record->folder.path);
     for (const struct dirent *entry; directory && (entry = readdir(directory));) {
-        if (format_of_path(entry->d_name) != FORMAT_RECORDING || is_empty(record, entry->d_name)) continue;
+        if (format_of_path(entry->d_name) != &format_recording || is_empty(record, entry->d_name)) continue;
         if (!array_reserve(&record->recordings.names, &record->recordings.capacity, record->recordings.count + 1,
                            sizeof(*record->recordings.names), RECORDINGS_MAX)) {
             message("over %d processes; the rest is left in %s", RECORDINGS_MAX, record->folder.path);
@@ -207,7 +207,7 @@ static void take_recording(struct record *record, struct profile *all, const cha
 {
     struct buffer bytes;
     struct profile profile;
-    enum format format;
+    const struct format *format;
     profile_init(&profile);
     enum record_file found = record_folder_read(&record->folder, name, &bytes);
     bool is_open = found == RECORD_FILE_READ && decode_one_of_many(name, &bytes, &record->decoding, &profile, &format);

@@ -19,27 +19,11 @@ static bool is_stdout(const char *path)
     return strcmp(path, "-") == 0;
 }
 
-static const char *suffix_of(enum format format)
-{
-    static const char *const suffixes[] = {
-        [FORMAT_PPROF] = ".pb.gz",
-        [FORMAT_SENTRY_V2] = ".json",
-        [FORMAT_SENTRY_V1] = ".json",
-        [FORMAT_ENVELOPE] = ".envelope",
-        [FORMAT_ENVELOPE_V1] = ".envelope",
-        [FORMAT_COLLAPSED] = ".collapsed",
-        [FORMAT_SPEEDSCOPE] = ".speedscope.json",
-        [FORMAT_FIREFOX] = ".firefox.json",
-    };
-    bool is_known = (size_t)format < sizeof(suffixes) / sizeof(suffixes[0]) && suffixes[format];
-    return is_known ? suffixes[format] : "";
-}
-
 static bool add_output(struct record_outputs *outputs, const char *path, unsigned choice)
 {
     if (is_stdout(path) && choice == CONVERT_TARGET_COUNT) choice = CONVERT_TARGET_PPROF;
-    enum format format = convert_format_for(path, choice);
-    if (format == FORMAT_UNKNOWN || !convert_check_terminal(path, format)) return false;
+    const struct format *format = convert_format_for(path, choice);
+    if (format == NULL || !convert_check_terminal(path, format)) return false;
     if (is_stdout(path) && record_outputs_use_stdout(outputs)) {
         message("--output - was given twice, and standard output holds one file");
         return false;
@@ -52,8 +36,8 @@ static bool add_default(struct record_outputs *outputs, unsigned choice, const c
 {
     const char *slash = strrchr(program, '/');
     if (choice == CONVERT_TARGET_COUNT) choice = CONVERT_TARGET_PPROF;
-    enum format format = convert_format_for("", choice);
-    if (asprintf(&outputs->default_path, "%s%s", slash ? slash + 1 : program, suffix_of(format)) >= 0)
+    const struct format *format = convert_format_for("", choice);
+    if (asprintf(&outputs->default_path, "%s%s", slash ? slash + 1 : program, format_written_suffix(format)) >= 0)
         return add_output(outputs, outputs->default_path, choice);
     outputs->default_path = NULL;
     message("not enough memory");
@@ -129,19 +113,15 @@ bool record_outputs_check(const struct record_outputs *outputs)
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
 
-static bool is_chunk(enum format format)
+static bool holds_one_process(const struct record_outputs *outputs, const struct format *format)
 {
-    return format == FORMAT_ENVELOPE || format == FORMAT_SENTRY_V2;
-}
-
-static bool holds_one_process(const struct record_outputs *outputs, enum format format)
-{
-    return outputs->splits_processes || is_chunk(format);
+    return outputs->splits_processes || format->sentry_version == 2;
 }
 
 static bool write_process(struct profile *profile, struct profile *labelled, struct record_output *output)
 {
-    if (is_chunk(output->format)) return write_chunk_series(profile, output->path, output->format, &output->series);
+    if (output->format->sentry_version == 2)
+        return write_chunk_series(profile, output->path, output->format, &output->series);
     return write_one_of_series(labelled, output->path, output->format, &output->series);
 }
 

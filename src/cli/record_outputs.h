@@ -7,7 +7,7 @@
 
 struct record_output {
     const char *path; /* "-" is standard output */
-    enum format format;
+    const struct format *format;
     struct chunk_series series; /* of formats that hold one process in each file */
     bool has_failed;            /* the reason was printed; further processes are not tried */
 };

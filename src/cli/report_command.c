@@ -197,7 +197,7 @@ static enum exit_status write_profile_to(const struct report_request *request, s
         message("a profile is binary data and is not written to a terminal; use -output=FILE");
         return EXIT_WRONG_USE;
     }
-    return write_profile(profile, path, FORMAT_PPROF, &number) ? EXIT_DONE : EXIT_FAILED;
+    return write_profile(profile, path, &format_pprof, &number) ? EXIT_DONE : EXIT_FAILED;
 }
 
 static enum exit_status write_top_profile(const struct run *run, const struct graph_report *graph)

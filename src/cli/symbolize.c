@@ -127,7 +127,7 @@ static bool name_places(struct profile *profile, const char *path, const struct 
     return status == STATUS_OK;
 }
 
-static bool read_unnamed(const char *path, struct profile *profile, enum format *ret_format)
+static bool read_unnamed(const char *path, struct profile *profile, const struct format **ret_format)
 {
     struct buffer bytes;
     struct error error = {0};
@@ -144,7 +144,7 @@ int command_symbolize(int argc, char **argv)
     struct convert_target target = CONVERT_TARGET_INIT;
     struct option_texts directories = {0};
     bool trusts_paths = false;
-    enum format format = FORMAT_UNKNOWN;
+    const struct format *format = NULL;
     const struct option options[] = {
         CONVERT_OPTION_OUTPUT(target),
         {"debug-dir", 0, OPTION_TEXTS, &directories, .argument = "DIR",
@@ -175,7 +175,7 @@ int command_symbolize(int argc, char **argv)
     struct profile profile;
     profile_init(&profile);
     bool is_done = read_unnamed(files.items[0], &profile, &format) &&
-                   name_places(&profile, files.items[0], &directories, trusts_paths || format == FORMAT_RECORDING) &&
+                   name_places(&profile, files.items[0], &directories, trusts_paths || format == &format_recording) &&
                    convert_profile(&profile, &target);
     profile_fini(&profile);
     return is_done ? EXIT_DONE : EXIT_FAILED;

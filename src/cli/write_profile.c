@@ -47,7 +47,7 @@ struct plan {
 struct output {
     const struct profile *profile;
     const char *path;
-    enum format format;
+    const struct format *format;
     struct chunk_series *series;
 };
 
@@ -78,7 +78,7 @@ static bool write_file(const char *path, enum status encoded, const struct buffe
     return false;
 }
 
-static bool write_encoded(const struct profile *profile, const char *path, enum format format)
+static bool write_encoded(const struct profile *profile, const char *path, const struct format *format)
 {
     struct buffer bytes;
     struct error error = {0};
@@ -88,31 +88,25 @@ static bool write_encoded(const struct profile *profile, const char *path, enum 
     return is_written;
 }
 
-/* Formats in which a name is all that tells functions apart (FMT-4, FMT-11); the Firefox Profiler shows libraries, too.
- */
-static bool needs_full_names(enum format format)
-{
-    return format == FORMAT_COLLAPSED || format == FORMAT_SPEEDSCOPE || format == FORMAT_FIREFOX;
-}
-
-/* PROFILE may be written in another format afterwards, and has its own names again then. */
-static bool write_with_full_names(struct profile *profile, const char *path, enum format format)
+/* The Firefox Profiler shows libraries, too. PROFILE may be written in another format afterwards, and has its own names
+ * again then. */
+static bool write_with_full_names(struct profile *profile, const char *path, const struct format *format)
 {
     struct saved_names saved;
     if (!profile_save_names(profile, &saved)) {
         message("%s: not enough memory", message_name(path, true));
         return false;
     }
-    profile_give_full_names(profile, format != FORMAT_FIREFOX);
-    profile_tell_packages_apart(profile, format == FORMAT_FIREFOX);
+    profile_give_full_names(profile, format != &format_firefox);
+    profile_tell_packages_apart(profile, format == &format_firefox);
     bool is_written = write_encoded(profile, path, format);
     profile_restore_names(profile, &saved);
     return is_written;
 }
 
-static bool write_whole(struct profile *profile, const char *path, enum format format)
+static bool write_whole(struct profile *profile, const char *path, const struct format *format)
 {
-    return needs_full_names(format) ? write_with_full_names(profile, path, format)
+    return format->needs_full_names ? write_with_full_names(profile, path, format)
                                     : write_encoded(profile, path, format);
 }
 
@@ -239,7 +233,7 @@ static enum status encode_chunk(const struct output *output, struct chunk chunk,
 {
     struct sentry_v2_options options = options_of(output, chunk);
     options.chunk_id = chunk_id;
-    if (output->format == FORMAT_SENTRY_V2) return sentry_v2_encode(output->profile, &options, out, error);
+    if (output->format == &format_sentry_v2) return sentry_v2_encode(output->profile, &options, out, error);
     struct buffer payload;
     buffer_init(&payload, OUTPUT_BYTES_MAX);
     enum status status = sentry_v2_encode(output->profile, &options, &payload, error);
@@ -365,7 +359,7 @@ static void cut_to_v1(struct profile *profile, const char *path)
             message_name(path, true), V1_SECONDS_MAX);
 }
 
-static bool write_v1(struct profile *profile, const char *path, enum format format)
+static bool write_v1(struct profile *profile, const char *path, const struct format *format)
 {
     struct error error;
     complete(profile, path);
@@ -377,7 +371,8 @@ static bool write_v1(struct profile *profile, const char *path, enum format form
     return false;
 }
 
-bool write_chunk_series(struct profile *profile, const char *path, enum format format, struct chunk_series *series)
+bool write_chunk_series(struct profile *profile, const char *path, const struct format *format,
+                        struct chunk_series *series)
 {
     complete(profile, path);
     give_id(profile, &profile->profiler_id); /* all chunks of one profile bear the same */
@@ -398,20 +393,20 @@ void tell_left_out(const char *path, const struct chunk_series *series)
 }
 
 /* All formats but Firefox's write each stack in full. */
-static bool check_extent(const struct profile *profile, const char *path, enum format format)
+static bool check_extent(const struct profile *profile, const char *path, const struct format *format)
 {
     struct error error = {0};
-    bool stacks_once = format != FORMAT_SPEEDSCOPE && format != FORMAT_PPROF;
-    if (format == FORMAT_FIREFOX || profile_check_flat(profile, stacks_once, &error) == STATUS_OK) return true;
+    bool stacks_once = format != &format_speedscope && format != &format_pprof;
+    if (format == &format_firefox || profile_check_flat(profile, stacks_once, &error) == STATUS_OK) return true;
     message_error(path, &error, true);
     return false;
 }
 
-bool write_profile(struct profile *profile, const char *path, enum format format, unsigned *number)
+bool write_profile(struct profile *profile, const char *path, const struct format *format, unsigned *number)
 {
     if (!check_extent(profile, path, format)) return false;
-    if (format == FORMAT_SENTRY_V1 || format == FORMAT_ENVELOPE_V1) return write_v1(profile, path, format);
-    if (format != FORMAT_SENTRY_V2 && format != FORMAT_ENVELOPE) return write_whole(profile, path, format);
+    if (format->sentry_version == 1) return write_v1(profile, path, format);
+    if (format->sentry_version != 2) return write_whole(profile, path, format);
     struct chunk_series series = {.number = *number};
     bool is_written = write_chunk_series(profile, path, format, &series);
     tell_left_out(path, &series);
@@ -419,7 +414,8 @@ bool write_profile(struct profile *profile, const char *path, enum format format
     return is_written;
 }
 
-bool write_one_of_series(struct profile *profile, const char *path, enum format format, struct chunk_series *series)
+bool write_one_of_series(struct profile *profile, const char *path, const struct format *format,
+                         struct chunk_series *series)
 {
     char numbered[PATH_MAX];
     unsigned number = 1; /* of this profile: no format but those of chunks counts it up */

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "format/descriptor.h"
 #include "format/json_kind.h"
 #include "format/json_members.h"
 
@@ -634,3 +635,10 @@ enum status chrome_cpuprofile_decode(struct slice bytes, struct profile *profile
     if (status == STATUS_OK) status = profile_failed(profile, error);
     return status == STATUS_OK && profile->has_times ? profile_sort_by_time(profile, error) : status;
 }
+
+const struct format format_chrome = {
+    .name = "chrome",
+    .suffixes = {".cpuprofile"},
+    .detect = chrome_cpuprofile_detect,
+    .decode = chrome_cpuprofile_decode,
+};

@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/utf8.h"
+#include "format/descriptor.h"
 #include "format/frame_name.h"
 
 #include <inttypes.h>
@@ -373,3 +374,13 @@ enum status collapsed_encode(const struct profile *profile, struct buffer *out, 
     if (out->size == size_before) return error_set(error, STATUS_UNSUPPORTED, 0, "no stack has a value to be written");
     return STATUS_OK;
 }
+
+const struct format format_collapsed = {
+    .name = "collapsed",
+    .suffixes = {".collapsed", ".folded"},
+    .detect = collapsed_detect,
+    .decode = collapsed_decode,
+    .encode = collapsed_encode,
+    .keeps = KEEPS_INLINED,
+    .needs_full_names = true,
+};

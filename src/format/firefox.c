@@ -10,6 +10,7 @@
 #include "base/json_writer.h"
 #include "base/uuid.h"
 #include "binary/debug_id.h"
+#include "format/descriptor.h"
 #include "format/frame_name.h"
 #include "format/json_kind.h"
 #include "format/tracks.h"
@@ -772,3 +773,15 @@ enum status firefox_decode(struct slice bytes, struct profile *profile, struct e
     (void)profile;
     return error_set(error, STATUS_UNSUPPORTED, 0, "is a profile of the Firefox Profiler, which offbeat only writes");
 }
+
+const struct format format_firefox = {
+    .name = "firefox",
+    .suffixes = {".firefox.json"},
+    .detect = firefox_detect,
+    .decode = firefox_decode,
+    .encode = firefox_encode,
+    .keeps =
+        KEEPS_TIMES | KEEPS_THREADS | KEEPS_INLINED | KEEPS_LINES | KEEPS_ADDRESSES | KEEPS_IMAGES | KEEPS_DEBUG_IDS,
+    .needs_timestamps = true,
+    .needs_full_names = true,
+};

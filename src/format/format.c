@@ -1,115 +1,31 @@
-/* The table of formats, and the two ways through it.  SPDX-License-Identifier: MIT */
+/* The list of formats: choosing one by name, path or content, decompression, and the way into the model and out of it.
+ * SPDX-License-Identifier: MIT */
 #include "format/format.h"
 
 #include "base/compression.h"
-#include "format/chrome_cpuprofile.h"
-#include "format/collapsed.h"
-#include "format/sentry/envelope.h"
-#include "format/sentry/envelope_profile.h"
-#include "format/firefox.h"
-#include "format/perf_script.h"
-#include "format/pprof/pprof.h"
-#include "format/pprof/pprof_legacy.h"
 #include "format/recording.h"
-#include "format/sentry/sentry_v1.h"
-#include "format/sentry/sentry_v2.h"
-#include "format/speedscope.h"
 #include "profile/profile_extent.h"
-#include "profile/time_labels.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- A chunk ------------------------------------------------------------------------------------------------------ */
+#define FORMAT_ADDRESS(name) &format_##name,
+const struct format *const formats[FORMAT_COUNT] = {FORMATS(FORMAT_ADDRESS)};
+#undef FORMAT_ADDRESS
 
-static bool sentry_v2_detect(struct slice bytes)
+enum { SUFFIX_BYTES_MAX = 32 };
+
+const char *format_name(const struct format *format)
 {
-    size_t i = 0;
-    while (i < bytes.size && memchr(" \t\r\n", bytes.data[i], 4)) i++;
-    return i < bytes.size && bytes.data[i] == '{';
+    return format ? format->name : "unknown";
 }
 
-static enum status sentry_v2_encode_all(const struct profile *profile, struct buffer *out, struct error *error)
+const struct format *format_of_name(const char *name)
 {
-    return sentry_v2_encode(profile, NULL, out, error);
-}
-
-/* An envelope with a profile of V1 is read as any other. */
-static bool detect_never(struct slice bytes)
-{
-    return false;
-}
-
-/* --- pprof -------------------------------------------------------------------------------------------------------- */
-
-/* Samples that are labelled with their times have times again. */
-static enum status take_times(enum status decoded, struct profile *profile, struct error *error)
-{
-    if (decoded != STATUS_OK) return decoded;
-    time_labels_take(profile);
-    return profile_failed(profile, error);
-}
-
-static enum status pprof_decode_timed(struct slice bytes, struct profile *profile, struct error *error)
-{
-    return take_times(pprof_decode(bytes, profile, error), profile, error);
-}
-
-static enum status pprof_decode_buffer_timed(struct buffer *bytes, struct profile *profile, struct error *error)
-{
-    return take_times(pprof_decode_buffer(bytes, profile, error), profile, error);
-}
-
-/* --- The table ---------------------------------------------------------------------------------------------------- */
-
-struct format_entry {
-    enum format format;
-    const char *name;
-    const char *suffixes[3]; /* of file names; further ones NULL */
-    bool (*detect)(struct slice bytes);
-    enum status (*decode)(struct slice bytes, struct profile *profile, struct error *error);
-    enum status (*encode)(const struct profile *profile, struct buffer *out, struct error *error); /* NULL: read only */
-};
-
-/* In the order of detection: what can be taken for less comes first. Neither a recording nor an envelope nor any other
- * document of JSON on one line ends its first line as a collapsed stack does; JSON and protobuf are known by little. */
-static const struct format_entry formats[] = {
-    {FORMAT_RECORDING, "recording", {".recording"}, recording_detect, recording_decode, NULL},
-    {FORMAT_PPROF_LEGACY, "pprof-legacy", {NULL}, pprof_legacy_detect, pprof_legacy_decode, NULL},
-    {FORMAT_PERF_SCRIPT, "perf-script", {NULL}, perf_script_detect, perf_script_decode, NULL},
-    {FORMAT_COLLAPSED, "collapsed", {".collapsed", ".folded"}, collapsed_detect, collapsed_decode, collapsed_encode},
-    {FORMAT_SPEEDSCOPE, "speedscope", {".speedscope.json"}, speedscope_detect, speedscope_decode, speedscope_encode},
-    {FORMAT_CHROME, "chrome", {".cpuprofile"}, chrome_cpuprofile_detect, chrome_cpuprofile_decode, NULL},
-    {FORMAT_FIREFOX, "firefox", {".firefox.json"}, firefox_detect, firefox_decode, firefox_encode},
-    {FORMAT_ENVELOPE, "envelope", {".envelope"}, envelope_detect, envelope_profile_decode, envelope_profile_encode},
-    {FORMAT_ENVELOPE_V1, "envelope-v1", {NULL}, detect_never, envelope_profile_decode, envelope_profile_encode_v1},
-    {FORMAT_SENTRY_V1, "sentry-v1", {NULL}, sentry_v1_detect, sentry_v1_decode, sentry_v1_encode},
-    {FORMAT_SENTRY_V2, "sentry-v2", {".json"}, sentry_v2_detect, sentry_v2_decode, sentry_v2_encode_all},
-    {FORMAT_PPROF, "pprof", {".pb", ".pprof"}, pprof_detect, pprof_decode_timed, pprof_encode},
-};
-
-enum { FORMAT_ENTRIES = sizeof(formats) / sizeof(formats[0]), SUFFIXES = 3, SUFFIX_BYTES_MAX = 32 };
-
-static const struct format_entry *find_entry(enum format format)
-{
-    for (size_t i = 0; i < FORMAT_ENTRIES; i++) {
-        if (formats[i].format == format) return &formats[i];
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        if (strcmp(formats[i]->name, name) == 0) return formats[i];
     }
     return NULL;
-}
-
-const char *format_name(enum format format)
-{
-    const struct format_entry *entry = find_entry(format);
-    return entry ? entry->name : "unknown";
-}
-
-enum format format_of_name(const char *name)
-{
-    for (size_t i = 0; i < FORMAT_ENTRIES; i++) {
-        if (strcmp(formats[i].name, name) == 0) return formats[i].format;
-    }
-    return FORMAT_UNKNOWN;
 }
 
 static bool ends_with(const char *text, const char *suffix)
@@ -125,48 +41,60 @@ static bool has_suffix(const char *path, const char *suffix)
     return ends_with(path, suffix) || ends_with(path, compressed);
 }
 
-enum format format_of_path(const char *path)
+/* The suffix that PATH ends with, without .gz; the longest that any format has. *RET_FORMAT: that format. */
+static const char *find_suffix(const char *path, const struct format **ret_format)
 {
-    for (size_t i = 0; i < FORMAT_ENTRIES; i++) {
-        for (size_t suffix = 0; suffix < SUFFIXES && formats[i].suffixes[suffix]; suffix++) {
-            if (has_suffix(path, formats[i].suffixes[suffix])) return formats[i].format;
+    const char *found = NULL;
+    *ret_format = NULL;
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        for (size_t k = 0; k < FORMAT_SUFFIXES_MAX && formats[i]->suffixes[k]; k++) {
+            const char *suffix = formats[i]->suffixes[k];
+            if (!has_suffix(path, suffix) || (found && strlen(suffix) <= strlen(found))) continue;
+            found = suffix;
+            *ret_format = formats[i];
         }
     }
-    return FORMAT_UNKNOWN;
+    return found;
 }
 
-bool format_is_written(enum format format)
+const struct format *format_of_path(const char *path)
 {
-    const struct format_entry *entry = find_entry(format);
-    return entry && entry->encode;
+    const struct format *format;
+    (void)find_suffix(path, &format);
+    return format;
+}
+
+const char *format_written_suffix(const struct format *format)
+{
+    if (format->written_suffix) return format->written_suffix;
+    return format->suffixes[0] ? format->suffixes[0] : "";
 }
 
 const char *format_suffix_of_path(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.'), *end = path + strlen(path);
-    size_t known = 0;
-    for (size_t i = 0; i < FORMAT_ENTRIES; i++) {
-        for (size_t suffix = 0; suffix < SUFFIXES && formats[i].suffixes[suffix]; suffix++) {
-            size_t size = strlen(formats[i].suffixes[suffix]);
-            if (!has_suffix(path, formats[i].suffixes[suffix])) continue;
-            if (!ends_with(path, formats[i].suffixes[suffix])) size += strlen(".gz");
-            if (size > known) known = size;
-        }
-    }
-    if (known > 0) return end - known;
+    const struct format *format;
+    const char *suffix = find_suffix(path, &format), *end = path + strlen(path);
+    if (suffix) return end - strlen(suffix) - (ends_with(path, suffix) ? 0 : strlen(".gz"));
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
     return dot ? dot : end;
+}
+
+bool format_is_written(const struct format *format)
+{
+    return format && format->encode;
 }
 
 bool format_path_is_compressed(const char *path)
 {
-    return ends_with(path, ".gz") && format_of_path(path) != FORMAT_PPROF;
+    const struct format *format = format_of_path(path);
+    return ends_with(path, ".gz") && !(format && format->is_gzip);
 }
 
 /* Of bytes that are not compressed. */
-static const struct format_entry *detect_raw(struct slice bytes)
+static const struct format *detect_raw(struct slice bytes)
 {
-    for (size_t i = 0; i < FORMAT_ENTRIES; i++) {
-        if (formats[i].detect(bytes)) return &formats[i];
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        if (formats[i]->detect && formats[i]->detect(bytes)) return formats[i];
     }
     return NULL;
 }
@@ -188,15 +116,17 @@ static bool is_cut_brotli(const struct buffer *out)
     return out->size >= ENOUGH_BYTES && detect_raw(buffer_slice(out));
 }
 
-/* Takes one layer of compression off BYTES, which OUT gets. RET_IS_PLAIN: there is none. */
+/* Takes one layer of compression off BYTES, which OUT gets. RET_IS_PLAIN: there is none, and the bytes are of
+ * *RET_FORMAT, or NULL. */
 static enum status take_layer(struct slice bytes, size_t bytes_max, struct buffer *out, bool *ret_is_plain,
-                              struct error *error)
+                              const struct format **ret_format, struct error *error)
 {
     enum compression compression = compression_detect(bytes);
     bool is_sure = compression == COMPRESSION_GZIP || compression == COMPRESSION_ZSTD;
     if (compression == COMPRESSION_NONE) compression = COMPRESSION_BROTLI;
     buffer_init(out, bytes_max);
-    *ret_is_plain = !is_sure && detect_raw(bytes);
+    *ret_format = is_sure ? NULL : detect_raw(bytes);
+    *ret_is_plain = *ret_format != NULL;
     if (*ret_is_plain) return STATUS_OK;
     enum status status = decompress_front(compression, bytes, out, error);
     if (status != STATUS_MALFORMED || is_sure) return status;
@@ -205,7 +135,9 @@ static enum status take_layer(struct slice bytes, size_t bytes_max, struct buffe
     return STATUS_OK;
 }
 
-enum status format_decompress(struct slice bytes, struct buffer *storage, struct slice *ret_raw, struct error *error)
+/* format_decompress, which also detects: each layer once. */
+static enum status open_bytes(struct slice bytes, struct buffer *storage, struct slice *ret_raw,
+                              const struct format **ret_format, struct error *error)
 {
     size_t bytes_max = decompressed_bytes_max(bytes.size, FORMAT_BYTES_MAX);
     buffer_init(storage, bytes_max);
@@ -213,7 +145,7 @@ enum status format_decompress(struct slice bytes, struct buffer *storage, struct
     for (int layers = 0;; layers++) {
         struct buffer out;
         bool is_plain;
-        enum status status = take_layer(*ret_raw, bytes_max, &out, &is_plain, error);
+        enum status status = take_layer(*ret_raw, bytes_max, &out, &is_plain, ret_format, error);
         if (status == STATUS_OK && !is_plain && layers == FORMAT_LAYERS_MAX) {
             status = error_set(error, STATUS_UNSUPPORTED, 0, "compressed more than %d times", FORMAT_LAYERS_MAX);
         }
@@ -227,14 +159,20 @@ enum status format_decompress(struct slice bytes, struct buffer *storage, struct
     }
 }
 
-enum format format_detect(struct slice bytes)
+enum status format_decompress(struct slice bytes, struct buffer *storage, struct slice *ret_raw, struct error *error)
+{
+    const struct format *format;
+    return open_bytes(bytes, storage, ret_raw, &format, error);
+}
+
+const struct format *format_detect(struct slice bytes)
 {
     struct buffer storage;
     struct slice raw;
-    const struct format_entry *entry = NULL;
-    if (format_decompress(bytes, &storage, &raw, NULL) == STATUS_OK) entry = detect_raw(raw);
+    const struct format *format = NULL;
+    enum status status = open_bytes(bytes, &storage, &raw, &format, NULL);
     buffer_fini(&storage);
-    return entry ? entry->format : FORMAT_UNKNOWN;
+    return status == STATUS_OK ? format : NULL;
 }
 
 /* What people give us that is no profile, and what they can do about it. */
@@ -272,41 +210,32 @@ static enum status explain_unknown(struct slice bytes, struct error *error)
     return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a profile of any format that offbeat reads");
 }
 
-/* Of bytes that are not compressed. RELEASABLE is what holds them, if its memory may be given back while they are read;
- * else NULL. Where it matters is pprof, whose files are the largest by far. */
-static enum status decode_raw(struct slice bytes, struct buffer *releasable, struct profile *profile,
-                              enum format *ret_format, struct error *error)
+/* Decodes BYTES, decompressed, which are of FORMAT (NULL: of none). RELEASABLE holds them if it may be freed while they
+ * are read; else it is NULL. */
+static enum status decode_raw(const struct format *format, struct slice bytes, struct buffer *releasable,
+                              struct profile *profile, const struct format **ret_format, struct error *error)
 {
-    const struct format_entry *entry = detect_raw(bytes);
     uint64_t source_bytes = bytes.size;
-    if (!entry) return explain_unknown(bytes, error);
-    enum status status = releasable && entry->format == FORMAT_PPROF
-                             ? pprof_decode_buffer_timed(releasable, profile, error)
-                             : entry->decode(bytes, profile, error);
-    /* A recording says only that a thread stayed where it was: its samples are many, and rightly so. */
-    profile->source_bytes = entry->format == FORMAT_RECORDING ? 16 * source_bytes : source_bytes;
+    if (!format) return explain_unknown(bytes, error);
+    enum status status = releasable && format->decode_buffer ? format->decode_buffer(releasable, profile, error)
+                                                             : format->decode(bytes, profile, error);
+    profile->source_bytes = source_bytes * (format->samples_a_byte ? format->samples_a_byte : 1);
     if (status == STATUS_OK) status = profile_check_inlined(profile, source_bytes, error);
-    if (status == STATUS_OK && ret_format) *ret_format = entry->format;
+    if (status == STATUS_OK && ret_format) *ret_format = format;
     return status;
 }
 
-enum status format_decode(struct slice bytes, struct profile *profile, enum format *ret_format, struct error *error)
+enum status format_decode(struct slice bytes, struct profile *profile, const struct format **ret_format,
+                          struct error *error)
 {
     struct buffer storage;
     struct slice raw;
-    enum status status = format_decompress(bytes, &storage, &raw, error);
-    if (status == STATUS_OK)
-        status =
-            decode_raw(raw, raw.data == storage.data && raw.size > 0 ? &storage : NULL, profile, ret_format, error);
+    const struct format *format;
+    enum status status = open_bytes(bytes, &storage, &raw, &format, error);
+    struct buffer *releasable = raw.data == storage.data && raw.size > 0 ? &storage : NULL;
+    if (status == STATUS_OK) status = decode_raw(format, raw, releasable, profile, ret_format, error);
     buffer_fini(&storage);
     return status;
-}
-
-enum status format_decode_as(enum format format, struct slice bytes, struct profile *profile, struct error *error)
-{
-    const struct format_entry *entry = find_entry(format);
-    if (!entry) return error_set(error, STATUS_UNSUPPORTED, 0, "no such format");
-    return entry->decode(bytes, profile, error);
 }
 
 /* Makes RAW, which ends where BYTES end, all that BYTES hold. */
@@ -317,11 +246,11 @@ static void drop_front(struct buffer *bytes, struct slice raw)
     bytes->size = raw.size;
 }
 
-enum status format_decompress_buffer(struct buffer *bytes, struct error *error)
+static enum status open_buffer(struct buffer *bytes, const struct format **ret_format, struct error *error)
 {
     struct buffer storage;
     struct slice raw;
-    enum status status = format_decompress(buffer_slice(bytes), &storage, &raw, error);
+    enum status status = open_bytes(buffer_slice(bytes), &storage, &raw, ret_format, error);
     if (status == STATUS_OK && storage.data) {
         buffer_fini(bytes);
         *bytes = storage;
@@ -332,20 +261,27 @@ enum status format_decompress_buffer(struct buffer *bytes, struct error *error)
     return status;
 }
 
-enum status format_decode_buffer(struct buffer *bytes, struct profile *profile, enum format *ret_format,
+enum status format_decompress_buffer(struct buffer *bytes, struct error *error)
+{
+    const struct format *format;
+    return open_buffer(bytes, &format, error);
+}
+
+enum status format_decode_buffer(struct buffer *bytes, struct profile *profile, const struct format **ret_format,
                                  struct error *error)
 {
-    enum status status = format_decompress_buffer(bytes, error);
-    if (status == STATUS_OK) status = decode_raw(buffer_slice(bytes), bytes, profile, ret_format, error);
+    const struct format *format;
+    enum status status = open_buffer(bytes, &format, error);
+    if (status == STATUS_OK) status = decode_raw(format, buffer_slice(bytes), bytes, profile, ret_format, error);
     buffer_fini(bytes);
     return status;
 }
 
-enum status format_encode(const struct profile *profile, enum format format, struct buffer *out, struct error *error)
+enum status format_encode(const struct profile *profile, const struct format *format, struct buffer *out,
+                          struct error *error)
 {
-    const struct format_entry *entry = find_entry(format);
-    if (!entry || !entry->encode) {
+    if (!format_is_written(format)) {
         return error_set(error, STATUS_UNSUPPORTED, 0, "offbeat does not write the format \"%s\"", format_name(format));
     }
-    return entry->encode(profile, out, error);
+    return format->encode(profile, out, error);
 }

@@ -10,6 +10,7 @@
 #include "format/perf_script.h"
 
 #include "base/array.h"
+#include "format/descriptor.h"
 #include "format/frame_name.h"
 
 #include <stdlib.h>
@@ -643,3 +644,9 @@ enum status perf_script_decode(struct slice bytes, struct profile *profile, stru
     enum status status = profile_failed(profile, error);
     return status == STATUS_OK && profile->has_times ? profile_sort_by_time(profile, error) : status;
 }
+
+const struct format format_perf_script = {
+    .name = "perf-script",
+    .detect = perf_script_detect,
+    .decode = perf_script_decode,
+};

@@ -6,6 +6,7 @@
 #include "base/cursor.h"
 #include "base/percent.h"
 #include "base/unsigned.h"
+#include "format/descriptor.h"
 #include "format/recording_layout.h"
 #include "profile/incomplete.h"
 #include "profile/own_frames.h"
@@ -987,3 +988,11 @@ enum status recording_decode(struct slice bytes, struct profile *profile, struct
     if (status == STATUS_OK) status = profile_sort_by_time(profile, error);
     return status;
 }
+
+const struct format format_recording = {
+    .name = "recording",
+    .suffixes = {".recording"},
+    .detect = recording_detect,
+    .decode = recording_decode,
+    .samples_a_byte = 16, /* a recording says only that a thread kept its stack */
+};

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/json_reader.h"
+#include "format/descriptor.h"
 #include "format/json_kind.h"
 #include "format/json_members.h"
 
@@ -462,3 +463,14 @@ enum status speedscope_decode(struct slice bytes, struct profile *profile, struc
     free(decoder.open_frames.items);
     return status;
 }
+
+const struct format format_speedscope = {
+    .name = "speedscope",
+    .suffixes = {".speedscope.json"},
+    .detect = speedscope_detect,
+    .decode = speedscope_decode,
+    .encode = speedscope_encode,
+    .keeps = KEEPS_TIMES | KEEPS_THREADS | KEEPS_LINES,
+    .needs_timestamps = true,
+    .needs_full_names = true,
+};

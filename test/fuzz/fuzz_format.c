@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { ENCODED_BYTES_MAX = 64 << 20, TICKS_MAX = 1 << 8, WRITINGS = 4 };
 
-static enum format chosen_format; /* FORMAT_UNKNOWN: all */
+static const struct format *chosen_format; /* NULL: all */
 
 static void must(bool condition)
 {
@@ -27,19 +27,19 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     const char *name = getenv("FUZZ_FORMAT");
     if (*argc == 2 && strcmp((*argv)[1], "list") == 0) {
-        for (enum format format = FORMAT_UNKNOWN + 1; format <= FORMAT_RECORDING; format++) puts(format_name(format));
+        for (size_t i = 0; i < FORMAT_COUNT; i++) puts(formats[i]->name);
         exit(0);
     }
     if (name) chosen_format = format_of_name(name);
-    must(!name || chosen_format != FORMAT_UNKNOWN);
+    must(!name || chosen_format != NULL);
     memory_count();
     return 0;
 }
 
 static enum status decode(struct slice bytes, struct profile *profile, struct error *error)
 {
-    return chosen_format == FORMAT_UNKNOWN ? format_decode(bytes, profile, NULL, error)
-                                           : format_decode_as(chosen_format, bytes, profile, error);
+    return chosen_format == NULL ? format_decode(bytes, profile, NULL, error)
+                                 : chosen_format->decode(bytes, profile, error);
 }
 
 /* Whether PROFILE stays small in formats that write each tick by itself. A count is a few bytes of input and may be
@@ -55,14 +55,8 @@ static bool is_short(const struct profile *profile)
     return true;
 }
 
-static bool writes_ticks(enum format format)
-{
-    return format == FORMAT_SENTRY_V2 || format == FORMAT_SENTRY_V1 || format == FORMAT_ENVELOPE ||
-           format == FORMAT_ENVELOPE_V1;
-}
-
 /* A profile that a decoder accepted is one that the others must be able to say no to, or to write and read again. */
-static void write_and_read(const struct profile *profile, enum format format)
+static void write_and_read(const struct profile *profile, const struct format *format)
 {
     struct buffer bytes;
     buffer_init(&bytes, ENCODED_BYTES_MAX);
@@ -71,9 +65,9 @@ static void write_and_read(const struct profile *profile, enum format format)
         struct error error;
         profile_init(&again);
         /* Names of collapsed stacks may be such that the text looks like another one. */
-        enum status status = format == FORMAT_COLLAPSED ? format_decode_as(format, buffer_slice(&bytes), &again, &error)
-                                                        : format_decode(buffer_slice(&bytes), &again, NULL, &error);
-        must(status == STATUS_OK || status == STATUS_TOO_LARGE || format == FORMAT_FIREFOX);
+        enum status status = format == &format_collapsed ? format->decode(buffer_slice(&bytes), &again, &error)
+                                                         : format_decode(buffer_slice(&bytes), &again, NULL, &error);
+        must(status == STATUS_OK || status == STATUS_TOO_LARGE || format == &format_firefox);
         profile_fini(&again);
     }
     buffer_fini(&bytes);
@@ -108,7 +102,7 @@ static size_t decompressed_bytes(struct slice bytes)
 {
     struct buffer storage;
     struct slice raw = bytes;
-    if (chosen_format != FORMAT_UNKNOWN) return bytes.size;
+    if (chosen_format != NULL) return bytes.size;
     (void)format_decompress(bytes, &storage, &raw, NULL);
     size_t size = storage.size > raw.size ? storage.size : raw.size;
     buffer_fini(&storage);
@@ -125,8 +119,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(memory_is_bounded(decompressed_bytes(bytes)));
     if (status == STATUS_OK) {
         bool writes_all = is_short(&profile);
-        for (enum format format = FORMAT_UNKNOWN + 1; format <= FORMAT_RECORDING; format++) {
-            if (writes_all || !writes_ticks(format)) write_and_read(&profile, format);
+        for (size_t i = 0; i < FORMAT_COUNT; i++) {
+            if (writes_all || !formats[i]->sentry_version) write_and_read(&profile, formats[i]);
         }
         if (format_is_written(chosen_format)) check_agreement(bytes);
     }

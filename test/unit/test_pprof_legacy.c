@@ -30,11 +30,11 @@ static struct buffer raw_text(struct slice bytes)
     struct profile profile;
     struct error error = {0};
     struct buffer text;
-    enum format format = FORMAT_UNKNOWN;
+    const struct format *format = NULL;
     buffer_init(&text, 1 << 20);
     profile_init(&profile);
     if (format_decode(bytes, &profile, &format, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
-    CHECK_UINT(format, FORMAT_PPROF_LEGACY);
+    CHECK_UINT(format, &format_pprof_legacy);
     raw_write_text(&profile, &text);
     buffer_append_byte(&text, '\0');
     profile_fini(&profile);

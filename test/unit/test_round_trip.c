@@ -15,7 +15,7 @@
 enum { OUTPUT_BYTES_MAX = 1 << 28 };
 
 /* False if the file holds no profile. */
-static bool read_profile(const char *path, struct profile *profile, enum format *ret_format)
+static bool read_profile(const char *path, struct profile *profile, const struct format **ret_format)
 {
     struct buffer bytes;
     buffer_init(&bytes, 1 << 28);
@@ -27,11 +27,12 @@ static bool read_profile(const char *path, struct profile *profile, enum format 
 }
 
 /* Writes FROM as FORMAT and reads that into RET_PROFILE. */
-static void pass_through(const struct profile *from, enum format format, struct profile *ret_profile, const char *path)
+static void pass_through(const struct profile *from, const struct format *format, struct profile *ret_profile,
+                         const char *path)
 {
     struct buffer bytes;
     struct error error = {0};
-    enum format found = FORMAT_UNKNOWN;
+    const struct format *found = NULL;
     buffer_init(&bytes, OUTPUT_BYTES_MAX);
     profile_init(ret_profile);
     if (format_encode(from, format, &bytes, &error) != STATUS_OK ||
@@ -63,7 +64,7 @@ static void for_each_profile(const char *pattern, bool (*check)(struct profile *
     if (glob(pattern, 0, NULL, &files) != 0) TEST_FAIL("there is no %s", pattern);
     for (size_t i = 0; i < files.gl_pathc; i++) {
         struct profile profile;
-        enum format format;
+        const struct format *format;
         bool is_profile = read_profile(files.gl_pathv[i], &profile, &format) && profile.samples.count > 0;
         count += is_profile && check(&profile, files.gl_pathv[i]);
         profile_fini(&profile);
@@ -84,14 +85,14 @@ static bool check_v2_pprof_v2(struct profile *profile, const char *path)
 {
     struct profile in_pprof, chunk, again;
     if (profile->sample_format != 2) return false;
-    pass_through(profile, FORMAT_SENTRY_V2, &chunk, path);
+    pass_through(profile, &format_sentry_v2, &chunk, path);
     sum_repeats(&chunk);
     time_labels_put(&chunk);
-    pass_through(&chunk, FORMAT_PPROF, &in_pprof, path);
+    pass_through(&chunk, &format_pprof, &in_pprof, path);
     check_same(&chunk, &in_pprof, DUMP_TIMES | DUMP_THREADS | DUMP_VALUES | DUMP_ADDRESSES, path);
     CHECK(in_pprof.has_times);
     in_pprof.release = profile_text(&in_pprof, "a release, which pprof has no place for");
-    pass_through(&in_pprof, FORMAT_SENTRY_V2, &again, path);
+    pass_through(&in_pprof, &format_sentry_v2, &again, path);
     check_same(&chunk, &again, DUMP_TIMES | DUMP_THREADS | DUMP_ADDRESSES, path);
     profile_fini(&again);
     profile_fini(&in_pprof);
@@ -121,8 +122,8 @@ static void check_same_threads(const struct profile *before, const struct profil
 static bool check_speedscope(struct profile *profile, const char *path)
 {
     struct profile first, second;
-    pass_through(profile, FORMAT_SPEEDSCOPE, &first, path);
-    pass_through(&first, FORMAT_SPEEDSCOPE, &second, path);
+    pass_through(profile, &format_speedscope, &first, path);
+    pass_through(&first, &format_speedscope, &second, path);
     check_same(&first, &second, DUMP_TIMES | DUMP_THREADS | DUMP_VALUES, path);
     if (profile->sample_format == 2) {
         CHECK_UINT(first.samples.count, profile->samples.count);
@@ -142,18 +143,19 @@ TEST(a_profile_that_goes_through_speedscope_keeps_stacks_and_times)
 /* What is written for readers only must be written of everything. */
 static bool check_all_targets(struct profile *profile, const char *path)
 {
-    static const enum format formats[] = {FORMAT_COLLAPSED, FORMAT_SPEEDSCOPE, FORMAT_FIREFOX, FORMAT_PPROF};
-    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+    static const struct format *const written[] = {&format_collapsed, &format_speedscope, &format_firefox,
+                                                   &format_pprof};
+    for (size_t i = 0; i < sizeof(written) / sizeof(written[0]); i++) {
         struct buffer bytes;
         struct error error = {0};
         buffer_init(&bytes, OUTPUT_BYTES_MAX);
-        enum status status = format_encode(profile, formats[i], &bytes, &error);
-        enum format found = format_detect(buffer_slice(&bytes));
+        enum status status = format_encode(profile, written[i], &bytes, &error);
+        const struct format *found = format_detect(buffer_slice(&bytes));
         buffer_fini(&bytes);
         if (status == STATUS_UNSUPPORTED) continue; /* negative values, nothing to be written */
-        if (status != STATUS_OK) TEST_FAIL("%s: %s: %s", path, format_name(formats[i]), error.message);
-        if (found != formats[i])
-            TEST_FAIL("%s: written as %s, found as %s", path, format_name(formats[i]), format_name(found));
+        if (status != STATUS_OK) TEST_FAIL("%s: %s: %s", path, format_name(written[i]), error.message);
+        if (found != written[i])
+            TEST_FAIL("%s: written as %s, found as %s", path, format_name(written[i]), format_name(found));
     }
     return true;
 }

@@ -212,18 +212,18 @@ TEST(v1_and_v2_are_told_apart_wherever_the_version_stands)
 {
     static const struct {
         const char *text;
-        enum format format;
+        const struct format *format;
     } files[] = {
-        {"{\"version\":\"1\"}", FORMAT_SENTRY_V1},
-        {"{\"version\":\"2\"}", FORMAT_SENTRY_V2},
-        {"{\"profile\":{\"samples\":[]},\"version\":\"1\"}", FORMAT_SENTRY_V1},
-        {"{\"profile\":{\"samples\":[]},\"version\":\"2\"}", FORMAT_SENTRY_V2},
-        {"{\"event_id\":\"x\",\"transactions\":[", FORMAT_SENTRY_V1},
-        {"{\"profiler_id\":\"x\",\"device\":{}}", FORMAT_SENTRY_V2},
-        {"{\"device\":{},\"version\":\"2\"}", FORMAT_SENTRY_V1},
+        {"{\"version\":\"1\"}", &format_sentry_v1},
+        {"{\"version\":\"2\"}", &format_sentry_v2},
+        {"{\"profile\":{\"samples\":[]},\"version\":\"1\"}", &format_sentry_v1},
+        {"{\"profile\":{\"samples\":[]},\"version\":\"2\"}", &format_sentry_v2},
+        {"{\"event_id\":\"x\",\"transactions\":[", &format_sentry_v1},
+        {"{\"profiler_id\":\"x\",\"device\":{}}", &format_sentry_v2},
+        {"{\"device\":{},\"version\":\"2\"}", &format_sentry_v1},
     };
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        enum format found = format_detect(slice_of_text(files[i].text));
+        const struct format *found = format_detect(slice_of_text(files[i].text));
         if (found != files[i].format) TEST_FAIL("%s is %s", files[i].text, format_name(found));
     }
 }
@@ -384,7 +384,7 @@ TEST(a_profile_goes_out_in_one_envelope_with_its_transaction_V1_5)
     unsigned transactions = 0, profiles = 0;
     make_profile(&profile, 1000000000);
     buffer_init(&out, 1 << 16);
-    CHECK_UINT(format_encode(&profile, FORMAT_ENVELOPE_V1, &out, NULL), STATUS_OK);
+    CHECK_UINT(format_encode(&profile, &format_envelope_v1, &out, NULL), STATUS_OK);
     CHECK_UINT(envelope_check(buffer_slice(&out), NULL), STATUS_OK);
     CHECK_UINT(envelope_open(&reader, buffer_slice(&out), NULL), STATUS_OK);
     CHECK_TEXT(reader.attributes.event_id, "30976f2ddbe04ac9b6bffe6e35d4710c");

@@ -15,10 +15,12 @@
 #include "base/hash.h"
 #include "base/protobuf.h"
 #include "base/varint_groups.h"
+#include "format/descriptor.h"
 #include "format/facts.h"
 #include "format/pprof/pprof_facts.h"
 #include "format/pprof/pprof_private.h"
 #include "profile/thread_labels.h"
+#include "profile/time_labels.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -819,3 +821,36 @@ bool pprof_detect(struct slice bytes)
     }
     return known > 0 && !cursor.failed;
 }
+
+/* --- The format --------------------------------------------------------------------------------------------------- */
+
+/* Samples with a label of their time get a time again. */
+static enum status take_times(enum status decoded, struct profile *profile, struct error *error)
+{
+    if (decoded != STATUS_OK) return decoded;
+    time_labels_take(profile);
+    return profile_failed(profile, error);
+}
+
+static enum status decode_timed(struct slice bytes, struct profile *profile, struct error *error)
+{
+    return take_times(pprof_decode(bytes, profile, error), profile, error);
+}
+
+static enum status decode_buffer_timed(struct buffer *bytes, struct profile *profile, struct error *error)
+{
+    return take_times(pprof_decode_buffer(bytes, profile, error), profile, error);
+}
+
+const struct format format_pprof = {
+    .name = "pprof",
+    .suffixes = {".pb", ".pprof"},
+    .written_suffix = ".pb.gz",
+    .detect = pprof_detect,
+    .decode = decode_timed,
+    .decode_buffer = decode_buffer_timed,
+    .encode = pprof_encode,
+    .keeps = KEEPS_TIMES | KEEPS_THREADS | KEEPS_LABELS | KEEPS_VALUES | KEEPS_INLINED | KEEPS_LINES | KEEPS_ADDRESSES |
+             KEEPS_IMAGES | KEEPS_COMMENTS | KEEPS_RULES | KEEPS_FACTS | KEEPS_MEMBERS_OF_SAMPLES | KEEPS_DOC_URL,
+    .is_gzip = true,
+};

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "format/descriptor.h"
 #include "format/pprof/pprof.h"
 
 #include <math.h>
@@ -355,3 +356,9 @@ enum status pprof_legacy_decode(struct slice bytes, struct profile *profile, str
     index_table_fini(&legacy.places.index);
     return legacy.status;
 }
+
+const struct format format_pprof_legacy = {
+    .name = "pprof-legacy",
+    .detect = pprof_legacy_detect,
+    .decode = pprof_legacy_decode,
+};

@@ -2,6 +2,7 @@
 #include "format/sentry/envelope_profile.h"
 
 #include "base/uuid.h"
+#include "format/descriptor.h"
 #include "format/sentry/envelope.h"
 #include "format/sentry/rules.h"
 #include "format/sentry/sentry_v1.h"
@@ -269,3 +270,22 @@ enum status envelope_profile_encode_v1(const struct profile *profile, struct buf
     buffer_fini(&payload);
     return status;
 }
+
+const struct format format_envelope = {
+    .name = "envelope",
+    .suffixes = {".envelope"},
+    .detect = envelope_detect,
+    .decode = envelope_profile_decode,
+    .encode = envelope_profile_encode,
+    .keeps = KEEPS_SENTRY_V2 | KEEPS_ITEMS,
+    .sentry_version = 2,
+};
+
+const struct format format_envelope_v1 = {
+    .name = "envelope-v1",
+    .written_suffix = ".envelope",
+    .decode = envelope_profile_decode,
+    .encode = envelope_profile_encode_v1,
+    .keeps = KEEPS_SENTRY_V1 | KEEPS_ITEMS,
+    .sentry_version = 1,
+};

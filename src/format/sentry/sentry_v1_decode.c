@@ -4,6 +4,7 @@
 #include "format/sentry/sentry_v1.h"
 
 #include "base/rfc3339.h"
+#include "format/descriptor.h"
 #include "format/sentry/sentry_decoder_private.h"
 
 struct v1_decoder {
@@ -365,3 +366,13 @@ bool sentry_v1_detect(struct slice bytes)
     json_reader_fini(&reader);
     return version == 1;
 }
+
+const struct format format_sentry_v1 = {
+    .name = "sentry-v1",
+    .written_suffix = ".json",
+    .detect = sentry_v1_detect,
+    .decode = sentry_v1_decode,
+    .encode = sentry_v1_encode,
+    .keeps = KEEPS_SENTRY_V1,
+    .sentry_version = 1,
+};

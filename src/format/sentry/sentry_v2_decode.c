@@ -6,6 +6,8 @@
  * thread ids or addresses and negative priorities do not matter here. SPDX-License-Identifier: MIT */
 #include "format/sentry/sentry_decoder_private.h"
 
+#include "format/descriptor.h"
+
 #include <stdio.h>
 
 enum { VERSION, PROFILER, CHUNK, PLATFORM, RELEASE, ENVIRONMENT, DIST, SDK, IMAGES, MEASUREMENTS, PROFILE, OFFBEAT };
@@ -216,3 +218,27 @@ void sentry_payload_platform(struct slice payload, char ret_platform[SENTRY_PLAT
                    fits && platform.size ? (const char *)platform.data : "");
     json_reader_fini(&reader);
 }
+
+/* --- The format --------------------------------------------------------------------------------------------------- */
+
+static bool is_object(struct slice bytes)
+{
+    size_t i = 0;
+    while (i < bytes.size && memchr(" \t\r\n", bytes.data[i], 4)) i++;
+    return i < bytes.size && bytes.data[i] == '{';
+}
+
+static enum status encode_all(const struct profile *profile, struct buffer *out, struct error *error)
+{
+    return sentry_v2_encode(profile, NULL, out, error);
+}
+
+const struct format format_sentry_v2 = {
+    .name = "sentry-v2",
+    .suffixes = {".json"},
+    .detect = is_object,
+    .decode = sentry_v2_decode,
+    .encode = encode_all,
+    .keeps = KEEPS_SENTRY_V2,
+    .sentry_version = 2,
+};

@@ -1,0 +1,83 @@
+/* What offbeat knows of one format. Each format defines its descriptor beside its code; FORMATS lists them all
+ * (doc/adding-a-format.md).  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_DESCRIPTOR_H
+#define OFFBEAT_FORMAT_DESCRIPTOR_H
+
+#include "base/buffer.h"
+#include "profile/profile.h"
+
+/* What a format can store; bits of struct format's KEEPS. `convert` names what else a profile has. */
+enum format_keeps {
+    KEEPS_TIMES = 1 << 0,
+    KEEPS_THREADS = 1 << 1,
+    KEEPS_PRIORITIES = 1 << 2,
+    KEEPS_LABELS = 1 << 3,
+    KEEPS_VALUES = 1 << 4, /* more than the default one */
+    KEEPS_INLINED = 1 << 5,
+    KEEPS_LINES = 1 << 6,
+    KEEPS_ADDRESSES = 1 << 7,
+    KEEPS_IMAGES = 1 << 8,
+    KEEPS_DEBUG_IDS = 1 << 9,
+    KEEPS_ATTRIBUTES = 1 << 10, /* module, package and in_app of functions */
+    KEEPS_MEASUREMENTS = 1 << 11,
+    KEEPS_METADATA = 1 << 12, /* release, environment and ids */
+    KEEPS_TRANSACTION = 1 << 13,
+    KEEPS_ITEMS = 1 << 14, /* the header and the other items of an envelope */
+    KEEPS_COMMENTS = 1 << 15,
+    KEEPS_RULES = 1 << 16, /* drop_frames and keep_frames */
+    KEEPS_FACTS = 1 << 17, /* of the recorder */
+    KEEPS_DEVICE = 1 << 18,
+    KEEPS_MEMBERS = 1 << 19, /* of Sentry's objects that the model has no place for */
+    KEEPS_MEMBERS_OF_SAMPLES = 1 << 20,
+    KEEPS_MEMBERS_OF_PROFILE = 1 << 21,
+    KEEPS_DOC_URL = 1 << 22,
+    KEEPS_ITEM_MEMBERS = 1 << 23, /* of the profile's item header; no format has it */
+
+    KEEPS_SENTRY_V2 = KEEPS_TIMES | KEEPS_THREADS | KEEPS_PRIORITIES | KEEPS_INLINED | KEEPS_LINES | KEEPS_ADDRESSES |
+                      KEEPS_IMAGES | KEEPS_DEBUG_IDS | KEEPS_ATTRIBUTES | KEEPS_MEASUREMENTS | KEEPS_METADATA |
+                      KEEPS_FACTS | KEEPS_MEMBERS | KEEPS_MEMBERS_OF_SAMPLES | KEEPS_MEMBERS_OF_PROFILE,
+    KEEPS_SENTRY_V1 = KEEPS_SENTRY_V2 | KEEPS_TRANSACTION | KEEPS_DEVICE,
+};
+
+enum { FORMAT_SUFFIXES_MAX = 3 };
+
+struct format {
+    const char *name;                          /* on the command line: "pprof" */
+    const char *suffixes[FORMAT_SUFFIXES_MAX]; /* of file names that choose the format, each also with .gz */
+    const char *written_suffix;                /* of a file that the user did not name; NULL: the first of SUFFIXES */
+
+    bool (*detect)(struct slice bytes); /* of decompressed bytes; NULL: no file is detected as this format */
+    enum status (*decode)(struct slice bytes, struct profile *profile, struct error *error);
+    /* The same for bytes that nobody else needs, which are freed while they are read. May be NULL. */
+    enum status (*decode_buffer)(struct buffer *bytes, struct profile *profile, struct error *error);
+    enum status (*encode)(const struct profile *profile, struct buffer *out, struct error *error); /* NULL: read only */
+
+    unsigned keeps;          /* KEEPS_… */
+    int sentry_version;      /* of Sentry's sample format: 1 or 2; 0 = not a format of Sentry */
+    unsigned samples_a_byte; /* how many more samples than bytes a small file may hold; 0 = as many */
+    bool needs_timestamps;   /* has a time axis: without timestamps samples are put in sequence */
+    bool needs_full_names;   /* a function's name is all that tells it apart (FMT-4, FMT-11) */
+    bool is_gzip;            /* encode() compresses */
+};
+
+/* In the order of detection: a format that accepts fewer files comes first. The first line of a recording, an envelope
+ * or another JSON document does not end as a collapsed stack does. Little is known of JSON and protobuf. */
+#define FORMATS(X)                                                                                                     \
+    X(recording)    /* what liboffbeat writes while it samples; read only */                                           \
+    X(pprof_legacy) /* what pprof read before profile.proto; read only */                                              \
+    X(perf_script)  /* read only */                                                                                    \
+    X(collapsed)                                                                                                       \
+    X(speedscope)                                                                                                      \
+    X(chrome)  /* read only */                                                                                         \
+    X(firefox) /* written only */                                                                                      \
+    X(envelope)                                                                                                        \
+    X(envelope_v1) /* written only: a V1 profile with its transaction; read as an envelope */                          \
+    X(sentry_v1)                                                                                                       \
+    X(sentry_v2)                                                                                                       \
+    X(pprof)
+
+#define FORMAT_DECLARE(name) extern const struct format format_##name;
+FORMATS(FORMAT_DECLARE)
+#undef FORMAT_DECLARE
+
+#endif
