@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "chunk/in_app.h"
-#include "format/recording.h"
+#include "format/recording/recording.h"
 #include "format/sentry/rules.h"
 #include "format/sentry/sentry_v1.h"
 #include "format/sentry/sentry_v2.h"

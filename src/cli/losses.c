@@ -1,4 +1,4 @@
-/* How to find out whether a profile has what a format may not keep (format/descriptor.h).
+/* How to find out whether a profile has what a format may not keep (format/common/descriptor.h).
  * SPDX-License-Identifier: MIT */
 #include "cli/losses.h"
 

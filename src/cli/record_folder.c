@@ -5,7 +5,7 @@
 #include "cli/message.h"
 #include "cli/record_library.h"
 #include "format/format.h"
-#include "format/recording.h"
+#include "format/recording/recording.h"
 
 #include <errno.h>
 #include <fcntl.h>

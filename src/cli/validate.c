@@ -6,7 +6,7 @@
 #include "cli/output.h"
 #include "format/sentry/envelope.h"
 #include "format/sentry/envelope_profile.h"
-#include "format/json_kind.h"
+#include "format/common/json_kind.h"
 #include "format/sentry/rules.h"
 #include "format/sentry/sentry_v1.h"
 

@@ -3,7 +3,7 @@
 #include "format/format.h"
 
 #include "base/compression.h"
-#include "format/recording.h"
+#include "format/recording/recording.h"
 #include "profile/profile_extent.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef OFFBEAT_FORMAT_FORMAT_H
 #define OFFBEAT_FORMAT_FORMAT_H
 
-#include "format/descriptor.h"
+#include "format/common/descriptor.h"
 
 #define FORMAT_ONE(name) +1
 enum { FORMAT_COUNT = 0 FORMATS(FORMAT_ONE) };

@@ -7,7 +7,7 @@
 #ifndef OFFBEAT_SAMPLER_PRIVILEGES_H
 #define OFFBEAT_SAMPLER_PRIVILEGES_H
 
-#include "format/recording_layout.h"
+#include "format/recording/recording_layout.h"
 
 #include <stdbool.h>
 

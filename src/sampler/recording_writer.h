@@ -1,11 +1,11 @@
-/* Writes a recording (format/recording_layout.h): records gather in a buffer, a batch is one write(2). Belongs to the
- * sampler thread. When a batch cannot be written (disk full) the recording breaks off there, because what follows is
- * told by its difference to what came before; what is lost is counted, and only the last batch is tried again.
- * SPDX-License-Identifier: MIT */
+/* Writes a recording (format/recording/recording_layout.h): records gather in a buffer, a batch is one write(2).
+ * Belongs to the sampler thread. When a batch cannot be written (disk full) the recording breaks off there, because
+ * what follows is told by its difference to what came before; what is lost is counted, and only the last batch is tried
+ * again. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_RECORDING_WRITER_H
 #define OFFBEAT_SAMPLER_RECORDING_WRITER_H
 
-#include "format/recording_layout.h"
+#include "format/recording/recording_layout.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,7 +6,7 @@
 #ifndef OFFBEAT_SAMPLER_SAMPLER_H
 #define OFFBEAT_SAMPLER_SAMPLER_H
 
-#include "format/recording_layout.h"
+#include "format/recording/recording_layout.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #ifndef OFFBEAT_SAMPLER_SIGNAL_HANDLER_H
 #define OFFBEAT_SAMPLER_SIGNAL_HANDLER_H
 
-#include "format/recording_layout.h"
+#include "format/recording/recording_layout.h"
 #include "unwind/unwind.h"
 
 #include <signal.h>

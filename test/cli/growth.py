@@ -119,7 +119,7 @@ def threads_with_one_sample_each(size):
     return b"".join(b"t%d %d 1.5: 1 cycles: \n\t1 f (/a)\n\n" % (i, i) for i in range(size // 45))
 
 
-# --- Recordings (src/format/recording_layout.h) -----------------------------------------------------------------------
+# --- Recordings (src/format/recording/recording_layout.h) -----------------------------------------------------------------------
 
 START, MODULE, MODULE_GONE, THREAD, THREAD_GONE, TICK, SAMPLE, WAITING = range(1, 9)
 BLOCKED = 0x20

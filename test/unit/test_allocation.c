@@ -4,16 +4,16 @@
 
 #include "failing_allocator.h"
 
-#include "format/chrome_cpuprofile.h"
+#include "format/viewer/chrome_cpuprofile.h"
 #include "format/sentry/client_report.h"
-#include "format/collapsed.h"
+#include "format/text/collapsed.h"
 #include "format/sentry/envelope.h"
 #include "format/sentry/envelope_profile.h"
-#include "format/firefox.h"
-#include "format/perf_script.h"
+#include "format/viewer/firefox.h"
+#include "format/text/perf_script.h"
 #include "format/pprof/pprof.h"
 #include "format/sentry/rules.h"
-#include "format/speedscope.h"
+#include "format/viewer/speedscope.h"
 #include "format/sentry/transaction.h"
 #include "profile/time_labels.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "dump.h"
-#include "format/chrome_cpuprofile.h"
+#include "format/viewer/chrome_cpuprofile.h"
 
 enum { ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES };
 

@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include "base/file.h"
-#include "format/collapsed.h"
+#include "format/text/collapsed.h"
 
 static void check_encoded(const struct profile *profile, const char *expected)
 {

@@ -1,7 +1,7 @@
 /* The processed profile of the Firefox Profiler.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
-#include "format/firefox.h"
+#include "format/viewer/firefox.h"
 
 #include "base/json_reader.h"
 

@@ -4,7 +4,7 @@
 #include "base/gzip.h"
 #include "format/sentry/envelope.h"
 #include "format/format.h"
-#include "format/recording_layout.h"
+#include "format/recording/recording_layout.h"
 #include "format/sentry/sentry_v2.h"
 #include "profile/profile_extent.h"
 

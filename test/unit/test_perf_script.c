@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "dump.h"
-#include "format/perf_script.h"
+#include "format/text/perf_script.h"
 
 enum { ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES | DUMP_ADDRESSES | DUMP_LABELS };
 

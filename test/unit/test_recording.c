@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "test.h"
 
-#include "format/recording.h"
+#include "format/recording/recording.h"
 #include "profile/profile.h"
 #include "sampler/recording_writer.h"
 

@@ -2,7 +2,7 @@
 #include "test.h"
 
 #include "dump.h"
-#include "format/speedscope.h"
+#include "format/viewer/speedscope.h"
 
 #define SCHEMA "\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
 #define FRAMES "\"shared\":{\"frames\":[{\"name\":\"main\",\"file\":\"a.c\",\"line\":3,\"col\":5},{\"name\":\"f\"}]}"

@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "base/protobuf.h"
 #include "base/utf8.h"
-#include "format/facts.h"
+#include "format/common/facts.h"
 #include "format/pprof/pprof_facts.h"
 #include "format/pprof/pprof_made_mappings.h"
 #include "format/pprof/pprof_private.h"

@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/uuid.h"
-#include "format/facts.h"
+#include "format/common/facts.h"
 
 enum {
     CHUNK_ITEMS_MAX = 64 << 20, /* of each kind; a chunk of the size that is accepted has far fewer */

@@ -4,7 +4,7 @@
 #include "format/sentry/sentry_v1.h"
 
 #include "base/rfc3339.h"
-#include "format/descriptor.h"
+#include "format/common/descriptor.h"
 #include "format/sentry/sentry_decoder_private.h"
 
 struct v1_decoder {

@@ -6,7 +6,7 @@
  * thread ids or addresses and negative priorities do not matter here. SPDX-License-Identifier: MIT */
 #include "format/sentry/sentry_decoder_private.h"
 
-#include "format/descriptor.h"
+#include "format/common/descriptor.h"
 
 #include <stdio.h>
 

@@ -6,7 +6,7 @@
 #include "base/json_reader.h"
 #include "base/uuid.h"
 #include "binary/debug_id.h"
-#include "format/facts.h"
+#include "format/common/facts.h"
 #include "profile/time_line.h"
 
 #include <inttypes.h>

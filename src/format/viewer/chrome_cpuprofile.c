@@ -3,13 +3,13 @@
  * A profile is a tree of nodes (a function as called from the functions above it), the numbers of the nodes that were
  * sampled, and the microseconds between these. Nodes name their children, in a trace their parents, and in files of
  * old they hold them. A trace brings a profile in chunks, among other events.  SPDX-License-Identifier: MIT */
-#include "format/chrome_cpuprofile.h"
+#include "format/viewer/chrome_cpuprofile.h"
 
 #include "base/array.h"
 #include "base/hash.h"
-#include "format/descriptor.h"
-#include "format/json_kind.h"
-#include "format/json_members.h"
+#include "format/common/descriptor.h"
+#include "format/common/json_kind.h"
+#include "format/common/json_members.h"
 
 #include <stdio.h>
 #include <stdlib.h>

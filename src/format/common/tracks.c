@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "format/tracks.h"
+#include "format/common/tracks.h"
 
 #include <stdlib.h>
 

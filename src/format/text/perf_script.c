@@ -7,11 +7,11 @@
  *
  * Without call graphs the one frame stands behind the event. Twice through the text: which events there are decides
  * about the columns, before there is a sample.  SPDX-License-Identifier: MIT */
-#include "format/perf_script.h"
+#include "format/text/perf_script.h"
 
 #include "base/array.h"
-#include "format/descriptor.h"
-#include "format/frame_name.h"
+#include "format/common/descriptor.h"
+#include "format/common/frame_name.h"
 
 #include <stdlib.h>
 

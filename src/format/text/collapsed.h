@@ -1,6 +1,6 @@
 /* Collapsed stacks: "root;caller;leaf 42" a line.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_FORMAT_COLLAPSED_H
-#define OFFBEAT_FORMAT_COLLAPSED_H
+#ifndef OFFBEAT_FORMAT_TEXT_COLLAPSED_H
+#define OFFBEAT_FORMAT_TEXT_COLLAPSED_H
 
 #include "base/buffer.h"
 #include "profile/profile.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "format/facts.h"
+#include "format/common/facts.h"
 
 bool facts_is_repeated(const struct profile *profile, size_t index)
 {

@@ -13,8 +13,8 @@
  * parts: CPU, runnable (it waited for a processor) and blocked. A tick that has neither a SAMPLE nor a WAITING record
  * of a thread means: the thread was blocked since the tick before, where its last sample with RECORDING_BLOCKED saw it.
  * In CPU mode only CPU time is told. SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_FORMAT_RECORDING_LAYOUT_H
-#define OFFBEAT_FORMAT_RECORDING_LAYOUT_H
+#ifndef OFFBEAT_FORMAT_RECORDING_RECORDING_LAYOUT_H
+#define OFFBEAT_FORMAT_RECORDING_RECORDING_LAYOUT_H
 
 #include <stdint.h>
 

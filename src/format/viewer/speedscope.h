@@ -1,7 +1,7 @@
 /* speedscope's JSON, version 0.6.0 of the schema and its forerunners: evented and sampled profiles over one list of
  * frames. doc/formats/speedscope.md says what is kept.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_FORMAT_SPEEDSCOPE_H
-#define OFFBEAT_FORMAT_SPEEDSCOPE_H
+#ifndef OFFBEAT_FORMAT_VIEWER_SPEEDSCOPE_H
+#define OFFBEAT_FORMAT_VIEWER_SPEEDSCOPE_H
 
 #include "base/buffer.h"
 #include "profile/profile.h"

@@ -1,6 +1,6 @@
 /* What a place in the code is called where its function is not known.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_FORMAT_FRAME_NAME_H
-#define OFFBEAT_FORMAT_FRAME_NAME_H
+#ifndef OFFBEAT_FORMAT_COMMON_FRAME_NAME_H
+#define OFFBEAT_FORMAT_COMMON_FRAME_NAME_H
 
 #include "base/buffer.h"
 #include "profile/profile.h"

@@ -2,13 +2,13 @@
  *
  * The members of its objects come in any order, and what is needed first may come last: the places of the members are
  * noted and each is read when its turn comes.  SPDX-License-Identifier: MIT */
-#include "format/speedscope.h"
+#include "format/viewer/speedscope.h"
 
 #include "base/array.h"
 #include "base/json_reader.h"
-#include "format/descriptor.h"
-#include "format/json_kind.h"
-#include "format/json_members.h"
+#include "format/common/descriptor.h"
+#include "format/common/json_kind.h"
+#include "format/common/json_members.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "format/json_members.h"
+#include "format/common/json_members.h"
 
 static struct slice take_value(struct json_reader *reader)
 {

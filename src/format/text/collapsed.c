@@ -1,10 +1,10 @@
 /* Collapsed stacks, the text that flame graph tools exchange.  SPDX-License-Identifier: MIT */
-#include "format/collapsed.h"
+#include "format/text/collapsed.h"
 
 #include "base/array.h"
 #include "base/utf8.h"
-#include "format/descriptor.h"
-#include "format/frame_name.h"
+#include "format/common/descriptor.h"
+#include "format/common/frame_name.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

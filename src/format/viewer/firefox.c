@@ -3,17 +3,17 @@
  * Its tables are columns, and its stacks a tree of (caller, frame) as the model's are; an inlined function is a frame
  * of its own there, with its depth. First all entries are numbered, then each column is written.
  * SPDX-License-Identifier: MIT */
-#include "format/firefox.h"
+#include "format/viewer/firefox.h"
 
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/json_writer.h"
 #include "base/uuid.h"
 #include "binary/debug_id.h"
-#include "format/descriptor.h"
-#include "format/frame_name.h"
-#include "format/json_kind.h"
-#include "format/tracks.h"
+#include "format/common/descriptor.h"
+#include "format/common/frame_name.h"
+#include "format/common/json_kind.h"
+#include "format/common/tracks.h"
 #include "profile/time_line.h"
 
 #include <ctype.h>

@@ -3,13 +3,13 @@
  * speedscope puts the samples of a profile one behind the other, each as long as its weight. So that each is where it
  * was in time, what lies between the end of one and the next becomes a sample with an empty stack.
  * SPDX-License-Identifier: MIT */
-#include "format/speedscope.h"
+#include "format/viewer/speedscope.h"
 
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/json_writer.h"
-#include "format/frame_name.h"
-#include "format/tracks.h"
+#include "format/common/frame_name.h"
+#include "format/common/tracks.h"
 #include "profile/time_line.h"
 
 #include <inttypes.h>

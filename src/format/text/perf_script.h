@@ -1,6 +1,6 @@
 /* The text that `perf script` prints.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_FORMAT_PERF_SCRIPT_H
-#define OFFBEAT_FORMAT_PERF_SCRIPT_H
+#ifndef OFFBEAT_FORMAT_TEXT_PERF_SCRIPT_H
+#define OFFBEAT_FORMAT_TEXT_PERF_SCRIPT_H
 
 #include "profile/profile.h"
 

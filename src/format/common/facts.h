@@ -1,7 +1,7 @@
 /* What the recorder knows of itself, as one JSON object: formats keep it wherever they have a place for such a text.
  * SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_FORMAT_FACTS_H
-#define OFFBEAT_FORMAT_FACTS_H
+#ifndef OFFBEAT_FORMAT_COMMON_FACTS_H
+#define OFFBEAT_FORMAT_COMMON_FACTS_H
 
 #include "base/json_reader.h"
 #include "base/json_writer.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "format/frame_name.h"
+#include "format/common/frame_name.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* The processed profile of the Firefox Profiler (profiler.firefox.com), written only.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_FORMAT_FIREFOX_H
-#define OFFBEAT_FORMAT_FIREFOX_H
+#ifndef OFFBEAT_FORMAT_VIEWER_FIREFOX_H
+#define OFFBEAT_FORMAT_VIEWER_FIREFOX_H
 
 #include "base/buffer.h"
 #include "profile/profile.h"

@@ -1,7 +1,7 @@
 /* What V8 records: the .cpuprofile of Chrome's DevTools and of Node, today's and the old nested form, and the CPU
  * profiles in a trace of Chrome's.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_FORMAT_CHROME_CPUPROFILE_H
-#define OFFBEAT_FORMAT_CHROME_CPUPROFILE_H
+#ifndef OFFBEAT_FORMAT_VIEWER_CHROME_CPUPROFILE_H
+#define OFFBEAT_FORMAT_VIEWER_CHROME_CPUPROFILE_H
 
 #include "profile/profile.h"
 

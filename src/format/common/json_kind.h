@@ -1,6 +1,6 @@
 /* Which of the formats that are JSON a document is.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_FORMAT_JSON_KIND_H
-#define OFFBEAT_FORMAT_JSON_KIND_H
+#ifndef OFFBEAT_FORMAT_COMMON_JSON_KIND_H
+#define OFFBEAT_FORMAT_COMMON_JSON_KIND_H
 
 #include "base/slice.h"
 

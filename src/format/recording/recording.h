@@ -1,6 +1,6 @@
 /* What liboffbeat wrote while it sampled a program (recording_layout.h).  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_FORMAT_RECORDING_H
-#define OFFBEAT_FORMAT_RECORDING_H
+#ifndef OFFBEAT_FORMAT_RECORDING_RECORDING_H
+#define OFFBEAT_FORMAT_RECORDING_RECORDING_H
 
 #include "profile/profile.h"
 

@@ -1,7 +1,7 @@
 /* The members of an object whose order is not to be relied on: their places are noted, and each is read when its turn
  * comes, by a reader of its own.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_FORMAT_JSON_MEMBERS_H
-#define OFFBEAT_FORMAT_JSON_MEMBERS_H
+#ifndef OFFBEAT_FORMAT_COMMON_JSON_MEMBERS_H
+#define OFFBEAT_FORMAT_COMMON_JSON_MEMBERS_H
 
 #include "base/json_reader.h"
 #include "profile/profile.h"

@@ -1,13 +1,13 @@
 /* Replays a recording tick by tick. What is told of a thread follows on its time line without a gap; a tick that says
  * nothing of a thread gives the time since the tick before to its last blocked stack.  SPDX-License-Identifier: MIT */
-#include "format/recording.h"
+#include "format/recording/recording.h"
 
 #include "base/array.h"
 #include "base/cursor.h"
 #include "base/percent.h"
 #include "base/unsigned.h"
-#include "format/descriptor.h"
-#include "format/recording_layout.h"
+#include "format/common/descriptor.h"
+#include "format/recording/recording_layout.h"
 #include "profile/incomplete.h"
 #include "profile/own_frames.h"
 

@@ -1,7 +1,7 @@
 /* The samples of a profile, process by process and thread by thread: a format with a time axis draws a track for each
  * thread of each process.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_FORMAT_TRACKS_H
-#define OFFBEAT_FORMAT_TRACKS_H
+#ifndef OFFBEAT_FORMAT_COMMON_TRACKS_H
+#define OFFBEAT_FORMAT_COMMON_TRACKS_H
 
 #include "profile/processes.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "format/json_kind.h"
+#include "format/common/json_kind.h"
 
 #include "base/json_reader.h"
 

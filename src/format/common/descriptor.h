@@ -1,7 +1,7 @@
 /* What offbeat knows of one format. Each format defines its descriptor beside its code; FORMATS lists them all
  * (doc/adding-a-format.md).  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_FORMAT_DESCRIPTOR_H
-#define OFFBEAT_FORMAT_DESCRIPTOR_H
+#ifndef OFFBEAT_FORMAT_COMMON_DESCRIPTOR_H
+#define OFFBEAT_FORMAT_COMMON_DESCRIPTOR_H
 
 #include "base/buffer.h"
 #include "profile/profile.h"
