@@ -250,6 +250,8 @@ enum status filter_frames(struct profile *profile, const struct filter_options *
         status = profile_failed(profile, error);
         if (status == STATUS_OK) status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to filter");
     }
+    for (unsigned i = 0; i < MATCHERS && status == STATUS_OK; i++)
+        status = check_steps(&filter.matches[i].regexp, option_names[i], error);
     for (unsigned i = 0; i < PRUNE_FROM && status == STATUS_OK; i++) {
         if (filter.matches[i].is_set && !filter.has_matched[i]) filter_tell_unmatched(outcome, option_names[i]);
     }

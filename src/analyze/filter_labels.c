@@ -139,6 +139,22 @@ static bool run(struct label_filter *filter)
     return prepare(filter) && show_labels(filter);
 }
 
+static enum status check_tag_steps(const struct tag_filter *filter, const char *option, struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < filter->expression_count && status == STATUS_OK; i++)
+        status = check_steps(&filter->expressions[i], option, error);
+    return status;
+}
+
+static enum status check_all_steps(const struct label_filter *filter, struct error *error)
+{
+    enum status status = check_tag_steps(&filter->focus, "tagfocus", error);
+    if (status == STATUS_OK) status = check_tag_steps(&filter->ignore, "tagignore", error);
+    if (status == STATUS_OK) status = check_steps(&filter->show, "tagshow", error);
+    return status == STATUS_OK ? check_steps(&filter->hide, "taghide", error) : status;
+}
+
 static void tell(const struct label_filter *filter, struct filter_outcome *outcome)
 {
     if (filter->focus.is_set && !filter->has_focused) filter_tell_unmatched(outcome, "tagfocus");
@@ -158,6 +174,7 @@ enum status filter_labels(struct profile *profile, const struct filter_options *
         status = profile_failed(profile, error);
         if (status == STATUS_OK) status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to filter");
     }
+    if (status == STATUS_OK) status = check_all_steps(&filter, error);
     if (status == STATUS_OK) tell(&filter, outcome);
     free(filter.kept);
     regexp_fini(&filter.show);

@@ -133,6 +133,8 @@ enum status filter_samples(struct profile *profile, const struct filter_options 
     bool is_set = filter.thread.name.is_set || filter.process.name.is_set || filter.has_times;
     if (status == STATUS_OK && is_set && !select_samples(&filter))
         status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to filter");
+    if (status == STATUS_OK) status = check_steps(&filter.thread.name.regexp, "thread", error);
+    if (status == STATUS_OK) status = check_steps(&filter.process.name.regexp, "process", error);
     if (status == STATUS_OK) tell(&filter, outcome);
     who_fini(&filter.thread);
     who_fini(&filter.process);

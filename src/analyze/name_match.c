@@ -12,9 +12,17 @@ enum status compile_option(struct regexp *regexp, const char *option, struct sli
 {
     struct error reason = {0};
     enum status status = regexp_compile(regexp, pattern, &reason);
+    regexp->steps_left = EXPRESSION_STEPS_MAX;
     if (status == STATUS_OK) return status;
     return error_set(error, status, 0, "%s: %s, at byte %" PRIu64 " of the expression", option, reason.message,
                      reason.offset);
+}
+
+enum status check_steps(const struct regexp *regexp, const char *option, struct error *error)
+{
+    if (!regexp->is_exhausted) return STATUS_OK;
+    return error_set(error, STATUS_TOO_LARGE, 0, "%s: the expression takes too long on these names; use a simpler one",
+                     option);
 }
 
 enum status name_match_init(struct name_match *match, const struct profile *profile, const char *option,
@@ -25,6 +33,8 @@ enum status name_match_init(struct name_match *match, const struct profile *prof
     enum status status = compile_option(&match->regexp, option, slice_of_text(pattern), error);
     if (status != STATUS_OK) return status;
     match->is_set = true;
+    for (size_t i = 0; i < match->count; i++)
+        match->regexp.steps_left += EXPRESSION_STEPS_OF_BYTE * profile->strings.items[i].size;
     match->verdicts = calloc(match->count, sizeof(*match->verdicts));
     return match->verdicts ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for %s", option);
 }

@@ -23,6 +23,13 @@ void name_match_fini(struct name_match *match); /* accepts {0} */
 /* True if the expression matches anywhere in the string. */
 bool name_matches(struct name_match *match, struct string_id string);
 
+/* The steps of matching (base/regexp.h) that one expression may take: about a second, and what the names need. */
+#define EXPRESSION_STEPS_MAX (UINT64_C(1) << 28)
+enum { EXPRESSION_STEPS_OF_BYTE = 16 };
+
+/* STATUS_TOO_LARGE, and ERROR names OPTION, if the expression had no steps left. */
+enum status check_steps(const struct regexp *regexp, const char *option, struct error *error);
+
 /* Compiles PATTERN; on failure ERROR tells OPTION and what to do. */
 enum status compile_option(struct regexp *regexp, const char *option, struct slice pattern, struct error *error);
 

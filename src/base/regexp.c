@@ -1,29 +1,16 @@
-/* Compiles to a small program and runs all its threads at once over the text, character by character (Thompson's
- * construction): no expression can make that more than linear.
+/* Compiles to a small program (Thompson's construction), which regexp_match.c and regexp_dfa.c run.
  *
  * Jumps are relative, so that the program of a part can be moved and copied: that is how a repetition is made of what
  * stands before it. SPDX-License-Identifier: MIT */
 #include "base/regexp.h"
 
 #include "base/array.h"
-#include "base/utf8.h"
+#include "base/regexp_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum operation { RANGES, SPLIT, JUMP, BEGIN, END, WORD_EDGE, NO_WORD_EDGE, MATCH };
-
-struct regexp_instruction {
-    enum operation operation;
-    bool is_negated;   /* of RANGES */
-    int32_t to, other; /* of JUMP and SPLIT: relative to this one; of RANGES: the first, and how many */
-};
-
-struct regexp_range {
-    uint32_t low, high;
-};
-
-enum { CHARACTER_MAX = 0x10FFFF, NO_CHARACTER = 0xFFFFFFFF, UNLIMITED = -1 };
+enum { UNLIMITED = -1 };
 
 /* --- Compiling ---------------------------------------------------------------------------------------------------- */
 
@@ -65,21 +52,6 @@ static bool take(struct compiler *compiler, const char *text)
     return true;
 }
 
-/* The character at *AT, which is moved behind it. */
-static uint32_t decode(const uint8_t **at, const uint8_t *end)
-{
-    static const uint8_t masks[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
-    size_t size = utf8_sequence_size(*at, end);
-    if (size == 0) {
-        (*at)++;
-        return 0xFFFD;
-    }
-    uint32_t character = **at & masks[size];
-    for (size_t i = 1; i < size; i++) character = character << 6 | ((*at)[i] & 0x3F);
-    *at += size;
-    return character;
-}
-
 static uint32_t take_character(struct compiler *compiler)
 {
     if (at_end(compiler)) {
@@ -87,7 +59,7 @@ static uint32_t take_character(struct compiler *compiler)
         return 0;
     }
     const uint8_t *at = compiler->pattern.data + compiler->place;
-    uint32_t character = decode(&at, compiler->pattern.data + compiler->pattern.size);
+    uint32_t character = regexp_character(&at, compiler->pattern.data + compiler->pattern.size);
     compiler->place = (size_t)(at - compiler->pattern.data);
     return character;
 }
@@ -261,12 +233,24 @@ static uint32_t take_hex(struct compiler *compiler)
     return character;
 }
 
+/* "\012" or "\12", whose first digit is FIRST; "\1" alone would be a back reference. */
+static uint32_t take_octal(struct compiler *compiler, uint32_t first)
+{
+    uint32_t character = first - '0';
+    bool is_octal = first == '0' || (peek(compiler) >= '0' && peek(compiler) <= '7');
+    if (!is_octal) refuse(compiler, STATUS_UNSUPPORTED, "a back reference");
+    for (int digits = 1; digits < 3 && peek(compiler) >= '0' && peek(compiler) <= '7'; digits++)
+        character = character * 8 + (take_character(compiler) - '0');
+    return character;
+}
+
 /* The character that stands behind a backslash. */
 static uint32_t take_escaped(struct compiler *compiler)
 {
     static const char letters[] = "tnrfva", characters[] = "\t\n\r\f\v\a";
     uint32_t character = take_character(compiler);
     if (character == 'x') return take_hex(compiler);
+    if (character >= '0' && character <= '7') return take_octal(compiler, character);
     const char *letter = character > 0 && character < 0x80 ? strchr(letters, (int)character) : NULL;
     if (letter) return (uint8_t)characters[letter - letters];
     bool is_plain = character < 0x80 && !(character >= '0' && character <= '9') &&
@@ -368,6 +352,8 @@ static bool take_flags(struct compiler *compiler)
             compiler->ignores_case = is_on;
         } else if (flag == 's') {
             compiler->dot_is_all = is_on;
+        } else if (flag == 'U') {
+            continue; /* which match is found is not asked */
         } else {
             refuse(compiler, STATUS_UNSUPPORTED, "a flag that is not known");
         }
@@ -572,143 +558,6 @@ void regexp_fini(struct regexp *regexp)
     free(regexp->instructions);
     free(regexp->ranges);
     free(regexp->states);
+    regexp_dfa_free(regexp->dfa);
     *regexp = (struct regexp){0};
-}
-
-/* --- Matching ----------------------------------------------------------------------------------------------------- */
-
-struct machine {
-    const struct regexp *regexp;
-    uint32_t *now, *next; /* states that wait for a character */
-    uint32_t *marks;      /* by state: the round in which it was reached */
-    uint32_t *stack;      /* twice as many as states */
-    uint32_t now_count, next_count, round;
-    uint64_t steps;
-    uint32_t before, after; /* the characters around */
-    bool has_matched;
-};
-
-static bool is_word(uint32_t character)
-{
-    return character == '_' || (character >= '0' && character <= '9') ||
-           ((character | 0x20) >= 'a' && (character | 0x20) <= 'z' && character < 0x80);
-}
-
-static bool holds(const struct machine *machine, enum operation operation)
-{
-    if (operation == BEGIN) return machine->before == NO_CHARACTER;
-    if (operation == END) return machine->after == NO_CHARACTER;
-    return (is_word(machine->before) != is_word(machine->after)) == (operation == WORD_EDGE);
-}
-
-/* Reaches STATE and all that follow without a character. */
-static void reach(struct machine *machine, uint32_t state)
-{
-    uint32_t count = 0;
-    machine->stack[count++] = state;
-    while (count > 0) {
-        state = machine->stack[--count];
-        machine->steps++;
-        if (machine->marks[state] == machine->round) continue;
-        machine->marks[state] = machine->round;
-        const struct regexp_instruction *instruction = &machine->regexp->instructions[state];
-        if (instruction->operation == RANGES) {
-            machine->next[machine->next_count++] = state;
-        } else if (instruction->operation == MATCH) {
-            machine->has_matched = true;
-        } else if (instruction->operation == JUMP || instruction->operation == SPLIT) {
-            machine->stack[count++] = (uint32_t)((int64_t)state + instruction->to);
-            if (instruction->operation == SPLIT)
-                machine->stack[count++] = (uint32_t)((int64_t)state + instruction->other);
-        } else if (holds(machine, instruction->operation)) {
-            machine->stack[count++] = state + 1;
-        }
-    }
-}
-
-/* The ranges of an instruction are in order, and do not touch. */
-static bool is_in(const struct regexp *regexp, const struct regexp_instruction *instruction, uint32_t character)
-{
-    const struct regexp_range *ranges = regexp->ranges + instruction->to;
-    int32_t first = 0, end = instruction->other;
-    while (end - first > 1) {
-        int32_t middle = first + (end - first) / 2;
-        if (ranges[middle].low <= character) {
-            first = middle;
-        } else {
-            end = middle;
-        }
-    }
-    bool is_found = first < end && character >= ranges[first].low && character <= ranges[first].high;
-    return is_found != instruction->is_negated;
-}
-
-/* What is reached becomes what waits; nothing is reached. */
-static void begin_round(struct machine *machine)
-{
-    uint32_t *reached = machine->next;
-    machine->next = machine->now;
-    machine->now = reached;
-    machine->now_count = machine->next_count;
-    machine->next_count = 0;
-    machine->round++;
-    machine->has_matched = false;
-}
-
-/* The marks of matches before stay: no round comes twice until all are cleared. */
-static uint32_t first_round(struct regexp *regexp, struct slice text)
-{
-    uint32_t *marks = regexp->states + regexp->count * 2;
-    if (text.size >= UINT32_MAX - 2 - regexp->round) {
-        memset(marks, 0, regexp->count * sizeof(*marks));
-        regexp->round = 0;
-    }
-    return regexp->round;
-}
-
-static bool run(struct regexp *regexp, struct slice text, bool is_within)
-{
-    if (regexp->is_exhausted || text.size >= UINT32_MAX - 2) return false;
-    size_t count = regexp->count;
-    struct machine machine = {.regexp = regexp,
-                              .now = regexp->states,
-                              .next = regexp->states + count,
-                              .marks = regexp->states + count * 2,
-                              .stack = regexp->states + count * 3,
-                              .round = first_round(regexp, text),
-                              .before = NO_CHARACTER};
-    const uint8_t *at = text.data, *end = text.data + text.size;
-    uint32_t character = NO_CHARACTER;
-    machine.after = at < end ? decode(&at, end) : NO_CHARACTER;
-    begin_round(&machine);
-    reach(&machine, 0);
-    while (machine.after != NO_CHARACTER && (machine.next_count > 0 || is_within)) {
-        if ((machine.has_matched && is_within) || machine.steps > regexp->steps_left) break;
-        character = machine.before = machine.after;
-        machine.after = at < end ? decode(&at, end) : NO_CHARACTER;
-        begin_round(&machine);
-        for (uint32_t i = 0; i < machine.now_count; i++) {
-            uint32_t state = machine.now[i];
-            machine.steps++;
-            if (is_in(regexp, &regexp->instructions[state], character)) reach(&machine, state + 1);
-        }
-        if (is_within) reach(&machine, 0);
-    }
-    regexp->round = machine.round;
-    if (machine.steps > regexp->steps_left) {
-        regexp->is_exhausted = true;
-        return false;
-    }
-    if (regexp->steps_left != UINT64_MAX) regexp->steps_left -= machine.steps;
-    return machine.has_matched && (is_within || machine.after == NO_CHARACTER);
-}
-
-bool regexp_matches_whole(struct regexp *regexp, struct slice text)
-{
-    return run(regexp, text, false);
-}
-
-bool regexp_matches_within(struct regexp *regexp, struct slice text)
-{
-    return run(regexp, text, true);
 }

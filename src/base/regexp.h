@@ -2,9 +2,9 @@
  * text.
  *
  * Known: literals, ., [classes] with [:names:], \d \D \w \W \s \S, \b \B ^ $ \A \z, groups (plain, (?:…), (?P<name>…)),
- * the flags i and s, |, * + ? {n} {n,} {n,m} (greedy or not: only whether it matches is asked), \t \n \r \f \v \a \xFF
- * \x{10FFFF} \Q…\E. Not known, and refused: \p{…} and \pN, \C, octal escapes, the flags m and U. Letters without case
- * are those of ASCII. Text is UTF-8; a byte that is not is one character.  SPDX-License-Identifier: MIT */
+ * the flags i, s and U, |, * + ? {n} {n,} {n,m} (greedy or not: only whether it matches is asked), \t \n \r \f \v \a
+ * \xFF \x{10FFFF} \012 \Q…\E. Not known, and refused: \p{…} and \pN, \C, the flag m. Letters without case are those of
+ * ASCII. Text is UTF-8; a byte that is not is one character.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_BASE_REGEXP_H
 #define OFFBEAT_BASE_REGEXP_H
 
@@ -25,8 +25,9 @@ struct regexp {
     size_t count, capacity;
     struct regexp_range *ranges;
     size_t range_count, range_capacity;
-    uint32_t *states; /* working memory of a match: the states now and next, marks, a stack */
-    uint32_t round;   /* the last one that marks hold */
+    uint32_t *states;       /* working memory of a match: the states now and next, marks, a stack */
+    uint32_t round;         /* the last one that marks hold */
+    struct regexp_dfa *dfa; /* made by the first match within a text; NULL */
     uint64_t steps_left;
     bool is_exhausted; /* a match stopped because there were no steps left, and gave false */
 };
@@ -38,7 +39,7 @@ void regexp_fini(struct regexp *regexp);
 
 /* True if it matches all of TEXT. At most so many steps as TEXT has bytes, times regexp.count. */
 bool regexp_matches_whole(struct regexp *regexp, struct slice text);
-/* True if it matches anywhere in TEXT; in the same time. */
+/* True if it matches anywhere in TEXT. Mostly one step for each byte (regexp_dfa.c), at most the same time. */
 bool regexp_matches_within(struct regexp *regexp, struct slice text);
 
 #endif

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "cli/report_command.h"
 
+#include "analyze/name_match.h"
 #include "base/file.h"
 #include "base/regexp.h"
 #include "cli/code_source.h"
@@ -160,11 +161,16 @@ static bool *match_names(const struct graph_report *graph, const char *pattern, 
         message("%s: %s", pattern, error.message);
         *ret_status = EXIT_WRONG_USE;
     }
+    regexp.steps_left = EXPRESSION_STEPS_MAX;
     for (size_t i = 0; is_expression && i < nodes->listed_count; i++) {
         matches[i] = regexp_matches_within(&regexp, slice_of_text(node_name(graph, nodes->listed[i])));
         has_match |= matches[i];
     }
-    if (is_expression && !has_match) {
+    if (is_expression && check_steps(&regexp, pattern, &error) != STATUS_OK) {
+        message("%s", error.message);
+        has_match = false;
+        *ret_status = EXIT_WRONG_USE;
+    } else if (is_expression && !has_match) {
         message("no function matches \"%s\"; offbeat top --nodecount 0 lists them all", pattern);
         *ret_status = EXIT_NO;
     }

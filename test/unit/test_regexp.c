@@ -57,6 +57,8 @@ TEST(classes_escapes_and_flags_are_those_of_RE2)
     check_whole("[[:alpha:]_]+", "ab_", true);
     check_whole("[[:^alpha:]]+", "12", true);
     check_whole("[\\w.-]+", "a_1.-", true);
+    check_whole("\\141\\0\\60(?U:a+)", "a\1", false);
+    check_whole("\\141\\060\\12(?U:a+)", "a0\naa", true);
     check_whole("\\d\\D\\s\\S\\w\\W", "1a b_-", true);
     check_whole("\\x41\\x{e9}\\.\\t", "A\xc3\xa9.\t", true);
     check_whole("\\Qa.b\\E+", "a.bbb", true);
@@ -154,6 +156,101 @@ TEST(a_match_stops_when_its_steps_are_used_up)
     CHECK(regexp.is_exhausted);
     CHECK(!regexp_matches_whole(&regexp, slice_of_text("b")));
     regexp_fini(&regexp);
+}
+
+static uint32_t next_random(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+/* A random expression of LENGTH parts, most of which compile. */
+static void append_random(char *text, size_t size, uint32_t *state)
+{
+    static const char *const parts[] = {"a",        "b",           "c", ".",   "[ab]", "[^a]",  "(a|b)", "(?:ab|c)",
+                                        "\\b",      "\\B",         "^", "$",   "\\w",  "\\W",   "(b*)",  " ",
+                                        "\xc3\xa9", "[a\xc3\xa9]", "|", "\\A", "\\z",  "(?i)A", "a{2}",  "_"};
+    static const char *const repetitions[] = {"", "", "", "*", "+", "?", "{2,3}"};
+    text[0] = '\0';
+    for (uint32_t count = next_random(state) % 7; count > 0; count--) {
+        strncat(text, parts[next_random(state) % (sizeof(parts) / sizeof(parts[0]))], size - strlen(text) - 1);
+        strncat(text, repetitions[next_random(state) % 7], size - strlen(text) - 1);
+    }
+}
+
+/* The automaton finds a match within a text where the program matches the whole text with anything around. */
+TEST(matches_within_are_those_of_the_whole_text_with_anything_around)
+{
+    static const char *const letters[] = {"a", "b", "c", " ", "_", "A", "\n", "\xc3\xa9", "\xff"};
+    uint32_t state = 20260101, compared = 0, matched = 0;
+    for (int i = 0; i < 30000; i++) {
+        char pattern[128], around[160], text[64] = "";
+        struct regexp within, whole;
+        append_random(pattern, sizeof(pattern), &state);
+        (void)snprintf(around, sizeof(around), "(?s:.*)(?:%s)(?s:.*)", pattern);
+        if (regexp_compile(&within, slice_of_text(pattern), NULL) != STATUS_OK) continue;
+        CHECK_UINT(regexp_compile(&whole, slice_of_text(around), NULL), STATUS_OK);
+        for (int k = 0; k < 8; k++) {
+            text[0] = '\0';
+            for (uint32_t count = next_random(&state) % 9; count > 0; count--)
+                strcat(text, letters[next_random(&state) % (sizeof(letters) / sizeof(letters[0]))]);
+            bool expected = regexp_matches_whole(&whole, slice_of_text(text));
+            if (regexp_matches_within(&within, slice_of_text(text)) != expected)
+                TEST_FAIL("/%s/ in \"%s\": %s", pattern, text, expected ? "no match" : "a match");
+            compared++;
+            matched += expected;
+        }
+        regexp_fini(&within);
+        regexp_fini(&whole);
+    }
+    printf("# %u texts compared, %u matched\n", compared, matched);
+    CHECK(matched > compared / 10 && matched < compared * 9 / 10);
+}
+
+TEST(hostile_expressions_take_steps_in_proportion_to_the_text)
+{
+    static const char *const patterns[] = {"(a+)+b",
+                                           "(x+x+)+y|(a|aa)+c",
+                                           "(a?){40}a{40}b",
+                                           "(.*)(.*)(.*)(.*)(.*)b",
+                                           "[ab]{1,200}[ac]{1,200}d",
+                                           "(a*)*(a*)*b",
+                                           "a.{12}b|(?i)(a|aa|aaa){1,30}z"};
+    enum { LENGTH = 200000 };
+    char *text = malloc(LENGTH + 1);
+    memset(text, 'a', LENGTH);
+    text[LENGTH] = '\0';
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+        struct regexp regexp;
+        CHECK_UINT(regexp_compile(&regexp, slice_of_text(patterns[i]), NULL), STATUS_OK);
+        regexp.steps_left = 10 * (uint64_t)LENGTH;
+        CHECK(!regexp_matches_within(&regexp, slice_of_text(text)));
+        if (regexp.is_exhausted) TEST_FAIL("/%s/ took more than ten steps a byte", patterns[i]);
+        regexp_fini(&regexp);
+    }
+    free(text);
+}
+
+/* 2^300 states: the automaton gives up, and the program goes on, with as many steps as it has. */
+TEST(an_expression_with_too_many_states_stays_right_and_limited)
+{
+    enum { LENGTH = 100000 };
+    struct regexp regexp;
+    uint32_t state = 1;
+    char *text = malloc(LENGTH + 1);
+    for (size_t i = 0; i < LENGTH; i++) text[i] = next_random(&state) >> 12 & 1 ? 'a' : 'b';
+    CHECK_UINT(regexp_compile(&regexp, slice_of_text("a[ab]{300}c"), NULL), STATUS_OK);
+    CHECK(!regexp_matches_within(&regexp, slice_of(text, LENGTH)));
+    CHECK(!regexp.is_exhausted);
+    text[LENGTH - 1] = 'c';
+    text[LENGTH - 302] = 'a';
+    CHECK(regexp_matches_within(&regexp, slice_of(text, LENGTH)));
+    text[LENGTH - 302] = 'b';
+    regexp.steps_left = 1000000;
+    CHECK(!regexp_matches_within(&regexp, slice_of(text, LENGTH)));
+    CHECK(regexp.is_exhausted);
+    regexp_fini(&regexp);
+    free(text);
 }
 
 /* Any bytes: compiled or refused, and what was compiled matches or not. */
