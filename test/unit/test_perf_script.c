@@ -48,6 +48,69 @@ TEST(callers_are_stored_less_one_and_inlined_functions_are_of_one_place)
     buffer_fini(&out);
 }
 
+/* MAPPINGS of the text, one a line, after the first, which is none. */
+static const char *mappings_of(struct buffer *out, const char *text)
+{
+    struct profile profile;
+    struct error error = {0};
+    profile_init(&profile);
+    if (perf_script_decode(slice_of_text(text), &profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    buffer_init(out, 1 << 16);
+    for (size_t i = 1; i < profile.mappings.count; i++) {
+        const struct mapping *mapping = &profile.mappings.items[i];
+        buffer_append_format(
+            out, "%s %s %" PRIx64 "-%" PRIx64 " @ %" PRIx64 "\n", profile_c_string(&profile, mapping->file_name),
+            profile_c_string(&profile, mapping->build_id), mapping->start, mapping->limit, mapping->file_offset);
+    }
+    buffer_append_byte(out, '\0');
+    profile_fini(&profile);
+    return (const char *)out->data;
+}
+
+TEST(records_of_mappings_tell_where_files_were)
+{
+    struct buffer out;
+    CHECK_TEXT(mappings_of(&out,
+                           "a 1/1 1.0: PERF_RECORD_MMAP2 1/1: [0x400000(0x1000) @ 0 <00ff>]: r--p /opt/a\n"
+                           "a 1/1 1.0: PERF_RECORD_MMAP2 1/1: [0x401000(0x1000) @ 0x1000 <00ff>]: r-xp /opt/a\n"
+                           "b 2/2 1.0: PERF_RECORD_MMAP2 2/2: [0x7f01000(0x1000) @ 0x1000 <00ff>]: r-xp /opt/a\n"
+                           "b 2/2 1.0: PERF_RECORD_MMAP2 2/2: [0x8000(0x1000) @ 0x3000 fe:00 12 0]: r-xp /opt/b ]c\n"
+                           "a 1/1 2.0: cycles: 401010 f (/opt/a)\n"
+                           "b 2/2 2.0: cycles: 7f01010 f (/opt/a)\n"
+                           "b 2/3 2.0: cycles: 8fff f (/opt/b ]c)\n"
+                           "b 2/3 2.0: cycles: 9000 f (/opt/b ]c)\n"),
+               "/opt/a 00ff 401000-402000 @ 1000\n"
+               "/opt/a 00ff 7f01000-7f02000 @ 1000\n"
+               "/opt/b ]c  8000-9000 @ 3000\n"
+               "/opt/b ]c  0-0 @ 0\n");
+    buffer_fini(&out);
+}
+
+TEST(frames_of_call_graphs_are_offsets_in_their_files)
+{
+    struct buffer out;
+    CHECK_TEXT(mappings_of(&out, "a 1/1 1.0: PERF_RECORD_MMAP2 1/1: [0x500000(0x1000) @ 0x1000 <00ff>]: r-xp /opt/a\n"
+                                 "a 9/9 2.0: cycles: \n"
+                                 "\t1010 f (/opt/a)\n"
+                                 "\t2000 main (/opt/a)\n"
+                                 "\t2001 start (/opt/a)\n\n"),
+               "/opt/a  0-0 @ 0\n" /* 2001 is a return address, one too far */
+               "/opt/a 00ff 1000-2000 @ 1000\n");
+    buffer_fini(&out);
+}
+
+TEST(records_of_mappings_that_are_broken_are_ignored)
+{
+    struct buffer out;
+    CHECK_TEXT(mappings_of(&out, "a 1/1 1.0: PERF_RECORD_MMAP2\n"
+                                 "a 1/1 1.0: PERF_RECORD_MMAP2 1/1: [0xffffffffffffffff(0x2) @ 0 <00>]: r-xp /opt/a\n"
+                                 "a 1/1 1.0: PERF_RECORD_MMAP2 1/1: [0x1000(0x2000) @ 0 <0g>]: r-xp /opt/a\n"
+                                 "a 1/1 1.0: PERF_RECORD_MMAP2 1/1: [0x1000(0x2000) @ 0 <00]: r-xp\n"
+                                 "a 1/1 2.0: cycles: 1010 f (/opt/a)\n"),
+               "/opt/a  1000-3000 @ 0\n");
+    buffer_fini(&out);
+}
+
 TEST(a_trampoline_and_what_a_signal_interrupted_keep_their_addresses_PPF_4)
 {
     struct buffer out;

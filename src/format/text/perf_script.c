@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "format/common/descriptor.h"
 #include "format/common/frame_name.h"
+#include "format/text/perf_maps.h"
 
 #include <stdlib.h>
 
@@ -35,6 +36,7 @@ struct frame {
     uint64_t address;
     int64_t line;
     bool is_inlined;
+    bool is_in_header; /* there perf prints the address in memory, elsewhere the place in the file */
 };
 
 struct decoder {
@@ -52,6 +54,7 @@ struct decoder {
         struct line *items;
         size_t count, capacity;
     } lines; /* of the location at hand */
+    struct perf_maps maps;
     struct header header;
     bool in_record; /* the lines at hand are of a record that is no sample */
     bool is_open;   /* HEADER's sample is not yet added */
@@ -405,10 +408,19 @@ static void parse_source(struct slice line, struct frame *frame)
 
 /* --- Into the model ----------------------------------------------------------------------------------------------- */
 
-static struct mapping_id mapping_of(struct decoder *decoder, struct slice file)
+/* Where perf has told that the file was in memory, also where. The kernel prints addresses as they are. */
+static struct mapping_id mapping_of(struct decoder *decoder, const struct frame *frame, uint64_t address)
 {
-    if (file.size == 0) return (struct mapping_id){0};
-    struct mapping mapping = {.file_name = profile_string(decoder->profile, file), .has_functions = true};
+    if (frame->file.size == 0) return (struct mapping_id){0};
+    struct mapping mapping = {.file_name = profile_string(decoder->profile, frame->file), .has_functions = true};
+    struct slice pid = decoder->header.pid.size > 0 ? decoder->header.pid : decoder->header.tid;
+    const struct perf_map *map = perf_maps_find(&decoder->maps, pid, frame->file, address, !frame->is_in_header);
+    if (map) {
+        mapping.file_offset = map->file_offset;
+        mapping.start = frame->is_in_header ? map->start : map->file_offset;
+        mapping.limit = mapping.start + map->size;
+        mapping.build_id = profile_string(decoder->profile, map->build_id);
+    }
     return profile_add_mapping(decoder->profile, &mapping);
 }
 
@@ -417,10 +429,11 @@ static void add_program(struct decoder *decoder)
 {
     struct slice comm = decoder->header.comm;
     for (size_t i = decoder->frames.count; i-- > 0 && !decoder->has_program;) {
-        struct slice file = decoder->frames.items[i].file, name = frame_name_of_path(file);
+        const struct frame *frame = &decoder->frames.items[i];
+        struct slice name = frame_name_of_path(frame->file);
         if (name.size > COMM_SIZE_MAX) name.size = COMM_SIZE_MAX;
         if (name.size == 0 || !slice_equal(name, comm)) continue;
-        (void)mapping_of(decoder, file);
+        (void)mapping_of(decoder, frame, frame->address);
         decoder->has_program = true;
     }
 }
@@ -458,10 +471,8 @@ static struct location_id add_location(struct decoder *decoder, size_t first, si
 {
     const struct frame *outermost = &decoder->frames.items[last];
     bool is_exact = has_exact_address(decoder, first, last);
-    struct location location = {
-        .mapping = mapping_of(decoder, outermost->file),
-        .address = outermost->address - (!is_exact && outermost->address), /* a return address is behind the call */
-    };
+    uint64_t address = outermost->address - (!is_exact && outermost->address); /* a return address is behind the call */
+    struct location location = {.mapping = mapping_of(decoder, outermost, address), .address = address};
     decoder->lines.count = 0;
     for (size_t i = first; i <= last && decoder->status == STATUS_OK; i++) {
         if (decoder->frames.items[i].symbol.size > 0) add_line(decoder, &decoder->frames.items[i]);
@@ -546,11 +557,17 @@ static void begin_sample(struct decoder *decoder, const struct header *header)
     struct frame frame;
     finish_sample(decoder);
     decoder->in_record = is_record(header->event);
+    if (decoder->in_record && starts_with(header->event, "PERF_RECORD_MMAP") &&
+        !perf_maps_add(&decoder->maps, header->rest))
+        fail(decoder, STATUS_NO_MEMORY, header->rest, "no memory for the places of files");
     if (decoder->in_record) return;
     decoder->header = *header;
     decoder->is_open = true;
     decoder->profile->has_times |= header->has_time;
-    if (ends_with(header->rest, ")") && parse_frame(header->rest, &frame)) add_frame(decoder, frame, header->rest);
+    if (ends_with(header->rest, ")") && parse_frame(header->rest, &frame)) {
+        frame.is_in_header = true;
+        add_frame(decoder, frame, header->rest);
+    }
 }
 
 static void read_line(struct decoder *decoder, struct slice line)
@@ -639,6 +656,7 @@ enum status perf_script_decode(struct slice bytes, struct profile *profile, stru
     read_text(&decoder);
     free(decoder.frames.items);
     free(decoder.lines.items);
+    perf_maps_fini(&decoder.maps);
     if (decoder.status != STATUS_OK) return decoder.status;
     give_period(profile);
     enum status status = profile_failed(profile, error);
