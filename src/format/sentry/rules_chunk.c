@@ -405,45 +405,25 @@ static void judge_by_table(struct judge *judge)
     }
 }
 
-/* A payload that could not be read to its end still has a header, which counts first. */
-static bool judge_unreadable(struct judge *judge)
-{
-    struct profile profile;
-    struct chunk_decoder header;
-    profile_init(&profile);
-    chunk_decoder_init(&header, judge->payload, &profile);
-    header.only_judges = true;
-    chunk_read_header(&header);
-    judge->header = &header;
-    judge_by_table(judge);
-    bool has_memory = header.reader.status != STATUS_NO_MEMORY && profile.failed == STATUS_OK;
-    chunk_decoder_fini(&header);
-    profile_fini(&profile);
-    return has_memory;
-}
-
-enum status chunk_judge(const struct chunk_decoder *decoder, struct slice payload, const struct rules_context *context,
-                        enum rules rules, struct verdict *ret_verdict, struct error *error)
+enum status chunk_judge(const struct chunk_decoder *decoder, const struct chunk_decoder *header, struct slice payload,
+                        const struct rules_context *context, enum rules rules, struct verdict *ret_verdict,
+                        struct error *error)
 {
     static const struct rules_context alone;
     struct judge judge = {.payload = payload,
                           .context = context ? context : &alone,
                           .rules = rules,
                           .decoder = decoder,
-                          .header = decoder,
+                          .header = header,
                           .verdict = ret_verdict};
-    bool has_memory = decoder->reader.status != STATUS_NO_MEMORY;
+    bool has_memory = decoder->reader.status != STATUS_NO_MEMORY && header->reader.status != STATUS_NO_MEMORY &&
+                      !header->profile->failed;
     enum status status = profile_failed(decoder->profile, error);
     verdict_init(ret_verdict);
     if (status != STATUS_OK) return status;
     judge.threads = chunk_count_samples(&decoder->chunk, decoder->profile->threads.count);
-    if (!judge.threads || !has_memory) {
-        has_memory = false;
-    } else if (decoder->reader.failed) {
-        has_memory = judge_unreadable(&judge);
-    } else {
-        judge_by_table(&judge);
-    }
+    has_memory = has_memory && judge.threads;
+    if (has_memory) judge_by_table(&judge);
     free(judge.threads);
     if (has_memory) return STATUS_OK;
     return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to judge the payload");

@@ -218,12 +218,11 @@ void chunk_read_offbeat(struct chunk_decoder *decoder);
 
 /* --- Judging ------------------------------------------------------------------------------------------------------ */
 
-/* Only what says what a chunk is: the first of the readings. */
-void chunk_read_header(struct chunk_decoder *decoder);
-
 /* The verdict on the chunk PAYLOAD, which DECODER has read, as far as it could, and not yet given to chunk_to_profile.
+ * HEADER has read what says what a chunk is: DECODER itself, or, where that failed, one that read nothing else.
  * Returns what rules_judge_chunk does. */
-enum status chunk_judge(const struct chunk_decoder *decoder, struct slice payload, const struct rules_context *context,
-                        enum rules rules, struct verdict *ret_verdict, struct error *error);
+enum status chunk_judge(const struct chunk_decoder *decoder, const struct chunk_decoder *header, struct slice payload,
+                        const struct rules_context *context, enum rules rules, struct verdict *ret_verdict,
+                        struct error *error);
 
 #endif

@@ -107,11 +107,6 @@ static void read_members(struct chunk_decoder *decoder, uint32_t chosen)
     decoder->profile->attributes.chunk = chunk_take_attributes(decoder, &members);
 }
 
-void chunk_read_header(struct chunk_decoder *decoder)
-{
-    read_members(decoder, HEADER);
-}
-
 /* --- Whether it is one -------------------------------------------------------------------------------------------- */
 
 /* Whether BYTES name another version than 2, whatever else is wrong with them. */
@@ -172,13 +167,30 @@ enum status sentry_v2_decode(struct slice bytes, struct profile *profile, struct
 
 /* --- Judging ------------------------------------------------------------------------------------------------------ */
 
+/* A payload that could not be read to its end still has a header, which counts first. */
+static enum status judge(const struct chunk_decoder *decoder, struct slice payload, const struct rules_context *context,
+                         enum rules rules, struct verdict *ret_verdict, struct error *error)
+{
+    struct profile profile;
+    struct chunk_decoder header;
+    if (!decoder->reader.failed) return chunk_judge(decoder, decoder, payload, context, rules, ret_verdict, error);
+    profile_init(&profile);
+    chunk_decoder_init(&header, payload, &profile);
+    header.only_judges = true;
+    read_members(&header, HEADER);
+    enum status status = chunk_judge(decoder, &header, payload, context, rules, ret_verdict, error);
+    chunk_decoder_fini(&header);
+    profile_fini(&profile);
+    return status;
+}
+
 enum status sentry_v2_decode_and_judge(struct slice bytes, const struct rules_context *context, enum rules rules,
                                        struct profile *profile, struct verdict *ret_verdict, struct error *error)
 {
     struct chunk_decoder decoder;
     chunk_decoder_init(&decoder, bytes, profile);
     read_all(&decoder);
-    enum status status = chunk_judge(&decoder, bytes, context, rules, ret_verdict, error);
+    enum status status = judge(&decoder, bytes, context, rules, ret_verdict, error);
     if (status == STATUS_OK) status = build(&decoder, bytes, error);
     chunk_decoder_fini(&decoder);
     return status;
@@ -195,7 +207,7 @@ enum status rules_judge_chunk(struct slice payload, const struct rules_context *
     /* Nothing else is asked of a payload that is too large. */
     verdict_init(ret_verdict);
     if (rules_allow_size(payload, rules, ret_verdict)) read_all(&decoder);
-    enum status status = chunk_judge(&decoder, payload, context, rules, ret_verdict, error);
+    enum status status = judge(&decoder, payload, context, rules, ret_verdict, error);
     chunk_decoder_fini(&decoder);
     profile_fini(&profile);
     return status;
