@@ -18,7 +18,9 @@ int main(int argc, char **argv)
     profile_init(&profile);
     buffer_init(&bytes, FORMAT_BYTES_MAX);
     enum status status = file_read(argv[1], &bytes, &error);
-    if (status == STATUS_OK) status = format_decode_buffer(&bytes, &profile, NULL, &error);
+    const struct format *format = NULL;
+    if (status == STATUS_OK) status = format_open(&bytes, &format, &error);
+    if (status == STATUS_OK) status = format_decode_opened(format, &bytes, &profile, &error);
     printf("%zu samples %s\n", profile.samples.count, error.message);
     buffer_fini(&bytes);
     profile_fini(&profile);

@@ -33,8 +33,7 @@ struct contents {
 static bool read_items(const char *path, struct slice bytes, struct contents *contents)
 {
     struct error error;
-    if (!envelope_detect(bytes)) return true;
-    contents->opened.format = &format_envelope;
+    if (contents->opened.format != &format_envelope) return true;
     if (envelope_items_read(bytes, &contents->profile, &contents->items, &error) == STATUS_OK) return true;
     message_error(path, &error, false);
     return false;
@@ -43,11 +42,10 @@ static bool read_items(const char *path, struct slice bytes, struct contents *co
 static bool read_contents(const char *path, struct contents *contents)
 {
     struct buffer bytes;
-    bool is_read =
-        read_input(path, &bytes, &contents->opened.size_bytes) && read_items(path, buffer_slice(&bytes), contents);
+    bool is_read = read_input(path, &bytes, &contents->opened) && read_items(path, buffer_slice(&bytes), contents);
     bool is_without_profile = contents->opened.format == &format_envelope && contents->items.profile_count == 0;
     if (is_read && !is_without_profile) {
-        is_read = decode_input(path, &bytes, &contents->profile, &contents->opened.format);
+        is_read = decode_input(path, contents->opened.format, &bytes, &contents->profile);
         set_default_environment(&contents->profile);
     }
     buffer_fini(&bytes);

@@ -13,19 +13,19 @@
 
 enum { TYPE_NAMES_BYTES_MAX = 1 << 16 };
 
-bool read_input(const char *path, struct buffer *bytes, size_t *ret_size_on_disk)
+bool read_input(const char *path, struct buffer *bytes, struct opened_file *ret_file)
 {
     struct error error = {0};
     buffer_init(bytes, FORMAT_BYTES_MAX);
     enum status status = file_read(path, bytes, &error);
     size_t size = bytes->size;
     if (status == STATUS_OK && size == 0) status = error_set(&error, STATUS_NOT_THIS_FORMAT, 0, "is empty");
-    if (status == STATUS_OK) status = format_decompress_buffer(bytes, &error);
+    if (status == STATUS_OK) status = format_open(bytes, &ret_file->format, &error);
     if (status != STATUS_OK) {
         message_error(path, &error, false);
         return false;
     }
-    *ret_size_on_disk = size;
+    ret_file->size_bytes = size;
     return true;
 }
 
@@ -39,26 +39,24 @@ static enum status name_functions(struct profile *profile, struct decoding *deco
     return symbolize_profile(profile, &options, NULL, error);
 }
 
-bool decode_one_of_many(const char *path, struct buffer *bytes, struct decoding *decoding, struct profile *profile,
-                        const struct format **ret_format)
+bool decode_one_of_many(const char *path, const struct format *format, struct buffer *bytes, struct decoding *decoding,
+                        struct profile *profile)
 {
     struct error error = {0};
-    const struct format *format = NULL;
-    enum status status = format_decode_buffer(bytes, profile, &format, &error);
+    enum status status = format_decode_opened(format, bytes, profile, &error);
     if (status == STATUS_OK && format == &format_recording) status = name_functions(profile, decoding, &error);
     if (status != STATUS_OK) {
         message_error(path, &error, false);
         return false;
     }
     if (format != &format_pprof) profile_give_system_names(profile);
-    *ret_format = format;
     return true;
 }
 
-bool decode_input(const char *path, struct buffer *bytes, struct profile *profile, const struct format **ret_format)
+bool decode_input(const char *path, const struct format *format, struct buffer *bytes, struct profile *profile)
 {
     struct decoding decoding = {.progress = progress_begin("naming functions")};
-    bool is_decoded = decode_one_of_many(path, bytes, &decoding, profile, ret_format);
+    bool is_decoded = decode_one_of_many(path, format, bytes, &decoding, profile);
     progress_end(&decoding.progress);
     return is_decoded;
 }
@@ -67,7 +65,7 @@ bool open_profile(const char *path, struct profile *profile, struct opened_file 
 {
     struct buffer bytes;
     struct opened_file file = {0};
-    bool is_open = read_input(path, &bytes, &file.size_bytes) && decode_input(path, &bytes, profile, &file.format);
+    bool is_open = read_input(path, &bytes, &file) && decode_input(path, file.format, &bytes, profile);
     buffer_fini(&bytes);
     if (is_open && ret_file) *ret_file = file;
     return is_open;

@@ -18,10 +18,10 @@ bool open_profile(const char *path, struct profile *profile, struct opened_file 
  * process, pid and process, so that those of two processes stay apart. */
 bool open_for_merge(const char *path, struct profile *profile);
 
-/* The two steps of open_profile: the file's bytes, decompressed, and what they hold. The caller finishes BYTES in every
- * case; after the second they are empty. */
-bool read_input(const char *path, struct buffer *bytes, size_t *ret_size_on_disk);
-bool decode_input(const char *path, struct buffer *bytes, struct profile *profile, const struct format **ret_format);
+/* The two steps of open_profile: the file's bytes, decompressed, with their format (NULL: unknown), and what they hold.
+ * The caller finishes BYTES in every case; after the second they are empty. */
+bool read_input(const char *path, struct buffer *bytes, struct opened_file *ret_file);
+bool decode_input(const char *path, const struct format *format, struct buffer *bytes, struct profile *profile);
 
 /* What the decoding of many recordings shares: MODULES stay open from one to the next. */
 struct decoding {
@@ -29,8 +29,8 @@ struct decoding {
     bool drops_symbols;           /* a recording keeps its addresses, but for code that a JIT compiler made */
     struct progress progress;
 };
-bool decode_one_of_many(const char *path, struct buffer *bytes, struct decoding *decoding, struct profile *profile,
-                        const struct format **ret_format);
+bool decode_one_of_many(const char *path, const struct format *format, struct buffer *bytes, struct decoding *decoding,
+                        struct profile *profile);
 
 /* Adds FROM, which was read from PATH, to INTO; of both only the sample types that both have are kept, and one line on
  * standard error names the others. STATUS_UNSUPPORTED where they have none in common. */

@@ -207,10 +207,10 @@ static void take_recording(struct record *record, struct profile *all, const cha
 {
     struct buffer bytes;
     struct profile profile;
-    const struct format *format;
     profile_init(&profile);
     enum record_file found = record_folder_read(&record->folder, name, &bytes);
-    bool is_open = found == RECORD_FILE_READ && decode_one_of_many(name, &bytes, &record->decoding, &profile, &format);
+    bool is_open =
+        found == RECORD_FILE_READ && decode_one_of_many(name, &format_recording, &bytes, &record->decoding, &profile);
     record->is_failed |= !is_open && found != RECORD_FILE_LEFT_OUT;
     if (is_open) {
         bool was_sampled = profile.samples.count > 0; /* its start alone is too little for Sentry */

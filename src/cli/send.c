@@ -123,8 +123,8 @@ static enum exit_status tell(const struct sender *sender, const char *path)
 static bool read_envelope(const char *path, struct buffer *bytes)
 {
     struct error error;
-    size_t size_on_disk;
-    if (!read_input(path, bytes, &size_on_disk)) return false;
+    struct opened_file file;
+    if (!read_input(path, bytes, &file)) return false;
     if (!envelope_detect(buffer_slice(bytes))) {
         message("%s: is no envelope; offbeat convert makes one (-o x.envelope)", message_name(path, false));
         return false;

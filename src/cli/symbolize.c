@@ -131,11 +131,12 @@ static bool read_unnamed(const char *path, struct profile *profile, const struct
 {
     struct buffer bytes;
     struct error error = {0};
-    size_t size;
-    bool is_read = read_input(path, &bytes, &size);
-    bool is_decoded = is_read && format_decode_buffer(&bytes, profile, ret_format, &error) == STATUS_OK;
+    struct opened_file file = {0};
+    bool is_read = read_input(path, &bytes, &file);
+    bool is_decoded = is_read && format_decode_opened(file.format, &bytes, profile, &error) == STATUS_OK;
     buffer_fini(&bytes);
     if (is_read && !is_decoded) message_error(path, &error, false);
+    *ret_format = file.format;
     return is_decoded;
 }
 

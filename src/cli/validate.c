@@ -163,9 +163,9 @@ static bool is_payload(struct slice bytes)
 static void validate_file(struct validation *validation)
 {
     struct buffer bytes;
-    size_t size_on_disk;
+    struct opened_file file;
     validation->judged = 0;
-    if (!read_input(validation->path, &bytes, &size_on_disk)) {
+    if (!read_input(validation->path, &bytes, &file)) {
         validation->status = EXIT_FAILED;
         buffer_fini(&bytes);
         return;

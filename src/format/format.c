@@ -246,7 +246,7 @@ static void drop_front(struct buffer *bytes, struct slice raw)
     bytes->size = raw.size;
 }
 
-static enum status open_buffer(struct buffer *bytes, const struct format **ret_format, struct error *error)
+enum status format_open(struct buffer *bytes, const struct format **ret_format, struct error *error)
 {
     struct buffer storage;
     struct slice raw;
@@ -261,18 +261,10 @@ static enum status open_buffer(struct buffer *bytes, const struct format **ret_f
     return status;
 }
 
-enum status format_decompress_buffer(struct buffer *bytes, struct error *error)
-{
-    const struct format *format;
-    return open_buffer(bytes, &format, error);
-}
-
-enum status format_decode_buffer(struct buffer *bytes, struct profile *profile, const struct format **ret_format,
+enum status format_decode_opened(const struct format *format, struct buffer *bytes, struct profile *profile,
                                  struct error *error)
 {
-    const struct format *format;
-    enum status status = open_buffer(bytes, &format, error);
-    if (status == STATUS_OK) status = decode_raw(format, buffer_slice(bytes), bytes, profile, ret_format, error);
+    enum status status = decode_raw(format, buffer_slice(bytes), bytes, profile, NULL, error);
     buffer_fini(bytes);
     return status;
 }

@@ -46,10 +46,12 @@ enum status format_decompress(struct slice bytes, struct buffer *storage, struct
 enum status format_decode(struct slice bytes, struct profile *profile, const struct format **ret_format,
                           struct error *error);
 
-/* Both for BYTES that nobody else needs, which takes much less memory for large files: what is compressed makes way for
- * what it holds, and that is let go as it is read. BYTES are empty after format_decode_buffer, as after buffer_fini. */
-enum status format_decompress_buffer(struct buffer *bytes, struct error *error);
-enum status format_decode_buffer(struct buffer *bytes, struct profile *profile, const struct format **ret_format,
+/* The two steps of format_decode() for BYTES that nobody else needs, which takes much less memory for large files. The
+ * first replaces BYTES by what they hold decompressed, and detects the format once. The second frees them while it
+ * reads; after it BYTES are empty, as after buffer_fini(). A FORMAT of NULL is an error that says what the bytes may
+ * be. */
+enum status format_open(struct buffer *bytes, const struct format **ret_format, struct error *error);
+enum status format_decode_opened(const struct format *format, struct buffer *bytes, struct profile *profile,
                                  struct error *error);
 
 /* Appends PROFILE to OUT. STATUS_UNSUPPORTED for read-only formats. */

@@ -96,7 +96,9 @@ TEST(reads_a_file_that_is_compressed_twice_or_begins_with_a_byte_order_mark)
         buffer_append(&copy, inputs[i]->data, inputs[i]->size);
         for (int in_place = 0; in_place < 2; in_place++) {
             profile_init(&profile);
-            CHECK_UINT(in_place ? format_decode_buffer(&copy, &profile, NULL, NULL)
+            const struct format *format = NULL;
+            if (in_place) CHECK_UINT(format_open(&copy, &format, NULL), STATUS_OK);
+            CHECK_UINT(in_place ? format_decode_opened(format, &copy, &profile, NULL)
                                 : format_decode(buffer_slice(inputs[i]), &profile, NULL, NULL),
                        STATUS_OK);
             CHECK_UINT(profile.samples.count, 3);
