@@ -245,6 +245,7 @@ static reader find_reader(struct slice bytes, struct cursor *ret_cursor)
     for (int i = 0; i < PPROF_LEGACY_HEADER_LINES_MAX; i++) {
         *ret_cursor = cursor;
         if (!legacy_next_line(&cursor, &line)) return NULL;
+        if (line.size > PPROF_LEGACY_HEADER_BYTES_MAX) return NULL; /* JSON on one line */
         if (!legacy_is_blank(line)) return text_reader(line, cursor, i == 0);
     }
     return NULL;

@@ -155,7 +155,7 @@ bool collapsed_detect(struct slice bytes)
     int64_t value;
     while (bytes.size > 0) {
         struct slice line = take_line(&bytes);
-        if (line.size > 0) return is_text(line) && split_line(line, &stack, &value);
+        if (line.size > 0) return split_line(line, &stack, &value) && is_text(line); /* the cheaper one first */
     }
     return false;
 }

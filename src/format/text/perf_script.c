@@ -326,6 +326,7 @@ bool perf_script_detect(struct slice bytes)
 {
     struct header header;
     struct slice line = next_line(&bytes);
+    if (line.size > PERF_SCRIPT_HEADER_BYTES_MAX) return false; /* JSON on one line */
     for (bool in_record = false; line.size > 0; line = next_line(&bytes)) {
         bool is_more = in_record && is_blank(line.data[0]) && !parse_header(line, &header);
         in_record = is_more || (parse_header(line, &header) && is_record(header.event));

@@ -5,7 +5,8 @@
 #include "profile/profile.h"
 
 enum {
-    PERF_SCRIPT_DEPTH_MAX = 1 << 16, /* frames of a stack */
+    PERF_SCRIPT_DEPTH_MAX = 1 << 16,        /* frames of a stack */
+    PERF_SCRIPT_HEADER_BYTES_MAX = 1 << 20, /* the first line: perf's own records have up to 64 KiB */
     PERF_SCRIPT_EVENTS_MAX = PROFILE_VALUES_MAX - 1,
 };
 
