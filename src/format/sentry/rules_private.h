@@ -56,9 +56,6 @@ void rules_take_uuid(struct rules_reader *reader);           /* in any spelling 
 void rules_take_address(struct rules_reader *reader);        /* a string: 0x and hex digits, or decimal */
 void rules_take_time(struct rules_reader *reader);           /* a string: RFC 3339 */
 
-/* The whole number whose digits TEXT is. */
-bool rules_parse_u64(struct slice text, uint64_t *ret_value);
-
 /* Makes the value at OFFSET a violation: EXPECTED is constant. */
 void rules_violate(struct rules_reader *reader, uint64_t offset, const char *expected);
 /* Where the next value begins. */

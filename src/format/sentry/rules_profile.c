@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/index_table.h"
 #include "base/uuid.h"
+#include "format/sentry/sentry_decoder_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -240,7 +241,7 @@ static void take_thread_facts(struct rules_reader *reader)
         return;
     }
     /* No sample's thread has an id that is no number. */
-    if (!rules_parse_u64(reader->key, &judge->metadata.items[count])) judge->metadata.items[count] = UINT64_MAX;
+    if (!chunk_parse_decimal(reader->key, &judge->metadata.items[count])) judge->metadata.items[count] = UINT64_MAX;
     judge->metadata.count++;
     RULES_TAKE_OBJECT(reader, members);
 }

@@ -4,6 +4,7 @@
 #include "base/json_place.h"
 #include "base/rfc3339.h"
 #include "base/uuid.h"
+#include "format/sentry/sentry_decoder_private.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -119,18 +120,6 @@ void rules_take_bool(struct rules_reader *reader)
     if (expect(reader, JSON_BOOL, "boolean")) (void)json_bool(&reader->json);
 }
 
-bool rules_parse_u64(struct slice text, uint64_t *ret_value)
-{
-    uint64_t value = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9' || __builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(text.data[i] - '0'), &value))
-            return false;
-    }
-    *ret_value = value;
-    return text.size > 0;
-}
-
 static uint64_t take_u64(struct rules_reader *reader, uint64_t maximum, bool or_text, const char *expected)
 {
     uint64_t offset = rules_next_offset(reader), value = 0;
@@ -142,7 +131,7 @@ static uint64_t take_u64(struct rules_reader *reader, uint64_t maximum, bool or_
     } else {
         return 0;
     }
-    if (!rules_parse_u64(text, &value) || value > maximum) rules_violate(reader, offset, expected);
+    if (!chunk_parse_decimal(text, &value) || value > maximum) rules_violate(reader, offset, expected);
     return value;
 }
 
@@ -230,23 +219,12 @@ void rules_take_uuid(struct rules_reader *reader)
     if (!uuid_parse(text, uuid)) rules_violate(reader, offset, "uuid");
 }
 
-static bool is_address(struct slice text)
-{
-    uint64_t value;
-    bool is_hex = text.size > 2 && text.data[0] == '0' && (text.data[1] | 0x20) == 'x';
-    if (!is_hex) return rules_parse_u64(text, &value);
-    for (size_t i = 2; i < text.size; i++) {
-        uint8_t letter = text.data[i] | 0x20;
-        bool is_digit = (text.data[i] >= '0' && text.data[i] <= '9') || (letter >= 'a' && letter <= 'f');
-        if (!is_digit) return false;
-    }
-    return text.size <= 18;
-}
-
 void rules_take_address(struct rules_reader *reader)
 {
-    uint64_t offset = rules_next_offset(reader);
-    if (!is_address(rules_string(reader))) rules_violate(reader, offset, "string with an address");
+    bool is_hex;
+    uint64_t offset = rules_next_offset(reader), address;
+    if (!chunk_parse_address(rules_string(reader), &address, &is_hex))
+        rules_violate(reader, offset, "string with an address");
 }
 
 void rules_take_time(struct rules_reader *reader)

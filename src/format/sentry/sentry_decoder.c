@@ -277,7 +277,7 @@ static bool parse_hex(struct slice digits, uint64_t *ret_value)
     return true;
 }
 
-static bool parse_decimal(struct slice digits, uint64_t *ret_value)
+bool chunk_parse_decimal(struct slice digits, uint64_t *ret_value)
 {
     uint64_t value = 0;
     for (size_t i = 0; i < digits.size; i++) {
@@ -289,15 +289,19 @@ static bool parse_decimal(struct slice digits, uint64_t *ret_value)
     return digits.size > 0;
 }
 
+bool chunk_parse_address(struct slice text, uint64_t *ret_value, bool *ret_is_hex)
+{
+    *ret_is_hex = text.size > 2 && text.data[0] == '0' && (text.data[1] | 0x20) == 'x';
+    return *ret_is_hex ? parse_hex(slice_of(text.data + 2, text.size - 2), ret_value)
+                       : chunk_parse_decimal(text, ret_value);
+}
+
 /* "0x1f", "31" or 31. */
 static uint64_t read_any_address(struct chunk_decoder *decoder, const struct expectation *expected, bool *ret_is_hex)
 {
     uint64_t value = 0, offset = chunk_offset(decoder);
-    struct slice text = chunk_read_text_or_number(decoder);
-    bool is_hex = text.size > 2 && text.data[0] == '0' && (text.data[1] | 0x20) == 'x';
-    bool is_valid = is_hex ? parse_hex(slice_of(text.data + 2, text.size - 2), &value) : parse_decimal(text, &value);
+    bool is_valid = chunk_parse_address(chunk_read_text_or_number(decoder), &value, ret_is_hex);
     if (!is_valid) chunk_refuse_value(decoder, expected, offset);
-    *ret_is_hex = is_hex;
     return is_valid ? value : 0;
 }
 
@@ -322,7 +326,7 @@ uint64_t chunk_read_size(struct chunk_decoder *decoder)
 uint64_t chunk_read_u64(struct chunk_decoder *decoder)
 {
     uint64_t value = 0, offset = chunk_offset(decoder);
-    if (!parse_decimal(chunk_read_text_or_number(decoder), &value)) {
+    if (!chunk_parse_decimal(chunk_read_text_or_number(decoder), &value)) {
         chunk_refuse_value(decoder, &expected_whole, offset);
     }
     return value;
