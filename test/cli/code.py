@@ -11,6 +11,7 @@ import collections
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ from tap import case, check, check_equal, main, skip  # noqa: E402
 
 OFFBEAT = str(pathlib.Path(sys.argv[1]).resolve())
 SECONDS_MAX = 60
+MAKE_PPROF = pathlib.Path(__file__).resolve().parent / "data/make_pprof.py"
 
 C_PROGRAM = r"""
 #include <stdio.h>
@@ -198,6 +200,44 @@ def lines_of_disasm(profile, file, *options):
             if row["self"] and row["file"] == file:
                 found[row["function"], row["line"]] += row["self"]
     return found
+
+
+# --- A terminal ------------------------------------------------------------------------------------------------------
+
+
+def on_terminal(folder, words, **variables):
+    """What OFFBEAT prints on a terminal."""
+    parent, child = pty.openpty()
+    environment = {**{name: value for name, value in os.environ.items() if name != "NO_COLOR"}, "TERM": "xterm", **variables}
+    with os.fdopen(child, "wb") as terminal:
+        running = subprocess.Popen([OFFBEAT, *words], cwd=folder, stdout=terminal, stderr=subprocess.DEVNULL, env=environment)
+    text = b""
+    while True:
+        try:
+            part = os.read(parent, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        text += part
+    os.close(parent)
+    check_equal(running.wait(SECONDS_MAX), 0, f"{words}; status")
+    return text.decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+@case
+def hot_lines_are_bold_on_a_terminal_and_sources_do_not_command_it():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        made = subprocess.run([sys.executable, MAKE_PPROF], check=True, capture_output=True).stdout
+        (folder / "heap.pb").write_bytes(made)
+        (folder / "a.c").write_bytes(b"".join(b"\tline %d \x1b[31m;\n" % i for i in range(1, 41)))
+        words = ["list", "parse", "heap.pb", "--source-path", "."]
+        text = on_terminal(folder, words)
+        check_equal(re.findall(r"\x1b\[1m(.*)\x1b\[0m", text), ["       1kB        1kB     23:\tline 23 ?[31m;"], "bold lines")
+        check("     22:\tline 22 ?[31m;\n" in text, f"another line: {text}")
+        check("\x1b" not in on_terminal(folder, words, NO_COLOR="1"), "colours with NO_COLOR")
+        check(b"\x1b[31m" in subprocess.run([OFFBEAT, *words], cwd=folder, capture_output=True, check=True).stdout, "a pipe gets a changed text")
 
 
 # --- perf annotate ---------------------------------------------------------------------------------------------------
