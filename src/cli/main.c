@@ -117,10 +117,19 @@ static int help_of(char *name)
     return refuse_unknown(name);
 }
 
+/* By a symbolic link of that name. */
+static bool is_called_pprof(const char *path)
+{
+    if (!path) return false;
+    const char *slash = strrchr(path, '/');
+    return strcmp(slash ? slash + 1 : path, "pprof") == 0;
+}
+
 int main(int argc, char **argv)
 {
     hold_standard_streams();
     keep_large_blocks_apart();
+    if (is_called_pprof(argv[0])) return finish(command_pprof(argc, argv));
     if (argc < 2) {
         print_help(stderr);
         return EXIT_WRONG_USE;

@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/message.h"
 #include "cli/pprof_flags.h"
+#include "cli/prompt.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,11 +13,12 @@ static void print_help(void)
 {
     (void)fputs(
         "Example: offbeat pprof -top -cum -focus=main profile.pb.gz\n\n"
-        "Usage: offbeat pprof REPORT [flags] [PROGRAM] FILE…\n\n"
+        "Usage: offbeat pprof [REPORT] [flags] [PROGRAM] FILE…\n\n"
         "Prints what pprof prints for these flags, of the profiles in FILE…, merged. Flags have the names and "
         "meanings\n"
         "of pprof, one dash or two, and stand in front of the files. Names are those of the profile: nothing is\n"
-        "symbolized, and PROGRAM is not read. There is no prompt and no web page.\n\n"
+        "symbolized, and PROGRAM is not read. There is no web page. Without a REPORT,\n"
+        "a prompt reads reports and settings: top10 -cum, list main, focus=alloc, help.\n\n"
         "Reports:\n"
         "  -top, -text, -tree, -peek=REGEX, -list=REGEX, -disasm=REGEX, -traces, -tags, -raw, -comments\n"
         "  -dot, -callgrind, -proto, -topproto\n\n"
@@ -56,9 +58,7 @@ static bool check(const struct pprof_flags *flags, int file_count)
     } else if (flags->granularity_count > 1) {
         message("-functions, -filefunctions, -files, -lines and -addresses exclude each other");
     } else if (file_count == 0) {
-        message("usage: offbeat pprof REPORT [flags] FILE…; offbeat pprof --help lists them");
-    } else if (flags->report_count == 0) {
-        message("offbeat pprof has no prompt yet; name a report: -top, -tree, -peek=REGEX, -dot, …");
+        message("usage: offbeat pprof [REPORT] [flags] FILE…; offbeat pprof --help lists them");
     } else {
         return true;
     }
@@ -76,5 +76,6 @@ int command_pprof(int argc, char **argv)
     }
     if (argc - place > 1 && is_program(argv[place])) place++;
     if (!check(&flags, argc - place)) return EXIT_WRONG_USE;
+    if (flags.report_count == 0) return (int)prompt_run(&flags, argv + place, (size_t)(argc - place));
     return (int)report_run(&flags.request, argv + place, (size_t)(argc - place));
 }

@@ -182,7 +182,10 @@ static bool take_flag(struct pprof_flags *flags, const struct flag *table, int a
     return flag->take(flags, flag, text ? text : argv[(*place)++]);
 }
 
-bool pprof_flags_parse(struct pprof_flags *flags, int argc, char **argv, int *place)
+enum { FLAGS_MAX = 128 };
+
+/* A row without a name ends TABLE. */
+static void make_table(struct pprof_flags *flags, struct flag table[FLAGS_MAX])
 {
     static const char listing[] = "-list=REGEX prints source lines, -disasm=REGEX instructions with their lines";
     static const char drawing[] = "-dot FILE | dot -T FORMAT draws the graph";
@@ -191,7 +194,7 @@ bool pprof_flags_parse(struct pprof_flags *flags, int argc, char **argv, int *pl
     /* clang-format off */
 #define SWITCH(flag_name, ...) {.name = (flag_name), .is_switch = true, __VA_ARGS__}
 #define VALUE(flag_name, ...) {.name = (flag_name), __VA_ARGS__}
-    const struct flag table[] = {
+    const struct flag rows[] = {
         SWITCH("text", .take = take_report, .number = REPORT_TABLE),
         SWITCH("top", .take = take_report, .number = REPORT_TABLE),
         SWITCH("tree", .take = take_report, .number = REPORT_TREE),
@@ -289,6 +292,37 @@ bool pprof_flags_parse(struct pprof_flags *flags, int argc, char **argv, int *pl
 #undef SWITCH
 #undef VALUE
     /* clang-format on */
+    _Static_assert(sizeof(rows) <= FLAGS_MAX * sizeof(rows[0]), "the table has room for all flags");
+    memcpy(table, rows, sizeof(rows));
+}
+
+enum pprof_word pprof_flags_word(const char *name)
+{
+    struct pprof_flags flags;
+    struct flag table[FLAGS_MAX];
+    const struct flag *flag = table;
+    make_table(&flags, table);
+    while (flag->name && strcmp(flag->name, name) != 0) flag++;
+    if (!flag->name) return PPROF_UNKNOWN;
+    if (flag->take == take_report) return flag->is_switch ? PPROF_REPORT : PPROF_REPORT_WITH_TEXT;
+    return flag->is_switch ? PPROF_SWITCH : PPROF_VALUE;
+}
+
+bool pprof_flags_name(size_t index, const char **ret_name)
+{
+    struct pprof_flags flags;
+    struct flag table[FLAGS_MAX];
+    size_t count = 0;
+    make_table(&flags, table);
+    while (table[count].name && count < index) count++;
+    *ret_name = table[count].name;
+    return *ret_name != NULL;
+}
+
+bool pprof_flags_parse(struct pprof_flags *flags, int argc, char **argv, int *place)
+{
+    struct flag table[FLAGS_MAX];
+    make_table(flags, table);
     while (*place < argc && argv[*place][0] == '-' && argv[*place][1] != '\0') {
         if (strcmp(argv[*place], "--") == 0) {
             (*place)++;

@@ -16,4 +16,17 @@ struct pprof_flags {
  * standard error. */
 bool pprof_flags_parse(struct pprof_flags *flags, int argc, char **argv, int *place);
 
+/* What a name without its dash is. */
+enum pprof_word {
+    PPROF_UNKNOWN,
+    PPROF_REPORT,
+    PPROF_REPORT_WITH_TEXT, /* -peek=REGEX */
+    PPROF_SWITCH,
+    PPROF_VALUE,
+};
+enum pprof_word pprof_flags_word(const char *name);
+
+/* The name of flag INDEX, a constant. False behind the last one. */
+bool pprof_flags_name(size_t index, const char **ret_name);
+
 #endif

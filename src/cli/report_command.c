@@ -489,19 +489,24 @@ static void find_completeness(struct run *run)
         message("cannot tell how complete the profile is: %s", error.message);
 }
 
+enum exit_status report_run_opened(struct report_request *request, const char *file, struct profile *profile)
+{
+    if (!check(request)) return EXIT_WRONG_USE;
+    struct run run = {.request = request, .profile = profile, .file = file, .filter_text = {.maximum = SIZE_MAX}};
+    if (request->kind == REPORT_TOP && !request->json) find_completeness(&run);
+    enum exit_status status = EXIT_FAILED;
+    if (report_prepare(request, profile)) status = run_report(&run);
+    buffer_fini(&run.filter_text);
+    return status;
+}
+
 enum exit_status report_run(struct report_request *request, char *const *files, size_t count)
 {
     if (!check(request)) return EXIT_WRONG_USE;
     struct profile profile;
-    struct run run = {.request = request, .profile = &profile, .file = files[0], .filter_text = {.maximum = SIZE_MAX}};
     profile_init(&profile);
     enum exit_status status = EXIT_FAILED;
-    if (report_open(request, files, count, &profile)) {
-        if (request->kind == REPORT_TOP && !request->json) find_completeness(&run);
-        report_prepare(request, &profile);
-        status = run_report(&run);
-    }
+    if (report_open(request, files, count, &profile)) status = report_run_opened(request, files[0], &profile);
     profile_fini(&profile);
-    buffer_fini(&run.filter_text);
     return status;
 }

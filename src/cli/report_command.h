@@ -130,4 +130,8 @@ struct report_request {
 /* Reads FILES, merged, and writes the report. */
 enum exit_status report_run(struct report_request *request, char *const *files, size_t count);
 
+/* Writes the report of PROFILE, which report_open has read, and changes PROFILE. FILE is the first one. */
+struct profile;
+enum exit_status report_run_opened(struct report_request *request, const char *file, struct profile *profile);
+
 #endif

@@ -58,24 +58,23 @@ static bool subtract(const struct report_request *request, const struct option_t
 
 bool report_open(const struct report_request *request, char *const *files, size_t count, struct profile *profile)
 {
-    struct error error = {0};
     bool is_diff = request->diff_base.count > 0;
     const struct open_options options = open_options(request);
     if (!open_profiles(files, count, options, profile)) return false;
     if (is_diff && !subtract(request, &request->diff_base, true, profile)) return false;
     if (request->base.count > 0 && !subtract(request, &request->base, false, profile)) return false;
+    return true;
+}
+
+bool report_prepare(const struct report_request *request, struct profile *profile)
+{
+    struct error error = {0};
     bool sums_equal_samples = request->kind == REPORT_TRACES || request->kind == REPORT_RAW;
     if (sums_equal_samples && request->is_pprof && profile_compact(profile, &error) != STATUS_OK) {
         message("%s", error.message);
         return false;
     }
-    return true;
-}
-
-void report_prepare(const struct report_request *request, struct profile *profile)
-{
-    struct error error = {0};
-    if (request->keeps_names) return;
+    if (request->keeps_names) return true;
     if (!request->all_frames && profile_prune(profile, &error) != STATUS_OK)
         message("all frames are shown: %s", error.message);
     if (request->short_names) {
@@ -85,4 +84,5 @@ void report_prepare(const struct report_request *request, struct profile *profil
         profile_tell_packages_apart(profile, false);
     }
     if (request->comment && request->comment[0]) profile_add_comment(profile, slice_of_text(request->comment));
+    return true;
 }

@@ -9,7 +9,8 @@
  * on standard error. */
 bool report_open(const struct report_request *request, char *const *files, size_t count, struct profile *profile);
 
-/* Leaves out the frames that the profile asks to drop, and gives functions the names that the report shows. */
-void report_prepare(const struct report_request *request, struct profile *profile);
+/* Leaves out the frames that the profile asks to drop, and gives functions the names that the report shows. False
+ * after a line on standard error. */
+bool report_prepare(const struct report_request *request, struct profile *profile);
 
 #endif

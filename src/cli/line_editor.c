@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/line_editor.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What is used of libedit: its interface of readline, which has been the same since 2005. */
+typedef char *word_generator(const char *word, int state);
+
+struct editor {
+    char *(*read)(const char *prompt);
+    int (*add_history)(const char *line);
+    char **(*matches)(const char *word, word_generator *generator);
+    char **(**complete)(const char *word, int start, int end);
+    int *is_complete; /* no file names after ours */
+};
+
+/* The library calls back without a context. */
+static struct {
+    bool is_loaded;
+    struct editor editor;
+    line_words words;
+    void *context;
+    bool is_first;
+} state;
+
+static char *next_word(const char *word, int index)
+{
+    static size_t next;
+    const char *known;
+    if (index == 0) next = 0;
+    while ((known = state.words(state.context, word, state.is_first, next)) != NULL) {
+        next++;
+        if (strncmp(known, word, strlen(word)) == 0) return strdup(known);
+    }
+    return NULL;
+}
+
+static char **complete(const char *word, int start, int end)
+{
+    (void)end;
+    state.is_first = start == 0;
+    *state.editor.is_complete = 1;
+    return state.editor.matches(word, next_word);
+}
+
+/* dlsym gives functions as pointers to data. */
+static bool find(void *library, const char *name, void *ret_function)
+{
+    void *found = dlsym(library, name);
+    memcpy(ret_function, &found, sizeof(found));
+    return found != NULL;
+}
+
+static void load(void)
+{
+    struct editor editor;
+    state.is_loaded = true;
+    void *library = dlopen("libedit.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (!library) return;
+    bool is_whole = find(library, "readline", &editor.read) && find(library, "add_history", &editor.add_history) &&
+                    find(library, "rl_completion_matches", &editor.matches) &&
+                    find(library, "rl_attempted_completion_function", &editor.complete) &&
+                    find(library, "rl_attempted_completion_over", &editor.is_complete);
+    if (!is_whole) return;
+    state.editor = editor;
+    *editor.complete = complete;
+}
+
+static char *read_plain(const char *prompt, bool is_terminal)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    if (is_terminal) {
+        (void)fputs(prompt, stdout);
+        (void)fflush(stdout);
+    }
+    ssize_t length = getline(&line, &capacity, stdin);
+    if (length < 0) {
+        free(line);
+        return NULL;
+    }
+    if (length > 0 && line[length - 1] == '\n') line[length - 1] = '\0';
+    return line;
+}
+
+char *line_editor_read(const char *prompt, line_words words, void *context)
+{
+    bool is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    state.words = words;
+    state.context = context;
+    if (is_terminal && !state.is_loaded) load();
+    if (!is_terminal || !state.editor.read) return read_plain(prompt, is_terminal);
+    char *line = state.editor.read(prompt);
+    if (line && line[0]) (void)state.editor.add_history(line);
+    return line;
+}
