@@ -251,7 +251,11 @@ static enum exit_status run(struct disasm *disasm, struct buffer *out)
     status = grouping_init(&disasm->grouping, disasm->profile, &options, &error);
     if (status == STATUS_OK) {
         disasm->row_of_group = calloc(disasm->grouping.count + 1, sizeof(*disasm->row_of_group));
-        status = disasm->row_of_group ? find_functions(disasm, &error) : no_memory(&error);
+        if (!disasm->row_of_group) {
+            message("not enough memory for the instructions");
+            return EXIT_FAILED;
+        }
+        status = find_functions(disasm, &error);
     }
     if (status == STATUS_OK && disasm->functions.count == 0) return tell_nothing_found(disasm);
     if (status == STATUS_OK) status = write_functions(disasm, out, &error);
