@@ -17,6 +17,7 @@ int command_diff(int argc, char **argv)
         {"cum", 0, OPTION_SWITCH, &request.by_cumulative, .help = "compare time in the function and what it calls"},
         {"nodecount", 'n', OPTION_NUMBER, &request.node_count, .argument = "N",
          .help = "so many functions, 0 for all (default: 30, with --json all)", .maximum = INT_MAX},
+        REPORT_OPTION_RUNNING(request),
         {"sample-index", 0, OPTION_TEXT, &request.value_type, .argument = "NAME",
          .help = "the value to compare, one of those that info lists, or its number from 0"},
         {"unit", 0, OPTION_TEXT, &request.unit, .argument = "UNIT",

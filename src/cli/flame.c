@@ -15,6 +15,7 @@ int command_flame(int argc, char **argv)
         REPORT_OPTIONS_SAMPLES(request),
         REPORT_OPTIONS_FRAMES(request),
         REPORT_OPTIONS_TAGS(request),
+        REPORT_OPTION_RUNNING(request),
         {"sample-index", 0, OPTION_TEXT, &request.value_type, .argument = "NAME",
          .help = "the value to show, one of those that info lists, or its number from 0"},
         {"divide-by", 0, OPTION_DECIMAL, &request.divide_by, .argument = "N", .help = "divide all values by N",

@@ -437,7 +437,7 @@ static bool find_total(struct run *run)
 static enum exit_status run_report(struct run *run)
 {
     bool is_profile = run->request->kind == REPORT_PROTO || run->request->kind == REPORT_TOPPROTO;
-    int column = choose_value_type(run->profile, run->request->value_type);
+    int column = choose_value_type(run->profile, run->request->running ? "cpu" : run->request->value_type);
     if (column < 0) return EXIT_WRONG_USE;
     describe(run, column);
     if (!run->request->relative && !find_total(run)) return EXIT_FAILED;

@@ -45,6 +45,7 @@ struct report_request {
     uint64_t fail_over; /* REPORT_DIFF: millionths; UINT64_MAX: never */
 
     const char *value_type;
+    bool running; /* shows CPU time, whatever VALUE_TYPE is */
     bool mean;
     const char *unit;
     double divide_by;
@@ -93,7 +94,10 @@ struct report_request {
     {"tag-root", 0, OPTION_TEXT, &(r).filter.tag_root, .argument = "KEYS", .help = "labels, KEY,KEY, as frames outside of all others"},         \
     {"tag-leaf", 0, OPTION_TEXT, &(r).filter.tag_leaf, .argument = "KEYS", .help = "labels as frames inside of all others"}
 
+#define REPORT_OPTION_RUNNING(r) {"running", 0, OPTION_SWITCH, &(r).running, .help = "CPU time only, without waiting: --sample-index cpu"}
+
 #define REPORT_OPTIONS_VALUES(r)                                                                                       \
+    REPORT_OPTION_RUNNING(r),                                                                                          \
     {"sample-index", 0, OPTION_TEXT, &(r).value_type, .argument = "NAME", .help = "the value to show, one of those that info lists, or its number from 0"}, \
     {"mean", 0, OPTION_SWITCH, &(r).mean, .help = "divide by the first value: the mean of an event"},                                           \
     {"divide-by", 0, OPTION_DECIMAL, &(r).divide_by, .argument = "N", .help = "divide all values by N", .maximum = 1000000000000},             \

@@ -8,13 +8,11 @@
 int command_top(int argc, char **argv)
 {
     struct report_request request = {REPORT_REQUEST_INIT, .kind = REPORT_TOP};
-    bool running = false;
     /* clang-format off */
     const struct option options[] = {
         {"json", 0, OPTION_SWITCH, &request.json, .help = "one JSON object for programs, instead of a table"},
         {"by-thread", 0, OPTION_SWITCH, &request.by_thread, .help = "each thread on its own"},
         {"by-process", 0, OPTION_SWITCH, &request.by_process, .help = "each process on its own, the longest first"},
-        {"running", 0, OPTION_SWITCH, &running, .help = "CPU time only, without waiting: --sample-index cpu"},
         {"nodecount", 'n', OPTION_NUMBER, &request.node_count, .argument = "N",
          .help = "so many functions, 0 for all (default: 30, by process 10, with --json all)", .maximum = INT_MAX},
         REPORT_OPTIONS_NODES(request),
@@ -42,7 +40,6 @@ int command_top(int argc, char **argv)
     struct operands files;
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
-    if (running) request.value_type = "cpu";
     if (request.by_thread && request.by_process) {
         message("--by-thread and --by-process exclude each other");
         return EXIT_WRONG_USE;

@@ -142,14 +142,15 @@ static void append_class(const struct drawing *drawing, const struct flame_box *
 }
 
 static const char style[] =
-    "svg{background:#fff}text{font:11px monospace;fill:#111;pointer-events:none}"
+    "svg{max-width:100%;height:auto;background:#fff}.ground{fill:#fff;pointer-events:none}text{font:11px "
+    "monospace;fill:#111;pointer-events:none}"
     "#title{font-size:16px}#reset{pointer-events:auto;cursor:pointer;text-decoration:underline}"
     "input{width:100%;height:22px;box-sizing:border-box;font:12px sans-serif}"
     "rect{stroke:#fff;stroke-width:.5;cursor:pointer}rect:hover,.current{stroke:#000;stroke-width:1.5}"
     ".all{fill:#ddd}.c0{fill:#f4b183}.c1{fill:#f6d06f}.c2{fill:#b9d989}.c3{fill:#8fd3b6}.c4{fill:#93cbe8}"
     ".c5{fill:#aeb9ee}.c6{fill:#d5aee3}.c7{fill:#f0a5b5}.s{fill-opacity:.45}.caller{fill-opacity:.6}"
     ".match{fill:#e040fb}"
-    "@media(prefers-color-scheme:dark){svg{background:#16181c;color-scheme:dark}text{fill:#f2f2f2}"
+    "@media(prefers-color-scheme:dark){svg{background:#16181c;color-scheme:dark}.ground{fill:#16181c}text{fill:#f2f2f2}"
     "rect{stroke:#16181c}rect:hover,.current{stroke:#fff}.all{fill:#44484f}.c0{fill:#8a4b1f}.c1{fill:#7a5f0c}"
     ".c2{fill:#4d6b22}.c3{fill:#1f6b4f}.c4{fill:#1f607f}.c5{fill:#414f96}.c6{fill:#6c3f7d}.c7{fill:#86364a}"
     ".match{fill:#b000d0}}";
@@ -292,6 +293,8 @@ void flame_write_svg(const struct report *report, const struct grouping *groupin
                              "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
                              "width=\"%u\" height=\"%u\" viewBox=\"0 0 %u %u\">\n<style>%s</style>\n",
                              width, height, width, height, style);
+        /* for what draws no background of an svg element: librsvg, and pages that show the file as an image */
+        buffer_append_text(out, "<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n");
         append_heading(&drawing);
         for (uint32_t depth = 0; depth < drawing.row_count; depth++) append_row(&drawing, depth);
         append_script(out);
