@@ -3,6 +3,7 @@
 #include "cli/open_profile.h"
 
 #include "base/file.h"
+#include "cli/fetch.h"
 #include "cli/label_units.h"
 #include "cli/message.h"
 #include "cli/progress.h"
@@ -17,7 +18,7 @@ bool read_input(const char *path, struct buffer *bytes, struct opened_file *ret_
 {
     struct error error = {0};
     buffer_init(bytes, FORMAT_BYTES_MAX);
-    enum status status = file_read(path, bytes, &error);
+    enum status status = fetch_is_url(path) ? fetch(path, bytes, &error) : file_read(path, bytes, &error);
     size_t size = bytes->size;
     if (status == STATUS_OK && size == 0) status = error_set(&error, STATUS_NOT_THIS_FORMAT, 0, "is empty");
     if (status == STATUS_OK) status = format_open(bytes, &ret_file->format, &error);

@@ -1,11 +1,13 @@
 /* offbeat pprof: the command line of pprof.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
+#include "cli/fetch.h"
 #include "cli/message.h"
 #include "cli/pprof_flags.h"
 #include "cli/prompt.h"
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,7 +15,8 @@ static void print_help(void)
 {
     (void)fputs(
         "Example: offbeat pprof -top -cum -focus=main profile.pb.gz\n\n"
-        "Usage: offbeat pprof [REPORT] [flags] [PROGRAM] FILE…\n\n"
+        "Usage: offbeat pprof [REPORT] [flags] [PROGRAM] FILE…\n"
+        "       offbeat pprof [REPORT] [-seconds=N] [flags] http://HOST:PORT/PATH…\n\n"
         "Prints what pprof prints for these flags, of the profiles in FILE…, merged. Flags have the names and "
         "meanings\n"
         "of pprof, one dash or two, and stand in front of the files. Names are those of the profile: nothing is\n"
@@ -65,6 +68,28 @@ static bool check(const struct pprof_flags *flags, int file_count)
     return false;
 }
 
+static int run(struct pprof_flags *flags, char **files, size_t count)
+{
+    if (flags->report_count == 0) return (int)prompt_run(flags, files, count);
+    return (int)report_run(&flags->request, files, count);
+}
+
+/* The same for sources that are addresses of servers. */
+static int run_sources(struct pprof_flags *flags, char **sources, size_t count)
+{
+    int status = EXIT_FAILED;
+    size_t named = 0;
+    char **files = calloc(count, sizeof(*files));
+    while (files && named < count && (files[named] = fetch_source(sources[named], flags->seconds))) named++;
+    if (named == count)
+        status = run(flags, files, count);
+    else
+        message("not enough memory for the names of the files");
+    for (size_t i = 0; i < named; i++) free(files[i]);
+    free(files);
+    return status;
+}
+
 int command_pprof(int argc, char **argv)
 {
     struct pprof_flags flags = {.request = {REPORT_REQUEST_INIT, .is_pprof = true}};
@@ -76,6 +101,5 @@ int command_pprof(int argc, char **argv)
     }
     if (argc - place > 1 && is_program(argv[place])) place++;
     if (!check(&flags, argc - place)) return EXIT_WRONG_USE;
-    if (flags.report_count == 0) return (int)prompt_run(&flags, argv + place, (size_t)(argc - place));
-    return (int)report_run(&flags.request, argv + place, (size_t)(argc - place));
+    return run_sources(&flags, argv + place, (size_t)(argc - place));
 }

@@ -111,6 +111,17 @@ static bool take_node_count(struct pprof_flags *flags, const struct flag *flag, 
     return true;
 }
 
+static bool take_seconds(struct pprof_flags *flags, const struct flag *flag, const char *text)
+{
+    char *end;
+    errno = 0;
+    long seconds = strtol(text, &end, 10);
+    if (text[0] == '\0' || *end != '\0' || errno != 0 || seconds < 0 || seconds > INT_MAX)
+        return refuse_value(flag, text);
+    flags->seconds = (uint64_t)seconds;
+    return true;
+}
+
 static bool take_decimal(struct pprof_flags *flags, const struct flag *flag, const char *text)
 {
     (void)flags;
@@ -280,7 +291,7 @@ static void make_table(struct pprof_flags *flags, struct flag table[FLAGS_MAX])
         SWITCH("gv", .take = refuse, .text = drawing),
         SWITCH("kcachegrind", .take = refuse, .text = "-callgrind -output=FILE writes a file for it"),
         VALUE("http", .take = refuse, .text = "offbeat convert writes files for speedscope and the Firefox Profiler"),
-        VALUE("seconds", .take = refuse, .text = fetching),
+        VALUE("seconds", .take = take_seconds),
         VALUE("timeout", .take = refuse, .text = fetching),
         VALUE("tls_cert", .take = refuse, .text = fetching),
         VALUE("tls_key", .take = refuse, .text = fetching),

@@ -10,6 +10,7 @@ struct pprof_flags {
     unsigned report_count;                   /* how many reports were asked for */
     unsigned order_count, granularity_count; /* how many of -cum and -flat, and of -functions, … */
     bool wants_help;
+    uint64_t seconds; /* to be asked of a server; 0: as long as it likes */
 };
 
 /* Reads ARGV from *PLACE on, up to the first word that is no flag, whose place becomes *PLACE. False after a line on

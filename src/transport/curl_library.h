@@ -13,6 +13,7 @@
     FUNCTION(easy_cleanup)                                                                                             \
     FUNCTION(easy_setopt)                                                                                              \
     FUNCTION(easy_getinfo)                                                                                             \
+    FUNCTION(easy_perform)                                                                                             \
     FUNCTION(easy_strerror)                                                                                            \
     FUNCTION(slist_append)                                                                                             \
     FUNCTION(slist_free_all)                                                                                           \

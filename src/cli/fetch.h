@@ -1,0 +1,24 @@
+/* Profiles from a web server: net/http/pprof of a Go program, or anything else that answers GET with a file.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_CLI_FETCH_H
+#define OFFBEAT_CLI_FETCH_H
+
+#include "base/buffer.h"
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* http://…, https://…, and https+insecure://… for a server whose certificate is not to be checked. */
+bool fetch_is_url(const char *path);
+
+/* Appends what URL holds to OUT, up to OUT's maximum. Follows redirections. Waits for one and a half times as long as a
+ * "seconds" in the query says, and for at least a minute. STATUS_IO, STATUS_TOO_LARGE, STATUS_UNSUPPORTED without
+ * libcurl; the message does not repeat URL. */
+enum status fetch(const char *url, struct buffer *out, struct error *error);
+
+/* What pprof makes of a source: "host:6060/debug/pprof/heap" is an http URL if there is no such file, and a URL of
+ * either form gets a "seconds" if SECONDS is not 0. To be freed; NULL without memory. */
+char *fetch_source(const char *source, uint64_t seconds);
+
+#endif
