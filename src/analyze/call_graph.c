@@ -6,9 +6,14 @@
 
 #include <stdlib.h>
 
-/* One frame on the way from the root, and what to go back to behind it. */
+/* A frame on the way from the root that is not left out. */
 struct step {
-    uint32_t node, edge; /* GRAPH_NONE: the frame is left out; it brings no edge */
+    uint32_t node, edge; /* GRAPH_NONE: it brings no edge */
+};
+
+/* A run of stacks on the way, and what to go back to behind it. */
+struct run_on_way {
+    size_t step_count;
     uint32_t caller, site;
     bool was_residual;
 };
@@ -16,7 +21,7 @@ struct step {
 enum pass {
     PASS_VALUES,   /* finds nodes and edges, and sums up values */
     PASS_DIVISORS, /* the same way again, for the divisors of a mean */
-    PASS_PART,     /* the same way again, for call_graph_sum */
+    PASS_MARKS,    /* the same way again, for call_graph_mark */
 };
 
 struct walk {
@@ -25,9 +30,12 @@ struct walk {
     const bool *kept;
     bool no_edges;
     enum pass pass;
-    struct graph_part *part;
+    const struct graph_marks *marks;
+    struct stack_marks way; /* of the nodes on the way */
     struct step *steps;
     size_t step_count, step_capacity;
+    struct run_on_way *runs;
+    size_t run_count, run_capacity;
     uint32_t caller; /* the innermost node on the way; GRAPH_NONE at a root */
     uint32_t site;   /* the location that it is from */
     /* By location: the last edge, plus one, that led out of it, and into its own inlined frames. A place in the code
@@ -115,13 +123,16 @@ static uint32_t find_child(struct walk *walk, uint32_t group)
 
 /* --- The way ------------------------------------------------------------------------------------------------------ */
 
+static inline void change_mark(struct walk *walk, uint32_t node)
+{
+    uint32_t mark = walk->marks->mark_of_node[node];
+    if (mark != 0) walk->way.through[(mark - 1) / 64] ^= (uint64_t)1 << (mark - 1) % 64;
+}
+
 static inline void enter_node(struct walk *walk, uint32_t index)
 {
     struct call_node *node = &walk->graph->nodes[index];
-    node->active++;
-    if (walk->pass != PASS_PART || node->part == walk->graph->part_count) return;
-    node->part = walk->graph->part_count;
-    walk->part->touched[walk->part->touched_count++] = index;
+    if (node->active++ == 0 && walk->pass == PASS_MARKS) change_mark(walk, index);
 }
 
 /* Which edges are inlined and which go over something follows from the first time that a stack uses them. */
@@ -142,22 +153,14 @@ static inline uint32_t enter_edge(struct walk *walk, uint32_t to, uint32_t locat
 
 static inline void enter_frame(struct walk *walk, uint32_t group, uint32_t location, bool is_inline)
 {
-    bool is_left_out = walk->kept && !walk->kept[group];
-    struct step *step = &walk->steps[walk->step_count++];
-    *step = (struct step){.node = GRAPH_NONE,
-                          .edge = GRAPH_NONE,
-                          .caller = walk->caller,
-                          .site = walk->site,
-                          .was_residual = walk->is_residual};
-    if (is_left_out) {
+    if (walk->kept && !walk->kept[group]) {
         walk->is_residual = true;
         return;
     }
     uint32_t node = walk->source->is_tree ? find_child(walk, group) : group;
     if (node == GRAPH_NONE) return;
-    step->node = node;
     enter_node(walk, node);
-    step->edge = enter_edge(walk, node, location, is_inline);
+    walk->steps[walk->step_count++] = (struct step){node, enter_edge(walk, node, location, is_inline)};
     walk->caller = node;
     walk->site = location;
     walk->is_residual = false;
@@ -166,61 +169,77 @@ static inline void enter_frame(struct walk *walk, uint32_t group, uint32_t locat
 static void add_cum(struct walk *walk, uint32_t index, int64_t value)
 {
     struct call_node *node = &walk->graph->nodes[index];
-    int64_t *sum = walk->pass == PASS_VALUES     ? &node->cum
-                   : walk->pass == PASS_DIVISORS ? &node->cum_div
-                                                 : &walk->part->sums[index].cum;
+    int64_t *sum = walk->pass == PASS_VALUES ? &node->cum : &node->cum_div;
     *sum = profile_add_values(*sum, value);
 }
 
 static void add_flat(struct walk *walk, uint32_t index, int64_t value)
 {
     struct call_node *node = &walk->graph->nodes[index];
-    int64_t *sum = walk->pass == PASS_VALUES     ? &node->flat
-                   : walk->pass == PASS_DIVISORS ? &node->flat_div
-                                                 : &walk->part->sums[index].flat;
+    int64_t *sum = walk->pass == PASS_VALUES ? &node->flat : &node->flat_div;
     *sum = profile_add_values(*sum, value);
 }
 
-static void leave_frame(struct walk *walk, int64_t value)
+static void leave_node(struct walk *walk, uint32_t node, int64_t value)
 {
-    const struct step *step = &walk->steps[--walk->step_count];
-    if (step->node != GRAPH_NONE && --walk->graph->nodes[step->node].active == 0) add_cum(walk, step->node, value);
-    if (step->edge != GRAPH_NONE) {
-        struct call_edge *edge = &walk->graph->edges[step->edge];
-        if (--edge->active == 0) {
-            int64_t *sum = walk->pass == PASS_VALUES ? &edge->weight : &edge->weight_div;
-            *sum = profile_add_values(*sum, value);
-        }
-    }
-    walk->caller = step->caller;
-    walk->site = step->site;
-    walk->is_residual = step->was_residual;
+    if (--walk->graph->nodes[node].active > 0) return;
+    if (walk->pass == PASS_MARKS)
+        change_mark(walk, node);
+    else
+        add_cum(walk, node, value);
+}
+
+static void leave_edge(struct walk *walk, uint32_t index, int64_t value)
+{
+    struct call_edge *edge = &walk->graph->edges[index];
+    if (--edge->active > 0) return;
+    int64_t *sum = walk->pass == PASS_VALUES ? &edge->weight : &edge->weight_div;
+    *sum = profile_add_values(*sum, value);
+}
+
+static bool reserve(struct walk *walk, uint32_t frames)
+{
+    bool has_room = array_reserve(&walk->steps, &walk->step_capacity, walk->step_count + frames, sizeof(*walk->steps),
+                                  SIZE_MAX / sizeof(*walk->steps));
+    if (!has_room) walk->failed = true;
+    return has_room;
 }
 
 static void enter(struct walk *walk, const struct stack_visit *visit)
 {
     const uint32_t *locations = walk->source->profile->stacks.items;
     uint32_t count;
+    if (!array_reserve(&walk->runs, &walk->run_capacity, walk->run_count + 1, sizeof(*walk->runs),
+                       SIZE_MAX / sizeof(*walk->runs))) {
+        walk->failed = true;
+        return;
+    }
+    walk->runs[walk->run_count++] = (struct run_on_way){walk->step_count, walk->caller, walk->site, walk->is_residual};
     for (uint32_t stack = visit->first; stack <= visit->last && !walk->failed; stack++) {
         const uint32_t *groups = grouping_frames(walk->source->grouping, locations[stack], &count);
-        if (!array_reserve(&walk->steps, &walk->step_capacity, walk->step_count + count, sizeof(*walk->steps),
-                           SIZE_MAX / sizeof(*walk->steps))) {
-            walk->failed = true;
-            return;
-        }
+        if (!reserve(walk, count)) return;
         for (uint32_t i = count; i-- > 0;) enter_frame(walk, groups[i], locations[stack], i + 1 < count);
     }
-    if (walk->caller != GRAPH_NONE && !walk->is_residual) add_flat(walk, walk->caller, visit->value);
+    bool has_flat = walk->caller != GRAPH_NONE && !walk->is_residual;
+    if (walk->pass == PASS_MARKS) {
+        walk->way.flat_mark = has_flat ? walk->marks->mark_of_node[walk->caller] : 0;
+        walk->marks->items[walk->source->stacks.at] = walk->way;
+    } else if (has_flat) {
+        add_flat(walk, walk->caller, visit->value);
+    }
 }
 
 static void leave(struct walk *walk, const struct stack_visit *visit)
 {
-    const uint32_t *locations = walk->source->profile->stacks.items;
-    uint32_t count;
-    for (uint32_t stack = visit->first; stack <= visit->last; stack++) {
-        (void)grouping_frames(walk->source->grouping, locations[stack], &count);
-        for (uint32_t i = 0; i < count; i++) leave_frame(walk, visit->value);
+    const struct run_on_way *run = &walk->runs[--walk->run_count];
+    while (walk->step_count > run->step_count) {
+        const struct step *step = &walk->steps[--walk->step_count];
+        leave_node(walk, step->node, visit->value);
+        if (step->edge != GRAPH_NONE) leave_edge(walk, step->edge, visit->value);
     }
+    walk->caller = run->caller;
+    walk->site = run->site;
+    walk->is_residual = run->was_residual;
 }
 
 static bool walk_stacks(struct walk *walk)
@@ -292,23 +311,19 @@ bool call_graph_build(struct call_graph *graph, struct graph_source *source, con
         is_done = walk_stacks(&walk);
     }
     free(walk.steps);
+    free(walk.runs);
     return is_done && list_nodes(graph);
 }
 
-bool call_graph_sum(struct call_graph *graph, struct graph_source *source, const bool *kept, struct graph_part *part)
+bool call_graph_mark(struct call_graph *graph, struct graph_source *source, const bool *kept,
+                     const struct graph_marks *marks)
 {
     struct walk walk = {
-        .graph = graph, .source = source, .kept = kept, .no_edges = true, .pass = PASS_PART, .part = part};
-    const struct profile *profile = source->profile;
-    part->touched_count = 0;
-    graph->part_count++;
-    for (size_t i = 0; i < part->sample_count; i++) {
-        const int64_t *values = profile_sample_values(profile, part->samples[i]);
-        bool is_none = values[source->choice.index] == 0 && (!source->choice.is_mean || values[0] == 0);
-        if (!is_none) stack_tree_add(&source->stacks, profile->samples.stack[part->samples[i]], values[part->column]);
-    }
+        .graph = graph, .source = source, .kept = kept, .no_edges = true, .pass = PASS_MARKS, .marks = marks};
+    add_samples(source, source->choice.index);
     bool is_done = walk_stacks(&walk);
     free(walk.steps);
+    free(walk.runs);
     return is_done;
 }
 

@@ -23,7 +23,6 @@ struct call_node {
     uint32_t parent;  /* private: of a tree, as it was built */
     uint32_t in_edge; /* of a tree: the edge from its parent, GRAPH_NONE for a root or in a graph */
     uint32_t active;  /* private: how often the node is on the way from the root */
-    uint32_t part;    /* private: the last call_graph_sum that touched it */
     int64_t flat, cum, flat_div, cum_div;
 };
 
@@ -57,7 +56,6 @@ struct call_graph {
     uint32_t *in, *out, *in_first, *out_first;
     uint32_t *sorted; /* all edges that are not removed, in the same order; set by call_graph_link */
     size_t sorted_count;
-    uint32_t part_count;
     struct index_table index; /* edges by their two nodes; of a tree: nodes by parent and group */
 };
 
@@ -72,20 +70,21 @@ void graph_source_fini(struct graph_source *source); /* accepts {0} */
 bool call_graph_build(struct call_graph *graph, struct graph_source *source, const bool *kept, bool no_edges);
 void call_graph_fini(struct call_graph *graph); /* accepts {0} */
 
-/* Sums over the nodes of a graph of only some of the samples. */
-struct node_sums {
-    int64_t flat, cum;
+/* Which of some marked nodes the stack of a sample goes through: with it, the samples of a part can be summed up one by
+ * one, in any order and for as many parts as there are. */
+enum { GRAPH_MARK_WORDS = 4, GRAPH_MARKS_MAX = 64 * GRAPH_MARK_WORDS };
+struct stack_marks {
+    uint64_t through[GRAPH_MARK_WORDS]; /* a bit for each mark */
+    uint32_t flat_mark;                 /* the mark of the node that a sample counts for as FLAT, plus one; 0: none */
 };
-struct graph_part {
-    const uint32_t *samples;
-    size_t sample_count;
-    size_t column;          /* the value to sum up */
-    struct node_sums *sums; /* by node; the samples' sums are added */
-    uint32_t *touched;      /* room for all nodes: those that the samples go through, each once */
-    size_t touched_count;
+struct graph_marks {
+    uint32_t *mark_of_node;    /* by node, plus one; 0: it has none */
+    struct stack_marks *items; /* by run of the tree of stacks */
 };
-/* Adds up PART in GRAPH, which was built from SOURCE and KEPT. False without memory. */
-bool call_graph_sum(struct call_graph *graph, struct graph_source *source, const bool *kept, struct graph_part *part);
+/* Sets the ITEMS of MARKS, which has room for all runs, for GRAPH, which was built from SOURCE and KEPT. False without
+ * memory. */
+bool call_graph_mark(struct call_graph *graph, struct graph_source *source, const bool *kept,
+                     const struct graph_marks *marks);
 
 /* Sets IN and OUT: sorts edges by falling weight, then by the printable names of their ends. False without memory. */
 bool call_graph_link(struct call_graph *graph, const struct graph_source *source);

@@ -1,10 +1,12 @@
-/* Samples are taken group by group: all of a group have the same labels, so one walk over its stacks sums up what the
- * group adds to each node. SPDX-License-Identifier: MIT */
+/* Samples are taken group by group: all of a group have the same labels. One walk over all stacks says which nodes each
+ * goes through, for some nodes at a time, and a group's samples are summed up with that.
+ * SPDX-License-Identifier: MIT */
 #include "analyze/graph_tags.h"
 
 #include "analyze/label_groups.h"
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/unsigned.h"
 #include "profile/label_units.h"
 #include "profile/units.h"
 
@@ -20,10 +22,15 @@ struct computation {
     struct label_groups groups;
     struct label_units units;
     struct sample_labels labels;
-    bool *is_wanted;   /* by node */
     uint32_t *samples; /* group by group */
     size_t *first;     /* by group; one more at the end */
-    struct graph_part values, divisors;
+    struct graph_marks marks;
+    const uint32_t *marked; /* the nodes with marks, by mark */
+    size_t marked_count;
+    struct mark_sums {
+        int64_t flat, cum, flat_div, cum_div;
+        bool is_touched;
+    } sums[GRAPH_MARKS_MAX];  /* of the group at hand */
     struct index_table index; /* tags by node, texts and name */
     struct buffer text;
 };
@@ -103,15 +110,16 @@ static bool add_tag(struct computation *all, const struct node_tag *tag)
     return true;
 }
 
-/* What the group at hand adds to NODE, once for its texts and once for each of its numbers. */
-static bool add_to_node(struct computation *all, uint32_t node, uint32_t texts)
+/* What the group at hand adds to the node of MARK, once for its texts and once for each of its numbers. */
+static bool add_to_node(struct computation *all, size_t mark, uint32_t texts)
 {
-    struct node_tag tag = {.node = node,
+    const struct mark_sums *sums = &all->sums[mark];
+    struct node_tag tag = {.node = all->marked[mark],
                            .texts = texts,
-                           .flat = all->values.sums[node].flat,
-                           .cum = all->values.sums[node].cum,
-                           .flat_div = all->divisors.sums[node].flat,
-                           .cum_div = all->divisors.sums[node].cum};
+                           .flat = sums->flat,
+                           .cum = sums->cum,
+                           .flat_div = sums->flat_div,
+                           .cum_div = sums->cum_div};
     if (texts != 0 && !add_tag(all, &tag)) return false;
     for (uint32_t i = 0; i < all->labels.count; i++) {
         const struct sample_label *label = &all->labels.items[i];
@@ -132,17 +140,27 @@ static bool has_tags(const struct computation *all)
     return false;
 }
 
-static void clear(struct graph_part *part)
+static void add_sample(struct computation *all, size_t sample)
 {
-    for (size_t i = 0; i < part->touched_count; i++) part->sums[part->touched[i]] = (struct node_sums){0};
-    part->touched_count = 0;
-}
-
-static bool sum_group(struct computation *all, struct graph_part *part, size_t group)
-{
-    part->samples = all->samples + all->first[group];
-    part->sample_count = all->first[group + 1] - all->first[group];
-    return call_graph_sum(all->graph, all->source, all->kept, part);
+    const struct graph_source *source = all->source;
+    const struct profile *profile = source->profile;
+    const int64_t *values = profile_sample_values(profile, sample);
+    int64_t value = values[source->choice.index], divisor = source->choice.is_mean ? values[0] : 0;
+    if (value == 0 && divisor == 0) return;
+    uint32_t run = ranked_bits_rank(&source->stacks.ends, profile->samples.stack[sample].index);
+    const struct stack_marks *marks = &all->marks.items[run];
+    for (size_t word = 0; word < GRAPH_MARK_WORDS; word++) {
+        for (uint64_t bits = marks->through[word]; bits != 0; bits &= bits - 1) {
+            struct mark_sums *sums = &all->sums[64 * word + (size_t)__builtin_ctzll(bits)];
+            sums->cum = profile_add_values(sums->cum, value);
+            sums->cum_div = profile_add_values(sums->cum_div, divisor);
+            sums->is_touched = true;
+        }
+    }
+    if (marks->flat_mark == 0) return;
+    struct mark_sums *sums = &all->sums[marks->flat_mark - 1];
+    sums->flat = profile_add_values(sums->flat, value);
+    sums->flat_div = profile_add_values(sums->flat_div, divisor);
 }
 
 static bool add_group(struct computation *all, size_t group)
@@ -150,16 +168,24 @@ static bool add_group(struct computation *all, size_t group)
     const struct label_group *item = &all->groups.items[group];
     sample_labels_collect(&all->labels, all->source->profile, item->labels, item->thread);
     if (!has_tags(all)) return true;
-    if (!sum_group(all, &all->values, group)) return false;
-    if (all->source->choice.is_mean && !sum_group(all, &all->divisors, group)) return false;
+    memset(all->sums, 0, all->marked_count * sizeof(*all->sums));
+    for (size_t i = all->first[group]; i < all->first[group + 1]; i++) add_sample(all, all->samples[i]);
     uint32_t texts = joined_texts(all);
     bool is_done = true;
-    for (size_t i = 0; i < all->values.touched_count && is_done; i++) {
-        uint32_t node = all->values.touched[i];
-        if (all->is_wanted[node]) is_done = add_to_node(all, node, texts);
+    for (size_t mark = 0; mark < all->marked_count && is_done; mark++) {
+        if (all->sums[mark].is_touched) is_done = add_to_node(all, mark, texts);
     }
-    clear(&all->values);
-    clear(&all->divisors);
+    return is_done;
+}
+
+/* All groups, for as many nodes as there are marks. */
+static bool add_marked(struct computation *all)
+{
+    for (size_t mark = 0; mark < all->marked_count; mark++)
+        all->marks.mark_of_node[all->marked[mark]] = (uint32_t)mark + 1;
+    bool is_done = call_graph_mark(all->graph, all->source, all->kept, &all->marks);
+    for (size_t group = 0; group < all->groups.count && is_done; group++) is_done = add_group(all, group);
+    for (size_t mark = 0; mark < all->marked_count; mark++) all->marks.mark_of_node[all->marked[mark]] = 0;
     return is_done;
 }
 
@@ -177,32 +203,13 @@ static bool order_samples(struct computation *all)
     return true;
 }
 
-static bool part_init(struct graph_part *part, size_t node_count, size_t column)
-{
-    *part = (struct graph_part){.column = column,
-                                .sums = calloc(node_count + 1, sizeof(*part->sums)),
-                                .touched = calloc(node_count + 1, sizeof(*part->touched))};
-    return part->sums && part->touched;
-}
-
-static void part_fini(struct graph_part *part)
-{
-    free(part->sums);
-    free(part->touched);
-}
-
 static bool prepare(struct computation *all)
 {
     const struct profile *profile = all->source->profile;
-    size_t wanted =
-        all->options->node_max < all->graph->listed_count ? all->options->node_max : all->graph->listed_count;
-    all->is_wanted = calloc(all->graph->node_count + 1, sizeof(*all->is_wanted));
-    if (!all->is_wanted) return false;
-    for (size_t i = 0; i < wanted; i++) all->is_wanted[all->graph->listed[i]] = true;
-    return label_groups_init(&all->groups, profile) && label_units_init(&all->units, profile) &&
-           sample_labels_init(&all->labels, profile) && order_samples(all) &&
-           part_init(&all->values, all->graph->node_count, all->source->choice.index) &&
-           part_init(&all->divisors, all->graph->node_count, 0);
+    all->marks.mark_of_node = calloc(all->graph->node_count + 1, sizeof(*all->marks.mark_of_node));
+    all->marks.items = calloc((size_t)all->source->stacks.run_count + 1, sizeof(*all->marks.items));
+    return all->marks.mark_of_node && all->marks.items && label_groups_init(&all->groups, profile) &&
+           label_units_init(&all->units, profile) && sample_labels_init(&all->labels, profile) && order_samples(all);
 }
 
 static void find_unit(struct computation *all)
@@ -234,7 +241,12 @@ static bool sum_up(struct computation *all)
     struct graph_tags *tags = all->tags;
     bool is_done = prepare(all);
     if (is_done) find_unit(all);
-    for (size_t i = 0; i < all->groups.count && is_done; i++) is_done = add_group(all, i);
+    size_t wanted = least(all->options->node_max, all->graph->listed_count);
+    for (size_t i = 0; i < wanted && is_done; i += all->marked_count) {
+        all->marked = all->graph->listed + i;
+        all->marked_count = least(wanted - i, GRAPH_MARKS_MAX);
+        is_done = add_marked(all);
+    }
     tags->first = calloc(all->graph->node_count + 2, sizeof(*tags->first));
     if (!is_done || !tags->first || tags->strings.failed != STATUS_OK || all->text.failed) return false;
     if (tags->count > 1) qsort(tags->items, tags->count, sizeof(*tags->items), compare_tags);
@@ -257,11 +269,10 @@ enum status graph_tags_init(struct graph_tags *tags, struct call_graph *graph, s
     label_groups_fini(&all.groups);
     label_units_fini(&all.units);
     sample_labels_fini(&all.labels);
-    free(all.is_wanted);
     free(all.samples);
     free(all.first);
-    part_fini(&all.values);
-    part_fini(&all.divisors);
+    free(all.marks.mark_of_node);
+    free(all.marks.items);
     index_table_fini(&all.index);
     buffer_fini(&all.text);
     if (is_done) return STATUS_OK;
