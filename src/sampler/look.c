@@ -65,13 +65,6 @@ static void build_ahead(struct sampler *sampler, const struct watched_thread *th
                        sampler->for_tables);
 }
 
-/* The stack that follows stands for all of THREAD's time inside the kernel that is not told yet. */
-static uint64_t account_for_kernel(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
-{
-    thread->timer_account.kernel_periods += timer_kernel_periods(sampler, thread);
-    return timer_accounted_cpu_ns(sampler, thread, cpu_ns);
-}
-
 /* False if the stack of SAMPLE cannot be had, or not yet. */
 static bool walk_sample(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
                         struct found_stack *ret_stack)
@@ -152,8 +145,7 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     }
     if (timer_sees_user_code(thread) && thread->account.has_run) {
         /* An answer from outside of a call is a page fault or an interrupt, or the thread had left the call already. */
-        if (!timer_accepts_answer(sampler, thread, blocked_was_in_call(&slot->registers))) return;
-        cpu_ns = account_for_kernel(sampler, thread, cpu_ns);
+        if (!timer_accepts_answer(thread, blocked_was_in_call(&slot->registers))) return;
     }
     account_running(sampler, thread, cpu_ns, &stack);
 }
@@ -179,8 +171,11 @@ static void do_without_signal(struct sampler *sampler, struct watched_thread *th
     timer_note_busy(sampler, thread);
     if (account_untold_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns) return;
     bool is_in_kernel = timer_sees_user_code(thread);
-    uint64_t until_ns = is_in_kernel ? account_for_kernel(sampler, thread, cpu_ns) : cpu_ns;
-    account_lost(sampler, thread, until_ns, is_in_kernel ? RECORDING_LOST_IN_KERNEL : RECORDING_LOST_UNANSWERED);
+    if (is_in_kernel) {
+        timer_note_request(sampler, thread);
+        timer_count_request(thread);
+    }
+    account_lost(sampler, thread, cpu_ns, is_in_kernel ? RECORDING_LOST_IN_KERNEL : RECORDING_LOST_UNANSWERED);
 }
 
 /* The handler runs before anything else that a thread does when it gets a processor: one that has run and has not
@@ -214,6 +209,7 @@ static void send_request(struct sampler *sampler, struct watched_thread *thread,
     sampler->counters[RECORDING_SIGNALS]++;
     thread->slot = slot;
     thread->cpu_ns_at_request = cpu_ns;
+    timer_note_request(sampler, thread);
     thread->ticks_asked = 0;
     thread->is_asked_for_wait = false;
     if (!slot_send(slot, choice.number)) {

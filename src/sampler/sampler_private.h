@@ -154,9 +154,16 @@ uint64_t timer_kernel_periods(const struct sampler *sampler, const struct watche
 /* The CPU time, at most CPU_NS, that the periods which are counted stand for. */
 uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, const struct watched_thread *thread, uint64_t cpu_ns);
 
-/* Whether an answer, which came from inside a system call or not, is told for the periods inside the kernel.
- */
-bool timer_accepts_answer(const struct sampler *sampler, struct watched_thread *thread, bool was_in_call);
+/* THREAD is about to be asked for a stack for these periods, as many as there are now: an answer is fetched when
+ * further periods have passed, whose stacks have not been read. */
+void timer_note_request(const struct sampler *sampler, struct watched_thread *thread);
+
+/* Whether the answer, which came from inside a system call or not, is told for these periods; they are counted then,
+ * and all CPU time up to the request is accounted for. */
+bool timer_accepts_answer(struct watched_thread *thread, bool was_in_call);
+
+/* There is no answer: they are counted all the same. */
+void timer_count_request(struct watched_thread *thread);
 
 /* What is new of THREAD's timer, if it has one. How many samples there are. */
 uint32_t timer_fetch(struct sampler *sampler, struct watched_thread *thread, struct perf_timer_news *ret_news);

@@ -23,6 +23,7 @@ struct blocked_place {
 struct timer_account {
     uint64_t start_cpu_ns;
     uint64_t user_periods, kernel_periods;
+    uint64_t asked_periods;            /* inside the kernel, not counted yet when a stack was asked for */
     uint32_t answers, answers_in_call; /* of signals; older ones count for less */
     double outside_part;               /* answers from outside of a call that are to be told, minus those that were */
 };

@@ -157,11 +157,10 @@ uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, const struct watc
  * inside calls is the part of its time that it spends in calls, and the timer knows the part K that it spends inside
  * the kernel. K - A is what remains for page faults and interrupts. Answers from outside, which are 1 - A, are
  * therefore told in (K - A) / (1 - A) of all cases. */
-bool timer_accepts_answer(const struct sampler *sampler, struct watched_thread *thread, bool was_in_call)
+static bool accepts_answer(struct timer_account *account, bool was_in_call)
 {
     enum { ANSWERS_MAX = 1024 };
-    struct timer_account *account = &thread->timer_account;
-    double all = (double)active_periods(sampler, thread);
+    double all = (double)(account->user_periods + account->kernel_periods + account->asked_periods);
     double kernel = all > 0 ? 1 - (double)account->user_periods / all : 1;
     if (account->answers >= ANSWERS_MAX) {
         account->answers /= 2;
@@ -175,6 +174,25 @@ bool timer_accepts_answer(const struct sampler *sampler, struct watched_thread *
     if (account->outside_part < 1) return false;
     account->outside_part -= 1;
     return true;
+}
+
+void timer_note_request(const struct sampler *sampler, struct watched_thread *thread)
+{
+    bool is_blind = timer_sees_user_code(thread);
+    thread->timer_account.asked_periods = is_blind ? timer_kernel_periods(sampler, thread) : 0;
+}
+
+void timer_count_request(struct watched_thread *thread)
+{
+    thread->timer_account.kernel_periods += thread->timer_account.asked_periods;
+    thread->timer_account.asked_periods = 0;
+}
+
+bool timer_accepts_answer(struct watched_thread *thread, bool was_in_call)
+{
+    bool is_accepted = accepts_answer(&thread->timer_account, was_in_call);
+    if (is_accepted) timer_count_request(thread);
+    return is_accepted;
 }
 
 uint32_t timer_fetch(struct sampler *sampler, struct watched_thread *thread, struct perf_timer_news *ret_news)
