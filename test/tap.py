@@ -3,6 +3,7 @@ check() and friends end a case that fails, skip("why") ends it as skipped, leave
 import concurrent.futures
 import functools
 import sys
+import threading
 import traceback
 
 _cases = []
@@ -82,9 +83,28 @@ def _run(function):
     return True, "", ""
 
 
+class _WholeLines:
+    """Standard output for cases that run at the same time: print writes a line in pieces."""
+
+    def __init__(self, out):
+        self._out, self._open = out, threading.local()
+
+    def write(self, text):
+        begun = getattr(self._open, "text", "") + text
+        end = begun.rfind("\n") + 1
+        self._open.text = begun[end:]
+        if end:
+            self._out.write(begun[:end])
+        return len(text)
+
+    def __getattr__(self, name):
+        return getattr(self._out, name)
+
+
 def main(only="", at_once=1):
     """Runs the cases whose name contains ONLY, as many at a time as AT_ONCE says; never returns."""
     sys.stdout.reconfigure(line_buffering=True)
+    sys.stdout = _WholeLines(sys.stdout)
     chosen = [(name, function) for name, function in _cases if only.replace("_", " ") in name]
     all_passed, number = True, 0
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
