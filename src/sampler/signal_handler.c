@@ -176,6 +176,7 @@ static int find_unused_signal(void)
 /* libc's own sigaction. Sanitizers replace the other name; theirs prints a warning if it is called before they are
  * ready. */
 extern int __sigaction(int number, const struct sigaction *action, struct sigaction *previous);
+#pragma weak __sigaction // see sdk/other_libc.c
 
 /* libc knows where a handler has to return to: it is asked to install ours, and that is taken back at once. All else
  * goes directly to the kernel. */

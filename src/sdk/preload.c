@@ -13,6 +13,15 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+const char *gnu_get_libc_version(void);
+#pragma weak gnu_get_libc_version
+
+/* With another C library nothing of this one may start: other_libc.c. From the loader on, before libc is ready too. */
+static bool is_gnu_libc(void)
+{
+    return gnu_get_libc_version != NULL;
+}
+
 static uint64_t number_or(const char *name, uint64_t otherwise)
 {
     const char *text = environment_get(name);
@@ -78,6 +87,7 @@ static const char *wanted_directory(void)
 
 void sdk_record_first(char **environment)
 {
+    if (!is_gnu_libc()) return;
     int kept_errno = errno;
     environment_begin(environment);
     const char *directory = wanted_directory();
@@ -94,6 +104,7 @@ static bool is_preloaded(void)
 
 __attribute__((constructor)) static void preload_start(void)
 {
+    if (!is_gnu_libc()) return;
     int kept_errno = errno;
     const char *directory = wanted_directory(), *dsn = environment_get("OFFBEAT_DSN");
     if (getauxval(AT_SECURE)) return;

@@ -64,6 +64,11 @@ static void own_process(void)
     atomic_store_explicit(&sdk.process, process_number(), memory_order_release);
 }
 
+/* See other_libc.c. */
+#pragma weak pthread_mutex_clocklock
+#pragma weak pthread_rwlock_clockwrlock
+#pragma weak pthread_cond_clockwait
+
 bool sdk_take_turn(uint64_t deadline_ns)
 {
     const struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / SECOND_NS),

@@ -78,6 +78,8 @@ void tracer_close(struct tracer *tracer)
     (void)pthread_rwlock_unlock(&tracer->listening);
 }
 
+#pragma weak pthread_rwlock_clockwrlock // see sdk/other_libc.c
+
 bool tracer_close_until(struct tracer *tracer, uint64_t deadline_ns)
 {
     if (!tracer || tracer->process != process_number()) return true;

@@ -69,6 +69,21 @@ def counts_static_children_and_names_them_once():
 
 
 @case
+def a_program_of_musl_runs_beside_the_library():
+    """It inherits LD_PRELOAD. musl's loader refuses a library with a symbol that musl does not have."""
+    compiler = shutil.which("musl-gcc") or skip("musl-gcc is not installed")
+    with Folder() as folder:
+        source = ROOT / "test/safety/busy.c"
+        made = run(compiler, "-w", "-O1", "-o", folder / "busy_musl", source, "-lpthread")
+        check_equal(made.returncode, 0, f"status of the compiler; {text(made.stderr)}")
+        done = record_script(folder, f"{folder}/busy_musl 0.4\n{BUSY} 0.4\n:\n")
+        check_not_sampled(folder, done, 1, "busy_musl (not linked with the GNU libc)")
+        check("Error relocating" not in text(done.stderr), text(done.stderr))
+        dsn = {**os.environ, "LD_PRELOAD": str(OFFBEAT.build / "liboffbeat.so"), "OFFBEAT_DSN": "http://key@127.0.0.1:9/1"}
+        check_equal(run(folder / "busy_musl", "0.1", env=dsn).returncode, 0, "status with a DSN")
+
+
+@case
 def says_nothing_where_every_process_is_sampled():
     with Folder() as folder:
         done = record_script(folder, f"{BUSY} 0.3\n(exec {BUSY} 0.3)\n:\n")
