@@ -2,6 +2,7 @@
 #include "analyze/flame_layout.h"
 
 #include "analyze/stack_tree.h"
+#include "analyze/totals.h"
 #include "base/array.h"
 
 #include <stdlib.h>
@@ -11,7 +12,8 @@ enum { BOXES_MAX = 1 << 28 };
 
 /* Samples that have the same frames from the root on (inverted: from the leaf on), and the frame that they are at. */
 struct item {
-    int64_t sum;  /* 0: the stack has ended, or other items took over its callees */
+    int64_t sum;  /* of a comparison: of the new profile */
+    int64_t base; /* both 0: the stack has ended, or other items took over its callees */
     uint32_t run; /* not used if inverted */
     uint32_t stack;
     uint32_t frame; /* of the stack's location, 0 is the innermost inlined one */
@@ -27,7 +29,7 @@ struct pending {
 /* A function inside the box that is split. */
 struct part {
     uint32_t group, rank;
-    int64_t sum;
+    int64_t sum, base;
     size_t count; /* of items; then where the next one goes */
 };
 
@@ -37,6 +39,8 @@ struct builder {
     const struct grouping *grouping;
     const struct flame_options *options;
     struct stack_tree tree;
+    int64_t *base_sums; /* by run; NULL if there is no base */
+    bool *is_base;      /* by label set; NULL if there is no base */
     struct item *items, *sorted;
     size_t item_count, item_capacity, sorted_capacity;
     struct pending *pending;
@@ -96,12 +100,21 @@ static struct item *add_item(struct builder *builder)
     return &builder->items[builder->item_count++];
 }
 
+static int64_t base_of(const struct builder *builder, uint32_t run)
+{
+    return builder->base_sums ? builder->base_sums[run] : 0;
+}
+
 /* At the outermost frame of STACK. */
 static struct item item_at(const struct builder *builder, uint32_t run, uint32_t stack)
 {
     uint32_t count;
     (void)frames_of(builder, stack, &count);
-    return (struct item){.sum = builder->tree.nodes[run].sum, .run = run, .stack = stack, .frame = count - 1};
+    return (struct item){.sum = builder->tree.nodes[run].sum,
+                         .base = base_of(builder, run),
+                         .run = run,
+                         .stack = stack,
+                         .frame = count - 1};
 }
 
 /* Adds the items of the runs below RUN. What remains of its sum is of samples that end there. */
@@ -130,7 +143,7 @@ static int64_t advance(struct builder *builder, size_t index)
         *item = item_at(builder, item->run, item->stack + 1);
         return 0;
     }
-    item->sum = 0;
+    item->sum = item->base = 0;
     return add_callees(builder, item->run);
 }
 
@@ -148,7 +161,7 @@ static int64_t advance_inverted(struct builder *builder, size_t index)
     item->stack = profile_parent_at(builder->profile, item->stack);
     item->frame = 0;
     if (item->stack != 0) return 0;
-    item->sum = 0;
+    item->sum = item->base = 0;
     return sum;
 }
 
@@ -159,7 +172,8 @@ static int64_t advance_all(struct builder *builder, size_t from)
         flat += builder->options->is_inverted ? advance_inverted(builder, i) : advance(builder, i);
     size_t kept = from;
     for (size_t i = from; i < builder->item_count; i++) {
-        if (builder->items[i].sum != 0) builder->items[kept++] = builder->items[i];
+        const struct item *item = &builder->items[i];
+        if (item->sum != 0 || item->base != 0) builder->items[kept++] = *item;
     }
     builder->item_count = kept;
     return flat;
@@ -189,6 +203,7 @@ static void find_parts(struct builder *builder, size_t from)
         }
         struct part *part = &builder->parts[builder->part_of[group] - 1];
         part->sum += builder->items[i].sum;
+        part->base += builder->items[i].base;
         part->count++;
     }
 }
@@ -198,6 +213,11 @@ static bool is_drawn(struct builder *builder, const struct part *part, uint32_t 
 {
     const struct flame_options *options = builder->options;
     struct flame_layout *layout = builder->layout;
+    if (part->sum == 0) {
+        layout->removed_count++;
+        layout->removed_sum += part->base;
+        return false;
+    }
     if (options->depth_max > 0 && depth > options->depth_max) {
         layout->deep_count++;
         layout->deep_sum += part->sum;
@@ -231,13 +251,21 @@ static void add_boxes(struct builder *builder, uint32_t parent, size_t from)
     uint32_t depth = builder->layout->boxes[parent].depth + 1;
     for (size_t i = 0; i < builder->part_count && !builder->failed; i++) {
         struct part *part = &builder->parts[i];
-        struct flame_box box = {
-            .group = part->group, .parent = parent, .depth = depth, .start = start, .cum = part->sum};
+        struct flame_box box = {.group = part->group,
+                                .parent = parent,
+                                .depth = depth,
+                                .start = start,
+                                .width = (uint64_t)part->sum,
+                                .cum = part->sum,
+                                .base = part->base};
         size_t count = part->count;
         start += (uint64_t)part->sum;
         builder->part_of[part->group] = (uint32_t)i + 1;
         part->count = SIZE_MAX;
-        if (!is_drawn(builder, part, depth)) continue;
+        if (!is_drawn(builder, part, depth)) {
+            builder->layout->boxes[parent].hidden_count += part->sum != 0;
+            continue;
+        }
         part->count = from;
         add_box(builder, &box, from);
         from += count;
@@ -287,20 +315,34 @@ static void split_pending(struct builder *builder)
 
 /* --- All of it ---------------------------------------------------------------------------------------------------- */
 
-static enum status add_samples(struct builder *builder, int64_t *ret_total, struct error *error)
+/* Finds which samples are of the base, and makes room for their sums. */
+static bool find_base(struct builder *builder)
+{
+    if (!builder->options->is_diff) return true;
+    if (!find_base_sets(builder->profile, &builder->is_base)) return false;
+    builder->base_sums = calloc((size_t)builder->tree.run_count + 1, sizeof(*builder->base_sums));
+    return builder->base_sums != NULL;
+}
+
+static enum status add_samples(struct builder *builder, int64_t *ret_total, int64_t *ret_base, struct error *error)
 {
     const struct profile *profile = builder->profile;
-    int64_t total = 0;
+    int64_t totals[2] = {0, 0}; /* of the profile and of the base */
     for (size_t i = 0; i < profile->samples.count; i++) {
         int64_t value = profile_sample_values(profile, i)[builder->options->column];
+        bool is_base = builder->is_base && builder->is_base[profile->samples.labels[i].index];
         if (value < 0)
             return error_set(error, STATUS_UNSUPPORTED, 0,
                              "a flame graph cannot show negative values; offbeat tree can");
-        if (__builtin_add_overflow(total, value, &total))
+        if (__builtin_add_overflow(totals[is_base], value, &totals[is_base]))
             return error_set(error, STATUS_TOO_LARGE, 0, "the sum of the values is too large for a flame graph");
-        if (value != 0) stack_tree_add(&builder->tree, profile->samples.stack[i], value);
+        if (value == 0) continue;
+        struct stack_id stack = profile->samples.stack[i];
+        stack_tree_add(&builder->tree, stack, is_base ? 0 : value);
+        if (is_base) builder->base_sums[ranked_bits_rank(&builder->tree.ends, stack.index)] += value;
     }
-    *ret_total = total;
+    *ret_total = totals[0];
+    *ret_base = totals[1];
     return STATUS_OK;
 }
 
@@ -313,10 +355,12 @@ static bool is_in_walk(const struct builder *builder, uint32_t run)
 static int64_t add_leaves(struct builder *builder)
 {
     for (uint32_t run = 1; run < builder->tree.run_count; run++) {
-        if (!is_in_walk(builder, run) || builder->tree.nodes[run].sum == 0) continue;
+        if (!is_in_walk(builder, run)) continue;
+        int64_t sum = builder->tree.nodes[run].sum, base = base_of(builder, run);
+        if (sum == 0 && base == 0) continue;
         struct item *item = add_item(builder);
         if (!item) return 0;
-        *item = (struct item){.sum = builder->tree.nodes[run].sum, .stack = builder->tree.runs[run].last};
+        *item = (struct item){.sum = sum, .base = base, .stack = builder->tree.runs[run].last};
     }
     return is_in_walk(builder, 0) ? builder->tree.nodes[0].sum : 0;
 }
@@ -325,8 +369,10 @@ static int64_t add_leaves(struct builder *builder)
 static void sum_up_runs(struct builder *builder)
 {
     for (uint32_t run = builder->tree.run_count; run-- > 1;) {
-        if (is_in_walk(builder, run))
-            builder->tree.nodes[builder->tree.runs[run].parent].sum += builder->tree.nodes[run].sum;
+        if (!is_in_walk(builder, run)) continue;
+        uint32_t parent = builder->tree.runs[run].parent;
+        builder->tree.nodes[parent].sum += builder->tree.nodes[run].sum;
+        if (builder->base_sums) builder->base_sums[parent] += builder->base_sums[run];
     }
 }
 
@@ -338,11 +384,13 @@ static int64_t add_roots(struct builder *builder)
 
 static enum status build(struct builder *builder, struct error *error)
 {
-    int64_t total = 0;
-    if (!stack_tree_init(&builder->tree, builder->profile) || !rank_groups(builder)) return STATUS_NO_MEMORY;
-    enum status status = add_samples(builder, &total, error);
+    int64_t total = 0, base = 0;
+    bool has_memory = stack_tree_init(&builder->tree, builder->profile) && rank_groups(builder) && find_base(builder);
+    if (!has_memory) return STATUS_NO_MEMORY;
+    enum status status = add_samples(builder, &total, &base, error);
     if (status != STATUS_OK) return status;
-    add_box(builder, &(struct flame_box){.group = FLAME_NO_GROUP, .cum = total}, 0);
+    struct flame_box root = {.group = FLAME_NO_GROUP, .width = (uint64_t)total, .cum = total, .base = base};
+    add_box(builder, &root, 0);
     if (builder->failed) return STATUS_NO_MEMORY;
     builder->pending_count = 0;
     builder->layout->boxes[0].flat = builder->options->is_inverted ? add_leaves(builder) : add_roots(builder);
@@ -359,6 +407,8 @@ enum status flame_layout_init(struct flame_layout *layout, const struct profile 
     enum status status = build(&builder, error);
     if (status == STATUS_NO_MEMORY) (void)error_set(error, status, 0, "not enough memory for the flame graph");
     stack_tree_fini(&builder.tree);
+    free(builder.base_sums);
+    free(builder.is_base);
     free(builder.items);
     free(builder.sorted);
     free(builder.pending);
@@ -370,7 +420,7 @@ enum status flame_layout_init(struct flame_layout *layout, const struct profile 
 
 static int compare_descending(const void *a, const void *b)
 {
-    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
     return (left < right) - (left > right);
 }
 
@@ -379,13 +429,13 @@ bool flame_layout_narrowest(const struct flame_layout *layout, size_t count_max,
 {
     *ret_narrowest = 0;
     if (layout->count <= count_max) return true;
-    int64_t *widths = calloc(layout->count, sizeof(*widths));
+    uint64_t *widths = calloc(layout->count, sizeof(*widths));
     if (!widths) return false;
-    for (size_t i = 0; i < layout->count; i++) widths[i] = layout->boxes[i].cum;
+    for (size_t i = 0; i < layout->count; i++) widths[i] = layout->boxes[i].width;
     qsort(widths, layout->count, sizeof(*widths), compare_descending);
-    int64_t last = widths[count_max - 1];
+    uint64_t last = widths[count_max - 1];
     bool is_tie = widths[count_max] == last;
-    *ret_narrowest = is_tie && last < INT64_MAX ? last + 1 : last;
+    *ret_narrowest = (int64_t)(is_tie && last < INT64_MAX ? last + 1 : last);
     free(widths);
     return true;
 }

@@ -1,4 +1,5 @@
 /* The boxes of a flame graph: each is a function under one chain of callers, as wide as what was spent in it.
+ * analyze/flame_chart.h lays out the same boxes in the order of time.
  *
  * The layout splits the samples below a box by the next function of their stacks, and splits only boxes that are wide
  * enough to be drawn. So its memory is linear in the number of stacks, however many ways through the code there are;
@@ -10,23 +11,27 @@
 #include "analyze/grouping.h"
 
 #define FLAME_NO_GROUP UINT32_MAX
+#define FLAME_MERGED (UINT32_MAX - 1) /* of a flamechart: neighbouring boxes that are too narrow */
 
 struct flame_options {
     size_t column;      /* the value that is the width */
+    bool is_diff;       /* samples with the label DIFF_BASE_LABEL "true" are the base: they have no width */
     bool is_inverted;   /* the leaf of each stack is the outermost box, its callers are inside */
     uint64_t parts;     /* boxes below one of so many equal parts of the total are left out; 0: none is */
-    int64_t narrowest;  /* boxes whose CUM is below are left out too */
+    int64_t narrowest;  /* boxes whose WIDTH is below are left out too */
     uint32_t depth_max; /* boxes below this depth are left out; 0: none is. Inverted, the work grows with it */
 };
 
 /* What is left out is in the CUM of its parent, but in no FLAT. */
 struct flame_box {
-    uint32_t group;  /* FLAME_NO_GROUP: the root, which is all samples */
-    uint32_t parent; /* an earlier box; the root's is itself */
-    uint32_t depth;  /* 0: the root */
-    uint64_t start;  /* in the profile's unit, from the left */
-    int64_t cum;     /* the width */
-    int64_t flat;    /* what belongs to no child: the stack ends in this box */
+    uint32_t group;        /* FLAME_NO_GROUP: the root, which is all samples */
+    uint32_t parent;       /* an earlier box; the root's is itself */
+    uint32_t depth;        /* 0: the root */
+    uint32_t hidden_count; /* children that are left out; of FLAME_MERGED: the boxes that it stands for */
+    uint64_t start, width; /* from the left: in the profile's unit, of a flamechart in nanoseconds */
+    int64_t cum;           /* the value: the width, except in a flamechart */
+    int64_t flat;          /* what belongs to no child: the stack ends in this box */
+    int64_t base;          /* CUM in the base of a comparison */
 };
 
 struct flame_layout {
@@ -36,9 +41,12 @@ struct flame_layout {
     int64_t narrow_sum;
     size_t deep_count; /* left out: below the maximum depth, without the boxes inside them */
     int64_t deep_sum;
+    size_t removed_count; /* left out: only in the base, without the boxes inside them */
+    int64_t removed_sum;  /* of the base */
 };
 
-/* STATUS_UNSUPPORTED if a value is negative, STATUS_TOO_LARGE if their sum is no 64-bit number. PROFILE and GROUPING
+/* The sum of all FLAT, NARROW_SUM and DEEP_SUM is the root's CUM: each sample is in exactly one of them.
+ * STATUS_UNSUPPORTED if a value is negative, STATUS_TOO_LARGE if their sum is no 64-bit number. PROFILE and GROUPING
  * must not change meanwhile. */
 enum status flame_layout_init(struct flame_layout *layout, const struct profile *profile,
                               const struct grouping *grouping, const struct flame_options *options,
