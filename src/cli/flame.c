@@ -1,4 +1,4 @@
-/* offbeat flame: a flame graph as one SVG file.  SPDX-License-Identifier: MIT */
+/* offbeat flame: a flame graph as one SVG file, or as text.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
 #include "cli/report_command.h"
 
@@ -6,11 +6,22 @@
 
 int command_flame(int argc, char **argv)
 {
-    struct report_request request = {REPORT_REQUEST_INIT, .kind = REPORT_FLAME};
+    struct report_request request = {REPORT_REQUEST_INIT, .kind = REPORT_FLAME, .flame_form = FLAME_FORM_AUTO};
     request.unit = "auto";
     const struct option options[] = {
         {"output", 'o', OPTION_OUTPUT, &request.output, .argument = "OUT",
          .help = "the file to write; standard output if not given"},
+        {"to", 0, OPTION_CHOICE, &request.flame_form, .argument = "svg|text",
+         .help = "a drawing, or a table with bars (default: text on a terminal and for x.txt, else svg)"},
+        {"json", 0, OPTION_SWITCH, &request.json, .help = "one JSON object for programs: all boxes"},
+        {"time-order", 0, OPTION_SWITCH, &request.time_order,
+         .help = "one thread from left to right in time: a flamechart"},
+        {"diff-base", 0, OPTION_TEXTS, &request.diff_base, .argument = "FILE",
+         .help = "compare with this profile: red boxes have grown, blue ones have shrunk"},
+        {"color-by", 0, OPTION_CHOICE, &request.colour_by, .argument = "package|system",
+         .help = "one colour for each package, or for application and system (default: package)"},
+        {"nodecount", 'n', OPTION_NUMBER, &request.node_count, .argument = "N",
+         .help = "so many boxes, 0 for all (default: 5000, of text 100, with --json all)", .maximum = INT_MAX},
         {"inverted", 0, OPTION_SWITCH, &request.inverted, .help = "each function above its callers"},
         REPORT_OPTIONS_SAMPLES(request),
         REPORT_OPTIONS_FRAMES(request),
@@ -33,11 +44,13 @@ int command_flame(int argc, char **argv)
         .usage = "FILE… [-o OUT.svg] [options]",
         .example = "offbeat flame xz.pb.gz -o xz.svg",
         .about =
-            "Draws the profiles in FILE…, merged, as a flame graph: one SVG file that a browser opens. A box is a\n"
-            "function below its callers, as wide as the time in it and in its callees. A click zooms in, Ctrl-F\n"
-            "searches, Escape resets, arrows and Enter move and zoom. Only the 5000 widest boxes are drawn;\n"
-            "the heading says what is left out. FILE may be - for standard input, and of any format that offbeat "
-            "reads.",
+            "Draws the profiles in FILE…, merged, as a flame graph: on a terminal as text, else as one SVG file that "
+            "a\n"
+            "browser opens. A box is a function below its callers, as wide as the time in it and in its callees. In\n"
+            "the browser a click zooms in, Ctrl-F searches, Escape resets, arrows and Enter move and zoom. Only the\n"
+            "5000 widest boxes are drawn; the heading says what is left out. With --time-order the boxes of one\n"
+            "thread are in the order of time; with --diff-base colours show what has grown and shrunk. FILE may be -\n"
+            "for standard input, and of any format that offbeat reads.",
         .options = options,
         .operands_min = 1,
         .operands_max = INT_MAX,

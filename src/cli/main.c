@@ -27,7 +27,7 @@ static const struct command commands[] = {
     {"traces",  command_traces,  "each sample with its stack"},
     {"tags",    command_tags,    "what the labels of the samples sum up to"},
     {"graph",   command_graph,   "the call graph, for Graphviz or KCachegrind"},
-    {"flame",   command_flame,   "a flame graph: one SVG file for a browser"},
+    {"flame",   command_flame,   "a flame graph or flamechart: text, or one SVG file for a browser"},
     {"diff",    command_diff,    "what has changed between two profiles"},
     {"info",    command_info,    "what is in a profile"},
     {"raw",     command_raw,     "all that is in a profile, as text"},

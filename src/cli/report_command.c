@@ -10,12 +10,13 @@
 #include "cli/output.h"
 #include "cli/report_code.h"
 #include "cli/report_diff.h"
+#include "cli/report_flame.h"
 #include "cli/report_sources.h"
 #include "cli/report_top.h"
+#include "cli/threads.h"
 #include "cli/value_types.h"
 #include "cli/write_profile.h"
 #include "profile/profile_scale.h"
-#include "report/flame_report.h"
 #include "report/raw_report.h"
 #include "report/report.h"
 #include "report/text.h"
@@ -66,8 +67,12 @@ static enum exit_status filter(struct run *run)
     }
     if (outcome.tag_focus_is_range) tell_range("tagfocus", options->tag_focus);
     if (outcome.tag_ignore_is_range) tell_range("tagignore", options->tag_ignore);
-    for (size_t i = 0; i < outcome.unmatched_count; i++)
-        message("the expression of %s matches nothing", outcome.unmatched[i]);
+    for (size_t i = 0; i < outcome.unmatched_count; i++) {
+        if (strcmp(outcome.unmatched[i], "thread") == 0)
+            message_unknown_thread(run->profile, options->thread);
+        else
+            message("the expression of %s matches nothing", outcome.unmatched[i]);
+    }
     return EXIT_DONE;
 }
 
@@ -290,36 +295,6 @@ static enum exit_status report_traces(struct run *run, struct buffer *out)
     return status == STATUS_OK ? EXIT_DONE : fail(&error);
 }
 
-/* Lays out twice if the drawing has too many boxes: the second time only the widest ones. */
-static enum status lay_out_flame(struct flame_layout *layout, const struct run *run, const struct grouping *grouping,
-                                 struct flame_options *options, struct error *error)
-{
-    enum status status = flame_layout_init(layout, run->profile, grouping, options, error);
-    if (status != STATUS_OK || layout->count <= FLAME_BOXES_MAX) return status;
-    bool has_memory = flame_layout_narrowest(layout, FLAME_BOXES_MAX, &options->narrowest);
-    flame_layout_fini(layout);
-    if (!has_memory) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the flame graph");
-    return flame_layout_init(layout, run->profile, grouping, options, error);
-}
-
-static enum exit_status report_flame(struct run *run, struct buffer *out)
-{
-    struct error error = {0};
-    struct grouping grouping;
-    struct flame_layout layout = {0};
-    struct grouping_options options = choose_grouping(run);
-    struct flame_options flame = {.column = run->report.choice.index,
-                                  .is_inverted = run->request->inverted,
-                                  .parts = FLAME_PARTS,
-                                  .depth_max = FLAME_DEPTH_MAX};
-    enum status status = grouping_init(&grouping, run->profile, &options, &error);
-    if (status == STATUS_OK) status = lay_out_flame(&layout, run, &grouping, &flame, &error);
-    if (status == STATUS_OK) flame_write_svg(&run->report, &grouping, &layout, &flame, out);
-    flame_layout_fini(&layout);
-    grouping_fini(&grouping);
-    return status == STATUS_OK ? EXIT_DONE : fail(&error);
-}
-
 static enum exit_status report_tags(struct run *run, struct buffer *out)
 {
     struct error error = {0};
@@ -351,7 +326,8 @@ static enum exit_status write_text(const struct report_request *request, struct 
     const char *path = request->output ? request->output : "-";
     bool is_terminal = strcmp(path, "-") == 0 && isatty(STDOUT_FILENO);
     bool is_printable = request->json || request->kind == REPORT_TOP || request->kind == REPORT_LIST ||
-                        request->kind == REPORT_DISASM;    /* these make names printable, and have colours */
+                        request->kind == REPORT_DISASM ||
+                        request->kind == REPORT_FLAME;     /* these make names printable, and have colours */
     if (is_terminal && !is_printable) make_printable(out); /* in a file or a pipe, all is as it is */
     if (strcmp(path, "-") == 0 || out->failed) return output_report(out);
     if (file_write(path, buffer_slice(out), &error) == STATUS_OK) return EXIT_DONE;
@@ -378,7 +354,7 @@ static enum exit_status dispatch(struct run *run, struct buffer *out)
     case REPORT_TRACES:
         return report_traces(run, out);
     case REPORT_FLAME:
-        return report_flame(run, out);
+        return report_flame(run->request, &run->report, out);
     case REPORT_LIST:
         return report_list(run->request, &run->report, out);
     case REPORT_DISASM:
@@ -422,6 +398,16 @@ static void describe(struct run *run, int column)
                                   .trim = &run->trim};
 }
 
+/* As --from counts: from the start of the profile, or from the first sample if the start is not known. */
+static uint64_t start_of_times(const struct profile *profile)
+{
+    uint64_t first_ns = UINT64_MAX, start_ns = profile_start_ns(profile);
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        if (profile->samples.time_ns[i] < first_ns) first_ns = profile->samples.time_ns[i];
+    }
+    return start_ns == 0 || start_ns > first_ns ? first_ns : start_ns;
+}
+
 static bool find_total(struct run *run)
 {
     bool *is_base;
@@ -440,6 +426,7 @@ static enum exit_status run_report(struct run *run)
     int column = choose_value_type(run->profile, run->request->running ? "cpu" : run->request->value_type);
     if (column < 0) return EXIT_WRONG_USE;
     describe(run, column);
+    if (run->request->time_order) run->report.start_ns = start_of_times(run->profile);
     if (!run->request->relative && !find_total(run)) return EXIT_FAILED;
     enum exit_status status = filter(run);
     if (status != EXIT_DONE) return status;
@@ -456,12 +443,6 @@ static enum exit_status run_report(struct run *run)
     return status;
 }
 
-static bool is_drawn_on_terminal(const struct report_request *request)
-{
-    bool is_standard_output = !request->output || strcmp(request->output, "-") == 0;
-    return request->kind == REPORT_FLAME && is_standard_output && isatty(STDOUT_FILENO);
-}
-
 static bool check(const struct report_request *request)
 {
     if (request->base.count > 0 && request->diff_base.count > 0) {
@@ -473,10 +454,8 @@ static bool check(const struct report_request *request)
         message("--from and --to-time are times of one profile, and cannot be used with a base");
     } else if (request->divide_by == 0) {
         message("cannot divide by 0");
-    } else if (is_drawn_on_terminal(request)) {
-        message("a flame graph is not written to a terminal; use -o OUT.svg");
     } else {
-        return true;
+        return request->kind != REPORT_FLAME || report_flame_check(request);
     }
     return false;
 }

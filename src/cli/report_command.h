@@ -26,6 +26,8 @@ enum report_kind {
     REPORT_PROTO,    /* the filtered profile */
 };
 
+enum flame_form { FLAME_FORM_SVG, FLAME_FORM_TEXT, FLAME_FORM_AUTO };
+
 struct report_request {
     enum report_kind kind;
     const char *peek;           /* REPORT_PEEK, REPORT_LIST and REPORT_DISASM: an expression for names */
@@ -52,7 +54,10 @@ struct report_request {
 
     unsigned granularity; /* enum granularity */
     bool no_inlines, columns;
-    bool inverted; /* REPORT_FLAME: the leaf of each stack is outermost */
+    bool inverted;       /* REPORT_FLAME: the leaf of each stack is outermost */
+    bool time_order;     /* REPORT_FLAME: of one thread, from left to right in time */
+    unsigned flame_form; /* REPORT_FLAME: enum flame_form */
+    unsigned colour_by;  /* REPORT_FLAME: enum flame_colours */
     bool by_cumulative, call_tree, drop_negative;
     bool no_trim, compact;
     uint64_t node_count; /* UINT64_MAX: what suits the report */

@@ -46,7 +46,8 @@ static bool subtract(const struct report_request *request, const struct option_t
     memcpy(paths, files->items, sizeof(paths)); /* nobody writes to the words */
     bool is_open = open_profiles(paths, files->count, open_options(request), &base);
     enum status status = STATUS_OK;
-    bool is_comparison = request->kind == REPORT_DIFF; /* it needs the samples of both as they are */
+    /* These need the samples of both as they are. */
+    bool is_comparison = request->kind == REPORT_DIFF || request->kind == REPORT_FLAME;
     if (is_open && request->normalize && !is_comparison) status = profile_normalize(profile, &base, &error);
     if (is_open && status == STATUS_OK)
         status = merge_base(files->items[0], profile, &base, is_diff, !is_comparison, &error);

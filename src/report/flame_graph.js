@@ -3,18 +3,19 @@
 "use strict";
 (function () {
   const SVG = "http://www.w3.org/2000/svg", HTML = "http://www.w3.org/1999/xhtml";
-  const WIDTH = 1200, CHARACTER = 6.7, SLACK = 0.002;
+  const WIDTH = 1200, CHARACTER = 6.7, SLACK = 0.002, THIN = 2;
   const root = document.documentElement;
   const rows = Array.from(root.querySelectorAll("g.row"));
   const boxes = [];
-  let zoomed = null, current = null, matcher = null;
+  let zoomed = null, current = null, marked = null, matcher = null;
 
   function read() {
     rows.forEach((row, depth) => {
       row.querySelectorAll("rect").forEach((rect) => {
-        const tip = rect.querySelector("title").textContent;
-        boxes.push({rect, row, depth, x: +rect.getAttribute("x"), width: +rect.getAttribute("width"),
-                    name: tip.split("\n")[0], text: null});
+        const tip = rect.firstChild.textContent, end = tip.indexOf("\n");
+        const x = +rect.getAttribute("x"), width = +rect.getAttribute("width");
+        boxes.push({rect, row, depth, x, width, name: end < 0 ? tip : tip.slice(0, end), text: null,
+                    shown: true, shownX: x, shownWidth: width, isCaller: false});
       });
       row.querySelectorAll("text").forEach((text) => text.remove());
     });
@@ -40,22 +41,38 @@
     box.text.textContent = characters.length > room ? characters.slice(0, room - 1).join("") + "…" : box.name;
   }
 
+  /* The browser's time goes into changes of elements: what is as it was is left alone. */
+  function show(box, shown, isCaller) {
+    if (box.shown !== shown) box.rect.style.display = shown ? "" : "none";
+    if (box.isCaller !== isCaller) box.rect.classList.toggle("caller", isCaller);
+    box.shown = shown;
+    box.isCaller = isCaller;
+  }
+
+  function place(box, x, width) {
+    if (box.shownX !== x) box.rect.setAttribute("x", x);
+    if (box.shownWidth !== width) {
+      box.rect.setAttribute("width", width);
+      box.rect.classList.toggle("t", width < THIN);
+    }
+    box.shownX = x;
+    box.shownWidth = width;
+  }
+
   function draw() {
-    const view = zoomed || boxes[0], scale = WIDTH / (view.width || WIDTH);
+    const view = zoomed || boxes[0], scale = zoomed ? WIDTH / (view.width || WIDTH) : 1;
     for (const box of boxes) {
       const isCaller = box.depth < view.depth && contains(box, view);
       const isInside = box.depth >= view.depth && contains(view, box);
       const x = isCaller ? 0 : (box.x - view.x) * scale, width = isCaller ? WIDTH : box.width * scale;
       const shown = isCaller || isInside;
-      box.rect.style.display = shown ? "" : "none";
-      box.rect.classList.toggle("caller", isCaller);
-      box.rect.classList.toggle("current", box === current);
-      if (shown) {
-        box.rect.setAttribute("x", x);
-        box.rect.setAttribute("width", width);
-      }
+      show(box, shown, isCaller);
+      if (shown) place(box, x, width);
       label(box, x, shown ? width : 0);
     }
+    if (marked) marked.rect.classList.remove("current");
+    if (current) current.rect.classList.add("current");
+    marked = current;
     reset.style.display = zoomed ? "" : "none";
   }
 

@@ -1,4 +1,4 @@
-/* A flame graph as a drawing.  SPDX-License-Identifier: MIT */
+/* Flame graphs, flamecharts and comparisons: as a drawing, as text, and for programs.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_REPORT_FLAME_REPORT_H
 #define OFFBEAT_REPORT_FLAME_REPORT_H
 
@@ -9,11 +9,48 @@ enum {
     FLAME_WIDTH = 1200,             /* of the root, in pixels */
     FLAME_PARTS = FLAME_WIDTH * 10, /* boxes narrower than 0.1 pixels are left out */
     FLAME_BOXES_MAX = 5000,         /* the file stays below 1 MB with names of ordinary length */
+    FLAME_TEXT_PARTS = 200,         /* of text, boxes below 0.5 % */
+    FLAME_TEXT_ROWS_MAX = 100,
     FLAME_DEPTH_MAX = 1000,
 };
 
+enum flame_kind {
+    FLAME_GRAPH,
+    FLAME_CHART, /* one thread in the order of time */
+    FLAME_DIFF,  /* wide as in the new profile, coloured by the difference from the base */
+};
+
+enum flame_colours { FLAME_BY_PACKAGE, FLAME_BY_SYSTEM };
+
+struct flame_report {
+    const struct report *report;
+    const struct grouping *grouping;
+    const struct flame_layout *layout;
+    const struct flame_options *options;
+    enum flame_kind kind;
+    enum flame_colours colours;
+    const char *thread; /* FLAME_CHART: what it is called */
+    uint64_t start_ns;  /* FLAME_CHART: of the left edge, since the start of the profile */
+    size_t width;       /* of text: characters in a line; 0: no limit */
+    bool has_colour;    /* of text */
+};
+
 /* One SVG file that needs no other: names and tooltips without scripts; zoom, search and keyboard with them. */
-void flame_write_svg(const struct report *report, const struct grouping *grouping, const struct flame_layout *layout,
-                     const struct flame_options *options, struct buffer *out);
+void flame_write_svg(const struct flame_report *flame, struct buffer *out);
+/* A row for each box, indented below its caller, with a bar where the box is in the drawing. What is left out of a box
+ * is a row too: the rows below a box and its own part sum up to it. */
+void flame_write_text(const struct flame_report *flame, struct buffer *out);
+/* One object: each box with the place of its parent in the list. */
+void flame_write_json(const struct flame_report *flame, struct buffer *out);
+
+/* --- For the three of them ---------------------------------------------------------------------------------------- */
+
+struct slice flame_name(const struct flame_report *flame, const struct flame_box *box);
+/* Equal for the functions of one package: the module of the function, or its library and the first part of its name. */
+uint32_t flame_package_hash(const struct flame_report *flame, const struct flame_box *box);
+/* From -1 to 1: how much larger the box's part of the total is than in the base. */
+double flame_growth(const struct flame_report *flame, const struct flame_box *box);
+/* 0: neutral; from 1 (0.1 % of the total) to 4 (20 %): grown; from -1 to -4: shrunk. */
+int flame_growth_step(const struct flame_report *flame, const struct flame_box *box);
 
 #endif

@@ -18,6 +18,7 @@ enum {
     TIP_CHARACTERS = 240, /* of a name in a tooltip */
     LINE_CHARACTERS = 140,
     SHORTEST_LABEL = 3,
+    THIN = 2, /* pixels: such boxes have no edge, which would be most of them */
 };
 
 static const double character_width = 6.7; /* of a monospace font of 11 pixels */
@@ -25,6 +26,7 @@ static const double character_width = 6.7; /* of a monospace font of 11 pixels *
 extern const char flame_graph_script[]; /* flame_graph.js */
 
 struct drawing {
+    const struct flame_report *flame;
     const struct report *report;
     const struct grouping *grouping;
     const struct flame_layout *layout;
@@ -82,16 +84,10 @@ static void append_xml(struct buffer *out, struct slice text, size_t maximum)
     if (shown < count) buffer_append_text(out, "…");
 }
 
-static struct slice name_of(const struct drawing *drawing, const struct flame_box *box)
-{
-    if (box->group == FLAME_NO_GROUP) return slice_of_text("all");
-    return profile_slice(drawing->report->profile, drawing->grouping->items[box->group].printable);
-}
-
 /* "1.20s, 12.5%" */
-static void append_amount(const struct drawing *drawing, int64_t value)
+static void append_share(const struct drawing *drawing, int64_t value, int64_t total)
 {
-    struct quantity_text share = quantity_share(value, drawing->report->total);
+    struct quantity_text share = quantity_share(value, total);
     struct buffer text = {.maximum = SIZE_MAX};
     report_append_value(drawing->report, &text, 0, value);
     append_xml(drawing->out, buffer_slice(&text), LINE_CHARACTERS); /* the unit is from the profile */
@@ -100,45 +96,51 @@ static void append_amount(const struct drawing *drawing, int64_t value)
     buffer_fini(&text);
 }
 
+static void append_amount(const struct drawing *drawing, int64_t value)
+{
+    append_share(drawing, value, drawing->report->total);
+}
+
+/* "12.5ms": a time of a flamechart. */
+static void append_time(const struct drawing *drawing, uint64_t time_ns)
+{
+    int64_t value = time_ns < INT64_MAX ? (int64_t)time_ns : INT64_MAX;
+    buffer_append_text(drawing->out, quantity_of("nanoseconds", value).text);
+}
+
 /* --- Colours ------------------------------------------------------------------------------------------------------ */
 
-static uint32_t add_hash(uint32_t hash, const char *text, size_t size)
-{
-    for (size_t i = 0; i < size; i++) hash = (hash ^ (uint8_t)text[i]) * 16777619u; /* FNV-1a: the same in every run */
-    return hash;
-}
-
-/* "net/http" of "net/http.(*Server).Serve", "std" of "std::sort". */
-static size_t package_size(const char *name)
-{
-    size_t parameters = strcspn(name, "(<["), from = 0;
-    for (size_t i = 0; i < parameters; i++) {
-        if (name[i] == '/') from = i + 1;
-    }
-    for (size_t i = from; i < parameters; i++) {
-        if (name[i] == '.' || (name[i] == ':' && name[i + 1] == ':')) return i;
-    }
-    return 0;
-}
-
 /* One colour per package; paler where the profile says that the function is of the system. */
+static void append_package_class(const struct drawing *drawing, const struct flame_box *box)
+{
+    const struct group *group = &drawing->grouping->items[box->group];
+    bool is_system = profile_function(drawing->report->profile, group->function)->in_app == IN_APP_NO;
+    buffer_append_format(drawing->out, "c%u%s", flame_package_hash(drawing->flame, box) % COLOURS,
+                         is_system ? " s" : "");
+}
+
+/* Application, system, or unknown. */
+static void append_system_class(const struct drawing *drawing, const struct flame_box *box)
+{
+    const struct group *group = &drawing->grouping->items[box->group];
+    enum in_app in_app = profile_function(drawing->report->profile, group->function)->in_app;
+    buffer_append_text(drawing->out, in_app == IN_APP_YES ? "c0" : in_app == IN_APP_NO ? "c4" : "merged");
+}
+
 static void append_class(const struct drawing *drawing, const struct flame_box *box)
 {
-    const struct profile *profile = drawing->report->profile;
-    if (box->group == FLAME_NO_GROUP) {
+    if (drawing->flame->kind == FLAME_DIFF) {
+        int step = flame_growth_step(drawing->flame, box);
+        buffer_append_format(drawing->out, "%s%d", step > 0 ? "g" : step < 0 ? "b" : "n", abs(step));
+    } else if (box->group == FLAME_NO_GROUP) {
         buffer_append_text(drawing->out, "all");
-        return;
+    } else if (box->group == FLAME_MERGED) {
+        buffer_append_text(drawing->out, "merged");
+    } else if (drawing->flame->colours == FLAME_BY_SYSTEM) {
+        append_system_class(drawing, box);
+    } else {
+        append_package_class(drawing, box);
     }
-    const struct group *group = &drawing->grouping->items[box->group];
-    const struct function *function = profile_function(profile, group->function);
-    const char *name = profile_c_string(profile, group->printable);
-    const char *module = profile_c_string(profile, function->module);
-    const char *package = profile_c_string(profile, function->package);
-    if (package[0] == '\0') package = profile_c_string(profile, profile_mapping(profile, group->mapping)->file_name);
-    uint32_t hash = add_hash(2166136261u, package, strlen(package));
-    hash = module[0] ? add_hash(hash, module, strlen(module)) : add_hash(hash, name, package_size(name));
-    buffer_append_format(drawing->out, "c%u%s", (hash ^ hash >> 16) % COLOURS,
-                         function->in_app == IN_APP_NO ? " s" : "");
 }
 
 static const char style[] =
@@ -146,26 +148,62 @@ static const char style[] =
     "monospace;fill:#111;pointer-events:none}"
     "#title{font-size:16px}#reset{pointer-events:auto;cursor:pointer;text-decoration:underline}"
     "input{width:100%;height:22px;box-sizing:border-box;font:12px sans-serif}"
-    "rect{stroke:#fff;stroke-width:.5;cursor:pointer}rect:hover,.current{stroke:#000;stroke-width:1.5}"
+    "rect{stroke:#fff;stroke-width:.5;cursor:pointer}.t{stroke:none}rect:hover,.current{stroke:#000;stroke-width:1.5}"
     ".all{fill:#ddd}.c0{fill:#f4b183}.c1{fill:#f6d06f}.c2{fill:#b9d989}.c3{fill:#8fd3b6}.c4{fill:#93cbe8}"
     ".c5{fill:#aeb9ee}.c6{fill:#d5aee3}.c7{fill:#f0a5b5}.s{fill-opacity:.45}.caller{fill-opacity:.6}"
-    ".match{fill:#e040fb}"
+    ".merged{fill:#c4c8cc}.n0{fill:#e4e4e4}.g1{fill:#fbdcd2}.g2{fill:#f8b49d}.g3{fill:#f08062}.g4{fill:#e0492f}"
+    ".b1{fill:#dbe5fa}.b2{fill:#b0c8f5}.b3{fill:#7da4ec}.b4{fill:#4b7fdd}.match{fill:#e040fb}"
     "@media(prefers-color-scheme:dark){svg{background:#16181c;color-scheme:dark}.ground{fill:#16181c}text{fill:#f2f2f2}"
-    "rect{stroke:#16181c}rect:hover,.current{stroke:#fff}.all{fill:#44484f}.c0{fill:#8a4b1f}.c1{fill:#7a5f0c}"
+    "rect{stroke:#16181c}.t{stroke:none}rect:hover,.current{stroke:#fff}.all{fill:#44484f}.c0{fill:#8a4b1f}.c1{fill:#"
+    "7a5f0c}"
     ".c2{fill:#4d6b22}.c3{fill:#1f6b4f}.c4{fill:#1f607f}.c5{fill:#414f96}.c6{fill:#6c3f7d}.c7{fill:#86364a}"
-    ".match{fill:#b000d0}}";
+    ".merged{fill:#5a6068}.n0{fill:#3a3d42}.g1{fill:#58362e}.g2{fill:#7a3b2b}.g3{fill:#9c3a24}.g4{fill:#c23a1c}"
+    ".b1{fill:#2f3b58}.b2{fill:#2f4a80}.b3{fill:#2c58a6}.b4{fill:#2a66cf}.match{fill:#b000d0}}";
 
 /* --- Boxes -------------------------------------------------------------------------------------------------------- */
 
 static double position(const struct drawing *drawing, uint64_t value)
 {
-    double total = (double)drawing->layout->boxes[0].cum;
+    double total = (double)drawing->layout->boxes[0].width;
     return total > 0 ? (double)value / total * FLAME_WIDTH : 0;
 }
 
 static double width_of(const struct drawing *drawing, const struct flame_box *box)
 {
-    return box->group == FLAME_NO_GROUP ? FLAME_WIDTH : position(drawing, (uint64_t)box->cum);
+    return box->group == FLAME_NO_GROUP ? FLAME_WIDTH : position(drawing, box->width);
+}
+
+/* "new: 2s, 20%", "base: 1s, 10%", "+10.00 points": of the totals of the two. */
+static void append_difference(const struct drawing *drawing, const struct flame_box *box)
+{
+    const struct flame_box *root = &drawing->layout->boxes[0];
+    buffer_append_text(drawing->out, "\nnew: ");
+    append_share(drawing, box->cum, root->cum);
+    buffer_append_text(drawing->out, "\nbase: ");
+    append_share(drawing, box->base, root->base);
+    buffer_append_format(drawing->out, "\n%+.2f points", 100 * flame_growth(drawing->flame, box));
+}
+
+static void append_tip(const struct drawing *drawing, const struct flame_box *box)
+{
+    struct buffer *out = drawing->out;
+    append_xml(out, flame_name(drawing->flame, box), TIP_CHARACTERS);
+    if (box->group == FLAME_MERGED) buffer_append_format(out, ": %" PRIu32, box->hidden_count);
+    if (drawing->flame->kind == FLAME_DIFF) {
+        append_difference(drawing, box);
+        return;
+    }
+    buffer_append_text(out, "\n");
+    append_amount(drawing, box->cum);
+    if (!drawing->options->is_inverted && box->flat != 0) {
+        buffer_append_text(out, "\nitself: ");
+        append_amount(drawing, box->flat);
+    }
+    if (drawing->flame->kind != FLAME_CHART) return;
+    buffer_append_text(out, "\nfrom ");
+    append_time(drawing, drawing->flame->start_ns + box->start);
+    buffer_append_text(out, " for ");
+    append_time(drawing, box->width);
 }
 
 static void append_box(const struct drawing *drawing, const struct flame_box *box)
@@ -174,14 +212,8 @@ static void append_box(const struct drawing *drawing, const struct flame_box *bo
     buffer_append_format(out, "<rect x=\"%.3f\" width=\"%.3f\" height=\"17\" class=\"", position(drawing, box->start),
                          width_of(drawing, box));
     append_class(drawing, box);
-    buffer_append_text(out, "\"><title>");
-    append_xml(out, name_of(drawing, box), TIP_CHARACTERS);
-    buffer_append_text(out, "\n");
-    append_amount(drawing, box->cum);
-    if (!drawing->options->is_inverted && box->flat != 0) {
-        buffer_append_text(out, "\nitself: ");
-        append_amount(drawing, box->flat);
-    }
+    buffer_append_text(out, width_of(drawing, box) < THIN ? " t\"><title>" : "\"><title>");
+    append_tip(drawing, box);
     buffer_append_text(out, "</title></rect>\n");
 }
 
@@ -190,7 +222,7 @@ static void append_label(const struct drawing *drawing, const struct flame_box *
     double room = (width_of(drawing, box) - 6) / character_width;
     if (room < SHORTEST_LABEL) return;
     buffer_append_format(drawing->out, "<text x=\"%.1f\" y=\"13\">", position(drawing, box->start) + 3);
-    append_xml(drawing->out, name_of(drawing, box), (size_t)room);
+    append_xml(drawing->out, flame_name(drawing->flame, box), (size_t)room);
     buffer_append_text(drawing->out, "</text>\n");
 }
 
@@ -241,8 +273,9 @@ static void append_left_out(const struct drawing *drawing)
     if (layout->narrow_count > 0) {
         double limit =
             fmax((double)FLAME_WIDTH / FLAME_PARTS, position(drawing, (uint64_t)drawing->options->narrowest));
-        buffer_append_format(drawing->out, "; left out: %zu boxes narrower than %.3g pixels (", layout->narrow_count,
-                             limit);
+        bool is_chart = drawing->flame->kind == FLAME_CHART;
+        buffer_append_format(drawing->out, "; %s: %zu boxes narrower than %.3g pixels (",
+                             is_chart ? "merged or left out" : "left out", layout->narrow_count, limit);
         append_amount(drawing, layout->narrow_sum);
         buffer_append_text(drawing->out, ")");
     }
@@ -251,10 +284,16 @@ static void append_left_out(const struct drawing *drawing)
         append_amount(drawing, layout->deep_sum);
         buffer_append_text(drawing->out, ")");
     }
+    if (layout->removed_count > 0) {
+        buffer_append_format(drawing->out, "; only in the base: %zu box%s (", layout->removed_count,
+                             layout->removed_count == 1 ? "" : "es");
+        append_share(drawing, layout->removed_sum, layout->boxes[0].base);
+        buffer_append_text(drawing->out, ")");
+    }
 }
 
-/* Program, value, filters, and what is left out. */
-static void append_heading(const struct drawing *drawing)
+/* "work: wall, inverted" */
+static void append_title(const struct drawing *drawing)
 {
     const struct report *report = drawing->report;
     struct buffer *out = drawing->out;
@@ -265,10 +304,37 @@ static void append_heading(const struct drawing *drawing)
         buffer_append_text(out, ": ");
     }
     append_xml(out, slice_of_text(type), LINE_CHARACTERS / 4);
-    buffer_append_format(out, "%s</text>\n<text x=\"%d\" y=\"44\">", drawing->options->is_inverted ? ", inverted" : "",
-                         MARGIN);
-    append_amount(drawing, drawing->layout->boxes[0].cum);
-    for (const char *const *filter = report->filters; filter && *filter; filter++) {
+    if (drawing->options->is_inverted) buffer_append_text(out, ", inverted");
+    if (drawing->flame->kind == FLAME_DIFF) buffer_append_text(out, ", compared: red has grown, blue has shrunk");
+    if (drawing->flame->kind == FLAME_CHART) {
+        buffer_append_text(out, ", thread ");
+        append_xml(out, slice_of_text(drawing->flame->thread), LINE_CHARACTERS / 4);
+    }
+    buffer_append_text(out, "</text>\n");
+}
+
+/* Program, value, filters, and what is left out. */
+static void append_heading(const struct drawing *drawing)
+{
+    const struct flame_box *root = &drawing->layout->boxes[0];
+    struct buffer *out = drawing->out;
+    append_title(drawing);
+    buffer_append_format(out, "<text x=\"%d\" y=\"44\">", MARGIN);
+    if (drawing->flame->kind == FLAME_DIFF) {
+        buffer_append_text(out, "new: ");
+        append_share(drawing, root->cum, root->cum);
+        buffer_append_text(out, "; base: ");
+        append_share(drawing, root->base, root->base);
+    } else {
+        append_amount(drawing, root->cum);
+    }
+    if (drawing->flame->kind == FLAME_CHART) {
+        buffer_append_text(out, "; from ");
+        append_time(drawing, drawing->flame->start_ns);
+        buffer_append_text(out, " for ");
+        append_time(drawing, root->width);
+    }
+    for (const char *const *filter = drawing->report->filters; filter && *filter; filter++) {
         buffer_append_text(out, "; ");
         append_xml(out, slice_of_text(*filter), LINE_CHARACTERS / 2);
     }
@@ -283,10 +349,14 @@ static void append_script(struct buffer *out)
     buffer_append_text(out, "]]></script>\n");
 }
 
-void flame_write_svg(const struct report *report, const struct grouping *grouping, const struct flame_layout *layout,
-                     const struct flame_options *options, struct buffer *out)
+void flame_write_svg(const struct flame_report *flame, struct buffer *out)
 {
-    struct drawing drawing = {.report = report, .grouping = grouping, .layout = layout, .options = options, .out = out};
+    struct drawing drawing = {.flame = flame,
+                              .report = flame->report,
+                              .grouping = flame->grouping,
+                              .layout = flame->layout,
+                              .options = flame->options,
+                              .out = out};
     if (order_rows(&drawing)) {
         unsigned width = FLAME_WIDTH + 2 * MARGIN, height = TOP + drawing.row_count * ROW_HEIGHT + MARGIN;
         buffer_append_format(out,

@@ -11,6 +11,7 @@ struct report {
     struct profile *profile;
     struct value_choice choice;
     int64_t total;              /* 100 % */
+    uint64_t start_ns;          /* of the times that filters count from, before the filters; 0: not asked for */
     double ratio;               /* numbers are multiplied by it before they are printed */
     const char *unit;           /* in which numbers are printed: a name, "auto" or "minimum" */
     const char *title;          /* of a drawing; "" */

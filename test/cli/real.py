@@ -81,6 +81,67 @@ def top_by_thread_agrees_with_the_backend_on_every_real_profile():
     check_equal(counts, of_real({1: 65, 2: 46}, {1: 44, 2: 19}), "profiles of each version that there is an answer to")
 
 
+def flame_of_thread(path, thread, *options):
+    """The functions of a flame graph of one thread, as top has them: recursion counts once."""
+    done = subprocess.run([OFFBEAT, "flame", "--json", "--short-names", "--thread", f"^{thread}$", *options, path],
+                          capture_output=True, text=True)
+    check_equal(done.returncode, 0, f"status of {path} ({done.stderr.strip()})")
+    graph = json.loads(done.stdout)
+    if options:
+        check_order(path, graph["boxes"])
+    boxes, functions, callers = graph["boxes"], {}, []
+    for number, box in enumerate(boxes):
+        outside = callers[box["parent"]] if number else frozenset()
+        callers.append(outside | {box["name"]} if number else outside)
+        if number:
+            function = functions.setdefault(box["name"], {"name": box["name"], "self": 0, "total": 0})
+            function["self"] += box["self"]
+            function["total"] += 0 if box["name"] in outside else box["total"]
+    check_equal(graph["left_out"], {"boxes": 0, "total": 0}, f"left out of {path}")
+    check_equal(sum(box["self"] for box in boxes), graph["total"], f"sum of the boxes of {path}")
+    return {"functions": list(functions.values())}
+
+
+def check_order(path, boxes):
+    """In a flamechart a box is within its parent and begins where its left neighbour has ended, or later."""
+    ends = {}
+    for number, box in enumerate(boxes):
+        start, end = box["start_ns"], box["start_ns"] + box["duration_ns"]
+        outside = boxes[box["parent"]]
+        is_inside = outside["start_ns"] <= start and end <= outside["start_ns"] + outside["duration_ns"]
+        check(is_inside and start >= ends.get(box["depth"], 0), f"{path}: box {number} overlaps another one")
+        if number:
+            ends[box["depth"]] = end
+
+
+def check_flames(folder, path):
+    """Flame graph and flamechart of each thread, against the backend's answer. Returns how many threads it has."""
+    directory, number = path.name.split(".vroom.json")[0].rsplit(".", 1)
+    wanted = read_expected(path)
+    tolerance_ns = 0 if "active_thread_only" in wanted else TOLERANCE_NS
+    body, count = body_of(folder, number, directory), 0
+    for thread, facts in wanted["threads"].items():
+        if not facts["functions"]:
+            continue
+        for options in ((), ("--time-order",)):
+            found = flame_of_thread(body, thread, *options)
+            check_thread(f"{path.name} thread {thread} {options}", found, facts, tolerance_ns)
+        count += 1
+    return count
+
+
+@case
+def flame_graphs_and_flamecharts_agree_with_the_backend_on_every_real_profile():
+    """REL-2: each thread alone, by name or number; totals add up."""
+    files, threads = 0, 0
+    with CheckedFolder() as name:
+        for path in expected_files():
+            threads += check_flames(pathlib.Path(name), path)
+            files += 1
+    check(threads >= files // 2, f"{threads} threads in {files} files")
+    check_equal(files, of_real(111, 63), "profiles that there is an answer to")
+
+
 def items_of(path):
     """(type, size of the payload) of each item that `offbeat info` finds."""
     done = subprocess.run([OFFBEAT, "info", "--json", path], capture_output=True, text=True)

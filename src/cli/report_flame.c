@@ -1,0 +1,205 @@
+/* Chooses the layout, the boxes that are kept, and the form.  SPDX-License-Identifier: MIT */
+#include "cli/report_flame.h"
+
+#include "analyze/flame_chart.h"
+#include "base/environment.h"
+#include "cli/message.h"
+#include "cli/output.h"
+#include "cli/threads.h"
+#include "report/flame_report.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LAYOUTS_MAX = 20 }; /* until there are few enough boxes: two are usual */
+
+struct flame {
+    const struct report_request *request;
+    struct report report;
+    struct grouping grouping;
+    struct flame_options options;
+    struct flame_layout layout;
+    struct flame_report drawing;
+    struct buffer thread_name;
+    struct thread_id thread;
+    size_t boxes_max; /* 0: all */
+};
+
+/* --- Forms -------------------------------------------------------------------------------------------------------- */
+
+static bool is_standard_output(const struct report_request *request)
+{
+    return !request->output || strcmp(request->output, "-") == 0;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t size = strlen(text), end_size = strlen(end);
+    return size >= end_size && strcmp(text + size - end_size, end) == 0;
+}
+
+bool report_flame_is_text(const struct report_request *request)
+{
+    if (request->json) return false;
+    if (request->flame_form != FLAME_FORM_AUTO) return request->flame_form == FLAME_FORM_TEXT;
+    return is_standard_output(request) ? isatty(STDOUT_FILENO) : ends_with(request->output, ".txt");
+}
+
+bool report_flame_check(const struct report_request *request)
+{
+    bool is_drawing = !request->json && !report_flame_is_text(request);
+    if (request->time_order && request->inverted) {
+        message("--time-order and --inverted exclude each other");
+    } else if (request->time_order && request->diff_base.count > 0) {
+        message("--time-order and --diff-base exclude each other");
+    } else if (is_drawing && is_standard_output(request) && isatty(STDOUT_FILENO)) {
+        message("a drawing is not written to a terminal; use -o OUT.svg, or --to text");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+/* Of the terminal; COLUMNS is for text that goes elsewhere. */
+static size_t text_width(void)
+{
+    enum { COLUMNS_MAX = 10000 };
+    size_t width = output_width();
+    const char *columns = environment_get("COLUMNS");
+    if (width > 0 || !columns) return width;
+    unsigned long number = strtoul(columns, NULL, 10);
+    return number <= COLUMNS_MAX ? number : 0;
+}
+
+/* --- Layout ------------------------------------------------------------------------------------------------------- */
+
+static enum status lay_out_once(struct flame *flame, struct error *error)
+{
+    const struct profile *profile = flame->report.profile;
+    if (!flame->request->time_order)
+        return flame_layout_init(&flame->layout, profile, &flame->grouping, &flame->options, error);
+    return flame_chart_init(&flame->layout, profile, &flame->grouping, flame->thread, &flame->options,
+                            &flame->drawing.start_ns, error);
+}
+
+/* Again while there are too many boxes: only the widest ones. */
+static enum status lay_out(struct flame *flame, struct error *error)
+{
+    enum status status = lay_out_once(flame, error);
+    for (int i = 1; i < LAYOUTS_MAX && status == STATUS_OK; i++) {
+        if (flame->boxes_max == 0 || flame->layout.count <= flame->boxes_max) break;
+        bool has_memory = flame_layout_narrowest(&flame->layout, flame->boxes_max, &flame->options.narrowest);
+        flame_layout_fini(&flame->layout);
+        if (!has_memory) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the flame graph");
+        status = lay_out_once(flame, error);
+    }
+    return status;
+}
+
+static void choose_options(struct flame *flame)
+{
+    const struct report_request *request = flame->request;
+    bool is_text = report_flame_is_text(request);
+    size_t usual = request->json ? 0 : is_text ? FLAME_TEXT_ROWS_MAX : FLAME_BOXES_MAX;
+    flame->boxes_max = request->node_count != UINT64_MAX ? (size_t)request->node_count : usual;
+    flame->options = (struct flame_options){
+        .column = flame->report.choice.index,
+        .is_inverted = request->inverted,
+        .is_diff = request->diff_base.count > 0,
+        .parts = request->json ? 0
+                 : is_text     ? FLAME_TEXT_PARTS
+                               : FLAME_PARTS,
+        .depth_max = FLAME_DEPTH_MAX,
+    };
+}
+
+/* --- Flamecharts -------------------------------------------------------------------------------------------------- */
+
+/* The thread that the filters left, or of several the one that other formats open on, which is said. */
+static enum exit_status choose_thread(struct flame *flame)
+{
+    const struct profile *profile = flame->report.profile;
+    if (!profile->has_times) {
+        message(
+            "--time-order needs the times of samples, and the profile has none; a recording, a chunk, a V1 profile and "
+            "perf script's text have them");
+        return EXIT_WRONG_USE;
+    }
+    if (profile->samples.count == 0) {
+        const char *thread = flame->request->filter.thread;
+        if (!thread || !thread[0]) message("no samples are left to draw");
+        return EXIT_NO; /* the filter has told of the thread */
+    }
+    flame->thread = profile_thread_with_samples(profile, profile_thread_to_show(profile));
+    append_thread_name(profile, flame->thread, &flame->thread_name);
+    size_t count = count_threads(profile);
+    if (count > 1)
+        message("the flamechart is of thread %.*s, one of %zu; --thread NAME chooses another: offbeat info lists them",
+                SLICE_ARGUMENTS(buffer_slice(&flame->thread_name)), count);
+    buffer_append_byte(&flame->thread_name, '\0');
+    flame->drawing.thread = (const char *)flame->thread_name.data;
+    return flame->thread_name.failed ? EXIT_FAILED : EXIT_DONE;
+}
+
+/* Times count as --from does, and percentages are of the thread. */
+static void place_chart(struct flame *flame)
+{
+    flame->drawing.start_ns -= flame->report.start_ns;
+    flame->report.total = flame->layout.boxes[0].cum;
+}
+
+/* --- All of it ---------------------------------------------------------------------------------------------------- */
+
+static void write_flame(struct flame *flame, struct buffer *out)
+{
+    const struct report_request *request = flame->request;
+    struct flame_report *drawing = &flame->drawing;
+    drawing->report = &flame->report;
+    drawing->grouping = &flame->grouping;
+    drawing->layout = &flame->layout;
+    drawing->options = &flame->options;
+    drawing->kind = request->time_order ? FLAME_CHART : flame->options.is_diff ? FLAME_DIFF : FLAME_GRAPH;
+    drawing->colours = (enum flame_colours)request->colour_by;
+    drawing->width = is_standard_output(request) ? text_width() : 0;
+    drawing->has_colour = is_standard_output(request) && output_has_colour();
+    if (request->json)
+        flame_write_json(drawing, out);
+    else if (report_flame_is_text(request))
+        flame_write_text(drawing, out);
+    else
+        flame_write_svg(drawing, out);
+}
+
+static enum exit_status draw(struct flame *flame, struct buffer *out)
+{
+    const struct report_request *request = flame->request;
+    struct error error = {0};
+    const struct grouping_options grouping = {.granularity = (enum granularity)request->granularity,
+                                              .no_inlines = request->no_inlines,
+                                              .has_columns = request->columns,
+                                              .names_places = true};
+    enum status status = grouping_init(&flame->grouping, flame->report.profile, &grouping, &error);
+    if (status == STATUS_OK) status = lay_out(flame, &error);
+    if (status != STATUS_OK) {
+        message("%s", error.message);
+        return EXIT_FAILED;
+    }
+    if (request->time_order) place_chart(flame);
+    write_flame(flame, out);
+    return EXIT_DONE;
+}
+
+enum exit_status report_flame(const struct report_request *request, const struct report *report, struct buffer *out)
+{
+    struct flame flame = {.request = request, .report = *report, .thread_name = {.maximum = SIZE_MAX}};
+    enum exit_status status = EXIT_DONE;
+    choose_options(&flame);
+    if (request->time_order) status = choose_thread(&flame);
+    if (status == EXIT_DONE) status = draw(&flame, out);
+    flame_layout_fini(&flame.layout);
+    grouping_fini(&flame.grouping);
+    buffer_fini(&flame.thread_name);
+    return status;
+}

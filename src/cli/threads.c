@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/threads.h"
+
+#include "cli/message.h"
+
+#include <stdlib.h>
+
+enum { THREADS_LISTED = 20 };
+
+void append_thread_name(const struct profile *profile, struct thread_id thread, struct buffer *out)
+{
+    const struct thread *facts = profile_thread(profile, thread);
+    const char *name = profile_c_string(profile, facts->name), *id = profile_c_string(profile, facts->id);
+    if (name[0] == '\0' && id[0] == '\0')
+        buffer_append_text(out, "(none)");
+    else if (name[0] == '\0')
+        buffer_append_text(out, id);
+    else
+        buffer_append_format(out, "%s (%s)", name, id);
+}
+
+size_t count_threads(const struct profile *profile)
+{
+    bool *has_samples = calloc(profile->threads.count, sizeof(*has_samples));
+    size_t count = 0;
+    if (!has_samples) return 0;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        bool *has = &has_samples[profile->samples.thread[i].index];
+        count += !*has;
+        *has = true;
+    }
+    free(has_samples);
+    return count;
+}
+
+void message_unknown_thread(const struct profile *profile, const char *pattern)
+{
+    struct buffer list = {.maximum = SIZE_MAX};
+    size_t count = profile->threads.count;
+    for (uint32_t i = 1; i < count && i <= THREADS_LISTED; i++) {
+        if (i > 1) buffer_append_text(&list, ", ");
+        append_thread_name(profile, (struct thread_id){i}, &list);
+    }
+    if (count > THREADS_LISTED + 1) buffer_append_format(&list, " and %zu more", count - 1 - THREADS_LISTED);
+    if (count <= 1)
+        message("no thread matches \"%s\"; the profile names no threads", pattern);
+    else
+        message("no thread matches \"%s\"; the threads are %.*s", pattern, SLICE_ARGUMENTS(buffer_slice(&list)));
+    buffer_fini(&list);
+}

@@ -1,0 +1,17 @@
+/* The threads of a profile in messages.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_CLI_THREADS_H
+#define OFFBEAT_CLI_THREADS_H
+
+#include "base/buffer.h"
+#include "profile/profile.h"
+
+/* "main (101)"; without a name "101"; "(none)" for samples without a thread. */
+void append_thread_name(const struct profile *profile, struct thread_id thread, struct buffer *out);
+
+/* How many threads have samples. */
+size_t count_threads(const struct profile *profile);
+
+/* One line on standard error: no thread matches PATTERN, and which there are. */
+void message_unknown_thread(const struct profile *profile, const char *pattern);
+
+#endif

@@ -1,0 +1,91 @@
+/* The boxes of a flame graph for programs: the object described in doc/command-line.md.  SPDX-License-Identifier: MIT
+ */
+#include "base/json_writer.h"
+#include "report/flame_report.h"
+
+#include <math.h>
+
+struct listing {
+    const struct flame_report *flame;
+    struct json_writer json;
+};
+
+static void write_number(struct listing *listing, const char *key, uint64_t number)
+{
+    json_write_key(&listing->json, key);
+    json_write_u64(&listing->json, number);
+}
+
+/* Divided by --divide-by. */
+static void write_value(struct listing *listing, const char *key, int64_t value)
+{
+    double ratio = listing->flame->report->ratio;
+    json_write_key(&listing->json, key);
+    json_write_i64(&listing->json, ratio == 1 ? value : (int64_t)llround((double)value * ratio));
+}
+
+static void write_type(struct listing *listing)
+{
+    const struct report *report = listing->flame->report;
+    const struct value_type *type = &report->profile->value_types[report->choice.index];
+    json_write_key(&listing->json, "sample_type");
+    json_begin_object(&listing->json);
+    json_write_key(&listing->json, "type");
+    json_write_string(&listing->json, profile_slice(report->profile, type->type));
+    json_write_key(&listing->json, "unit");
+    json_write_string(&listing->json, profile_slice(report->profile, type->unit));
+    json_end_object(&listing->json);
+}
+
+static void write_box(struct listing *listing, const struct flame_box *box)
+{
+    const struct flame_report *flame = listing->flame;
+    json_begin_object(&listing->json);
+    json_write_key(&listing->json, "name");
+    json_write_string(&listing->json, flame_name(flame, box));
+    write_number(listing, "parent", box->parent);
+    write_number(listing, "depth", box->depth);
+    if (flame->kind == FLAME_CHART) {
+        write_number(listing, "start_ns", flame->start_ns + box->start);
+        write_number(listing, "duration_ns", box->width);
+    }
+    write_value(listing, "self", box->flat);
+    write_value(listing, "total", box->cum);
+    if (flame->kind == FLAME_DIFF) write_value(listing, "base", box->base);
+    if (box->hidden_count > 0) write_number(listing, "left_out", box->hidden_count);
+    json_end_object(&listing->json);
+}
+
+static void write_left_out(struct listing *listing)
+{
+    const struct flame_layout *layout = listing->flame->layout;
+    json_write_key(&listing->json, "left_out");
+    json_begin_object(&listing->json);
+    write_number(listing, "boxes", layout->narrow_count + layout->deep_count);
+    write_value(listing, "total", layout->narrow_sum + layout->deep_sum);
+    if (listing->flame->kind == FLAME_DIFF) {
+        write_number(listing, "removed_boxes", layout->removed_count);
+        write_value(listing, "removed_base", layout->removed_sum);
+    }
+    json_end_object(&listing->json);
+}
+
+void flame_write_json(const struct flame_report *flame, struct buffer *out)
+{
+    struct listing listing = {.flame = flame, .json = json_writer_of(out)};
+    json_begin_object(&listing.json);
+    write_type(&listing);
+    write_value(&listing, "total", flame->layout->boxes[0].cum);
+    if (flame->kind == FLAME_DIFF) write_value(&listing, "base_total", flame->layout->boxes[0].base);
+    if (flame->kind == FLAME_CHART) {
+        json_write_key(&listing.json, "thread");
+        json_write_text(&listing.json, flame->thread);
+    }
+    write_left_out(&listing);
+    json_write_key(&listing.json, "boxes");
+    json_begin_array(&listing.json);
+    for (size_t i = 0; i < flame->layout->count && !out->failed; i++) write_box(&listing, &flame->layout->boxes[i]);
+    json_end_array(&listing.json);
+    json_end_object(&listing.json);
+    buffer_append_text(out, "\n");
+}
