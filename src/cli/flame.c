@@ -24,6 +24,7 @@ int command_flame(int argc, char **argv)
          .help = "so many boxes, 0 for all (default: 5000, of text 100, with --json all)", .maximum = INT_MAX},
         {"inverted", 0, OPTION_SWITCH, &request.inverted, .help = "each function above its callers"},
         REPORT_OPTIONS_SAMPLES(request),
+        REPORT_OPTIONS_SPAN(request),
         REPORT_OPTIONS_FRAMES(request),
         REPORT_OPTIONS_TAGS(request),
         REPORT_OPTION_RUNNING(request),

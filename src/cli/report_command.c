@@ -12,6 +12,7 @@
 #include "cli/report_diff.h"
 #include "cli/report_flame.h"
 #include "cli/report_sources.h"
+#include "cli/report_span.h"
 #include "cli/report_top.h"
 #include "cli/threads.h"
 #include "cli/value_types.h"
@@ -26,7 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEFAULT_NODES = 80, FILTER_LINES = 13 };
+enum { DEFAULT_NODES = 80, FILTER_LINES = 14 };
 
 struct run {
     const struct report_request *request;
@@ -97,6 +98,7 @@ static void list_filters(struct run *run)
         {"process", options->process},
         {"from", times[0]},
         {"to-time", times[1]},
+        {"span", run->request->span},
     };
     size_t places[FILTER_LINES], count = 0;
     for (size_t i = 0; i < FILTER_LINES; i++) {
@@ -452,6 +454,10 @@ static bool check(const struct report_request *request)
     } else if (request->base.count + request->diff_base.count > 0 &&
                (request->filter.from_ns || request->filter.to_ns)) {
         message("--from and --to-time are times of one profile, and cannot be used with a base");
+    } else if (request->span_file && !request->span) {
+        message("--span-file needs --span ID, or --span transaction");
+    } else if (request->span && request->base.count + request->diff_base.count > 0) {
+        message("--span is of one profile, and cannot be used with a base");
     } else if (request->divide_by == 0) {
         message("cannot divide by 0");
     } else {
@@ -485,7 +491,8 @@ enum exit_status report_run(struct report_request *request, char *const *files, 
     struct profile profile;
     profile_init(&profile);
     enum exit_status status = EXIT_FAILED;
-    if (report_open(request, files, count, &profile)) status = report_run_opened(request, files[0], &profile);
+    if (report_open(request, files, count, &profile)) status = report_cut_to_span(request, files, count, &profile);
+    if (status == EXIT_DONE) status = report_run_opened(request, files[0], &profile);
     profile_fini(&profile);
     return status;
 }

@@ -40,6 +40,7 @@ struct report_request {
     bool is_pprof;
 
     struct filter_options filter;
+    const char *span, *span_file; /* NULL: the profile is not cut to a span; the span is in one of the files */
     bool all_frames, short_names, relative;
     const char *comment; /* to be added; NULL */
     struct option_texts base, diff_base;
@@ -90,6 +91,10 @@ struct report_request {
     REPORT_OPTIONS_THREADS(r),                                                                                         \
     {"from", 0, OPTION_SECONDS, &(r).filter.from_ns, .argument = "SECONDS", .help = "only samples from then on, since the start", .maximum = INT64_MAX}, \
     {"to-time", 0, OPTION_SECONDS, &(r).filter.to_ns, .argument = "SECONDS", .help = "only samples before then", .minimum = 1, .maximum = INT64_MAX}
+
+#define REPORT_OPTIONS_SPAN(r)                                                                                         \
+    {"span", 0, OPTION_TEXT, &(r).span, .argument = "ID", .help = "only the thread and time of this span, or \"transaction\", of the envelope"}, \
+    {"span-file", 0, OPTION_TEXT, &(r).span_file, .argument = "FILE", .help = "the envelope that has the span, if FILE has not"}
 
 #define REPORT_OPTIONS_TAGS(r)                                                                                         \
     {"tag-focus", 0, OPTION_TEXT, &(r).filter.tag_focus, .argument = "[KEY=]VALUE", .help = "only samples with such a label: a REGEX, or numbers, 1kb:2mb"}, \

@@ -17,6 +17,7 @@ int command_top(int argc, char **argv)
          .help = "so many functions, 0 for all (default: 30, by process 10, with --json all)", .maximum = INT_MAX},
         REPORT_OPTIONS_NODES(request),
         REPORT_OPTIONS_SAMPLES(request),
+        REPORT_OPTIONS_SPAN(request),
         REPORT_OPTIONS_FRAMES(request),
         REPORT_OPTIONS_TAGS(request),
         REPORT_OPTIONS_VALUES(request),

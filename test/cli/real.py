@@ -1,6 +1,8 @@
 """Profiles of real clients, of V2 and of V1: per thread and function, `offbeat top` finds what Sentry's own backend found
 (REL-2, V1-3, V2-3). V1 holds whole nanoseconds, so that nothing may differ there.
 Reads the fixtures that test/fixtures.py finds. Argument: the program. SPDX-License-Identifier: MIT"""
+import collections
+import datetime
 import gzip
 import json
 import pathlib
@@ -140,6 +142,90 @@ def flame_graphs_and_flamecharts_agree_with_the_backend_on_every_real_profile():
             files += 1
     check(threads >= files // 2, f"{threads} threads in {files} files")
     check_equal(files, of_real(111, 63), "profiles that there is an answer to")
+
+
+def seconds_ns(time):
+    """Nanoseconds of a time of an envelope: seconds since 1970, or a date."""
+    if isinstance(time, str):
+        date, _, fraction = time.rstrip("Z").replace("+00:00", "").partition(".")
+        whole = datetime.datetime.fromisoformat(date).replace(tzinfo=datetime.timezone.utc).timestamp()
+        return int(whole) * 10**9 + int(fraction.ljust(9, "0")[:9] or 0)
+    return round(time * 1e6) * 1000
+
+
+def payloads_of(path):
+    """(type, object) of each item of the envelope whose payload is JSON."""
+    body = path.read_bytes()
+    if body[:2] == b"\x1f\x8b":
+        body = gzip.decompress(body)
+    found, lines = [], body.split(b"\n")
+    for header, payload in zip(lines[1:], lines[2:]):
+        if is_header(header, ("transaction", "profile", "profile_chunk")):
+            found.append((json.loads(header)["type"], json.loads(payload)))
+    return found
+
+
+def samples_of(profile):
+    """(thread, start, end) of each sample of a chunk or V1 profile, in nanoseconds since 1970."""
+    start_ns = seconds_ns(profile["timestamp"]) if profile.get("version") == "1" else 0
+    by_thread = collections.defaultdict(list)
+    for sample in profile["profile"]["samples"]:
+        time = int(sample["elapsed_since_start_ns"]) if start_ns else round(sample["timestamp"] * 1e9)
+        by_thread[str(sample["thread_id"])].append(start_ns + time)
+    return [(thread, *pair) for thread, times in by_thread.items() for pair in zip(sorted(times), sorted(times)[1:])]
+
+
+def spans_of(transaction):
+    """(id, profiler, thread, start, end) of the transaction and of its spans, which take over what they do not have."""
+    trace = transaction["contexts"]["trace"]
+    data, profiler = trace.get("data") or {}, (transaction["contexts"].get("profile") or {}).get("profiler_id")
+    thread = str(data.get("thread.id", ""))
+    yield trace["span_id"], profiler, thread, transaction["start_timestamp"], transaction["timestamp"]
+    for span in transaction.get("spans") or ():
+        data = span.get("data") or {}
+        if span["span_id"] == trace["span_id"]:
+            continue  # Go's client gives a child the id of the transaction
+        yield (span["span_id"], data.get("profiler_id", profiler), str(data.get("thread.id", thread)),
+               span["start_timestamp"], span["timestamp"])
+
+
+def check_span(span, profile, arguments):
+    """The profile cut to SPAN has the time that its thread's samples share with it. Returns whether there is any."""
+    name, _, thread, start, end = span
+    transactions = profile.get("transactions") or [profile.get("transaction") or {}]  # old clients have a list
+    thread = thread or str(transactions[0].get("active_thread_id", ""))
+    start, end = seconds_ns(start), seconds_ns(end)
+    wanted = sum(max(0, min(end, last) - max(start, first)) for number, first, last in samples_of(profile)
+                 if thread in ("", number))
+    done = subprocess.run([OFFBEAT, "flame", "--json", "--sample-index", "wall", "--span", name, *arguments],
+                          capture_output=True, text=True)
+    if wanted <= 2 * TOLERANCE_NS:
+        return False
+    check_equal(done.returncode, 0, f"status of span {name} ({done.stderr.strip()})")
+    found = json.loads(done.stdout)["total"]
+    check(abs(found - wanted) <= 5 * TOLERANCE_NS, f"span {name} of {arguments}: {found}, expected {wanted}")
+    return True
+
+
+@case
+def a_transaction_or_span_leads_to_its_part_of_the_profile_REL_4():
+    """In every envelope of real clients, and of V2 in every chunk of the same profiler: by profiler, thread and time."""
+    counts = {"1": 0, "2": 0}
+    for directory in sorted((REAL / "envelopes").iterdir()):
+        if not directory.is_dir():
+            continue
+        items = [(path, payloads_of(path)) for path in sorted(directory.glob("*.raw"))]
+        chunks = [(path, item) for path, found in items for kind, item in found if kind == "profile_chunk"]
+        for path, found in items:
+            for transaction in (item for kind, item in found if kind == "transaction"):
+                bound = [item for kind, item in found if kind == "profile"]
+                for span in list(spans_of(transaction))[:4]:
+                    if bound:
+                        counts["1"] += check_span(span, bound[0], [path])
+                    for chunk_path, chunk in chunks:
+                        if chunk["profiler_id"] == span[1]:
+                            counts["2"] += check_span(span, chunk, ["--span-file", path, chunk_path])
+    check(counts["1"] > 50 and counts["2"] > 10, f"spans with samples: {counts}")
 
 
 def items_of(path):
