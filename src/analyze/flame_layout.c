@@ -225,7 +225,8 @@ static bool is_drawn(struct builder *builder, const struct part *part, uint32_t 
     }
     unsigned __int128 scaled = (unsigned __int128)part->sum * options->parts;
     bool is_wide = options->parts == 0 || scaled >= (unsigned __int128)layout->boxes[0].cum;
-    if (is_wide && part->sum >= options->narrowest) return true;
+    bool is_kept_tie = part->sum == options->narrowest && (options->tie_depth == 0 || depth <= options->tie_depth);
+    if (is_wide && (part->sum > options->narrowest || is_kept_tie)) return true;
     layout->narrow_count++;
     layout->narrow_sum += part->sum;
     return false;
@@ -424,20 +425,48 @@ static int compare_descending(const void *a, const void *b)
     return (left < right) - (left > right);
 }
 
+/* How many rows of the boxes that are WIDTH wide there is room for, 0: for none of them. False without memory. */
+static bool find_tie_depth(const struct flame_layout *layout, uint64_t width, size_t room, uint32_t *ret_depth)
+{
+    uint32_t depth_count = 0, depth = 0;
+    for (size_t i = 0; i < layout->count; i++) {
+        if (layout->boxes[i].depth >= depth_count) depth_count = layout->boxes[i].depth + 1;
+    }
+    size_t *counts = calloc((size_t)depth_count + 1, sizeof(*counts));
+    if (!counts) return false;
+    for (size_t i = 0; i < layout->count; i++) counts[layout->boxes[i].depth] += layout->boxes[i].width == width;
+    while (depth < depth_count && counts[depth] <= room) room -= counts[depth++];
+    *ret_depth = depth > 0 ? depth - 1 : 0;
+    free(counts);
+    return true;
+}
+
+static size_t count_wider(const uint64_t *widths, size_t count, uint64_t width)
+{
+    size_t wider = 0;
+    while (wider < count && widths[wider] > width) wider++;
+    return wider;
+}
+
 /* No box is wider than its parent, so the boxes that remain have their parents. */
-bool flame_layout_narrowest(const struct flame_layout *layout, size_t count_max, int64_t *ret_narrowest)
+bool flame_layout_narrowest(const struct flame_layout *layout, size_t count_max, int64_t *ret_narrowest,
+                            uint32_t *ret_tie_depth)
 {
     *ret_narrowest = 0;
+    if (ret_tie_depth) *ret_tie_depth = 0;
     if (layout->count <= count_max) return true;
     uint64_t *widths = calloc(layout->count, sizeof(*widths));
     if (!widths) return false;
     for (size_t i = 0; i < layout->count; i++) widths[i] = layout->boxes[i].width;
     qsort(widths, layout->count, sizeof(*widths), compare_descending);
     uint64_t last = widths[count_max - 1];
-    bool is_tie = widths[count_max] == last;
-    *ret_narrowest = (int64_t)(is_tie && last < INT64_MAX ? last + 1 : last);
+    bool is_tie = widths[count_max] == last, has_memory = true;
+    size_t room = count_max - count_wider(widths, count_max, last);
+    if (is_tie && ret_tie_depth) has_memory = find_tie_depth(layout, last, room, ret_tie_depth);
+    bool drops_tie = is_tie && (!ret_tie_depth || *ret_tie_depth == 0);
+    *ret_narrowest = (int64_t)(drops_tie && last < INT64_MAX ? last + 1 : last);
     free(widths);
-    return true;
+    return has_memory;
 }
 
 void flame_layout_fini(struct flame_layout *layout)

@@ -19,6 +19,7 @@ struct flame_options {
     bool is_inverted;   /* the leaf of each stack is the outermost box, its callers are inside */
     uint64_t parts;     /* boxes below one of so many equal parts of the total are left out; 0: none is */
     int64_t narrowest;  /* boxes whose WIDTH is below are left out too */
+    uint32_t tie_depth; /* of boxes as wide as NARROWEST, those below this depth are left out too; 0: none is */
     uint32_t depth_max; /* boxes below this depth are left out; 0: none is. Inverted, the work grows with it */
 };
 
@@ -52,8 +53,10 @@ enum status flame_layout_init(struct flame_layout *layout, const struct profile 
                               const struct grouping *grouping, const struct flame_options *options,
                               struct error *error);
 /* The NARROWEST with which the same layout has at most COUNT_MAX boxes (not 0): the widest ones. 0 if it has no more.
+ * RET_TIE_DEPTH: of many boxes of one width as many rows as there is room for are kept; NULL: all or none of them.
  * False without memory. */
-bool flame_layout_narrowest(const struct flame_layout *layout, size_t count_max, int64_t *ret_narrowest);
+bool flame_layout_narrowest(const struct flame_layout *layout, size_t count_max, int64_t *ret_narrowest,
+                            uint32_t *ret_tie_depth);
 void flame_layout_fini(struct flame_layout *layout); /* accepts {0} */
 
 #endif

@@ -90,7 +90,9 @@ static enum status lay_out(struct flame *flame, struct error *error)
     enum status status = lay_out_once(flame, error);
     for (int i = 1; i < LAYOUTS_MAX && status == STATUS_OK; i++) {
         if (flame->boxes_max == 0 || flame->layout.count <= flame->boxes_max) break;
-        bool has_memory = flame_layout_narrowest(&flame->layout, flame->boxes_max, &flame->options.narrowest);
+        uint32_t *tie_depth = flame->request->time_order ? NULL : &flame->options.tie_depth;
+        bool has_memory =
+            flame_layout_narrowest(&flame->layout, flame->boxes_max, &flame->options.narrowest, tie_depth);
         flame_layout_fini(&flame->layout);
         if (!has_memory) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the flame graph");
         status = lay_out_once(flame, error);

@@ -27,7 +27,7 @@
   }
 
   function label(box, x, width) {
-    const room = Math.floor((width - 6) / CHARACTER), characters = Array.from(box.name);
+    const room = Math.floor((width - 6) / CHARACTER);
     if (room < 3) {
       if (box.text) { box.text.remove(); box.text = null; }
       return;
@@ -37,6 +37,7 @@
       box.text.setAttribute("y", 13);
       box.row.appendChild(box.text);
     }
+    const characters = Array.from(box.name);
     box.text.setAttribute("x", x + 3);
     box.text.textContent = characters.length > room ? characters.slice(0, room - 1).join("") + "…" : box.name;
   }

@@ -274,8 +274,9 @@ static void append_left_out(const struct drawing *drawing)
         double limit =
             fmax((double)FLAME_WIDTH / FLAME_PARTS, position(drawing, (uint64_t)drawing->options->narrowest));
         bool is_chart = drawing->flame->kind == FLAME_CHART;
-        buffer_append_format(drawing->out, "; %s: %zu boxes narrower than %.3g pixels (",
-                             is_chart ? "merged or left out" : "left out", layout->narrow_count, limit);
+        buffer_append_format(drawing->out, "; %s: %zu boxes %s %.3g pixels (",
+                             is_chart ? "merged or left out" : "left out", layout->narrow_count,
+                             drawing->options->tie_depth > 0 ? "of at most" : "narrower than", limit);
         append_amount(drawing, layout->narrow_sum);
         buffer_append_text(drawing->out, ")");
     }

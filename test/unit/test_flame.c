@@ -123,9 +123,25 @@ TEST(finds_how_wide_the_widest_boxes_are)
     stacks_add_sample(&profile, "c d", 10);
     for (size_t maximum = 1; maximum <= 5; maximum++) {
         lay_out((struct flame_options){0});
-        CHECK(flame_layout_narrowest(&layout, maximum, &narrowest));
+        CHECK(flame_layout_narrowest(&layout, maximum, &narrowest, NULL));
         lay_out((struct flame_options){.narrowest = narrowest});
         CHECK_UINT(layout.count, maximum == 2 ? 1 : maximum == 4 ? 3 : maximum);
+    }
+}
+
+TEST(keeps_the_upper_rows_of_many_boxes_of_one_width)
+{
+    int64_t narrowest;
+    uint32_t tie_depth;
+    begin();
+    stacks_add_sample(&profile, "a b c", 5);
+    stacks_add_sample(&profile, "d e f", 5);
+    for (size_t maximum = 1; maximum <= 7; maximum++) {
+        lay_out((struct flame_options){0});
+        CHECK(flame_layout_narrowest(&layout, maximum, &narrowest, &tie_depth));
+        lay_out((struct flame_options){.narrowest = narrowest, .tie_depth = tie_depth});
+        CHECK_UINT(layout.count, maximum % 2 == 0 ? maximum - 1 : maximum);
+        CHECK_INT(layout.narrow_sum, maximum < 7 ? 10 : 0);
     }
 }
 
