@@ -18,7 +18,7 @@ int command_disasm(int argc, char **argv)
         REPORT_OPTIONS_SAMPLES(request),
         REPORT_OPTIONS_FRAMES(request),
         REPORT_OPTIONS_TAGS(request),
-        REPORT_OPTIONS_VALUES(request),
+        REPORT_OPTIONS_VALUES_APART(request),
         REPORT_OPTIONS_SOURCES(request),
         {0}};
     const struct command_syntax syntax = {

@@ -1,19 +1,21 @@
 /* offbeat graph: the call graph for other programs.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
+#include "cli/graphviz.h"
 #include "cli/report_command.h"
 
 #include <limits.h>
 
 int command_graph(int argc, char **argv)
 {
-    enum { AS_DOT, AS_CALLGRIND };
+    enum { AS_NAMED, AS_DOT, AS_CALLGRIND, AS_PICTURES };
+    static const char *const pictures[] = {"svg", "png", "pdf", "ps", "gif"};
     struct report_request request = {REPORT_REQUEST_INIT, .kind = REPORT_DOT};
-    unsigned format = AS_DOT;
+    unsigned format = AS_NAMED;
     const struct option options[] = {
         {"output", 'o', OPTION_OUTPUT, &request.output, .argument = "OUT",
          .help = "the file to write; standard output if not given"},
-        {"to", 0, OPTION_CHOICE, &format, .argument = "dot|callgrind",
-         .help = "a drawing for Graphviz, or a file for KCachegrind (default: dot)"},
+        {"to", 0, OPTION_CHOICE, &format, .argument = "auto|dot|callgrind|svg|png|pdf|ps|gif",
+         .help = "DOT for Graphviz, a file for KCachegrind, or a picture (default: by OUT's ending, else dot)"},
         {"call-tree", 0, OPTION_SWITCH, &request.call_tree, .help = "a function once for each way that leads to it"},
         REPORT_OPTIONS_SAMPLES(request),
         REPORT_OPTIONS_FRAMES(request),
@@ -27,9 +29,10 @@ int command_graph(int argc, char **argv)
     const struct command_syntax syntax = {
         .name = "graph",
         .usage = "FILE… [-o OUT] [options]",
-        .example = "offbeat graph xz.pb.gz | dot -Tsvg > xz.svg",
+        .example = "offbeat graph xz.pb.gz -o xz.svg",
         .about =
-            "Writes the call graph of the profiles in FILE…, merged, as a drawing in DOT. A box grows with the time\n"
+            "Draws the call graph of the profiles in FILE…, merged, as DOT or as a picture: -o OUT.svg, .png, .pdf,\n"
+            ".ps, .gif (through the Graphviz library: apt install libgvc6). A box grows with the time\n"
             "in the function itself; a line is as thick, and a colour as red, as the time below it is long; a\n"
             "dotted line goes through functions that were left out. For callgrind nothing is left out, and each\n"
             "address is a node. FILE may be - for standard input, and of any format that offbeat reads.",
@@ -41,5 +44,7 @@ int command_graph(int argc, char **argv)
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
     if (format == AS_CALLGRIND) request.kind = REPORT_CALLGRIND;
+    if (format == AS_NAMED && request.output) request.picture = graphviz_format(request.output);
+    if (format >= AS_PICTURES) request.picture = pictures[format - AS_PICTURES];
     return (int)report_run(&request, files.items, files.count);
 }

@@ -13,7 +13,7 @@ int command_list(int argc, char **argv)
         REPORT_OPTIONS_SAMPLES(request),
         REPORT_OPTIONS_FRAMES(request),
         REPORT_OPTIONS_TAGS(request),
-        REPORT_OPTIONS_VALUES(request),
+        REPORT_OPTIONS_VALUES_APART(request),
         REPORT_OPTIONS_SOURCES(request),
         {"no-inlines", 0, OPTION_SWITCH, &request.no_inlines, .help = "inlined functions count for their callers"},
         {0}};

@@ -26,7 +26,7 @@ static const struct command commands[] = {
     {"disasm",  command_disasm,  "the instructions of functions with what each cost"},
     {"traces",  command_traces,  "each sample with its stack"},
     {"tags",    command_tags,    "what the labels of the samples sum up to"},
-    {"graph",   command_graph,   "the call graph, for Graphviz or KCachegrind"},
+    {"graph",   command_graph,   "the call graph: a picture, DOT, or for KCachegrind"},
     {"flame",   command_flame,   "a flame graph or flamechart: text, or one SVG file for a browser"},
     {"diff",    command_diff,    "what has changed between two profiles"},
     {"info",    command_info,    "what is in a profile"},

@@ -30,6 +30,15 @@ static bool take_report(struct pprof_flags *flags, const struct flag *flag, cons
     return true;
 }
 
+static bool take_picture(struct pprof_flags *flags, const struct flag *flag, const char *text)
+{
+    (void)text;
+    flags->request.kind = REPORT_DOT;
+    flags->request.picture = flags->request.new_file = flag->text;
+    flags->report_count++;
+    return true;
+}
+
 static bool take_order(struct pprof_flags *flags, const struct flag *flag, const char *text)
 {
     (void)text;
@@ -199,7 +208,6 @@ enum { FLAGS_MAX = 128 };
 static void make_table(struct pprof_flags *flags, struct flag table[FLAGS_MAX])
 {
     static const char listing[] = "-list=REGEX prints source lines, -disasm=REGEX instructions with their lines";
-    static const char drawing[] = "-dot FILE | dot -T FORMAT draws the graph";
     static const char fetching[] = "fetch the profile with curl and name the file";
     struct report_request *r = &flags->request;
     /* clang-format off */
@@ -280,15 +288,15 @@ static void make_table(struct pprof_flags *flags, struct flag table[FLAGS_MAX])
         SWITCH("help", .take = take_help),
 
         VALUE("weblist", .take = refuse, .text = listing),
-        SWITCH("svg", .take = refuse, .text = drawing),
-        SWITCH("png", .take = refuse, .text = drawing),
-        SWITCH("gif", .take = refuse, .text = drawing),
-        SWITCH("pdf", .take = refuse, .text = drawing),
-        SWITCH("ps", .take = refuse, .text = drawing),
-        SWITCH("web", .take = refuse, .text = drawing),
-        SWITCH("eog", .take = refuse, .text = drawing),
-        SWITCH("evince", .take = refuse, .text = drawing),
-        SWITCH("gv", .take = refuse, .text = drawing),
+        SWITCH("svg", .take = take_picture, .text = "svg"),
+        SWITCH("png", .take = take_picture, .text = "png"),
+        SWITCH("gif", .take = take_picture, .text = "gif"),
+        SWITCH("pdf", .take = take_picture, .text = "pdf"),
+        SWITCH("ps", .take = take_picture, .text = "ps"),
+        SWITCH("web", .take = take_picture, .text = "svg"),
+        SWITCH("eog", .take = refuse, .text = "-svg writes a file for it"),
+        SWITCH("evince", .take = refuse, .text = "-pdf writes a file for it"),
+        SWITCH("gv", .take = refuse, .text = "-ps writes a file for it"),
         SWITCH("kcachegrind", .take = refuse, .text = "-callgrind -output=FILE writes a file for it"),
         VALUE("http", .take = refuse, .text = "offbeat convert writes files for speedscope and the Firefox Profiler"),
         VALUE("seconds", .take = take_seconds),
@@ -315,6 +323,7 @@ enum pprof_word pprof_flags_word(const char *name)
     make_table(&flags, table);
     while (flag->name && strcmp(flag->name, name) != 0) flag++;
     if (!flag->name) return PPROF_UNKNOWN;
+    if (flag->take == take_picture) return PPROF_REPORT;
     if (flag->take == take_report) return flag->is_switch ? PPROF_REPORT : PPROF_REPORT_WITH_TEXT;
     return flag->is_switch ? PPROF_SWITCH : PPROF_VALUE;
 }

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/regexp.h"
 #include "cli/code_source.h"
+#include "cli/graphviz.h"
 #include "cli/message.h"
 #include "cli/output.h"
 #include "cli/report_code.h"
@@ -22,6 +23,8 @@
 #include "report/report.h"
 #include "report/text.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,6 +226,23 @@ static enum exit_status write_top_profile(const struct run *run, const struct gr
     return status;
 }
 
+/* DOT, or the picture that Graphviz makes of it. */
+static enum exit_status write_drawing(const struct run *run, const struct graph_report *graph, struct buffer *out)
+{
+    const struct call_graph *nodes = &graph->trimmed->graph;
+    struct error error = {0};
+    const char *format = run->request->picture;
+    if (format && (nodes->listed_count > GRAPHVIZ_NODES_MAX || nodes->sorted_count > GRAPHVIZ_EDGES_MAX)) {
+        message("%zu functions and %zu calls are too many for a picture (at most %d and %d); --nodecount draws fewer, "
+                "and DOT has no limit",
+                nodes->listed_count, nodes->sorted_count, GRAPHVIZ_NODES_MAX, GRAPHVIZ_EDGES_MAX);
+        return EXIT_FAILED;
+    }
+    graph_write_dot(graph, out);
+    if (!format || out->failed || graphviz_draw(out, format, &error) == STATUS_OK) return EXIT_DONE;
+    return fail(&error);
+}
+
 static enum exit_status write_graph_report(struct run *run, const struct graph_report *graph, struct buffer *out)
 {
     bool is_integer = run->request->kind == REPORT_CALLGRIND;
@@ -235,8 +255,7 @@ static enum exit_status write_graph_report(struct run *run, const struct graph_r
     case REPORT_PEEK:
         return write_tree(run, graph, out);
     case REPORT_DOT:
-        graph_write_dot(graph, out);
-        return EXIT_DONE;
+        return write_drawing(run, graph, out);
     case REPORT_CALLGRIND:
         graph_write_callgrind(graph, out);
         return EXIT_DONE;
@@ -322,6 +341,33 @@ static enum exit_status report_profile(struct run *run)
 
 /* --- All of it ---------------------------------------------------------------------------------------------------- */
 
+/* As pprof: profile001.svg in this folder, with the first number that no file has. */
+static enum exit_status write_new_file(const struct report_request *request, const struct buffer *out)
+{
+    enum { FILES_MAX = 1000 };
+    struct error error = {0};
+    char path[64];
+    for (int i = 1; i < FILES_MAX; i++) {
+        (void)snprintf(path, sizeof(path), "profile%03d.%s", i, request->new_file);
+        int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file < 0 && errno == EEXIST) continue;
+        if (file < 0) {
+            message("cannot write %s: %s; -output=FILE writes elsewhere", path, strerror(errno));
+            return EXIT_FAILED;
+        }
+        (void)close(file);
+        if (file_write(path, buffer_slice(out), &error) != STATUS_OK) {
+            message_error(path, &error, true);
+            return EXIT_FAILED;
+        }
+        message("the report is in %s", path);
+        return EXIT_DONE;
+    }
+    message("profile001.%s to profile999.%s exist; -output=FILE writes another file", request->new_file,
+            request->new_file);
+    return EXIT_FAILED;
+}
+
 static enum exit_status write_text(const struct report_request *request, struct buffer *out)
 {
     struct error error = {0};
@@ -331,6 +377,8 @@ static enum exit_status write_text(const struct report_request *request, struct 
                         request->kind == REPORT_DISASM ||
                         request->kind == REPORT_FLAME;     /* these make names printable, and have colours */
     if (is_terminal && !is_printable) make_printable(out); /* in a file or a pipe, all is as it is */
+    if (!request->output && request->new_file && isatty(STDOUT_FILENO) && !out->failed)
+        return write_new_file(request, out);
     if (strcmp(path, "-") == 0 || out->failed) return output_report(out);
     if (file_write(path, buffer_slice(out), &error) == STATUS_OK) return EXIT_DONE;
     message_error(path, &error, true);
@@ -445,6 +493,11 @@ static enum exit_status run_report(struct run *run)
     return status;
 }
 
+static bool is_to_terminal(const struct report_request *request)
+{
+    return (!request->output || strcmp(request->output, "-") == 0) && isatty(STDOUT_FILENO);
+}
+
 static bool check(const struct report_request *request)
 {
     if (request->base.count > 0 && request->diff_base.count > 0) {
@@ -458,6 +511,8 @@ static bool check(const struct report_request *request)
         message("--span-file needs --span ID, or --span transaction");
     } else if (request->span && request->base.count + request->diff_base.count > 0) {
         message("--span is of one profile, and cannot be used with a base");
+    } else if (request->picture && !request->new_file && is_to_terminal(request)) {
+        message("a picture is not written to a terminal; use -o OUT.%s", request->picture);
     } else if (request->divide_by == 0) {
         message("cannot divide by 0");
     } else {

@@ -32,6 +32,8 @@ struct report_request {
     enum report_kind kind;
     const char *peek;           /* REPORT_PEEK, REPORT_LIST and REPORT_DISASM: an expression for names */
     const char *output;         /* NULL: standard output */
+    const char *picture;        /* REPORT_DOT: the format that Graphviz draws; NULL: the DOT itself */
+    const char *new_file;       /* without OUTPUT, on a terminal: the ending of a new file; NULL: none */
     bool json;                  /* REPORT_TOP, REPORT_TREE, REPORT_PEEK, REPORT_TAGS, REPORT_LIST and REPORT_DISASM */
     bool by_thread, by_process; /* REPORT_TOP */
     bool keeps_names;           /* names, frames and idle samples stay as the file has them */
@@ -106,12 +108,15 @@ struct report_request {
 
 #define REPORT_OPTION_RUNNING(r) {"running", 0, OPTION_SWITCH, &(r).running, .help = "CPU time only, without waiting: --sample-index cpu"}
 
-#define REPORT_OPTIONS_VALUES(r)                                                                                       \
+#define REPORT_OPTIONS_VALUES_OF(r, default_unit)                                                                      \
     REPORT_OPTION_RUNNING(r),                                                                                          \
     {"sample-index", 0, OPTION_TEXT, &(r).value_type, .argument = "NAME", .help = "the value to show, one of those that info lists, or its number from 0"}, \
     {"mean", 0, OPTION_SWITCH, &(r).mean, .help = "divide by the first value: the mean of an event"},                                           \
     {"divide-by", 0, OPTION_DECIMAL, &(r).divide_by, .argument = "N", .help = "divide all values by N", .maximum = 1000000000000},             \
-    {"unit", 0, OPTION_TEXT, &(r).unit, .argument = "UNIT", .help = "ms, MB, …; auto: each value in its own (default: one for all)"}
+    {"unit", 0, OPTION_TEXT, &(r).unit, .argument = "UNIT", .help = "ms, MB, …; auto: each value in its own (default: " default_unit ")"}
+#define REPORT_OPTIONS_VALUES(r) REPORT_OPTIONS_VALUES_OF(r, "one for all")
+/* Of reports whose numbers each have their own unit. */
+#define REPORT_OPTIONS_VALUES_APART(r) REPORT_OPTIONS_VALUES_OF(r, "auto")
 
 #define REPORT_OPTIONS_SOURCES(r)                                                                                      \
     {"base", 0, OPTION_TEXTS, &(r).base, .argument = "FILE", .help = "subtract this profile; can be given several times"},                      \

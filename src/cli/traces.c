@@ -11,7 +11,7 @@ int command_traces(int argc, char **argv)
     const struct option options[] = {REPORT_OPTIONS_SAMPLES(request),
                                      REPORT_OPTIONS_FRAMES(request),
                                      REPORT_OPTIONS_TAGS(request),
-                                     REPORT_OPTIONS_VALUES(request),
+                                     REPORT_OPTIONS_VALUES_APART(request),
                                      REPORT_OPTIONS_SOURCES(request),
                                      REPORT_OPTIONS_FRAME_NAMES(request),
                                      {0}};
@@ -39,7 +39,7 @@ int command_tags(int argc, char **argv)
         REPORT_OPTIONS_SAMPLES(request),
         REPORT_OPTIONS_FRAMES(request),
         REPORT_OPTIONS_TAGS(request),
-        REPORT_OPTIONS_VALUES(request),
+        REPORT_OPTIONS_VALUES_APART(request),
         REPORT_OPTIONS_SOURCES(request),
         {0}};
     const struct command_syntax syntax = {

@@ -1,0 +1,141 @@
+"""Call graphs as pictures, through the Graphviz library. Argument: the program.
+SPDX-License-Identifier: MIT"""
+import ctypes
+import os
+import pathlib
+import pty
+import subprocess
+import sys
+import tempfile
+import xml.dom.minidom
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from tap import case, check, check_equal, main, skip  # noqa: E402
+
+OFFBEAT = pathlib.Path(sys.argv[1]).resolve()
+PROFILE = pathlib.Path(__file__).resolve().parent / "data/work.collapsed"
+MAGIC = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF", "ps": b"%!PS", "gif": b"GIF8"}
+HOSTILE = ("<script>alert(1)</script>", "]]>&amp;", "a\x1b[2J\u202eb\u0085\uffff", r"App\Node\Goo\Last", 'q"];evil[label="x'.replace(";", ","),
+           "back\\", "&#60,b", "</title><a xlink:href=\"javascript:1\">", "x" * 40000)
+
+
+def offbeat(folder, *words, status=0, text=""):
+    done = subprocess.run([OFFBEAT, *map(str, words)], cwd=folder, capture_output=True, check=False, timeout=100, input=text.encode())
+    check_equal(done.returncode, status, f"{words}: {done.stderr.decode(errors='replace')}; status")
+    return done
+
+
+def needs_graphviz():
+    try:
+        ctypes.CDLL("libgvc.so.6")
+    except OSError:
+        skip("libgvc6 is not installed")
+
+
+@case
+def the_ending_of_the_output_names_the_format():
+    needs_graphviz()
+    with tempfile.TemporaryDirectory() as folder:
+        for ending, magic in MAGIC.items():
+            path = pathlib.Path(folder, f"x.{ending}")
+            offbeat(folder, "graph", PROFILE, "-o", path)
+            check(path.read_bytes().startswith(magic), f"{path} is {path.read_bytes()[:20]!r}")
+            named = offbeat(folder, "graph", PROFILE, "--to", ending).stdout
+            check(named.startswith(magic), f"--to {ending}: {named[:20]!r}")
+            flag = offbeat(folder, "pprof", f"-{ending}", PROFILE).stdout
+            check(flag.startswith(magic), f"-{ending}: {flag[:20]!r}")
+        offbeat(folder, "graph", PROFILE, "-o", "x.dot")
+        check(pathlib.Path(folder, "x.dot").read_bytes().startswith(b"digraph"), "x.dot is DOT")
+        offbeat(folder, "graph", PROFILE, "--to", "dot", "-o", "y.svg")
+        check(pathlib.Path(folder, "y.svg").read_bytes().startswith(b"digraph"), "--to wins over the ending")
+
+
+@case
+def a_picture_has_the_functions_and_their_costs():
+    needs_graphviz()
+    with tempfile.TemporaryDirectory() as folder:
+        offbeat(folder, "graph", "--ignore", "idle", PROFILE, "-o", "x.svg")
+        texts = [node.firstChild.data for node in xml.dom.minidom.parse(f"{folder}/x.svg").getElementsByTagName("text")]
+        dot = offbeat(folder, "graph", "--ignore", "idle", PROFILE).stdout.decode()
+        for name in ("main", "hash"):
+            check(name in texts, f"{name} is in {texts}")
+            check(f'label="{name}\\n' in dot, f"{name} is in {dot}")
+
+
+@case
+def names_stay_text():
+    needs_graphviz()
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "x.collapsed").write_text("".join(f"main;{name} 5\n" for name in HOSTILE), encoding="utf-8")
+        offbeat(folder, "graph", "x.collapsed", "-o", "x.svg")
+        drawing = xml.dom.minidom.parse(f"{folder}/x.svg")
+        tags = {element.tagName for element in drawing.getElementsByTagName("*")}
+        check_equal(tags - {"svg", "g", "title", "a", "polygon", "path", "text"}, set(), "elements")
+        for element in drawing.getElementsByTagName("*"):
+            for name in element.attributes.keys():
+                check(not name.lower().startswith("on") and name not in ("href", "xlink:href"), f"the attribute {name}")
+        tips = {element.getAttribute("xlink:title") for element in drawing.getElementsByTagName("a")}
+        for name in HOSTILE:
+            shown = name.replace("\x1b", "?").replace("\u202e", "?").replace("\u0085", "?").replace("\uffff", "?").split(";")[0]
+            check(f"{shown} (5)" in tips, f"{shown[:80]!r} is a tooltip of {[tip[:80] for tip in tips]}")
+
+
+@case
+def too_large_a_graph_is_refused():
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "x.collapsed").write_text("".join(f"main;f{i} 5\n" for i in range(600)), encoding="utf-8")
+        done = offbeat(folder, "graph", "--no-trim", "x.collapsed", "-o", "x.svg", status=3)
+        check(b"601 functions and 600 calls are too many for a picture (at most 500 and 2000)" in done.stderr, str(done.stderr))
+        check(not pathlib.Path(folder, "x.svg").exists(), "no file is left")
+
+
+@case
+def without_the_library_a_line_says_what_to_install():
+    """An empty library of the same name hides the installed one."""
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "libgvc.so.6").write_bytes(b"")
+        environment = {**os.environ, "LD_LIBRARY_PATH": folder}
+        done = subprocess.run([OFFBEAT, "graph", PROFILE, "--to", "svg"], capture_output=True, check=False, env=environment, timeout=60)
+        check_equal((done.returncode, done.stdout), (3, b""), "status and output")
+        check_equal(done.stderr, b"offbeat: pictures need the Graphviz library: apt install libgvc6; DOT needs nothing\n", "message")
+
+
+def on_a_terminal(folder, *words):
+    pid, descriptor = pty.fork()
+    if pid == 0:
+        os.chdir(folder)
+        os.execv(OFFBEAT, ["offbeat", *map(str, words)])
+    text = b""
+    while True:
+        try:
+            more = os.read(descriptor, 65536)
+        except OSError:
+            break
+        if not more:
+            break
+        text += more
+    os.close(descriptor)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), text.decode(errors="replace")
+
+
+@case
+def a_terminal_gets_no_picture():
+    needs_graphviz()
+    with tempfile.TemporaryDirectory() as folder:
+        status, text = on_a_terminal(folder, "graph", PROFILE, "--to", "png")
+        check_equal((status, text), (2, "offbeat: a picture is not written to a terminal; use -o OUT.png\r\n"), "graph")
+        for number in (1, 2):
+            status, text = on_a_terminal(folder, "pprof", "-svg", PROFILE)
+            check_equal((status, text), (0, f"offbeat: the report is in profile00{number}.svg\r\n"), "pprof")
+        check(pathlib.Path(folder, "profile002.svg").read_bytes().startswith(MAGIC["svg"]), "the second file is a picture")
+
+
+@case
+def the_prompt_draws_into_a_file():
+    needs_graphviz()
+    with tempfile.TemporaryDirectory() as folder:
+        offbeat(folder, "pprof", PROFILE, text="png >x.png\n")
+        check(pathlib.Path(folder, "x.png").read_bytes().startswith(MAGIC["png"]), "x.png is a picture")
+
+
+main()
