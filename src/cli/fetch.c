@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/fetch.h"
 
+#include "cli/fetched_file.h"
 #include "cli/progress.h"
 #include "transport/curl_library.h"
 
@@ -13,6 +14,13 @@
 enum { SECONDS_MIN = 60, SECONDS_MAX = 86400, REDIRECTIONS_MAX = 10, PLACE_CHARACTERS_MAX = 200 };
 
 static const char insecure_scheme[] = "https+insecure://", secure_scheme[] = "https://", scheme[] = "http://";
+
+static struct fetch_settings settings;
+
+void fetch_set(const struct fetch_settings *wanted)
+{
+    settings = *wanted;
+}
 
 static bool begins_with(const char *text, const char *start)
 {
@@ -59,9 +67,18 @@ static uint64_t seconds_of(const char *url)
 
 static long timeout_seconds(const char *url)
 {
+    if (settings.timeout_seconds > 0) return (long)settings.timeout_seconds;
     uint64_t seconds = seconds_of(url);
     if (seconds > SECONDS_MAX) seconds = SECONDS_MAX;
     return seconds * 3 / 2 > SECONDS_MIN ? (long)(seconds * 3 / 2) : SECONDS_MIN;
+}
+
+static bool set_tls(const struct curl_library *curl, CURL *easy)
+{
+    const char *authority = settings.authority, *certificate = settings.certificate, *key = settings.key;
+    return (!authority || curl->easy_setopt(easy, CURLOPT_CAINFO, authority) == CURLE_OK) &&
+           (!certificate || curl->easy_setopt(easy, CURLOPT_SSLCERT, certificate) == CURLE_OK) &&
+           (!key || curl->easy_setopt(easy, CURLOPT_SSLKEY, key) == CURLE_OK);
 }
 
 static bool set_options(const struct curl_library *curl, CURL *easy, const char *url, struct request *request,
@@ -120,12 +137,13 @@ enum status fetch(const char *url, struct buffer *out, struct error *error)
     CURL *easy = curl->easy_init();
     struct request request = {out, progress_begin("fetching the profile")};
     enum status status = STATUS_NO_MEMORY;
-    if (easy && set_options(curl, easy, url, &request, said))
+    if (easy && set_tls(curl, easy) && set_options(curl, easy, url, &request, said))
         status = run(curl, easy, &request, said, error);
     else
         (void)error_set(error, status, 0, "libcurl cannot be set up for this address");
     progress_end(&request.progress);
     if (easy) curl->easy_cleanup(easy);
+    if (status == STATUS_OK && settings.keeps_copies && out->size > 0) fetched_file_keep(out);
     return status;
 }
 

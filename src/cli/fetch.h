@@ -12,6 +12,14 @@
 /* http://…, https://…, and https+insecure://… for a server whose certificate is not to be checked. */
 bool fetch_is_url(const char *path);
 
+/* What pprof's flags say about all that is fetched. */
+struct fetch_settings {
+    uint64_t timeout_seconds;                  /* 0: as fetch() says */
+    const char *certificate, *key, *authority; /* PEM files for https; NULL */
+    bool keeps_copies;                         /* fetched_file.h */
+};
+void fetch_set(const struct fetch_settings *settings);
+
 /* Appends what URL holds to OUT, up to OUT's maximum. Follows redirections. Waits for one and a half times as long as a
  * "seconds" in the query says, and for at least a minute. STATUS_IO, STATUS_TOO_LARGE, STATUS_UNSUPPORTED without
  * libcurl; the message does not repeat URL. */

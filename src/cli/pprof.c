@@ -35,7 +35,8 @@ static void print_help(void)
         "  -flat -cum -nodecount=N -nodefraction=F -edgefraction=F -trim=false -call_tree -drop_negative\n"
         "  -relative_percentages -compact_labels -all_frames -add_comment=TEXT -symbolize=none\n"
         "  -source_path=DIR -trim_path=DIR -intel_syntax\n"
-        "  -base=FILE -diff_base=FILE -normalize -output=FILE\n\n"
+        "  -base=FILE -diff_base=FILE -normalize -output=FILE\n"
+        "  -seconds=N -timeout=N -tls_cert=FILE -tls_key=FILE -tls_ca=FILE (of addresses)\n\n"
         "Options:\n",
         stdout);
     printf("%-28s%s\n", "  -h, --help", "this text");
@@ -100,6 +101,8 @@ int command_pprof(int argc, char **argv)
         print_help();
         return EXIT_DONE;
     }
+    flags.fetch.keeps_copies = true;
+    fetch_set(&flags.fetch);
     if (argc - place > 1 && is_program(argv[place])) place++;
     if (!check(&flags, argc - place)) return EXIT_WRONG_USE;
     return run_sources(&flags, argv + place, (size_t)(argc - place));

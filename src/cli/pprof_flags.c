@@ -127,7 +127,7 @@ static bool take_seconds(struct pprof_flags *flags, const struct flag *flag, con
     long seconds = strtol(text, &end, 10);
     if (text[0] == '\0' || *end != '\0' || errno != 0 || seconds < 0 || seconds > INT_MAX)
         return refuse_value(flag, text);
-    flags->seconds = (uint64_t)seconds;
+    *(uint64_t *)flag->value = (uint64_t)seconds;
     return true;
 }
 
@@ -208,7 +208,6 @@ enum { FLAGS_MAX = 128 };
 static void make_table(struct pprof_flags *flags, struct flag table[FLAGS_MAX])
 {
     static const char listing[] = "-list=REGEX prints source lines, -disasm=REGEX instructions with their lines";
-    static const char fetching[] = "fetch the profile with curl and name the file";
     struct report_request *r = &flags->request;
     /* clang-format off */
 #define SWITCH(flag_name, ...) {.name = (flag_name), .is_switch = true, __VA_ARGS__}
@@ -299,13 +298,13 @@ static void make_table(struct pprof_flags *flags, struct flag table[FLAGS_MAX])
         SWITCH("gv", .take = refuse, .text = "-ps writes a file for it"),
         SWITCH("kcachegrind", .take = refuse, .text = "-callgrind -output=FILE writes a file for it"),
         VALUE("http", .take = refuse, .text = "offbeat convert writes files for speedscope and the Firefox Profiler"),
-        VALUE("seconds", .take = take_seconds),
-        VALUE("timeout", .take = refuse, .text = fetching),
-        VALUE("tls_cert", .take = refuse, .text = fetching),
-        VALUE("tls_key", .take = refuse, .text = fetching),
-        VALUE("tls_ca", .take = refuse, .text = fetching),
-        VALUE("buildid", .take = refuse, .text = "the profile's own build id is shown"),
-        VALUE("tools", .take = refuse, .text = "no report needs other tools"),
+        VALUE("seconds", .take = take_seconds, .value = &flags->seconds),
+        VALUE("timeout", .take = take_seconds, .value = &flags->fetch.timeout_seconds),
+        VALUE("tls_cert", .take = take_text, .value = &flags->fetch.certificate),
+        VALUE("tls_key", .take = take_text, .value = &flags->fetch.key),
+        VALUE("tls_ca", .take = take_text, .value = &flags->fetch.authority),
+        VALUE("buildid", .take = refuse, .text = "the profile's own build ids are used; offbeat symbolize --trust-paths uses files without one"),
+        VALUE("tools", .take = take_nothing),
         {0},
     };
 #undef SWITCH

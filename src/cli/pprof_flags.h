@@ -3,6 +3,7 @@
 #ifndef OFFBEAT_CLI_PPROF_FLAGS_H
 #define OFFBEAT_CLI_PPROF_FLAGS_H
 
+#include "cli/fetch.h"
 #include "cli/report_command.h"
 
 struct pprof_flags {
@@ -10,6 +11,7 @@ struct pprof_flags {
     unsigned report_count;                   /* how many reports were asked for */
     unsigned order_count, granularity_count; /* how many of -cum and -flat, and of -functions, … */
     bool wants_help;
+    struct fetch_settings fetch;
     uint64_t seconds; /* to be asked of a server; 0: as long as it likes */
 };
 

@@ -55,8 +55,9 @@ static char *strip(char *text)
 /* Flags that say what is read. */
 static bool is_of_sources(const char *name)
 {
-    static const char *const names[] = {"base",    "diff_base", "normalize", "add_comment", "symbolize", "seconds",
-                                        "timeout", "buildid",   "http",      "help",        "h",         "tools"};
+    static const char *const names[] = {"base",    "diff_base", "normalize", "add_comment", "symbolize",
+                                        "seconds", "timeout",   "buildid",   "http",        "help",
+                                        "h",       "tools",     "tls_cert",  "tls_key",     "tls_ca"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strcmp(names[i], name) == 0) return true;
     }
