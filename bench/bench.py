@@ -11,6 +11,7 @@ import platform
 import sys
 
 sys.dont_write_bytecode = True
+from analyze import analyze  # noqa: E402
 from blocked import blocked  # noqa: E402
 from formats import formats  # noqa: E402
 from interruptions import interruptions  # noqa: E402
@@ -25,7 +26,7 @@ from truth import truth  # noqa: E402
 from unwinders import unwinders  # noqa: E402
 
 PARTS = {part.__name__: part for part in (slowdown, memory, unwinders, interruptions, blocked, sleepers, startup, recording_size,
-                                         symbolize, formats, sdk, truth)}
+                                         symbolize, formats, analyze, sdk, truth)}
 
 
 def cpu_name():
