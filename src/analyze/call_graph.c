@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyze/call_graph.h"
 
+#include "analyze/group_sums.h"
 #include "base/array.h"
 #include "base/hash.h"
 
@@ -16,6 +17,7 @@ struct run_on_way {
     size_t step_count;
     uint32_t caller, site;
     bool was_residual;
+    struct stack_marks way; /* PASS_MARKS */
 };
 
 enum pass {
@@ -28,6 +30,7 @@ struct walk {
     struct call_graph *graph;
     struct graph_source *source;
     const bool *kept;
+    bool *is_passed; /* by location: KEPT has none of its groups; NULL: no location is passed */
     bool no_edges;
     enum pass pass;
     const struct graph_marks *marks;
@@ -123,20 +126,32 @@ static uint32_t find_child(struct walk *walk, uint32_t group)
 
 /* --- The way ------------------------------------------------------------------------------------------------------ */
 
-static inline void change_mark(struct walk *walk, uint32_t node)
+static inline void set_mark(struct walk *walk, uint32_t node)
 {
     uint32_t mark = walk->marks->mark_of_node[node];
-    if (mark != 0) walk->way.through[(mark - 1) / 64] ^= (uint64_t)1 << (mark - 1) % 64;
+    if (mark != 0) walk->way.through[(mark - 1) / 64] |= (uint64_t)1 << (mark - 1) % 64;
 }
 
-static inline void enter_node(struct walk *walk, uint32_t index)
+static inline void add(int64_t *sum, int64_t value)
+{
+    *sum = profile_add_values(*sum, value);
+}
+
+/* The sum of a stack is known when it is entered, so a node or an edge that is not yet on the way counts at once. It is
+ * on the way if it still is at its last place: a sparse set (Briggs and Torczon, 1993). */
+static inline void enter_node(struct walk *walk, uint32_t index, int64_t sum)
 {
     struct call_node *node = &walk->graph->nodes[index];
-    if (node->active++ == 0 && walk->pass == PASS_MARKS) change_mark(walk, index);
+    if (node->place < walk->step_count && walk->steps[node->place].node == index) return;
+    node->place = (uint32_t)walk->step_count;
+    if (walk->pass == PASS_MARKS)
+        set_mark(walk, index);
+    else
+        add(walk->pass == PASS_VALUES ? &node->cum : &node->cum_div, sum);
 }
 
 /* Which edges are inlined and which go over something follows from the first time that a stack uses them. */
-static inline uint32_t enter_edge(struct walk *walk, uint32_t to, uint32_t location, bool is_inline)
+static inline uint32_t enter_edge(struct walk *walk, uint32_t to, uint32_t location, bool is_inline, int64_t sum)
 {
     if (walk->no_edges || walk->caller == GRAPH_NONE || walk->caller == to) return GRAPH_NONE;
     uint32_t *guess = is_inline ? &walk->inlined[location] : &walk->calls[walk->site];
@@ -144,14 +159,15 @@ static inline uint32_t enter_edge(struct walk *walk, uint32_t to, uint32_t locat
     uint32_t index = is_tree ? walk->graph->nodes[to].in_edge : find_edge(walk, walk->caller, to, guess);
     if (index == GRAPH_NONE) return index;
     struct call_edge *edge = &walk->graph->edges[index];
-    if (edge->active++ == 0) {
-        edge->is_residual |= walk->is_residual;
-        edge->is_inline &= is_inline;
-    }
+    if (edge->place < walk->step_count && walk->steps[edge->place].edge == index) return index;
+    edge->place = (uint32_t)walk->step_count;
+    edge->is_residual |= walk->is_residual;
+    edge->is_inline &= is_inline;
+    add(walk->pass == PASS_VALUES ? &edge->weight : &edge->weight_div, sum);
     return index;
 }
 
-static inline void enter_frame(struct walk *walk, uint32_t group, uint32_t location, bool is_inline)
+static inline void enter_frame(struct walk *walk, uint32_t group, uint32_t location, bool is_inline, int64_t sum)
 {
     if (walk->kept && !walk->kept[group]) {
         walk->is_residual = true;
@@ -159,42 +175,12 @@ static inline void enter_frame(struct walk *walk, uint32_t group, uint32_t locat
     }
     uint32_t node = walk->source->is_tree ? find_child(walk, group) : group;
     if (node == GRAPH_NONE) return;
-    enter_node(walk, node);
-    walk->steps[walk->step_count++] = (struct step){node, enter_edge(walk, node, location, is_inline)};
+    enter_node(walk, node, sum);
+    uint32_t edge = enter_edge(walk, node, location, is_inline, sum);
+    walk->steps[walk->step_count++] = (struct step){node, edge};
     walk->caller = node;
     walk->site = location;
     walk->is_residual = false;
-}
-
-static void add_cum(struct walk *walk, uint32_t index, int64_t value)
-{
-    struct call_node *node = &walk->graph->nodes[index];
-    int64_t *sum = walk->pass == PASS_VALUES ? &node->cum : &node->cum_div;
-    *sum = profile_add_values(*sum, value);
-}
-
-static void add_flat(struct walk *walk, uint32_t index, int64_t value)
-{
-    struct call_node *node = &walk->graph->nodes[index];
-    int64_t *sum = walk->pass == PASS_VALUES ? &node->flat : &node->flat_div;
-    *sum = profile_add_values(*sum, value);
-}
-
-static void leave_node(struct walk *walk, uint32_t node, int64_t value)
-{
-    if (--walk->graph->nodes[node].active > 0) return;
-    if (walk->pass == PASS_MARKS)
-        change_mark(walk, node);
-    else
-        add_cum(walk, node, value);
-}
-
-static void leave_edge(struct walk *walk, uint32_t index, int64_t value)
-{
-    struct call_edge *edge = &walk->graph->edges[index];
-    if (--edge->active > 0) return;
-    int64_t *sum = walk->pass == PASS_VALUES ? &edge->weight : &edge->weight_div;
-    *sum = profile_add_values(*sum, value);
 }
 
 static bool reserve(struct walk *walk, uint32_t frames)
@@ -214,32 +200,52 @@ static void enter(struct walk *walk, const struct stack_visit *visit)
         walk->failed = true;
         return;
     }
-    walk->runs[walk->run_count++] = (struct run_on_way){walk->step_count, walk->caller, walk->site, walk->is_residual};
+    walk->runs[walk->run_count++] =
+        (struct run_on_way){walk->step_count, walk->caller, walk->site, walk->is_residual, walk->way};
     for (uint32_t stack = visit->first; stack <= visit->last && !walk->failed; stack++) {
+        if (walk->is_passed && walk->is_passed[locations[stack]]) {
+            walk->is_residual = true;
+            continue;
+        }
         const uint32_t *groups = grouping_frames(walk->source->grouping, locations[stack], &count);
         if (!reserve(walk, count)) return;
-        for (uint32_t i = count; i-- > 0;) enter_frame(walk, groups[i], locations[stack], i + 1 < count);
+        for (uint32_t i = count; i-- > 0;) enter_frame(walk, groups[i], locations[stack], i + 1 < count, visit->sum);
     }
     bool has_flat = walk->caller != GRAPH_NONE && !walk->is_residual;
     if (walk->pass == PASS_MARKS) {
         walk->way.flat_mark = has_flat ? walk->marks->mark_of_node[walk->caller] : 0;
         walk->marks->items[walk->source->stacks.at] = walk->way;
     } else if (has_flat) {
-        add_flat(walk, walk->caller, visit->value);
+        struct call_node *node = &walk->graph->nodes[walk->caller];
+        add(walk->pass == PASS_VALUES ? &node->flat : &node->flat_div, visit->self);
     }
 }
 
-static void leave(struct walk *walk, const struct stack_visit *visit)
+static void leave(struct walk *walk)
 {
     const struct run_on_way *run = &walk->runs[--walk->run_count];
-    while (walk->step_count > run->step_count) {
-        const struct step *step = &walk->steps[--walk->step_count];
-        leave_node(walk, step->node, visit->value);
-        if (step->edge != GRAPH_NONE) leave_edge(walk, step->edge, visit->value);
-    }
+    walk->step_count = run->step_count;
     walk->caller = run->caller;
     walk->site = run->site;
     walk->is_residual = run->was_residual;
+    walk->way = run->way;
+}
+
+/* Mostly few groups are kept, and most locations are passed with one look. False without memory. */
+static bool find_passed(struct walk *walk)
+{
+    const struct grouping *grouping = walk->source->grouping;
+    size_t location_count = walk->source->profile->locations.count;
+    if (!walk->kept) return true;
+    walk->is_passed = malloc(location_count * sizeof(*walk->is_passed));
+    for (uint32_t location = 0; walk->is_passed && location < location_count; location++) {
+        uint32_t count;
+        const uint32_t *groups = grouping_frames(grouping, location, &count);
+        bool is_kept = false;
+        for (uint32_t i = 0; i < count; i++) is_kept |= walk->kept[groups[i]];
+        walk->is_passed[location] = !is_kept;
+    }
+    return walk->is_passed != NULL;
 }
 
 static bool walk_stacks(struct walk *walk)
@@ -250,15 +256,17 @@ static bool walk_stacks(struct walk *walk)
     walk->calls = walk->no_edges ? NULL : calloc(location_count, sizeof(*walk->calls));
     walk->inlined = walk->no_edges ? NULL : calloc(location_count, sizeof(*walk->inlined));
     if (!walk->no_edges && (!walk->calls || !walk->inlined)) walk->failed = true;
+    if (!find_passed(walk)) walk->failed = true;
     while (!walk->failed && stack_tree_next(&walk->source->stacks, &visit)) {
         if (visit.is_entry) {
             enter(walk, &visit);
         } else {
-            leave(walk, &visit);
+            leave(walk);
         }
     }
     free(walk->calls);
     free(walk->inlined);
+    free(walk->is_passed);
     return !walk->failed;
 }
 
@@ -295,21 +303,40 @@ static bool list_nodes(struct call_graph *graph)
     return graph->listed != NULL;
 }
 
+/* Column COLUMN of the samples as FLAT and CUM of all groups, or as their divisors. */
+static bool sum_groups(struct call_graph *graph, struct graph_source *source, size_t column, enum pass pass)
+{
+    struct group_sums sums;
+    bool is_done = group_sums_init(&sums, source->profile, source->grouping);
+    if (is_done) {
+        add_samples(source, column);
+        group_sums_walk(&sums, &source->stacks);
+    }
+    for (size_t i = 0; is_done && i < sums.used_count; i++) {
+        const struct group_sum *sum = &sums.items[sums.used[i]];
+        struct call_node *node = &graph->nodes[sums.used[i]];
+        *(pass == PASS_VALUES ? &node->flat : &node->flat_div) = sum->self;
+        *(pass == PASS_VALUES ? &node->cum : &node->cum_div) = sum->total;
+    }
+    group_sums_fini(&sums);
+    return is_done;
+}
+
+static bool sum_column(struct walk *walk, size_t column, enum pass pass)
+{
+    bool has_nodes_only = walk->no_edges && !walk->kept;
+    if (has_nodes_only) return sum_groups(walk->graph, walk->source, column, pass);
+    walk->pass = pass;
+    add_samples(walk->source, column);
+    return walk_stacks(walk);
+}
+
 bool call_graph_build(struct call_graph *graph, struct graph_source *source, const bool *kept, bool no_edges)
 {
-    struct walk walk = {
-        .graph = graph, .source = source, .kept = kept, .no_edges = no_edges && !source->is_tree, .pass = PASS_VALUES};
+    struct walk walk = {.graph = graph, .source = source, .kept = kept, .no_edges = no_edges && !source->is_tree};
     *graph = (struct call_graph){0};
-    bool is_done = add_nodes(graph, source);
-    if (is_done) {
-        add_samples(source, source->choice.index);
-        is_done = walk_stacks(&walk);
-    }
-    if (is_done && source->choice.is_mean) {
-        walk.pass = PASS_DIVISORS;
-        add_samples(source, 0);
-        is_done = walk_stacks(&walk);
-    }
+    bool is_done = add_nodes(graph, source) && sum_column(&walk, source->choice.index, PASS_VALUES) &&
+                   (!source->choice.is_mean || sum_column(&walk, 0, PASS_DIVISORS));
     free(walk.steps);
     free(walk.runs);
     return is_done && list_nodes(graph);

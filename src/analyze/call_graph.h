@@ -22,13 +22,13 @@ struct call_node {
     uint32_t group;
     uint32_t parent;  /* private: of a tree, as it was built */
     uint32_t in_edge; /* of a tree: the edge from its parent, GRAPH_NONE for a root or in a graph */
-    uint32_t active;  /* private: how often the node is on the way from the root */
+    uint32_t place;   /* private: where it was on the way from the root when it was last entered */
     int64_t flat, cum, flat_div, cum_div;
 };
 
 struct call_edge {
     uint32_t from, to; /* nodes */
-    uint32_t active;   /* private */
+    uint32_t place;    /* private: as of a node */
     bool is_residual;  /* some of the calls go through nodes that were left out */
     bool is_inline;    /* all calls were inlined */
     bool is_removed;

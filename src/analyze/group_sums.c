@@ -40,7 +40,7 @@ static void enter(struct group_sums *sums, const struct stack_visit *visit)
         for (uint32_t i = 0; i < count; i++) enter_frame(sums, groups[i]);
     }
     struct group_sum *innermost = &sums->items[grouping_frames(sums->grouping, locations[visit->last], &count)[0]];
-    innermost->self = profile_add_values(innermost->self, visit->value);
+    innermost->self = profile_add_values(innermost->self, visit->self);
 }
 
 static void leave(struct group_sums *sums, const struct stack_visit *visit)
@@ -51,7 +51,7 @@ static void leave(struct group_sums *sums, const struct stack_visit *visit)
         const uint32_t *groups = grouping_frames(sums->grouping, locations[stack], &count);
         for (uint32_t i = 0; i < count; i++) {
             struct group_sum *sum = &sums->items[groups[i]];
-            if (--sum->active == 0) sum->total = profile_add_values(sum->total, visit->value);
+            if (--sum->active == 0) sum->total = profile_add_values(sum->total, visit->sum);
         }
     }
 }

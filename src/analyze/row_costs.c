@@ -28,7 +28,7 @@ static void enter(struct walk *walk, const struct stack_visit *visit)
     }
     if (!groups) return;
     struct row_cost *innermost = &walk->costs[walk->row_of_group[groups[0]]];
-    innermost->flat = profile_add_values(innermost->flat, visit->value);
+    innermost->flat = profile_add_values(innermost->flat, visit->self);
 }
 
 static void leave(struct walk *walk, const struct stack_visit *visit)
@@ -38,7 +38,7 @@ static void leave(struct walk *walk, const struct stack_visit *visit)
         const uint32_t *groups = grouping_frames(walk->grouping, walk->profile->stacks.items[stack], &count);
         for (uint32_t i = 0; i < count; i++) {
             uint32_t row = walk->row_of_group[groups[i]];
-            if (--walk->active[row] == 0) walk->costs[row].cum = profile_add_values(walk->costs[row].cum, visit->value);
+            if (--walk->active[row] == 0) walk->costs[row].cum = profile_add_values(walk->costs[row].cum, visit->sum);
         }
     }
 }

@@ -47,7 +47,8 @@ bool stack_tree_init(struct stack_tree *tree, const struct profile *profile)
     tree->run_count = ranked_bits_count(&tree->ends);
     tree->runs = calloc((size_t)tree->run_count + 1, sizeof(*tree->runs));
     tree->nodes = calloc((size_t)tree->run_count + 1, sizeof(*tree->nodes));
-    if (!tree->runs || !tree->nodes) return false;
+    tree->included = malloc(((size_t)tree->run_count + 1) * sizeof(*tree->included));
+    if (!tree->runs || !tree->nodes || !tree->included) return false;
     find_runs(tree);
     return true;
 }
@@ -57,6 +58,7 @@ void stack_tree_fini(struct stack_tree *tree)
     ranked_bits_fini(&tree->ends);
     free(tree->runs);
     free(tree->nodes);
+    free(tree->included);
     *tree = (struct stack_tree){0};
 }
 
@@ -65,15 +67,25 @@ static bool include(struct stack_tree *tree, uint32_t run)
 {
     if (tree->nodes[run].walk == tree->walk) return false;
     tree->nodes[run] = (struct stack_node){.walk = tree->walk};
+    tree->included[tree->included_count++] = run;
     return true;
+}
+
+static void reverse(uint32_t *items, size_t count)
+{
+    for (size_t i = 0; i < count / 2; i++) {
+        uint32_t item = items[i];
+        items[i] = items[count - 1 - i];
+        items[count - 1 - i] = item;
+    }
 }
 
 void stack_tree_add(struct stack_tree *tree, struct stack_id stack, int64_t value)
 {
     struct stack_node *nodes = tree->nodes;
-    uint32_t run = ranked_bits_rank(&tree->ends, stack.index);
+    uint32_t run = ranked_bits_rank(&tree->ends, stack.index), included_before = tree->included_count;
     bool is_new = include(tree, run);
-    nodes[run].sum = profile_add_values(nodes[run].sum, value);
+    nodes[run].self = nodes[run].sum = profile_add_values(nodes[run].self, value);
     while (is_new && run != 0) {
         uint32_t parent = tree->runs[run].parent;
         is_new = include(tree, parent);
@@ -81,19 +93,32 @@ void stack_tree_add(struct stack_tree *tree, struct stack_id stack, int64_t valu
         nodes[parent].first_child = run;
         run = parent;
     }
+    reverse(tree->included + included_before, tree->included_count - included_before);
+}
+
+/* Children come after their parents in the list, so their sums are complete when they are added. */
+static void sum_up(struct stack_tree *tree)
+{
+    while (tree->included_count > 0) {
+        uint32_t run = tree->included[--tree->included_count];
+        struct stack_node *parent = &tree->nodes[tree->runs[run].parent];
+        if (run != 0) parent->sum = profile_add_values(parent->sum, tree->nodes[run].sum);
+    }
 }
 
 static void describe(const struct stack_tree *tree, bool is_entry, struct stack_visit *ret_visit)
 {
     const struct stack_run *run = &tree->runs[tree->at];
+    const struct stack_node *node = &tree->nodes[tree->at];
     *ret_visit = (struct stack_visit){
-        .first = run->first, .last = run->last, .is_entry = is_entry, .value = tree->nodes[tree->at].sum};
+        .first = run->first, .last = run->last, .is_entry = is_entry, .self = node->self, .sum = node->sum};
 }
 
 /* A run leaves its parent's list of children when it is entered; the one after it may lie anywhere. */
 bool stack_tree_next(struct stack_tree *tree, struct stack_visit *ret_visit)
 {
     struct stack_node *nodes = tree->nodes, *node = &nodes[tree->at];
+    if (tree->included_count > 0) sum_up(tree);
     uint32_t child = node->walk == tree->walk ? node->first_child : 0;
     if (child != 0) {
         node->first_child = nodes[child].next_sibling;
@@ -109,6 +134,5 @@ bool stack_tree_next(struct stack_tree *tree, struct stack_visit *ret_visit)
     }
     describe(tree, false, ret_visit);
     tree->at = tree->runs[tree->at].parent;
-    nodes[tree->at].sum = profile_add_values(nodes[tree->at].sum, ret_visit->value);
     return true;
 }

@@ -17,7 +17,7 @@ struct stack_run {
 
 /* A run as part of a walk. */
 struct stack_node {
-    int64_t sum;
+    int64_t self, sum;                  /* SUM is complete when the walk begins */
     uint32_t first_child, next_sibling; /* runs; 0: none */
     uint32_t walk;                      /* the last one that it was part of */
 };
@@ -28,15 +28,18 @@ struct stack_tree {
     struct stack_run *runs;  /* [0] is the empty stack; a parent is before its children */
     uint32_t run_count;
     struct stack_node *nodes; /* by run */
-    uint32_t walk;            /* from 1 on */
-    uint32_t at;              /* the run that the walk is in */
+    uint32_t *included;       /* the runs of the next walk; a parent is before its children */
+    uint32_t included_count;
+    uint32_t walk; /* from 1 on */
+    uint32_t at;   /* the run that the walk is in */
 };
 
 /* One step of the walk: into a run, or out of it again. */
 struct stack_visit {
     uint32_t first, last; /* stacks, root first */
     bool is_entry;
-    int64_t value; /* at the entry of samples with just the last stack, at the exit of those below it too */
+    int64_t self; /* of the samples with just the last stack */
+    int64_t sum;  /* of those, and of all stacks below it */
 };
 
 /* Of a profile whose stacks and samples stay as they are. False without memory. */
