@@ -147,11 +147,12 @@ void sampler_after_fork_in_child(void)
     atomic_store(&life.lock, 0);
     atomic_store(&life.state, STATE_ABSENT);
     atomic_store(&presence.gone, 1);
-    if (state == STATE_ABSENT) return;
-    /* The parent's threads are not here, and its requests and its file are not ours. */
-    struct sampler_options options = *sampler_present_options();
+    /* The parent's threads are not here, and its requests and its file are not ours. Also where the parent was about to
+     * start its sampler. */
     slots_forget();
     own_thread_forget();
+    if (state == STATE_ABSENT) return;
+    struct sampler_options options = *sampler_present_options();
     memset(options.profiler_id, 0, sizeof(options.profiler_id));
     options.is_forked = true;
     if (!options.ignores_children && !life.was_confined && !sampler_ended_by_filter()) (void)sampler_start(&options);

@@ -817,6 +817,7 @@ static void prepare(void)
 {
     own_process();
     (void)pthread_atfork(NULL, NULL, after_fork_in_child);
+    transport_guard_forks();
     transport_when_loaded(shutdown_before_libraries);
 }
 

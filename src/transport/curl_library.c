@@ -5,14 +5,16 @@
 #include "transport/transport.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct curl_library library;
-static bool is_loaded, is_too_late;
+static bool is_loaded, is_too_late, is_torn;
 static void (*when_loaded)(void);
 
 static void *open_library(void)
@@ -72,9 +74,49 @@ static void begin_own_openssl(void *handle)
     if (begin) (void)begin(no_atexit, NULL);
 }
 
+/* --- Forks --------------------------------------------------------------------------------------------------------
+ *
+ * A child that is forked while another thread is inside dlopen gets a loader in the middle of a change: its next dlopen
+ * fails, or crashes, also where the program itself calls it. So a fork waits until this library is loaded, which takes
+ * 20 ms once in a process. It does not wait without end, because the thread that forks may hold the loader's lock: in
+ * a constructor. Then the child loads nothing. */
+
+enum { FORK_WAITS_SECONDS = 2 };
+
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+static __thread bool has_waited __attribute__((tls_model("initial-exec")));
+
+#pragma weak pthread_mutex_clocklock // see sdk/other_libc.c
+
+static void before_fork(void)
+{
+    int kept_errno = errno;
+    struct timespec until;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += FORK_WAITS_SECONDS;
+    has_waited = pthread_mutex_clocklock(&loading, CLOCK_MONOTONIC, &until) == 0;
+    errno = kept_errno;
+}
+
+static void after_fork_in_parent(void)
+{
+    if (has_waited) (void)pthread_mutex_unlock(&loading);
+}
+
+static void after_fork_in_child(void)
+{
+    is_torn = is_torn || !has_waited;
+    loading = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+void transport_guard_forks(void)
+{
+    (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
 /* --- Loading ------------------------------------------------------------------------------------------------------ */
 
-static void load(void)
+static void load_and_begin(void)
 {
     openssl_begin_function begin_openssl = find_openssl(); /* the program's own */
     is_too_late = begin_openssl && !end_before_openssl(begin_openssl);
@@ -89,6 +131,13 @@ static void load(void)
     if (!begin_openssl) begin_own_openssl(handle);
     is_loaded = has_all && library.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
     if (when_loaded) when_loaded();
+}
+
+static void load(void)
+{
+    (void)pthread_mutex_lock(&loading);
+    if (!is_torn) load_and_begin();
+    (void)pthread_mutex_unlock(&loading);
 }
 
 void transport_when_loaded(void (*function)(void))
@@ -109,6 +158,9 @@ const struct curl_library *curl_library_get(struct error *error)
     if (is_too_late)
         (void)error_set(error, STATUS_UNSUPPORTED, 0,
                         "the program has ended OpenSSL: envelopes stay in the spool for the next launch");
+    else if (is_torn)
+        (void)error_set(error, STATUS_UNSUPPORTED, 0,
+                        "the process was forked while libcurl was loaded: envelopes stay in the spool");
     else
         (void)error_set(error, STATUS_UNSUPPORTED, 0, "libcurl.so.4 is not installed: nothing can be sent");
     return NULL;

@@ -90,6 +90,10 @@ struct transport;
  * be called before the first start. */
 void transport_when_loaded(void (*function)(void));
 
+/* From now on a fork waits while the thread loads libcurl, for 2 s at most: a child of that moment could never again
+ * load a library. Called once in a process. */
+void transport_guard_forks(void);
+
 /* Opens nothing but a thread; libcurl is loaded with the first request. NULL: ERROR tells (a wrong DSN, no thread). */
 struct transport *transport_start(const struct transport_options *options, struct error *error);
 
