@@ -34,6 +34,7 @@ static const struct {
      &format_collapsed},
     {"prog 12;main 1.5: 3\n", &format_collapsed},
     {"a;b 1 2\n", &format_collapsed},
+    {"{\"exporter\":\"x\"}\n{\"type\":\"profile_chunk\"}\n{}\n", &format_envelope},
     {"[\"ph\"]", NULL},
     {"", NULL},
     {"hello\n", NULL},

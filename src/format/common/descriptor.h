@@ -67,10 +67,10 @@ struct format {
     X(pprof_legacy) /* what pprof read before profile.proto; read only */                                              \
     X(perf_script)  /* read only */                                                                                    \
     X(collapsed)                                                                                                       \
+    X(envelope) /* before others in JSON: the members of its header are anybody's */                                   \
     X(speedscope)                                                                                                      \
-    X(chrome)  /* read only */                                                                                         \
-    X(firefox) /* written only */                                                                                      \
-    X(envelope)                                                                                                        \
+    X(chrome)      /* read only */                                                                                     \
+    X(firefox)     /* written only */                                                                                  \
     X(envelope_v1) /* written only: a V1 profile with its transaction; read as an envelope */                          \
     X(sentry_v1)                                                                                                       \
     X(sentry_v2)                                                                                                       \
