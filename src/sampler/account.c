@@ -97,12 +97,12 @@ void account_begins_at(struct sampler *sampler, struct watched_thread *thread)
     tell_start_wait(sampler, thread);
 }
 
-void account_look(struct sampler *sampler, struct watched_thread *thread)
+void account_begin_tick(struct sampler *sampler, struct watched_thread *thread)
 {
     struct thread_account *account = &thread->account;
-    account->is_first_look = account->is_new;
+    account->is_first_scan = account->is_new;
     account->is_new = false;
-    if (account->is_first_look) {
+    if (account->is_first_scan) {
         account->since_ns = sampler->tick_ns;
         account->first_ns = sampler->tick_span_ns;
         if (thread->life.created_ns) account_begins_at(sampler, thread);
@@ -151,7 +151,7 @@ void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
     uint64_t wait_ns = difference(delay_ns, account->delay_ns);
     account->delay_ns = delay_ns;
     take_first(account, wait_ns);
-    if (!account->is_first_look) account->first_ns = 0; /* what it waited for then has ended by now */
+    if (!account->is_first_scan) account->first_ns = 0; /* what it waited for then has ended by now */
     uint64_t woken_ns = wait_after_wake_up(thread, wait_ns);
     if (thread->account.has_blocked && woken_ns >= WAKE_UP_NS_MIN) tell_wake_up(sampler, thread, woken_ns);
 }
@@ -247,7 +247,7 @@ void account_unreadable(struct sampler *sampler, struct watched_thread *thread)
     write_lost(sampler, thread, time, RECORDING_LOST_UNREADABLE);
 }
 
-void account_end_look(struct sampler *sampler, struct watched_thread *thread)
+void account_end_tick(struct sampler *sampler, struct watched_thread *thread)
 {
     if (is_cpu_mode(sampler) || thread->told_tick == sampler->tick) return;
     recording_begin(sampler->writer, RECORDING_WAITING, 16);

@@ -26,7 +26,7 @@ void account_begins_at(struct sampler *sampler, struct watched_thread *thread);
 
 /* At each look that does not leave the thread to its last blocked stack: the time since the tick before is to be told.
  */
-void account_look(struct sampler *sampler, struct watched_thread *thread);
+void account_begin_tick(struct sampler *sampler, struct watched_thread *thread);
 
 /* THREAD has run since the look before. Wall clock only. */
 void account_read_delay(struct sampler *sampler, struct watched_thread *thread);
@@ -52,7 +52,7 @@ void account_unreadable(struct sampler *sampler, struct watched_thread *thread);
 uint64_t account_untold_cpu_ns(const struct watched_thread *thread, uint64_t cpu_ns);
 
 /* Writes that the open tick's time is told later, unless a sample of it was written. */
-void account_end_look(struct sampler *sampler, struct watched_thread *thread);
+void account_end_tick(struct sampler *sampler, struct watched_thread *thread);
 
 /* THREAD has ended, and ran for UNSEEN_CPU_NS after the last look. */
 void account_end(struct sampler *sampler, struct watched_thread *thread, uint64_t unseen_cpu_ns);

@@ -1,4 +1,4 @@
-/* The sampler thread: a tick every period, at which every thread is looked at (look.c).
+/* The sampler thread: a tick every period, at which every thread is looked at (tick.c).
  * SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"
 
@@ -327,7 +327,7 @@ void sampler_forget_left_out(void)
 
 static void thread_gone(void *context, struct watched_thread *thread)
 {
-    look_thread_gone(context, thread);
+    tick_thread_ended(context, thread);
 }
 
 static void refresh_threads(void)
@@ -401,7 +401,7 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
 {
     uint64_t limit_ns = sampler.period_ns / 4 * 3;
     sampler.for_tables = modules_budget_of(limit_ns > TABLES_A_TICK_NS_MIN ? limit_ns : TABLES_A_TICK_NS_MIN);
-    look_fetch_answers(&sampler);
+    tick_fetch_answers(&sampler);
     before_ns = change_recording(now_ns, before_ns);
     if (!slots_in_use()) modules_release_retired(&sampler.modules);
     bool is_new_second = is_due(&sampler.second_due_ns, now_ns, NANOSECONDS);
@@ -413,9 +413,9 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
         sampler.has_unread_names = !threads_refresh_names(&sampler.threads, &writer);
     if (sampler.name_refreshes > 0) sampler.name_refreshes--;
     open_tick(now_ns, before_ns);
-    if (!look_at_all(&sampler)) {
+    if (!tick_all_threads(&sampler)) {
         refresh_threads();
-        look_at_new(&sampler);
+        tick_new_threads(&sampler);
     }
     if (has_new_threads) sampler.steady_ticks = 0; /* more of them may live between two ticks */
     if (is_new_second) once_a_second();
@@ -442,7 +442,7 @@ static bool is_blind(void)
     return sampler.threads.is_blind && privileges_thread_count() != sampler.threads.listed_count;
 }
 
-static enum recording_end look_at_program(void)
+static enum recording_end tick_program(void)
 {
     sampler.followed_ns = self_monotonic_ns();
     follow_root();
@@ -456,7 +456,7 @@ static enum recording_end look_at_program(void)
 static bool may_go_on(uint64_t now_ns)
 {
     if (now_ns < sampler.followed_ns + FOLLOW_EVERY_NS && !privileges_have_changed()) return true;
-    sampler.end_reason = look_at_program();
+    sampler.end_reason = tick_program();
     return sampler.end_reason == RECORDING_END_NONE;
 }
 
@@ -465,7 +465,7 @@ static bool follow_at_once(void)
 {
     uint32_t wanted = atomic_load(&presence.follow_wanted);
     atomic_fetch_and(&presence.commands, ~(uint32_t)COMMAND_FOLLOW);
-    sampler.end_reason = look_at_program();
+    sampler.end_reason = tick_program();
     if (sampler.end_reason != RECORDING_END_NONE) return false;
     atomic_store(&presence.followed, wanted);
     presence_wake(&presence.followed);
@@ -620,12 +620,12 @@ static void finish(void)
         sampler.end_reason = RECORDING_END_UNKNOWN_RIGHTS;
     sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.end_reason;
     wait_for_last_answers();
-    look_fetch_answers(&sampler);
+    tick_fetch_answers(&sampler);
     uint64_t now_ns = self_monotonic_ns();
     open_tick(now_ns, sampler.before_ns);
     short_lives_read(&sampler);
-    look_at_rest(&sampler);
-    uint64_t unseen_ns = threads_were_left_out() ? 0 : look_unseen_cpu_ns(&sampler);
+    tick_last(&sampler);
+    uint64_t unseen_ns = threads_were_left_out() ? 0 : tick_unseen_cpu_ns(&sampler);
     threads_fini(&sampler.threads, thread_gone, &sampler);
     if (unseen_ns > UNSEEN_NS_MIN) short_lives_tell_unseen(&sampler, unseen_ns);
     end_recording();
@@ -653,7 +653,7 @@ static void note_unseen_before(void)
 {
     uint64_t before_ns = 0, after_ns = 0;
     (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &before_ns);
-    uint64_t unseen_ns = look_unseen_cpu_ns(&sampler);
+    uint64_t unseen_ns = tick_unseen_cpu_ns(&sampler);
     (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &after_ns);
     sampler.cpu_ns_of_ended = unseen_ns + after_ns - before_ns;
 }
@@ -693,7 +693,7 @@ static void step_aside(void)
     sampler.counters[RECORDING_TIMES_ASIDE]++;
     sampler.counters[RECORDING_END_REASON] = (uint64_t)sampler.end_reason_if_away;
     wait_for_last_answers();
-    look_fetch_answers(&sampler);
+    tick_fetch_answers(&sampler);
     sampler.cpu_ns_of_ended += own_cpu_ns();
     forget_timers_with_descriptors();
     threads_release_files(&sampler.threads);

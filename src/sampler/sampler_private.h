@@ -41,11 +41,11 @@ struct sampler {
     uint64_t tick_span_ns; /* since the tick before the open one */
     uint64_t random_state;
     struct modules_budget for_tables; /* how long the open tick may work on tables that a walk waits for */
-    size_t met_awake_count;           /* see look.c */
+    size_t met_awake_count;           /* see tick.c */
     bool has_news;                    /* a sample was written since the last flush */
     bool has_unread_names;            /* of threads that ran */
     uint32_t name_refreshes;          /* ticks at which names are read */
-    uint32_t first_looks_in_tick;
+    uint32_t first_scans_in_tick;
     uint32_t periods_in_tick; /* for which it stands: what is limited in a tick is so often more */
     bool was_confined;        /* by a filter, before the sampler was started */
     bool is_ending;
@@ -78,25 +78,25 @@ struct sampler {
     struct recording_writer *writer;
 };
 
-/* --- look.c: what is done with each thread at a tick -------------------------------------------------------------- */
+/* --- tick.c: what is done with each thread at a tick -------------------------------------------------------------- */
 
 /* False if some thread has ended. */
-bool look_at_all(struct sampler *sampler);
+bool tick_all_threads(struct sampler *sampler);
 
 /* Those that were not there yet when all were looked at in this tick. */
-void look_at_new(struct sampler *sampler);
+void tick_new_threads(struct sampler *sampler);
 
 /* Fetches the answers to the requests of the open tick, which ends thereby. */
-void look_fetch_answers(struct sampler *sampler);
+void tick_fetch_answers(struct sampler *sampler);
 
 /* The last tick: tells what time passed, and looks for no stacks. */
-void look_at_rest(struct sampler *sampler);
+void tick_last(struct sampler *sampler);
 
 /* CPU time of the process that no thread accounts for: threads that ended spent it after they were last looked at. */
-uint64_t look_unseen_cpu_ns(const struct sampler *sampler);
+uint64_t tick_unseen_cpu_ns(const struct sampler *sampler);
 
 /* Before THREAD is forgotten. */
-void look_thread_gone(struct sampler *sampler, struct watched_thread *thread);
+void tick_thread_ended(struct sampler *sampler, struct watched_thread *thread);
 
 /* --- sleep.c: threads that sleep, at no cost ---------------------------------------------------------------------- */
 

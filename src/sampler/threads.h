@@ -47,7 +47,7 @@ struct thread_account {
     uint64_t since_ns;     /* from when on the thread's time is told, or to be told */
     bool was_there;        /* when the sampler was started */
     bool is_new;           /* it began under our eyes, and was not looked at yet */
-    bool is_first_look;    /* the last one was */
+    bool is_first_scan;    /* the last one was */
     bool has_delay;        /* it is known where the kernel's count began */
     uint64_t preempted_ns; /* by the timer's count, when last read */
     bool has_seen_switch;  /* the timer's, then */

@@ -77,7 +77,7 @@ void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t *refusal = &sampler->counters[RECORDING_TIMER_ERRNO];
     /* Such a timer takes its first stack after a whole period: a signal sees a thread that lives for less. */
-    bool is_young = thread->account.is_first_look || sampler->tick_ns < sampler->start_ns + sampler->period_ns;
+    bool is_young = thread->account.is_first_scan || sampler->tick_ns < sampler->start_ns + sampler->period_ns;
     if (sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] && is_young) return;
     if (thread->timer.control || thread->timer_stack_size > PERF_TIMER_STACK_MAX || *refusal) return;
     if (sampler->timers_in_tick >= OPENED_A_TICK_MAX * sampler->periods_in_tick ||

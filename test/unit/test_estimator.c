@@ -106,7 +106,7 @@ bool thread_read_delay(struct watched_thread *thread, uint64_t *ret_ns)
     return true;
 }
 
-/* --- The sampler, as look.c does it for a thread with a timer ----------------------------------------------------- */
+/* --- The sampler, as tick.c does it for a thread with a timer ----------------------------------------------------- */
 
 struct simulation {
     struct program program;
@@ -157,14 +157,14 @@ static void look(struct simulation *simulation)
     if (!is_asleep) {
         uint64_t place = program->place;
         struct found_stack stack = {&place, 1, 0};
-        account_look(&simulation->sampler, thread);
+        account_begin_tick(&simulation->sampler, thread);
         account_read_delay(&simulation->sampler, thread);
         tell_taken(simulation, program->cpu_ns);
         if (program->is_blocked)
             account_blocked(&simulation->sampler, thread, &stack);
         else
             thread->state = THREAD_RUNNABLE;
-        account_end_look(&simulation->sampler, thread);
+        account_end_tick(&simulation->sampler, thread);
     }
     if (!recording.is_told) tell(true, simulation->sampler.tick_span_ns);
 }

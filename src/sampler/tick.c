@@ -23,7 +23,7 @@ enum {
     AHEAD = 8,                /* how many threads ahead memory is asked for */
     SELDOM_AWAKE = 16,        /* runs for less than this part of the time, at one of two ticks or both */
     LASTING_NS = 50000,
-    SECOND_LOOKS_MAX = 3,
+    SECOND_SCANS_MAX = 3,
     MET_AWAKE_MAX = 256,
     SECOND_LOOK_AFTER_NS = 60000, /* the next ones after twice as long each */
     EXACT_REQUESTS_MAX = 4,       /* in a tick: each takes some 100 µs */
@@ -150,7 +150,7 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     account_running(sampler, thread, cpu_ns, &stack);
 }
 
-void look_fetch_answers(struct sampler *sampler)
+void tick_fetch_answers(struct sampler *sampler)
 {
     if (!slots_in_use()) return;
     for (size_t i = 0; i < sampler->threads.count; i++) {
@@ -289,11 +289,11 @@ static bool settle(struct sampler *sampler, struct watched_thread *thread)
     return true;
 }
 
-static void look_again(struct sampler *sampler)
+static void scan_again(struct sampler *sampler)
 {
     struct timespec pause = {.tv_nsec = SECOND_LOOK_AFTER_NS};
-    unsigned looks_max = sampler->is_late ? 0 : SECOND_LOOKS_MAX; /* their time is told later */
-    for (unsigned look = 0; look < looks_max && sampler->met_awake_count > 0; look++) {
+    unsigned scans_max = sampler->is_late ? 0 : SECOND_SCANS_MAX; /* their time is told later */
+    for (unsigned scan = 0; scan < scans_max && sampler->met_awake_count > 0; scan++) {
         (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0,
                            0); /* and not a loop: it may be our processor that they wait for */
         pause.tv_nsec *= 2;
@@ -314,7 +314,7 @@ static bool is_left_to_timer(const struct sampler *sampler, const struct watched
 }
 
 /* A thread that runs for a moment only would be about to sleep when a signal comes. */
-static void look_at_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_busy)
+static void scan_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_busy)
 {
     bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* up to 1 kHz */
     bool has_room = sampler->met_awake_count < MET_AWAKE_MAX;
@@ -326,18 +326,18 @@ static void look_at_running(struct sampler *sampler, struct watched_thread *thre
 
 /* Wall clock: thousands of threads that started at once must not take as long as many ticks. Their first stacks come at
  * the ticks that follow, and count for the ticks that they waited. */
-static bool has_room_for_first_look(struct sampler *sampler, const struct watched_thread *thread)
+static bool has_room_for_first_scan(struct sampler *sampler, const struct watched_thread *thread)
 {
-    enum { FIRST_LOOKS_A_SECOND = 25600 };
+    enum { FIRST_SCANS_A_SECOND = 25600 };
     if (is_cpu_mode(sampler) || thread->state != THREAD_UNKNOWN) return true;
-    uint32_t looks_max = (FIRST_LOOKS_A_SECOND / sampler->ticks_a_second + 1) * sampler->periods_in_tick;
-    return sampler->first_looks_in_tick++ < looks_max;
+    uint32_t scans_max = (FIRST_SCANS_A_SECOND / sampler->ticks_a_second + 1) * sampler->periods_in_tick;
+    return sampler->first_scans_in_tick++ < scans_max;
 }
 
-static void look_at_awake(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, uint64_t ran_ns,
-                          bool is_busy)
+static void scan_awake(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, uint64_t ran_ns,
+                       bool is_busy)
 {
-    if (!has_room_for_first_look(sampler, thread)) return;
+    if (!has_room_for_first_scan(sampler, thread)) return;
     thread->waited_ns = 0;
     tell_what_is_new(sampler, thread, cpu_ns, NULL);
     uint64_t untold_ns = account_untold_cpu_ns(thread, cpu_ns);
@@ -352,12 +352,12 @@ static void look_at_awake(struct sampler *sampler, struct watched_thread *thread
     }
     if (result == BLOCKED_RUNNING) timer_note_busy(sampler, thread);
     if (result != BLOCKED_PENDING && !is_left_to_timer(sampler, thread, cpu_ns))
-        look_at_running(sampler, thread, cpu_ns, is_busy);
+        scan_running(sampler, thread, cpu_ns, is_busy);
 }
 
 /* Wall clock: THREAD is not blocked, and has not run since the tick before. It is not about to sleep: a signal breaks
  * nothing off. */
-static void look_at_waiting(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+static void scan_waiting(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     /* Asking costs 40 µs, and a short wait matters little. */
     thread->waited_ns += sampler->tick_span_ns;
@@ -376,7 +376,7 @@ static void meet(struct sampler *sampler, struct watched_thread *thread)
 }
 
 /* False if the thread has ended. The cheapest proof that it is where it was comes first. */
-static bool look_at(struct sampler *sampler, struct listed_thread *listed)
+static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
 {
     if (sleep_goes_on(listed)) return true;
     struct watched_thread *thread = listed->thread;
@@ -384,7 +384,7 @@ static bool look_at(struct sampler *sampler, struct listed_thread *listed)
     uint32_t count = sleep_count(thread);
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) {
         thread->is_missing = true;
-        account_end_look(sampler, thread); /* it is not blocked where it was */
+        account_end_tick(sampler, thread); /* it is not blocked where it was */
         return false;
     }
     uint64_t ran_ns = cpu_ns - thread->cpu_ns_seen;
@@ -399,15 +399,15 @@ static bool look_at(struct sampler *sampler, struct listed_thread *listed)
         return true;
     }
     sleep_note_awake(sampler, listed);
-    account_look(sampler, thread);
+    account_begin_tick(sampler, thread);
     bool was_running = thread->state == THREAD_RUNNABLE;
     if (thread->slot)
         watch_waiting(sampler, thread, cpu_ns);
     else if (ran_ns > 0 || thread->state != THREAD_RUNNABLE)
-        look_at_awake(sampler, thread, cpu_ns, ran_ns, is_busy);
+        scan_awake(sampler, thread, cpu_ns, ran_ns, is_busy);
     else
-        look_at_waiting(sampler, thread, cpu_ns);
-    account_end_look(sampler, thread);
+        scan_waiting(sampler, thread, cpu_ns);
+    account_end_tick(sampler, thread);
     if (!was_running || !timer_has_run_on(thread)) sampler->is_steady = false;
     return true;
 }
@@ -422,59 +422,59 @@ static void prefetch(const struct listed_thread *listed)
 }
 
 /* The threads that were put off for want of room come first in some later tick: it begins at another one each time. */
-bool look_at_all(struct sampler *sampler)
+bool tick_all_threads(struct sampler *sampler)
 {
     bool all_live = true;
     struct listed_thread *items = sampler->threads.items;
     size_t count = sampler->threads.count;
     sampler->requests_in_tick = sampler->pages_in_tick = sampler->timers_in_tick = 0;
-    sampler->first_looks_in_tick = 0;
+    sampler->first_scans_in_tick = 0;
     sampler->met_awake_count = 0;
     sampler->is_steady = true;
     for (size_t i = 0, at = count ? sampler->tick % count : 0; i < count; i++, at = at + 1 < count ? at + 1 : 0) {
         prefetch(&items[at + AHEAD < count ? at + AHEAD : at]);
-        if (!look_at(sampler, &items[at])) all_live = false;
+        if (!scan_thread(sampler, &items[at])) all_live = false;
     }
-    look_again(sampler);
+    scan_again(sampler);
     sampler->steady_ticks = sampler->is_steady && all_live ? sampler->steady_ticks + 1 : 0;
     return all_live;
 }
 
-void look_at_new(struct sampler *sampler)
+void tick_new_threads(struct sampler *sampler)
 {
     sampler->met_awake_count = 0;
     for (size_t i = 0; i < sampler->threads.count; i++) {
         struct listed_thread *listed = &sampler->threads.items[i];
-        if (!listed->thread->is_known) (void)look_at(sampler, listed);
+        if (!listed->thread->is_known) (void)scan_thread(sampler, listed);
     }
-    look_again(sampler);
+    scan_again(sampler);
 }
 
 /* The last tick of the recording, at which no stack is taken any more. */
-void look_at_rest(struct sampler *sampler)
+void tick_last(struct sampler *sampler)
 {
     for (size_t i = 0; i < sampler->threads.count; i++) {
         struct watched_thread *thread = sampler->threads.items[i].thread;
         uint64_t cpu_ns = thread->cpu_ns_seen;
         if (!thread_cpu_ns(thread->tid, &cpu_ns)) {
             thread->is_missing = true;
-            account_end_look(sampler, thread);
+            account_end_tick(sampler, thread);
             continue;
         }
         bool is_asleep = cpu_ns == thread->cpu_ns_seen && thread->is_known && thread->state == THREAD_BLOCKED;
         thread->cpu_ns_seen = cpu_ns;
         meet(sampler, thread);
         if (is_asleep) continue;
-        account_look(sampler, thread);
+        account_begin_tick(sampler, thread);
         tell_what_is_new(sampler, thread, cpu_ns, NULL);
-        account_end_look(sampler, thread);
+        account_end_tick(sampler, thread);
     }
 }
 
 /* --- A thread that has ended -------------------------------------------------------------------------------------- */
 
 /* CPU time of the process that no thread accounts for: threads that ended spent it after they were last looked at. */
-uint64_t look_unseen_cpu_ns(const struct sampler *sampler)
+uint64_t tick_unseen_cpu_ns(const struct sampler *sampler)
 {
     uint64_t all_ns = 0, seen_ns = sampler->cpu_ns_of_ended, own_ns = 0;
     (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &all_ns);
@@ -492,7 +492,7 @@ uint64_t look_unseen_cpu_ns(const struct sampler *sampler)
 static uint64_t take_unseen_time(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t unseen_max_ns = 2 * sampler->period_ns;
-    if (sampler->unseen_tick != sampler->tick) sampler->unseen_cpu_ns = look_unseen_cpu_ns(sampler);
+    if (sampler->unseen_tick != sampler->tick) sampler->unseen_cpu_ns = tick_unseen_cpu_ns(sampler);
     sampler->unseen_tick = sampler->tick;
     uint64_t unseen_ns = sampler->unseen_cpu_ns < unseen_max_ns ? sampler->unseen_cpu_ns : unseen_max_ns;
     sampler->unseen_cpu_ns -= unseen_ns;
@@ -517,7 +517,7 @@ static void account_as_told(struct sampler *sampler, struct watched_thread *thre
     short_lives_stand_for(sampler, thread);
 }
 
-void look_thread_gone(struct sampler *sampler, struct watched_thread *thread)
+void tick_thread_ended(struct sampler *sampler, struct watched_thread *thread)
 {
     if (!sampler->is_ending) short_lives_read(sampler); /* it was listed, and ended before now: what it said is there */
     if (thread->life.ends > 0) {
