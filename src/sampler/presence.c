@@ -9,7 +9,7 @@
 
 #include "base/kernel.h"
 #include "sampler/clock.h"
-#include "sampler/own_thread.h"
+#include "sampler/raw_thread.h"
 #include "sampler/self.h"
 #include "sampler/slots.h"
 #include "sampler/threads.h"
@@ -115,7 +115,7 @@ bool sampler_start(const struct sampler_options *options)
     begin_commands();
     atomic_store(&life.pid, self_pid());
     life.aside_count = 0;
-    was_started = own_thread_start(sampler_run, NULL);
+    was_started = raw_thread_start(sampler_run, NULL);
     if (was_started)
         atomic_store(&life.state, STATE_PRESENT);
     else
@@ -150,7 +150,7 @@ void sampler_after_fork_in_child(void)
     /* The parent's threads are not here, and its requests and its file are not ours. Also where the parent was about to
      * start its sampler. */
     slots_forget();
-    own_thread_forget();
+    raw_thread_forget();
     if (state == STATE_ABSENT) return;
     struct sampler_options options = *sampler_present_options();
     memset(options.profiler_id, 0, sizeof(options.profiler_id));
@@ -199,7 +199,7 @@ bool sampler_step_aside(enum recording_end reason, struct sampler_absence *ret_a
     }
     leave();
     if (!takes_part) return false;
-    (void)own_thread_await_end(ASIDE_WAIT_NS);
+    (void)raw_thread_await_end(ASIDE_WAIT_NS);
     if (reason == RECORDING_END_SECCOMP) return true; /* the descriptor could not be closed again under the filter */
     struct handed_file file = open_recording();
     *ret_absence = (struct sampler_absence){file.descriptor, file.device, file.inode};
@@ -214,7 +214,7 @@ static void bring_back(struct handed_file file)
         close_recording(file);
         return;
     }
-    if (!own_thread_await_end(ASIDE_WAIT_NS)) { /* it had no time to look at its commands */
+    if (!raw_thread_await_end(ASIDE_WAIT_NS)) { /* it had no time to look at its commands */
         atomic_fetch_and(&presence.commands, ~(uint32_t)COMMAND_STEP_ASIDE);
         atomic_store(&life.state, STATE_PRESENT);
         close_recording(file);
@@ -222,7 +222,7 @@ static void bring_back(struct handed_file file)
     }
     begin_commands();
     sampler_prepare_resume(file);
-    if (own_thread_start(sampler_run, NULL)) {
+    if (raw_thread_start(sampler_run, NULL)) {
         atomic_store(&life.state, STATE_PRESENT);
         (void)await(&presence.ready, READY_WAIT_NS); /* it has its own copy of the descriptor then */
         close_recording(file);

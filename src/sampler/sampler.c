@@ -442,7 +442,7 @@ static bool is_blind(void)
     return sampler.threads.is_blind && privileges_thread_count() != sampler.threads.listed_count;
 }
 
-static enum recording_end tick_program(void)
+static enum recording_end check_program(void)
 {
     sampler.followed_ns = self_monotonic_ns();
     follow_root();
@@ -456,7 +456,7 @@ static enum recording_end tick_program(void)
 static bool may_go_on(uint64_t now_ns)
 {
     if (now_ns < sampler.followed_ns + FOLLOW_EVERY_NS && !privileges_have_changed()) return true;
-    sampler.end_reason = tick_program();
+    sampler.end_reason = check_program();
     return sampler.end_reason == RECORDING_END_NONE;
 }
 
@@ -465,7 +465,7 @@ static bool follow_at_once(void)
 {
     uint32_t wanted = atomic_load(&presence.follow_wanted);
     atomic_fetch_and(&presence.commands, ~(uint32_t)COMMAND_FOLLOW);
-    sampler.end_reason = tick_program();
+    sampler.end_reason = check_program();
     if (sampler.end_reason != RECORDING_END_NONE) return false;
     atomic_store(&presence.followed, wanted);
     presence_wake(&presence.followed);

@@ -17,11 +17,11 @@
 
 #define MILLISECOND_NS ((uint64_t)1000000)
 
-enum { OWN_THREADS_MAX = 8 };
+enum { RAW_THREADS_MAX = 8 };
 
 static struct {
     _Atomic uint32_t alive; /* a futex: those that were started and have not ended */
-    _Atomic pid_t tids[OWN_THREADS_MAX];
+    _Atomic pid_t tids[RAW_THREADS_MAX];
     atomic_bool is_wanted;       /* threads shall step aside */
     atomic_bool may_differ;      /* rights of the program's threads were changed one by one */
     bool had_end_thread;         /* the thread of at_exit.c was there */
@@ -32,38 +32,38 @@ static __thread bool is_own_thread __attribute__((tls_model("initial-exec")));
 
 /* --- The library's threads ---------------------------------------------------------------------------------------- */
 
-void own_threads_expect(void)
+void raw_threads_expect(void)
 {
     atomic_fetch_add(&aside.alive, 1);
 }
 
-void own_threads_end_one(void)
+void raw_threads_end_one(void)
 {
     atomic_fetch_sub(&aside.alive, 1);
     (void)kernel_call3(SYS_futex, (long)(uintptr_t)&aside.alive, FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 
-void own_threads_begin(const char *name)
+void raw_threads_begin(const char *name)
 {
     is_own_thread = true;
     (void)prctl(PR_SET_NAME, name);
     pid_t tid = sampler_leave_out();
-    for (size_t i = 0; i < OWN_THREADS_MAX; i++) {
+    for (size_t i = 0; i < RAW_THREADS_MAX; i++) {
         pid_t none = 0;
         if (atomic_compare_exchange_strong(&aside.tids[i], &none, tid)) return;
     }
 }
 
-void own_threads_forget(void)
+void raw_threads_forget(void)
 {
     atomic_store(&aside.alive, 0);
     atomic_store(&aside.is_wanted, false);
     atomic_store(&aside.may_differ, false);
-    for (size_t i = 0; i < OWN_THREADS_MAX; i++) atomic_store(&aside.tids[i], 0);
+    for (size_t i = 0; i < RAW_THREADS_MAX; i++) atomic_store(&aside.tids[i], 0);
     is_own_thread = false;
 }
 
-bool own_threads_shall_leave(void)
+bool raw_threads_shall_leave(void)
 {
     return atomic_load(&aside.is_wanted);
 }
@@ -82,7 +82,7 @@ bool sdk_has_threads(void)
 static bool has_tids(void)
 {
     bool has = false;
-    for (size_t i = 0; i < OWN_THREADS_MAX; i++) {
+    for (size_t i = 0; i < RAW_THREADS_MAX; i++) {
         pid_t tid = atomic_load(&aside.tids[i]);
         if (tid == 0) continue;
         if (kernel_call3(SYS_tgkill, atomic_load(&sdk.pid), tid, 0) == -ESRCH) {
@@ -95,7 +95,7 @@ static bool has_tids(void)
     return has;
 }
 
-bool own_threads_await_end(uint64_t deadline_ns)
+bool raw_threads_await_end(uint64_t deadline_ns)
 {
     struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
                                 .tv_nsec = (long)(deadline_ns % 1000000000u)};
@@ -133,7 +133,7 @@ static bool end_threads(enum sdk_absence absence, uint64_t deadline_ns)
     aside.had_end_thread = is_in_time && at_exit_is_there();
     if (aside.had_end_thread) at_exit_leave();
     sdk_unlock();
-    return is_in_time && own_threads_await_end(deadline_ns);
+    return is_in_time && raw_threads_await_end(deadline_ns);
 }
 
 /* Without a lock: a thread of the program that holds one may be under the filter, too. */
@@ -212,7 +212,7 @@ static bool read_capabilities(pid_t tid, struct capabilities *ret)
 static bool read_both(struct capabilities *ret_ours, struct capabilities *ret_callers)
 {
     pid_t tid = 0;
-    for (size_t i = 0; i < OWN_THREADS_MAX && tid == 0; i++) tid = atomic_load(&aside.tids[i]);
+    for (size_t i = 0; i < RAW_THREADS_MAX && tid == 0; i++) tid = atomic_load(&aside.tids[i]);
     return tid != 0 && read_capabilities(tid, ret_ours) && read_capabilities(0, ret_callers);
 }
 

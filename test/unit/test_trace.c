@@ -149,7 +149,7 @@ static bool payload_has(const char *text)
     return memmem(sent.payload.data, sent.payload.size, text, strlen(text));
 }
 
-static const char *own_thread(void)
+static const char *raw_thread(void)
 {
     static __thread char id[16];
     (void)snprintf(id, sizeof(id), "%d", (int)gettid());
@@ -379,9 +379,9 @@ static void *work_on_another_thread(void *parent)
 {
     trace_span_unref(trace_span_current());
     (void)prctl(PR_SET_NAME, "worker"); /* after it was looked at: seen when it enters a span */
-    struct trace_span *span = trace_span_start_child(parent, "work", own_thread());
+    struct trace_span *span = trace_span_start_child(parent, "work", raw_thread());
     (void)trace_span_enter(span);
-    trace_span_finish(trace_span_start("inner", own_thread()));
+    trace_span_finish(trace_span_start("inner", raw_thread()));
     trace_span_finish(span);
     trace_span_unref(parent);
     return NULL;
@@ -418,7 +418,7 @@ TEST(the_root_and_each_span_name_the_thread_that_they_started_on_LNK_2_LNK_3)
     trace_span_finish(root);
     const struct transaction *transaction = send_last();
     CHECK_UINT(transaction->spans.count, 3);
-    CHECK_SLICE(transaction->root.thread_id, own_thread());
+    CHECK_SLICE(transaction->root.thread_id, raw_thread());
     CHECK_SLICE(transaction->root.thread_name, "at start");
     for (size_t i = 0; i < 2; i++) {
         const struct span *span = &transaction->spans.items[i];
@@ -428,7 +428,7 @@ TEST(the_root_and_each_span_name_the_thread_that_they_started_on_LNK_2_LNK_3)
     }
     CHECK_SLICE(transaction->spans.items[0].op, "inner");
     CHECK(slice_equal(transaction->spans.items[0].parent_span_id, transaction->spans.items[1].span_id));
-    CHECK_SLICE(transaction->spans.items[2].thread_id, own_thread());
+    CHECK_SLICE(transaction->spans.items[2].thread_id, raw_thread());
     end(tracer);
 }
 
@@ -895,7 +895,7 @@ static int in_child(struct tracer *tracer, struct trace_span *root)
     tracer = begin_at_rate(1);
     trace_span_finish(start_root(tracer));
     if (heard.finished != 1 || !send_last()) return 2;
-    return slice_equals_text(sent.transaction.root.thread_id, own_thread()) ? 0 : 3;
+    return slice_equals_text(sent.transaction.root.thread_id, raw_thread()) ? 0 : 3;
 }
 
 TEST(in_a_forked_child_the_spans_of_the_parent_do_nothing_and_a_new_tracer_works)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sampler/own_thread.h"
+#include "sampler/raw_thread.h"
 
 #include "base/kernel.h"
 #include "base/pages.h"
@@ -84,12 +84,12 @@ static bool is_in_process(void)
     return kept.tid > 0 && kernel_call3(SYS_tgkill, pid, kept.tid, 0) == 0;
 }
 
-bool own_thread_await_end(uint64_t limit_ns)
+bool raw_thread_await_end(uint64_t limit_ns)
 {
-    enum { LOOKS_MAX = 1000 };
+    enum { CHECKS_MAX = 1000 };
     struct timespec pause = {.tv_nsec = 10000};
     if (!await_memory(limit_ns)) return false;
-    for (unsigned look = 0; look < LOOKS_MAX && is_in_process(); look++)
+    for (unsigned check = 0; check < CHECKS_MAX && is_in_process(); check++)
         (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0, 0);
     return true;
 }
@@ -111,7 +111,7 @@ static void clean_stack(void)
 
 #endif
 
-void own_thread_forget(void)
+void raw_thread_forget(void)
 {
     clean_stack();
     kept.tid = 0;
@@ -130,7 +130,7 @@ static struct {
 static void *run_started(void *unused)
 {
     (void)started.run(started.context);
-    own_thread_forget();
+    raw_thread_forget();
     (void)kernel_call3(SYS_futex, (long)(uintptr_t)&kept.is_alive, FUTEX_WAKE, 1);
     return NULL;
 }
@@ -166,7 +166,7 @@ static void note_tid(int thread)
 
 #endif
 
-bool own_thread_start(int (*run)(void *context), void *context)
+bool raw_thread_start(int (*run)(void *context), void *context)
 {
     int kept_errno = errno;
     uint64_t all = UINT64_MAX, mask = 0;
@@ -182,7 +182,7 @@ bool own_thread_start(int (*run)(void *context), void *context)
     while (thread_refusal_may_end(&refusal, thread > 0 ? 0 : -thread));
     if (thread > 0) note_tid(thread);
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&mask), 0, sizeof(mask));
-    if (thread <= 0) own_thread_forget();
+    if (thread <= 0) raw_thread_forget();
     errno = kept_errno;
     return thread > 0;
 }
