@@ -94,7 +94,7 @@ static bool may_have_new_filter(const ucontext_t *context)
 
 void signal_handler_answer(struct slot *slot, const ucontext_t *context)
 {
-    unwind_prefetch(slot->modules, &slot->past, (uint64_t)context->uc_mcontext.gregs[REG_RIP]);
+    unwind_prefetch(slot->modules, &slot->resume_cache, (uint64_t)context->uc_mcontext.gregs[REG_RIP]);
     struct unwind_registers registers = slot->registers = unwind_registers_of(context);
     struct unwind_memory memory = {.extend = copy_block, .context = slot, .work = &slot->work};
     if (may_have_new_filter(context)) {
@@ -103,8 +103,8 @@ void signal_handler_answer(struct slot *slot, const ucontext_t *context)
         memory.low = memory.high = registers.values[MACHINE_SP] & ~(uint64_t)(PAGE - 1);
         memory.extend = probe_next_page;
     }
-    slot->outcome = unwind_walk(slot->modules, &registers, &memory, &slot->past, slot->addresses, RECORDING_FRAMES_MAX,
-                                &slot->address_count);
+    slot->outcome = unwind_walk(slot->modules, &registers, &memory, &slot->resume_cache, slot->addresses,
+                                RECORDING_FRAMES_MAX, &slot->address_count);
 }
 
 /* --- The entry ---------------------------------------------------------------------------------------------------- */

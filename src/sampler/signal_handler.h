@@ -42,7 +42,7 @@ struct slot {
     size_t address_count;
     uint64_t addresses[RECORDING_FRAMES_MAX];
     uint64_t words[SLOT_WORDS];                                    /* a copied part of the stack: the handler's alone */
-    struct unwind_past past;                                       /* of the walk before: the handler's alone */
+    struct resume_cache resume_cache;                              /* of the walk before: the handler's alone */
     struct frame_lookup_work work;                                 /* the handler's alone */
     uint64_t stack[SLOT_STACK_WORDS] __attribute__((aligned(16))); /* that the handler runs on */
 };

@@ -51,9 +51,9 @@ static const struct unwind_module *find_first_module(const struct unwind_modules
     return found;
 }
 
-void unwind_prefetch(const struct unwind_modules *modules, const struct unwind_past *past, uint64_t ip)
+void unwind_prefetch(const struct unwind_modules *modules, const struct resume_cache *resume_cache, uint64_t ip)
 {
-    past_prefetch(past);
+    resume_cache_prefetch(resume_cache);
     uint32_t number = modules->cache ? atomic_load_explicit(&modules->cache->first_module, memory_order_relaxed) : 0;
     if (number >= modules->count) return;
     const struct unwind_module *module = &modules->items[number];
@@ -125,7 +125,7 @@ static enum machine_step step_from(const struct unwind_module *module, struct fo
 /* What a walk may use besides; NULL: it has none. */
 struct walk_aids {
     struct unwind_recovery *recovery;
-    struct unwind_past *past;
+    struct resume_cache *resume_cache;
     bool begins_after_call; /* the first address is a return address less one */
 };
 
@@ -159,7 +159,7 @@ static enum unwind_outcome walk(const struct unwind_modules *modules, struct unw
         }
         /* Nothing called the trampoline of a signal handler: the handler returns to its first instruction. */
         if (is_after_call && step == MACHINE_STEPPED_EXACTLY) addresses[count - 1]++;
-        if (aids->past) past_note(aids->past, found.rule, step, registers);
+        if (aids->resume_cache) resume_cache_note(aids->resume_cache, found.rule, step, registers);
         uint64_t address = registers->values[MACHINE_IP];
         if (address == 0) break; /* how hand-written entry code marks the root */
         if (count == addresses_max) {
@@ -169,7 +169,9 @@ static enum unwind_outcome walk(const struct unwind_modules *modules, struct unw
         is_after_call = step == MACHINE_STEPPED;
         lookup = is_after_call ? address - 1 : address;
         addresses[count++] = lookup + 1;
-        size_t rest = aids->past ? past_rejoin(aids->past, memory, addresses + count, addresses_max - count) : 0;
+        size_t rest = aids->resume_cache
+                          ? resume_cache_rejoin(aids->resume_cache, memory, addresses + count, addresses_max - count)
+                          : 0;
         count += rest;
         if (rest > 0) break;
     }
@@ -178,13 +180,13 @@ static enum unwind_outcome walk(const struct unwind_modules *modules, struct unw
 }
 
 enum unwind_outcome unwind_walk(const struct unwind_modules *modules, struct unwind_registers *registers,
-                                struct unwind_memory *memory, struct unwind_past *past, uint64_t *addresses,
+                                struct unwind_memory *memory, struct resume_cache *resume_cache, uint64_t *addresses,
                                 size_t addresses_max, size_t *ret_count)
 {
-    const struct walk_aids aids = {.past = past};
-    if (past) past_begin(past, modules->generation, registers->values[MACHINE_SP], memory);
+    const struct walk_aids aids = {.resume_cache = resume_cache};
+    if (resume_cache) resume_cache_begin(resume_cache, modules->generation, registers->values[MACHINE_SP], memory);
     enum unwind_outcome outcome = walk(modules, registers, memory, &aids, addresses, addresses_max, ret_count);
-    if (past) past_end(past, outcome == UNWIND_ROOT);
+    if (resume_cache) resume_cache_end(resume_cache, outcome == UNWIND_ROOT);
     return outcome;
 }
 

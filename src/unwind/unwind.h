@@ -4,7 +4,7 @@
 
 #include "unwind/frame_lookup.h"
 #include "unwind/machine.h"
-#include "unwind/past.h"
+#include "unwind/resume_cache.h"
 #include "unwind/rule_cache.h"
 
 /* One executable segment. */
@@ -20,7 +20,7 @@ struct unwind_module {
 struct unwind_modules {
     const struct unwind_module *items;
     size_t count;
-    uint64_t generation;      /* another one for each list that walks of one past may see */
+    uint64_t generation;      /* another one for each list that walks with one resume cache may see */
     struct rule_cache *cache; /* of this list alone; NULL: none */
     bool (*is_new_code)(
         uint64_t address); /* signal-safe; asked of an address in no module: is there one since? or NULL */
@@ -40,7 +40,7 @@ enum unwind_outcome {
 
 /* Asks for what the first steps of a walk from IP will read, where that can be told without waiting for it: other work
  * can be done meanwhile. Signal-safe. */
-void unwind_prefetch(const struct unwind_modules *modules, const struct unwind_past *past, uint64_t ip);
+void unwind_prefetch(const struct unwind_modules *modules, const struct resume_cache *resume_cache, uint64_t ip);
 
 /* Walks from REGISTERS (which are used up) and fills ADDRESSES, innermost first: the first as it is, each further one a
  * return address. A signal frame (the trampoline to which a handler returns) and the frame that the signal interrupted
@@ -49,7 +49,7 @@ void unwind_prefetch(const struct unwind_modules *modules, const struct unwind_p
  * part. Signal-safe: no allocation, no locks, reads memory only through MEMORY. Uses less
  * than 768 bytes of stack. */
 enum unwind_outcome unwind_walk(const struct unwind_modules *modules, struct unwind_registers *registers,
-                                struct unwind_memory *memory, struct unwind_past *past, uint64_t *addresses,
+                                struct unwind_memory *memory, struct resume_cache *resume_cache, uint64_t *addresses,
                                 size_t addresses_max, size_t *ret_count);
 
 /* Copies SIZE bytes of code, or of what code refers to. False if they cannot be read. */

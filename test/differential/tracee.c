@@ -241,7 +241,7 @@ void tracee_walk(struct tracee *tracee, struct stack *ret_stack)
     struct unwind_registers registers = registers_of(&tracee->registers);
     struct unwind_memory memory = {.extend = extend, .context = tracee};
     const struct unwind_modules modules = modules_of(tracee);
-    ret_stack->outcome = unwind_walk(&modules, &registers, &memory, &tracee->past, ret_stack->addresses,
+    ret_stack->outcome = unwind_walk(&modules, &registers, &memory, &tracee->resume_cache, ret_stack->addresses,
                                      TRACEE_FRAMES_MAX, &ret_stack->count);
     ret_stack->reached_root = ret_stack->outcome == UNWIND_ROOT;
 }

@@ -33,7 +33,7 @@ struct tracee {
     struct unwind_module items[TRACEE_MODULES_MAX];
     uint64_t generation;                /* of ITEMS */
     struct rule_cache cache;            /* of ITEMS */
-    struct unwind_past past;            /* of our walks */
+    struct resume_cache resume_cache;   /* of our walks */
     uint64_t block_address, block_size; /* what is in BLOCK, since the last stop */
     uint8_t block[TRACEE_BLOCK];
     uint64_t table_bytes, table_rows;

@@ -1114,7 +1114,7 @@ static void simulate_return(struct simulated *simulated)
     simulated->ip = place_in((*word_at(simulated, frame->cfa - 8) - CODE) / 0x100);
 }
 
-static void walk_simulated(struct simulated *simulated, struct unwind_past *past, uint64_t generation)
+static void walk_simulated(struct simulated *simulated, struct resume_cache *resume_cache, uint64_t generation)
 {
     struct scene *scene = simulated->scene;
     struct unwind_module module = {.start = CODE, .end = CODE + 0x10000, .base = CODE, .table = &scene->table};
@@ -1132,7 +1132,7 @@ static void walk_simulated(struct simulated *simulated, struct unwind_past *past
     enum unwind_outcome outcome =
         unwind_walk(&modules, &scene->registers, &memory, NULL, scene->addresses, FRAMES_MAX, &scene->count);
     memory.low = memory.high = 0;
-    CHECK_UINT(unwind_walk(&modules, &registers, &memory, past, addresses, FRAMES_MAX, &count), outcome);
+    CHECK_UINT(unwind_walk(&modules, &registers, &memory, resume_cache, addresses, FRAMES_MAX, &count), outcome);
     CHECK_UINT(count, scene->count);
     CHECK(memcmp(addresses, scene->addresses, count * sizeof(addresses[0])) == 0);
 }
@@ -1151,8 +1151,8 @@ static struct simulated simulated_program(void)
 
 TEST(a_walk_that_goes_on_from_the_one_before_gives_the_same_stack)
 {
-    static struct unwind_past past;
-    struct simulated threads[2] = {simulated_program()}; /* with stacks of their own, and one past for both */
+    static struct resume_cache resume_cache;
+    struct simulated threads[2] = {simulated_program()}; /* with stacks of their own, and one resume cache for both */
     threads[1] = threads[0];
     threads[1].sp -= 8 * STACK_WORDS / 2;
     size_t frames = 0, taken_over = 0;
@@ -1167,10 +1167,10 @@ TEST(a_walk_that_goes_on_from_the_one_before_gives_the_same_stack)
             else
                 simulate_return(simulated);
         }
-        walk_simulated(simulated, &past, 1);
-        size_t fresh = PAST_FRAMES_MAX - past.fresh;
-        frames += past.count;
-        taken_over += past.count > fresh ? past.count - fresh : 0;
+        walk_simulated(simulated, &resume_cache, 1);
+        size_t fresh = RESUME_FRAMES_MAX - resume_cache.fresh;
+        frames += resume_cache.count;
+        taken_over += resume_cache.count > fresh ? resume_cache.count - fresh : 0;
     }
     CHECK(frames > 200000);
     CHECK(taken_over > frames / 4); /* else nothing was tried */
@@ -1180,11 +1180,11 @@ TEST(a_walk_that_goes_on_from_the_one_before_gives_the_same_stack)
 /* What lies where frames were is what it was, but the stack has another shape. */
 TEST(a_walk_does_not_go_on_from_the_one_before_where_registers_lead_elsewhere)
 {
-    static struct unwind_past past;
+    static struct resume_cache resume_cache;
     for (int by_saved_fp = 0; by_saved_fp < 2; by_saved_fp++) {
         struct simulated simulated = simulated_program();
         uint64_t *stack = simulated.scene->stack;
-        past = (struct unwind_past){0};
+        resume_cache = (struct resume_cache){0};
         simulated.ip = CODE + 0x110;
         simulated.sp = STACK;
         stack[1] = by_saved_fp ? CODE + 0x310 : CODE + 0x410;
@@ -1195,13 +1195,13 @@ TEST(a_walk_does_not_go_on_from_the_one_before_where_registers_lead_elsewhere)
             stack[end + 1] = CODE + 0xf00 + end;
         }
         simulated.rbx = STACK + 8 * 20;
-        walk_simulated(&simulated, &past, 1);
-        CHECK_UINT(past.count, by_saved_fp ? 3 : 1);
+        walk_simulated(&simulated, &resume_cache, 1);
+        CHECK_UINT(resume_cache.count, by_saved_fp ? 3 : 1);
         if (by_saved_fp)
             stack[5] = STACK + 8 * 30;
         else
             simulated.rbx = STACK + 8 * 30;
-        walk_simulated(&simulated, &past, 1);
+        walk_simulated(&simulated, &resume_cache, 1);
         CHECK_UINT(simulated.scene->addresses[simulated.scene->count - 1], CODE + 0xf00 + 30);
         frame_table_fini(&simulated.scene->table);
     }
@@ -1209,7 +1209,7 @@ TEST(a_walk_does_not_go_on_from_the_one_before_where_registers_lead_elsewhere)
 
 TEST(a_walk_with_other_modules_does_not_go_on_from_the_one_before)
 {
-    static struct unwind_past past;
+    static struct resume_cache resume_cache;
     struct simulated simulated = simulated_program();
     for (unsigned i = 0; i < 10; i++) simulate_call(&simulated, 3);
     static const struct {
@@ -1217,9 +1217,9 @@ TEST(a_walk_with_other_modules_does_not_go_on_from_the_one_before)
         bool goes_on;
     } turns[] = {{1, false}, {1, true}, {2, false}, {2, true}, {1, false}};
     for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
-        walk_simulated(&simulated, &past, turns[i].generation);
-        CHECK_UINT(past.count, 10);
-        CHECK_UINT(past.count > PAST_FRAMES_MAX - past.fresh, turns[i].goes_on);
+        walk_simulated(&simulated, &resume_cache, turns[i].generation);
+        CHECK_UINT(resume_cache.count, 10);
+        CHECK_UINT(resume_cache.count > RESUME_FRAMES_MAX - resume_cache.fresh, turns[i].goes_on);
     }
     frame_table_fini(&simulated.scene->table);
 }
