@@ -337,7 +337,7 @@ size_t profile_stack_depth(const struct profile *profile, struct stack_id stack)
 void profile_fetch_stacks(const struct profile *profile, const struct stack_id *stacks, size_t count);
 /* The thread to open on, as its place among those that have samples: the one that a transaction ran on, or else the one
  * whose stack changes most often. A thread whose samples are all alike mostly waits, however much they weigh. */
-size_t profile_thread_to_show(const struct profile *profile);
+size_t profile_default_thread(const struct profile *profile);
 /* The thread at PLACE among those that have samples; 0 if there is none, or without memory. */
 struct thread_id profile_thread_with_samples(const struct profile *profile, size_t place);
 /* The column of the value type called TYPE, or -1. "" = the default one. */

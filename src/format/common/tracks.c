@@ -51,7 +51,7 @@ size_t tracks_size_at(const struct tracks *tracks, size_t first)
 
 size_t tracks_place_to_show(const struct tracks *tracks, const struct profile *profile)
 {
-    uint32_t thread = profile_thread_with_samples(profile, profile_thread_to_show(profile)).index;
+    uint32_t thread = profile_thread_with_samples(profile, profile_default_thread(profile)).index;
     size_t place = 0;
     for (size_t first = 0; first < tracks->count; first += tracks_size_at(tracks, first), place++) {
         if (tracks->samples[first].thread == thread) return place;

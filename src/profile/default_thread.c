@@ -15,7 +15,7 @@ static size_t interest_of(const struct profile *profile, size_t thread, const st
     return active.index != 0 && id.index == active.index ? SIZE_MAX : liveliness->change_count;
 }
 
-size_t profile_thread_to_show(const struct profile *profile)
+size_t profile_default_thread(const struct profile *profile)
 {
     const struct sample_columns *samples = &profile->samples;
     struct liveliness *threads = calloc(profile->threads.count, sizeof(*threads));
