@@ -16,9 +16,9 @@ static uint64_t whole_units(uint64_t ns)
     return ns - ns % RECORDING_TIME_UNIT_NS;
 }
 
-uint64_t account_untold_cpu_ns(const struct watched_thread *thread, uint64_t cpu_ns)
+uint64_t account_unwritten_cpu_ns(const struct watched_thread *thread, uint64_t cpu_ns)
 {
-    return difference(cpu_ns, thread->account.cpu_told_ns);
+    return difference(cpu_ns, thread->account.cpu_written_ns);
 }
 
 /* --- What is to be told ------------------------------------------------------------------------------------------- */
@@ -26,7 +26,7 @@ uint64_t account_untold_cpu_ns(const struct watched_thread *thread, uint64_t cpu
 void account_was_there(struct watched_thread *thread, uint64_t cpu_ns)
 {
     thread->account.was_there = true;
-    thread->account.cpu_told_ns = thread->cpu_ns_seen = cpu_ns;
+    thread->account.cpu_written_ns = thread->cpu_ns_seen = cpu_ns;
 }
 
 void account_begin(struct watched_thread *thread)
@@ -48,8 +48,8 @@ static void take_first(struct thread_account *account, uint64_t ns)
 /* Where no stack was taken, the start routine at least is known. */
 static void write_routine(struct sampler *sampler, struct watched_thread *thread)
 {
-    if (thread->life.routine == 0 || thread->account.has_told_routine) return;
-    thread->account.has_told_routine = true;
+    if (thread->life.routine == 0 || thread->account.has_written_routine) return;
+    thread->account.has_written_routine = true;
     recording_begin(sampler->writer, RECORDING_ROUTINE, 32);
     recording_number(sampler->writer, thread->number);
     recording_number(sampler->writer, thread->life.routine);
@@ -68,15 +68,15 @@ static void write_more(struct sampler *sampler, struct watched_thread *thread, e
 }
 
 /* It is told once, and no stack is looked for. */
-static void tell_start_wait(struct sampler *sampler, struct watched_thread *thread)
+static void write_start_wait(struct sampler *sampler, struct watched_thread *thread)
 {
     struct thread_account *account = &thread->account;
     uint64_t wait_ns = whole_units(least(thread->life.start_wait_ns, account->pending_ns));
-    if (account->has_told_start || wait_ns < WAKE_UP_NS_MIN) return;
-    account->has_told_start = true;
+    if (account->has_written_start || wait_ns < WAKE_UP_NS_MIN) return;
+    account->has_written_start = true;
     write_more(sampler, thread, RECORDING_OF_START, (struct recording_time){.runnable_ns = wait_ns});
     account->pending_ns -= wait_ns;
-    account->runnable_told_ns += wait_ns;
+    account->runnable_written_ns += wait_ns;
 }
 
 void account_forked(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
@@ -94,7 +94,7 @@ void account_begins_at(struct sampler *sampler, struct watched_thread *thread)
     account->pending_ns += difference(account->since_ns, created_ns);
     account->since_ns = least(account->since_ns, created_ns);
     account->first_ns = 0;
-    tell_start_wait(sampler, thread);
+    write_start_wait(sampler, thread);
 }
 
 void account_begin_tick(struct sampler *sampler, struct watched_thread *thread)
@@ -114,14 +114,14 @@ void account_begin_tick(struct sampler *sampler, struct watched_thread *thread)
 
 /* THREAD was blocked and was woken. It waited for a processor where it had been blocked. Most of WAIT_NS may have been
  * told as blocked already, at ticks that said nothing. */
-static void tell_wake_up(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
+static void write_wake_up(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
 {
     struct thread_account *account = &thread->account;
-    uint64_t cpu_ns = account_untold_cpu_ns(thread, thread->cpu_ns_seen);
+    uint64_t cpu_ns = account_unwritten_cpu_ns(thread, thread->cpu_ns_seen);
     uint64_t now_ns = whole_units(least(wait_ns, difference(account->pending_ns, cpu_ns)));
     if (now_ns > 0) write_more(sampler, thread, RECORDING_OF_BLOCKED, (struct recording_time){.runnable_ns = now_ns});
     account->pending_ns -= now_ns;
-    account->runnable_told_ns += wait_ns;
+    account->runnable_written_ns += wait_ns;
     if (wait_ns == now_ns || thread->state != THREAD_BLOCKED) return;
     recording_begin(sampler->writer, RECORDING_WOKEN, 32);
     recording_number(sampler->writer, thread->number);
@@ -146,14 +146,14 @@ void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
     struct thread_account *account = &thread->account;
     uint64_t delay_ns = 0;
     if (is_cpu_mode(sampler) || !thread_read_delay(thread, &delay_ns)) return;
-    if (!account->has_delay) account->runnable_told_ns = account->delay_ns = delay_ns;
+    if (!account->has_delay) account->runnable_written_ns = account->delay_ns = delay_ns;
     account->has_delay = true;
     uint64_t wait_ns = difference(delay_ns, account->delay_ns);
     account->delay_ns = delay_ns;
     take_first(account, wait_ns);
     if (!account->is_first_scan) account->first_ns = 0; /* what it waited for then has ended by now */
     uint64_t woken_ns = wait_after_wake_up(thread, wait_ns);
-    if (thread->account.has_blocked && woken_ns >= WAKE_UP_NS_MIN) tell_wake_up(sampler, thread, woken_ns);
+    if (thread->account.has_blocked && woken_ns >= WAKE_UP_NS_MIN) write_wake_up(sampler, thread, woken_ns);
 }
 
 /* --- What is told ------------------------------------------------------------------------------------------------- */
@@ -164,12 +164,12 @@ static struct recording_time running_time(const struct sampler *sampler, const s
                                           uint64_t cpu_ns)
 {
     const struct thread_account *account = &thread->account;
-    uint64_t untold_ns = account_untold_cpu_ns(thread, cpu_ns);
-    if (is_cpu_mode(sampler)) return (struct recording_time){.cpu_ns = whole_units(untold_ns)};
-    uint64_t wait_ns = difference(account->delay_ns, account->runnable_told_ns);
+    uint64_t unwritten_ns = account_unwritten_cpu_ns(thread, cpu_ns);
+    if (is_cpu_mode(sampler)) return (struct recording_time){.cpu_ns = whole_units(unwritten_ns)};
+    uint64_t wait_ns = difference(account->delay_ns, account->runnable_written_ns);
     uint64_t later_ns = difference(thread->cpu_ns_seen, cpu_ns);
-    if (later_ns > 0) wait_ns = (uint64_t)((double)wait_ns * (double)untold_ns / (double)(untold_ns + later_ns));
-    struct recording_time time = {.cpu_ns = whole_units(least(untold_ns, account->pending_ns))};
+    if (later_ns > 0) wait_ns = (uint64_t)((double)wait_ns * (double)unwritten_ns / (double)(unwritten_ns + later_ns));
+    struct recording_time time = {.cpu_ns = whole_units(least(unwritten_ns, account->pending_ns))};
     time.runnable_ns = whole_units(least(wait_ns, account->pending_ns - time.cpu_ns));
     return time;
 }
@@ -183,8 +183,8 @@ static uint64_t blocked_ns(const struct sampler *sampler, const struct watched_t
 static void take(const struct sampler *sampler, struct watched_thread *thread, struct recording_time time)
 {
     struct thread_account *account = &thread->account;
-    account->cpu_told_ns += time.cpu_ns;
-    account->runnable_told_ns += time.runnable_ns;
+    account->cpu_written_ns += time.cpu_ns;
+    account->runnable_written_ns += time.runnable_ns;
     if (!is_cpu_mode(sampler)) account->pending_ns -= time.cpu_ns + time.runnable_ns + time.blocked_ns;
 }
 
@@ -198,7 +198,7 @@ static void write_sample(struct sampler *sampler, struct watched_thread *thread,
         thread->account.has_run = true;
     take(sampler, thread, time);
     thread->ran = sampler->has_news = true;
-    thread->told_tick = sampler->tick;
+    thread->written_tick = sampler->tick;
 }
 
 void account_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
@@ -249,7 +249,7 @@ void account_unreadable(struct sampler *sampler, struct watched_thread *thread)
 
 void account_end_tick(struct sampler *sampler, struct watched_thread *thread)
 {
-    if (is_cpu_mode(sampler) || thread->told_tick == sampler->tick) return;
+    if (is_cpu_mode(sampler) || thread->written_tick == sampler->tick) return;
     recording_begin(sampler->writer, RECORDING_WAITING, 16);
     recording_number(sampler->writer, thread->number);
 }
@@ -263,13 +263,13 @@ void account_end(struct sampler *sampler, struct watched_thread *thread, uint64_
 }
 
 /* A thread that was not found in the open tick was told of up to the tick before. */
-void account_end_as_told(struct sampler *sampler, struct watched_thread *thread)
+void account_end_as_reported(struct sampler *sampler, struct watched_thread *thread)
 {
-    uint64_t told_until_ns = thread->is_missing ? sampler->before_ns : sampler->tick_ns;
+    uint64_t written_until_ns = thread->is_missing ? sampler->before_ns : sampler->tick_ns;
     uint64_t end_ns = thread->life.created_ns + thread->life.wall_ns;
     if (!thread->life.has_blocked) thread->state = THREAD_RUNNABLE;
     account_begins_at(sampler, thread);
-    thread->account.pending_ns += difference(end_ns, told_until_ns);
+    thread->account.pending_ns += difference(end_ns, written_until_ns);
     account_rest(sampler, thread);
 }
 

@@ -49,7 +49,7 @@ void account_lost(struct sampler *sampler, struct watched_thread *thread, uint64
 void account_unreadable(struct sampler *sampler, struct watched_thread *thread);
 
 /* CPU time of THREAD that was not told yet. */
-uint64_t account_untold_cpu_ns(const struct watched_thread *thread, uint64_t cpu_ns);
+uint64_t account_unwritten_cpu_ns(const struct watched_thread *thread, uint64_t cpu_ns);
 
 /* Writes that the open tick's time is told later, unless a sample of it was written. */
 void account_end_tick(struct sampler *sampler, struct watched_thread *thread);
@@ -58,7 +58,7 @@ void account_end_tick(struct sampler *sampler, struct watched_thread *thread);
 void account_end(struct sampler *sampler, struct watched_thread *thread, uint64_t unseen_cpu_ns);
 
 /* THREAD has ended, and said when. */
-void account_end_as_told(struct sampler *sampler, struct watched_thread *thread);
+void account_end_as_reported(struct sampler *sampler, struct watched_thread *thread);
 
 /* What was not told yet, to the last stacks: THREAD or the recording ends. */
 void account_rest(struct sampler *sampler, struct watched_thread *thread);

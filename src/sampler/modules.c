@@ -454,7 +454,7 @@ void modules_refresh(struct modules *modules, bool is_time, struct recording_wri
     if (!modules->current || is_due || is_stale(modules)) relist(modules, writer);
 }
 
-void modules_tell_again(struct modules *modules, struct recording_writer *writer)
+void modules_write_again(struct modules *modules, struct recording_writer *writer)
 {
     struct module *items = modules->items.items;
     for (size_t i = 0; i < modules->items.count; i++) {

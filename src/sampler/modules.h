@@ -80,7 +80,7 @@ enum modules_answer modules_build(struct modules *modules, uint64_t address, str
 void modules_work(struct modules *modules, struct modules_budget budget);
 
 /* Writes what is known to the start of a new recording, with new numbers. */
-void modules_tell_again(struct modules *modules, struct recording_writer *writer);
+void modules_write_again(struct modules *modules, struct recording_writer *writer);
 
 /* Works on COUNT of the tables that nobody has asked for yet, within BUDGET. */
 void modules_build_more(struct modules *modules, size_t count, struct modules_budget budget);

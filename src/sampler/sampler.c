@@ -212,7 +212,7 @@ static void hand_over_recording(void)
 
 static void end_recording(void)
 {
-    short_lives_tell_rest(&sampler);
+    short_lives_write_rest(&sampler);
     recording_writer_flush(&writer);
     write_usage();
     write_counters();
@@ -221,7 +221,7 @@ static void end_recording(void)
     if (sampler.options.recording_ns > 0) hand_over_recording();
 }
 
-static void tell_rest(void)
+static void write_rest(void)
 {
     for (size_t i = 0; i < sampler.threads.count; i++) account_rest(&sampler, sampler.threads.items[i].thread);
 }
@@ -236,11 +236,11 @@ static uint64_t change_recording(uint64_t now_ns, uint64_t before_ns)
     bool is_cut = sampler.ticks_in_recording >= TICKS_OF_CUT && atomic_exchange(&cut_wanted, false);
     if (!is_cut && before_ns < end_ns && now_ns < end_ns + PAUSE_NS_MAX) return before_ns;
     uint64_t start_ns = now_ns > before_ns + PAUSE_NS_MAX ? now_ns - sampler.period_ns : before_ns;
-    tell_rest();
+    write_rest();
     end_recording();
     begin_recording(start_ns);
-    modules_tell_again(&sampler.modules, &writer);
-    threads_tell_again(&sampler.threads, &writer);
+    modules_write_again(&sampler.modules, &writer);
+    threads_write_again(&sampler.threads, &writer);
     return start_ns;
 }
 
@@ -627,7 +627,7 @@ static void finish(void)
     tick_last(&sampler);
     uint64_t unseen_ns = threads_were_left_out() ? 0 : tick_unseen_cpu_ns(&sampler);
     threads_fini(&sampler.threads, thread_gone, &sampler);
-    if (unseen_ns > UNSEEN_NS_MIN) short_lives_tell_unseen(&sampler, unseen_ns);
+    if (unseen_ns > UNSEEN_NS_MIN) short_lives_write_unseen(&sampler, unseen_ns);
     end_recording();
     privileges_close();
     self_close_descriptors();
@@ -664,7 +664,7 @@ static void begin(void)
     choose_id_and_clock();
     begin_recording(sampler.start_ns);
     atomic_store(&sampler.modules.is_changing, true);
-    modules_tell_again(&sampler.modules, &writer);
+    modules_write_again(&sampler.modules, &writer);
     modules_refresh(&sampler.modules, true, &writer);
     atomic_store(&sampler.modules.is_changing, false);
     recording_writer_flush(&writer); /* creates the file while there is a descriptor for it: each thread takes some */
@@ -699,7 +699,7 @@ static void step_aside(void)
     threads_release_files(&sampler.threads);
     sampler.begins_anew = sampler.options.recording_ns > 0 && sampler.end_reason_if_away == RECORDING_END_SECCOMP;
     if (sampler.begins_anew) {
-        tell_rest();
+        write_rest();
         end_recording();
     } else {
         write_usage();
@@ -728,8 +728,8 @@ static void resume(void)
     if (sampler.begins_anew) {
         sampler.before_ns = self_monotonic_ns();
         begin_recording(sampler.before_ns);
-        modules_tell_again(&sampler.modules, &writer);
-        threads_tell_again(&sampler.threads, &writer);
+        modules_write_again(&sampler.modules, &writer);
+        threads_write_again(&sampler.threads, &writer);
     } else {
         recording_writer_resume(&writer, is_handed ? sampler.handed.descriptor : -1, self_has_own_descriptors());
     }

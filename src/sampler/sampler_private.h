@@ -128,10 +128,10 @@ void short_lives_stand_for(struct sampler *sampler, const struct watched_thread 
 void short_lives_add(struct sampler *sampler, const struct thread_news *end);
 
 /* The recording ends: for what remains there is no stack. */
-void short_lives_tell_rest(struct sampler *sampler);
+void short_lives_write_rest(struct sampler *sampler);
 
 /* Likewise for CPU time of threads that said nothing. */
-void short_lives_tell_unseen(struct sampler *sampler, uint64_t cpu_ns);
+void short_lives_write_unseen(struct sampler *sampler, uint64_t cpu_ns);
 
 /* --- timer.c: threads that run for long, sampled by the kernel ---------------------------------------------------- */
 

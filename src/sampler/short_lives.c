@@ -43,8 +43,8 @@ static uint64_t take(uint64_t *ns)
     return taken_ns;
 }
 
-static void tell(struct sampler *sampler, struct short_routine *routine, const struct watched_thread *thread,
-                 enum recording_share share)
+static void write_sum(struct sampler *sampler, struct short_routine *routine, const struct watched_thread *thread,
+                      enum recording_share share)
 {
     struct recording_time time = {0};
     if (share == RECORDING_OF_RUNNING)
@@ -67,24 +67,25 @@ void short_lives_stand_for(struct sampler *sampler, const struct watched_thread 
     if (thread->life.ends == 0 || thread->life.wall_ns > 2 * short_ns) return;
     struct short_routine *routine = routine_of(sampler, thread->life.routine);
     if (routine->routine != thread->life.routine) return;
-    if (thread->account.has_run) tell(sampler, routine, thread, RECORDING_OF_RUNNING);
-    if (thread->account.has_blocked) tell(sampler, routine, thread, RECORDING_OF_BLOCKED);
+    if (thread->account.has_run) write_sum(sampler, routine, thread, RECORDING_OF_RUNNING);
+    if (thread->account.has_blocked) write_sum(sampler, routine, thread, RECORDING_OF_BLOCKED);
 }
 
-void short_lives_tell_rest(struct sampler *sampler)
+void short_lives_write_rest(struct sampler *sampler)
 {
     for (size_t i = 0; i < sampler->short_lives.routine_count; i++) {
         struct short_routine *routine = &sampler->short_lives.routines[i];
-        for (enum recording_share share = 0; share < RECORDING_SHARES; share++) tell(sampler, routine, NULL, share);
+        for (enum recording_share share = 0; share < RECORDING_SHARES; share++)
+            write_sum(sampler, routine, NULL, share);
         *routine = (struct short_routine){0};
     }
     sampler->short_lives.routine_count = 0;
 }
 
-void short_lives_tell_unseen(struct sampler *sampler, uint64_t cpu_ns)
+void short_lives_write_unseen(struct sampler *sampler, uint64_t cpu_ns)
 {
     struct short_routine unseen = {.cpu_ns = cpu_ns};
-    tell(sampler, &unseen, NULL, RECORDING_OF_RUNNING);
+    write_sum(sampler, &unseen, NULL, RECORDING_OF_RUNNING);
 }
 
 /* --- What threads say --------------------------------------------------------------------------------------------- */

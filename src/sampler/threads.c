@@ -301,7 +301,7 @@ bool threads_refresh_names(struct threads *threads, struct recording_writer *wri
     return true;
 }
 
-void threads_tell_again(struct threads *threads, struct recording_writer *writer)
+void threads_write_again(struct threads *threads, struct recording_writer *writer)
 {
     for (size_t i = 0; i < threads->count; i++) {
         struct watched_thread *thread = threads->items[i].thread;
@@ -309,7 +309,7 @@ void threads_tell_again(struct threads *threads, struct recording_writer *writer
         write_thread(thread, writer);
         thread->last->count = 0;
         thread->state = THREAD_UNKNOWN;
-        thread->account.has_blocked = thread->account.has_run = thread->account.has_told_routine = false;
+        thread->account.has_blocked = thread->account.has_run = thread->account.has_written_routine = false;
         threads->items[i].page_asleep = NULL;
     }
     threads->next_number = (uint32_t)threads->count;

@@ -35,15 +35,15 @@ struct timer_waits {
 
 /* Of a thread's time, see account.h. */
 struct thread_account {
-    uint64_t pending_ns;       /* of the wall clock: not told yet */
-    uint64_t first_ns;         /* of the tick in which it was first met: nobody knows whether it was there already */
-    uint64_t cpu_told_ns;      /* of the thread's CPU clock */
-    uint64_t delay_ns;         /* for which it waited for a processor, by the kernel's last count */
-    uint64_t runnable_told_ns; /* of that */
-    bool has_blocked;          /* there is a place for waits after a wake-up */
-    bool has_run;              /* there is a stack of CPU time */
-    bool has_told_start;       /* how long it waited for its first processor */
-    bool has_told_routine;
+    uint64_t pending_ns;          /* of the wall clock: not told yet */
+    uint64_t first_ns;            /* of the tick in which it was first met: nobody knows whether it was there already */
+    uint64_t cpu_written_ns;      /* of the thread's CPU clock */
+    uint64_t delay_ns;            /* for which it waited for a processor, by the kernel's last count */
+    uint64_t runnable_written_ns; /* of that */
+    bool has_blocked;             /* there is a place for waits after a wake-up */
+    bool has_run;                 /* there is a stack of CPU time */
+    bool has_written_start;       /* how long it waited for its first processor */
+    bool has_written_routine;
     uint64_t since_ns;     /* from when on the thread's time is told, or to be told */
     bool was_there;        /* when the sampler was started */
     bool is_new;           /* it began under our eyes, and was not looked at yet */
@@ -87,7 +87,7 @@ struct watched_thread {
     struct thread_account account;
     enum thread_state state; /* at the last look; as long as it has not run since, it is in it */
     uint64_t waited_ns;      /* for a processor, as far as looks can tell */
-    uint32_t told_tick;      /* the last one of which a sample was written */
+    uint32_t written_tick;   /* the last one of which a sample was written */
     int syscall_file;        /* /proc/self/task/TID/syscall, kept open where that is possible; else -1 */
     int delay_file;          /* and schedstat */
     int status_file;         /* and status, of those that were asked for a signal */
@@ -173,7 +173,7 @@ bool threads_refresh_names(struct threads *threads, struct recording_writer *wri
 
 /* Writes the threads to the start of a recording that goes on where another one ended. Their numbers are new, and their
  * stacks are read again. */
-void threads_tell_again(struct threads *threads, struct recording_writer *writer);
+void threads_write_again(struct threads *threads, struct recording_writer *writer);
 
 /* The sampler thread is about to end and another one will go on: closes all files that are kept open. */
 void threads_release_files(struct threads *threads);

@@ -49,7 +49,7 @@ static enum modules_answer build_table_for(struct sampler *sampler, const uint64
 static void wait_for_table(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     enum { PERIODS_WITHOUT_TABLE_MAX = 2 };
-    if (account_untold_cpu_ns(thread, cpu_ns) >
+    if (account_unwritten_cpu_ns(thread, cpu_ns) >
         PERIODS_WITHOUT_TABLE_MAX * sampler->periods_in_tick * sampler->period_ns)
         account_lost(sampler, thread, cpu_ns, RECORDING_LOST_NO_TABLE);
 }
@@ -88,7 +88,7 @@ static bool walk_sample(struct sampler *sampler, struct watched_thread *thread, 
 }
 
 /* STACK: of an answer to a request, or NULL. */
-static void tell_wait(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
+static void write_wait(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
 {
     struct perf_timer_sample sample;
     struct found_stack found;
@@ -97,30 +97,30 @@ static void tell_wait(struct sampler *sampler, struct watched_thread *thread, co
 }
 
 /* Each of NEWS stands for the same part of the CPU time up to CPU_NS that is not told yet. */
-static void tell_samples(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_news *news,
-                         uint64_t cpu_ns)
+static void write_samples(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_news *news,
+                          uint64_t cpu_ns)
 {
     struct perf_timer_sample sample;
     struct found_stack stack;
     for (uint32_t i = 0; i < news->kept_count; i++) {
-        uint64_t part_ns = account_untold_cpu_ns(thread, cpu_ns) / (news->kept_count - i);
+        uint64_t part_ns = account_unwritten_cpu_ns(thread, cpu_ns) / (news->kept_count - i);
         if (perf_timer_sample(&thread->timer, news, i, &sample) && walk_sample(sampler, thread, &sample, &stack))
-            account_running(sampler, thread, thread->account.cpu_told_ns + part_ns, &stack);
+            account_running(sampler, thread, thread->account.cpu_written_ns + part_ns, &stack);
     }
 }
 
 /* The kernel's numbers, and what THREAD's own timer took since the look before. OF_WAIT: where it waited for a
  * processor, or NULL. */
-static void tell_what_is_new(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
-                             const struct found_stack *of_wait)
+static void write_new_time(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
+                           const struct found_stack *of_wait)
 {
     struct perf_timer_news news;
     bool has_samples = timer_fetch(sampler, thread, &news) > 0;
     account_read_delay(sampler, thread);
-    tell_wait(sampler, thread, of_wait);
+    write_wait(sampler, thread, of_wait);
     if (!has_samples) return;
     if (timer_sees_user_code(thread)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
-    tell_samples(sampler, thread, &news, cpu_ns);
+    write_samples(sampler, thread, &news, cpu_ns);
 }
 
 static void take_answer(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
@@ -140,7 +140,7 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     /* It ran when it was looked at and slept when it was asked: where it sleeps is not where its time went. */
     if (blocked_was_asleep(&slot->registers)) return;
     if (thread->is_asked_for_wait) {
-        tell_what_is_new(sampler, thread, thread->cpu_ns_seen, &stack);
+        write_new_time(sampler, thread, thread->cpu_ns_seen, &stack);
         return;
     }
     if (timer_sees_user_code(thread) && thread->account.has_run) {
@@ -169,7 +169,7 @@ void tick_fetch_answers(struct sampler *sampler)
 static void do_without_signal(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     timer_note_busy(sampler, thread);
-    if (account_untold_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns) return;
+    if (account_unwritten_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns) return;
     bool is_in_kernel = timer_sees_user_code(thread);
     if (is_in_kernel) {
         timer_note_request(sampler, thread);
@@ -187,7 +187,7 @@ static void watch_waiting(struct sampler *sampler, struct watched_thread *thread
     if (++thread->ticks_asked <= UNANSWERED_TICKS_MAX) return;
     slot_give_back(thread->slot);
     thread->slot = NULL;
-    if (account_untold_cpu_ns(thread, cpu_ns) >= PERIODS_TO_WAIT * sampler->period_ns)
+    if (account_unwritten_cpu_ns(thread, cpu_ns) >= PERIODS_TO_WAIT * sampler->period_ns)
         account_lost(sampler, thread, cpu_ns, RECORDING_LOST_UNANSWERED);
 }
 
@@ -310,7 +310,7 @@ static bool is_left_to_timer(const struct sampler *sampler, const struct watched
 {
     if (sampler->is_late && !thread->account.has_run) return false;
     if (timer_sees_user_code(thread)) return timer_kernel_periods(sampler, thread) == 0;
-    return thread->timer.control && account_untold_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns;
+    return thread->timer.control && account_unwritten_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns;
 }
 
 /* A thread that runs for a moment only would be about to sleep when a signal comes. */
@@ -339,9 +339,9 @@ static void scan_awake(struct sampler *sampler, struct watched_thread *thread, u
 {
     if (!has_room_for_first_scan(sampler, thread)) return;
     thread->waited_ns = 0;
-    tell_what_is_new(sampler, thread, cpu_ns, NULL);
-    uint64_t untold_ns = account_untold_cpu_ns(thread, cpu_ns);
-    if (is_busy || untold_ns >= sampler->period_ns / 2) timer_note_busy(sampler, thread);
+    write_new_time(sampler, thread, cpu_ns, NULL);
+    uint64_t unwritten_ns = account_unwritten_cpu_ns(thread, cpu_ns);
+    if (is_busy || unwritten_ns >= sampler->period_ns / 2) timer_note_busy(sampler, thread);
     bool is_running = timer_is_running(thread) && !timer_sees_user_code(thread);
     enum blocked_result result = is_running ? BLOCKED_RUNNING : read_unless_running(sampler, thread, cpu_ns);
     if (result == BLOCKED_WALKED) return;
@@ -466,7 +466,7 @@ void tick_last(struct sampler *sampler)
         meet(sampler, thread);
         if (is_asleep) continue;
         account_begin_tick(sampler, thread);
-        tell_what_is_new(sampler, thread, cpu_ns, NULL);
+        write_new_time(sampler, thread, cpu_ns, NULL);
         account_end_tick(sampler, thread);
     }
 }
@@ -503,7 +503,7 @@ static uint64_t take_unseen_time(struct sampler *sampler, struct watched_thread 
 }
 
 /* What was not told yet of THREAD, which has said what it spent. */
-static void account_as_told(struct sampler *sampler, struct watched_thread *thread)
+static void account_as_reported(struct sampler *sampler, struct watched_thread *thread)
 {
     if (!thread->is_known) {
         short_lives_add(sampler, &thread->life);
@@ -512,8 +512,8 @@ static void account_as_told(struct sampler *sampler, struct watched_thread *thre
     if (thread->cpu_ns_seen < thread->life.cpu_ns) thread->cpu_ns_seen = thread->life.cpu_ns;
     sampler->cpu_ns_of_ended += thread->cpu_ns_seen;
     thread->is_accounted = true;
-    tell_what_is_new(sampler, thread, thread->cpu_ns_seen, NULL);
-    account_end_as_told(sampler, thread);
+    write_new_time(sampler, thread, thread->cpu_ns_seen, NULL);
+    account_end_as_reported(sampler, thread);
     short_lives_stand_for(sampler, thread);
 }
 
@@ -521,12 +521,12 @@ void tick_thread_ended(struct sampler *sampler, struct watched_thread *thread)
 {
     if (!sampler->is_ending) short_lives_read(sampler); /* it was listed, and ended before now: what it said is there */
     if (thread->life.ends > 0) {
-        account_as_told(sampler, thread);
+        account_as_reported(sampler, thread);
     } else if (sampler->is_ending) {
         account_rest(sampler, thread);
     } else {
         uint64_t unseen_ns = take_unseen_time(sampler, thread);
-        tell_what_is_new(sampler, thread, thread->cpu_ns_seen, NULL);
+        write_new_time(sampler, thread, thread->cpu_ns_seen, NULL);
         account_end(sampler, thread, unseen_ns);
     }
     if (thread->slot) slot_give_back(thread->slot);
