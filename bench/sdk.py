@@ -11,7 +11,7 @@ import tempfile
 from common import table
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "test/end_to_end"))
-import receiver  # noqa: E402
+import server  # noqa: E402
 
 KINDS = ["span, sampled", "span, not sampled", "span of the current one", "transaction, sampled", "transaction, not sampled"]
 RUNS, ROUNDS = 7, 100
@@ -44,7 +44,7 @@ def serve(build, kind, seconds, dsn):
 
 
 def service_row(build, kind, seconds):
-    with receiver.Receiver() as taken:
+    with server.FakeServer() as taken:
         profiled = serve(build, kind, seconds, taken.dsn)
     plain = serve(build, kind, min(seconds, 60), None)
     wall, chunks = profiled["wall_ns"], max(profiled["made"], 1)

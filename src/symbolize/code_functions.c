@@ -392,7 +392,7 @@ void code_functions_fini(struct code_functions *functions)
 
 static struct string_id string_of(struct code_functions *functions, struct module *module, uint32_t text)
 {
-    return profile_string(functions->profile, name_index_text(&module->names, text));
+    return profile_string(functions->profile, symbol_index_text(&module->names, text));
 }
 
 /* Without names, instructions are shown without lines. */
@@ -400,7 +400,7 @@ static void find_source(struct code_functions *functions, const struct code_func
                         const struct instruction *instruction, struct code_source_place *source)
 {
     struct name_answer answer;
-    if (!name_index_find(&module->names, instruction->address, &answer)) return;
+    if (!symbol_index_find(&module->names, instruction->address, &answer)) return;
     if (answer.source == NAME_BY_DWARF && answer.frame_count > 0) {
         const struct name_frame *innermost = &answer.frames[0];
         source->function = string_of(functions, module, innermost->name);
@@ -409,7 +409,7 @@ static void find_source(struct code_functions *functions, const struct code_func
     }
     bool is_outside = instruction->target < function->start || instruction->target >= function->end;
     if (instruction->target == 0 || !is_outside) return;
-    if (!name_index_find(&module->names, instruction->target, &answer) || answer.source <= NAME_BY_BOUNDARY) return;
+    if (!symbol_index_find(&module->names, instruction->target, &answer) || answer.source <= NAME_BY_BOUNDARY) return;
     if (answer.frame_count > 0)
         source->target = string_of(functions, module, answer.frames[answer.frame_count - 1].name);
 }

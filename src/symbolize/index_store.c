@@ -12,7 +12,7 @@
 
 #include "base/array.h"
 #include "base/environment.h"
-#include "symbolize/name_index_build.h"
+#include "symbolize/symbol_index_build.h"
 
 enum { TOUCHED_EVERY_SECONDS = 3600 };
 
@@ -64,12 +64,12 @@ static bool copy_path(const char *build_id, char ret_path[PATH_MAX])
     return length > 0 && length < PATH_MAX;
 }
 
-bool index_store_open(struct name_index *index, const char *build_id,
-                      const struct name_index_input inputs[NAME_INDEX_INPUTS])
+bool index_store_open(struct symbol_index *index, const char *build_id,
+                      const struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS])
 {
     char folder[PATH_MAX], path[PATH_MAX];
     if (!copy_folder(folder) || !is_ours(folder) || !copy_path(build_id, path)) return false;
-    if (!name_index_open(index, path, inputs)) return false;
+    if (!symbol_index_open(index, path, inputs)) return false;
     struct stat facts;
     bool is_old = fstat(index->descriptor, &facts) == 0 && time(NULL) - facts.st_mtime > TOUCHED_EVERY_SECONDS;
     if (is_old) (void)futimens(index->descriptor, NULL); /* the time of its last use */
@@ -157,9 +157,9 @@ void index_store_make_room(void)
     if (copy_folder(folder) && is_ours(folder)) make_room(folder);
 }
 
-void index_store_keep(const struct name_index *index, const char *build_id)
+void index_store_keep(const struct symbol_index *index, const char *build_id)
 {
     char folder[PATH_MAX], path[PATH_MAX];
     if (index->mapped_size > INDEX_STORE_BYTES_MAX / 2 || !copy_path(build_id, path)) return;
-    if (index_store_folder(folder) && name_index_write(index, path)) make_room(folder);
+    if (index_store_folder(folder) && symbol_index_write(index, path)) make_room(folder);
 }

@@ -6,7 +6,7 @@
 #ifndef OFFBEAT_SYMBOLIZE_INDEX_STORE_H
 #define OFFBEAT_SYMBOLIZE_INDEX_STORE_H
 
-#include "symbolize/name_index.h"
+#include "symbolize/symbol_index.h"
 
 #include <limits.h>
 
@@ -26,10 +26,10 @@ bool index_store_folder(char ret_folder[PATH_MAX]);
 void index_store_make_room(void);
 
 /* Opens what is kept for BUILD_ID (hex). False if there is nothing that was made of INPUTS. */
-bool index_store_open(struct name_index *index, const char *build_id,
-                      const struct name_index_input inputs[NAME_INDEX_INPUTS]);
+bool index_store_open(struct symbol_index *index, const char *build_id,
+                      const struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS]);
 
 /* Keeps INDEX, which was built, if it can be kept. */
-void index_store_keep(const struct name_index *index, const char *build_id);
+void index_store_keep(const struct symbol_index *index, const char *build_id);
 
 #endif

@@ -17,8 +17,9 @@ bool mapping_has_place(const struct mapping *mapping)
 struct string_id mapping_build_id(struct profile *profile, const struct mapping *mapping)
 {
     char start[BUILD_ID_START_SIZE];
-    bool is_told = mapping->build_id.index == 0 && mapping->debug_id.index != 0;
-    if (!is_told || !debug_id_to_build_id(profile_slice(profile, mapping->debug_id), start)) return mapping->build_id;
+    bool has_only_debug_id = mapping->build_id.index == 0 && mapping->debug_id.index != 0;
+    if (!has_only_debug_id || !debug_id_to_build_id(profile_slice(profile, mapping->debug_id), start))
+        return mapping->build_id;
     return profile_text(profile, start);
 }
 

@@ -8,7 +8,7 @@
 #include "binary/contents_id.h"
 #include "binary/debug_id.h"
 #include "symbolize/index_store.h"
-#include "symbolize/name_index_build.h"
+#include "symbolize/symbol_index_build.h"
 
 /* --- Opening ------------------------------------------------------------------------------------------------------ */
 
@@ -89,7 +89,7 @@ enum module_state module_open(struct module *module, const char *path, const cha
 
 void module_close(struct module *module)
 {
-    name_index_close(&module->names);
+    symbol_index_close(&module->names);
     if (module->has_binary) elf_file_close(&module->binary);
     if (module->has_debug) elf_file_close(&module->debug);
     if (module->has_alternate) elf_file_close(&module->alternate);
@@ -108,15 +108,15 @@ static bool read_symbols(const struct module *module, struct elf_symbols *symbol
     return ok;
 }
 
-static void note_input(struct name_index_input *input, const struct elf_file *file)
+static void note_input(struct symbol_index_input *input, const struct elf_file *file)
 {
     input->size = file->size;
     memcpy(input->build_id, file->build_id, sizeof(file->build_id));
 }
 
-static void note_inputs(const struct module *module, struct name_index_input inputs[NAME_INDEX_INPUTS])
+static void note_inputs(const struct module *module, struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS])
 {
-    memset(inputs, 0, NAME_INDEX_INPUTS * sizeof(*inputs));
+    memset(inputs, 0, SYMBOL_INDEX_INPUTS * sizeof(*inputs));
     if (module->has_binary) note_input(&inputs[0], &module->binary);
     if (module->has_debug) note_input(&inputs[1], &module->debug);
     if (module->has_alternate) note_input(&inputs[2], &module->alternate);
@@ -140,7 +140,7 @@ static uint64_t code_base(const struct elf_file *file)
     return file->segment_count > 0 ? file->segments[0].address : 0;
 }
 
-static bool build_names(struct module *module, const struct name_index_input inputs[NAME_INDEX_INPUTS],
+static bool build_names(struct module *module, const struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS],
                         bool *ret_is_split)
 {
     const struct elf_file *file = debug_source(module);
@@ -154,7 +154,7 @@ static bool build_names(struct module *module, const struct name_index_input inp
     if (ok && module->has_binary) (void)function_bounds_read(&bounds, &module->binary);
     ok = ok && dwarf_names_read(file, module->has_alternate ? &module->alternate : NULL, &code, &symbols,
                                 &sources.dwarf, &sources.dwarf_count, ret_is_split);
-    ok = ok && name_index_build(&module->names, &sources);
+    ok = ok && symbol_index_build(&module->names, &sources);
     dwarf_names_free(sources.dwarf, sources.dwarf_count);
     function_bounds_fini(&bounds);
     elf_symbols_fini(&symbols);
@@ -163,7 +163,7 @@ static bool build_names(struct module *module, const struct name_index_input inp
 
 static bool use_names(struct module *module, bool believe_kept)
 {
-    struct name_index_input inputs[NAME_INDEX_INPUTS];
+    struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS];
     bool is_split = false;
     note_inputs(module, inputs);
     const char *build_id = debug_source(module)->build_id;
@@ -186,6 +186,6 @@ enum status module_read_names(struct module *module, struct error *error)
 
 enum status module_renew_names(struct module *module, struct error *error)
 {
-    name_index_close(&module->names);
+    symbol_index_close(&module->names);
     return use_names(module, false) ? STATUS_OK : no_memory(module, error);
 }

@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "binary/elf_file.h"
 #include "symbolize/debug_file.h"
-#include "symbolize/name_index.h"
+#include "symbolize/symbol_index.h"
 
 enum module_state {
     MODULE_OPEN,
@@ -19,7 +19,7 @@ struct module {
     struct elf_file debug;                     /* its separate debug information */
     struct elf_file alternate;                 /* what dwz moved out of several debug files */
     bool has_binary, has_debug, has_alternate; /* the first or the second is there in an open module */
-    struct name_index names;
+    struct symbol_index names;
 };
 
 /* Opens the file at PATH, which must outlive MODULE, and whatever debug information belongs to it. BUILD_ID is hex,

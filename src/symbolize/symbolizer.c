@@ -155,12 +155,12 @@ static struct function_id add_function(struct symbolizer *symbolizer, struct mod
                                        const struct name_answer *answer, const struct name_frame *frame)
 {
     struct profile *profile = symbolizer->profile;
-    struct name_index *names = &module->names;
+    struct symbol_index *names = &module->names;
     struct function function = {
         .name = answer->source == NAME_BY_BOUNDARY ? name_by_boundary(profile, module->path, answer->boundary)
-                                                   : profile_string(profile, name_index_text(names, frame->name)),
-        .system_name = profile_string(profile, name_index_text(names, frame->system_name)),
-        .file_name = profile_string(profile, name_index_text(names, frame->file)),
+                                                   : profile_string(profile, symbol_index_text(names, frame->name)),
+        .system_name = profile_string(profile, symbol_index_text(names, frame->system_name)),
+        .file_name = profile_string(profile, symbol_index_text(names, frame->file)),
         .start_line = frame->start_line,
     };
     if (function.system_name.index == 0) function.system_name = function.name;
@@ -201,8 +201,8 @@ static void take_answer(struct symbolizer *symbolizer, const struct wanted *want
 static bool name_location(struct symbolizer *symbolizer, struct module *module, const struct wanted *wanted)
 {
     struct name_answer answer;
-    struct line lines[NAME_INDEX_FRAMES_MAX];
-    if (!name_index_find(&module->names, wanted->file_address, &answer)) return false;
+    struct line lines[SYMBOL_INDEX_FRAMES_MAX];
+    if (!symbol_index_find(&module->names, wanted->file_address, &answer)) return false;
     for (uint32_t i = 0; i < answer.frame_count; i++) {
         const struct name_frame *frame = &answer.frames[i];
         struct function_id function = function_of_frame(symbolizer, module, &answer, frame);

@@ -31,8 +31,9 @@ struct symbolizer_result {
 
 /* Fills in the lines of every location that has none and lies in a mapping, and of those in code without a file (made
  * by a JIT compiler) that /tmp/perf-PID.map names, where PID is the fact "pid" of PROFILE. A file whose build id is not
- * the mapping's is not used; see trusts_paths. Files that are large to read are remembered (doc/formats/name-index.md).
- * OPTIONS and RET_RESULT may be NULL. Fails only for want of memory: what cannot be named stays unnamed.
+ * the mapping's is not used; see trusts_paths. Files that are large to read are remembered
+ * (doc/formats/symbol-index.md). OPTIONS and RET_RESULT may be NULL. Fails only for want of memory: what cannot be
+ * named stays unnamed.
  */
 enum status symbolize_profile(struct profile *profile, const struct symbolizer_options *options,
                               struct symbolizer_result *ret_result, struct error *error);

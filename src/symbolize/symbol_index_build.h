@@ -1,11 +1,11 @@
 /* Puts together what all sources say of a module.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_SYMBOLIZE_NAME_INDEX_BUILD_H
-#define OFFBEAT_SYMBOLIZE_NAME_INDEX_BUILD_H
+#ifndef OFFBEAT_SYMBOLIZE_SYMBOL_INDEX_BUILD_H
+#define OFFBEAT_SYMBOLIZE_SYMBOL_INDEX_BUILD_H
 
 #include "binary/elf_symbols.h"
 #include "symbolize/dwarf_names.h"
 #include "symbolize/function_bounds.h"
-#include "symbolize/name_index.h"
+#include "symbolize/symbol_index.h"
 
 struct name_sources {
     struct dwarf_names *dwarf; /* one a thread; each is emptied as soon as it was read */
@@ -13,13 +13,13 @@ struct name_sources {
     const struct elf_symbols *symbols;
     const struct function_bounds *bounds;
     uint64_t base;
-    struct name_index_input inputs[NAME_INDEX_INPUTS];
+    struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS];
 };
 
 /* DWARF goes before symbols, these before bounds. False if memory is short or the maximum is reached. */
-bool name_index_build(struct name_index *index, struct name_sources *sources);
+bool symbol_index_build(struct symbol_index *index, struct name_sources *sources);
 
 /* Makes INDEX, which was built, the content of the file at PATH: nobody sees half of it. */
-bool name_index_write(const struct name_index *index, const char *path);
+bool symbol_index_write(const struct symbol_index *index, const char *path);
 
 #endif

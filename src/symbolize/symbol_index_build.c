@@ -1,6 +1,6 @@
 /* Texts and functions of all threads meet in one table each; ranges of all are laid over one another; then everything
  * is copied to its place.  SPDX-License-Identifier: MIT */
-#include "symbolize/name_index_build.h"
+#include "symbolize/symbol_index_build.h"
 
 #include <libdeflate.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/pages.h"
 #include "symbolize/demangler.h"
-#include "symbolize/name_index_private.h"
+#include "symbolize/symbol_index_private.h"
 #include "symbolize/parallel.h"
 #include "symbolize/place.h"
 
@@ -32,10 +32,10 @@ struct build {
     uint32_t *demangled;                                   /* by number of the mangled text; 0 = it is not mangled */
     uint32_t *symbol_texts;                                /* by symbol */
     struct renumbering renumberings[PARALLEL_THREADS_MAX]; /* by thread that read DWARF */
-    struct name_index_function *functions;
+    struct symbol_index_function *functions;
     size_t function_count, function_capacity;
     struct index_table function_index;
-    struct name_index_scope *scopes;
+    struct symbol_index_scope *scopes;
     size_t scope_count, scope_capacity;
     struct address_ranges scope_ranges; /* value: index of a scope */
     struct address_ranges line_ranges;  /* value: index of a place */
@@ -116,11 +116,11 @@ static bool demangle_texts(struct build *build)
 
 static bool is_function(const void *context, uint32_t index, const void *key)
 {
-    return memcmp(&((const struct build *)context)->functions[index], key, sizeof(struct name_index_function)) == 0;
+    return memcmp(&((const struct build *)context)->functions[index], key, sizeof(struct symbol_index_function)) == 0;
 }
 
 /* The number + 1 of FUNCTION; 0 if there is no room. */
-static uint32_t add_function(struct build *build, struct name_index_function function)
+static uint32_t add_function(struct build *build, struct symbol_index_function function)
 {
     uint64_t hash = hash_bytes(&function, sizeof(function));
     uint32_t known = index_table_find(&build->function_index, hash, is_function, build, &function);
@@ -133,7 +133,7 @@ static uint32_t add_function(struct build *build, struct name_index_function fun
     return (uint32_t)build->function_count;
 }
 
-static bool add_scope(struct build *build, struct name_index_scope scope)
+static bool add_scope(struct build *build, struct symbol_index_scope scope)
 {
     if (!array_reserve(&build->scopes, &build->scope_capacity, build->scope_count + 1, sizeof(scope), DWARF_SCOPES_MAX))
         return false;
@@ -145,11 +145,11 @@ static bool add_scope(struct build *build, struct name_index_scope scope)
 
 static uint32_t source_and_line(enum name_source source, int line)
 {
-    return (uint32_t)source << NAME_INDEX_LINE_BITS | ((uint32_t)line & NAME_INDEX_LINE_MASK);
+    return (uint32_t)source << SYMBOL_INDEX_LINE_BITS | ((uint32_t)line & SYMBOL_INDEX_LINE_MASK);
 }
 
 /* Sets the names to TEXT, demangled where it is mangled; returns whether it is. */
-static bool set_names(const struct build *build, struct name_index_function *function, uint32_t text)
+static bool set_names(const struct build *build, struct symbol_index_function *function, uint32_t text)
 {
     bool is_mangled = build->demangled[text] != 0;
     function->name = is_mangled ? build->demangled[text] : text;
@@ -161,7 +161,7 @@ static bool set_names(const struct build *build, struct name_index_function *fun
  * show. Local functions of C++ (lambdas) have a full name only there. What compilers add to the names of copies and
  * parts of a C function (".part.0") is left to them. */
 static void choose_names(const struct build *build, const struct renumbering *new, const struct dwarf_function *from,
-                         struct name_index_function *to)
+                         struct symbol_index_function *to)
 {
     uint32_t linkage = new->texts[from->linkage_name], exported = new->texts[from->exported_name];
     if (set_names(build, to, linkage) || set_names(build, to, exported)) return;
@@ -177,7 +177,7 @@ static bool renumber_functions(struct build *build, const struct dwarf_names *na
     if (!new->functions) return false;
     for (size_t i = 0; i < names->function_count; i++) {
         const struct dwarf_function *function = &names->functions[i];
-        struct name_index_function moved = {
+        struct symbol_index_function moved = {
             .file = new->texts[place_file(function->declaration)],
             .line_and_source = source_and_line(NAME_BY_DWARF, place_line(function->declaration)),
         };
@@ -215,7 +215,7 @@ static bool move_scopes(struct build *build, const struct dwarf_names *names, co
         return false;
     for (size_t i = 0; i < names->scope_count; i++) {
         const struct dwarf_scope *scope = &names->scopes[i];
-        build->scopes[build->scope_count++] = (struct name_index_scope){
+        build->scopes[build->scope_count++] = (struct symbol_index_scope){
             .caller = scope->caller ? scope->caller + first : 0,
             .function = new->functions[scope->function],
             .call = move_place(new, scope->call),
@@ -266,12 +266,12 @@ static bool add_bounds(struct build *build)
 {
     const struct function_bounds *bounds = build->sources->bounds;
     if (bounds->count == 0) return true;
-    struct name_index_function unnamed = {.line_and_source = source_and_line(NAME_BY_BOUNDARY, 0)};
+    struct symbol_index_function unnamed = {.line_and_source = source_and_line(NAME_BY_BOUNDARY, 0)};
     uint32_t function = add_function(build, unnamed);
     bool ok = function != 0;
     for (size_t i = 0; ok && i < bounds->count; i++) {
         const struct function_bound *bound = &bounds->items[i];
-        struct name_index_scope scope = {.function = function, .call = bound->start - build->sources->base};
+        struct symbol_index_scope scope = {.function = function, .call = bound->start - build->sources->base};
         ok = add_scope(build, scope) && add_range(build, bound->start, bound->end, LAYER_BOUNDS);
     }
     return ok;
@@ -293,9 +293,9 @@ static bool add_symbols(struct build *build)
     size_t bound = 0;
     for (size_t i = 0; ok && i < symbols->count; i++) {
         const struct elf_symbol *symbol = &symbols->items[i];
-        struct name_index_function function = {.line_and_source = source_and_line(NAME_BY_SYMBOL, 0)};
+        struct symbol_index_function function = {.line_and_source = source_and_line(NAME_BY_SYMBOL, 0)};
         (void)set_names(build, &function, build->symbol_texts[i]);
-        struct name_index_scope scope = {.function = add_function(build, function)};
+        struct symbol_index_scope scope = {.function = add_function(build, function)};
         uint64_t end = symbol_end(build->sources->bounds, symbol, &bound);
         ok = scope.function != 0 && add_scope(build, scope) && add_range(build, symbol->address, end, LAYER_SYMBOLS);
     }
@@ -363,10 +363,10 @@ static uint64_t place_at(const struct build *build, const struct step *steps, si
     return value ? build->places[value - 1] : 0;
 }
 
-static bool lacks_line(const struct name_index_function *function)
+static bool lacks_line(const struct symbol_index_function *function)
 {
-    return function->line_and_source >> NAME_INDEX_LINE_BITS > NAME_BY_BOUNDARY &&
-           (function->line_and_source & NAME_INDEX_LINE_MASK) == 0;
+    return function->line_and_source >> SYMBOL_INDEX_LINE_BITS > NAME_BY_BOUNDARY &&
+           (function->line_and_source & SYMBOL_INDEX_LINE_MASK) == 0;
 }
 
 /* Where each scope starts, from the base; UINT32_MAX: nowhere. NULL if memory is short. */
@@ -384,12 +384,12 @@ static uint32_t *find_scope_starts(const struct build *build)
 
 /* A function that DWARF does not declare (assembly has rows of the line table only) starts at its first row. Go's
  * profile-guided optimization counts lines from the start. */
-static void set_start_line(struct build *build, struct name_index_scope *scope, uint64_t place)
+static void set_start_line(struct build *build, struct symbol_index_scope *scope, uint64_t place)
 {
-    struct name_index_function function = build->functions[scope->function - 1];
+    struct symbol_index_function function = build->functions[scope->function - 1];
     if (place_line(place) == 0) return;
     function.file = place_file(place);
-    function.line_and_source |= (uint32_t)place_line(place) & NAME_INDEX_LINE_MASK;
+    function.line_and_source |= (uint32_t)place_line(place) & SYMBOL_INDEX_LINE_MASK;
     uint32_t added = add_function(build, function);
     if (added != 0) scope->function = added;
 }
@@ -398,7 +398,7 @@ static bool add_start_lines(struct build *build, const struct step *line_steps, 
 {
     uint32_t *starts = find_scope_starts(build);
     for (size_t i = 0; starts && i < build->scope_count; i++) {
-        struct name_index_scope *scope = &build->scopes[i];
+        struct symbol_index_scope *scope = &build->scopes[i];
         if (scope->caller != 0 || scope->function == 0 || starts[i] == UINT32_MAX) continue;
         if (!lacks_line(&build->functions[scope->function - 1])) continue;
         set_start_line(build, scope, place_at(build, line_steps, line_count, starts[i]));
@@ -409,19 +409,20 @@ static bool add_start_lines(struct build *build, const struct step *line_steps, 
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
 
-static void place_part(struct name_index_header *header, struct name_index_part *part, size_t count, size_t item_size)
+static void place_part(struct symbol_index_header *header, struct symbol_index_part *part, size_t count,
+                       size_t item_size)
 {
-    *part = (struct name_index_part){.offset = header->size, .count = count};
+    *part = (struct symbol_index_part){.offset = header->size, .count = count};
     header->size = (header->size + count * item_size + 15) / 16 * 16;
 }
 
 /* Sizes and places of all. */
-static struct name_index_header lay_out(const struct build *build, size_t scope_steps, size_t line_steps)
+static struct symbol_index_header lay_out(const struct build *build, size_t scope_steps, size_t line_steps)
 {
-    struct name_index_header header = {
-        .magic = NAME_INDEX_MAGIC,
+    struct symbol_index_header header = {
+        .magic = SYMBOL_INDEX_MAGIC,
         .version = OFFBEAT_VERSION,
-        .size = NAME_INDEX_BLOCK_BYTES, /* the header has the first block for itself */
+        .size = SYMBOL_INDEX_BLOCK_BYTES, /* the header has the first block for itself */
         .base = build->sources->base,
     };
     memcpy(header.inputs, build->sources->inputs, sizeof(header.inputs));
@@ -429,15 +430,15 @@ static struct name_index_header lay_out(const struct build *build, size_t scope_
     place_part(&header, &header.scope_numbers, scope_steps, sizeof(uint32_t));
     place_part(&header, &header.line_starts, line_steps, sizeof(uint32_t));
     place_part(&header, &header.line_places, line_steps, sizeof(uint64_t));
-    place_part(&header, &header.scopes, build->scope_count, sizeof(struct name_index_scope));
-    place_part(&header, &header.functions, build->function_count, sizeof(struct name_index_function));
+    place_part(&header, &header.scopes, build->scope_count, sizeof(struct symbol_index_scope));
+    place_part(&header, &header.functions, build->function_count, sizeof(struct symbol_index_function));
     place_part(&header, &header.texts, build->texts.count, sizeof(uint32_t));
     place_part(&header, &header.text_bytes, build->texts.bytes.size, 1);
-    header.block_count = (uint32_t)((header.size + NAME_INDEX_BLOCK_BYTES - 1) / NAME_INDEX_BLOCK_BYTES);
+    header.block_count = (uint32_t)((header.size + SYMBOL_INDEX_BLOCK_BYTES - 1) / SYMBOL_INDEX_BLOCK_BYTES);
     return header;
 }
 
-static void copy_part(uint8_t *bytes, const struct name_index_part *part, const void *items, size_t item_size)
+static void copy_part(uint8_t *bytes, const struct symbol_index_part *part, const void *items, size_t item_size)
 {
     if (part->count > 0) memcpy(bytes + part->offset, items, part->count * item_size);
 }
@@ -469,7 +470,7 @@ static void write_text(struct text_writer *writer, uint32_t text)
 
 /* The two names of a function are wanted together, so they stand together; long ones behind short ones, because most
  * bytes are in the few names that templates of templates have, and these are seldom wanted. */
-static void write_texts(const struct build *build, const struct name_index_header *header, uint8_t *bytes)
+static void write_texts(const struct build *build, const struct symbol_index_header *header, uint8_t *bytes)
 {
     struct text_writer writer = {
         .texts = &build->texts,
@@ -479,7 +480,7 @@ static void write_texts(const struct build *build, const struct name_index_heade
     for (size_t i = 0; i < build->texts.count; i++) writer.offsets[i] = NOT_WRITTEN;
     for (int with_long = 0; with_long < 2; with_long++) {
         for (size_t i = 0; i < build->function_count; i++) {
-            const struct name_index_function *function = &build->functions[i];
+            const struct symbol_index_function *function = &build->functions[i];
             size_t size = text_size(&build->texts, function->name) + text_size(&build->texts, function->system_name);
             if (size > SHORT_NAMES_BYTES_MAX && !with_long) continue;
             write_text(&writer, function->name);
@@ -491,7 +492,7 @@ static void write_texts(const struct build *build, const struct name_index_heade
     for (size_t i = 0; i < build->texts.count; i++) write_text(&writer, (uint32_t)i);
 }
 
-static void write_parts(const struct build *build, const struct name_index_header *header, uint8_t *bytes,
+static void write_parts(const struct build *build, const struct symbol_index_header *header, uint8_t *bytes,
                         const struct step *scope_steps, const struct step *line_steps)
 {
     uint32_t *starts = (void *)(bytes + header->scope_starts.offset);
@@ -512,7 +513,7 @@ static void write_parts(const struct build *build, const struct name_index_heade
 }
 
 /* Lays out the file in pages: the parts, then the checksums of the blocks. */
-static bool write_index(struct build *build, struct name_index *index)
+static bool write_index(struct build *build, struct symbol_index *index)
 {
     size_t scope_count = 0, line_count = 0;
     struct step *line_steps = make_steps(&build->line_ranges, &line_count);
@@ -522,7 +523,7 @@ static bool write_index(struct build *build, struct name_index *index)
     if (ok) {
         index->header = lay_out(build, scope_count, line_count);
         index->mapped_size = (size_t)index->header.size + index->header.block_count * sizeof(uint32_t);
-        ok = index->header.size <= NAME_INDEX_BYTES_MAX && (index->bytes = pages_allocate(index->mapped_size));
+        ok = index->header.size <= SYMBOL_INDEX_BYTES_MAX && (index->bytes = pages_allocate(index->mapped_size));
     }
     if (ok) write_parts(build, &index->header, index->bytes, scope_steps, line_steps);
     free(scope_steps);
@@ -547,29 +548,29 @@ static void build_fini(struct build *build)
     }
 }
 
-bool name_index_build(struct name_index *index, struct name_sources *sources)
+bool symbol_index_build(struct symbol_index *index, struct name_sources *sources)
 {
     struct build build = {.sources = sources};
-    *index = (struct name_index){.descriptor = -1, .is_open = true};
-    buffer_init(&index->text, NAME_INDEX_TEXT_BYTES_MAX);
+    *index = (struct symbol_index){.descriptor = -1, .is_open = true};
+    buffer_init(&index->text, SYMBOL_INDEX_TEXT_BYTES_MAX);
     bool ok = text_table_init(&build.texts) && add_texts(&build) && demangle_texts(&build) && add_bounds(&build) &&
               add_symbols(&build) && add_dwarf(&build) && write_index(&build, index);
     build_fini(&build);
-    if (!ok) name_index_close(index);
+    if (!ok) symbol_index_close(index);
     return ok;
 }
 
-bool name_index_write(const struct name_index *index, const char *path)
+bool symbol_index_write(const struct symbol_index *index, const char *path)
 {
-    struct name_index_header *header = (void *)index->bytes;
+    struct symbol_index_header *header = (void *)index->bytes;
     size_t size = (size_t)index->header.size;
     uint32_t *checksums = (void *)(index->bytes + size);
     for (size_t i = 1; i < index->header.block_count; i++) {
-        size_t offset = i * NAME_INDEX_BLOCK_BYTES, left = size - offset;
-        checksums[i] =
-            libdeflate_crc32(0, index->bytes + offset, left < NAME_INDEX_BLOCK_BYTES ? left : NAME_INDEX_BLOCK_BYTES);
+        size_t offset = i * SYMBOL_INDEX_BLOCK_BYTES, left = size - offset;
+        checksums[i] = libdeflate_crc32(0, index->bytes + offset,
+                                        left < SYMBOL_INDEX_BLOCK_BYTES ? left : SYMBOL_INDEX_BLOCK_BYTES);
     }
     *header = index->header;
-    header->checksum = name_index_checksum(header, checksums);
+    header->checksum = symbol_index_checksum(header, checksums);
     return file_write(path, slice_of(index->bytes, index->mapped_size), NULL) == STATUS_OK;
 }

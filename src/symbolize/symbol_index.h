@@ -5,57 +5,57 @@
  * FAILED, and nothing out of it is believed that was not checked. (It is not mapped, for the reason told in
  * binary/elf_file.h.)
  * SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_SYMBOLIZE_NAME_INDEX_H
-#define OFFBEAT_SYMBOLIZE_NAME_INDEX_H
+#ifndef OFFBEAT_SYMBOLIZE_SYMBOL_INDEX_H
+#define OFFBEAT_SYMBOLIZE_SYMBOL_INDEX_H
 
 #include "binary/elf_file.h"
 
-enum { NAME_INDEX_FRAMES_MAX = 512, NAME_INDEX_INPUTS = 3 };
+enum { SYMBOL_INDEX_FRAMES_MAX = 512, SYMBOL_INDEX_INPUTS = 3 };
 
-#define NAME_INDEX_BYTES_MAX ((uint64_t)8 << 30)
+#define SYMBOL_INDEX_BYTES_MAX ((uint64_t)8 << 30)
 
 /* Files with the same build id may differ in what they hold: a program, its debug file, what dwz moved out of that. */
-struct name_index_input {
+struct symbol_index_input {
     uint64_t size;                             /* 0 = there is none */
     char build_id[ELF_BUILD_ID_TEXT_SIZE + 7]; /* no padding follows: two inputs are equal if their bytes are */
 };
 
-struct name_index_part {
+struct symbol_index_part {
     uint64_t offset, count;
 };
 
 enum name_source { NAME_BY_NOTHING, NAME_BY_BOUNDARY, NAME_BY_SYMBOL, NAME_BY_DWARF };
 
 /* The front of the bytes; after it come the checksums of the blocks, then the parts. Little-endian, as its host. */
-struct name_index_header {
+struct symbol_index_header {
     char magic[8];
     char version[24];  /* of offbeat */
     uint64_t size;     /* of all */
     uint64_t base;     /* what addresses count from */
     uint32_t checksum; /* of the header, with 0 here, and of the checksums of the blocks */
     uint32_t block_count;
-    struct name_index_input inputs[NAME_INDEX_INPUTS];
+    struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS];
     /* Ascending starts, each with what is there up to the next one. */
-    struct name_index_part scope_starts, scope_numbers; /* u32 each; number of a scope + 1, or 0 */
-    struct name_index_part line_starts, line_places;    /* u32; u64 as in place.h, or 0 */
-    struct name_index_part scopes, functions, texts, text_bytes;
+    struct symbol_index_part scope_starts, scope_numbers; /* u32 each; number of a scope + 1, or 0 */
+    struct symbol_index_part line_starts, line_places;    /* u32; u64 as in place.h, or 0 */
+    struct symbol_index_part scopes, functions, texts, text_bytes;
 };
 
-struct name_index_scope {
+struct symbol_index_scope {
     uint32_t caller;   /* number + 1 of a scope that comes earlier; 0 = it was not inlined */
     uint32_t function; /* number + 1; 0 = not known */
     uint64_t call;     /* of inlined ones: where it was called; NAME_BY_BOUNDARY: its first address, from the base */
 };
 
-struct name_index_function {
+struct symbol_index_function {
     uint32_t name, system_name; /* numbers of texts */
     uint32_t file;              /* where it is declared; number of a text */
     uint32_t line_and_source;   /* the line in the lower 24 bits */
 };
 
 /* {0} is valid and empty. */
-struct name_index {
-    struct name_index_header header;
+struct symbol_index {
+    struct symbol_index_header header;
     uint8_t *bytes; /* pages: all of it, or of a file the blocks that were read last */
     size_t mapped_size;
     uint32_t *block_in_slot; /* of a file: which block is where in BYTES; 0 = none */
@@ -66,7 +66,7 @@ struct name_index {
     bool is_open, failed;
 };
 
-/* Numbers are those of this index; those of texts are for name_index_text. */
+/* Numbers are those of this index; those of texts are for symbol_index_text. */
 struct name_frame {
     uint32_t function;          /* who has the same one has the same names and the same declaration */
     uint32_t name, system_name; /* texts: for people, 0 for NAME_BY_BOUNDARY; as the linker knows it, 0 = the same */
@@ -79,19 +79,19 @@ struct name_answer {
     enum name_source source;
     uint32_t frame_count;
     uint64_t boundary; /* of NAME_BY_BOUNDARY: where the function begins */
-    struct name_frame frames[NAME_INDEX_FRAMES_MAX];
+    struct name_frame frames[SYMBOL_INDEX_FRAMES_MAX];
 };
 
 /* Opens PATH. False if there is none, or it was not made by this version of offbeat of these INPUTS. */
-bool name_index_open(struct name_index *index, const char *path,
-                     const struct name_index_input inputs[NAME_INDEX_INPUTS]);
+bool symbol_index_open(struct symbol_index *index, const char *path,
+                       const struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS]);
 
-void name_index_close(struct name_index *index);
+void symbol_index_close(struct symbol_index *index);
 
 /* False if the index has failed. */
-bool name_index_find(struct name_index *index, uint64_t address, struct name_answer *ret_answer);
+bool symbol_index_find(struct symbol_index *index, uint64_t address, struct name_answer *ret_answer);
 
 /* Valid until the next call of any of these; empty if the index has failed. */
-struct slice name_index_text(struct name_index *index, uint32_t number);
+struct slice symbol_index_text(struct symbol_index *index, uint32_t number);
 
 #endif

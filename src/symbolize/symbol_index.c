@@ -1,5 +1,5 @@
 /* Two binary searches, and a walk from the innermost scope to the outermost.  SPDX-License-Identifier: MIT */
-#include "symbolize/name_index.h"
+#include "symbolize/symbol_index.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/pages.h"
-#include "symbolize/name_index_private.h"
+#include "symbolize/symbol_index_private.h"
 #include "symbolize/place.h"
 
 /* --- Bytes -------------------------------------------------------------------------------------------------------- */
@@ -25,16 +25,16 @@ static bool read_at(int descriptor, uint64_t offset, void *into, size_t size)
     return true;
 }
 
-static bool read_block(const struct name_index *index, uint64_t block, uint8_t *into)
+static bool read_block(const struct symbol_index *index, uint64_t block, uint8_t *into)
 {
-    uint64_t offset = block * NAME_INDEX_BLOCK_BYTES, left = index->header.size - offset;
-    size_t size = left < NAME_INDEX_BLOCK_BYTES ? (size_t)left : NAME_INDEX_BLOCK_BYTES;
+    uint64_t offset = block * SYMBOL_INDEX_BLOCK_BYTES, left = index->header.size - offset;
+    size_t size = left < SYMBOL_INDEX_BLOCK_BYTES ? (size_t)left : SYMBOL_INDEX_BLOCK_BYTES;
     return read_at(index->descriptor, offset, into, size) && libdeflate_crc32(0, into, size) == index->checksums[block];
 }
 
 /* The bytes from OFFSET on, up to the end of the block at least, and how many these are; valid until the next call.
  * NULL if they are not there or not what was written. */
-static const uint8_t *bytes_at(struct name_index *index, uint64_t offset, size_t *ret_size)
+static const uint8_t *bytes_at(struct symbol_index *index, uint64_t offset, size_t *ret_size)
 {
     if (index->failed || offset >= index->header.size) {
         index->failed = true;
@@ -42,9 +42,9 @@ static const uint8_t *bytes_at(struct name_index *index, uint64_t offset, size_t
     }
     *ret_size = (size_t)(index->header.size - offset);
     if (index->descriptor < 0) return index->bytes + offset;
-    uint64_t block = offset / NAME_INDEX_BLOCK_BYTES, slot = block % NAME_INDEX_SLOTS;
-    size_t within = offset % NAME_INDEX_BLOCK_BYTES;
-    uint8_t *bytes = index->bytes + slot * NAME_INDEX_BLOCK_BYTES;
+    uint64_t block = offset / SYMBOL_INDEX_BLOCK_BYTES, slot = block % SYMBOL_INDEX_SLOTS;
+    size_t within = offset % SYMBOL_INDEX_BLOCK_BYTES;
+    uint8_t *bytes = index->bytes + slot * SYMBOL_INDEX_BLOCK_BYTES;
     if (index->block_in_slot[slot] != block) {
         index->block_in_slot[slot] = 0; /* no part begins in the first block */
         if (block == 0 || !read_block(index, block, bytes)) {
@@ -53,11 +53,11 @@ static const uint8_t *bytes_at(struct name_index *index, uint64_t offset, size_t
         }
         index->block_in_slot[slot] = (uint32_t)block;
     }
-    if (*ret_size > NAME_INDEX_BLOCK_BYTES - within) *ret_size = NAME_INDEX_BLOCK_BYTES - within;
+    if (*ret_size > SYMBOL_INDEX_BLOCK_BYTES - within) *ret_size = SYMBOL_INDEX_BLOCK_BYTES - within;
     return bytes + within;
 }
 
-static void read_item(struct name_index *index, const struct name_index_part *part, uint64_t item, void *into,
+static void read_item(struct symbol_index *index, const struct symbol_index_part *part, uint64_t item, void *into,
                       size_t size)
 {
     size_t there;
@@ -70,7 +70,7 @@ static void read_item(struct name_index *index, const struct name_index_part *pa
         index->failed = true;
 }
 
-static uint32_t read_u32(struct name_index *index, const struct name_index_part *part, uint64_t item)
+static uint32_t read_u32(struct symbol_index *index, const struct symbol_index_part *part, uint64_t item)
 {
     uint32_t value;
     read_item(index, part, item, &value, sizeof(value));
@@ -79,38 +79,39 @@ static uint32_t read_u32(struct name_index *index, const struct name_index_part 
 
 /* --- Opening ------------------------------------------------------------------------------------------------------ */
 
-static bool part_is_inside(const struct name_index_header *header, const struct name_index_part *part, uint64_t size)
+static bool part_is_inside(const struct symbol_index_header *header, const struct symbol_index_part *part,
+                           uint64_t size)
 {
     return part->offset <= header->size && part->count <= (header->size - part->offset) / size;
 }
 
-static bool header_is_right(const struct name_index_header *header)
+static bool header_is_right(const struct symbol_index_header *header)
 {
-    return memcmp(header->magic, NAME_INDEX_MAGIC, sizeof(header->magic)) == 0 &&
+    return memcmp(header->magic, SYMBOL_INDEX_MAGIC, sizeof(header->magic)) == 0 &&
            strncmp(header->version, OFFBEAT_VERSION, sizeof(header->version)) == 0 &&
-           header->size <= NAME_INDEX_BYTES_MAX && header->size >= sizeof(*header) &&
-           header->block_count == (header->size + NAME_INDEX_BLOCK_BYTES - 1) / NAME_INDEX_BLOCK_BYTES &&
+           header->size <= SYMBOL_INDEX_BYTES_MAX && header->size >= sizeof(*header) &&
+           header->block_count == (header->size + SYMBOL_INDEX_BLOCK_BYTES - 1) / SYMBOL_INDEX_BLOCK_BYTES &&
            part_is_inside(header, &header->scope_starts, sizeof(uint32_t)) &&
            part_is_inside(header, &header->scope_numbers, sizeof(uint32_t)) &&
            part_is_inside(header, &header->line_starts, sizeof(uint32_t)) &&
            part_is_inside(header, &header->line_places, sizeof(uint64_t)) &&
-           part_is_inside(header, &header->scopes, sizeof(struct name_index_scope)) &&
-           part_is_inside(header, &header->functions, sizeof(struct name_index_function)) &&
+           part_is_inside(header, &header->scopes, sizeof(struct symbol_index_scope)) &&
+           part_is_inside(header, &header->functions, sizeof(struct symbol_index_function)) &&
            part_is_inside(header, &header->texts, sizeof(uint32_t)) && part_is_inside(header, &header->text_bytes, 1);
 }
 
-uint32_t name_index_checksum(const struct name_index_header *header, const uint32_t *checksums)
+uint32_t symbol_index_checksum(const struct symbol_index_header *header, const uint32_t *checksums)
 {
-    struct name_index_header copy = *header;
+    struct symbol_index_header copy = *header;
     copy.checksum = 0;
     uint32_t checksum = libdeflate_crc32(0, &copy, sizeof(copy));
     return libdeflate_crc32(checksum, checksums, header->block_count * sizeof(*checksums));
 }
 
 /* The checksums stand at the end of the file, behind what they tell of. */
-static bool read_front(struct name_index *index, const struct name_index_input inputs[NAME_INDEX_INPUTS])
+static bool read_front(struct symbol_index *index, const struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS])
 {
-    struct name_index_header *header = &index->header;
+    struct symbol_index_header *header = &index->header;
     struct stat facts;
     if (fstat(index->descriptor, &facts) != 0 || !S_ISREG(facts.st_mode) ||
         !read_at(index->descriptor, 0, header, sizeof(*header)) || !header_is_right(header) ||
@@ -119,28 +120,28 @@ static bool read_front(struct name_index *index, const struct name_index_input i
     size_t size = header->block_count * sizeof(*index->checksums);
     if ((uint64_t)facts.st_size != header->size + size) return false;
     index->checksums = malloc(size);
-    index->block_in_slot = calloc(NAME_INDEX_SLOTS, sizeof(*index->block_in_slot));
-    index->mapped_size = NAME_INDEX_SLOTS * NAME_INDEX_BLOCK_BYTES;
+    index->block_in_slot = calloc(SYMBOL_INDEX_SLOTS, sizeof(*index->block_in_slot));
+    index->mapped_size = SYMBOL_INDEX_SLOTS * SYMBOL_INDEX_BLOCK_BYTES;
     index->bytes = pages_allocate(index->mapped_size);
     if (index->bytes) pages_prefer_large(index->bytes, index->mapped_size);
     return index->checksums && index->block_in_slot && index->bytes &&
            read_at(index->descriptor, header->size, index->checksums, size) &&
-           name_index_checksum(header, index->checksums) == header->checksum;
+           symbol_index_checksum(header, index->checksums) == header->checksum;
 }
 
-bool name_index_open(struct name_index *index, const char *path,
-                     const struct name_index_input inputs[NAME_INDEX_INPUTS])
+bool symbol_index_open(struct symbol_index *index, const char *path,
+                       const struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS])
 {
-    *index = (struct name_index){.descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
+    *index = (struct symbol_index){.descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
     if (index->descriptor < 0) return false;
     index->is_open = true;
-    buffer_init(&index->text, NAME_INDEX_TEXT_BYTES_MAX);
+    buffer_init(&index->text, SYMBOL_INDEX_TEXT_BYTES_MAX);
     if (read_front(index, inputs)) return true;
-    name_index_close(index);
+    symbol_index_close(index);
     return false;
 }
 
-void name_index_close(struct name_index *index)
+void symbol_index_close(struct symbol_index *index)
 {
     if (!index->is_open) return;
     if (index->descriptor >= 0) (void)close(index->descriptor);
@@ -148,14 +149,14 @@ void name_index_close(struct name_index *index)
     free(index->block_in_slot);
     buffer_fini(&index->text);
     free(index->checksums);
-    *index = (struct name_index){0};
+    *index = (struct symbol_index){0};
 }
 
 /* --- Finding ------------------------------------------------------------------------------------------------------ */
 
 /* How many of the starts are not above ADDRESS. *LAST is what this was for the last address; from there the search goes
  * on in steps that grow: addresses come in ascending order, so most of their starts are near and in memory. */
-static uint64_t count_up_to(struct name_index *index, const struct name_index_part *starts, uint32_t address,
+static uint64_t count_up_to(struct symbol_index *index, const struct symbol_index_part *starts, uint32_t address,
                             uint64_t *last)
 {
     uint64_t low = *last, high = starts->count;
@@ -178,27 +179,27 @@ static uint64_t count_up_to(struct name_index *index, const struct name_index_pa
     return low;
 }
 
-static uint64_t find_place(struct name_index *index, uint32_t address)
+static uint64_t find_place(struct symbol_index *index, uint32_t address)
 {
     uint64_t place = 0, count = count_up_to(index, &index->header.line_starts, address, &index->last_line);
     if (count > 0) read_item(index, &index->header.line_places, count - 1, &place, sizeof(place));
     return place;
 }
 
-static void set_place(struct name_frame *frame, uint64_t place, const struct name_index_function *function)
+static void set_place(struct name_frame *frame, uint64_t place, const struct symbol_index_function *function)
 {
     uint32_t file = place_file(place) ? place_file(place) : function->file;
     frame->file = file;
     frame->line = place_line(place);
     frame->column = place_column(place);
-    frame->start_line = file == function->file ? function->line_and_source & NAME_INDEX_LINE_MASK : 0;
+    frame->start_line = file == function->file ? function->line_and_source & SYMBOL_INDEX_LINE_MASK : 0;
 }
 
 /* Adds the frame of SCOPE, where PLACE is executing, unless it has no name. */
-static void add_frame(struct name_index *index, struct name_answer *answer, const struct name_index_scope *scope,
+static void add_frame(struct symbol_index *index, struct name_answer *answer, const struct symbol_index_scope *scope,
                       uint64_t place)
 {
-    struct name_index_function function;
+    struct symbol_index_function function;
     if (scope->function == 0) return;
     read_item(index, &index->header.functions, scope->function - 1, &function, sizeof(function));
     struct name_frame *frame = &answer->frames[answer->frame_count++];
@@ -207,13 +208,13 @@ static void add_frame(struct name_index *index, struct name_answer *answer, cons
         .name = function.name,
         .system_name = function.system_name,
     };
-    answer->source = function.line_and_source >> NAME_INDEX_LINE_BITS;
+    answer->source = function.line_and_source >> SYMBOL_INDEX_LINE_BITS;
     bool is_boundary = answer->source == NAME_BY_BOUNDARY;
     if (is_boundary) answer->boundary = index->header.base + scope->call;
     set_place(frame, place, &function);
 }
 
-bool name_index_find(struct name_index *index, uint64_t address, struct name_answer *ret_answer)
+bool symbol_index_find(struct symbol_index *index, uint64_t address, struct name_answer *ret_answer)
 {
     ret_answer->source = NAME_BY_NOTHING;
     ret_answer->frame_count = 0;
@@ -222,8 +223,8 @@ bool name_index_find(struct name_index *index, uint64_t address, struct name_ans
     uint64_t count = count_up_to(index, &index->header.scope_starts, (uint32_t)distance, &index->last_scope);
     uint32_t number = count > 0 ? read_u32(index, &index->header.scope_numbers, count - 1) : 0;
     uint64_t place = number ? find_place(index, (uint32_t)distance) : 0;
-    while (number != 0 && ret_answer->frame_count < NAME_INDEX_FRAMES_MAX && !index->failed) {
-        struct name_index_scope scope;
+    while (number != 0 && ret_answer->frame_count < SYMBOL_INDEX_FRAMES_MAX && !index->failed) {
+        struct symbol_index_scope scope;
         read_item(index, &index->header.scopes, number - 1, &scope, sizeof(scope));
         add_frame(index, ret_answer, &scope, place);
         place = scope.call;
@@ -233,10 +234,10 @@ bool name_index_find(struct name_index *index, uint64_t address, struct name_ans
     return !index->failed;
 }
 
-struct slice name_index_text(struct name_index *index, uint32_t number)
+struct slice symbol_index_text(struct symbol_index *index, uint32_t number)
 {
     if (number == 0) return slice_of(NULL, 0);
-    const struct name_index_part *bytes = &index->header.text_bytes;
+    const struct symbol_index_part *bytes = &index->header.text_bytes;
     uint64_t offset = read_u32(index, &index->header.texts, number);
     buffer_clear(&index->text);
     while (offset < bytes->count && !index->failed && !index->text.failed) {
