@@ -70,7 +70,7 @@ static bool place_in_spool(const struct settings *settings, const char *prefix, 
     return snprintf(ret_path, PATH_MAX, "%s/%s-%s", spool, prefix, receiver) < PATH_MAX;
 }
 
-bool folder_of_leftovers(const struct settings *settings, char ret_path[PATH_MAX])
+bool folder_of_orphans(const struct settings *settings, char ret_path[PATH_MAX])
 {
     return place_in_spool(settings, "recordings", ret_path) && access(ret_path, R_OK | X_OK) == 0;
 }

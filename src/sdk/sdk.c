@@ -316,7 +316,7 @@ void sdk_follow(struct lifecycle_step step)
 }
 
 /* One thing that the program tells the lifecycle, if the library is on. */
-static void tell(struct lifecycle_step (*event)(struct lifecycle *lifecycle))
+static void apply_event(struct lifecycle_step (*event)(struct lifecycle *lifecycle))
 {
     int kept_errno = errno;
     if (!sdk_is_ours()) return;
@@ -333,22 +333,22 @@ static struct lifecycle_step foreground(struct lifecycle *lifecycle)
 
 void offbeat_start_profiler(void)
 {
-    tell(lifecycle_start_profiler);
+    apply_event(lifecycle_start_profiler);
 }
 
 void offbeat_stop_profiler(void)
 {
-    tell(lifecycle_stop_profiler);
+    apply_event(lifecycle_stop_profiler);
 }
 
 void offbeat_background(void)
 {
-    tell(lifecycle_background);
+    apply_event(lifecycle_background);
 }
 
 void offbeat_foreground(void)
 {
-    tell(foreground);
+    apply_event(foreground);
 }
 
 bool offbeat_profiler_id(char ret_id[OFFBEAT_ID_SIZE])
@@ -534,7 +534,7 @@ static struct tracer *set_tracer(struct tracer *tracer)
 static void send_what_was_left(void)
 {
     char folder[PATH_MAX];
-    if (folder_of_leftovers(sdk_settings(), folder) && leftovers_exist(folder)) worker_wake();
+    if (folder_of_orphans(sdk_settings(), folder) && orphans_exist(folder)) worker_wake();
     const char *spool = sdk_options()->spool_directory;
     if (spool && spool[0] == '/' && access(spool, R_OK | X_OK) == 0) (void)sdk_transport();
 }

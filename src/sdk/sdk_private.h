@@ -13,7 +13,7 @@
 
 #include "base/process.h"
 #include "base/uuid.h"
-#include "sdk/leftovers.h"
+#include "sdk/orphans.h"
 #include "sdk/measurements.h"
 #include "sdk/settings.h"
 #include "trace/trace.h"
@@ -185,7 +185,7 @@ void spans_send(struct trace_transaction *transaction, struct slice profile);
 /* The folder of recordings, made if it was not there; false if there is no place for one. */
 bool folder_of_recordings(const struct settings *settings, char ret_path[PATH_MAX]);
 /* The same, if it is there already. */
-bool folder_of_leftovers(const struct settings *settings, char ret_path[PATH_MAX]);
+bool folder_of_orphans(const struct settings *settings, char ret_path[PATH_MAX]);
 /* Two cases in which the user cannot help that no recording can be written: the program has changed its user or its
  * rights, so that the folder at PATH is out of reach; or it was started with the settings of another user. */
 bool folder_has_become_anothers(const char *path);

@@ -44,7 +44,7 @@ struct worker {
     char profiler_id[UUID_TEXT_SIZE]; /* of the sampler that runs; "" = none */
     bool is_v1;
     bool is_late; /* it has not looked at recordings for a while */
-    bool has_told_lost;
+    bool has_reported_lost;
     bool is_interrupted; /* it steps aside: nothing was made */
     uint64_t lost_count; /* of the sampler's lost recordings, those that were counted */
     /* Recordings that are finished, the oldest first. */
@@ -421,10 +421,10 @@ static void send_transaction(struct worker *worker, struct trace_transaction *tr
 static struct trace_transaction *take_transaction(const struct worker *worker)
 {
     struct trace_transaction *taken = NULL;
-    uint64_t told_until = worker->recording_count > 0 ? worker->recordings[worker->recording_count - 1].end_ns : 0;
+    uint64_t recorded_until = worker->recording_count > 0 ? worker->recordings[worker->recording_count - 1].end_ns : 0;
     sdk_lock();
-    bool is_told = worker->profiler_id[0] == '\0' || sdk.wanted.transactions[0].end_ns <= told_until;
-    if (sdk.wanted.transaction_count > 0 && is_told) {
+    bool is_recorded = worker->profiler_id[0] == '\0' || sdk.wanted.transactions[0].end_ns <= recorded_until;
+    if (sdk.wanted.transaction_count > 0 && is_recorded) {
         taken = sdk.wanted.transactions[0].transaction;
         sdk.wanted.transaction_count--;
         memmove(sdk.wanted.transactions, sdk.wanted.transactions + 1,
@@ -445,16 +445,16 @@ static bool waits_for_recording(const struct worker *worker)
 /* --- Recordings, one by one --------------------------------------------------------------------------------------- */
 
 /* Of what could not even be recorded nobody else would tell. */
-static void tell_lost(struct worker *worker)
+static void report_lost(struct worker *worker)
 {
     uint64_t lost = sampler_lost_recordings() - worker->lost_count;
     if (lost == 0) return;
     if (folder_has_become_anothers(worker->folder))
         sdk_debug("recordings are lost: this process has no access to %s any more", worker->folder);
-    else if (!worker->has_told_lost)
+    else if (!worker->has_reported_lost)
         sdk_say("recordings are lost: %s cannot be written (is the disk full?), or they come faster than they are sent",
                 worker->folder);
-    worker->has_told_lost = true;
+    worker->has_reported_lost = true;
     worker->lost_count += lost;
     if (!worker->is_v1) sdk_discard(DISCARD_INTERNAL_SDK_ERROR, profile_category(worker), lost);
 }
@@ -466,7 +466,7 @@ static bool take_recording(struct worker *worker)
 {
     (void)collect_recordings(worker);
     move_if_folder_is_lost(worker);
-    tell_lost(worker);
+    report_lost(worker);
     if (worker->waiting_count == 0) return false;
     struct recording recording = worker->waiting[0];
     worker->is_interrupted = false;
@@ -496,7 +496,7 @@ static void send_transactions(struct worker *worker)
 
 /* --- Processes that were killed ----------------------------------------------------------------------------------- */
 
-static bool send_leftover(void *context, const struct chunk_request *request)
+static bool send_orphan(void *context, const struct chunk_request *request)
 {
     sdk_debug("what a process that was killed has recorded is sent: %s", request->recordings[0]);
     return send_chunks(context, request);
@@ -512,7 +512,7 @@ static void begin_session(struct worker *worker)
     if (!worker->has_folder) return;
     memcpy(worker->folder, sdk.session.folder, sizeof(worker->folder));
     worker->has_session = true;
-    leftovers_take(folder, &sdk.session, send_leftover, worker);
+    orphans_take(folder, &sdk.session, send_orphan, worker);
 }
 
 static bool has_changed_root(const struct worker *worker)

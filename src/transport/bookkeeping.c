@@ -62,7 +62,7 @@ bool transport_has_discards(struct transport *transport)
 
 /* --- From the queue into the spool -------------------------------------------------------------------------------- */
 
-void transport_tell_of_spool(struct transport *transport, const struct error *error)
+void transport_report_spool_error(struct transport *transport, const struct error *error)
 {
     bool fails = error->status != STATUS_OK && error->status != STATUS_NOT_FOUND;
     if (fails == transport->spool_fails) return;
@@ -80,7 +80,7 @@ bool transport_store(struct transport *transport, struct slice envelope)
     enum status status = spool_store(&transport->spool, envelope, &dropped, &error);
     if (!discards_are_empty(&dropped)) transport_add_discards(transport, &dropped);
     error.status = status == STATUS_NOT_FOUND ? STATUS_IO : status;
-    if (status != STATUS_TOO_LARGE) transport_tell_of_spool(transport, &error);
+    if (status != STATUS_TOO_LARGE) transport_report_spool_error(transport, &error);
     return status == STATUS_OK;
 }
 

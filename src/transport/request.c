@@ -45,7 +45,7 @@ static bool claim_since(struct transport *transport, uint64_t since_ns)
     buffer_init(&request->stored, ENVELOPE_BYTES_MAX);
     enum status status = spool_claim(&transport->spool, since_ns, &request->claim, &request->stored, &error);
     error.status = status;
-    if (status != STATUS_OK && status != STATUS_NOT_FOUND) transport_tell_of_spool(transport, &error);
+    if (status != STATUS_OK && status != STATUS_NOT_FOUND) transport_report_spool_error(transport, &error);
     request->is_spooled = status == STATUS_OK;
     return request->is_spooled;
 }
@@ -101,8 +101,8 @@ static enum status build(struct transport *transport, struct slice envelope, str
                           error);
 }
 
-static void tell(struct transport *transport, enum transport_outcome outcome, const struct http_response *response,
-                 const char *failure)
+static void report_outcome(struct transport *transport, enum transport_outcome outcome,
+                           const struct http_response *response, const char *failure)
 {
     const struct request *request = &transport->request;
     const struct transport_answer answer = {
@@ -154,7 +154,7 @@ static struct slice sent_envelope(const struct transport *transport)
 }
 
 /* Told when it changes. FAILURE: NULL if there was a response. */
-static void tell_of_network(struct transport *transport, const char *failure)
+static void report_network(struct transport *transport, const char *failure)
 {
     char message[300];
     if (transport->network_fails == (failure != NULL)) return;
@@ -165,19 +165,19 @@ static void tell_of_network(struct transport *transport, const char *failure)
 
 void request_fail(struct transport *transport, const char *failure, bool was_sent)
 {
-    tell_of_network(transport, failure);
+    report_network(transport, failure);
     report_failed(transport);
     transport->not_before_ns = later(now_ns(), with_jitter(transport->retry_ns));
     transport->retry_ns *= 2;
     if (transport->retry_ns > transport->options.retry_max_ns) transport->retry_ns = transport->options.retry_max_ns;
     if (!was_sent || count_failure(transport) < ATTEMPTS_MAX) {
-        tell(transport, TRANSPORT_NO_ANSWER, NULL, failure);
+        report_outcome(transport, TRANSPORT_NO_ANSWER, NULL, failure);
         request_put_back(transport);
         return;
     }
     transport_add_discards(transport, &transport->request.outgoing.limited);
     transport_discard_envelope(transport, DISCARD_NETWORK_ERROR, sent_envelope(transport));
-    tell(transport, TRANSPORT_GIVEN_UP, NULL, failure);
+    report_outcome(transport, TRANSPORT_GIVEN_UP, NULL, failure);
     close_request(transport);
 }
 
@@ -223,7 +223,7 @@ void request_answer(struct transport *transport, const struct http_response *res
     if (outcome == TRANSPORT_LIMITED) transport->counts.limited += counted;
     pthread_mutex_unlock(&transport->mutex);
 
-    tell_of_network(transport, NULL);
+    report_network(transport, NULL);
     plan_next(transport);
     transport_add_discards(transport, &request->outgoing.limited);
     if (outcome == TRANSPORT_REFUSED)
@@ -234,14 +234,14 @@ void request_answer(struct transport *transport, const struct http_response *res
         transport->report_wait_ns = transport->options.report_interval_ns;
         if (!is_in_hurry(transport)) transport->report_at_ns = later(now_ns(), transport->report_wait_ns);
     }
-    tell(transport, outcome, response, "");
+    report_outcome(transport, outcome, response, "");
     close_request(transport);
 }
 
 /* Without a request: nothing of it may be sent, or nothing can be. */
 static void withhold(struct transport *transport, enum transport_outcome outcome, const char *failure)
 {
-    tell(transport, outcome, NULL, failure);
+    report_outcome(transport, outcome, NULL, failure);
     close_request(transport);
 }
 

@@ -116,7 +116,7 @@ struct queued *transport_take_from_inbox(struct transport *transport);
 /* Into the spool. False if it must stay in memory. */
 bool transport_store(struct transport *transport, struct slice envelope);
 /* Tells DEBUG when the spool begins to fail, or works again. */
-void transport_tell_of_spool(struct transport *transport, const struct error *error);
+void transport_report_spool_error(struct transport *transport, const struct error *error);
 
 /* --- request.c: of the thread ------------------------------------------------------------------------------------- */
 

@@ -2,20 +2,20 @@
  *
  * Each process that records has a folder of its own, PID-START-NAMESPACE-RANDOM.session, with its recordings and a file
  * that says what is to be said of them, locked as long as the process lives. PIDs are not enough: two containers that
- * share a spool may both have a process 1. A folder was left over if
+ * share a spool may both have a process 1. A folder was orphaned if
  *   - no process of that PID and start time is alive, where the namespace of its PIDs is ours,
  *   - nobody has locked its file, and
- *   - nothing in it was written in the last LEFTOVER_QUIET_SECONDS, where the namespace is another one: a program that
+ *   - nothing in it was written in the last ORPHAN_QUIET_SECONDS, where the namespace is another one: a program that
  * closes all of its descriptors closes the lock, too. SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_SDK_LEFTOVERS_H
-#define OFFBEAT_SDK_LEFTOVERS_H
+#ifndef OFFBEAT_SDK_ORPHANS_H
+#define OFFBEAT_SDK_ORPHANS_H
 
 #include "chunk/chunk.h"
 
 #include <limits.h>
 #include <sys/types.h>
 
-enum { LEFTOVER_QUIET_SECONDS = 120 };
+enum { ORPHAN_QUIET_SECONDS = 120 };
 
 /* This process's. {0} is none. */
 struct session {
@@ -26,7 +26,8 @@ struct session {
 };
 
 /* Makes this process's folder in FOLDER, and the file of REQUEST without its recordings (NULL: they are of no use to
- * others). False if there is no folder; without descriptors or memory there is no file, and what is left over is left.
+ * others). False if there is no folder; without descriptors or memory there is no file, and what is orphaned
+ * is left.
  */
 bool session_begin(struct session *session, const char *folder, const struct chunk_request *request);
 /* Locks the file again if the program has closed it. */
@@ -38,14 +39,14 @@ void session_end(struct session *session);
 void session_forget(struct session *session);
 
 /* Whether there is something in FOLDER to take; to be asked before session_begin. */
-bool leftovers_exist(const char *folder);
+bool orphans_exist(const char *folder);
 
-/* Takes one recording that was left over, which is deleted then. False: it and all else stays. */
-typedef bool (*leftover_sender)(void *context, const struct chunk_request *request);
+/* Takes one recording that was orphaned, which is deleted then. False: it and all else stays. */
+typedef bool (*orphan_sender)(void *context, const struct chunk_request *request);
 
-/* Gives SEND each recording that was left over, and what was to be said of it: those of other processes, of this one
- * before it called exec, and of this one when its end came too soon, but not those of OWN, which lives. What else dead
- * processes left is deleted. */
-void leftovers_take(const char *folder, const struct session *own, leftover_sender send, void *context);
+/* Gives SEND each recording that was orphaned, and what was to be said of it: those of other processes, of
+ * this one before it called exec, and of this one when its end came too soon, but not those of OWN, which lives. What
+ * else dead processes left is deleted. */
+void orphans_take(const char *folder, const struct session *own, orphan_sender send, void *context);
 
 #endif

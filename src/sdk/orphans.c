@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sdk/leftovers.h"
+#include "sdk/orphans.h"
 
 #include "base/descriptor.h"
 #include "base/file.h"
@@ -83,7 +83,7 @@ static bool is_quiet(const char *folder)
         if (status.st_mtime > latest) latest = status.st_mtime;
     }
     if (directory) (void)closedir(directory);
-    return latest + LEFTOVER_QUIET_SECONDS < time(NULL);
+    return latest + ORPHAN_QUIET_SECONDS < time(NULL);
 }
 
 /* The lock comes after this. */
@@ -181,7 +181,7 @@ void session_end(struct session *session)
 
 /* --- Others' ------------------------------------------------------------------------------------------------------ */
 
-/* Locks the session NAME in FOLDER, if it was left over. The descriptor, or -1. */
+/* Locks the session NAME in FOLDER, if it was orphaned. The descriptor, or -1. */
 static int claim(const char *folder, const char *name, const struct identity *own, char ret_folder[PATH_MAX])
 {
     struct identity identity;
@@ -195,7 +195,7 @@ static int claim(const char *folder, const char *name, const struct identity *ow
     return -1;
 }
 
-bool leftovers_exist(const char *folder)
+bool orphans_exist(const char *folder)
 {
     char path[PATH_MAX];
     bool has_one = false;
@@ -218,7 +218,7 @@ static bool is_empty(const char *path)
 }
 
 /* False if SEND would not have one. */
-static bool send_recordings(const char *folder, struct chunk_request *request, leftover_sender send, void *context)
+static bool send_recordings(const char *folder, struct chunk_request *request, orphan_sender send, void *context)
 {
     char path[PATH_MAX];
     bool is_sent = true;
@@ -234,20 +234,20 @@ static bool send_recordings(const char *folder, struct chunk_request *request, l
     return is_sent;
 }
 
-static void take_session(const char *folder, leftover_sender send, void *context)
+static void take_session(const char *folder, orphan_sender send, void *context)
 {
     char path[PATH_MAX];
     struct buffer text = {.maximum = REQUEST_BYTES_MAX};
     struct request_file file = {0};
-    bool is_told = join(path, folder, file_name) && file_read(path, &text, NULL) == STATUS_OK &&
+    bool is_read = join(path, folder, file_name) && file_read(path, &text, NULL) == STATUS_OK &&
                    chunk_request_read(buffer_slice(&text), &file, NULL) == STATUS_OK;
-    bool is_done = !is_told || send_recordings(folder, &file.request, send, context);
+    bool is_done = !is_read || send_recordings(folder, &file.request, send, context);
     chunk_request_fini(&file);
     buffer_fini(&text);
     if (is_done) remove_folder(folder);
 }
 
-void leftovers_take(const char *folder, const struct session *own_session, leftover_sender send, void *context)
+void orphans_take(const char *folder, const struct session *own_session, orphan_sender send, void *context)
 {
     char path[PATH_MAX];
     unsigned count = 0;
