@@ -134,7 +134,7 @@ static void damage_file(const char *path)
     _exit(progress->complaint[0] ? 1 : 0);
 }
 
-static void tell_failure(const char *path, int status)
+static void print_failure(const char *path, int status)
 {
     const char *complaint = progress->complaint;
     if (WIFSIGNALED(status)) complaint = WTERMSIG(status) == SIGALRM ? "never ends" : strsignal(WTERMSIG(status));
@@ -151,7 +151,7 @@ static int visit(const char *path, const struct stat *facts, int kind, struct FT
     pid_t child = fork();
     if (child == 0) damage_file(path);
     int status = 1;
-    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) tell_failure(path, status);
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) print_failure(path, status);
     damage_count += (unsigned)progress->damage;
     file_count++;
     return 0;

@@ -28,7 +28,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void tell(const char *function, uint64_t lasted_ns)
+static void print_lasted(const char *function, uint64_t lasted_ns)
 {
     char line[128];
     int length = snprintf(line, sizeof(line), "%s %llu\n", function, (unsigned long long)(lasted_ns / 1000000));
@@ -55,7 +55,7 @@ WORKS(works_at_the_end, 6)
 WORKS(works_for_a_moment, 7)
 WORKS(works_denied, 8)
 
-#define TELL(function, duration_ms) tell(#function, function(duration_ms))
+#define RUN_AND_PRINT(function, duration_ms) print_lasted(#function, function(duration_ms))
 
 static void expect_success(pid_t child)
 {
@@ -77,14 +77,14 @@ static void run_fork(char *program)
     if (child == 0) {
         pid_t grandchild = fork();
         if (grandchild == 0) {
-            TELL(works_in_the_grandchild, 400);
+            RUN_AND_PRINT(works_in_the_grandchild, 400);
             exit(0);
         }
-        TELL(works_in_the_child, 400);
+        RUN_AND_PRINT(works_in_the_child, 400);
         expect_success(grandchild);
         exit(0);
     }
-    TELL(works_in_the_parent, 400);
+    RUN_AND_PRINT(works_in_the_parent, 400);
     expect_success(child);
 }
 
@@ -92,25 +92,25 @@ static void run_vfork(char *program)
 {
     pid_t child = vfork();
     if (child == 0) become(program, "end");
-    TELL(works_in_the_parent, 400);
+    RUN_AND_PRINT(works_in_the_parent, 400);
     expect_success(child);
 }
 
 static void run_exec(char *program)
 {
-    TELL(works_before_exec, 400);
+    RUN_AND_PRINT(works_before_exec, 400);
     become(program, "exec-again");
 }
 
 static void run_exec_again(char *program)
 {
-    TELL(works_after_exec, 400);
+    RUN_AND_PRINT(works_after_exec, 400);
     become(program, "end");
 }
 
 static void run_end(char *program)
 {
-    TELL(works_at_the_end, 400);
+    RUN_AND_PRINT(works_at_the_end, 400);
 }
 
 /* A thread that libc did not make. It leaves thread-local storage alone, which is its maker's. */
@@ -135,7 +135,7 @@ static void run_raw_thread(char *program)
         exit(1);
     for (uint32_t seen; (seen = __atomic_load_n(&tid, __ATOMIC_ACQUIRE)) != 0;)
         (void)syscall(SYS_futex, &tid, FUTEX_WAIT, seen, NULL, NULL, 0);
-    tell("works_on_a_raw_thread", now_ns() - start_ns);
+    print_lasted("works_on_a_raw_thread", now_ns() - start_ns);
 }
 
 /* Threads that end at any moment of a tick, most of them between two. */
@@ -154,7 +154,7 @@ static void run_moments(char *program)
         (void)pthread_join(thread, &result);
         lasted_ns += (uintptr_t)result;
     }
-    tell("works_for_a_moment", lasted_ns);
+    print_lasted("works_for_a_moment", lasted_ns);
 }
 
 /* --- Denied ------------------------------------------------------------------------------------------------------- */
@@ -170,7 +170,7 @@ static void work_and_sleep(void)
 {
     pthread_t thread;
     if (pthread_create(&thread, NULL, sleeps_all_along, NULL) != 0) exit(1);
-    TELL(works_denied, 800);
+    RUN_AND_PRINT(works_denied, 800);
     (void)pthread_join(thread, NULL);
 }
 

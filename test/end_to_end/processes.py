@@ -31,9 +31,9 @@ def record(folder, way, offbeat=OFFBEAT, **options):
 
 def check_times(folder, truth, nearly=NEARLY):
     """What a busy machine makes the sampler lose is no fault, as long as it says so."""
-    seen, told = opens(OFFBEAT, folder / "x.pb.gz"), facts(folder)
-    lost_ms = sum(told[name] for name in ("lost_late", "lost_unanswered", "lost_in_kernel", "lost_no_table")) * 1000 / 101
-    check(lost_ms <= 0.3 * sum(truth.values()), f"{lost_ms:.0f} ms were lost: {told}")
+    seen, printed = opens(OFFBEAT, folder / "x.pb.gz"), facts(folder)
+    lost_ms = sum(printed[name] for name in ("lost_late", "lost_unanswered", "lost_in_kernel", "lost_no_table")) * 1000 / 101
+    check(lost_ms <= 0.3 * sum(truth.values()), f"{lost_ms:.0f} ms were lost: {printed}")
     for function, true_ms in truth.items():
         seen_ms = seen.get(function, 0) / 1e6
         check(-nearly * true_ms - lost_ms <= seen_ms - true_ms <= nearly * true_ms,
@@ -126,8 +126,8 @@ def under_seccomp_no_perf_event_is_asked_for_and_info_says_why():
         check_times(folder, record(folder, "seccomp"))
         check(facts(folder)["perf_pages"] == 0, f"perf pages: {facts(folder)['perf_pages']}")
         # The program that installs the filter has a recording of its own, which ends there.
-        told = [chunk["offbeat"]["facts"]["idle_detection"] for path in folder.glob("x*.envelope") for chunk in envelope_chunks(path)]
-        check(any("not permitted" in words.lower() for words in told), f"idle_detection: {told}")
+        printed = [chunk["offbeat"]["facts"]["idle_detection"] for path in folder.glob("x*.envelope") for chunk in envelope_chunks(path)]
+        check(any("not permitted" in words.lower() for words in printed), f"idle_detection: {printed}")
 
 
 @case

@@ -46,9 +46,9 @@ def check_blocked(command, folder, seconds):
     env = {**os.environ, "LD_PRELOAD": str(BENCH / "blocked.so"), "OFFBEAT_BENCH_BLOCKED": str(counts)}
     blocked.Program(*command).run(env, folder, seconds)
     lines = [list(map(int, line.split())) for line in counts.read_text(encoding="ascii").splitlines()]
-    told = dict(zip(blocked.COLUMNS, map(sum, zip(*lines))))
-    check(told["equal"] > 500, f"only {told}")
-    check_equal(told["different"], 0, f"different stacks, of {told}")
+    printed = dict(zip(blocked.COLUMNS, map(sum, zip(*lines))))
+    check(printed["equal"] > 500, f"only {printed}")
+    check_equal(printed["different"], 0, f"different stacks, of {printed}")
 
 
 @case

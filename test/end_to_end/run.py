@@ -11,7 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from receiver import wait_until  # noqa: E402
+from server import wait_until  # noqa: E402
 from recording import (ROOT, Failed, Folder, Offbeat, case, case_by_the_clock, check, check_equal, chunk_functions,  # noqa: E402
                        envelope_chunks, main, opens, pprof_labels, run, skip, text, user_without_rights,
                        without_losses)
@@ -221,7 +221,7 @@ def a_forked_child_has_a_chunk_of_its_own():
 
 
 @case
-def every_envelope_holds_one_chunk_that_a_strict_receiver_accepts():
+def every_envelope_holds_one_chunk_that_a_strict_server_accepts():
     checker = ROOT / "test/cli/check_chunk.py"
     for path in shares().envelopes:
         check_equal(len(envelope_chunks(path)), 1, f"chunks in {path.name}")
@@ -254,8 +254,8 @@ def no_sample_is_lost_without_being_counted():
     facts = OFFBEAT.answer("info", shares().pprof)["recorder"]
     lost = sum(facts[name] for name in ("lost_late", "lost_unanswered", "lost_in_kernel", "lost_no_table", "lost_before_first_stack"))
     seen_ns = sum(total for _, _, total in OFFBEAT.threads(shares().pprof))
-    told_ns = seen_ns + lost * 1e9 / 101
-    check(abs(told_ns - lived_ns) <= 0.02 * lived_ns, f"threads lived {lived_ns / 1e6:.0f} ms; seen {seen_ns / 1e6:.0f} ms, "
+    printed_ns = seen_ns + lost * 1e9 / 101
+    check(abs(printed_ns - lived_ns) <= 0.02 * lived_ns, f"threads lived {lived_ns / 1e6:.0f} ms; seen {seen_ns / 1e6:.0f} ms, "
           f"counted as lost {lost} samples: {facts}")
     check(lost * 1e9 / 101 <= 0.03 * lived_ns, f"{lost} samples were lost: {facts}")
 

@@ -5,7 +5,7 @@ import re
 import shutil
 import sys
 
-from receiver import Receiver
+from server import FakeServer
 from recording import ROOT, Folder, case, case_by_the_clock, check, check_equal, leave_out, main, run, skip, text
 from sdk_program import (DRIVES, IS_ASAN, OFFBEAT, arrived, drive, frames_of, functions, helper_that_waits, profiler_ids,
                          read_names, takes_long, times, times_in, too_few, with_sanitizer)
@@ -17,11 +17,11 @@ SOURCE = ROOT / "test/end_to_end/sdk_drives.c"
 @case
 def manual_starts_stops_and_starts_again_with_a_new_id_SES_3_SES_4_SES_11_LNK_1():
     """SES-3, SES-4, SES-11, LNK-1"""
-    with Folder() as folder, Receiver() as receiver:
-        ran = drive(receiver, folder, "init id transaction alone start id await work 300 stop id flush 30000 finish alone transaction after finish after work_in_child 200 "
+    with Folder() as folder, FakeServer() as server:
+        ran = drive(server, folder, "init id transaction alone start id await work 300 stop id flush 30000 finish alone transaction after finish after work_in_child 200 "
                     "start id await work 300 stop shutdown", traces_sample_rate=1)
-        got = arrived(receiver, folder)
-        (before, first, between, second), runs = ran.told["id"], ran.told["runs"]
+        got = arrived(server, folder)
+        (before, first, between, second), runs = ran.printed["id"], ran.printed["runs"]
         check_equal((runs, before, between), ([False, True, False, True], "", ""), "runs")
         check_equal(profiler_ids(got.chunks), [first, second], "profiler ids, in order")
         check(all(re.fullmatch(r"[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}", one) for one in (first, second)), f"uuid4: {first}, {second}")
@@ -35,15 +35,15 @@ def manual_starts_stops_and_starts_again_with_a_new_id_SES_3_SES_4_SES_11_LNK_1(
 def a_session_that_is_not_sampled_is_never_profiled_SES_2_SES_6():
     """SES-2, SES-6, SES-7"""
     for rate in (None, 0):
-        with Folder() as folder, Receiver() as receiver:
-            ran = drive(receiver, folder, "init start id work 50 look flush 5000", profile_session_sample_rate=rate)
+        with Folder() as folder, FakeServer() as server:
+            ran = drive(server, folder, "init start id work 50 look flush 5000", profile_session_sample_rate=rate)
             check("start_profiler does nothing: the session is not sampled" in ran.said, ran.said)
-            check_equal((ran.told["runs"], ran.told["threads"], receiver.requests), ([False], [1], 0), "runs, threads, requests")
-    with Folder() as folder, Receiver() as receiver:
-        ran = drive(receiver, folder, "init transaction a work 50 id finish a flush 30000", profile_session_sample_rate=0,
+            check_equal((ran.printed["runs"], ran.printed["threads"], server.requests), ([False], [1], 0), "runs, threads, requests")
+    with Folder() as folder, FakeServer() as server:
+        ran = drive(server, folder, "init transaction a work 50 id finish a flush 30000", profile_session_sample_rate=0,
                     profile_lifecycle="trace", traces_sample_rate=1)
-        got = arrived(receiver, folder)
-        check_equal((ran.told["runs"], len(got.chunks), len(got.transactions)), ([False], 0, 1), "runs, chunks, transactions")
+        got = arrived(server, folder)
+        check_equal((ran.printed["runs"], len(got.chunks), len(got.transactions)), ([False], 0, 1), "runs, chunks, transactions")
         check("profile" not in got.transactions[0]["contexts"], "linked to a profile that is not")
 
 
@@ -55,19 +55,19 @@ def what_is_drawn_comes_as_often_as_its_rate_says_SES_2_SES_8_SES_9_SES_10():
                                  ("sessions of a user", "init " + "background foreground start id " * 60, {"is_ui": 1}),
                                  ("starts of the next launch", "init id " * 61, {"start_profiler_on_app_start": 1}),
                                  ("transactions of V1", "init " + "transaction t id finish t " * 60, {"profiles_sample_rate": 0.5, "traces_sample_rate": 1})):
-        with Folder() as folder, Receiver() as receiver:
-            told = drive(receiver, folder, words, **{"profile_session_sample_rate": 0.5, "helper": "/nonexistent", "debug": None, **options}).told
-            check(all(told["init"]), f"inits of {what}")
-            check(11 <= sum(told["runs"]) <= 49, f"{sum(told['runs'])} of 60 {what} were sampled")
+        with Folder() as folder, FakeServer() as server:
+            printed = drive(server, folder, words, **{"profile_session_sample_rate": 0.5, "helper": "/nonexistent", "debug": None, **options}).printed
+            check(all(printed["init"]), f"inits of {what}")
+            check(11 <= sum(printed["runs"]) <= 49, f"{sum(printed['runs'])} of 60 {what} were sampled")
 
 
 @case
 def the_items_header_names_the_platform_that_the_program_chose_V2_7():
     """V2-7: servers count a chunk by its platform."""
     for options, expected in (({}, "native"), ({"platform": "javascript"}, "javascript")):
-        with Folder() as folder, Receiver() as receiver:
-            drive(receiver, folder, "init start await work 300 stop flush 60000", **options)
-            got = arrived(receiver, folder)
+        with Folder() as folder, FakeServer() as server:
+            drive(server, folder, "init start await work 300 stop flush 60000", **options)
+            got = arrived(server, folder)
             named = {(item.get("platform"), payload["platform"]) for envelope in got.envelopes for item, payload in envelope}
             check_equal(named, {(expected, expected)}, "platforms of the item's header and of the payload")
 
@@ -77,9 +77,9 @@ def the_program_is_sampled_101_times_a_second_unless_it_says_otherwise_SES_1():
     """SES-1"""
     takes_long()
     for options, expected in (({}, 1 / 101), ({"frequency": 50}, 1 / 50)):
-        with Folder() as folder, Receiver() as receiver:
-            drive(receiver, folder, "init start await work 2000", **options)
-            chunk, = arrived(receiver, folder).chunks
+        with Folder() as folder, FakeServer() as server:
+            drive(server, folder, "init start await work 2000", **options)
+            chunk, = arrived(server, folder).chunks
             # Ticks fall at random in their periods, and of samples at one place in a row some are left out: the ticks are counted.
             facts, stamps = chunk["offbeat"]["facts"], times(chunk)
             ticks = sum(int(facts[name]) for name in ("ticks", "ticks_missed", "ticks_spared"))
@@ -91,9 +91,9 @@ def the_program_is_sampled_101_times_a_second_unless_it_says_otherwise_SES_1():
 @case_by_the_clock
 def a_thread_that_runs_has_a_sample_each_tick_SES_12():
     """A loop that stays at one place for seconds; who counts samples sees all of its time."""
-    with Folder() as folder, Receiver() as receiver:
-        drive(receiver, folder, "init start await thread 2500 join")
-        chunk, = arrived(receiver, folder).chunks
+    with Folder() as folder, FakeServer() as server:
+        drive(server, folder, "init start await thread 2500 join")
+        chunk, = arrived(server, folder).chunks
         threads = chunk["profile"]["thread_metadata"]
         busy, waiting = (next(one for one, facts in threads.items() if facts["name"] == name) for name in ("second", "sdk_drives"))
         counts = {thread: sum(sample["thread_id"] == thread for sample in chunk["profile"]["samples"]) for thread in (busy, waiting)}
@@ -104,12 +104,12 @@ def a_thread_that_runs_has_a_sample_each_tick_SES_12():
 @case
 def trace_runs_from_the_first_sampled_root_to_the_end_of_the_chunk_of_the_last_one_SES_5_SES_11():
     """SES-5, SES-11"""
-    with Folder() as folder, Receiver() as receiver:
-        ran = drive(receiver, folder, "init unsampled u id finish u transaction a id await work 200 transaction b finish a id work 200 "
+    with Folder() as folder, FakeServer() as server:
+        ran = drive(server, folder, "init unsampled u id finish u transaction a id await work 200 transaction b finish a id work 200 "
                     "finish b id work_in_child 300 transaction d id finish d sleep 3500 flush 60000 id transaction c id await work 300 finish c",
                     profile_lifecycle="trace", traces_sample_rate=1, chunk_seconds=3)
-        got = arrived(receiver, folder, {"sample_rate:transaction": 1, "sample_rate:span": 1})
-        of_none, of_a, of_b, finishing, of_d, over, of_c = ran.told["id"]
+        got = arrived(server, folder, {"sample_rate:transaction": 1, "sample_rate:span": 1})
+        of_none, of_a, of_b, finishing, of_d, over, of_c = ran.printed["id"]
         check_equal((of_none, over), ("", ""), "with no sampled root")
         check_equal([of_b, finishing, of_d], [of_a] * 3, "overlapping roots, until the chunk ends, and one that begins before that")
         check(of_c and of_c != of_a, f"the same id again: {of_c}")
@@ -121,39 +121,39 @@ def trace_runs_from_the_first_sampled_root_to_the_end_of_the_chunk_of_the_last_o
 @case
 def trace_without_tracing_says_so_SES_5():
     """SES-5"""
-    with Folder() as folder, Receiver() as receiver:
-        ran = drive(receiver, folder, "init transaction a id work 50 finish a look", profile_lifecycle="trace", debug=None)
+    with Folder() as folder, FakeServer() as server:
+        ran = drive(server, folder, "init transaction a id work 50 finish a look", profile_lifecycle="trace", debug=None)
         check_equal(ran.said, "offbeat: nothing is profiled, because profiles follow transactions and tracing is off: set traces_sample_rate",
                     "said")
-        check_equal((ran.told["runs"], ran.told["threads"]), ([False], [1]), "runs, threads")
+        check_equal((ran.printed["runs"], ran.printed["threads"]), ([False], [1]), "runs, threads")
 
 
 @case
 def calls_that_do_nothing_say_so_to_who_debugs_SES_7():
     """SES-7"""
-    with Folder() as folder, Receiver() as receiver:
+    with Folder() as folder, FakeServer() as server:
         words = "init stop start start id work 50 stop stop background foreground"
-        said = drive(receiver, folder, words).said.splitlines()
-        told = [line for line in said if "nothing" in line]
-        check_equal(told, ["offbeat: stop_profiler does nothing: it does not run", "offbeat: start_profiler does nothing: it runs already",
+        said = drive(server, folder, words).said.splitlines()
+        printed = [line for line in said if "nothing" in line]
+        check_equal(printed, ["offbeat: stop_profiler does nothing: it does not run", "offbeat: start_profiler does nothing: it runs already",
                            "offbeat: stop_profiler does nothing: it does not run",
                            "offbeat: background means nothing: the session is the process",
                            "offbeat: foreground means nothing: the session is the process"], "said")
-        check_equal(drive(receiver, folder, words, debug=None).said, "", "said without debug")
-        ran = drive(receiver, folder, "init start stop id transaction a stop id", profile_lifecycle="trace", traces_sample_rate=1)
+        check_equal(drive(server, folder, words, debug=None).said, "", "said without debug")
+        ran = drive(server, folder, "init start stop id transaction a stop id", profile_lifecycle="trace", traces_sample_rate=1)
         check_equal(ran.said.count("does nothing: profile_lifecycle is trace"), 3, f"times in {ran.said}")
-        check_equal(ran.told["runs"], [False, True], "runs")
+        check_equal(ran.printed["runs"], [False, True], "runs")
 
 
 @case
 def v1_options_overrule_with_a_warning_and_profiles_go_with_their_transactions_SES_8_V1_5():
     """SES-8, V2-8 (only these options ask for V1), V1-1, V1-3, V1-5, V1-6"""
     for option in ({"profiles_sample_rate": 1}, {}):
-        with Folder() as folder, Receiver() as receiver:
+        with Folder() as folder, FakeServer() as server:
             words = "" if option else "option profiles_sampler ab "
-            ran = drive(receiver, folder, words + "init start id transaction a await work 300 transaction b work 300 finish a work 200 finish b "
+            ran = drive(server, folder, words + "init start id transaction a await work 300 transaction b work 300 finish a work 200 finish b "
                         "flush 60000 counts", traces_sample_rate=1, **option)
-            got = arrived(receiver, folder)
+            got = arrived(server, folder)
             for said in ("profile_session_sample_rate has no effect", "start_profiler does nothing: transactions are profiled"):
                 check(said in ran.said, f"not said: {said}: {ran.said}")
             check_equal((len(got.chunks), len(got.profiles), len(got.transactions)), (0, 2, 2), "chunks, profiles, transactions")
@@ -191,35 +191,35 @@ def traces_sampler_is_told_what_starts_and_decides_before_the_caller_and_the_rat
              [["no", "test", 0, -1, "no"], ["yes", "test", 0, -1, "yes"]], ["yes"]),
             ("init " + decided, {"traces_sample_rate": 0}, [], ["a", "d"]),
             ("init " + decided, {"traces_sample_rate": 1}, [], ["a", "d", "e"])):
-        with Folder() as folder, Receiver() as receiver:
-            ran = drive(receiver, folder, words, profile_lifecycle="trace", helper="/nonexistent", **options)
+        with Folder() as folder, FakeServer() as server:
+            ran = drive(server, folder, words, profile_lifecycle="trace", helper="/nonexistent", **options)
             started = len(re.findall("finish", words))
             not_sent = {f"sample_rate:{category}": started - len(sent) for category in ("transaction", "span")}
-            got = arrived(receiver, folder, {**not_sent, **too_few(receiver)})
-            check_equal(ran.told.get("traces_sampler", []), asked, "what the sampler was told")
+            got = arrived(server, folder, {**not_sent, **too_few(server)})
+            check_equal(ran.printed.get("traces_sampler", []), asked, "what the sampler was told")
             check_equal([one["transaction"] for one in got.transactions], sent, f"sent of {words}, {options}")
             # With a sampler alone tracing is on, and what it does not sample starts no profile.
             check("tracing is off" not in ran.said, ran.said)
-            check_equal(ran.told.get("runs", []), {0: [], 2: [False, True], 4: [True, True]}[len(asked)], "runs")
+            check_equal(ran.printed.get("runs", []), {0: [], 2: [False, True], 4: [True, True]}[len(asked)], "runs")
 
 
 @case
 def profiles_sampler_is_told_of_each_sampled_transaction_and_chooses_among_them_SES_8_V1_5():
     """SES-8, V1-5"""
-    with Folder() as folder, Receiver() as receiver:
-        ran = drive(receiver, folder, "option profiles_sampler y init transaction no id work 100 finish no transaction yes id await work 300 finish yes "
+    with Folder() as folder, FakeServer() as server:
+        ran = drive(server, folder, "option profiles_sampler y init transaction no id work 100 finish no transaction yes id await work 300 finish yes "
                     "unsampled yes-2 id finish yes-2 caller_sampled yes-3 id await work 300 finish yes-3 flush 60000", traces_sample_rate=1,
                     profiles_sample_rate=1)
-        check_equal(ran.told["profiles_sampler"], [["no", "test", 0, -1, "no"], ["yes", "test", 0, -1, "yes"],
+        check_equal(ran.printed["profiles_sampler"], [["no", "test", 0, -1, "no"], ["yes", "test", 0, -1, "yes"],
                                                    ["yes-3", "test", YES, CALLERS_RATE, "yes-3"]], "what the sampler was told")
-        check_equal(ran.told["runs"], [False, True, False, True], "runs")
-        got = arrived(receiver, folder, {"sample_rate:transaction": 1, "sample_rate:span": 1})
+        check_equal(ran.printed["runs"], [False, True, False, True], "runs")
+        got = arrived(server, folder, {"sample_rate:transaction": 1, "sample_rate:span": 1})
         check_equal(sorted(one["transaction"] for one in got.transactions), ["no", "yes", "yes-3"], "transactions")
         check_equal(sorted(one["transaction"]["name"] for one in got.profiles), ["yes", "yes-3"], "profiles")
-    with Folder() as folder, Receiver() as receiver:
-        ran = drive(receiver, folder, "init start id transaction a id finish a", traces_sample_rate=1, profiles_sample_rate=0)
+    with Folder() as folder, FakeServer() as server:
+        ran = drive(server, folder, "init start id transaction a id finish a", traces_sample_rate=1, profiles_sample_rate=0)
         check("profile_session_sample_rate has no effect" in ran.said, f"a rate of 0 is set, too: {ran.said}")
-        check_equal(ran.told["runs"], [False, False], "runs at a rate of 0")
+        check_equal(ran.printed["runs"], [False, False], "runs at a rate of 0")
 
 
 @case
@@ -228,28 +228,28 @@ def what_the_program_says_counts_before_the_environment_SES_2_SES_3():
     for option, options, runs in (("profile_session_sample_rate 1", {"profile_session_sample_rate": 0}, [True, True]),
                                   ("profile_session_sample_rate 0.000001", {"profile_session_sample_rate": 1}, [False, False]),
                                   ("profile_lifecycle trace", {"profile_lifecycle": "manual"}, [False, True])):
-        with Folder() as folder, Receiver() as receiver:
-            ran = drive(receiver, folder, f"option {option} init start id transaction a id finish a", traces_sample_rate=1, helper="/nonexistent",
+        with Folder() as folder, FakeServer() as server:
+            ran = drive(server, folder, f"option {option} init start id transaction a id finish a", traces_sample_rate=1, helper="/nonexistent",
                         **options)
-            check_equal(ran.told["runs"], runs, f"runs with {option}")
+            check_equal(ran.printed["runs"], runs, f"runs with {option}")
 
 
 @case_by_the_clock
 def what_the_program_wishes_is_done_while_a_helper_is_at_work():
-    with Folder() as folder, Receiver() as receiver:
-        ran = drive(receiver, folder, f"init start id await work 300 stop sleep 300 start id await work_in_child 300 measure queue byte 1 stop "
+    with Folder() as folder, FakeServer() as server:
+        ran = drive(server, folder, f"init start id await work 300 stop sleep 300 start id await work_in_child 300 measure queue byte 1 stop "
                     f"start id await work 300 stop fork 3 exec touch {folder}/go wait flush 60000 counts", helper=helper_that_waits(folder))
-        chunks = arrived(receiver, folder).chunks
-        check_equal(profiler_ids(chunks), ran.told["id"], "profiler ids, in order")
+        chunks = arrived(server, folder).chunks
+        check_equal(profiler_ids(chunks), ran.printed["id"], "profiler ids, in order")
         check_equal(["works_in_the_child" in functions([chunk]) for chunk in chunks], [False, True, False], "chunks with works_in_the_child")
         check_equal(["queue" in chunk["measurements"] for chunk in chunks], [False, True, False], "chunks with the measurement")
         check_equal(ran.counts()["sent"], 3, "sent")
-    with Folder() as folder, Receiver() as receiver:
+    with Folder() as folder, FakeServer() as server:
         # The first chunk is being made when the last root ends, and with it what is to be the last chunk.
-        ran = drive(receiver, folder, f"init transaction a id await work 1500 finish a id sleep 5000 id fork 3 exec touch {folder}/go wait",
+        ran = drive(server, folder, f"init transaction a id await work 1500 finish a id sleep 5000 id fork 3 exec touch {folder}/go wait",
                     profile_lifecycle="trace", traces_sample_rate=1, chunk_seconds=1, helper=helper_that_waits(folder))
-        chunks = arrived(receiver, folder).chunks
-        first, finishing, over = ran.told["id"]
+        chunks = arrived(server, folder).chunks
+        first, finishing, over = ran.printed["id"]
         check_equal((finishing, over), (first, ""), "after the root, after the chunk")
         check_equal(profiler_ids(chunks), [first], "profiler ids")
         check(len(chunks) > 1, "one chunk") # on a busy machine there are more than two
@@ -258,17 +258,17 @@ def what_the_program_wishes_is_done_while_a_helper_is_at_work():
 @case
 def a_session_of_a_user_interface_ends_in_the_background_SES_9():
     """SES-9, SES-11"""
-    with Folder() as folder, Receiver() as receiver:
-        ran = drive(receiver, folder, "init start id await work 200 background id start id flush 60000 foreground id start id await work 200", is_ui=1)
-        got = arrived(receiver, folder)
-        first, *none, second = ran.told["id"]
+    with Folder() as folder, FakeServer() as server:
+        ran = drive(server, folder, "init start id await work 200 background id start id flush 60000 foreground id start id await work 200", is_ui=1)
+        got = arrived(server, folder)
+        first, *none, second = ran.printed["id"]
         check_equal((none, ran.said.count("the session has ended")), (["", "", ""], 1), "in the background")
         check_equal(profiler_ids(got.chunks), [first, second], "profiler ids")
-    with Folder() as folder, Receiver() as receiver:
-        ran = drive(receiver, folder, "init transaction a id await work 200 background id foreground transaction b id work 200 finish a id "
+    with Folder() as folder, FakeServer() as server:
+        ran = drive(server, folder, "init transaction a id await work 200 background id foreground transaction b id work 200 finish a id "
                     "flush 60000 await work 200 finish b background id", is_ui=1, profile_lifecycle="trace", traces_sample_rate=1)
-        got = arrived(receiver, folder, too_few(receiver))
-        first, away, carried, second, end = ran.told["id"]
+        got = arrived(server, folder, too_few(server))
+        first, away, carried, second, end = ran.printed["id"]
         check_equal((away, carried, end), (first, first, ""), "an open trace carries its session")
         check_equal(profiler_ids(got.chunks), [first, second], "profiler ids")
 
@@ -276,22 +276,22 @@ def a_session_of_a_user_interface_ends_in_the_background_SES_9():
 @case
 def the_first_transaction_of_a_new_session_names_the_new_profiler_LNK_1_SES_9():
     """The profiler restarts a moment after the transaction's root span began."""
-    with Folder() as folder, Receiver() as receiver:
-        ran = drive(receiver, folder, "init transaction a id await work 200 background foreground finish a transaction b id await work 300 "
+    with Folder() as folder, FakeServer() as server:
+        ran = drive(server, folder, "init transaction a id await work 200 background foreground finish a transaction b id await work 300 "
                     "finish b id flush 60000", is_ui=1, profile_lifecycle="trace", traces_sample_rate=1)
-        got = arrived(receiver, folder, too_few(receiver))
-        first, second, _ = ran.told["id"]
-        check(first and second and first != second, f"profilers {ran.told['id']}")
+        got = arrived(server, folder, too_few(server))
+        first, second, _ = ran.printed["id"]
+        check(first and second and first != second, f"profilers {ran.printed['id']}")
         named = {transaction["transaction"]: transaction["contexts"]["profile"]["profiler_id"] for transaction in got.transactions}
         check_equal(named, {"a": first, "b": second}, "profiler ids of transactions")
 
 
 @case
 def spans_have_the_name_that_their_thread_has_in_the_chunk_LNK_4():
-    with Folder() as folder, Receiver() as receiver:
-        drive(receiver, folder, "init transaction a span part a await work 100 finish part rename later work 200 finish a work 50",
+    with Folder() as folder, FakeServer() as server:
+        drive(server, folder, "init transaction a span part a await work 100 finish part rename later work 200 finish a work 50",
               profile_lifecycle="trace", traces_sample_rate=1)
-        got = arrived(receiver, folder)
+        got = arrived(server, folder)
         transaction, threads = got.transactions[0], got.chunks[0]["profile"]["thread_metadata"]
         for data in (transaction["contexts"]["trace"]["data"], transaction["spans"][0]["data"]):
             check_equal((data["thread.name"], threads[data["thread.id"]]["name"]), ("later", "later"), "names")
@@ -300,61 +300,61 @@ def spans_have_the_name_that_their_thread_has_in_the_chunk_LNK_4():
 @case
 def the_start_of_the_program_is_profiled_as_the_launch_before_decided_SES_10():
     """SES-10"""
-    with Folder() as folder, Receiver() as receiver:
+    with Folder() as folder, FakeServer() as server:
         def launch(words, **options):
-            return drive(receiver, folder, words, start_profiler_on_app_start=1, **options).told["id"]
+            return drive(server, folder, words, start_profiler_on_app_start=1, **options).printed["id"]
         check_equal(launch("init id"), [""], "the very first launch")
         first, stopped = launch("init id await work 200 stop id")
         check(first and not stopped, "the second launch is profiled from init to stop")
         start, in_root, after = launch("init id transaction a id await work 200 finish a flush 60000 sleep 3500 flush 60000 id", chunk_seconds=3,
                                        profile_lifecycle="trace", traces_sample_rate=1)
         check(start and start == in_root and not after, f"with the first root: {start}, {in_root}, {after}")
-        drive(receiver, folder, "init id")
+        drive(server, folder, "init id")
         check_equal(launch("init id"), [""], "forgotten where the option was off")
         launch("init id", profile_session_sample_rate=0)
         check_equal(launch("init start id"), [""], "kept: do not profile")
         check(launch("init id await work 200")[0], "and the next one again as drawn")
-        check_equal(profiler_ids(arrived(receiver, folder, too_few(receiver)).chunks)[:2], [first, start], "profiler ids")
+        check_equal(profiler_ids(arrived(server, folder, too_few(server)).chunks)[:2], [first, start], "profiler ids")
 
 
 @case
 def the_decision_for_a_start_belongs_to_one_program_in_one_release_SES_13():
-    with Folder() as folder, Receiver() as receiver:
+    with Folder() as folder, FakeServer() as server:
         def launch(release, **options):
-            return drive(receiver, folder, "init id", start_profiler_on_app_start=1, release=release, **options).told["id"]
+            return drive(server, folder, "init id", start_profiler_on_app_start=1, release=release, **options).printed["id"]
         check_equal(launch("a@1"), [""], "the first launch of a@1")
         check_equal(launch("a@2"), [""], "the first launch of a@2")
         check(launch("a@1")[0], "the second launch of a@1 is not profiled")
         launch("a@2", profile_session_sample_rate=0)
         check(launch("a@1")[0], "what a@2 decided counts for a@1")
-        ran = drive(receiver, folder, "init id", start_profiler_on_app_start=1, spool_directory="")
+        ran = drive(server, folder, "init id", start_profiler_on_app_start=1, spool_directory="")
         check("start_profiler_on_app_start has no effect" in ran.said, ran.said)
 
 
 @case
 def rates_outside_of_their_range_are_refused_and_an_explicit_zero_counts_SES_14_SES_15():
-    with Folder() as folder, Receiver() as receiver:
+    with Folder() as folder, FakeServer() as server:
         for name in ("traces_sample_rate", "profiles_sample_rate"):
             for rate in (2, -1, "nan"):
-                ran = drive(receiver, folder, f"option {name} {rate} init start id")
+                ran = drive(server, folder, f"option {name} {rate} init start id")
                 check_equal(ran.said.count(f"{name} must be a number from 0 to 1"), 1, f"{name} {rate}: {ran.said!r}")
-        ran = drive(receiver, folder, "init start id", profiles_sample_rate=1, traces_sample_rate=1)
-        check_equal(ran.told["id"], [""], "V1 by the environment")
-        ran = drive(receiver, folder, "option profiles_sample_rate -0.0 init start id", profiles_sample_rate=1)
-        check(ran.told["id"][0], "an explicit 0 does not count before the environment")
+        ran = drive(server, folder, "init start id", profiles_sample_rate=1, traces_sample_rate=1)
+        check_equal(ran.printed["id"], [""], "V1 by the environment")
+        ran = drive(server, folder, "option profiles_sample_rate -0.0 init start id", profiles_sample_rate=1)
+        check(ran.printed["id"][0], "an explicit 0 does not count before the environment")
 
 
 @case
 def transactions_and_spans_name_their_profile_and_thread_LNK_1_LNK_2_LNK_3():
     """LNK-1, LNK-2, LNK-3"""
-    with Folder() as folder, Receiver() as receiver:
-        ran = drive(receiver, folder, "init transaction a span part a await work 200 thread 300 work 100 finish part join finish a id work 50",
+    with Folder() as folder, FakeServer() as server:
+        ran = drive(server, folder, "init transaction a span part a await work 200 thread 300 work 100 finish part join finish a id work 50",
                     profile_lifecycle="trace", traces_sample_rate=1)
-        got = arrived(receiver, folder)
+        got = arrived(server, folder)
         check_equal((len(got.chunks), len(got.transactions)), (1, 1), "chunks, transactions")
         chunk, transaction = got.chunks[0], got.transactions[0]
         trace, spans = transaction["contexts"]["trace"], {span["description"]: span for span in transaction["spans"]}
-        check_equal((transaction["contexts"]["profile"]["profiler_id"], chunk["profiler_id"]), (ran.told["id"][0],) * 2, "profiler id")
+        check_equal((transaction["contexts"]["profile"]["profiler_id"], chunk["profiler_id"]), (ran.printed["id"][0],) * 2, "profiler id")
         named = {thread: facts["name"] for thread, facts in chunk["profile"]["thread_metadata"].items()}
         sampled = {sample["thread_id"] for sample in chunk["profile"]["samples"]}
         for data, name in ((trace["data"], "sdk_drives"), (spans["part"]["data"], "sdk_drives"), (spans["elsewhere"]["data"], "second")):
@@ -370,10 +370,10 @@ def transactions_and_spans_name_their_profile_and_thread_LNK_1_LNK_2_LNK_3():
 def chunks_join_without_gap_or_overlap_by_one_anchor_SES_1():
     """SES-1, V2-1, V2-3; facts 3.2. The wall clock is set back an hour each time that the program asks for it."""
     takes_long()
-    with Folder() as folder, Receiver() as receiver:
-        ran = drive(receiver, folder, "init start id await work 3300", chunk_seconds=1, LD_PRELOAD=with_sanitizer(OFFBEAT.programs / "clock_set_back.so"))
-        chunks = arrived(receiver, folder).chunks
-        check_equal(profiler_ids(chunks), ran.told["id"], "profiler ids")
+    with Folder() as folder, FakeServer() as server:
+        ran = drive(server, folder, "init start id await work 3300", chunk_seconds=1, LD_PRELOAD=with_sanitizer(OFFBEAT.programs / "clock_set_back.so"))
+        chunks = arrived(server, folder).chunks
+        check_equal(profiler_ids(chunks), ran.printed["id"], "profiler ids")
         check(len(chunks) >= 4, f"{len(chunks)} chunks")
         check(all(times(chunk) == sorted(times(chunk)) for chunk in chunks), "samples out of order")
         for before, after in zip(chunks, chunks[1:]):
@@ -398,9 +398,9 @@ def lines_of(function):
 
 @case
 def functions_have_file_and_line_and_inlined_frames_by_the_helper():
-    with Folder() as folder, Receiver() as receiver:
-        drive(receiver, folder, "init start await work 400")
-        chunks = arrived(receiver, folder).chunks
+    with Folder() as folder, FakeServer() as server:
+        drive(server, folder, "init start await work 400")
+        chunks = arrived(server, folder).chunks
         for name in ("works_deeper", "works", "is_inlined"):
             frames = frames_of(chunks, name)
             check(frames, f"no {name} in {functions(chunks)}")
@@ -413,17 +413,17 @@ def functions_have_file_and_line_and_inlined_frames_by_the_helper():
 
 @case
 def without_a_helper_there_are_the_names_of_symbol_tables():
-    with Folder() as folder, Receiver() as receiver:
+    with Folder() as folder, FakeServer() as server:
         (folder / "fails").write_text("#!/bin/sh\nexit 9\n", encoding="ascii")
         (folder / "fails").chmod(0o755)
         # One that fails is tried again, as the next chunk may find more time or memory.
         for helper, said, tries in (("/nonexistent", "offbeat-helper is not there", 1),
                                     (folder / "fails", "did not do it (status 9)", 2)):
-            receiver.bodies.clear()
-            ran = drive(receiver, folder, "init start await work 300 flush 30000 work 100", helper=helper)
+            server.bodies.clear()
+            ran = drive(server, folder, "init start await work 300 flush 30000 work 100", helper=helper)
             check_equal(ran.said.count("symbol tables only"), tries, f"times that it was said: {ran.said}")
             check(said in ran.said, ran.said)
-            chunks = arrived(receiver, folder).chunks
+            chunks = arrived(server, folder).chunks
             check_equal(len(chunks), 2, "chunks")
             for chunk in chunks:
                 check({"works", "works_deeper", "main"} <= functions([chunk]), f"functions {functions([chunk])}")
@@ -431,10 +431,10 @@ def without_a_helper_there_are_the_names_of_symbol_tables():
 
 
 @case
-def a_receiver_that_names_gets_addresses_and_images():
-    with Folder() as folder, Receiver() as receiver:
-        drive(receiver, folder, "init start await work 300", symbols="receiver")
-        chunk, = arrived(receiver, folder).chunks
+def a_server_that_names_gets_addresses_and_images():
+    with Folder() as folder, FakeServer() as server:
+        drive(server, folder, "init start await work 300", symbols="server")
+        chunk, = arrived(server, folder).chunks
         check(functions([chunk]) <= {None, "[too short to sample]"}, f"functions {functions([chunk])}")
         images = {image["code_file"]: image for image in chunk["debug_meta"]["images"]}
         note = re.search(r"Build ID: ([0-9a-f]+)", text(run("readelf", "-n", DRIVES).stdout)).group(1)
@@ -449,14 +449,14 @@ def a_receiver_that_names_gets_addresses_and_images():
 
 @case
 def rules_say_what_is_the_programs_own():
-    with Folder() as folder, Receiver() as receiver:
-        drive(receiver, folder, "init start await work 300", in_app_exclude="/,works_d", in_app_include=f"works,{DRIVES.parent}")
-        chunks = arrived(receiver, folder).chunks
+    with Folder() as folder, FakeServer() as server:
+        drive(server, folder, "init start await work 300", in_app_exclude="/,works_d", in_app_include=f"works,{DRIVES.parent}")
+        chunks = arrived(server, folder).chunks
         own = {name: {frame["in_app"] for frame in frames_of(chunks, name)} for name in ("works", "works_deeper", "main")}
         check_equal(own, {"works": {True}, "works_deeper": {True}, "main": {True}}, "the longest prefix counts")
-    with Folder() as folder, Receiver() as receiver:
-        drive(receiver, folder, "init start await work 300", in_app_exclude="works_d", in_app_include="/usr/lib,/lib")
-        chunks = arrived(receiver, folder).chunks
+    with Folder() as folder, FakeServer() as server:
+        drive(server, folder, "init start await work 300", in_app_exclude="works_d", in_app_include="/usr/lib,/lib")
+        chunks = arrived(server, folder).chunks
         check_equal({frame["in_app"] for frame in frames_of(chunks, "works_deeper")}, {False}, "excluded by name")
         outside = {frame["in_app"] for chunk in chunks for frame in chunk["profile"]["frames"] if "libc" in frame.get("package", "")}
         check_equal(outside, {True}, "included by folder")
@@ -467,9 +467,9 @@ def release_and_environment_are_as_told_or_those_of_the_program():
     note = re.search(r"Build ID: ([0-9a-f]+)", text(run("readelf", "-n", DRIVES).stdout)).group(1)
     for options, expected in (({}, (f"sdk_drives@{note}", "production", None)),
                               ({"release": "r@1", "environment": "e", "dist": "7"}, ("r@1", "e", "7"))):
-        with Folder() as folder, Receiver() as receiver:
-            drive(receiver, folder, "init start transaction a await work 200 finish a", traces_sample_rate=1, **options)
-            got = arrived(receiver, folder)
+        with Folder() as folder, FakeServer() as server:
+            drive(server, folder, "init start transaction a await work 200 finish a", traces_sample_rate=1, **options)
+            got = arrived(server, folder)
             for payload in got.chunks + got.transactions:
                 check_equal(tuple(payload.get(name) for name in ("release", "environment", "dist")), expected, "release, environment, dist")
 
@@ -482,10 +482,10 @@ def what_before_send_drops_is_counted_and_reported():
             ("profile", {"profiles_sample_rate": 1}, (0, 0, 1), {"before_send:profile": 1}),
             ("transaction", {"profiles_sample_rate": 1}, (0, 0, 0),
              {"before_send:transaction": 1, "before_send:span": 2, "before_send:profile": 1})):
-        with Folder() as folder, Receiver() as receiver:
-            ran = drive(receiver, folder, f"option drops {dropped} init start transaction a span s a await work 1500 finish s finish a stop "
+        with Folder() as folder, FakeServer() as server:
+            ran = drive(server, folder, f"option drops {dropped} init start transaction a span s a await work 1500 finish s finish a stop "
                         "flush 30000 counts", traces_sample_rate=1, **options)
-            got = arrived(receiver, folder, reported)
+            got = arrived(server, folder, reported)
             check_equal((len(got.chunks), len(got.profiles), len(got.transactions)), left, f"chunks, profiles, transactions without {dropped}")
             check_equal(ran.counts(), {"made": 2, "sent": sum(left), "limited": 0, "discarded": 2 - sum(left)}, "counts")
 
@@ -494,20 +494,20 @@ def what_before_send_drops_is_counted_and_reported():
 def a_flush_at_the_moment_of_a_start_sends_a_chunk():
     if IS_ASAN:
         leave_out("ASan: frame tables are not ready at the first ticks, and a chunk of one sample is discarded")
-    with Folder() as folder, Receiver() as receiver:
+    with Folder() as folder, FakeServer() as server:
         for words in ("init start flush 30000 work 100", "init start await flush 30000 flush 30000 work 100"):
-            drive(receiver, folder, words)
-            check_equal(receiver.reported, {}, f"reported as discarded after {words}")
-        check_equal(len(arrived(receiver, folder).chunks), 5, "chunks")
+            drive(server, folder, words)
+            check_equal(server.reported, {}, f"reported as discarded after {words}")
+        check_equal(len(arrived(server, folder).chunks), 5, "chunks")
 
 
 @case
 def measurements_arrive_FMT_7():
     """FMT-7, V2-4"""
-    with Folder() as folder, Receiver() as receiver:
-        drive(receiver, folder, "measure early byte 1 init start await work 1200 measure queue byte 17.5 measure queue byte 18 frame 16000000 "
+    with Folder() as folder, FakeServer() as server:
+        drive(server, folder, "measure early byte 1 init start await work 1200 measure queue byte 17.5 measure queue byte 18 frame 16000000 "
               "frame 30000000 frame 800000000 stop flush 30000 measure late byte 1 start await work 200")
-        chunk, after = arrived(receiver, folder).chunks
+        chunk, after = arrived(server, folder).chunks
         measured = {name: (one["unit"], [value["value"] for value in one["values"]]) for name, one in chunk["measurements"].items()}
         stamps = [value["timestamp"] for one in chunk["measurements"].values() for value in one["values"]]
         check(times(chunk)[0] - 1 < min(stamps) and max(stamps) < times(chunk)[-1] + 1, "times of measurements")
@@ -528,10 +528,10 @@ OFF = {"without a DSN": {"dsn": None}, "with no session sampled": {"profile_sess
 @case
 def off_it_has_no_thread_and_no_descriptor():
     for name, options in OFF.items():
-        with Folder() as folder, Receiver() as receiver:
-            told = drive(receiver, folder, "look init start look transaction a finish a measure x byte 1 sleep 100 look", debug=None, **options).told
-            check_equal((told["threads"], told["descriptors"]), ([1] * 3, [3] * 3), f"threads, descriptors {name}")
-            check_equal((receiver.requests, list(folder.iterdir())), (0, []), f"requests, files {name}")
+        with Folder() as folder, FakeServer() as server:
+            printed = drive(server, folder, "look init start look transaction a finish a measure x byte 1 sleep 100 look", debug=None, **options).printed
+            check_equal((printed["threads"], printed["descriptors"]), ([1] * 3, [3] * 3), f"threads, descriptors {name}")
+            check_equal((server.requests, list(folder.iterdir())), (0, []), f"requests, files {name}")
 
 
 @case_by_the_clock
@@ -539,9 +539,9 @@ def off_it_takes_no_memory_and_no_time():
     if IS_ASAN:
         leave_out("memory and time would be the sanitizer's")
     def least(words, **options):
-        with Folder() as folder, Receiver() as receiver:
-            told = [drive(receiver, folder, "pid memory " + words + "memory", debug=None, **options).told for _ in range(5)]
-        return [min(one[name][1] - one[name][0] for one in told) for name in ("anonymous_kib", "cpu_us")]
+        with Folder() as folder, FakeServer() as server:
+            printed = [drive(server, folder, "pid memory " + words + "memory", debug=None, **options).printed for _ in range(5)]
+        return [min(one[name][1] - one[name][0] for one in printed) for name in ("anonymous_kib", "cpu_us")]
     without = least("")
     for name, options in OFF.items():
         kib, cpu_us = (a - b for a, b in zip(least("init start ", **options), without))
@@ -555,11 +555,11 @@ def memcheck_finds_nothing():
         leave_out("a program has one sanitizer or valgrind")
     if not shutil.which("valgrind"):
         skip("valgrind is not installed")
-    with Folder() as folder, Receiver() as receiver:
-        drive(receiver, folder, "init start transaction a span s a await work 1000 finish s finish a measure x byte 1 flush 60000 work 100",
+    with Folder() as folder, FakeServer() as server:
+        drive(server, folder, "init start transaction a span s a await work 1000 finish s finish a measure x byte 1 flush 60000 work 100",
               traces_sample_rate=1, prefix=("valgrind", "--quiet", "--error-exitcode=9",
                                             "--leak-check=full", "--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"))
-        check_equal(len(arrived(receiver, folder, too_few(receiver)).transactions), 1, "transactions")
+        check_equal(len(arrived(server, folder, too_few(server)).transactions), 1, "transactions")
 
 
 read_names()

@@ -1,4 +1,4 @@
-"""Programs with liboffbeat under test: sdk_drives.c is one that does what it is told. What arrived is judged by the receiver's
+"""Programs with liboffbeat under test: sdk_drives.c is one that does what it is told. What arrived is judged by the server's
 rules, nothing may stand on standard output, errno is kept, and nothing is left behind, whatever a case is about.
 SPDX-License-Identifier: MIT"""
 import atexit
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-from receiver import Receiver, items_of
+from server import FakeServer, items_of
 from recording import ROOT, Folder, Offbeat, chunk_functions, check, check_equal, leave_out, run, text
 
 
@@ -39,18 +39,18 @@ atexit.register(shutil.rmtree, CACHE, True)
 
 def read_names():
     """Before all else, for the helper steps back behind other programs, and the names of libc's functions are many."""
-    with Folder() as folder, Receiver() as receiver:
+    with Folder() as folder, FakeServer() as server:
         if IS_ASAN: # cannot be preloaded by record
-            drive(receiver, folder, "init start await work 300")
+            drive(server, folder, "init start await work 300")
             return
         done = run(OFFBEAT.program, "record", "-o", "x.pb.gz", "--", DRIVES, "work", "300", cwd=folder,
                    env={**os.environ, "OFFBEAT_CACHE_DIRECTORY": CACHE, "TMPDIR": str(folder)})
         check(done.returncode == 0, text(done.stderr))
 
 
-def environment(receiver, folder, **options):
+def environment(server, folder, **options):
     """OPTIONS in small letters are the library's, None for one that is not to be set; the others are variables as they are."""
-    chosen = {"dsn": receiver.dsn if receiver else None, "spool_directory": folder / "spool", "profile_session_sample_rate": 1, "debug": 1,
+    chosen = {"dsn": server.dsn if server else None, "spool_directory": folder / "spool", "profile_session_sample_rate": 1, "debug": 1,
               "shutdown_timeout_ms": 60000, "cache_directory": CACHE, **options}
     variables = {"PATH": os.environ["PATH"], "HOME": folder, "TMPDIR": folder,
                  "UBSAN_OPTIONS": os.environ.get("UBSAN_OPTIONS", ""), "ASAN_OPTIONS": "detect_leaks=0" if options.get("LD_PRELOAD") else "",
@@ -73,25 +73,25 @@ def takes_long():
 
 
 class Ran:
-    """What a program did: what it told, name by name, what was said on standard error, its status, how long it took."""
+    """What a program did: what it printed, name by name, what was said on standard error, its status, how long it took."""
 
     def __init__(self, done, seconds):
-        self.status, self.said, self.seconds, self.told = done.returncode, text(done.stderr), seconds, {}
+        self.status, self.said, self.seconds, self.printed = done.returncode, text(done.stderr), seconds, {}
         for line in text(done.stdout).splitlines():
             check(line.startswith("{"), f"on standard output: {line}")
             for name, value in json.loads(line).items():
-                self.told.setdefault(name, []).append(value)
-        check_equal(self.told.get("errno_changes", [0]), [0], "calls that changed errno")
+                self.printed.setdefault(name, []).append(value)
+        check_equal(self.printed.get("errno_changes", [0]), [0], "calls that changed errno")
 
     def counts(self):
         """The sums that must hold in every case."""
-        made, sent, limited, discarded = (self.told[name][-1] for name in ("made", "sent", "limited", "discarded"))
+        made, sent, limited, discarded = (self.printed[name][-1] for name in ("made", "sent", "limited", "discarded"))
         return {"made": made, "sent": sent, "limited": limited, "discarded": discarded}
 
 
-def drive(receiver, folder, words, status=0, prefix=(), **options):
+def drive(server, folder, words, status=0, prefix=(), **options):
     began = time.monotonic()
-    done = run(*prefix, DRIVES, *words.split(), cwd=folder, env=environment(receiver, folder, **options))
+    done = run(*prefix, DRIVES, *words.split(), cwd=folder, env=environment(server, folder, **options))
     ran = Ran(done, time.monotonic() - began)
     check_equal(ran.status, status, f"status of {words}: {ran.said}")
     return ran
@@ -111,26 +111,26 @@ def left_behind(folder):
 
 
 class Arrived:
-    """What RECEIVER took. Everything is judged as a receiver judges it, by `offbeat validate` and by check_chunk.py."""
+    """What RECEIVER took. Everything is judged as a server judges it, by `offbeat validate` and by check_chunk.py."""
 
-    def __init__(self, receiver, folder):
-        check_equal(receiver.problems, [], "what is wrong with requests")
+    def __init__(self, server, folder):
+        check_equal(server.problems, [], "what is wrong with requests")
         self.envelopes = [[(item, payload if isinstance(payload, dict) else json.loads(payload)) for item, payload in items_of(body)]
-                          for body in receiver.bodies]
+                          for body in server.bodies]
         self.chunks = sorted(self.of("profile_chunk"), key=lambda chunk: times(chunk)[0])
         self.profiles, self.transactions = self.of("profile"), self.of("transaction")
         check_equal(len({chunk["chunk_id"] for chunk in self.chunks}), len(self.chunks), "different chunk ids")
         for chunk in self.chunks + self.profiles:
             names = [facts.get("name") for facts in chunk["profile"]["thread_metadata"].values()]
             check("offbeat-chunks" not in names, f"the library's own thread is in a profile: {names}")
-        self.judge(receiver, folder)
+        self.judge(server, folder)
 
     def of(self, wanted):
         return [payload for envelope in self.envelopes for item, payload in envelope if item["type"] == wanted]
 
-    def judge(self, receiver, folder):
+    def judge(self, server, folder):
         files = {"profile_chunk": [], "profile": []}
-        for number, (body, envelope) in enumerate(zip(receiver.bodies, self.envelopes)):
+        for number, (body, envelope) in enumerate(zip(server.bodies, self.envelopes)):
             types = [item["type"] for item, _ in envelope]
             check(types.count("profile_chunk") + types.count("profile") <= 1, f"profiles in one envelope: {types}")
             for wanted, paths in files.items():
@@ -145,16 +145,16 @@ class Arrived:
             path.unlink()
 
 
-def arrived(receiver, folder, reported=None):
+def arrived(server, folder, reported=None):
     """All that arrived, when the programs have ended: nothing else is REPORTED as discarded, nothing is left behind."""
-    check_equal(receiver.reported, reported or {}, "reported as discarded")
+    check_equal(server.reported, reported or {}, "reported as discarded")
     check_equal(left_behind(folder), [], "left behind")
-    return Arrived(receiver, folder)
+    return Arrived(server, folder)
 
 
-def too_few(receiver):
+def too_few(server):
     """What is sampled between a flush and a stop can be too little to be sent, which is counted."""
-    return {name: count for name, count in receiver.reported.items() if name == "insufficient_data:profile_chunk"}
+    return {name: count for name, count in server.reported.items() if name == "insufficient_data:profile_chunk"}
 
 
 def times(chunk):

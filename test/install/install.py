@@ -13,7 +13,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test/end_to_end"))
-from receiver import Receiver, items_of  # noqa: E402
+from server import FakeServer, items_of  # noqa: E402
 from recording import Failed, Folder, Offbeat, case, check, check_equal, main, run, text  # noqa: E402
 
 OFFBEAT = Offbeat(sys.argv[1])
@@ -195,7 +195,7 @@ def a_program_may_have_the_names_that_the_static_library_has_inside():
 # --- running ---------------------------------------------------------------------------------------------------------
 
 class Received:
-    """What came of one program, all of it accepted by the rules of the real receiver."""
+    """What came of one program, all of it accepted by the rules of the real server."""
 
     def __init__(self, bodies, folder):
         self.items = collections.defaultdict(list)
@@ -221,13 +221,13 @@ class Received:
 
 
 def run_and_receive(command, **environment):
-    with Folder() as folder, Receiver() as receiver:
-        done = run(*command, cwd=folder, env={**installation().environment, "OFFBEAT_DSN": receiver.dsn, "OFFBEAT_SHUTDOWN_TIMEOUT_MS": "10000",
+    with Folder() as folder, FakeServer() as server:
+        done = run(*command, cwd=folder, env={**installation().environment, "OFFBEAT_DSN": server.dsn, "OFFBEAT_SHUTDOWN_TIMEOUT_MS": "10000",
                                               "OFFBEAT_SPOOL_DIRECTORY": str(folder / "spool"), **environment})
         check_equal((done.returncode, text(done.stderr)), (0, ""), f"{command[0]}: status and standard error")
-        check_equal(receiver.problems, [], "what is wrong with requests")
-        check_equal(sum(receiver.reported.values()), 0, f"discarded: {receiver.reported}")
-        return Received(receiver.bodies, folder)
+        check_equal(server.problems, [], "what is wrong with requests")
+        check_equal(sum(server.reported.values()), 0, f"discarded: {server.reported}")
+        return Received(server.bodies, folder)
 
 
 def check_has(received, **wanted):
@@ -389,7 +389,7 @@ def paste_tutorial():
 
 @functools.lru_cache(maxsize=None)
 def tutorial():
-    """Most of it is waiting for a receiver that is not there: it goes on while other cases run."""
+    """Most of it is waiting for a server that is not there: it goes on while other cases run."""
     return concurrent.futures.ThreadPoolExecutor(1).submit(paste_tutorial)
 
 

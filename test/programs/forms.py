@@ -18,7 +18,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
-from receiver import Receiver  # noqa: E402
+from server import FakeServer  # noqa: E402
 from recording_figures import cpu_seconds  # noqa: E402
 
 TIMEOUT_SECONDS = 180
@@ -205,10 +205,10 @@ def split_own_lines(stderr):
     return b"".join(line for line in lines if not line.startswith(b"offbeat: ")), own
 
 
-def start_variables(stage, folders, form, receiver):
+def start_variables(stage, folders, form, server):
     """What the form adds to the environment."""
     if form.kind == "sdk":
-        return sdk_environment(stage, folders, receiver.dsn)
+        return sdk_environment(stage, folders, server.dsn)
     if form.kind == "dead":
         return sdk_environment(stage, folders, f"http://{DSN_KEY}@127.0.0.1:{closed_port()}/42")
     if form.kind == "loaded":
@@ -236,13 +236,13 @@ def run_form(stage, program, form):
     """The Outcome of PROGRAM in FORM. Raises TimeoutError if it hangs."""
     folders = Folders(stage, program.name)
     prepare(stage, folders, program, form.user)
-    with Receiver() as receiver:
-        variables = {**environment(stage, folders, program), **start_variables(stage, folders, form, receiver)}
+    with FakeServer() as server:
+        variables = {**environment(stage, folders, program), **start_variables(stage, folders, form, server)}
         status, out, err, cpu, seconds = execute(command_of(stage, folders, form, program.script), folders, form.user, variables)
     err, own_lines = split_own_lines(err) if form.kind == "record" else (err, [])
     outcome = Outcome(status, out, err, folders.files(program.ignored_files), own_lines, cpu, seconds)
     if form.kind in ("sdk", "dead"):
-        outcome.is_profiled = bool(receiver.chunks) or has_spooled(folders.own / "cache" / "spool")
+        outcome.is_profiled = bool(server.chunks) or has_spooled(folders.own / "cache" / "spool")
     recordings = sorted((*folders.own.glob("x.pb.gz"), *folders.own.glob("*.recording")))
     outcome.recordings = tuple(stage.info(recordings)) if recordings else ()
     if form.kind == "loaded":

@@ -44,11 +44,11 @@ def check_not_sampled(folder, done, count, *names):
     check_equal(done.returncode, 0, f"exit status; {text(done.stderr)}")
     lines = lines_about(done, "could not be sampled")
     check_equal(len(lines), 1, f"lines; {text(done.stderr)}")
-    told = facts(folder)
-    check_equal(told["processes_not_sampled"], count, f"processes; {lines[0]}")
+    printed = facts(folder)
+    check_equal(printed["processes_not_sampled"], count, f"processes; {lines[0]}")
     for name in names:
         check(name in lines[0], f"{name} is not named: {lines[0]}")
-        check(name in told["not_sampled"], f"{name} is not in info: {told['not_sampled']}")
+        check(name in printed["not_sampled"], f"{name} is not in info: {printed['not_sampled']}")
     return lines[0]
 
 
@@ -165,7 +165,7 @@ def counts_the_cpu_time_of_children_too_short_to_be_seen():
     with Folder() as folder:
         done = record_script(folder, f"i=0\nwhile [ $i -lt 300 ]; do {STATIC} 0.001; i=$((i + 1)); done\n:\n")
         missing, spent = facts(folder)["cpu_not_sampled_ns"], facts(folder)["process_cpu_ns"]
-        check(missing > 0.15e9, f"{missing / 1e6:.0f} ms of CPU time are told missing, {spent / 1e6:.0f} ms are sampled")
+        check(missing > 0.15e9, f"{missing / 1e6:.0f} ms of CPU time are printed missing, {spent / 1e6:.0f} ms are sampled")
         check(lines_about(done, "of CPU time"), text(done.stderr))
 
 
@@ -348,17 +348,17 @@ def keeps_to_the_share_of_a_processor_that_was_asked_for():
         for arguments in (("--cpu-max", "1%", "-F", "1000"), ()):
             done = OFFBEAT.record(folder, BUSY, "3", options=arguments)
             check_equal(done.returncode, 0, "exit status")
-            told = facts(folder)
+            printed = facts(folder)
             seconds = OFFBEAT.answer("info", folder / "x.pb.gz")["duration"] / 1e9
-            used, of_program = told["sampler_cpu_ns"] / 1e9, told["process_cpu_ns"] / 1e9
+            used, of_program = printed["sampler_cpu_ns"] / 1e9, printed["process_cpu_ns"] / 1e9
             shown = OFFBEAT.answer("top", "--sample-index", "cpu", folder / "x.pb.gz")["total"] / 1e9
             check(abs(shown / (of_program - used) - 1) < 0.03, f"{shown} s of CPU time are shown, of {of_program - used}")
             if not arguments:
-                check("cpu_max" not in told, f"cpu_max is {told.get('cpu_max')}")
+                check("cpu_max" not in printed, f"cpu_max is {printed.get('cpu_max')}")
                 continue
-            check_equal(told["cpu_max"], "1 % of a processor", "cpu_max")
+            check_equal(printed["cpu_max"], "1 % of a processor", "cpu_max")
             check(used < 0.01 * seconds + 0.03, f"the sampler used {used} of {seconds} s")
-            check(told["ticks_left_out"] > 0, "no tick was left out")
+            check(printed["ticks_left_out"] > 0, "no tick was left out")
 
 
 @case
@@ -368,8 +368,8 @@ def names_the_library_in_which_stacks_end():
         check_equal(done.returncode, 0, "exit status")
         line, = lines_about(done, "of the stacks are incomplete")
         check("libno_unwind_tables.so" in line and "-fasynchronous-unwind-tables" in line, line)
-        told = text(run(OFFBEAT.program, "info", folder / "x.pb.gz").stdout)
-        check(line.removeprefix("offbeat: ") in told, f"info does not have it: {told}")
+        printed = text(run(OFFBEAT.program, "info", folder / "x.pb.gz").stdout)
+        check(line.removeprefix("offbeat: ") in printed, f"info does not have it: {printed}")
         table = text(run(OFFBEAT.program, "top", folder / "x.pb.gz").stdout)
         check_equal(sum("of the stacks are incomplete" in row for row in table.splitlines()), 1, f"lines in {table}")
         check(OFFBEAT.answer("info", folder / "x.pb.gz")["samples_incomplete"] > 30, "samples_incomplete")

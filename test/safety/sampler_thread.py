@@ -120,11 +120,11 @@ def the_recording_goes_on_after_the_sampler_stepped_aside():
     with Folder() as folder:
         done = recorded(folder, program("steps_aside"))
         check_equal((done.returncode, text(done.stdout)), (0, "0 0"), "status and output")
-        seen, told = opens(OFFBEAT, folder / "x.pb.gz"), facts(folder)
+        seen, printed = opens(OFFBEAT, folder / "x.pb.gz"), facts(folder)
         check(seen.get("before", 0) > 150e6 and seen.get("after", 0) > 150e6, f"functions: {seen}")
-        check_equal(told["times_aside"], 2, "how often it stepped aside")
-        check(0 < told["aside_ns"] < 400e6, f"it was away for {told['aside_ns']} ns")
-        check("sampler_ended" not in told, f"it ended: {told}")
+        check_equal(printed["times_aside"], 2, "how often it stepped aside")
+        check(0 < printed["aside_ns"] < 400e6, f"it was away for {printed['aside_ns']} ns")
+        check("sampler_ended" not in printed, f"it ended: {printed}")
 
 
 # --- It is no more powerful than the program --------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
-from receiver import Receiver, items_of, make_certificate, wait_until  # noqa: E402
+from server import FakeServer, items_of, make_certificate, wait_until  # noqa: E402
 from recording import Folder, Offbeat, case, check, check_equal, main, run, skip, text  # noqa: E402
 
 BUILD = Offbeat(sys.argv[1]).reachable().build  # some programs change their user
@@ -161,11 +161,11 @@ def a_program_whose_sampler_ended_before_it_does_not_wait_at_its_end():
 
 @case
 def what_was_sampled_is_sent_although_exit_interrupted_malloc():
-    with Folder() as folder, Receiver() as receiver:
-        _, status = seconds_to_end(folder, "exit_in_handler", signal.SIGTERM, LD_PRELOAD=LIBRARY, OFFBEAT_DSN=receiver.dsn,
+    with Folder() as folder, FakeServer() as server:
+        _, status = seconds_to_end(folder, "exit_in_handler", signal.SIGTERM, LD_PRELOAD=LIBRARY, OFFBEAT_DSN=server.dsn,
                                    OFFBEAT_SHUTDOWN_TIMEOUT_MS=6000, OFFBEAT_HELPER="/nonexistent")
         check_equal(status, 0, "status")
-        check_equal(len(receiver.chunks), 1, "chunks")
+        check_equal(len(server.chunks), 1, "chunks")
 
 
 # --- Programs that need a process of one thread, change their rights or confine themselves ----------------------------
@@ -221,14 +221,14 @@ def the_profile_goes_on_after_the_program_has_changed_its_user():
         skip("only root can change the user")
     program_text = "import os, time\ndef work(s):\n  end = time.time() + s\n  while time.time() < end: pass\n" \
                    "work(0.3); os.setgroups([]); os.setuid(65534); work(2.5)"
-    with Folder() as folder, Receiver() as receiver:
+    with Folder() as folder, FakeServer() as server:
         folder.chmod(0o755)
         (folder / "temporary").mkdir(mode=0o777)
         (folder / "temporary").chmod(0o777)
         done = run("/usr/bin/python3", "-c", program_text, cwd=folder, env=preloaded(
-            folder, receiver.dsn, OFFBEAT_CHUNK_SECONDS=1, OFFBEAT_SHUTDOWN_TIMEOUT_MS=20000, TMPDIR=folder / "temporary"))
+            folder, server.dsn, OFFBEAT_CHUNK_SECONDS=1, OFFBEAT_SHUTDOWN_TIMEOUT_MS=20000, TMPDIR=folder / "temporary"))
         check_equal((done.returncode, text(done.stderr)), (0, ""), "status and standard error")
-        check(len(receiver.chunks) >= 1, "no chunk was sent afterwards")
+        check(len(server.chunks) >= 1, "no chunk was sent afterwards")
         check_equal(list((folder / "temporary").iterdir()), [], "what is left")
 
 
@@ -241,11 +241,11 @@ def a_program_that_confines_itself_ends_as_it_would_without_us():
 @case
 def the_recording_goes_on_when_the_threads_come_back():
     """The program works, makes a user namespace, enters a mount namespace, and works on: its one profile has both."""
-    with Folder() as folder, Receiver() as receiver:
-        done = run(program("steps_aside"), cwd=folder, env=preloaded(folder, receiver.dsn, OFFBEAT_SHUTDOWN_TIMEOUT_MS=20000))
+    with Folder() as folder, FakeServer() as server:
+        done = run(program("steps_aside"), cwd=folder, env=preloaded(folder, server.dsn, OFFBEAT_SHUTDOWN_TIMEOUT_MS=20000))
         check_equal((done.returncode, text(done.stdout)), (0, "0 0"), f"status and results: {text(done.stderr)}")
-        check_equal(len(receiver.chunks), 1, "chunks")
-        body = b"".join(receiver.bodies)
+        check_equal(len(server.chunks), 1, "chunks")
+        body = b"".join(server.bodies)
         check(b'"before"' in body and b'"after"' in body, "functions before and after")
 
 
@@ -281,7 +281,7 @@ def left_in(folder):
 def a_program_that_has_used_openssl_ends_as_it_would_without_us():
     if not shutil.which("openssl"):
         skip("openssl is not installed")
-    with Folder() as folder, Receiver() as http, Receiver(certificate=make_certificate(folder)) as https:
+    with Folder() as folder, FakeServer() as http, FakeServer(certificate=make_certificate(folder)) as https:
         for command in use_openssl(folder):
             for dsn in (http.dsn, https.dsn, NOBODY_LISTENS, NOBODY_LISTENS.replace("http:", "https:")):
                 shutil.rmtree(folder / "cache", ignore_errors=True)
@@ -363,24 +363,24 @@ def with_raised_privileges_the_name_of_the_program_leads_to_no_helper():
         check_untouched(evil, "what is in the folder that argv[0] names")
 
 
-def requests_with(copy, receiver, evil, **more):
+def requests_with(copy, server, evil, **more):
     env = {name: str(value) for name, value in more.items()}
-    done = subprocess.run([str(copy), receiver.dsn], env=env, capture_output=True, check=False, timeout=60, cwd=str(evil), **NOBODY)
+    done = subprocess.run([str(copy), server.dsn], env=env, capture_output=True, check=False, timeout=60, cwd=str(evil), **NOBODY)
     check_equal(done.returncode, 0, text(done.stderr))
-    return receiver.requests
+    return server.requests
 
 
 @case
 def with_raised_privileges_libcurl_follows_no_variable():
-    with Folder() as folder, Receiver() as receiver:
+    with Folder() as folder, FakeServer() as server:
         copy, evil = raised(folder, "set-user-ID", "raised"), make_evil(folder)
         nobody = "http://127.0.0.1:9"
-        check(requests_with(copy, receiver, evil, http_proxy=nobody, https_proxy=nobody, ALL_PROXY=nobody, all_proxy=nobody) > 0,
+        check(requests_with(copy, server, evil, http_proxy=nobody, https_proxy=nobody, ALL_PROXY=nobody, all_proxy=nobody) > 0,
               "a proxy of the caller's was used")
     with Folder() as folder:
         copy, evil = raised(folder, "set-user-ID", "raised"), make_evil(folder)
-        with Receiver(certificate=make_certificate(folder)) as receiver:
-            requests_with(copy, receiver, evil, SSLKEYLOGFILE=evil / "keys", SSL_CERT_FILE=evil / "ca", CURL_CA_BUNDLE=evil / "ca")
+        with FakeServer(certificate=make_certificate(folder)) as server:
+            requests_with(copy, server, evil, SSLKEYLOGFILE=evil / "keys", SSL_CERT_FILE=evil / "ca", CURL_CA_BUNDLE=evil / "ca")
         check_untouched(evil, "what TLS wrote into the caller's folder")
 
 
@@ -436,11 +436,11 @@ def a_closed_pipe_or_a_full_file_as_standard_error_does_not_end_the_program():
 
 # --- Several processes on one spool ----------------------------------------------------------------------------------
 
-def in_namespace(folder, receiver, release, seconds, *prefix):
+def in_namespace(folder, server, release, seconds, *prefix):
     """A program with the PID 1 for SECONDS, in a PID namespace of its own, as in a container."""
     command = ["unshare", "--pid", "--fork", "--kill-child", *prefix, "env", f"LD_PRELOAD={LIBRARY}", program("descriptors"), str(1000 * seconds)]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=variables(
-        folder, receiver.dsn, OFFBEAT_RELEASE=release, OFFBEAT_SPOOL_DIRECTORY=folder / "spool", OFFBEAT_SYMBOLS="receiver",
+        folder, server.dsn, OFFBEAT_RELEASE=release, OFFBEAT_SPOOL_DIRECTORY=folder / "spool", OFFBEAT_SYMBOLS="server",
         OFFBEAT_HELPER="/nonexistent", OFFBEAT_SHUTDOWN_TIMEOUT_MS=20000))
 
 
@@ -449,13 +449,13 @@ def two_processes_with_the_same_number_on_one_spool_leave_each_other_alone():
     if run("unshare", "--pid", "--fork", "true").returncode != 0:
         skip("no PID namespace can be made here (it needs root)")
     for prefix in (("--mount-proc",),): # without a /proc of its own nothing can be sampled
-        with Folder() as folder, Receiver() as receiver:
-            first = in_namespace(folder, receiver, "first", 4, *prefix)
+        with Folder() as folder, FakeServer() as server:
+            first = in_namespace(folder, server, "first", 4, *prefix)
             check(wait_until(lambda: any(path.stat().st_size for path in folder.rglob("*.recording")), 20), "nothing is recorded")
-            second = in_namespace(folder, receiver, "second", 1, *prefix)
+            second = in_namespace(folder, server, "second", 1, *prefix)
             said = [text(child.communicate(timeout=60)[1]) for child in (first, second)]
             check_equal([child.returncode for child in (first, second)], [0, 0], said)
-            chunks = [payload if isinstance(payload, dict) else json.loads(payload) for body in receiver.bodies
+            chunks = [payload if isinstance(payload, dict) else json.loads(payload) for body in server.bodies
                       for header, payload in items_of(body) if header["type"] == "profile_chunk"]
             check_equal(sorted(chunk["release"] for chunk in chunks), ["first", "second"], f"chunks, of each one: {said}")
             longest = max(chunks, key=lambda chunk: len(chunk["profile"]["samples"]))
@@ -481,21 +481,21 @@ def a_folder_that_another_process_has_just_made_stays():
 
 @case
 def no_line_end_of_a_header_or_option_comes_out():
-    with Folder() as folder, Receiver() as receiver:
-        done = run(program("header_injection"), cwd=folder, env=variables(folder, receiver.dsn, OFFBEAT_SHUTDOWN_TIMEOUT_MS=20000))
+    with Folder() as folder, FakeServer() as server:
+        done = run(program("header_injection"), cwd=folder, env=variables(folder, server.dsn, OFFBEAT_SHUTDOWN_TIMEOUT_MS=20000))
         check_equal(done.returncode, 0, text(done.stderr))
         headers = [line for line in done.stdout.decode("utf-8").split("\n") if line.startswith("[")]
         check_equal(len(headers), 3, f"lines of headers: {text(done.stdout)}")
         check(all(line.endswith("]") and "\r" not in line for line in headers), f"a header ends early: {headers}")
         check("b=2" in headers[2] and "X-Evil" not in headers[2], f"baggage: {headers[2]}")
         check("nan 0" in text(done.stdout) and "inf 0" in text(done.stdout), f"numbers that are none: {text(done.stdout)}")
-        check(len(receiver.bodies) >= 2, f"{len(receiver.bodies)} envelopes")
-        for body in receiver.bodies:
+        check(len(server.bodies) >= 2, f"{len(server.bodies)} envelopes")
+        for body in server.bodies:
             check_equal(body.decode("utf-8").encode("utf-8"), body, "UTF-8")
             for header, payload in items_of(body):
                 check(header["type"] in ("profile_chunk", "transaction", "client_report"), f"an item {header}")
                 check("\x00" not in json.dumps(payload if isinstance(payload, dict) else json.loads(payload)), "NUL")
-        check_equal([name for names in receiver.headers for name in names if name.lower().startswith("x-") and name.lower() != "x-sentry-auth"], [],
+        check_equal([name for names in server.headers for name in names if name.lower().startswith("x-") and name.lower() != "x-sentry-auth"], [],
                     "headers of HTTP")
 
 

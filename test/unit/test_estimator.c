@@ -44,9 +44,9 @@ static void pass(struct program *program, uint64_t ns)
 /* --- The recording, as its reader understands it ------------------------------------------------------------------ */
 
 static struct {
-    uint64_t told_ns[2][PLACES], without_stack_ns;
+    uint64_t written_ns[2][PLACES], without_stack_ns;
     unsigned last[2];
-    bool has_last[2], is_told;     /* something of the open tick */
+    bool has_last[2], is_written;  /* something of the open tick */
     double weights[2], squares[2]; /* of the samples */
     uint64_t fields[8];
     unsigned field_count;
@@ -58,10 +58,10 @@ static uint64_t sum_of(struct recording_time time)
     return time.cpu_ns + time.runnable_ns + time.blocked_ns;
 }
 
-static void tell(bool is_blocked, uint64_t ns)
+static void account_answer(bool is_blocked, uint64_t ns)
 {
     if (recording.has_last[is_blocked])
-        recording.told_ns[is_blocked][recording.last[is_blocked]] += ns;
+        recording.written_ns[is_blocked][recording.last[is_blocked]] += ns;
     else
         recording.without_stack_ns += ns;
 }
@@ -72,7 +72,7 @@ void recording_begin(struct recording_writer *writer, enum recording_kind kind, 
     (void)room;
     recording.kind = kind;
     recording.field_count = 0;
-    recording.is_told |= kind == RECORDING_WAITING;
+    recording.is_written |= kind == RECORDING_WAITING;
 }
 
 void recording_number(struct recording_writer *writer, uint64_t number)
@@ -84,7 +84,7 @@ void recording_number(struct recording_writer *writer, uint64_t number)
 void recording_time(struct recording_writer *writer, struct recording_time time)
 {
     (void)writer;
-    if (recording.kind == RECORDING_MORE) tell(recording.fields[1] == RECORDING_OF_BLOCKED, sum_of(time));
+    if (recording.kind == RECORDING_MORE) account_answer(recording.fields[1] == RECORDING_OF_BLOCKED, sum_of(time));
 }
 
 void recording_sample(struct recording_writer *writer, uint32_t thread, struct recording_time time, uint32_t flags,
@@ -92,9 +92,9 @@ void recording_sample(struct recording_writer *writer, uint32_t thread, struct r
 {
     (void)writer, (void)thread, (void)count, (void)last;
     bool is_blocked = flags & RECORDING_BLOCKED;
-    recording.has_last[is_blocked] = recording.is_told = true;
+    recording.has_last[is_blocked] = recording.is_written = true;
     recording.last[is_blocked] = (unsigned)addresses[0];
-    tell(is_blocked, sum_of(time));
+    account_answer(is_blocked, sum_of(time));
     recording.weights[is_blocked] += (double)sum_of(time);
     recording.squares[is_blocked] += (double)sum_of(time) * (double)sum_of(time);
 }
@@ -136,37 +136,37 @@ static void run_until(struct simulation *simulation, uint64_t until_ns)
     }
 }
 
-static void tell_taken(struct simulation *simulation, uint64_t cpu_ns)
+static void account_taken(struct simulation *simulation, uint64_t cpu_ns)
 {
     struct watched_thread *thread = &simulation->thread;
     for (unsigned i = 0; i < simulation->taken_count; i++) {
         struct found_stack stack = {&simulation->taken[i], 1, 0};
-        uint64_t part_ns = account_untold_cpu_ns(thread, cpu_ns) / (simulation->taken_count - i);
-        account_running(&simulation->sampler, thread, thread->account.cpu_told_ns + part_ns, &stack);
+        uint64_t part_ns = account_unwritten_cpu_ns(thread, cpu_ns) / (simulation->taken_count - i);
+        account_running(&simulation->sampler, thread, thread->account.cpu_written_ns + part_ns, &stack);
     }
     simulation->taken_count = 0;
 }
 
-static void look(struct simulation *simulation)
+static void scan(struct simulation *simulation)
 {
     struct watched_thread *thread = &simulation->thread;
     struct program *program = &simulation->program;
     bool is_asleep = program->cpu_ns == thread->cpu_ns_seen && thread->state == THREAD_BLOCKED;
     thread->cpu_ns_seen = program->cpu_ns;
-    recording.is_told = false;
+    recording.is_written = false;
     if (!is_asleep) {
         uint64_t place = program->place;
         struct found_stack stack = {&place, 1, 0};
         account_begin_tick(&simulation->sampler, thread);
         account_read_delay(&simulation->sampler, thread);
-        tell_taken(simulation, program->cpu_ns);
+        account_taken(simulation, program->cpu_ns);
         if (program->is_blocked)
             account_blocked(&simulation->sampler, thread, &stack);
         else
             thread->state = THREAD_RUNNABLE;
         account_end_tick(&simulation->sampler, thread);
     }
-    if (!recording.is_told) tell(true, simulation->sampler.tick_span_ns);
+    if (!recording.is_written) account_answer(true, simulation->sampler.tick_span_ns);
 }
 
 static void tick_at(struct simulation *simulation, uint64_t now_ns)
@@ -176,7 +176,7 @@ static void tick_at(struct simulation *simulation, uint64_t now_ns)
     sampler->tick++;
     sampler->tick_span_ns = now_ns - sampler->tick_ns;
     sampler->tick_ns = now_ns;
-    look(simulation);
+    scan(simulation);
 }
 
 static void simulate(struct simulation *simulation, uint64_t seed, uint64_t burst_ns, uint64_t period_ns)
@@ -212,9 +212,9 @@ static double share(const uint64_t ns[PLACES])
 static void check_sums(const struct simulation *simulation)
 {
     const struct program *program = &simulation->program;
-    uint64_t unit = RECORDING_TIME_UNIT_NS, told_ns = recording.without_stack_ns;
-    for (unsigned i = 0; i < PLACES; i++) told_ns += recording.told_ns[0][i] + recording.told_ns[1][i];
-    CHECK(told_ns <= program->now_ns && program->now_ns - told_ns < 3 * unit);
+    uint64_t unit = RECORDING_TIME_UNIT_NS, written_ns = recording.without_stack_ns;
+    for (unsigned i = 0; i < PLACES; i++) written_ns += recording.written_ns[0][i] + recording.written_ns[1][i];
+    CHECK(written_ns <= program->now_ns && program->now_ns - written_ns < 3 * unit);
 }
 
 /* Short bursts take long to simulate. */
@@ -232,7 +232,7 @@ static void measure(uint64_t burst_ns, uint64_t period_ns, bool is_blocked, stru
     for (uint64_t run = 1; run <= runs; run++) {
         simulate(&simulation, run, burst_ns, period_ns);
         check_sums(&simulation);
-        double error = share(recording.told_ns[is_blocked]) - share(simulation.program.truth_ns[is_blocked]);
+        double error = share(recording.written_ns[is_blocked]) - share(simulation.program.truth_ns[is_blocked]);
         sum += error;
         squares += error * error;
         predicted += recording.squares[is_blocked] / recording.weights[is_blocked] / recording.weights[is_blocked];

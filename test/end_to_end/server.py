@@ -1,4 +1,4 @@
-"""A receiver of envelopes that answers as it is told, and a proxy, for the tests. Only what it answered with 2xx has it
+"""A server of envelopes that answers as it is told, and a proxy, for the tests. Only what it answered with 2xx has it
 taken. SPDX-License-Identifier: MIT"""
 import gzip
 import http.client
@@ -24,7 +24,7 @@ def answer(status, body="{}", **headers):
 
 
 def items_of(envelope):
-    """[(item header, payload)] as the receiver reads them: strictly."""
+    """[(item header, payload)] as the server reads them: strictly."""
     end = envelope.index(b"\n")
     header, place, items = json.loads(envelope[:end]), end + 1, []
     assert isinstance(header, dict) and "sent_at" in header and "dsn" not in header, header
@@ -49,7 +49,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         pass
 
 
-class Receiver:
+class FakeServer:
     """Answers with what stands in SCRIPT, one for each request, and then with DEFAULT."""
 
     def __init__(self, script=(), default=answer(200), certificate=None):
@@ -65,7 +65,7 @@ class Receiver:
         self.problems = []
         self.headers = []
         self.released = threading.Event()
-        receiver = self
+        server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -75,7 +75,7 @@ class Receiver:
                 pass
 
             def do_POST(self):
-                receiver.handle(self)
+                server.handle(self)
 
         self.server = Server(("127.0.0.1", 0), Handler)
         if certificate:
