@@ -1,5 +1,5 @@
 /* Preloaded into a program, takes the stack of each of its blocked threads the way the sampler does, without a signal,
- * and right afterwards once more with a signal, by the sampler's own handler. Both must be the same. At the end of the
+ * and right afterwards again with a signal, by the sampler's own handler. Both must be the same. At the end of the
  * program appends a line to the file that OFFBEAT_BENCH_BLOCKED names:
  *
  *   EQUAL DIFFERENT MOVED INCOMPLETE NEEDS_SIGNAL AWAKE UNANSWERED

@@ -76,7 +76,7 @@ int main(int argc, char **argv)
     offbeat_background();
     sleep_until(now_ns() + 500000000);
 
-    /* The user is back: a new session, whether it is profiled is decided anew. */
+    /* The user is back: a new session, whether it is profiled is decided again. */
     offbeat_foreground();
     offbeat_start_profiler();
     show(frames / 2, frames);

@@ -1,5 +1,5 @@
 /* A server with threads: a transaction for each request, work that goes from one thread to another, and a trace that
- * comes in and goes on by headers.
+ * comes in and continues by headers.
  *
  *     cc -g server.c -o server $(pkg-config --cflags --libs offbeat) -pthread
  *     OFFBEAT_DSN=https://KEY@HOST/PROJECT ./server

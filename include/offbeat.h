@@ -184,7 +184,7 @@ OFFBEAT_API void offbeat_shutdown(void);
 
 /* Envelope items since offbeat_init. Items that are not yet sent, limited or discarded are pending; after
  * offbeat_shutdown these are in the spool. Items of earlier launches count when they are sent or discarded. The struct
- * never grows: further counts will have a function of their own. */
+ * never grows: further counts will have their own function. */
 struct offbeat_item_counts {
     uint64_t made, sent, limited, discarded;
 };
@@ -303,7 +303,7 @@ OFFBEAT_API bool offbeat_span_set_tag(struct offbeat_span *span, const char *key
 OFFBEAT_API bool offbeat_span_is_sampled(const struct offbeat_span *span);
 
 /* Headers for a request to another service, whose transaction then continues this trace. The program decides which
- * requests have them. The struct never grows: further headers will have a function of their own. */
+ * requests have them. The struct never grows: further headers will have their own function. */
 struct offbeat_headers {
     char sentry_trace[64];
     char traceparent[64];

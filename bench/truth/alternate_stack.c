@@ -1,4 +1,4 @@
-/* Work in a signal handler that has a stack of its own.  SPDX-License-Identifier: MIT */
+/* Work in a signal handler that has its own stack.  SPDX-License-Identifier: MIT */
 #include "truth.h"
 
 static struct spent handler, normal;

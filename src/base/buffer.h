@@ -27,7 +27,7 @@ static inline void buffer_grow(struct buffer *buffer, size_t size)
     buffer->size += size;
 }
 
-/* What lies from FROM to TO is not read again: its memory goes back to the system, and the buffer keeps its size. */
+/* What is from FROM to TO is not read again: its memory goes back to the system, and the buffer keeps its size. */
 void buffer_release(struct buffer *buffer, size_t from, size_t to);
 
 void buffer_append(struct buffer *buffer, const void *data, size_t size);

@@ -1,4 +1,4 @@
-/* One function for every compression: libdeflate, libbrotlidec and libzstd (doc/decisions) behind it. Those that stream
+/* One function for every compression: libdeflate, libbrotlidec and libzstd (doc/decisions) after it. Those that stream
  * are given room at the end of the output, again and again.  SPDX-License-Identifier: MIT */
 #include "base/compression.h"
 

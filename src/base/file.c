@@ -89,7 +89,7 @@ static enum status write_in_place(const char *path, struct slice bytes, struct e
 }
 
 /* Opens a new file beside PATH, with the permissions that the umask leaves, and gives its name: PATH's with something
- * behind it, which has room there also where PATH's is as long as a name can be. */
+ * after it, which has room there also where PATH's is as long as a name can be. */
 static int open_beside(const char *path, char *ret_name, size_t name_size)
 {
     enum { BEHIND_BYTES_MAX = sizeof(".-2147483648-99.tmp") };
@@ -135,7 +135,7 @@ static void discard_size_signal(const sigset_t *pending_before)
     while (sigtimedwait(&size_signal, NULL, &no_time) < 0 && errno == EINTR) continue;
 }
 
-/* A signal that ends the process comes when the file is whole or gone, and leaves no half of one behind. */
+/* A signal that ends the process comes when the file is whole or gone, and leaves no half of one after. */
 static enum status write_regular(const char *path, const struct stat *replaced, struct slice bytes, struct error *error)
 {
     static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};

@@ -1,4 +1,4 @@
-/* gzip and zlib by libdeflate (doc/decisions/libdeflate.md), which wants the whole output at once: we guess how large
+/* gzip and zlib by libdeflate (doc/decisions/libdeflate.md), which wants the entire output at once: we guess how large
  * it is, and guess higher where that was too little.  SPDX-License-Identifier: MIT */
 #include "base/gzip.h"
 
@@ -28,7 +28,7 @@ static size_t guess_output_size(struct slice bytes, bool is_gzip, size_t maximum
     return guess < maximum ? guess : maximum;
 }
 
-/* Decompresses what stands at the front of BYTES to the end of OUT. */
+/* Decompresses what is at the front of BYTES to the end of OUT. */
 static enum status decompress_one(struct libdeflate_decompressor *decompressor, decompress_call *call,
                                   struct slice bytes, struct buffer *out, size_t *ret_consumed)
 {

@@ -17,7 +17,7 @@ struct walk {
     uint64_t offset;
     struct step steps[JSON_DEPTH_MAX];
     size_t depth;
-    const uint8_t *value; /* where that which was found begins; NULL = go on */
+    const uint8_t *value; /* where that which was found begins; NULL = continue */
 };
 
 static void set_key(struct step *step, struct slice key)
@@ -27,7 +27,7 @@ static void set_key(struct step *step, struct slice key)
     step->key[size] = 0;
 }
 
-/* True, with the value that began at START found, if what was taken so far reaches behind the offset, or broke. */
+/* True, with the value that began at START found, if what was taken so far reaches after the offset, or broke. */
 static bool is_reached(struct walk *walk, const uint8_t *start)
 {
     if (!walk->reader.failed && json_reader_taken(&walk->reader) <= walk->offset) return false;

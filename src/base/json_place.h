@@ -1,20 +1,20 @@
-/* Where a byte of a JSON document lies, told as people write it: "profile.samples[17].stack_id". Decoders remember only
- * an offset, which costs nothing; the place is found by walking the document once more, for the one that went wrong.
+/* Where a byte of a JSON document is, told as people write it: "profile.samples[17].stack_id". Decoders remember only
+ * an offset, which costs nothing; the place is found by walking the document again, for the one that went wrong.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_BASE_JSON_PLACE_H
 #define OFFBEAT_BASE_JSON_PLACE_H
 
 #include "base/json_reader.h"
 
-/* Writes the place of the innermost value or key of BYTES that holds the byte at OFFSET, or that comes next behind it,
- * and a NUL; what does not fit is cut at its end. "" is the whole document. Where BYTES are broken before OFFSET, it is
- * the place where they are. RET_VALUE, the bytes from that value on, may be NULL. */
+/* Writes the place of the innermost value or key of BYTES that holds the byte at OFFSET, or that comes next after it,
+ * and a NUL; what does not fit is cut at its end. "" is the entire document. Where BYTES are broken before OFFSET, it
+ * is the place where they are. RET_VALUE, the bytes from that value on, may be NULL. */
 void json_place(struct slice bytes, uint64_t offset, char *ret_text, size_t size, struct slice *ret_value);
 
 /* "object", "array", "string", "number", "boolean", "null", or "nothing". */
 const char *json_kind_name(enum json_kind kind);
 
-/* What stands at the front of VALUE, for people: the value as it is written where it is short and has no parts, else
+/* What is at the front of VALUE, for people: the value as it is written where it is short and has no parts, else
  * its kind; what does not fit is cut. */
 void json_describe(struct slice value, char *ret_text, size_t size);
 

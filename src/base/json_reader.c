@@ -348,7 +348,7 @@ static inline const uint8_t *take_digits(const uint8_t *position, const uint8_t 
     return position;
 }
 
-/* Adds the exponent at PLACE to EXPONENT and returns its end; behind no digit if there is none. */
+/* Adds the exponent at PLACE to EXPONENT and returns its end; after no digit if there is none. */
 static const uint8_t *take_exponent(const uint8_t *place, const uint8_t *end, int64_t *exponent)
 {
     int64_t value = 0;

@@ -61,7 +61,7 @@ enum status json_reader_status(const struct json_reader *reader, struct error *e
 /* Makes the reader fail for the caller's own reason (constant text) unless it has failed already. */
 void json_reader_refuse(struct json_reader *reader, enum status status, const char *message);
 
-/* How many bytes were taken: the offset right behind the last thing that was read. */
+/* How many bytes were taken: the offset right after the last thing that was read. */
 static inline size_t json_reader_taken(const struct json_reader *reader)
 {
     return (size_t)(reader->position - reader->start);
@@ -153,7 +153,7 @@ static inline bool json_array_next(struct json_reader *reader)
 
 /* For who can guess the next key of an object: takes it if it is the guess, without white space, and a value that is
  * not null follows at once. False: nothing is taken, and json_object_next tells. IN_QUOTES is "\"key\":", of SIZE
- * bytes; most have 8 to 16: two words, which may lie over one another. */
+ * bytes; most have 8 to 16: two words, which may be over one another. */
 static inline bool json_object_next_is(struct json_reader *reader, const char *in_quotes, size_t size)
 {
     size_t comma = !reader->at_first;
@@ -201,7 +201,7 @@ static inline bool json_null(struct json_reader *reader)
 void json_skip(struct json_reader *reader);
 
 struct json_number {
-    struct slice text; /* as it stands in the input */
+    struct slice text; /* as it is in the input */
     uint64_t digits;   /* all digits in a row, if IS_EXACT: the value is ±digits × 10^exponent */
     int64_t exponent;
     bool is_negative;
@@ -213,7 +213,7 @@ struct json_number {
 struct json_number json_number(struct json_reader *reader);
 /* The nearest double, ties to even; infinite where the number is too large for one. */
 double json_number_to_double(const struct json_number *number);
-/* A number that stands in a text of its own: exactly one JSON number and nothing else. */
+/* A number that is in its own text: exactly one JSON number and nothing else. */
 bool json_number_of_text(struct slice text, struct json_number *ret_number);
 
 /* A fraction, an exponent or a value that does not fit is a failure. */

@@ -18,7 +18,7 @@ void pages_free(void *memory, size_t size);
  * are touched. Where it cannot (before Linux 5.14), they come as they are touched. */
 void pages_populate(void *memory, size_t size);
 
-/* Of memory that anybody allocated, the whole pages: gives them back to the kernel. They read as zero afterwards, and
+/* Of memory that anybody allocated, the entire pages: gives them back to the kernel. They read as zero afterwards, and
  * stay the owner's to free. */
 void pages_release(void *memory, size_t size);
 

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Appends TEXT, or NUMBER, to what ends at AT, and a NUL; END is behind the last byte. Gives the new end of the text;
+/* Appends TEXT, or NUMBER, to what ends at AT, and a NUL; END is after the last byte. Gives the new end of the text;
  * what does not fit is left out. */
 static inline char *plain_text(char *at, const char *end, const char *text)
 {
@@ -26,7 +26,7 @@ static inline char *plain_number(char *at, const char *end, uint64_t number, uns
     return plain_text(at, end, first);
 }
 
-/* The number at *TEXT (in base 16 with or without 0x), which is moved behind it; 0 if there is none. */
+/* The number at *TEXT (in base 16 with or without 0x), which is moved after it; 0 if there is none. */
 static inline uint64_t plain_parse(const char **text, unsigned base)
 {
     uint64_t number = 0;

@@ -26,7 +26,7 @@ struct protobuf_field {
     struct slice bytes; /* of PROTOBUF_BYTES: a text, a message or packed numbers */
 };
 
-/* Reads the varint at POSITION, which lies before END. Where the next one begins, or NULL if this one is broken. */
+/* Reads the varint at POSITION, which is before END. Where the next one begins, or NULL if this one is broken. */
 static inline const uint8_t *protobuf_read_varint(const uint8_t *position, const uint8_t *end, uint64_t *ret_value)
 {
     size_t left = (size_t)(end - position);

@@ -1,7 +1,7 @@
 /* Compiles to a small program (Thompson's construction), which regexp_match.c and regexp_dfa.c run.
  *
  * Jumps are relative, so that the program of a part can be moved and copied: that is how a repetition is made of what
- * stands before it. SPDX-License-Identifier: MIT */
+ * is before it. SPDX-License-Identifier: MIT */
 #include "base/regexp.h"
 
 #include "base/array.h"
@@ -108,7 +108,7 @@ static void add_range(struct compiler *compiler, uint32_t low, uint32_t high)
     regexp->ranges[regexp->range_count++] = (struct regexp_range){low, high};
 }
 
-/* The part of LOW to HIGH that lies within FIRST to LAST, moved by DISTANCE. */
+/* The part of LOW to HIGH that is within FIRST to LAST, moved by DISTANCE. */
 static void add_moved(struct compiler *compiler, uint32_t low, uint32_t high, uint32_t first, uint32_t last,
                       int distance)
 {
@@ -189,7 +189,7 @@ static bool add_perl_class(struct compiler *compiler, uint8_t letter)
     }
 }
 
-/* [:alpha:] and the like, behind "[:". */
+/* [:alpha:] and the like, after "[:". */
 static void add_named_class(struct compiler *compiler)
 {
     static const struct {
@@ -216,7 +216,7 @@ static int hex_value(uint8_t byte)
     return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
 }
 
-/* Behind "\x". */
+/* After "\x". */
 static uint32_t take_hex(struct compiler *compiler)
 {
     bool has_braces = take(compiler, "{");
@@ -244,7 +244,7 @@ static uint32_t take_octal(struct compiler *compiler, uint32_t first)
     return character;
 }
 
-/* The character that stands behind a backslash. */
+/* The character that is after a backslash. */
 static uint32_t take_escaped(struct compiler *compiler)
 {
     static const char letters[] = "tnrfva", characters[] = "\t\n\r\f\v\a";
@@ -287,7 +287,7 @@ static void compile_class_item(struct compiler *compiler)
     add_characters(compiler, low, high);
 }
 
-/* Behind "[". */
+/* After "[". */
 static void compile_class(struct compiler *compiler)
 {
     size_t first = compiler->regexp->range_count;
@@ -306,7 +306,7 @@ static void compile_character(struct compiler *compiler, uint32_t character)
     append_ranges(compiler, first, false);
 }
 
-/* Behind "\Q", up to "\E" or the end. All but the last character are parts of their own already. */
+/* After "\Q", up to "\E" or the end. All but the last character are parts of their own already. */
 static void compile_quoted(struct compiler *compiler, size_t *ret_last)
 {
     while (!at_end(compiler) && !take(compiler, "\\E")) {
@@ -315,7 +315,7 @@ static void compile_quoted(struct compiler *compiler, size_t *ret_last)
     }
 }
 
-/* Behind a backslash. */
+/* After a backslash. */
 static void compile_escape(struct compiler *compiler, size_t *ret_last)
 {
     size_t first = compiler->regexp->range_count;
@@ -367,7 +367,7 @@ static void skip_name(struct compiler *compiler)
     while (!at_end(compiler) && !take(compiler, ">")) compiler->place++;
 }
 
-/* Behind "(". */
+/* After "(". */
 static void compile_group(struct compiler *compiler)
 {
     bool ignores_case = compiler->ignores_case, dot_is_all = compiler->dot_is_all;
@@ -518,7 +518,7 @@ static void compile_part(struct compiler *compiler)
     if (take_repetition(compiler, &minimum, &maximum)) refuse(compiler, STATUS_MALFORMED, "a repetition repeated");
 }
 
-/* "a|b|c": each but the last is a split that goes on behind it, and a jump to the end, which is known at the end. */
+/* "a|b|c": each but the last is a split that continues after it, and a jump to the end, which is known at the end. */
 static void compile_alternatives(struct compiler *compiler)
 {
     size_t jumps = 0; /* the latest, plus one; each holds the one before it */

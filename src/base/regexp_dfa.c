@@ -1,9 +1,9 @@
 /* The expression as an automaton that has one state at a time, made while texts are matched: a step is a look into a
  * table, however large the expression is.
  *
- * A state is the set of instructions to go on with after a character, before it is known what follows without one: that
- * depends on the next character, for ^ $ \b \B. So a transition first completes the set, with the characters on both
- * sides, and then takes the character. A match shows one character late; the end of the text counts as one.
+ * A state is the set of instructions to continue with after a character, before it is known what follows without one:
+ * that depends on the next character, for ^ $ \b \B. So a transition first completes the set, with the characters on
+ * both sides, and then takes the character. A match shows one character late; the end of the text counts as one.
  *
  * Characters that no class of the expression tells apart are one column of the table. SPDX-License-Identifier: MIT */
 #include "base/regexp_private.h"
@@ -22,7 +22,7 @@ enum {
     ASCII = 128,
 };
 
-/* What stands before: only as much as an expression can ask. */
+/* What is before: only as much as an expression can ask. */
 enum context { AT_BEGIN, AFTER_WORD, AFTER_OTHER, CONTEXTS };
 
 /* In the table: of a state, the place of its row plus FIRST_STATE. */
@@ -171,7 +171,7 @@ static uint32_t character_before(enum context context)
     return characters[context];
 }
 
-/* What stands in the table for STATE and CLASS; UNKNOWN without room. */
+/* What is in the table for STATE and CLASS; UNKNOWN without room. */
 static uint32_t find_transition(struct regexp *regexp, uint32_t state_index, size_t class)
 {
     struct regexp_dfa *dfa = regexp->dfa;
@@ -192,7 +192,7 @@ static uint32_t find_transition(struct regexp *regexp, uint32_t state_index, siz
         uint32_t at = machine.next[i];
         if (regexp_is_in(regexp, &regexp->instructions[at], machine.after)) dfa->scratch[count++] = at + 1;
     }
-    /* Nothing can begin behind the start of the text. */
+    /* Nothing can begin after the start of the text. */
     bool is_anchored = regexp->instructions[0].operation == BEGIN;
     if (is_anchored) dfa->scratch[0] = dfa->scratch[--count];
     if (count == 0) return FAILED;

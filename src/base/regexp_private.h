@@ -19,7 +19,7 @@ struct regexp_range {
 
 enum { CHARACTER_MAX = 0x10FFFF, NO_CHARACTER = 0xFFFFFFFF };
 
-/* The character at *AT, which is moved behind it. */
+/* The character at *AT, which is moved after it. */
 static inline uint32_t regexp_character(const uint8_t **at, const uint8_t *end)
 {
     static const uint8_t masks[] = {0, 0x7F, 0x1F, 0x0F, 0x07};

@@ -6,7 +6,7 @@
 
 enum { RFC3339_TEXT_SIZE = 32 };
 
-/* Nanoseconds since 1970, UTC. A time without a zone is taken for UTC, a blank for the T, digits behind the ninth are
+/* Nanoseconds since 1970, UTC. A time without a zone is taken for UTC, a blank for the T, digits after the ninth are
  * cut off. False if TEXT is no such time, or one before 1970 or after 2554. */
 bool rfc3339_parse(struct slice text, uint64_t *ret_time_ns);
 

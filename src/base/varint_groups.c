@@ -35,7 +35,7 @@ void varint_groups_init(struct varint_groups *groups)
     }
 }
 
-/* The numbers' bytes, each number's in a word of its own, become the numbers: seven bits of each byte. */
+/* The numbers' bytes, each number's in its own word, become the numbers: seven bits of each byte. */
 __attribute__((target("sse4.1"))) static inline __m128i join_sevens(__m128i words)
 {
     __m128i low = _mm_and_si128(words, _mm_set1_epi32(0x7f));

@@ -27,7 +27,7 @@ struct varint_groups {
 /* Where the processor has no SSE4.1, no group is read. */
 void varint_groups_init(struct varint_groups *groups);
 
-/* Reads groups of four from *POSITION on, which moves behind them, as long as VARINT_GROUP_ROOM bytes are there before
+/* Reads groups of four from *POSITION on, which moves after them, as long as VARINT_GROUP_ROOM bytes are there before
  * END; ends before a group that has a longer number, a 0, or one above MAXIMUM, and so perhaps at once. Returns how
  * many numbers were read: no more than bytes. */
 size_t varint_groups_read(const struct varint_groups *groups, const uint8_t **position, const uint8_t *end,

@@ -4,7 +4,7 @@
 
 #include "base/uuid.h"
 
-/* Which byte of the build id stands at each place of the debug id; and the other way round, as it only exchanges. */
+/* Which byte of the build id is at each place of the debug id; and the other way round, as it only exchanges. */
 static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
 
 static int hex_digit(uint8_t byte)

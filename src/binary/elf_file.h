@@ -72,7 +72,7 @@ const struct elf_section *elf_file_section(const struct elf_file *file, const ch
 enum status elf_file_read_section(const struct elf_file *file, const struct elf_section *section, struct buffer *into,
                                   struct error *error);
 
-/* Copies SIZE bytes at OFFSET. False if they do not lie in the file or cannot be read. */
+/* Copies SIZE bytes at OFFSET. False if they are not in the file or cannot be read. */
 bool elf_file_read(const struct elf_file *file, uint64_t offset, void *into, size_t size);
 
 /* The address that FILE itself gives the byte at FILE_OFFSET. False if no segment loads it. Where two segments load

@@ -11,7 +11,7 @@ enum {
     PLT_ENTRY_SIZE = 16, /* x86-64 and aarch64 */
     PLT_X86_64_HEADER_SIZE = 16,
     PLT_AARCH64_HEADER_SIZE = 32,
-    ENCLOSING_SYMBOLS_MAX = 16, /* how many functions that begin later may lie inside of one */
+    ENCLOSING_SYMBOLS_MAX = 16, /* how many functions that begin later may be inside of one */
 };
 
 /* From the least to the most important reason to take another name. */
@@ -136,7 +136,7 @@ bool elf_symbols_add(struct elf_symbols *symbols, const struct elf_file *file)
 
 /* --- Procedure linkage tables ------------------------------------------------------------------------------------- */
 
-/* A table whose entries stand in the order of the relocations in .rela.plt. */
+/* A table whose entries are in the order of the relocations in .rela.plt. */
 static bool add_stub(struct elf_symbols *symbols, const struct elf_section *stubs, uint64_t offset, const char *name)
 {
     if (!stubs || offset >= stubs->size) return true;

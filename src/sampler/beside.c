@@ -43,7 +43,7 @@ static void go(struct beside *beside, const struct watched_thread *thread)
     if (set_processors(only, size)) beside->size = size;
 }
 
-/* A thread that was stopped before the moment, or by itself, stands where it went to sleep, or was not stopped by us.
+/* A thread that was stopped before the moment, or by itself, is where it went to sleep, or was not stopped by us.
  */
 bool beside_stop(struct beside *beside, const struct watched_thread *thread)
 {

@@ -11,7 +11,7 @@
 #include <errno.h>
 
 enum {
-    SYSCALL_INSTRUCTION = 2, /* bytes that a thread is put back by when the kernel begins a call anew */
+    SYSCALL_INSTRUCTION = 2, /* bytes that a thread is put back by when the kernel begins a call again */
 };
 
 static bool read_code(uint64_t address, void *bytes, size_t size)

@@ -14,7 +14,7 @@ static bool read_at(void *context, uint64_t offset, void *bytes, size_t size)
     return kernel_read_at(*file, bytes, size, offset) == (ssize_t)size;
 }
 
-/* The start of a file holds the headers of its segments, where its sections lie and, as linkers write it, its build id.
+/* The start of a file holds the headers of its segments, where its sections are and, as linkers write it, its build id.
  */
 static bool is_file_of(int file, uint64_t image_start)
 {

@@ -1,4 +1,4 @@
-/* Modules are found in /proc/self/maps and in the headers that lie in memory, never through the loader's list, which
+/* Modules are found in /proc/self/maps and in the headers that are in memory, never through the loader's list, which
  * only the loader's lock makes safe to read. That nothing has changed since is asked of _dl_find_object, which takes no
  * lock and is signal-safe (glibc 2.35): of each module in use at every tick, and of each address that is in no known
  * module. It does not see that a module was unloaded and another one loaded at the same addresses, so dlclose is
@@ -68,7 +68,7 @@ static void read_build_id(struct module *module, uint64_t address, uint64_t size
     }
 }
 
-/* IMAGE has its IMAGE_START: where the start of the file lies. */
+/* IMAGE has its IMAGE_START: where the start of the file is. */
 static void describe_image(struct module *image, const struct image_headers *headers)
 {
     uint64_t low = UINT64_MAX, high = 0;
@@ -301,14 +301,14 @@ static void take_over(struct modules *modules, struct pages_array *found, struct
     }
 }
 
-static uint64_t latest_generation; /* goes on when the sampler is started again: what walks remember stays */
+static uint64_t latest_generation; /* continues when the sampler is started again: what walks remember stays */
 
 static void publish(struct modules *modules)
 {
     const struct module *items = modules->items.items;
     size_t count = modules->items.count;
     size_t size = sizeof(struct unwind_modules) + sizeof(struct rule_cache) + count * sizeof(struct unwind_module);
-    /* Tables lie beside the items, and items move: a snapshot has copies of all. */
+    /* Tables are beside the items, and items move: a snapshot has copies of all. */
     size += count * (sizeof(struct frame_table) + sizeof(struct frame_lookup));
     struct unwind_modules *snapshot = pages_allocate(size);
     modules->is_outdated = !snapshot;
@@ -508,17 +508,17 @@ static bool work_on(struct modules *modules, struct module *module, struct modul
     uint64_t before_ns = self_monotonic_ns();
     struct frame_lookup lookup;
     if (!module->job) begin_job(modules, module);
-    bool had_lookup = module->job && table_job_lookup(module->job, &lookup), goes_on = module->job != NULL;
-    while (goes_on && !is_used_up(budget)) {
-        for (unsigned i = 0; goes_on && i < STEPS_A_CLOCK; i++) goes_on = table_job_step(module->job);
+    bool had_lookup = module->job && table_job_lookup(module->job, &lookup), continues = module->job != NULL;
+    while (continues && !is_used_up(budget)) {
+        for (unsigned i = 0; continues && i < STEPS_A_CLOCK; i++) continues = table_job_step(module->job);
     }
     modules->table_ns += self_monotonic_ns() - before_ns;
-    if (goes_on) return !had_lookup && table_job_lookup(module->job, &lookup);
+    if (continues) return !had_lookup && table_job_lookup(module->job, &lookup);
     note_outcome(modules, module, module->job ? end_job(modules, module) : TABLE_NO_MEMORY);
     return true;
 }
 
-/* A walk can go on in MODULE: it has a table or a lookup, or never will have. */
+/* A walk can continue in MODULE: it has a table or a lookup, or never will have. */
 static bool is_ready(const struct module *module)
 {
     struct frame_lookup lookup;

@@ -72,7 +72,7 @@ enum modules_answer {
 };
 
 /* For a walk that ended at ADDRESS with UNWIND_PENDING: works within BUDGET on the table of the module there,
- * having listed the modules anew if it is in none that is known, and publishes a snapshot. */
+ * having listed the modules again if it is in none that is known, and publishes a snapshot. */
 enum modules_answer modules_build(struct modules *modules, uint64_t address, struct modules_budget budget,
                                   struct recording_writer *writer);
 

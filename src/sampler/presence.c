@@ -1,10 +1,10 @@
 /* Start, stop, and stepping aside: whether there is a sampler thread.
  *
  * Calls that need a process of one thread, or that change what a new thread inherits, are made while the sampler thread
- * is away: it ends, and a new one goes on with the same recording. The new thread is a clone of the calling thread, so
- * it has exactly the namespaces, the root and the rights of that thread. Several threads of the program can make such
- * calls at once: the last one to finish brings the sampler back. Signals are blocked while LOCK is held, because setuid
- * and its relatives may be called in signal handlers. SPDX-License-Identifier: MIT */
+ * is away: it ends, and a new one continues with the same recording. The new thread is a clone of the calling thread,
+ * so it has exactly the namespaces, the root and the rights of that thread. Several threads of the program can make
+ * such calls at once: the last one to finish brings the sampler back. Signals are blocked while LOCK is held, because
+ * setuid and its relatives may be called in signal handlers. SPDX-License-Identifier: MIT */
 #include "sampler/presence.h"
 
 #include "base/kernel.h"

@@ -10,7 +10,7 @@
 
 enum presence_command {
     COMMAND_STOP = 1,       /* end the recording and the thread */
-    COMMAND_STEP_ASIDE = 2, /* end the thread; another one goes on with the recording */
+    COMMAND_STEP_ASIDE = 2, /* end the thread; another one continues with the recording */
     COMMAND_FOLLOW = 4,     /* take over the rights of the program's first thread */
 };
 

@@ -17,7 +17,7 @@ enum {
     STACK_BYTES = 256 << 10,
     STORAGE_SLACK = 256 << 10, /* below the furthest thread-local variable that we know of: errno */
     END_WAIT_NS = 100000000,
-    THREAD_BLOCK_BYTES = 16 << 10, /* libc's own description of a thread lies from the thread pointer upwards */
+    THREAD_BLOCK_BYTES = 16 << 10, /* libc's own description of a thread is from the thread pointer upwards */
 };
 
 /* The words of the thread control block that code may read on any thread (the x86-64 TLS ABI, and glibc's tcbhead_t).

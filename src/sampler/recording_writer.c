@@ -193,7 +193,7 @@ void recording_sample(struct recording_writer *writer, uint32_t thread, struct r
     recording_number(writer, shared);
     size_t fresh = count - shared;
     for (size_t i = fresh; i > 0; i--) write_frame(writer, i < count ? addresses[i] : 0, addresses[i - 1]);
-    /* The shared frames lie at the end of both; the shorter or longer new part moves them. */
+    /* The shared frames are at the end of both; the shorter or longer new part moves them. */
     memmove(last->addresses + fresh, last->addresses + (last->count - shared), shared * sizeof(uint64_t));
     memcpy(last->addresses, addresses, fresh * sizeof(uint64_t));
     last->count = (uint32_t)count;

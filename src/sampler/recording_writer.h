@@ -25,7 +25,7 @@ struct recording_writer {
 /* The file appears with the first flush. */
 void recording_writer_init(struct recording_writer *writer, const char *path, bool keeps_descriptor);
 void recording_writer_flush(struct recording_writer *writer);
-/* The records so far are a batch of their own; a later flush writes it. If the process is killed during that write, the
+/* The records so far are their own batch; a later flush writes it. If the process is killed during that write, the
  * kernel keeps only the first pages, and a reader keeps only whole batches. */
 void recording_writer_end_batch(struct recording_writer *writer);
 /* Flushes and closes the file, which a later flush opens again by its path; or DESCRIPTOR, if it is not negative, is

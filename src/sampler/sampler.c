@@ -422,7 +422,8 @@ static void run_tick(uint64_t now_ns, uint64_t before_ns)
     flush_sometimes(now_ns);
 }
 
-/* --- Whether it may go on ----------------------------------------------------------------------------------------- */
+/* --- Whether it may continue -----------------------------------------------------------------------------------------
+ */
 
 /* Only a directory that was opened inside of the new root may stay open. */
 static void follow_root(void)
@@ -453,7 +454,7 @@ static enum recording_end check_program(void)
 }
 
 /* The cheap signs at each tick, all of it ten times a second. False if the sampler must end. */
-static bool may_go_on(uint64_t now_ns)
+static bool may_continue(uint64_t now_ns)
 {
     if (now_ns < sampler.followed_ns + FOLLOW_EVERY_NS && !privileges_have_changed()) return true;
     sampler.end_reason = check_program();
@@ -594,7 +595,7 @@ static void run_ticks(void)
     sampler.measured_cpu_ns = own_cpu_ns();
     while (sampler.before_ns < sampler.end_ns && sleep_until(sampler.deadline_ns)) {
         uint64_t now_ns = self_monotonic_ns();
-        if (!may_go_on(now_ns)) return;
+        if (!may_continue(now_ns)) return;
         uint64_t cost_ns = run_tick_and_measure(now_ns);
         sampler.before_ns = now_ns;
         plan_next_tick(cost_ns);
@@ -697,8 +698,8 @@ static void step_aside(void)
     sampler.cpu_ns_of_ended += own_cpu_ns();
     forget_timers_with_descriptors();
     threads_release_files(&sampler.threads);
-    sampler.begins_anew = sampler.options.recording_ns > 0 && sampler.end_reason_if_away == RECORDING_END_SECCOMP;
-    if (sampler.begins_anew) {
+    sampler.begins_again = sampler.options.recording_ns > 0 && sampler.end_reason_if_away == RECORDING_END_SECCOMP;
+    if (sampler.begins_again) {
         write_rest();
         end_recording();
     } else {
@@ -725,7 +726,7 @@ static void resume(void)
         kernel_close(sampler.handed.descriptor);
     sampler.counters[RECORDING_ASIDE_NS] += self_monotonic_ns() - sampler.aside_since_ns;
     sampler.counters[RECORDING_END_REASON] = RECORDING_END_NONE;
-    if (sampler.begins_anew) {
+    if (sampler.begins_again) {
         sampler.before_ns = self_monotonic_ns();
         begin_recording(sampler.before_ns);
         modules_write_again(&sampler.modules, &writer);

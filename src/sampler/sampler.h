@@ -1,7 +1,7 @@
 /* Samples the threads of its own process and writes a recording of it.
  *
  * One sampler a process. Start and stop from any thread, not from signal handlers; start again only after stop.
- * The sampler runs on a thread of its own, which blocks all signals, holds no lock that the program can take and keeps
+ * The sampler runs on its own thread, which blocks all signals, holds no lock that the program can take and keeps
  * its descriptors to itself.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_SAMPLER_H
 #define OFFBEAT_SAMPLER_SAMPLER_H
@@ -36,7 +36,7 @@ struct sampler_options {
 };
 
 /* False if no thread could be made or there is no memory, or the thread of the last time has not ended yet; the program
- * goes on unprofiled. */
+ * continues unprofiled. */
 bool sampler_start(const struct sampler_options *options);
 
 /* Takes what was sampled to its file. Waits for the sampler thread, but no longer than half a second. */
@@ -67,7 +67,7 @@ void sampler_note_name(void);
  * never comes back. If true, exactly one of the next two functions must follow. Keeps errno, as they all do. */
 bool sampler_step_aside(enum recording_end reason, struct sampler_absence *ret_absence);
 
-/* Starts it again, as a clone of the calling thread. The recording goes on; the time is counted. */
+/* Starts it again, as a clone of the calling thread. The recording continues; the time is counted. */
 void sampler_come_back(const struct sampler_absence *absence);
 
 /* After the program has installed a seccomp filter: makes no system call. */
@@ -79,7 +79,7 @@ void sampler_follow(void);
 
 /* --- With recording_ns: the recordings, one after the other ------------------------------------------------------- */
 
-/* Ends the recording at the next tick, or once it has six, and goes on in a new one. */
+/* Ends the recording at the next tick, or once it has six, and continues in a new one. */
 void sampler_cut(void);
 
 /* The oldest finished recording that was not taken yet, which is the caller's to read and delete. False if there is
@@ -100,7 +100,7 @@ pid_t sampler_leave_out(void);
 void sampler_take_in(pid_t thread);
 void sampler_forget_left_out(void);
 
-/* For pthread_atfork: the child begins a recording of its own, with an id of its own; the parent's goes on. */
+/* For pthread_atfork: the child begins its own recording, with its own id; the parent's continues. */
 void sampler_after_fork_in_child(void);
 
 #endif

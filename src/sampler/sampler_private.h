@@ -46,12 +46,12 @@ struct sampler {
     bool has_unread_names;            /* of threads that ran */
     uint32_t name_refreshes;          /* ticks at which names are read */
     uint32_t first_scans_in_tick;
-    uint32_t periods_in_tick; /* for which it stands: what is limited in a tick is so often more */
+    uint32_t periods_in_tick; /* for which it is: what is limited in a tick is so often more */
     bool was_confined;        /* by a filter, before the sampler was started */
     bool is_ending;
     uint64_t before_ns, deadline_ns, end_ns; /* of ticks: the last one, the next one, the last of all */
     bool is_late;                            /* for the open tick: the one before it was missed */
-    bool is_steady;                          /* in the open tick every thread goes on with what it did */
+    bool is_steady;                          /* in the open tick every thread continues with what it did */
     uint32_t steady_ticks;                   /* in a row */
     uint64_t period_start_ns;                /* the next tick falls somewhere in the period that begins here, */
     uint64_t plan_ns;                        /* and is so long */
@@ -60,7 +60,7 @@ struct sampler {
     uint64_t followed_ns;                    /* when the program's rights were last read */
     enum recording_end end_reason, end_reason_if_away;
     bool has_finished;
-    bool is_resumed, begins_anew; /* this thread goes on where another one stepped aside; in a new recording */
+    bool is_resumed, begins_again; /* this thread continues where another one stepped aside; in a new recording */
     uint64_t aside_since_ns;
     struct handed_file handed;
     uint64_t tick_ns; /* when the last tick was opened */
@@ -104,7 +104,7 @@ void tick_thread_ended(struct sampler *sampler, struct watched_thread *thread);
 uint32_t sleep_count(const struct watched_thread *thread);
 
 /* True if LISTED has not run since it was last known to be asleep; without a page nothing is known. */
-bool sleep_goes_on(const struct listed_thread *listed);
+bool sleep_continues(const struct listed_thread *listed);
 
 /* The thread's CPU clock stands still, COUNT was read before it; or it has run. */
 void sleep_note_asleep(struct sampler *sampler, struct listed_thread *listed, uint32_t count);

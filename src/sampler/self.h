@@ -16,7 +16,7 @@ pid_t self_pid(void);
 /* Processors that this process may use; at least 1. */
 uint32_t self_processor_count(void);
 
-/* Gives the calling thread a table of descriptors of its own, empty: nothing that it opens takes a number from the
+/* Gives the calling thread its own table of descriptors, empty: nothing that it opens takes a number from the
  * program, nothing of the program is kept open by it, and no close by the program can hit it. KEPT, if it is not
  * negative, stays open. False where the kernel (before 5.9, or a seccomp filter) refuses. */
 bool self_own_descriptors(int kept);
@@ -50,12 +50,12 @@ void self_end_urgency(void);
 enum { SELF_PATH_SIZE = 64 };
 void self_task_path(char path[SELF_PATH_SIZE], pid_t tid, const char *file);
 
-/* In the text of a /proc/…/status file: what stands behind "KEY:", NULL if there is none; and the number there, or 0.
+/* In the text of a /proc/…/status file: what is after "KEY:", NULL if there is none; and the number there, or 0.
  */
 const char *self_status_line(const char *status, const char *key);
 uint64_t self_status_number(const char *status, const char *key, unsigned base);
 
-/* The whole of a small file under /proc, NUL-terminated, cut at SIZE - 1. Negative if it cannot be read. */
+/* All of a small file under /proc, NUL-terminated, cut at SIZE - 1. Negative if it cannot be read. */
 ssize_t self_read_file(const char *path, char *buffer, size_t size);
 
 #endif

@@ -20,7 +20,7 @@ uint32_t sleep_count(const struct watched_thread *thread)
     return thread->page ? perf_page_count(thread->page) : 0;
 }
 
-bool sleep_goes_on(const struct listed_thread *listed)
+bool sleep_continues(const struct listed_thread *listed)
 {
     return listed->page_asleep && perf_page_count(listed->page_asleep) == listed->count_asleep;
 }

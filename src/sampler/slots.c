@@ -5,7 +5,7 @@
 #include "base/pages.h"
 #include "sampler/self.h"
 
-static struct slot *slots; /* stay for ever: a late answer may come at any time */
+static struct slot *slots; /* stay forever: a late answer may come at any time */
 static uint32_t free_slots[SLOTS_MAX];
 static uint32_t free_count;
 

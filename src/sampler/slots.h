@@ -5,7 +5,7 @@
 
 #include "sampler/signal_handler.h"
 
-/* Makes them, all free; in a forked child, anew. False without memory. */
+/* Makes them, all free; in a forked child, again. False without memory. */
 bool slots_prepare(void);
 void slots_forget(void); /* the parent's, in a forked child */
 

@@ -162,7 +162,7 @@ bool threads_were_left_out(void); /* ever, in this process */
 /* Called for each thread that ended (it is not IS_LISTED), before any of them is forgotten. */
 typedef void (*thread_gone_callback)(void *context, struct watched_thread *thread);
 
-/* Lists the threads anew and writes RECORDING_THREAD and RECORDING_THREAD_GONE records. */
+/* Lists the threads again and writes RECORDING_THREAD and RECORDING_THREAD_GONE records. */
 void threads_refresh(struct threads *threads, struct recording_writer *writer, thread_gone_callback gone,
                      void *context);
 
@@ -171,11 +171,11 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
 enum { NAMES_A_TICK_MAX = 128 };
 bool threads_refresh_names(struct threads *threads, struct recording_writer *writer);
 
-/* Writes the threads to the start of a recording that goes on where another one ended. Their numbers are new, and their
- * stacks are read again. */
+/* Writes the threads to the start of a recording that continues where another one ended. Their numbers are new, and
+ * their stacks are read again. */
 void threads_write_again(struct threads *threads, struct recording_writer *writer);
 
-/* The sampler thread is about to end and another one will go on: closes all files that are kept open. */
+/* The sampler thread is about to end and another one will continue: closes all files that are kept open. */
 void threads_release_files(struct threads *threads);
 
 /* Closes the directory, which may be outside of the program's new root: it would be a way out. */

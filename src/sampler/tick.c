@@ -2,7 +2,7 @@
  *
  * A thread whose CPU clock stands still is where it was at the tick before: nothing is done and nothing is written. One
  * that ran and is blocked now is unwound from outside (blocked.c); that stack stands for the time that it was blocked.
- * For its CPU time stand the stacks that the kernel takes while it runs, with a timer of its own (timer.c).
+ * For its CPU time are the stacks that the kernel takes while it runs, with its own timer (timer.c).
  *
  * Where the kernel grants no timer, or one that sees user code only, a thread that is met running is sent a signal and
  * unwinds itself (signal_handler.c); the answer is fetched at the next tick. A thread that waits for a processor
@@ -378,7 +378,7 @@ static void meet(struct sampler *sampler, struct watched_thread *thread)
 /* False if the thread has ended. The cheapest proof that it is where it was comes first. */
 static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
 {
-    if (sleep_goes_on(listed)) return true;
+    if (sleep_continues(listed)) return true;
     struct watched_thread *thread = listed->thread;
     uint64_t cpu_ns = 0;
     uint32_t count = sleep_count(thread);

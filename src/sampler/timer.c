@@ -1,4 +1,4 @@
-/* Threads that run get a timer of their own (perf_timer.h), where the kernel allows it. It takes a first stack 10 µs
+/* Threads that run get their own timer (perf_timer.h), where the kernel allows it. It takes a first stack 10 µs
  * after the thread was met running, so that this stack stands for a moment which does not depend on the program, and
  * then one in each period of the thread's CPU time. The period is drawn by chance around the one asked for, and drawn
  * again after some samples, so that no program is in step with it. A timer makes each context switch of its thread a

@@ -1,6 +1,6 @@
 /* The library's threads step aside for calls of the program that need a process of one thread, or that change what a
  * new thread inherits. Each of them ends where it holds nothing, and leaves behind what it was doing; a new one, a
- * clone of the calling thread with exactly that thread's rights, goes on with it. For interpose/.
+ * clone of the calling thread with exactly that thread's rights, continues with it. For interpose/.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SDK_ASIDE_H
 #define OFFBEAT_SDK_ASIDE_H
@@ -23,8 +23,8 @@ enum sdk_absence {
 /* True if this process has threads of the library; not in a child of vfork, which has the memory of its parent. */
 bool sdk_has_threads(void);
 
-/* Ends them. False if there are none or they do not end in time; they go on then. If true, exactly one of the next two
- * functions must follow. Keeps errno, as they all do. */
+/* Ends them. False if there are none or they do not end in time; they continue then. If true, exactly one of the next
+ * two functions must follow. Keeps errno, as they all do. */
 bool sdk_step_aside(enum sdk_absence absence);
 
 /* Starts them again. Where the kernel refuses that, the library ends, and the next launch sends what is left. */

@@ -67,7 +67,7 @@ static bool find_beside(const char *library, char ret_path[PATH_MAX])
 
 /* The file that this code was loaded from; false if its folder cannot be trusted. For a program that has the static
  * library inside, dladdr gives what the caller of exec put into argv[0], so the kernel is asked instead; and whoever
- * starts a set-user-ID program may link it into a folder of their own. */
+ * starts a set-user-ID program may link it into their own folder. */
 static bool find_own_file(char ret_path[PATH_MAX])
 {
     Dl_info own, program;
@@ -96,7 +96,7 @@ bool helper_find(const char *chosen, char ret_path[PATH_MAX])
 
 /* --- The two processes: no libc in them, for they share the host's memory ----------------------------------------- */
 
-/* Each has a table of handlers of its own (no CLONE_SIGHAND). */
+/* Each has its own table of handlers (no CLONE_SIGHAND). */
 static void handle_as_usual(int number)
 {
     struct {
@@ -147,7 +147,7 @@ static bool wait_for(long child, struct run *run)
     return false;
 }
 
-static int stand_between(void *context)
+static int run_between(void *context)
 {
     struct run *run = context;
     end_with_parent();
@@ -181,7 +181,7 @@ static size_t choose_variables(struct run *run, char *memory)
 
 static int run_and_wait(struct run *run, uint8_t *stack)
 {
-    long between = kernel_clone(stand_between, run, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK, NULL, NULL);
+    long between = kernel_clone(run_between, run, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK, NULL, NULL);
     if (between < 0) return -1;
     while (waitpid((pid_t)between, NULL, (int)__WCLONE) < 0 && errno == EINTR) continue;
     if (run->status == -1 || !WIFEXITED(run->status)) return -1;

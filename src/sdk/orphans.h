@@ -1,6 +1,6 @@
 /* Recordings of processes that were killed: they are good up to there, and another process sends them.
  *
- * Each process that records has a folder of its own, PID-START-NAMESPACE-RANDOM.session, with its recordings and a file
+ * Each process that records has its own folder, PID-START-NAMESPACE-RANDOM.session, with its recordings and a file
  * that says what is to be said of them, locked as long as the process lives. PIDs are not enough: two containers that
  * share a spool may both have a process 1. A folder was orphaned if
  *   - no process of that PID and start time is alive, where the namespace of its PIDs is ours,

@@ -94,7 +94,7 @@ void sdk_lock(void)
 
 static void say_line(const char *line);
 
-/* What was said under the lock is said now: the program's log may wait for a lock of its own, whose owner waits for
+/* What was said under the lock is said now: the program's log may wait for its own lock, whose owner waits for
  * ours. */
 __attribute__((noinline)) static void unlock_and_say(void)
 {
@@ -530,7 +530,7 @@ static struct tracer *set_tracer(struct tracer *tracer)
     return before;
 }
 
-/* What lies there from an earlier launch is sent, though nothing new may come. */
+/* What is there from an earlier launch is sent, though nothing new may come. */
 static void send_what_was_left(void)
 {
     char folder[PATH_MAX];
@@ -674,7 +674,7 @@ static void end(void)
     /* A worker that is late still reads the settings: they are forgotten with the next init. */
 }
 
-/* The thread that exits, or one that is in the midst of a call, may hold any lock for ever: nothing is waited for
+/* The thread that exits, or one that is in the midst of a call, may hold any lock forever: nothing is waited for
  * without an end, and nothing is freed. The leak checker finds here what is left. */
 void sdk_end_at_exit(void)
 {
@@ -807,7 +807,7 @@ static void after_fork_in_child(void)
     errno = kept_errno;
 }
 
-/* Registered once more when libcurl has been loaded: what ends it must not run before this. */
+/* Registered again when libcurl has been loaded: what ends it must not run before this. */
 static void shutdown_before_libraries(void)
 {
     (void)atexit(at_exit_run);

@@ -154,7 +154,7 @@ void at_exit_run(void);
 void worker_wake(void);
 /* Whether one runs that has not stepped aside. Under LOCK. */
 bool worker_is_there(void);
-/* Starts one that goes on where the last one stepped aside; true if none did. Under LOCK. */
+/* Starts one that continues where the last one stepped aside; true if none did. Under LOCK. */
 bool worker_come_back(void);
 void worker_forget(void); /* in a forked child */
 

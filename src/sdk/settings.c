@@ -257,7 +257,8 @@ static enum status read_environment(struct settings *settings, struct error *err
     return status;
 }
 
-/* --- The whole ---------------------------------------------------------------------------------------------------- */
+/* --- All settings ----------------------------------------------------------------------------------------------------
+ */
 
 static enum status check_range(const char *name, uint64_t number, uint64_t maximum, struct error *error)
 {

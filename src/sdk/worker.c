@@ -136,7 +136,7 @@ static bool start_sampler(struct worker *worker, const char *profiler_id)
 }
 
 /* The chunk is over: the lifecycle may have waited for that. False if the profiler shall not run on. */
-static bool goes_on_after_chunk(void)
+static bool continues_after_chunk(void)
 {
     sdk_lock();
     struct lifecycle_step step = lifecycle_chunk_ended(&sdk.lifecycle);
@@ -158,7 +158,7 @@ static void stop_after_chunk(const struct worker *worker)
 static size_t collect_recordings(struct worker *worker)
 {
     size_t before = worker->waiting_count;
-    bool goes_on = true;
+    bool continues = true;
     while (worker->waiting_count < SAMPLER_FINISHED_MAX) {
         struct recording *recording = &worker->waiting[worker->waiting_count];
         if (!sampler_take_finished(recording->path)) break;
@@ -166,10 +166,10 @@ static size_t collect_recordings(struct worker *worker)
         recording->end_ns = sdk_monotonic_ns();
         recording->measurements =
             worker->is_v1 ? NULL : measurements_take(&sdk.measurements, &recording->measurement_count);
-        if (worker->profiler_id[0]) goes_on = goes_on_after_chunk();
-        if (!goes_on) worker->profiler_id[0] = '\0';
+        if (worker->profiler_id[0]) continues = continues_after_chunk();
+        if (!continues) worker->profiler_id[0] = '\0';
     }
-    if (!goes_on) stop_after_chunk(worker);
+    if (!continues) stop_after_chunk(worker);
     return worker->waiting_count - before;
 }
 
@@ -531,7 +531,7 @@ static bool may_move(const struct worker *worker)
 }
 
 /* The program has changed its user, its rights or its root. What was recorded until then waits for the next launch, and
- * the recording goes on in another folder; but not under another root, where neither the helper nor the program's own
+ * the recording continues in another folder; but not under another root, where neither the helper nor the program's own
  * files are found. */
 static void move_if_folder_is_lost(struct worker *worker)
 {

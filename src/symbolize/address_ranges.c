@@ -55,7 +55,7 @@ static void sort_few(struct address_range *items, size_t count)
     }
 }
 
-/* By start; equals keep their order. OTHER has room for COUNT; the result lies in ITEMS. */
+/* By start; equals keep their order. OTHER has room for COUNT; the result is in ITEMS. */
 static void sort_ranges(struct address_range *items, struct address_range *other, size_t count)
 {
     if (is_sorted(items, count)) return;
@@ -152,7 +152,7 @@ bool address_ranges_flatten(struct address_ranges *ranges, size_t first)
         memcpy(other, items, count * sizeof(*other));
         ranges->count = first;
         struct heap heap = {.ranges = other, .items = malloc(count * sizeof(*heap.items))};
-        /* What is seen goes behind FIRST; EMIT must not join it with what lies before. */
+        /* What is seen goes after FIRST; EMIT must not join it with what is before. */
         struct address_ranges seen = {0};
         ok = heap.items && sweep(other, count, &heap, &seen) &&
              array_reserve(&ranges->items, &ranges->capacity, first + seen.count, sizeof(*other), ADDRESS_RANGES_MAX);

@@ -1,4 +1,4 @@
-/* Ranges of addresses that lie over one another → which one is seen at each address.  SPDX-License-Identifier: MIT */
+/* Ranges of addresses that are over one another → which one is seen at each address.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SYMBOLIZE_ADDRESS_RANGES_H
 #define OFFBEAT_SYMBOLIZE_ADDRESS_RANGES_H
 

@@ -5,7 +5,7 @@
 #include "profile/profile.h"
 
 /* Gives each mapping without build id and debug id the debug id that Sentry's SDKs make of the file's code, so that its
- * frames lie in an image (FMT-9). A file that cannot be read has none. Reads files that PROFILE names: for recordings
+ * frames are in an image (FMT-9). A file that cannot be read has none. Reads files that PROFILE names: for recordings
  * of this machine. */
 void contents_ids_give(struct profile *profile);
 

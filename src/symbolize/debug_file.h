@@ -20,7 +20,7 @@ bool debug_file_open_by_link(struct elf_file *file, const struct elf_file *strip
                              const struct debug_directories *directories);
 
 /* Opens what DEBUG names in .gnu_debugaltlink, by its build id under one of DIRECTORIES or by its name, which is
- * absolute or relative to where DEBUG lies. dwz puts there what several debug files share. The file found bears the
+ * absolute or relative to where DEBUG is. dwz puts there what several debug files share. The file found bears the
  * build id named. False if there is none. */
 bool debug_file_open_alternate(struct elf_file *file, const struct elf_file *debug,
                                const struct debug_directories *directories);

@@ -1,8 +1,8 @@
-/* Units are read by several threads, each with a handle of libdw of its own over the same image of the file, since a
+/* Units are read by several threads, each with its own handle of libdw over the same image of the file, since a
  * handle is not for several threads. libdw keeps what it read of a unit until its handle is closed, so handles are
- * closed and opened anew now and then.
+ * closed and opened again now and then.
  *
- * Entries of -gsplit-dwarf lie in other files, which libdw finds by the place of the file itself; such a file is read
+ * Entries of -gsplit-dwarf are in other files, which libdw finds by the place of the file itself; such a file is read
  * as it is and by one thread.
  * SPDX-License-Identifier: MIT */
 #include "symbolize/dwarf_names.h"
@@ -18,7 +18,7 @@
 
 enum { ROWS_KEPT_MAX = 128 << 10 }; /* of line tables, by libdw, in one thread */
 
-/* One handle, and what it stands on. */
+/* One handle, and what it is on. */
 struct handle {
     Elf *elf;
     Dwarf *dwarf; /* NULL = there is none */

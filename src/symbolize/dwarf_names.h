@@ -45,7 +45,7 @@ struct dwarf_names {
     size_t place_count, place_capacity;
 };
 
-/* Where code lies: nothing that DWARF says of other addresses is believed. */
+/* Where code is: nothing that DWARF says of other addresses is believed. */
 struct dwarf_code {
     uint64_t base; /* what addresses count from */
     const struct elf_segment *segments;

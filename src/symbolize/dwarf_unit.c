@@ -171,7 +171,7 @@ static struct clips clip_code(struct walk *walk)
     return (struct clips){.first = 0, .count = walk->clip_count};
 }
 
-/* Puts the ranges of ENTRY, as far as they lie in OUTER, on top of the stack, which is to be cut to FIRST afterwards.
+/* Puts the ranges of ENTRY, as far as they are in OUTER, on top of the stack, which is to be cut to FIRST afterwards.
  */
 static struct clips clip_entry(struct walk *walk, Dwarf_Die *entry, struct clips outer)
 {
@@ -335,7 +335,7 @@ static bool next_child(Dwarf_Die *parent, Dwarf_Die *child)
 {
     const char *previous = child->addr;
     if (!previous) return dwarf_child(parent, child) == 0;
-    /* A sibling that does not lie further on would let broken DWARF lead us round in a circle. */
+    /* A sibling that is not further on would let broken DWARF lead us round in a circle. */
     return dwarf_siblingof(child, child) == 0 && (const char *)child->addr > previous;
 }
 

@@ -12,7 +12,7 @@ struct dwarf_reader {
     struct dwarf_names *names;
     const struct dwarf_code *code;
     const struct elf_symbols *symbols;
-    struct slice sections[DWARF_SECTIONS_MAX]; /* that texts can lie in */
+    struct slice sections[DWARF_SECTIONS_MAX]; /* that texts can be in */
     size_t section_count;
     struct index_table origins; /* of inlined functions: the address of the entry that declares → function */
     struct dwarf_origin *known_origins;
@@ -26,7 +26,7 @@ struct dwarf_reader {
 /* Adds what UNIT, a compile unit or the skeleton of one, says. */
 void dwarf_unit_read(struct dwarf_reader *reader, Dwarf_Die *unit, uint8_t unit_type, uint32_t layer);
 
-/* Notes where texts of DWARF, which may be NULL, can lie. */
+/* Notes where texts of DWARF, which may be NULL, can be. */
 void dwarf_reader_note_sections(struct dwarf_reader *reader, Dwarf *dwarf);
 
 #endif

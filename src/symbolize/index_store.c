@@ -97,7 +97,7 @@ static bool has_suffix(const char *name)
 }
 
 /* What a writer that was killed left behind is older than any writer takes. */
-static bool is_left_behind(const char *name, const struct stat *facts)
+static bool is_left_after(const char *name, const struct stat *facts)
 {
     return (strstr(name, ".names.") || strstr(name, ".frames.")) &&
            time(NULL) - facts->st_mtime > TOUCHED_EVERY_SECONDS;
@@ -109,7 +109,7 @@ static void list_folder(DIR *directory, struct listing *listing)
     for (const struct dirent *entry; (entry = readdir(directory));) {
         if (fstatat(dirfd(directory), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(facts.st_mode))
             continue;
-        if (is_left_behind(entry->d_name, &facts)) (void)unlinkat(dirfd(directory), entry->d_name, 0);
+        if (is_left_after(entry->d_name, &facts)) (void)unlinkat(dirfd(directory), entry->d_name, 0);
         if (!has_suffix(entry->d_name) || !array_reserve(&listing->items, &listing->capacity, listing->count + 1,
                                                          sizeof(*listing->items), INDEX_STORE_FILES_MAX))
             continue;

@@ -32,7 +32,7 @@ enum module_state module_open(struct module *module, const char *path, const cha
  * has one. Fails only for want of memory. */
 enum status module_read_names(struct module *module, struct error *error);
 
-/* To be called when MODULE's index has failed, since what was kept is damaged: makes it anew. */
+/* To be called when MODULE's index has failed, since what was kept is damaged: makes it again. */
 enum status module_renew_names(struct module *module, struct error *error);
 
 void module_close(struct module *module);

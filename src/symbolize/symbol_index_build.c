@@ -304,7 +304,7 @@ static bool add_symbols(struct build *build)
 
 /* --- Steps -------------------------------------------------------------------------------------------------------- */
 
-/* What stands at one start and holds up to the next one: VALUE + 1 of the range that is seen there, 0 where there is
+/* What is at one start and holds up to the next one: VALUE + 1 of the range that is seen there, 0 where there is
  * none. */
 struct step {
     uint32_t start, value;
@@ -468,7 +468,7 @@ static void write_text(struct text_writer *writer, uint32_t text)
     writer->end += size;
 }
 
-/* The two names of a function are wanted together, so they stand together; long ones behind short ones, because most
+/* The two names of a function are wanted together, so they are together; long ones after short ones, because most
  * bytes are in the few names that templates of templates have, and these are seldom wanted. */
 static void write_texts(const struct build *build, const struct symbol_index_header *header, uint8_t *bytes)
 {

@@ -29,7 +29,7 @@ struct symbolizer_result {
     size_t files_unproven;               /* mappings without a build id, whose file was not used */
 };
 
-/* Fills in the lines of every location that has none and lies in a mapping, and of those in code without a file (made
+/* Fills in the lines of every location that has none and is in a mapping, and of those in code without a file (made
  * by a JIT compiler) that /tmp/perf-PID.map names, where PID is the fact "pid" of PROFILE. A file whose build id is not
  * the mapping's is not used; see trusts_paths. Files that are large to read are remembered
  * (doc/formats/symbol-index.md). OPTIONS and RET_RESULT may be NULL. Fails only for want of memory: what cannot be

@@ -31,7 +31,7 @@ struct member {
     size_t size; /* of both, with their NULs */
 };
 
-/* The one that begins at OFFSET; its size is 0 behind the last. */
+/* The one that begins at OFFSET; its size is 0 after the last. */
 static struct member member_at(const struct trace_members *members, size_t offset)
 {
     if (offset >= members->texts.size) return (struct member){0};
@@ -111,7 +111,7 @@ static struct slice trim(struct slice text)
     return text;
 }
 
-/* Takes what stands before the next SEPARATOR off TEXT; all of it if there is none. */
+/* Takes what is before the next SEPARATOR off TEXT; all of it if there is none. */
 static struct slice take_until(struct slice *text, uint8_t separator)
 {
     const uint8_t *end = text->size > 0 ? memchr(text->data, separator, text->size) : NULL;
@@ -224,7 +224,7 @@ static bool is_pair(struct slice text, bool needs_value)
     return is_token(key) && (has_value ? is_value(trim(value)) : !needs_value);
 }
 
-/* Whether MEMBER, "key=value;property;key=value", may be passed on. A line end in it would begin a header of its own.
+/* Whether MEMBER, "key=value;property;key=value", may be passed on. A line end in it would begin its own header.
  */
 static bool is_well_formed(struct slice member)
 {

@@ -1,4 +1,4 @@
-/* Headers of fixed form, read strictly: a trace that is continued wrongly is worse than one that begins anew.
+/* Headers of fixed form, read strictly: a trace that is continued wrongly is worse than one that begins again.
  * SPDX-License-Identifier: MIT */
 #include "trace/propagation.h"
 

@@ -158,7 +158,7 @@ void trace_span_finish(struct trace_span *span)
 
 /* --- Current ------------------------------------------------------------------------------------------------------ */
 
-/* *PLACE, a link of THREAD's chain, goes; what it stood on takes its place. */
+/* *PLACE, a link of THREAD's chain, goes; what it was on takes its place. */
 static void unlink_current(struct trace_span **place)
 {
     struct trace_span *span = *place;
@@ -305,7 +305,7 @@ static bool is_reserved(const struct trace_entry *entry)
     return entry->key[0] == '\0';
 }
 
-/* ENTRY's KEY becomes memory of its own, with the text behind it. Counted against the transaction's texts. */
+/* ENTRY's KEY becomes memory of its own, with the text after it. Counted against the transaction's texts. */
 static bool copy_texts(struct trace_transaction *transaction, struct trace_entry *entry, const char *key)
 {
     size_t text_max = entry->kind == TRACE_ENTRY_TAG ? TRACE_NAME_BYTES_MAX : TRACE_DATA_BYTES_MAX;

@@ -37,7 +37,7 @@ enum trace_entry_kind { TRACE_ENTRY_TEXT, TRACE_ENTRY_NUMBER, TRACE_ENTRY_BOOL, 
 
 struct trace_entry {
     enum trace_entry_kind kind;
-    char *key;        /* with the text behind it: one piece of memory */
+    char *key;        /* with the text after it: one piece of memory */
     const char *text; /* of texts and tags */
     double number;    /* 0 or 1 for a bool */
 };
@@ -60,7 +60,7 @@ struct trace_span {
     enum trace_status status;
     struct trace_entry *entries;
     size_t entry_count, entry_capacity;
-    char *description; /* behind TEXTS, or memory of its own */
+    char *description; /* after TEXTS, or memory of its own */
     char texts[];      /* op NUL description NUL */
 };
 

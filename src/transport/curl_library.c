@@ -1,4 +1,4 @@
-/* The one place with state of the whole process: libcurl has such state itself.  SPDX-License-Identifier: MIT */
+/* The one place with state of the entire process: libcurl has such state itself.  SPDX-License-Identifier: MIT */
 #include "transport/curl_library.h"
 
 #include "base/environment.h"

@@ -51,7 +51,7 @@ static const char *parse_key(const char *text, struct dsn *dsn)
     return *text == '@' ? text + 1 : NULL;
 }
 
-/* What may stand in a URL as it is; anything else could end a line of the request. */
+/* What may be in a URL as it is; anything else could end a line of the request. */
 static bool is_plain(const char *text, size_t length, const char *others)
 {
     for (size_t i = 0; i < length; i++) {
@@ -107,7 +107,7 @@ enum status dsn_parse(const char *text, struct dsn *ret_dsn, struct error *error
     text = parse_scheme(text, &dsn);
     if (!text) return refuse(error, "does not begin with https:// or http://");
     text = parse_key(text, &dsn);
-    if (!text) return refuse(error, "has no key of 32 hex digits and an @ behind it");
+    if (!text) return refuse(error, "has no key of 32 hex digits and an @ after it");
     text = parse_host(text, &dsn);
     if (!text) return refuse(error, "has no host, or one that is none");
     text = parse_port(text, &dsn);

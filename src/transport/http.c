@@ -202,7 +202,7 @@ static void finish(struct http *http, const char *failure)
     long status = 0, request_size = 0;
     (void)http->curl->easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &status);
     (void)http->curl->easy_getinfo(http->easy, CURLINFO_REQUEST_SIZE, &request_size);
-    /* What was answered counts, even if the connection broke behind that. */
+    /* What was answered counts, even if the connection broke after that. */
     response->status = status >= 200 ? status : 0;
     response->was_sent = request_size > 0;
     if (response->status == 0)

@@ -1,4 +1,4 @@
-/* Copies an envelope item by item, with a header of its own.  SPDX-License-Identifier: MIT */
+/* Copies an envelope item by item, with its own header.  SPDX-License-Identifier: MIT */
 #include "transport/outgoing.h"
 
 #include "base/json_reader.h"

@@ -1,5 +1,5 @@
 /* A descriptor that stays open while the program runs. The program may close it, as daemons close all that they did not
- * open, and then have a file of its own under the number: before each use it must be asked whether it still is the same
+ * open, and then have its own file under the number: before each use it must be asked whether it still is the same
  * file. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRANSPORT_OWN_DESCRIPTOR_H
 #define OFFBEAT_TRANSPORT_OWN_DESCRIPTOR_H
@@ -15,7 +15,7 @@ struct own_descriptor {
     ino_t inode;
 };
 
-/* Of an open file with an inode of its own, which an eventfd has not. NUMBER may be -1. */
+/* Of an open file with its own inode, which an eventfd has not. NUMBER may be -1. */
 static inline struct own_descriptor own_descriptor_of(int number)
 {
     struct stat facts;

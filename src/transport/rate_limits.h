@@ -24,7 +24,7 @@ struct rate_limit_answer {
  * cannot be read are 60. */
 void rate_limits_update(struct rate_limits *limits, uint64_t now_ns, const struct rate_limit_answer *answer);
 
-/* Until when CATEGORY is not to be sent; 0 if it may be. Chunks stand under the limit of their durations too, client
+/* Until when CATEGORY is not to be sent; 0 if it may be. Chunks are under the limit of their durations too, client
  * reports under none. */
 uint64_t rate_limits_until(const struct rate_limits *limits, uint64_t now_ns, enum category category);
 

@@ -284,7 +284,7 @@ bool request_begin(struct transport *transport)
         withhold(transport, TRANSPORT_WITHHELD, "a rate limit is in force");
         return true;
     }
-    buffer_fini(&request->stored); /* it may be large, and lies on disk */
+    buffer_fini(&request->stored); /* it may be large, and is on disk */
     attach_report(transport);
     if (status == STATUS_OK)
         status = request->envelope.failed

@@ -1,7 +1,7 @@
 /* A folder with a file for each envelope, TIME-SIZE-UUID.envelope: the order of names is that of time, and a listing
  * tells all that must be known to keep the maxima.
  *
- * Storing: UUID.tmp is made, locked, written and fsynced, then renamed; a name that ends with .envelope never stands
+ * Storing: UUID.tmp is made, locked, written and fsynced, then renamed; a name that ends with .envelope never is
  * for half of one. Claiming: the file is locked (flock) without waiting, and then must still have a name: whoever had
  * it before may have deleted it. Only who holds the lock deletes. Locks end with their process, so that nothing needs
  * to be tidied after kill -9 but .tmp files, which are deleted by whoever finds one that is not locked.
@@ -83,7 +83,7 @@ enum status spool_open(struct spool *spool, struct error *error)
     return STATUS_OK;
 }
 
-/* --- What lies in it ---------------------------------------------------------------------------------------------- */
+/* --- What is in it ---------------------------------------------------------------------------------------------- */
 
 struct entry {
     char name[SPOOL_NAME_SIZE];
@@ -150,7 +150,7 @@ static void listing_fini(struct listing *listing)
 static enum status list(const struct spool *spool, struct listing *listing, struct error *error)
 {
     *listing = (struct listing){0};
-    int copy = openat(spool->folder.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* with a position of its own */
+    int copy = openat(spool->folder.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* with its own position */
     DIR *folder = copy >= 0 ? fdopendir(copy) : NULL;
     if (!folder) {
         enum status status = error_set_errno(error, "spool: cannot list");

@@ -1,4 +1,4 @@
-/* Envelopes on disk, until they are sent. Any number of processes may have the same spool, and each sends what lies
+/* Envelopes on disk, until they are sent. Any number of processes may have the same spool, and each sends what is
  * there, whoever stored it: an envelope that was stored is in the hands of one process at a time, and of none that has
  * died. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRANSPORT_SPOOL_H

@@ -58,7 +58,7 @@ static void sleep_until_woken(struct transport *transport, uint64_t until_ns)
 
 /* A program that closed the pipe has closed all that was ours, libcurl's sockets included, whose numbers libcurl alone
  * knows: it is left as it is, for what it closed now would be the program's. */
-static void begin_anew_if_closed(struct transport *transport)
+static void begin_again_if_closed(struct transport *transport)
 {
     if (own_descriptor_is_there(&transport->wake[0]) && own_descriptor_is_there(&transport->wake[1])) return;
     if (transport->request.is_active) {
@@ -69,7 +69,7 @@ static void begin_anew_if_closed(struct transport *transport)
     transport->http = NULL;
     close_wake(transport);
     if (transport_open_wake(transport))
-        transport_debug(transport, "sending: the program has closed what was open; it is opened anew");
+        transport_debug(transport, "sending: the program has closed what was open; it is opened again");
 }
 
 /* --- The inbox ---------------------------------------------------------------------------------------------------- */
@@ -187,7 +187,7 @@ static void store_reports(struct transport *transport)
 /* What could not be sent until the end. */
 void transport_keep_or_discard(struct transport *transport)
 {
-    begin_anew_if_closed(transport);
+    begin_again_if_closed(transport);
     if (transport->request.is_active) {
         http_cancel(transport->http);
         transport_give_report_back(transport, &transport->request.reported);
@@ -223,7 +223,7 @@ void transport_free(struct transport *transport)
     free(transport);
 }
 
-/* True if this thread steps aside; another one goes on with what TRANSPORT has. */
+/* True if this thread steps aside; another one continues with what TRANSPORT has. */
 static bool leaves(struct transport *transport)
 {
     pthread_mutex_lock(&transport->mutex);
@@ -255,7 +255,7 @@ void *transport_run(void *context)
             end_thread(ended, context);
             return NULL;
         }
-        begin_anew_if_closed(transport);
+        begin_again_if_closed(transport);
         spool_inbox(transport);
         hurry(transport);
         if (transport->request.is_active) {

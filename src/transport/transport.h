@@ -4,7 +4,7 @@
  *
  *   - It is given to the queue; if that is full, the newest goes (queue_overflow).
  *   - With a spool, it is stored there before it is sent; if the spool is full, the oldest goes (cache_overflow). If
- * the spool cannot be written, envelopes stay in memory, and DEBUG is told. What lies in the spool from earlier runs is
+ * the spool cannot be written, envelopes stay in memory, and DEBUG is told. What is in the spool from earlier runs is
  *     sent too, 100 ms apart.
  *   - Items of a category under a rate limit go when their turn comes (ratelimit_backoff).
  *   - A response 2xx: sent. 429: gone, and counted by the receiver itself. Any other: gone (send_error), never retried.
@@ -19,7 +19,7 @@
  * was not reported; without a spool, both are lost.
  *
  * Forks: the thread is not in a child, and nothing in a child may touch what it was doing. All functions do nothing
- * there, and give false; a child that wants to send starts a transport of its own. The same spool may be given to it.
+ * there, and give false; a child that wants to send starts its own transport. The same spool may be given to it.
  * Memory, and descriptors, which are closed on exec, stay.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRANSPORT_TRANSPORT_H
@@ -74,8 +74,8 @@ struct transport_options {
     void *context;
 };
 
-/* Numbers of items, but client reports. Where nobody else has the spool, MADE, and what lay there before, is the sum of
- * all others and of what lies there. */
+/* Numbers of items, but client reports. Where nobody else has the spool, MADE, and what was there before, is the sum of
+ * all others and of what is there. */
 struct transport_counts {
     uint64_t made;
     uint64_t sent;
@@ -120,7 +120,7 @@ bool transport_stop(struct transport *transport, uint64_t timeout_ns, struct tra
 /* The thread ends soon, in the midst of a request if there is one. FOR_GOOD: it stores all that it has first. ENDED is
  * called then. */
 void transport_step_aside(struct transport *transport, bool for_good);
-/* Another thread goes on, also with the request. False if none can be made. */
+/* Another thread continues, also with the request. False if none can be made. */
 bool transport_come_back(struct transport *transport);
 /* Where none can be made: stores, on the calling thread, all that there is. */
 void transport_keep(struct transport *transport);

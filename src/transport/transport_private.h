@@ -68,7 +68,7 @@ struct transport {
     unsigned failed_attempts;
     uint64_t retry_ns;       /* how long to rest after the next failure */
     uint64_t not_before_ns;  /* no request */
-    uint64_t drain_at_ns;    /* nothing of what lay in the spool when we began */
+    uint64_t drain_at_ns;    /* nothing of what was in the spool when we began */
     uint64_t report_wait_ns; /* after the next report */
     uint64_t report_at_ns;   /* no report of its own before that */
     uint64_t started_at_ns;  /* UTC */

@@ -14,7 +14,7 @@ static uint64_t relative(const uint8_t *bytes, uint64_t next)
 }
 
 /* The address in the slot of "[endbr64] [bnd] jmp *slot(%rip)"; STUB itself if there is other code. */
-static uint64_t behind_stub(const struct unwind_code *code, uint64_t stub)
+static uint64_t after_stub(const struct unwind_code *code, uint64_t stub)
 {
     static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
     uint8_t bytes[12];
@@ -42,7 +42,7 @@ static uint64_t target_of(const struct unwind_code *code, uint64_t return_addres
 bool call_site_calls(const struct unwind_code *code, uint64_t return_address, uint64_t start)
 {
     uint64_t target = target_of(code, return_address);
-    return target != 0 && (target == start || behind_stub(code, target) == start);
+    return target != 0 && (target == start || after_stub(code, target) == start);
 }
 
 /* "jmp" and "jcc" with four bytes of distance. Bytes of other instructions that look alike are rarely a jump into the
@@ -55,7 +55,7 @@ static bool jumps_into(const struct unwind_code *code, uint64_t function, uint64
         if (!code->read(code->context, at, bytes, sizeof(bytes))) return false;
         for (size_t i = 0; i < STEP; i++) {
             bool is_jump = bytes[i] == JUMP || (i > 0 && bytes[i - 1] == CONDITION && (bytes[i] & KIND) == CONDITIONAL);
-            uint64_t target = is_jump ? behind_stub(code, relative(bytes + i + 1, at + i + SIZE)) : 0;
+            uint64_t target = is_jump ? after_stub(code, relative(bytes + i + 1, at + i + SIZE)) : 0;
             if (target != 0 && target >= low && target <= high) return true;
         }
     }
@@ -66,7 +66,7 @@ bool call_site_leads_to(const struct unwind_code *code, uint64_t return_address,
 {
     if (call_site_calls(code, return_address, start) || call_site_is_indirect(code, return_address)) return true;
     uint64_t target = target_of(code, return_address);
-    return target != 0 && jumps_into(code, behind_stub(code, target), start, address);
+    return target != 0 && jumps_into(code, after_stub(code, target), start, address);
 }
 
 bool call_site_is_indirect(const struct unwind_code *code, uint64_t return_address)

@@ -60,7 +60,7 @@ uint64_t cfi_encoded_pointer(struct cursor *cursor, const struct cfi_section *se
 }
 
 struct entry {
-    struct cursor cursor; /* behind the field that tells a CIE from an FDE */
+    struct cursor cursor; /* after the field that tells a CIE from an FDE */
     bool is_cie;
     size_t cie_offset; /* of an FDE */
     size_t next;       /* SIZE_MAX: none */
@@ -140,7 +140,7 @@ static bool read_cie(const struct cfi_section *section, size_t offset, struct cf
             cie.is_signal_frame = true;
             break;
         default:
-            break; /* 'B' (arm64) and unknown: nothing that we could use comes behind them */
+            break; /* 'B' (arm64) and unknown: nothing that we could use comes after them */
         }
     }
     if (cursor.failed || cie.return_register >= CFI_REGISTERS) return false;

@@ -64,7 +64,7 @@ struct cfi_row {
     uint64_t registers_version; /* rows of one machine in which this is equal have equal rules for registers */
 };
 
-/* Working memory of cfi_run: over 1 KB, so the caller says where it lies. {0} before the first FDE of a section. */
+/* Working memory of cfi_run: over 1 KB, so the caller says where it is. {0} before the first FDE of a section. */
 struct cfi_machine {
     struct cfi_row row, initial;
     const uint8_t *initial_of; /* the instructions of the CIE that INITIAL is of */

@@ -1,4 +1,4 @@
-/* Where the copy ends, the walk stops with the registers of the last frame that it reached, and a second walk goes on
+/* Where the copy ends, the walk stops with the registers of the last frame that it reached, and a second walk continues
  * from them. It reads the copy where that has the word, because the thread may have overwritten it since.
  *
  * The frames outside of the copy belong to callers of the copied ones. Most of them have not returned when they are

@@ -32,7 +32,7 @@ static bool open_file(struct file *file)
     }
     if (header->e_shoff == 0 || header->e_shentsize != sizeof(Elf64_Shdr)) return false;
 
-    /* Where they do not fit into the header, the number of sections and the index of the names stand in section 0. */
+    /* Where they do not fit into the header, the number of sections and the index of the names are in section 0. */
     Elf64_Shdr first;
     if (!read_section_header(file, 0, &first)) return false;
     file->section_count = header->e_shnum ? header->e_shnum : first.sh_size;

@@ -30,7 +30,7 @@ struct frame_build {
     struct frame_table_source source;
     enum phase phase;
     enum frame_build_failure failure;
-    struct cursor header;     /* LIST_HEADER: behind the last pair that was listed */
+    struct cursor header;     /* LIST_HEADER: after the last pair that was listed */
     uint64_t header_left;     /* pairs */
     size_t offset;            /* LIST_EH_FRAME, LIST_DEBUG_FRAME: of the next entry; SIZE_MAX: none */
     size_t next_place;        /* RUN */
@@ -135,7 +135,7 @@ static void list_section(struct frame_build *build, const struct cfi_section *se
     for (unsigned i = 0; i < STEP_ENTRIES && build->offset != SIZE_MAX; i++) {
         size_t offset = build->offset;
         if (!cfi_read_fde(section, offset, &build->fde, &build->offset)) continue;
-        /* Code that the linker left out stays described, as if it lay at 0. */
+        /* Code that the linker left out stays described, as if it was at 0. */
         if (section->is_debug_frame && build->fde.start == section->bias) continue;
         if (!add_place(build, build->fde.start, offset * 2 + section->is_debug_frame)) {
             fail(build, FRAME_BUILD_TOO_LARGE);
@@ -256,7 +256,7 @@ static void run_place(struct frame_build *build, const struct fde_place *place)
     }
 }
 
-/* Each block begins with a row: a new one, or the one before goes on. */
+/* Each block begins with a row: a new one, or the one before continues. */
 static uint32_t count_rows(const struct frame_build *build, uint32_t block_count)
 {
     const struct row *rows = build->rows.items;

@@ -1,4 +1,4 @@
-/* How a table lies in memory, and what is asked of it.  SPDX-License-Identifier: MIT */
+/* How a table is in memory, and what is asked of it.  SPDX-License-Identifier: MIT */
 #include "unwind/frame_table_private.h"
 
 #include "base/pages.h"

@@ -1,6 +1,6 @@
 /* What .eh_frame says about one module, compiled into rows that are found by one lookup and a short search.
  *
- * Code is cut into blocks of 1 KB, and the rows of a block lie side by side, an offset and the number of a rule in 4
+ * Code is cut into blocks of 1 KB, and the rows of a block are side by side, an offset and the number of a rule in 4
  * bytes: in a program that is doing something else, every cache line and every page that a lookup touches is a cold
  * one. Rules are stored once: even a library of 150 MB has little more than a thousand different ones. What does not
  * fit into one (rare: stack realignment, signal frames, expressions) is a wide rule. A table is one block of memory
@@ -16,7 +16,7 @@ enum {
     FRAME_TABLE_RULES_MAX = 1 << 15,
     FRAME_TABLE_WIDE_MAX = 1 << 16,
     FRAME_TABLE_EXPRESSIONS_MAX = 1 << 20, /* bytes */
-    FRAME_TABLE_CODE_MAX = 1 << 30,        /* bytes of code from the base on; what lies behind is left out */
+    FRAME_TABLE_CODE_MAX = 1 << 30,        /* bytes of code from the base on; what is after is left out */
 
     FRAME_TABLE_BLOCK_SHIFT = 10,
     FRAME_TABLE_BLOCK_SIZE = 1 << FRAME_TABLE_BLOCK_SHIFT,
@@ -43,7 +43,7 @@ struct frame_table {
     size_t memory_size;
 };
 
-/* Where a module's frame information lies. All addresses are in one space; the table is relative to BASE. Either
+/* Where a module's frame information is. All addresses are in one space; the table is relative to BASE. Either
  * section may be empty. Code without unwind tables is described in .debug_frame alone, while the start files and the
  * PLT of the same module are in .eh_frame; what both describe is taken from .eh_frame. */
 struct frame_table_source {
@@ -74,10 +74,10 @@ static inline const uint32_t *frame_table_find(const struct frame_table *table, 
     const uint32_t *block = &table->blocks[offset >> FRAME_TABLE_BLOCK_SHIFT];
     const uint32_t *row = &table->rows[block[0]];
     uint32_t count = block[1] - block[0];
-    uint32_t behind = ((offset & (FRAME_TABLE_BLOCK_SIZE - 1)) + 1) << FRAME_TABLE_OFFSET_SHIFT;
+    uint32_t after = ((offset & (FRAME_TABLE_BLOCK_SIZE - 1)) + 1) << FRAME_TABLE_OFFSET_SHIFT;
     while (count > 1) {
         uint32_t half = count / 2;
-        row = row[half] < behind ? row + half : row;
+        row = row[half] < after ? row + half : row;
         count -= half;
     }
     return row;

@@ -1,4 +1,4 @@
-/* How a table lies in its block of memory, for those who build and keep it.  SPDX-License-Identifier: MIT */
+/* How a table is in its block of memory, for those who build and keep it.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_UNWIND_FRAME_TABLE_PRIVATE_H
 #define OFFBEAT_UNWIND_FRAME_TABLE_PRIVATE_H
 

@@ -51,7 +51,7 @@ static inline bool machine_known(const struct unwind_registers *registers, unsig
     return number < MACHINE_REGISTERS && (registers->known >> number & 1);
 }
 
-/* Where to find the caller of a frame. The return address lies right below the CFA, and so do the surviving registers
+/* Where to find the caller of a frame. The return address is right below the CFA, and so do the surviving registers
  * that were saved; all but a few of the rows that compilers make can be said so. */
 struct machine_rule {
     uint8_t kind; /* enum rule_kind */
@@ -117,7 +117,7 @@ _Static_assert(sizeof(struct wide_rule) == 12 + 8 * MACHINE_REGISTERS, "is writt
 
 enum wide_cfa {
     WIDE_CFA_REGISTER,    /* register + value */
-    WIDE_CFA_DEREFERENCE, /* what lies at register + value */
+    WIDE_CFA_DEREFERENCE, /* what is at register + value */
     WIDE_CFA_EXPRESSION,
     WIDE_CFA_KINDS,
 };
@@ -167,8 +167,8 @@ bool machine_compile_one_rule(const struct cfi_section *section, const struct cf
                               struct machine_rule *ret_rule, struct wide_rule *ret_wide);
 
 /* The number of the rule for a few bytes of code between two FDEs, the last rule of one and the first of the other
- * being BEFORE and BEHIND; RULE_NONE if it is nothing that is known. */
-uint32_t machine_rule_between(uint32_t before, uint32_t behind, struct rule_builder *builder);
+ * being BEFORE and AFTER; RULE_NONE if it is nothing that is known. */
+uint32_t machine_rule_between(uint32_t before, uint32_t after, struct rule_builder *builder);
 
 /* Nothing in the rules of TABLE, which was read from a file, leads a step out of the table or of the memory it checks.
  */
@@ -186,7 +186,7 @@ struct unwind_memory {
     struct frame_lookup_work *work; /* to walk through modules without a complete table; NULL: they are pending */
 };
 
-/* What lies between the variables of somebody's frame is for a sanitizer nothing that may be read. */
+/* What is between the variables of somebody's frame is for a sanitizer nothing that may be read. */
 #define READS_A_STACK __attribute__((no_sanitize_address))
 
 READS_A_STACK static inline bool unwind_read(struct unwind_memory *memory, uint64_t address, uint64_t *ret_word)

@@ -1,6 +1,6 @@
 /* A function that finds its caller by FP was entered with a return address on the stack, made room by subtracting from
- * SP, and stands there now: how much it subtracts is in its code, so there are only a few places where that return
- * address can lie. One is believed if the instruction before it is a direct call (or one through a slot that the loader
+ * SP, and is there now: how much it subtracts is in its code, so there are only a few places where that return
+ * address can be. One is believed if the instruction before it is a direct call (or one through a slot that the loader
  * fills) to exactly the start of this function, and no other place passes as well. What an older call left on the stack
  * can look the same, but not at the right distance. A call through a pointer is believed only of the code that begins
  * a thread (it calls main and thread functions so): where a few frames further, all of them known, is the root.
@@ -11,7 +11,7 @@
 
 enum { WORD = 8, CODE_MAX = 2048, SIZES_MAX = 16, CALL_ALIGNMENT = 16, OUTERMOST_FRAMES_MAX = 3 };
 
-/* The numbers of bytes by which a function may have lowered SP, from its code up to the address where it stands. */
+/* The numbers of bytes by which a function may have lowered SP, from its code up to the address where it is. */
 struct frame_sizes {
     uint32_t items[SIZES_MAX];
     unsigned count;

@@ -2,9 +2,9 @@
  * three places of a table, one found by the other. In a large program that is doing something else all of them are
  * cold, and a walk does little but wait for memory. Return addresses come again from stack to stack.
  *
- * An entry is one word that holds the whole of its address, so that any number of threads and signal handlers can read
+ * An entry is one word that holds all of its address, so that any number of threads and signal handlers can read
  * and write at once: what is read was written so by one of them. It tells the rule by numbers that mean something in
- * one list of modules only: each list has a cache of its own. SPDX-License-Identifier: MIT */
+ * one list of modules only: each list has its own cache. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_UNWIND_RULE_CACHE_H
 #define OFFBEAT_UNWIND_RULE_CACHE_H
 

@@ -9,7 +9,7 @@
 
 /* One executable segment. */
 struct unwind_module {
-    uint64_t start, end;               /* where it lies */
+    uint64_t start, end;               /* where it is */
     uint64_t base;                     /* what the table's addresses are relative to */
     const struct frame_table *table;   /* NULL: there is none, or it is not built yet */
     const struct frame_lookup *lookup; /* used where there is no table, by walks that have room for it; or NULL */
@@ -30,12 +30,11 @@ enum unwind_outcome {
     UNWIND_ROOT = 0,         /* the outermost frame was reached */
     UNWIND_TOO_DEEP,         /* more frames than there is room for */
     UNWIND_NO_TABLE,         /* code that nothing is known of, and no frame pointer led on */
-    UNWIND_BAD_MEMORY,       /* a frame lies where nothing can be read */
+    UNWIND_BAD_MEMORY,       /* a frame is where nothing can be read */
     UNWIND_BAD_FRAME,        /* a rule gave a frame that cannot be one */
     UNWIND_UNKNOWN_REGISTER, /* a rule needs a register that was not there to be had */
     UNWIND_OUTCOMES,
-    UNWIND_PENDING =
-        UNWIND_OUTCOMES, /* the last address lies in a module that is new, or has no table yet: try again */
+    UNWIND_PENDING = UNWIND_OUTCOMES, /* the last address is in a module that is new, or has no table yet: try again */
 };
 
 /* Asks for what the first steps of a walk from IP will read, where that can be told without waiting for it: other work

@@ -35,7 +35,7 @@ static uint32_t plt_limit(struct slice expression)
     return literal > OP_LIT0 && literal <= OP_LIT0 + 15 ? literal - OP_LIT0 : 0;
 }
 
-/* "register + offset", and a dereference behind it if WITH_DEREFERENCE. */
+/* "register + offset", and a dereference after it if WITH_DEREFERENCE. */
 static bool is_register_offset(struct slice expression, bool with_dereference, uint8_t *ret_register,
                                int32_t *ret_offset)
 {

@@ -153,13 +153,13 @@ uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *r
 }
 
 /* glibc leaves the system call in clone and clone3, and what follows until it is clear which thread this is, without
- * frame information: one FDE ends before it, with nothing but the return address on the stack, and behind it begins one
+ * frame information: one FDE ends before it, with nothing but the return address on the stack, and after it begins one
  * that says that this is the outermost frame. */
-uint32_t machine_rule_between(uint32_t before, uint32_t behind, struct rule_builder *builder)
+uint32_t machine_rule_between(uint32_t before, uint32_t after, struct rule_builder *builder)
 {
     const struct machine_rule *rules = builder->rules.items, *leaf = &rules[before];
     bool is_leaf = leaf->kind == RULE_REGISTER && leaf->cfa_register == MACHINE_SP && leaf->value == WORD;
-    if (!is_leaf || leaf->saved_mask != 0 || rules[behind].kind != RULE_ROOT) return RULE_NONE;
+    if (!is_leaf || leaf->saved_mask != 0 || rules[after].kind != RULE_ROOT) return RULE_NONE;
     struct rule_words rule = rule_words(RULE_CLONE, 0, 0);
     rule.second = (uint64_t)1 << DEEPEST_SHIFT;
     return rule_number(builder, rule);

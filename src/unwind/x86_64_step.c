@@ -70,7 +70,7 @@ static enum machine_step step_wide(const struct frame_table *table, const struct
         if (wide_saved(table, wide, i, cfa, registers, memory, &caller.values[i])) caller.known |= 1u << i;
     }
     if (!machine_known(&caller, MACHINE_IP) || !machine_known(&caller, MACHINE_SP)) return MACHINE_BAD_MEMORY;
-    /* A signal handler may run on a stack of its own, above or below the interrupted one; where longjmp has begun to
+    /* A signal handler may run on its own stack, above or below the interrupted one; where longjmp has begun to
      * jump, SP is in a register, and its new value may be the current one already; and vfork keeps its return address
      * in a register, because its child overwrites the stack. */
     uint64_t sp = caller.values[MACHINE_SP];
@@ -89,7 +89,7 @@ static bool is_taken_off(uint64_t address, uint64_t sp)
 }
 
 /* The words below CFA that RULE names, one by one, the lowest first: where memory is copied in blocks that begin with
- * the address asked for, all of them then lie in one block. */
+ * the address asked for, all of them then are in one block. */
 static bool read_saved(const struct machine_rule *rule, uint64_t cfa, struct unwind_registers *registers,
                        struct unwind_memory *memory)
 {
@@ -144,7 +144,7 @@ enum machine_step machine_step(const struct frame_table *table, const struct mac
     case RULE_REGISTER:
         if (!machine_known(registers, rule->cfa_register)) return MACHINE_UNKNOWN_REGISTER;
         cfa = registers->values[rule->cfa_register] + (uint64_t)(int64_t)rule->value;
-        /* Other registers are used where a function changes stacks, and the other one may lie anywhere. */
+        /* Other registers are used where a function changes stacks, and the other one may be anywhere. */
         if (cfa <= sp && rule->cfa_register <= MACHINE_FP) return MACHINE_BAD_FRAME;
         return step_narrow(rule, cfa, registers, memory);
     case RULE_PLT:

@@ -1,4 +1,4 @@
-/* libunwind through its interface for other processes. It is told where .eh_frame_hdr lies, as perf does: its own
+/* libunwind through its interface for other processes. It is told where .eh_frame_hdr is, as perf does: its own
  * search misses modules whose code is mapped at another offset than its address, as lld lays it out. Registers and
  * words come from the tracee's block, so that a walk does not take hundreds of system calls.  SPDX-License-Identifier:
  * MIT */
@@ -37,7 +37,7 @@ static int access_register(unw_addr_space_t space, unw_regnum_t number, unw_word
     return 0;
 }
 
-/* Exported for those who have an address space of their own, and declared in none of libunwind's headers. */
+/* Exported for those who have their own address space, and declared in none of libunwind's headers. */
 #define search_unwind_table UNW_OBJ(dwarf_search_unwind_table)
 int search_unwind_table(unw_addr_space_t space, unw_word_t address, unw_dyn_info_t *tables,
                         unw_proc_info_t *ret_procedure, int need_unwind_info, void *argument);
@@ -111,7 +111,7 @@ static bool is_in_module(const struct tracee *tracee, uint64_t address)
     return false;
 }
 
-/* From code without frame information libunwind goes on to what looks like an address, on the stack for instance, or
+/* From code without frame information libunwind continues to what looks like an address, on the stack for instance, or
  * takes it for the outermost frame. Entry code, which has none either, was called by nobody and calls others. */
 static bool is_root(struct peer *peer, uint64_t lookup, bool is_first)
 {

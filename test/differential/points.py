@@ -83,7 +83,7 @@ def kept_busy(client, folder):
             with subprocess.Popen(client, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
                 while running.poll() is None and not is_over.is_set():
                     is_over.wait(0.1)
-                running.kill()  # without its server, it may try for ever
+                running.kill()  # without its server, it may try forever
     thread = threading.Thread(target=work if client else lambda: None)
     thread.start()
     try:

@@ -2,7 +2,7 @@
  *
  *   steps [--limit STEPS] [--verbose] PROGRAM…
  *
- * What is looked at lies between the programs' two int3 instructions. One TAP line for each program.
+ * What is looked at is between the programs' two int3 instructions. One TAP line for each program.
  * SPDX-License-Identifier: MIT */
 #include "peer.h"
 
@@ -49,7 +49,7 @@ static const struct tracee_module *innermost_module(void)
 }
 
 /* At "lea -8(%r10), %rsp; ret", or at its second instruction. */
-static bool is_behind_pops_of_a_realigned_frame(void)
+static bool is_after_pops_of_a_realigned_frame(void)
 {
     const uint64_t bytes = 0xc3f8628d49, mask = 0xffffffffff;
     uint64_t word = 0;
@@ -73,8 +73,8 @@ static const char *excuse(void)
     if (strstr(module->path, "/libgcc_s.so")) {
         return "libgcc writes the registers of the frame that catches over its own saved ones before it jumps there";
     }
-    if (is_behind_pops_of_a_realigned_frame() && !theirs.reached_root) {
-        return "gcc does not describe a frame that was realigned and has alloca behind the pop of its frame pointer";
+    if (is_after_pops_of_a_realigned_frame() && !theirs.reached_root) {
+        return "gcc does not describe a frame that was realigned and has alloca after the pop of its frame pointer";
     }
     return NULL;
 }
@@ -127,7 +127,7 @@ static int resume(pid_t pid, int how, int signal)
     return WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
 }
 
-/* Behind the int3 of steps_end stands a "nopl 0x5e(%rax)". */
+/* After the int3 of steps_end is a "nopl 0x5e(%rax)". */
 static bool is_at_the_end(void)
 {
     uint64_t word = 0;

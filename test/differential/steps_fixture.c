@@ -148,18 +148,18 @@ __attribute__((naked)) SEPARATE static void starts_with_a_trap(void)
     __asm__("ud2\n\tret");
 }
 
-static jmp_buf behind_trap;
+static jmp_buf after_trap;
 
 static void leave_trap(int number)
 {
     sink += leaf(number);
-    siglongjmp(behind_trap, 1);
+    siglongjmp(after_trap, 1);
 }
 
 SEPARATE static long trap_at_the_start(void)
 {
     (void)signal(SIGILL, leave_trap);
-    if (sigsetjmp(behind_trap, 1) == 0) starts_with_a_trap();
+    if (sigsetjmp(after_trap, 1) == 0) starts_with_a_trap();
     return leaf(3);
 }
 

@@ -11,7 +11,7 @@
  *
  * A CIE can restore registers that it has saved itself: the assembler makes one of the first instructions of a function
  * part. A restored register has the rule that it had before any instruction, none; libgcc, LLVM's libunwind and ours
- * agree. readelf leaves it saved. Such a row is compared once more without these registers ("restored").
+ * agree. readelf leaves it saved. Such a row is compared again without these registers ("restored").
  *
  * The sampler has no decompressor: rows of a compressed .debug_frame, which Go's linker writes, are counted
  * ("compressed") and not compared.
@@ -454,7 +454,7 @@ static void begin_entry(struct reading *reading, const char *line)
         reading->in_fde = true;
         reading->cie = find_cie(cie);
         cie_offset = cie;
-        /* Code that the linker left out stays described, as if it lay at 0. */
+        /* Code that the linker left out stays described, as if it was at 0. */
         if (reading->range.start == 0) reading->in_fde = false;
         if (!reading->in_fde) return;
         if (!is_debug_frame) counts.functions++;

@@ -1,6 +1,6 @@
 """Real programs, recorded and held against perf: what they write and how they end is as without us, their stacks reach
 the root, and the hottest functions are those that perf sees. Slower than the other tests; perf and each program are
-skipped where they are not installed. perf sees a run of its own: two timers in one program disturb each other, and
+skipped where they are not installed. perf sees its own run: two timers in one program disturb each other, and
 shift what either sees between one system call and the next. Arguments: the build folder, and optionally a part of the names of the cases.
 SPDX-License-Identifier: MIT"""
 import gzip
@@ -258,7 +258,7 @@ TURNS = 3  # how often a request is answered depends on who else wants a process
 
 
 def redis_under_load(folder, prefix):
-    """Runs redis-server behind PREFIX, under redis-benchmark; (its status, what its keys hold)."""
+    """Runs redis-server with PREFIX in front of its command, under redis-benchmark; (its status, what its keys hold)."""
     socket = folder / "socket"
     server = subprocess.Popen([*map(str, prefix), "./redis-server", "--port", "0", "--unixsocket", str(socket), "--save", "",
                                "--daemonize", "no"], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -322,7 +322,7 @@ class Postgres:
         check_equal(done.returncode, 0, f"status of {program}: {text(done.stderr)}")
 
     def serve(self, prefix, *load, user=None):
-        """Runs the server behind PREFIX while pgbench runs with the words LOAD; the server's status."""
+        """Runs the server with PREFIX in front of its command while pgbench runs with the words LOAD; the server's status."""
         server = subprocess.Popen([*map(str, prefix), str(self.programs / "postgres"), "-D", "data", "-k", str(self.folder),
                                    "-h", "", "-F"], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                   start_new_session=True, **(self.user if user is None else user))

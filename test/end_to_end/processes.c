@@ -1,4 +1,4 @@
-/* A program that becomes many in one of several ways, or is denied something, and works in a function of its own at
+/* A program that becomes many in one of several ways, or is denied something, and works in its own function at
  * each step. Argument: the way. It prints how many milliseconds each function really lasted, summed over the processes,
  * as "FUNCTION MILLISECONDS" lines.  SPDX-License-Identifier: MIT */
 #include <errno.h>
@@ -35,7 +35,7 @@ static void print_lasted(const char *function, uint64_t lasted_ns)
     if (write(STDOUT_FILENO, line, (size_t)length) != length) _exit(1);
 }
 
-/* Each is a frame of its own, its work is written out in it, and none is like another, or they would become one. */
+/* Each is its own frame, its work is written out in it, and none is like another, or they would become one. */
 #define WORKS(name, salt)                                                                                              \
     __attribute__((noinline, noclone)) static uint64_t name(uint64_t duration_ms)                                      \
     {                                                                                                                  \

@@ -125,7 +125,7 @@ def under_seccomp_no_perf_event_is_asked_for_and_info_says_why():
     with Folder() as folder:
         check_times(folder, record(folder, "seccomp"))
         check(facts(folder)["perf_pages"] == 0, f"perf pages: {facts(folder)['perf_pages']}")
-        # The program that installs the filter has a recording of its own, which ends there.
+        # The program that installs the filter has its own recording, which ends there.
         printed = [chunk["offbeat"]["facts"]["idle_detection"] for path in folder.glob("x*.envelope") for chunk in envelope_chunks(path)]
         check(any("not permitted" in words.lower() for words in printed), f"idle_detection: {printed}")
 
@@ -178,7 +178,7 @@ def the_samplers_threads_do_not_race():
     with Folder() as folder:
         done = run(program, 3, folder)
     if b"unexpected memory mapping" in done.stderr:
-        skip("TSan does not stand how this kernel lays out memory: sysctl vm.mmap_rnd_bits=28")
+        skip("TSan does not support the way this kernel lays out memory: sysctl vm.mmap_rnd_bits=28")
     check_equal(done.returncode, 0, f"status: {text(done.stderr)}")
 
 

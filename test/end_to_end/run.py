@@ -211,7 +211,7 @@ def a_forked_child_is_in_the_pprof_file_with_its_own_pid():
 
 
 @case
-def a_forked_child_has_a_chunk_of_its_own():
+def a_forked_child_has_its_own_chunk():
     check_equal(len(shares().envelopes), 2, f"envelopes in {[path.name for path in shares().envelopes]}")
     chunks = [chunk for path in shares().envelopes for chunk in envelope_chunks(path)]
     of_child = [chunk for chunk in chunks if "works_in_the_child" in chunk_functions(chunk)]
@@ -230,7 +230,7 @@ def every_envelope_holds_one_chunk_that_a_strict_server_accepts():
 
 
 @case
-def a_program_without_build_id_has_an_image_and_a_release_of_its_own_FMT_9_V2_12():
+def a_program_without_build_id_has_its_own_image_and_a_release_FMT_9_V2_12():
     with Folder() as folder:
         program = folder / "nameless"
         run("objcopy", "--remove-section=.note.gnu.build-id", BEHAVES, program)
@@ -327,7 +327,7 @@ def standard_input_output_and_error_pass_through_byte_for_byte():
 
 
 def start_recording(folder, *command):
-    """Starts one in a process group of its own, as a shell does, and waits until the program works."""
+    """Starts one in its own process group, as a shell does, and waits until the program works."""
     process = subprocess.Popen(recording_of(*command), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, start_new_session=True)
     time.sleep(1)

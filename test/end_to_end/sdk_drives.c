@@ -1,6 +1,6 @@
 /* A program with liboffbeat that does what its arguments say, one after the other; COMMANDS below is all that there is.
  * Options come from OFFBEAT_ variables. What it finds out is written to standard output, a JSON object a line; nothing
- * else may stand there. Each call of the library must leave errno alone, which is counted.
+ * else may be there. Each call of the library must leave errno alone, which is counted.
  * SPDX-License-Identifier: MIT */
 #include <offbeat.h>
 

@@ -1,5 +1,5 @@
 """Programs with liboffbeat under test: sdk_drives.c is one that does what it is told. What arrived is judged by the server's
-rules, nothing may stand on standard output, errno is kept, and nothing is left behind, whatever a case is about.
+rules, nothing may be on standard output, errno is kept, and nothing is left behind, whatever a case is about.
 SPDX-License-Identifier: MIT"""
 import atexit
 import functools
@@ -38,7 +38,7 @@ atexit.register(shutil.rmtree, CACHE, True)
 
 
 def read_names():
-    """Before all else, for the helper steps back behind other programs, and the names of libc's functions are many."""
+    """Before all else, for the helper steps back after other programs, and the names of libc's functions are many."""
     with Folder() as folder, FakeServer() as server:
         if IS_ASAN: # cannot be preloaded by record
             drive(server, folder, "init start await work 300")

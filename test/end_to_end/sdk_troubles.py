@@ -60,7 +60,7 @@ def counts_stay_after_the_end_until_the_next_init():
 @case
 def under_a_rate_limit_the_profiler_is_stopped_in_each_form_of_the_header():
     takes_long()
-    # Each flush makes the worker look once more: at the limit, and at what follows from it.
+    # Each flush makes the worker look again: at the limit, and at what follows from it.
     words = "init start await work 500 flush 30000 flush 30000 flush 30000 id start id counts shutdown"
     for form in ({"X_Sentry_Rate_Limits": "60:profile_chunk:organization:quota"}, {"X_Sentry_Rate_Limits": "60::organization"},
                  {"X_Sentry_Rate_Limits": "0.5:error, 60:profile_duration;profile:key:reason:x"}, {"Retry_After": "60"}, {},
@@ -182,7 +182,7 @@ def chunk_id(path):
 
 
 def read_envelope(path):
-    """As it lies in the spool, without sent_at."""
+    """As it is in the spool, without sent_at."""
     header, rest = path.read_bytes().split(b"\n", 1)
     return items_of(json.dumps({**json.loads(header), "sent_at": ""}).encode() + b"\n" + rest)
 
@@ -327,7 +327,7 @@ def the_helper_holds_nothing_of_the_program_open_and_is_killed_with_it():
         check(wait_until(lambda: begun.exists() and begun.read_text(encoding="ascii").endswith("\n"), 60), "no helper began")
         helper = int(begun.read_text(encoding="ascii"))
         between = state_of(helper)[1]
-        check_equal(state_of(between)[1], program.pid, "whose child it is that stands between")
+        check_equal(state_of(between)[1], program.pid, "whose child it is that is between")
         check_equal(os.listdir(f"/proc/{between}/fd"), [], "its descriptors")
         program.kill()
         program.wait()
@@ -380,7 +380,7 @@ def a_daemon_is_profiled():
 
 @case
 def a_process_that_is_stopped_for_seconds_sends_valid_chunks_none_much_longer_than_asked():
-    # A pause of more than two seconds behind the end of a chunk is in none (facts 2.1: 66 s are the most).
+    # A pause of more than two seconds after the end of a chunk is in none (facts 2.1: 66 s are the most).
     for chunk_seconds, expected in ((2, range(2, 40)), (30, range(1, 2))):
         with Folder() as folder, FakeServer() as server:
             program = start(server, folder, "init start await thread 7500 work 7500 sleep 200", chunk_seconds=chunk_seconds, helper="/nonexistent")
@@ -420,7 +420,7 @@ def after_the_end_no_function_of_the_program_is_called():
 
 
 @case
-def what_a_program_opens_after_it_closed_all_is_its_own_and_profiling_goes_on():
+def what_a_program_opens_after_it_closed_all_is_its_own_and_profiling_continues():
     line, held = b"the program's\n", "work 200 write flush 30000 work 100 write flush 30000 write shutdown write"
     for before, options in (("init start await work 300 flush 60000", {}), ("init start await work 100", {"helper": "/nonexistent"}),
                             ("init start await work 300 flush 60000", {"spool_directory": "", "helper": "/nonexistent"}),
@@ -442,7 +442,7 @@ def what_a_program_opens_after_it_closed_all_is_its_own_and_profiling_goes_on():
 
 
 @case
-def a_second_init_ends_the_first_and_begins_anew():
+def a_second_init_ends_the_first_and_begins_again():
     with Folder() as folder, FakeServer() as server:
         ran = drive(server, folder, "init start id await work 200 init id start id await work 200 shutdown id start id init start id await work 200")
         first, none, second, *over, third = ran.printed["id"]
@@ -486,7 +486,7 @@ def programs_that_know_nothing_of_it_are_profiled_by_environment_alone():
 
 
 @case
-def wrong_options_get_one_clear_line_and_the_program_goes_on():
+def wrong_options_get_one_clear_line_and_the_program_continues():
     takes_long()
     words = "init start id transaction a work 50 finish a flush 1000 look shutdown"
     for before, options, expected in (

@@ -50,7 +50,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
 
 class FakeServer:
-    """Answers with what stands in SCRIPT, one for each request, and then with DEFAULT."""
+    """Answers with what is in SCRIPT, one for each request, and then with DEFAULT."""
 
     def __init__(self, script=(), default=answer(200), certificate=None):
         self.script, self.default = list(script), default

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Each function is a frame of its own, by its own name: never inlined, copied, or left by a jump. */
+/* Each function is its own frame, by its own name: never inlined, copied, or left by a jump. */
 #define FRAME __attribute__((noinline, noclone))
 #define STAY_A_FRAME() __asm__ volatile("" ::: "memory")
 
@@ -128,7 +128,8 @@ static void *run_plugin(void *path)
     return NULL;
 }
 
-/* --- the program's own signal handler: its stack goes on below the kernel's frame --------------------------------- */
+/* --- the program's own signal handler: its stack continues below the kernel's frame ---------------------------------
+ */
 
 FRAME static uint64_t works_in_the_handler(uint64_t duration_ns)
 {

@@ -129,7 +129,7 @@ def what_the_network_broke_is_sent_again():
 
 
 @case
-def an_answer_that_breaks_off_behind_its_status_counts():
+def an_answer_that_breaks_off_after_its_status_counts():
     with FakeServer([CUT]) as server:
         sends(server, count=2)
         check_equal(sorted(server.chunks), ids(2), "chunks")

@@ -1,4 +1,4 @@
-"""An installed copy of the library, in a folder of its own: what is in it, what both libraries show, and programs that are
+"""An installed copy of the library, in its own folder: what is in it, what both libraries show, and programs that are
 built with it as the documents say, run, and send. Arguments: the build folder, and optionally a part of the names of the
 cases to run. SPDX-License-Identifier: MIT"""
 import collections
@@ -382,14 +382,14 @@ def blocks_of(document, but):
 
 
 def paste_tutorial():
-    """All its blocks except the one that installs, in a folder of its own."""
+    """All its blocks except the one that installs, in its own folder."""
     script = blocks_of("doc/library.md", but="meson install")
     return run("sh", "-c", script.replace("/tmp/library", str(source_folder("tutorial") / "library")), env=installation().environment)
 
 
 @functools.lru_cache(maxsize=None)
 def tutorial():
-    """Most of it is waiting for a server that is not there: it goes on while other cases run."""
+    """Most of it is waiting for a server that is not there: it continues while other cases run."""
     return concurrent.futures.ThreadPoolExecutor(1).submit(paste_tutorial)
 
 

@@ -30,7 +30,7 @@ def symbols_are_bound_at_the_start_and_then_read_only():
 
 
 @case
-def programs_lie_anywhere_in_memory():
+def programs_are_anywhere_in_memory():
     for path in BINARIES:
         check("DYN (" in output_of("readelf", "-hW", path), f"{path} is not position-independent")
 

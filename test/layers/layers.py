@@ -95,7 +95,7 @@ def the_table_names_every_folder_of_src_and_points_down_only():
     seen = set()
     for folder, (may, _) in table.items():
         targets = {name if name in table else row_of(name, table) for name in may}
-        check(targets <= seen, f"{folder}/ points at {sorted(targets - seen)}, which stands below it in the table")
+        check(targets <= seen, f"{folder}/ points at {sorted(targets - seen)}, which is below it in the table")
         seen.add(folder)
 
 

@@ -2,7 +2,7 @@
 
 Chosen by how many machines have them (Debian's popularity contest: shells, core utilities, interpreters, compilers, archivers,
 crypto, servers, databases, media, typesetting), not by how easy they are. Each works for about a second, offline, on
-inputs.py's files, which stand in $INPUT. The working folder, $HOME and $TMPDIR are empty before. Servers listen on $PORT or
+inputs.py's files, which are in $INPUT. The working folder, $HOME and $TMPDIR are empty before. Servers listen on $PORT or
 on a socket in the working folder, and are stopped by the script.
 
 With "packages", "packages quick": prints the packages.  SPDX-License-Identifier: MIT"""
@@ -16,7 +16,7 @@ class Program:
     packages: str                # words
     script: str                  # for sh -e
     prepare: str = ""            # run before, never with us
-    varies: tuple = ()           # (pattern, replacement): in standard output, standard error and files; the reason stands beside it
+    varies: tuple = ()           # (pattern, replacement): in standard output, standard error and files; the reason is beside it
     ignored_files: tuple = ()    # patterns of file names: differ from run to run
     users: tuple = ("root", "nobody")
     complete: float = 99.0       # per cent of stacks that reach the root, at least; lower only with a reason beside it

@@ -127,7 +127,7 @@ def names_a_set_user_id_child():
 
 
 @case
-def names_a_child_with_a_tmp_of_its_own():
+def names_a_child_with_its_own_tmp():
     need_root()
     with Folder() as folder:
         if run("unshare", "-m", "true").returncode != 0:
@@ -318,7 +318,7 @@ def a_program_that_stops_itself_stops_the_job():
 
 
 @case
-def a_job_goes_on_where_only_the_recorder_is_continued():
+def a_job_continues_where_only_the_recorder_is_continued():
     with Folder() as folder:
         job = start_job(folder, "sleep 0.2; kill -STOP $$; exit 9")
         wait_for_stop(job)
@@ -328,7 +328,7 @@ def a_job_goes_on_where_only_the_recorder_is_continued():
 
 
 @case
-def a_job_stopped_from_the_terminal_goes_on():
+def a_job_stopped_from_the_terminal_continues():
     with Folder() as folder:
         job = start_job(folder, "sleep 0.5; exit 9")
         for _ in range(3):

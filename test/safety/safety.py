@@ -56,7 +56,7 @@ def check_as_alone(command, prefix=(), options=()):
 
 
 @case
-def a_program_gets_each_of_its_own_sigurg():
+def a_program_gets_each_sigurg_that_it_sends():
     for prefix in (ORDINARY, CONTAINER):
         for name in ("sigqueue_self", "sigqueue_self_worker"):
             check_as_alone([open_program(name)], prefix=prefix)

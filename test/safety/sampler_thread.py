@@ -116,7 +116,7 @@ def threads_begin_and_end_as_without_us():
 
 
 @case
-def the_recording_goes_on_after_the_sampler_stepped_aside():
+def the_recording_continues_after_the_sampler_stepped_aside():
     with Folder() as folder:
         done = recorded(folder, program("steps_aside"))
         check_equal((done.returncode, text(done.stdout)), (0, "0 0"), "status and output")

@@ -215,7 +215,7 @@ def a_program_that_can_no_longer_write_to_its_folder_is_as_without_us():
 
 
 @case
-def the_profile_goes_on_after_the_program_has_changed_its_user():
+def the_profile_continues_after_the_program_has_changed_its_user():
     """Its first recordings are in a folder that it cannot reach any more."""
     if os.geteuid() != 0:
         skip("only root can change the user")
@@ -239,7 +239,7 @@ def a_program_that_confines_itself_ends_as_it_would_without_us():
 
 
 @case
-def the_recording_goes_on_when_the_threads_come_back():
+def the_recording_continues_when_the_threads_come_back():
     """The program works, makes a user namespace, enters a mount namespace, and works on: its one profile has both."""
     with Folder() as folder, FakeServer() as server:
         done = run(program("steps_aside"), cwd=folder, env=preloaded(folder, server.dsn, OFFBEAT_SHUTDOWN_TIMEOUT_MS=20000))

@@ -24,7 +24,7 @@ static void *measure_stack(void *unused)
     size_t size;
     pthread_getattr_np(pthread_self(), &attributes);
     pthread_attr_getstack(&attributes, &lowest, &size);
-    /* Thread-local variables of libraries lie above. */
+    /* Thread-local variables of libraries are above. */
     size_t below_top = (size_t)((char *)lowest + size - (char *)__builtin_frame_address(0));
     printf("stack: %zu * 512 below its top, %d frames, errno %d\n", below_top / 512, backtrace(frames, 32), errno);
     pthread_attr_destroy(&attributes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unmaps a part of its own memory again and again, and maps it again at the same address, as some allocators do. That
+/* Unmaps a part of its memory again and again, and maps it again at the same address, as some allocators do. That
  * is legal where no other thread of the program maps memory at that moment. Nothing else is free above that part:
  * memory that somebody asks the kernel for is put there, and is then mapped over and unmapped. */
 #define _GNU_SOURCE

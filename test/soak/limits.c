@@ -25,7 +25,7 @@ static void storm_no_memory(void)
     storm_crowd(3);
     struct rlimit limit = {.rlim_cur = mapped_bytes() + (16 << 20), .rlim_max = RLIM_INFINITY};
     CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
-    while (storm_goes_on()) {
+    while (storm_continues()) {
         unsigned count = 0;
         while (count < BLOCKS_MAX && (blocks[count] = mmap(NULL, BLOCK, PROT_READ | PROT_WRITE,
                                                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) != MAP_FAILED)
@@ -55,7 +55,7 @@ static void storm_no_descriptors(void)
     for (int number = 3; number < 64; number++) close(number);
     CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
     storm_crowd(3);
-    while (storm_goes_on()) open_all(3, 8);
+    while (storm_continues()) open_all(3, 8);
     limit.rlim_cur = 3;
     CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
     for (unsigned i = 0; i < 2000; i++) storm_work(i);
@@ -67,7 +67,7 @@ static void storm_no_descriptors(void)
 static void storm_not_dumpable(void)
 {
     storm_crowd(3);
-    for (unsigned i = 0; storm_goes_on(); i++) {
+    for (unsigned i = 0; storm_continues(); i++) {
         CHECK(prctl(PR_SET_DUMPABLE, i / 20 % 2) == 0);
         for (unsigned j = 0; j < 200; j++) storm_work(j);
         pid_t child = fork();
@@ -91,7 +91,7 @@ static void storm_edge_of_code(void)
     code[PAGE - 1] = RETURN;
     CHECK(munmap(code + PAGE, PAGE) == 0);
     void (*returns)(void) = (void (*)(void))(uintptr_t)(code + PAGE - 1);
-    for (unsigned i = 0; storm_goes_on(); i++) {
+    for (unsigned i = 0; storm_continues(); i++) {
         CHECK(mprotect(code, PAGE, i % 2 ? PROT_EXEC : PROT_READ | PROT_EXEC) == 0);
         for (unsigned j = 0; j < 10000000; j++) returns();
     }

@@ -27,7 +27,7 @@ static void visit_plugin(unsigned number)
 
 static void *run_visits(void *argument)
 {
-    for (unsigned i = (unsigned)(uintptr_t)argument; storm_goes_on(); i++) visit_plugin(i % PLUGINS);
+    for (unsigned i = (unsigned)(uintptr_t)argument; storm_continues(); i++) visit_plugin(i % PLUGINS);
     return NULL;
 }
 
@@ -45,7 +45,7 @@ static void storm_dlopen_and_fork(void)
 {
     storm_crowd(1);
     pthread_t thread = storm_thread(run_visits, NULL);
-    for (unsigned i = 0; storm_goes_on(); i++) {
+    for (unsigned i = 0; storm_continues(); i++) {
         pid_t child = fork();
         if (child == 0) {
             for (unsigned j = 0; j < 100; j++) storm_work(j);
@@ -95,7 +95,7 @@ static void make_coroutine(struct coroutine *coroutine)
 static void *run_coroutines(void *unused)
 {
     struct coroutine *coroutines = calloc(COROUTINES, sizeof(*coroutines));
-    for (unsigned i = 0; storm_goes_on(); i++) {
+    for (unsigned i = 0; storm_continues(); i++) {
         struct coroutine *chosen = &coroutines[i * 7 % COROUTINES];
         unsigned steps_before = chosen->steps;
         if (!chosen->stack) make_coroutine(chosen);

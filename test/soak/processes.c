@@ -25,12 +25,12 @@ static void *exec_blocked_on_thread(void *argument)
     exit(exec_again(argument, true));
 }
 
-_Noreturn static void *work_for_ever(void *argument)
+_Noreturn static void *work_forever(void *argument)
 {
     for (unsigned i = 0;; i++) storm_work(i);
 }
 
-/* Becomes this program anew from a thread that is busy and so likely to have been signalled just now. */
+/* Becomes this program again from a thread that is busy and so likely to have been signalled just now. */
 static int exec_again(const char *until_ns, bool blocks_signals)
 {
     sigset_t all;
@@ -48,7 +48,7 @@ static int run_exec(const char *kind, const char *until_ns)
     (void)pthread_sigmask(SIG_SETMASK, &none, NULL);
     if (now_ns() >= strtoull(until_ns, NULL, 10)) return 9;
     char *argument = strdup(until_ns);
-    (void)storm_thread(work_for_ever, NULL);
+    (void)storm_thread(work_forever, NULL);
     bool blocks_signals = strcmp(kind, "exec-blocked") == 0;
     if (now_ns() / 1000 % 2) return exec_again(until_ns, blocks_signals);
     (void)storm_thread(blocks_signals ? exec_blocked_on_thread : exec_on_thread, argument);
@@ -69,7 +69,7 @@ static void say_bye(void)
 
 static int run_ending(const char *kind)
 {
-    (void)storm_thread(work_for_ever, NULL);
+    (void)storm_thread(work_forever, NULL);
     (void)atexit(say_bye);
     storm_work(1);
     if (strcmp(kind, "_exit") == 0) _exit(11);
@@ -121,7 +121,7 @@ static void live_as_child(unsigned generation)
 
 static void *run_forks(void *unused)
 {
-    for (unsigned i = 0; storm_goes_on(); i++) {
+    for (unsigned i = 0; storm_continues(); i++) {
         pid_t child = fork();
         if (child == 0) {
             live_as_child(i % 3);
@@ -185,7 +185,7 @@ static void *run_programs(void *unused)
 {
     char name[] = "storm", process[] = "process", exits[] = "exit", number[] = "22";
     char *const arguments[] = {name, process, exits, number, NULL};
-    for (unsigned i = 0; storm_goes_on(); i++) {
+    for (unsigned i = 0; storm_continues(); i++) {
         if (i % 5 == 0) spawn_program(arguments, 22);
         if (i % 5 == 1) vfork_program(arguments, 22);
         if (i % 5 == 2) fork_program(arguments, 22);
@@ -243,7 +243,7 @@ static pid_t start_ending(const char *kind)
 
 static void storm_endings(void)
 {
-    while (storm_goes_on()) {
+    while (storm_continues()) {
         storm_expect_exit(start_ending("_exit"), 11);
         storm_expect_exit(start_ending("quick_exit"), 12);
         storm_expect_exit(start_ending("thread"), 13);
@@ -256,7 +256,7 @@ static void storm_endings(void)
 /* Killed at any moment of its start. */
 static void storm_killed_at_start(void)
 {
-    for (unsigned i = 0; storm_goes_on(); i++) {
+    for (unsigned i = 0; storm_continues(); i++) {
         pid_t child = start_ending("thread");
         sleep_ns(i % 40 * 100000);
         kill(child, SIGTERM);
@@ -289,7 +289,7 @@ static void storm_daemons(void)
     daemons_done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(daemons_done != MAP_FAILED);
     storm_crowd(1);
-    while (storm_goes_on()) {
+    while (storm_continues()) {
         pid_t child = fork();
         if (child == 0) live_as_daemon();
         storm_expect_exit(child, 30);

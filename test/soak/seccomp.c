@@ -121,7 +121,7 @@ static void confine(void)
 static void live_confined(void)
 {
     storm_crowd(3);
-    for (unsigned i = 0; storm_goes_on(); i++) {
+    for (unsigned i = 0; storm_continues(); i++) {
         storm_work(i);
         if (i % 50 == 0) sleep_ns(30000000);
     }
@@ -177,7 +177,7 @@ static void storm_seccomp_strict(void)
     CHECK(pipe(ends) == 0);
     storm_crowd(1);
     (void)storm_thread(run_strict, (void *)(intptr_t)ends[1]);
-    while (storm_goes_on()) storm_work(1);
+    while (storm_continues()) storm_work(1);
     strict_end = 1;
     alarm(5);
     CHECK(read(ends[0], &value, sizeof(value)) == sizeof(value) && value != 0);

@@ -59,7 +59,7 @@ static void storm_longjmp(void)
     handle(SIGPROF, jump, SA_RESTART);
     start_timer(ITIMER_REAL, 700);
     start_timer(ITIMER_PROF, 5000);
-    while (storm_goes_on()) {
+    while (storm_continues()) {
         if (sigsetjmp(back, 1) == 0) work_until_jumped();
         CHECK(pthread_sigmask(SIG_SETMASK, NULL, &present) == 0 && sigisemptyset(&present));
     }
@@ -87,7 +87,7 @@ static void storm_queued_signals(void)
     unsigned count_sent = 0;
     handle(SIGRTMIN + 3, add_up, SA_RESTART);
     storm_crowd(3);
-    for (int i = 1; storm_goes_on(); i++) {
+    for (int i = 1; storm_continues(); i++) {
         union sigval value = {.sival_int = i % 1000};
         if (sigqueue(getpid(), SIGRTMIN + 3, value) == 0) {
             sum_sent += (uint64_t)value.sival_int;
@@ -157,7 +157,7 @@ static void check_raised(void)
 static void storm_own_urg(void)
 {
     storm_crowd(2);
-    for (unsigned i = 0; storm_goes_on(); i++) {
+    for (unsigned i = 0; storm_continues(); i++) {
         handle(SIGURG, count_own, SA_RESTART | SA_ONSTACK);
         raise_and_count(500);
         CHECK(signal(SIGURG, i % 2 ? SIG_IGN : SIG_DFL) != SIG_ERR);
@@ -177,7 +177,7 @@ static void storm_chained_urg(void)
     storm_crowd(2);
     sleep_ns(20000000); /* until the sampler has its own */
     CHECK(sigaction(SIGURG, &action, &next_in_chain) == 0);
-    while (storm_goes_on()) raise_and_count(100);
+    while (storm_continues()) raise_and_count(100);
     check_raised();
     storm_crowd_join();
 }
@@ -185,7 +185,7 @@ static void storm_chained_urg(void)
 /* A handler that is called for its own signal finds the mask that the kernel gives it, with the sampler in between. */
 static _Atomic unsigned masks_wrong;
 
-static void look_at_mask(int number, siginfo_t *information, void *context)
+static void check_mask(int number, siginfo_t *information, void *context)
 {
     sigset_t present;
     if (!is_own(information)) return;
@@ -197,11 +197,11 @@ static void look_at_mask(int number, siginfo_t *information, void *context)
 
 static void storm_mask_of_urg_handler(void)
 {
-    struct sigaction action = {.sa_sigaction = look_at_mask, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigaction action = {.sa_sigaction = check_mask, .sa_flags = SA_SIGINFO | SA_RESTART};
     (void)sigaddset(&action.sa_mask, SIGUSR2);
     CHECK(sigaction(SIGURG, &action, NULL) == 0);
     storm_crowd(2);
-    while (storm_goes_on()) raise_and_count(20);
+    while (storm_continues()) raise_and_count(20);
     storm_crowd_join();
     check_raised();
     CHECK(masks_wrong == 0);
@@ -241,7 +241,7 @@ static void *run_on_alternate(void *argument)
     stack_t stack;
     const uint8_t *memory = map_alternate_stack(frames, &stack);
     CHECK(sigaltstack(&stack, NULL) == 0);
-    for (unsigned i = 0; storm_goes_on(); i++) {
+    for (unsigned i = 0; storm_continues(); i++) {
         storm_work(i);
         if (frames > 1) CHECK(raise(SIGUSR1) == 0);
     }
@@ -288,7 +288,7 @@ static void *run_sigwait(void *argument)
     uint64_t libc = ~((uint64_t)3 << 31), all = UINT64_MAX;
     uint64_t *mask = argument ? &all : &libc;
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, NULL, 8);
-    while (storm_goes_on()) take_some(*mask);
+    while (storm_continues()) take_some(*mask);
     return NULL;
 }
 
@@ -297,7 +297,7 @@ static void *run_sigwait_at_times(void *unused)
     sigset_t all, none;
     (void)sigfillset(&all);
     (void)sigemptyset(&none);
-    while (storm_goes_on()) {
+    while (storm_continues()) {
         for (unsigned i = 0; i < 100; i++) storm_work(i);
         (void)pthread_sigmask(SIG_SETMASK, &all, NULL);
         take_some(~((uint64_t)3 << 31));
@@ -314,7 +314,7 @@ static void *run_signalfd(void *unused)
     (void)pthread_sigmask(SIG_SETMASK, &all, NULL);
     int file = signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC);
     CHECK(file >= 0);
-    for (unsigned i = 0; storm_goes_on(); i++) {
+    for (unsigned i = 0; storm_continues(); i++) {
         struct signalfd_siginfo information;
         storm_work(i);
         if (read(file, &information, sizeof(information)) < 0) continue;
@@ -338,7 +338,7 @@ static void run_takers(void *(*first)(void *), void *(*second)(void *), bool blo
     if (blocks_always) (void)pthread_sigmask(SIG_SETMASK, &all, NULL);
     pthread_t threads[2] = {storm_thread(first, NULL), storm_thread(second, (void *)1)};
     (void)pthread_sigmask(SIG_SETMASK, &all, NULL);
-    while (storm_goes_on()) {
+    while (storm_continues()) {
         union sigval value = {.sival_int = PAYLOAD};
         (void)sigqueue(getpid(), SIGRTMIN + 1, value);
         sleep_ns(3000000);
@@ -363,7 +363,7 @@ static void storm_signalfd(void)
     CHECK(taken_in_error <= taken / 1000);
 }
 
-/* Between the sampler's look at what a thread blocks and its signal lie some microseconds. */
+/* Between the sampler's look at what a thread blocks and its signal are some microseconds. */
 static void storm_sigwait_at_times(void)
 {
     run_takers(run_sigwait_at_times, run_sigwait_at_times, false);

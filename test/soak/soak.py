@@ -3,7 +3,7 @@
   soak.py BUILD SECONDS [NAME]
 
 Every storm is run as often as SECONDS allow, at several frequencies, plain and with the sanitizers that the compiler
-has. What fails is run once more without the sampler, to tell whose fault it is. SPDX-License-Identifier: MIT"""
+has. What fails is run again without the sampler, to tell whose fault it is. SPDX-License-Identifier: MIT"""
 import ctypes
 import itertools
 import os
@@ -29,11 +29,11 @@ RECORDINGS_READ_MAX = 12     # of one storm; some have thousands of processes
 LENGTH_MAX_SECONDS = 5.0     # of one run
 LEAST_RECORDED_SECONDS = 0.3
 
-# Storms that a sanitizer's own runtime does not stand, with the reason.
+# Storms that a sanitizer's own runtime does not survive, with the reason.
 NOT_WITH = {
     "asan": {
         "no_memory": "ASan reserves terabytes",
-        "fork": "a child has the locks of ASan's allocator as another thread held them, and waits for ever, without us too",
+        "fork": "a child has the locks of ASan's allocator as another thread held them, and waits forever, without us too",
         "seccomp_strict": "its threads end by libc's exit only",
         "alternate_stacks": "its frames are larger",
         "thread_churn": "its frames are larger than the smallest stack",
@@ -150,7 +150,7 @@ def flavours_of(storm):
 
 
 def plan(storm):
-    """The ways to run STORM, for ever; the first are the most telling."""
+    """The ways to run STORM, forever; the first are the most telling."""
     ways = [(flavour, frequency, mode) for frequency, mode in zip(FREQUENCIES, MODES) for flavour in flavours_of(storm)]
     return itertools.cycle(ways)
 

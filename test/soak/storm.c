@@ -39,7 +39,7 @@ void sleep_ns(uint64_t duration_ns)
     }
 }
 
-bool storm_goes_on(void)
+bool storm_continues(void)
 {
     return now_ns() < end_ns;
 }
@@ -73,7 +73,7 @@ static unsigned crowd_count;
 static void *run_crowd(void *argument)
 {
     unsigned number = (unsigned)(uintptr_t)argument;
-    for (unsigned i = 0; storm_goes_on(); i++) {
+    for (unsigned i = 0; storm_continues(); i++) {
         storm_work(i);
         if (number % 2 == 0 && i % 8 == 0) sleep_ns(1000000);
     }

@@ -20,7 +20,7 @@ void storm_fail(const char *file, int line, const char *what) __attribute__((nor
 /* Says something of interest that is no failure; the runner shows it. */
 void storm_note(const char *name, long long number);
 
-bool storm_goes_on(void);
+bool storm_continues(void);
 int storm_seconds_left(void);
 uint64_t now_ns(void);
 void sleep_ns(uint64_t duration_ns);

@@ -52,7 +52,7 @@ static void wait_until_fewer_than(unsigned count)
 
 static void *run_churn(void *argument)
 {
-    for (unsigned i = 0; storm_goes_on(); i++) {
+    for (unsigned i = 0; storm_continues(); i++) {
         start_moment(i, i % 3 == 0);
         wait_until_fewer_than(50);
     }
@@ -88,7 +88,7 @@ static void storm_raw_clone(void)
     uint8_t *stack = mmap(NULL, RAW_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(stack != MAP_FAILED);
     storm_crowd(2);
-    while (storm_goes_on()) {
+    while (storm_continues()) {
         enum {
             FLAGS = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
                     CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID
@@ -134,7 +134,7 @@ static void storm_cancel(void)
 {
     unsigned cancelled = 0;
     storm_crowd(1);
-    for (uintptr_t i = 0; storm_goes_on(); i++) {
+    for (uintptr_t i = 0; storm_continues(); i++) {
         void *result = NULL;
         pthread_t thread = storm_thread(run_to_be_cancelled, (void *)i);
         sleep_ns(i % 4 * 1000000);
@@ -193,7 +193,7 @@ static void *run_ping(void *unused)
     CHECK(sem_init(&table.ping, 0, 0) == 0 && sem_init(&table.pong, 0, 0) == 0);
     CHECK(pipe(table.pipe) == 0 && (table.event = eventfd(0, 0)) >= 0);
     pthread_t pong = storm_thread(run_pong, &table);
-    for (; storm_goes_on(); word++) {
+    for (; storm_continues(); word++) {
         eventfd_t count = 0;
         uint64_t start_ns = now_ns();
         CHECK(write(table.pipe[1], &word, sizeof(word)) == sizeof(word));
@@ -275,7 +275,7 @@ static void *run_sleeper(void *argument)
 {
     static void (*const ways[])(void) = {sleep_in_poll,  sleep_in_select,        sleep_in_nanosleep,
                                          sleep_in_epoll, sleep_in_sem_timedwait, sleep_in_recv};
-    for (unsigned i = (unsigned)(uintptr_t)argument; storm_goes_on(); i++) {
+    for (unsigned i = (unsigned)(uintptr_t)argument; storm_continues(); i++) {
         uint64_t start_ns = now_ns();
         unsigned before = interrupted;
         ways[i % 6]();
@@ -311,7 +311,7 @@ static void *run_group(void *argument)
     sigset_t all;
     (void)sigfillset(&all);
     if (argument) (void)pthread_sigmask(SIG_SETMASK, &all, NULL);
-    for (unsigned seen = 0; storm_goes_on();) {
+    for (unsigned seen = 0; storm_continues();) {
         storm_work(seen);
         if (group_round == seen) continue;
         seen = group_round;
@@ -329,13 +329,13 @@ static void storm_setgid(void)
     if (getuid() != 0) return;
     group_wanted = own;
     for (uintptr_t i = 0; i < THREADS; i++) threads[i] = storm_thread(run_group, (void *)(i % 2));
-    for (unsigned i = 0; storm_goes_on(); i++) {
+    for (unsigned i = 0; storm_continues(); i++) {
         gid_t group = i % 2 ? own : OTHER_GROUP;
         unsigned before = groups_seen;
         CHECK(setegid(group) == 0);
         group_wanted = group;
         group_round++;
-        for (unsigned j = 0; groups_seen < before + THREADS && storm_goes_on(); j++) sleep_ns(200000);
+        for (unsigned j = 0; groups_seen < before + THREADS && storm_continues(); j++) sleep_ns(200000);
         CHECK(setuid(0) == 0);
     }
     for (unsigned i = 0; i < THREADS; i++) storm_join(threads[i]);
