@@ -25,7 +25,7 @@ static void name_frames(struct profile *profile)
 
 /* Out of the way of the program that it works for: the terminal's signals are not for it, it keeps no folder busy, and
  * a limit on file sizes or a fault leaves no core file beside the program. */
-static void stand_back(void)
+static void are_back(void)
 {
     const struct rlimit no_core = {0};
     (void)setrlimit(RLIMIT_CORE, &no_core);
@@ -69,7 +69,7 @@ int main(int argument_count, char **arguments)
         fputs("offbeat-helper REQUEST PAYLOADS: started by liboffbeat, not by people\n", stderr);
         return FAILED;
     }
-    stand_back();
+    are_back();
     int outcome = answer(arguments[1], arguments[2], &error);
     if (outcome == FAILED) (void)fprintf(stderr, "offbeat-helper: %s\n", error.message);
     return outcome;

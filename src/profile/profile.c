@@ -120,7 +120,7 @@ static uint8_t *string_block_new(struct profile *profile, size_t size)
     return block->bytes;
 }
 
-/* A copy with a block of its own. */
+/* Its own copy with a block. */
 static struct slice copy_of(struct profile *profile, struct slice bytes)
 {
     uint8_t *copy = profile->failed == STATUS_OK && bytes.size ? string_block_new(profile, bytes.size) : NULL;

@@ -50,7 +50,7 @@ struct mapping {
     struct string_id file_name;
     struct string_id build_id;   /* lowercase hex, any length; Sentry's code_id */
     struct string_id debug_id;   /* Sentry's debug_id, hyphenated lowercase uuid; "" = derive it from build_id */
-    uint64_t image_start;        /* where the file's first loaded segment lies; 0 = not known, take START */
+    uint64_t image_start;        /* where the file's first loaded segment is; 0 = not known, take START */
     uint64_t image_size;         /* first to last loaded byte; 0 = not known */
     uint64_t image_vmaddr;       /* the address that the file itself gives its first loaded segment */
     struct string_id attributes; /* of its image, see below */
@@ -81,7 +81,7 @@ struct line {
     int64_t column;              /* 0 = not known */
 };
 
-/* One place in the code. ADDRESS lies inside the instruction that was executing or calling (PPF-4): a return address is
+/* One place in the code. ADDRESS is inside the instruction that was executing or calling (PPF-4): a return address is
  * stored less one. Formats that want return addresses (Sentry, facts §3.5) convert at their edge. */
 struct location {
     struct mapping_id mapping;
@@ -104,7 +104,7 @@ struct stack {
 };
 #define PROFILE_BRANCH 0x80000000u
 
-/* The file name of a mapping of memory that no file lies behind: as perf calls it, and pprof knows it. */
+/* The file name of a mapping of memory that no file is after: as perf calls it, and pprof knows it. */
 #define ANONYMOUS_MAPPING "//anon"
 
 struct thread {
@@ -392,7 +392,7 @@ static inline int64_t profile_add_values(int64_t a, int64_t b)
 /* Adds everything of FROM to INTO. Every sample gets EXTRA_LABELS (may be NULL) in front of its own; ids, times,
  * measurements and metadata that INTO has not yet are taken over; what an envelope carried besides is not. FROM's value
  * types must be INTO's (INTO may have none yet), else STATUS_UNSUPPORTED and INTO is unchanged. The start is the
- * earlier one, the duration reaches to the later end, numeric facts add up. Mappings of one file that lie at different
+ * earlier one, the duration reaches to the later end, numeric facts add up. Mappings of one file that are at different
  * addresses in the two processes become one (PPF merge): same build id or else file name, same offset and size;
  * locations move along. */
 struct profile_extra_labels {
@@ -419,7 +419,7 @@ void profile_drop_zero_samples(struct profile *profile);
 /* Removes the samples whose entry in IS_KEPT is false. */
 void profile_keep_samples(struct profile *profile, const bool *is_kept);
 
-/* Gives an idle sample (one with the empty stack) that stands between two others of its thread the stack that those
+/* Gives an idle sample (one with the empty stack) that is between two others of its thread the stack that those
  * have in common. Sentry's backend shows profiles of V1 so (facts §4.2). The samples must be in order of time. */
 enum status profile_fill_idle(struct profile *profile, struct error *error);
 

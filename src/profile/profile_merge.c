@@ -51,7 +51,7 @@ static void take_string(const struct merge *merge, struct string_id *into, struc
     if (into->index == 0) *into = move_string(merge, from);
 }
 
-/* Profiles of one program name the same things in the same order, mostly: behind the entry that was the last one's is,
+/* Profiles of one program name the same things in the same order, mostly: after the entry that was the last one's is,
  * perhaps, the next one's. This spares most of the searching. */
 static uint32_t guess_next(const uint32_t *map, size_t i)
 {
@@ -154,7 +154,7 @@ static void merge_functions(struct merge *merge)
     }
 }
 
-/* Where the code at LOCATION lies in the process that INTO describes. */
+/* Where the code at LOCATION is in the process that INTO describes. */
 static uint64_t move_address(const struct merge *merge, const struct location *location)
 {
     uint32_t mapping = merge->mappings[location->mapping.index];
@@ -369,7 +369,7 @@ static void merge_images(struct merge *merge)
     }
 }
 
-/* Two recordings of which both know when they began cover what lies between the first beginning and the last end; else
+/* Two recordings of which both know when they began cover what is between the first beginning and the last end; else
  * their durations can only be added. */
 static void merge_time(struct profile *into, const struct profile *from)
 {

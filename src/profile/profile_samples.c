@@ -199,7 +199,7 @@ static void merge_runs(const struct sort_key *keys, size_t first, size_t middle,
     memcpy(out, right, (size_t)(right_end - right) * sizeof(*right));
 }
 
-/* Merges neighbours until there is one run: samples mostly come in a few runs, a thread or a process behind the other.
+/* Merges neighbours until there is one run: samples mostly come in a few runs, a thread or a process after the other.
  * Stable. Returns where the keys are, in KEYS or SPARE. */
 static struct sort_key *sort_keys(struct sort_key *keys, struct sort_key *spare, size_t count)
 {

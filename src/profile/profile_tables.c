@@ -187,7 +187,7 @@ struct location_id profile_add_location(struct profile *profile, const struct lo
     return (struct location_id){FINISH_ADDING(profile, locations, hash)};
 }
 
-/* The content changes, and with it the hash. The entry is indexed once more, under the new one; what the index still
+/* The content changes, and with it the hash. The entry is indexed again, under the new one; what the index still
  * has under the old one is no longer equal to anything that is looked up there. */
 void profile_set_lines(struct profile *profile, struct location_id location, const struct line *lines,
                        uint32_t line_count)
@@ -206,11 +206,11 @@ void profile_set_lines(struct profile *profile, struct location_id location, con
 
 /* --- Stacks -------------------------------------------------------------------------------------------------------
  *
- * A stack is mostly added root first, each frame on the one just added. So the entry behind a stack is its child unless
- * it is a branch, and such a child is in no index: this keeps the index to the stacks behind branches, a few for each
+ * A stack is mostly added root first, each frame on the one just added. So the entry after a stack is its child unless
+ * it is a branch, and such a child is in no index: this keeps the index to the stacks after branches, a few for each
  * sample in place of one for each frame. */
 
-/* INDEX is of a stack behind a branch: only those are in the index. */
+/* INDEX is of a stack after a branch: only those are in the index. */
 static bool stack_equal(const void *context, uint32_t index, const void *key)
 {
     const uint32_t *words = ((const struct profile *)context)->stacks.items;
@@ -223,7 +223,7 @@ static uint64_t stack_hash(struct stack stack)
     return hash_pair(0, stack.parent.index, stack.location.index);
 }
 
-/* The way of a stack down from the root: AT is how far it is known, and LEFT of its frames lie beyond. */
+/* The way of a stack down from the root: AT is how far it is known, and LEFT of its frames are beyond. */
 struct descent {
     const struct location_id *frames; /* leaf first */
     uint32_t left;
@@ -307,7 +307,7 @@ static bool begin_entries(struct profile *profile, struct stack first, uint64_t 
     return true;
 }
 
-/* Adds what is left of the stack, entry behind entry. */
+/* Adds what is left of the stack, entry after entry. */
 static bool append_entries(struct profile *profile, struct descent *descent)
 {
     uint32_t left = descent->left;
@@ -361,7 +361,7 @@ static bool enter_candidate(const struct profile *profile, struct descent *desce
  * together. */
 static void descend_together(const struct profile *profile, struct descent *descents, size_t count)
 {
-    enum { FOLLOWED_ENTRIES = 8 }; /* behind a candidate, as a rule: they may lie in the next cache line */
+    enum { FOLLOWED_ENTRIES = 8 }; /* after a candidate, as a rule: they may be in the next cache line */
     struct descent *active[PROFILE_ADDED_AT_ONCE];
     size_t active_count = 0;
     for (size_t i = 0; i < count; i++) {
@@ -425,7 +425,7 @@ static inline struct stack moved_stack(const struct stack_move *move, uint32_t i
                           .location = {moved_location(move, index)}};
 }
 
-/* The next chains of marked entries from *AT on, which moves behind them. Branches are never marked. */
+/* The next chains of marked entries from *AT on, which moves after them. Branches are never marked. */
 static size_t find_chains(const struct stack_move *move, uint32_t *at, struct chain chains[PROFILE_ADDED_AT_ONCE])
 {
     size_t found = 0, count = move->from->stacks.count;
@@ -464,8 +464,8 @@ static void fetch_for_chains(const struct profile *profile, const struct stack_m
 /* The entry that is STACK, or INDEX_NONE. */
 static inline uint32_t find_stack(const struct profile *profile, struct stack stack)
 {
-    uint32_t behind = stack.parent.index + 1;
-    if (behind < profile->stacks.count && profile->stacks.items[behind] == stack.location.index) return behind;
+    uint32_t after = stack.parent.index + 1;
+    if (after < profile->stacks.count && profile->stacks.items[after] == stack.location.index) return after;
     return index_table_find(&profile->stacks.index, stack_hash(stack), stack_equal, profile, &stack);
 }
 
@@ -503,8 +503,8 @@ void profile_add_stacks_of(struct profile *profile, const struct profile *from, 
     }
 }
 
-/* A stack is mostly the entry behind its parent, so that a walk goes through neighbours and jumps now and then. Here
- * all of them go on to their next jump in turn. */
+/* A stack is mostly the entry after its parent, so that a walk goes through neighbours and jumps now and then. Here
+ * all of them continue to their next jump in turn. */
 void profile_fetch_stacks(const struct profile *profile, const struct stack_id *stacks, size_t count)
 {
     const uint32_t *words = profile->stacks.items;

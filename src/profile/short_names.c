@@ -1,5 +1,5 @@
 /* One pass from left to right: what is not an argument list is copied. A demangler puts an argument list directly
- * behind a name, or behind a blank after an operator that ends in an angle bracket.  SPDX-License-Identifier: MIT */
+ * after a name, or after a blank after an operator that ends in an angle bracket.  SPDX-License-Identifier: MIT */
 #include "profile/short_names.h"
 
 #include <ctype.h>
@@ -111,7 +111,7 @@ static size_t skip_arguments(struct slice name, size_t place, unsigned *open_bra
     return end;
 }
 
-/* Copies an operator, and passes over its arguments, with the blank before them. Returns the place behind. */
+/* Copies an operator, and passes over its arguments, with the blank before them. Returns the place after. */
 static size_t append_operator(struct slice name, size_t place, size_t size, unsigned *open_brackets, struct buffer *out)
 {
     buffer_append(out, name.data + place, size);

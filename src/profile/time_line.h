@@ -1,4 +1,4 @@
-/* Where a profile's samples lie in time. A sample whose first value (samples/count) is n stands for n ticks from its
+/* Where a profile's samples are in time. A sample whose first value (samples/count) is n stands for n ticks from its
  * time on, evenly spaced.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_PROFILE_TIME_LINE_H
 #define OFFBEAT_PROFILE_TIME_LINE_H
@@ -23,18 +23,18 @@ uint64_t time_line_spacing_ns(const struct profile *profile, size_t sample, uint
 
 struct time_line_part {
     uint64_t first_ns, last_ns; /* of its ticks */
-    uint64_t tick_count;        /* 0: nothing lies there */
-    uint64_t next_ns;           /* the first tick behind it; UINT64_MAX = none */
+    uint64_t tick_count;        /* 0: nothing is there */
+    uint64_t next_ns;           /* the first tick after it; UINT64_MAX = none */
 };
 
-/* What lies at FROM_NS or later and before TO_NS. One pass over the samples. */
+/* What is at FROM_NS or later and before TO_NS. One pass over the samples. */
 struct time_line_part time_line_part(const struct profile *profile, uint64_t from_ns, uint64_t to_ns);
 
-/* Leaves what lies at FROM_NS or later and before TO_NS: the other samples go, and ticks of samples that lie on a
+/* Leaves what is at FROM_NS or later and before TO_NS: the other samples go, and ticks of samples that are on a
  * border. Every value of such a sample goes in proportion. */
 void time_line_keep(struct profile *profile, uint64_t from_ns, uint64_t to_ns);
 
-/* Gives times to a profile without: each thread's samples one behind the other, in their order, from the profile's own
+/* Gives times to a profile without: each thread's samples one after the other, in their order, from the profile's own
  * start or else START_NS. Sets the period that the ticks were laid out with. */
 void time_line_lay_out(struct profile *profile, uint64_t start_ns);
 

@@ -1,7 +1,7 @@
 /* Any bytes decode or are refused, and what was decoded can be written in every format and be read again.
  *
  * With a format named by FUZZ_FORMAT in the environment, that one's decoder alone gets the bytes; without, detection
- * and decompression stand before all of them. The word "list" as the only argument prints the names there are.
+ * and decompression are before all of them. The word "list" as the only argument prints the names there are.
  * SPDX-License-Identifier: MIT */
 #include "format/format.h"
 #include "memory.h"

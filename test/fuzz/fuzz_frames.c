@@ -1,4 +1,4 @@
-/* Whatever stands in .eh_frame, building a table from it and walking through that table reads nothing but what it was
+/* Whatever is in .eh_frame, building a table from it and walking through that table reads nothing but what it was
  * given.  SPDX-License-Identifier: MIT */
 #include "unwind/unwind.h"
 

@@ -1,4 +1,4 @@
-/* What the small things everything stands on must do.  SPDX-License-Identifier: MIT */
+/* What the small things everything is on must do.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "base/buffer.h"

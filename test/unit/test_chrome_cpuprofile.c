@@ -27,7 +27,7 @@ static const char *read_text(struct buffer *out, const char *text, unsigned what
     return (const char *)out->data;
 }
 
-TEST(root_is_left_out_idle_is_empty_and_the_collector_stands_on_what_it_interrupted)
+TEST(root_is_left_out_idle_is_empty_and_the_collector_is_on_what_it_interrupted)
 {
     struct buffer out;
     CHECK_TEXT(
@@ -154,7 +154,7 @@ static void read_file(const char *path, struct profile *profile)
 }
 
 /* The figures are the file's own: 891 samples, 203 of them idle, and the time from the first sample to its end. */
-TEST(a_real_file_keeps_every_sample_and_the_whole_time)
+TEST(a_real_file_keeps_every_sample_and_the_entire_time)
 {
     struct profile profile;
     uint64_t wall_ns = 0, idle = 0;

@@ -27,7 +27,7 @@ TEST(lines_are_summed_and_sorted_by_stack)
     profile_fini(&profile);
 }
 
-TEST(separators_behind_the_last_name_part_nothing)
+TEST(separators_after_the_last_name_part_nothing)
 {
     struct profile profile;
     profile_init(&profile);

@@ -35,7 +35,7 @@ static const struct {
 };
 enum { PACKED_COUNT = sizeof(packed) / sizeof(packed[0]), PLAIN_SIZE = sizeof(plain) - 1 };
 
-TEST(each_encoding_gives_back_what_was_packed_behind_what_was_there)
+TEST(each_encoding_gives_back_what_was_packed_after_what_was_there)
 {
     for (size_t i = 0; i < PACKED_COUNT; i++) {
         struct buffer out;

@@ -91,7 +91,7 @@ TEST(a_place_in_the_file_has_the_address_that_its_segment_gives_it)
     uint64_t address = 0;
     CHECK(text && elf_file_address_of_offset(&file, text->file_offset + 1, &address));
     CHECK_UINT(address, text->address + 1);
-    CHECK_UINT(text->address - text->file_offset, 0x400000); /* a program that is not position-independent lies there */
+    CHECK_UINT(text->address - text->file_offset, 0x400000); /* a program that is not position-independent is there */
     CHECK(!elf_file_address_of_offset(&file, file.size + 4096, &address));
     CHECK(!elf_file_section(&file, ".no-such-section"));
     elf_file_close(&file);
@@ -172,7 +172,7 @@ TEST(a_file_that_is_cut_short_anywhere_is_read_as_far_as_it_goes)
 TEST(a_file_with_any_byte_of_its_tables_broken_is_survived)
 {
     struct buffer bytes = read_bytes(FIXTURE("chain-dwarf5"));
-    size_t tables = bytes.size - 40 * sizeof(Elf64_Shdr); /* section headers stand at the end */
+    size_t tables = bytes.size - 40 * sizeof(Elf64_Shdr); /* section headers are at the end */
     for (size_t i = 0; i < bytes.size; i += i == 1200 ? tables - 1200 : 1) {
         uint8_t original = bytes.data[i];
         bytes.data[i] ^= 0xff;
@@ -239,7 +239,7 @@ TEST(versions_are_no_part_of_a_name)
     elf_file_close(&file);
 }
 
-TEST(an_address_belongs_to_the_function_around_it_and_to_none_behind_the_end)
+TEST(an_address_belongs_to_the_function_around_it_and_to_none_after_the_end)
 {
     struct elf_file file = open_fixture(FIXTURE("chain-dwarf5"));
     struct elf_symbols symbols = symbols_of(&file);

@@ -117,7 +117,7 @@ struct simulation {
     unsigned taken_count;
 };
 
-/* The thread goes on until UNTIL_NS, while its timer takes samples. */
+/* The thread continues until UNTIL_NS, while its timer takes samples. */
 static void run_until(struct simulation *simulation, uint64_t until_ns)
 {
     struct program *program = &simulation->program;

@@ -98,7 +98,7 @@ TEST(stacks_frames_and_functions_are_columns_and_inlined_functions_frames_with_t
     profile_fini(&profile);
 }
 
-TEST(a_profile_without_times_lies_one_sample_behind_the_other)
+TEST(a_profile_without_times_is_one_sample_after_the_other)
 {
     struct profile profile;
     struct buffer out;

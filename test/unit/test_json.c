@@ -250,17 +250,17 @@ static void check_double(const char *text)
 }
 
 /* Digits are taken eight at a time where so many bytes are left, and one by one at the end of the input. */
-TEST(json_integers_of_every_length_are_exact_wherever_they_stand)
+TEST(json_integers_of_every_length_are_exact_wherever_they_are)
 {
-    static const char *const behind[] = {"", ",", "]", " ", "\n        ", ",12345678", "/234567890", ":234567890"};
+    static const char *const after[] = {"", ",", "]", " ", "\n        ", ",12345678", "/234567890", ":234567890"};
     static const char digits[] = "1234567890123456789";
     for (size_t size = 1; size < sizeof(digits); size++) {
         uint64_t expected = 0;
         for (size_t i = 0; i < size; i++) expected = expected * 10 + (uint64_t)(digits[i] - '0');
-        for (size_t i = 0; i < sizeof(behind) / sizeof(behind[0]); i++) {
+        for (size_t i = 0; i < sizeof(after) / sizeof(after[0]); i++) {
             char text[64];
             struct json_reader reader;
-            (void)snprintf(text, sizeof(text), "%.*s%s", (int)size, digits, behind[i]);
+            (void)snprintf(text, sizeof(text), "%.*s%s", (int)size, digits, after[i]);
             json_reader_init(&reader, slice_of_text(text));
             CHECK_UINT(json_u64(&reader), expected);
             CHECK(!reader.failed);

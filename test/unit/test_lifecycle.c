@@ -47,7 +47,7 @@ static struct lifecycle_step begin(struct lifecycle_options options, double draw
 
 static uint32_t token; /* of the last root that started */
 
-/* Of a trace of its own. */
+/* Of its own trace. */
 static struct lifecycle_step root(bool is_sampled)
 {
     static uint64_t last_trace = 1000;
@@ -160,7 +160,7 @@ TEST(SES_5_the_first_sampled_root_starts_it_and_the_last_lets_its_chunk_finish)
     CHECK_STEP(end(token, true), "finish chunk");
     CHECK_STEP(lifecycle_chunk_ended(&machine), "stop");
     CHECK_STEP(lifecycle_chunk_ended(&machine), "nothing");
-    CHECK_STEP(root(false), "nothing"); /* each root decides anew */
+    CHECK_STEP(root(false), "nothing"); /* each root decides again */
     CHECK_STEP(end(token, false), "nothing");
     CHECK_STEP(root(true), "start");
 }
@@ -227,7 +227,7 @@ TEST(SES_8_V1_options_alone_and_those_of_sessions_alone_are_no_reason_for_a_warn
     CHECK(strstr(lifecycle_warning(&options, 0), "tracing is off"));
 }
 
-TEST(SES_8_SES_9_transactions_of_V1_go_on_when_the_user_leaves_and_comes_back)
+TEST(SES_8_SES_9_transactions_of_V1_continue_when_the_user_leaves_and_comes_back)
 {
     begin((struct lifecycle_options){.has_v1 = true, .has_tracing = true, .is_ui = true}, no);
     CHECK_STEP(root(true), "start");
@@ -276,7 +276,7 @@ TEST(SES_9_the_session_of_a_process_knows_no_background)
     CHECK_STEP(lifecycle_start_profiler(&machine), "start");
 }
 
-TEST(SES_9_a_user_who_comes_back_begins_a_new_session_decided_anew)
+TEST(SES_9_a_user_who_comes_back_begins_a_new_session_decided_again)
 {
     begin(ui(manual()), yes);
     CHECK_NO_OPERATION(lifecycle_foreground(&machine, no), "already");
@@ -311,7 +311,7 @@ TEST(SES_9_an_open_trace_carries_the_running_session_to_the_end_of_its_last_root
     CHECK_STEP(root(true), "nothing");
 }
 
-TEST(SES_9_behind_a_carried_trace_a_sampled_session_goes_on_with_a_profiler_of_its_own)
+TEST(SES_9_after_a_carried_trace_a_sampled_session_continues_with_its_own_profiler)
 {
     begin(ui(trace()), yes);
     CHECK_STEP(root(true), "start");
@@ -585,7 +585,7 @@ TEST(a_receiver_that_wants_no_profiles_stops_it_until_the_next_start)
     CHECK_STEP(end(first, true), "finish chunk");
 }
 
-TEST(behind_the_end_nothing_happens_and_init_begins_anew)
+TEST(after_the_end_nothing_happens_and_init_begins_again)
 {
     begin(manual(), yes);
     CHECK_STEP(lifecycle_start_profiler(&machine), "start");

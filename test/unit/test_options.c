@@ -54,7 +54,7 @@ static bool parse(const char *line, bool stops_at_operand)
     return is_parsed;
 }
 
-TEST(options_stand_before_and_behind_operands_in_every_spelling)
+TEST(options_are_before_and_after_operands_in_every_spelling)
 {
     CHECK(parse("top a --json -o x --output y --output=z b -F99 --name=", false));
     CHECK(given.json);
@@ -104,7 +104,7 @@ TEST(letters_can_share_a_word)
     CHECK_TEXT(operands.items[0], "-");
 }
 
-TEST(nothing_behind_two_dashes_is_an_option)
+TEST(nothing_after_two_dashes_is_an_option)
 {
     CHECK(parse("top --json -- --name -j", false));
     CHECK(given.json);

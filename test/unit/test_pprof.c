@@ -108,9 +108,10 @@ TEST(messages_come_in_any_order_ids_may_be_sparse_and_numbers_packed_or_not_PPF_
     buffer_fini(&file);
 }
 
-/* The ids of the file and the profile's are the same up to 2; then two locations are one, and ids go on as they like.
+/* The ids of the file and the profile's are the same up to 2; then two locations are one, and ids continue as they
+ * like.
  */
-TEST(locations_are_found_by_their_ids_also_behind_one_that_there_is_twice_PPF_1)
+TEST(locations_are_found_by_their_ids_also_after_one_that_there_is_twice_PPF_1)
 {
     static const struct {
         uint64_t id, address;
@@ -133,7 +134,7 @@ TEST(locations_are_found_by_their_ids_also_behind_one_that_there_is_twice_PPF_1)
 }
 
 /* Ids of one to six bytes by chance. The samples come last, so that some stack ends with the file. */
-TEST(ids_of_every_length_are_read_wherever_they_stand_in_a_stack_PPF_1)
+TEST(ids_of_every_length_are_read_wherever_they_are_in_a_stack_PPF_1)
 {
     enum { DENSE = 20000, STACKS = 200, DEPTH_MAX = 20 };
     static const uint64_t sparse[] = {(uint64_t)1 << 27, ((uint64_t)1 << 28) + 5, (uint64_t)1 << 40};
@@ -524,7 +525,7 @@ TEST(what_was_written_is_written_to_the_same_bytes_again)
     profile_fini(&profile);
 }
 
-/* 200 places, the addresses 1 to 200; the last 60 stand in two samples each. */
+/* 200 places, the addresses 1 to 200; the last 60 are in two samples each. */
 TEST(ids_of_one_byte_go_to_the_places_of_most_frames_and_else_the_order_stays)
 {
     enum { PLACES = 200, FREQUENT_FROM = 141, ONE_BYTE = 127 };

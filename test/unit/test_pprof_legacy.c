@@ -103,7 +103,7 @@ static struct buffer cpu_file(const uint64_t *words, size_t count, unsigned size
 #define CPU_HEADER 0, 3, 0, 10000, 0
 #define WORDS(...) (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t)
 
-TEST(words_of_a_cpu_profile_are_of_either_size_and_order_and_callers_lie_inside_the_call_PPF_4)
+TEST(words_of_a_cpu_profile_are_of_either_size_and_order_and_callers_are_inside_the_call_PPF_4)
 {
     for (int form = 0; form < 4; form++) {
         struct buffer file =

@@ -288,7 +288,7 @@ TEST(the_default_value_is_the_named_one_or_else_the_last)
     profile_fini(&profile);
 }
 
-/* One sample "main" -> "work" in libwork.so, which lies at START. */
+/* One sample "main" -> "work" in libwork.so, which is at START. */
 static void build_process(struct profile *profile, uint64_t start, int64_t value)
 {
     profile_init(profile);
@@ -303,7 +303,7 @@ static void build_process(struct profile *profile, uint64_t start, int64_t value
     profile_add_comment(profile, slice_of_text("hello"));
 }
 
-TEST(merging_folds_a_file_that_lay_elsewhere_and_keeps_every_value_PPF_7)
+TEST(merging_folds_a_file_that_was_elsewhere_and_keeps_every_value_PPF_7)
 {
     struct profile into, one, two;
     profile_init(&into);

@@ -20,7 +20,7 @@ static void check_whole(const char *pattern, const char *text, bool expected)
         TEST_FAIL("/%s/ and all of \"%s\": %s", pattern, text, expected ? "no match" : "a match");
 }
 
-TEST(the_whole_text_must_match_PPF_9)
+TEST(the_entire_text_must_match_PPF_9)
 {
     check_whole("malloc", "malloc", true);
     check_whole("malloc", "malloc2", false);
@@ -178,8 +178,8 @@ static void append_random(char *text, size_t size, uint32_t *state)
     }
 }
 
-/* The automaton finds a match within a text where the program matches the whole text with anything around. */
-TEST(matches_within_are_those_of_the_whole_text_with_anything_around)
+/* The automaton finds a match within a text where the program matches the entire text with anything around. */
+TEST(matches_within_are_those_of_the_entire_text_with_anything_around)
 {
     static const char *const letters[] = {"a", "b", "c", " ", "_", "A", "\n", "\xc3\xa9", "\xff"};
     uint32_t state = 20260101, compared = 0, matched = 0;
@@ -231,7 +231,7 @@ TEST(hostile_expressions_take_steps_in_proportion_to_the_text)
     free(text);
 }
 
-/* 2^300 states: the automaton gives up, and the program goes on, with as many steps as it has. */
+/* 2^300 states: the automaton gives up, and the program continues, with as many steps as it has. */
 TEST(an_expression_with_too_many_states_stays_right_and_limited)
 {
     enum { LENGTH = 100000 };

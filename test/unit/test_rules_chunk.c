@@ -45,7 +45,7 @@ static char *changed(const char *chunk, const char *from, const char *to)
     return text;
 }
 
-/* What RULES say of PAYLOAD, with the repairs behind it. */
+/* What RULES say of PAYLOAD, with the repairs after it. */
 static const char *say(const char *payload, const struct rules_context *context, enum rules rules)
 {
     static char text[1024];

@@ -178,10 +178,10 @@ TEST(a_transaction_must_be_there_and_whole_V1_1_V1_4)
                  "found \"main\""},
         {"\"active_thread_id\":\"259\"",
          "\"active_thread_id\":\"259\",\"relative_start_ns\":\"9\",\"relative_end_ns\":\"8\"",
-         "profiling_invalid_transaction_metadata: transaction.relative_start_ns: expected a start that is not behind "
+         "profiling_invalid_transaction_metadata: transaction.relative_start_ns: expected a start that is not after "
          "the "
          "end, found 9 to 8",
-         "profiling_invalid_transaction_metadata: transaction.relative_start_ns: expected a start that is not behind "
+         "profiling_invalid_transaction_metadata: transaction.relative_start_ns: expected a start that is not after "
          "the "
          "end, found 9 to 8"},
     };
@@ -442,7 +442,7 @@ TEST(thirty_seconds_are_the_longest_V1_4)
     CHECK(strstr(judge_samples("5000000000 0 259, 31000000000 0 259", RULES_RELAY), "duration_is_too_long") != NULL);
 }
 
-TEST(what_lies_outside_of_the_transaction_goes_first_V1_4)
+TEST(what_is_outside_of_the_transaction_goes_first_V1_4)
 {
     struct verdict verdict;
     struct buffer payload =

@@ -170,7 +170,7 @@ TEST(what_a_profile_does_not_say_is_written_as_what_receivers_take_for_it_V1_2)
     buffer_fini(&out);
 }
 
-TEST(transactions_behind_the_first_stay_in_the_list_FMT_8)
+TEST(transactions_after_the_first_stay_in_the_list_FMT_8)
 {
     static const char text[] =
         "{\"version\":\"1\",%s\"release\":\"a@1\",\"event_id\":\"41fed0925670468bb0457f61a74688ec\",\"profile\":{"
@@ -208,7 +208,7 @@ TEST(transactions_behind_the_first_stay_in_the_list_FMT_8)
     }
 }
 
-TEST(v1_and_v2_are_told_apart_wherever_the_version_stands)
+TEST(v1_and_v2_are_told_apart_wherever_the_version_is)
 {
     static const struct {
         const char *text;
@@ -263,7 +263,7 @@ TEST(what_is_broken_is_refused_V1_3)
     }
 }
 
-TEST(what_the_model_has_no_place_for_is_kept_wherever_it_stood_FMT_8)
+TEST(what_the_model_has_no_place_for_is_kept_wherever_it_was_FMT_8)
 {
     static const char *const kept[] = {
         "\"contexts\":{\"trace\":{\"span_id\":\"b\"}}",
@@ -324,7 +324,7 @@ TEST(what_one_version_does_not_know_does_not_get_into_the_other)
 
 /* --- What the sender checks --------------------------------------------------------------------------------------- */
 
-/* A profile of two samples, the second ELAPSED_NS behind the start. */
+/* A profile of two samples, the second ELAPSED_NS after the start. */
 static void make_profile(struct profile *profile, uint64_t elapsed_ns)
 {
     static const int64_t values[2] = {1, 0};

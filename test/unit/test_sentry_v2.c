@@ -115,7 +115,7 @@ static void make_full_profile(struct profile *profile)
     (void)thread_of(profile, "104", "never sampled");
 
     add_sample(profile, main_thread, working, START_NS + 1499, 1);
-    add_sample(profile, worker, locking, START_NS + 5000000, 3); /* two of its ticks lie behind the next sample */
+    add_sample(profile, worker, locking, START_NS + 5000000, 3); /* two of its ticks are after the next sample */
     add_sample(profile, main_thread, in_vdso, START_NS + 10001500, 1);
     add_sample(profile, nice, (struct stack_id){0}, START_NS + 10001500, 1);
     add_sample(profile, worker, locking, START_NS + 40000000, 0);
@@ -128,7 +128,7 @@ static void make_full_profile(struct profile *profile)
     profile_add_fact_text(profile, "engine", "signals");
 }
 
-/* Two samples of one thread, TIMES_NS[0] and [1] behind START_NS. */
+/* Two samples of one thread, TIMES_NS[0] and [1] after START_NS. */
 static void make_small_profile(struct profile *profile, const uint64_t times_ns[2])
 {
     begin_profile(profile);
@@ -170,7 +170,7 @@ static enum status check_times(uint64_t first_ns, uint64_t second_ns, struct err
     return status;
 }
 
-TEST(samples_that_lie_over_66_seconds_apart_are_refused_before_sending)
+TEST(samples_that_are_over_66_seconds_apart_are_refused_before_sending)
 {
     struct error error = {.message = ""};
     CHECK_UINT(check_times(0, 66u * (uint64_t)SECOND, &error), STATUS_OK);
@@ -693,7 +693,7 @@ TEST(a_frame_without_function_file_and_address_is_written_with_a_function_FMT_3)
     profile_fini(&profile);
 }
 
-TEST(a_chunk_goes_out_in_an_envelope_of_its_own_that_names_its_platform_V2_7)
+TEST(a_chunk_goes_out_in_its_own_envelope_that_names_its_platform_V2_7)
 {
     const uint64_t times_ns[2] = {0, SECOND};
     struct profile profile;

@@ -1,5 +1,5 @@
 /* The symbol index: ranges that hide one another, the file that is kept of it, what is damaged there, and names of
- * code that a JIT compiler made (PPF-5: naming is a step of its own; REL-3).  SPDX-License-Identifier: MIT */
+ * code that a JIT compiler made (PPF-5: naming is its own step; REL-3).  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include <fcntl.h>
@@ -42,7 +42,7 @@ static void paint(const struct address_ranges *ranges, uint32_t seen[SPACE])
     }
 }
 
-TEST(of_ranges_that_lie_over_one_another_the_highest_is_seen)
+TEST(of_ranges_that_are_over_one_another_the_highest_is_seen)
 {
     for (int round = 0; round < 300; round++) {
         struct address_ranges ranges = {0};

@@ -428,9 +428,9 @@ TEST(a_stripped_function_is_named_by_where_it_begins)
     profile_fini(&scene.profile);
 }
 
-TEST(a_symbol_without_an_end_does_not_swallow_the_functions_behind_it)
+TEST(a_symbol_without_an_end_does_not_swallow_the_functions_after_it)
 {
-    struct scene scene; /* stripped; of its functions it exports only "endless", which lies before the others */
+    struct scene scene; /* stripped; of its functions it exports only "endless", which is before the others */
     scene_init(&scene, FIXTURE("chain-exporting"));
     uint64_t endless = symbol_address(FIXTURE("chain-exporting"), "endless");
     uint64_t mark = mark_address(FIXTURE("chain-exporting"), 0);
@@ -579,7 +579,7 @@ TEST(a_program_with_broken_debug_information_is_survived)
         struct buffer broken;
         buffer_init(&broken, 16 << 20);
         buffer_append(&broken, bytes.data, round % 3 == 0 ? bytes.size - (size_t)round * 37 : bytes.size);
-        for (int i = 0; i < 40; i++) { /* behind the code: DWARF, symbols, section headers */
+        for (int i = 0; i < 40; i++) { /* after the code: DWARF, symbols, section headers */
             random = random * 6364136223846793005u + 1442695040888963407u;
             broken.data[12288 + (random >> 33) % (broken.size - 12288)] = (uint8_t)(random >> 24);
         }

@@ -1,4 +1,4 @@
-/* Samples on the axis of time: a sample of n ticks lies at n times (V2-6).  SPDX-License-Identifier: MIT */
+/* Samples on the axis of time: a sample of n ticks is at n times (V2-6).  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "profile/time_line.h"
@@ -23,7 +23,7 @@ static void sample(const char *thread, uint64_t time_ns, int64_t ticks, int64_t 
     profile_add_sample(&profile, &one, (const int64_t[]){ticks, nanoseconds});
 }
 
-TEST(a_part_holds_the_ticks_that_lie_in_it_and_knows_the_next)
+TEST(a_part_holds_the_ticks_that_are_in_it_and_knows_the_next)
 {
     begin(true, 10);
     sample("1", 100, 5, 50); /* 100, 110, 120, 130, 140 */

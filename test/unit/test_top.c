@@ -315,7 +315,7 @@ static uint32_t next_chance(uint32_t *chance)
     return *chance >> 12;
 }
 
-/* Each stack goes on from one that is there, mostly the last; some have samples. Some locations have several frames,
+/* Each stack continues from one that is there, mostly the last; some have samples. Some locations have several frames,
  * some of them the same. */
 static void grow(uint32_t chance)
 {

@@ -320,7 +320,7 @@ TEST(a_transaction_names_the_profiler_that_ran_and_each_span_its_own_LNK_1_LNK_3
     tracer_set_profiler(tracer, NULL);
     trace_span_finish(first);
     trace_span_finish(second);
-    trace_span_finish(trace_span_start_child(root, "behind", NULL));
+    trace_span_finish(trace_span_start_child(root, "after", NULL));
     trace_span_finish(root);
     const struct transaction *transaction = send_last();
     CHECK_SLICE(transaction->root.profiler_id, PROFILER);

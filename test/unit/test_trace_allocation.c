@@ -1,4 +1,4 @@
-/* Whatever allocation fails, a program that traces goes on, and what it makes is handed over whole, reported, or was
+/* Whatever allocation fails, a program that traces continues, and what it makes is handed over whole, reported, or was
  * never there. The linker puts our allocator before libc's (--wrap).  SPDX-License-Identifier: MIT */
 #include "test.h"
 
@@ -6,7 +6,7 @@
 
 #include "trace/trace.h"
 
-/* One fails, and those behind it do not. */
+/* One fails, and those after it do not. */
 static bool may_allocate(void)
 {
     if (allocations_left < 0 || allocations_left-- > 0) return true;
@@ -62,7 +62,7 @@ static bool trace_something(const struct trace_headers *headers)
     return tracer;
 }
 
-TEST(whatever_allocation_fails_tracing_goes_on_and_accounts_for_what_it_made)
+TEST(whatever_allocation_fails_tracing_continues_and_accounts_for_what_it_made)
 {
     static const struct trace_headers none,
         some = {.sentry_trace = {(const uint8_t *)"8450ef61f4aa4d4d976c50a41715229d-abd71dabf8bde62b-1", 51},

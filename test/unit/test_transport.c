@@ -93,7 +93,7 @@ TEST(the_auth_header_names_version_client_and_key_and_nothing_can_be_slipped_int
     CHECK_TEXT(agent, "offbeat/1.0X-Evil1");
 }
 
-TEST(each_receiver_has_a_folder_of_its_own)
+TEST(each_receiver_has_its_own_folder)
 {
     static const char *const dsns[] = {"https://" KEY "@h/1", "https://" KEY "@h/2", "http://" KEY "@h/1",
                                        "https://f123456789abcdef0123456789abcdef@h/1", "https://" KEY "@h/p/1"};
@@ -284,7 +284,7 @@ TEST(an_envelope_goes_with_its_time_of_sending_and_without_the_dsn_ENV_1_ENV_2)
     CHECK(discards_are_empty(&outgoing.limited));
 }
 
-TEST(items_under_a_limit_stay_behind_and_a_profile_with_its_transaction)
+TEST(items_under_a_limit_stay_after_and_a_profile_with_its_transaction)
 {
     struct outgoing outgoing;
     const char *text = build("60:profile", &outgoing);
@@ -435,7 +435,7 @@ TEST(what_a_dead_process_left_half_written_is_deleted_and_what_a_living_one_writ
     delete_spool(&spool);
 }
 
-/* What a program does that closes all descriptors, and opens a folder of its own. */
+/* What a program does that closes all descriptors, and opens its own folder. */
 static void take_number(int number, const char *path)
 {
     int other = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -462,11 +462,11 @@ TEST(a_number_that_the_program_has_given_another_file_is_left_alone)
     CHECK_UINT(count_files(&spool), 1);
     delete_spool(&spool);
     CHECK(close(number) == 0 && close(second) == 0); /* both are still open */
-    CHECK(rmdir(others) == 0);                       /* and nothing lies in the other folder */
+    CHECK(rmdir(others) == 0);                       /* and nothing is in the other folder */
 }
 
-/* In a process of its own, as the limit stays. */
-TEST(a_disk_without_room_leaves_nothing_behind)
+/* In its own process, as the limit stays. */
+TEST(a_disk_without_room_leaves_nothing_after)
 {
     struct spool spool = new_spool();
     pid_t child = fork();
@@ -528,7 +528,7 @@ TEST(threads_may_send_at_once_and_each_envelope_is_counted)
     CHECK(!transport_stop(transport, 0, NULL));
 }
 
-TEST(starting_and_stopping_leaves_nothing_behind)
+TEST(starting_and_stopping_leaves_nothing_after)
 {
     const struct transport_options options = {.dsn = "http://" KEY "@127.0.0.1:9/1"};
     for (unsigned i = 0; i < 50; i++) {

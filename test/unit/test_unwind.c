@@ -224,7 +224,7 @@ TEST(every_instruction_that_says_where_a_register_is_does)
     CHECK_RULE(rows.rows[0], R15, CFI_SAME_VALUE, 0);
 }
 
-TEST(restoring_gives_back_the_cies_rule_and_remembering_the_whole_row)
+TEST(restoring_gives_back_the_cies_rule_and_remembering_the_entire_row)
 {
     struct taken_rows rows;
     CHECK(run(&rows, 0x07, R15, 0x80 | RBX, 2, 0x41, 0xc0 | R15, 0x06, RBX, END));
@@ -469,7 +469,7 @@ TEST(a_lookup_gives_the_rule_that_the_table_has)
     put_cie(assembled, "zS", END);
     for (unsigned i = 0; i < FUNCTIONS; i++) {
         if (i == FUNCTIONS / 2) put_cie(assembled, "", END);
-        pairs[i][0] = CODE + i * 2 * SIZE; /* and a gap behind it */
+        pairs[i][0] = CODE + i * 2 * SIZE; /* and a gap after it */
         pairs[i][1] = SECTION_ADDRESS + assembled->size;
         begin_fde(assembled, pairs[i][0], SIZE);
         if (i < FUNCTIONS / 2) put(assembled, 0, 1);
@@ -608,7 +608,7 @@ TEST(a_section_without_functions_gives_no_table)
     put_cie(assembled, "", END);
     CHECK(!build_table(assembled, &table));
     put(assembled, 0, 4);
-    put_fde(assembled, CODE, 0x10, END); /* behind the terminator */
+    put_fde(assembled, CODE, 0x10, END); /* after the terminator */
     CHECK(!build_table(assembled, &table));
     frame_table_fini(&table);
 }
@@ -720,7 +720,7 @@ TEST(a_walk_follows_sp_fp_and_every_other_register_to_the_root)
     }
 }
 
-TEST(a_return_address_behind_a_function_that_does_not_return_belongs_to_that_function)
+TEST(a_return_address_after_a_function_that_does_not_return_belongs_to_that_function)
 {
     struct scene *scene = fresh_scene();
     put_fde(scene->assembled, CODE + 0x100, 0x100, 0x0e, 16, END);
@@ -790,7 +790,7 @@ static struct scene *clone_scene(unsigned gap, uint8_t first_instruction)
     return scene;
 }
 
-TEST(behind_the_system_call_of_clone_the_new_thread_begins_and_the_old_one_returns)
+TEST(after_the_system_call_of_clone_the_new_thread_begins_and_the_old_one_returns)
 {
     enum { UNDEFINED = 0x07, SAME = 0x08 };
     struct scene *scene = clone_scene(10, UNDEFINED);
@@ -865,7 +865,7 @@ TEST(the_caller_of_a_signal_frame_is_looked_up_exactly_and_has_all_registers)
 {
     struct scene *scene = signal_scene();
     enter(scene, 0x200, 10);
-    scene->stack[15] = STACK + 8 * 2; /* the interrupted stack lies below */
+    scene->stack[15] = STACK + 8 * 2; /* the interrupted stack is below */
     scene->stack[16] = CODE + 0x300;  /* its first instruction */
     scene->stack[17] = STACK + 8 * 4; /* RAX */
     scene->stack[4] = CODE + 0xf10;
@@ -972,8 +972,8 @@ TEST(a_stack_deeper_than_the_room_for_it_is_cut_and_says_so)
     frame_table_fini(&scene->table);
 }
 
-/* The addresses share a slot and differ in what lies above its bits. */
-TEST(a_cached_rule_is_that_of_its_own_address_alone)
+/* The addresses share a slot and differ in what is above its bits. */
+TEST(its_own_cached_rule_is_that_address_alone)
 {
     static struct rule_cache cache;
     enum { SLOTS = 1 << RULE_CACHE_SLOT_BITS };
@@ -1041,7 +1041,8 @@ TEST(a_module_whose_table_is_to_be_built_is_told)
     CHECK_UINT(unwind_walk(&modules, &registers, &memory, NULL, addresses, 4, &count), UNWIND_PENDING);
 }
 
-/* --- Walks that go on from the one before ------------------------------------------------------------------------- */
+/* --- Walks that continue from the one before -------------------------------------------------------------------------
+ */
 
 static uint64_t random_state = 88172645463325252;
 
@@ -1089,7 +1090,7 @@ static void simulate_call(struct simulated *simulated, uint64_t function)
     simulated->frames[simulated->depth++] =
         (struct simulated_frame){.cfa = cfa, .fp = simulated->fp, .rbx = simulated->rbx};
     *word_at(simulated, cfa - 8) = simulated->ip;
-    bool is_written = random_number() % 8 == 0; /* else what earlier calls left still lies there */
+    bool is_written = random_number() % 8 == 0; /* else what earlier calls left still is there */
     for (unsigned i = 2; is_written && i < 8; i++) *word_at(simulated, cfa - 8 * i) = random_number() % 3;
     if (function == 2 || function == 3) *word_at(simulated, cfa - 16) = simulated->fp;
     if (function == 4) {
@@ -1149,7 +1150,7 @@ static struct simulated simulated_program(void)
     return (struct simulated){.scene = scene, .ip = CODE + 0xf10, .sp = STACK + 8 * (STACK_WORDS - 8)};
 }
 
-TEST(a_walk_that_goes_on_from_the_one_before_gives_the_same_stack)
+TEST(a_walk_that_continues_from_the_one_before_gives_the_same_stack)
 {
     static struct resume_cache resume_cache;
     struct simulated threads[2] = {simulated_program()}; /* with stacks of their own, and one resume cache for both */
@@ -1177,8 +1178,8 @@ TEST(a_walk_that_goes_on_from_the_one_before_gives_the_same_stack)
     frame_table_fini(&threads[0].scene->table);
 }
 
-/* What lies where frames were is what it was, but the stack has another shape. */
-TEST(a_walk_does_not_go_on_from_the_one_before_where_registers_lead_elsewhere)
+/* What is where frames were is what it was, but the stack has another shape. */
+TEST(a_walk_does_not_continue_from_the_one_before_where_registers_lead_elsewhere)
 {
     static struct resume_cache resume_cache;
     for (int by_saved_fp = 0; by_saved_fp < 2; by_saved_fp++) {
@@ -1207,19 +1208,19 @@ TEST(a_walk_does_not_go_on_from_the_one_before_where_registers_lead_elsewhere)
     }
 }
 
-TEST(a_walk_with_other_modules_does_not_go_on_from_the_one_before)
+TEST(a_walk_with_other_modules_does_not_continue_from_the_one_before)
 {
     static struct resume_cache resume_cache;
     struct simulated simulated = simulated_program();
     for (unsigned i = 0; i < 10; i++) simulate_call(&simulated, 3);
     static const struct {
         uint64_t generation;
-        bool goes_on;
+        bool continues;
     } turns[] = {{1, false}, {1, true}, {2, false}, {2, true}, {1, false}};
     for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
         walk_simulated(&simulated, &resume_cache, turns[i].generation);
         CHECK_UINT(resume_cache.count, 10);
-        CHECK_UINT(resume_cache.count > RESUME_FRAMES_MAX - resume_cache.fresh, turns[i].goes_on);
+        CHECK_UINT(resume_cache.count > RESUME_FRAMES_MAX - resume_cache.fresh, turns[i].continues);
     }
     frame_table_fini(&simulated.scene->table);
 }
@@ -1285,7 +1286,7 @@ TEST(a_frame_pointer_is_recovered_where_a_direct_call_proves_it)
     CHECK_UINT(scene->registers.values[MACHINE_FP], 0x1234);
     frame_table_fini(&scene->table);
 
-    scene = blocked_scene(); /* through a stub, whose slot lies at 0x800 */
+    scene = blocked_scene(); /* through a stub, whose slot is at 0x800 */
     uint64_t start = CODE + 0x200;
     put_call(0xf10, 0x700);
     put_code(0x700, "\xf3\x0f\x1e\xfa\xf2\xff\x25\xf5\x00\x00\x00", 11);
@@ -1373,7 +1374,7 @@ static enum unwind_outcome walk_copied(struct scene *scene, size_t copied_words,
                                     &scene->count, ret_has_left_copy);
 }
 
-TEST(a_walk_goes_on_in_memory_where_the_copy_of_a_stack_ends)
+TEST(a_walk_continues_in_memory_where_the_copy_of_a_stack_ends)
 {
     for (size_t copied = 1; copied < 120; copied++) {
         bool has_left_copy = false;
@@ -1509,7 +1510,7 @@ TEST(expressions_that_are_broken_or_endless_or_need_the_unknown_are_refused)
     CHECK(!evaluate(&value, 0x06, END));
     CHECK(!evaluate(&value, END));
     CHECK(!evaluate(&value, 0x08, END));                         /* an operand is missing */
-    CHECK(!evaluate(&value, 0x2f, 0xfd, 0xff, END));             /* for ever */
+    CHECK(!evaluate(&value, 0x2f, 0xfd, 0xff, END));             /* forever */
     CHECK(!evaluate(&value, 0x2f, 0xf0, 0xff, END));             /* before the start */
     CHECK(!evaluate(&value, 0x30, 0x12, 0x2f, 0xfc, 0xff, END)); /* the stack overflows */
     CHECK(!evaluate(&value, 0x76, 0, END));                      /* RBP is not known */
