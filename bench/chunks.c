@@ -63,7 +63,7 @@ static double megabytes_per_second(void (*work)(struct slice bytes), struct slic
 
 int main(int argc, char **argv)
 {
-    /* As in a receiver that continues: the memory of one chunk serves the next. */
+    /* As in a server that continues: the memory of one chunk serves the next. */
     (void)mallopt(M_TRIM_THRESHOLD, FILE_BYTES_MAX);
     (void)mallopt(M_MMAP_THRESHOLD, FILE_BYTES_MAX);
     for (int i = 1; i < argc; i++) {

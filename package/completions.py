@@ -19,7 +19,7 @@ class Option:
         return ([f"-{self.letter}"] if self.letter else []) + [f"--{self.name}"]
 
     def choices(self):
-        """wall|cpu, but no single word, which tells what the value is."""
+        """wall|cpu, but no single word: it does not say what the value is."""
         return self.value.split("|") if self.value and "|" in self.value else []
 
     def is_path(self):

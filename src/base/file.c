@@ -51,7 +51,7 @@ enum status file_read(const char *path, struct buffer *out, struct error *error)
 
     struct stat facts;
     if (fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0) {
-        /* One allocation where the file tells its size; the byte more is for noticing the end. */
+        /* One allocation where the file states its size; the byte more is for noticing the end. */
         size_t size = (size_t)facts.st_size;
         if (size < out->maximum - out->size) (void)buffer_reserve(out, size + 1);
     }
@@ -76,7 +76,7 @@ static enum status write_all(int descriptor, struct slice bytes, struct error *e
 static enum status write_and_close(int descriptor, struct slice bytes, struct error *error)
 {
     enum status status = write_all(descriptor, bytes, error);
-    /* Some file systems tell only now that there is no room. */
+    /* Some file systems report only now that there is no room. */
     if (close(descriptor) != 0 && status == STATUS_OK) status = error_set_errno(error, "cannot write");
     return status;
 }

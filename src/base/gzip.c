@@ -11,12 +11,12 @@ enum {
     OUTPUT_BYTES_MIN = 4096,
 };
 
-/* Of libdeflate: one of its functions that decompress and tell how much of the input they took. */
+/* Of libdeflate: one of its functions that decompress and say how much of the input they took. */
 typedef enum libdeflate_result decompress_call(struct libdeflate_decompressor *decompressor, const void *input,
                                                size_t input_size, void *output, size_t output_room, size_t *ret_taken,
                                                size_t *ret_produced);
 
-/* A first guess at the output. The last four bytes of gzip tell the size of the last member, modulo 2^32, if the file
+/* A first guess at the output. The last four bytes of gzip state the size of the last member, modulo 2^32, if the file
  * is honest: believed as far as the input can expand to it. */
 static size_t guess_output_size(struct slice bytes, bool is_gzip, size_t maximum)
 {

@@ -10,7 +10,7 @@
 #define INDEX_NONE UINT32_MAX
 
 struct index_slot {
-    uint32_t hash;           /* most other items are told apart by it, without a look at them */
+    uint32_t hash;           /* most other items are distinguished by it, without a look at them */
     uint32_t index_plus_one; /* 0: empty */
 };
 
@@ -29,7 +29,7 @@ uint32_t index_table_find(const struct index_table *table, uint64_t hash, index_
                           const void *key);
 
 /* For who looks for many items: what is fetched ahead is there when it is asked for. PREFETCH fetches where HASH leads;
- * PEEK then tells the first item with that hash, which is most likely the one wanted, or INDEX_NONE. */
+ * PEEK then returns the first item with that hash, which is most likely the one wanted, or INDEX_NONE. */
 static inline uint32_t index_table_fold(uint64_t hash)
 {
     return (uint32_t)(hash ^ hash >> 32);

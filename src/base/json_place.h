@@ -1,5 +1,5 @@
-/* Where a byte of a JSON document is, told as people write it: "profile.samples[17].stack_id". Decoders remember only
- * an offset, which costs nothing; the place is found by walking the document again, for the one that went wrong.
+/* Where a byte of a JSON document is, written as people write it: "profile.samples[17].stack_id". Decoders remember
+ * only an offset, which costs nothing; the place is found by walking the document again, for the one that went wrong.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_BASE_JSON_PLACE_H
 #define OFFBEAT_BASE_JSON_PLACE_H

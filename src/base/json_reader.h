@@ -52,7 +52,8 @@ struct json_reader {
 void json_reader_init(struct json_reader *reader, struct slice bytes);
 void json_reader_fini(struct json_reader *reader); /* accepts {0} */
 
-/* Demands that nothing but white space is left. STATUS_OK, or what went wrong first, told in ERROR (may be NULL). */
+/* Demands that nothing but white space is left. STATUS_OK, or what went wrong first, described in ERROR (may be NULL).
+ */
 enum status json_reader_finish(struct json_reader *reader, struct error *error);
 
 /* The same, whatever is left: what went wrong so far. */
@@ -152,7 +153,7 @@ static inline bool json_array_next(struct json_reader *reader)
 }
 
 /* For who can guess the next key of an object: takes it if it is the guess, without white space, and a value that is
- * not null follows at once. False: nothing is taken, and json_object_next tells. IN_QUOTES is "\"key\":", of SIZE
+ * not null follows at once. False: nothing is taken, and json_object_next reports it. IN_QUOTES is "\"key\":", of SIZE
  * bytes; most have 8 to 16: two words, which may be over one another. */
 static inline bool json_object_next_is(struct json_reader *reader, const char *in_quotes, size_t size)
 {

@@ -23,7 +23,7 @@ void pages_populate(void *memory, size_t size);
 void pages_release(void *memory, size_t size);
 
 /* Asks for large pages where MEMORY, just allocated, has not been touched yet: faults and searches are cheaper by far
- * in hundreds of megabytes. A wish: nothing happens where it cannot be had. */
+ * in hundreds of megabytes. A hint; failure is ignored. */
 void pages_prefer_large(void *memory, size_t size);
 
 enum { PAGES_LARGE_BYTES = 4 << 20 }; /* from where on large pages are worth it */
@@ -42,8 +42,8 @@ struct pages_array {
 /* A pointer to a new item of ITEM_SIZE bytes (the same in each call) at the end, or NULL if there would be more than
  * MAXIMUM or no memory. Moves the array. */
 void *pages_array_add(struct pages_array *array, size_t item_size, size_t maximum);
-/* Room, populated with large pages if they can be had, for COUNT items in an empty array, to spare growing; if there is
- * no memory, nothing happens. */
+/* Room, populated with large pages if the kernel has some, for COUNT items in an empty array, to spare growing; if
+ * there is no memory, nothing happens. */
 void pages_array_reserve(struct pages_array *array, size_t item_size, size_t count);
 void pages_array_fini(struct pages_array *array);
 

@@ -1,6 +1,6 @@
 /* Tells a process from its children, also from those that no fork handler knows of (_Fork, clone).
  *
- * The number lives in a page that the kernel clears in every child with memory of its own (MADV_WIPEONFORK), so that
+ * The number lives in a page that the kernel clears in every child with its own memory (MADV_WIPEONFORK), so that
  * reading it costs two loads and no system call. A child that shares our memory (vfork) has our number.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_BASE_PROCESS_H

@@ -96,7 +96,7 @@ static inline bool protobuf_next(struct cursor *cursor, struct protobuf_field *r
 
 /* The bytes that VALUE takes. */
 size_t protobuf_varint_size(uint64_t value);
-/* Writes as many to PLACE, and tells how many. */
+/* Writes as many to PLACE, and says how many. */
 size_t protobuf_put_varint(uint8_t *place, uint64_t value);
 
 void protobuf_append_varint(struct buffer *out, uint64_t value);

@@ -1,7 +1,7 @@
 /* Compiles to a small program (Thompson's construction), which regexp_match.c and regexp_dfa.c run.
  *
- * Jumps are relative, so that the program of a part can be moved and copied: that is how a repetition is made of what
- * is before it. SPDX-License-Identifier: MIT */
+ * Jumps are relative, so that the program of a part can be moved and copied: that is how a repetition is built from
+ * what is before it. SPDX-License-Identifier: MIT */
 #include "base/regexp.h"
 
 #include "base/array.h"

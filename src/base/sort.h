@@ -1,4 +1,4 @@
-/* qsort without memory of its own: libc's may call malloc, which code in other people's processes must not.
+/* qsort without its own memory: libc's may call malloc, which code in other people's processes must not.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_BASE_SORT_H
 #define OFFBEAT_BASE_SORT_H

@@ -1,5 +1,5 @@
 /* Long lists of small varints, as a profile's stacks are, four at a time: which of sixteen bytes are the last ones of
- * their numbers tells how to put them in place, whatever their sizes, which no processor can guess where ids of two and
+ * their numbers says how to put them in place, whatever their sizes, which no processor can guess where ids of two and
  * of three bytes are mixed. After "Vectorized VByte Decoding" (Plaisance, Kurz, Lemire; 2015).
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_BASE_VARINT_GROUPS_H

@@ -82,7 +82,7 @@ bool report_prepare(const struct report_request *request, struct profile *profil
         profile_give_short_names(profile);
     } else if (!request->is_pprof) {
         profile_give_full_names(profile, true);
-        profile_tell_packages_apart(profile, false);
+        profile_distinguish_packages(profile, false);
     }
     if (request->comment && request->comment[0]) profile_add_comment(profile, slice_of_text(request->comment));
     return true;

@@ -98,7 +98,7 @@ static bool write_with_full_names(struct profile *profile, const char *path, con
         return false;
     }
     profile_give_full_names(profile, format != &format_firefox);
-    profile_tell_packages_apart(profile, format == &format_firefox);
+    profile_distinguish_packages(profile, format == &format_firefox);
     bool is_written = write_encoded(profile, path, format);
     profile_restore_names(profile, &saved);
     return is_written;

@@ -23,7 +23,7 @@ static void name_frames(struct profile *profile)
     index_store_make_room();
 }
 
-/* Out of the way of the program that it works for: the terminal's signals are not for it, it keeps no folder busy, and
+/* Out of the way of the program that it works for: the terminal's signals are not for it, it has no folder busy, and
  * a limit on file sizes or a fault leaves no core file beside the program. */
 static void are_back(void)
 {

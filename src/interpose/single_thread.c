@@ -21,7 +21,7 @@ bool interpose_unshare_matters(unsigned long flags)
     return (flags & ~(unsigned long)(CLONE_FILES | CLONE_SYSVSEM | CLONE_NEWPID | NEW_TIME_NAMESPACE)) != 0;
 }
 
-/* DESCRIPTOR is a namespace of a type that the kernel tells, or a pidfd. */
+/* DESCRIPTOR is a namespace of a type that the kernel reports, or a pidfd. */
 bool interpose_setns_matters(int descriptor, int type)
 {
     long found = kernel_call3(SYS_ioctl, descriptor, NS_GET_NSTYPE, 0);

@@ -1,4 +1,4 @@
-/* pthread_setname_np: the sampler reads names seldom, unless it is told of a new one. prctl tells it as well
+/* pthread_setname_np: the sampler reads names seldom, unless a new one is announced. prctl announces it as well
  * (confinement.c).  SPDX-License-Identifier: MIT */
 #include "interpose/interpose_private.h"
 

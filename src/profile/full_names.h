@@ -1,4 +1,4 @@
-/* Names for formats and tables that tell functions apart by their names alone.  SPDX-License-Identifier: MIT */
+/* Names for formats and tables that distinguish functions by their names alone.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_PROFILE_FULL_NAMES_H
 #define OFFBEAT_PROFILE_FULL_NAMES_H
 

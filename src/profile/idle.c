@@ -1,7 +1,7 @@
 /* Idle samples between two active ones get what those have in common.
  *
  * A walk back finds for each sample the next active one of its thread; a walk forth knows the last one. What two stacks
- * have in common is, in a tree, their nearest common ancestor. Each stack knows, besides its parent, one ancestor
+ * have in common is, in a tree, their nearest common ancestor. Each stack knows its parent and one ancestor
  * further up (a "jump pointer": how far follows from the depth alone, as in a skew binary number), so that a search
  * takes a number of steps that is logarithmic in the depth: stacks of a hostile file may be millions of frames deep.
  * SPDX-License-Identifier: MIT */

@@ -96,7 +96,7 @@ static void rename_lines(struct profile *profile, const struct use *uses, bool o
     }
 }
 
-void profile_tell_packages_apart(struct profile *profile, bool only_unmapped)
+void profile_distinguish_packages(struct profile *profile, bool only_unmapped)
 {
     struct use *uses = calloc(profile->strings.count + 1, sizeof(*uses));
     if (!uses) {

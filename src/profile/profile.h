@@ -142,7 +142,7 @@ struct sample_columns {
     struct stack_id *stack;
     struct thread_id *thread;
     struct label_set_id *labels;
-    uint64_t *time_ns; /* UTC since 1970; 0 in profiles that keep no times */
+    uint64_t *time_ns; /* UTC since 1970; 0 in profiles that have no times */
     int64_t *values;
     size_t count;
     size_t capacity;
@@ -390,8 +390,8 @@ static inline int64_t profile_add_values(int64_t a, int64_t b)
 /* --- Whole-profile operations ------------------------------------------------------------------------------------- */
 
 /* Adds everything of FROM to INTO. Every sample gets EXTRA_LABELS (may be NULL) in front of its own; ids, times,
- * measurements and metadata that INTO has not yet are taken over; what an envelope carried besides is not. FROM's value
- * types must be INTO's (INTO may have none yet), else STATUS_UNSUPPORTED and INTO is unchanged. The start is the
+ * measurements and metadata that INTO has not yet are taken over; passthrough items of an envelope are not. FROM's
+ * value types must be INTO's (INTO may have none yet), else STATUS_UNSUPPORTED and INTO is unchanged. The start is the
  * earlier one, the duration reaches to the later end, numeric facts add up. Mappings of one file that are at different
  * addresses in the two processes become one (PPF merge): same build id or else file name, same offset and size;
  * locations move along. */

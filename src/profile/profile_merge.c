@@ -70,7 +70,7 @@ static void merge_strings(struct merge *merge)
 
 /* --- Mappings: the same part of the same file is one, wherever a process had it. ---------------------------------- */
 
-/* The string that tells which file it is, or 0 where nothing does: anonymous memory is not the same by looking alike.
+/* The string that says which file it is, or 0 where nothing does: anonymous memory is not the same by looking alike.
  */
 static uint32_t file_identity(const struct profile *profile, const struct mapping *mapping)
 {
@@ -308,7 +308,8 @@ static void merge_samples(struct merge *merge)
     }
 }
 
-/* --- What there is besides samples -------------------------------------------------------------------------------- */
+/* --- What there is in addition to samples
+ * -------------------------------------------------------------------------------- */
 
 static void merge_measurements(struct merge *merge)
 {

@@ -13,11 +13,11 @@ uint64_t time_line_period_ns(const struct profile *profile);
  * "cpu-clock", which may have modifiers (":u"). */
 bool profile_counts_cpu_time(const struct profile *profile);
 
-/* How many ticks sample SAMPLE stands for: 1 where nothing counts them, or where it has a time and no period tells when
+/* How many ticks sample SAMPLE stands for: 1 where nothing counts them, or where it has a time and no period says when
  * the others were. */
 uint64_t time_line_ticks(const struct profile *profile, size_t sample);
 
-/* How far apart the ticks of sample SAMPLE are: the n-th part of its time, where its second value tells that (which is
+/* How far apart the ticks of sample SAMPLE are: the n-th part of its time, where its second value says that (which is
  * longer than the period where ticks were missed), else PERIOD_NS, which must not be 0. */
 uint64_t time_line_spacing_ns(const struct profile *profile, size_t sample, uint64_t period_ns);
 

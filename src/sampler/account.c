@@ -10,7 +10,7 @@ static bool is_cpu_mode(const struct sampler *sampler)
     return sampler->options.mode == RECORDING_CPU;
 }
 
-/* The rest of a unit is told later. */
+/* The rest of a unit is written later. */
 static uint64_t whole_units(uint64_t ns)
 {
     return ns - ns % RECORDING_TIME_UNIT_NS;
@@ -21,7 +21,8 @@ uint64_t account_unwritten_cpu_ns(const struct watched_thread *thread, uint64_t 
     return difference(cpu_ns, thread->account.cpu_written_ns);
 }
 
-/* --- What is to be told ------------------------------------------------------------------------------------------- */
+/* --- What is to be written -------------------------------------------------------------------------------------------
+ */
 
 void account_was_there(struct watched_thread *thread, uint64_t cpu_ns)
 {
@@ -67,7 +68,7 @@ static void write_more(struct sampler *sampler, struct watched_thread *thread, e
     recording_time(sampler->writer, time);
 }
 
-/* It is told once, and no stack is looked for. */
+/* It is reported once, and no stack is looked for. */
 static void write_start_wait(struct sampler *sampler, struct watched_thread *thread)
 {
     struct thread_account *account = &thread->account;
@@ -113,7 +114,7 @@ void account_begin_tick(struct sampler *sampler, struct watched_thread *thread)
 }
 
 /* THREAD was blocked and was woken. It waited for a processor where it had been blocked. Most of WAIT_NS may have been
- * told as blocked already, at ticks that said nothing. */
+ * written as blocked already, at ticks that said nothing. */
 static void write_wake_up(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
 {
     struct thread_account *account = &thread->account;
@@ -156,7 +157,8 @@ void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
     if (thread->account.has_blocked && woken_ns >= WAKE_UP_NS_MIN) write_wake_up(sampler, thread, woken_ns);
 }
 
-/* --- What is told ------------------------------------------------------------------------------------------------- */
+/* --- What is written -------------------------------------------------------------------------------------------------
+ */
 
 /* The CPU time up to CPU_NS, with the same part of the waits for a processor: nobody knows when they were. By the wall
  * clock no more than has passed: clocks are read one after the other. */
@@ -262,7 +264,7 @@ void account_end(struct sampler *sampler, struct watched_thread *thread, uint64_
     account_rest(sampler, thread);
 }
 
-/* A thread that was not found in the open tick was told of up to the tick before. */
+/* A thread that was not found in the open tick has its time written up to the tick before. */
 void account_end_as_reported(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t written_until_ns = thread->is_missing ? sampler->before_ns : sampler->tick_ns;

@@ -11,7 +11,7 @@ enum blocked_result {
     BLOCKED_INCOMPLETE, /* a register is needed that only the thread itself knows; it is not woken up for that */
     BLOCKED_RUNNING,    /* the thread runs, or ran meanwhile */
     BLOCKED_PENDING,    /* the last address needs a table first: modules_build, and again */
-    BLOCKED_REFUSED,    /* the kernel does not tell */
+    BLOCKED_REFUSED,    /* the kernel does not say */
 };
 
 /* CPU_NS is the thread's CPU time as read before; if it has not changed afterwards, the stack did not move under us. */
@@ -25,7 +25,7 @@ bool blocked_was_asleep(const struct unwind_registers *registers);
 /* True if the thread that a signal found with REGISTERS was inside a system call. */
 bool blocked_was_in_call(const struct unwind_registers *registers);
 
-/* True also where the kernel does not tell. A thread that waits for a processor is running. */
+/* True also where the kernel does not say. A thread that waits for a processor is running. */
 bool blocked_is_running(struct watched_thread *thread);
 
 /* True if THREAD sleeps in wait for signals, of which any that we send could be one. CPU_NS is its CPU time. */

@@ -23,7 +23,7 @@ enum {
     RETIRED_MAX = 1 << 16,
     NOTES_BYTES_MAX = 4096,
     MAPS_BUFFER = 64 << 10,
-    STEPS_A_CLOCK = 4, /* of a job, between two looks at the clock */
+    STEPS_A_CLOCK = 4, /* of a job, between two reads of the clock */
 };
 
 struct retired {
@@ -360,8 +360,8 @@ static char *add_hexadecimal(char *at, const char *end, const uint8_t *bytes, si
     return at;
 }
 
-/* What tells the file of a module without build id from every other one, and from what it was before. False if the file
- * is not the one that was mapped. */
+/* What distinguishes the file of a module without build id from every other one, and from what it was before. False if
+ * the file is not the one that was mapped. */
 static bool identify_file(const struct module *module, struct table_source *source)
 {
     struct stat status = {0};
@@ -502,7 +502,7 @@ static void note_outcome(struct modules *modules, struct module *module, enum ta
         modules->without_table++;
 }
 
-/* Works on the table of MODULE until BUDGET is used up. True if a snapshot could tell something new of it. */
+/* Works on the table of MODULE until BUDGET is used up. True if a snapshot could say something new of it. */
 static bool work_on(struct modules *modules, struct module *module, struct modules_budget budget)
 {
     uint64_t before_ns = self_monotonic_ns();

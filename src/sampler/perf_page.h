@@ -1,7 +1,7 @@
-/* Tells for nothing whether a thread has run: the page that the kernel shares for a perf event of it carries a sequence
- * count (perf_event_mmap_page.lock) that moves whenever the thread is given a processor. No system call, unprivileged,
- * as long as perf_event_paranoid is at most 2; each page counts against the user's share of locked memory.
- * SPDX-License-Identifier: MIT */
+/* Shows without cost whether a thread has run: the page that the kernel shares for a perf event of it carries a
+ * sequence count (perf_event_mmap_page.lock) that moves whenever the thread is given a processor. No system call,
+ * unprivileged, as long as perf_event_paranoid is at most 2; each page counts against the user's share of locked
+ * memory. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_PERF_PAGE_H
 #define OFFBEAT_SAMPLER_PERF_PAGE_H
 

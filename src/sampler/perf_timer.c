@@ -152,7 +152,7 @@ static uint64_t time_of_switch(const struct perf_timer *timer, uint64_t position
 struct reading {
     uint64_t started_ns; /* of the switch that was read last, if the thread began to run then; else 0 */
     bool has_newest;     /* the newest switch was read */
-    bool has_blocked;    /* the thread gave its processor up of its own accord */
+    bool has_blocked;    /* the thread gave its processor up voluntarily */
     uint64_t stopped_ns; /* that was it, and the thread stopped: what the timer is to remember */
     bool was_preempted;
     struct perf_timer_news news;

@@ -1,10 +1,10 @@
 /* The kernel takes the stack of a thread that runs: a timer of the thread's own CPU time (perf's cpu-clock event) goes
  * off on its own processor and copies its registers and the top of its stack into memory that it shares with us. That
  * is exact where a signal is not: a signal from another processor is seen at once by a thread that is inside the
- * kernel, but some 10 µs later by one that is not, and bursts of user code that are shorter are told as the system call
- * that follows them. It wakes nobody and breaks no wait off. To see time inside the kernel, it needs the right to look
- * there (perf_event_paranoid of at most 1, or CAP_PERFMON). With perf_event_paranoid 2 anybody may have a timer that
- * takes a stack only if it goes off while its thread runs user code. SPDX-License-Identifier: MIT */
+ * kernel, but some 10 µs later by one that is not, and bursts of user code that are shorter are reported as the system
+ * call that follows them. It wakes nobody and breaks no wait off. To see time inside the kernel, it needs the right to
+ * look there (perf_event_paranoid of at most 1, or CAP_PERFMON). With perf_event_paranoid 2 anybody may have a timer
+ * that takes a stack only if it goes off while its thread runs user code. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_PERF_TIMER_H
 #define OFFBEAT_SAMPLER_PERF_TIMER_H
 
@@ -16,7 +16,7 @@ enum perf_timer_sight { PERF_TIMER_SEES_ALL, PERF_TIMER_SEES_USER_CODE };
 
 enum {
     PERF_TIMER_STACK_MIN = 16 << 10,
-    PERF_TIMER_STACK_MAX = 63 << 10, /* a record of more than 64 KB is none */
+    PERF_TIMER_STACK_MAX = 63 << 10, /* the kernel drops a record of more than 64 KB */
 };
 
 struct perf_timer {
@@ -31,7 +31,7 @@ struct perf_timer {
     bool has_seen_switch;  /* since it runs freely; before, switches are missing */
     uint64_t stopped_ns;   /* when the thread was stopped, as far as was read; 0: it runs */
     bool was_preempted;    /* then, in favour of others */
-    bool has_blocked;      /* it gave its processor up of its own accord, by what was read last */
+    bool has_blocked;      /* it gave its processor up voluntarily, by what was read last */
     uint64_t preempted_ns; /* for which it had to wait for a processor after it was stopped so, in all */
     enum perf_timer_sight sight;
 };

@@ -1,6 +1,6 @@
 /* Writes a recording (format/recording/recording_layout.h): records gather in a buffer, a batch is one write(2).
  * Belongs to the sampler thread. When a batch cannot be written (disk full) the recording breaks off there, because
- * what follows is told by its difference to what came before; what is lost is counted, and only the last batch is tried
+ * later values are written as differences; what is lost is counted, and only the last batch is tried
  * again. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_RECORDING_WRITER_H
 #define OFFBEAT_SAMPLER_RECORDING_WRITER_H
@@ -43,7 +43,7 @@ void recording_signed(struct recording_writer *writer, int64_t number);
 void recording_bytes(struct recording_writer *writer, const void *bytes, size_t size); /* without their length */
 void recording_text(struct recording_writer *writer, const void *text, size_t size);
 
-/* The thread's last sample, to tell the next one by its difference. */
+/* The thread's last sample, to write the next one as a difference. */
 struct recording_stack {
     uint32_t count;
     uint64_t addresses[RECORDING_FRAMES_MAX];

@@ -29,7 +29,7 @@ enum {
     FLUSH_NEWS_EVERY_NS = 5000000,
     NAMES_EVERY_NS = 100000000,     /* in the first second */
     TABLES_A_TICK_NS_MIN = 1000000, /* for what walks wait for, at high rates */
-    TABLES_SHARE = 8,               /* of the time goes into tables that walks can do without */
+    TABLES_SHARE = 8,               /* of the time is spent on tables that walks can do without */
     ANSWERS_WAIT_NS = 20000000,     /* for the last answers when it stops */
     PAGE_BYTES = 4096,
     URGENT_HZ_MAX = 1000,
@@ -226,7 +226,7 @@ static void write_rest(void)
     for (size_t i = 0; i < sampler.threads.count; i++) account_rest(&sampler, sampler.threads.items[i].thread);
 }
 
-/* Between two ticks: of the last one, at BEFORE_NS, everything is told. When the next one's time begins. Where the
+/* Between two ticks: of the last one, at BEFORE_NS, everything is written. When the next one's time begins. Where the
  * process was stopped for long, that is not with the last tick: a recording must not be much longer than was asked for.
  */
 static uint64_t change_recording(uint64_t now_ns, uint64_t before_ns)
@@ -649,7 +649,7 @@ static void begin_thread(int kept_descriptor)
 }
 
 /* CPU time from before the recording: of threads that have ended, or that exec has ended. The clocks are read one after
- * the other while threads run on, so this is rather too much, and nothing is told twice. */
+ * the other while threads run on, so this is rather too much, and nothing is reported twice. */
 static void note_unseen_before(void)
 {
     uint64_t before_ns = 0, after_ns = 0;

@@ -26,8 +26,8 @@ struct sampler_options {
     enum recording_mode mode;
     uint32_t cpu_max_ppm;  /* of a processor: what the sampler may use, in millionths; 0: SAMPLER_CPU_MAX_PPM, and at
                             * rates over 1000 Hz what it needs */
-    uint64_t duration_ns;  /* stops by itself after so long; 0: never */
-    uint64_t recording_ns; /* begins a new recording after so long; 0: all goes into one */
+    uint64_t duration_ns;  /* stops automatically after so long; 0: never */
+    uint64_t recording_ns; /* begins a new recording after so long; 0: all is written to one */
     uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE]; /* zeros: a random one */
     bool ignores_children;                           /* forked children are left alone */
     bool is_forked;                                  /* the process begins where the sampler is started */
@@ -74,7 +74,7 @@ void sampler_come_back(const struct sampler_absence *absence);
 void sampler_stay_away(void);
 
 /* The program has changed its rights or its root: when this returns, the sampler thread has done the same, or has been
- * told to end because it did not do so within 100 ms. */
+ * asked to end because it did not do so within 100 ms. */
 void sampler_follow(void);
 
 /* --- With recording_ns: the recordings, one after the other ------------------------------------------------------- */

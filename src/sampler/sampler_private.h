@@ -15,7 +15,7 @@ enum { SHORT_ROUTINES = 64 };
 struct short_lives {
     struct short_routine {
         uint64_t routine;
-        uint32_t ends; /* threads that no record has told of yet */
+        uint32_t ends; /* threads that no record has reported yet */
         uint64_t cpu_ns, preempted_ns, blocked_ns, start_wait_ns;
     } routines[SHORT_ROUTINES];
     size_t routine_count;
@@ -89,7 +89,7 @@ void tick_new_threads(struct sampler *sampler);
 /* Fetches the answers to the requests of the open tick, which ends thereby. */
 void tick_fetch_answers(struct sampler *sampler);
 
-/* The last tick: tells what time passed, and looks for no stacks. */
+/* The last tick: says what time passed, and looks for no stacks. */
 void tick_last(struct sampler *sampler);
 
 /* CPU time of the process that no thread accounts for: threads that ended spent it after they were last looked at. */
@@ -119,7 +119,7 @@ void short_lives_read(struct sampler *sampler);
 /* THREAD is looked at for the first time. */
 void short_lives_meet(struct sampler *sampler, struct watched_thread *thread);
 
-/* THREAD, which a tick met, has ended, and all of it is told. If its life was short, its stacks stand for threads of
+/* THREAD, which a tick met, has ended, and all of it is written. If its life was short, its stacks stand for threads of
  * the same routine that no tick met: ticks fall at random, so they meet each place as often as its share of the time.
  */
 void short_lives_stand_for(struct sampler *sampler, const struct watched_thread *thread);
@@ -139,7 +139,7 @@ void timer_note_busy(struct sampler *sampler, struct watched_thread *thread);
 void timer_forget(struct sampler *sampler, struct watched_thread *thread);
 void timer_forget_sleepers(struct sampler *sampler); /* once a second: those that did not run in it */
 
-/* True if THREAD runs, or waits for a processor, by what its timer told last. */
+/* True if THREAD runs, or waits for a processor, by the last report of its timer. */
 bool timer_is_running(const struct watched_thread *thread);
 
 /* True if it has done nothing else since the timer was read before. */
@@ -158,7 +158,7 @@ uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, const struct watc
  * further periods have passed, whose stacks have not been read. */
 void timer_note_request(const struct sampler *sampler, struct watched_thread *thread);
 
-/* Whether the answer, which came from inside a system call or not, is told for these periods; they are counted then,
+/* Whether the answer, which came from inside a system call or not, is written for these periods; they are counted then,
  * and all CPU time up to the request is accounted for. */
 bool timer_accepts_answer(struct watched_thread *thread, bool was_in_call);
 

@@ -35,7 +35,7 @@ bool self_root_has_changed(void);
 bool self_is_confined(void);
 
 /* Copies memory of this process that may vanish at any time. The bytes that could be read, from ADDRESS on. Through
- * /proc/self/mem, which needs no call that a filter could object to, or where that cannot be had and no filter is in
+ * /proc/self/mem, which needs no call that a filter could object to, or where that cannot be read and no filter is in
  * place by process_vm_readv. */
 size_t self_read_memory(uint64_t address, void *buffer, size_t size);
 

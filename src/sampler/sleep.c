@@ -1,4 +1,4 @@
-/* Threads that sleep for long get the page of a perf event (perf_page.h), which tells without a system call that they
+/* Threads that sleep for long get the page of a perf event (perf_page.h), which shows without a system call that they
  * still do; it makes each wake-up a little dearer, so that those which wake up often lose it again.
  * SPDX-License-Identifier: MIT */
 #include "sampler/sampler_private.h"

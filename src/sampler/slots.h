@@ -9,7 +9,7 @@
 bool slots_prepare(void);
 void slots_forget(void); /* the parent's, in a forked child */
 
-/* Installs the signal handler; on a thread of libc's. False if the signal cannot be had. */
+/* Installs the signal handler; on a thread of libc's. False if no signal is available. */
 bool slots_install_handler(void);
 
 /* A slot that asks THREAD for a walk with MODULES, or NULL if all are in use. */

@@ -1,6 +1,6 @@
 /* The linker writes down where .eh_frame begins, but not how long it is: it is copied up to the end of its segment,
  * which need not be the one that holds .eh_frame_hdr. Where there is no .eh_frame_hdr, as in many static programs, and
- * for .debug_frame, the section headers of the file tell. SPDX-License-Identifier: MIT */
+ * for .debug_frame, the section headers of the file say where it is. SPDX-License-Identifier: MIT */
 #include "sampler/table_job.h"
 
 #include "base/pages.h"
@@ -138,7 +138,7 @@ static size_t read_chunk(const struct table_job *job, unsigned which, void *to, 
     return debug_frame_copy(job->path, job->source.image_start, from, to, size) ? size : 0;
 }
 
-/* True once copy WHICH is complete, or can be had no further. */
+/* True once copy WHICH is complete, or cannot be read any further. */
 static bool copy_some(struct table_job *job, unsigned which)
 {
     struct copying *copying = &job->copies[which];

@@ -75,7 +75,7 @@ static void write_news(const struct thread_news *news)
 
 /* --- On the thread itself ----------------------------------------------------------------------------------------- */
 
-/* TID is 0 while nothing is told of it. */
+/* TID is 0 while nothing is written of it. */
 static __thread struct thread_news life __attribute__((tls_model("initial-exec")));
 
 /* How long the thread waited for a processor is only in /proc, and an open file would take a number of the program. */

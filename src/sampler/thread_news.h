@@ -1,5 +1,5 @@
 /* What threads say of themselves: when they began, and what they have spent when they end. The sampler thread looks in
- * ticks and does not see a thread that lives between two of them. Without locks and without memory of its own, because
+ * ticks and does not see a thread that lives between two of them. Without locks and without its own memory, because
  * any thread of the program writes here.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_THREAD_NEWS_H
 #define OFFBEAT_SAMPLER_THREAD_NEWS_H

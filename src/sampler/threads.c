@@ -1,5 +1,5 @@
-/* Threads are found by reading /proc/self/task, which sees all of them, whoever made them; the directory's link count
- * tells cheaply whether to read it.  SPDX-License-Identifier: MIT */
+/* Threads are found by reading /proc/self/task, which sees all of them, also threads made without libc; the directory's
+ * link count shows cheaply whether to read it.  SPDX-License-Identifier: MIT */
 #include "sampler/threads.h"
 
 #include "base/kernel.h"

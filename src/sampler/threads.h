@@ -25,7 +25,7 @@ struct timer_account {
     uint64_t user_periods, kernel_periods;
     uint64_t asked_periods;            /* inside the kernel, not counted yet when a stack was asked for */
     uint32_t answers, answers_in_call; /* of signals; older ones count for less */
-    double outside_part;               /* answers from outside of a call that are to be told, minus those that were */
+    double outside_part; /* answers from outside of a call that are to be written, minus those that were */
 };
 
 /* Of a timer that sees all: what its thread had computed and waited for a processor when its period was last set. */
@@ -35,7 +35,7 @@ struct timer_waits {
 
 /* Of a thread's time, see account.h. */
 struct thread_account {
-    uint64_t pending_ns;          /* of the wall clock: not told yet */
+    uint64_t pending_ns;          /* of the wall clock: not written yet */
     uint64_t first_ns;            /* of the tick in which it was first met: nobody knows whether it was there already */
     uint64_t cpu_written_ns;      /* of the thread's CPU clock */
     uint64_t delay_ns;            /* for which it waited for a processor, by the kernel's last count */
@@ -44,7 +44,7 @@ struct thread_account {
     bool has_run;                 /* there is a stack of CPU time */
     bool has_written_start;       /* how long it waited for its first processor */
     bool has_written_routine;
-    uint64_t since_ns;     /* from when on the thread's time is told, or to be told */
+    uint64_t since_ns;     /* from when on the thread's time is written, or to be written */
     bool was_there;        /* when the sampler was started */
     bool is_new;           /* it began under our eyes, and was not looked at yet */
     bool is_first_scan;    /* the last one was */
@@ -85,8 +85,8 @@ struct watched_thread {
     char name[THREAD_NAME_SIZE];
 
     struct thread_account account;
-    enum thread_state state; /* at the last look; as long as it has not run since, it is in it */
-    uint64_t waited_ns;      /* for a processor, as far as looks can tell */
+    enum thread_state state; /* at the last scan; as long as it has not run since, it is in it */
+    uint64_t waited_ns;      /* for a processor, as far as scans show */
     uint32_t written_tick;   /* the last one of which a sample was written */
     int syscall_file;        /* /proc/self/task/TID/syscall, kept open where that is possible; else -1 */
     int delay_file;          /* and schedstat */
@@ -95,13 +95,13 @@ struct watched_thread {
     /* A request to the thread. */
     struct slot *slot;
     uint64_t cpu_ns_at_request;
-    bool is_asked_for_wait;          /* its timer tells of its CPU time */
+    bool is_asked_for_wait;          /* its timer measures its CPU time */
     uint32_t ticks_asked;            /* since then, at which it had run */
     uint32_t ticks_without_table;    /* at which a walk met a module for the first time, since the last stack */
     uint64_t no_signal_until_cpu_ns; /* it was seen in sigwait */
 
-    uint64_t cpu_ns_seen; /* at the last look */
-    bool ran_long;        /* before the last look */
+    uint64_t cpu_ns_seen; /* at the last scan */
+    bool ran_long;        /* before the last scan */
     bool is_accounted;    /* it ended, and CPU_NS_SEEN is all that it spent */
 
     struct thread_news life; /* as it said itself; ROUTINE and CREATED_NS are 0 until then */

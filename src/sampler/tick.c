@@ -1,4 +1,4 @@
-/* What is done with each thread at a tick. How its time is divided is told in account.h.
+/* What is done with each thread at a tick. account.h describes how its time is divided.
  *
  * A thread whose CPU clock stands still is where it was at the tick before: nothing is done and nothing is written. One
  * that ran and is blocked now is unwound from outside (blocked.c); that stack stands for the time that it was blocked.
@@ -65,7 +65,7 @@ static void build_ahead(struct sampler *sampler, const struct watched_thread *th
                        sampler->for_tables);
 }
 
-/* False if the stack of SAMPLE cannot be had, or not yet. */
+/* False if the stack of SAMPLE is not available, or not yet. */
 static bool walk_sample(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
                         struct found_stack *ret_stack)
 {
@@ -96,7 +96,7 @@ static void write_wait(struct sampler *sampler, struct watched_thread *thread, c
     if (stack) account_waited(sampler, thread, stack);
 }
 
-/* Each of NEWS stands for the same part of the CPU time up to CPU_NS that is not told yet. */
+/* Each of NEWS stands for the same part of the CPU time up to CPU_NS that is not written yet. */
 static void write_samples(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_news *news,
                           uint64_t cpu_ns)
 {
@@ -109,7 +109,7 @@ static void write_samples(struct sampler *sampler, struct watched_thread *thread
     }
 }
 
-/* The kernel's numbers, and what THREAD's own timer took since the look before. OF_WAIT: where it waited for a
+/* The kernel's numbers, and what THREAD's own timer took since the scan before. OF_WAIT: where it waited for a
  * processor, or NULL. */
 static void write_new_time(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
                            const struct found_stack *of_wait)
@@ -266,7 +266,7 @@ static enum blocked_result read_blocked(struct sampler *sampler, struct watched_
     return BLOCKED_WALKED;
 }
 
-/* In CPU mode there is nothing to be told of a thread that does not run. */
+/* In CPU mode there is nothing to be written of a thread that does not run. */
 static enum blocked_result read_unless_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     if (!is_cpu_mode(sampler)) return read_blocked(sampler, thread, cpu_ns);
@@ -292,7 +292,7 @@ static bool settle(struct sampler *sampler, struct watched_thread *thread)
 static void scan_again(struct sampler *sampler)
 {
     struct timespec pause = {.tv_nsec = SECOND_LOOK_AFTER_NS};
-    unsigned scans_max = sampler->is_late ? 0 : SECOND_SCANS_MAX; /* their time is told later */
+    unsigned scans_max = sampler->is_late ? 0 : SECOND_SCANS_MAX; /* their time is written later */
     for (unsigned scan = 0; scan < scans_max && sampler->met_awake_count > 0; scan++) {
         (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0,
                            0); /* and not a loop: it may be our processor that they wait for */
@@ -305,7 +305,7 @@ static void scan_again(struct sampler *sampler)
     }
 }
 
-/* True if THREAD's CPU time needs no signal: its timer tells of it, sooner or later. */
+/* True if THREAD's CPU time needs no signal: its timer reports it, sooner or later. */
 static bool is_left_to_timer(const struct sampler *sampler, const struct watched_thread *thread, uint64_t cpu_ns)
 {
     if (sampler->is_late && !thread->account.has_run) return false;
@@ -488,7 +488,7 @@ uint64_t tick_unseen_cpu_ns(const struct sampler *sampler)
     return all_ns > seen_ns + own_ns ? all_ns - seen_ns - own_ns : 0;
 }
 
-/* What a thread spent after its last look. Of many that end at one tick, the first ones are given it. */
+/* What a thread spent after its last scan. Of many that end at one tick, the first ones are given it. */
 static uint64_t take_unseen_time(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t unseen_max_ns = 2 * sampler->period_ns;
@@ -502,7 +502,7 @@ static uint64_t take_unseen_time(struct sampler *sampler, struct watched_thread 
     return unseen_ns;
 }
 
-/* What was not told yet of THREAD, which has said what it spent. */
+/* What was not written yet of THREAD, which has said what it spent. */
 static void account_as_reported(struct sampler *sampler, struct watched_thread *thread)
 {
     if (!thread->is_known) {

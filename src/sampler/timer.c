@@ -156,7 +156,7 @@ uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, const struct watc
 /* The answers come from moments that do not depend on what the thread does. So the part A of them that comes from
  * inside calls is the part of its time that it spends in calls, and the timer knows the part K that it spends inside
  * the kernel. K - A is what remains for page faults and interrupts. Answers from outside, which are 1 - A, are
- * therefore told in (K - A) / (1 - A) of all cases. */
+ * therefore written in (K - A) / (1 - A) of all cases. */
 static bool accepts_answer(struct timer_account *account, bool was_in_call)
 {
     enum { ANSWERS_MAX = 1024 };

@@ -59,15 +59,15 @@ static bool make_temporary(char ret_path[PATH_MAX])
     return temporary[0] != '\0';
 }
 
-/* A file or folder of the receiver's own in the spool's folder; false if there is no spool. Makes nothing. */
+/* A file or folder of the server's own in the spool's folder; false if there is no spool. Makes nothing. */
 static bool place_in_spool(const struct settings *settings, const char *prefix, char ret_path[PATH_MAX])
 {
     struct dsn dsn;
-    char receiver[DSN_HOST_SIZE];
+    char server[DSN_HOST_SIZE];
     const char *spool = settings->options.spool_directory;
     if (!spool || spool[0] != '/' || dsn_parse(settings->options.dsn, &dsn, NULL) != STATUS_OK) return false;
-    dsn_folder_name(&dsn, receiver);
-    return snprintf(ret_path, PATH_MAX, "%s/%s-%s", spool, prefix, receiver) < PATH_MAX;
+    dsn_folder_name(&dsn, server);
+    return snprintf(ret_path, PATH_MAX, "%s/%s-%s", spool, prefix, server) < PATH_MAX;
 }
 
 bool folder_of_orphans(const struct settings *settings, char ret_path[PATH_MAX])

@@ -106,7 +106,7 @@ struct lifecycle_step lifecycle_start_profiler(struct lifecycle *lifecycle)
     if (!lifecycle->is_sampled) return no_operation("start_profiler does nothing: the session is not sampled");
     if (lifecycle->profiler == LIFECYCLE_RUNNING) return no_operation("start_profiler does nothing: it runs already");
     if (lifecycle->is_in_background) return no_operation("start_profiler does nothing: the session has ended");
-    if (lifecycle->is_limited) return no_operation("start_profiler does nothing: the receiver wants no profiles now");
+    if (lifecycle->is_limited) return no_operation("start_profiler does nothing: the server wants no profiles now");
     return run(lifecycle, LIFECYCLE_START);
 }
 
@@ -292,7 +292,7 @@ struct lifecycle_step lifecycle_set_limited(struct lifecycle *lifecycle, bool is
     lifecycle->is_limited = is_limited;
     if (lifecycle->is_closed || !begins) return nothing;
     struct lifecycle_step step = stop(lifecycle);
-    if (step.action == LIFECYCLE_STOP) step.message = "the profiler stops: the receiver wants no profiles now";
+    if (step.action == LIFECYCLE_STOP) step.message = "the profiler stops: the server wants no profiles now";
     return step;
 }
 

@@ -1,8 +1,8 @@
 /* When the profiler runs: SES-2 to SES-11 as a machine without threads, clock, input or output.
  *
- * The caller tells what happens, does what the step says, and shows its message to whoever debugs the program. Random
- * numbers come from the caller, from 0 to below 1. doc/lifecycle.md has the table. Not for several threads: the caller
- * has a lock around each step and what it does for it. SPDX-License-Identifier: MIT */
+ * The caller says what happens, does what the step says, and shows its message to the one who debugs the program.
+ * Random numbers come from the caller, from 0 to below 1. doc/lifecycle.md has the table. Not for several threads: the
+ * caller has a lock around each step and what it does for it. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SDK_LIFECYCLE_H
 #define OFFBEAT_SDK_LIFECYCLE_H
 
@@ -91,7 +91,7 @@ struct lifecycle_step lifecycle_chunk_ended(struct lifecycle *lifecycle);
 struct lifecycle_step lifecycle_background(struct lifecycle *lifecycle);
 struct lifecycle_step lifecycle_foreground(struct lifecycle *lifecycle, double draw);
 
-/* The receiver wants no profiles now, or wants them again (facts §3.7). */
+/* The server wants no profiles now, or wants them again (facts §3.7). */
 struct lifecycle_step lifecycle_set_limited(struct lifecycle *lifecycle, bool is_limited);
 
 /* The end; every later call does nothing. */

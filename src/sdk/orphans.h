@@ -17,7 +17,7 @@
 
 enum { ORPHAN_QUIET_SECONDS = 120 };
 
-/* This process's. {0} is none. */
+/* This process's. {0}: no session. */
 struct session {
     char folder[PATH_MAX];
     int descriptor; /* holds the lock */

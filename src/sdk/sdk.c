@@ -94,7 +94,7 @@ void sdk_lock(void)
 
 static void say_line(const char *line);
 
-/* What was said under the lock is said now: the program's log may wait for its own lock, whose owner waits for
+/* What was said under the lock is reported now: the program's log may wait for its own lock, whose owner waits for
  * ours. */
 __attribute__((noinline)) static void unlock_and_say(void)
 {
@@ -315,7 +315,7 @@ void sdk_follow(struct lifecycle_step step)
     }
 }
 
-/* One thing that the program tells the lifecycle, if the library is on. */
+/* One event of the lifecycle that the program causes, if the library is on. */
 static void apply_event(struct lifecycle_step (*event)(struct lifecycle *lifecycle))
 {
     int kept_errno = errno;
@@ -607,7 +607,7 @@ bool offbeat_flush(uint32_t timeout_ms)
     return is_done;
 }
 
-/* The worker ends by itself once it has given over all that there is; after the end, soon. Under LOCK. */
+/* The worker ends automatically once it has given over all that there is; after the end, soon. Under LOCK. */
 static bool end_worker(uint64_t deadline_ns)
 {
     sdk.wanted.is_ending = true;
@@ -625,7 +625,7 @@ static struct transport *take_transport(uint64_t deadline_ns)
     sdk_follow(lifecycle_close(&sdk.lifecycle));
     bool has_ended = end_worker(deadline_ns);
     atomic_store(&sdk.is_on, false);
-    (void)pthread_cond_broadcast(&sdk.changed); /* whoever flushes waits no longer */
+    (void)pthread_cond_broadcast(&sdk.changed); /* the one who flushes waits no longer */
     if (!has_ended) worker_wake();
     struct transport *transport = sdk.transport;
     if (transport) sdk.counts = transport_counts(transport);
@@ -706,8 +706,8 @@ void offbeat_shutdown(void)
 
 /* --- Forks and the end of the process ----------------------------------------------------------------------------- */
 
-/* What was begun is the parent's, and so is whoever holds the locks; the thread that called fork may have interrupted
- * itself in any function here. Only what is atomic is taken over. The memory of the rest stays as it is. */
+/* What was begun is the parent's, and so is the one who holds the locks; the thread that called fork may have
+ * interrupted itself in any function here. Only what is atomic is taken over. The memory of the rest stays as it is. */
 static void forget_parent(void)
 {
     static const struct sdk at_first = SDK_AT_FIRST;

@@ -6,7 +6,7 @@
  * Locks are initialised statically, so that any function may be called at any time. Their order: TURN (sdk.c), LOCK,
  * then those of trace/ and transport/; CALLING_LOCK is taken with none of them held, or for reading by a thread that
  * holds TURN. A fork handler takes none of them, for the thread that forks may hold one: the child begins with new
- * ones, and takes over only what is atomic (process.h tells it apart also where no fork handler ran).
+ * ones, and takes over only what is atomic (process.h notices a fork also where no fork handler ran).
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SDK_SDK_PRIVATE_H
 #define OFFBEAT_SDK_SDK_PRIVATE_H

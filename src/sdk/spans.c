@@ -1,5 +1,5 @@
-/* Transactions and spans as <offbeat.h> has them: trace/ does the work, and tells here what begins and ends.
- * SPDX-License-Identifier: MIT */
+/* Transactions and spans as <offbeat.h> has them: trace/ does the work, and calls the functions here when a span begins
+ * or ends. SPDX-License-Identifier: MIT */
 #include "format/sentry/envelope.h"
 #include "sdk/sdk_private.h"
 #include "transport/dsn.h"
@@ -31,7 +31,8 @@ _Static_assert((int)OFFBEAT_STATUS_UNAUTHENTICATED == (int)TRACE_STATUS_UNAUTHEN
 _Static_assert((int)OFFBEAT_DECISION_YES == (int)TRACE_SAMPLED, "the same, in the same order");
 _Static_assert((int)OFFBEAT_SOURCE_TASK == (int)TRACE_SOURCE_TASK, "the same, in the same order");
 
-/* --- What the tracer tells ---------------------------------------------------------------------------------------- */
+/* --- Callbacks of the tracer ----------------------------------------------------------------------------------------
+ */
 
 static double sample(void *data, const struct trace_sampling_context *context)
 {
@@ -243,7 +244,7 @@ static struct offbeat_span *start(const struct offbeat_transaction *transaction,
     return outer(span);
 }
 
-/* A value that is none of its enum's counts as not set. */
+/* A value outside its enum counts as not set. */
 static void refuse_unknown_values(struct offbeat_transaction *transaction)
 {
     if (!trace_source_is_known((enum trace_source)transaction->source)) {

@@ -174,7 +174,7 @@ static size_t collect_recordings(struct worker *worker)
 }
 
 /* What it recorded waits, so that this may be done while a helper is at work. */
-static void follow_wishes(struct worker *worker)
+static void follow_requests(struct worker *worker)
 {
     char wanted[UUID_TEXT_SIZE];
     sdk_lock();
@@ -189,7 +189,7 @@ static void follow_wishes(struct worker *worker)
     (void)collect_recordings(worker);
 }
 
-/* --- Rate limits: what the receiver does not want is not even sampled (facts §3.7) -------------------------------- */
+/* --- Rate limits: what the server does not want is not even sampled (facts §3.7) -------------------------------- */
 
 static bool follow_limits(const struct worker *worker)
 {
@@ -220,14 +220,14 @@ static bool has_missed_end(void)
     return has_missed_end;
 }
 
-/* The helper's exit status, or -1. What was recorded waits for it; what the program wishes does not. */
+/* The helper's exit status, or -1. What was recorded waits for it; the program's requests do not. */
 static int run_helper(struct worker *worker, const char *request_path, const char *payloads_path)
 {
     struct helper *helper = helper_start(worker->helper, request_path, payloads_path, HELPER_SECONDS_MAX * SECOND_NS);
     uint32_t news = sampler_news();
     while (helper && !helper_has_ended(helper)) {
         if (has_missed_end() || raw_threads_shall_leave()) helper_cancel(helper);
-        if (worker->has_session) follow_wishes(worker);
+        if (worker->has_session) follow_requests(worker);
         (void)follow_limits(worker);
         sampler_wait(news, sdk_monotonic_ns() + LOOK_SECONDS * SECOND_NS); /* it wakes us when it has ended */
         news = sampler_news();
@@ -444,7 +444,7 @@ static bool waits_for_recording(const struct worker *worker)
 
 /* --- Recordings, one by one --------------------------------------------------------------------------------------- */
 
-/* Of what could not even be recorded nobody else would tell. */
+/* Nothing else reports a profile that could not even be recorded. */
 static void report_lost(struct worker *worker)
 {
     uint64_t lost = sampler_lost_recordings() - worker->lost_count;
@@ -521,7 +521,7 @@ static bool has_changed_root(const struct worker *worker)
     return stat("/", &root) == 0 && (root.st_dev != worker->root.st_dev || root.st_ino != worker->root.st_ino);
 }
 
-/* A program that changes its user at once is about to run another one, which nobody would tell of a new folder. */
+/* A program that changes its user at once is about to run another one, which would not know a new folder. */
 static bool may_move(const struct worker *worker)
 {
     sdk_lock();
@@ -664,7 +664,7 @@ static void *work(void *context)
         }
         uint32_t news = sampler_news();
         session_keep(&sdk.session);
-        follow_wishes(worker);
+        follow_requests(worker);
         worker->is_late = false;
         bool is_busy = take_recording(worker);
         if (worker->is_v1) send_transactions(worker);

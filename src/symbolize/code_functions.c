@@ -1,5 +1,5 @@
 /* Locations are grouped by file. A file is opened only if one of its locations may match; its symbols, or else its
- * unwind tables, tell from where to where the function of each address goes.  SPDX-License-Identifier: MIT */
+ * unwind tables, say from where to where the function of each address goes.  SPDX-License-Identifier: MIT */
 #include "symbolize/code_functions.h"
 
 #include "base/array.h"
@@ -63,7 +63,7 @@ static bool location_matches(const struct code_functions *all, uint32_t location
     return line && line_matches(all, line);
 }
 
-/* Whoever names an inlined function is told where its code is. */
+/* A caller that names an inlined function gets the place of its code. */
 static void note_inlined(struct code_functions *all, uint32_t location)
 {
     const struct location *at = &all->profile->locations.items[location];
@@ -73,7 +73,7 @@ static void note_inlined(struct code_functions *all, uint32_t location)
     }
 }
 
-/* Only the file's symbols tell whether a location without a name matches, and what an address is in. */
+/* Only the file's symbols say whether a location without a name matches, and what an address is in. */
 static bool may_match(const struct code_functions *all, uint32_t location)
 {
     const struct line *line = outer_line(all, location);

@@ -11,7 +11,7 @@ struct printer {
     jmp_buf too_long;
 };
 
-/* The demanglers cannot be told to stop, so a name that grows past the bound jumps out of them. They print from their
+/* The demanglers have no way to stop, so a name that grows past the bound jumps out of them. They print from their
  * own stack frames and hold nothing that would have to be released, save a Rust identifier in Punycode. */
 static void take_text(const char *text, size_t size, void *context)
 {

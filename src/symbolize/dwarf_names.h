@@ -52,7 +52,7 @@ struct dwarf_code {
     size_t segment_count;
 };
 
-/* All names in FILE, whose shared part (dwz) is in ALTERNATE if that is not NULL. SYMBOLS tell under which name a
+/* All names in FILE, whose shared part (dwz) is in ALTERNATE if that is not NULL. SYMBOLS say under which name a
  * function is known outside. *RET_NAMES is an array of *RET_COUNT, to be freed by dwarf_names_free also after a
  * failure. A range's layer is at least 1; what an earlier unit says has a higher one: where the linker keeps one copy
  * of what several units define, all of them claim it, and the first one is right. *RET_IS_SPLIT: part of this came out

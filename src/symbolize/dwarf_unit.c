@@ -411,7 +411,7 @@ static void add_line(struct walk *walk, uint64_t place, uint64_t start, uint64_t
     names->places[names->place_count++] = place;
 }
 
-/* The rows that tell of CLIP: from the one before its start to the last one before its end. */
+/* The rows that describe CLIP: from the one before its start to the last one before its end. */
 static void add_lines(struct walk *walk, Dwarf_Lines *lines, size_t count, struct clip clip)
 {
     uint64_t base = walk->reader->code->base, start = clip.start;

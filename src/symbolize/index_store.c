@@ -38,7 +38,7 @@ static bool copy_folder(char ret_folder[PATH_MAX])
     return length > 0 && length < PATH_MAX;
 }
 
-/* Others must not be able to tell us names. */
+/* Other users must not be able to give us names. */
 static bool is_ours(const char *folder)
 {
     struct stat facts;

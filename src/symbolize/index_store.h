@@ -19,7 +19,7 @@ enum {
 /* All indexes together; those that were not used for the longest time go first. */
 #define INDEX_STORE_BYTES_MAX ((uint64_t)1 << 30)
 
-/* The folder, made if it was not there. False if it cannot be had, or belongs to somebody else. */
+/* The folder, made if it was not there. False if it cannot be made, or belongs to somebody else. */
 bool index_store_folder(char ret_folder[PATH_MAX]);
 
 /* Removes what was not used for the longest time, frame tables that the sampler keeps there (*.frames) included. */

@@ -25,7 +25,7 @@ static enum status open_vdso(struct elf_file *file)
     return elf_file_open_memory(file, slice_of(start, size), NULL);
 }
 
-/* A build id may be known by its first 16 bytes only: those that a debug id tells. */
+/* A build id may be known by its first 16 bytes only: those that a debug id contains. */
 static bool is_same_build(const char *build_id, const char *wanted)
 {
     size_t size = strlen(wanted);

@@ -108,7 +108,7 @@ uint32_t symbol_index_checksum(const struct symbol_index_header *header, const u
     return libdeflate_crc32(checksum, checksums, header->block_count * sizeof(*checksums));
 }
 
-/* The checksums are at the end of the file, after what they tell of. */
+/* The checksums are at the end of the file, after what they describe. */
 static bool read_front(struct symbol_index *index, const struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS])
 {
     struct symbol_index_header *header = &index->header;

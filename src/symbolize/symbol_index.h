@@ -1,8 +1,8 @@
 /* All names of one module in one piece of bytes, in memory or in a file: address → functions, inlined functions, lines.
  *
- * The bytes depend neither on where they are nor on the file that they tell of. They are read in blocks, each when it
+ * The bytes depend neither on where they are nor on the file that they describe. They are read in blocks, each when it
  * is first needed and checked by its checksum: a file that is damaged, cut short or rewritten meanwhile makes the index
- * FAILED, and nothing out of it is believed that was not checked. (It is not mapped, for the reason told in
+ * FAILED, and nothing out of it is believed that was not checked. (It is not mapped, for the reason stated in
  * binary/elf_file.h.)
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SYMBOLIZE_SYMBOL_INDEX_H

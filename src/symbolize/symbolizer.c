@@ -267,7 +267,7 @@ static enum status name_group(struct symbolizer *symbolizer, struct wanted *want
 
 /* --- Code without a file ------------------------------------------------------------------------------------------ */
 
-/* The process that the profile tells of; 0 if it does not say. */
+/* The process that the profile describes; 0 if it does not say. */
 static long long process_of(const struct profile *profile)
 {
     for (size_t i = 0; i < profile->facts.count; i++) {

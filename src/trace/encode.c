@@ -1,7 +1,7 @@
 /* A complete transaction as the JSON of a `transaction` item (facts §3.4; LNK-1, LNK-2, LNK-3).
  *
  * The root and its texts always fit: 64 entries of at most 1 224 bytes, each byte at most six of JSON, are half of what
- * a receiver takes. Spans are taken back when they are over that. SPDX-License-Identifier: MIT */
+ * a server takes. Spans are taken back when they are over that. SPDX-License-Identifier: MIT */
 #include "trace/trace_private.h"
 
 #include <stdio.h>

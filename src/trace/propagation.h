@@ -31,7 +31,7 @@ struct trace_headers {
     struct slice sentry_trace, traceparent, baggage;
 };
 
-/* Whose traces are continued. A host of the form o123.ingest.… in the DSN tells the organisation. */
+/* Whose traces are continued. A host of the form o123.ingest.… in the DSN names the organisation. */
 struct trace_continuation {
     const char *org_id; /* NULL or "" = unknown */
     bool is_strict;     /* also refuse where only one side says its organisation */

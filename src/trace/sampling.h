@@ -32,7 +32,7 @@ struct trace_verdict {
 struct trace_verdict trace_decide(const struct trace_evidence *evidence);
 
 /* The number for a trace that was begun elsewhere and says none: one of the range that led to the PARENT's decision by
- * RATE. FRESH is a random number below TRACE_RAND_END, given back where the two tell nothing. */
+ * RATE. FRESH is a random number below TRACE_RAND_END, given back where the two contain nothing. */
 uint32_t trace_rand_of_decision(enum trace_decision parent, double rate, uint32_t fresh);
 
 #endif

@@ -174,7 +174,7 @@ static void drop_finished(struct trace_span **place)
 }
 
 /* Spans that another thread finished are dropped here, from the top and right below it, so that a thread that always
- * has something open on top keeps no long chain. */
+ * has something open on top has no long chain. */
 static void tidy(struct trace_thread *thread)
 {
     drop_finished(&thread->current);
@@ -305,7 +305,7 @@ static bool is_reserved(const struct trace_entry *entry)
     return entry->key[0] == '\0';
 }
 
-/* ENTRY's KEY becomes memory of its own, with the text after it. Counted against the transaction's texts. */
+/* ENTRY's KEY becomes its own memory, with the text after it. Counted against the transaction's texts. */
 static bool copy_texts(struct trace_transaction *transaction, struct trace_entry *entry, const char *key)
 {
     size_t text_max = entry->kind == TRACE_ENTRY_TAG ? TRACE_NAME_BYTES_MAX : TRACE_DATA_BYTES_MAX;

@@ -1,8 +1,8 @@
 /* Transactions and spans of this process.
  *
  * A span lasts from its start to its finish. A transaction is a span without a parent in this process, its root, and
- * all spans below it; when the root finishes, the transaction is handed to whoever made the tracer, to be encoded and
- * sent.
+ * all spans below it; when the root finishes, the transaction is handed to the one who made the tracer, to be encoded
+ * and sent.
  *
  *     struct trace_span *root = trace_transaction_start(tracer, &(struct trace_start){.name = "GET /", .op = "http"});
  *     struct trace_span *child = trace_span_start_child(root, "db", "SELECT 1");
@@ -35,7 +35,7 @@ enum {
     TRACE_DATA_BYTES_MAX = 1024,
     TRACE_TEXT_BYTES_MAX = 1 << 20,    /* of all texts of a transaction; data and tags beyond are refused */
     TRACE_PROFILERS_KEPT_MAX = 64,     /* how many profilers back a span can still be linked */
-    TRACE_PAYLOAD_BYTES_MAX = 1 << 20, /* what a receiver takes; spans that do not fit are counted */
+    TRACE_PAYLOAD_BYTES_MAX = 1 << 20, /* what a server takes; spans that do not fit are counted */
 };
 
 enum trace_source {
@@ -71,7 +71,7 @@ enum trace_status {
 bool trace_source_is_known(enum trace_source source);
 bool trace_status_is_known(enum trace_status status);
 
-/* What traces_sampler is told. */
+/* The arguments of traces_sampler. */
 struct trace_sampling_context {
     const char *name, *op;
     enum trace_decision parent;
@@ -79,7 +79,7 @@ struct trace_sampling_context {
     const void *custom; /* the program's own, out of struct trace_start */
 };
 
-/* Whom the tracer tells. DATA is given back; a function may be NULL. They are called by threads of the program that
+/* The callbacks of a tracer. DATA is given back; a function may be NULL. They are called by threads of the program that
  * start, finish or give up spans, and not any more once tracer_close has returned. */
 struct trace_listener {
     void *data;
@@ -94,7 +94,7 @@ struct trace_listener {
     void (*finished)(void *data, struct trace_transaction *transaction);
     /* QUANTITY of CATEGORY ("transaction", "span") will not be sent, for a REASON of client reports (facts §2.7). */
     void (*discarded)(void *data, const char *reason, const char *category, uint64_t quantity);
-    /* MESSAGE, constant text, for whoever debugs the program. */
+    /* MESSAGE, constant text, for the one who debugs the program. */
     void (*debug)(void *data, const char *message);
 };
 
@@ -169,7 +169,7 @@ struct trace_span *trace_span_current(void);
 
 /* After the finish they change nothing. Those that return bool give false where a maximum, memory or a name of our own
  * ("thread.id", "thread.name", "profiler_id") is in the way, or the number is not finite. A key that is there already
- * is replaced. A status or source that is none of its enum changes nothing. */
+ * is replaced. A status or source outside its enum changes nothing. */
 void trace_span_set_status(struct trace_span *span, enum trace_status status);
 void trace_span_set_description(struct trace_span *span, const char *description);
 /* Renames the transaction of SPAN, any of its spans. What left the process already keeps the old name. */
@@ -193,7 +193,7 @@ bool trace_span_baggage(struct trace_span *span, struct slice others, struct buf
 /* --- A transaction that is complete ------------------------------------------------------------------------------- */
 
 /* Appends the payload of a `transaction` item, at most TRACE_PAYLOAD_BYTES_MAX, which OUT must have room for; spans
- * that do not fit are counted as discarded ("buffer_overflow"). To be called once. OUT's failure tells whether there
+ * that do not fit are counted as discarded ("buffer_overflow"). To be called once. OUT's failure says whether there
  * was no memory. */
 void trace_transaction_encode(struct trace_transaction *transaction, struct buffer *out);
 /* Appends the object for the envelope's header `trace`. */

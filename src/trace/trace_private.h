@@ -60,7 +60,7 @@ struct trace_span {
     enum trace_status status;
     struct trace_entry *entries;
     size_t entry_count, entry_capacity;
-    char *description; /* after TEXTS, or memory of its own */
+    char *description; /* after TEXTS, or its own memory */
     char texts[];      /* op NUL description NUL */
 };
 
@@ -122,7 +122,7 @@ void trace_transaction_freeze(struct trace_transaction *transaction);
 uint64_t trace_now_ns(clockid_t clock);
 /* How many bytes of TEXT (NULL = "") are kept, at most MAXIMUM, without cutting a character. */
 size_t trace_text_size(const char *text, size_t maximum);
-/* TEXT as memory of its own; NULL without memory. */
+/* TEXT as its own memory; NULL without memory. */
 char *trace_text_copy(const char *text, size_t maximum);
 
 /* LNK-4. Each span gets the last name that its thread had in a span of TRANSACTION, which is complete. */

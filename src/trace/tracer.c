@@ -18,7 +18,7 @@ static const char **text_options(struct tracer_options *options, size_t index)
     return index < sizeof(texts) / sizeof(*texts) ? texts[index] : NULL;
 }
 
-/* All go into one piece of memory, which is measured first because the texts point into it. */
+/* All are written to one piece of memory, which is measured first because the texts point into it. */
 static bool copy_texts(struct tracer *tracer)
 {
     size_t size = 0;

@@ -260,7 +260,7 @@ void trace_transaction_free(struct trace_transaction *transaction)
     trace_transaction_drop_holder(transaction);
 }
 
-/* --- What it tells ------------------------------------------------------------------------------------------------ */
+/* --- Callbacks ------------------------------------------------------------------------------------------------ */
 
 struct trace_facts trace_transaction_facts(const struct trace_transaction *transaction)
 {

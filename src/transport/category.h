@@ -5,7 +5,7 @@
 #include "format/sentry/envelope.h"
 
 enum category {
-    CATEGORY_DEFAULT, /* of items that are none of the others */
+    CATEGORY_DEFAULT, /* of all other items */
     CATEGORY_ERROR,
     CATEGORY_TRANSACTION,
     CATEGORY_SPAN,
@@ -23,7 +23,7 @@ enum category {
     CATEGORY_COUNT
 };
 
-/* As receivers write it. */
+/* As servers write it. */
 const char *category_name(enum category category);
 /* False if no category that we know has this NAME. */
 bool category_of_name(struct slice name, enum category *ret_category);

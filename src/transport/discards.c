@@ -65,7 +65,7 @@ static bool reason_of_name(struct slice name, enum discard_reason *ret_reason)
     return false;
 }
 
-/* What a report that is lost had to tell is told again. What we have no name for is of another program. */
+/* The counts of a lost report are reported again. What we have no name for is of another program. */
 static void add_report(struct discards *discards, struct slice payload)
 {
     struct client_report report = {0};

@@ -1,4 +1,4 @@
-/* Counts of what was made and not sent, by reason and category, as client reports tell them (facts §2.7).
+/* Counts of what was made and not sent, by reason and category, as client reports state them (facts §2.7).
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRANSPORT_DISCARDS_H
 #define OFFBEAT_TRANSPORT_DISCARDS_H
@@ -15,7 +15,7 @@ enum discard_reason {
     DISCARD_QUEUE_OVERFLOW, /* the queue in memory is full: the newest */
     DISCARD_RATELIMIT_BACKOFF,
     DISCARD_SAMPLE_RATE,
-    DISCARD_SEND_ERROR, /* the receiver refused it */
+    DISCARD_SEND_ERROR, /* the server refused it */
     DISCARD_REASON_COUNT
 };
 
@@ -36,7 +36,7 @@ uint64_t discards_item_count(const struct discards *discards);
 void discards_add_envelope(struct discards *discards, enum discard_reason reason, struct slice envelope);
 void discards_add_item(struct discards *discards, enum discard_reason reason, const struct envelope_item *item);
 
-/* Moves as many counts as one report may hold (4 KiB) from DISCARDS to RET_TAKEN and appends the payload that tells
+/* Moves as many counts as one report may hold (4 KiB) from DISCARDS to RET_TAKEN and appends the payload that states
  * them to OUT. TIME_NS is UTC. */
 void discards_take_report(struct discards *discards, uint64_t time_ns, struct discards *ret_taken, struct buffer *out);
 

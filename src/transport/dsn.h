@@ -35,7 +35,7 @@ void dsn_url(const struct dsn *dsn, char ret_url[DSN_URL_SIZE]);
 void dsn_auth(const struct dsn *dsn, const char *client, char ret_auth[DSN_AUTH_SIZE]);
 /* CLIENT as the value of User-Agent, with the same left out. */
 void dsn_user_agent(const char *client, char ret_plain[DSN_CLIENT_SIZE]);
-/* A name for a folder that keeps what is for this receiver alone: equal DSNs have equal ones, different ones different
+/* A name for a folder that keeps what is for this server alone: equal DSNs have equal ones, different ones different
  * ones, but for a chance of 2^-64. */
 void dsn_folder_name(const struct dsn *dsn, char ret_name[DSN_HOST_SIZE]);
 

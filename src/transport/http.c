@@ -101,7 +101,7 @@ static bool add_headers(struct http *http)
     return length > 0 && (size_t)length < sizeof(auth) && add_header(http, auth) &&
            add_header(http, "Content-Type: application/x-sentry-envelope") &&
            add_header(http, "Content-Encoding: gzip") &&
-           add_header(http, "Expect:"); /* do not ask first: many receivers do not answer that */
+           add_header(http, "Expect:"); /* do not ask first: many servers do not answer that */
 }
 
 static curl_socket_t open_socket(void *unused, curlsocktype purpose, struct curl_sockaddr *address)

@@ -27,7 +27,7 @@ struct http_response {
 
 struct http;
 
-/* Loads libcurl. NULL: ERROR tells why. One thread at a time; http_free takes NULL. */
+/* Loads libcurl. NULL: ERROR says why. One thread at a time; http_free takes NULL. */
 struct http *http_new(const struct http_options *options, struct error *error);
 void http_free(struct http *http);
 /* Of one whose descriptors are not its own any more: its memory stays, and nothing is closed. Accepts NULL. */

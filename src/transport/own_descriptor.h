@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* {.number = -1} is none. */
+/* {.number = -1}: no descriptor. */
 struct own_descriptor {
     int number;
     dev_t device;

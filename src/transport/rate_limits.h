@@ -1,4 +1,4 @@
-/* What a receiver does not want for now (facts §2.6).  SPDX-License-Identifier: MIT */
+/* What a server does not want for now (facts §2.6).  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRANSPORT_RATE_LIMITS_H
 #define OFFBEAT_TRANSPORT_RATE_LIMITS_H
 
@@ -11,7 +11,7 @@ struct rate_limits {
     uint64_t all_until_ns;
 };
 
-/* The parts of a response that tell limits. Headers that did not come are empty. */
+/* The parts of a response that state limits. Headers that did not come are empty. */
 struct rate_limit_answer {
     long status;
     struct slice rate_limits; /* X-Sentry-Rate-Limits; several are joined by commas */

@@ -120,7 +120,7 @@ static void report_outcome(struct transport *transport, enum transport_outcome o
 
 /* --- What comes of it --------------------------------------------------------------------------------------------- */
 
-/* Between half of DURATION and all of it, so that many who lost the same receiver do not come back together. */
+/* Between half of DURATION and all of it, so that many who lost the same server do not come back together. */
 static uint64_t with_jitter(uint64_t duration)
 {
     uint16_t random = 0;
@@ -153,7 +153,7 @@ static struct slice sent_envelope(const struct transport *transport)
     return slice_of(transport->request.envelope.data, transport->request.envelope_size);
 }
 
-/* Told when it changes. FAILURE: NULL if there was a response. */
+/* Calls DEBUG when the state changes. FAILURE: NULL if there was a response. */
 static void report_network(struct transport *transport, const char *failure)
 {
     char message[300];

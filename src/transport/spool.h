@@ -1,6 +1,6 @@
 /* Envelopes on disk, until they are sent. Any number of processes may have the same spool, and each sends what is
- * there, whoever stored it: an envelope that was stored is in the hands of one process at a time, and of none that has
- * died. SPDX-License-Identifier: MIT */
+ * there, whichever process stored it: an envelope that was stored is in the hands of one process at a time, and of none
+ * that has died. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRANSPORT_SPOOL_H
 #define OFFBEAT_TRANSPORT_SPOOL_H
 
@@ -48,7 +48,7 @@ enum status spool_claim(struct spool *spool, uint64_t since_ns, struct spool_cla
                         struct error *error);
 /* It was sent, or given up: the file goes. */
 void spool_remove(struct spool *spool, struct spool_claim *claim);
-/* It is to be sent later, by whoever comes first. */
+/* It is to be sent later, by the one who comes first. */
 void spool_release(struct spool_claim *claim);
 
 #endif

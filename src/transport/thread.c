@@ -122,7 +122,7 @@ static void step_request(struct transport *transport)
     }
 }
 
-/* Nothing to do now: those who wait for that are told, and the thread sleeps. */
+/* Nothing to do now: wakes the threads that wait for that, and sleeps. */
 static void rest(struct transport *transport)
 {
     uint64_t now = now_ns(), until = UINT64_MAX;
@@ -166,7 +166,7 @@ static bool is_over(struct transport *transport)
     return is_over;
 }
 
-/* What is not reported is told by whoever has the spool next. */
+/* The next owner of the spool reports what is not reported yet. */
 static void store_reports(struct transport *transport)
 {
     while (transport_has_discards(transport)) {

@@ -1,22 +1,22 @@
-/* Takes finished envelopes and gets them to a receiver (facts §2.3–2.7, §3.7).
+/* Takes finished envelopes and gets them to a server (facts §2.3–2.7, §3.7).
  *
  * One thread of its own, which blocks all signals, spools and sends. What becomes of an envelope:
  *
  *   - It is given to the queue; if that is full, the newest goes (queue_overflow).
  *   - With a spool, it is stored there before it is sent; if the spool is full, the oldest goes (cache_overflow). If
- * the spool cannot be written, envelopes stay in memory, and DEBUG is told. What is in the spool from earlier runs is
+ * the spool cannot be written, envelopes stay in memory, and DEBUG is called. What is in the spool from earlier runs is
  *     sent too, 100 ms apart.
  *   - Items of a category under a rate limit go when their turn comes (ratelimit_backoff).
- *   - A response 2xx: sent. 429: gone, and counted by the receiver itself. Any other: gone (send_error), never retried.
+ *   - A response 2xx: sent. 429: gone, and counted by the server itself. Any other: gone (send_error), never retried.
  *   - No response: all of the sending rests, for longer each time, up to RETRY_MAX_NS, with jitter; then it is tried
  *     again. One that failed six times after some of it was sent goes (network_error).
  *
  * Who dies between a response and the deletion of the file will have sent it twice, with the same id; likewise where
  * a response is lost on its way.
  *
- * All that goes is counted, and reported to the receiver with the next envelope, or alone after REPORT_INTERVAL_NS. A
- * report that does not arrive is told again. At the end what could not be sent is stored in the spool, and so is what
- * was not reported; without a spool, both are lost.
+ * All that goes is counted, and reported to the server with the next envelope, or alone after REPORT_INTERVAL_NS. A
+ * report that does not arrive is reported again. At the end what could not be sent is stored in the spool, and so is
+ * what was not reported; without a spool, both are lost.
  *
  * Forks: the thread is not in a child, and nothing in a child may touch what it was doing. All functions do nothing
  * there, and give false; a child that wants to send starts its own transport. The same spool may be given to it.
@@ -51,7 +51,7 @@ struct transport_answer {
 struct transport_options {
     const char *dsn;
     const char *client;          /* name/version, "offbeat/…" if NULL */
-    const char *spool_folder;    /* NULL: none. Its parent must exist; each receiver gets a folder in it */
+    const char *spool_folder;    /* NULL: none. Its parent must exist; each server gets a folder in it */
     uint64_t spool_bytes_max;    /* 100 MiB */
     size_t spool_count_max;      /* 100 */
     size_t queue_bytes_max;      /* 100 MiB */
@@ -94,7 +94,8 @@ void transport_when_loaded(void (*function)(void));
  * load a library. Called once in a process. */
 void transport_guard_forks(void);
 
-/* Opens nothing but a thread; libcurl is loaded with the first request. NULL: ERROR tells (a wrong DSN, no thread). */
+/* Opens nothing but a thread; libcurl is loaded with the first request. NULL: ERROR says why (a wrong DSN, no thread).
+ */
 struct transport *transport_start(const struct transport_options *options, struct error *error);
 
 /* Takes the bytes out of ENVELOPE, at once; from any thread. False if it was discarded (and counted). */

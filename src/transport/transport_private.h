@@ -98,7 +98,7 @@ static inline uint64_t later(uint64_t now, uint64_t duration)
     return duration > UINT64_MAX - now ? UINT64_MAX : now + duration;
 }
 
-/* --- bookkeeping.c: from any thread where it says so, else from the transport's alone ----------------------------- */
+/* --- outcomes.c: from any thread where it says so, else from the transport's alone ----------------------------- */
 
 void transport_debug(const struct transport *transport, const char *message);
 void transport_wake(struct transport *transport); /* from any thread */
@@ -115,7 +115,7 @@ void transport_give_report_back(struct transport *transport, const struct discar
 struct queued *transport_take_from_inbox(struct transport *transport);
 /* Into the spool. False if it must stay in memory. */
 bool transport_store(struct transport *transport, struct slice envelope);
-/* Tells DEBUG when the spool begins to fail, or works again. */
+/* Calls DEBUG when the spool begins to fail, or works again. */
 void transport_report_spool_error(struct transport *transport, const struct error *error);
 
 /* --- request.c: of the thread ------------------------------------------------------------------------------------- */

@@ -60,7 +60,7 @@ uint64_t cfi_encoded_pointer(struct cursor *cursor, const struct cfi_section *se
 }
 
 struct entry {
-    struct cursor cursor; /* after the field that tells a CIE from an FDE */
+    struct cursor cursor; /* after the field that distinguishes a CIE from an FDE */
     bool is_cie;
     size_t cie_offset; /* of an FDE */
     size_t next;       /* SIZE_MAX: none */

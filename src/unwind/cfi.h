@@ -37,7 +37,7 @@ struct cfi_fde {
 };
 
 enum cfi_rule_kind {
-    CFI_SAME_VALUE = 0, /* also what nothing is said about */
+    CFI_SAME_VALUE = 0, /* also a register without a rule */
     CFI_UNDEFINED,
     CFI_OFFSET,       /* saved at CFA + value */
     CFI_VALUE_OFFSET, /* is CFA + value */

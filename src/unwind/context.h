@@ -25,8 +25,8 @@ static inline struct unwind_registers unwind_registers_of(const ucontext_t *cont
     return registers;
 }
 
-/* The last byte of what the kernel put on a stack for the signal: floating-point state, which tells its own size (the
- * kernel's uapi/asm/sigcontext.h, struct _fpx_sw_bytes). Unless the handler has its own stack, the stack that was
+/* The last byte of what the kernel put on a stack for the signal: floating-point state, which contains its own size
+ * (the kernel's uapi/asm/sigcontext.h, struct _fpx_sw_bytes). Unless the handler has its own stack, the stack that was
  * interrupted begins a red zone above. Signal-safe. */
 static inline uint64_t unwind_signal_frame_end(const ucontext_t *context)
 {

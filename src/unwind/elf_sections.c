@@ -41,7 +41,7 @@ static bool open_file(struct file *file)
            read_section_header(file, names, &file->names);
 }
 
-/* Writes the first characters of SECTION's name into NAME: enough to tell those apart that are looked for. */
+/* Writes the first characters of SECTION's name into NAME: enough to distinguish those that are looked for. */
 static bool read_name(const struct file *file, const Elf64_Shdr *section, char name[NAME_SIZE + 1])
 {
     if (section->sh_name >= file->names.sh_size) return false;

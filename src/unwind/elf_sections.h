@@ -1,4 +1,4 @@
-/* Where a file keeps its call frame information: what the program headers of a loaded module do not tell, read from the
+/* Where a file keeps its call frame information: what the program headers of a loaded module do not say, read from the
  * section headers of its file. Only the few fields that this takes; binary/elf_file.h is the reader for everything
  * else. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_UNWIND_ELF_SECTIONS_H

@@ -15,7 +15,7 @@ enum { FRAME_TABLE_FILE_BYTES_MAX = 512 << 20, FRAME_TABLE_KEY_MAX = 64 };
 bool frame_table_save(const struct frame_table *table, const char *path, struct slice key);
 
 /* Reads the table of KEY from PATH. False if there is none, or it is of another version or key, or anything in it is
- * not as frame_table_build would have made it: it can be walked with, whoever wrote it. Allocates pages, never malloc.
+ * not as frame_table_build would have made it: it can be walked with, whatever wrote it. Allocates pages, never malloc.
  */
 bool frame_table_load(const char *path, struct slice key, struct frame_table *ret_table);
 

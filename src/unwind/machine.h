@@ -57,7 +57,7 @@ struct machine_rule {
     uint8_t kind; /* enum rule_kind */
     uint8_t cfa_register;
     uint8_t saved_mask; /* bit i: register MACHINE_FP + i is saved in memory */
-    uint8_t lost_mask;  /* it cannot be had */
+    uint8_t lost_mask;  /* it cannot be restored */
     int32_t value;      /* CFA less register, in bytes; or the limit of a PLT rule; or the number of a wide rule */
     uint8_t saved_words[MACHINE_SURVIVING_REGISTERS - MACHINE_FP]; /* below the CFA; 0: in no memory */
     uint8_t deepest_words; /* the largest of them, at least the 1 of the return address */
@@ -69,7 +69,7 @@ enum rule_kind {
     RULE_NONE, /* nothing is known */
     RULE_REGISTER,
     RULE_ROOT,
-    RULE_PLT, /* CFA = SP + 8, and 8 more once the stub has pushed, which the low bits of IP tell */
+    RULE_PLT, /* CFA = SP + 8, and 8 more once the stub has pushed, which the low bits of IP show */
     RULE_WIDE,
     RULE_CLONE, /* in the caller of clone, CFA = SP + 8; the new thread, whose RAX is 0, begins here */
     RULE_KINDS,

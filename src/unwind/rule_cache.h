@@ -3,7 +3,7 @@
  * cold, and a walk does little but wait for memory. Return addresses come again from stack to stack.
  *
  * An entry is one word that holds all of its address, so that any number of threads and signal handlers can read
- * and write at once: what is read was written so by one of them. It tells the rule by numbers that mean something in
+ * and write at once: what is read was written so by one of them. It encodes the rule in numbers that mean something in
  * one list of modules only: each list has its own cache. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_UNWIND_RULE_CACHE_H
 #define OFFBEAT_UNWIND_RULE_CACHE_H
@@ -24,7 +24,7 @@ _Static_assert(1 << RULE_CACHE_RULE_BITS == FRAME_TABLE_RULES_MAX, "a rule's num
 /* {0} is empty. */
 struct rule_cache {
     _Atomic uint32_t first_module; /* in which the last walk began */
-    /* From the low bits up: the rule, never 0; the module; the address without its lowest bits, which the slot tells.
+    /* From the low bits up: the rule, never 0; the module; the address without its lowest bits, which the slot implies.
      */
     _Atomic uint64_t entries[1 << RULE_CACHE_SLOT_BITS];
 };

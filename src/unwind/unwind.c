@@ -122,7 +122,7 @@ static enum machine_step step_from(const struct unwind_module *module, struct fo
     return step == MACHINE_STEPPED ? step : MACHINE_NO_RULE;
 }
 
-/* What a walk may use besides; NULL: it has none. */
+/* Optional aids of a walk; NULL: it has none. */
 struct walk_aids {
     struct unwind_recovery *recovery;
     struct resume_cache *resume_cache;

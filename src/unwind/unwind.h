@@ -37,7 +37,7 @@ enum unwind_outcome {
     UNWIND_PENDING = UNWIND_OUTCOMES, /* the last address is in a module that is new, or has no table yet: try again */
 };
 
-/* Asks for what the first steps of a walk from IP will read, where that can be told without waiting for it: other work
+/* Asks for what the first steps of a walk from IP will read, where that is known without waiting for it: other work
  * can be done meanwhile. Signal-safe. */
 void unwind_prefetch(const struct unwind_modules *modules, const struct resume_cache *resume_cache, uint64_t ip);
 

@@ -31,7 +31,7 @@ static inline struct slice expression_of(const struct cfi_section *section, int3
     return slice_of(section->bytes.data + offset, size);
 }
 
-/* The part of a narrow rule that tells of the registers. False if they do not fit into one. */
+/* The part of a narrow rule that describes the registers. False if they do not fit into one. */
 bool machine_compile_registers(const struct cfi_row *row, struct rule_words *ret_saved);
 
 enum compiled {

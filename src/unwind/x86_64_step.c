@@ -21,7 +21,7 @@ static enum machine_step wide_cfa(const struct frame_table *table, const struct 
     return MACHINE_STEPPED;
 }
 
-/* The caller's register NUMBER. False if it is lost or cannot be had. */
+/* The caller's register NUMBER. False if it is lost or cannot be read. */
 static bool wide_saved(const struct frame_table *table, const struct wide_rule *wide, unsigned number, uint64_t cfa,
                        const struct unwind_registers *registers, struct unwind_memory *memory, uint64_t *ret_value)
 {

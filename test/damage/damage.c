@@ -5,7 +5,7 @@
  *
  * Each file gets COUNT damages, or fewer, so that no more than BYTES are decoded for it (0: all of them), but always
  * some; a compressed one gets them once as it is and once decompressed. They are the same in every run. Every file is a
- * process of its own, so that a crash is told and the rest continues. One TAP case an argument.
+ * process of its own, so that a crash is reported and the rest continues. One TAP case an argument.
  * SPDX-License-Identifier: MIT */
 #include "base/file.h"
 #include "format/format.h"

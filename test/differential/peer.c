@@ -94,7 +94,7 @@ void peer_forget(struct peer *peer)
     peer->argument = _UPT_create(peer->tracee->pid);
 }
 
-/* At either instruction of "mov $15, %rax; syscall": unw_is_signal_frame does not tell it in all places. */
+/* At either instruction of "mov $15, %rax; syscall": unw_is_signal_frame does not report it in all places. */
 static bool returns_from_signal(uint64_t address)
 {
     const uint64_t first_word = 0x0f0000000fc0c748;

@@ -6,7 +6,7 @@
  * same, at the start of the row and at an address drawn inside of it.
  *
  * readelf prints of an expression only that there is one: its bytes are not compared ("expressions"). It prints "u"
- * both for a register that is undefined and for one that nothing is said of, which ours treats as unchanged: "u" of a
+ * both for a register that is undefined and for one without a rule, which ours treats as unchanged: "u" of a
  * register equals both.
  *
  * A CIE can restore registers that it has saved itself: the assembler makes one of the first instructions of a function

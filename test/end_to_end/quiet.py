@@ -34,7 +34,7 @@ def waits_are_not_interrupted():
 
 
 @case
-def a_profiler_that_signals_everyone_is_told_by_its_interrupted_waits():
+def a_profiler_that_signals_everyone_is_reported_by_its_interrupted_waits():
     interrupted, _ = interrupted_waits("a signal to every thread", 2)
     check(interrupted > 1000, f"only {interrupted} waits were interrupted")
 

@@ -535,7 +535,7 @@ def a_setuid_program_gets_one_line():
 
 
 @case
-def an_output_that_cannot_be_written_is_told_before_the_program_starts():
+def an_output_that_cannot_be_written_is_reported_before_the_program_starts():
     with Folder() as folder:
         (folder / "link.pb.gz").symlink_to("nowhere")
         (folder / "folder.pb.gz").mkdir()
@@ -621,7 +621,7 @@ def wrong_use_of_record_gets_one_line():
 
 
 @case
-def top_tells_processes_apart_in_one_file_and_in_several():
+def top_distinguishes_processes_in_one_file_and_in_several():
     def processes(*files):
         answer = OFFBEAT.answer("top", "--by-process", "--sample-index", "samples", *files)
         return sorted((process["name"], process["pid"]) for process in answer["processes"])

@@ -433,7 +433,7 @@ def without_a_helper_there_are_the_names_of_symbol_tables():
 @case
 def a_server_that_names_gets_addresses_and_images():
     with Folder() as folder, FakeServer() as server:
-        drive(server, folder, "init start await work 300", symbols="server")
+        drive(server, folder, "init start await work 300", symbols="receiver")
         chunk, = arrived(server, folder).chunks
         check(functions([chunk]) <= {None, "[too short to sample]"}, f"functions {functions([chunk])}")
         images = {image["code_file"]: image for image in chunk["debug_meta"]["images"]}

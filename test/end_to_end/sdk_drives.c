@@ -484,7 +484,7 @@ static void do_open(void)
         files[file_count] = file_count % 3 == 2 ? open_folder(file_count) : open_file(file_count);
 }
 
-/* One line more into each of them: whoever reads from them moves where it goes. */
+/* One line more into each of them: the one who reads from them moves the place of the next write. */
 static void do_write(void)
 {
     for (size_t i = 0; i < file_count; i++) {

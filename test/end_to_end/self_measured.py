@@ -166,7 +166,7 @@ def the_check_of_times_finds_what_does_not_fit():
 
 
 @case_by_the_clock
-def short_user_code_that_signals_do_not_see_is_told_in_one_line():
+def short_user_code_that_signals_do_not_see_is_reported_in_one_line():
     """Without perf events the kernel shows user code of 5 µs as the call after it."""
     offbeat, folder = programs()
     for prefix, microseconds, expected in (("without_perf", "5", 1), ("without_perf", "1000", 0), (None, "5", 0)):

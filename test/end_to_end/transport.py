@@ -108,7 +108,7 @@ def limits_come_with_200_too_and_end():
 
 
 @case
-def a_report_that_does_not_arrive_is_told_again():
+def a_report_that_does_not_arrive_is_reported_again():
     with FakeServer([answer(500), answer(500), answer(429, X_Sentry_Rate_Limits="0:error")]) as server:
         sends(server, count=4, flushes_each=1, sampled_out=7, report_ms=50)
         check_equal(server.reported, {"send_error:profile_chunk": 1, "sample_rate:profile_chunk": 7}, "reported")

@@ -1,4 +1,4 @@
-/* What a receiver says, and what is given to be sent, may be any bytes. No limit is longer than a day or ever
+/* What a server says, and what is given to be sent, may be any bytes. No limit is longer than a day or ever
  * shortened; a DSN that is accepted gives an address without blanks; of an envelope each item is sent or counted, and
  * what is sent is an envelope again.  SPDX-License-Identifier: MIT */
 #include "transport/dsn.h"
@@ -71,7 +71,7 @@ static void try_envelope(struct slice bytes, const struct rate_limits *limits)
     buffer_fini(&out);
 }
 
-/* The first line is what the receiver said, the rest what is to be sent. */
+/* The first line is what the server said, the rest what is to be sent. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const uint8_t *newline = size ? memchr(data, '\n', size) : NULL;

@@ -300,7 +300,7 @@ def frames_and_sessions_of_a_program_with_a_screen_are_told():
 
 
 @case
-def spans_in_cpp_end_with_their_scope_and_tell_of_exceptions():
+def spans_in_cpp_end_with_their_scope_and_describe_exceptions():
     received = run_and_receive([built("spans.cpp"), "12"])
     status = {transaction["transaction"]: transaction["contexts"]["trace"].get("status") for transaction in received.transactions}
     check_equal(status, {"import 0": "ok", "import 1": "ok", "import 2": "ok", "import 3": "internal_error"}, "status of transactions")

@@ -131,7 +131,7 @@ def names_a_child_with_its_own_tmp():
     need_root()
     with Folder() as folder:
         if run("unshare", "-m", "true").returncode != 0:
-            skip("no new mount namespace can be had")
+            skip("no new mount namespace can be created")
         inner = f"mount -t tmpfs none {folder}; exec {BUSY} 0.4"
         done = record_script(folder, f"unshare -m sh -c '{inner}'\n:\n")
         check(lines_about(done, "safety_busy (cannot reach the folder of recordings: private /tmp or chroot)"), text(done.stderr))

@@ -308,7 +308,7 @@ def a_program_that_ends_while_the_library_loads_libcurl_ends_as_it_would_without
 # --- Raised privileges -----------------------------------------------------------------------------------------------
 
 def raised(folder, how, name="set_user_id"):
-    """A copy of NAME in FOLDER with rights that whoever starts it does not have."""
+    """A copy of NAME in FOLDER with rights that the one who starts it does not have."""
     if os.geteuid() != 0:
         skip("only root can make a program with raised privileges")
     if not program(name).is_file():
@@ -440,7 +440,7 @@ def in_namespace(folder, server, release, seconds, *prefix):
     """A program with the PID 1 for SECONDS, in a PID namespace of its own, as in a container."""
     command = ["unshare", "--pid", "--fork", "--kill-child", *prefix, "env", f"LD_PRELOAD={LIBRARY}", program("descriptors"), str(1000 * seconds)]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=variables(
-        folder, server.dsn, OFFBEAT_RELEASE=release, OFFBEAT_SPOOL_DIRECTORY=folder / "spool", OFFBEAT_SYMBOLS="server",
+        folder, server.dsn, OFFBEAT_RELEASE=release, OFFBEAT_SPOOL_DIRECTORY=folder / "spool", OFFBEAT_SYMBOLS="receiver",
         OFFBEAT_HELPER="/nonexistent", OFFBEAT_SHUTDOWN_TIMEOUT_MS=20000))
 
 

@@ -216,7 +216,7 @@ static void fail_each_allocation(enum status (*run_once)(void))
     CHECK(allocations > 100);
 }
 
-TEST(each_allocation_that_fails_is_told_and_nothing_is_lost)
+TEST(each_allocation_that_fails_is_reported_and_nothing_is_lost)
 {
     fail_each_allocation(run);
 }

@@ -46,17 +46,17 @@ static void add(const char *root, const char *file, int64_t count)
 static const char *stacks_text(void)
 {
     CHECK_UINT(completeness_compute(&profile, &completeness, NULL), STATUS_OK);
-    bool is_said = completeness_append_stacks(&profile, &completeness, &out);
+    bool is_reported = completeness_append_stacks(&profile, &completeness, &out);
     buffer_append_byte(&out, '\0');
-    return is_said ? (const char *)out.data : "nothing";
+    return is_reported ? (const char *)out.data : "nothing";
 }
 
 static const char *losses_text(void)
 {
     CHECK_UINT(completeness_compute(&profile, &completeness, NULL), STATUS_OK);
-    bool is_said = completeness_append_losses(&profile, &completeness, &out);
+    bool is_reported = completeness_append_losses(&profile, &completeness, &out);
     buffer_append_byte(&out, '\0');
-    return is_said ? (const char *)out.data : "nothing";
+    return is_reported ? (const char *)out.data : "nothing";
 }
 
 TEST(five_percent_of_incomplete_stacks_are_not_mentioned)

@@ -124,7 +124,7 @@ TEST(a_place_that_two_segments_load_is_that_of_the_code)
     buffer_fini(&bytes);
 }
 
-TEST(what_is_no_regular_file_or_no_elf_file_is_told_apart)
+TEST(what_is_no_regular_file_or_no_elf_file_is_distinguished)
 {
     struct elf_file file;
     struct error error;

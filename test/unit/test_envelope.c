@@ -1,4 +1,4 @@
-/* Envelopes, framed as the real receiver frames them (ENV-1, ENV-2, V1-5; facts §2.1).  SPDX-License-Identifier: MIT */
+/* Envelopes, framed as the real server frames them (ENV-1, ENV-2, V1-5; facts §2.1).  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "format/sentry/envelope.h"
@@ -229,7 +229,7 @@ TEST(the_error_tells_the_place_in_the_entire_envelope)
     envelope_close(&reader);
 }
 
-/* --- What a receiver takes ---------------------------------------------------------------------------------------- */
+/* --- What a server takes ---------------------------------------------------------------------------------------- */
 
 static enum status check_one(const char *type, size_t size, unsigned count, char *ret_message)
 {
@@ -277,7 +277,7 @@ TEST(what_is_over_a_limit_is_refused_with_the_type_that_is)
     CHECK_UINT(check_one("attachment", 200 << 20, 1, message), STATUS_TOO_LARGE);
 }
 
-TEST(one_profile_or_chunk_an_envelope_and_broken_framing_is_said_V1_5)
+TEST(one_profile_or_chunk_an_envelope_and_broken_framing_is_reported_V1_5)
 {
     struct error error;
     CHECK_UINT(

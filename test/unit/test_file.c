@@ -69,7 +69,7 @@ TEST(a_replaced_file_keeps_its_permissions_and_a_link_stays_one)
     CHECK(unlink(path_of("link")) == 0);
 }
 
-TEST(a_link_to_nowhere_is_told_and_stays)
+TEST(a_link_to_nowhere_is_reported_and_stays)
 {
     struct error error;
     struct stat facts;

@@ -1,4 +1,4 @@
-/* How formats are told apart: by content alone, through gzip.  SPDX-License-Identifier: MIT */
+/* How formats are distinguished: by content alone, through gzip.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "base/gzip.h"

@@ -559,11 +559,11 @@ TEST(SES_10_trace_without_tracing_starts_nothing)
 
 /* --- Limits and the end ------------------------------------------------------------------------------------------- */
 
-TEST(a_receiver_that_wants_no_profiles_stops_it_until_the_next_start)
+TEST(a_server_that_wants_no_profiles_stops_it_until_the_next_start)
 {
     begin(manual(), yes);
     CHECK_STEP(lifecycle_start_profiler(&machine), "start");
-    CHECK_STEP(lifecycle_set_limited(&machine, false), "nothing"); /* as is told again and again */
+    CHECK_STEP(lifecycle_set_limited(&machine, false), "nothing"); /* as a server repeats it */
     struct lifecycle_step step = lifecycle_set_limited(&machine, true);
     CHECK_STEP(step, "stop");
     CHECK(step.message && strstr(step.message, "wants no profiles"));

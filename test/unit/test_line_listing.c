@@ -129,7 +129,7 @@ TEST(means_are_divided_by_the_first_value)
     CHECK_INT(listing.lines[0].cum, 250);
 }
 
-TEST(a_wrong_expression_is_told_with_its_place)
+TEST(a_wrong_expression_is_reported_with_its_place)
 {
     begin();
     struct error error = {0};

@@ -63,7 +63,7 @@ TEST(an_array_refuses_more_than_its_maximum)
     pages_array_fini(&array);
 }
 
-TEST(a_reservation_that_cannot_be_had_changes_nothing)
+TEST(a_reservation_without_memory_changes_nothing)
 {
     struct pages_array array = {0};
     pages_array_reserve(&array, 16, SIZE_MAX / 8);

@@ -67,7 +67,7 @@ static const char *mappings_of(struct buffer *out, const char *text)
     return (const char *)out->data;
 }
 
-TEST(records_of_mappings_tell_where_files_were)
+TEST(records_of_mappings_say_where_files_were)
 {
     struct buffer out;
     CHECK_TEXT(mappings_of(&out,

@@ -68,7 +68,7 @@ static void check_refused(struct buffer *file, const char *words)
     profile_fini(&profile);
     buffer_fini(file);
     if (status != STATUS_MALFORMED) TEST_FAIL("status %d (%s), expected a refusal", status, error.message);
-    if (!strstr(error.message, words)) TEST_FAIL("\"%s\" does not tell \"%s\"", error.message, words);
+    if (!strstr(error.message, words)) TEST_FAIL("\"%s\" does not say \"%s\"", error.message, words);
 }
 
 static struct buffer new_file(void)
@@ -354,7 +354,7 @@ TEST(wrong_wire_types_and_broken_messages_are_refused)
     check_refused(&file, "field 1 of a mapping");
 }
 
-TEST(what_is_no_profile_is_told_apart_from_a_broken_one)
+TEST(what_is_no_profile_is_distinguished_from_a_broken_one)
 {
     static const char *const others[] = {"", "{\"a\": 1}", "main;work 42\n", "heap profile: 1: 2 [3: 4] @ heap_v2/1\n"};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
@@ -706,7 +706,7 @@ TEST(every_field_means_the_same_again_PPF_1_PPF_3_PPF_4_PPF_6_PPF_7_PPF_8_PPF_9)
 
 /* --- Where the reference tool loses something --------------------------------------------------------------------- */
 
-/* It tells locations apart by the column of their outermost line only. */
+/* It distinguishes locations by the column of their outermost line only. */
 /* A profile with one sample of weight 1. */
 static void start_one(struct profile *profile)
 {

@@ -61,7 +61,7 @@ static void check_refused(const char *file, const char *words)
     enum status status = pprof_legacy_decode(slice_of_text(file), &profile, &error);
     profile_fini(&profile);
     if (status != STATUS_MALFORMED) TEST_FAIL("status %d (%s), expected a refusal of %s", status, error.message, file);
-    if (!strstr(error.message, words)) TEST_FAIL("\"%s\" does not tell \"%s\"", error.message, words);
+    if (!strstr(error.message, words)) TEST_FAIL("\"%s\" does not say \"%s\"", error.message, words);
 }
 
 TEST(all_14_captures_read_as_the_reference_tool_reads_them_PPF_1_PPF_3_PPF_4_PPF_7)

@@ -263,7 +263,7 @@ TEST(measurements_are_typed_FMT_7_V2_4)
     CHECK_CHANGES(changes);
 }
 
-TEST(what_is_no_json_is_told_before_all_else)
+TEST(a_file_that_is_not_json_is_reported_first)
 {
     CHECK_TEXT(say("", NULL, RULES_RELAY), JSON "expected valid JSON, found input ends early at byte 0");
     CHECK_TEXT(say("[]", NULL, RULES_RELAY), JSON "expected object, found array");

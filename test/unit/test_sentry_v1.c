@@ -148,7 +148,7 @@ TEST(the_object_of_a_transaction_counts_before_the_list_and_of_the_list_the_firs
     }
 }
 
-TEST(what_a_profile_does_not_say_is_written_as_what_receivers_take_for_it_V1_2)
+TEST(what_a_profile_does_not_say_is_written_as_what_servers_take_for_it_V1_2)
 {
     static const char text[] =
         "{\"version\":\"1\",\"event_id\":\"41fed0925670468bb0457f61a74688ec\",\"release\":\"a@1\",\"transaction\":{"
@@ -208,7 +208,7 @@ TEST(transactions_after_the_first_stay_in_the_list_FMT_8)
     }
 }
 
-TEST(v1_and_v2_are_told_apart_wherever_the_version_is)
+TEST(v1_and_v2_are_distinguished_wherever_the_version_is)
 {
     static const struct {
         const char *text;
@@ -360,7 +360,7 @@ static const char *encode_refusal(const struct profile *profile)
     return error.message;
 }
 
-TEST(the_sender_refuses_what_the_receiver_would_V1_4)
+TEST(the_sender_refuses_what_the_server_would_V1_4)
 {
     struct profile profile;
     make_profile(&profile, 30000000000);

@@ -1,7 +1,7 @@
 /* Sample Format V2 chunks, read and written (FMT-1 FMT-2 FMT-3 FMT-4 FMT-5 FMT-6 FMT-7 FMT-8,
  * V2-1 V2-2 V2-3 V2-4 V2-5 V2-6 V2-7, PPF-4; facts §1.2, §1.3, §3.5, §4.2).
  * test/cli/check_chunk.py holds test/data/sentry-v2-chunk.json, which the first test compares with, against every rule
- * of the receiver.  SPDX-License-Identifier: MIT */
+ * of the server.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "base/file.h"
@@ -190,7 +190,7 @@ TEST(a_chunk_needs_a_thread_with_two_samples_that_have_frames)
     add_sample(&profile, thread_of(&profile, "2", ""), stack, START_NS + 100u * (uint64_t)SECOND, 1);
     CHECK_UINT(sentry_v2_check(&profile, NULL, NULL), STATUS_MALFORMED); /* one each */
     add_sample(&profile, thread_of(&profile, "1", ""), stack, START_NS + 2000, 1);
-    CHECK_UINT(sentry_v2_check(&profile, NULL, NULL), STATUS_OK); /* thread 2, far away, is dropped by the receiver */
+    CHECK_UINT(sentry_v2_check(&profile, NULL, NULL), STATUS_OK); /* thread 2, far away, is dropped by the server */
     profile_fini(&profile);
 }
 
@@ -517,7 +517,7 @@ TEST(neighbours_with_one_address_are_inlined_but_a_function_that_calls_itself_is
     CHECK_TEXT(decoded_stack(NATIVE_CHUNK("[1,2,1,2,3]")), "a,b@200;a,b@1ff;c@2ff");
 }
 
-TEST(reading_is_as_liberal_as_the_receiver_and_more)
+TEST(reading_is_as_liberal_as_the_server_and_more)
 {
     struct profile profile;
     struct error error = {.message = ""};
@@ -651,7 +651,7 @@ TEST(stacks_are_leaf_first_and_stacks_and_frames_are_written_once_FMT_2)
     buffer_fini(&out);
 }
 
-/* A chunk does not tell a function that was inlined from one that was called, where there are no addresses. */
+/* Without addresses a chunk does not distinguish an inlined function from one that was called. */
 TEST(stacks_that_only_the_model_tells_apart_are_written_once_FMT_2)
 {
     struct profile profile;

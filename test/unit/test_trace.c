@@ -751,7 +751,7 @@ TEST(the_number_of_a_trace_decides_by_the_samplers_rate_too)
     CHECK(!heard.debug);
 }
 
-TEST(what_a_trace_tells_of_its_number_its_rate_and_its_decision_fits_together)
+TEST(the_number_the_rate_and_the_decision_of_a_trace_fit_together)
 {
     struct tracer *tracer = begin_at_rate(0.5);
     struct trace_parent parent;

@@ -153,7 +153,7 @@ TEST(spans_that_are_sent_alone_are_read_in_both_forms_LNK_3)
     CHECK_UINT(spans_decode(slice_of_text("7"), &spans, NULL), STATUS_MALFORMED);
 }
 
-TEST(a_client_report_tells_what_was_not_sent_and_why_ENV_2)
+TEST(a_client_report_says_what_was_not_sent_and_why_ENV_2)
 {
     struct client_report report;
     static const char text[] = "{\"timestamp\":\"2023-11-14T22:13:20Z\",\"discarded_events\":["

@@ -93,7 +93,7 @@ TEST(the_auth_header_names_version_client_and_key_and_nothing_can_be_slipped_int
     CHECK_TEXT(agent, "offbeat/1.0X-Evil1");
 }
 
-TEST(each_receiver_has_its_own_folder)
+TEST(each_server_has_its_own_folder)
 {
     static const char *const dsns[] = {"https://" KEY "@h/1", "https://" KEY "@h/2", "http://" KEY "@h/1",
                                        "https://f123456789abcdef0123456789abcdef@h/1", "https://" KEY "@h/p/1"};
@@ -214,7 +214,7 @@ static const char transaction_envelope[] =
     "{\"type\":\"client_report\"}\n"
     "{\"discarded_events\":[{\"reason\":\"sample_rate\",\"category\":\"profile\",\"quantity\":5}]}\n";
 
-TEST(all_items_of_a_lost_envelope_are_counted_and_what_its_report_told_is_told_again)
+TEST(all_items_of_a_lost_envelope_are_counted_and_its_report_is_sent_again)
 {
     struct discards discards = {0};
     CHECK(discards_are_empty(&discards));
@@ -336,7 +336,7 @@ static struct spool new_spool(void)
     struct spool spool;
     (void)snprintf(folder, sizeof(folder), "/tmp/offbeat-spool-XXXXXX");
     CHECK(mkdtemp(folder));
-    CHECK(spool_init(&spool, folder, "receiver"));
+    CHECK(spool_init(&spool, folder, "server"));
     return spool;
 }
 
