@@ -134,7 +134,7 @@ static enum exit_status choose_thread(struct flame *flame)
         if (!thread || !thread[0]) message("no samples are left to draw");
         return EXIT_NO; /* the filter has told of the thread */
     }
-    flame->thread = profile_thread_with_samples(profile, profile_thread_to_show(profile));
+    flame->thread = profile_thread_with_samples(profile, profile_default_thread(profile));
     append_thread_name(profile, flame->thread, &flame->thread_name);
     size_t count = count_threads(profile);
     if (count > 1)

@@ -178,10 +178,10 @@ TEST(a_transaction_must_be_there_and_whole_V1_1_V1_4)
                  "found \"main\""},
         {"\"active_thread_id\":\"259\"",
          "\"active_thread_id\":\"259\",\"relative_start_ns\":\"9\",\"relative_end_ns\":\"8\"",
-         "profiling_invalid_transaction_metadata: transaction.relative_start_ns: expected a start that is not after "
+         "profiling_invalid_transaction_metadata: transaction.relative_start_ns: expected a start that is not behind "
          "the "
          "end, found 9 to 8",
-         "profiling_invalid_transaction_metadata: transaction.relative_start_ns: expected a start that is not after "
+         "profiling_invalid_transaction_metadata: transaction.relative_start_ns: expected a start that is not behind "
          "the "
          "end, found 9 to 8"},
     };
