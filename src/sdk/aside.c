@@ -32,18 +32,18 @@ static __thread bool is_own_thread __attribute__((tls_model("initial-exec")));
 
 /* --- The library's threads ---------------------------------------------------------------------------------------- */
 
-void raw_threads_expect(void)
+void own_threads_expect(void)
 {
     atomic_fetch_add(&aside.alive, 1);
 }
 
-void raw_threads_end_one(void)
+void own_threads_end_one(void)
 {
     atomic_fetch_sub(&aside.alive, 1);
     (void)kernel_call3(SYS_futex, (long)(uintptr_t)&aside.alive, FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 
-void raw_threads_begin(const char *name)
+void own_threads_begin(const char *name)
 {
     is_own_thread = true;
     (void)prctl(PR_SET_NAME, name);
@@ -54,7 +54,7 @@ void raw_threads_begin(const char *name)
     }
 }
 
-void raw_threads_forget(void)
+void own_threads_forget(void)
 {
     atomic_store(&aside.alive, 0);
     atomic_store(&aside.is_wanted, false);
@@ -63,7 +63,7 @@ void raw_threads_forget(void)
     is_own_thread = false;
 }
 
-bool raw_threads_shall_leave(void)
+bool own_threads_shall_leave(void)
 {
     return atomic_load(&aside.is_wanted);
 }
@@ -95,7 +95,7 @@ static bool has_tids(void)
     return has;
 }
 
-bool raw_threads_await_end(uint64_t deadline_ns)
+bool own_threads_await_end(uint64_t deadline_ns)
 {
     struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
                                 .tv_nsec = (long)(deadline_ns % 1000000000u)};
@@ -133,7 +133,7 @@ static bool end_threads(enum sdk_absence absence, uint64_t deadline_ns)
     aside.had_end_thread = is_in_time && at_exit_is_there();
     if (aside.had_end_thread) at_exit_leave();
     sdk_unlock();
-    return is_in_time && raw_threads_await_end(deadline_ns);
+    return is_in_time && own_threads_await_end(deadline_ns);
 }
 
 /* Without a lock: a thread of the program that holds one may be under the filter, too. */

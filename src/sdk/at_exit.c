@@ -28,11 +28,11 @@ static void futex_wake(_Atomic uint32_t *word)
 
 static void *wait_for_order(void *unused)
 {
-    raw_threads_begin("offbeat-end");
+    own_threads_begin("offbeat-end");
     for (;;) {
         uint32_t leave = LEAVE, now = atomic_load(&order);
         if (now == LEAVE && atomic_compare_exchange_strong(&order, &leave, NO_THREAD)) {
-            raw_threads_end_one();
+            own_threads_end_one();
             return NULL;
         }
         if (now == END) break;
@@ -41,7 +41,7 @@ static void *wait_for_order(void *unused)
     sdk_end_at_exit();
     atomic_store(&has_ended, 1);
     futex_wake(&has_ended);
-    raw_threads_end_one();
+    own_threads_end_one();
     return NULL;
 }
 

@@ -402,17 +402,17 @@ static void transport_answered(void *context, const struct transport_answer *ans
 
 static void transport_will_start(void *context)
 {
-    raw_threads_expect();
+    own_threads_expect();
 }
 
 static void transport_started(void *context)
 {
-    raw_threads_begin("offbeat-send");
+    own_threads_begin("offbeat-send");
 }
 
 static void transport_ended(void *context)
 {
-    raw_threads_end_one();
+    own_threads_end_one();
 }
 
 struct transport *sdk_transport(void)
@@ -507,12 +507,12 @@ bool thread_start(void *(*run)(void *context), void *context)
     (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &mask);
-    raw_threads_expect();
+    own_threads_expect();
     struct thread_refusal refusal = {0};
     int error;
     do error = pthread_create(&thread, &attributes, run, context);
     while (thread_refusal_may_end(&refusal, error));
-    if (error != 0) raw_threads_end_one();
+    if (error != 0) own_threads_end_one();
     (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
     (void)pthread_attr_destroy(&attributes);
     return error == 0;
@@ -668,7 +668,7 @@ static void end(void)
     transport_release(transport);
     end_calls(UINT64_MAX);
     at_exit_leave();
-    (void)raw_threads_await_end(sdk_monotonic_ns() + CALLS_AT_EXIT_NS); /* a late worker ends later */
+    (void)own_threads_await_end(sdk_monotonic_ns() + CALLS_AT_EXIT_NS); /* a late worker ends later */
     sampler_forget_left_out();
     folder_remove_temporary();
     /* A worker that is late still reads the settings: they are forgotten with the next init. */
@@ -723,7 +723,7 @@ static void forget_parent(void)
     atomic_store(&sdk.shutdown_timeout_ms, settings ? settings->options.shutdown_timeout_ms : 0);
     atomic_store(&sdk.frame_rate_hz, settings ? settings->options.frame_rate_hz : 0);
     at_exit_forget();
-    raw_threads_forget();
+    own_threads_forget();
     worker_forget();
     rebirth.is_there = false;
     rebirth.left = NULL;
@@ -761,7 +761,7 @@ static void end_rebirth(char *left)
     rebirth.left = left;
     (void)pthread_cond_broadcast(&sdk.changed);
     sdk_unlock();
-    raw_threads_end_one();
+    own_threads_end_one();
 }
 
 /* Waits for the moment and then for the turn. False if it has to step aside. */
@@ -770,7 +770,7 @@ static bool await_rebirth(void)
     uint64_t begin_ns = sdk_monotonic_ns() + REBIRTH_AFTER_SECONDS * SECOND_NS;
     for (;;) {
         uint32_t woken = atomic_load(&rebirth.woken);
-        if (raw_threads_shall_leave()) return false;
+        if (own_threads_shall_leave()) return false;
         uint64_t now_ns = sdk_monotonic_ns();
         if (now_ns >= begin_ns && sdk_take_turn(now_ns)) return true;
         const struct timespec until = timespec_of(now_ns >= begin_ns ? now_ns + SECOND_NS / 100 : begin_ns);
@@ -782,7 +782,7 @@ static bool await_rebirth(void)
 static void *begin_again(void *context)
 {
     bool starts_profiler = context == &yes;
-    raw_threads_begin("offbeat-begin");
+    own_threads_begin("offbeat-begin");
     if (!await_rebirth()) {
         end_rebirth(context);
         return NULL;

@@ -124,8 +124,8 @@ uint64_t sdk_monotonic_ns(void);
 uint64_t sdk_utc_ns(void);
 double sdk_random(void); /* from 0 to below 1 */
 
-/* A detached thread with a small stack, which blocks all signals. It calls raw_threads_begin first and
- * raw_threads_end_one last. */
+/* A detached thread with a small stack, which blocks all signals. It calls own_threads_begin first and
+ * own_threads_end_one last. */
 bool thread_start(void *(*run)(void *context), void *context);
 
 /* Whether `offbeat record` has the sampler (preload.c). */
@@ -166,13 +166,13 @@ bool rebirth_come_back(void);
 
 /* --- aside.c: the threads that the library has made, which can step aside (aside.h) ------------------------------- */
 
-void raw_threads_expect(void); /* before one is made */
-void raw_threads_begin(const char *name);
-void raw_threads_end_one(void);                   /* last of all, or if it could not be made */
-bool raw_threads_await_end(uint64_t deadline_ns); /* until the kernel has none of them any more */
-void raw_threads_forget(void);                    /* in a forked child */
+void own_threads_expect(void); /* before one is made */
+void own_threads_begin(const char *name);
+void own_threads_end_one(void);                   /* last of all, or if it could not be made */
+bool own_threads_await_end(uint64_t deadline_ns); /* until the kernel has none of them any more */
+void own_threads_forget(void);                    /* in a forked child */
 /* A thread that sees this leaves soon, and says so under LOCK, or under that of the transport. */
-bool raw_threads_shall_leave(void);
+bool own_threads_shall_leave(void);
 
 /* --- spans.c ------------------------------------------------------------------------------------------------------ */
 

@@ -226,7 +226,7 @@ static int run_helper(struct worker *worker, const char *request_path, const cha
     struct helper *helper = helper_start(worker->helper, request_path, payloads_path, HELPER_SECONDS_MAX * SECOND_NS);
     uint32_t news = sampler_news();
     while (helper && !helper_has_ended(helper)) {
-        if (has_missed_end() || raw_threads_shall_leave()) helper_cancel(helper);
+        if (has_missed_end() || own_threads_shall_leave()) helper_cancel(helper);
         if (worker->has_session) follow_requests(worker);
         (void)follow_limits(worker);
         sampler_wait(news, sdk_monotonic_ns() + LOOK_SECONDS * SECOND_NS); /* it wakes us when it has ended */
@@ -266,11 +266,11 @@ static enum status make(struct worker *worker, const struct chunk_request *reque
 {
     enum status status = STATUS_UNSUPPORTED;
     buffer_init(payloads, CHUNK_PAYLOADS_BYTES_MAX);
-    worker->is_interrupted = raw_threads_shall_leave();
+    worker->is_interrupted = own_threads_shall_leave();
     if (worker->is_interrupted) return status;
     if (worker->has_helper && !self_is_confined()) {
         status = make_by_helper(worker, request, payloads, error);
-        worker->is_interrupted = status == STATUS_UNSUPPORTED && raw_threads_shall_leave();
+        worker->is_interrupted = status == STATUS_UNSUPPORTED && own_threads_shall_leave();
         if (worker->is_interrupted) return status;
         worker->helper_failures = status == STATUS_UNSUPPORTED ? worker->helper_failures + 1 : 0;
         worker->has_helper = worker->helper_failures < HELPER_FAILURES_MAX;
@@ -485,8 +485,8 @@ static bool take_recording(struct worker *worker)
 static void send_transactions(struct worker *worker)
 {
     for (size_t i = 0; i < SDK_TRANSACTIONS_WAITING_MAX; i++) {
-        while (!raw_threads_shall_leave() && take_recording(worker)) continue;
-        if (raw_threads_shall_leave()) return;
+        while (!own_threads_shall_leave() && take_recording(worker)) continue;
+        if (own_threads_shall_leave()) return;
         struct trace_transaction *transaction = take_transaction(worker);
         if (!transaction) break;
         send_transaction(worker, transaction);
@@ -611,7 +611,7 @@ static void cut_recording(struct worker *worker)
     (void)collect_recordings(worker);
     if (worker->profiler_id[0] == '\0') return;
     sampler_cut();
-    while (!raw_threads_shall_leave() && collect_recordings(worker) == 0 && sdk_monotonic_ns() < deadline_ns) {
+    while (!own_threads_shall_leave() && collect_recordings(worker) == 0 && sdk_monotonic_ns() < deadline_ns) {
         sampler_wait(news, deadline_ns);
         news = sampler_news();
     }
@@ -630,7 +630,7 @@ static void flush(struct worker *worker)
     for (size_t i = 0; i < SAMPLER_FINISHED_MAX && take_recording(worker); i++) continue;
     if (worker->is_v1) send_transactions(worker);
     sdk_lock();
-    if (raw_threads_shall_leave()) { /* the next one flushes */
+    if (own_threads_shall_leave()) { /* the next one flushes */
         sdk.wanted.is_flushing = true;
         sdk_unlock();
         return;
@@ -645,7 +645,7 @@ static struct worker *left; /* that of a thread which has stepped aside; under L
 static bool leave_if_wanted(struct worker *worker)
 {
     sdk_lock();
-    bool leaves = raw_threads_shall_leave();
+    bool leaves = own_threads_shall_leave();
     if (leaves) left = worker;
     (void)pthread_cond_broadcast(&sdk.changed);
     sdk_unlock();
@@ -655,11 +655,11 @@ static bool leave_if_wanted(struct worker *worker)
 static void *work(void *context)
 {
     struct worker *worker = context ? context : malloc(sizeof(*worker));
-    raw_threads_begin("offbeat-chunks");
+    own_threads_begin("offbeat-chunks");
     if (worker && !context) prepare(worker);
     while (worker && !end_if_over(worker)) {
         if (leave_if_wanted(worker)) {
-            raw_threads_end_one();
+            own_threads_end_one();
             return NULL;
         }
         uint32_t news = sampler_news();
@@ -675,7 +675,7 @@ static void *work(void *context)
         if (!is_busy) wait_for_news(worker, news, sdk_monotonic_ns() + seconds * SECOND_NS);
     }
     free(worker);
-    raw_threads_end_one();
+    own_threads_end_one();
     return NULL;
 }
 
