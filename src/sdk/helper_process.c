@@ -193,22 +193,23 @@ struct helper {
     uint64_t timeout_ns;
     pthread_t thread;
     pid_t thread_id;
+    uint8_t *memory; /* for the two processes. Here a leak checker finds it: it cannot stop a thread that is in vfork */
     int status;
     atomic_bool has_ended, is_cancelled;
 };
 
-static int run_helper(const struct helper *helper)
+static int run_helper(struct helper *helper)
 {
     struct run run = {.arguments = {helper->path, helper->request, helper->payloads, NULL},
                       .timeout_ns = helper->timeout_ns,
                       .is_cancelled = &helper->is_cancelled,
                       .status = -1};
-    uint8_t *memory = malloc(2 * STACK_BYTES + (size_t)VARIABLES_MAX * VARIABLE_SIZE);
-    if (!memory) return -1;
-    run.helper_stack = memory + STACK_BYTES;
-    (void)choose_variables(&run, (char *)memory + (size_t)2 * STACK_BYTES);
-    int status = run_and_wait(&run, memory);
-    free(memory);
+    helper->memory = malloc(2 * STACK_BYTES + (size_t)VARIABLES_MAX * VARIABLE_SIZE);
+    if (!helper->memory) return -1;
+    run.helper_stack = helper->memory + STACK_BYTES;
+    (void)choose_variables(&run, (char *)helper->memory + (size_t)2 * STACK_BYTES);
+    int status = run_and_wait(&run, helper->memory);
+    free(helper->memory);
     return status;
 }
 
