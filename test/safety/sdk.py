@@ -91,11 +91,14 @@ def the_library_starts_while_another_thread_fails_to_exec():
         file = folder / "not_a_program"
         file.write_bytes(bytes(16))
         file.chmod(0o755)
-        done = run(program("exec_fails"), file, 50, cwd=folder, env=variables(folder))
-        check_equal((done.returncode, text(done.stderr)), (0, ""), "status and standard error")
-        refused_execs, refused_threads = map(int, text(done.stdout).split())
-        check(refused_execs > 1000, f"only {refused_execs} calls of execve failed")
-        check(refused_threads > 0, "the kernel refused no thread: this case shows nothing")
+        for _ in range(4):  # few of the 50 threads meet an execve, and on a busy machine sometimes none does
+            done = run(program("exec_fails"), file, 50, cwd=folder, env=variables(folder))
+            check_equal((done.returncode, text(done.stderr)), (0, ""), "status and standard error")
+            refused_execs, refused_threads = map(int, text(done.stdout).split())
+            check(refused_execs > 1000, f"only {refused_execs} calls of execve failed")
+            if refused_threads > 0:
+                return
+        check(False, "the kernel refused no thread: this case shows nothing")
 
 
 @case
