@@ -1,6 +1,6 @@
 /* How fast sample format V2 is read, and read and judged, from memory: chunks FILE…  One row a file, in MB of JSON a
  * second of one processor: the JSON reader alone (every value checked and passed over), decoding into the model, and
- * decoding with the verdict of the same reading. Measured by chunks.py.  SPDX-License-Identifier: MIT */
+ * decoding with the result of the same reading. Measured by chunks.py.  SPDX-License-Identifier: MIT */
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "format/sentry/rules.h"
@@ -34,9 +34,9 @@ static void decode(struct slice bytes)
 static void decode_and_judge(struct slice bytes)
 {
     struct profile profile;
-    struct verdict verdict;
+    struct rules_result result;
     profile_init(&profile);
-    if (sentry_v2_decode_and_judge(bytes, NULL, RULES_RELAY, &profile, &verdict, NULL) != STATUS_OK) abort();
+    if (sentry_v2_decode_and_validate(bytes, NULL, RULES_RELAY, &profile, &result, NULL) != STATUS_OK) abort();
     profile_fini(&profile);
 }
 

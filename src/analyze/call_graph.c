@@ -307,16 +307,16 @@ static bool list_nodes(struct call_graph *graph)
 static bool sum_groups(struct call_graph *graph, struct graph_source *source, size_t column, enum pass pass)
 {
     struct group_sums sums;
-    bool is_done = group_sums_init(&sums, source->profile, source->grouping);
+    bool is_done = group_sums_init(&sums, source->grouping, &source->stacks);
     if (is_done) {
         add_samples(source, column);
         group_sums_walk(&sums, &source->stacks);
     }
     for (size_t i = 0; is_done && i < sums.used_count; i++) {
-        const struct group_sum *sum = &sums.items[sums.used[i]];
-        struct call_node *node = &graph->nodes[sums.used[i]];
-        *(pass == PASS_VALUES ? &node->flat : &node->flat_div) = sum->self;
-        *(pass == PASS_VALUES ? &node->cum : &node->cum_div) = sum->total;
+        uint32_t group = sums.used[i];
+        struct call_node *node = &graph->nodes[group];
+        *(pass == PASS_VALUES ? &node->flat : &node->flat_div) = sums.self[group];
+        *(pass == PASS_VALUES ? &node->cum : &node->cum_div) = sums.total[group];
     }
     group_sums_fini(&sums);
     return is_done;

@@ -86,8 +86,9 @@ struct graph_marks {
 bool call_graph_mark(struct call_graph *graph, struct graph_source *source, const bool *kept,
                      const struct graph_marks *marks);
 
-/* Sets IN and OUT: sorts edges by falling weight, then by the printable names of their ends. False without memory. */
-bool call_graph_link(struct call_graph *graph, const struct graph_source *source);
+/* Sets IN and OUT: sorts edges by falling weight, then by the printable names of their ends, or keeps their order.
+ * False without memory. */
+bool call_graph_link(struct call_graph *graph, const struct graph_source *source, bool keeps_order);
 
 static inline const struct group *group_of_node(const struct call_graph *graph, const struct graph_source *source,
                                                 uint32_t node)

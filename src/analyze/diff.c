@@ -1,5 +1,6 @@
-/* Both profiles are in one model, so that equal functions have one group: four walks over one tree of stacks sum the
- * values and the samples of each.  SPDX-License-Identifier: MIT */
+/* Both profiles are in one model, so that equal functions have one group: a walk over one tree of stacks sums the
+ * values of each, and another one its samples unless a sample always has the same value.  SPDX-License-Identifier: MIT
+ */
 #include "analyze/diff.h"
 
 #include "analyze/group_sums.h"
@@ -68,10 +69,44 @@ static void sum_column(struct comparison *all, int side, size_t column, bool is_
     }
     group_sums_walk(&all->sums, &all->tree);
     for (size_t i = 0; i < all->sums.used_count; i++) {
-        const struct group_sum *sum = &all->sums.items[all->sums.used[i]];
-        add(&all->sides[side][all->sums.used[i]], is_count, sum->self, sum->total);
+        uint32_t group = all->sums.used[i];
+        add(&all->sides[side][group], is_count, all->sums.self[group], all->sums.total[group]);
     }
     group_sums_clear(&all->sums);
+}
+
+/* The value of one sample if it is the same for all samples, as in profiles of CPU time, else 0. The sums of values are
+ * then those of samples, times it: nothing has to be walked for them. */
+static int64_t value_of_a_sample(const struct comparison *all)
+{
+    const struct profile *profile = all->profile;
+    int64_t each = 0, sum = 0;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        const int64_t *values = profile_sample_values(profile, i);
+        int64_t value = values[all->options->value_index], count = values[all->count_column], product;
+        if (value < 0 || count < 0 || __builtin_add_overflow(sum, value, &sum)) return 0;
+        if (each == 0 && count > 0 && (each = value / count) == 0) return 0;
+        if (__builtin_mul_overflow(each, count, &product) || product != value) return 0;
+    }
+    return each;
+}
+
+static void count_samples(struct diff_side *side, int64_t value_of_each)
+{
+    side->self_samples = (uint64_t)(side->self / value_of_each);
+    side->total_samples = (uint64_t)(side->total / value_of_each);
+}
+
+static void sum_side(struct comparison *all, int side, int64_t value_of_each)
+{
+    sum_column(all, side, all->options->value_index, false);
+    if (all->count_column < 0) return;
+    if (value_of_each == 0) {
+        sum_column(all, side, (size_t)all->count_column, true);
+        return;
+    }
+    for (size_t i = 0; i <= all->grouping.count; i++) count_samples(&all->sides[side][i], value_of_each);
+    count_samples(&all->all[side], value_of_each);
 }
 
 static int64_t scaled(int64_t value, double ratio)
@@ -225,15 +260,13 @@ static bool prepare(struct comparison *all, struct error *error)
         if (!all->sides[side]) return false;
     }
     return find_base_sets(all->profile, &all->is_base) && stack_tree_init(&all->tree, all->profile) &&
-           group_sums_init(&all->sums, all->profile, &all->grouping);
+           group_sums_init(&all->sums, &all->grouping, &all->tree);
 }
 
 static bool compute(struct comparison *all, struct diff *diff)
 {
-    for (int side = 0; side < SIDES; side++) {
-        sum_column(all, side, all->options->value_index, false);
-        if (all->count_column >= 0) sum_column(all, side, (size_t)all->count_column, true);
-    }
+    int64_t value_of_each = all->count_column >= 0 ? value_of_a_sample(all) : 0;
+    for (int side = 0; side < SIDES; side++) sum_side(all, side, value_of_each);
     if (all->options->normalizes) normalize(all);
     if (!list_functions(all, diff) || !judge_all(all, diff)) return false;
     qsort_r(diff->functions, diff->count, sizeof(*diff->functions), compare_functions, all->profile);

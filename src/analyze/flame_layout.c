@@ -39,8 +39,9 @@ struct builder {
     const struct grouping *grouping;
     const struct flame_options *options;
     struct stack_tree tree;
-    int64_t *base_sums; /* by run; NULL if there is no base */
-    bool *is_base;      /* by label set; NULL if there is no base */
+    uint32_t *first_child, *next_sibling; /* by run; 0: none. NULL if inverted */
+    int64_t *base_sums;                   /* by run; NULL if there is no base */
+    bool *is_base;                        /* by label set; NULL if there is no base */
     struct item *items, *sorted;
     size_t item_count, item_capacity, sorted_capacity;
     struct pending *pending;
@@ -120,9 +121,8 @@ static struct item item_at(const struct builder *builder, uint32_t run, uint32_t
 /* Adds the items of the runs below RUN. What remains of its sum is of samples that end there. */
 static int64_t add_callees(struct builder *builder, uint32_t run)
 {
-    const struct stack_node *nodes = builder->tree.nodes;
-    int64_t rest = nodes[run].sum;
-    for (uint32_t child = nodes[run].first_child; child != 0; child = nodes[child].next_sibling) {
+    int64_t rest = builder->tree.nodes[run].sum;
+    for (uint32_t child = builder->first_child[run]; child != 0; child = builder->next_sibling[child]) {
         struct item *item = add_item(builder);
         if (!item) return 0;
         *item = item_at(builder, child, builder->tree.runs[child].first);
@@ -366,20 +366,29 @@ static int64_t add_leaves(struct builder *builder)
     return is_in_walk(builder, 0) ? builder->tree.nodes[0].sum : 0;
 }
 
-/* A parent is before its children. */
-static void sum_up_runs(struct builder *builder)
+/* A parent is before its children. False without memory. */
+static bool sum_up_runs(struct builder *builder)
 {
+    builder->first_child = calloc((size_t)builder->tree.run_count + 1, sizeof(*builder->first_child));
+    builder->next_sibling = calloc((size_t)builder->tree.run_count + 1, sizeof(*builder->next_sibling));
+    if (!builder->first_child || !builder->next_sibling) return false;
     for (uint32_t run = builder->tree.run_count; run-- > 1;) {
         if (!is_in_walk(builder, run)) continue;
         uint32_t parent = builder->tree.runs[run].parent;
         builder->tree.nodes[parent].sum += builder->tree.nodes[run].sum;
+        builder->next_sibling[run] = builder->first_child[parent];
+        builder->first_child[parent] = run;
         if (builder->base_sums) builder->base_sums[parent] += builder->base_sums[run];
     }
+    return true;
 }
 
 static int64_t add_roots(struct builder *builder)
 {
-    sum_up_runs(builder);
+    if (!sum_up_runs(builder)) {
+        builder->failed = true;
+        return 0;
+    }
     return is_in_walk(builder, 0) ? add_callees(builder, 0) : 0;
 }
 
@@ -408,6 +417,8 @@ enum status flame_layout_init(struct flame_layout *layout, const struct profile 
     enum status status = build(&builder, error);
     if (status == STATUS_NO_MEMORY) (void)error_set(error, status, 0, "not enough memory for the flame graph");
     stack_tree_fini(&builder.tree);
+    free(builder.first_child);
+    free(builder.next_sibling);
     free(builder.base_sums);
     free(builder.is_base);
     free(builder.items);

@@ -140,7 +140,7 @@ static bool reserve_lists(struct call_graph *graph)
     return graph->in && graph->out && graph->in_first && graph->out_first && graph->sorted;
 }
 
-bool call_graph_link(struct call_graph *graph, const struct graph_source *source)
+bool call_graph_link(struct call_graph *graph, const struct graph_source *source, bool keeps_order)
 {
     struct context context = {.graph = graph, .source = source};
     if (!reserve_lists(graph)) return false;
@@ -148,7 +148,7 @@ bool call_graph_link(struct call_graph *graph, const struct graph_source *source
     for (uint32_t i = 0; i < graph->edge_count; i++) {
         if (!graph->edges[i].is_removed) graph->sorted[graph->sorted_count++] = i;
     }
-    qsort_r(graph->sorted, graph->sorted_count, sizeof(*graph->sorted), compare_edges, &context);
+    if (!keeps_order) qsort_r(graph->sorted, graph->sorted_count, sizeof(*graph->sorted), compare_edges, &context);
     distribute(graph, true, graph->in, graph->in_first);
     distribute(graph, false, graph->out, graph->out_first);
     return true;

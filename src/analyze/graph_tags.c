@@ -25,6 +25,8 @@ struct computation {
     uint32_t *samples; /* group by group */
     size_t *first;     /* by group; one more at the end */
     struct graph_marks marks;
+    uint32_t *names; /* of the numbers of the group at hand, by label */
+    size_t name_capacity;
     const uint32_t *marked; /* the nodes with marks, by mark */
     size_t marked_count;
     struct mark_sums {
@@ -45,6 +47,11 @@ static int compare_texts(const void *left, const void *right)
 static bool is_text(const struct sample_label *label)
 {
     return !label->is_number && strcmp(label->key, DIFF_BASE_LABEL) != 0;
+}
+
+static bool is_shown_number(const struct sample_label *label)
+{
+    return label->is_number && strcmp(label->key, "bytes") == 0;
 }
 
 /* The texts of the labels at hand, sorted and joined; 0: there are none, or no memory. */
@@ -123,9 +130,9 @@ static bool add_to_node(struct computation *all, size_t mark, uint32_t texts)
     if (texts != 0 && !add_tag(all, &tag)) return false;
     for (uint32_t i = 0; i < all->labels.count; i++) {
         const struct sample_label *label = &all->labels.items[i];
-        if (!label->is_number || strcmp(label->key, "bytes") != 0) continue;
+        if (!is_shown_number(label)) continue;
         tag.number = label->number;
-        tag.name = number_name(all, label->number);
+        tag.name = all->names[i];
         if (!add_tag(all, &tag)) return false;
     }
     return true;
@@ -135,7 +142,7 @@ static bool has_tags(const struct computation *all)
 {
     for (uint32_t i = 0; i < all->labels.count; i++) {
         const struct sample_label *label = &all->labels.items[i];
-        if (is_text(label) || (label->is_number && strcmp(label->key, "bytes") == 0)) return true;
+        if (is_text(label) || is_shown_number(label)) return true;
     }
     return false;
 }
@@ -163,6 +170,17 @@ static void add_sample(struct computation *all, size_t sample)
     sums->flat_div = profile_add_values(sums->flat_div, divisor);
 }
 
+static bool name_numbers(struct computation *all)
+{
+    if (!array_reserve(&all->names, &all->name_capacity, all->labels.count, sizeof(*all->names), SIZE_MAX))
+        return false;
+    for (uint32_t i = 0; i < all->labels.count; i++) {
+        const struct sample_label *label = &all->labels.items[i];
+        if (is_shown_number(label)) all->names[i] = number_name(all, label->number);
+    }
+    return true;
+}
+
 static bool add_group(struct computation *all, size_t group)
 {
     const struct label_group *item = &all->groups.items[group];
@@ -171,7 +189,7 @@ static bool add_group(struct computation *all, size_t group)
     memset(all->sums, 0, all->marked_count * sizeof(*all->sums));
     for (size_t i = all->first[group]; i < all->first[group + 1]; i++) add_sample(all, all->samples[i]);
     uint32_t texts = joined_texts(all);
-    bool is_done = true;
+    bool is_done = name_numbers(all);
     for (size_t mark = 0; mark < all->marked_count && is_done; mark++) {
         if (all->sums[mark].is_touched) is_done = add_to_node(all, mark, texts);
     }
@@ -271,6 +289,7 @@ enum status graph_tags_init(struct graph_tags *tags, struct call_graph *graph, s
     sample_labels_fini(&all.labels);
     free(all.samples);
     free(all.first);
+    free(all.names);
     free(all.marks.mark_of_node);
     free(all.marks.items);
     index_table_fini(&all.index);

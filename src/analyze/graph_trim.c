@@ -164,6 +164,14 @@ static enum status find_tags(struct trim *trim, size_t node_max)
     return status;
 }
 
+/* Whether the labels that were found to choose the nodes are those of the chosen ones: of a node, they do not depend on
+ * which others there are. The nodes of a tree have other numbers than before. */
+static bool has_tags(const struct trim *trim)
+{
+    const struct graph_tags *tags = &trim->trimmed->tags;
+    return tags->first && tags->left_out == 0 && !trim->source->is_tree;
+}
+
 /* How many nodes there is room for: in a drawing, the labels of a node take some of it. */
 static size_t room_for_nodes(const struct trim *trim)
 {
@@ -181,7 +189,7 @@ static size_t room_for_nodes(const struct trim *trim)
 
 static bool sort(struct trim *trim)
 {
-    return call_graph_link(&trim->trimmed->graph, trim->source) &&
+    return call_graph_link(&trim->trimmed->graph, trim->source, trim->options->keeps_edge_order) &&
            graph_sort(&trim->trimmed->graph, trim->source, trim->options->order);
 }
 
@@ -253,11 +261,12 @@ static enum status trim_all(struct trim *trim)
         status = choose_boxes(trim);
     else if (!choose_rows(trim))
         status = refuse_memory(trim);
-    if (status == STATUS_OK) status = find_tags(trim, SIZE_MAX);
+    if (status == STATUS_OK && !has_tags(trim)) status = find_tags(trim, SIZE_MAX);
     if (status != STATUS_OK) return status;
     trimmed->dropped_edges = drop_small_edges(trim);
     if (is_drawing && !drop_redundant_edges(&trimmed->graph)) return refuse_memory(trim);
-    return call_graph_link(&trimmed->graph, trim->source) ? STATUS_OK : refuse_memory(trim);
+    bool is_linked = call_graph_link(&trimmed->graph, trim->source, trim->options->keeps_edge_order);
+    return is_linked ? STATUS_OK : refuse_memory(trim);
 }
 
 enum status trim_graph(struct trimmed_graph *trimmed, struct graph_source *source, const struct trim_options *options,

@@ -10,6 +10,7 @@ struct trim_options {
     double node_fraction;  /* nodes whose cum is below this part of the sum of all flat are dropped */
     double edge_fraction;  /* the same for edges */
     enum node_order order; /* ORDER_ENTROPY is for drawings: labels take room, and redundant edges go */
+    bool keeps_edge_order; /* edges stay as they were found: for reports that show none; not with ORDER_ENTROPY */
     bool drops_negative;   /* nodes with less than in the base of a comparison are not listed */
     const char *tag_unit;  /* of a drawing: the unit of the numbers of labels */
 };

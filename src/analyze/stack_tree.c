@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyze/stack_tree.h"
 
+#include "base/pages.h"
+
 /* What lies behind the last end before a branch is in no sample, and in no run. */
 static void find_ends(struct stack_tree *tree)
 {
@@ -48,7 +50,10 @@ bool stack_tree_init(struct stack_tree *tree, const struct profile *profile)
     tree->runs = calloc((size_t)tree->run_count + 1, sizeof(*tree->runs));
     tree->nodes = calloc((size_t)tree->run_count + 1, sizeof(*tree->nodes));
     tree->included = malloc(((size_t)tree->run_count + 1) * sizeof(*tree->included));
-    if (!tree->runs || !tree->nodes || !tree->included) return false;
+    tree->order = malloc(((size_t)tree->run_count + 1) * sizeof(*tree->order));
+    if (!tree->runs || !tree->nodes || !tree->included || !tree->order) return false;
+    pages_prepare(tree->runs, ((size_t)tree->run_count + 1) * sizeof(*tree->runs));
+    pages_prepare(tree->nodes, ((size_t)tree->run_count + 1) * sizeof(*tree->nodes));
     find_runs(tree);
     return true;
 }
@@ -59,6 +64,7 @@ void stack_tree_fini(struct stack_tree *tree)
     free(tree->runs);
     free(tree->nodes);
     free(tree->included);
+    free(tree->order);
     *tree = (struct stack_tree){0};
 }
 
@@ -89,21 +95,48 @@ void stack_tree_add(struct stack_tree *tree, struct stack_id stack, int64_t valu
     while (is_new && run != 0) {
         uint32_t parent = tree->runs[run].parent;
         is_new = include(tree, parent);
-        nodes[run].next_sibling = nodes[parent].first_child;
-        nodes[parent].first_child = run;
         run = parent;
     }
     reverse(tree->included + included_before, tree->included_count - included_before);
 }
 
-/* Children come after their parents in the list, so their sums are complete when they are added. */
+/* Children come after their parents in the list, so their sums and sizes are complete when they are added. */
 static void sum_up(struct stack_tree *tree)
 {
-    while (tree->included_count > 0) {
-        uint32_t run = tree->included[--tree->included_count];
-        struct stack_node *parent = &tree->nodes[tree->runs[run].parent];
-        if (run != 0) parent->sum = profile_add_values(parent->sum, tree->nodes[run].sum);
+    for (uint32_t i = tree->included_count; i-- > 0;) {
+        const struct stack_node *node = &tree->nodes[tree->included[i]];
+        struct stack_node *parent = &tree->nodes[tree->runs[tree->included[i]].parent];
+        if (tree->included[i] == 0) continue;
+        parent->sum = profile_add_values(parent->sum, node->sum);
+        parent->end += node->end + 1;
     }
+}
+
+/* What is below a run is a part of ORDER, right after the run. The runs take their places in it from its end. */
+static void find_order(struct stack_tree *tree)
+{
+    for (uint32_t i = 0; i < tree->included_count; i++) {
+        uint32_t run = tree->included[i], size = tree->nodes[run].end + 1;
+        struct stack_node *parent = &tree->nodes[tree->runs[run].parent];
+        uint32_t end = run == 0 ? size : parent->end;
+        if (run != 0) parent->end = end - size;
+        tree->order[end - size] = run;
+        tree->nodes[run].end = end;
+    }
+}
+
+/* Runs are anywhere in memory: it is loaded before the walk comes to them. */
+static inline void fetch_runs(const struct stack_tree *tree, uint32_t place)
+{
+    enum { RUNS_AHEAD = 16, STACKS_AHEAD = 8, LINE_WORDS = 16 };
+    if (tree->included_count - place <= RUNS_AHEAD) return;
+    uint32_t run = tree->order[place + RUNS_AHEAD];
+    __builtin_prefetch(&tree->runs[run]);
+    __builtin_prefetch(&tree->nodes[run]);
+    const struct stack_run *next = &tree->runs[tree->order[place + STACKS_AHEAD]];
+    const uint32_t *words = tree->profile->stacks.items;
+    __builtin_prefetch(&words[next->first]);
+    if (next->last - next->first >= LINE_WORDS) __builtin_prefetch(&words[next->first + LINE_WORDS]);
 }
 
 static void describe(const struct stack_tree *tree, bool is_entry, struct stack_visit *ret_visit)
@@ -114,22 +147,29 @@ static void describe(const struct stack_tree *tree, bool is_entry, struct stack_
         .first = run->first, .last = run->last, .is_entry = is_entry, .self = node->self, .sum = node->sum};
 }
 
-/* A run leaves its parent's list of children when it is entered; the one after it may lie anywhere. */
+static void begin(struct stack_tree *tree)
+{
+    sum_up(tree);
+    find_order(tree);
+    tree->entered_count = 1; /* the empty stack, where the walk is */
+}
+
+/* The next run is below the place of the walk, or below one on the way to it. */
 bool stack_tree_next(struct stack_tree *tree, struct stack_visit *ret_visit)
 {
-    struct stack_node *nodes = tree->nodes, *node = &nodes[tree->at];
-    if (tree->included_count > 0) sum_up(tree);
-    uint32_t child = node->walk == tree->walk ? node->first_child : 0;
-    if (child != 0) {
-        node->first_child = nodes[child].next_sibling;
-        __builtin_prefetch(&nodes[node->first_child]);
-        __builtin_prefetch(&tree->runs[node->first_child]);
-        tree->at = child;
-        describe(tree, true, ret_visit);
-        return true;
+    if (tree->entered_count == 0 && tree->included_count > 0) begin(tree);
+    if (tree->entered_count < tree->included_count) {
+        uint32_t run = tree->order[tree->entered_count];
+        if (tree->runs[run].parent == tree->at) {
+            fetch_runs(tree, tree->entered_count++);
+            tree->at = run;
+            describe(tree, true, ret_visit);
+            return true;
+        }
     }
     if (tree->at == 0) {
         tree->walk++;
+        tree->entered_count = tree->included_count = 0;
         return false;
     }
     describe(tree, false, ret_visit);

@@ -17,9 +17,9 @@ struct stack_run {
 
 /* A run as part of a walk. */
 struct stack_node {
-    int64_t self, sum;                  /* SUM is complete when the walk begins */
-    uint32_t first_child, next_sibling; /* runs; 0: none */
-    uint32_t walk;                      /* the last one that it was part of */
+    int64_t self, sum; /* SUM is complete when the walk begins */
+    uint32_t walk;     /* the last one that it was part of */
+    uint32_t end;      /* first how many runs are below it, then where the next child that gets a place ends in ORDER */
 };
 
 struct stack_tree {
@@ -29,9 +29,11 @@ struct stack_tree {
     uint32_t run_count;
     struct stack_node *nodes; /* by run */
     uint32_t *included;       /* the runs of the next walk; a parent is before its children */
+    uint32_t *order;          /* the same runs, depth first */
     uint32_t included_count;
-    uint32_t walk; /* from 1 on */
-    uint32_t at;   /* the run that the walk is in */
+    uint32_t entered_count; /* of ORDER; 0: the walk has not begun */
+    uint32_t walk;          /* from 1 on */
+    uint32_t at;            /* the run that the walk is in */
 };
 
 /* One step of the walk: into a run, or out of it again. */

@@ -122,8 +122,8 @@ static struct top_function describe(const struct computation *all, uint32_t inde
     return (struct top_function){.name = group->printable,
                                  .file = function->file_name,
                                  .package = package.index ? package : function->package,
-                                 .self = all->sums.items[index].self,
-                                 .total = all->sums.items[index].total};
+                                 .self = all->sums.self[index],
+                                 .total = all->sums.total[index]};
 }
 
 static bool take_functions(struct computation *all, struct top_group *part)
@@ -132,9 +132,9 @@ static bool take_functions(struct computation *all, struct top_group *part)
     part->functions = calloc(sums->used_count + 1, sizeof(*part->functions));
     if (!part->functions) return false;
     for (size_t i = 0; i < sums->used_count; i++) {
-        const struct group_sum *sum = &sums->items[sums->used[i]];
-        bool is_negative = sum->self < 0 || (sum->self == 0 && sum->total < 0);
-        if ((sum->self == 0 && sum->total == 0) || (is_negative && all->options->drops_negative)) continue;
+        int64_t self = sums->self[sums->used[i]], total = sums->total[sums->used[i]];
+        bool is_negative = self < 0 || (self == 0 && total < 0);
+        if ((self == 0 && total == 0) || (is_negative && all->options->drops_negative)) continue;
         part->functions[part->function_count++] = describe(all, sums->used[i]);
     }
     return true;
@@ -145,15 +145,14 @@ static bool divide_sums(struct computation *all, size_t first, size_t end)
 {
     struct group_sums divisors;
     struct top_group ignored = {0};
-    bool has_memory = group_sums_init(&divisors, all->profile, &all->grouping);
+    bool has_memory = group_sums_init(&divisors, &all->grouping, &all->tree);
     if (has_memory) {
         add_samples(all, first, end, 0, &ignored);
         group_sums_walk(&divisors, &all->tree);
         for (size_t i = 0; i < all->sums.used_count; i++) {
-            struct group_sum *sum = &all->sums.items[all->sums.used[i]];
-            const struct group_sum *divisor = &divisors.items[all->sums.used[i]];
-            sum->self = mean_of(sum->self, divisor->self);
-            sum->total = mean_of(sum->total, divisor->total);
+            uint32_t index = all->sums.used[i];
+            all->sums.self[index] = mean_of(all->sums.self[index], divisors.self[index]);
+            all->sums.total[index] = mean_of(all->sums.total[index], divisors.total[index]);
         }
     }
     group_sums_fini(&divisors);
@@ -185,7 +184,7 @@ static bool compute_groups(struct computation *all, struct top *top)
     if (grouping == TOP_BY_PROCESS && !processes_find(&all->processes, all->profile)) return false;
     size_t group_count = group_count_max(all);
     top->groups = calloc(group_count, sizeof(*top->groups));
-    if (!top->groups || !order_samples(all, group_count) || !stack_tree_init(&all->tree, all->profile)) return false;
+    if (!top->groups || !order_samples(all, group_count)) return false;
     for (uint32_t g = 0; g < group_count; g++) {
         if (all->group_first[g] == all->group_first[g + 1] && grouping != TOP_OF_ALL) continue;
         struct top_group *group = &top->groups[top->group_count++];
@@ -204,8 +203,8 @@ static bool make_groups(struct computation *all, struct error *error)
                                               .no_inlines = all->options->no_inlines,
                                               .has_columns = all->options->has_columns,
                                               .names_places = true};
-    if (grouping_init(&all->grouping, all->profile, &grouping, error) != STATUS_OK) return false;
-    return group_sums_init(&all->sums, all->profile, &all->grouping);
+    return grouping_init(&all->grouping, all->profile, &grouping, error) == STATUS_OK &&
+           stack_tree_init(&all->tree, all->profile) && group_sums_init(&all->sums, &all->grouping, &all->tree);
 }
 
 enum status top_compute(struct profile *profile, const struct top_options *options, struct top *ret_top,

@@ -61,7 +61,7 @@ enum status file_read(const char *path, struct buffer *out, struct error *error)
     return status;
 }
 
-static enum status write_all(int descriptor, struct slice bytes, struct error *error)
+enum status file_write_descriptor(int descriptor, struct slice bytes, struct error *error)
 {
     size_t done = 0;
     while (done < bytes.size) {
@@ -75,7 +75,7 @@ static enum status write_all(int descriptor, struct slice bytes, struct error *e
 
 static enum status write_and_close(int descriptor, struct slice bytes, struct error *error)
 {
-    enum status status = write_all(descriptor, bytes, error);
+    enum status status = file_write_descriptor(descriptor, bytes, error);
     /* Some file systems report only now that there is no room. */
     if (close(descriptor) != 0 && status == STATUS_OK) status = error_set_errno(error, "cannot write");
     return status;
@@ -152,7 +152,7 @@ static enum status write_regular(const char *path, const struct stat *replaced, 
 
 enum status file_write(const char *path, struct slice bytes, struct error *error)
 {
-    if (is_standard_stream(path)) return write_all(STDOUT_FILENO, bytes, error);
+    if (is_standard_stream(path)) return file_write_descriptor(STDOUT_FILENO, bytes, error);
 
     struct stat facts;
     if (stat(path, &facts) != 0) {

@@ -17,4 +17,7 @@ enum status file_read(const char *path, struct buffer *out, struct error *error)
  * against a power cut (no fsync). */
 enum status file_write(const char *path, struct slice bytes, struct error *error);
 
+/* Writes all of BYTES to DESCRIPTOR. STATUS_IO with errno_value. */
+enum status file_write_descriptor(int descriptor, struct slice bytes, struct error *error);
+
 #endif

@@ -74,7 +74,7 @@ struct code_report code_report_of(const struct report_request *request, const st
                                 .out = out,
                                 .is_pprof = request->is_pprof,
                                 .is_terminal = is_terminal,
-                                .has_colour = is_terminal && output_has_colour()};
+                                .has_colour = is_standard_output && output_has_colour()};
 }
 
 size_t code_source_tell_missing(const struct code_source *source)

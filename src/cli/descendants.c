@@ -22,6 +22,7 @@ enum {
     ENVIRONMENT_BYTES_MAX = 1 << 20,
     SCAN_NS_MIN = 25000000, /* while programs come and go */
     SCAN_NS_MAX = 100000000,
+    QUIET_NS_MAX = 1000000000, /* without a new process: one that runs may call exec */
     SCAN_COST_FACTOR = 200,
     NANOSECONDS = 1000000000,
     NAME_SIZE = 64,
@@ -84,7 +85,9 @@ struct process {
 struct descendants {
     char directory[PATH_MAX], library[PATH_MAX];
     uint32_t scan;
-    uint64_t pause_ns; /* between two scans */
+    uint64_t pause_ns;   /* between two scans */
+    uint64_t scanned_ns; /* the last scan, CLOCK_MONOTONIC */
+    long last_pid;       /* before it; 0: not known */
     struct {
         struct program *items;
         size_t count, capacity;
@@ -401,16 +404,59 @@ static void forget_ended(struct descendants *descendants)
     descendants->live.count = kept;
 }
 
-static uint64_t own_cpu_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
     struct timespec now = {0};
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    (void)clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * NANOSECONDS + (uint64_t)now.tv_nsec;
+}
+
+/* The number that the kernel gave to the newest process or thread; 0: not known. */
+static long newest_pid(void)
+{
+    char text[128];
+    if (read_file("/proc/loadavg", text, sizeof(text)) <= 0) return 0;
+    const char *last = strrchr(text, ' ');
+    return last ? strtol(last, NULL, 10) : 0;
+}
+
+static bool all_are_settled(const struct descendants *descendants)
+{
+    for (size_t i = 0; i < descendants->live.count; i++) {
+        if (descendants->processes.items[descendants->live.items[i]].sightings < SIGHTINGS_TO_MISS_IT) return false;
+    }
+    return descendants->live.count > 0;
+}
+
+/* A scan reads some files for each thread of the program. While no process starts on the machine, there is nothing to
+ * find. */
+static bool is_quiet(struct descendants *descendants)
+{
+    long before = descendants->last_pid;
+    descendants->last_pid = newest_pid();
+    return before != 0 && before == descendants->last_pid && all_are_settled(descendants) &&
+           clock_ns(CLOCK_MONOTONIC) < descendants->scanned_ns + QUIET_NS_MAX;
+}
+
+/* What a process has used counts, also if it is killed before the next scan. */
+static void see_cpu_times(struct descendants *descendants)
+{
+    for (size_t i = 0; i < descendants->live.count; i++) {
+        struct process *process = &descendants->processes.items[descendants->live.items[i]];
+        struct stat_line line;
+        if (read_stat(process->pid, &line) && line.start_time == process->start_time)
+            process->cpu_ticks = line.cpu_ticks;
+    }
 }
 
 uint64_t descendants_scan(struct descendants *descendants, pid_t root)
 {
-    uint64_t start_ns = own_cpu_ns();
+    uint64_t start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (is_quiet(descendants)) {
+        see_cpu_times(descendants);
+        return SCAN_NS_MAX;
+    }
+    descendants->scanned_ns = clock_ns(CLOCK_MONOTONIC);
     size_t known = descendants->processes.count;
     descendants->scan++;
     descendants->pending.count = 0;
@@ -423,7 +469,7 @@ uint64_t descendants_scan(struct descendants *descendants, pid_t root)
     if (pause_ns > SCAN_NS_MAX) pause_ns = SCAN_NS_MAX;
     if (descendants->processes.count != known || pause_ns < SCAN_NS_MIN) pause_ns = SCAN_NS_MIN;
     descendants->pause_ns = pause_ns;
-    uint64_t affordable_ns = SCAN_COST_FACTOR * (own_cpu_ns() - start_ns);
+    uint64_t affordable_ns = SCAN_COST_FACTOR * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns);
     return affordable_ns > pause_ns ? affordable_ns : pause_ns;
 }
 

@@ -1,6 +1,7 @@
 /* offbeat diff: what has changed between two profiles.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
 #include "cli/message.h"
+#include "cli/output.h"
 #include "cli/report_command.h"
 
 #include <limits.h>
@@ -29,7 +30,7 @@ int command_diff(int argc, char **argv)
         REPORT_OPTIONS_FRAMES(request),
         REPORT_OPTIONS_TAGS(request),
         REPORT_OPTIONS_FRAME_NAMES(request),
-        {0},
+        OUTPUT_OPTION_COLOUR, OUTPUT_OPTION_PAGER, {0},
     };
     /* clang-format on */
     const struct command_syntax syntax = {

@@ -1,5 +1,6 @@
 /* offbeat disasm: instructions with their costs.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/report_command.h"
 
 #include <limits.h>
@@ -16,10 +17,13 @@ int command_disasm(int argc, char **argv)
          .help = "use files that the profile names without a build id, too"},
         REPORT_OPTIONS_CODE(request),
         REPORT_OPTIONS_SAMPLES(request),
+        REPORT_OPTIONS_SPAN(request),
         REPORT_OPTIONS_FRAMES(request),
         REPORT_OPTIONS_TAGS(request),
         REPORT_OPTIONS_VALUES_APART(request),
         REPORT_OPTIONS_SOURCES(request),
+        OUTPUT_OPTION_COLOUR,
+        OUTPUT_OPTION_PAGER,
         {0}};
     const struct command_syntax syntax = {
         .name = "disasm",

@@ -2,6 +2,7 @@
 #include "cli/fetched_file.h"
 
 #include "base/environment.h"
+#include "base/file.h"
 #include "cli/message.h"
 
 #include <errno.h>
@@ -37,24 +38,13 @@ static int make_file(const char *folder, const char *ending, char **ret_path)
     return -1;
 }
 
-static bool write_all(int file, struct slice bytes)
-{
-    while (bytes.size > 0) {
-        ssize_t written = write(file, bytes.data, bytes.size);
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return false;
-        bytes = slice_of(bytes.data + written, bytes.size - (size_t)written);
-    }
-    return true;
-}
-
 static void keep_in(const char *folder, struct slice bytes)
 {
     bool is_gzip = bytes.size > 1 && bytes.data[0] == 0x1F && bytes.data[1] == 0x8B;
     char *path = NULL;
-    (void)mkdir(folder, 0700); /* where that fails, the next call tells why */
+    (void)mkdir(folder, 0700); /* if that fails, the next call says why */
     int file = make_file(folder, is_gzip ? "pb.gz" : "profile", &path);
-    bool is_written = file >= 0 && write_all(file, bytes);
+    bool is_written = file >= 0 && file_write_descriptor(file, bytes, NULL) == STATUS_OK;
     if (is_written)
         message("the fetched profile is kept in %s", path);
     else

@@ -1,5 +1,6 @@
 /* offbeat flame: a flame graph as one SVG file, or as text.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/report_command.h"
 
 #include <limits.h>
@@ -39,6 +40,8 @@ int command_flame(int argc, char **argv)
          .help = "names without their modules, packages and template arguments"},
         {"relative-percentages", 0, OPTION_SWITCH, &request.relative, .help = "percentages of what the filters left"},
         REPORT_OPTIONS_FRAME_NAMES(request),
+        OUTPUT_OPTION_COLOUR,
+        OUTPUT_OPTION_PAGER,
         {0}};
     const struct command_syntax syntax = {
         .name = "flame",

@@ -1,9 +1,21 @@
 /* offbeat graph: the call graph for other programs.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
-#include "cli/graphviz.h"
+#include "cli/message.h"
+#include "cli/output.h"
+#include "cli/picture.h"
 #include "cli/report_command.h"
 
 #include <limits.h>
+
+/* By the ending of OUT: a picture, or DOT. False after a line on standard error. */
+static bool choose_format(struct report_request *request)
+{
+    request->picture = picture_drawn(request->output);
+    if (request->picture || !picture_ending(request->output)) return true;
+    message("%s: offbeat graph does not write %s; the endings that it knows are .svg, .png, .pdf, .ps, .gif and .dot",
+            request->output, picture_ending(request->output));
+    return false;
+}
 
 int command_graph(int argc, char **argv)
 {
@@ -18,6 +30,7 @@ int command_graph(int argc, char **argv)
          .help = "DOT for Graphviz, a file for KCachegrind, or a picture (default: by OUT's ending, else dot)"},
         {"call-tree", 0, OPTION_SWITCH, &request.call_tree, .help = "a function once for each way that leads to it"},
         REPORT_OPTIONS_SAMPLES(request),
+        REPORT_OPTIONS_SPAN(request),
         REPORT_OPTIONS_FRAMES(request),
         REPORT_OPTIONS_TAGS(request),
         REPORT_OPTIONS_VALUES(request),
@@ -25,6 +38,7 @@ int command_graph(int argc, char **argv)
         REPORT_OPTIONS_FRAME_NAMES(request),
         REPORT_OPTIONS_NODES(request),
         REPORT_OPTIONS_TRIM(request),
+        OUTPUT_OPTION_PAGER,
         {0}};
     const struct command_syntax syntax = {
         .name = "graph",
@@ -44,7 +58,7 @@ int command_graph(int argc, char **argv)
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
     if (format == AS_CALLGRIND) request.kind = REPORT_CALLGRIND;
-    if (format == AS_NAMED && request.output) request.picture = graphviz_format(request.output);
+    if (format == AS_NAMED && !choose_format(&request)) return EXIT_WRONG_USE;
     if (format >= AS_PICTURES) request.picture = pictures[format - AS_PICTURES];
     return (int)report_run(&request, files.items, files.count);
 }

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "cli/graphviz.h"
 
+#include "base/file.h"
 #include "base/printable.h"
 
 #include <dlfcn.h>
@@ -17,16 +18,6 @@
 
 enum { CHUNK_BYTES = 1 << 16, MEMORY_BYTES_MAX = 1 << 30 };
 enum child_result { CHILD_DONE, CHILD_NO_LIBRARY, CHILD_NO_DRAWING, CHILD_NO_FORMAT };
-
-const char *graphviz_format(const char *path)
-{
-    static const char *const formats[] = {"svg", "png", "pdf", "ps", "gif"};
-    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
-    for (size_t i = 0; dot && i < sizeof(formats) / sizeof(formats[0]); i++) {
-        if (strcmp(dot + 1, formats[i]) == 0) return formats[i];
-    }
-    return NULL;
-}
 
 /* --- In the child ------------------------------------------------------------------------------------------------- */
 
@@ -63,18 +54,6 @@ static int drop_message(char *text)
     return 0;
 }
 
-static bool write_all(int file, const char *data, size_t size)
-{
-    while (size > 0) {
-        ssize_t written = write(file, data, size);
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return false;
-        data += written;
-        size -= (size_t)written;
-    }
-    return true;
-}
-
 static enum child_result draw(const char *text, const char *format, int file)
 {
     struct library library;
@@ -85,7 +64,8 @@ static enum child_result draw(const char *text, const char *format, int file)
     void *context = library.gvContext(), *graph = library.agmemread(text);
     if (!context || !graph || library.gvLayout(context, graph, "dot") != 0) return CHILD_NO_DRAWING;
     if (library.gvRenderData(context, graph, format, &data, &size) != 0 || size == 0) return CHILD_NO_FORMAT;
-    return write_all(file, data, size) ? CHILD_DONE : CHILD_NO_DRAWING;
+    bool is_written = file_write_descriptor(file, slice_of(data, size), NULL) == STATUS_OK;
+    return is_written ? CHILD_DONE : CHILD_NO_DRAWING;
 }
 
 static _Noreturn void run_child(const char *text, const char *format, int file)
@@ -138,7 +118,7 @@ static void make_text(const struct buffer *drawing, struct buffer *text)
 {
     bool is_string = false, is_tooltip = false;
     for (size_t i = 0; i < drawing->size;) {
-        bool is_quote = drawing->data[i] == '"'; /* one of a name is behind a backslash */
+        bool is_quote = drawing->data[i] == '"'; /* a quote in a name follows a backslash */
         i += append_safely(text, slice_of(drawing->data + i, drawing->size - i), is_tooltip);
         if (!is_quote) continue;
         is_string = !is_string;
@@ -159,7 +139,7 @@ static void read_all(int file, struct buffer *out)
     }
 }
 
-static enum status tell(int status, const char *format, struct error *error)
+static enum status report_child(int status, const char *format, struct error *error)
 {
     if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL))
         return error_set(error, STATUS_TOO_LARGE, 0,
@@ -191,7 +171,7 @@ static enum status draw_in_child(const char *text, const char *format, struct bu
     if (child < 0) return error_set(error, STATUS_IO, 0, "cannot start a process for Graphviz: %s", strerror(errno));
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
     if (out->failed) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the picture");
-    return tell(status, format, error);
+    return report_child(status, format, error);
 }
 
 enum status graphviz_draw(struct buffer *drawing, const char *format, struct error *error)

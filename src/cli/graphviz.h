@@ -9,9 +9,6 @@
 /* The time that Graphviz takes grows faster than the number of lines: more are refused. */
 enum { GRAPHVIZ_NODES_MAX = 500, GRAPHVIZ_EDGES_MAX = 2000, GRAPHVIZ_CPU_SECONDS_MAX = 30 };
 
-/* The format of Graphviz that the ending of PATH names: "svg" for "x.svg"; a constant, or NULL. */
-const char *graphviz_format(const char *path);
-
 /* Replaces the DOT in DRAWING by a picture in FORMAT. Names in the DOT may come from anywhere. Graphviz runs in a child
  * process with limits of time and memory. STATUS_UNSUPPORTED if the library is not installed. */
 enum status graphviz_draw(struct buffer *drawing, const char *format, struct error *error);

@@ -96,6 +96,7 @@ int command_info(int argc, char **argv)
     bool as_json = false;
     const struct option options[] = {
         {"json", 0, OPTION_SWITCH, &as_json, .help = "one JSON object a file, each on a line, for programs"},
+        OUTPUT_OPTION_PAGER,
         {0},
     };
     const struct command_syntax syntax = {

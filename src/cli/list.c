@@ -1,5 +1,6 @@
 /* offbeat list: source lines with their costs.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/report_command.h"
 
 #include <limits.h>
@@ -11,11 +12,14 @@ int command_list(int argc, char **argv)
         {"json", 0, OPTION_SWITCH, &request.json, .help = "one JSON object for programs, instead of text"},
         REPORT_OPTIONS_CODE(request),
         REPORT_OPTIONS_SAMPLES(request),
+        REPORT_OPTIONS_SPAN(request),
         REPORT_OPTIONS_FRAMES(request),
         REPORT_OPTIONS_TAGS(request),
         REPORT_OPTIONS_VALUES_APART(request),
         REPORT_OPTIONS_SOURCES(request),
         {"no-inlines", 0, OPTION_SWITCH, &request.no_inlines, .help = "inlined functions count for their callers"},
+        OUTPUT_OPTION_COLOUR,
+        OUTPUT_OPTION_PAGER,
         {0}};
     const struct command_syntax syntax = {
         .name = "list",

@@ -37,6 +37,7 @@ static const struct command commands[] = {
     {"validate", command_validate, "whether a receiver would take a profile, and why not"},
     {"pprof",   command_pprof,   "what pprof prints, by its flags"},
     {"send", command_send, "gets envelopes to a receiver"},
+    {"serve", command_serve, "a home for profiles: stores them and answers over HTTP"},
 };
 /* clang-format on */
 

@@ -62,7 +62,7 @@ static bool merge_file(const char *path, struct sum *sum)
     bool is_opened = open_for_merge(path, &profile);
     if (is_opened && sum->dropped_labels[0]) profile_drop_labels(&profile, sum->dropped_labels);
     if (is_opened) fit_times(path, sum, &profile);
-    enum status status = is_opened ? merge_opened(path, sum->profile, &profile, &error) : STATUS_OK;
+    enum status status = is_opened ? merge_opened(path, sum->profile, &profile, NULL, &error) : STATUS_OK;
     profile_fini(&profile);
     if (status == STATUS_OK) status = sum_up(sum, &error);
     if (status != STATUS_OK) message_error(path, &error, false);

@@ -6,6 +6,7 @@
 #include "cli/fetch.h"
 #include "cli/label_units.h"
 #include "cli/message.h"
+#include "cli/perf_file.h"
 #include "cli/progress.h"
 #include "profile/processes.h"
 #include "profile/profile_scale.h"
@@ -17,7 +18,12 @@ enum { TYPE_NAMES_BYTES_MAX = 1 << 16 };
 bool read_input(const char *path, struct buffer *bytes, struct opened_file *ret_file)
 {
     struct error error = {0};
+    uint64_t file_size = 0;
     buffer_init(bytes, FORMAT_BYTES_MAX);
+    if (!fetch_is_url(path) && strcmp(path, "-") != 0 && perf_file_detect(path, &file_size)) {
+        *ret_file = (struct opened_file){.format = &format_perf_data, .size_bytes = file_size};
+        return true;
+    }
     enum status status = fetch_is_url(path) ? fetch(path, bytes, &error) : file_read(path, bytes, &error);
     size_t size = bytes->size;
     if (status == STATUS_OK && size == 0) status = error_set(&error, STATUS_NOT_THIS_FORMAT, 0, "is empty");
@@ -30,22 +36,39 @@ bool read_input(const char *path, struct buffer *bytes, struct opened_file *ret_
     return true;
 }
 
-static enum status name_functions(struct profile *profile, struct decoding *decoding, struct error *error)
+/* The program that made a recording ran on this machine; a file of perf record may come from another one. */
+static enum status name_functions(const char *path, struct profile *profile, const struct format *format,
+                                  struct decoding *decoding, struct error *error)
 {
+    struct symbolizer_result result = {0};
     struct symbolizer_options options = {.modules = decoding->modules,
                                          .progress = progress_step,
                                          .context = &decoding->progress,
-                                         .trusts_paths = true,
+                                         .trusts_paths = format == &format_recording,
                                          .skips_files = decoding->drops_symbols};
-    return symbolize_profile(profile, &options, NULL, error);
+    enum status status = symbolize_profile(profile, &options, &result, error);
+    if (status == STATUS_OK && result.files_unproven > 0)
+        message(
+            "%s: perf noted no build id of %zu file%s, which may be another one here: offbeat symbolize --trust-paths "
+            "names their functions",
+            message_name(path, false), result.files_unproven, result.files_unproven == 1 ? "" : "s");
+    return status;
+}
+
+enum status decode_unnamed(const char *path, const struct format *format, struct buffer *bytes, struct profile *profile,
+                           struct error *error)
+{
+    if (format == &format_perf_data) return perf_file_decode(path, bytes, profile, error);
+    return format_decode_opened(format, bytes, profile, error);
 }
 
 bool decode_one_of_many(const char *path, const struct format *format, struct buffer *bytes, struct decoding *decoding,
                         struct profile *profile)
 {
     struct error error = {0};
-    enum status status = format_decode_opened(format, bytes, profile, &error);
-    if (status == STATUS_OK && format == &format_recording) status = name_functions(profile, decoding, &error);
+    enum status status = decode_unnamed(path, format, bytes, profile, &error);
+    bool has_addresses = format == &format_recording || format == &format_perf_data;
+    if (status == STATUS_OK && has_addresses) status = name_functions(path, profile, format, decoding, &error);
     if (status != STATUS_OK) {
         message_error(path, &error, false);
         return false;
@@ -173,10 +196,11 @@ static enum status keep_common_types(const char *path, struct profile *into, str
     return status;
 }
 
-enum status merge_opened(const char *path, struct profile *into, struct profile *from, struct error *error)
+enum status merge_opened(const char *path, struct profile *into, struct profile *from,
+                         const struct profile_extra_labels *labels, struct error *error)
 {
     enum status status = keep_common_types(path, into, from, error);
-    return status == STATUS_OK ? profile_merge(into, from, NULL, error) : status;
+    return status == STATUS_OK ? profile_merge(into, from, labels, error) : status;
 }
 
 static bool open_and_merge(const char *path, const struct open_options *options, struct profile *into)
@@ -185,7 +209,7 @@ static bool open_and_merge(const char *path, const struct open_options *options,
     struct profile profile;
     profile_init(&profile);
     bool is_opened = open_one(path, options, &profile);
-    bool is_merged = is_opened && merge_opened(path, into, &profile, &error) == STATUS_OK;
+    bool is_merged = is_opened && merge_opened(path, into, &profile, NULL, &error) == STATUS_OK;
     if (is_opened && !is_merged) message_error(path, &error, false);
     profile_fini(&profile);
     return is_merged;

@@ -19,9 +19,14 @@ bool open_profile(const char *path, struct profile *profile, struct opened_file 
 bool open_for_merge(const char *path, struct profile *profile);
 
 /* The two steps of open_profile: the file's bytes, decompressed, with their format (NULL: unknown), and what they hold.
- * The caller finishes BYTES in every case; after the second they are empty. */
+ * The caller finishes BYTES in every case; after the second they are empty. Of a file of perf record, which may be
+ * larger than memory, they are empty after the first, too. */
 bool read_input(const char *path, struct buffer *bytes, struct opened_file *ret_file);
 bool decode_input(const char *path, const struct format *format, struct buffer *bytes, struct profile *profile);
+
+/* The second step without names for addresses, and without messages. */
+enum status decode_unnamed(const char *path, const struct format *format, struct buffer *bytes, struct profile *profile,
+                           struct error *error);
 
 /* What the decoding of many recordings shares: MODULES stay open from one to the next. */
 struct decoding {
@@ -33,8 +38,10 @@ bool decode_one_of_many(const char *path, const struct format *format, struct bu
                         struct profile *profile);
 
 /* Adds FROM, which was read from PATH, to INTO; of both only the sample types that both have are kept, and one line on
- * standard error names the others. STATUS_UNSUPPORTED where they have none in common. */
-enum status merge_opened(const char *path, struct profile *into, struct profile *from, struct error *error);
+ * standard error names the others. LABELS, which may be NULL, are added to FROM's samples. STATUS_UNSUPPORTED where
+ * they have no type in common. */
+enum status merge_opened(const char *path, struct profile *into, struct profile *from,
+                         const struct profile_extra_labels *labels, struct error *error);
 
 struct open_options {
     bool fills_idle;       /* for sums as Sentry's backend has them, by profile_fill_idle for profiles of V1 */

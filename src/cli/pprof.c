@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/fetch.h"
 #include "cli/message.h"
+#include "cli/output.h"
 #include "cli/pprof_flags.h"
 #include "cli/prompt.h"
 
@@ -102,6 +103,7 @@ int command_pprof(int argc, char **argv)
         return EXIT_DONE;
     }
     flags.fetch.keeps_copies = true;
+    output_settings.no_pager = true; /* as pprof */
     fetch_set(&flags.fetch);
     if (argc - place > 1 && is_program(argv[place])) place++;
     if (!check(&flags, argc - place)) return EXIT_WRONG_USE;

@@ -1,5 +1,6 @@
 /* offbeat raw: all that is in a profile, as text.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/report_command.h"
 
 #include <limits.h>
@@ -8,7 +9,8 @@ int command_raw(int argc, char **argv)
 {
     struct report_request request = {REPORT_REQUEST_INIT, .kind = REPORT_RAW, .keeps_names = true};
     const struct option options[] = {
-        REPORT_OPTIONS_SAMPLES(request), REPORT_OPTIONS_FRAMES(request), REPORT_OPTIONS_TAGS(request), {0}};
+        REPORT_OPTIONS_SAMPLES(request), REPORT_OPTIONS_SPAN(request), REPORT_OPTIONS_FRAMES(request),
+        REPORT_OPTIONS_TAGS(request),    OUTPUT_OPTION_PAGER,          {0}};
     const struct command_syntax syntax = {
         .name = "raw",
         .usage = "FILE… [options]",

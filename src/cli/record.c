@@ -388,7 +388,7 @@ static void write_everything(struct record *record, const char *program)
     take_recordings(record, &all);
     write_outputs(record, &all, program);
     for (size_t i = 0; i < record->outputs.count; i++)
-        tell_left_out(record->outputs.items[i].path, &record->outputs.items[i].series);
+        report_left_out(record->outputs.items[i].path, &record->outputs.items[i].series);
     if (!record->is_failed && !record->is_quiet && record->tick_count > 0) tell_result(record);
     profile_fini(&all);
 }

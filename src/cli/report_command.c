@@ -9,6 +9,7 @@
 #include "cli/graphviz.h"
 #include "cli/message.h"
 #include "cli/output.h"
+#include "cli/picture.h"
 #include "cli/report_code.h"
 #include "cli/report_diff.h"
 #include "cli/report_flame.h"
@@ -138,6 +139,7 @@ static void choose_trim(struct run *run)
         .order = is_drawing(run)          ? ORDER_ENTROPY
                  : request->by_cumulative ? ORDER_CUM
                                           : ORDER_FLAT,
+        .keeps_edge_order = is_table,
         .drops_negative = request->drop_negative,
         .tag_unit = request->unit,
     };
@@ -368,6 +370,19 @@ static enum exit_status write_new_file(const struct report_request *request, con
     return EXIT_FAILED;
 }
 
+/* A report that was asked for by name is written, as pprof does, whatever the file is called: x.png may contain DOT. */
+static void warn_wrong_ending(const struct report_request *request)
+{
+    bool is_svg = request->kind == REPORT_FLAME && !report_flame_is_text(request) && !request->json;
+    const char *format = is_svg ? "svg" : request->picture;
+    if (picture_is_promised(request->output, format)) return;
+    message("%s contains %s, not %s", request->output,
+            format                        ? format
+            : request->kind == REPORT_DOT ? "DOT"
+                                          : "text",
+            picture_ending(request->output));
+}
+
 static enum exit_status write_text(const struct report_request *request, struct buffer *out)
 {
     struct error error = {0};
@@ -380,7 +395,10 @@ static enum exit_status write_text(const struct report_request *request, struct 
     if (!request->output && request->new_file && isatty(STDOUT_FILENO) && !out->failed)
         return write_new_file(request, out);
     if (strcmp(path, "-") == 0 || out->failed) return output_report(out);
-    if (file_write(path, buffer_slice(out), &error) == STATUS_OK) return EXIT_DONE;
+    if (file_write(path, buffer_slice(out), &error) == STATUS_OK) {
+        warn_wrong_ending(request);
+        return EXIT_DONE;
+    }
     message_error(path, &error, true);
     return EXIT_FAILED;
 }

@@ -5,6 +5,7 @@
 #include "base/environment.h"
 #include "cli/message.h"
 #include "cli/output.h"
+#include "cli/picture.h"
 #include "cli/threads.h"
 #include "report/flame_report.h"
 
@@ -54,6 +55,9 @@ bool report_flame_check(const struct report_request *request)
         message("--time-order and --inverted exclude each other");
     } else if (request->time_order && request->diff_base.count > 0) {
         message("--time-order and --diff-base exclude each other");
+    } else if (request->flame_form == FLAME_FORM_AUTO && is_drawing && !picture_is_promised(request->output, "svg")) {
+        message("%s: offbeat flame does not write %s; the endings that it knows are .svg and .txt", request->output,
+                picture_ending(request->output));
     } else if (is_drawing && is_standard_output(request) && isatty(STDOUT_FILENO)) {
         message("a drawing is not written to a terminal; use -o OUT.svg, or --to text");
     } else {
@@ -132,7 +136,7 @@ static enum exit_status choose_thread(struct flame *flame)
     if (profile->samples.count == 0) {
         const char *thread = flame->request->filter.thread;
         if (!thread || !thread[0]) message("no samples are left to draw");
-        return EXIT_NO; /* the filter has told of the thread */
+        return EXIT_NO; /* the filter has printed a line about the thread */
     }
     flame->thread = profile_thread_with_samples(profile, profile_default_thread(profile));
     append_thread_name(profile, flame->thread, &flame->thread_name);

@@ -19,13 +19,7 @@ static enum status merge_base(const char *path, struct profile *profile, struct 
     double ratios[PROFILE_VALUES_MAX];
     for (size_t i = 0; i < PROFILE_VALUES_MAX; i++) ratios[i] = -1;
     if (is_negative) profile_scale(base, ratios);
-    if (!is_diff) return merge_opened(path, profile, base, error);
-    struct profile labelled;
-    profile_init(&labelled);
-    enum status status = profile_merge(&labelled, base, &labels, error);
-    if (status == STATUS_OK) status = merge_opened(path, profile, &labelled, error);
-    profile_fini(&labelled);
-    return status;
+    return merge_opened(path, profile, base, is_diff ? &labels : NULL, error);
 }
 
 static struct open_options open_options(const struct report_request *request)

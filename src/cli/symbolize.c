@@ -133,7 +133,7 @@ static bool read_unnamed(const char *path, struct profile *profile, const struct
     struct error error = {0};
     struct opened_file file = {0};
     bool is_read = read_input(path, &bytes, &file);
-    bool is_decoded = is_read && format_decode_opened(file.format, &bytes, profile, &error) == STATUS_OK;
+    bool is_decoded = is_read && decode_unnamed(path, file.format, &bytes, profile, &error) == STATUS_OK;
     buffer_fini(&bytes);
     if (is_read && !is_decoded) message_error(path, &error, false);
     *ret_format = file.format;

@@ -1,6 +1,7 @@
 /* offbeat top: the hottest functions.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
 #include "cli/message.h"
+#include "cli/output.h"
 #include "cli/report_command.h"
 
 #include <limits.h>
@@ -23,7 +24,7 @@ int command_top(int argc, char **argv)
         REPORT_OPTIONS_VALUES(request),
         REPORT_OPTIONS_SOURCES(request),
         REPORT_OPTIONS_FRAME_NAMES(request),
-        {0},
+        OUTPUT_OPTION_COLOUR, OUTPUT_OPTION_PAGER, {0},
     };
     /* clang-format on */
     const struct command_syntax syntax = {

@@ -1,18 +1,19 @@
 /* offbeat tree and offbeat peek: callers and callees of functions.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/report_command.h"
 
 #include <limits.h>
 
 #define TREE_OPTIONS(r)                                                                                                \
     {"json", 0, OPTION_SWITCH, &(r).json, .help = "one JSON object for programs, instead of text"},                    \
-        REPORT_OPTIONS_SAMPLES(r), REPORT_OPTIONS_FRAMES(r), REPORT_OPTIONS_TAGS(r), REPORT_OPTIONS_VALUES(r),         \
-        REPORT_OPTIONS_SOURCES(r), REPORT_OPTIONS_FRAME_NAMES(r), REPORT_OPTIONS_NODES(r)
+        REPORT_OPTIONS_SAMPLES(r), REPORT_OPTIONS_SPAN(r), REPORT_OPTIONS_FRAMES(r), REPORT_OPTIONS_TAGS(r),           \
+        REPORT_OPTIONS_VALUES(r), REPORT_OPTIONS_SOURCES(r), REPORT_OPTIONS_FRAME_NAMES(r), REPORT_OPTIONS_NODES(r)
 
 int command_tree(int argc, char **argv)
 {
     struct report_request request = {REPORT_REQUEST_INIT, .kind = REPORT_TREE};
-    const struct option options[] = {TREE_OPTIONS(request), REPORT_OPTIONS_TRIM(request), {0}};
+    const struct option options[] = {TREE_OPTIONS(request), REPORT_OPTIONS_TRIM(request), OUTPUT_OPTION_PAGER, {0}};
     const struct command_syntax syntax = {
         .name = "tree",
         .usage = "FILE… [options]",
@@ -35,7 +36,7 @@ int command_tree(int argc, char **argv)
 int command_peek(int argc, char **argv)
 {
     struct report_request request = {REPORT_REQUEST_INIT, .kind = REPORT_PEEK};
-    const struct option options[] = {TREE_OPTIONS(request), {0}};
+    const struct option options[] = {TREE_OPTIONS(request), OUTPUT_OPTION_PAGER, {0}};
     const struct command_syntax syntax = {
         .name = "peek",
         .usage = "REGEX FILE… [options]",

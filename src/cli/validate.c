@@ -1,4 +1,4 @@
-/* offbeat validate: whether a receiver would take what is in a file, and if not, why.  SPDX-License-Identifier: MIT */
+/* offbeat validate: whether a server accepts what is in a file, and if not, why.  SPDX-License-Identifier: MIT */
 #include "base/json_writer.h"
 #include "cli/commands.h"
 #include "cli/message.h"
@@ -20,46 +20,47 @@ struct validation {
     bool as_json;
     struct buffer *report;
     enum exit_status status;
-    size_t judged; /* profiles of the file */
+    size_t validated; /* profiles of the file */
 };
 
-/* --- Telling ------------------------------------------------------------------------------------------------------ */
+/* --- Printing ------------------------------------------------------------------------------------------------------
+ */
 
-static void print_text(const struct validation *validation, const struct verdict *verdict, const char *item)
+static void print_text(const struct validation *validation, const struct rules_result *result, const char *item)
 {
     char text[512];
     struct buffer *report = validation->report;
-    verdict_print(verdict, text, sizeof(text));
+    rules_result_print(result, text, sizeof(text));
     buffer_append_format(report, "%s: %s%s%s%s", message_name(validation->path, false), item, item[0] ? ": " : "",
-                         verdict->accepted ? "" : "rejected: ", text);
-    for (uint32_t i = 0; i < verdict->repairs.count; i++) {
-        const struct repair *repair = &verdict->repairs.items[i];
+                         result->accepted ? "" : "rejected: ", text);
+    for (uint32_t i = 0; i < result->repairs.count; i++) {
+        const struct repair *repair = &result->repairs.items[i];
         buffer_append_format(report, "; repaired: %" PRIu64 " %s", repair->count, repair->what);
     }
     buffer_append_byte(report, '\n');
 }
 
-static void print_json(const struct validation *validation, const struct verdict *verdict, const char *item)
+static void print_json(const struct validation *validation, const struct rules_result *result, const char *item)
 {
     struct json_writer writer = json_writer_of(validation->report);
     const struct {
         const char *key, *text;
-    } texts[] = {{"reason", verdict->reason},
-                 {"place", verdict->place},
-                 {"found", verdict->found},
-                 {"expected", verdict->expected}};
+    } texts[] = {{"reason", reject_reason_name(result->reason)},
+                 {"place", result->place},
+                 {"found", result->found},
+                 {"expected", result->expected}};
     json_begin_object(&writer);
     json_write_key(&writer, "accepted");
-    json_write_bool(&writer, verdict->accepted);
+    json_write_bool(&writer, result->accepted);
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         json_write_key(&writer, texts[i].key);
         json_write_text(&writer, texts[i].text);
     }
     json_write_key(&writer, "repaired");
     json_begin_array(&writer);
-    for (uint32_t i = 0; i < verdict->repairs.count; i++) {
+    for (uint32_t i = 0; i < result->repairs.count; i++) {
         char text[160];
-        const struct repair *repair = &verdict->repairs.items[i];
+        const struct repair *repair = &result->repairs.items[i];
         (void)snprintf(text, sizeof(text), "%" PRIu64 " %s", repair->count, repair->what);
         json_write_text(&writer, text);
     }
@@ -72,50 +73,39 @@ static void print_json(const struct validation *validation, const struct verdict
     buffer_append_byte(validation->report, '\n');
 }
 
-static void tell(struct validation *validation, const struct verdict *verdict, const char *item)
+static void report_result(struct validation *validation, const struct rules_result *result, const char *item)
 {
-    if (!verdict->accepted && validation->status == EXIT_DONE) validation->status = EXIT_NO;
+    if (!result->accepted && validation->status == EXIT_DONE) validation->status = EXIT_NO;
     if (validation->as_json)
-        print_json(validation, verdict, item);
+        print_json(validation, result, item);
     else
-        print_text(validation, verdict, item);
+        print_text(validation, result, item);
 }
 
-/* --- Judging ------------------------------------------------------------------------------------------------------ */
+/* --- Validating ------------------------------------------------------------------------------------------------------
+ */
 
-static void judge(struct validation *validation, struct slice payload, const struct rules_context *context, bool is_v1,
-                  const char *item)
+static void validate(struct validation *validation, struct slice payload, const struct rules_context *context,
+                     bool is_v1, const char *item)
 {
-    struct verdict verdict;
+    struct rules_result result;
     struct error error;
-    enum status status = is_v1 ? rules_judge_profile(payload, context, validation->rules, &verdict, &error)
-                               : rules_judge_chunk(payload, context, validation->rules, &verdict, &error);
-    validation->judged++;
+    enum status status = is_v1 ? rules_validate_profile(payload, context, validation->rules, &result, &error)
+                               : rules_validate_chunk(payload, context, validation->rules, &result, &error);
+    validation->validated++;
     if (status == STATUS_OK) {
-        tell(validation, &verdict, item);
+        report_result(validation, &result, item);
         return;
     }
     message_error(validation->path, &error, false);
     validation->status = EXIT_FAILED;
 }
 
-static bool has_transaction(struct slice bytes)
-{
-    struct envelope_reader reader;
-    struct envelope_item item;
-    bool is_there = false;
-    if (envelope_open(&reader, bytes, NULL) == STATUS_OK) {
-        while (!is_there && envelope_next(&reader, &item, NULL)) is_there = slice_equals_text(item.type, "transaction");
-    }
-    envelope_close(&reader);
-    return is_there;
-}
-
-static void judge_items(struct validation *validation, struct envelope_reader *reader, struct slice bytes)
+static void validate_items(struct validation *validation, struct envelope_reader *reader, struct slice bytes)
 {
     struct envelope_item item;
     char transaction_id[UUID_TEXT_SIZE];
-    bool with_transaction = has_transaction(bytes);
+    bool with_transaction = envelope_has_transaction(bytes);
     envelope_transaction_id(bytes, transaction_id);
     for (size_t number = 1; envelope_next(reader, &item, NULL); number++) {
         char name[96];
@@ -127,26 +117,26 @@ static void judge_items(struct validation *validation, struct envelope_reader *r
                                         .has_transaction = with_transaction};
         memcpy(context.transaction_id, transaction_id, sizeof(context.transaction_id));
         (void)snprintf(name, sizeof(name), "item %zu, %.*s", number, SLICE_ARGUMENTS(item.type));
-        judge(validation, item.payload, &context, is_v1, name);
+        validate(validation, item.payload, &context, is_v1, name);
     }
 }
 
 /* What is wrong with the envelope costs all of its items. */
-static void judge_envelope(struct validation *validation, struct slice bytes)
+static void validate_envelope(struct validation *validation, struct slice bytes)
 {
     struct envelope_reader reader;
-    struct verdict verdict;
+    struct rules_result result;
     struct error error;
     enum status status = envelope_check(bytes, &error);
     if (status != STATUS_OK) {
-        verdict_init(&verdict);
-        (void)verdict_refuse(&verdict, status == STATUS_TOO_LARGE ? "envelope_too_large" : "envelope_malformed",
-                             "an envelope that receivers take", error.message, "byte %" PRIu64, error.offset);
-        validation->judged++;
-        tell(validation, &verdict, "");
+        rules_result_init(&result);
+        (void)rules_reject(&result, status == STATUS_TOO_LARGE ? REJECT_ENVELOPE_TOO_LARGE : REJECT_ENVELOPE_MALFORMED,
+                           "an envelope that servers accept", error.message, "byte %" PRIu64, error.offset);
+        validation->validated++;
+        report_result(validation, &result, "");
         return;
     }
-    if (envelope_open(&reader, bytes, NULL) == STATUS_OK) judge_items(validation, &reader, bytes);
+    if (envelope_open(&reader, bytes, NULL) == STATUS_OK) validate_items(validation, &reader, bytes);
     envelope_close(&reader);
 }
 
@@ -164,7 +154,7 @@ static void validate_file(struct validation *validation)
 {
     struct buffer bytes;
     struct opened_file file;
-    validation->judged = 0;
+    validation->validated = 0;
     if (!read_input(validation->path, &bytes, &file)) {
         validation->status = EXIT_FAILED;
         buffer_fini(&bytes);
@@ -172,10 +162,10 @@ static void validate_file(struct validation *validation)
     }
     struct slice slice = buffer_slice(&bytes);
     if (envelope_detect(slice))
-        judge_envelope(validation, slice);
+        validate_envelope(validation, slice);
     else if (is_payload(slice))
-        judge(validation, slice, NULL, sentry_v1_detect(slice), "");
-    if (validation->judged == 0) {
+        validate(validation, slice, NULL, sentry_v1_detect(slice), "");
+    if (validation->validated == 0) {
         message("%s: holds no profile of Sentry's, and only those have rules", message_name(validation->path, false));
         validation->status = EXIT_FAILED;
     }
@@ -190,6 +180,7 @@ int command_validate(int argc, char **argv)
         {"rules", 0, OPTION_CHOICE, &rules, "spec|relay",
          .help = "what the documents say, or what the real service does (the default)"},
         {"json", 0, OPTION_SWITCH, &as_json, .help = "one JSON object a profile, each on a line, for programs"},
+        OUTPUT_OPTION_PAGER,
         {0},
     };
     const struct command_syntax syntax = {

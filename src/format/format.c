@@ -3,6 +3,7 @@
 #include "format/format.h"
 
 #include "base/compression.h"
+#include "format/known_kinds.h"
 #include "format/recording/recording.h"
 #include "profile/profile_extent.h"
 
@@ -93,6 +94,7 @@ bool format_path_is_compressed(const char *path)
 /* Of bytes that are not compressed. */
 static const struct format *detect_raw(struct slice bytes)
 {
+    if (known_kind_is_certain(bytes)) return NULL;
     for (size_t i = 0; i < FORMAT_COUNT; i++) {
         if (formats[i]->detect && formats[i]->detect(bytes)) return formats[i];
     }
@@ -178,28 +180,8 @@ const struct format *format_detect(struct slice bytes)
 /* What people give us that is no profile, and what they can do about it. */
 static enum status explain_unknown(struct slice bytes, struct error *error)
 {
-    static const struct {
-        const char *magic;
-        size_t size;
-        const char *message;
-    } known[] = {
-        {"\xfd\x37zXZ", 5, "xz data; decompress them first: xz -dc FILE | offbeat top -"},
-        {"BZh", 3, "bzip2 data; decompress them first: bzip2 -dc FILE | offbeat top -"},
-        {"\x04\x22\x4d\x18", 4, "lz4 data; decompress them first: lz4 -dc FILE | offbeat top -"},
-        {"PK\x03\x04", 4, "a zip archive; unpack it first"},
-        {"\x1f\x9d", 2, "data of compress; decompress them first: gzip -dc FILE | offbeat top -"},
-        {"PERFILE2", 8, "a file of perf record; type: perf script -i FILE | offbeat top -"},
-        {"2ELIFREP", 8, "a file of perf record; type: perf script -i FILE | offbeat top -"},
-        {"\x7f\x45LF", 4, "an ELF file, not a profile"},
-        {"FLR\0", 4, "a Java Flight Recording; convert it to collapsed stacks with async-profiler's jfrconv"},
-        {"\xff\xfe", 2, "text in UTF-16; save it as UTF-8"},
-        {"\xfe\xff", 2, "text in UTF-16; save it as UTF-8"},
-    };
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (bytes.size >= known[i].size && memcmp(bytes.data, known[i].magic, known[i].size) == 0) {
-            return error_set(error, STATUS_UNSUPPORTED, 0, "%s", known[i].message);
-        }
-    }
+    const char *hint = known_kind_of(bytes);
+    if (hint) return error_set(error, STATUS_UNSUPPORTED, 0, "%s", hint);
     int version = recording_other_version(bytes);
     if (version)
         return error_set(

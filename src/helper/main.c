@@ -1,9 +1,9 @@
-/* offbeat-helper REQUEST PAYLOADS: makes of recordings what liboffbeat sends, with names, files and lines.
+/* offbeat-helper REQUEST PAYLOADS: turns recordings into what liboffbeat sends, with names, files and lines.
  *
- * PAYLOADS is written whole or not at all. Exit status: 0, 1 if the payload would be refused (the reason is in
- * PAYLOADS), 2 for anything else.  SPDX-License-Identifier: MIT */
+ * PAYLOADS is written completely or not at all. Exit status: 0; 1 if the server would reject the payload (PAYLOADS has
+ * the name of the reject reason and the details); 2 for anything else.  SPDX-License-Identifier: MIT */
 #include "base/file.h"
-#include "chunk/request.h"
+#include "deliver/request.h"
 #include "symbolize/index_store.h"
 #include "symbolize/symbolizer.h"
 
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LATE_NICE = 10, DONE = 0, REFUSED = 1, FAILED = 2 };
+enum { LATE_NICE = 10, DONE = 0, REJECTED = 1, FAILED = 2 };
 
 static void name_frames(struct profile *profile)
 {
@@ -23,9 +23,9 @@ static void name_frames(struct profile *profile)
     index_store_make_room();
 }
 
-/* Out of the way of the program that it works for: the terminal's signals are not for it, it has no folder busy, and
- * a limit on file sizes or a fault leaves no core file beside the program. */
-static void are_back(void)
+/* Stays out of the way of the program that it works for: takes no signals of the terminal, holds no folder, and
+ * leaves no core file after a fault or at a limit on file sizes. */
+static void stay_out_of_the_way(void)
 {
     const struct rlimit no_core = {0};
     (void)setrlimit(RLIMIT_CORE, &no_core);
@@ -45,9 +45,10 @@ static int answer(const char *request_path, const char *payloads_path, struct er
     buffer_init(&payloads, CHUNK_PAYLOADS_BYTES_MAX);
     enum status status = file_read(request_path, &bytes, error);
     if (status == STATUS_OK) status = chunk_request_read(buffer_slice(&bytes), &file, error);
-    if (status == STATUS_OK) status = chunk_make(&file.request, name_frames, chunk_append_line, &payloads, error);
-    int outcome = status == STATUS_OK ? DONE : status == STATUS_MALFORMED ? REFUSED : FAILED;
-    if (outcome == REFUSED) {
+    if (status == STATUS_OK)
+        status = deliver_recordings(&file.request, name_frames, deliver_append_line, &payloads, error);
+    int outcome = status == STATUS_OK ? DONE : status == STATUS_MALFORMED ? REJECTED : FAILED;
+    if (outcome == REJECTED) {
         buffer_clear(&payloads);
         buffer_append_text(&payloads, error->message);
     }
@@ -69,7 +70,7 @@ int main(int argument_count, char **arguments)
         fputs("offbeat-helper REQUEST PAYLOADS: started by liboffbeat, not by people\n", stderr);
         return FAILED;
     }
-    are_back();
+    stay_out_of_the_way();
     int outcome = answer(arguments[1], arguments[2], &error);
     if (outcome == FAILED) (void)fprintf(stderr, "offbeat-helper: %s\n", error.message);
     return outcome;

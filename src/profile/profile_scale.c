@@ -59,6 +59,18 @@ static double sum_of(const struct profile *profile, size_t column)
     return sum;
 }
 
+void profile_give_period(struct profile *profile)
+{
+    if (profile->value_type_count != 2 || profile->samples.count == 0) return;
+    if (!slice_equals_text(profile_slice(profile, profile->value_types[1].unit), "nanoseconds")) return;
+    int64_t period = profile_sample_values(profile, 0)[1];
+    for (size_t i = 1; i < profile->samples.count; i++) {
+        if (profile_sample_values(profile, i)[1] != period) return;
+    }
+    profile->period = period;
+    profile->period_type = profile->value_types[1];
+}
+
 enum status profile_normalize(struct profile *profile, const struct profile *base, struct error *error)
 {
     double ratios[PROFILE_VALUES_MAX] = {0};

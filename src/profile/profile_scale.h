@@ -12,6 +12,10 @@ void profile_scale(struct profile *profile, const double *ratios);
 /* Scales values and the period that are times of another unit to nanoseconds, for formats that know only those. */
 void profile_scale_times_to_nanoseconds(struct profile *profile);
 
+/* Sets the period of a profile of a clock: it has two types, and the second is in nanoseconds with one value in all
+ * samples, which is the time between them. */
+void profile_give_period(struct profile *profile);
+
 /* Scales each type so that its sum is that of the same column of BASE, which must have the same number of them; a sum
  * of zero stays. STATUS_UNSUPPORTED if it has another number. */
 enum status profile_normalize(struct profile *profile, const struct profile *base, struct error *error);

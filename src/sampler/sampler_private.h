@@ -46,7 +46,7 @@ struct sampler {
     bool has_unread_names;            /* of threads that ran */
     uint32_t name_refreshes;          /* ticks at which names are read */
     uint32_t first_scans_in_tick;
-    uint32_t periods_in_tick; /* for which it is: what is limited in a tick is so often more */
+    uint32_t periods_in_tick; /* that the tick stands for: its limits are multiplied by this */
     bool was_confined;        /* by a filter, before the sampler was started */
     bool is_ending;
     uint64_t before_ns, deadline_ns, end_ns; /* of ticks: the last one, the next one, the last of all */

@@ -70,6 +70,7 @@ struct signal_choice signal_choose(struct watched_thread *thread)
     const char *state = self_status_line(status_text, "State");
     uint64_t seccomp = self_status_number(status_text, "Seccomp", 10), blocked = blocked_in(status_text);
     choice.is_asleep = state && *state != 'R';
+    choice.sleep_count = self_status_number(status_text, "voluntary_ctxt_switches", 10);
     choice.reading = seccomp == SECCOMP_NONE ? SLOT_COPIES : SLOT_PROBES;
     if (is_confined_since(status_text, seccomp)) return choice;
     if (is_open(blocked, SIGNAL_USUAL))

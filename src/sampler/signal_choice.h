@@ -9,6 +9,7 @@ struct signal_choice {
     bool is_asleep; /* the signal would break its system call off */
     int number;     /* 0: no signal may be sent to it */
     enum slot_reading reading;
+    uint64_t sleep_count; /* how often it has gone to sleep */
 };
 
 /* Notes which seccomp filters the process inherited. On the sampler thread, when it starts. */

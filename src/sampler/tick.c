@@ -2,7 +2,7 @@
  *
  * A thread whose CPU clock stands still is where it was at the tick before: nothing is done and nothing is written. One
  * that ran and is blocked now is unwound from outside (blocked.c); that stack stands for the time that it was blocked.
- * For its CPU time are the stacks that the kernel takes while it runs, with its own timer (timer.c).
+ * The stacks that the kernel takes while it runs, with its own timer (timer.c), stand for its CPU time.
  *
  * Where the kernel grants no timer, or one that sees user code only, a thread that is met running is sent a signal and
  * unwinds itself (signal_handler.c); the answer is fetched at the next tick. A thread that waits for a processor
@@ -192,10 +192,15 @@ static void watch_waiting(struct sampler *sampler, struct watched_thread *thread
 }
 
 /* A request that no signal may carry is counted as lost. One that would find its thread asleep, in sigwait for example,
- * is put off. */
-static void send_request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+ * is put off. A thread that waits for a processor may have been woken from a call that sleeps, and a signal would break
+ * that call off after all (poll after its timeout returns EINTR). So it is asked only if it has not gone to sleep since
+ * the last time: then it was preempted. */
+static void send_request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_waiting)
 {
     struct signal_choice choice = signal_choose(thread);
+    bool has_slept = choice.sleep_count != thread->sleep_count;
+    thread->sleep_count = choice.sleep_count;
+    if (is_waiting && has_slept) return;
     if (choice.number == 0) {
         do_without_signal(sampler, thread, cpu_ns);
         return;
@@ -232,11 +237,11 @@ static void request(struct sampler *sampler, struct watched_thread *thread, uint
     if (sampler->requests_in_tick >= requests_max || cpu_ns < thread->no_signal_until_cpu_ns) return;
     sampler->requests_in_tick++;
     if (!is_exact) {
-        send_request(sampler, thread, cpu_ns);
+        send_request(sampler, thread, cpu_ns, false);
         return;
     }
     struct beside beside;
-    if (beside_stop(&beside, thread)) send_request(sampler, thread, cpu_ns);
+    if (beside_stop(&beside, thread)) send_request(sampler, thread, cpu_ns, false);
     beside_leave(&beside);
 }
 
@@ -355,15 +360,17 @@ static void scan_awake(struct sampler *sampler, struct watched_thread *thread, u
         scan_running(sampler, thread, cpu_ns, is_busy);
 }
 
-/* Wall clock: THREAD is not blocked, and has not run since the tick before. It is not about to sleep: a signal breaks
- * nothing off. */
+/* Wall clock: THREAD is not blocked, and has not run since the tick before. Its timer is asked where it waits; a thread
+ * without one is sent a signal. */
 static void scan_waiting(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     /* Asking costs 40 µs, and a short wait matters little. */
     thread->waited_ns += sampler->tick_span_ns;
-    if (thread->waited_ns < LONG_WAIT_NS || timer_ask_waiting(sampler, thread)) return;
+    if (thread->waited_ns < LONG_WAIT_NS) return;
+    timer_note_busy(sampler, thread);
+    if (timer_ask_waiting(sampler, thread)) return;
     if (sampler->requests_in_tick++ >= requests_max_of(sampler, thread)) return;
-    send_request(sampler, thread, cpu_ns);
+    send_request(sampler, thread, cpu_ns, true);
     thread->is_asked_for_wait = thread->slot && thread->timer.control;
 }
 

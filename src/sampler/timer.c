@@ -54,21 +54,32 @@ static int open_for_user_code(struct sampler *sampler, struct watched_thread *th
 {
     int result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_USER_CODE, sampler->period_ns,
                                  thread->timer_stack_size);
-    if (result == 0) sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] = 1;
     thread->timer_account = (struct timer_account){.start_cpu_ns = thread->cpu_ns_seen};
     return result;
 }
 
+static int open_for_all(struct sampler *sampler, struct watched_thread *thread)
+{
+    uint64_t period_ns = self_has_own_descriptors() ? 0 : chance_period_ns(sampler, thread);
+    int result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_ALL, period_ns, thread->timer_stack_size);
+    bool is_refused = (result == EPERM || result == EACCES) && self_has_own_descriptors();
+    sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] = is_refused;
+    return result;
+}
+
+/* A timer for user code takes its first stack after a whole period: a signal sees a thread that lives for less. */
+static bool is_young(const struct sampler *sampler, const struct watched_thread *thread)
+{
+    return thread->account.is_first_scan || sampler->tick_ns < sampler->start_ns + sampler->period_ns;
+}
+
 static int open_timer(struct sampler *sampler, struct watched_thread *thread)
 {
-    bool has_descriptors = self_has_own_descriptors();
-    if (self_is_confined()) return EPERM;
+    const uint64_t *sees_user_code = &sampler->counters[RECORDING_TIMERS_SEE_USER_CODE];
     int result = EPERM;
-    if (!sampler->counters[RECORDING_TIMERS_SEE_USER_CODE]) {
-        uint64_t period_ns = has_descriptors ? 0 : chance_period_ns(sampler, thread);
-        result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_ALL, period_ns, thread->timer_stack_size);
-    }
-    if ((result == EPERM || result == EACCES) && has_descriptors) result = open_for_user_code(sampler, thread);
+    if (self_is_confined()) return EPERM;
+    if (!*sees_user_code) result = open_for_all(sampler, thread);
+    if (*sees_user_code) result = is_young(sampler, thread) ? EAGAIN : open_for_user_code(sampler, thread);
     if (result == 0 && !thread->timer.is_free) perf_timer_ask(&thread->timer);
     return result;
 }
@@ -76,9 +87,7 @@ static int open_timer(struct sampler *sampler, struct watched_thread *thread)
 void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t *refusal = &sampler->counters[RECORDING_TIMER_ERRNO];
-    /* Such a timer takes its first stack after a whole period: a signal sees a thread that lives for less. */
-    bool is_young = thread->account.is_first_scan || sampler->tick_ns < sampler->start_ns + sampler->period_ns;
-    if (sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] && is_young) return;
+    if (sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] && is_young(sampler, thread)) return;
     if (thread->timer.control || thread->timer_stack_size > PERF_TIMER_STACK_MAX || *refusal) return;
     if (sampler->timers_in_tick >= OPENED_A_TICK_MAX * sampler->periods_in_tick ||
         sampler->counters[RECORDING_TIMERS] >= TIMERS_MAX)
@@ -88,7 +97,7 @@ void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
     int result = open_timer(sampler, thread);
     if (result == 0)
         sampler->counters[RECORDING_TIMERS]++;
-    else if (result != ESRCH)
+    else if (result != ESRCH && result != EAGAIN)
         *refusal = (uint64_t)result;
 }
 

@@ -2,7 +2,7 @@
 #ifndef OFFBEAT_SDK_MEASUREMENTS_H
 #define OFFBEAT_SDK_MEASUREMENTS_H
 
-#include "chunk/chunk.h"
+#include "deliver/recordings.h"
 
 #include <pthread.h>
 

@@ -4,7 +4,7 @@
 #include "base/descriptor.h"
 #include "base/file.h"
 #include "base/uuid.h"
-#include "chunk/request.h"
+#include "deliver/request.h"
 
 #include <dirent.h>
 #include <fcntl.h>

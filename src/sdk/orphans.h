@@ -10,7 +10,7 @@
 #ifndef OFFBEAT_SDK_ORPHANS_H
 #define OFFBEAT_SDK_ORPHANS_H
 
-#include "chunk/chunk.h"
+#include "deliver/recordings.h"
 
 #include <limits.h>
 #include <sys/types.h>

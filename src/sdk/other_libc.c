@@ -3,7 +3,7 @@
  * LD_PRELOAD is inherited: a program that `offbeat record` runs may start one that is linked with musl. musl's loader
  * knows the name libc.so.6 as its own, but ends the program if a symbol is missing. So the symbols that only the GNU
  * libc has are defined here and hidden, or weak where they are used (`#pragma weak`). musl also resolves all symbols at
- * the start, so a symbol that is never called counts as well; test/safety/safety.py preloads the library into a program
+ * the start, so a symbol that is never called counts as well; test/safety/record.py preloads the library into a program
  * of musl.
  *
  * meson.build compiles this file without _FORTIFY_SOURCE, whose functions it defines, and with the plain names of

@@ -22,6 +22,14 @@ static bool is_gnu_libc(void)
     return gnu_get_libc_version != NULL;
 }
 
+/* Valgrind translates the program and runs the translation: stacks would be of that. It preloads a library of its own.
+ */
+static bool is_translated(void)
+{
+    const char *libraries = environment_get("LD_PRELOAD");
+    return libraries && strstr(libraries, "/vgpreload_");
+}
+
 static uint64_t number_or(const char *name, uint64_t otherwise)
 {
     const char *text = environment_get(name);
@@ -82,7 +90,7 @@ static void record(const char *directory)
 static const char *wanted_directory(void)
 {
     const char *directory = environment_get("OFFBEAT_RECORD_DIRECTORY");
-    return directory && directory[0] == '/' ? directory : NULL;
+    return directory && directory[0] == '/' && !is_translated() ? directory : NULL;
 }
 
 void sdk_record_first(char **environment)
@@ -99,7 +107,7 @@ void sdk_record_first(char **environment)
 static bool is_preloaded(void)
 {
     const char *libraries = environment_get("LD_PRELOAD");
-    return libraries && strstr(libraries, "liboffbeat");
+    return libraries && strstr(libraries, "liboffbeat") && !is_translated();
 }
 
 __attribute__((constructor)) static void preload_start(void)

@@ -2,8 +2,8 @@
  * helper program if it can. It sleeps until the sampler or the program wakes it.  SPDX-License-Identifier: MIT */
 #include "base/file.h"
 #include "base/percent.h"
-#include "chunk/request.h"
-#include "chunk/symbol_names.h"
+#include "deliver/request.h"
+#include "deliver/symbol_names.h"
 #include "format/sentry/envelope.h"
 #include "format/sentry/sentry_v2.h"
 #include "sampler/sampler.h"
@@ -80,8 +80,7 @@ static void send_chunk(struct slice payload)
 /* Why there is no profile, in the words of client reports (facts §2.7). */
 static void discard(const struct worker *worker, enum status status, const char *message)
 {
-    static const char too_few[] = "profiling_not_enough_samples";
-    bool has_too_few = strncmp(message, too_few, sizeof(too_few) - 1) == 0;
+    bool has_too_few = reject_reason_of_message(message) == REJECT_NOT_ENOUGH_SAMPLES;
     enum discard_reason reason = has_too_few                  ? DISCARD_INSUFFICIENT_DATA
                                  : status == STATUS_MALFORMED ? DISCARD_INVALID
                                                               : DISCARD_INTERNAL_SDK_ERROR;
@@ -279,7 +278,7 @@ static enum status make(struct worker *worker, const struct chunk_request *reque
                     worker->has_helper ? " this time" : " from here on");
     }
     if (status == STATUS_UNSUPPORTED && !has_missed_end()) {
-        status = chunk_make(request, symbol_names_add, chunk_append_line, payloads, error);
+        status = deliver_recordings(request, symbol_names_add, deliver_append_line, payloads, error);
         worker->is_late = true;
     }
     return status;
@@ -383,10 +382,11 @@ static void send_transaction(struct worker *worker, struct trace_transaction *tr
 {
     struct trace_facts facts = trace_transaction_facts(transaction);
     struct chunk_request request = request_of(NULL, 0);
-    struct error error = {.message = "profiling_not_enough_samples: no recording"};
+    struct error error = {0};
     struct buffer payloads = {0};
     char profile_id[UUID_TEXT_SIZE] = "", thread_id[24];
     uint64_t end_max_ns = facts.start_ns + V1_SECONDS_MAX * SECOND_NS;
+    (void)error_set(&error, STATUS_OK, 0, "%s: no recording", reject_reason_name(REJECT_NOT_ENOUGH_SAMPLES));
     (void)snprintf(thread_id, sizeof(thread_id), "%ld", (long)facts.thread);
     (void)uuid_new(profile_id);
     for (size_t i = 0; i < worker->recording_count; i++) {

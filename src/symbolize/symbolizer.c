@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "symbolize/contents_ids.h"
 #include "symbolize/jit_names.h"
+#include "symbolize/kernel_names.h"
 #include "symbolize/mapped_file.h"
 
 struct wanted {
@@ -313,6 +314,16 @@ static enum status name_jit(struct symbolizer *symbolizer, struct error *error)
     return ok ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "no memory for the names of %zu places", count);
 }
 
+/* --- The kernel --------------------------------------------------------------------------------------------------- */
+
+static enum status name_kernel(struct symbolizer *symbolizer, struct error *error)
+{
+    size_t named;
+    enum status status = kernel_names_give(symbolizer->profile, symbolizer->options.trusts_paths, &named, error);
+    symbolizer->result.named += named;
+    return status;
+}
+
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
 static size_t group_size(const struct wanted *wanted, size_t count)
@@ -337,6 +348,7 @@ static enum status name_all(struct symbolizer *symbolizer, struct error *error)
         done += size;
     }
     if (status == STATUS_OK) status = name_jit(symbolizer, error);
+    if (status == STATUS_OK && !options->skips_files) status = name_kernel(symbolizer, error);
     if (status == STATUS_OK && options->progress) options->progress(options->context, count, count);
     return status == STATUS_OK ? profile_failed(symbolizer->profile, error) : status;
 }

@@ -77,14 +77,16 @@ static void begin_own_openssl(void *handle)
 /* --- Forks --------------------------------------------------------------------------------------------------------
  *
  * A child that is forked while another thread is inside dlopen gets a loader in the middle of a change: its next dlopen
- * fails, or crashes, also where the program itself calls it. So a fork waits until this library is loaded, which takes
- * 20 ms once in a process. It does not wait without end, because the thread that forks may hold the loader's lock: in
- * a constructor. Then the child loads nothing. */
+ * fails, or crashes, also where the program itself calls it. A child that is forked while another thread is inside
+ * OpenSSL gets locks that nobody gives back, and the program's own use of OpenSSL there waits forever. So a fork waits
+ * until this library is loaded, which takes 20 ms once in a process, and until the step of a transfer is done, which
+ * takes milliseconds at the beginning of a connection. It does not wait without end, because the thread that forks
+ * may hold the loader's lock: in a constructor. Then the child sends nothing. */
 
 enum { FORK_WAITS_SECONDS = 2 };
 
-static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
-static __thread bool has_waited __attribute__((tls_model("initial-exec")));
+static pthread_mutex_t in_use = PTHREAD_MUTEX_INITIALIZER;
+static __thread bool has_lock __attribute__((tls_model("initial-exec")));
 
 #pragma weak pthread_mutex_clocklock // see sdk/other_libc.c
 
@@ -94,24 +96,34 @@ static void before_fork(void)
     struct timespec until;
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += FORK_WAITS_SECONDS;
-    has_waited = pthread_mutex_clocklock(&loading, CLOCK_MONOTONIC, &until) == 0;
+    has_lock = pthread_mutex_clocklock(&in_use, CLOCK_MONOTONIC, &until) == 0;
     errno = kept_errno;
 }
 
 static void after_fork_in_parent(void)
 {
-    if (has_waited) (void)pthread_mutex_unlock(&loading);
+    if (has_lock) (void)pthread_mutex_unlock(&in_use);
 }
 
 static void after_fork_in_child(void)
 {
-    is_torn = is_torn || !has_waited;
-    loading = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    is_torn = is_torn || !has_lock;
+    in_use = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
 void transport_guard_forks(void)
 {
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+void curl_library_hold_forks(void)
+{
+    (void)pthread_mutex_lock(&in_use);
+}
+
+void curl_library_let_fork(void)
+{
+    (void)pthread_mutex_unlock(&in_use);
 }
 
 /* --- Loading ------------------------------------------------------------------------------------------------------ */
@@ -135,9 +147,9 @@ static void load_and_begin(void)
 
 static void load(void)
 {
-    (void)pthread_mutex_lock(&loading);
+    curl_library_hold_forks();
     if (!is_torn) load_and_begin();
-    (void)pthread_mutex_unlock(&loading);
+    curl_library_let_fork();
 }
 
 void transport_when_loaded(void (*function)(void))
@@ -154,13 +166,13 @@ const struct curl_library *curl_library_get(struct error *error)
         return NULL;
     }
     (void)pthread_once(&once, load);
-    if (is_loaded) return &library;
+    if (is_loaded && !is_torn) return &library;
     if (is_too_late)
         (void)error_set(error, STATUS_UNSUPPORTED, 0,
                         "the program has ended OpenSSL: envelopes stay in the spool for the next launch");
     else if (is_torn)
         (void)error_set(error, STATUS_UNSUPPORTED, 0,
-                        "the process was forked while libcurl was loaded: envelopes stay in the spool");
+                        "the process was forked while libcurl was in use: envelopes stay in the spool");
     else
         (void)error_set(error, STATUS_UNSUPPORTED, 0, "libcurl.so.4 is not installed: nothing can be sent");
     return NULL;

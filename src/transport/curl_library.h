@@ -35,4 +35,9 @@ struct curl_library {
  * every later call too, if there is no libcurl. */
 const struct curl_library *curl_library_get(struct error *error);
 
+/* Around each use of the library in a program that may fork meanwhile: a fork waits in between, 2 s at most. Nothing
+ * may be done there that takes long, such as to wait for a server. */
+void curl_library_hold_forks(void);
+void curl_library_let_fork(void);
+
 #endif

@@ -148,9 +148,12 @@ struct http *http_new(const struct http_options *options, struct error *error)
     if (http) {
         http->curl = curl;
         http->options = *options;
+        curl_library_hold_forks();
         http->multi = curl->multi_init();
         http->easy = curl->easy_init();
-        if (http->multi && http->easy && add_headers(http) && set_options(http)) return http;
+        bool is_set_up = http->multi && http->easy && add_headers(http) && set_options(http);
+        curl_library_let_fork();
+        if (is_set_up) return http;
     }
     (void)error_set(error, STATUS_NO_MEMORY, 0, "libcurl cannot be set up with this proxy, CA file or memory");
     http_free(http);
@@ -161,9 +164,11 @@ void http_free(struct http *http)
 {
     if (!http) return;
     http_cancel(http);
+    curl_library_hold_forks();
     http->curl->slist_free_all(http->headers);
     if (http->easy) http->curl->easy_cleanup(http->easy);
     if (http->multi) (void)http->curl->multi_cleanup(http->multi);
+    curl_library_let_fork();
     free(http);
 }
 
@@ -184,15 +189,20 @@ enum status http_begin(struct http *http, struct slice body, struct error *error
     http->moved_bytes = 0;
     (void)curl->easy_setopt(http->easy, CURLOPT_POSTFIELDS, body.data);
     (void)curl->easy_setopt(http->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.size);
-    if (curl->multi_add_handle(http->multi, http->easy) != CURLM_OK)
-        return error_set(error, STATUS_NO_MEMORY, 0, "libcurl cannot begin a request");
+    curl_library_hold_forks();
+    CURLMcode added = curl->multi_add_handle(http->multi, http->easy);
+    curl_library_let_fork();
+    if (added != CURLM_OK) return error_set(error, STATUS_NO_MEMORY, 0, "libcurl cannot begin a request");
     http->is_busy = true;
     return STATUS_OK;
 }
 
 void http_cancel(struct http *http)
 {
-    if (http->is_busy) (void)http->curl->multi_remove_handle(http->multi, http->easy);
+    if (!http->is_busy) return;
+    curl_library_hold_forks();
+    (void)http->curl->multi_remove_handle(http->multi, http->easy);
+    curl_library_let_fork();
     http->is_busy = false;
 }
 
@@ -242,7 +252,10 @@ bool http_step(struct http *http, int wake_descriptor, int timeout_ms)
 {
     struct curl_waitfd wake = {.fd = wake_descriptor, .events = CURL_WAIT_POLLIN};
     int running;
-    if (http->curl->multi_perform(http->multi, &running) != CURLM_OK) {
+    curl_library_hold_forks();
+    CURLMcode performed = http->curl->multi_perform(http->multi, &running);
+    curl_library_let_fork();
+    if (performed != CURLM_OK) {
         finish(http, "libcurl failed");
         return true;
     }

@@ -72,6 +72,61 @@ def an_expression_of_large_classes(size):
     return pprof([pattern, *names], *functions, *locations, *samples, field(7, 3))
 
 
+def perf_record(kind, body, misc=2):
+    return struct.pack("<IHH", kind, misc, 8 + len(body)) + body
+
+
+def perf_pipe(records):
+    """What perf record writes into a pipe: one event (IP, TID, TIME, PERIOD, CALLCHAIN), and RECORDS."""
+    attr = struct.pack("<IIQQQQQQQ", 1, 64, 0, 1000, 0x127, 0, 1 << 18, 0, 0)
+    return b"PERFILE2" + struct.pack("<Q", 16) + perf_record(64, attr) + b"".join(records)
+
+
+def perf_map(pid, start, time):
+    return perf_record(1, struct.pack("<IIQQQ8sIIQ", pid, pid, start, 0x1000, 0, b"/opt/a", pid, pid, time))
+
+
+def perf_sample(pid, time, chain):
+    return perf_record(9, struct.pack(f"<QIIQQQ{len(chain)}Q", 0x1000, pid, pid, time, 1, len(chain), *chain))
+
+
+def forks_that_map(size):
+    """Every child copies its parent's mappings with its first one."""
+    count = size // 250
+    parent = [perf_map(7, 0x10000 + 0x2000 * i, 1) for i in range(min(count, 1000))]
+    return perf_pipe(parent + [part for i in range(count) for part in (
+        perf_record(7, struct.pack("<IIIIQIIQ", 10 + i, 7, 10 + i, 7, 2, 7, 7, 2)), perf_map(10 + i, 0x1000, 2))])
+
+
+def records_in_reverse_order(size):
+    count = size // 70
+    return perf_pipe(perf_sample(7, 1 + count - i, [2**64 - 512, 0x1000 + i]) for i in range(count))
+
+
+def mappings_in_reverse_order(size):
+    count = min(size // 160, 32000)
+    return perf_pipe(part for i in range(count) for part in (
+        perf_map(7, 0x2000 * (count - i), 1 + i), perf_sample(7, 1 + i, [2**64 - 512, 0x2000 * (count - i) + 1])))
+
+
+def firefox_profile(count, depth):
+    """One chain of COUNT frames, and a sample at each."""
+    rows = list(range(count))
+    stacks = {"frame": rows, "prefix": [None, *rows[:-1]], "length": count}
+    frames = {"address": [16] * count, "inlineDepth": [depth(i) for i in rows], "func": [0] * count, "line": rows, "length": count}
+    thread = {"name": "t", "pid": 1, "tid": 1, "samples": {"stack": rows, "time": rows, "length": count}, "stackTable": stacks,
+              "frameTable": frames, "funcTable": {"name": [0], "resource": [0]}, "resourceTable": {"lib": [0]}, "stringArray": ["f"]}
+    return json.dumps({"meta": {"startTime": 0}, "libs": [{"name": "x"}], "threads": [thread]}).encode()
+
+
+def inlined_functions_without_an_end_for_firefox(size):
+    return firefox_profile(size // 55, lambda i: i)
+
+
+def a_deep_stack_for_firefox(size):
+    return firefox_profile(size // 50, lambda i: 0)
+
+
 def a_chain_of_calls(size):
     count = size // 130
     nodes = [{"id": i + 1, "callFrame": {"functionName": "f", "scriptId": "0", "url": "", "lineNumber": 1, "columnNumber": 1},
@@ -173,7 +228,8 @@ GENERATORS = [strings_that_shared_a_hash, lines_that_shared_a_hash, inlined_func
               an_expression_of_large_classes, a_chain_of_calls, short_stacks_all_different, deep_stacks_all_different,
               events_that_open_and_never_close, samples_of_perf, samples_of_a_chunk, threads_with_one_sample_each,
               a_recording_of_ticks_at_which_many_threads_sleep, a_recording_of_deep_stacks_that_share_all_but_one_frame,
-              a_recording_of_many_modules]
+              a_recording_of_many_modules, forks_that_map, records_in_reverse_order, mappings_in_reverse_order,
+              inlined_functions_without_an_end_for_firefox, a_deep_stack_for_firefox]
 
 
 # --- Measuring --------------------------------------------------------------------------------------------------------

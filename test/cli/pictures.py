@@ -51,6 +51,53 @@ def the_ending_of_the_output_names_the_format():
 
 
 @case
+def an_ending_of_another_kind_of_picture_is_refused():
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("x.bmp", "x.jpg", "X.JPEG", "x.webp", "x.html"):
+            done = offbeat(folder, "graph", PROFILE, "-o", name, status=2)
+            ending = name.split(".")[1].lower()
+            check_equal(done.stderr.decode(), f"offbeat: {name}: offbeat graph does not write {ending}; the endings that it knows are"
+                        " .svg, .png, .pdf, .ps, .gif and .dot\n", "graph")
+            done = offbeat(folder, "flame", PROFILE, "-o", name, status=2)
+            check_equal(done.stderr.decode(), f"offbeat: {name}: offbeat flame does not write {ending}; the endings that it knows are"
+                        " .svg and .txt\n", "flame")
+        offbeat(folder, "flame", PROFILE, "-o", "x.png", status=2)
+        check_equal(os.listdir(folder), [], "files")
+
+
+@case
+def an_ending_that_is_no_picture_is_dot():
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("x", "x.dot", "x.gv", "x.txt", "x.y/z", "bmp"):
+            pathlib.Path(folder, name).parent.mkdir(exist_ok=True)
+            done = offbeat(folder, "graph", PROFILE, "-o", name)
+            check_equal(done.stderr, b"", name)
+            check(pathlib.Path(folder, name).read_bytes().startswith(b"digraph"), f"{name} is DOT")
+
+
+@case
+def endings_in_capital_letters_name_the_format():
+    needs_graphviz()
+    with tempfile.TemporaryDirectory() as folder:
+        offbeat(folder, "graph", PROFILE, "-o", "X.SVG")
+        check(pathlib.Path(folder, "X.SVG").read_bytes().startswith(MAGIC["svg"]), "X.SVG is a picture")
+
+
+@case
+def a_report_in_a_file_that_is_named_like_a_picture_prints_a_line():
+    with tempfile.TemporaryDirectory() as folder:
+        for words, says in ((("graph", "--to", "dot", "-o", "x.bmp", PROFILE), "x.bmp contains DOT, not bmp"),
+                            (("pprof", "-dot", "-output=x.png", PROFILE), "x.png contains DOT, not png"),
+                            (("pprof", "-top", "-output=x.jpg", PROFILE), "x.jpg contains text, not jpg"),
+                            (("flame", "--to", "svg", "-o", "x.png", PROFILE), "x.png contains svg, not png"),
+                            (("pprof", "-dot", "-output=x.dot", PROFILE), None)):
+            done = offbeat(folder, *words)
+            check_equal(done.stderr.decode(), f"offbeat: {says}\n" if says else "", str(words))
+        done = offbeat(folder, "pprof", PROFILE, text="dot >x.bmp\n")
+        check(b"x.bmp contains DOT, not bmp" in done.stderr, str(done.stderr))
+
+
+@case
 def a_picture_has_the_functions_and_their_costs():
     needs_graphviz()
     with tempfile.TemporaryDirectory() as folder:

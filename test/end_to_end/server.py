@@ -49,6 +49,14 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         pass
 
 
+class QuietHandler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *_):
+        pass
+
+
 class FakeServer:
     """Answers with what is in SCRIPT, one for each request, and then with DEFAULT."""
 
@@ -67,13 +75,7 @@ class FakeServer:
         self.released = threading.Event()
         server = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def log_message(self, *_):
-                pass
-
+        class Handler(QuietHandler):
             def do_POST(self):
                 server.handle(self)
 
@@ -186,13 +188,7 @@ class Proxy:
         self.forwarded = self.tunnels = 0
         proxy = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def log_message(self, *_):
-                pass
-
+        class Handler(QuietHandler):
             def do_POST(self):
                 proxy.forwarded += 1
                 host, path = re.fullmatch(r"http://([^/]+)(/.*)", self.path).groups()

@@ -1,4 +1,4 @@
-/* Any bytes get a verdict by both sets of rules. The encoder writes what was decoded, or refuses it by a name. The
+/* Any bytes get a result by both sets of rules. The encoder writes what was decoded, or refuses it by a name. The
  * service accepts what is written, and reading and writing it again and again gives the same bytes.
  * SPDX-License-Identifier: MIT */
 #include "format/sentry/sentry_v2.h"
@@ -15,20 +15,20 @@ static void demand(bool holds)
 
 static bool is_accepted(struct slice payload, enum rules rules)
 {
-    struct verdict verdict;
-    if (rules_judge_chunk(payload, NULL, rules, &verdict, NULL) != STATUS_OK) return true;
-    demand(verdict.accepted == (verdict.reason[0] == 0));
-    return verdict.accepted;
+    struct rules_result result;
+    if (rules_validate_chunk(payload, NULL, rules, &result, NULL) != STATUS_OK) return true;
+    demand(result.accepted == (result.reason == REJECT_NONE));
+    return result.accepted;
 }
 
 /* Reads BYTES and writes them to RET_WRITTEN. False if either is refused. */
 static bool rewrite(struct slice bytes, struct buffer *ret_written)
 {
     struct profile profile;
-    struct verdict verdict;
+    struct rules_result result;
     profile_init(&profile);
     buffer_init(ret_written, ENCODED_BYTES_MAX);
-    enum status status = sentry_v2_decode_and_judge(bytes, NULL, RULES_RELAY, &profile, &verdict, NULL);
+    enum status status = sentry_v2_decode_and_validate(bytes, NULL, RULES_RELAY, &profile, &result, NULL);
     if (status == STATUS_OK && !has_exact_times(&profile)) status = STATUS_UNSUPPORTED;
     if (status == STATUS_OK) status = sentry_v2_encode(&profile, NULL, ret_written, NULL);
     profile_fini(&profile);

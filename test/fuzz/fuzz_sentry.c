@@ -1,5 +1,5 @@
 /* Any bytes as what Sentry's clients send, packed or not: an envelope is framed again as it was, a profile of V1 and a
- * transaction that were read are written so that they read the same, and every judge comes to a verdict.
+ * transaction that were read are written so that they read the same, and every judge comes to a result.
  * SPDX-License-Identifier: MIT */
 #include "base/compression.h"
 #include "format/sentry/client_report.h"
@@ -65,13 +65,13 @@ static void try_payload(struct slice bytes)
 {
     struct span_list spans;
     struct client_report report;
-    struct verdict verdict;
+    struct rules_result result;
     try_v1(bytes);
     try_transaction(bytes);
     if (spans_decode(bytes, &spans, NULL) == STATUS_OK) spans_fini(&spans);
     if (client_report_decode(bytes, &report, NULL) == STATUS_OK) client_report_fini(&report);
     for (enum rules rules = RULES_SPEC; rules < RULES_COUNT; rules++) {
-        must(rules_judge_profile(bytes, NULL, rules, &verdict, NULL) == STATUS_OK);
+        must(rules_validate_profile(bytes, NULL, rules, &result, NULL) == STATUS_OK);
     }
 }
 

@@ -18,6 +18,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
 LIBC_FOLDERS = ("sys/", "linux/", "bits/", "arpa/", "netinet/", "asm/", "sanitizer/")
 # What is not libc is named in the table; the header's first folder or file name says which library it is of.
 LIBRARY_OF_HEADER = {"brotli/decode.h": "libbrotlidec", "curl/curl.h": "libcurl", "zstd.h": "libzstd", "libdeflate.h": "libdeflate",
+                     "microhttpd.h": "libmicrohttpd", "sqlite3.h": "libsqlite3",
                      "gelf.h": "libelf", "libelf.h": "libelf", "dwarf.h": "libdw",
                      "elfutils/libdw.h": "libdw", "elfutils/libdwfl.h": "libdw", "elfutils/libdwelf.h": "libdw",
                      "capstone/capstone.h": "libcapstone",

@@ -11,7 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
-from server import FakeServer, items_of, make_certificate, wait_until  # noqa: E402
+from server import FakeServer, answer, items_of, make_certificate, wait_until  # noqa: E402
 from recording import Folder, Offbeat, case, check, check_equal, main, run, skip, text  # noqa: E402
 
 BUILD = Offbeat(sys.argv[1]).reachable().build  # some programs change their user
@@ -62,6 +62,26 @@ def a_child_forked_while_libcurl_is_loaded_can_load_libraries():
             check_equal(done.returncode, 0, f"status; {text(done.stdout + done.stderr)}")
             check(text(done.stdout).endswith(" 0 failed"), text(done.stdout))
             check_equal(text(done.stderr), "", "standard error")
+
+
+@case
+def a_child_forked_while_the_library_sends_can_use_openssl():
+    """Without the guard one of 500 children waits for a lock of OpenSSL that its parent's other thread held. Each request is a
+    connection of its own, and the list of certificates is long, because that is where most of the time in OpenSSL is spent."""
+    everyones = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
+    if not shutil.which("openssl") or not everyones.exists():
+        skip("openssl or ca-certificates is not installed")
+    with Folder() as folder:
+        certificate = make_certificate(folder)
+        certificates = pathlib.Path(folder) / "certificates.pem"
+        certificates.write_text(everyones.read_text() + pathlib.Path(certificate[0]).read_text())
+        with FakeServer(certificate=certificate) as server:
+            server.default = answer(200, Connection="close")
+            done = run(program("forks_while_sending"), "8", cwd=folder,
+                       env=variables(folder, OFFBEAT_DSN=server.dsn, OFFBEAT_CA_FILE=certificates))
+            check_equal(done.returncode, 0, f"status; {text(done.stdout + done.stderr)}")
+            check(text(done.stdout).endswith(" 0 failed"), text(done.stdout))
+            check(server.requests > 10, f"{server.requests} requests")
 
 
 @case
@@ -196,6 +216,18 @@ def unshare_makes_namespaces_with_the_library_preloaded():
     check_as_bare("unshare", "-Ur", "id", "-u")
     check_as_bare("unshare", "-Urpf", "sh", "-c", "echo $$")
     check_as_bare("bwrap", "--bind", "/", "/", "--unshare-user", "id", "-u")
+
+
+@case
+def a_program_that_valgrind_translates_is_left_alone():
+    """Its stacks would be valgrind's, which also cannot do the clone that starts the helper."""
+    if not shutil.which("valgrind"):
+        skip("valgrind is not installed")
+    with Folder() as folder:
+        (folder / "cache").mkdir()
+        done = run("valgrind", "-q", "sleep", "0.3", cwd=folder, env=preloaded(folder))
+        check_equal((done.returncode, text(done.stderr)), (0, ""), "status and standard error")
+        check_equal(list((folder / "cache").iterdir()), [], "what the library left in its folder")
 
 
 @case

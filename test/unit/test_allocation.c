@@ -160,14 +160,14 @@ static enum status understand(const struct envelope_item *item)
     struct transaction transaction = {0};
     struct span_list spans = {0};
     struct client_report report = {0};
-    struct verdict verdict = {.accepted = true};
+    struct rules_result result = {.accepted = true};
     enum status status = STATUS_OK;
     if (slice_equals_text(item->type, "transaction")) status = transaction_decode(item->payload, &transaction, NULL);
     if (slice_equals_text(item->type, "span")) status = spans_decode(item->payload, &spans, NULL);
     if (slice_equals_text(item->type, "client_report")) status = client_report_decode(item->payload, &report, NULL);
     if (slice_equals_text(item->type, "profile"))
-        status = rules_judge_profile(item->payload, NULL, RULES_RELAY, &verdict, NULL);
-    if (status == STATUS_OK) CHECK(verdict.accepted);
+        status = rules_validate_profile(item->payload, NULL, RULES_RELAY, &result, NULL);
+    if (status == STATUS_OK) CHECK(result.accepted);
     transaction_fini(&transaction);
     spans_fini(&spans);
     client_report_fini(&report);

@@ -249,6 +249,30 @@ TEST(recordings_of_different_rates_are_compared_by_their_times)
     diff_fini(&diff);
 }
 
+static void check_counts(const struct diff *diff, const char *name, uint64_t base, uint64_t new)
+{
+    const struct diff_function *function = function_of(diff, name);
+    CHECK_UINT(function->base.total_samples, base);
+    CHECK_UINT(function->new.total_samples, new);
+}
+
+TEST(samples_are_counted_whether_or_not_each_has_the_same_value)
+{
+    for (int changed = -1; changed < 3; changed++) {
+        begin(true);
+        sample(true, "main hash", 3);
+        sample(true, "main parse parse", 5);
+        sample(false, "main hash", 7);
+        if (changed >= 0) profile.samples.values[changed * 2 + 1] = changed == 1 ? 9000 : 0;
+        struct diff diff = compute((struct diff_options){0});
+        check_counts(&diff, "main", 8, 7);
+        CHECK_UINT(diff.all.base.self_samples, 8);
+        if (changed != 1) check_counts(&diff, "parse", 5, 0);
+        if (changed != 0 && changed != 2) check_counts(&diff, "hash", 3, 7);
+        diff_fini(&diff);
+    }
+}
+
 TEST(without_counts_noise_is_unknown)
 {
     begin(false);

@@ -4,6 +4,7 @@
 #include "format/viewer/firefox.h"
 
 #include "base/json_reader.h"
+#include "dump.h"
 
 /* main calls outer, into which inner is inlined; then an address that nobody could name. Two threads. */
 static void make(struct profile *profile)
@@ -149,25 +150,104 @@ TEST(each_process_has_tracks_of_its_own)
     profile_fini(&profile);
 }
 
-TEST(what_is_written_is_json_and_reading_it_is_refused_by_name)
+enum { ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES | DUMP_ADDRESSES | DUMP_LABELS };
+
+/* What TEXT is read as, or the message that refuses it, in OUT. */
+static const char *read_text(struct buffer *out, struct slice text)
 {
-    struct profile profile, again;
-    struct buffer out;
-    struct json_reader reader;
+    struct profile profile;
     struct error error = {0};
+    profile_init(&profile);
+    if (firefox_decode(text, &profile, &error) == STATUS_OK) {
+        (void)dump(out, &profile, ALL);
+    } else {
+        buffer_init(out, 1 << 16);
+        buffer_append_format(out, "%s (offset %" PRIu64 ")", error.message, error.offset);
+        buffer_append_byte(out, '\0');
+    }
+    profile_fini(&profile);
+    return (const char *)out->data;
+}
+
+TEST(what_is_written_is_json_and_is_read_back)
+{
+    struct profile profile;
+    struct buffer written, out;
+    struct json_reader reader;
     make(&profile);
-    profile_init(&again);
-    buffer_init(&out, 1 << 20);
-    CHECK_UINT(firefox_encode(&profile, &out, NULL), STATUS_OK);
-    json_reader_init(&reader, buffer_slice(&out));
+    buffer_init(&written, 1 << 20);
+    CHECK_UINT(firefox_encode(&profile, &written, NULL), STATUS_OK);
+    json_reader_init(&reader, buffer_slice(&written));
     json_skip(&reader);
     CHECK_UINT(json_reader_finish(&reader, NULL), STATUS_OK);
     json_reader_fini(&reader);
-    CHECK_UINT(firefox_decode(buffer_slice(&out), &again, &error), STATUS_UNSUPPORTED);
-    CHECK(strstr(error.message, "Firefox") != NULL);
+    CHECK_TEXT(read_text(&out, buffer_slice(&written)), "samples/count wall/nanoseconds\n"
+                                                        "sample at 1700000000000001000 thread 9/prog 1 10000000\n"
+                                                        " @200001004 in /lib/libx.so ?\n"
+                                                        " @100001020 in /opt/prog inner (a.h:7:2) < outer (:0:0)\n"
+                                                        " @100001010 in /opt/prog main (a.c:5:0)\n"
+                                                        "sample at 1700000000000002000 thread 10/ 1 10000000\n"
+                                                        " @100001010 in /opt/prog main (a.c:5:0)\n"
+                                                        "sample at 1700000000010001000 thread 9/prog 1 10000000\n");
     buffer_fini(&out);
-    profile_fini(&again);
+    buffer_fini(&written);
     profile_fini(&profile);
+}
+
+/* As samply and Firefox before version 60 write it: tables in each thread, times as differences, CPU time. */
+static const char of_each_thread[] =
+    "{\"threads\":[{\"name\":\"GeckoMain\",\"pid\":\"7\",\"tid\":9,\"processName\":\"web\",\"samples\":{\"stack\":[1,"
+    "null,2],\"timeDeltas\":[0.5,1,0.25],\"threadCPUDelta\":[0,900,30],\"weight\":null,\"weightType\":\"samples\","
+    "\"length\":3},\"stackTable\":{\"frame\":[0,1,2],\"prefix\":[null,0,1],\"length\":3},\"frameTable\":{\"address\":["
+    "-1,16,16],\"inlineDepth\":[0,0,1],\"func\":[0,1,2],\"line\":[null,8,9],\"column\":[null,null,3],\"length\":3},"
+    "\"funcTable\":{\"name\":[0,1,2],\"isJS\":[true,false,false],\"resource\":[-1,0,0],\"fileName\":[3,null,null],"
+    "\"lineNumber\":[4,null,null]},\"resourceTable\":{\"lib\":[0],\"name\":[1]},\"stringArray\":[\"js\",\"0x10\","
+    "\"in\","
+    "\"a.js\"]},{\"name\":\"Other\",\"pid\":\"8\",\"tid\":10,\"samples\":{\"stack\":[],\"time\":[]},\"stackTable\":{"
+    "\"frame\":[],\"prefix\":[]}}],\"libs\":[{\"name\":\"libxul.so\",\"path\":\"/opt/libxul.so\",\"breakpadId\":"
+    "\"C0BCC3F19827FE653058404B2831D9E60\"}],\"meta\":{\"version\":29,\"startTime\":1000,\"interval\":1,"
+    "\"sampleUnits\":"
+    "{\"threadCPUDelta\":\"\xc2\xb5s\"}}}";
+
+TEST(tables_of_each_thread_are_read)
+{
+    struct buffer out;
+    CHECK_TEXT(read_text(&out, slice_of_text(of_each_thread)),
+               "samples/count cpu/nanoseconds\n"
+               "sample at 1000500000 thread 9/GeckoMain 1 0 pid=7 process=web\n"
+               " @100000010 in /opt/libxul.so ?\n"
+               " @0 in  js (a.js:0:0)\n"
+               "sample at 1001500000 thread 9/GeckoMain 1 900000 pid=7 process=web\n"
+               "sample at 1001750000 thread 9/GeckoMain 1 30000 pid=7 process=web\n"
+               " @100000010 in /opt/libxul.so in (:9:3) < 0x10 (:8:0)\n"
+               " @0 in  js (a.js:0:0)\n");
+    buffer_fini(&out);
+}
+
+TEST(broken_profiles_are_refused_with_the_place)
+{
+    static const struct {
+        const char *text, *message;
+    } files[] = {
+        {"{\"meta\":{},\"libs\":[]}", "there is no list of threads (offset 0)"},
+        {"{\"meta\":{},\"threads\":[{\"samples\":{\"schema\":{},\"data\":[]}}]}",
+         "a raw profile of Firefox; open it at profiler.firefox.com and save it there (offset 22)"},
+        {"{\"meta\":{},\"threads\":[{\"stackTable\":{\"frame\":[0],\"prefix\":[null]},\"frameTable\":{\"func\":[]}}]}",
+         "a stack has a frame that is not there (offset 36)"},
+        {"{\"meta\":{},\"threads\":[{\"stackTable\":{\"frame\":[0],\"prefix\":[0]},\"frameTable\":{\"func\":[0]}}]}",
+         "a stack comes before the one that it extends (offset 36)"},
+        {"{\"meta\":{},\"threads\":[{\"stackTable\":{\"frame\":[0],\"prefix\":[]},\"frameTable\":{\"func\":[0]}}]}",
+         "the columns of stackTable differ in length (offset 36)"},
+        {"{\"meta\":{},\"threads\":[{\"samples\":{\"stack\":[0],\"time\":[1]}}]}",
+         "a sample has a stack that is not there (offset 42)"},
+        {"{\"meta\":{},\"threads\":[{\"samples\":{\"stack\":[0],\"time\":[]}}]}",
+         "the columns of samples differ in length (offset 33)"},
+    };
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        struct buffer out;
+        CHECK_TEXT(read_text(&out, slice_of_text(files[i].text)), files[i].message);
+        buffer_fini(&out);
+    }
 }
 
 TEST_MAIN()

@@ -160,11 +160,30 @@ TEST(names_what_it_cannot_read_and_what_helps)
     static const struct {
         const char *bytes, *hint;
     } files[] = {
-        {"PERFILE2\x68", "perf script -i FILE"},
+        {"2ELIFREP\x68", "perf script | offbeat"},
         {"\xfd\x37zXZ", "xz -dc"},
         {"BZh91AY", "bzip2 -dc"},
         {"\xff\xfem", "UTF-8"},
         {"\x7f\x45LF\x02", "ELF file"},
+        {"# callgrind format\nversion: 1\n", "callgrind_annotate FILE"},
+        {"version: 1\ncreator: callgrind-3.19\npositions: line\nevents: Ir\n", "callgrind_annotate FILE"},
+        {"version: 1\ncreator: xdebug 3.2.0\nevents: Time\n", "KCachegrind"},
+        {"desc: I1 cache: 32768 B\ncmd: true\nevents: Ir\n", "cg_annotate FILE"},
+        {"desc: (none)\ncmd: true\ntime_unit: i\n#-----------\nsnapshot=0\n", "ms_print FILE"},
+        {"{\"dhatFileVersion\":2,\"mode\":\"heap\"}", "dh_view.html"},
+        {"{\"head\":{\"callFrame\":{\"functionName\":\"(root)\"},\"selfSize\":0}}", "Memory panel"},
+        {"{\"snapshot\":{\"meta\":{\"node_fields\":[]}}}", "heap snapshot"},
+        {"v8-version,10,2\nshared-library,/usr/bin/node\n", "--prof-process"},
+        {"\xfb)\x03\xfa\x08<string>", "pstats FILE"},
+        {"gmon\x01", "gprof PROGRAM FILE"},
+        {"adcg*22B", "gcov FILE"},
+        {"MOJ\x03", "mojo2austin"},
+        {"Nettrace\x14", "dotnet-trace convert"},
+        {"JAVA PROFILE 1.0.2", "heap dump of Java"},
+        {"<?xml version=\"1.0\"?>\n<svg width=\"1200\">", "picture (SVG)"},
+        {"<!DOCTYPE html>\n<title>502</title>", "web page"},
+        {"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"},
+        {"digraph \"x\" {\n", "Graphviz"},
     };
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         struct profile profile;

@@ -119,6 +119,18 @@ static void check_same_threads(const struct profile *before, const struct profil
     }
 }
 
+static bool check_firefox(struct profile *profile, const char *path)
+{
+    struct profile first, second;
+    pass_through(profile, &format_firefox, &first, path);
+    pass_through(&first, &format_firefox, &second, path);
+    check_same(&first, &second, DUMP_TIMES | DUMP_THREADS | DUMP_VALUES, path);
+    CHECK_UINT(first.samples.count, profile->samples.count);
+    profile_fini(&second);
+    profile_fini(&first);
+    return true;
+}
+
 static bool check_speedscope(struct profile *profile, const char *path)
 {
     struct profile first, second;
@@ -138,6 +150,12 @@ TEST(a_profile_that_goes_through_speedscope_keeps_stacks_and_times)
 {
     for_each_profile(real_path("envelopes/*-v2-*/*.raw"), check_speedscope, real_is_complete() ? 4 : 3);
     for_each_profile(real_path("envelopes/java-*/*.raw"), check_speedscope, 1);
+}
+
+TEST(a_profile_that_goes_through_firefoxs_format_keeps_stacks_times_and_values)
+{
+    for_each_profile(real_path("envelopes/*-v2-*/*.raw"), check_firefox, real_is_complete() ? 4 : 3);
+    for_each_profile(real_path("cpuprofile/*.cpuprofile"), check_firefox, 2);
 }
 
 /* What is written for readers only must be written of everything. */

@@ -49,14 +49,15 @@ static char *changed(const char *chunk, const char *from, const char *to)
 static const char *say(const char *payload, const struct rules_context *context, enum rules rules)
 {
     static char text[1024];
-    struct verdict verdict;
+    struct rules_result result;
     static struct error error;
-    if (rules_judge_chunk(slice_of_text(payload), context, rules, &verdict, &error) != STATUS_OK) return error.message;
-    verdict_print(&verdict, text, sizeof(text));
-    for (uint32_t i = 0; i < verdict.repairs.count; i++) {
+    if (rules_validate_chunk(slice_of_text(payload), context, rules, &result, &error) != STATUS_OK)
+        return error.message;
+    rules_result_print(&result, text, sizeof(text));
+    for (uint32_t i = 0; i < result.repairs.count; i++) {
         size_t used = strlen(text);
-        (void)snprintf(text + used, sizeof(text) - used, "; %d %s", (int)verdict.repairs.items[i].count,
-                       verdict.repairs.items[i].what);
+        (void)snprintf(text + used, sizeof(text) - used, "; %d %s", (int)result.repairs.items[i].count,
+                       result.repairs.items[i].what);
     }
     return text;
 }
@@ -284,7 +285,7 @@ TEST(a_file_that_is_not_json_is_reported_first)
 
 #define LAST "{\"timestamp\":1700000003.0,\"stack_id\":1,\"thread_id\":\"1\"}"
 
-TEST(samples_are_repaired_and_then_judged_V2_5)
+TEST(samples_are_repaired_before_validation_V2_5)
 {
     static const struct change changes[] = {
         /* Threads with one sample that has frames go first, whatever else is wrong with them. */
@@ -400,36 +401,49 @@ TEST(a_payload_of_any_size_gets_a_result_V2_10)
 
 TEST(a_chunk_over_50_mib_is_refused_V2_5)
 {
-    struct verdict verdict;
+    struct rules_result result;
     size_t size = RULES_RELAY_BYTES_MAX + 1;
     char *text = malloc(size);
     if (!text) abort();
     memset(text, ' ', size);
     memcpy(text, accepted_chunk, sizeof(accepted_chunk) - 1);
-    CHECK_UINT(rules_judge_chunk(slice_of(text, size), NULL, RULES_RELAY, &verdict, NULL), STATUS_OK);
-    CHECK_TEXT(verdict.reason, "profiling_exceed_size_limit");
-    CHECK_UINT(rules_judge_chunk(slice_of(text, size - 1), NULL, RULES_RELAY, &verdict, NULL), STATUS_OK);
-    CHECK(verdict.accepted);
-    CHECK_UINT(rules_judge_chunk(slice_of(text, 50000001), NULL, RULES_SPEC, &verdict, NULL), STATUS_OK);
-    CHECK_TEXT(verdict.reason, "profiling_exceed_size_limit");
-    CHECK_UINT(rules_judge_chunk(slice_of(text, 50000000), NULL, RULES_SPEC, &verdict, NULL), STATUS_OK);
-    CHECK(verdict.accepted);
+    CHECK_UINT(rules_validate_chunk(slice_of(text, size), NULL, RULES_RELAY, &result, NULL), STATUS_OK);
+    CHECK_TEXT(reject_reason_name(result.reason), "profiling_exceed_size_limit");
+    CHECK_UINT(rules_validate_chunk(slice_of(text, size - 1), NULL, RULES_RELAY, &result, NULL), STATUS_OK);
+    CHECK(result.accepted);
+    CHECK_UINT(rules_validate_chunk(slice_of(text, 50000001), NULL, RULES_SPEC, &result, NULL), STATUS_OK);
+    CHECK_TEXT(reject_reason_name(result.reason), "profiling_exceed_size_limit");
+    CHECK_UINT(rules_validate_chunk(slice_of(text, 50000000), NULL, RULES_SPEC, &result, NULL), STATUS_OK);
+    CHECK(result.accepted);
     free(text);
 }
 
 /* V2-6: the code that judges what comes in also judges what goes out. */
-TEST(what_one_reading_decodes_it_also_judges_V2_6)
+TEST(one_reading_decodes_and_validates_V2_6)
 {
     struct profile profile;
-    struct verdict verdict;
+    struct rules_result result;
     char *liberal = changed(accepted_chunk, "\"symbolic\"", "\"elf\"");
     profile_init(&profile);
-    CHECK_UINT(sentry_v2_decode_and_judge(slice_of_text(liberal), NULL, RULES_RELAY, &profile, &verdict, NULL),
+    CHECK_UINT(sentry_v2_decode_and_validate(slice_of_text(liberal), NULL, RULES_RELAY, &profile, &result, NULL),
                STATUS_OK);
-    CHECK(!verdict.accepted);
+    CHECK(!result.accepted);
     CHECK_UINT(profile.samples.count, 6);
     profile_fini(&profile);
     free(liberal);
+}
+
+/* Messages and the helper's answers begin with the name of a reason. */
+TEST(each_reject_reason_has_a_name_that_reads_back_REL_1)
+{
+    for (enum reject_reason reason = REJECT_NONE; reason < REJECT_REASONS; reason++) {
+        char message[128];
+        (void)snprintf(message, sizeof(message), "%s: x", reject_reason_name(reason));
+        CHECK_UINT(reject_reason_of_message(message), reason);
+        CHECK_UINT(reject_reason_of_message(reject_reason_name(reason)), reason);
+    }
+    CHECK_UINT(reject_reason_of_message("profiling_invalid"), REJECT_NONE);
+    CHECK_UINT(reject_reason_of_message("profiling_invalid_json_x: y"), REJECT_NONE);
 }
 
 TEST_MAIN()

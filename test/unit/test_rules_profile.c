@@ -45,10 +45,10 @@ static struct buffer replaced(const char *from, const char *to)
 static const char *judge(struct slice payload, const struct rules_context *context, enum rules rules)
 {
     static char text[2][600];
-    struct verdict verdict;
+    struct rules_result result;
     struct error error;
-    CHECK_UINT(rules_judge_profile(payload, context, rules, &verdict, &error), STATUS_OK);
-    verdict_print(&verdict, text[rules], sizeof(text[rules]));
+    CHECK_UINT(rules_validate_profile(payload, context, rules, &result, &error), STATUS_OK);
+    rules_result_print(&result, text[rules], sizeof(text[rules]));
     return text[rules];
 }
 
@@ -110,8 +110,9 @@ TEST(required_metadata_is_required_V1_1_V1_4_V1_9)
          INVALID "device.architecture: expected string, found nothing"},
         {"\"device\":{\"architecture\":\"x86_64\"},", "", INVALID "device: expected object, found nothing",
          INVALID "device: expected object, found nothing"},
-        {"\"architecture\":\"x86_64\"", "\"architecture\":7", INVALID "device.architecture: expected string, found 7",
-         INVALID "device.architecture: expected string, found 7"},
+        {"\"architecture\":\"x86_64\"", "\"architecture\":7",
+         INVALID "device.architecture: expected string, found number",
+         INVALID "device.architecture: expected string, found number"},
         {",\"version\":\"6.1\"", "", INVALID "os.version: expected string, found nothing",
          INVALID "os.version: expected string, found nothing"},
         {"\"name\":\"Linux\",", "", INVALID "os.name: expected string, found nothing",
@@ -120,14 +121,14 @@ TEST(required_metadata_is_required_V1_1_V1_4_V1_9)
          INVALID "profile: expected object, found nothing"},
         {"\"environment\":\"test\"", "\"environment\":null", "", ""},
         {"\"environment\":\"test\"", "\"environment\":\"a\",\"environment\":\"b\"",
-         INVALID "environment: expected each member once, found \"b\"",
-         INVALID "environment: expected each member once, found \"b\""},
+         INVALID "environment: expected key that comes once, found \"b\"",
+         INVALID "environment: expected key that comes once, found \"b\""},
         {"\"runtime\":{\"name\":\"CPython\",\"version\":\"3.11\"},", "\"unknown\":[{}],", "", ""},
     };
     CHECK_CASES(cases);
 }
 
-TEST(only_version_1_is_judged_by_these_rules_V1_1)
+TEST(only_version_1_is_accepted_V1_1)
 {
     static const struct rule_case cases[] = {
         {"\"version\":\"1\"", "\"version\":\"2\"",
@@ -135,8 +136,8 @@ TEST(only_version_1_is_judged_by_these_rules_V1_1)
          "profiling_platform_not_supported: version: expected \"1\", found \"2\""},
         {"\"version\":\"1\",", "", "profiling_platform_not_supported: version: expected \"1\", found nothing",
          "profiling_platform_not_supported: version: expected \"1\", found nothing"},
-        {"\"version\":\"1\"", "\"version\":1", INVALID "version: expected string, found 1",
-         INVALID "version: expected string, found 1"},
+        {"\"version\":\"1\"", "\"version\":1", INVALID "version: expected string, found number",
+         INVALID "version: expected string, found number"},
     };
     CHECK_CASES(cases);
 }
@@ -154,7 +155,7 @@ TEST(a_transaction_must_be_there_and_whole_V1_1_V1_4)
         {object, "\"transactions\":[]",
          "profiling_no_transaction_associated: transaction: expected object, found nothing",
          "profiling_no_transaction_associated: transaction: expected object, found nothing"},
-        {object, listed, INVALID "transactions[0].active_thread_id: expected string of an integer, found 259", ""},
+        {object, listed, INVALID "transactions[0].active_thread_id: expected string of an integer, found number", ""},
         {"30976f2ddbe04ac9b6bffe6e35d4710c", "00000000000000000000000000000000",
          "profiling_invalid_transaction_metadata: transaction: expected an id and a trace_id other than 0, found 0",
          "profiling_invalid_transaction_metadata: transaction: expected an id and a trace_id other than 0, found 0"},
@@ -170,18 +171,18 @@ TEST(a_transaction_must_be_there_and_whole_V1_1_V1_4)
          "nothing",
          ""},
         {"\"active_thread_id\":\"259\"", "\"active_thread_id\":259",
-         INVALID "transaction.active_thread_id: expected string of an integer, found 259", ""},
+         INVALID "transaction.active_thread_id: expected string of an integer, found number", ""},
         {"\"active_thread_id\":\"259\"", "\"active_thread_id\":\"main\"",
-         INVALID "transaction.active_thread_id: expected integer from 0 to 18446744073709551615, or a string of one, "
+         INVALID "transaction.active_thread_id: expected whole number, or a string that holds one, "
                  "found \"main\"",
-         INVALID "transaction.active_thread_id: expected integer from 0 to 18446744073709551615, or a string of one, "
+         INVALID "transaction.active_thread_id: expected whole number, or a string that holds one, "
                  "found \"main\""},
         {"\"active_thread_id\":\"259\"",
          "\"active_thread_id\":\"259\",\"relative_start_ns\":\"9\",\"relative_end_ns\":\"8\"",
-         "profiling_invalid_transaction_metadata: transaction.relative_start_ns: expected a start that is not behind "
+         "profiling_invalid_transaction_metadata: transaction.relative_start_ns: expected a start that is not after "
          "the "
          "end, found 9 to 8",
-         "profiling_invalid_transaction_metadata: transaction.relative_start_ns: expected a start that is not behind "
+         "profiling_invalid_transaction_metadata: transaction.relative_start_ns: expected a start that is not after "
          "the "
          "end, found 9 to 8"},
     };
@@ -212,37 +213,37 @@ TEST(the_profile_names_the_transaction_of_its_envelope_V1_5_V1_9)
 
 TEST(times_are_strings_of_whole_numbers_V1_3_V1_9)
 {
-    static const char whole[] = "integer from 0 to 18446744073709551615, or a string of one";
+    static const char whole[] = "whole number, or a string that holds one";
     char expected[200];
     (void)snprintf(expected, sizeof(expected),
                    INVALID "profile.samples[1].elapsed_since_start_ns: expected %s, found 1.5", whole);
     struct rule_case cases[] = {
         {"\"10000000\"", "10000000",
-         INVALID "profile.samples[1].elapsed_since_start_ns: expected string of an integer, found 10000000", ""},
+         INVALID "profile.samples[1].elapsed_since_start_ns: expected string of an integer, found number", ""},
         {"\"10000000\"", "1.5",
-         INVALID "profile.samples[1].elapsed_since_start_ns: expected string of an integer, found 1.5", expected},
+         INVALID "profile.samples[1].elapsed_since_start_ns: expected string of an integer, found number", expected},
         {"\"elapsed_since_start_ns\":\"5\"", "\"elapsed_since_start_ns\":5",
-         INVALID "measurements.cpu.values[0].elapsed_since_start_ns: expected string of an integer, found 5", ""},
+         INVALID "measurements.cpu.values[0].elapsed_since_start_ns: expected string of an integer, found number", ""},
         {"\"elapsed_since_start_ns\":\"10000000\",", "",
          INVALID "profile.samples[1].elapsed_since_start_ns: expected string of an integer, found nothing",
          INVALID "profile.samples[1].elapsed_since_start_ns: expected string of an integer, found nothing"},
-        {"\"stack_id\":1", "\"stack_id\":\"1\"",
-         INVALID "profile.samples[1].stack_id: expected integer from 0 to 18446744073709551615, found \"1\"",
-         INVALID "profile.samples[1].stack_id: expected integer from 0 to 18446744073709551615, found \"1\""},
+        {"\"stack_id\":1", "\"stack_id\":\"1\"", INVALID "profile.samples[1].stack_id: expected number, found string",
+         INVALID "profile.samples[1].stack_id: expected number, found string"},
         {"\"stack_id\":1", "\"stack_id\":-1",
-         INVALID "profile.samples[1].stack_id: expected integer from 0 to 18446744073709551615, found -1",
-         INVALID "profile.samples[1].stack_id: expected integer from 0 to 18446744073709551615, found -1"},
+         INVALID "profile.samples[1].stack_id: expected integer from 0 to 2^64 - 1, found -1",
+         INVALID "profile.samples[1].stack_id: expected integer from 0 to 2^64 - 1, found -1"},
         {"\"stack_id\":1,\"thread_id\":\"259\"", "\"stack_id\":1,\"thread_id\":259",
-         INVALID "profile.samples[1].thread_id: expected string of an integer, found 259", ""},
+         INVALID "profile.samples[1].thread_id: expected string of an integer, found number", ""},
     };
     CHECK_CASES(cases);
     static const char *const floats[] = {"\"1.5\"", "\"1e3\"", "\"-1\"", "\"\"", "null", "\"18446744073709551616\""};
     for (size_t i = 0; i < sizeof(floats) / sizeof(floats[0]); i++) {
         struct buffer payload = replaced("\"10000000\"", floats[i]);
-        (void)snprintf(expected, sizeof(expected),
-                       INVALID "profile.samples[1].elapsed_since_start_ns: expected %s, found %s", whole, floats[i]);
-        CHECK_TEXT(judge(buffer_slice(&payload), NULL, RULES_RELAY), expected);
         bool is_string = floats[i][0] != 'n';
+        (void)snprintf(expected, sizeof(expected),
+                       INVALID "profile.samples[1].elapsed_since_start_ns: expected %s, found %s",
+                       is_string ? whole : "string of an integer", floats[i]);
+        CHECK_TEXT(judge(buffer_slice(&payload), NULL, RULES_RELAY), expected);
         if (is_string) CHECK_TEXT(judge(buffer_slice(&payload), NULL, RULES_SPEC), expected);
         buffer_fini(&payload);
     }
@@ -258,12 +259,13 @@ TEST(frames_images_threads_and_measurements_have_their_types_FMT_3_FMT_6_FMT_7)
          INVALID "profile.frames[0].line: expected integer from 0 to 4294967295, found 4294967296",
          INVALID "profile.frames[0].line: expected integer from 0 to 4294967295, found 4294967296"},
         {"\"lineno\":7", "\"lineno\":7,\"line\":7",
-         INVALID "profile.frames[0].line: expected each member once, found 7",
-         INVALID "profile.frames[0].line: expected each member once, found 7"},
+         INVALID "profile.frames[0].line: expected key that comes once, found 7",
+         INVALID "profile.frames[0].line: expected key that comes once, found 7"},
         {"\"function\":\"work\",\"lineno\":7,\"instruction_addr\":\"0x1230\"", "\"function\":null",
          INVALID "profile.frames[0]: expected filename, function or instruction_addr, found object", ""},
-        {"\"0x1234\"", "4660", INVALID "profile.frames[1].instruction_addr: expected string, found 4660",
-         INVALID "profile.frames[1].instruction_addr: expected string, found 4660"},
+        {"\"0x1234\"", "4660",
+         INVALID "profile.frames[1].instruction_addr: expected string with an address, found number",
+         INVALID "profile.frames[1].instruction_addr: expected string with an address, found number"},
         {"\"0x1234\"", "\"0xyz\"",
          INVALID "profile.frames[1].instruction_addr: expected string with an address, found "
                  "\"0xyz\"",
@@ -281,14 +283,14 @@ TEST(frames_images_threads_and_measurements_have_their_types_FMT_3_FMT_6_FMT_7)
          INVALID "profile.thread_metadata.259.priority: expected integer from 0 to 4294967295, found -5",
          INVALID "profile.thread_metadata.259.priority: expected integer from 0 to 4294967295, found -5"},
         {"\"percent\"", "\"nanojoule\"",
-         INVALID "measurements.cpu.unit: expected nanosecond, ns, hertz, hz, byte, percent (or nanojoule, nj), found "
+         INVALID "measurements.cpu.unit: expected nanosecond, ns, hertz, hz, byte or percent, found "
                  "\"nanojoule\"",
          ""},
         {"\"1e3\"", "1e3", "", ""},
         {"\"1e3\"", "\"+Infinity\"", "", ""},
         {"\"1e3\"", "\"much\"",
-         INVALID "measurements.cpu.values[0].value: expected finite number, or a string of one, found \"much\"",
-         INVALID "measurements.cpu.values[0].value: expected finite number, or a string of one, found \"much\""},
+         INVALID "measurements.cpu.values[0].value: expected number, or a string that holds one, found \"much\"",
+         INVALID "measurements.cpu.values[0].value: expected number, or a string that holds one, found \"much\""},
         {"\"1e3\"", "1e999", INVALID "measurements.cpu.values[0].value: expected finite number, found 1e999",
          INVALID "measurements.cpu.values[0].value: expected finite number, found 1e999"},
     };
@@ -352,12 +354,12 @@ static const char samples_of_good[] = "{\"elapsed_since_start_ns\":\"0\",\"stack
                                       "{\"elapsed_since_start_ns\":\"10000000\",\"stack_id\":1,\"thread_id\":\"259\"},"
                                       "{\"elapsed_since_start_ns\":\"20000000\",\"stack_id\":0,\"thread_id\":\"259\"}";
 
-/* The verdict on GOOD with other samples, each "elapsed stack thread", and how much was repaired ("what=count,"). */
+/* The result on GOOD with other samples, each "elapsed stack thread", and how much was repaired ("what=count,"). */
 static const char *judge_samples(const char *samples, enum rules rules)
 {
     static char text[900];
     struct buffer payload, list;
-    struct verdict verdict;
+    struct rules_result result;
     unsigned long long elapsed, stack, thread;
     int size;
     buffer_init(&list, 1 << 16);
@@ -368,12 +370,12 @@ static const char *judge_samples(const char *samples, enum rules rules)
     }
     buffer_append_byte(&list, 0);
     payload = replaced(samples_of_good, (const char *)list.data);
-    CHECK_UINT(rules_judge_profile(buffer_slice(&payload), NULL, rules, &verdict, NULL), STATUS_OK);
-    verdict_print(&verdict, text, sizeof(text));
-    for (uint32_t i = 0; i < verdict.repairs.count; i++) {
+    CHECK_UINT(rules_validate_profile(buffer_slice(&payload), NULL, rules, &result, NULL), STATUS_OK);
+    rules_result_print(&result, text, sizeof(text));
+    for (uint32_t i = 0; i < result.repairs.count; i++) {
         size_t used = strlen(text);
-        (void)snprintf(text + used, sizeof(text) - used, "; %s %llu", verdict.repairs.items[i].what,
-                       (unsigned long long)verdict.repairs.items[i].count);
+        (void)snprintf(text + used, sizeof(text) - used, "; %s %llu", result.repairs.items[i].what,
+                       (unsigned long long)result.repairs.items[i].count);
     }
     buffer_fini(&payload);
     buffer_fini(&list);
@@ -409,17 +411,16 @@ TEST(idle_edges_go_first_then_threads_with_one_sample_V1_4)
 TEST(an_index_that_points_nowhere_is_malformed_where_its_thread_stays_V1_4)
 {
     static const char malformed[] = "profiling_malformed_samples: profile.samples[1].stack_id: "
-                                    "expected below 2, the number of stacks, found 2";
+                                    "expected index below 2, found 2";
     CHECK_TEXT(judge_samples("0 0 259, 1 2 259, 2 0 259", RULES_RELAY), malformed);
     CHECK_TEXT(judge_samples("0 0 259, 1 2 259, 2 0 259", RULES_SPEC), malformed);
     CHECK_TEXT(judge_samples("0 0 259, 1 2 7, 2 0 259", RULES_RELAY), "accepted; " EDGES " 1");
     static const struct rule_case cases[] = {
         {"[[0,1],[]]", "[[0,1],[0,2],[3]]",
-         "profiling_malformed_stacks: profile.stacks[1][1]: expected below 2, the number of frames, found 2",
-         "profiling_malformed_stacks: profile.stacks[1][1]: expected below 2, the number of frames, found 2"},
-        {"[[0,1],[]]", "[[0,1.0],[]]",
-         INVALID "profile.stacks[0][1]: expected integer from 0 to 18446744073709551615, found 1.0",
-         INVALID "profile.stacks[0][1]: expected integer from 0 to 18446744073709551615, found 1.0"},
+         "profiling_malformed_stacks: profile.stacks[1][1]: expected index below 2, found 2",
+         "profiling_malformed_stacks: profile.stacks[1][1]: expected index below 2, found 2"},
+        {"[[0,1],[]]", "[[0,1.0],[]]", INVALID "profile.stacks[0][1]: expected integer from 0 to 2^64 - 1, found 1.0",
+         INVALID "profile.stacks[0][1]: expected integer from 0 to 2^64 - 1, found 1.0"},
         {"[[0,1],[]]", "[]", "profiling_malformed_samples: profile.stacks: expected at least 1, found 0", TOO_FEW},
     };
     CHECK_CASES(cases);
@@ -444,21 +445,22 @@ TEST(thirty_seconds_are_the_longest_V1_4)
 
 TEST(what_is_outside_of_the_transaction_goes_first_V1_4)
 {
-    struct verdict verdict;
+    struct rules_result result;
     struct buffer payload =
         replaced("\"active_thread_id\":\"259\"",
                  "\"active_thread_id\":\"259\",\"relative_start_ns\":0,\"relative_end_ns\":\"19999999\"");
-    CHECK_UINT(rules_judge_profile(buffer_slice(&payload), NULL, RULES_RELAY, &verdict, NULL), STATUS_OK);
-    CHECK_TEXT(verdict.reason, "profiling_not_enough_samples");
-    CHECK_UINT(verdict.repairs.count, 3);
-    CHECK_TEXT(verdict.repairs.items[0].what, "samples outside of the transaction dropped");
-    CHECK_UINT(verdict.repairs.items[0].count, 1);
+    CHECK_UINT(rules_validate_profile(buffer_slice(&payload), NULL, RULES_RELAY, &result, NULL), STATUS_OK);
+    CHECK_TEXT(reject_reason_name(result.reason), "profiling_not_enough_samples");
+    CHECK_UINT(result.repairs.count, 3);
+    CHECK_TEXT(result.repairs.items[0].what, "samples outside of the transaction dropped");
+    CHECK_UINT(result.repairs.items[0].count, 1);
     buffer_fini(&payload);
 }
 
 TEST(what_is_no_json_or_too_large_is_refused_V1_4)
 {
-    CHECK_TEXT(judge(slice_of_text(""), NULL, RULES_RELAY), INVALID "expected object, found nothing");
+    CHECK_TEXT(judge(slice_of_text(""), NULL, RULES_RELAY),
+               INVALID "expected valid JSON, found input ends early at byte 0");
     CHECK_TEXT(judge(slice_of_text("[]"), NULL, RULES_RELAY), INVALID "expected object, found array");
     CHECK(strstr(judge(slice_of(good, sizeof(good) - 2), NULL, RULES_RELAY), INVALID "expected valid JSON") != NULL);
     struct buffer large;
@@ -477,17 +479,17 @@ TEST(what_is_no_json_or_too_large_is_refused_V1_4)
     buffer_fini(&large);
 }
 
-TEST(damaged_profiles_are_judged_without_harm)
+TEST(validates_damaged_profiles)
 {
     char damaged[sizeof(good)];
     uint64_t state = 1;
-    struct verdict verdict;
+    struct rules_result result;
     for (int round = 0; round < 10000; round++) {
         memcpy(damaged, good, sizeof(good));
         state = state * 6364136223846793005u + 1442695040888963407u;
         damaged[(state >> 33) % (sizeof(good) - 1)] = (char)(state >> 56);
-        CHECK_UINT(rules_judge_profile(slice_of(damaged, sizeof(good) - 1), NULL, (enum rules)(round % RULES_COUNT),
-                                       &verdict, NULL),
+        CHECK_UINT(rules_validate_profile(slice_of(damaged, sizeof(good) - 1), NULL, (enum rules)(round % RULES_COUNT),
+                                          &result, NULL),
                    STATUS_OK);
     }
 }

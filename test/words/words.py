@@ -73,7 +73,8 @@ NOT_REWRITTEN = [
     "doc/formats", "doc/library.md", "doc/lifecycle.md", "doc/man", "doc/requirements.md", "doc/tutorial.md",
     "example/server.c", "include/offbeat.h", "meson.build", "package/meson.build", "package/static_library.sh", "src/analyze",
     "src/base", "src/binary/contents_id.h", "src/binary/elf_symbols.c", "src/binary/elf_symbols.h",
-    "src/binary/preload_check.c", "src/chunk", "src/cli", "src/format", "src/interpose/credentials.c",
+    "src/binary/preload_check.c", "src/cli", "src/format/common", "src/format/format.h", "src/format/perf", "src/format/pprof", "src/format/recording",
+    "src/format/text", "src/format/viewer", "src/interpose/credentials.c",
     "src/interpose/interpose_private.h", "src/interpose/meson.build", "src/interpose/syscall.c", "src/profile", "src/report",
     "src/sampler/README.md", "src/sampler/account.h", "src/sampler/beside.c", "src/sampler/beside.h", "src/sampler/blocked.c",
     "src/sampler/modules.c", "src/sampler/modules.h", "src/sampler/presence.h", "src/sampler/sampler.h",
@@ -99,6 +100,7 @@ EXCEPTIONS = [
     ("LICENSE", r"", "a quoted text"),
     ("*", r"OFFBEAT_SYMBOLS|symbols=\"receiver\"|\.BR symbols|receiver: the server", "the value of an option; programs use it"),
     ("*.py", r"\b(is|is not|==) None\b", "Python's None"),
+    ("src/*", r"time_line", "the header profile/time_line.h and its functions"),
 ]
 COMMENT = re.compile(r"^\s*(\*+/?|#+|//|/\*+|\.\\\"|>)?\s*")
 SUFFIXES = (".c", ".h", ".cc", ".cpp", ".S", ".py", ".sh", ".md", ".1", ".3", ".build", ".in", ".symbols", "/dev")

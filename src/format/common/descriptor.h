@@ -64,13 +64,14 @@ struct format {
  * or another JSON document does not end as a collapsed stack does. Little is known of JSON and protobuf. */
 #define FORMATS(X)                                                                                                     \
     X(recording)    /* what liboffbeat writes while it samples; read only */                                           \
+    X(perf_data)    /* read only */                                                                                    \
     X(pprof_legacy) /* what pprof read before profile.proto; read only */                                              \
     X(perf_script)  /* read only */                                                                                    \
     X(collapsed)                                                                                                       \
     X(envelope) /* before others in JSON: the members of its header are anybody's */                                   \
     X(speedscope)                                                                                                      \
-    X(chrome)      /* read only */                                                                                     \
-    X(firefox)     /* written only */                                                                                  \
+    X(chrome) /* read only */                                                                                          \
+    X(firefox)                                                                                                         \
     X(envelope_v1) /* written only: a V1 profile with its transaction; read as an envelope */                          \
     X(sentry_v1)                                                                                                       \
     X(sentry_v2)                                                                                                       \

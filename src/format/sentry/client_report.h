@@ -20,8 +20,8 @@ struct client_report {
     size_t count, capacity;
 };
 
-/* Reads the payload of a `client_report` item. STATUS_MALFORMED if it is none, STATUS_TOO_LARGE over DISCARDED_MAX
- * entries. REPORT is set on success. */
+/* Reads the payload of a `client_report` item. STATUS_MALFORMED for other bytes, STATUS_TOO_LARGE over DISCARDED_MAX
+ * entries. Sets RET_REPORT on success only. */
 enum status client_report_decode(struct slice bytes, struct client_report *ret_report, struct error *error);
 void client_report_fini(struct client_report *report); /* accepts {0} */
 

@@ -1,5 +1,6 @@
-/* An envelope is a JSON object on a line of its own, then items: again such a line, then the payload, which ends where
- * the header's length says or, without one, at the end of the line. Only '\n' ends a line. SPDX-License-Identifier: MIT
+/* An envelope is a line with a JSON object, then items. An item is a line with a JSON object, its header, and the
+ * payload, which ends at the header's length or, without a length, at the end of the line. Only '\n' ends a line.
+ * SPDX-License-Identifier: MIT
  */
 #include "format/sentry/envelope.h"
 
@@ -25,7 +26,7 @@ static struct slice read_text(struct json_reader *reader, struct buffer *texts)
     return keep_text(texts, json_string(reader));
 }
 
-/* Takes any value and gives it as it stands in the input. */
+/* Takes any value and returns its bytes in the input. */
 static struct slice read_raw(struct json_reader *reader)
 {
     (void)json_peek(reader);
@@ -311,7 +312,7 @@ bool envelope_item_is_chunk(const struct envelope_item *item)
     return slice_equals_text(item->type, "profile_chunk") || slice_equals_text(item->type, "profile_chunk_ui");
 }
 
-/* --- What a receiver takes ---------------------------------------------------------------------------------------- */
+/* --- What a server accepts ---------------------------------------------------------------------------------------- */
 
 enum { KIB = 1 << 10, MIB = 1 << 20, SESSIONS_MAX = 100 };
 

@@ -11,8 +11,8 @@
 struct envelope_attributes {
     char event_id[UUID_TEXT_SIZE]; /* "" = none */
     struct slice dsn, sdk_name, sdk_version;
-    uint64_t sent_at_ns; /* UTC; 0 = not said */
-    struct slice trace;  /* the dynamic sampling context, a JSON object as it stands */
+    uint64_t sent_at_ns; /* UTC; 0 = not there */
+    struct slice trace;  /* the dynamic sampling context, a JSON object as in the input */
 };
 
 /* --- Reading: envelope_open, then envelope_next until it gives false, and envelope_close in every case. ----------- */
@@ -32,13 +32,13 @@ struct envelope_item {
     struct slice payload; /* as sent */
     struct slice type;    /* profile_chunk_ui as sent */
     struct slice platform, content_type;
-    uint64_t item_count; /* of a container of several; 0 = not said */
+    uint64_t item_count; /* of a container of several; 0 = not there */
     bool has_meta_length;
     bool has_further_members; /* of its header: others than type, length and platform */
 };
 
-/* Whether BYTES, decompressed, look like an envelope: the first line is a JSON object, and behind it an item begins; or
- * there is nothing behind it, and it holds nothing but what belongs into an envelope's header. */
+/* Whether BYTES, decompressed, look like an envelope: the first line is a JSON object, and an item follows; or
+ * nothing follows, and the object has only members of an envelope's header. */
 bool envelope_detect(struct slice bytes);
 
 /* STATUS_NOT_THIS_FORMAT if the first line is no JSON object, STATUS_MALFORMED if event_id, dsn or sent_at are not what
@@ -48,19 +48,19 @@ enum status envelope_open(struct envelope_reader *reader, struct slice bytes, st
  * Servers reject both. */
 enum status envelope_open_lenient(struct envelope_reader *reader, struct slice bytes, struct error *error);
 void envelope_close(struct envelope_reader *reader);
-/* False at the end (ERROR->status is STATUS_OK) or when the framing is broken (ERROR tells). */
+/* False at the end (ERROR->status is STATUS_OK) or when the framing is broken (ERROR has the reason). */
 bool envelope_next(struct envelope_reader *reader, struct envelope_item *ret_item, struct error *error);
 
 /* profile_chunk, also by the name that some clients give it. */
 bool envelope_item_is_chunk(const struct envelope_item *item);
 
-/* --- What a receiver takes ---------------------------------------------------------------------------------------- */
+/* --- What a server accepts ---------------------------------------------------------------------------------------- */
 
 enum { ENVELOPE_BYTES_MAX = 200 << 20 }; /* decompressed */
 
-/* STATUS_MALFORMED: the framing is broken. STATUS_TOO_LARGE, as the receiver answers 413: the envelope or an item is
- * larger than facts §2.2 allow, or there are more items of a kind than may stand together: one event or transaction,
- * one profile or chunk, 100 sessions. */
+/* STATUS_MALFORMED: the framing is broken. STATUS_TOO_LARGE, for which the server answers 413: the envelope or an item
+ * is larger than facts §2.2 allow, or there are more items of a kind than an envelope may have: one event or
+ * transaction, one profile or chunk, 100 sessions. */
 enum status envelope_check(struct slice bytes, struct error *error);
 
 /* --- Writing: a beginning once, then items. A failure is OUT's. --------------------------------------------------- */

@@ -75,6 +75,18 @@ static void read_transaction_id(struct slice payload, char ret_id[UUID_TEXT_SIZE
     transaction_fini(&transaction);
 }
 
+bool envelope_has_transaction(struct slice bytes)
+{
+    struct envelope_reader reader;
+    struct envelope_item item;
+    bool is_there = false;
+    if (envelope_open(&reader, bytes, NULL) == STATUS_OK) {
+        while (!is_there && envelope_next(&reader, &item, NULL)) is_there = slice_equals_text(item.type, "transaction");
+    }
+    envelope_close(&reader);
+    return is_there;
+}
+
 void envelope_transaction_id(struct slice bytes, char ret_id[UUID_TEXT_SIZE])
 {
     struct envelope_reader reader;
@@ -125,77 +137,17 @@ static enum status refuse_memory(struct error *error)
     return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the envelope");
 }
 
-static enum status refuse(const struct verdict *verdict, struct error *error)
-{
-    char text[sizeof(error->message)];
-    verdict_print(verdict, text, sizeof(text));
-    return error_set(error, STATUS_MALFORMED, 0, "%s", text);
-}
-
-/* What other clients made keeps their ids and frames, which the documents may not allow. */
-static enum status check_payload(const struct profile *profile, const struct envelope_item *item,
-                                 struct rules_context context, struct error *error)
-{
-    enum status status = STATUS_OK;
-    context.is_in_envelope = true;
-    context.platform = item->platform;
-    context.has_meta_length = item->has_meta_length;
-    for (int rules = 0; rules < RULES_COUNT && status == STATUS_OK; rules++) {
-        if (rules == RULES_SPEC && profile->sample_format != 0) continue;
-        struct verdict verdict;
-        status = is_v1_item(item) ? rules_judge_profile(item->payload, &context, (enum rules)rules, &verdict, error)
-                                  : rules_judge_chunk(item->payload, &context, (enum rules)rules, &verdict, error);
-        if (status == STATUS_OK && !verdict.accepted) status = refuse(&verdict, error);
-    }
-    return status;
-}
-
-/* Whether there is a transaction beside the profile. */
-static enum status find_transaction(struct slice bytes, bool *ret_is_there, struct error *error)
-{
-    struct envelope_reader reader;
-    struct envelope_item item;
-    struct error reason = {.status = STATUS_OK};
-    enum status status = envelope_open(&reader, bytes, error);
-    *ret_is_there = false;
-    while (status == STATUS_OK && envelope_next(&reader, &item, &reason))
-        *ret_is_there |= slice_equals_text(item.type, "transaction");
-    envelope_close(&reader);
-    if (status != STATUS_OK || reason.status == STATUS_OK) return status;
-    return error_set(error, reason.status, reason.offset, "%s", reason.message);
-}
-
-static enum status check_items(const struct profile *profile, struct slice bytes, struct error *error)
-{
-    struct envelope_reader reader;
-    struct envelope_item item;
-    struct error reason = {.status = STATUS_OK};
-    struct rules_context context = {0};
-    enum status status = find_transaction(bytes, &context.has_transaction, error);
-    if (status != STATUS_OK) return status;
-    envelope_transaction_id(bytes, context.transaction_id);
-    status = envelope_open(&reader, bytes, error);
-    while (status == STATUS_OK && envelope_next(&reader, &item, &reason)) {
-        if (is_v1_item(&item) || envelope_item_is_chunk(&item)) status = check_payload(profile, &item, context, error);
-    }
-    envelope_close(&reader);
-    if (status != STATUS_OK || reason.status == STATUS_OK) return status;
-    return error_set(error, reason.status, reason.offset, "%s", reason.message);
-}
-
-enum status envelope_profile_check(const struct profile *profile, const struct buffer *out, size_t first,
-                                   struct error *error)
+enum status envelope_profile_check(const struct buffer *out, size_t first, struct error *error)
 {
     struct slice bytes = slice_of(out->data + first, out->size - first);
     struct error reason = {0};
     if (out->failed) return refuse_memory(error);
     enum status status = envelope_check(bytes, &reason);
-    if (status != STATUS_OK) {
-        if (status == STATUS_NO_MEMORY) return refuse_memory(error);
-        const char *name = status == STATUS_TOO_LARGE ? "envelope_too_large" : "envelope_malformed";
-        return error_set(error, status, reason.offset, "%s: %.200s", name, reason.message);
-    }
-    return check_items(profile, bytes, error);
+    if (status == STATUS_OK) return STATUS_OK;
+    if (status == STATUS_NO_MEMORY) return refuse_memory(error);
+    const char *name =
+        reject_reason_name(status == STATUS_TOO_LARGE ? REJECT_ENVELOPE_TOO_LARGE : REJECT_ENVELOPE_MALFORMED);
+    return error_set(error, status, reason.offset, "%s: %.200s", name, reason.message);
 }
 
 enum status envelope_profile_encode(const struct profile *profile, struct buffer *out, struct error *error)
@@ -206,7 +158,7 @@ enum status envelope_profile_encode(const struct profile *profile, struct buffer
     enum status status = sentry_v2_encode(profile, NULL, &chunk, error);
     if (status == STATUS_OK) envelope_profile_wrap(profile, buffer_slice(&chunk), true, out);
     if (status == STATUS_OK && out->failed) status = refuse_memory(error);
-    if (status == STATUS_OK) status = envelope_profile_check(profile, out, first, error);
+    if (status == STATUS_OK) status = envelope_profile_check(out, first, error);
     buffer_fini(&chunk);
     return status;
 }
@@ -223,7 +175,7 @@ static bool carries_transaction(const struct profile *profile)
     return false;
 }
 
-/* The transaction, made of what the profile knows of it: it lasts as long as it said, or else as the profile. */
+/* Writes a transaction from what the profile knows about it. It lasts as long as the profile, unless it has an end. */
 static void make_transaction(const struct profile *profile, struct buffer *out)
 {
     const struct profile_transaction *known = &profile->transaction;
@@ -265,7 +217,7 @@ enum status envelope_profile_encode_v1(const struct profile *profile, struct buf
         envelope_add_item(out, "profile", NULL, buffer_slice(&payload));
         if (out->failed || transaction.failed) status = refuse_memory(error);
     }
-    if (status == STATUS_OK) status = envelope_profile_check(profile, out, first, error);
+    if (status == STATUS_OK) status = envelope_profile_check(out, first, error);
     buffer_fini(&transaction);
     buffer_fini(&payload);
     return status;

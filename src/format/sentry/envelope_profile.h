@@ -20,17 +20,19 @@ void envelope_profile_wrap(const struct profile *profile, struct slice chunk, bo
 /* One chunk, by sentry_v2_encode. */
 enum status envelope_profile_encode(const struct profile *profile, struct buffer *out, struct error *error);
 
-/* V1: the profile in one envelope with its transaction (V1-5), which is the one that PROFILE carries, or else made of
- * what it knows of it; and with what else it carries. */
+/* V1: the profile in one envelope with its transaction (V1-5) and the passthrough items. If none of these is the
+ * transaction, it is written from what PROFILE knows about it. */
 enum status envelope_profile_encode_v1(const struct profile *profile, struct buffer *out, struct error *error);
+
+/* Whether an item of the envelope BYTES is a transaction. */
+bool envelope_has_transaction(struct slice bytes);
 
 /* The id of the transaction in the envelope BYTES: its event_id, else that of the envelope's header. "" if the envelope
  * has no transaction, or no id of it. */
 void envelope_transaction_id(struct slice bytes, char ret_id[UUID_TEXT_SIZE]);
 
-/* Whether a server takes the envelope that OUT holds from FIRST on: its frame, the sizes and numbers of its items, and
- * each profile by both sets of rules. To be asked of every envelope before it is given out. */
-enum status envelope_profile_check(const struct profile *profile, const struct buffer *out, size_t first,
-                                   struct error *error);
+/* Whether a server accepts the frame of the envelope that OUT holds from FIRST on: the sizes and numbers of its items.
+ * The encoders have validated the profiles in it. */
+enum status envelope_profile_check(const struct buffer *out, size_t first, struct error *error);
 
 #endif

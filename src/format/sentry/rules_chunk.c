@@ -2,7 +2,7 @@
  * real service. What the types of the values break was noted while they were read; here it gets its place and its turn.
  * SPDX-License-Identifier: MIT */
 #include "base/json_place.h"
-#include "format/sentry/sentry_decoder_private.h"
+#include "format/sentry/rules_private.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -22,25 +22,25 @@ struct kept {
     double first, last;   /* seconds */
 };
 
-struct judge {
+struct chunk_validation {
     struct slice payload;
     const struct rules_context *context;
     enum rules rules;
     const struct chunk_decoder *decoder;
     const struct chunk_decoder *header; /* the same, or, where that one failed, one that read the header alone */
-    struct verdict *verdict;
+    struct rules_result *result;
     struct chunk_thread *threads; /* by the profile's thread id; SAMPLES is set to 0 where they are dropped */
     struct kept kept;
 };
 
-static const struct profile *profile_of(const struct judge *judge)
+static const struct profile *profile_of(const struct chunk_validation *validation)
 {
-    return judge->header->profile;
+    return validation->header->profile;
 }
 
-static struct slice platform_of(const struct judge *judge)
+static struct slice platform_of(const struct chunk_validation *validation)
 {
-    return profile_slice(profile_of(judge), profile_of(judge)->platform);
+    return profile_slice(profile_of(validation), profile_of(validation)->platform);
 }
 
 static bool is_one_of(struct slice text, const char *const *words)
@@ -53,104 +53,61 @@ static bool is_one_of(struct slice text, const char *const *words)
 
 /* --- What was noted while reading --------------------------------------------------------------------------------- */
 
-static bool refuse_note(struct judge *judge, const struct note *note)
+static bool reject_note(struct chunk_validation *validation, const struct note *note)
 {
-    char place[VERDICT_PLACE_SIZE], found[VERDICT_TEXT_SIZE] = "nothing";
-    const char *reason = judge->rules == RULES_SPEC && note->is_metadata ? "profiling_invalid_profile_metadata"
-                                                                         : "profiling_invalid_json";
-    struct slice value;
-    json_place(judge->payload, note->offset, place, sizeof(place), &value);
-    if (note->missing) {
-        return verdict_refuse(judge->verdict, reason, note->expected->text, found, "%s%s%s", place, place[0] ? "." : "",
-                              note->missing);
-    }
-    struct json_reader reader;
-    json_reader_init(&reader, value);
-    enum json_kind kind = json_peek(&reader);
-    json_reader_fini(&reader);
-    if (kind == note->expected->kind || note->expected->kind == JSON_NOTHING)
-        json_describe(value, found, sizeof(found));
-    else
-        (void)snprintf(found, sizeof(found), "%s", json_kind_name(kind));
-    return verdict_refuse(judge->verdict, reason, note->expected->text, found, "%s", place);
+    bool is_metadata = validation->rules == RULES_SPEC && note->is_metadata;
+    return rules_reject_note(validation->result, validation->payload, note,
+                             is_metadata ? REJECT_INVALID_PROFILE_METADATA : REJECT_INVALID_JSON);
 }
 
-/* "expected a string": what the JSON reader says of a value of another kind. */
-static const char *expectation_of(const char *message)
+static bool reject_failure(struct chunk_validation *validation, const struct chunk_decoder *decoder)
 {
-    static const char *const fronts[] = {"expected an ", "expected a ", "expected "};
-    for (size_t i = 0; i < sizeof(fronts) / sizeof(fronts[0]); i++) {
-        size_t size = strlen(fronts[i]);
-        if (strncmp(message, fronts[i], size) == 0) return message + size;
-    }
-    return message;
-}
-
-/* Why DECODER, which read valid JSON, could not go on. */
-static bool refuse_failure(struct judge *judge, const struct chunk_decoder *decoder)
-{
-    const struct json_reader *reader = &decoder->reader;
-    struct expectation expected = {.text = expectation_of(reader->message)};
-    if (decoder->refusal.expected) return refuse_note(judge, &decoder->refusal);
-    for (enum json_kind kind = JSON_OBJECT; kind <= JSON_BOOL; kind++) {
-        if (strcmp(expected.text, json_kind_name(kind)) == 0) expected.kind = kind;
-    }
-    return refuse_note(judge, &(struct note){.expected = &expected, .offset = reader->failed_offset});
+    return rules_reject_failure(validation->result, validation->payload, decoder);
 }
 
 /* --- The rules, each of which says whether it holds --------------------------------------------------------------- */
 
-static bool size_is_allowed(struct judge *judge)
+static bool size_is_allowed(struct chunk_validation *validation)
 {
-    return rules_allow_size(judge->payload, judge->rules, judge->verdict);
+    return rules_allow_size(validation->payload, validation->rules, validation->result);
 }
 
-static bool item_is_json_alone(struct judge *judge)
+static bool item_is_json_alone(struct chunk_validation *validation)
 {
-    if (!judge->context->has_meta_length) return true;
-    return verdict_refuse(judge->verdict, "profiling_invalid_sampled_profile", "no meta_length with JSON", "one", "%s",
-                          "item.meta_length");
+    if (!validation->context->has_meta_length) return true;
+    return rules_reject(validation->result, REJECT_INVALID_SAMPLED_PROFILE, "no meta_length with JSON", "one", "%s",
+                        "item.meta_length");
 }
 
-static bool payload_is_json(struct judge *judge)
+static bool payload_is_json(struct chunk_validation *validation)
 {
-    char place[VERDICT_PLACE_SIZE], found[VERDICT_TEXT_SIZE];
-    struct json_reader reader;
-    struct error failure;
-    if (!judge->decoder->reader.failed) return true;
-    json_reader_init(&reader, judge->payload);
-    json_skip(&reader);
-    enum status status = json_reader_finish(&reader, &failure);
-    json_reader_fini(&reader);
-    if (status == STATUS_OK) return true;
-    json_place(judge->payload, failure.offset, place, sizeof(place), NULL);
-    (void)snprintf(found, sizeof(found), "%.60s at byte %" PRIu64, failure.message, failure.offset);
-    return verdict_refuse(judge->verdict, "profiling_invalid_json", "valid JSON", found, "%s", place);
+    return !validation->decoder->reader.failed || rules_payload_is_json(validation->result, validation->payload);
 }
 
-static bool header_is_typed(struct judge *judge)
+static bool header_is_typed(struct chunk_validation *validation)
 {
-    const struct note *note = &judge->header->notes[READING_HEADER][judge->rules];
-    if (note->expected) return refuse_note(judge, note);
-    return judge->header->reader.failed ? refuse_failure(judge, judge->header) : true;
+    const struct note *note = &validation->header->notes[READING_HEADER][validation->rules];
+    if (note->expected) return reject_note(validation, note);
+    return validation->header->reader.failed ? reject_failure(validation, validation->header) : true;
 }
 
-static bool refuse_platform(struct judge *judge, const char *expected)
+static bool reject_platform(struct chunk_validation *validation, const char *expected)
 {
-    char found[VERDICT_TEXT_SIZE] = "nothing";
-    if (judge->context->platform.data) {
-        (void)snprintf(found, sizeof(found), "\"%.*s\"", SLICE_ARGUMENTS(judge->context->platform));
+    char found[RULES_TEXT_SIZE] = "nothing";
+    if (validation->context->platform.data) {
+        (void)snprintf(found, sizeof(found), "\"%.*s\"", SLICE_ARGUMENTS(validation->context->platform));
     }
-    return verdict_refuse(judge->verdict, "profiling_invalid_profile_type", expected, found, "%s", "item.platform");
+    return rules_reject(validation->result, REJECT_INVALID_PROFILE_TYPE, expected, found, "%s", "item.platform");
 }
 
 /* V2-7. */
-static bool item_names_platform(struct judge *judge)
+static bool item_names_platform(struct chunk_validation *validation)
 {
-    char expected[VERDICT_TEXT_SIZE];
-    if (!judge->context->is_in_envelope || slice_equal(judge->context->platform, platform_of(judge))) return true;
-    (void)snprintf(expected, sizeof(expected), "the payload's, \"%.*s\"", SLICE_ARGUMENTS(platform_of(judge)));
-    return refuse_platform(judge, expected);
+    char expected[RULES_TEXT_SIZE];
+    if (!validation->context->is_in_envelope || slice_equal(validation->context->platform, platform_of(validation)))
+        return true;
+    (void)snprintf(expected, sizeof(expected), "the payload's, \"%.*s\"", SLICE_ARGUMENTS(platform_of(validation)));
+    return reject_platform(validation, expected);
 }
 
 static bool is_of_interface(struct slice platform)
@@ -158,92 +115,93 @@ static bool is_of_interface(struct slice platform)
     return is_one_of(platform, (const char *const[]){"cocoa", "android", "javascript", NULL});
 }
 
-static bool item_is_of_one_class(struct judge *judge)
+static bool item_is_of_one_class(struct chunk_validation *validation)
 {
-    struct slice said = judge->context->platform;
-    bool is_ui = is_of_interface(platform_of(judge));
+    struct slice said = validation->context->platform;
+    bool is_ui = is_of_interface(platform_of(validation));
     if (!said.data || is_of_interface(said) == is_ui) return true;
-    return refuse_platform(judge, is_ui ? "one of a user interface, like the payload's"
-                                        : "one of a backend, like the payload's");
+    return reject_platform(validation, is_ui ? "one of a user interface, like the payload's"
+                                             : "one of a backend, like the payload's");
 }
 
-static bool version_is_2(struct judge *judge)
+static bool version_is_2(struct chunk_validation *validation)
 {
-    char found[VERDICT_TEXT_SIZE] = "nothing";
-    const struct chunk_decoder *header = judge->header;
+    char found[RULES_TEXT_SIZE] = "nothing";
+    const struct chunk_decoder *header = validation->header;
     if (header->is_version_2) return true;
     if (header->has_version) {
         size_t offset = (size_t)header->version_offset;
-        json_describe(slice_of(judge->payload.data + offset, judge->payload.size - offset), found, sizeof(found));
+        json_describe(slice_of(validation->payload.data + offset, validation->payload.size - offset), found,
+                      sizeof(found));
     }
-    return verdict_refuse(judge->verdict, "profiling_platform_not_supported", "\"2\"", found, "%s", "version");
+    return rules_reject(validation->result, REJECT_PLATFORM_NOT_SUPPORTED, "\"2\"", found, "%s", "version");
 }
 
-static bool values_are_typed(struct judge *judge)
+static bool values_are_typed(struct chunk_validation *validation)
 {
-    const struct note *note = &judge->decoder->notes[READING_BODY][judge->rules];
-    if (note->expected) return refuse_note(judge, note);
-    return judge->decoder->reader.failed ? refuse_failure(judge, judge->decoder) : true;
+    const struct note *note = &validation->decoder->notes[READING_BODY][validation->rules];
+    if (note->expected) return reject_note(validation, note);
+    return validation->decoder->reader.failed ? reject_failure(validation, validation->decoder) : true;
 }
 
-static bool is_native(const struct judge *judge)
+static bool is_native(const struct chunk_validation *validation)
 {
-    return is_one_of(platform_of(judge), (const char *const[]){"native", "cocoa", "rust", NULL});
+    return rules_platform_is_native(platform_of(validation));
 }
 
 /* FMT-6. */
-static bool native_code_has_images(struct judge *judge)
+static bool native_code_has_images(struct chunk_validation *validation)
 {
-    const struct chunk *chunk = &judge->decoder->chunk;
-    if (!is_native(judge)) return true;
+    const struct chunk *chunk = &validation->decoder->chunk;
+    if (!is_native(validation)) return true;
     if (!chunk->has_images) {
-        return verdict_refuse(judge->verdict, "profiling_invalid_profile_metadata", "an image", "nothing", "%s",
-                              "debug_meta.images");
+        return rules_reject(validation->result, REJECT_INVALID_PROFILE_METADATA, "an image", "nothing", "%s",
+                            "debug_meta.images");
     }
     if (!chunk->incomplete_image.member) return true;
-    return refuse_note(judge, &(struct note){.expected = &expected_string,
-                                             .missing = chunk->incomplete_image.member,
-                                             .offset = chunk->incomplete_image.offset,
-                                             .is_metadata = true});
+    return reject_note(validation, &(struct note){.expected = &expected_string,
+                                                  .missing = chunk->incomplete_image.member,
+                                                  .offset = chunk->incomplete_image.offset,
+                                                  .is_metadata = true});
 }
 
-/* FMT-3, FMT-10. A frame with a platform of its own may be of another kind. */
-static bool native_frames_have_addresses(struct judge *judge)
+/* FMT-3, FMT-10. A frame that has its own platform may be of another kind. */
+static bool native_frames_have_addresses(struct chunk_validation *validation)
 {
-    const struct chunk *chunk = &judge->decoder->chunk;
-    for (size_t i = 0; is_native(judge) && i < chunk->frames.count; i++) {
+    const struct chunk *chunk = &validation->decoder->chunk;
+    for (size_t i = 0; is_native(validation) && i < chunk->frames.count; i++) {
         const struct chunk_frame *frame = &chunk->frames.items[i];
         if (frame->has_address || frame->code == CHUNK_CODE_OTHER) continue;
-        return refuse_note(
-            judge,
+        return reject_note(
+            validation,
             &(struct note){.expected = &expected_address, .missing = "instruction_addr", .offset = frame->offset});
     }
     return true;
 }
 
-static bool lists_are_filled(struct judge *judge)
+static bool lists_are_filled(struct chunk_validation *validation)
 {
-    const struct chunk *chunk = &judge->decoder->chunk;
+    const struct chunk *chunk = &validation->decoder->chunk;
     const char *empty = chunk->samples.count == 0  ? "profile.samples"
                         : chunk->stacks.count == 0 ? "profile.stacks"
                         : chunk->frames.count == 0 ? "profile.frames"
                                                    : NULL;
-    const char *reason = chunk->samples.count == 0  ? "profiling_not_enough_samples"
-                         : chunk->stacks.count == 0 ? "profiling_malformed_samples"
-                                                    : "profiling_malformed_stacks";
+    enum reject_reason reason = chunk->samples.count == 0  ? REJECT_NOT_ENOUGH_SAMPLES
+                                : chunk->stacks.count == 0 ? REJECT_MALFORMED_SAMPLES
+                                                           : REJECT_MALFORMED_STACKS;
     if (!empty) return true;
-    return verdict_refuse(judge->verdict, reason, "at least one", "none", "%s", empty);
+    return rules_reject(validation->result, reason, "at least one", "none", "%s", empty);
 }
 
 /* Once through all samples: there are a hundred thousands of them in a large chunk. */
-static void look_at_kept(struct judge *judge)
+static void measure_kept(struct chunk_validation *validation)
 {
-    const struct chunk *chunk = &judge->decoder->chunk;
+    const struct chunk *chunk = &validation->decoder->chunk;
     struct kept kept = {.without_stack = SIZE_MAX, .first = HUGE_VAL, .last = -HUGE_VAL};
     double before = -HUGE_VAL;
     for (size_t i = 0; i < chunk->samples.count; i++) {
         const struct chunk_sample *sample = &chunk->samples.items[i];
-        if (!judge->threads[sample->thread.index].samples) continue;
+        if (!validation->threads[sample->thread.index].samples) continue;
         kept.count++;
         if (sample->stack >= chunk->stacks.count && kept.without_stack == SIZE_MAX) kept.without_stack = i;
         kept.unsorted += sample->seconds < before;
@@ -251,128 +209,112 @@ static void look_at_kept(struct judge *judge)
         kept.first = before < kept.first ? before : kept.first;
         kept.last = before > kept.last ? before : kept.last;
     }
-    judge->kept = kept;
+    validation->kept = kept;
 }
 
-static bool keep_all_threads(struct judge *judge)
+static bool keep_all_threads(struct chunk_validation *validation)
 {
-    look_at_kept(judge);
+    measure_kept(validation);
     return true;
 }
 
-static bool drop_threads_of_one_sample(struct judge *judge)
+static bool drop_threads_of_one_sample(struct chunk_validation *validation)
 {
-    size_t thread_count = judge->decoder->profile->threads.count;
+    size_t thread_count = validation->decoder->profile->threads.count;
     uint64_t dropped = 0;
     for (size_t i = 0; i < thread_count; i++) {
-        struct chunk_thread *thread = &judge->threads[i];
+        struct chunk_thread *thread = &validation->threads[i];
         if (thread->active >= FRAMES_MIN) continue;
         dropped += thread->samples;
         thread->samples = 0;
     }
-    verdict_repair(judge->verdict, "samples dropped, of threads that have not two with frames", dropped);
-    look_at_kept(judge);
+    rules_repair(validation->result, "samples dropped, of threads that have not two with frames", dropped);
+    measure_kept(validation);
     return true;
 }
 
-static bool samples_are_left(struct judge *judge)
+static bool samples_are_left(struct chunk_validation *validation)
 {
-    if (judge->kept.count > 0) return true;
-    return verdict_refuse(judge->verdict, "profiling_not_enough_samples", "a thread with two samples that have frames",
-                          "none", "%s", "profile.samples");
+    if (validation->kept.count > 0) return true;
+    return rules_reject_too_few(validation->result);
 }
 
-/* An index of a list of COUNT is expected. */
-static void print_index(char expected[VERDICT_TEXT_SIZE], size_t count)
+static bool samples_have_stacks(struct chunk_validation *validation)
 {
-    if (count)
-        (void)snprintf(expected, VERDICT_TEXT_SIZE, "index below %zu", count);
-    else
-        (void)snprintf(expected, VERDICT_TEXT_SIZE, "nothing, since the list is empty");
-}
-
-static void print_found(char found[VERDICT_TEXT_SIZE], uint32_t index)
-{
-    (void)snprintf(found, VERDICT_TEXT_SIZE, "%" PRIu32 "%s", index, index == INDEX_NONE ? " or more" : "");
-}
-
-static bool samples_have_stacks(struct judge *judge)
-{
-    char expected[VERDICT_TEXT_SIZE], found[VERDICT_TEXT_SIZE];
-    const struct chunk *chunk = &judge->decoder->chunk;
-    size_t sample = judge->kept.without_stack;
+    char place[RULES_PLACE_SIZE];
+    const struct chunk *chunk = &validation->decoder->chunk;
+    size_t sample = validation->kept.without_stack;
     if (sample == SIZE_MAX) return true;
-    print_index(expected, chunk->stacks.count);
-    print_found(found, chunk->samples.items[sample].stack);
-    return verdict_refuse(judge->verdict, "profiling_malformed_samples", expected, found,
-                          "profile.samples[%zu].stack_id", sample);
+    (void)snprintf(place, sizeof(place), "profile.samples[%zu].stack_id", sample);
+    return rules_reject_index(validation->result, REJECT_MALFORMED_SAMPLES, chunk->stacks.count,
+                              chunk->samples.items[sample].stack, place);
 }
 
-static bool refuse_stack(struct judge *judge, size_t stack, size_t frame)
+static bool reject_stack(struct chunk_validation *validation, size_t stack, size_t frame)
 {
-    char expected[VERDICT_TEXT_SIZE], found[VERDICT_TEXT_SIZE];
-    const struct chunk *chunk = &judge->decoder->chunk;
-    print_index(expected, chunk->frames.count);
-    print_found(found, chunk->frame_indices.items[chunk->stacks.items[stack].first + frame]);
-    return verdict_refuse(judge->verdict, "profiling_malformed_stacks", expected, found, "profile.stacks[%zu][%zu]",
-                          stack, frame);
+    char place[RULES_PLACE_SIZE];
+    const struct chunk *chunk = &validation->decoder->chunk;
+    (void)snprintf(place, sizeof(place), "profile.stacks[%zu][%zu]", stack, frame);
+    return rules_reject_index(validation->result, REJECT_MALFORMED_STACKS, chunk->frames.count,
+                              chunk->frame_indices.items[chunk->stacks.items[stack].first + frame], place);
 }
 
 /* Of all stacks, also of those that no sample has. */
-static bool stacks_have_frames(struct judge *judge)
+static bool stacks_have_frames(struct chunk_validation *validation)
 {
-    const struct chunk *chunk = &judge->decoder->chunk;
+    const struct chunk *chunk = &validation->decoder->chunk;
     for (size_t i = 0; i < chunk->stacks.count; i++) {
         const struct chunk_stack *stack = &chunk->stacks.items[i];
         for (size_t k = 0; k < stack->count; k++) {
-            if (chunk->frame_indices.items[stack->first + k] >= chunk->frames.count) return refuse_stack(judge, i, k);
+            if (chunk->frame_indices.items[stack->first + k] >= chunk->frames.count)
+                return reject_stack(validation, i, k);
         }
     }
     return true;
 }
 
-static bool sort_samples(struct judge *judge)
+static bool sort_samples(struct chunk_validation *validation)
 {
-    verdict_repair(judge->verdict, "samples sorted by time, that were earlier than the one before",
-                   judge->kept.unsorted);
+    rules_repair(validation->result, "samples sorted by time, that were earlier than the one before",
+                 validation->kept.unsorted);
     return true;
 }
 
-static bool duration_is_allowed(struct judge *judge)
+static bool duration_is_allowed(struct chunk_validation *validation)
 {
-    char found[VERDICT_TEXT_SIZE];
-    double seconds = judge->kept.last - judge->kept.first; /* there is one */
+    char found[RULES_TEXT_SIZE];
+    double seconds = validation->kept.last - validation->kept.first; /* there is one */
     if (!(seconds > SECONDS_MAX)) return true;
     (void)snprintf(found, sizeof(found), "%.6f s", seconds);
-    return verdict_refuse(judge->verdict, "profiling_duration_is_too_long", "at most 66 s from first to last", found,
-                          "%s", "profile.samples");
+    return rules_reject(validation->result, REJECT_DURATION_IS_TOO_LONG, "at most 66 s from first to last", found, "%s",
+                        "profile.samples");
 }
 
-static bool cut_addresses_of_cocoa(struct judge *judge)
+static bool cut_addresses_of_cocoa(struct chunk_validation *validation)
 {
-    const struct chunk *chunk = &judge->decoder->chunk;
+    const struct chunk *chunk = &validation->decoder->chunk;
     uint64_t count = 0;
-    if (!slice_equals_text(platform_of(judge), "cocoa")) return true;
+    if (!slice_equals_text(platform_of(validation), "cocoa")) return true;
     for (size_t i = 0; i < chunk->frames.count; i++) count += chunk->frames.items[i].address > COCOA_ADDRESS_BITS;
-    verdict_repair(judge->verdict, "instruction addresses cut to 36 bits, as for cocoa", count);
+    rules_repair(validation->result, "instruction addresses cut to 36 bits, as for cocoa", count);
     return true;
 }
 
-static bool drop_unused_threads(struct judge *judge)
+static bool drop_unused_threads(struct chunk_validation *validation)
 {
-    const struct chunk *chunk = &judge->decoder->chunk;
+    const struct chunk *chunk = &validation->decoder->chunk;
     uint64_t count = 0;
     for (size_t i = 0; i < chunk->described_threads.count; i++) {
-        count += judge->threads[chunk->described_threads.items[i].index].samples == 0;
+        count += validation->threads[chunk->described_threads.items[i].index].samples == 0;
     }
-    verdict_repair(judge->verdict, "entries of thread_metadata dropped, without samples", count);
+    rules_repair(validation->result, "entries of thread_metadata dropped, without samples", count);
     return true;
 }
 
 /* --- The table ---------------------------------------------------------------------------------------------------- */
 
 static const struct rule {
-    bool (*holds)(struct judge *judge); /* or repairs */
+    bool (*holds)(struct chunk_validation *validation); /* or repairs */
     unsigned rules;
 } table[] = {
     {size_is_allowed, BREAKS_BOTH},
@@ -397,34 +339,96 @@ static const struct rule {
     {drop_unused_threads, BREAKS_RELAY},
 };
 
-static void judge_by_table(struct judge *judge)
+static void apply_rules(struct chunk_validation *validation)
 {
     bool holds = true;
     for (size_t i = 0; holds && i < sizeof(table) / sizeof(table[0]); i++) {
-        if (table[i].rules & 1u << judge->rules) holds = table[i].holds(judge);
+        if (table[i].rules & 1u << validation->rules) holds = table[i].holds(validation);
     }
 }
 
-enum status chunk_judge(const struct chunk_decoder *decoder, const struct chunk_decoder *header, struct slice payload,
-                        const struct rules_context *context, enum rules rules, struct verdict *ret_verdict,
-                        struct error *error)
+static enum status validate_by(const struct chunk_decoder *decoder, const struct chunk_decoder *header,
+                               struct slice payload, const struct rules_context *context, enum rules rules,
+                               struct rules_result *ret_result, struct error *error)
 {
     static const struct rules_context alone;
-    struct judge judge = {.payload = payload,
-                          .context = context ? context : &alone,
-                          .rules = rules,
-                          .decoder = decoder,
-                          .header = header,
-                          .verdict = ret_verdict};
+    struct chunk_validation validation = {.payload = payload,
+                                          .context = context ? context : &alone,
+                                          .rules = rules,
+                                          .decoder = decoder,
+                                          .header = header,
+                                          .result = ret_result};
     bool has_memory = decoder->reader.status != STATUS_NO_MEMORY && header->reader.status != STATUS_NO_MEMORY &&
                       !header->profile->failed;
     enum status status = profile_failed(decoder->profile, error);
-    verdict_init(ret_verdict);
+    rules_result_init(ret_result);
     if (status != STATUS_OK) return status;
-    judge.threads = chunk_count_samples(&decoder->chunk, decoder->profile->threads.count);
-    has_memory = has_memory && judge.threads;
-    if (has_memory) judge_by_table(&judge);
-    free(judge.threads);
+    validation.threads = chunk_count_samples(&decoder->chunk, decoder->profile->threads.count);
+    has_memory = has_memory && validation.threads;
+    if (has_memory) apply_rules(&validation);
+    free(validation.threads);
     if (has_memory) return STATUS_OK;
-    return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to judge the payload");
+    return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to validate the payload");
+}
+
+/* A payload that could not be read to its end still has a header, which counts first. */
+static enum status validate(const struct chunk_decoder *decoder, struct slice payload,
+                            const struct rules_context *context, enum rules rules, struct rules_result *ret_result,
+                            struct error *error)
+{
+    struct profile profile;
+    struct chunk_decoder header;
+    if (!decoder->reader.failed) return validate_by(decoder, decoder, payload, context, rules, ret_result, error);
+    profile_init(&profile);
+    chunk_decoder_init(&header, payload, &profile);
+    header.only_validates = true;
+    chunk_read_header(&header);
+    enum status status = validate_by(decoder, &header, payload, context, rules, ret_result, error);
+    chunk_decoder_fini(&header);
+    profile_fini(&profile);
+    return status;
+}
+
+enum status sentry_v2_decode_and_validate(struct slice bytes, const struct rules_context *context, enum rules rules,
+                                          struct profile *profile, struct rules_result *ret_result, struct error *error)
+{
+    struct chunk_decoder decoder;
+    chunk_decoder_init(&decoder, bytes, profile);
+    chunk_read_payload(&decoder);
+    enum status status = validate(&decoder, bytes, context, rules, ret_result, error);
+    if (status == STATUS_OK) status = chunk_build(&decoder, bytes, error);
+    chunk_decoder_fini(&decoder);
+    return status;
+}
+
+enum status rules_validate_chunk_by(struct slice payload, const struct rules_context *context, unsigned sets,
+                                    struct rules_result *ret_result, struct error *error)
+{
+    static const enum rules order[] = {RULES_RELAY, RULES_SPEC};
+    struct profile profile;
+    struct chunk_decoder decoder;
+    enum status status = STATUS_OK;
+    bool is_read = false;
+    profile_init(&profile);
+    chunk_decoder_init(&decoder, payload, &profile);
+    decoder.only_validates = true;
+    rules_result_init(ret_result);
+    for (size_t i = 0; i < RULES_COUNT && status == STATUS_OK && ret_result->accepted; i++) {
+        if (!(sets & 1u << order[i])) continue;
+        /* Nothing else is asked of a payload that is too large. */
+        if (!is_read && rules_allow_size(payload, order[i], ret_result)) {
+            chunk_read_payload(&decoder);
+            is_read = true;
+        }
+        status = validate(&decoder, payload, context, order[i], ret_result, error);
+    }
+    chunk_decoder_fini(&decoder);
+    profile_fini(&profile);
+    return status;
+}
+
+enum status rules_validate_chunk(struct slice payload, const struct rules_context *context, enum rules rules,
+                                 struct rules_result *ret_result, struct error *error)
+{
+    return rules_validate_chunk_by(payload, context, 1u << rules, ret_result, error);
 }

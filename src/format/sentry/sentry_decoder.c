@@ -27,14 +27,16 @@ EXPECT(expected_plain_uuid, "32 lowercase hex digits", JSON_STRING)
 EXPECT(expected_random_uuid, "uuid of version 4", JSON_STRING)
 EXPECT(expected_address, "string with an address", JSON_STRING)
 EXPECT(expected_size, "integer from 0 to 2^64 - 1, or a string that holds one", JSON_NUMBER)
-EXPECT(expected_whole, "whole number, or a string that holds one", JSON_NUMBER)
+EXPECT(expected_whole, "whole number, or a string that holds one", JSON_NOTHING)
 EXPECT(expected_debug_id, "uuid with or without an age", JSON_STRING)
 EXPECT(expected_image_type, "macho, symbolic, sourcemap, proguard or jvm", JSON_STRING)
 EXPECT(expected_unit, "nanosecond, ns, hertz, hz, byte, percent, nanojoule or nj", JSON_STRING)
 EXPECT(expected_spec_unit, "nanosecond, ns, hertz, hz, byte or percent", JSON_STRING)
 EXPECT(expected_measured, "number, or a string that holds one", JSON_STRING)
+EXPECT(expected_digits, "string of an integer", JSON_STRING)
 EXPECT(expected_name_of_frame, "filename, function or instruction_addr", JSON_NOTHING)
 /* clang-format on */
+const struct expectation expected_time = {"string with an RFC 3339 time", "expected a time of RFC 3339", JSON_STRING};
 const struct expectation expected_once = {"key that comes once", "duplicate key", JSON_NOTHING};
 
 void chunk_decoder_init(struct chunk_decoder *decoder, struct slice bytes, struct profile *profile)
@@ -70,6 +72,13 @@ void chunk_note(struct chunk_decoder *decoder, unsigned rules, const struct expe
 {
     if (rules && !decoder->reader.failed)
         add_note(decoder, rules, (struct note){.expected = expected, .offset = offset});
+}
+
+void chunk_note_absent(struct chunk_decoder *decoder, unsigned rules, const struct expectation *expected,
+                       const char *member, uint64_t offset)
+{
+    if (decoder->reader.failed) return;
+    add_note(decoder, rules, (struct note){.expected = expected, .missing = member, .offset = offset});
 }
 
 void chunk_refuse_value(struct chunk_decoder *decoder, const struct expectation *expected, uint64_t offset)
@@ -177,7 +186,7 @@ static struct slice first_name(const struct members *members)
 static void keep(struct chunk_decoder *decoder, struct members *members, const char *prefix, struct slice key,
                  struct slice json)
 {
-    if (decoder->only_judges) return;
+    if (decoder->only_validates) return;
     struct json_writer writer = json_writer_of(&decoder->attributes);
     writer.needs_comma = decoder->attributes.size > members->kept_from;
     if (!writer.needs_comma) buffer_append_byte(&decoder->attributes, '{');
@@ -206,11 +215,11 @@ void chunk_keep_as(struct chunk_decoder *decoder, struct members *members, const
 
 void chunk_keep_value(struct chunk_decoder *decoder, struct members *members, const char *prefix)
 {
-    if (decoder->only_judges) {
+    if (decoder->only_validates) {
         json_skip(&decoder->reader);
         return;
     }
-    /* A key with escapes lies in memory that the value's strings may overwrite: its name goes first. */
+    /* A key with escapes is in memory that the value's strings may overwrite: its name is written first. */
     size_t size_before = decoder->attributes.size;
     keep(decoder, members, prefix, first_name(members), slice_of(NULL, 0));
     (void)json_peek(&decoder->reader);
@@ -224,7 +233,7 @@ void chunk_keep_value(struct chunk_decoder *decoder, struct members *members, co
 
 void chunk_keep_text(struct chunk_decoder *decoder, struct members *members, const char *name, struct string_id text)
 {
-    if (!members->keeps || decoder->only_judges) return;
+    if (!members->keeps || decoder->only_validates) return;
     keep(decoder, members, "", slice_of_text(name), slice_of(NULL, 0));
     struct json_writer writer = json_writer_of(&decoder->attributes);
     json_write_string(&writer, profile_slice(decoder->profile, text));
@@ -245,7 +254,7 @@ struct string_id chunk_take_attributes(struct chunk_decoder *decoder, struct mem
 
 struct string_id chunk_string(struct chunk_decoder *decoder, struct slice text)
 {
-    if (decoder->only_judges && text.size > PROFILE_STRING_BYTES_MAX) text.size = PROFILE_STRING_BYTES_MAX;
+    if (decoder->only_validates && text.size > PROFILE_STRING_BYTES_MAX) text.size = PROFILE_STRING_BYTES_MAX;
     return profile_string(decoder->profile, text);
 }
 
@@ -319,7 +328,7 @@ uint64_t chunk_read_size(struct chunk_decoder *decoder)
     bool is_hex;
     uint64_t offset = chunk_offset(decoder);
     uint64_t value = read_any_address(decoder, &expected_size, &is_hex);
-    if (is_hex) chunk_note(decoder, BREAKS_RELAY, &expected_size, offset);
+    if (is_hex) chunk_note(decoder, decoder->is_relative ? BREAKS_BOTH : BREAKS_RELAY, &expected_size, offset);
     return value;
 }
 
@@ -346,10 +355,10 @@ struct string_id chunk_read_uuid(struct chunk_decoder *decoder)
     return profile_text(decoder->profile, plain);
 }
 
-/* "1e3", "+Infinity", ".5", "1.": what the receiver's parser of floats takes, made into what ours does. */
+/* "1e3", "+Infinity", ".5", "1.": what the server's parser of floats accepts is changed to what ours accepts. */
 static bool parse_float(struct slice text, double *ret_value)
 {
-    char canonical[64] = "";
+    char canonical[512] = "";
     size_t used = 0, at = 0;
     if (text.size == 0) return false;
     bool is_negative = text.data[0] == '-';

@@ -2,10 +2,10 @@
  * notes of what breaks a rule, and the parts that both have. All of it reads the next value of DECODER's reader, which
  * remembers what went wrong.
  *
- * Reading is as liberal as the real service and more, and judges in the same pass: what can be understood but breaks a
- * rule is noted, only by its offset, and the reading goes on; what cannot be understood fails the reader. Of each set
- * of rules the first note counts, as the service stops at the first thing that is wrong. What the model has no place
- * for is kept as attributes (FMT-8, profile.h). SPDX-License-Identifier: MIT */
+ * The decoder accepts what the real service accepts, and more. In the same pass it notes what breaks a rule: only the
+ * offset, and continues. A value that it cannot understand fails the reader. Of each set of rules the first note
+ * counts, as the service stops there. Attributes keep what the model has no place for (FMT-8, profile.h).
+ * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_SENTRY_SENTRY_DECODER_PRIVATE_H
 #define OFFBEAT_FORMAT_SENTRY_SENTRY_DECODER_PRIVATE_H
 
@@ -19,12 +19,13 @@
 struct expectation {
     const char *text;    /* "string" */
     const char *message; /* "expected string" */
-    enum json_kind kind; /* a value of this kind is told as it stands there, one of another kind by its kind */
+    enum json_kind kind; /* a result quotes a value of this kind, and names the kind of another value */
 };
 extern const struct expectation expected_something, expected_string, expected_finite, expected_number, expected_integer,
     expected_u32, expected_index, expected_whole, expected_boolean, expected_object, expected_array, expected_uuid,
     expected_plain_uuid, expected_random_uuid, expected_address, expected_size, expected_debug_id, expected_image_type,
-    expected_unit, expected_spec_unit, expected_measured, expected_once, expected_name_of_frame;
+    expected_unit, expected_spec_unit, expected_measured, expected_once, expected_name_of_frame, expected_digits,
+    expected_time;
 
 enum { BREAKS_SPEC = 1 << RULES_SPEC, BREAKS_RELAY = 1 << RULES_RELAY, BREAKS_BOTH = BREAKS_SPEC | BREAKS_RELAY };
 
@@ -36,15 +37,15 @@ struct note {
     const struct expectation *expected; /* NULL: there is no note */
     const char *missing; /* the member that the object at OFFSET has not; NULL: the value there is wrong */
     uint64_t offset;
-    bool is_metadata; /* of the whole payload */
+    bool is_metadata; /* of the payload itself */
 };
 
 /* --- The decoder -------------------------------------------------------------------------------------------------- */
 
 enum { CHUNK_THREAD_CACHE_SIZE = 256, MEMBER_ORDER_MAX = 17 };
 
-/* How the members of the objects of one kind follow one another, as it was seen last. By the place behind a member in
- * the table of those that are known (0: none was there yet), the place of the next one. */
+/* The order of members that objects of one kind had last: for each place after a member in the table of known members
+ * (0: before the first one), the place of the next member. */
 struct member_order {
     uint8_t next[MEMBER_ORDER_MAX + 1];
 };
@@ -68,7 +69,8 @@ struct chunk_decoder {
     uint64_t version_offset; /* if has_version */
     bool is_relative;        /* V1: times count from the profile's start, in nanoseconds */
     bool has_version, is_version_2, has_profile;
-    bool only_judges; /* nothing is kept that no rule asks for, so that a payload of any size gets a result (V2-10) */
+    bool
+        only_validates; /* nothing is kept that no rule asks for, so that a payload of any size gets a result (V2-10) */
 };
 
 /* BYTES and PROFILE outlive the decoder. */
@@ -84,6 +86,9 @@ static inline uint64_t chunk_offset(struct chunk_decoder *decoder)
 
 /* The value at OFFSET breaks RULES (bits). */
 void chunk_note(struct chunk_decoder *decoder, unsigned rules, const struct expectation *expected, uint64_t offset);
+/* The object at OFFSET, of which all was taken, lacks MEMBER, which RULES require. */
+void chunk_note_absent(struct chunk_decoder *decoder, unsigned rules, const struct expectation *expected,
+                       const char *member, uint64_t offset);
 /* The value at OFFSET, which was taken or comes next, cannot be understood. */
 void chunk_refuse_value(struct chunk_decoder *decoder, const struct expectation *expected, uint64_t offset);
 
@@ -114,7 +119,7 @@ struct member_rules {
 struct members {
     const struct member *known;
     uint32_t known_count;
-    uint32_t place;                   /* in KNOWN, behind the last one */
+    uint32_t place;                   /* in KNOWN, after the last one */
     struct member_order *order;       /* of objects of this kind; NULL: that of KNOWN */
     uint32_t seen;                    /* bit NUMBER */
     uint32_t ignored;                 /* are passed over, whatever they are */
@@ -130,12 +135,12 @@ struct members {
     {                                                                                                                  \
         .known = table, .known_count = sizeof(table) / sizeof(table[0])                                                \
     }
-#define MEMBERS_JUDGED(table, member_rules)                                                                            \
+#define MEMBERS_VALIDATED(table, member_rules)                                                                         \
     {                                                                                                                  \
         .known = table, .known_count = sizeof(table) / sizeof(table[0]), .rules = &(member_rules), .keeps = true       \
     }
 
-/* Notes where the object that was just begun stands. */
+/* Notes the offset of the object whose bracket was taken. */
 static inline void chunk_begin_members(struct chunk_decoder *decoder, struct members *members)
 {
     members->has_begun = true;
@@ -167,8 +172,8 @@ static inline int chunk_end_members(struct chunk_decoder *decoder, const struct 
 int chunk_find_next_member(struct chunk_decoder *decoder, struct members *members);
 
 /* The number of the next member that is known and not null, whose value is then to be taken; -1 after the last one.
- * One that comes twice, by whatever of its names, is refused, as the real receiver does. Inlined,
- * though it is not small: a sample is three members and little else. */
+ * A member that comes twice, by any of its names, fails the reader, as the server rejects it. Inlined,
+ * although it is not small: a sample is three members and little else. */
 static inline __attribute__((always_inline)) int chunk_next_member(struct chunk_decoder *decoder,
                                                                    struct members *members)
 {
@@ -220,13 +225,13 @@ void chunk_read_measurements(struct chunk_decoder *decoder);
 void chunk_read_client_sdk(struct chunk_decoder *decoder);
 void chunk_read_offbeat(struct chunk_decoder *decoder);
 
-/* --- Judging ------------------------------------------------------------------------------------------------------ */
+/* --- Payloads of V2 ----------------------------------------------------------------------------------------------- */
 
-/* The verdict on the chunk PAYLOAD, which DECODER has read, as far as it could, and not yet given to chunk_to_profile.
- * HEADER has read what says what a chunk is: DECODER itself, or, where that failed, one that read nothing else.
- * Returns what rules_judge_chunk does. */
-enum status chunk_judge(const struct chunk_decoder *decoder, const struct chunk_decoder *header, struct slice payload,
-                        const struct rules_context *context, enum rules rules, struct verdict *ret_verdict,
-                        struct error *error);
+/* Reads the payload to its end. */
+void chunk_read_payload(struct chunk_decoder *decoder);
+/* Reads only the members that say what the payload is. */
+void chunk_read_header(struct chunk_decoder *decoder);
+/* Puts what DECODER read of BYTES into its profile. */
+enum status chunk_build(struct chunk_decoder *decoder, struct slice bytes, struct error *error);
 
 #endif

@@ -8,12 +8,12 @@
 
 typedef void chunk_write_metadata(struct json_writer *writer, const struct chunk_plan *plan);
 
-/* Plans, which checks, and then writes into a buffer of its own what WRITE_METADATA does, in which the versions differ,
- * and all else. Nothing is appended to OUT (NULL: is only checked) unless the chunk is whole and acceptable. PLAN is
- * {0}, save for is_v1 and start_ns; it is finished. */
+/* Plans the chunk, writes it (WRITE_METADATA writes the part in which the versions differ) and validates it. Appends it
+ * to OUT only if a server accepts it. RET_RESULT is the result, also if the chunk was too large to be written. PLAN is
+ * {0} except is_v1 and start_ns; its memory is freed. */
 enum status chunk_encode(struct chunk_plan *plan, const struct profile *profile,
                          const struct sentry_v2_options *options, chunk_write_metadata *write_metadata,
-                         struct buffer *out, struct error *error);
+                         struct buffer *out, struct rules_result *ret_result, struct error *error);
 
 void chunk_write_member(struct json_writer *writer, const struct profile *profile, const char *key,
                         struct string_id value); /* nothing where VALUE is "" */

@@ -2,9 +2,9 @@
  * threads, the images, the measurements, and who sent it.
  *
  * JSON may bring them in any order, so they are put into arrays as they come; sentry_v2_build.c makes the model of
- * them. What the model would give back otherwise than it came (a line 0, a file name that is not the end of its path),
- * or not at all, is kept as attributes. A value that would cost the whole payload, were it sent on, is kept under a
- * name of our own, "offbeat_" and what it was called (doc/formats/sentry-v2.md). SPDX-License-Identifier: MIT */
+ * them. Attributes keep what the model would not give back unchanged (a line 0, a file name that is not the end of its
+ * path). If a server would reject the payload because of a value, the attribute's name begins with "offbeat_"
+ * (doc/formats/sentry-v2.md). SPDX-License-Identifier: MIT */
 #include "format/sentry/sentry_decoder_private.h"
 
 #include "base/array.h"
@@ -55,12 +55,24 @@ static struct string_id read_text(struct chunk_decoder *decoder, struct members 
     return chunk_string(decoder, text);
 }
 
-/* The text of a member that receivers pass over, whatever it is: another value is kept as it is. */
+/* The string of a member that servers ignore. A value of another kind is kept unchanged. */
 static struct string_id read_text_if_any(struct chunk_decoder *decoder, struct members *members)
 {
     if (json_peek(&decoder->reader) == JSON_STRING) return read_text(decoder, members);
     chunk_keep_value(decoder, members, "");
     return (struct string_id){0};
+}
+
+/* The set of rules of V1's documents has what only the service asks of V2. */
+static unsigned breaks_relay(const struct chunk_decoder *decoder)
+{
+    return decoder->is_relative ? BREAKS_BOTH : BREAKS_RELAY;
+}
+
+/* V1 has no MEMBERS (bits): its rules ask nothing of them, not even that they come once. */
+static uint32_t ignored_in_v1(const struct chunk_decoder *decoder, uint32_t members)
+{
+    return decoder->is_relative && decoder->only_validates ? members : 0;
 }
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
@@ -72,7 +84,8 @@ static int64_t read_place(struct chunk_decoder *decoder, struct members *members
     int64_t number = json_i64(&decoder->reader);
     if (number > 0 && number <= UINT32_MAX) return number;
     struct slice json = slice_of(decoder->reader.start + offset, json_reader_taken(&decoder->reader) - offset);
-    if (number != 0) chunk_note(decoder, BREAKS_RELAY, &expected_u32, offset);
+    if (number != 0 || (decoder->is_relative && json.size > 0 && json.data[0] == '-'))
+        chunk_note(decoder, breaks_relay(decoder), &expected_u32, offset);
     if (!decoder->reader.failed) chunk_keep_json(decoder, members, number ? OURS : "", json);
     return number;
 }
@@ -101,7 +114,7 @@ static bool is_file_written_back(const struct profile *profile, const struct chu
            memcmp(path.data + path.size - name.size, name.data, name.size) == 0 && !memchr(name.data, '/', name.size);
 }
 
-/* FILE_JSON: the file's name as it stands in the input. */
+/* FILE_JSON: the JSON of the file's name in the input. */
 static void keep_what_is_lost(struct chunk_decoder *decoder, struct members *members, const struct chunk_frame *frame,
                               struct slice file_json)
 {
@@ -193,6 +206,7 @@ static void read_frame(struct chunk_decoder *decoder)
     if (!frame) return;
     _Static_assert(sizeof(known) / sizeof(known[0]) <= MEMBER_ORDER_MAX, "the order of frames' members has room");
     members.order = &decoder->order.frames;
+    members.ignored = ignored_in_v1(decoder, 1 << RAW_FUNCTION | 1 << START_LINE);
     members.keeps = true;
     json_object_begin(&decoder->reader);
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
@@ -234,7 +248,7 @@ static void read_frame(struct chunk_decoder *decoder)
         case PLATFORM:
             frame->code = read_code(decoder);
             if (json_peek(&decoder->reader) != JSON_STRING)
-                chunk_note(decoder, BREAKS_RELAY, &expected_string, chunk_offset(decoder));
+                chunk_note(decoder, breaks_relay(decoder), &expected_string, chunk_offset(decoder));
             chunk_keep_value(decoder, &members, json_peek(&decoder->reader) == JSON_STRING ? "" : OURS);
             break;
         }
@@ -248,8 +262,12 @@ static void read_frame(struct chunk_decoder *decoder)
 
 /* --- Stacks and samples ------------------------------------------------------------------------------------------- */
 
-static uint32_t clamp_index(uint64_t index)
+/* INDEX_NONE is that or more. V1 allows digits only, no "-0". */
+static uint32_t read_index(struct chunk_decoder *decoder)
 {
+    if (decoder->is_relative && json_next_byte(&decoder->reader) == '-')
+        chunk_note(decoder, BREAKS_BOTH, &expected_index, chunk_offset(decoder));
+    uint64_t index = json_u64(&decoder->reader);
     return index < INDEX_NONE ? (uint32_t)index : INDEX_NONE;
 }
 
@@ -260,7 +278,7 @@ static void read_stack(struct chunk_decoder *decoder)
     stack->first = (uint32_t)decoder->chunk.frame_indices.count;
     json_array_begin(&decoder->reader);
     while (json_array_next(&decoder->reader)) {
-        uint32_t frame = clamp_index(json_u64(&decoder->reader));
+        uint32_t frame = read_index(decoder);
         uint32_t *index = ADD_ITEM(decoder, frame_indices);
         if (!index) return;
         *index = frame;
@@ -286,12 +304,25 @@ static bool is_cached(const struct cached_thread *cached, struct slice text, uin
     return text.size <= sizeof(tail) || memcmp(cached->text.data, text.data, text.size - sizeof(tail)) == 0;
 }
 
+/* V1's threads are numbers: for its rules, "07" is thread 7. Other text stays. */
+static struct slice number_of_thread(struct slice text)
+{
+    size_t zeros = 0;
+    while (zeros + 1 < text.size && text.data[zeros] == '0') zeros++;
+    return zeros == 0 ? text : slice_of(text.data + zeros, text.size - zeros); /* TEXT may have no data */
+}
+
 static struct thread_id read_thread_id(struct chunk_decoder *decoder)
 {
-    if (!decoder->is_relative && json_peek(&decoder->reader) == JSON_NUMBER) { /* V1 may have numbers */
-        chunk_note(decoder, BREAKS_BOTH, &expected_string, chunk_offset(decoder));
-    }
+    uint64_t offset = chunk_offset(decoder), number;
+    if (json_peek(&decoder->reader) == JSON_NUMBER) /* which V1's service takes */
+        chunk_note(decoder, decoder->is_relative ? BREAKS_SPEC : BREAKS_BOTH,
+                   decoder->is_relative ? &expected_digits : &expected_string, offset);
     struct slice text = chunk_read_text_or_number(decoder);
+    if (decoder->is_relative && decoder->only_validates) {
+        if (!chunk_parse_decimal(text, &number)) chunk_note(decoder, BREAKS_BOTH, &expected_whole, offset);
+        text = number_of_thread(text);
+    }
     uint64_t tail = tail_of(text);
     struct cached_thread *cached = &decoder->thread_cache[hash_mix(text.size, tail) % CHUNK_THREAD_CACHE_SIZE];
     if (is_cached(cached, text, tail)) return cached->id;
@@ -302,31 +333,43 @@ static struct thread_id read_thread_id(struct chunk_decoder *decoder)
     return id;
 }
 
-/* Since 1970, or, in V1, since the profile's start, where it is a number or a string that holds one. */
+/* V1: a string of digits (V1-9); the service also takes a number. Document 004 has a number in its example; its text
+ * and document 000 say a string, and 000 takes precedence. */
+static uint64_t read_elapsed(struct chunk_decoder *decoder)
+{
+    if (json_peek(&decoder->reader) == JSON_NUMBER)
+        chunk_note(decoder, BREAKS_SPEC, &expected_digits, chunk_offset(decoder));
+    return chunk_read_u64(decoder);
+}
+
+/* Since 1970, or, in V1, since the profile's start. */
 static void read_time(struct chunk_decoder *decoder, struct chunk_sample *sample)
 {
-    if (decoder->is_relative) {
-        sample->time_ns = chunk_read_u64(decoder);
-        return;
-    }
-    sample->seconds = chunk_read_finite(decoder);
+    if (decoder->is_relative)
+        sample->time_ns = read_elapsed(decoder);
+    else
+        sample->seconds = chunk_read_finite(decoder);
 }
 
 static void read_sample(struct chunk_decoder *decoder)
 {
-    enum { TIME, STACK, THREAD, ALL = 1 << TIME | 1 << STACK | 1 << THREAD };
+    enum { TIME, STACK, THREAD, QUEUE, ALL = 1 << TIME | 1 << STACK | 1 << THREAD };
     static const struct member known[] = {MEMBER_OF("timestamp", TIME, expected_finite),
                                           MEMBER_OF("stack_id", STACK, expected_index),
                                           MEMBER_OF("thread_id", THREAD, expected_string)};
-    static const struct member relative[] = {MEMBER_OF("elapsed_since_start_ns", TIME, expected_whole),
-                                             MEMBER_OF("stack_id", STACK, expected_index),
-                                             MEMBER_OF("thread_id", THREAD, expected_whole)};
+    static const struct member relative[] = {
+        MEMBER_OF("elapsed_since_start_ns", TIME, expected_digits), MEMBER_OF("stack_id", STACK, expected_index),
+        MEMBER_OF("thread_id", THREAD, expected_digits), MEMBER("queue_address", QUEUE)};
     static const struct member_rules rules = {.required = {ALL, ALL}};
-    struct members members = MEMBERS_JUDGED(known, rules);
+    struct members members = MEMBERS_VALIDATED(known, rules);
     struct chunk_sample *sample = ADD_ITEM(decoder, samples);
     uint32_t taken = 0;
     if (!sample) return;
-    if (decoder->is_relative) members.known = relative;
+    if (decoder->is_relative) {
+        members.known = relative;
+        members.known_count = sizeof(relative) / sizeof(relative[0]);
+        if (!decoder->only_validates) members.ignored = 1 << QUEUE;
+    }
     members.order = &decoder->order.samples;
     json_object_begin(&decoder->reader);
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
@@ -336,14 +379,17 @@ static void read_sample(struct chunk_decoder *decoder)
             read_time(decoder, sample);
             break;
         case STACK:
-            sample->stack = clamp_index(json_u64(&decoder->reader));
+            sample->stack = read_index(decoder);
             break;
         case THREAD:
             sample->thread = read_thread_id(decoder);
             break;
+        case QUEUE:
+            (void)json_string(&decoder->reader);
+            break;
         }
     }
-    if (taken != ALL) {
+    if ((taken & ALL) != ALL) {
         json_reader_refuse(&decoder->reader, STATUS_MALFORMED,
                            decoder->is_relative ? "sample without elapsed_since_start_ns, stack_id or thread_id"
                                                 : "sample without timestamp, stack_id or thread_id");
@@ -351,7 +397,7 @@ static void read_sample(struct chunk_decoder *decoder)
     sample->attributes = chunk_take_attributes(decoder, &members);
 }
 
-/* Most of a chunk is samples of about the same size, so that the first one tells how many there will be at most. */
+/* Most bytes of a chunk are samples of about the same size: the size of the first gives their maximum number. */
 static void expect_samples(struct chunk_decoder *decoder, size_t sample_size)
 {
     __typeof__(decoder->chunk.samples) *samples = &decoder->chunk.samples;
@@ -383,7 +429,8 @@ static void read_priority(struct chunk_decoder *decoder, struct members *members
     struct json_number number = is_number ? json_number(&decoder->reader) : (struct json_number){0};
     double priority = is_number ? json_number_to_double(&number) : 0;
     bool is_u32 = number.is_integer && priority >= 0 && priority <= UINT32_MAX;
-    chunk_note(decoder, is_number ? is_u32 ? 0 : BREAKS_RELAY : BREAKS_BOTH, &expected_u32, offset);
+    bool is_valid = is_u32 && !(decoder->is_relative && number.is_negative); /* "-0" */
+    chunk_note(decoder, is_number ? is_valid ? 0 : breaks_relay(decoder) : BREAKS_BOTH, &expected_u32, offset);
     thread->has_priority = number.is_integer && priority >= INT32_MIN && priority <= INT32_MAX;
     thread->priority = thread->has_priority ? (int32_t)priority : 0;
     if (!is_number)
@@ -400,6 +447,7 @@ static void read_thread(struct chunk_decoder *decoder, struct string_id id)
     struct members members = MEMBERS(known);
     struct thread thread = {.id = id};
     members.keeps = true;
+    members.ignored = ignored_in_v1(decoder, 1 << OUR_PRIORITY);
     json_object_begin(&decoder->reader);
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
         if (member == NAME) {
@@ -431,7 +479,8 @@ static void read_thread_metadata(struct chunk_decoder *decoder)
     struct slice key;
     json_object_begin(&decoder->reader);
     while (json_object_next(&decoder->reader, &key)) {
-        struct string_id id = chunk_string(decoder, key);
+        bool is_number = decoder->is_relative && decoder->only_validates;
+        struct string_id id = chunk_string(decoder, is_number ? number_of_thread(key) : key);
         uint64_t offset = chunk_offset(decoder);
         if (json_null(&decoder->reader))
             chunk_note(decoder, BREAKS_BOTH, &expected_object, offset);
@@ -446,9 +495,13 @@ void chunk_read_profile(struct chunk_decoder *decoder)
     static const struct member known[] = {
         MEMBER_OF("frames", FRAMES, expected_array), MEMBER_OF("stacks", STACKS, expected_array),
         MEMBER_OF("samples", SAMPLES, expected_array), MEMBER_OF("thread_metadata", THREADS, expected_object)};
+    static const struct member of_v1[] = {
+        MEMBER_OF("samples", SAMPLES, expected_array), MEMBER_OF("stacks", STACKS, expected_array),
+        MEMBER_OF("frames", FRAMES, expected_array), MEMBER_OF("thread_metadata", THREADS, expected_object)};
     static const struct member_rules rules = {
         .required = {[RULES_SPEC] = TABLES | 1 << THREADS, [RULES_RELAY] = TABLES}};
-    struct members members = MEMBERS_JUDGED(known, rules);
+    struct members members = MEMBERS_VALIDATED(known, rules);
+    if (decoder->is_relative) members.known = of_v1; /* of several that are missing, the first one is named */
     decoder->has_profile = true;
     json_object_begin(&decoder->reader);
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
@@ -527,11 +580,11 @@ static void read_debug_id(struct chunk_decoder *decoder, struct members *members
     uint64_t offset = chunk_offset(decoder);
     mapping->debug_id = chunk_read_string(decoder);
     bool is_valid = is_debug_id(profile_slice(decoder->profile, mapping->debug_id), &is_plain);
-    if (!is_valid) chunk_note(decoder, BREAKS_RELAY, &expected_debug_id, offset);
+    if (!is_valid && !decoder->is_relative) chunk_note(decoder, BREAKS_RELAY, &expected_debug_id, offset);
     if (!is_plain) chunk_keep_text(decoder, members, is_valid ? "debug_id" : OURS "debug_id", mapping->debug_id);
 }
 
-/* "uuid", which "build_id" is another name of for the receiver: it must be one. A build id is the code id. */
+/* "uuid", or its other name "build_id": for the server it must be a uuid. A build id is the code id. */
 static void read_image_uuid(struct chunk_decoder *decoder, struct members *members, struct mapping *mapping)
 {
     char uuid[UUID_TEXT_SIZE];
@@ -576,10 +629,13 @@ static void read_image(struct chunk_decoder *decoder)
         MEMBER("id", DEBUG_ID),
     };
     static const struct member_rules rules = {.required = {1 << TYPE, 1 << TYPE}, .not_null = {0, 1 << SIZE}};
-    struct members members = MEMBERS_JUDGED(known, rules);
+    static const struct member_rules of_v1 = {.required = {1 << TYPE, 1 << TYPE}, .not_null = {1 << SIZE, 1 << SIZE}};
+    struct members members = MEMBERS_VALIDATED(known, rules);
     struct mapping mapping = {0};
     bool is_native = true;
     const uint8_t *start = decoder->reader.start + chunk_offset(decoder);
+    if (decoder->is_relative) members.rules = &of_v1;
+    members.ignored = ignored_in_v1(decoder, 1 << CODE_ID);
     json_object_begin(&decoder->reader);
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
         switch (member) {
@@ -613,9 +669,10 @@ static void read_image(struct chunk_decoder *decoder)
     if (is_native && !mapping.debug_id.index && !mapping.build_id.index) note_incomplete(decoder, &members, "debug_id");
     mapping.attributes = chunk_take_attributes(decoder, &members);
     if (decoder->reader.failed) return;
+    decoder->chunk.image_count++;
     decoder->chunk.has_images |= is_native;
     if (!mapping.image_start) { /* a source map, a mapping of classes: no place in memory */
-        if (decoder->only_judges) return;
+        if (decoder->only_validates) return;
         profile_add_image(decoder->profile, slice_of(start, (size_t)(decoder->reader.position - start)));
         return;
     }
@@ -630,7 +687,7 @@ void chunk_read_debug_meta(struct chunk_decoder *decoder)
 {
     static const struct member known[] = {MEMBER_OF("images", 0, expected_array)};
     static const struct member_rules rules = {.required = {1, 1}};
-    struct members members = MEMBERS_JUDGED(known, rules);
+    struct members members = MEMBERS_VALIDATED(known, rules);
     json_object_begin(&decoder->reader);
     while (chunk_next_member(decoder, &members) >= 0) {
         read_list(decoder, read_image);
@@ -643,7 +700,7 @@ void chunk_read_client_sdk(struct chunk_decoder *decoder)
     static const struct member known[] = {MEMBER_OF("name", 0, expected_string),
                                           MEMBER_OF("version", 1, expected_string)};
     static const struct member_rules rules = {.required = {3, 3}};
-    struct members members = MEMBERS_JUDGED(known, rules);
+    struct members members = MEMBERS_VALIDATED(known, rules);
     json_object_begin(&decoder->reader);
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
         *(member == 0 ? &decoder->profile->sdk_name : &decoder->profile->sdk_version) = chunk_read_string(decoder);
@@ -655,7 +712,7 @@ void chunk_read_client_sdk(struct chunk_decoder *decoder)
 
 static uint64_t read_measurement_time(struct chunk_decoder *decoder)
 {
-    if (decoder->is_relative) return chunk_read_u64(decoder);
+    if (decoder->is_relative) return read_elapsed(decoder);
     double seconds = chunk_read_finite(decoder);
     return chunk_seconds_to_ns(seconds > MILLISECONDS_FROM ? seconds / 1000 : seconds);
 }
@@ -664,7 +721,7 @@ static void read_measurement_value(struct chunk_decoder *decoder, struct measure
 {
     static const struct member known[] = {MEMBER_OF("timestamp", 0, expected_finite),
                                           MEMBER_OF("value", 1, expected_measured)};
-    static const struct member relative[] = {MEMBER_OF("elapsed_since_start_ns", 0, expected_whole),
+    static const struct member relative[] = {MEMBER_OF("elapsed_since_start_ns", 0, expected_digits),
                                              MEMBER_OF("value", 1, expected_measured)};
     static const struct member_rules rules = {.required = {3, 3}};
     struct members members = {.known = decoder->is_relative ? relative : known,
@@ -694,7 +751,7 @@ static void read_unit(struct chunk_decoder *decoder, struct measurement *measure
     if (!is_one_of(unit, units, SPEC_UNITS)) chunk_note(decoder, BREAKS_SPEC, &expected_spec_unit, offset);
 }
 
-/* A list; V2-9: the examples of documents 001 and 003 have a single object, which no receiver takes. */
+/* A list; V2-9: the examples of documents 001 and 003 have a single object, which no server accepts. */
 static void read_measurement_values(struct chunk_decoder *decoder, struct measurement *measurement)
 {
     if (json_peek(&decoder->reader) == JSON_OBJECT) {
@@ -712,7 +769,7 @@ static void read_measurement(struct chunk_decoder *decoder, struct measurement *
     static const struct member known[] = {MEMBER_OF("unit", UNIT, expected_string),
                                           MEMBER_OF("values", VALUES, expected_array)};
     static const struct member_rules rules = {.required = {3, 3}};
-    struct members members = MEMBERS_JUDGED(known, rules);
+    struct members members = MEMBERS_VALIDATED(known, rules);
     json_object_begin(&decoder->reader);
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
         if (member == UNIT) {
@@ -731,7 +788,7 @@ void chunk_read_measurements(struct chunk_decoder *decoder)
     json_object_begin(&decoder->reader);
     while (json_object_next(&decoder->reader, &key)) {
         /* Their number has a maximum; a rule asks for their values alone. */
-        const char *name = decoder->only_judges ? "" : profile_c_string(profile, profile_string(profile, key));
+        const char *name = decoder->only_validates ? "" : profile_c_string(profile, profile_string(profile, key));
         uint64_t offset = chunk_offset(decoder);
         if (json_null(&decoder->reader)) {
             chunk_note(decoder, BREAKS_BOTH, &expected_object, offset);
@@ -743,13 +800,13 @@ void chunk_read_measurements(struct chunk_decoder *decoder)
     }
 }
 
-/* Our own addition, which other receivers pass over, whatever it is; so do we where it is not as we write it. */
+/* Our own addition. Other servers ignore it; the decoder ignores what we do not write. */
 void chunk_read_offbeat(struct chunk_decoder *decoder)
 {
     enum { PERIOD, TIME, FACTS };
     static const struct member known[] = {MEMBER("period_ns", PERIOD), MEMBER("time", TIME), MEMBER("facts", FACTS)};
     struct members members = MEMBERS(known);
-    if (json_peek(&decoder->reader) != JSON_OBJECT || decoder->only_judges) {
+    if (json_peek(&decoder->reader) != JSON_OBJECT || decoder->only_validates) {
         json_skip(&decoder->reader);
         return;
     }

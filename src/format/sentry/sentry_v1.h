@@ -17,9 +17,8 @@ bool sentry_v1_detect(struct slice bytes);
 enum status sentry_v1_decode(struct slice bytes, struct profile *profile, struct error *error);
 
 /* Appends PROFILE. As sentry_v2_encode, but that times are whole nanoseconds since profile->time_ns, and that nothing
- * is cut out. Ids that are missing are made up, a device and an operating system that nothing is known of are
- * "unknown"; a profile without a transaction is refused (V1-4). The samples are checked before anything is appended;
- * what is wrong is named as the real receiver does. */
+ * is cut out. Missing ids are assigned; an unknown device or operating system is "unknown". A profile without a
+ * transaction is rejected (V1-4). The payload is validated before anything is appended, as sentry_v2_encode does. */
 enum status sentry_v1_encode(const struct profile *profile, struct buffer *out, struct error *error);
 
 #endif

@@ -1,71 +1,101 @@
-/* Reads Sample Format V1. Its profile, images and measurements are those of V2, read by the same code; times are
- * counted from the profile's start, which may stand behind them, so that it is added at the end.
+/* Reads Sample Format V1. The code of V2 reads its profile, images and measurements. Times count from the profile's
+ * start, which may follow them in the payload, so that it is added at the end.
  * SPDX-License-Identifier: MIT */
 #include "format/sentry/sentry_v1.h"
 
 #include "base/rfc3339.h"
+#include "base/uuid.h"
 #include "format/common/descriptor.h"
-#include "format/sentry/sentry_decoder_private.h"
-
-struct v1_decoder {
-    struct chunk_decoder chunk;
-    uint64_t start_ns;
-    struct slice transactions; /* the list as it stands there */
-    size_t transaction_count;  /* in it */
-    bool has_transaction;      /* beside it */
-    bool has_version, is_version_1;
-};
+#include "format/sentry/sentry_v1_private.h"
 
 static struct string_id read_text(struct v1_decoder *decoder)
 {
     return chunk_read_string(&decoder->chunk);
 }
 
-static struct string_id read_number_text(struct v1_decoder *decoder)
+/* Any spelling. */
+static struct string_id read_id(struct v1_decoder *decoder, struct v1_transaction *facts,
+                                char ret_plain[UUID_TEXT_SIZE])
 {
-    return profile_string(decoder->chunk.profile, chunk_read_text_or_number(&decoder->chunk));
+    uint64_t offset = chunk_offset(&decoder->chunk);
+    struct slice text = json_string(&decoder->chunk.reader);
+    size_t zeros = 0;
+    if (!uuid_parse(text, ret_plain)) {
+        chunk_refuse_value(&decoder->chunk, &expected_uuid, offset);
+        return (struct string_id){0};
+    }
+    while (ret_plain[zeros] == '0') zeros++;
+    facts->has_nil_id |= ret_plain[zeros] == 0;
+    return profile_text(decoder->chunk.profile, ret_plain);
 }
 
-static void read_transaction(struct v1_decoder *decoder)
+/* For the documents a string. The decoder takes any text; its number is for the rules. */
+static struct string_id read_active_thread(struct v1_decoder *decoder)
 {
-    enum { ID, NAME, TRACE, THREAD, START, END };
+    struct chunk_decoder *chunk = &decoder->chunk;
+    uint64_t offset = chunk_offset(chunk), number;
+    if (json_peek(&chunk->reader) == JSON_NUMBER) chunk_note(chunk, BREAKS_SPEC, &expected_digits, offset);
+    struct slice text = chunk_read_text_or_number(chunk);
+    if (!chunk_parse_decimal(text, &number)) chunk_note(chunk, BREAKS_BOTH, &expected_whole, offset);
+    return profile_string(chunk->profile, text);
+}
+
+static void read_transaction(struct v1_decoder *decoder, struct v1_transaction *ret_facts)
+{
+    enum { ID, NAME, TRACE, THREAD, START, END, CPU_START, CPU_END };
+    enum { REQUIRED = 1 << ID | 1 << NAME | 1 << TRACE, CPU = 1 << CPU_START | 1 << CPU_END };
+    enum { NOT_NULL = 1 << THREAD | 1 << START | 1 << END | CPU };
     static const struct member known[] = {
-        MEMBER("id", ID),
-        MEMBER("name", NAME),
-        MEMBER("trace_id", TRACE),
-        MEMBER("active_thread_id", THREAD),
-        MEMBER("relative_start_ns", START),
-        MEMBER("relative_end_ns", END),
+        MEMBER_OF("id", ID, expected_uuid),
+        MEMBER_OF("name", NAME, expected_string),
+        MEMBER_OF("trace_id", TRACE, expected_uuid),
+        MEMBER_OF("active_thread_id", THREAD, expected_digits),
+        MEMBER_OF("relative_start_ns", START, expected_whole),
+        MEMBER_OF("relative_end_ns", END, expected_whole),
+        MEMBER_OF("relative_cpu_start_ms", CPU_START, expected_whole),
+        MEMBER_OF("relative_cpu_end_ms", CPU_END, expected_whole),
     };
-    struct members members = MEMBERS(known);
+    static const struct member_rules rules = {.required = {REQUIRED, REQUIRED}, .not_null = {NOT_NULL, NOT_NULL}};
+    struct members members = MEMBERS_VALIDATED(known, rules);
     struct profile_transaction transaction = {0};
-    members.keeps = true;
+    struct v1_transaction facts = {.is_there = true};
+    char trace_id[UUID_TEXT_SIZE];
+    if (!decoder->chunk.only_validates) members.ignored = CPU; /* the model has no place for them */
     json_object_begin(&decoder->chunk.reader);
     for (int member; (member = chunk_next_member(&decoder->chunk, &members)) >= 0;) {
         switch (member) {
         case ID:
-            transaction.id = chunk_read_uuid(&decoder->chunk);
+            transaction.id = read_id(decoder, &facts, facts.id);
             break;
         case NAME:
             transaction.name = read_text(decoder);
+            facts.has_name = transaction.name.index != 0;
             break;
         case TRACE:
-            transaction.trace_id = chunk_read_uuid(&decoder->chunk);
+            transaction.trace_id = read_id(decoder, &facts, trace_id);
             break;
         case THREAD:
-            transaction.active_thread = read_number_text(decoder);
+            transaction.active_thread = read_active_thread(decoder);
+            facts.has_thread = true;
             break;
         case START:
-            transaction.start_ns = chunk_read_u64(&decoder->chunk);
+            facts.start_ns = transaction.start_ns = chunk_read_u64(&decoder->chunk);
             break;
         case END:
-            transaction.end_ns = chunk_read_u64(&decoder->chunk);
+            facts.end_ns = transaction.end_ns = chunk_read_u64(&decoder->chunk);
+            break;
+        case CPU_START:
+            facts.cpu_start_ms = chunk_read_u64(&decoder->chunk);
+            break;
+        case CPU_END:
+            facts.cpu_end_ms = chunk_read_u64(&decoder->chunk);
             break;
         }
     }
     transaction.attributes = chunk_take_attributes(&decoder->chunk, &members);
     /* The object counts before the list; of the list, the first. */
     if (decoder->chunk.profile->transaction.id.index == 0) decoder->chunk.profile->transaction = transaction;
+    *ret_facts = facts;
 }
 
 /* Only the first one counts, but all are checked. */
@@ -77,7 +107,9 @@ static void read_transactions(struct v1_decoder *decoder)
     size_t start = chunk_offset(&decoder->chunk);
     json_array_begin(reader);
     while (json_array_next(reader)) {
-        read_transaction(decoder);
+        struct v1_transaction facts;
+        read_transaction(decoder, &facts);
+        if (!decoder->transaction.is_there) decoder->transaction = facts;
         if (first.id.index == 0) first = profile->transaction;
         decoder->transaction_count++;
     }
@@ -96,17 +128,23 @@ static void read_device(struct v1_decoder *decoder)
 {
     enum { ARCHITECTURE, MANUFACTURER, MODEL, LOCALE, IS_EMULATOR };
     static const struct member known[] = {
-        MEMBER("architecture", ARCHITECTURE),
+        MEMBER_OF("architecture", ARCHITECTURE, expected_string),
         MEMBER("manufacturer", MANUFACTURER),
         MEMBER("model", MODEL),
         MEMBER("locale", LOCALE),
         MEMBER("is_emulator", IS_EMULATOR),
     };
-    struct members members = MEMBERS(known);
+    static const struct member_rules rules = {.required = {1 << ARCHITECTURE, 1 << ARCHITECTURE}};
+    static const unsigned described[] = {[ARCHITECTURE] = 0,
+                                         [MANUFACTURER] = V1_MANUFACTURER,
+                                         [MODEL] = V1_MODEL,
+                                         [LOCALE] = V1_LOCALE,
+                                         [IS_EMULATOR] = V1_IS_EMULATOR};
+    struct members members = MEMBERS_VALIDATED(known, rules);
     struct profile_device *device = &decoder->chunk.profile->device;
-    members.keeps = true;
     json_object_begin(&decoder->chunk.reader);
     for (int member; (member = chunk_next_member(&decoder->chunk, &members)) >= 0;) {
+        decoder->described |= described[member];
         switch (member) {
         case ARCHITECTURE:
             device->architecture = read_text(decoder);
@@ -129,43 +167,50 @@ static void read_device(struct v1_decoder *decoder)
     device->attributes = chunk_take_attributes(&decoder->chunk, &members);
 }
 
+enum { BUILD_NUMBER = 2 }; /* of os */
+
 /* An object of texts: MEMBERS by number into TEXTS. Returns its attributes. */
-static struct string_id read_texts(struct v1_decoder *decoder, struct members members, struct string_id *const *texts)
+static struct string_id read_texts(struct v1_decoder *decoder, struct members *members, struct string_id *const *texts)
 {
-    members.keeps = true;
+    members->keeps = true;
     json_object_begin(&decoder->chunk.reader);
-    for (int member; (member = chunk_next_member(&decoder->chunk, &members)) >= 0;) {
+    for (int member; (member = chunk_next_member(&decoder->chunk, members)) >= 0;) {
         *texts[member] = read_text(decoder);
+        if (member == BUILD_NUMBER) decoder->described |= V1_BUILD_NUMBER;
     }
-    return chunk_take_attributes(&decoder->chunk, &members);
+    return chunk_take_attributes(&decoder->chunk, members);
 }
 
 static void read_os(struct v1_decoder *decoder)
 {
-    static const struct member known[] = {MEMBER("name", 0), MEMBER("version", 1), MEMBER("build_number", 2)};
+    static const struct member known[] = {MEMBER_OF("name", 0, expected_string),
+                                          MEMBER_OF("version", 1, expected_string),
+                                          MEMBER("build_number", BUILD_NUMBER)};
+    static const struct member_rules rules = {.required = {3, 3}};
+    struct members members = MEMBERS_VALIDATED(known, rules);
     struct profile_os *os = &decoder->chunk.profile->os;
-    os->attributes = read_texts(decoder, (struct members)MEMBERS(known),
-                                (struct string_id *const[]){&os->name, &os->version, &os->build_number});
+    os->attributes =
+        read_texts(decoder, &members, (struct string_id *const[]){&os->name, &os->version, &os->build_number});
 }
 
 static void read_runtime(struct v1_decoder *decoder)
 {
     static const struct member known[] = {MEMBER("name", 0), MEMBER("version", 1)};
+    struct members members = MEMBERS(known);
     struct profile_runtime *runtime = &decoder->chunk.profile->runtime;
-    runtime->attributes = read_texts(decoder, (struct members)MEMBERS(known),
-                                     (struct string_id *const[]){&runtime->name, &runtime->version});
+    runtime->attributes = read_texts(decoder, &members, (struct string_id *const[]){&runtime->name, &runtime->version});
 }
 
 static void read_timestamp(struct v1_decoder *decoder)
 {
+    uint64_t offset = chunk_offset(&decoder->chunk);
     struct slice text = json_string(&decoder->chunk.reader);
-    if (!rfc3339_parse(text, &decoder->start_ns)) {
-        json_reader_refuse(&decoder->chunk.reader, STATUS_MALFORMED, "expected a time of RFC 3339");
-    }
+    if (!rfc3339_parse(text, &decoder->start_ns)) chunk_refuse_value(&decoder->chunk, &expected_time, offset);
 }
 
 static void read_version(struct v1_decoder *decoder)
 {
+    decoder->version_offset = chunk_offset(&decoder->chunk);
     decoder->has_version = true;
     decoder->is_version_1 = slice_equals_text(json_string(&decoder->chunk.reader), "1");
 }
@@ -199,6 +244,7 @@ static void read_part(struct v1_decoder *decoder, enum part part)
         read_version(decoder);
         break;
     case EVENT:
+        chunk->reading = READING_BODY; /* the documents' spelling is asked for after the version */
         profile->chunk_id = chunk_read_uuid(chunk);
         break;
     case PLATFORM:
@@ -218,7 +264,7 @@ static void read_part(struct v1_decoder *decoder, enum part part)
         break;
     case TRANSACTION:
         profile->transaction = (struct profile_transaction){0};
-        read_transaction(decoder);
+        read_transaction(decoder, &decoder->transaction);
         decoder->has_transaction = true;
         break;
     case TRANSACTIONS:
@@ -251,35 +297,87 @@ static void read_part(struct v1_decoder *decoder, enum part part)
     }
 }
 
-static void read_all(struct v1_decoder *decoder)
+enum {
+    HEADER = 1 << VERSION | 1 << EVENT | 1 << PLATFORM | 1 << RELEASE,
+    ALL = (1 << (OFFBEAT + 1)) - 1,
+    NOT_OF_V1 = 1 << SDK | 1 << OFFBEAT, /* its rules ask nothing of them */
+};
+
+/* What the sets of rules require differs, and the alias of event_id is unknown to the documents. */
+static void note_absent(struct chunk_decoder *chunk, const struct members *members, bool has_event_id)
+{
+    chunk->reading = READING_BODY;
+    if (!has_event_id) chunk_note_absent(chunk, BREAKS_SPEC, &expected_uuid, "event_id", members->offset);
+    if (!(members->seen & 1 << RELEASE))
+        chunk_note_absent(chunk, BREAKS_SPEC, &expected_string, "release", members->offset);
+    if (!(members->seen & 1 << TIMESTAMP))
+        chunk_note_absent(chunk, BREAKS_RELAY, &expected_time, "timestamp", members->offset);
+}
+
+static void read_members(struct v1_decoder *decoder, uint32_t chosen)
 {
     static const struct member known[] = {
         MEMBER("version", VERSION),
-        MEMBER("event_id", EVENT),
-        MEMBER("profile_id", EVENT),
-        MEMBER("platform", PLATFORM),
-        MEMBER("release", RELEASE),
+        MEMBER_OF("platform", PLATFORM, expected_string),
+        MEMBER_OF("event_id", EVENT, expected_uuid),
+        MEMBER_OF("profile_id", EVENT, expected_uuid),
+        MEMBER_OF("release", RELEASE, expected_string),
         MEMBER("environment", ENVIRONMENT),
         MEMBER("dist", DIST),
-        MEMBER("timestamp", TIMESTAMP),
+        MEMBER_OF("timestamp", TIMESTAMP, expected_time),
         MEMBER("transaction", TRANSACTION),
-        MEMBER("device", DEVICE),
-        MEMBER("transactions", TRANSACTIONS),
-        MEMBER("os", OS),
+        MEMBER_OF("device", DEVICE, expected_object),
+        MEMBER_OF("transactions", TRANSACTIONS, expected_array),
+        MEMBER_OF("os", OS, expected_object),
         MEMBER("runtime", RUNTIME),
         MEMBER("client_sdk", SDK),
-        MEMBER("debug_meta", IMAGES),
-        MEMBER("measurements", MEASUREMENTS),
-        MEMBER("profile", PROFILE),
+        MEMBER_OF("debug_meta", IMAGES, expected_object),
+        MEMBER_OF("measurements", MEASUREMENTS, expected_object),
+        MEMBER_OF("profile", PROFILE, expected_object),
         MEMBER("offbeat", OFFBEAT),
     };
-    struct members members = MEMBERS(known);
-    members.keeps = true;
+    enum { REQUIRED = 1 << PLATFORM | 1 << EVENT | 1 << DEVICE | 1 << OS | 1 << PROFILE };
+    enum { NOT_NULL = 1 << IMAGES | 1 << MEASUREMENTS | 1 << TRANSACTIONS };
+    static const struct member_rules rules = {
+        .required = {REQUIRED, REQUIRED},
+        .not_null = {[RULES_SPEC] = NOT_NULL | 1 << RELEASE, [RULES_RELAY] = NOT_NULL | 1 << TIMESTAMP},
+        .header = 1 << PLATFORM | 1 << EVENT,
+    };
+    struct members members = MEMBERS_VALIDATED(known, rules);
+    bool has_event_id = false;
+    members.ignored = ALL & ~chosen;
     json_object_begin(&decoder->chunk.reader);
-    for (int member; (member = chunk_next_member(&decoder->chunk, &members)) >= 0;)
+    for (int member; (member = chunk_next_member(&decoder->chunk, &members)) >= 0;) {
+        if (member == EVENT) has_event_id = slice_equals_text(members.key, "event_id");
         read_part(decoder, (enum part)member);
+    }
+    note_absent(&decoder->chunk, &members, has_event_id);
     keep_transactions(decoder, &members);
     decoder->chunk.profile->attributes.chunk = chunk_take_attributes(&decoder->chunk, &members);
+}
+
+void v1_read_payload(struct v1_decoder *decoder)
+{
+    read_members(decoder, decoder->chunk.only_validates ? ALL & ~NOT_OF_V1 : ALL);
+    (void)json_reader_finish(&decoder->chunk.reader, NULL);
+}
+
+void v1_read_header(struct v1_decoder *decoder)
+{
+    read_members(decoder, HEADER);
+    (void)json_reader_finish(&decoder->chunk.reader, NULL);
+}
+
+void v1_decoder_init(struct v1_decoder *decoder, struct slice bytes, struct profile *profile)
+{
+    *decoder = (struct v1_decoder){0};
+    chunk_decoder_init(&decoder->chunk, bytes, profile);
+    decoder->chunk.is_relative = true;
+}
+
+void v1_decoder_fini(struct v1_decoder *decoder)
+{
+    chunk_decoder_fini(&decoder->chunk);
 }
 
 static uint64_t add_limited(uint64_t a, uint64_t b)
@@ -309,15 +407,15 @@ static enum status decode(struct v1_decoder *decoder, struct error *error)
     struct json_reader *reader = &decoder->chunk.reader;
     struct profile *profile = decoder->chunk.profile;
     if (json_peek(reader) != JSON_OBJECT) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no JSON object");
-    read_all(decoder);
-    enum status status = json_reader_finish(reader, error);
+    v1_read_payload(decoder);
+    enum status status = json_reader_status(reader, error);
     if (status != STATUS_OK) return status;
     if (decoder->has_version && !decoder->is_version_1) {
-        return error_set(error, STATUS_UNSUPPORTED, 0,
-                         "profiling_platform_not_supported: not version 1 of the sample format");
+        return error_set(error, STATUS_UNSUPPORTED, 0, "%s: not version 1 of the sample format",
+                         reject_reason_name(REJECT_PLATFORM_NOT_SUPPORTED));
     }
     if (!decoder->has_version || !decoder->chunk.has_profile) {
-        return error_set(error, STATUS_MALFORMED, 0, "profiling_invalid_json: no %s",
+        return error_set(error, STATUS_MALFORMED, 0, "%s: no %s", reject_reason_name(REJECT_INVALID_JSON),
                          decoder->has_version ? "profile" : "version");
     }
     add_start(decoder);
@@ -333,17 +431,16 @@ static enum status decode(struct v1_decoder *decoder, struct error *error)
 
 enum status sentry_v1_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
-    struct v1_decoder decoder = {0};
-    chunk_decoder_init(&decoder.chunk, bytes, profile);
-    decoder.chunk.is_relative = true;
+    struct v1_decoder decoder;
+    v1_decoder_init(&decoder, bytes, profile);
     enum status status = decode(&decoder, error);
-    chunk_decoder_fini(&decoder.chunk);
+    v1_decoder_fini(&decoder);
     return status;
 }
 
 /* --- Detection ---------------------------------------------------------------------------------------------------- */
 
-/* By the first member that only one version has: some clients write the version itself behind the profile. */
+/* By the first member that only one version has: some clients write the version after the profile. */
 bool sentry_v1_detect(struct slice bytes)
 {
     static const char *const of_v1[] = {"transaction", "transactions", "device"};

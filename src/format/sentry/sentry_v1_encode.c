@@ -37,7 +37,7 @@ static void write_os(struct json_writer *writer, const struct profile *profile)
     json_write_key(writer, "os");
     json_begin_object(writer);
     write_text_or(writer, profile, "name", os->name, "unknown");
-    /* Some clients know a name and no version, which an empty text tells. */
+    /* Some clients know a name and no version: then the version is an empty string. */
     write_text_or(writer, profile, "version", os->version, os->name.index ? "" : "unknown");
     /* V1-6: for cocoa only. What another client wrote stays. */
     bool is_cocoa = strcmp(sentry_v2_platform(profile), "cocoa") == 0;
@@ -114,7 +114,7 @@ static void write_metadata(struct json_writer *writer, const struct chunk_plan *
     write_transaction(writer, profile);
 }
 
-/* Where times begin: the profile's start, or, where it says none or one behind its first sample, that. */
+/* Where times begin: at the profile's start or, if it has none or a later one, at its first sample. */
 static uint64_t find_start(const struct profile *profile)
 {
     uint64_t start_ns = profile->time_ns ? profile_start_ns(profile) : UINT64_MAX;
@@ -127,8 +127,9 @@ static uint64_t find_start(const struct profile *profile)
 enum status sentry_v1_encode(const struct profile *profile, struct buffer *out, struct error *error)
 {
     struct chunk_plan plan = {.is_v1 = true, .start_ns = find_start(profile)};
+    struct rules_result result;
     if (profile->transaction.id.index == 0) {
-        return chunk_refuse(error, "profiling_no_transaction_associated: the profile belongs to no transaction");
+        return chunk_reject(error, REJECT_NO_TRANSACTION_ASSOCIATED, "the profile belongs to no transaction");
     }
-    return chunk_encode(&plan, profile, NULL, write_metadata, out, error);
+    return chunk_encode(&plan, profile, NULL, write_metadata, out, &result, error);
 }

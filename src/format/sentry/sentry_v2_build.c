@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { INLINED_MAX = 64 }; /* functions of one location; more become a location of their own */
+enum { INLINED_MAX = 64 }; /* functions of one location; more become a separate location */
 
 struct builder {
     struct chunk *chunk;
@@ -26,7 +26,7 @@ static int compare_images(const void *left, const void *right)
 static struct chunk_image *image_at(const struct builder *builder, uint64_t address)
 {
     size_t low = 0, high = builder->chunk->images.count;
-    while (low < high) { /* the first image that starts behind ADDRESS is one of LOW to HIGH */
+    while (low < high) { /* the first image that starts after ADDRESS is one of LOW to HIGH */
         size_t middle = low + (high - low) / 2;
         if (builder->by_address[middle]->mapping.start <= address)
             low = middle + 1;
@@ -143,7 +143,7 @@ static struct location_id add_location(struct builder *builder, uint32_t place, 
     }
     struct location location = {
         .mapping = frame->mapping,
-        .address = frame->address - (!is_leaf && frame->address), /* a return address is one behind the call */
+        .address = frame->address - (!is_leaf && frame->address), /* a return address is one after the call */
     };
     uint32_t line_count = frame->function_id.index ? count : 0;
     if (line_count == 0) location.attributes = frame->attributes;
@@ -170,8 +170,7 @@ static enum status check_indices(const struct chunk *chunk, struct error *error)
 {
     for (size_t i = 0; i < chunk->frame_indices.count; i++) {
         if (chunk->frame_indices.items[i] < chunk->frames.count) continue;
-        return error_set(error, STATUS_MALFORMED, 0,
-                         "profiling_malformed_stacks: a stack has a frame that is not there");
+        return chunk_reject(error, REJECT_MALFORMED_STACKS, "a stack has a frame that is not there");
     }
     return STATUS_OK;
 }
@@ -188,7 +187,7 @@ struct chunk_thread *chunk_count_samples(const struct chunk *chunk, size_t threa
     return threads;
 }
 
-/* A sample of a thread that a receiver of V2 drops may have a stack that is not there. */
+/* A thread that a server of V2 drops may have a sample whose stack index is out of range. */
 static enum status check_stacks(const struct chunk *chunk, const struct profile *profile, struct error *error)
 {
     struct chunk_thread *threads = NULL;
@@ -201,8 +200,8 @@ static enum status check_stacks(const struct chunk *chunk, const struct profile 
         if (!threads)
             status = error_set(error, STATUS_NO_MEMORY, 0, "no memory for the chunk");
         else if (threads[sample->thread.index].active >= spared_below)
-            status = error_set(error, STATUS_MALFORMED, 0,
-                               "profiling_malformed_samples: sample %zu has a stack that is not there", i);
+            status = error_set(error, STATUS_MALFORMED, 0, "%s: sample %zu has a stack that is not there",
+                               reject_reason_name(REJECT_MALFORMED_SAMPLES), i);
     }
     free(threads);
     return status;

@@ -2,8 +2,8 @@
  *
  * One pass over the bytes puts frames, stacks, samples and images into arrays as they come (sentry_parts.c), and notes
  * what breaks a rule; a second step over the arrays makes the model of what the samples use (sentry_v2_build.c),
- * another the verdict (rules_chunk.c). As liberal as the real receiver (facts §1.7), and more: image types, numbers as
- * thread ids or addresses and negative priorities do not matter here. SPDX-License-Identifier: MIT */
+ * another validates them (rules_chunk.c). The decoder accepts what the server accepts (facts §1.7), and more: any image
+ * type, numbers as thread ids or addresses, negative priorities. SPDX-License-Identifier: MIT */
 #include "format/sentry/sentry_decoder_private.h"
 
 #include "format/common/descriptor.h"
@@ -23,7 +23,7 @@ static void read_version(struct chunk_decoder *decoder)
     decoder->is_version_2 = slice_equals_text(json_string(&decoder->reader), "2");
 }
 
-/* The receiver passes over it, whatever it is. */
+/* The server ignores it, whatever it is. */
 static void read_dist(struct chunk_decoder *decoder, struct members *members)
 {
     if (json_peek(&decoder->reader) == JSON_STRING)
@@ -100,7 +100,7 @@ static void read_members(struct chunk_decoder *decoder, uint32_t chosen)
         .header = HEADER,
         .is_metadata = true,
     };
-    struct members members = MEMBERS_JUDGED(known, rules);
+    struct members members = MEMBERS_VALIDATED(known, rules);
     members.ignored = ALL & ~chosen;
     json_object_begin(&decoder->reader);
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) read_member(decoder, &members, member);
@@ -128,29 +128,34 @@ static bool is_another_version(struct slice bytes)
     return is_another;
 }
 
-static enum status build(struct chunk_decoder *decoder, struct slice bytes, struct error *error)
+enum status chunk_build(struct chunk_decoder *decoder, struct slice bytes, struct error *error)
 {
     enum status status = json_reader_status(&decoder->reader, error);
     if (!decoder->is_version_2 && is_another_version(bytes)) {
-        return error_set(error, STATUS_UNSUPPORTED, 0,
-                         "profiling_platform_not_supported: only version 2 of the sample format is read");
+        return error_set(error, STATUS_UNSUPPORTED, 0, "%s: only version 2 of the sample format is read",
+                         reject_reason_name(REJECT_PLATFORM_NOT_SUPPORTED));
     }
     if (status != STATUS_OK) return status;
     if (!decoder->has_version && !decoder->has_profile) {
         return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no version and no profile in the object");
     }
     if (!decoder->is_version_2 || !decoder->has_profile) {
-        return error_set(error, STATUS_MALFORMED, 0, "profiling_invalid_json: no %s",
+        return error_set(error, STATUS_MALFORMED, 0, "%s: no %s", reject_reason_name(REJECT_INVALID_JSON),
                          decoder->has_profile ? "version" : "profile");
     }
     decoder->profile->sample_format = 2;
     return chunk_to_profile(&decoder->chunk, decoder->profile, error);
 }
 
-static void read_all(struct chunk_decoder *decoder)
+void chunk_read_payload(struct chunk_decoder *decoder)
 {
     read_members(decoder, ALL);
     (void)json_reader_finish(&decoder->reader, NULL);
+}
+
+void chunk_read_header(struct chunk_decoder *decoder)
+{
+    read_members(decoder, HEADER);
 }
 
 enum status sentry_v2_decode(struct slice bytes, struct profile *profile, struct error *error)
@@ -158,58 +163,10 @@ enum status sentry_v2_decode(struct slice bytes, struct profile *profile, struct
     struct chunk_decoder decoder;
     chunk_decoder_init(&decoder, bytes, profile);
     bool is_object = json_peek(&decoder.reader) == JSON_OBJECT;
-    if (is_object) read_all(&decoder);
+    if (is_object) chunk_read_payload(&decoder);
     enum status status =
-        is_object ? build(&decoder, bytes, error) : error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no JSON object");
+        is_object ? chunk_build(&decoder, bytes, error) : error_set(error, STATUS_NOT_THIS_FORMAT, 0, "no JSON object");
     chunk_decoder_fini(&decoder);
-    return status;
-}
-
-/* --- Judging ------------------------------------------------------------------------------------------------------ */
-
-/* A payload that could not be read to its end still has a header, which counts first. */
-static enum status judge(const struct chunk_decoder *decoder, struct slice payload, const struct rules_context *context,
-                         enum rules rules, struct verdict *ret_verdict, struct error *error)
-{
-    struct profile profile;
-    struct chunk_decoder header;
-    if (!decoder->reader.failed) return chunk_judge(decoder, decoder, payload, context, rules, ret_verdict, error);
-    profile_init(&profile);
-    chunk_decoder_init(&header, payload, &profile);
-    header.only_judges = true;
-    read_members(&header, HEADER);
-    enum status status = chunk_judge(decoder, &header, payload, context, rules, ret_verdict, error);
-    chunk_decoder_fini(&header);
-    profile_fini(&profile);
-    return status;
-}
-
-enum status sentry_v2_decode_and_judge(struct slice bytes, const struct rules_context *context, enum rules rules,
-                                       struct profile *profile, struct verdict *ret_verdict, struct error *error)
-{
-    struct chunk_decoder decoder;
-    chunk_decoder_init(&decoder, bytes, profile);
-    read_all(&decoder);
-    enum status status = judge(&decoder, bytes, context, rules, ret_verdict, error);
-    if (status == STATUS_OK) status = build(&decoder, bytes, error);
-    chunk_decoder_fini(&decoder);
-    return status;
-}
-
-enum status rules_judge_chunk(struct slice payload, const struct rules_context *context, enum rules rules,
-                              struct verdict *ret_verdict, struct error *error)
-{
-    struct profile profile;
-    struct chunk_decoder decoder;
-    profile_init(&profile);
-    chunk_decoder_init(&decoder, payload, &profile);
-    decoder.only_judges = true;
-    /* Nothing else is asked of a payload that is too large. */
-    verdict_init(ret_verdict);
-    if (rules_allow_size(payload, rules, ret_verdict)) read_all(&decoder);
-    enum status status = judge(&decoder, payload, context, rules, ret_verdict, error);
-    chunk_decoder_fini(&decoder);
-    profile_fini(&profile);
     return status;
 }
 

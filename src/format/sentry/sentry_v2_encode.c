@@ -1,5 +1,5 @@
-/* Writes a Sample Format V2 chunk as it was planned (sentry_v2_plan.c), into a buffer of its own, so that nothing is
- * appended to the caller's unless the chunk is whole and acceptable.  SPDX-License-Identifier: MIT */
+/* Writes a Sample Format V2 chunk as it was planned (sentry_v2_plan.c), into a separate buffer: the caller's buffer
+ * gets only a complete chunk that a server accepts.  SPDX-License-Identifier: MIT */
 #include "format/sentry/sentry_encoder_private.h"
 
 #include "base/hash.h"
@@ -97,7 +97,7 @@ static void write_chunk_metadata(struct json_writer *writer, const struct chunk_
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
 
-/* Mapping 1 is the program, which is the user's own wherever it lies. */
+/* Mapping 1 is the program, which is in-app wherever its file is. */
 static bool is_program(const struct profile *profile, struct slice path)
 {
     return profile->mappings.count > 1 &&
@@ -132,7 +132,7 @@ static void write_file(struct json_writer *writer, const struct profile *profile
     if (slash) chunk_write_member(writer, profile, "abs_path", file_name);
 }
 
-/* Receivers hold line numbers in 32 bits without a sign. */
+/* Servers hold line numbers in 32 bits without a sign. */
 static void write_place(struct json_writer *writer, const char *key, int64_t number)
 {
     if (number <= 0 || number > UINT32_MAX) return;
@@ -165,7 +165,7 @@ static bool is_image(const struct profile *profile, const struct mapping *mappin
     return find_debug_id(profile, mapping, debug_id) || mapping->attributes.index != 0;
 }
 
-/* FMT-9, FMT-10: what has no address, or lies in no image, is no native frame. What came from Sentry stays as it is. */
+/* FMT-9, FMT-10: a frame without an address or an image is not native. A frame that came from Sentry is not changed. */
 static bool is_other_code(const struct profile *profile, const struct written_frame *frame)
 {
     if (profile->sample_format != 0 || strcmp(sentry_v2_platform(profile), "native") != 0) return false;
@@ -245,7 +245,7 @@ static struct slice thread_id_text(const struct profile *profile, struct thread_
     return text.size ? text : slice_of_text("0");
 }
 
-/* A negative priority would cost the whole chunk, by its own name. */
+/* A server rejects a chunk with a negative priority: it gets another name. */
 static void write_thread(struct json_writer *writer, const struct profile *profile, const struct thread *thread)
 {
     enum { NAME = 1, PRIORITY = 2, OUR_PRIORITY = 4 };
@@ -290,7 +290,7 @@ static void write_time(struct json_writer *writer, const struct chunk_plan *plan
     json_write_text(writer, text);
 }
 
-/* Those of a sample are a label, which may have come from elsewhere. */
+/* The attributes of a sample are a label, which may come from another format. */
 static void write_sample_attributes(struct json_writer *writer, const struct profile *profile,
                                     struct label_set_id labels)
 {
@@ -373,7 +373,7 @@ static void write_image(struct json_writer *writer, const struct profile *profil
     json_begin_object(writer);
     if (!(kept & TYPE)) {
         json_write_key(writer, "type");
-        json_write_text(writer, "symbolic"); /* "elf" would cost the whole chunk (facts §1.3) */
+        json_write_text(writer, "symbolic"); /* a server rejects a chunk with "elf" (facts §1.3) */
     }
     if (debug_id && !(kept & DEBUG_ID)) {
         json_write_key(writer, "debug_id");
@@ -441,7 +441,7 @@ static void write_debug_meta(struct json_writer *writer, struct chunk_plan *plan
     json_end_object(writer);
 }
 
-/* A unit that is not among these would cost the whole chunk (facts §1.3). */
+/* A server rejects a chunk with any other unit (facts §1.3). */
 static bool is_known_unit(struct slice unit)
 {
     static const char *const units[] = {"nanosecond", "ns", "hertz", "hz", "byte", "percent", "nanojoule", "nj"};
@@ -498,7 +498,7 @@ static void write_measurements(struct json_writer *writer, const struct chunk_pl
     write_measurements_of(writer, plan, true);
 }
 
-/* A unit that receivers do not know would cost the whole chunk, were the measurement among the others. */
+/* Measurements whose units servers do not know are separate, so that servers accept the chunk. */
 static void write_our_measurements(struct json_writer *writer, const struct chunk_plan *plan)
 {
     static const char *const names[] = {"offbeat_measurements", NULL};
@@ -557,9 +557,9 @@ static void write_chunk(struct chunk_plan *plan, chunk_write_metadata *write_met
     json_end_object(&writer);
 }
 
-/* --- The whole ---------------------------------------------------------------------------------------------------- */
+/* --- Encoding ---------------------------------------------------------------------------------------------------- */
 
-/* FMT-10: native code has addresses, and images that they lie in. */
+/* FMT-10: native code has addresses, and images around them. */
 const char *sentry_v2_platform(const struct profile *profile)
 {
     struct slice known = profile_slice(profile, profile->platform);
@@ -571,55 +571,54 @@ const char *sentry_v2_platform(const struct profile *profile)
     return "other";
 }
 
-/* The sender asks the same as a receiver, before it sends (V2-6): of the bytes, by the code that judges what comes in.
- */
-static enum status check_written(const struct profile *profile, struct slice payload, bool is_v1, struct error *error)
+/* The sender validates what it has written as a server does (V2-6), in one reading. What other clients made keeps their
+ * ids and frames, which the documents may not allow. */
+static enum status validate(const struct profile *profile, struct slice payload, bool is_v1,
+                            struct rules_result *ret_result, struct error *error)
 {
-    static const enum rules all[] = {RULES_RELAY, RULES_SPEC};
-    /* What other clients made keeps their ids and frames, which the documents may not allow. */
-    size_t count = profile->sample_format == 0 ? 2 : 1;
-    enum status status = STATUS_OK;
-    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-        struct verdict verdict;
-        char text[sizeof(error->message)];
-        status = is_v1 ? rules_judge_profile(payload, NULL, all[i], &verdict, error)
-                       : rules_judge_chunk(payload, NULL, all[i], &verdict, error);
-        if (status != STATUS_OK || verdict.accepted) continue;
-        verdict_print(&verdict, text, sizeof(text));
-        status = chunk_refuse(error, text);
-    }
-    return status;
+    const struct rules_context context = {
+        .is_in_envelope = true, .platform = slice_of_text(sentry_v2_platform(profile)), .has_transaction = true};
+    unsigned sets = profile->sample_format == 0 ? RULES_BOTH : 1 << RULES_RELAY;
+    enum status status = is_v1 ? rules_validate_profile_by(payload, &context, sets, ret_result, error)
+                               : rules_validate_chunk_by(payload, &context, sets, ret_result, error);
+    return status == STATUS_OK ? rules_result_status(ret_result, error) : status;
+}
+
+static enum status reject_size(struct rules_result *result, struct error *error)
+{
+    (void)rules_reject(result, REJECT_EXCEED_SIZE_LIMIT, "at most 50 MiB", "more", "%s", "");
+    return chunk_reject(error, REJECT_EXCEED_SIZE_LIMIT, "the chunk would be over 50 MiB");
 }
 
 enum status chunk_encode(struct chunk_plan *plan, const struct profile *profile,
                          const struct sentry_v2_options *options, chunk_write_metadata *write_metadata,
-                         struct buffer *out, struct error *error)
+                         struct buffer *out, struct rules_result *ret_result, struct error *error)
 {
     struct buffer chunk;
     buffer_init(&chunk, CHUNK_BYTES_MAX);
-    enum status status = chunk_plan_make(plan, profile, options, error);
-    if (status == STATUS_OK) {
-        write_chunk(plan, write_metadata, &chunk);
-        if (chunk.failed) status = chunk.is_full ? chunk_refuse_size(error) : chunk_refuse_memory(error);
-        if (plan->no_memory) status = chunk_refuse_memory(error);
-    }
-    if (status == STATUS_OK) status = check_written(profile, buffer_slice(&chunk), plan->is_v1, error);
-    if (status == STATUS_OK && out) buffer_append(out, chunk.data, chunk.size);
-    if (status == STATUS_OK && out && out->failed) status = chunk_refuse_memory(error);
+    rules_result_init(ret_result);
+    if (chunk_plan_make(plan, profile, options)) write_chunk(plan, write_metadata, &chunk);
+    chunk_plan_fini(plan); /* before the validation, which needs memory, too */
+    enum status status = STATUS_OK;
+    if (plan->is_too_large || (chunk.failed && chunk.is_full)) status = reject_size(ret_result, error);
+    if (plan->no_memory || (chunk.failed && !chunk.is_full)) status = chunk_refuse_memory(error);
+    if (status == STATUS_OK) status = validate(profile, buffer_slice(&chunk), plan->is_v1, ret_result, error);
+    if (status == STATUS_OK) buffer_append(out, chunk.data, chunk.size);
+    if (status == STATUS_OK && out->failed) status = chunk_refuse_memory(error);
     buffer_fini(&chunk);
-    chunk_plan_fini(plan);
     return status;
+}
+
+enum status sentry_v2_encode_and_validate(const struct profile *profile, const struct sentry_v2_options *options,
+                                          struct buffer *out, struct rules_result *ret_result, struct error *error)
+{
+    struct chunk_plan plan = {0};
+    return chunk_encode(&plan, profile, options, write_chunk_metadata, out, ret_result, error);
 }
 
 enum status sentry_v2_encode(const struct profile *profile, const struct sentry_v2_options *options, struct buffer *out,
                              struct error *error)
 {
-    struct chunk_plan plan = {0};
-    return chunk_encode(&plan, profile, options, write_chunk_metadata, out, error);
-}
-
-enum status sentry_v2_check(const struct profile *profile, const struct sentry_v2_options *options, struct error *error)
-{
-    struct chunk_plan plan = {0};
-    return chunk_encode(&plan, profile, options, write_chunk_metadata, NULL, error);
+    struct rules_result result;
+    return sentry_v2_encode_and_validate(profile, options, out, &result, error);
 }

@@ -18,14 +18,9 @@ enum {
 
 #define V1_DURATION_NS_MAX ((uint64_t)30 * 1000000000)
 
-enum status chunk_refuse(struct error *error, const char *reason)
+enum status chunk_reject(struct error *error, enum reject_reason reason, const char *message)
 {
-    return error_set(error, STATUS_MALFORMED, 0, "%s", reason);
-}
-
-enum status chunk_refuse_size(struct error *error)
-{
-    return chunk_refuse(error, "profiling_exceed_size_limit: the chunk would be over 50 MiB");
+    return error_set(error, STATUS_MALFORMED, 0, "%s: %s", reject_reason_name(reason), message);
 }
 
 enum status chunk_refuse_memory(struct error *error)
@@ -41,7 +36,7 @@ int64_t chunk_period_ns(const struct profile *profile)
     return is_time && profile->period > 0 ? profile->period : 0;
 }
 
-/* The first tick at or behind LIMIT_NS of those that begin at TIME_NS. */
+/* The number of the first tick at LIMIT_NS or later; tick 0 is at TIME_NS. */
 static uint64_t tick_at(uint64_t time_ns, uint64_t spacing, uint64_t limit_ns)
 {
     if (limit_ns <= time_ns) return 0;
@@ -108,7 +103,7 @@ static int compare_ticks(const void *left, const void *right)
     return (a->sample > b->sample) - (a->sample < b->sample);
 }
 
-/* Whether a value tells how long SAMPLE lasted. */
+/* Whether a value says how long SAMPLE lasted. */
 static bool lasts(const struct profile *profile, size_t sample)
 {
     return time_line_spacing_ns(profile, sample, 1) > 1;
@@ -139,20 +134,20 @@ static bool counts_wall_time(const struct profile *profile)
 }
 
 /* Whether the time between TICK, which lasts SPACING_NS, and NEXT_NS, the next tick of its thread, is more than TICK's
- * own. Clocks are not exact: a little more is none. In wall time the sample after missed ticks has their time, too, and
- * then its own length NEXT_SPACING_NS tells that nothing lies between. */
+ * own. Clocks are not exact: a little more is not a gap. In wall time the sample after missed ticks has their time,
+ * too: its length NEXT_SPACING_NS covers them. */
 static bool has_gap(const struct chunk_plan *plan, const struct tick *tick, uint64_t spacing_ns, uint64_t next_ns,
                     uint64_t next_spacing_ns)
 {
     enum { SMALL_PART = 16 };
     uint64_t distance_ns = next_ns - tick->time_ns;
-    bool is_told = lasts(plan->profile, tick->sample);
-    if (is_told && !counts_wall_time(plan->profile)) return distance_ns > spacing_ns + spacing_ns / SMALL_PART;
+    bool has_length = lasts(plan->profile, tick->sample);
+    if (has_length && !counts_wall_time(plan->profile)) return distance_ns > spacing_ns + spacing_ns / SMALL_PART;
     uint64_t longest_ns = spacing_ns > next_spacing_ns ? spacing_ns : next_spacing_ns;
     return distance_ns > longest_ns && distance_ns - longest_ns > longest_ns / 2;
 }
 
-static bool tells_lengths(const struct profile *profile)
+static bool has_lengths(const struct profile *profile)
 {
     return profile->value_type_count > 1 &&
            slice_equals_text(profile_slice(profile, profile->value_types[1].unit), "nanoseconds");
@@ -164,8 +159,8 @@ static int compare_lengths(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
-/* How long a sample lasts whose values do not tell (perf's cycles): as long as it mostly takes until the next one of
- * its thread. 0: nothing is known. The ticks are in order of time. */
+/* The length of samples whose values do not say it (perf's cycles): the median time until the next sample of the
+ * thread. 0: nothing is known. The ticks are in order of time. */
 static uint64_t typical_length_ns(struct chunk_plan *plan)
 {
     const struct profile *profile = plan->profile;
@@ -216,7 +211,7 @@ static bool add_ends(struct chunk_plan *plan)
     size_t *later = calloc(plan->profile->threads.count, sizeof(*later)); /* of each thread, plus one */
     bool fits = later != NULL;
     plan->no_memory = !later;
-    if (plan->profile->has_times && !tells_lengths(plan->profile)) plan->typical_ns = typical_length_ns(plan);
+    if (plan->profile->has_times && !has_lengths(plan->profile)) plan->typical_ns = typical_length_ns(plan);
     for (size_t i = tick_count; i-- > 0 && fits;) {
         struct tick tick = plan->ticks.items[i], next;
         size_t *later_one = &later[plan->profile->samples.thread[tick.sample].index];
@@ -261,7 +256,7 @@ static bool lay_out_ticks(struct chunk_plan *plan)
 }
 
 /* Thousands of threads have more ticks than a chunk has room for. Fewer ticks of a waiting thread last as long. */
-static enum status lay_out(struct chunk_plan *plan, struct error *error)
+static void lay_out(struct chunk_plan *plan)
 {
     plan->is_thinned = plan->options && plan->options->thins_idle;
     bool fits = lay_out_ticks(plan);
@@ -270,8 +265,7 @@ static enum status lay_out(struct chunk_plan *plan, struct error *error)
         plan->is_thinned = true;
         fits = lay_out_ticks(plan);
     }
-    if (plan->no_memory) return chunk_refuse_memory(error);
-    return fits ? STATUS_OK : chunk_refuse_size(error);
+    plan->is_too_large = !fits && !plan->no_memory;
 }
 
 /* --- Stacks and frames -------------------------------------------------------------------------------------------- */
@@ -317,7 +311,7 @@ static void append_frame(struct chunk_plan *plan, const struct written_frame *fr
     plan->frame_indices.count++;
 }
 
-/* Inlined functions are frames of their own. For all but the leaf a receiver expects the address behind the call. */
+/* Inlined functions are separate frames. For all frames but the leaf, servers expect the address after the call. */
 static void append_location(struct chunk_plan *plan, const struct location *location, bool is_leaf)
 {
     const struct line *lines = profile_lines(plan->profile, location);
@@ -380,7 +374,7 @@ static uint32_t stack_number(struct chunk_plan *plan, struct stack_id id)
     return number;
 }
 
-static enum status number_stacks(struct chunk_plan *plan, struct error *error)
+static void number_stacks(struct chunk_plan *plan)
 {
     const struct sample_columns *samples = &plan->profile->samples;
     for (size_t i = 0; i < plan->ticks.count && !plan->no_memory; i++) {
@@ -389,11 +383,12 @@ static enum status number_stacks(struct chunk_plan *plan, struct error *error)
         tick->stack = stack_number(plan, tick->is_end ? (struct stack_id){0} : samples->stack[tick->sample]);
         plan->thread_samples[thread]++;
     }
-    if (!plan->no_memory) return STATUS_OK;
-    return plan->frame_indices.count >= CHUNK_FRAMES_MAX ? chunk_refuse_size(error) : chunk_refuse_memory(error);
+    if (!plan->no_memory || plan->frame_indices.count < CHUNK_FRAMES_MAX) return;
+    plan->no_memory = false;
+    plan->is_too_large = true;
 }
 
-/* --- The whole -------------------------------------------------------------------------------------------------------
+/* --- The plan -------------------------------------------------------------------------------------------------------
  */
 
 uint64_t chunk_microseconds(uint64_t time_ns)
@@ -401,8 +396,7 @@ uint64_t chunk_microseconds(uint64_t time_ns)
     return time_ns / 1000 + (time_ns % 1000 >= 500);
 }
 
-enum status chunk_plan_make(struct chunk_plan *plan, const struct profile *profile,
-                            const struct sentry_v2_options *options, struct error *error)
+bool chunk_plan_make(struct chunk_plan *plan, const struct profile *profile, const struct sentry_v2_options *options)
 {
     plan->profile = profile;
     plan->options = options;
@@ -410,12 +404,10 @@ enum status chunk_plan_make(struct chunk_plan *plan, const struct profile *profi
     plan->stack_numbers = calloc(profile->stacks.count, sizeof(*plan->stack_numbers));
     plan->thread_samples = calloc(profile->threads.count, sizeof(*plan->thread_samples));
     plan->mapping_is_used = calloc(profile->mappings.count, sizeof(*plan->mapping_is_used));
-    if (!plan->stack_numbers || !plan->thread_samples || !plan->mapping_is_used) {
-        return chunk_refuse_memory(error);
-    }
-    enum status status = lay_out(plan, error);
-    if (status == STATUS_OK) status = number_stacks(plan, error);
-    return status;
+    plan->no_memory = !plan->stack_numbers || !plan->thread_samples || !plan->mapping_is_used;
+    if (!plan->no_memory) lay_out(plan);
+    if (!plan->no_memory && !plan->is_too_large) number_stacks(plan);
+    return !plan->no_memory && !plan->is_too_large;
 }
 
 void chunk_plan_fini(struct chunk_plan *plan)
@@ -429,4 +421,28 @@ void chunk_plan_fini(struct chunk_plan *plan)
     free(plan->stack_numbers);
     free(plan->thread_samples);
     free(plan->mapping_is_used);
+}
+
+/* --- Enough samples --------------------------------------------------------------------------------------- */
+
+bool sentry_v2_has_enough_samples(const struct profile *profile, uint64_t from_ns, uint64_t to_ns)
+{
+    enum { TICKS_MIN = 2 };
+    uint64_t period_ns = time_line_period_ns(profile);
+    uint64_t *counts = calloc(profile->threads.count, sizeof(*counts));
+    bool is_enough = !counts; /* the encoder reports it */
+    for (size_t i = 0; !is_enough && i < profile->samples.count; i++) {
+        uint64_t time_ns = profile->samples.time_ns[i], first = 0, end = time_line_ticks(profile, i);
+        if (profile->samples.stack[i].index == 0) continue;
+        if (from_ns || to_ns) {
+            uint64_t spacing = time_line_spacing_ns(profile, i, period_ns), limit = tick_at(time_ns, spacing, to_ns);
+            first = tick_at(time_ns, spacing, from_ns);
+            if (end > limit) end = limit;
+        }
+        uint64_t *count = &counts[profile->samples.thread[i].index];
+        if (end > first) *count += end - first < TICKS_MIN ? end - first : TICKS_MIN;
+        is_enough = *count >= TICKS_MIN;
+    }
+    free(counts);
+    return is_enough;
 }

@@ -57,12 +57,13 @@ struct chunk {
     struct { struct chunk_image *items; size_t count, capacity; } images;
     struct { struct thread_id *items; size_t count, capacity; } described_threads; /* by thread_metadata */
     bool counts_cpu_time;                                   /* idle samples are no time */
+    size_t image_count;                                     /* of any kind */
     bool has_images;                                        /* an image of native code was there */
     struct { const char *member; uint64_t offset; } incomplete_image; /* the first one without MEMBER, if not NULL */
 };
 /* clang-format on */
 
-/* As the real receiver does it, so that its numbers and ours are the same to the nanosecond: in doubles, cut off. */
+/* In doubles, cut off, as the server does it: the numbers are equal to the nanosecond. */
 static inline uint64_t chunk_seconds_to_ns(double seconds)
 {
     double ns = seconds * 1e9;
@@ -74,8 +75,8 @@ struct chunk_thread {
     uint32_t samples, active; /* how many there are, and have frames */
 };
 
-/* What each of the THREAD_COUNT threads has: of those with less than two active samples a receiver drops all samples
- * before it looks at anything else of them (facts §1.2, 8). To be freed; NULL without memory. */
+/* Counts for each of the THREAD_COUNT threads. A server first drops the samples of threads with less than two active
+ * ones (facts §1.2, 8). The caller frees the array; NULL without memory. */
 struct chunk_thread *chunk_count_samples(const struct chunk *chunk, size_t thread_count);
 
 /* Adds to PROFILE what the samples of CHUNK use, and its images. STATUS_MALFORMED if an index points nowhere. */
@@ -88,7 +89,7 @@ struct tick {
     uint64_t time_ns;
     uint32_t sample; /* in the profile */
     uint32_t stack;  /* in chunk_plan.stacks */
-    bool is_end;     /* of what SAMPLE lasted: an idle one, because a receiver takes the last of a thread for the end */
+    bool is_end; /* of the time of SAMPLE: an idle tick, because a server takes the last tick of a thread for its end */
 };
 
 struct written_frame {
@@ -111,7 +112,7 @@ struct chunk_plan {
     bool is_v1;         /* by V1's rules, and times since START_NS */
     uint64_t start_ns;
     bool is_thinned;    /* as by OPTIONS->thins_idle */
-    uint64_t typical_ns; /* of samples whose values do not tell how long they lasted; 0 = not known */
+    uint64_t typical_ns; /* of samples whose values do not say how long they lasted; 0 = not known */
     struct { struct tick *items; size_t count, capacity; } ticks;
     struct { struct written_frame *items; size_t count, capacity; struct index_table index; } frames;
     struct { struct written_stack *items; size_t count, capacity; struct index_table index; } stacks;
@@ -119,14 +120,13 @@ struct chunk_plan {
     uint32_t *stack_numbers;  /* by the profile's stack id: place in STACKS, plus one; 0 = not yet there */
     uint32_t *thread_samples; /* by the profile's thread id: ticks */
     bool *mapping_is_used;    /* by the profile's mapping id */
-    bool no_memory;
+    bool no_memory, is_too_large;
 };
 /* clang-format on */
 
-/* Lays out what OPTIONS (may be NULL) choose of PROFILE. PLAN is {0}, save
- * for is_v1 and start_ns; both must outlive it. */
-enum status chunk_plan_make(struct chunk_plan *plan, const struct profile *profile,
-                            const struct sentry_v2_options *options, struct error *error);
+/* Lays out what OPTIONS (may be NULL) choose of PROFILE; both must outlive PLAN. PLAN is {0}, except is_v1 and
+ * start_ns. False with no_memory or is_too_large set. */
+bool chunk_plan_make(struct chunk_plan *plan, const struct profile *profile, const struct sentry_v2_options *options);
 void chunk_plan_fini(struct chunk_plan *plan); /* accepts {0} and what chunk_plan_make left on failure */
 
 uint64_t chunk_microseconds(uint64_t time_ns);          /* rounded, as timestamps are written */
@@ -134,8 +134,7 @@ int64_t chunk_period_ns(const struct profile *profile); /* 0 = not known */
 
 enum { CHUNK_BYTES_MAX = 50 << 20 }; /* facts §1.2 (16) */
 
-enum status chunk_refuse(struct error *error, const char *reason);
-enum status chunk_refuse_size(struct error *error);
+enum status chunk_reject(struct error *error, enum reject_reason reason, const char *message);
 enum status chunk_refuse_memory(struct error *error);
 
 #endif

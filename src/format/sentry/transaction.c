@@ -16,7 +16,7 @@ struct reader {
     struct span_list *spans; /* where spans and all texts go */
 };
 
-/* TEXTS was given room for the whole document, so that nothing moves. */
+/* TEXTS has room for all bytes of the document, so that nothing moves. */
 static struct slice keep_text(struct buffer *texts, struct slice text)
 {
     size_t first = texts->size;
@@ -24,7 +24,7 @@ static struct slice keep_text(struct buffer *texts, struct slice text)
     return texts->failed ? slice_of(NULL, 0) : slice_of(texts->data + first, text.size);
 }
 
-/* A text, or a number as it stands; anything else is passed over. */
+/* A string, or the digits of a number; ignores anything else. */
 static struct slice read_text(struct reader *reader)
 {
     enum json_kind kind = json_peek(&reader->json);
@@ -34,7 +34,7 @@ static struct slice read_text(struct reader *reader)
     return slice_of(NULL, 0);
 }
 
-/* A uuid in any spelling as 32 digits; a text that is none stays what it is. */
+/* A uuid in any spelling as 32 digits; another string is not changed. */
 static struct slice read_uuid(struct reader *reader)
 {
     char uuid[UUID_TEXT_SIZE];
@@ -182,8 +182,8 @@ static void read_profile_context(struct reader *reader, struct transaction *tran
     }
 }
 
-/* contexts.trace is a span, but for the name and the times, which stand in the transaction. Its own profiler_id does
- * not overrule that of contexts.profile. */
+/* contexts.trace is a span except the name and the times, which the transaction has. The profiler_id of
+ * contexts.profile takes precedence over its own. */
 static void read_trace_context(struct reader *reader, struct span *root)
 {
     struct span trace = {.start_ns = root->start_ns, .end_ns = root->end_ns, .profiler_id = root->profiler_id};
@@ -250,9 +250,9 @@ static void read_transaction_member(struct reader *reader, struct slice key, str
     }
 }
 
-/* --- The whole ---------------------------------------------------------------------------------------------------- */
+/* --- Payloads ---------------------------------------------------------------------------------------------------- */
 
-/* No text is longer than the document that it stands in, but a uuid, whose hyphens go. */
+/* No string is longer than its document, except a uuid, whose hyphens are removed. */
 static enum status begin(struct reader *reader, struct slice bytes, struct span_list *spans, struct error *error)
 {
     reader->spans = spans;

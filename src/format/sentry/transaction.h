@@ -1,4 +1,4 @@
-/* Transactions and spans, as far as they tell what a profile belongs to (requirements LNK-1…3; facts §3.4).
+/* Transactions and spans: the parts that connect a profile with them (requirements LNK-1…3; facts §3.4).
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_SENTRY_TRANSACTION_H
 #define OFFBEAT_FORMAT_SENTRY_TRANSACTION_H
@@ -35,8 +35,8 @@ struct transaction {
     struct span_list spans;
 };
 
-/* Reads the payload of a `transaction` item. Members of other types than expected are passed over, as a receiver does.
- * STATUS_MALFORMED if BYTES are no JSON object, STATUS_TOO_LARGE over SPANS_MAX. TRANSACTION is set on success; it
+/* Reads the payload of a `transaction` item. Members of unexpected types are ignored, as servers do.
+ * STATUS_MALFORMED if BYTES are not a JSON object, STATUS_TOO_LARGE over SPANS_MAX. TRANSACTION is set on success; it
  * keeps nothing of BYTES. */
 enum status transaction_decode(struct slice bytes, struct transaction *ret_transaction, struct error *error);
 void transaction_fini(struct transaction *transaction); /* accepts {0} */
@@ -44,10 +44,10 @@ void transaction_fini(struct transaction *transaction); /* accepts {0} */
 /* The profiler of SPAN, one of TRANSACTION's: its own, else that of the transaction (LNK-5). "" = none. */
 struct slice transaction_profiler_of(const struct transaction *transaction, const struct span *span);
 
-/* Appends TRANSACTION as a payload, with what a receiver needs at least. */
+/* Appends TRANSACTION as a payload, with the members that a server requires. */
 void transaction_encode(const struct transaction *transaction, struct buffer *out);
 
-/* Reads the payload of a `span` item: one span, or a container of those of version 2, {"items": […]}. */
+/* Reads the payload of a `span` item: one span, or a container of spans of version 2, {"items": […]}. */
 enum status spans_decode(struct slice bytes, struct span_list *ret_spans, struct error *error);
 void spans_fini(struct span_list *spans); /* accepts {0} */
 

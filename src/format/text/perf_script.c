@@ -13,6 +13,7 @@
 #include "format/common/descriptor.h"
 #include "format/common/frame_name.h"
 #include "format/text/perf_maps.h"
+#include "profile/profile_scale.h"
 
 #include <stdlib.h>
 
@@ -617,19 +618,6 @@ static void give_columns(struct decoder *decoder)
     if (decoder->event_count > 0) profile->default_value_type = profile->value_types[1].type;
 }
 
-/* What a clock's samples all stand for is the time between them. */
-static void give_period(struct profile *profile)
-{
-    if (profile->value_type_count != 2 || profile->samples.count == 0) return;
-    if (!slice_equals_text(profile_slice(profile, profile->value_types[1].unit), "nanoseconds")) return;
-    int64_t period = profile_sample_values(profile, 0)[1];
-    for (size_t i = 1; i < profile->samples.count; i++) {
-        if (profile_sample_values(profile, i)[1] != period) return;
-    }
-    profile->period = period;
-    profile->period_type = profile->value_types[1];
-}
-
 static void read_text(struct decoder *decoder)
 {
     struct header header;
@@ -659,7 +647,7 @@ enum status perf_script_decode(struct slice bytes, struct profile *profile, stru
     free(decoder.lines.items);
     perf_maps_fini(&decoder.maps);
     if (decoder.status != STATUS_OK) return decoder.status;
-    give_period(profile);
+    profile_give_period(profile);
     enum status status = profile_failed(profile, error);
     return status == STATUS_OK && profile->has_times ? profile_sort_by_time(profile, error) : status;
 }

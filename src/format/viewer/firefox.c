@@ -767,13 +767,6 @@ bool firefox_detect(struct slice bytes)
     return json_kind_of_profile(bytes) == JSON_PROFILE_FIREFOX;
 }
 
-enum status firefox_decode(struct slice bytes, struct profile *profile, struct error *error)
-{
-    (void)bytes;
-    (void)profile;
-    return error_set(error, STATUS_UNSUPPORTED, 0, "is a profile of the Firefox Profiler, which offbeat only writes");
-}
-
 const struct format format_firefox = {
     .name = "firefox",
     .suffixes = {".firefox.json"},

@@ -1,4 +1,4 @@
-/* The processed profile of the Firefox Profiler (profiler.firefox.com), written only.  SPDX-License-Identifier: MIT */
+/* The processed profile of the Firefox Profiler (profiler.firefox.com).  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_VIEWER_FIREFOX_H
 #define OFFBEAT_FORMAT_VIEWER_FIREFOX_H
 
@@ -7,11 +7,15 @@
 
 enum {
     FIREFOX_VERSION = 61, /* of the processed format: the first with tables for all threads; later ones upgrade it */
+    FIREFOX_THREADS_MAX = 65536,
+    FIREFOX_LIBRARIES_MAX = 65536,
+    FIREFOX_INLINED_MAX = 64, /* functions inlined into one place; more become callers */
 };
 
 bool firefox_detect(struct slice bytes);
 
-/* STATUS_UNSUPPORTED: told by its name, so that nobody looks for the mistake elsewhere. */
+/* Decodes a processed profile of any version into PROFILE, which must be initialised and empty. STATUS_UNSUPPORTED for
+ * the raw form that Firefox itself writes. */
 enum status firefox_decode(struct slice bytes, struct profile *profile, struct error *error);
 
 /* A thread for each thread, its samples in the order of time, weighted with the default value. Where the profile has no

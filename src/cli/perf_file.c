@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/perf_file.h"
+
+#include "base/array.h"
+#include "format/perf/perf_data.h"
+#include "profile/profile_extent.h"
+#include "symbolize/call_frames.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CODE_FILES_MAX = 1 << 16 };
+
+/* --- Reading ------------------------------------------------------------------------------------------------------ */
+
+static bool read_at(void *context, uint64_t offset, void *bytes, size_t size)
+{
+    const int *descriptor = context;
+    uint8_t *place = bytes;
+    while (size > 0) {
+        ssize_t got = pread(*descriptor, place, size, (off_t)offset);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return false;
+        place += got;
+        size -= (size_t)got;
+        offset += (uint64_t)got;
+    }
+    return true;
+}
+
+static bool read_buffer(void *context, uint64_t offset, void *bytes, size_t size)
+{
+    const struct buffer *buffer = context;
+    if (offset > buffer->size || size > buffer->size - offset) return false;
+    if (size > 0) memcpy(bytes, buffer->data + offset, size);
+    return true;
+}
+
+/* Negative if PATH is no regular file that can be read. */
+static int open_regular(const char *path, uint64_t *ret_size)
+{
+    struct stat facts;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (descriptor < 0) return descriptor;
+    if (fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode)) {
+        *ret_size = (uint64_t)facts.st_size;
+        return descriptor;
+    }
+    (void)close(descriptor);
+    return -1;
+}
+
+bool perf_file_detect(const char *path, uint64_t *ret_size)
+{
+    uint8_t magic[8];
+    int descriptor = open_regular(path, ret_size);
+    if (descriptor < 0) return false;
+    bool is_read = read_at(&descriptor, 0, magic, sizeof(magic));
+    (void)close(descriptor);
+    return is_read && perf_data_detect(slice_of(magic, sizeof(magic)));
+}
+
+/* --- Code --------------------------------------------------------------------------------------------------------- */
+
+struct code_file {
+    char *path, *build_id;
+    bool is_open;
+    struct call_frames frames;
+    struct perf_code_file shown;
+    struct perf_code_segment *segments;
+};
+
+/* Found by walking over them: a file is asked for once in each process. */
+struct code_files {
+    struct code_file **items;
+    size_t count, capacity;
+};
+
+static void show_segments(struct code_file *file)
+{
+    const struct elf_file *binary = &file->frames.module.binary;
+    file->segments = calloc(binary->segment_count, sizeof(*file->segments));
+    for (size_t i = 0; file->segments && i < binary->segment_count; i++) {
+        const struct elf_segment *segment = &binary->segments[i];
+        if (!segment->is_executable) continue;
+        file->segments[file->shown.segment_count++] = (struct perf_code_segment){
+            .file_offset = segment->file_offset, .size = segment->file_size, .address = segment->address};
+    }
+    file->shown.segments = file->segments;
+    file->shown.table = &file->frames.table;
+    file->shown.base = file->frames.base;
+}
+
+static void free_file(struct code_file *file)
+{
+    if (file && file->is_open) call_frames_close(&file->frames);
+    if (file) free(file->segments);
+    if (file) free(file->path);
+    if (file) free(file->build_id);
+    free(file);
+}
+
+static struct code_file *open_file(const char *path, const char *build_id)
+{
+    struct code_file *file = calloc(1, sizeof(*file));
+    if (!file) return NULL;
+    file->path = strdup(path);
+    file->build_id = strdup(build_id);
+    if (!file->path || !file->build_id) {
+        free_file(file);
+        return NULL;
+    }
+    file->is_open = call_frames_open(&file->frames, file->path, file->build_id);
+    if (file->is_open) show_segments(file);
+    return file;
+}
+
+static const struct perf_code_file *find_code(void *context, const char *path, const char *build_id)
+{
+    struct code_files *files = context;
+    struct code_file *file = NULL;
+    for (size_t i = 0; i < files->count && !file; i++) {
+        bool is_it = strcmp(files->items[i]->path, path) == 0 && strcmp(files->items[i]->build_id, build_id) == 0;
+        if (is_it) file = files->items[i];
+    }
+    if (!file &&
+        array_reserve(&files->items, &files->capacity, files->count + 1, sizeof(struct code_file *), CODE_FILES_MAX)) {
+        file = open_file(path, build_id);
+        if (file) files->items[files->count++] = file;
+    }
+    return file && file->is_open ? &file->shown : NULL;
+}
+
+enum status perf_file_decode(const char *path, struct buffer *bytes, struct profile *profile, struct error *error)
+{
+    struct code_files files = {0};
+    struct perf_code code = {.find = find_code, .context = &files};
+    struct perf_source source = {.read = read_buffer, .context = bytes, .size = bytes->size};
+    int descriptor = -1;
+    if (bytes->size == 0) {
+        descriptor = open_regular(path, &source.size);
+        if (descriptor < 0) return error_set_errno(error, "cannot open");
+        source.read = read_at;
+        source.context = &descriptor;
+    }
+    enum status status = perf_data_decode_source(&source, &code, profile, error);
+    profile->source_bytes = source.size;
+    if (status == STATUS_OK) status = profile_check_inlined(profile, source.size, error);
+    if (descriptor >= 0) (void)close(descriptor);
+    for (size_t i = 0; i < files.count; i++) free_file(files.items[i]);
+    free(files.items);
+    buffer_fini(bytes);
+    return status;
+}

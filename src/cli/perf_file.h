@@ -1,0 +1,17 @@
+/* Files of perf record, which may be larger than memory: read piece by piece, and unwound with the call frame
+ * information of the files on this machine.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_CLI_PERF_FILE_H
+#define OFFBEAT_CLI_PERF_FILE_H
+
+#include "base/buffer.h"
+#include "base/status.h"
+#include "profile/profile.h"
+
+/* True if PATH is a regular file of perf record. *RET_SIZE is its size. */
+bool perf_file_detect(const char *path, uint64_t *ret_size);
+
+/* Decodes BYTES or, where they are empty, the file at PATH. BYTES are empty afterwards. Files that the profile names
+ * are opened only if their build id is the profile's. */
+enum status perf_file_decode(const char *path, struct buffer *bytes, struct profile *profile, struct error *error);
+
+#endif

@@ -1,0 +1,195 @@
+/* offbeat serve: opens the store, prints where to send, and runs the server until a signal ends it.
+ * SPDX-License-Identifier: MIT */
+#include "serve/serve.h"
+
+#include "base/environment.h"
+#include "cli/commands.h"
+#include "cli/message.h"
+#include "cli/options.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_PORT = 7117, ADDRESS_SIZE = 64 };
+
+static void say(void *context, const char *text)
+{
+    message("serve: %s", text);
+}
+
+/* "127.0.0.1:7117", "[::1]:7117", ":7117" or an address alone. */
+static bool parse_listen(const char *text, char ret_address[ADDRESS_SIZE], uint16_t *ret_port)
+{
+    const char *colon = strrchr(text, ':'), *end = text + strlen(text);
+    bool has_brackets = text[0] == '[';
+    if (has_brackets) {
+        end = strchr(text, ']');
+        if (!end || (end[1] != ':' && end[1] != '\0')) return false;
+        colon = end[1] == ':' ? end + 1 : NULL;
+        text++;
+    } else if (colon) {
+        end = colon;
+    }
+    if (end - text >= ADDRESS_SIZE) return false;
+    if (end > text) (void)snprintf(ret_address, ADDRESS_SIZE, "%.*s", (int)(end - text), text);
+    if (!colon) return true;
+    char *rest;
+    unsigned long port = strtoul(colon + 1, &rest, 10);
+    if (colon[1] < '0' || colon[1] > '9' || *rest || port > UINT16_MAX) return false;
+    *ret_port = (uint16_t)port;
+    return true;
+}
+
+/* $XDG_STATE_HOME/offbeat, as the base directory specification has it. */
+static bool default_folder(char *ret_path, size_t size)
+{
+    const char *state = environment_get("XDG_STATE_HOME"), *home = environment_get("HOME");
+    int length = -1;
+    if (state && state[0] == '/')
+        length = snprintf(ret_path, size, "%s/offbeat", state);
+    else if (home && home[0] == '/')
+        length = snprintf(ret_path, size, "%s/.local/state/offbeat", home);
+    return length > 0 && (size_t)length < size;
+}
+
+static bool take_first(void *context, const struct store_project *project)
+{
+    *(struct store_project *)context = *project;
+    return false;
+}
+
+/* The first start makes a project and a token, but only where nobody else can reach them. */
+static enum exit_status find_project(struct store *store, const char *address, struct store_project *project,
+                                     char token[STORE_KEY_SIZE])
+{
+    struct error error = {0};
+    *project = (struct store_project){0};
+    enum status status = store_each_project(store, take_first, project, &error);
+    if (status == STATUS_OK && project->id == 0 && !serve_is_loopback(address)) {
+        message("serve: the store has no project and no keys, and %s can be reached from other machines; start it once "
+                "on 127.0.0.1, which creates them",
+                address);
+        return EXIT_WRONG_USE;
+    }
+    if (status == STATUS_OK && project->id == 0) status = store_add_project(store, "default", project, &error);
+    if (status == STATUS_OK && store_first_token(store, token, &error) != STATUS_OK)
+        status = store_add_token(store, 0, token, &error);
+    if (status == STATUS_OK) return EXIT_DONE;
+    message("serve: %s", error.message);
+    return EXIT_FAILED;
+}
+
+static void print_urls(const struct server *server, const char *address, const struct store_project *project,
+                       const char *token)
+{
+    const char *open = strchr(address, ':') ? "[" : "", *close = strchr(address, ':') ? "]" : "";
+    (void)printf("DSN: http://%s@%s%s%s:%u/%" PRIu64 "\n", project->key, open, address, close, server_port(server),
+                 project->id);
+    (void)printf("URL: http://offbeat:%s@%s%s%s:%u/api/%" PRIu64 "/profile.pb.gz\n", token, open, address, close,
+                 server_port(server), project->id);
+    (void)fflush(stdout);
+}
+
+static enum exit_status run(struct store *store, const struct serve_options *options, const sigset_t *ends)
+{
+    struct store_project project;
+    struct server *server;
+    struct error error = {0};
+    char token[STORE_KEY_SIZE] = "";
+    int signal_number;
+    enum exit_status status = find_project(store, options->address, &project, token);
+    if (status != EXIT_DONE) return status;
+    if (server_start(store, options, &server, &error) != STATUS_OK) {
+        message("serve: %s", error.message);
+        return EXIT_FAILED;
+    }
+    print_urls(server, options->address, &project, token);
+    (void)sigwait(ends, &signal_number);
+    server_stop(server);
+    return EXIT_DONE;
+}
+
+static enum exit_status check(const char *folder, bool repairs)
+{
+    uint64_t damaged;
+    struct error error = {0};
+    if (store_check(folder, repairs, say, NULL, &damaged, &error) != STATUS_OK) {
+        message("serve: %s", error.message);
+        return EXIT_FAILED;
+    }
+    return damaged ? EXIT_NO : EXIT_DONE;
+}
+
+int command_serve(int argc, char **argv)
+{
+    const char *listen = "127.0.0.1", *folder = NULL;
+    uint64_t keep_days = 14, disk_megabytes = 0, workers = 0;
+    bool checks = false, repairs = false;
+    const struct option options[] = {
+        {"listen", 0, OPTION_TEXT, &listen, .argument = "ADDR:PORT",
+         .help = "where to listen; port 0 is any free one (default: 127.0.0.1:7117)"},
+        {"data", 0, OPTION_TEXT, &folder, .argument = "DIR",
+         .help = "where the data is (default: $XDG_STATE_HOME/offbeat)"},
+        {"keep", 0, OPTION_NUMBER, &keep_days, .argument = "DAYS",
+         .help = "remove data that is older, 0 for never (default: 14)", .maximum = 36500},
+        {"disk", 0, OPTION_NUMBER, &disk_megabytes, .argument = "MEGABYTES",
+         .help = "remove the oldest days above that size, 0 for no limit (default: 0)", .maximum = 1 << 30},
+        {"workers", 0, OPTION_NUMBER, &workers, .argument = "N",
+         .help = "requests that are handled at the same time (default: four for each processor)", .minimum = 1,
+         .maximum = SERVE_WORKERS_MAX},
+        {"check", 0, OPTION_SWITCH, &checks, .help = "do not serve: read all data and report what is damaged"},
+        {"repair", 0, OPTION_SWITCH, &repairs,
+         .help = "the same, and replace damaged files by what is readable in them"},
+        {0},
+    };
+    const struct command_syntax syntax = {
+        .name = "serve",
+        .usage = "[options]",
+        .example = "offbeat serve --data /var/lib/offbeat",
+        .about = "Stores the profiles that Sentry SDKs, pprof producers and offbeat send, and answers over HTTP.\n"
+                 "The first start creates a project and prints its DSN and a URL with a read token:\n"
+                 "OFFBEAT_DSN=DSN LD_PRELOAD=liboffbeat.so PROGRAM sends, `go tool pprof URL` reads.\n"
+                 "doc/serve.md describes the routes. SIGTERM and Ctrl-C end the server without loss.\n"
+                 "With --check the exit status is 1 if something is damaged.",
+        .options = options,
+    };
+    struct operands operands;
+    enum exit_status status;
+    char address[ADDRESS_SIZE] = "127.0.0.1", path[PATH_MAX];
+    struct serve_options serve = {.address = address, .port = DEFAULT_PORT, .log = say};
+    struct store *store;
+    struct error error = {0};
+    if (!options_parse(&syntax, argc, argv, &operands, &status)) return (int)status;
+    if (!parse_listen(listen, address, &serve.port)) {
+        message("serve: --listen %s: ADDRESS:PORT is needed, as in 127.0.0.1:7117", listen);
+        return EXIT_WRONG_USE;
+    }
+    if (!folder && !default_folder(path, sizeof(path))) {
+        message("serve: --data is needed: neither XDG_STATE_HOME nor HOME is set");
+        return EXIT_WRONG_USE;
+    }
+    if (!folder) folder = path;
+    if (checks || repairs) return (int)check(folder, repairs);
+    serve.keep_ns = keep_days * 86400 * 1000000000U;
+    serve.disk_bytes_max = disk_megabytes << 20;
+    serve.workers = (unsigned)workers;
+    /* Every thread that is started from here on leaves these signals to this one. */
+    sigset_t ends;
+    (void)sigemptyset(&ends);
+    (void)sigaddset(&ends, SIGINT);
+    (void)sigaddset(&ends, SIGTERM);
+    (void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (store_open(folder, say, NULL, &store, &error) != STATUS_OK) {
+        message("serve: %s", error.message);
+        return EXIT_FAILED;
+    }
+    status = run(store, &serve, &ends);
+    store_close(store);
+    return (int)status;
+}

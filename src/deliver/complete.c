@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#include "deliver/complete.h"
+
+#include "base/uuid.h"
+#include "binary/debug_id.h"
+#include "profile/time_line.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define SECOND_NS ((uint64_t)1000000000)
+
+/* The build id, or the debug id that was computed from the code, says which version of the program it is (V2-12). */
+static void give_release(struct profile *profile)
+{
+    char release[512];
+    const struct mapping *program = &profile->mappings.items[profile->mappings.count > 1 ? 1 : 0];
+    const char *path = profile_c_string(profile, program->file_name);
+    char made[BUILD_ID_START_SIZE] = "";
+    (void)debug_id_to_build_id(profile_slice(profile, program->debug_id), made);
+    const char *build_id = program->build_id.index ? profile_c_string(profile, program->build_id) : made;
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    (void)snprintf(release, sizeof(release), "%.400s%s%.80s", name[0] ? name : "unknown", build_id[0] ? "@" : "",
+                   build_id);
+    profile->release = profile_text(profile, release);
+}
+
+static void give_id(struct profile *profile, struct string_id *id)
+{
+    char text[UUID_TEXT_SIZE];
+    if (id->index == 0 && uuid_new(text)) *id = profile_text(profile, text);
+}
+
+static void give_transaction(struct profile *profile)
+{
+    struct profile_transaction *transaction = &profile->transaction;
+    const struct sample_columns *samples = &profile->samples;
+    if (transaction->id.index || samples->count == 0) return;
+    give_id(profile, &transaction->id);
+    give_id(profile, &transaction->trace_id);
+    if (transaction->name.index == 0) transaction->name = profile->release;
+    struct string_id thread = profile_thread(profile, samples->thread[0])->id;
+    transaction->active_thread = thread.index ? thread : profile_text(profile, "0");
+}
+
+bool deliver_complete(struct profile *profile)
+{
+    struct timespec now;
+    bool has_times = profile->has_times;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    if (!has_times) time_line_lay_out(profile, (uint64_t)now.tv_sec * SECOND_NS);
+    if (profile->release.index == 0) give_release(profile);
+    return !has_times;
+}
+
+bool deliver_complete_v2(struct profile *profile)
+{
+    bool gave_times = deliver_complete(profile);
+    give_id(profile, &profile->profiler_id);
+    return gave_times;
+}
+
+bool deliver_complete_v1(struct profile *profile)
+{
+    bool gave_times = deliver_complete(profile);
+    give_transaction(profile);
+    give_id(profile, &profile->chunk_id);
+    return gave_times;
+}
+
+bool deliver_cut_v1(struct profile *profile)
+{
+    struct time_line_part all = time_line_part(profile, 0, UINT64_MAX);
+    uint64_t start_ns = profile_start_ns(profile), end_ns;
+    if (start_ns == 0 || start_ns > all.first_ns) start_ns = all.first_ns;
+    if (all.tick_count == 0 || __builtin_add_overflow(start_ns, DELIVER_V1_SECONDS_MAX * SECOND_NS, &end_ns))
+        return false;
+    if (all.last_ns <= end_ns) return false;
+    time_line_keep(profile, 0, end_ns);
+    return true;
+}

@@ -1,0 +1,196 @@
+/* A table of marks: bytes at a fixed place, a line that begins with a text, or a text anywhere at the front. Marks that
+ * distinguish better come first. Kinds that offbeat reads are not here.  SPDX-License-Identifier: MIT */
+#include "format/known_kinds.h"
+
+enum place {
+    AT_START,
+    AT_START_CERTAINLY, /* where the first line may be a collapsed stack's */
+    AT_LINE,            /* at the beginning of any line */
+    WITHIN,
+    WITHIN_JSON, /* in an object that a reader of JSON may take for its own */
+};
+
+struct mark {
+    enum place place;
+    const char *text;
+    uint8_t size;      /* 0: up to the NUL */
+    uint16_t offset;   /* of AT_START */
+    const char *other; /* NULL, or what must be WITHIN, too */
+    const char *hint;
+};
+
+#define BYTES(bytes) .text = (bytes), .size = sizeof(bytes) - 1
+
+static const struct mark marks[] = {
+    /* Compressed files and archives. */
+    {AT_START, BYTES("\xfd\x37zXZ"), .hint = "xz data; decompress them first: xz -dc FILE | offbeat top -"},
+    {AT_START, BYTES("BZh"), .hint = "bzip2 data; decompress them first: bzip2 -dc FILE | offbeat top -"},
+    {AT_START, BYTES("\x04\x22\x4d\x18"), .hint = "lz4 data; decompress them first: lz4 -dc FILE | offbeat top -"},
+    {AT_START, BYTES("\x1f\x9d"), .hint = "data of compress; decompress them first: gzip -dc FILE | offbeat top -"},
+    {AT_START, BYTES("LZIP"), .hint = "lzip data; decompress them first: lzip -dc FILE | offbeat top -"},
+    {AT_START, BYTES("\x89LZO\0\r\n\x1a\n"), .hint = "lzop data; decompress them first: lzop -dc FILE | offbeat top -"},
+    {AT_START, BYTES("PK\x03\x04"), .hint = "a zip archive; unpack it first"},
+    {AT_START, BYTES("7z\xbc\xaf\x27\x1c"), .hint = "a 7z archive; unpack it first"},
+    {AT_START, BYTES("Rar!\x1a\x07"), .hint = "a rar archive; unpack it first"},
+    {AT_START, BYTES("ustar"), .offset = 257, .hint = "a tar archive; unpack it first"},
+    {AT_START, BYTES("!<arch>\n"), .hint = "an archive of ar or a Debian package, not a profile"},
+    /* Programs and their memory. */
+    {AT_START, BYTES("\x04\0"), .offset = 16, .other = "\x7f\x45LF", .hint = "a core file, not a profile"},
+    {AT_START, BYTES("\x7f\x45LF"), .hint = "an ELF file, not a profile"},
+    {AT_START, BYTES("MZ"), .hint = "a program for Windows, not a profile"},
+    {AT_START, BYTES("\xcf\xfa\xed\xfe"), .hint = "a program for macOS, not a profile"},
+    {AT_START, BYTES("\xca\xfe\xba\xbe"), .hint = "a Java class, or a program for macOS; not a profile"},
+    {AT_START, BYTES("\0asm"), .hint = "a WebAssembly module, not a profile"},
+    {AT_START, BYTES("JAVA PROFILE 1.0."), .hint = "a heap dump of Java; Eclipse Memory Analyzer or VisualVM opens it"},
+    {AT_START, BYTES("MDMP"), .hint = "a minidump, which holds no profile; minidump-stackwalk prints its stacks"},
+    /* Java. */
+    {AT_START, BYTES("FLR\0"),
+     .hint = "a Java Flight Recording; async-profiler's jfrconv converts it: jfrconv -o collapsed FILE out.collapsed"},
+    {AT_LINE, .text = "Full thread dump",
+     .hint = "a thread dump of Java: one stack of each thread, which is no profile"},
+    /* Linux. */
+    {AT_START, BYTES("2ELIFREP"),
+     .hint = "a file of perf record from a big-endian machine; there, type: perf script | offbeat top -"},
+    {AT_START, BYTES("PERFFILE"),
+     .hint =
+         "a file of perf record from before 2009; type: perf script -i FILE | offbeat top -, with a perf of that time"},
+    {AT_START, BYTES("DTiJ"), .hint = "a perf jitdump: names of JIT code; give them to perf with: perf inject --jit"},
+    {AT_START, BYTES("\x17\x08\x44tracing"),
+     .hint = "a file of trace-cmd; trace-cmd report prints it, and its profile plugin sums it up"},
+    {AT_LINE,
+     .text = "# tracer: ", .hint = "text of the kernel's ftrace; trace-cmd and perf ftrace record such events"},
+    {AT_START, BYTES("\xc1\x1f\xfc\xc1"), .hint = "a trace in the Common Trace Format (LTTng); babeltrace2 prints it"},
+    {AT_START, BYTES("\x5e\x97\xca\xfd"), .hint = "a capture of sysprof; open it in sysprof"},
+    {AT_START, BYTES("gmon"), .hint = "a gmon.out of gcc -pg, which has no stacks; type: gprof PROGRAM FILE"},
+    {AT_START, BYTES("Flat profile:"), .hint = "a report of gprof; use its gmon.out, or record again: offbeat record"},
+    {AT_START, BYTES("adcg"), .hint = "coverage data of gcov, not a profile of time; type: gcov FILE"},
+    {AT_START, BYTES("oncg"), .hint = "notes of gcov, not a profile of time"},
+    {AT_START, BYTES("\x81iforpl\xff"), .hint = "a profile of LLVM's instrumentation; type: llvm-profdata show FILE"},
+    {AT_START, BYTES("\x81rforpl\xff"),
+     .hint = "a raw profile of LLVM's instrumentation; type: llvm-profdata merge FILE -o x.profdata"},
+    {AT_LINE, .text = "Samples: ", .other = "Event count (approx.)",
+     .hint = "a report of perf; use its perf.data: offbeat top perf.data"},
+    {AT_LINE, .text = "# Samples: ", .other = "Event count (approx.)",
+     .hint = "a report of perf; use its perf.data: offbeat top perf.data"},
+    {AT_LINE, .text = "CPU: ", .other = "samples  %", .hint = "a report of OProfile, which has no stacks"},
+    /* valgrind. */
+    {AT_LINE, .text = "# callgrind format",
+     .hint = "a file of callgrind; type: callgrind_annotate FILE, or open it in KCachegrind"},
+    {AT_START_CERTAINLY, BYTES("version: 1\ncreator: callgrind"),
+     .hint = "a file of callgrind; type: callgrind_annotate FILE, or open it in KCachegrind"},
+    {AT_START_CERTAINLY, BYTES("version: 1\ncreator: xdebug"),
+     .hint = "a file of PHP's xdebug; open it in KCachegrind"},
+    {AT_LINE,
+     .text = "positions:", .other = "events:", .hint = "a file in callgrind's format; type: callgrind_annotate FILE"},
+    {AT_LINE, .text = "desc: I1 cache", .hint = "a file of cachegrind; type: cg_annotate FILE"},
+    {AT_START, BYTES("desc: "), .other = "snapshot=", .hint = "a file of massif; type: ms_print FILE"},
+    {WITHIN_JSON, .text = "\"dhatFileVersion\"", .hint = "a file of DHAT; open it in valgrind's dh_view.html"},
+    /* Browsers and JavaScript. */
+    {WITHIN_JSON, .text = "\"snapshot\":{\"meta\"",
+     .hint = "a heap snapshot of V8; open it in the Memory panel of Chrome"},
+    {AT_LINE, .text = "v8-version,", .hint = "a log of node --prof; type: node --prof-process --preprocess FILE"},
+    {AT_LINE, .text = "shared-library,", .hint = "a log of node --prof; type: node --prof-process --preprocess FILE"},
+    {WITHIN_JSON, .text = "\"selfSize\"", .other = "\"callFrame\"",
+     .hint = "a heap profile of V8 (.heapprofile); open it in the Memory panel of Chrome"},
+    {WITHIN, .text = "\"traceEvents\"", .hint = "a trace without CPU profiles; open it at ui.perfetto.dev"},
+    {WITHIN, .text = "\"WebInspector\"", .hint = "a recording of Safari's Web Inspector; open it there"},
+    /* Python, Ruby, PHP, Go, Rust, Erlang, .NET. */
+    {AT_START, BYTES("\x7b\xa9\x03"), .hint = "a profile of Python's cProfile; type: python3 -m pstats FILE"},
+    {AT_START, BYTES("\xfb\xa9\x03"), .hint = "a profile of Python's cProfile; type: python3 -m pstats FILE"},
+    {AT_START, BYTES("\xfb)\x03"), .hint = "a profile of Python's cProfile; type: python3 -m pstats FILE"},
+    {AT_START, BYTES("memray"), .hint = "a file of memray; type: memray transform csv FILE, or memray flamegraph FILE"},
+    {AT_START, BYTES("MOJ"), .hint = "a file of austin in its binary form (MOJO); type: mojo2austin FILE x.austin"},
+    {AT_LINE, .text = "# austin: ", .hint = "a file of austin; type: grep -v '^#' FILE | offbeat top -"},
+    {AT_START, BYTES("\x04\x08{"),
+     .hint = "a dump of stackprof or another Ruby program; type: stackprof --collapsed FILE"},
+    {AT_START, BYTES("go 1."), .other = " trace\0",
+     .hint = "an execution trace of Go; type: go tool trace -pprof=sched FILE >x.pb.gz"},
+    {AT_START, BYTES("Nettrace"), .hint = "a trace of .NET; type: dotnet-trace convert FILE --format Speedscope"},
+    {AT_START, BYTES("MMPD"),
+     .hint = "a file of measureme (rustc -Z self-profile); type: crox FILE, and open it in Chrome"},
+    /* macOS, Windows, others. */
+    {AT_LINE, .text = "Analysis of sampling ",
+     .hint = "text of macOS's sample; filtercalltree, or speedscope, opens it"},
+    {AT_START, BYTES("bplist00"),
+     .hint = "a property list of macOS; export a trace as: xctrace export --input X.trace"},
+    {WITHIN, .text = "<trace-query-result",
+     .hint = "an export of Instruments; type: samply import, or open it in speedscope"},
+    {AT_START, BYTES("tlZ"), .hint = "a trace of Tracy; type: tracy-csvexport FILE"},
+    {AT_START, BYTES("tracy"), .hint = "a trace of Tracy; type: tracy-csvexport FILE"},
+    {AT_START, BYTES("SQLite format 3"),
+     .hint = "a database of SQLite, as Nsight Systems and VTune export; not a profile"},
+    /* Documents that are given by mistake. */
+    {WITHIN, .text = "<svg", .hint = "a picture (SVG); give the profile that it was drawn from"},
+    {WITHIN, .text = "<html", .hint = "a web page; a server may have answered with an error"},
+    {WITHIN, .text = "<!DOCTYPE html", .hint = "a web page; a server may have answered with an error"},
+    {AT_START, BYTES("\x89PNG"), .hint = "a picture (PNG); give the profile that it was drawn from"},
+    {AT_START, BYTES("%PDF"), .hint = "a PDF document; give the profile that it was drawn from"},
+    {WITHIN, .text = "digraph ", .hint = "a graph for Graphviz; give the profile that it was made from"},
+    {AT_START, BYTES("version https://git-lfs"),
+     .hint = "a pointer of Git LFS instead of the file; type: git lfs pull"},
+    {AT_START, BYTES("\xff\xfe"), .hint = "text in UTF-16; save it as UTF-8"},
+    {AT_START, BYTES("\xfe\xff"), .hint = "text in UTF-16; save it as UTF-8"},
+};
+
+static bool has_at(struct slice bytes, size_t offset, const char *text, size_t size)
+{
+    return offset <= bytes.size && bytes.size - offset >= size && memcmp(bytes.data + offset, text, size) == 0;
+}
+
+static bool has_line(struct slice bytes, const char *text, size_t size)
+{
+    for (size_t offset = 0; offset < bytes.size;) {
+        if (has_at(bytes, offset, text, size)) return true;
+        const uint8_t *newline = memchr(bytes.data + offset, '\n', bytes.size - offset);
+        if (!newline) return false;
+        offset = (size_t)(newline + 1 - bytes.data);
+    }
+    return false;
+}
+
+static bool has_within(struct slice bytes, const char *text, size_t size)
+{
+    return bytes.size >= size && memmem(bytes.data, bytes.size, text, size) != NULL;
+}
+
+static bool has_mark(struct slice bytes, const struct mark *mark)
+{
+    size_t size = mark->size ? mark->size : strlen(mark->text);
+    if (mark->other && !has_within(bytes, mark->other, strlen(mark->other))) return false;
+    switch (mark->place) {
+    case AT_START:
+    case AT_START_CERTAINLY:
+        return has_at(bytes, mark->offset, mark->text, size);
+    case AT_LINE:
+        return has_line(bytes, mark->text, size);
+    case WITHIN:
+        return has_within(bytes, mark->text, size);
+    case WITHIN_JSON:
+        return has_at(bytes, 0, "{", 1) && has_within(bytes, mark->text, size);
+    }
+    return false;
+}
+
+static struct slice front_of(struct slice bytes)
+{
+    return slice_of(bytes.data, bytes.size < KNOWN_KIND_BYTES_MAX ? bytes.size : KNOWN_KIND_BYTES_MAX);
+}
+
+bool known_kind_is_certain(struct slice bytes)
+{
+    bytes = front_of(bytes);
+    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+        bool is_certain = marks[i].place == WITHIN_JSON || marks[i].place == AT_START_CERTAINLY;
+        if (is_certain && has_mark(bytes, &marks[i])) return true;
+    }
+    return false;
+}
+
+const char *known_kind_of(struct slice bytes)
+{
+    bytes = front_of(bytes);
+    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+        if (has_mark(bytes, &marks[i])) return marks[i].hint;
+    }
+    return NULL;
+}

@@ -1,0 +1,17 @@
+/* Kinds of files that offbeat does not read, and what helps.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_KNOWN_KINDS_H
+#define OFFBEAT_FORMAT_KNOWN_KINDS_H
+
+#include "base/slice.h"
+
+enum { KNOWN_KIND_BYTES_MAX = 4096 }; /* looked at */
+
+/* What BYTES are and which command makes a profile of them, or why there is none; NULL if nobody knows. FILE in the
+ * text stands for the name of the file. Constant text. */
+const char *known_kind_of(struct slice bytes);
+
+/* Whether BYTES are such a kind although a reader of ours may take them for its own: JSON with members that several
+ * programs use, or a first line that could be a collapsed stack. */
+bool known_kind_is_certain(struct slice bytes);
+
+#endif

@@ -1,0 +1,26 @@
+/* What a caller can tell the reader of perf.data about the code that ran: the call frame information of files.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_PERF_PERF_CODE_H
+#define OFFBEAT_FORMAT_PERF_PERF_CODE_H
+
+#include "unwind/frame_table.h"
+
+struct perf_code_segment {
+    uint64_t file_offset, size, address; /* ADDRESS is the file's own */
+};
+
+struct perf_code_file {
+    const struct frame_table *table;
+    uint64_t base; /* the file's own address that the table's addresses are relative to */
+    const struct perf_code_segment *segments;
+    size_t segment_count;
+};
+
+/* FIND gives the file at PATH if its build id is BUILD_ID (hex), else NULL. What it gives stays until the end of the
+ * decoding. */
+struct perf_code {
+    const struct perf_code_file *(*find)(void *context, const char *path, const char *build_id);
+    void *context;
+};
+
+#endif

@@ -1,0 +1,662 @@
+/* perf.data into the model: each sample gets the mappings and names that hold at its time.
+ *
+ * Records are read once, put in order by perf_queue.c, and then either change what is known (mappings, names) or
+ * become a sample. Samples go into the profile many at a time.  SPDX-License-Identifier: MIT */
+#include "format/perf/perf_data.h"
+
+#include "base/array.h"
+#include "base/hash.h"
+#include "format/common/descriptor.h"
+#include "format/common/frame_name.h"
+#include "format/perf/perf_header.h"
+#include "format/perf/perf_queue.h"
+#include "format/perf/perf_stack.h"
+#include "format/perf/perf_threads.h"
+#include "profile/incomplete.h"
+#include "profile/processes.h"
+#include "profile/profile_scale.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+    BATCH = PROFILE_ADDED_AT_ONCE,
+    PLACES_KEPT = 1 << 14,
+    PROGRAM_SEARCHES_MAX = 64,
+    COMM_SIZE_MAX = 15, /* the kernel cuts names of threads */
+    FRAMES_MAX = BATCH * (PERF_STACK_FRAMES_MAX + PERF_RECORD_BYTES_MAX / 8 + 2),
+};
+
+enum mode { MODE_KERNEL, MODE_USER, MODE_OTHER };
+
+/* What an address was found to be, to be found again. */
+struct kept_place {
+    uint64_t address, version; /* VERSION of the space; 0: nothing is kept */
+    struct location_id location;
+};
+
+struct pending {
+    struct sample sample;
+    int64_t period;
+    unsigned column;
+    size_t first_frame;
+    uint32_t frame_count;
+};
+
+struct decoder {
+    struct profile *profile;
+    const struct perf_code *code;
+    struct perf_header header;
+    struct perf_input input;
+    struct perf_queue queue;
+    struct perf_spaces spaces;
+    struct perf_threads threads;
+    struct kept_place *places;
+    struct location_id incomplete[UNWIND_OUTCOMES]; /* 0: not needed yet */
+    uint64_t round_end_ns, newest_ns;               /* the end of the last round; of all records so far */
+    struct pending batch[BATCH];
+    size_t batch_count;
+    struct {
+        struct location_id *items;
+        size_t count, capacity;
+    } frames; /* of the batch, each stack leaf first */
+    uint32_t first_pid;
+    bool has_pid, has_several_pids, has_program;
+    unsigned program_searches;
+    uint64_t lost, unknown_events;
+    uint64_t offset; /* of the record at hand */
+    enum status status;
+    struct error *error;
+};
+
+static void fail(struct decoder *decoder, enum status status, const char *message)
+{
+    if (decoder->status != STATUS_OK) return;
+    decoder->status = error_set(decoder->error, status, decoder->offset, "%s", message);
+}
+
+static void check_spaces(struct decoder *decoder)
+{
+    enum status status = decoder->spaces.status;
+    if (status == STATUS_NO_MEMORY) fail(decoder, status, "not enough memory for the mappings");
+    if (status != STATUS_OK) fail(decoder, status, "more mappings than one process, or all forks, may have");
+}
+
+/* --- Mappings and names ------------------------------------------------------------------------------------------- */
+
+/* The text that a record has at its end, before the fields of struct sample_id. */
+static struct slice take_name(struct cursor *cursor)
+{
+    struct slice name = cursor_text(cursor);
+    return cursor->failed ? slice_of(NULL, 0) : name;
+}
+
+static void add_map(struct decoder *decoder, const struct perf_record *record, struct perf_mapped *mapped,
+                    struct slice name)
+{
+    mapped->is_kernel = (record->misc & PERF_MISC_MODE_MASK) == PERF_MISC_KERNEL;
+    mapped->file_name = profile_string(decoder->profile, perf_file_name(name));
+    if (mapped->build_id.index == 0) mapped->build_id = perf_header_build_id(&decoder->header, mapped->file_name);
+    perf_spaces_map(&decoder->spaces, mapped);
+    check_spaces(decoder);
+}
+
+/* What both records of a mapping begin with. */
+static struct perf_mapped take_mapped(struct cursor *cursor)
+{
+    struct perf_mapped mapped = {.pid = cursor_u32(cursor)};
+    cursor_skip(cursor, sizeof(uint32_t));
+    mapped.start = cursor_u64(cursor);
+    mapped.size = cursor_u64(cursor);
+    mapped.file_offset = cursor_u64(cursor);
+    return mapped;
+}
+
+static void take_mmap(struct decoder *decoder, const struct perf_record *record)
+{
+    struct cursor cursor = perf_record_body(record);
+    struct perf_mapped mapped = take_mapped(&cursor);
+    struct slice name = take_name(&cursor);
+    if (cursor.failed) fail(decoder, STATUS_MALFORMED, "the record of a mapping is broken");
+    if (!cursor.failed && !(record->misc & PERF_MISC_MMAP_DATA)) add_map(decoder, record, &mapped, name);
+}
+
+static void take_mmap2(struct decoder *decoder, const struct perf_record *record)
+{
+    enum { FILE_IDENTITY = 24, BUILD_ID_PLACE = 4, EXECUTABLE = 4 };
+    struct cursor cursor = perf_record_body(record);
+    struct perf_mapped mapped = take_mapped(&cursor);
+    struct slice identity = cursor_take(&cursor, FILE_IDENTITY);
+    uint32_t protection = cursor_u32(&cursor);
+    cursor_skip(&cursor, sizeof(uint32_t));
+    struct slice name = take_name(&cursor);
+    if (cursor.failed) {
+        fail(decoder, STATUS_MALFORMED, "the record of a mapping is broken");
+        return;
+    }
+    if (!(protection & EXECUTABLE) || (record->misc & PERF_MISC_MMAP_DATA)) return;
+    if ((record->misc & PERF_MISC_MMAP_BUILD_ID) && identity.data[0] <= PERF_BUILD_ID_BYTES)
+        mapped.build_id = perf_hex(decoder->profile, slice_of(identity.data + BUILD_ID_PLACE, identity.data[0]));
+    add_map(decoder, record, &mapped, name);
+}
+
+static struct perf_thread *get_thread(struct decoder *decoder, uint32_t tid)
+{
+    struct perf_thread *thread = perf_threads_get(&decoder->threads, tid);
+    if (!thread) fail(decoder, STATUS_NO_MEMORY, "more than 4194304 threads, or not enough memory for them");
+    return thread;
+}
+
+static void take_comm(struct decoder *decoder, const struct perf_record *record)
+{
+    struct cursor cursor = perf_record_body(record);
+    uint32_t pid = cursor_u32(&cursor), tid = cursor_u32(&cursor);
+    struct slice name = take_name(&cursor);
+    if (cursor.failed) {
+        fail(decoder, STATUS_MALFORMED, "the record of a thread's name is broken");
+        return;
+    }
+    if (record->misc & PERF_MISC_COMM_EXEC) perf_spaces_empty(&decoder->spaces, pid);
+    struct perf_thread *thread = get_thread(decoder, tid);
+    if (thread) thread->name = profile_string(decoder->profile, name);
+}
+
+static void take_fork(struct decoder *decoder, const struct perf_record *record)
+{
+    struct cursor cursor = perf_record_body(record);
+    uint32_t pid = cursor_u32(&cursor), parent_pid = cursor_u32(&cursor);
+    uint32_t tid = cursor_u32(&cursor), parent_tid = cursor_u32(&cursor);
+    if (cursor.failed) {
+        fail(decoder, STATUS_MALFORMED, "the record of a fork is broken");
+        return;
+    }
+    struct perf_thread *parent = get_thread(decoder, parent_tid);
+    struct string_id name = parent ? parent->name : (struct string_id){0};
+    struct perf_thread *thread = get_thread(decoder, tid);
+    if (thread && name.index) thread->name = name;
+    perf_spaces_fork(&decoder->spaces, parent_pid, pid);
+    check_spaces(decoder);
+}
+
+static void take_lost(struct decoder *decoder, const struct perf_record *record)
+{
+    struct cursor cursor = perf_record_body(record);
+    if (record->type == PERF_RECORD_LOST) cursor_skip(&cursor, sizeof(uint64_t));
+    uint64_t lost = cursor_u64(&cursor);
+    if (!cursor.failed && __builtin_add_overflow(decoder->lost, lost, &decoder->lost)) decoder->lost = INT64_MAX;
+}
+
+/* --- Frames ------------------------------------------------------------------------------------------------------- */
+
+static struct location_id find_location(struct decoder *decoder, struct perf_space *space, enum mode mode,
+                                        uint64_t address)
+{
+    struct location location = {.address = address};
+    const struct perf_map *map = mode == MODE_OTHER ? NULL : perf_space_map_at(space, address);
+    if (map) {
+        location.mapping = perf_spaces_place(&decoder->spaces, map, address, &location.address);
+    } else if (mode == MODE_KERNEL) {
+        struct mapping kernel = {.file_name = profile_text(decoder->profile, "[kernel.kallsyms]")};
+        location.mapping = profile_add_mapping(decoder->profile, &kernel);
+    }
+    return profile_add_location(decoder->profile, &location, NULL, 0);
+}
+
+static struct location_id place_of(struct decoder *decoder, struct perf_space *space, enum mode mode, uint64_t address)
+{
+    uint64_t version = space && mode != MODE_OTHER ? space->version : 0;
+    if (version == 0) return find_location(decoder, space, mode, address);
+    struct kept_place *kept = &decoder->places[hash_mix(address, version) & (PLACES_KEPT - 1)];
+    if (kept->version == version && kept->address == address) return kept->location;
+    *kept = (struct kept_place){
+        .address = address, .version = version, .location = find_location(decoder, space, mode, address)};
+    return kept->location;
+}
+
+static void add_frame(struct decoder *decoder, struct location_id location)
+{
+    if (!array_reserve(&decoder->frames.items, &decoder->frames.capacity, decoder->frames.count + 1, sizeof(location),
+                       FRAMES_MAX)) {
+        fail(decoder, STATUS_NO_MEMORY, "not enough memory for the stacks");
+        return;
+    }
+    decoder->frames.items[decoder->frames.count++] = location;
+}
+
+struct spaces_of_sample {
+    struct perf_space *kernel, *user;
+};
+
+static void add_address(struct decoder *decoder, const struct spaces_of_sample *spaces, enum mode mode,
+                        uint64_t address)
+{
+    add_frame(decoder, place_of(decoder, mode == MODE_KERNEL ? spaces->kernel : spaces->user, mode, address));
+}
+
+static enum mode mode_of_record(const struct perf_record *record)
+{
+    switch (record->misc & PERF_MISC_MODE_MASK) {
+    case PERF_MISC_KERNEL:
+        return MODE_KERNEL;
+    case PERF_MISC_USER:
+        return MODE_USER;
+    default:
+        return MODE_OTHER;
+    }
+}
+
+static enum mode mode_of_mark(uint64_t mark)
+{
+    if (mark == PERF_CONTEXT_KERNEL) return MODE_KERNEL;
+    return mark == PERF_CONTEXT_USER ? MODE_USER : MODE_OTHER;
+}
+
+/* The first address of each mode is where that was, the others are return addresses. */
+static void add_chain(struct decoder *decoder, const struct spaces_of_sample *spaces, enum mode mode,
+                      struct slice chain)
+{
+    bool is_first = true;
+    for (size_t i = 0; i < chain.size; i += sizeof(uint64_t)) {
+        uint64_t address;
+        memcpy(&address, chain.data + i, sizeof(address));
+        if (address >= PERF_CONTEXT_FIRST) {
+            mode = mode_of_mark(address);
+            is_first = true;
+            continue;
+        }
+        add_address(decoder, spaces, mode, address - (!is_first && address > 0));
+        is_first = false;
+    }
+}
+
+static void mark_incomplete(struct decoder *decoder, enum unwind_outcome outcome)
+{
+    static const char *const names[UNWIND_OUTCOMES] = {
+        [UNWIND_TOO_DEEP] = INCOMPLETE_TOO_DEEP,
+        [UNWIND_NO_TABLE] = INCOMPLETE_NO_TABLE,
+        [UNWIND_BAD_MEMORY] = INCOMPLETE_BAD_MEMORY,
+        [UNWIND_BAD_FRAME] = INCOMPLETE_BAD_FRAME,
+        [UNWIND_UNKNOWN_REGISTER] = INCOMPLETE_UNKNOWN_REGISTER,
+    };
+    struct location_id *mark = &decoder->incomplete[outcome];
+    if (outcome == UNWIND_ROOT) return;
+    if (mark->index == 0) {
+        struct function function = {.name = profile_text(decoder->profile, names[outcome])};
+        struct line line = {.function = profile_add_function(decoder->profile, &function)};
+        *mark = profile_add_location(decoder->profile, &(struct location){0}, &line, 1);
+    }
+    add_frame(decoder, *mark);
+}
+
+/* Without call frame information the innermost frame is all that is known. */
+static void add_copied_stack(struct decoder *decoder, const struct spaces_of_sample *spaces,
+                             const struct perf_sample *sample)
+{
+    uint64_t addresses[PERF_STACK_FRAMES_MAX];
+    size_t count = 0;
+    if (decoder->header.is_other_machine) return;
+    enum unwind_outcome outcome =
+        perf_stack_walk(&decoder->spaces, spaces->user, decoder->code, sample, addresses, &count);
+    for (size_t i = 0; i < count; i++)
+        add_address(decoder, spaces, MODE_USER, addresses[i] - (i > 0 && addresses[i] > 0));
+    mark_incomplete(decoder, outcome);
+}
+
+static void add_frames(struct decoder *decoder, const struct perf_record *record, const struct perf_sample *sample)
+{
+    struct spaces_of_sample spaces = {.kernel = perf_spaces_find(&decoder->spaces, PERF_KERNEL_PID),
+                                      .user = perf_spaces_find(&decoder->spaces, sample->pid)};
+    size_t before = decoder->frames.count;
+    add_chain(decoder, &spaces, mode_of_record(record), sample->chain);
+    if (sample->registers.size > 0) add_copied_stack(decoder, &spaces, sample);
+    if (decoder->frames.count == before && sample->ip != 0)
+        add_address(decoder, &spaces, mode_of_record(record), sample->ip);
+}
+
+/* --- Samples ------------------------------------------------------------------------------------------------------ */
+
+static void flush_batch(struct decoder *decoder)
+{
+    struct stack_frames stacks[BATCH];
+    struct stack_id ids[BATCH];
+    for (size_t i = 0; i < decoder->batch_count; i++) {
+        const struct pending *pending = &decoder->batch[i];
+        stacks[i] = (struct stack_frames){.frames = decoder->frames.items + pending->first_frame,
+                                          .count = pending->frame_count};
+    }
+    profile_add_stacks(decoder->profile, stacks, decoder->batch_count, ids);
+    for (size_t i = 0; i < decoder->batch_count; i++) {
+        struct pending *pending = &decoder->batch[i];
+        int64_t values[PROFILE_VALUES_MAX] = {1};
+        pending->sample.stack = ids[i];
+        values[pending->column] = pending->period;
+        profile_add_sample(decoder->profile, &pending->sample, values);
+    }
+    decoder->batch_count = 0;
+    decoder->frames.count = 0;
+}
+
+/* perf calls the idle threads so. */
+static void name_idle(struct decoder *decoder, struct perf_thread *thread)
+{
+    if (thread->tid == 0 && thread->name.index == 0) thread->name = profile_text(decoder->profile, "swapper");
+}
+
+static struct thread_id thread_of(struct decoder *decoder, struct perf_thread *thread)
+{
+    char id[16];
+    if (thread->id.index) return thread->id;
+    (void)snprintf(id, sizeof(id), "%" PRId32, (int32_t)thread->tid); /* -1: a thread that has ended */
+    name_idle(decoder, thread);
+    thread->shown = thread->name;
+    struct thread added = {.id = profile_text(decoder->profile, id), .name = thread->name};
+    thread->id = profile_add_thread(decoder->profile, &added);
+    return thread->id;
+}
+
+static struct label number_label(struct profile *profile, const char *key, int64_t number)
+{
+    return (struct label){.key = profile_text(profile, key), .is_number = true, .number = number};
+}
+
+static struct label_set_id labels_of(struct decoder *decoder, const struct perf_sample *sample,
+                                     const struct perf_thread *thread)
+{
+    struct profile *profile = decoder->profile;
+    struct label labels[3];
+    uint32_t count = 0;
+    labels[count++] = number_label(profile, PROCESS_ID_LABEL, (int32_t)sample->pid);
+    if (sample->has_cpu) labels[count++] = number_label(profile, "cpu", sample->cpu);
+    if (thread->name.index != thread->shown.index)
+        labels[count++] = (struct label){.key = profile_text(profile, PROFILE_THREAD_NAME_LABEL), .text = thread->name};
+    return profile_add_labels(profile, labels, count);
+}
+
+static void note_process(struct decoder *decoder, uint32_t pid)
+{
+    decoder->has_several_pids |= decoder->has_pid && pid != decoder->first_pid;
+    decoder->first_pid = decoder->has_pid ? decoder->first_pid : pid;
+    decoder->has_pid = true;
+}
+
+/* The program is the first mapping of the profile: the file that bears the name of the thread. */
+static void add_program(struct decoder *decoder, const struct perf_space *space, struct string_id thread_name)
+{
+    struct slice comm = profile_slice(decoder->profile, thread_name);
+    uint64_t address;
+    if (decoder->has_program || !space || comm.size == 0 || decoder->program_searches++ > PROGRAM_SEARCHES_MAX) return;
+    for (size_t i = 0; i < space->count && !decoder->has_program; i++) {
+        const struct perf_map *map = &space->maps[i];
+        const struct perf_segment *segment = &decoder->spaces.segments[map->segment];
+        struct slice name = frame_name_of_path(profile_slice(decoder->profile, segment->file_name));
+        if (name.size > COMM_SIZE_MAX) name.size = COMM_SIZE_MAX;
+        if (!slice_equal(name, comm)) continue;
+        (void)perf_spaces_place(&decoder->spaces, map, map->start, &address);
+        decoder->has_program = true;
+    }
+}
+
+static void take_sample(struct decoder *decoder, const struct perf_record *record)
+{
+    struct perf_sample sample;
+    const struct perf_event *event = perf_record_event(&decoder->header.events, record);
+    if (!event) {
+        decoder->unknown_events++;
+        return;
+    }
+    if (!decoder->header.events.has_columns && !perf_events_give_columns(&decoder->header.events, decoder->profile))
+        fail(decoder, STATUS_TOO_LARGE, "more than 63 events");
+    if (!perf_sample_parse(event, record, &sample)) fail(decoder, STATUS_MALFORMED, "a sample is broken");
+    struct perf_thread *thread = decoder->status == STATUS_OK ? get_thread(decoder, sample.tid) : NULL;
+    if (!thread) return;
+    struct pending *pending = &decoder->batch[decoder->batch_count++];
+    *pending = (struct pending){.column = event->column, .first_frame = decoder->frames.count};
+    pending->period = sample.period < INT64_MAX ? (int64_t)sample.period : INT64_MAX;
+    if (event->column == 0) pending->period = 1;
+    note_process(decoder, sample.pid);
+    add_program(decoder, perf_spaces_find(&decoder->spaces, sample.pid), thread->name);
+    add_frames(decoder, record, &sample);
+    pending->frame_count = (uint32_t)(decoder->frames.count - pending->first_frame);
+    pending->sample.thread = thread_of(decoder, thread);
+    pending->sample.labels = labels_of(decoder, &sample, thread);
+    pending->sample.time_ns = sample.time_ns + (uint64_t)decoder->header.clock_offset_ns;
+    decoder->profile->has_times |= sample.has_time;
+    if (decoder->batch_count == BATCH) flush_batch(decoder);
+}
+
+/* --- Records ------------------------------------------------------------------------------------------------------ */
+
+static void take_record(struct decoder *decoder, const struct perf_record *record)
+{
+    decoder->spaces.records++;
+    switch (record->type) {
+    case PERF_RECORD_MMAP:
+        take_mmap(decoder, record);
+        break;
+    case PERF_RECORD_MMAP2:
+        take_mmap2(decoder, record);
+        break;
+    case PERF_RECORD_COMM:
+        take_comm(decoder, record);
+        break;
+    case PERF_RECORD_FORK:
+        take_fork(decoder, record);
+        break;
+    case PERF_RECORD_LOST:
+    case PERF_RECORD_LOST_SAMPLES:
+        take_lost(decoder, record);
+        break;
+    case PERF_RECORD_SAMPLE:
+        take_sample(decoder, record);
+        break;
+    default:
+        break; /* says nothing that a profile holds */
+    }
+    if (decoder->status == STATUS_OK && decoder->profile->failed != STATUS_OK)
+        decoder->status = profile_failed(decoder->profile, decoder->error);
+}
+
+static void take_oldest(struct decoder *decoder)
+{
+    uint64_t offset = decoder->offset;
+    struct perf_queued queued = perf_queue_pop(&decoder->queue);
+    struct cursor header = cursor_of(slice_of(queued.bytes, queued.size));
+    struct perf_record record = {.type = cursor_u32(&header), .misc = cursor_u16(&header)};
+    record.bytes = slice_of(queued.bytes, queued.size);
+    decoder->offset = queued.offset;
+    take_record(decoder, &record);
+    free(queued.bytes);
+    decoder->offset = offset;
+}
+
+static void flush_queue(struct decoder *decoder, uint64_t until_ns)
+{
+    while (decoder->queue.count > 0 && decoder->queue.items[0].time_ns <= until_ns && decoder->status == STATUS_OK)
+        take_oldest(decoder);
+}
+
+/* A record without a time is as old as what it stands behind: perf writes what was there before it began so. */
+static void order_record(struct decoder *decoder, const struct perf_record *record)
+{
+    const struct perf_event *event = perf_record_event(&decoder->header.events, record);
+    uint64_t time_ns = perf_record_time(&decoder->header.events, event, record);
+    if (time_ns == 0 || time_ns == UINT64_MAX) {
+        take_record(decoder, record);
+        return;
+    }
+    if (!perf_queue_push(&decoder->queue, time_ns, decoder->offset, record))
+        fail(decoder, STATUS_NO_MEMORY, "not enough memory for the records");
+    if (time_ns > decoder->newest_ns) decoder->newest_ns = time_ns;
+    while (decoder->queue.bytes > PERF_QUEUE_BYTES_MAX && decoder->status == STATUS_OK) take_oldest(decoder);
+}
+
+static void finish_round(struct decoder *decoder)
+{
+    flush_queue(decoder, decoder->round_end_ns);
+    decoder->round_end_ns = decoder->newest_ns;
+}
+
+/* Data of other tools and of processors' trace units stand behind their records. */
+static void skip_behind(struct decoder *decoder, const struct perf_record *record)
+{
+    struct cursor body = perf_record_body(record);
+    uint64_t size =
+        record->type == PERF_RECORD_AUXTRACE ? cursor_u64(&body) : (cursor_u32(&body) + UINT64_C(7)) & ~UINT64_C(7);
+    if (body.failed) {
+        fail(decoder, STATUS_MALFORMED, "the record of trace data is broken");
+        return;
+    }
+    if (decoder->status == STATUS_OK) decoder->status = perf_input_skip(&decoder->input, size, decoder->error);
+}
+
+static void read_record(struct decoder *decoder, const struct perf_record *record)
+{
+    if (record->type < PERF_RECORD_KERNEL_TYPES) {
+        if (decoder->header.events.count == 0)
+            fail(decoder, STATUS_MALFORMED, "a record comes before the first event is declared");
+        else
+            order_record(decoder, record);
+    } else if (record->type == PERF_RECORD_FINISHED_ROUND) {
+        finish_round(decoder);
+    } else if (record->type == PERF_RECORD_HEADER_TRACING_DATA || record->type == PERF_RECORD_AUXTRACE) {
+        skip_behind(decoder, record);
+    } else {
+        decoder->status = perf_header_take(&decoder->header, record, decoder->offset, decoder->error);
+    }
+}
+
+static void read_records(struct decoder *decoder)
+{
+    struct perf_record record = {0};
+    do {
+        decoder->status = perf_input_next(&decoder->input, &record, decoder->error);
+        decoder->offset = decoder->input.record_offset;
+        if (decoder->status == STATUS_OK && record.bytes.size > 0) read_record(decoder, &record);
+    } while (decoder->status == STATUS_OK && record.bytes.size > 0);
+    flush_queue(decoder, UINT64_MAX);
+    if (decoder->status == STATUS_OK) flush_batch(decoder);
+}
+
+/* --- The end ------------------------------------------------------------------------------------------------------ */
+
+/* Where all samples are of one process, a fact says which, and labels are not needed. */
+static enum status drop_process_labels(struct profile *profile, struct error *error)
+{
+    size_t count = profile->label_sets.count;
+    struct label_set_id *without = calloc(count, sizeof(*without));
+    bool *is_known = calloc(count, sizeof(*is_known));
+    for (size_t i = 0; without && is_known && i < profile->samples.count; i++) {
+        uint32_t index = profile->samples.labels[i].index;
+        if (index < count && !is_known[index]) {
+            struct label labels[3];
+            const struct label_set *set = &profile->label_sets.items[index];
+            uint32_t kept = set->count > 0 ? set->count - 1 : 0;
+            for (uint32_t k = 0; k < kept && k < 3; k++) labels[k] = profile->labels.items[set->first + 1 + k];
+            if (kept > 0) without[index] = profile_add_labels(profile, labels, kept);
+            is_known[index] = true;
+        }
+        if (index < count) profile->samples.labels[i] = without[index];
+    }
+    bool has_memory = without && is_known;
+    free(without);
+    free(is_known);
+    return has_memory ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the processes");
+}
+
+/* Build ids that a pipe told only after their files were used. */
+static void give_build_ids(struct decoder *decoder)
+{
+    struct profile *profile = decoder->profile;
+    for (size_t i = 1; i < profile->mappings.count; i++) {
+        struct mapping *mapping = &profile->mappings.items[i];
+        if (mapping->build_id.index == 0)
+            mapping->build_id = perf_header_build_id(&decoder->header, mapping->file_name);
+    }
+}
+
+static void finish(struct decoder *decoder)
+{
+    struct profile *profile = decoder->profile;
+    if (!decoder->header.events.has_columns && !perf_events_give_columns(&decoder->header.events, profile)) {
+        fail(decoder, STATUS_TOO_LARGE, "more than 63 events");
+        return;
+    }
+    give_build_ids(decoder);
+    profile_give_period(profile);
+    if (decoder->lost > 0)
+        profile_add_fact_number(profile, "lost_samples",
+                                decoder->lost < INT64_MAX ? (int64_t)decoder->lost : INT64_MAX);
+    if (decoder->unknown_events > 0)
+        profile_add_fact_number(profile, "samples_of_unknown_events", (int64_t)decoder->unknown_events);
+    if (decoder->has_pid && !decoder->has_several_pids) {
+        profile_add_fact_number(profile, PROCESS_ID_LABEL, (int32_t)decoder->first_pid);
+        decoder->status = drop_process_labels(profile, decoder->error);
+    }
+    if (decoder->status == STATUS_OK) decoder->status = profile_failed(profile, decoder->error);
+    if (decoder->status == STATUS_OK && profile->has_times)
+        decoder->status = profile_sort_by_time(profile, decoder->error);
+    if (decoder->status == STATUS_OK && decoder->header.has_clock && profile->samples.count > 0)
+        profile->time_ns = profile_start_at(profile->samples.time_ns[0]);
+}
+
+static enum status decode(struct decoder *decoder, const struct perf_source *source)
+{
+    struct perf_header *header = &decoder->header;
+    enum status status = perf_header_read(header, source, decoder->profile, decoder->error);
+    if (status != STATUS_OK) return status;
+    decoder->places = calloc(PLACES_KEPT, sizeof(*decoder->places));
+    status = perf_input_init(&decoder->input, source, header->data_start, header->data_end);
+    if (status != STATUS_OK || !decoder->places)
+        return error_set(decoder->error, STATUS_NO_MEMORY, 0, "not enough memory to read the file");
+    decoder->input.may_be_cut = header->may_be_cut;
+    read_records(decoder);
+    if (decoder->status == STATUS_OK) finish(decoder);
+    return decoder->status;
+}
+
+enum status perf_data_decode_source(const struct perf_source *source, const struct perf_code *code,
+                                    struct profile *profile, struct error *error)
+{
+    struct decoder *decoder = calloc(1, sizeof(*decoder));
+    if (!decoder) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to read the file");
+    decoder->profile = profile;
+    decoder->code = code;
+    decoder->error = error;
+    perf_spaces_init(&decoder->spaces, profile);
+    enum status status = decode(decoder, source);
+    perf_spaces_fini(&decoder->spaces);
+    perf_threads_fini(&decoder->threads);
+    perf_queue_fini(&decoder->queue);
+    perf_input_fini(&decoder->input);
+    perf_header_fini(&decoder->header);
+    free(decoder->frames.items);
+    free(decoder->places);
+    free(decoder);
+    return status;
+}
+
+static bool read_slice(void *context, uint64_t offset, void *bytes, size_t size)
+{
+    const struct slice *slice = context;
+    if (offset > slice->size || size > slice->size - offset) return false;
+    if (size > 0) memcpy(bytes, slice->data + offset, size);
+    return true;
+}
+
+enum status perf_data_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    struct perf_source source = {.read = read_slice, .context = &bytes, .size = bytes.size};
+    return perf_data_decode_source(&source, NULL, profile, error);
+}
+
+bool perf_data_detect(struct slice bytes)
+{
+    return bytes.size >= PERF_MAGIC_SIZE && (memcmp(bytes.data, PERF_MAGIC, PERF_MAGIC_SIZE) == 0 ||
+                                             memcmp(bytes.data, PERF_MAGIC_SWAPPED, PERF_MAGIC_SIZE) == 0);
+}
+
+const struct format format_perf_data = {
+    .name = "perf-data",
+    .detect = perf_data_detect,
+    .decode = perf_data_decode,
+};

@@ -1,0 +1,44 @@
+/* What a perf.data file says about itself: events, build ids, the machine.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_PERF_PERF_HEADER_H
+#define OFFBEAT_FORMAT_PERF_PERF_HEADER_H
+
+#include "format/perf/perf_data.h"
+
+struct perf_build_id {
+    struct string_id file_name, build_id;
+};
+
+struct perf_header {
+    struct profile *profile;
+    bool is_pipe;
+    uint64_t data_start, data_end;
+    bool may_be_cut;
+    uint64_t features_taken; /* a bit each: the first of a kind counts */
+    struct perf_events events;
+    struct perf_build_id *build_ids;
+    size_t build_id_count, build_id_capacity;
+    struct index_table by_file;
+    bool is_other_machine;   /* not x86-64: registers mean something else */
+    int64_t clock_offset_ns; /* to be added for times since 1970 */
+    bool has_clock;
+};
+
+/* Reads the header at the front of SOURCE and what it refers to. Finish it in every case. */
+enum status perf_header_read(struct perf_header *header, const struct perf_source *source, struct profile *profile,
+                             struct error *error);
+void perf_header_fini(struct perf_header *header);
+
+/* The records by which a pipe says the same; others are ignored. */
+enum status perf_header_take(struct perf_header *header, const struct perf_record *record, uint64_t offset,
+                             struct error *error);
+
+/* "" if none is known. */
+struct string_id perf_header_build_id(const struct perf_header *header, struct string_id file_name);
+
+/* The name of a file without what perf adds to the kernel's: "[kernel.kallsyms]_text". */
+struct slice perf_file_name(struct slice name);
+
+/* BYTES in hex. */
+struct string_id perf_hex(struct profile *profile, struct slice bytes);
+
+#endif

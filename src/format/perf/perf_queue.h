@@ -1,0 +1,34 @@
+/* Records in the order of their times. perf record writes what each processor's buffer holds, buffer after buffer, and
+ * a mark (FINISHED_ROUND) after each pass: what was written before the last pass but one is older than all that
+ * follows. SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_PERF_PERF_QUEUE_H
+#define OFFBEAT_FORMAT_PERF_PERF_QUEUE_H
+
+#include "format/perf/perf_record.h"
+
+enum { PERF_QUEUE_BYTES_MAX = 32 << 20 }; /* with more, the oldest records leave before their round is over */
+
+struct perf_queued {
+    uint64_t time_ns, number; /* NUMBER: records of one time keep their order */
+    uint64_t offset;          /* in the file */
+    uint8_t *bytes;
+    uint32_t size;
+};
+
+/* A heap whose first item is the oldest. {0} is valid and empty. */
+struct perf_queue {
+    struct perf_queued *items;
+    size_t count, capacity;
+    size_t bytes;
+    uint64_t pushed;
+};
+
+/* Copies RECORD. False without memory. */
+bool perf_queue_push(struct perf_queue *queue, uint64_t time_ns, uint64_t offset, const struct perf_record *record);
+
+/* Takes the oldest off; its bytes are the caller's to free. QUEUE must not be empty. */
+struct perf_queued perf_queue_pop(struct perf_queue *queue);
+
+void perf_queue_fini(struct perf_queue *queue);
+
+#endif

@@ -1,0 +1,42 @@
+/* The fields of samples and of the kernel's other records.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_PERF_PERF_RECORD_H
+#define OFFBEAT_FORMAT_PERF_PERF_RECORD_H
+
+#include "format/perf/perf_events.h"
+#include "format/perf/perf_layout.h"
+
+struct perf_record {
+    uint32_t type;
+    uint16_t misc;
+    struct slice bytes; /* with the header of 8 bytes */
+};
+
+static inline struct cursor perf_record_body(const struct perf_record *record)
+{
+    return cursor_of(
+        slice_of(record->bytes.data + PERF_RECORD_HEADER_SIZE, record->bytes.size - PERF_RECORD_HEADER_SIZE));
+}
+
+struct perf_sample {
+    uint64_t ip, time_ns, period;
+    uint32_t pid, tid, cpu;
+    bool has_time, has_cpu, has_chain;
+    struct slice chain;     /* addresses of 8 bytes each */
+    uint64_t registers_abi; /* 0: none */
+    struct slice registers; /* 8 bytes for each bit of the event's user_registers */
+    uint64_t registers_mask;
+    struct slice stack; /* what is at the stack pointer and above */
+};
+
+/* The event that RECORD belongs to; NULL if nobody knows. */
+struct perf_event *perf_record_event(const struct perf_events *events, const struct perf_record *record);
+
+/* When RECORD, one of the kernel's, was written; 0 if it does not say. */
+uint64_t perf_record_time(const struct perf_events *events, const struct perf_event *event,
+                          const struct perf_record *record);
+
+/* False if it is broken. The slices are parts of RECORD. */
+bool perf_sample_parse(const struct perf_event *event, const struct perf_record *record,
+                       struct perf_sample *ret_sample);
+
+#endif

@@ -1,0 +1,86 @@
+/* The address spaces of the processes in a perf.data file, at the time of the record at hand. Only executable mappings
+ * are recorded. Processes that forked share a space until one of them maps something.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_PERF_PERF_SPACES_H
+#define OFFBEAT_FORMAT_PERF_PERF_SPACES_H
+
+#include "base/index_table.h"
+#include "base/status.h"
+#include "format/perf/perf_code.h"
+#include "profile/profile.h"
+#include "unwind/unwind.h"
+
+enum {
+    PERF_SPACE_MAPS_MAX = 32768,  /* executable mappings of one process */
+    PERF_PROCESSES_MAX = 4 << 20, /* Linux has no more process ids at one time */
+    PERF_SEGMENTS_MAX = 16 << 20,
+    PERF_COPIES_FREE = 1 << 18, /* mappings that forks may copy, and */
+    PERF_COPIES_OF_RECORD = 12, /* so many more for each record */
+};
+
+/* A part of a file that is mapped, wherever: in profiles, it is where the first process had it. */
+struct perf_segment {
+    struct string_id file_name, build_id;
+    uint64_t file_offset, size;
+    uint64_t start;            /* of the first one */
+    uint32_t owner;            /* the process, where it is memory and no file; else 0 */
+    struct mapping_id mapping; /* 0: not used yet */
+};
+
+struct perf_map {
+    uint64_t start, end;
+    uint64_t offset; /* of START in its segment */
+    uint32_t segment;
+};
+
+struct perf_space {
+    struct perf_map *maps;         /* sorted, without overlaps */
+    struct unwind_module *modules; /* of the same maps */
+    size_t count, capacity, modules_capacity;
+    uint32_t users;
+    uint64_t version; /* another one after each change */
+};
+
+struct perf_process {
+    uint32_t pid;
+    struct perf_space *space; /* NULL: nothing is mapped */
+};
+
+struct perf_spaces {
+    struct profile *profile;
+    struct perf_segment *segments;
+    size_t segment_count, segment_capacity;
+    struct index_table segment_index;
+    struct perf_process *processes;
+    size_t process_count, process_capacity;
+    struct index_table process_index;
+    uint64_t versions, copies, records;
+    enum status status; /* the first failure */
+};
+
+void perf_spaces_init(struct perf_spaces *spaces, struct profile *profile);
+void perf_spaces_fini(struct perf_spaces *spaces);
+
+/* What a record of a mapping says. */
+struct perf_mapped {
+    uint32_t pid;
+    uint64_t start, size, file_offset;
+    struct string_id file_name, build_id;
+    bool is_kernel; /* one for all processes */
+};
+void perf_spaces_map(struct perf_spaces *spaces, const struct perf_mapped *mapped);
+void perf_spaces_fork(struct perf_spaces *spaces, uint32_t parent, uint32_t child);
+void perf_spaces_empty(struct perf_spaces *spaces, uint32_t pid); /* exec, or exit */
+
+enum { PERF_KERNEL_PID = UINT32_MAX };
+
+/* The space of PID, or NULL. Valid until the next change. */
+struct perf_space *perf_spaces_find(const struct perf_spaces *spaces, uint32_t pid);
+
+/* The map in SPACE (may be NULL) that ADDRESS is in, or NULL. */
+const struct perf_map *perf_space_map_at(const struct perf_space *space, uint64_t address);
+
+/* The mapping of MAP in the profile, and where ADDRESS is in it. */
+struct mapping_id perf_spaces_place(struct perf_spaces *spaces, const struct perf_map *map, uint64_t address,
+                                    uint64_t *ret_address);
+
+#endif

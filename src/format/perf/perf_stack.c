@@ -1,0 +1,106 @@
+/* A file's table is asked for when a walk first meets the file: the walk stops there as pending, and begins again.
+ * SPDX-License-Identifier: MIT */
+#include "format/perf/perf_stack.h"
+
+static uint64_t register_at(const struct perf_sample *sample, unsigned number)
+{
+    uint64_t value, below = sample->registers_mask & (((uint64_t)1 << number) - 1);
+    memcpy(&value, sample->registers.data + (size_t)__builtin_popcountll(below) * sizeof(value), sizeof(value));
+    return value;
+}
+
+static struct unwind_registers registers_of(const struct perf_sample *sample)
+{
+    static const uint8_t places[MACHINE_REGISTERS] = {
+        [MACHINE_IP] = PERF_X86_IP,      [MACHINE_SP] = PERF_X86_SP,      [MACHINE_FP] = PERF_X86_BP,
+        [MACHINE_RBX] = PERF_X86_BX,     [MACHINE_R12] = PERF_X86_R8 + 4, [MACHINE_R13] = PERF_X86_R8 + 5,
+        [MACHINE_R14] = PERF_X86_R8 + 6, [MACHINE_R15] = PERF_X86_R8 + 7, [MACHINE_RAX] = PERF_X86_AX,
+        [MACHINE_RDX] = PERF_X86_DX,     [MACHINE_RCX] = PERF_X86_CX,     [MACHINE_RSI] = PERF_X86_SI,
+        [MACHINE_RDI] = PERF_X86_DI,     [MACHINE_R8] = PERF_X86_R8,      [MACHINE_R9] = PERF_X86_R8 + 1,
+        [MACHINE_R10] = PERF_X86_R8 + 2, [MACHINE_R11] = PERF_X86_R8 + 3,
+    };
+    struct unwind_registers registers = {0};
+    for (unsigned i = 0; i < MACHINE_REGISTERS; i++) {
+        if (!(sample->registers_mask >> places[i] & 1)) continue;
+        registers.values[i] = register_at(sample, places[i]);
+        registers.known |= 1u << i;
+    }
+    return registers;
+}
+
+static bool has_registers(const struct perf_sample *sample)
+{
+    const uint64_t needed = (uint64_t)1 << PERF_X86_IP | (uint64_t)1 << PERF_X86_SP;
+    return sample->registers_abi == PERF_ABI_64 && (sample->registers_mask & needed) == needed;
+}
+
+static bool cannot_extend(struct unwind_memory *memory, uint64_t address)
+{
+    (void)memory;
+    (void)address;
+    return false;
+}
+
+/* Where address 0 of FILE would be, given that the byte of the file at FILE_OFFSET is at ADDRESS. */
+static bool find_bias(const struct perf_code_file *file, uint64_t file_offset, uint64_t address, uint64_t *ret_bias)
+{
+    for (size_t i = 0; i < file->segment_count; i++) {
+        const struct perf_code_segment *segment = &file->segments[i];
+        if (file_offset - segment->file_offset >= segment->size) continue;
+        *ret_bias = address - (segment->address + (file_offset - segment->file_offset));
+        return true;
+    }
+    return false;
+}
+
+/* An executable segment need not begin where its mapping does: the loader maps whole pages. */
+static void give_table(struct perf_spaces *spaces, const struct perf_code *code, const struct perf_map *map,
+                       struct unwind_module *module)
+{
+    enum { PAGE = 4096 };
+    const struct perf_segment *segment = &spaces->segments[map->segment];
+    const struct profile *profile = spaces->profile;
+    const char *path = profile_c_string(profile, segment->file_name);
+    const char *build_id = profile_c_string(profile, segment->build_id);
+    uint64_t bias;
+    module->is_pending = false;
+    const struct perf_code_file *file = code->find(code->context, path, build_id);
+    if (!file) return;
+    uint64_t offset = segment->file_offset + map->offset;
+    bool is_found =
+        find_bias(file, offset, map->start, &bias) || find_bias(file, offset + PAGE - 1, map->start + PAGE - 1, &bias);
+    if (!is_found) return;
+    module->table = file->table;
+    module->base = bias + file->base;
+}
+
+enum unwind_outcome perf_stack_walk(struct perf_spaces *spaces, struct perf_space *space, const struct perf_code *code,
+                                    const struct perf_sample *sample, uint64_t *addresses, size_t *ret_count)
+{
+    *ret_count = 0;
+    if (!has_registers(sample)) return UNWIND_ROOT;
+    if (!code) {
+        addresses[(*ret_count)++] = register_at(sample, PERF_X86_IP);
+        return UNWIND_NO_TABLE;
+    }
+    struct unwind_modules modules = {.items = space ? space->modules : NULL, .count = space ? space->count : 0};
+    for (;;) {
+        struct unwind_registers registers = registers_of(sample);
+        uint64_t start = registers.values[MACHINE_SP];
+        struct unwind_memory memory = {.extend = cannot_extend};
+        if (sample->stack.size >= sizeof(uint64_t) && start <= UINT64_MAX - sample->stack.size) {
+            memory.low = start;
+            memory.high = start + sample->stack.size;
+            memory.shift = (uint64_t)(uintptr_t)sample->stack.data - start;
+        }
+        enum unwind_outcome outcome =
+            unwind_walk(&modules, &registers, &memory, NULL, addresses, PERF_STACK_FRAMES_MAX, ret_count);
+        if (outcome != UNWIND_PENDING) return outcome;
+        uint64_t address = addresses[*ret_count - 1];
+        const struct unwind_module *pending = unwind_find_module(&modules, address - (*ret_count > 1));
+        if (!pending || !pending->is_pending) pending = unwind_find_module(&modules, address);
+        if (!pending || !pending->is_pending) return UNWIND_NO_TABLE;
+        size_t place = (size_t)(pending - space->modules);
+        give_table(spaces, code, &space->maps[place], &space->modules[place]);
+    }
+}

@@ -1,0 +1,145 @@
+/* Who may write and who may read (facts §2.4; doc/serve.md).  SPDX-License-Identifier: MIT */
+#include "base/uuid.h"
+#include "serve/serve_private.h"
+#include "transport/dsn.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static bool begins_with(const char *text, const char *scheme)
+{
+    return text && strncasecmp(text, scheme, strlen(scheme)) == 0;
+}
+
+/* The sentry_key in "Sentry k=v, k=v". */
+static struct slice key_in(const char *value)
+{
+    static const char name[] = "sentry_key";
+    const char *pair = value + strlen("sentry ");
+    while (*pair) {
+        pair += strspn(pair, ", \t");
+        size_t size = strcspn(pair, ",");
+        size_t name_size = strcspn(pair, "=,");
+        if (name_size == sizeof(name) - 1 && memcmp(pair, name, name_size) == 0 && pair[name_size] == '=') {
+            struct slice key = slice_of(pair + name_size + 1, size - name_size - 1);
+            while (key.size > 0 && (key.data[key.size - 1] == ' ' || key.data[key.size - 1] == '\t')) key.size--;
+            return key;
+        }
+        pair += size;
+    }
+    return slice_of(NULL, 0);
+}
+
+/* The ways in which the request names a key, and the last one of them. */
+static int find_keys(const struct request *request, struct slice *ret_key)
+{
+    int count = 0;
+    *ret_key = slice_of(NULL, 0);
+    if (begins_with(request->sentry_auth, "sentry ")) {
+        *ret_key = key_in(request->sentry_auth);
+        count++;
+    }
+    if (begins_with(request->authorization, "sentry ")) {
+        *ret_key = key_in(request->authorization);
+        count++;
+    }
+    if (request_parameter(request, "sentry_key")) {
+        *ret_key = request_slice(request, "sentry_key");
+        count++;
+    }
+    return count;
+}
+
+bool access_names_key(const struct request *request)
+{
+    struct slice key;
+    return find_keys(request, &key) > 0;
+}
+
+static bool refuse(struct request *request, unsigned status, const char *detail)
+{
+    answer_error(request, status, "%s", detail);
+    return false;
+}
+
+static bool check_key(struct request *request, struct slice key)
+{
+    char plain[UUID_TEXT_SIZE];
+    if (!uuid_parse(key, plain)) return refuse(request, 400, "bad sentry_key: 32 hex digits are needed");
+    switch (store_may_write(request->server->store, slice_of_text(plain), request->project)) {
+    case STORE_ACCESS:
+        return true;
+    case STORE_OTHER_PROJECT:
+    case STORE_NO_ACCESS:
+    default:
+        return refuse(request, 403, "the project does not exist or the key is not one of its keys");
+    }
+}
+
+/* With a key in the request, the DSN of the envelope must name the same key and project. */
+bool access_may_write(struct request *request, struct slice dsn)
+{
+    struct slice key;
+    struct dsn parsed;
+    char text[DSN_URL_SIZE];
+    int count = find_keys(request, &key);
+    if (count > 1) return refuse(request, 401, "multiple authorization payloads detected");
+    if (dsn.size == 0) {
+        if (count == 0) return refuse(request, 401, "missing authorization information");
+        return check_key(request, key);
+    }
+    (void)snprintf(text, sizeof(text), "%.*s", SLICE_ARGUMENTS(dsn));
+    if (dsn.size >= sizeof(text) || dsn_parse(text, &parsed, NULL) != STATUS_OK)
+        return refuse(request, 400, "the DSN in the envelope is not valid");
+    if (parsed.project != request->project || (count == 1 && !slice_equals_text(key, parsed.public_key)))
+        return refuse(request, 400, "the DSN in the envelope is of another project or key than the request");
+    return check_key(request, slice_of_text(parsed.public_key));
+}
+
+/* --- Reading -------------------------------------------------------------------------------------------------------
+ */
+
+static int base64_digit(char digit)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *found = digit ? strchr(digits, digit) : NULL;
+    return found ? (int)(found - digits) : -1;
+}
+
+/* RFC 4648; what does not fit is cut. */
+static void decode_base64(const char *text, char *ret_plain, size_t size)
+{
+    unsigned bits = 0, count = 0;
+    size_t used = 0;
+    for (; base64_digit(*text) >= 0 && used + 1 < size; text++) {
+        bits = (bits << 6 | (unsigned)base64_digit(*text)) & 0xffff;
+        count += 6;
+        if (count < 8) continue;
+        count -= 8;
+        ret_plain[used++] = (char)(bits >> count);
+    }
+    ret_plain[used] = '\0';
+}
+
+bool access_may_read(struct request *request, uint64_t project)
+{
+    char plain[200], token[UUID_TEXT_SIZE];
+    const char *given = NULL, *value = request->authorization;
+    if (begins_with(value, "bearer ")) {
+        given = value + strlen("bearer ") + strspn(value + strlen("bearer "), " ");
+    } else if (begins_with(value, "basic ")) {
+        decode_base64(value + strlen("basic ") + strspn(value + strlen("basic "), " "), plain, sizeof(plain));
+        given = strchr(plain, ':'); /* any user's name; the password is the token */
+        if (given) given++;
+    }
+    if (!given) {
+        request->asks_for_login = true;
+        return refuse(request, 401,
+                      "a read token is needed: as a Bearer token, or as the password of Basic authentication");
+    }
+    if (uuid_parse(slice_of_text(given), token) &&
+        store_may_read(request->server->store, slice_of_text(token), project) == STORE_ACCESS)
+        return true;
+    return refuse(request, 403, "the token is unknown or may not read this project");
+}

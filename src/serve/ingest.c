@@ -1,0 +1,445 @@
+/* Envelopes and profiles into the store. The rules of the real service decide what is accepted (doc/formats/rules.md).
+ *
+ * A request is one batch: all of it is on disk when the client gets its 200, or nothing is.
+ * SPDX-License-Identifier: MIT */
+#include "base/array.h"
+#include "base/rfc3339.h"
+#include "base/uuid.h"
+#include "format/format.h"
+#include "format/sentry/client_report.h"
+#include "format/sentry/envelope.h"
+#include "format/sentry/envelope_profile.h"
+#include "format/sentry/rules.h"
+#include "format/sentry/sentry_v1.h"
+#include "format/sentry/sentry_v2.h"
+#include "format/sentry/transaction.h"
+#include "profile/profile_extent.h"
+#include "serve/serve_private.h"
+#include "transport/category.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INGEST_SPANS_MAX = 1 << 17, INGEST_REJECTED_MAX = 16, INGEST_LISTS_MAX = 1000 };
+
+/* What one request brings, and the memory of its slices. At most one profile and one transaction are in an
+ * envelope: envelope_check sees to that. */
+struct ingest {
+    struct request *request;
+    struct profile profile;
+    bool has_chunk, has_transaction;
+    struct store_chunk chunk;
+    struct rules_result result;
+    char item_type[64], client[128];
+    struct store_rejected rejected[INGEST_REJECTED_MAX];
+    size_t rejected_count;
+    struct transaction transaction;
+    struct span_list *lists; /* of span items */
+    size_t list_count, list_capacity;
+    struct store_span *spans;
+    size_t span_count, span_capacity;
+    struct client_report *reports;
+    size_t report_count, report_capacity;
+    struct store_outcome outcomes[STORE_BATCH_OUTCOMES_MAX];
+    size_t outcome_count;
+    char generated_id[UUID_TEXT_SIZE], event_id[UUID_TEXT_SIZE];
+    struct rules_context context;
+};
+
+static void ingest_fini(struct ingest *ingest)
+{
+    profile_fini(&ingest->profile);
+    if (ingest->has_transaction) transaction_fini(&ingest->transaction);
+    for (size_t i = 0; i < ingest->list_count; i++) spans_fini(&ingest->lists[i]);
+    for (size_t i = 0; i < ingest->report_count; i++) client_report_fini(&ingest->reports[i]);
+    free(ingest->lists);
+    free(ingest->reports);
+    free(ingest->spans);
+}
+
+static void count_outcome(struct ingest *ingest, const char *outcome, const char *category, struct slice reason,
+                          uint64_t quantity)
+{
+    for (size_t i = 0; i < ingest->outcome_count; i++) {
+        struct store_outcome *known = &ingest->outcomes[i];
+        if (!slice_equals_text(known->outcome, outcome) || !slice_equals_text(known->category, category) ||
+            !slice_equal(known->reason, reason))
+            continue;
+        known->quantity += quantity;
+        return;
+    }
+    if (ingest->outcome_count == STORE_BATCH_OUTCOMES_MAX) return;
+    ingest->outcomes[ingest->outcome_count++] =
+        (struct store_outcome){slice_of_text(outcome), slice_of_text(category), reason, quantity};
+}
+
+/* --- What a chunk is called ----------------------------------------------------------------------------------------
+ */
+
+static struct slice cut_name(struct slice name)
+{
+    if (name.size > STORE_NAME_BYTES_MAX) name.size = STORE_NAME_BYTES_MAX;
+    return name;
+}
+
+/* "redis-server" of the release "redis-server@7.0.15": releases are PACKAGE@VERSION. */
+static struct slice service_of_release(struct slice release)
+{
+    const uint8_t *at = release.size ? memchr(release.data, '@', release.size) : NULL;
+    return at ? slice_of(release.data, (size_t)(at - release.data)) : slice_of(NULL, 0);
+}
+
+static void find_extent(const struct profile *profile, struct store_chunk *chunk)
+{
+    uint64_t start_ns = UINT64_MAX, end_ns = 0;
+    for (size_t i = 0; i < profile->samples.count && profile->has_times; i++) {
+        uint64_t time_ns = profile->samples.time_ns[i];
+        if (time_ns < start_ns) start_ns = time_ns;
+        if (time_ns > end_ns) end_ns = time_ns;
+    }
+    if (start_ns == UINT64_MAX) {
+        start_ns = profile_start_ns(profile);
+        end_ns = start_ns + profile->duration_ns;
+    }
+    chunk->start_ns = start_ns;
+    chunk->end_ns = end_ns < start_ns ? start_ns : end_ns;
+}
+
+static void describe_chunk(struct ingest *ingest, enum store_kind kind, struct slice payload)
+{
+    const struct profile *profile = &ingest->profile;
+    struct store_chunk *chunk = &ingest->chunk;
+    *chunk = (struct store_chunk){
+        .project = ingest->request->project,
+        .kind = kind,
+        .profiler_id = profile_slice(profile, profile->profiler_id),
+        .chunk_id = profile_slice(profile, profile->chunk_id),
+        .environment = cut_name(profile_slice(profile, profile->environment)),
+        .release = cut_name(profile_slice(profile, profile->release)),
+        .platform = cut_name(profile_slice(profile, profile->platform)),
+        .received_ns = ingest->request->received_ns,
+        .sample_count = profile->samples.count,
+        .payload = payload,
+    };
+    chunk->service = service_of_release(chunk->release);
+    find_extent(profile, chunk);
+    ingest->has_chunk = true;
+}
+
+/* --- Items ----------------------------------------------------------------------------------------------------------
+ */
+
+static void reject(struct ingest *ingest, const struct envelope_item *item, const char *category)
+{
+    struct rules_result *result = &ingest->result;
+    const char *reason = reject_reason_name(result->reason);
+    count_outcome(ingest, "invalid", category, slice_of_text(reason), 1);
+    if (ingest->rejected_count == INGEST_REJECTED_MAX) return;
+    (void)snprintf(ingest->item_type, sizeof(ingest->item_type), "%.*s", SLICE_ARGUMENTS(item->type));
+    ingest->rejected[ingest->rejected_count++] = (struct store_rejected){
+        .received_ns = ingest->request->received_ns,
+        .type = slice_of_text(ingest->item_type),
+        .reason = slice_of_text(reason),
+        .place = slice_of_text(result->place),
+        .found = slice_of_text(result->found),
+        .expected = slice_of_text(result->expected),
+        .sdk = slice_of_text(ingest->client),
+        .header = item->header.size <= 4096 ? item->header : slice_of(NULL, 0),
+        .payload = item->payload,
+    };
+}
+
+/* A payload that the rules accept but that we cannot read. */
+static void reject_unreadable(struct ingest *ingest, const struct error *error)
+{
+    rules_result_init(&ingest->result);
+    (void)rules_reject(&ingest->result, REJECT_INVALID_JSON, "a profile that can be stored", error->message, "%s", "");
+}
+
+static enum status take_profile(struct ingest *ingest, const struct envelope_item *item, bool is_chunk,
+                                struct error *error)
+{
+    const char *category = category_name(category_of_item(item));
+    ingest->context.is_in_envelope = true;
+    ingest->context.platform = item->platform;
+    ingest->context.has_meta_length = item->has_meta_length;
+    enum status status, decoded;
+    if (is_chunk) {
+        decoded = status = sentry_v2_decode_and_validate(item->payload, &ingest->context, RULES_RELAY, &ingest->profile,
+                                                         &ingest->result, error);
+        if (status != STATUS_NO_MEMORY) status = STATUS_OK; /* there is a result */
+    } else {
+        status = rules_validate_profile(item->payload, &ingest->context, RULES_RELAY, &ingest->result, error);
+        decoded = status == STATUS_OK && ingest->result.accepted
+                      ? sentry_v1_decode(item->payload, &ingest->profile, error)
+                      : STATUS_OK;
+    }
+    if (status == STATUS_NO_MEMORY) return status;
+    if (status != STATUS_OK || (ingest->result.accepted && decoded != STATUS_OK)) reject_unreadable(ingest, error);
+    if (!ingest->result.accepted) {
+        reject(ingest, item, category);
+        return STATUS_OK;
+    }
+    describe_chunk(ingest, is_chunk ? STORE_CHUNK : STORE_PROFILE, item->payload);
+    count_outcome(ingest, "accepted", category, slice_of(NULL, 0), 1);
+    return STATUS_OK;
+}
+
+static void add_span(struct ingest *ingest, const struct span *span, struct slice profiler, bool is_transaction)
+{
+    if (!array_reserve(&ingest->spans, &ingest->span_capacity, ingest->span_count + 1, sizeof(*ingest->spans),
+                       INGEST_SPANS_MAX))
+        return;
+    const struct transaction *transaction = ingest->has_transaction ? &ingest->transaction : NULL;
+    struct slice release = transaction ? cut_name(transaction->release) : slice_of(NULL, 0);
+    bool has_thread = span->thread_id.size > 0 || !transaction;
+    ingest->spans[ingest->span_count++] = (struct store_span){
+        .trace_id = cut_name(span->trace_id),
+        .span_id = cut_name(span->span_id),
+        .name = cut_name(is_transaction ? transaction->name : span->description),
+        .op = cut_name(span->op),
+        .service = service_of_release(release),
+        .environment = transaction ? cut_name(transaction->environment) : slice_of(NULL, 0),
+        .release = release,
+        .profiler_id = cut_name(profiler),
+        .profile_id = transaction ? cut_name(transaction->profile_id) : slice_of(NULL, 0),
+        .thread_id = cut_name(has_thread ? span->thread_id : transaction->root.thread_id),
+        .start_ns = span->start_ns,
+        .end_ns = span->end_ns,
+        .is_transaction = is_transaction,
+    };
+}
+
+static void take_transaction(struct ingest *ingest, const struct envelope_item *item)
+{
+    struct error error;
+    if (transaction_decode(item->payload, &ingest->transaction, &error) != STATUS_OK) {
+        reject_unreadable(ingest, &error);
+        reject(ingest, item, "transaction");
+        return;
+    }
+    const struct transaction *transaction = &ingest->transaction;
+    ingest->has_transaction = true;
+    add_span(ingest, &transaction->root, transaction->root.profiler_id, true);
+    for (size_t i = 0; i < transaction->spans.count; i++) {
+        const struct span *span = &transaction->spans.items[i];
+        add_span(ingest, span, transaction_profiler_of(transaction, span), false);
+    }
+    count_outcome(ingest, "accepted", "transaction", slice_of(NULL, 0), 1);
+}
+
+static void take_spans(struct ingest *ingest, const struct envelope_item *item)
+{
+    struct error error;
+    if (!array_reserve(&ingest->lists, &ingest->list_capacity, ingest->list_count + 1, sizeof(*ingest->lists),
+                       INGEST_LISTS_MAX))
+        return;
+    struct span_list *list = &ingest->lists[ingest->list_count];
+    if (spans_decode(item->payload, list, &error) != STATUS_OK) {
+        reject_unreadable(ingest, &error);
+        reject(ingest, item, "span");
+        return;
+    }
+    ingest->list_count++;
+    bool had_transaction = ingest->has_transaction;
+    ingest->has_transaction = false; /* spans that were sent alone do not belong to it */
+    for (size_t i = 0; i < list->count; i++) add_span(ingest, &list->items[i], list->items[i].profiler_id, false);
+    ingest->has_transaction = had_transaction;
+    count_outcome(ingest, "accepted", "span", slice_of(NULL, 0), list->count);
+}
+
+static void take_report(struct ingest *ingest, const struct envelope_item *item)
+{
+    if (!array_reserve(&ingest->reports, &ingest->report_capacity, ingest->report_count + 1, sizeof(*ingest->reports),
+                       INGEST_LISTS_MAX))
+        return;
+    struct client_report *report = &ingest->reports[ingest->report_count];
+    if (client_report_decode(item->payload, report, NULL) != STATUS_OK) return;
+    ingest->report_count++;
+    for (size_t i = 0; i < report->count; i++) {
+        const struct discarded *discarded = &report->items[i];
+        const char *reason = discarded->is_known_reason ? discarded->reason : "other";
+        enum category category;
+        bool is_known = category_of_name(slice_of_text(discarded->category), &category);
+        count_outcome(ingest, "client_discard", is_known ? category_name(category) : "default", slice_of_text(reason),
+                      discarded->quantity);
+    }
+}
+
+static enum status take_item(struct ingest *ingest, const struct envelope_item *item, struct error *error)
+{
+    bool is_chunk = envelope_item_is_chunk(item);
+    if (is_chunk || slice_equals_text(item->type, "profile")) return take_profile(ingest, item, is_chunk, error);
+    if (slice_equals_text(item->type, "transaction"))
+        take_transaction(ingest, item);
+    else if (slice_equals_text(item->type, "span"))
+        take_spans(ingest, item);
+    else if (slice_equals_text(item->type, "client_report"))
+        take_report(ingest, item);
+    else
+        count_outcome(ingest, "not_stored", category_name(category_of_item(item)), slice_of(NULL, 0), 1);
+    return STATUS_OK;
+}
+
+/* --- The batch ------------------------------------------------------------------------------------------------------
+ */
+
+static bool store_it(struct ingest *ingest)
+{
+    struct request *request = ingest->request;
+    struct server *server = request->server;
+    struct error error = {0};
+    uint64_t duplicates = 0;
+    const struct store_batch batch = {.project = request->project,
+                                      .received_ns = request->received_ns,
+                                      .chunks = &ingest->chunk,
+                                      .chunk_count = ingest->has_chunk,
+                                      .spans = ingest->spans,
+                                      .span_count = ingest->span_count,
+                                      .rejected = ingest->rejected,
+                                      .rejected_count = ingest->rejected_count,
+                                      .outcomes = ingest->outcomes,
+                                      .outcome_count = ingest->outcome_count};
+    bool is_empty = !ingest->has_chunk && ingest->span_count + ingest->rejected_count + ingest->outcome_count == 0;
+    if (is_empty) return true;
+    if (store_add(server->store, &batch, &duplicates, &error) != STATUS_OK) {
+        server_log(server, "cannot store: %s", error.message);
+        answer_error(request, 503, "%s", error.message);
+        return false;
+    }
+    atomic_fetch_add(&server->chunks, ingest->has_chunk - duplicates);
+    atomic_fetch_add(&server->duplicates, duplicates);
+    atomic_fetch_add(&server->rejected, ingest->rejected_count);
+    return true;
+}
+
+static void answer_id(struct request *request, const char *id)
+{
+    struct json_writer json = json_writer_of(&request->answer);
+    buffer_clear(&request->answer);
+    json_begin_object(&json);
+    if (id[0]) {
+        json_write_key(&json, "id");
+        json_write_text(&json, id);
+    }
+    json_end_object(&json);
+    answer_finish(request, "application/json");
+}
+
+static void take_items(struct ingest *ingest, struct envelope_reader *reader)
+{
+    struct envelope_item item;
+    struct error error = {0};
+    enum status status = STATUS_OK;
+    const struct envelope_attributes *attributes = &reader->attributes;
+    (void)snprintf(ingest->client, sizeof(ingest->client), "%.*s/%.*s", SLICE_ARGUMENTS(attributes->sdk_name),
+                   SLICE_ARGUMENTS(attributes->sdk_version));
+    while (status == STATUS_OK && envelope_next(reader, &item, &error)) status = take_item(ingest, &item, &error);
+    if (status != STATUS_OK)
+        answer_failure(ingest->request, &error);
+    else if (store_it(ingest))
+        answer_id(ingest->request, attributes->event_id);
+}
+
+static void take_envelope(struct request *request, struct slice bytes)
+{
+    struct error error = {0};
+    struct envelope_reader reader;
+    if (bytes.size == 0) {
+        answer_error(request, 400, "empty envelope");
+        return;
+    }
+    enum status status = envelope_open(&reader, bytes, &error);
+    if (status == STATUS_OK && access_may_write(request, reader.attributes.dsn)) {
+        status = envelope_check(bytes, &error);
+        if (status != STATUS_OK) {
+            answer_failure(request, &error);
+        } else {
+            struct ingest ingest = {.request = request};
+            profile_init(&ingest.profile);
+            ingest.context.has_transaction = envelope_has_transaction(bytes);
+            envelope_transaction_id(bytes, ingest.context.transaction_id);
+            take_items(&ingest, &reader);
+            ingest_fini(&ingest);
+        }
+    } else if (status != STATUS_OK) {
+        /* A request without a key learns nothing else. */
+        if (!access_names_key(request))
+            answer_error(request, 401, "missing authorization information");
+        else
+            answer_failure(request, &error);
+    }
+    envelope_close(&reader);
+}
+
+void ingest_envelope(struct request *request)
+{
+    struct buffer bytes;
+    bool is_large;
+    if (!body_decompress(request, ENVELOPE_BYTES_MAX, &bytes, &is_large)) return;
+    take_envelope(request, buffer_slice(&bytes));
+    body_release(request, &bytes, is_large);
+}
+
+/* --- Profiles of any format ----------------------------------------------------------------------------------------
+ */
+
+static struct slice parameter_or(const struct request *request, const char *name, struct slice other)
+{
+    struct slice given = request_slice(request, name);
+    return cut_name(given.size ? given : other);
+}
+
+static void label_chunk(struct ingest *ingest)
+{
+    struct request *request = ingest->request;
+    struct store_chunk *chunk = &ingest->chunk;
+    chunk->release = parameter_or(request, "release", chunk->release);
+    chunk->service = parameter_or(request, "service", service_of_release(chunk->release));
+    chunk->environment = parameter_or(request, "environment", chunk->environment);
+    chunk->host = parameter_or(request, "host", chunk->host);
+    chunk->platform = parameter_or(request, "platform", chunk->platform);
+    if (chunk->start_ns == 0) chunk->start_ns = chunk->end_ns = request->received_ns;
+    char plain[UUID_TEXT_SIZE];
+    if (uuid_parse(request_slice(request, "id"), plain)) {
+        (void)memcpy(ingest->generated_id, plain, sizeof(plain));
+        chunk->chunk_id = slice_of_text(ingest->generated_id);
+    } else if (chunk->chunk_id.size == 0 && uuid_new(ingest->generated_id)) {
+        chunk->chunk_id = slice_of_text(ingest->generated_id);
+    }
+}
+
+static void take_file(struct request *request, struct slice bytes)
+{
+    struct error error = {0};
+    struct ingest ingest = {.request = request};
+    profile_init(&ingest.profile);
+    enum status status = format_decode(bytes, &ingest.profile, NULL, &error);
+    if (status == STATUS_OK) status = profile_check_inlined(&ingest.profile, ingest.profile.source_bytes, &error);
+    if (status != STATUS_OK) {
+        answer_failure(request, &error);
+    } else if (ingest.profile.samples.count == 0) {
+        answer_error(request, 400, "the profile has no samples");
+    } else {
+        describe_chunk(&ingest, STORE_FILE, bytes);
+        label_chunk(&ingest);
+        count_outcome(&ingest, "accepted", "profile_file", slice_of(NULL, 0), 1);
+        char id[64];
+        (void)snprintf(id, sizeof(id), "%.*s", SLICE_ARGUMENTS(ingest.chunk.chunk_id));
+        if (store_it(&ingest)) answer_id(request, id);
+    }
+    ingest_fini(&ingest);
+}
+
+void ingest_profile(struct request *request)
+{
+    struct buffer bytes;
+    bool is_large;
+    if (!body_decompress(request, STORE_PAYLOAD_BYTES_MAX, &bytes, &is_large)) return;
+    if (bytes.size == 0)
+        answer_error(request, 400, "empty profile");
+    else
+        take_file(request, buffer_slice(&bytes));
+    body_release(request, &bytes, is_large);
+}

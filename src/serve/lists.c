@@ -1,0 +1,319 @@
+/* Answers that list what the store has.  SPDX-License-Identifier: MIT */
+#include "base/rfc3339.h"
+#include "serve/serve_private.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct list {
+    struct json_writer json;
+    size_t count, limit;
+    bool is_cut, only_transactions;
+};
+
+static void write_slice(struct json_writer *json, const char *key, struct slice text)
+{
+    json_write_key(json, key);
+    json_write_string(json, text);
+}
+
+static void write_u64(struct json_writer *json, const char *key, uint64_t number)
+{
+    json_write_key(json, key);
+    json_write_u64(json, number);
+}
+
+static void write_time(struct json_writer *json, const char *key, uint64_t time_ns)
+{
+    char text[RFC3339_TEXT_SIZE];
+    rfc3339_format(time_ns, text);
+    json_write_key(json, key);
+    json_write_text(json, text);
+}
+
+/* False: the list is full. */
+static bool begin_entry(struct list *list)
+{
+    list->is_cut = list->count == list->limit;
+    if (list->is_cut) return false;
+    list->count++;
+    json_begin_object(&list->json);
+    return true;
+}
+
+static bool end_entry(struct list *list)
+{
+    json_end_object(&list->json);
+    return !list->json.out->failed;
+}
+
+/* Reads the parameters and begins {"NAME":[. False: answered. */
+static bool begin_list(struct request *request, const char *name, struct list *list, struct store_query *query)
+{
+    struct selection selection;
+    const char *limit = request_parameter(request, "limit");
+    if (!selection_read(request, "", &selection)) return false;
+    *query = selection.query;
+    *list = (struct list){.json = json_writer_of(&request->answer), .limit = SERVE_LIST_MAX};
+    if (limit && strtoull(limit, NULL, 10) < SERVE_LIST_MAX) list->limit = (size_t)strtoull(limit, NULL, 10);
+    json_begin_object(&list->json);
+    json_write_key(&list->json, name);
+    json_begin_array(&list->json);
+    return true;
+}
+
+static void end_list(struct request *request, struct list *list, enum status status, const struct error *error)
+{
+    if (status != STATUS_OK) {
+        answer_failure(request, error);
+        return;
+    }
+    json_end_array(&list->json);
+    json_write_key(&list->json, "is_cut");
+    json_write_bool(&list->json, list->is_cut);
+    json_end_object(&list->json);
+    answer_finish(request, "application/json");
+}
+
+/* --- Projects -------------------------------------------------------------------------------------------------------
+ */
+
+/* Without the keys: who may read need not be able to write. */
+static bool write_project(void *context, const struct store_project *project)
+{
+    struct list *list = context;
+    if (!begin_entry(list)) return false;
+    write_u64(&list->json, "id", project->id);
+    write_slice(&list->json, "name", slice_of_text(project->name));
+    return end_entry(list);
+}
+
+void list_projects(struct request *request)
+{
+    struct list list;
+    struct store_query query;
+    struct error error = {0};
+    if (!begin_list(request, "projects", &list, &query)) return;
+    enum status status = store_each_project(request->server->store, write_project, &list, &error);
+    end_list(request, &list, status, &error);
+}
+
+/* --- Chunks ---------------------------------------------------------------------------------------------------------
+ */
+
+static bool write_chunk(void *context, const struct store_chunk *chunk)
+{
+    static const char *const kinds[] = {[STORE_CHUNK] = "chunk", [STORE_PROFILE] = "profile", [STORE_FILE] = "file"};
+    struct list *list = context;
+    struct json_writer *json = &list->json;
+    if (!begin_entry(list)) return false;
+    bool is_known = chunk->kind >= STORE_CHUNK && chunk->kind <= STORE_FILE;
+    write_slice(json, "kind", slice_of_text(is_known ? kinds[chunk->kind] : "unknown"));
+    write_slice(json, "profiler", chunk->profiler_id);
+    write_slice(json, "chunk", chunk->chunk_id);
+    write_slice(json, "service", chunk->service);
+    write_slice(json, "environment", chunk->environment);
+    write_slice(json, "release", chunk->release);
+    write_slice(json, "host", chunk->host);
+    write_slice(json, "platform", chunk->platform);
+    write_time(json, "start", chunk->start_ns);
+    write_time(json, "end", chunk->end_ns);
+    write_time(json, "received", chunk->received_ns);
+    write_u64(json, "samples", chunk->sample_count);
+    write_u64(json, "bytes", chunk->payload.size);
+    return end_entry(list);
+}
+
+void list_chunks(struct request *request)
+{
+    struct list list;
+    struct store_query query;
+    struct error error = {0};
+    if (!begin_list(request, "chunks", &list, &query)) return;
+    enum status status = store_each_chunk(request->server->store, &query, write_chunk, &list, &error);
+    end_list(request, &list, status, &error);
+}
+
+static bool copy_payload(void *context, const struct store_chunk *chunk)
+{
+    buffer_append(context, chunk->payload.data, chunk->payload.size);
+    return false;
+}
+
+/* The payload as it was sent. */
+void show_raw(struct request *request)
+{
+    struct selection selection;
+    struct error error = {0};
+    if (!selection_read(request, "", &selection)) return;
+    selection.query.with_payload = true;
+    if (selection.query.chunk_id.size == 0) {
+        answer_error(request, 400, "chunk is needed: the id of a chunk");
+        return;
+    }
+    if (store_each_chunk(request->server->store, &selection.query, copy_payload, &request->answer, &error) != STATUS_OK)
+        answer_failure(request, &error);
+    else if (request->answer.size == 0)
+        answer_error(request, 404, "there is no such chunk");
+    else
+        answer_finish(request, "application/octet-stream");
+}
+
+/* --- Values ---------------------------------------------------------------------------------------------------------
+ */
+
+static bool write_value(void *context, const struct store_value *value)
+{
+    struct list *list = context;
+    if (!begin_entry(list)) return false;
+    write_slice(&list->json, "name", value->value);
+    write_time(&list->json, "first", value->first_ns);
+    write_time(&list->json, "last", value->last_ns);
+    write_u64(&list->json, "chunks", value->chunk_count);
+    write_u64(&list->json, "samples", value->sample_count);
+    return end_entry(list);
+}
+
+void list_values(struct request *request)
+{
+    static const char *const names[STORE_COLUMNS] = {
+        [STORE_SERVICE] = "services", [STORE_ENVIRONMENT] = "environments", [STORE_RELEASE] = "releases",
+        [STORE_HOST] = "hosts",       [STORE_PLATFORM] = "platforms",       [STORE_PROFILER] = "sessions",
+    };
+    struct list list;
+    struct store_query query;
+    struct error error = {0};
+    unsigned column = 0;
+    while (column + 1 < STORE_COLUMNS && strcmp(names[column], request->route) != 0) column++;
+    if (!begin_list(request, names[column], &list, &query)) return;
+    enum status status =
+        store_each_value(request->server->store, &query, (enum store_column)column, write_value, &list, &error);
+    end_list(request, &list, status, &error);
+}
+
+/* --- Spans ----------------------------------------------------------------------------------------------------------
+ */
+
+static bool write_span(void *context, const struct store_span *span)
+{
+    struct list *list = context;
+    struct json_writer *json = &list->json;
+    if (list->only_transactions && !span->is_transaction) return true;
+    if (!begin_entry(list)) return false;
+    write_slice(json, "trace", span->trace_id);
+    write_slice(json, "span", span->span_id);
+    write_slice(json, "name", span->name);
+    write_slice(json, "op", span->op);
+    write_slice(json, "service", span->service);
+    write_slice(json, "environment", span->environment);
+    write_slice(json, "release", span->release);
+    write_slice(json, "profiler", span->profiler_id);
+    write_slice(json, "profile", span->profile_id);
+    write_slice(json, "thread", span->thread_id);
+    write_time(json, "start", span->start_ns);
+    write_time(json, "end", span->end_ns);
+    json_write_key(json, "is_transaction");
+    json_write_bool(json, span->is_transaction);
+    return end_entry(list);
+}
+
+void list_spans(struct request *request)
+{
+    struct list list;
+    struct store_query query;
+    struct error error = {0};
+    bool only_transactions = strcmp(request->route, "transactions") == 0;
+    if (!begin_list(request, only_transactions ? "transactions" : "spans", &list, &query)) return;
+    list.only_transactions = only_transactions;
+    enum status status = store_each_span(request->server->store, &query, write_span, &list, &error);
+    end_list(request, &list, status, &error);
+}
+
+/* --- What came of the items -----------------------------------------------------------------------------------------
+ */
+
+static bool write_rejected(void *context, const struct store_rejected *rejected)
+{
+    struct list *list = context;
+    struct json_writer *json = &list->json;
+    if (!begin_entry(list)) return false;
+    write_time(json, "received", rejected->received_ns);
+    write_slice(json, "type", rejected->type);
+    write_slice(json, "reason", rejected->reason);
+    write_slice(json, "place", rejected->place);
+    write_slice(json, "found", rejected->found);
+    write_slice(json, "expected", rejected->expected);
+    write_slice(json, "sdk", rejected->sdk);
+    write_slice(json, "header", rejected->header);
+    write_u64(json, "bytes", rejected->payload.size);
+    return end_entry(list);
+}
+
+void list_rejected(struct request *request)
+{
+    struct list list;
+    struct store_query query;
+    struct error error = {0};
+    if (!begin_list(request, "rejected", &list, &query)) return;
+    if (query.to_ns == 0) query.to_ns = UINT64_MAX;
+    enum status status = store_each_rejected(request->server->store, &query, write_rejected, &list, &error);
+    end_list(request, &list, status, &error);
+}
+
+static bool write_outcome(void *context, const struct store_outcome *outcome)
+{
+    struct list *list = context;
+    if (!begin_entry(list)) return false;
+    write_slice(&list->json, "outcome", outcome->outcome);
+    write_slice(&list->json, "category", outcome->category);
+    write_slice(&list->json, "reason", outcome->reason);
+    write_u64(&list->json, "quantity", outcome->quantity);
+    return end_entry(list);
+}
+
+void list_outcomes(struct request *request)
+{
+    struct list list;
+    struct store_query query;
+    struct error error = {0};
+    if (!begin_list(request, "outcomes", &list, &query)) return;
+    enum status status = store_each_outcome(request->server->store, &query, write_outcome, &list, &error);
+    end_list(request, &list, status, &error);
+}
+
+/* --- Metrics --------------------------------------------------------------------------------------------------------
+ */
+
+static void write_metric(struct buffer *out, const char *name, const char *type, const char *help, uint64_t value)
+{
+    buffer_append_format(out, "# HELP offbeat_%s %s\n# TYPE offbeat_%s %s\noffbeat_%s %llu\n", name, help, name, type,
+                         name, (unsigned long long)value);
+}
+
+/* The text format of Prometheus, version 0.0.4. */
+void show_metrics(struct request *request)
+{
+    struct server *server = request->server;
+    struct buffer *out = &request->answer;
+    struct store_usage usage;
+    store_usage(server->store, &usage);
+    write_metric(out, "chunks_stored_total", "counter", "Chunks and profiles that were stored.", server->chunks);
+    write_metric(out, "chunks_duplicate_total", "counter", "Chunks that were sent again.", server->duplicates);
+    write_metric(out, "items_rejected_total", "counter", "Items that the rules rejected.", server->rejected);
+    write_metric(out, "received_bytes_total", "counter", "Bytes of request bodies.", server->received_bytes);
+    write_metric(out, "requests_open", "gauge", "Requests that are arriving, waiting or answered.",
+                 server->connections);
+    write_metric(out, "body_bytes", "gauge", "Bytes of bodies in memory.", server->body_bytes);
+    write_metric(out, "store_bytes", "gauge", "Size of the data files.", usage.bytes);
+    write_metric(out, "store_days", "gauge", "Data files.", usage.days);
+    write_metric(out, "store_commits_total", "counter", "Commits of the store.", usage.commits);
+    write_metric(out, "store_batches_total", "counter", "Requests that those commits stored.", usage.batches);
+    buffer_append_text(out,
+                       "# HELP offbeat_answers_total Answers by status code.\n# TYPE offbeat_answers_total counter\n");
+    for (int i = 0; i < STATUS_CODES_MAX; i++) {
+        unsigned long long count = server->answers[i];
+        if (count) buffer_append_format(out, "offbeat_answers_total{code=\"%d\"} %llu\n", i, count);
+    }
+    answer_finish(request, "text/plain; version=0.0.4");
+}

@@ -1,0 +1,270 @@
+/* Answers that are computed from merged chunks. The numbers come from analyze/, the JSON from report/: the same as the
+ * commands of offbeat print.  SPDX-License-Identifier: MIT */
+#include "analyze/diff.h"
+#include "analyze/flame_chart.h"
+#include "analyze/top.h"
+#include "analyze/totals.h"
+#include "base/gzip.h"
+#include "format/format.h"
+#include "profile/full_names.h"
+#include "profile/packages.h"
+#include "profile/profile_prune.h"
+#include "profile/profile_scale.h"
+#include "report/diff_report.h"
+#include "report/flame_report.h"
+#include "report/top_report.h"
+#include "serve/serve_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Diffs as the command has them: one comparison in a hundred shows noise as a change. */
+#define NOISE_LEVEL 0.01
+enum { BOXES_MAX = 20000, LAYOUTS_MAX = 20, DEPTH_MAX = 1000 };
+
+/* What the requests below begin with. False: answered. PROFILE is to be finished in every case. */
+static bool merge_selected(struct request *request, bool keeps_times, struct profile *profile)
+{
+    struct selection selection;
+    struct error error = {0};
+    profile_init(profile);
+    if (!selection_read(request, "", &selection)) return false;
+    if (selection_merge(request, &selection, keeps_times, profile, &error) == STATUS_OK) return true;
+    answer_failure(request, &error);
+    return false;
+}
+
+static void give_names(struct profile *profile)
+{
+    struct error ignored;
+    (void)profile_prune(profile, &ignored); /* with a broken expression all frames stay */
+    profile_give_full_names(profile, true);
+    profile_distinguish_packages(profile, false);
+}
+
+/* The column that the parameter "type" names; false: answered. */
+static bool choose_value(struct request *request, struct profile *profile, size_t *ret_column)
+{
+    const char *type = request_parameter(request, "type");
+    int column = profile_value_index(profile, type ? type : "");
+    if (column < 0) answer_error(request, 400, "the profile has no values of type %s", type);
+    *ret_column = column < 0 ? 0 : (size_t)column;
+    return column >= 0;
+}
+
+static size_t read_limit(const struct request *request, size_t usual)
+{
+    const char *text = request_parameter(request, "limit");
+    return text ? (size_t)strtoull(text, NULL, 10) : usual;
+}
+
+static void finish(struct request *request, enum status status, const struct error *error, const char *content_type)
+{
+    if (status == STATUS_OK)
+        answer_finish(request, content_type);
+    else
+        answer_failure(request, error);
+}
+
+/* --- Files ----------------------------------------------------------------------------------------------------------
+ */
+
+void query_pprof(struct request *request)
+{
+    struct profile profile;
+    struct error error = {0};
+    if (merge_selected(request, false, &profile))
+        finish(request, format_pprof.encode(&profile, &request->answer, &error), &error, "application/octet-stream");
+    profile_fini(&profile);
+}
+
+void query_export(struct request *request)
+{
+    const char *name = request_parameter(request, "format");
+    const struct format *format = name ? format_of_name(name) : NULL;
+    struct profile profile;
+    struct error error = {0};
+    if (!format || !format_is_written(format)) {
+        answer_error(request, 400, "format: one of pprof, speedscope, collapsed, firefox, sentry-v2 is needed");
+        return;
+    }
+    if (merge_selected(request, format->needs_timestamps || format->sentry_version == 2, &profile)) {
+        if (format->needs_full_names) profile_give_full_names(&profile, true);
+        finish(request, format_encode(&profile, format, &request->answer, &error), &error, "application/octet-stream");
+    }
+    profile_fini(&profile);
+}
+
+/* --- Tables ---------------------------------------------------------------------------------------------------------
+ */
+
+static void write_top(struct request *request, struct profile *profile)
+{
+    struct top top;
+    struct error error = {0};
+    size_t column;
+    const char *by = request_parameter(request, "by"), *order = request_parameter(request, "order");
+    if (!choose_value(request, profile, &column)) return;
+    give_names(profile);
+    const struct top_options options = {.value_index = column,
+                                        .grouping = by && strcmp(by, "thread") == 0 ? TOP_BY_THREAD : TOP_OF_ALL,
+                                        .by_cumulative = order && strcmp(order, "total") == 0};
+    enum status status = top_compute(profile, &options, &top, &error);
+    if (status == STATUS_OK) {
+        const struct top_report_options report = {.function_max = read_limit(request, 0)};
+        top_write_json(profile, &top, &report, &request->answer);
+        top_fini(&top);
+    }
+    finish(request, status, &error, "application/json");
+}
+
+void query_top(struct request *request)
+{
+    struct profile profile;
+    if (merge_selected(request, false, &profile)) write_top(request, &profile);
+    profile_fini(&profile);
+}
+
+static void write_diff(struct request *request, struct profile *profile)
+{
+    struct diff diff;
+    struct error error = {0};
+    size_t column;
+    const char *order = request_parameter(request, "order");
+    if (!choose_value(request, profile, &column)) return;
+    give_names(profile);
+    const struct diff_options options = {.value_index = column,
+                                         .by_cumulative = order && strcmp(order, "total") == 0,
+                                         .normalizes = request_parameter(request, "normalize") != NULL,
+                                         .level = NOISE_LEVEL};
+    enum status status = diff_compute(profile, &options, &diff, &error);
+    if (status == STATUS_OK) {
+        const struct diff_report_options report = {
+            .base_name = "base", .new_name = "new", .function_max = read_limit(request, 0)};
+        diff_write_json(profile, &diff, &report, &request->answer);
+        diff_fini(&diff);
+    }
+    finish(request, status, &error, "application/json");
+}
+
+/* The samples of the base get the label by which analyze/diff.h knows them. */
+static enum status add_base(struct profile *profile, struct profile *base, struct error *error)
+{
+    const struct profile_extra_labels labels = {.items = {{.key = DIFF_BASE_LABEL, .text = "true"}}, .count = 1};
+    struct profile labelled;
+    profile_init(&labelled);
+    enum status status = profile_merge(&labelled, base, &labels, error);
+    if (status == STATUS_OK) status = profile_make_compatible(profile, &labelled, error);
+    if (status == STATUS_OK) status = profile_merge(profile, &labelled, NULL, error);
+    profile_fini(&labelled);
+    return status;
+}
+
+void query_diff(struct request *request)
+{
+    struct profile profile, base;
+    struct selection selection;
+    struct error error = {0};
+    profile_init(&base);
+    if (merge_selected(request, false, &profile) && selection_read(request, "base_", &selection)) {
+        enum status status = selection_merge(request, &selection, false, &base, &error);
+        if (status == STATUS_OK) status = add_base(&profile, &base, &error);
+        if (status == STATUS_OK)
+            write_diff(request, &profile);
+        else
+            answer_failure(request, &error);
+    }
+    profile_fini(&base);
+    profile_fini(&profile);
+}
+
+/* --- Flame graphs ---------------------------------------------------------------------------------------------------
+ */
+
+struct drawing {
+    struct profile *profile;
+    struct grouping grouping;
+    struct flame_options options;
+    struct flame_layout layout;
+    bool is_chart;
+    struct thread_id thread;
+    uint64_t start_ns;
+};
+
+static enum status lay_out_once(struct drawing *drawing, struct error *error)
+{
+    if (!drawing->is_chart)
+        return flame_layout_init(&drawing->layout, drawing->profile, &drawing->grouping, &drawing->options, error);
+    return flame_chart_init(&drawing->layout, drawing->profile, &drawing->grouping, drawing->thread, &drawing->options,
+                            &drawing->start_ns, error);
+}
+
+/* Again while there are more than BOXES_MAX boxes: then the narrow ones are left out, and counted in the answer. */
+static enum status lay_out(struct drawing *drawing, size_t boxes_max, struct error *error)
+{
+    enum status status = lay_out_once(drawing, error);
+    for (int i = 1; i < LAYOUTS_MAX && status == STATUS_OK && boxes_max && drawing->layout.count > boxes_max; i++) {
+        uint32_t *tie_depth = drawing->is_chart ? NULL : &drawing->options.tie_depth;
+        bool has_memory = flame_layout_narrowest(&drawing->layout, boxes_max, &drawing->options.narrowest, tie_depth);
+        flame_layout_fini(&drawing->layout);
+        if (!has_memory) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
+        status = lay_out_once(drawing, error);
+    }
+    return status;
+}
+
+static void write_flame(struct request *request, struct drawing *drawing)
+{
+    struct error error = {0};
+    const struct grouping_options grouping = {.names_places = true};
+    size_t column;
+    if (!choose_value(request, drawing->profile, &column)) return;
+    give_names(drawing->profile);
+    drawing->options = (struct flame_options){.column = column, .depth_max = DEPTH_MAX};
+    enum status status = grouping_init(&drawing->grouping, drawing->profile, &grouping, &error);
+    if (status == STATUS_OK) status = lay_out(drawing, read_limit(request, BOXES_MAX), &error);
+    if (status == STATUS_OK) {
+        const struct report report = {.profile = drawing->profile,
+                                      .choice = {.index = column},
+                                      .total = drawing->layout.boxes[0].cum,
+                                      .ratio = 1,
+                                      .unit = "minimum",
+                                      .title = ""};
+        const struct thread *thread = profile_thread(drawing->profile, drawing->thread);
+        const struct flame_report flame = {.report = &report,
+                                           .grouping = &drawing->grouping,
+                                           .layout = &drawing->layout,
+                                           .options = &drawing->options,
+                                           .kind = drawing->is_chart ? FLAME_CHART : FLAME_GRAPH,
+                                           .thread = profile_c_string(drawing->profile, thread->name),
+                                           .start_ns = drawing->start_ns};
+        flame_write_json(&flame, &request->answer);
+    }
+    finish(request, status, &error, "application/json");
+    flame_layout_fini(&drawing->layout);
+    grouping_fini(&drawing->grouping);
+}
+
+void query_flame(struct request *request)
+{
+    struct profile profile;
+    struct drawing drawing = {.profile = &profile};
+    if (merge_selected(request, false, &profile)) write_flame(request, &drawing);
+    profile_fini(&profile);
+}
+
+/* Of one thread of one profiler: chunks of several processes have no common order. */
+void query_flamechart(struct request *request)
+{
+    struct profile profile;
+    struct drawing drawing = {.profile = &profile, .is_chart = true};
+    if (!request_parameter(request, "profiler") && !request_parameter(request, "chunk")) {
+        answer_error(request, 400, "profiler or chunk is needed: the id of a session or of a chunk");
+        return;
+    }
+    if (merge_selected(request, true, &profile)) {
+        drawing.thread = profile_thread_with_samples(&profile, profile_default_thread(&profile));
+        write_flame(request, &drawing);
+    }
+    profile_fini(&profile);
+}

@@ -1,0 +1,135 @@
+/* Which path is answered by which function.  SPDX-License-Identifier: MIT */
+#include "serve/serve_private.h"
+
+#include <string.h>
+
+enum access { ACCESS_ALL, ACCESS_READ, ACCESS_READ_ALL, ACCESS_WRITE };
+
+struct route {
+    const char *method;
+    const char *name; /* begins with '/': the path, else what follows /api/N/ */
+    enum access access;
+    void (*run)(struct request *request);
+};
+
+static void show_health(struct request *request)
+{
+    buffer_append_text(&request->answer, "{\"status\":\"ok\"}\n");
+    answer_finish(request, "application/json");
+}
+
+/* Ready: the store can be read. */
+static void show_readiness(struct request *request)
+{
+    struct store_usage usage;
+    store_usage(request->server->store, &usage);
+    if (usage.waiting >= STORE_WAITING_MAX / 2)
+        answer_error(request, 503, "too much waits for the disk");
+    else
+        show_health(request);
+}
+
+/* clang-format off */
+static const struct route routes[] = {
+    {"POST", "envelope",     ACCESS_WRITE, ingest_envelope},
+    {"POST", "profiles",     ACCESS_WRITE, ingest_profile},
+    {"GET",  "profile.pb.gz", ACCESS_READ, query_pprof},
+    {"GET",  "export",       ACCESS_READ,  query_export},
+    {"GET",  "top",          ACCESS_READ,  query_top},
+    {"GET",  "flame",        ACCESS_READ,  query_flame},
+    {"GET",  "diff",         ACCESS_READ,  query_diff},
+    {"GET",  "flamechart",   ACCESS_READ,  query_flamechart},
+    {"GET",  "chunks",       ACCESS_READ,  list_chunks},
+    {"GET",  "raw",          ACCESS_READ,  show_raw},
+    {"GET",  "services",     ACCESS_READ,  list_values},
+    {"GET",  "environments", ACCESS_READ,  list_values},
+    {"GET",  "releases",     ACCESS_READ,  list_values},
+    {"GET",  "hosts",        ACCESS_READ,  list_values},
+    {"GET",  "platforms",    ACCESS_READ,  list_values},
+    {"GET",  "sessions",     ACCESS_READ,  list_values},
+    {"GET",  "transactions", ACCESS_READ,  list_spans},
+    {"GET",  "spans",        ACCESS_READ,  list_spans},
+    {"GET",  "rejected",     ACCESS_READ,  list_rejected},
+    {"GET",  "outcomes",     ACCESS_READ,  list_outcomes},
+    {"GET",  "/api/projects", ACCESS_READ_ALL, list_projects},
+    {"GET",  "/metrics",     ACCESS_READ_ALL, show_metrics},
+    {"GET",  "/healthz",     ACCESS_ALL,   show_health},
+    {"GET",  "/readyz",      ACCESS_ALL,   show_readiness},
+};
+/* clang-format on */
+
+/* "/api/1/envelope/": project 1, route "envelope". False: not of that form. */
+static bool split_path(struct request *request)
+{
+    char *rest = request->path;
+    size_t size = strlen(rest);
+    while (size > 1 && rest[size - 1] == '/') rest[--size] = '\0';
+    request->route = rest;
+    if (strncmp(rest, "/api/", 5) != 0) return true;
+    char *slash = strchr(rest + 5, '/');
+    if (!slash) return true;
+    uint64_t project = 0;
+    for (const char *digit = rest + 5; digit < slash; digit++) {
+        if (*digit < '0' || *digit > '9' || __builtin_mul_overflow(project, 10, &project) ||
+            __builtin_add_overflow(project, (uint64_t)(*digit - '0'), &project))
+            return false;
+    }
+    request->project = project;
+    request->route = slash + 1;
+    return project != 0;
+}
+
+/* NULL, and REQUEST answered, if there is none. */
+static const struct route *find_route(struct request *request)
+{
+    bool is_known = false;
+    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+        if (strcmp(routes[i].name, request->route) != 0) continue;
+        is_known = true;
+        bool is_head = strcmp(request->method, "HEAD") == 0 && strcmp(routes[i].method, "GET") == 0;
+        if (is_head || strcmp(routes[i].method, request->method) == 0) return &routes[i];
+    }
+    if (is_known)
+        answer_error(request, 405, "%s is not for this path", request->method);
+    else
+        answer_error(request, 404, "there is no such path; see doc/serve.md");
+    return NULL;
+}
+
+bool request_is_post(const struct request *request)
+{
+    return strcmp(request->method, "POST") == 0;
+}
+
+bool request_check_early(struct request *request)
+{
+    if (!split_path(request)) {
+        answer_error(request, 400, "the path names no project: a number is needed, as in /api/1/envelope/");
+        return false;
+    }
+    if (strcmp(request->method, "OPTIONS") == 0) {
+        request->status = 200;
+        return false;
+    }
+    const struct route *route = find_route(request);
+    if (!route) return false;
+    bool is_envelope = strcmp(route->name, "envelope") == 0;
+    switch (route->access) {
+    case ACCESS_READ:
+        return access_may_read(request, request->project);
+    case ACCESS_READ_ALL:
+        return access_may_read(request, 0);
+    case ACCESS_WRITE:
+        /* An envelope may carry its key inside. */
+        return is_envelope && !access_names_key(request) ? true : access_may_write(request, slice_of(NULL, 0));
+    case ACCESS_ALL:
+    default:
+        return true;
+    }
+}
+
+void request_run(struct request *request)
+{
+    const struct route *route = find_route(request);
+    if (route) route->run(request);
+}

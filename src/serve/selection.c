@@ -1,0 +1,233 @@
+/* The chunks that a query selects, as one profile. All of them: nothing is sampled.  SPDX-License-Identifier: MIT */
+#include "analyze/time_cut.h"
+#include "base/rfc3339.h"
+#include "format/format.h"
+#include "format/sentry/sentry_v1.h"
+#include "format/sentry/sentry_v2.h"
+#include "profile/profile_scale.h"
+#include "serve/serve_private.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- Parameters -----------------------------------------------------------------------------------------------------
+ */
+
+/* Seconds since 1970, "1795407529.5", or RFC 3339. */
+static bool parse_time(const char *text, uint64_t *ret_ns)
+{
+    char *end;
+    double seconds = strtod(text, &end);
+    if (*text && *end == '\0' && isfinite(seconds) && seconds >= 0 && seconds < 9e9) {
+        *ret_ns = (uint64_t)seconds * SECOND_NS + (uint64_t)((seconds - floor(seconds)) * 1e9);
+        return true;
+    }
+    return rfc3339_parse(slice_of_text(text), ret_ns);
+}
+
+static const char *prefixed(struct request *request, const char *prefix, const char *name)
+{
+    char full[64];
+    (void)snprintf(full, sizeof(full), "%s%s", prefix, name);
+    return request_parameter(request, full);
+}
+
+static bool read_time(struct request *request, const char *prefix, const char *name, uint64_t *ret_ns)
+{
+    const char *text = prefixed(request, prefix, name);
+    if (!text || !text[0] || parse_time(text, ret_ns)) return true;
+    answer_error(request, 400, "%s%s: a time is needed, in seconds since 1970 or as 2026-11-23T04:00:00Z", prefix,
+                 name);
+    return false;
+}
+
+bool selection_read(struct request *request, const char *prefix, struct selection *ret_selection)
+{
+    struct selection selection = {.query = {.project = request->project}};
+    struct store_query *query = &selection.query;
+    const struct {
+        const char *name;
+        struct slice *value;
+    } texts[] = {{"service", &query->service}, {"environment", &query->environment}, {"release", &query->release},
+                 {"host", &query->host},       {"platform", &query->platform},       {"profiler", &query->profiler_id},
+                 {"chunk", &query->chunk_id},  {"thread", &selection.thread}};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        const char *given = prefixed(request, prefix, texts[i].name);
+        if (!given && prefix[0]) given = request_parameter(request, texts[i].name);
+        *texts[i].value = slice_of_text(given);
+    }
+    if (!read_time(request, prefix, "from", &query->from_ns) || !read_time(request, prefix, "to", &query->to_ns))
+        return false;
+    const char *seconds = prefixed(request, prefix, "seconds");
+    if (seconds && query->from_ns == 0) {
+        char *end;
+        double number = strtod(seconds, &end);
+        if (!*seconds || *end || !(number > 0) || number > 1e9) {
+            answer_error(request, 400, "seconds: a number is needed");
+            return false;
+        }
+        query->from_ns = request->received_ns - (uint64_t)(number * 1e9);
+    }
+    if (query->to_ns && query->to_ns <= query->from_ns) {
+        answer_error(request, 400, "%sto is not after %sfrom", prefix, prefix);
+        return false;
+    }
+    *ret_selection = selection;
+    return true;
+}
+
+/* --- Merging --------------------------------------------------------------------------------------------------------
+ */
+
+enum status chunk_decode(const struct store_chunk *chunk, struct profile *profile, struct error *error)
+{
+    enum status status;
+    switch (chunk->kind) {
+    case STORE_CHUNK:
+        return sentry_v2_decode(chunk->payload, profile, error);
+    case STORE_PROFILE:
+        status = sentry_v1_decode(chunk->payload, profile, error);
+        return status == STATUS_OK ? profile_fill_idle(profile, error) : status;
+    case STORE_FILE:
+    default:
+        return format_decode(chunk->payload, profile, NULL, error);
+    }
+}
+
+struct merge {
+    const struct selection *selection;
+    struct profile *sum;
+    bool keeps_times;
+    size_t count, compacted_samples;
+    enum status status;
+    struct error *error;
+};
+
+static void keep_thread(struct profile *profile, struct slice id)
+{
+    bool *is_kept = calloc(profile->samples.count + 1, sizeof(*is_kept));
+    if (!is_kept) return;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        const struct thread *thread = profile_thread(profile, profile->samples.thread[i]);
+        is_kept[i] = slice_equal(profile_slice(profile, thread->id), id);
+    }
+    profile_keep_samples(profile, is_kept);
+    free(is_kept);
+}
+
+/* A chunk that the range cuts is cut; one without times belongs to the range that has its start. */
+static enum status cut_to_range(const struct store_query *query, const struct store_chunk *chunk,
+                                struct profile *profile, struct error *error)
+{
+    struct time_cut cut = {.start_ns = query->from_ns, .end_ns = query->to_ns ? query->to_ns : UINT64_MAX};
+    bool is_inside = chunk->start_ns >= cut.start_ns && chunk->end_ns < cut.end_ns;
+    if (is_inside) return STATUS_OK;
+    if (profile->has_times) return time_cut_apply(profile, &cut, error);
+    bool begins_inside = chunk->start_ns >= cut.start_ns && chunk->start_ns < cut.end_ns;
+    if (begins_inside) return STATUS_OK;
+    profile->samples.count = 0;
+    return STATUS_OK;
+}
+
+/* The sum grows with the number of different stacks, not of chunks. */
+static enum status compact_sometimes(struct merge *merge)
+{
+    enum { SAMPLES_FREE = 1 << 18 };
+    size_t count = merge->sum->samples.count;
+    if (merge->keeps_times || count < SAMPLES_FREE || count < 2 * merge->compacted_samples) return STATUS_OK;
+    enum status status = profile_compact(merge->sum, merge->error);
+    merge->compacted_samples = merge->sum->samples.count;
+    return status;
+}
+
+static enum status merge_one(struct merge *merge, const struct store_chunk *chunk)
+{
+    struct profile profile;
+    profile_init(&profile);
+    enum status status = chunk_decode(chunk, &profile, merge->error);
+    if (status == STATUS_OK && !merge->keeps_times)
+        status = cut_to_range(&merge->selection->query, chunk, &profile, merge->error);
+    if (status == STATUS_OK && merge->selection->thread.size) keep_thread(&profile, merge->selection->thread);
+    if (status == STATUS_OK && merge->keeps_times && !profile.has_times)
+        status = error_set(merge->error, STATUS_UNSUPPORTED, 0, "a profile of this range has no times");
+    if (status == STATUS_OK && !merge->keeps_times) status = profile_compact(&profile, merge->error);
+    if (status == STATUS_OK && profile.samples.count > 0) {
+        status = profile_make_compatible(merge->sum, &profile, merge->error);
+        if (status == STATUS_OK) status = profile_merge(merge->sum, &profile, NULL, merge->error);
+        if (status == STATUS_OK) status = compact_sometimes(merge);
+    }
+    profile_fini(&profile);
+    return status;
+}
+
+static bool visit(void *context, const struct store_chunk *chunk)
+{
+    struct merge *merge = context;
+    if (merge->count++ == SERVE_QUERY_CHUNKS_MAX)
+        merge->status =
+            error_set(merge->error, STATUS_TOO_LARGE, 0,
+                      "more than %d chunks match; narrow the time range, or choose a service", SERVE_QUERY_CHUNKS_MAX);
+    else
+        merge->status = merge_one(merge, chunk);
+    return merge->status == STATUS_OK;
+}
+
+/* A sample of a chunk's end lasts until the thread's next one, in the next chunk (facts §4.3). */
+static enum status stitch(struct profile *profile, struct error *error)
+{
+    enum status status = profile_sort_by_time(profile, error);
+    uint64_t *next_ns = status == STATUS_OK ? calloc(profile->threads.count + 1, sizeof(*next_ns)) : NULL;
+    if (status != STATUS_OK) return status;
+    if (!next_ns) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
+    for (size_t i = profile->samples.count; i-- > 0;) {
+        uint32_t thread = profile->samples.thread[i].index;
+        uint64_t time_ns = profile->samples.time_ns[i], after_ns = next_ns[thread];
+        int64_t *values = profile->samples.values + i * profile->value_type_count;
+        for (size_t k = 0; k < profile->value_type_count && after_ns; k++) {
+            bool is_wall = strcmp(profile_c_string(profile, profile->value_types[k].type), "wall") == 0 &&
+                           strcmp(profile_c_string(profile, profile->value_types[k].unit), "nanoseconds") == 0;
+            if (is_wall && values[k] == 0 && profile->samples.stack[i].index) values[k] = (int64_t)(after_ns - time_ns);
+        }
+        next_ns[thread] = time_ns;
+    }
+    free(next_ns);
+    return STATUS_OK;
+}
+
+static void begin_query(struct server *server)
+{
+    (void)pthread_mutex_lock(&server->query_lock);
+    while (server->queries >= SERVE_QUERIES_MAX) (void)pthread_cond_wait(&server->query_ends, &server->query_lock);
+    server->queries++;
+    (void)pthread_mutex_unlock(&server->query_lock);
+}
+
+static void end_query(struct server *server)
+{
+    (void)pthread_mutex_lock(&server->query_lock);
+    server->queries--;
+    (void)pthread_cond_signal(&server->query_ends);
+    (void)pthread_mutex_unlock(&server->query_lock);
+}
+
+enum status selection_merge(struct request *request, const struct selection *selection, bool keeps_times,
+                            struct profile *profile, struct error *error)
+{
+    struct merge merge = {.selection = selection, .sum = profile, .keeps_times = keeps_times, .error = error};
+    struct store_query query = selection->query;
+    query.with_payload = true;
+    begin_query(request->server);
+    enum status status = store_each_chunk(request->server->store, &query, visit, &merge, error);
+    if (status == STATUS_OK) status = merge.status;
+    if (status == STATUS_OK && profile->samples.count == 0)
+        status = error_set(error, STATUS_NOT_FOUND, 0, "no chunk matches");
+    if (status == STATUS_OK && !keeps_times) status = profile_compact(profile, error);
+    if (status == STATUS_OK && keeps_times) status = stitch(profile, error);
+    const struct time_cut cut = {.start_ns = query.from_ns, .end_ns = query.to_ns ? query.to_ns : UINT64_MAX};
+    bool is_cut = query.from_ns || query.to_ns;
+    if (status == STATUS_OK && keeps_times && is_cut) status = time_cut_apply(profile, &cut, error);
+    end_query(request->server);
+    return status;
+}

@@ -1,0 +1,48 @@
+/* The server of `offbeat serve`: receives profiles over HTTP, and answers questions about them (doc/serve.md).
+ *
+ * One thread of libmicrohttpd moves bytes; a request whose body has arrived waits for one of the workers, and its
+ * connection sleeps meanwhile. So slow clients cost memory only, which the maxima below bound.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SERVE_SERVE_H
+#define OFFBEAT_SERVE_SERVE_H
+
+#include "store/store.h"
+
+enum {
+    SERVE_CONNECTIONS_MAX = 1100,
+    SERVE_IDLE_SECONDS = 30,            /* without a byte, a connection is closed */
+    SERVE_REQUEST_SECONDS = 120,        /* a request must arrive within that time */
+    SERVE_BODY_BYTES_MAX = 40 << 20,    /* compressed, as Sentry's own edge has it (facts §2.2) */
+    SERVE_BODIES_BYTES_MAX = 128 << 20, /* of all bodies that are arriving or wait */
+    SERVE_SMALL_BYTES_MAX = 32 << 20,   /* decompressed: larger bodies are read one at a time */
+    SERVE_JOBS_MAX = 1024,
+    SERVE_WORKERS_MAX = 64,
+    SERVE_PARAMETERS_MAX = 32,
+    SERVE_QUERY_CHUNKS_MAX = 50000, /* that one answer merges */
+    SERVE_QUERIES_MAX = 2,          /* that merge chunks at the same time; others wait */
+    SERVE_LIST_MAX = 10000,         /* entries of a list */
+};
+
+struct serve_options {
+    const char *address;              /* "127.0.0.1"; an IPv6 address without brackets */
+    uint16_t port;                    /* 0: any */
+    unsigned workers;                 /* 0: four for each processor, at most 16 */
+    uint64_t keep_ns, disk_bytes_max; /* 0: no limit */
+    /* One line of what the server does; not for requests that are answered as usual. */
+    void (*log)(void *context, const char *text);
+    void *log_context;
+};
+
+struct server;
+
+/* STATUS_IO if the address cannot be used. STORE must outlive the server. */
+enum status server_start(struct store *store, const struct serve_options *options, struct server **ret_server,
+                         struct error *error);
+uint16_t server_port(const struct server *server);
+/* Accepts no more connections, finishes the requests that have arrived, and ends. Accepts NULL. */
+void server_stop(struct server *server);
+
+/* Whether only programs of this machine can reach ADDRESS. */
+bool serve_is_loopback(const char *address);
+
+#endif

@@ -1,0 +1,143 @@
+/* A request on its way through the server.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SERVE_SERVE_PRIVATE_H
+#define OFFBEAT_SERVE_SERVE_PRIVATE_H
+
+#include "base/json_writer.h"
+#include "profile/profile.h"
+#include "serve/http_library.h"
+#include "serve/serve.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define SECOND_NS ((uint64_t)1000000000)
+
+enum { ANSWER_BYTES_MAX = 256 << 20, STATUS_CODES_MAX = 600 };
+
+struct parameter {
+    char *name, *value;
+};
+
+enum request_state { REQUEST_ARRIVING, REQUEST_REFUSED, REQUEST_WAITING, REQUEST_ANSWERED };
+
+struct request {
+    struct server *server;
+    struct MHD_Connection *connection;
+    enum request_state state;
+    char *method, *path;
+    char *sentry_auth, *authorization, *encoding; /* headers; NULL: not there */
+    struct parameter parameters[SERVE_PARAMETERS_MAX];
+    size_t parameter_count;
+    uint64_t begun_ns, received_ns; /* monotonic; UTC */
+    struct buffer body;
+    size_t counted_bytes; /* of BODY, in server.body_bytes */
+
+    uint64_t project;
+    const char *route; /* what follows /api/N/, without a slash at its end; "" */
+
+    unsigned status;
+    const char *content_type;
+    struct buffer answer;
+    bool asks_for_login;
+    struct request *next;
+};
+
+struct server {
+    struct store *store;
+    struct serve_options options;
+    struct MHD_Daemon *daemon;
+    uint16_t port;
+
+    pthread_mutex_t lock; /* of the queue */
+    pthread_cond_t has_jobs, keeper_wakes;
+    struct request *first, **end;
+    size_t job_count, running;
+    bool is_stopping;
+    pthread_t workers[SERVE_WORKERS_MAX], keeper;
+    unsigned worker_count;
+    bool has_keeper;
+
+    pthread_mutex_t large; /* of bodies over SERVE_SMALL_BYTES_MAX */
+    pthread_mutex_t query_lock;
+    pthread_cond_t query_ends;
+    unsigned queries;
+
+    atomic_size_t body_bytes, connections;
+    atomic_ullong answers[STATUS_CODES_MAX], received_bytes, chunks, duplicates, rejected;
+};
+
+uint64_t utc_now_ns(void);
+uint64_t monotonic_ns(void);
+void server_log(const struct server *server, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* NULL if REQUEST has no such parameter. */
+const char *request_parameter(const struct request *request, const char *name);
+struct slice request_slice(const struct request *request, const char *name); /* empty: not there */
+
+/* Replaces the answer by STATUS and {"detail": …}. */
+void answer_error(struct request *request, unsigned status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same for STATUS of a function of ours. */
+void answer_failure(struct request *request, const struct error *error);
+/* Ends an answer that was written into REQUEST->answer. */
+void answer_finish(struct request *request, const char *content_type);
+
+/* --- Access: each answers the request and returns false if it is refused. -------------------------------------------
+ */
+
+/* Whether the request names a key at all in its header or query. */
+bool access_names_key(const struct request *request);
+/* DSN: that of the envelope's header; empty: none. */
+bool access_may_write(struct request *request, struct slice dsn);
+bool access_may_read(struct request *request, uint64_t project);
+
+/* --- What is done --------------------------------------------------------------------------------------------------
+ */
+
+void request_run(struct request *request); /* routes.c; in a worker */
+/* False, and REQUEST answered, if its path, method or key is refused before its body arrives. */
+bool request_check_early(struct request *request);
+bool request_is_post(const struct request *request);
+
+void ingest_envelope(struct request *request);
+void ingest_profile(struct request *request);
+
+/* Decompresses the body into OUT. IS_LARGE: server.large is held, and the caller gives it back. */
+bool body_decompress(struct request *request, size_t bytes_max, struct buffer *out, bool *ret_is_large);
+void body_release(struct request *request, struct buffer *bytes, bool is_large);
+
+void query_pprof(struct request *request);
+void query_export(struct request *request);
+void query_top(struct request *request);
+void query_flame(struct request *request);
+void query_diff(struct request *request);
+void query_flamechart(struct request *request);
+
+void list_projects(struct request *request);
+void list_chunks(struct request *request);
+void list_values(struct request *request);
+void list_spans(struct request *request);
+void list_rejected(struct request *request);
+void list_outcomes(struct request *request);
+void show_raw(struct request *request);
+void show_metrics(struct request *request);
+
+/* --- Chunks that a query selects ------------------------------------------------------------------------------------
+ */
+
+struct selection {
+    struct store_query query;
+    struct slice thread; /* id; empty: all */
+};
+
+/* From the parameters PREFIX + "service", …; false: answered. */
+bool selection_read(struct request *request, const char *prefix, struct selection *ret_selection);
+/* Merges the chunks of SELECTION into PROFILE, which is initialised and empty. KEEPS_TIMES: samples stay apart, and a
+ * thread's last sample of a chunk lasts until its first one of the next. */
+enum status selection_merge(struct request *request, const struct selection *selection, bool keeps_times,
+                            struct profile *profile, struct error *error);
+
+/* Decodes what the store has. */
+enum status chunk_decode(const struct store_chunk *chunk, struct profile *profile, struct error *error);
+
+#endif

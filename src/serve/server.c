@@ -1,0 +1,489 @@
+/* Connections, the queue of requests, and the workers.  SPDX-License-Identifier: MIT */
+#include "serve/serve_private.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Set before the first connection. */
+static const struct http_library *http;
+
+static uint64_t now_ns(clockid_t clock)
+{
+    struct timespec now;
+    (void)clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
+uint64_t utc_now_ns(void)
+{
+    return now_ns(CLOCK_REALTIME);
+}
+
+uint64_t monotonic_ns(void)
+{
+    return now_ns(CLOCK_MONOTONIC);
+}
+
+void server_log(const struct server *server, const char *format, ...)
+{
+    char text[600];
+    va_list arguments;
+    if (!server->options.log) return;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    server->options.log(server->options.log_context, text);
+}
+
+/* --- A request ------------------------------------------------------------------------------------------------------
+ */
+
+static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct request *request = context;
+    if (request->parameter_count == SERVE_PARAMETERS_MAX) return MHD_NO;
+    struct parameter *parameter = &request->parameters[request->parameter_count];
+    parameter->name = strdup(name);
+    parameter->value = strdup(value ? value : "");
+    if (!parameter->name || !parameter->value) {
+        free(parameter->name);
+        free(parameter->value);
+        return MHD_NO;
+    }
+    request->parameter_count++;
+    return MHD_YES;
+}
+
+static char *copy_header(struct MHD_Connection *connection, const char *name)
+{
+    const char *value = http->lookup_connection_value(connection, MHD_HEADER_KIND, name);
+    return value ? strdup(value) : NULL;
+}
+
+static struct request *request_new(struct server *server, struct MHD_Connection *connection, const char *method,
+                                   const char *path)
+{
+    struct request *request = calloc(1, sizeof(*request));
+    if (!request) return NULL;
+    request->server = server;
+    request->connection = connection;
+    request->method = strdup(method);
+    request->path = strdup(path);
+    request->sentry_auth = copy_header(connection, "X-Sentry-Auth");
+    request->authorization = copy_header(connection, "Authorization");
+    request->encoding = copy_header(connection, "Content-Encoding");
+    request->begun_ns = monotonic_ns();
+    request->received_ns = utc_now_ns();
+    request->status = 200;
+    buffer_init(&request->body, SERVE_BODY_BYTES_MAX);
+    buffer_init(&request->answer, ANSWER_BYTES_MAX);
+    (void)http->get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_parameter, request);
+    atomic_fetch_add(&server->connections, 1);
+    return request;
+}
+
+static void request_free(struct request *request)
+{
+    atomic_fetch_sub(&request->server->body_bytes, request->counted_bytes);
+    atomic_fetch_sub(&request->server->connections, 1);
+    for (size_t i = 0; i < request->parameter_count; i++) {
+        free(request->parameters[i].name);
+        free(request->parameters[i].value);
+    }
+    free(request->method);
+    free(request->path);
+    free(request->sentry_auth);
+    free(request->authorization);
+    free(request->encoding);
+    buffer_fini(&request->body);
+    buffer_fini(&request->answer);
+    free(request);
+}
+
+/* --- The answer -----------------------------------------------------------------------------------------------------
+ */
+
+static void add_cross_origin_headers(struct MHD_Response *response)
+{
+    static const char *const headers[][2] = {
+        {"Access-Control-Allow-Origin", "*"},
+        {"Access-Control-Allow-Methods", "POST"},
+        {"Access-Control-Allow-Headers",
+         "x-sentry-auth, x-requested-with, x-forwarded-for, origin, referer, accept, content-type, authentication, "
+         "authorization, content-encoding, transfer-encoding"},
+        {"Access-Control-Expose-Headers", "x-sentry-error, x-sentry-rate-limits, retry-after"},
+        {"Access-Control-Max-Age", "3600"},
+    };
+    for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
+        (void)http->add_response_header(response, headers[i][0], headers[i][1]);
+}
+
+/* Only the routes that programs in a browser send to: nobody else's page may read profiles. */
+static bool is_for_other_origins(const struct request *request)
+{
+    return strstr(request->path, "/envelope") != NULL;
+}
+
+static enum MHD_Result send_answer(struct request *request)
+{
+    static char nothing[1];
+    struct buffer *answer = &request->answer;
+    struct MHD_Response *response =
+        answer->size ? http->create_response_from_buffer(answer->size, answer->data, MHD_RESPMEM_MUST_FREE)
+                     : http->create_response_from_buffer(0, nothing, MHD_RESPMEM_PERSISTENT);
+    if (!response) return MHD_NO;
+    if (answer->size) *answer = (struct buffer){.maximum = ANSWER_BYTES_MAX};
+    if (request->content_type) (void)http->add_response_header(response, "Content-Type", request->content_type);
+    (void)http->add_response_header(response, "Cache-Control", "no-store");
+    (void)http->add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (is_for_other_origins(request)) add_cross_origin_headers(response);
+    if (request->asks_for_login)
+        (void)http->add_response_header(response, "WWW-Authenticate", "Basic realm=\"offbeat\"");
+    /* go tool pprof shows the body of an error only with these. */
+    if (request->status >= 400) (void)http->add_response_header(response, "X-Go-Pprof", "1");
+    if (request->status == 503 || request->status == 429) (void)http->add_response_header(response, "Retry-After", "5");
+    if (request->state == REQUEST_REFUSED) (void)http->add_response_header(response, "Connection", "close");
+    enum MHD_Result result = http->queue_response(request->connection, request->status, response);
+    http->destroy_response(response);
+    if (request->status < STATUS_CODES_MAX) atomic_fetch_add(&request->server->answers[request->status], 1);
+    return result;
+}
+
+void answer_error(struct request *request, unsigned status, const char *format, ...)
+{
+    char text[400];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    buffer_clear(&request->answer);
+    struct json_writer json = json_writer_of(&request->answer);
+    json_begin_object(&json);
+    json_write_key(&json, "detail");
+    json_write_text(&json, text);
+    json_end_object(&json);
+    buffer_append_text(&request->answer, "\n");
+    request->status = status;
+    request->content_type = "application/json";
+}
+
+void answer_failure(struct request *request, const struct error *error)
+{
+    static const unsigned codes[] = {
+        [STATUS_OK] = 500,          [STATUS_NOT_THIS_FORMAT] = 400, [STATUS_MALFORMED] = 400, [STATUS_TOO_LARGE] = 413,
+        [STATUS_UNSUPPORTED] = 400, [STATUS_NO_MEMORY] = 503,       [STATUS_IO] = 503,        [STATUS_NOT_FOUND] = 404,
+    };
+    answer_error(request, codes[error->status], "%s", error->message);
+}
+
+void answer_finish(struct request *request, const char *content_type)
+{
+    if (request->answer.failed) {
+        answer_error(request, request->answer.is_full ? 413 : 503, "the answer is too large; narrow the time range");
+        return;
+    }
+    request->status = 200;
+    request->content_type = content_type;
+}
+
+const char *request_parameter(const struct request *request, const char *name)
+{
+    for (size_t i = 0; i < request->parameter_count; i++) {
+        if (strcmp(request->parameters[i].name, name) == 0) return request->parameters[i].value;
+    }
+    return NULL;
+}
+
+struct slice request_slice(const struct request *request, const char *name)
+{
+    return slice_of_text(request_parameter(request, name));
+}
+
+/* --- Arrival --------------------------------------------------------------------------------------------------------
+ */
+
+static void refuse(struct request *request, unsigned status, const char *detail)
+{
+    answer_error(request, status, "%s", detail);
+    request->state = REQUEST_REFUSED;
+}
+
+/* What the header alone decides. */
+static void begin(struct request *request)
+{
+    if (!request->method || !request->path) {
+        refuse(request, 503, "not enough memory");
+        return;
+    }
+    const char *length = http->lookup_connection_value(request->connection, MHD_HEADER_KIND, "Content-Length");
+    if (length && strtoull(length, NULL, 10) > SERVE_BODY_BYTES_MAX)
+        refuse(request, 413, "the body is larger than 40 MiB");
+    else if (!request_check_early(request))
+        request->state = REQUEST_REFUSED;
+}
+
+static void take_bytes(struct request *request, const char *bytes, size_t size)
+{
+    struct server *server = request->server;
+    if (request->state != REQUEST_ARRIVING) return;
+    atomic_fetch_add(&server->received_bytes, size);
+    if (!request_is_post(request)) {
+        refuse(request, 413, "this request has no body");
+    } else if (size > SERVE_BODY_BYTES_MAX - request->body.size) {
+        refuse(request, 413, "the body is larger than 40 MiB");
+    } else if (atomic_fetch_add(&server->body_bytes, size) + size > SERVE_BODIES_BYTES_MAX) {
+        atomic_fetch_sub(&server->body_bytes, size);
+        refuse(request, 503, "too many bodies are arriving; try again");
+    } else {
+        request->counted_bytes += size;
+        buffer_append(&request->body, bytes, size);
+        if (request->body.failed) refuse(request, 503, "not enough memory");
+    }
+    if (request->state == REQUEST_REFUSED) buffer_fini(&request->body);
+}
+
+/* False if the queue is full. */
+static bool enqueue(struct server *server, struct request *request)
+{
+    (void)pthread_mutex_lock(&server->lock);
+    bool has_room = server->job_count < SERVE_JOBS_MAX && !server->is_stopping;
+    if (has_room) {
+        http->suspend_connection(request->connection);
+        request->state = REQUEST_WAITING;
+        *server->end = request;
+        server->end = &request->next;
+        server->job_count++;
+        (void)pthread_cond_signal(&server->has_jobs);
+    }
+    (void)pthread_mutex_unlock(&server->lock);
+    return has_room;
+}
+
+/* Called when the header is there, for each part of the body, at its end, and when the connection resumes. */
+static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *path, const char *method,
+                              const char *version, const char *bytes, size_t *size, void **of_connection)
+{
+    struct server *server = context;
+    struct request *request = *of_connection;
+    if (!request) {
+        request = request_new(server, connection, method, path);
+        *of_connection = request;
+        if (!request) return MHD_NO;
+        begin(request);
+        return request->state == REQUEST_REFUSED ? send_answer(request) : MHD_YES;
+    }
+    if (*size > 0) {
+        if (monotonic_ns() - request->begun_ns > SERVE_REQUEST_SECONDS * SECOND_NS) return MHD_NO;
+        take_bytes(request, bytes, *size);
+        *size = 0;
+        return MHD_YES;
+    }
+    if (request->state == REQUEST_ARRIVING) {
+        if (enqueue(server, request)) return MHD_YES; /* from here on REQUEST is a worker's */
+        refuse(request, 503, "too many requests wait");
+    }
+    return send_answer(request);
+}
+
+static void complete(void *context, struct MHD_Connection *connection, void **of_connection,
+                     enum MHD_RequestTerminationCode why)
+{
+    struct request *request = *of_connection;
+    if (request) request_free(request);
+    *of_connection = NULL;
+}
+
+/* --- Workers --------------------------------------------------------------------------------------------------------
+ */
+
+static void *work(void *context)
+{
+    struct server *server = context;
+    (void)pthread_mutex_lock(&server->lock);
+    for (;;) {
+        while (!server->first && !server->is_stopping) (void)pthread_cond_wait(&server->has_jobs, &server->lock);
+        struct request *request = server->first;
+        if (!request) break;
+        server->first = request->next;
+        if (!server->first) server->end = &server->first;
+        server->job_count--;
+        server->running++;
+        (void)pthread_mutex_unlock(&server->lock);
+        request_run(request);
+        buffer_fini(&request->body);
+        atomic_fetch_sub(&server->body_bytes, request->counted_bytes);
+        request->counted_bytes = 0;
+        request->state = REQUEST_ANSWERED;
+        http->resume_connection(request->connection);
+        (void)pthread_mutex_lock(&server->lock);
+        server->running--;
+    }
+    (void)pthread_mutex_unlock(&server->lock);
+    return NULL;
+}
+
+/* Removes old days, every minute. */
+static void *keep(void *context)
+{
+    struct server *server = context;
+    (void)pthread_mutex_lock(&server->lock);
+    while (!server->is_stopping) {
+        (void)pthread_mutex_unlock(&server->lock);
+        uint64_t removed = 0;
+        struct error error;
+        if (store_expire(server->store, utc_now_ns(), server->options.keep_ns, server->options.disk_bytes_max, &removed,
+                         &error) != STATUS_OK)
+            server_log(server, "cannot remove old data: %s", error.message);
+        else if (removed > 0)
+            server_log(server, "removed %llu days of data", (unsigned long long)removed);
+        struct timespec until;
+        (void)clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += 60;
+        (void)pthread_mutex_lock(&server->lock);
+        if (!server->is_stopping) (void)pthread_cond_timedwait(&server->keeper_wakes, &server->lock, &until);
+    }
+    (void)pthread_mutex_unlock(&server->lock);
+    return NULL;
+}
+
+/* --- Start and stop -------------------------------------------------------------------------------------------------
+ */
+
+union any_address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+static bool parse_address(const char *text, uint16_t port, union any_address *ret_address)
+{
+    *ret_address = (union any_address){0};
+    if (inet_pton(AF_INET, text, &ret_address->v4.sin_addr) == 1) {
+        ret_address->v4.sin_family = AF_INET;
+        ret_address->v4.sin_port = htons(port);
+        return true;
+    }
+    if (inet_pton(AF_INET6, text, &ret_address->v6.sin6_addr) != 1) return false;
+    ret_address->v6.sin6_family = AF_INET6;
+    ret_address->v6.sin6_port = htons(port);
+    return true;
+}
+
+bool serve_is_loopback(const char *address)
+{
+    union any_address parsed;
+    if (!parse_address(address, 0, &parsed)) return false;
+    if (parsed.any.sa_family == AF_INET6) return IN6_IS_ADDR_LOOPBACK(&parsed.v6.sin6_addr);
+    return (ntohl(parsed.v4.sin_addr.s_addr) >> 24) == 127;
+}
+
+static enum status listen_on(struct server *server, struct error *error)
+{
+    union any_address address;
+    if (!parse_address(server->options.address, server->options.port, &address))
+        return error_set(error, STATUS_UNSUPPORTED, 0, "%s is no address; use numbers, as in 127.0.0.1",
+                         server->options.address);
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
+    if (address.any.sa_family == AF_INET6) flags |= MHD_USE_IPv6;
+    server->daemon = http->start_daemon(
+        flags, server->options.port, NULL, NULL, handle, server, MHD_OPTION_SOCK_ADDR, &address.any,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVE_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)SERVE_IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32 << 10, MHD_OPTION_NOTIFY_COMPLETED,
+        complete, NULL, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1U, MHD_OPTION_END);
+    if (!server->daemon)
+        return error_set_errno(error, "cannot listen on %s port %u", server->options.address, server->options.port);
+    const union MHD_DaemonInfo *info = http->get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);
+    server->port = info ? info->port : server->options.port;
+    return STATUS_OK;
+}
+
+static unsigned worker_count(const struct serve_options *options)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned count = processors > 0 && processors < 4 ? 4 * (unsigned)processors : 16;
+    if (options->workers) count = options->workers;
+    return count < SERVE_WORKERS_MAX ? count : SERVE_WORKERS_MAX;
+}
+
+enum status server_start(struct store *store, const struct serve_options *options, struct server **ret_server,
+                         struct error *error)
+{
+    http = http_library_get(error);
+    if (!http) return STATUS_UNSUPPORTED;
+    struct server *server = calloc(1, sizeof(*server));
+    if (!server) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
+    server->store = store;
+    server->options = *options;
+    server->end = &server->first;
+    (void)pthread_mutex_init(&server->lock, NULL);
+    (void)pthread_mutex_init(&server->large, NULL);
+    (void)pthread_mutex_init(&server->query_lock, NULL);
+    (void)pthread_cond_init(&server->has_jobs, NULL);
+    (void)pthread_cond_init(&server->query_ends, NULL);
+    (void)pthread_cond_init(&server->keeper_wakes, NULL);
+    enum status status = STATUS_OK;
+    unsigned wanted = worker_count(options);
+    while (server->worker_count < wanted &&
+           pthread_create(&server->workers[server->worker_count], NULL, work, server) == 0)
+        server->worker_count++;
+    if (server->worker_count == 0) status = error_set(error, STATUS_NO_MEMORY, 0, "cannot start a thread");
+    if (status == STATUS_OK) server->has_keeper = pthread_create(&server->keeper, NULL, keep, server) == 0;
+    if (status == STATUS_OK) status = listen_on(server, error);
+    if (status != STATUS_OK) {
+        server_stop(server);
+        return status;
+    }
+    *ret_server = server;
+    return STATUS_OK;
+}
+
+uint16_t server_port(const struct server *server)
+{
+    return server->port;
+}
+
+/* Requests that arrived are answered: the workers empty the queue, and their connections get a moment to send. */
+static void finish_requests(struct server *server)
+{
+    enum { PAUSES_MAX = 1500 };
+    const struct timespec pause = {.tv_nsec = 20 * 1000000};
+    for (int i = 0; i < PAUSES_MAX; i++) {
+        (void)pthread_mutex_lock(&server->lock);
+        bool is_idle = server->job_count == 0 && server->running == 0;
+        (void)pthread_mutex_unlock(&server->lock);
+        (void)nanosleep(&pause, NULL);
+        if (is_idle) break;
+    }
+}
+
+void server_stop(struct server *server)
+{
+    if (!server) return;
+    if (server->daemon) {
+        MHD_socket listening = http->quiesce_daemon(server->daemon);
+        if (listening != MHD_INVALID_SOCKET) (void)close(listening);
+        finish_requests(server);
+    }
+    (void)pthread_mutex_lock(&server->lock);
+    server->is_stopping = true;
+    (void)pthread_cond_broadcast(&server->has_jobs);
+    (void)pthread_cond_broadcast(&server->keeper_wakes);
+    (void)pthread_mutex_unlock(&server->lock);
+    for (unsigned i = 0; i < server->worker_count; i++) (void)pthread_join(server->workers[i], NULL);
+    if (server->has_keeper) (void)pthread_join(server->keeper, NULL);
+    if (server->daemon) http->stop_daemon(server->daemon);
+    (void)pthread_mutex_destroy(&server->lock);
+    (void)pthread_mutex_destroy(&server->large);
+    (void)pthread_mutex_destroy(&server->query_lock);
+    (void)pthread_cond_destroy(&server->has_jobs);
+    (void)pthread_cond_destroy(&server->query_ends);
+    (void)pthread_cond_destroy(&server->keeper_wakes);
+    free(server);
+}

@@ -1,0 +1,133 @@
+/* The control file: projects, keys and tokens.  SPDX-License-Identifier: MIT */
+#include "base/uuid.h"
+#include "store/store_private.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char SCHEMA[] =
+    "CREATE TABLE IF NOT EXISTS project(id INTEGER PRIMARY KEY, name TEXT NOT NULL, key TEXT NOT NULL UNIQUE);"
+    "CREATE TABLE IF NOT EXISTS token(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, token TEXT NOT NULL UNIQUE);"
+    "PRAGMA user_version=1;";
+
+enum status control_open(struct store *store, struct error *error)
+{
+    char path[STORE_PATH_SIZE + 16];
+    (void)snprintf(path, sizeof(path), "%s/control.db", store->folder);
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    mode_t mask = umask(0077);
+    int opened = sqlite3_open_v2(path, &store->control, flags, NULL);
+    if (opened == SQLITE_OK) {
+        (void)sqlite3_busy_timeout(store->control, BUSY_MS);
+        opened = sqlite3_exec(store->control, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", NULL, NULL, NULL);
+    }
+    if (opened == SQLITE_OK) opened = sqlite3_exec(store->control, SCHEMA, NULL, NULL, NULL);
+    (void)umask(mask);
+    return opened == SQLITE_OK ? STATUS_OK : sql_failed(store->control, error, path);
+}
+
+static sqlite3_stmt *prepare(struct store *store, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    (void)sqlite3_prepare_v2(store->control, sql, -1, &statement, NULL);
+    return statement;
+}
+
+enum status store_add_project(struct store *store, const char *name, struct store_project *ret_project,
+                              struct error *error)
+{
+    struct store_project project = {0};
+    if (!uuid_new(project.key)) return error_set(error, STATUS_IO, 0, "the system has no random bytes");
+    (void)snprintf(project.name, sizeof(project.name), "%s", name);
+    (void)pthread_mutex_lock(&store->control_lock);
+    sqlite3_stmt *add = prepare(store, "INSERT INTO project(name,key) VALUES(?,?)");
+    enum status status = STATUS_OK;
+    sql_bind_slice(add, 1, slice_of_text(project.name));
+    sql_bind_slice(add, 2, slice_of_text(project.key));
+    if (!add || sqlite3_step(add) != SQLITE_DONE) status = sql_failed(store->control, error, "cannot add a project");
+    project.id = (uint64_t)sqlite3_last_insert_rowid(store->control);
+    (void)sqlite3_finalize(add);
+    (void)pthread_mutex_unlock(&store->control_lock);
+    if (status == STATUS_OK) *ret_project = project;
+    return status;
+}
+
+enum status store_each_project(struct store *store, store_visit_project *visit, void *context, struct error *error)
+{
+    (void)pthread_mutex_lock(&store->control_lock);
+    sqlite3_stmt *all = prepare(store, "SELECT id,name,key FROM project ORDER BY id");
+    enum status status = all ? STATUS_OK : sql_failed(store->control, error, "cannot read the projects");
+    while (all && sqlite3_step(all) == SQLITE_ROW) {
+        struct store_project project = {.id = sql_u64(all, 0)};
+        (void)snprintf(project.name, sizeof(project.name), "%.*s", SLICE_ARGUMENTS(sql_text(all, 1)));
+        (void)snprintf(project.key, sizeof(project.key), "%.*s", SLICE_ARGUMENTS(sql_text(all, 2)));
+        if (!visit(context, &project)) break;
+    }
+    (void)sqlite3_finalize(all);
+    (void)pthread_mutex_unlock(&store->control_lock);
+    return status;
+}
+
+enum status store_add_token(struct store *store, uint64_t project, char ret_token[STORE_KEY_SIZE], struct error *error)
+{
+    char token[UUID_TEXT_SIZE];
+    if (!uuid_new(token)) return error_set(error, STATUS_IO, 0, "the system has no random bytes");
+    (void)pthread_mutex_lock(&store->control_lock);
+    sqlite3_stmt *add = prepare(store, "INSERT INTO token(project,token) VALUES(?,?)");
+    enum status status = STATUS_OK;
+    sql_bind_u64(add, 1, project);
+    sql_bind_slice(add, 2, slice_of_text(token));
+    if (!add || sqlite3_step(add) != SQLITE_DONE) status = sql_failed(store->control, error, "cannot add a token");
+    (void)sqlite3_finalize(add);
+    (void)pthread_mutex_unlock(&store->control_lock);
+    if (status == STATUS_OK) (void)memcpy(ret_token, token, STORE_KEY_SIZE);
+    return status;
+}
+
+enum status store_first_token(struct store *store, char ret_token[STORE_KEY_SIZE], struct error *error)
+{
+    enum status status = error_set(error, STATUS_NOT_FOUND, 0, "there is no token for all projects");
+    (void)pthread_mutex_lock(&store->control_lock);
+    sqlite3_stmt *find = prepare(store, "SELECT token FROM token WHERE project=0 ORDER BY id LIMIT 1");
+    if (find && sqlite3_step(find) == SQLITE_ROW) {
+        (void)snprintf(ret_token, STORE_KEY_SIZE, "%.*s", SLICE_ARGUMENTS(sql_text(find, 0)));
+        status = STATUS_OK;
+    }
+    (void)sqlite3_finalize(find);
+    (void)pthread_mutex_unlock(&store->control_lock);
+    return status;
+}
+
+/* The number in the row of SQL for TEXT; false if there is none. */
+static bool find_number(struct store *store, const char *sql, struct slice text, uint64_t *ret_number)
+{
+    (void)pthread_mutex_lock(&store->control_lock);
+    sqlite3_stmt *find = prepare(store, sql);
+    sql_bind_slice(find, 1, text);
+    bool is_found = find && sqlite3_step(find) == SQLITE_ROW;
+    if (is_found) *ret_number = sql_u64(find, 0);
+    (void)sqlite3_finalize(find);
+    (void)pthread_mutex_unlock(&store->control_lock);
+    return is_found;
+}
+
+uint64_t store_project_of_key(struct store *store, struct slice key)
+{
+    uint64_t project = 0;
+    return find_number(store, "SELECT id FROM project WHERE key=?", key, &project) ? project : 0;
+}
+
+enum store_access store_may_write(struct store *store, struct slice key, uint64_t project)
+{
+    uint64_t of_key = store_project_of_key(store, key);
+    if (of_key == 0) return STORE_NO_ACCESS;
+    return of_key == project ? STORE_ACCESS : STORE_OTHER_PROJECT;
+}
+
+enum store_access store_may_read(struct store *store, struct slice token, uint64_t project)
+{
+    uint64_t of_token;
+    if (!find_number(store, "SELECT project FROM token WHERE token=?", token, &of_token)) return STORE_NO_ACCESS;
+    return of_token == 0 || of_token == project ? STORE_ACCESS : STORE_OTHER_PROJECT;
+}

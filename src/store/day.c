@@ -1,0 +1,204 @@
+/* One data file: what was received on one day.  SPDX-License-Identifier: MIT */
+#include "store/store_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char SCHEMA[] =
+    "CREATE TABLE chunk(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, kind INTEGER NOT NULL,"
+    " profiler_id TEXT NOT NULL, chunk_id TEXT NOT NULL, service TEXT NOT NULL, environment TEXT NOT NULL,"
+    " release TEXT NOT NULL, host TEXT NOT NULL, platform TEXT NOT NULL, start_ns INTEGER NOT NULL,"
+    " end_ns INTEGER NOT NULL, received_ns INTEGER NOT NULL, samples INTEGER NOT NULL, size INTEGER NOT NULL);"
+    "CREATE UNIQUE INDEX chunk_once ON chunk(project, chunk_id, profiler_id);"
+    "CREATE INDEX chunk_time ON chunk(project, start_ns);"
+    "CREATE INDEX chunk_session ON chunk(project, profiler_id, start_ns);"
+    "CREATE TABLE chunk_raw(id INTEGER PRIMARY KEY, payload BLOB NOT NULL);"
+    "CREATE TABLE span(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, trace_id TEXT NOT NULL,"
+    " span_id TEXT NOT NULL, name TEXT NOT NULL, op TEXT NOT NULL, service TEXT NOT NULL, environment TEXT NOT NULL,"
+    " release TEXT NOT NULL, profiler_id TEXT NOT NULL, profile_id TEXT NOT NULL, thread_id TEXT NOT NULL,"
+    " start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, is_transaction INTEGER NOT NULL);"
+    "CREATE UNIQUE INDEX span_once ON span(project, trace_id, span_id, start_ns);"
+    "CREATE INDEX span_time ON span(project, start_ns);"
+    "CREATE TABLE rejected(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, received_ns INTEGER NOT NULL,"
+    " type TEXT NOT NULL, reason TEXT NOT NULL, place TEXT NOT NULL, found TEXT NOT NULL, expected TEXT NOT NULL,"
+    " sdk TEXT NOT NULL, header TEXT NOT NULL, size INTEGER NOT NULL, payload BLOB);"
+    "CREATE INDEX rejected_time ON rejected(project, received_ns);"
+    "CREATE TABLE outcome(project INTEGER NOT NULL, outcome TEXT NOT NULL, category TEXT NOT NULL,"
+    " reason TEXT NOT NULL, quantity INTEGER NOT NULL, PRIMARY KEY(project, outcome, category, reason))"
+    " WITHOUT ROWID;"
+    "PRAGMA user_version=1;";
+
+enum { ADD_CHUNK, ADD_RAW, ADD_SPAN, ADD_REJECTED, ADD_OUTCOME, FIND_CHUNK };
+
+static const char *const STATEMENTS[DAY_STATEMENTS] = {
+    [ADD_CHUNK] = "INSERT OR IGNORE INTO chunk(project,kind,profiler_id,chunk_id,service,environment,release,host,"
+                  "platform,start_ns,end_ns,received_ns,samples,size) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [ADD_RAW] = "INSERT INTO chunk_raw(id,payload) VALUES(?,?)",
+    [ADD_SPAN] = "INSERT OR IGNORE INTO span(project,trace_id,span_id,name,op,service,environment,release,profiler_id,"
+                 "profile_id,thread_id,start_ns,end_ns,is_transaction) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [ADD_REJECTED] = "INSERT INTO rejected(project,received_ns,type,reason,place,found,expected,sdk,header,size,"
+                     "payload) VALUES(?,?,?,?,?,?,?,?,?,?,?)",
+    [ADD_OUTCOME] = "INSERT INTO outcome(project,outcome,category,reason,quantity) VALUES(?,?,?,?,?) ON CONFLICT"
+                    "(project,outcome,category,reason) DO UPDATE SET quantity=min(quantity+excluded.quantity,1<<60)",
+    [FIND_CHUNK] = "SELECT 1 FROM chunk WHERE project=? AND chunk_id=? AND profiler_id=?",
+};
+
+static int version_of(sqlite3 *db)
+{
+    sqlite3_stmt *statement = NULL;
+    int version = -1;
+    if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW)
+        version = sqlite3_column_int(statement, 0);
+    (void)sqlite3_finalize(statement);
+    return version;
+}
+
+/* The pages are 16 KiB because payloads of 20 to 40 KiB waste least in them (doc/decisions/sqlite.md). */
+static enum status prepare_file(struct day *day, bool is_written, struct error *error)
+{
+    sqlite3 *db = day->db;
+    (void)sqlite3_busy_timeout(db, BUSY_MS);
+    if (is_written) {
+        (void)sqlite3_exec(db, "PRAGMA page_size=16384", NULL, NULL, NULL);
+        if (sqlite3_exec(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-4096", NULL, NULL,
+                         NULL) != SQLITE_OK)
+            return sql_failed(db, error, day->name);
+    }
+    int version = version_of(db);
+    if (version > SCHEMA_VERSION)
+        return error_set(error, STATUS_UNSUPPORTED, 0, "%s: a later version of offbeat wrote it", day->name);
+    if (version < 0) return sql_failed(db, error, day->name);
+    if (version == SCHEMA_VERSION) return STATUS_OK;
+    if (!is_written) return error_set(error, STATUS_NOT_FOUND, 0, "%s: is empty", day->name);
+    if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(db, SCHEMA, NULL, NULL, NULL) != SQLITE_OK || sqlite3_exec(db, "COMMIT", NULL, NULL, NULL))
+        return sql_failed(db, error, day->name);
+    return STATUS_OK;
+}
+
+enum status day_open(struct day *day, const char *folder, const char *name, bool is_written, struct error *error)
+{
+    char path[STORE_PATH_SIZE + DAY_NAME_SIZE + 1];
+    *day = (struct day){0};
+    (void)snprintf(day->name, sizeof(day->name), "%s", name);
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | (is_written ? SQLITE_OPEN_CREATE : 0);
+    enum status status = STATUS_OK;
+    if (sqlite3_open_v2(path, &day->db, flags, NULL) != SQLITE_OK)
+        status = sql_failed(day->db, error, name);
+    else
+        status = prepare_file(day, is_written, error);
+    for (int i = 0; i < DAY_STATEMENTS && status == STATUS_OK && is_written; i++) {
+        if (sqlite3_prepare_v3(day->db, STATEMENTS[i], -1, SQLITE_PREPARE_PERSISTENT, &day->statements[i], NULL) !=
+            SQLITE_OK)
+            status = sql_failed(day->db, error, name);
+    }
+    if (status != STATUS_OK) day_close(day);
+    return status;
+}
+
+void day_close(struct day *day)
+{
+    for (int i = 0; i < DAY_STATEMENTS; i++) (void)sqlite3_finalize(day->statements[i]);
+    if (day->db) (void)sqlite3_close(day->db);
+    *day = (struct day){0};
+}
+
+bool day_is_whole(struct day *day, char *ret_problem, size_t size)
+{
+    sqlite3_stmt *statement = NULL;
+    bool is_whole = false;
+    (void)snprintf(ret_problem, size, "%s", "cannot be read");
+    if (sqlite3_prepare_v2(day->db, "PRAGMA quick_check(1)", -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW) {
+        struct slice text = sql_text(statement, 0);
+        is_whole = slice_equals_text(text, "ok");
+        (void)snprintf(ret_problem, size, "%.*s", SLICE_ARGUMENTS(text));
+    }
+    (void)sqlite3_finalize(statement);
+    return is_whole;
+}
+
+/* --- Adding ---------------------------------------------------------------------------------------------------------
+ */
+
+static enum status run(struct day *day, sqlite3_stmt *statement, struct error *error)
+{
+    int code = sqlite3_step(statement);
+    enum status status = code == SQLITE_DONE ? STATUS_OK : sql_failed(day->db, error, "cannot store");
+    (void)sqlite3_reset(statement);
+    return status;
+}
+
+bool day_has_chunk(struct day *day, const struct store_chunk *chunk)
+{
+    sqlite3_stmt *statement = day->statements[FIND_CHUNK];
+    if (!statement) return false;
+    sql_bind_u64(statement, 1, chunk->project);
+    sql_bind_slice(statement, 2, chunk->chunk_id);
+    sql_bind_slice(statement, 3, chunk->profiler_id);
+    bool is_found = sqlite3_step(statement) == SQLITE_ROW;
+    (void)sqlite3_reset(statement);
+    return is_found;
+}
+
+enum status day_add_chunk(struct day *day, const struct store_chunk *chunk, struct slice packed, bool *ret_is_new,
+                          struct error *error)
+{
+    sqlite3_stmt *add = day->statements[ADD_CHUNK], *raw = day->statements[ADD_RAW];
+    sql_bind_u64(add, 1, chunk->project);
+    (void)sqlite3_bind_int(add, 2, (int)chunk->kind);
+    const struct slice texts[] = {chunk->profiler_id, chunk->chunk_id, chunk->service, chunk->environment,
+                                  chunk->release,     chunk->host,     chunk->platform};
+    for (int i = 0; i < 7; i++) sql_bind_slice(add, 3 + i, texts[i]);
+    const uint64_t numbers[] = {chunk->start_ns, chunk->end_ns, chunk->received_ns, chunk->sample_count,
+                                chunk->payload.size};
+    for (int i = 0; i < 5; i++) sql_bind_u64(add, 10 + i, numbers[i]);
+    *ret_is_new = false;
+    enum status status = run(day, add, error);
+    if (status != STATUS_OK || sqlite3_changes(day->db) == 0) return status;
+    *ret_is_new = true;
+    (void)sqlite3_bind_int64(raw, 1, sqlite3_last_insert_rowid(day->db));
+    (void)sqlite3_bind_blob64(raw, 2, packed.data, packed.size, SQLITE_STATIC);
+    return run(day, raw, error);
+}
+
+enum status day_add_span(struct day *day, uint64_t project, const struct store_span *span, struct error *error)
+{
+    sqlite3_stmt *add = day->statements[ADD_SPAN];
+    const struct slice texts[] = {span->trace_id,   span->span_id,     span->name,    span->op,
+                                  span->service,    span->environment, span->release, span->profiler_id,
+                                  span->profile_id, span->thread_id};
+    sql_bind_u64(add, 1, project);
+    for (int i = 0; i < 10; i++) sql_bind_slice(add, 2 + i, texts[i]);
+    sql_bind_u64(add, 12, span->start_ns);
+    sql_bind_u64(add, 13, span->end_ns);
+    (void)sqlite3_bind_int(add, 14, span->is_transaction);
+    return run(day, add, error);
+}
+
+enum status day_add_rejected(struct day *day, uint64_t project, const struct store_rejected *rejected,
+                             struct slice packed, struct error *error)
+{
+    sqlite3_stmt *add = day->statements[ADD_REJECTED];
+    const struct slice texts[] = {rejected->type,     rejected->reason, rejected->place, rejected->found,
+                                  rejected->expected, rejected->sdk,    rejected->header};
+    sql_bind_u64(add, 1, project);
+    sql_bind_u64(add, 2, rejected->received_ns);
+    for (int i = 0; i < 7; i++) sql_bind_slice(add, 3 + i, texts[i]);
+    sql_bind_u64(add, 10, rejected->payload.size);
+    (void)sqlite3_bind_blob64(add, 11, packed.data, packed.size, SQLITE_STATIC);
+    return run(day, add, error);
+}
+
+enum status day_add_outcome(struct day *day, uint64_t project, const struct store_outcome *outcome, struct error *error)
+{
+    sqlite3_stmt *add = day->statements[ADD_OUTCOME];
+    sql_bind_u64(add, 1, project);
+    sql_bind_slice(add, 2, outcome->outcome);
+    sql_bind_slice(add, 3, outcome->category);
+    sql_bind_slice(add, 4, outcome->reason);
+    sql_bind_u64(add, 5, outcome->quantity > (uint64_t)1 << 40 ? (uint64_t)1 << 40 : outcome->quantity);
+    return run(day, add, error);
+}

@@ -1,0 +1,96 @@
+/* The folder of a store: its lock, and the data files in it.  SPDX-License-Identifier: MIT */
+#include "store/store_private.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+void store_print(store_report *report, void *context, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    if (!report) return;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    report(context, text);
+}
+
+void day_name(uint64_t time_ns, char ret_name[DAY_NAME_SIZE])
+{
+    time_t seconds = (time_t)(time_ns / 1000000000);
+    struct tm date;
+    if (!gmtime_r(&seconds, &date) || date.tm_year > 9999 - 1900)
+        date = (struct tm){.tm_year = 9999 - 1900, .tm_mday = 1};
+    (void)strftime(ret_name, DAY_NAME_SIZE, "%Y-%m-%d.db", &date);
+}
+
+bool is_day_name(const char *name)
+{
+    static const char pattern[] = "dddd-dd-dd.db";
+    if (strlen(name) != sizeof(pattern) - 1) return false;
+    for (size_t i = 0; i < sizeof(pattern) - 1; i++) {
+        bool is_digit = name[i] >= '0' && name[i] <= '9';
+        if (i < 10 && pattern[i] == 'd' ? !is_digit : name[i] != pattern[i]) return false;
+    }
+    return true;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+enum status list_days(const char *folder, char (**ret_names)[DAY_NAME_SIZE], size_t *ret_count, struct error *error)
+{
+    char(*names)[DAY_NAME_SIZE] = malloc(STORE_DAYS_MAX * sizeof(*names));
+    DIR *directory = names ? opendir(folder) : NULL;
+    size_t count = 0;
+    if (!directory) {
+        free(names);
+        return names ? error_set_errno(error, "%s", folder) : error_set(error, STATUS_NO_MEMORY, 0, "no memory");
+    }
+    for (struct dirent *entry; count < STORE_DAYS_MAX && (entry = readdir(directory));) {
+        if (is_day_name(entry->d_name)) (void)memcpy(names[count++], entry->d_name, strlen(entry->d_name) + 1);
+    }
+    (void)closedir(directory);
+    qsort(names, count, sizeof(*names), compare_names);
+    *ret_names = names;
+    *ret_count = count;
+    return STATUS_OK;
+}
+
+void move_aside(const char *folder, const char *name, store_report *report, void *context)
+{
+    static const char *const endings[] = {"", "-wal", "-shm"};
+    char from[STORE_PATH_SIZE + 32], to[STORE_PATH_SIZE + 80];
+    long long now = (long long)time(NULL);
+    for (size_t i = 0; i < 3; i++) {
+        (void)snprintf(from, sizeof(from), "%s/%s%s", folder, name, endings[i]);
+        (void)snprintf(to, sizeof(to), "%s/damaged-%lld-%s%s", folder, now, name, endings[i]);
+        (void)rename(from, to);
+    }
+    store_print(report, context, "%s is damaged; it was moved to damaged-%lld-%s", name, now, name);
+}
+
+enum status lock_folder(const char *folder, int *ret_lock, struct error *error)
+{
+    char path[STORE_PATH_SIZE + 8];
+    (void)snprintf(path, sizeof(path), "%s/lock", folder);
+    int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (lock < 0) return error_set_errno(error, "%s", path);
+    if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+        (void)close(lock);
+        return error_set(error, STATUS_UNSUPPORTED, 0, "%s: another process of offbeat has it open", folder);
+    }
+    *ret_lock = lock;
+    return STATUS_OK;
+}

@@ -1,0 +1,282 @@
+/* Reads a store: each walk opens the data files, the earliest day first, on its own connections, so that readers do
+ * not wait for the writer.  SPDX-License-Identifier: MIT */
+#include "store/store_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The parameters of every WHERE below, in this order. */
+static void bind_query(sqlite3_stmt *statement, const struct store_query *query)
+{
+    const struct slice texts[] = {query->service,  query->environment, query->release, query->host,
+                                  query->platform, query->profiler_id, query->chunk_id};
+    sql_bind_u64(statement, 1, query->project);
+    sql_bind_u64(statement, 2, query->from_ns);
+    sql_bind_u64(statement, 3, query->to_ns ? query->to_ns : UINT64_MAX);
+    for (int i = 0; i < 7; i++) {
+        if (texts[i].size) sql_bind_slice(statement, 4 + i, texts[i]); /* else NULL: any */
+    }
+}
+
+#define WHERE_TIME " WHERE project=?1 AND start_ns<?3 AND end_ns>=?2"
+#define WHERE_NAMES " AND (?4 IS NULL OR service=?4) AND (?5 IS NULL OR environment=?5) AND (?6 IS NULL OR release=?6)"
+#define WHERE_CHUNK                                                                                                    \
+    WHERE_TIME WHERE_NAMES " AND (?7 IS NULL OR host=?7) AND (?8 IS NULL OR platform=?8)"                              \
+                           " AND (?9 IS NULL OR profiler_id=?9) AND (?10 IS NULL OR chunk_id=?10)"
+
+typedef bool visit_row(void *context, sqlite3_stmt *row, struct error *error, enum status *status);
+
+/* Calls VISIT for each row of SQL in each data file. */
+static enum status walk(struct store *store, const struct store_query *query, const char *sql, visit_row *visit,
+                        void *context, struct error *error)
+{
+    char(*names)[DAY_NAME_SIZE];
+    size_t count;
+    enum status status = list_days(store->folder, &names, &count, error);
+    if (status != STATUS_OK) return status;
+    bool continues = true;
+    for (size_t i = 0; i < count && status == STATUS_OK && continues; i++) {
+        struct day day;
+        struct error problem;
+        if (day_open(&day, store->folder, names[i], false, &problem) != STATUS_OK) continue; /* removed meanwhile */
+        sqlite3_stmt *statement = NULL;
+        int code = sqlite3_prepare_v2(day.db, sql, -1, &statement, NULL);
+        if (code == SQLITE_OK) bind_query(statement, query);
+        while (code == SQLITE_OK && continues && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+            continues = visit(context, statement, error, &status);
+            code = SQLITE_OK;
+        }
+        if (code != SQLITE_OK && code != SQLITE_DONE) status = sql_failed(day.db, error, names[i]);
+        (void)sqlite3_finalize(statement);
+        day_close(&day);
+    }
+    free(names);
+    return status;
+}
+
+/* --- Chunks ---------------------------------------------------------------------------------------------------------
+ */
+
+struct chunk_walk {
+    store_visit_chunk *visit;
+    void *context;
+    bool with_payload;
+    struct buffer payload;
+};
+
+struct store_chunk chunk_of_row(sqlite3_stmt *row)
+{
+    return (struct store_chunk){
+        .project = sql_u64(row, 0),
+        .kind = (enum store_kind)sqlite3_column_int(row, 1),
+        .profiler_id = sql_text(row, 2),
+        .chunk_id = sql_text(row, 3),
+        .service = sql_text(row, 4),
+        .environment = sql_text(row, 5),
+        .release = sql_text(row, 6),
+        .host = sql_text(row, 7),
+        .platform = sql_text(row, 8),
+        .start_ns = sql_u64(row, 9),
+        .end_ns = sql_u64(row, 10),
+        .received_ns = sql_u64(row, 11),
+        .sample_count = sql_u64(row, 12),
+        .payload = {.size = sql_u64(row, 13)},
+    };
+}
+
+static bool visit_chunk(void *context, sqlite3_stmt *row, struct error *error, enum status *status)
+{
+    struct chunk_walk *walk = context;
+    struct store_chunk chunk = chunk_of_row(row);
+    if (walk->with_payload) {
+        buffer_clear(&walk->payload);
+        *status = payload_unpack(sql_text(row, 14), chunk.payload.size, &walk->payload, error);
+        if (*status != STATUS_OK) return false;
+        chunk.payload = buffer_slice(&walk->payload);
+    }
+    return walk->visit(walk->context, &chunk);
+}
+
+enum status store_each_chunk(struct store *store, const struct store_query *query, store_visit_chunk *visit,
+                             void *context, struct error *error)
+{
+    struct chunk_walk chunk_walk = {.visit = visit, .context = context, .with_payload = query->with_payload};
+    const char *sql = query->with_payload ? "SELECT " CHUNK_COLUMNS
+                                            ",payload FROM chunk JOIN chunk_raw USING(id)" WHERE_CHUNK
+                                            " ORDER BY start_ns"
+                                          : "SELECT " CHUNK_COLUMNS " FROM chunk" WHERE_CHUNK " ORDER BY start_ns";
+    buffer_init(&chunk_walk.payload, STORE_PAYLOAD_BYTES_MAX);
+    enum status status = walk(store, query, sql, visit_chunk, &chunk_walk, error);
+    buffer_fini(&chunk_walk.payload);
+    return status;
+}
+
+/* --- Spans ----------------------------------------------------------------------------------------------------------
+ */
+
+struct span_walk {
+    store_visit_span *visit;
+    void *context;
+};
+
+static bool visit_span(void *context, sqlite3_stmt *row, struct error *error, enum status *status)
+{
+    struct span_walk *walk = context;
+    const struct store_span span = {
+        .trace_id = sql_text(row, 0),
+        .span_id = sql_text(row, 1),
+        .name = sql_text(row, 2),
+        .op = sql_text(row, 3),
+        .service = sql_text(row, 4),
+        .environment = sql_text(row, 5),
+        .release = sql_text(row, 6),
+        .profiler_id = sql_text(row, 7),
+        .profile_id = sql_text(row, 8),
+        .thread_id = sql_text(row, 9),
+        .start_ns = sql_u64(row, 10),
+        .end_ns = sql_u64(row, 11),
+        .is_transaction = sqlite3_column_int(row, 12),
+    };
+    return walk->visit(walk->context, &span);
+}
+
+enum status store_each_span(struct store *store, const struct store_query *query, store_visit_span *visit,
+                            void *context, struct error *error)
+{
+    struct span_walk span_walk = {visit, context};
+    return walk(store, query,
+                "SELECT trace_id,span_id,name,op,service,environment,release,profiler_id,profile_id,thread_id,start_ns,"
+                "end_ns,is_transaction FROM span" WHERE_TIME WHERE_NAMES
+                " AND (?9 IS NULL OR profiler_id=?9) ORDER BY start_ns",
+                visit_span, &span_walk, error);
+}
+
+/* --- Rejected items and outcomes ------------------------------------------------------------------------------------
+ */
+
+struct rejected_walk {
+    store_visit_rejected *visit;
+    void *context;
+};
+
+static bool visit_rejected(void *context, sqlite3_stmt *row, struct error *error, enum status *status)
+{
+    struct rejected_walk *walk = context;
+    const struct store_rejected rejected = {
+        .received_ns = sql_u64(row, 0),
+        .type = sql_text(row, 1),
+        .reason = sql_text(row, 2),
+        .place = sql_text(row, 3),
+        .found = sql_text(row, 4),
+        .expected = sql_text(row, 5),
+        .sdk = sql_text(row, 6),
+        .header = sql_text(row, 7),
+        .payload = {.size = sql_u64(row, 8)},
+    };
+    return walk->visit(walk->context, &rejected);
+}
+
+enum status store_each_rejected(struct store *store, const struct store_query *query, store_visit_rejected *visit,
+                                void *context, struct error *error)
+{
+    struct rejected_walk rejected_walk = {visit, context};
+    return walk(
+        store, query,
+        "SELECT received_ns,type,reason,place,found,expected,sdk,header,size FROM rejected WHERE project=?1 AND "
+        "received_ns>=?2 AND received_ns<?3 ORDER BY received_ns",
+        visit_rejected, &rejected_walk, error);
+}
+
+struct outcome_walk {
+    store_visit_outcome *visit;
+    void *context;
+};
+
+static bool visit_outcome(void *context, sqlite3_stmt *row, struct error *error, enum status *status)
+{
+    struct outcome_walk *walk = context;
+    const struct store_outcome outcome = {sql_text(row, 0), sql_text(row, 1), sql_text(row, 2), sql_u64(row, 3)};
+    return walk->visit(walk->context, &outcome);
+}
+
+enum status store_each_outcome(struct store *store, const struct store_query *query, store_visit_outcome *visit,
+                               void *context, struct error *error)
+{
+    struct outcome_walk outcome_walk = {visit, context};
+    return walk(store, query, "SELECT outcome,category,reason,quantity FROM outcome WHERE project=?1", visit_outcome,
+                &outcome_walk, error);
+}
+
+/* --- Values of a column --------------------------------------------------------------------------------------------
+ */
+
+struct value_list {
+    struct value {
+        char *text;
+        size_t size;
+        uint64_t first_ns, last_ns, chunk_count, sample_count;
+    } * items;
+    size_t count;
+};
+
+static bool collect_value(void *context, sqlite3_stmt *row, struct error *error, enum status *status)
+{
+    struct value_list *list = context;
+    struct slice text = sql_text(row, 0);
+    char *copy = list->count < 2 * STORE_VALUES_MAX ? malloc(text.size + 1) : NULL;
+    if (!copy) return false; /* the list is full */
+    if (text.size) (void)memcpy(copy, text.data, text.size);
+    list->items[list->count++] =
+        (struct value){copy, text.size, sql_u64(row, 1), sql_u64(row, 2), sql_u64(row, 3), sql_u64(row, 4)};
+    return true;
+}
+
+static int compare_values(const void *a, const void *b)
+{
+    const struct value *left = a, *right = b;
+    size_t shared = left->size < right->size ? left->size : right->size;
+    int order = memcmp(left->text, right->text, shared);
+    return order ? order : (left->size > right->size) - (left->size < right->size);
+}
+
+/* The same value of several days becomes one. */
+static void visit_values(struct value_list *list, store_visit_value *visit, void *context)
+{
+    qsort(list->items, list->count, sizeof(*list->items), compare_values);
+    size_t visited = 0;
+    for (size_t i = 0, next; i < list->count && visited < STORE_VALUES_MAX; i = next) {
+        struct value sum = list->items[i];
+        for (next = i + 1; next < list->count && compare_values(&list->items[i], &list->items[next]) == 0; next++) {
+            const struct value *more = &list->items[next];
+            if (more->first_ns < sum.first_ns) sum.first_ns = more->first_ns;
+            if (more->last_ns > sum.last_ns) sum.last_ns = more->last_ns;
+            sum.chunk_count += more->chunk_count;
+            sum.sample_count += more->sample_count;
+        }
+        const struct store_value value = {slice_of(sum.text, sum.size), sum.first_ns, sum.last_ns, sum.chunk_count,
+                                          sum.sample_count};
+        visited++;
+        if (!visit(context, &value)) break;
+    }
+}
+
+enum status store_each_value(struct store *store, const struct store_query *query, enum store_column column,
+                             store_visit_value *visit, void *context, struct error *error)
+{
+#define VALUES_OF(column)                                                                                              \
+    "SELECT " column ",min(start_ns),max(end_ns),count(*),sum(samples) FROM chunk" WHERE_CHUNK " GROUP BY " column     \
+    " ORDER BY " column " LIMIT 10000"
+    static const char *const statements[STORE_COLUMNS] = {
+        [STORE_SERVICE] = VALUES_OF("service"),   [STORE_ENVIRONMENT] = VALUES_OF("environment"),
+        [STORE_RELEASE] = VALUES_OF("release"),   [STORE_HOST] = VALUES_OF("host"),
+        [STORE_PLATFORM] = VALUES_OF("platform"), [STORE_PROFILER] = VALUES_OF("profiler_id"),
+    };
+    struct value_list list = {.items = calloc(2 * STORE_VALUES_MAX, sizeof(*list.items))};
+    if (!list.items) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
+    enum status status = walk(store, query, statements[column], collect_value, &list, error);
+    if (status == STATUS_OK) visit_values(&list, visit, context);
+    for (size_t i = 0; i < list.count; i++) free(list.items[i].text);
+    free(list.items);
+    return status;
+}

@@ -1,0 +1,40 @@
+/* What all statements share.  SPDX-License-Identifier: MIT */
+#include "store/store_private.h"
+
+enum status sql_failed(sqlite3 *db, struct error *error, const char *what)
+{
+    int code = db ? sqlite3_errcode(db) : SQLITE_NOMEM;
+    const char *why = db ? sqlite3_errmsg(db) : "not enough memory";
+    switch (code) {
+    case SQLITE_NOMEM:
+        return error_set(error, STATUS_NO_MEMORY, 0, "%s: %s", what, why);
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return error_set(error, STATUS_MALFORMED, 0, "%s: %s", what, why);
+    default:
+        return error_set(error, STATUS_IO, 0, "%s: %s", what, why);
+    }
+}
+
+void sql_bind_slice(sqlite3_stmt *statement, int index, struct slice text)
+{
+    (void)sqlite3_bind_text64(statement, index, text.size ? (const char *)text.data : "", text.size, SQLITE_STATIC,
+                              SQLITE_UTF8);
+}
+
+void sql_bind_u64(sqlite3_stmt *statement, int index, uint64_t value)
+{
+    (void)sqlite3_bind_int64(statement, index, value > INT64_MAX ? INT64_MAX : (int64_t)value);
+}
+
+struct slice sql_text(sqlite3_stmt *statement, int column)
+{
+    const void *bytes = sqlite3_column_blob(statement, column);
+    return slice_of(bytes, bytes ? (size_t)sqlite3_column_bytes(statement, column) : 0);
+}
+
+uint64_t sql_u64(sqlite3_stmt *statement, int column)
+{
+    int64_t value = sqlite3_column_int64(statement, column);
+    return value < 0 ? 0 : (uint64_t)value;
+}

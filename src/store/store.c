@@ -1,0 +1,269 @@
+/* Opens, closes and fills a store.
+ *
+ * One thread writes. It takes all batches that wait, stores them in one transaction of the day's file, and wakes their
+ * threads after the commit: so that one fsync serves many requests (group commit). A chunk is stored under the day of
+ * its receipt, because clocks of clients may be years off; a client tries again within minutes, so that a chunk is
+ * looked for in the file of the day before, too. SPDX-License-Identifier: MIT */
+#include "store/store_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- Opening --------------------------------------------------------------------------------------------------------
+ */
+
+static enum status make_folder(const char *path, struct error *error)
+{
+    char part[STORE_PATH_SIZE];
+    if (strlen(path) >= sizeof(part) - 64) return error_set(error, STATUS_TOO_LARGE, 0, "the path is too long");
+    (void)snprintf(part, sizeof(part), "%s", path);
+    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        (void)mkdir(part, 0700);
+        *slash = '/';
+    }
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) return error_set_errno(error, "%s", path);
+    return STATUS_OK;
+}
+
+/* A file that a killed server left is repaired by SQLite when it is opened. */
+static enum status open_all_days(struct store *store, struct error *error)
+{
+    char(*names)[DAY_NAME_SIZE];
+    size_t count;
+    enum status status = list_days(store->folder, &names, &count, error);
+    if (status != STATUS_OK) return status;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        struct day day;
+        struct error problem = {0};
+        status = day_open(&day, store->folder, names[i], true, &problem);
+        if (status == STATUS_MALFORMED) {
+            move_aside(store->folder, names[i], store->report, store->report_context);
+            status = STATUS_OK;
+        } else if (status != STATUS_OK && error) {
+            *error = problem;
+        } else {
+            day_close(&day);
+        }
+    }
+    free(names);
+    return status;
+}
+
+enum status store_open(const char *path, store_report *report, void *context, struct store **ret_store,
+                       struct error *error)
+{
+    enum status status = make_folder(path, error);
+    if (status != STATUS_OK) return status;
+    struct store *store = calloc(1, sizeof(*store));
+    if (!store) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
+    (void)snprintf(store->folder, sizeof(store->folder), "%s", path);
+    store->report = report;
+    store->report_context = context;
+    store->lock = -1;
+    store->end = &store->first;
+    (void)pthread_mutex_init(&store->control_lock, NULL);
+    (void)pthread_mutex_init(&store->queue_lock, NULL);
+    (void)pthread_mutex_init(&store->writer_lock, NULL);
+    (void)pthread_cond_init(&store->has_work, NULL);
+    (void)pthread_cond_init(&store->has_done, NULL);
+    status = lock_folder(path, &store->lock, error);
+    if (status == STATUS_OK) status = control_open(store, error);
+    if (status == STATUS_OK) status = open_all_days(store, error);
+    if (status == STATUS_OK) {
+        store->has_writer = pthread_create(&store->writer, NULL, store_write, store) == 0;
+        if (!store->has_writer) status = error_set(error, STATUS_NO_MEMORY, 0, "cannot start a thread");
+    }
+    if (status != STATUS_OK) {
+        store_close(store);
+        return status;
+    }
+    *ret_store = store;
+    return STATUS_OK;
+}
+
+void store_close(struct store *store)
+{
+    if (!store) return;
+    if (store->has_writer) {
+        (void)pthread_mutex_lock(&store->queue_lock);
+        store->is_closing = true;
+        (void)pthread_cond_broadcast(&store->has_work);
+        (void)pthread_mutex_unlock(&store->queue_lock);
+        (void)pthread_join(store->writer, NULL);
+    }
+    day_close(&store->today);
+    day_close(&store->yesterday);
+    if (store->control) (void)sqlite3_close(store->control);
+    if (store->lock >= 0) (void)close(store->lock);
+    (void)pthread_mutex_destroy(&store->control_lock);
+    (void)pthread_mutex_destroy(&store->queue_lock);
+    (void)pthread_mutex_destroy(&store->writer_lock);
+    (void)pthread_cond_destroy(&store->has_work);
+    (void)pthread_cond_destroy(&store->has_done);
+    free(store);
+}
+
+/* --- The writer's thread -------------------------------------------------------------------------------------------
+ */
+
+static enum status open_today(struct store *store, uint64_t now_ns, struct error *error)
+{
+    char name[DAY_NAME_SIZE], before[DAY_NAME_SIZE];
+    struct error ignored;
+    day_name(now_ns, name);
+    if (store->today.db && strcmp(store->today.name, name) == 0) return STATUS_OK;
+    day_close(&store->today);
+    day_close(&store->yesterday);
+    day_name(now_ns > DAY_NS ? now_ns - DAY_NS : 0, before);
+    char path[STORE_PATH_SIZE + DAY_NAME_SIZE + 1];
+    (void)snprintf(path, sizeof(path), "%s/%s", store->folder, before);
+    if (access(path, F_OK) == 0) (void)day_open(&store->yesterday, store->folder, before, true, &ignored);
+    return day_open(&store->today, store->folder, name, true, error);
+}
+
+static enum status store_chunks(struct store *store, struct waiting *waiting, struct error *error)
+{
+    const struct store_batch *batch = waiting->batch;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < batch->chunk_count && status == STATUS_OK; i++) {
+        bool is_new = false;
+        if (!store->yesterday.db || !day_has_chunk(&store->yesterday, &batch->chunks[i]))
+            status = day_add_chunk(&store->today, &batch->chunks[i], buffer_slice(&waiting->packed[i]), &is_new, error);
+        waiting->duplicates += !is_new;
+    }
+    return status;
+}
+
+static enum status store_one(struct store *store, struct waiting *waiting, struct error *error)
+{
+    const struct store_batch *batch = waiting->batch;
+    waiting->duplicates = 0;
+    enum status status = store_chunks(store, waiting, error);
+    for (size_t i = 0; i < batch->span_count && status == STATUS_OK; i++)
+        status = day_add_span(&store->today, batch->project, &batch->spans[i], error);
+    for (size_t i = 0; i < batch->rejected_count && status == STATUS_OK; i++)
+        status = day_add_rejected(&store->today, batch->project, &batch->rejected[i],
+                                  buffer_slice(&waiting->packed[batch->chunk_count + i]), error);
+    for (size_t i = 0; i < batch->outcome_count && status == STATUS_OK; i++)
+        status = day_add_outcome(&store->today, batch->project, &batch->outcomes[i], error);
+    return status;
+}
+
+static enum status store_group(struct store *store, struct waiting *group, struct error *error)
+{
+    enum status status = open_today(store, group->batch->received_ns, error);
+    if (status == STATUS_OK && sqlite3_exec(store->today.db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+        status = sql_failed(store->today.db, error, "cannot store");
+    for (struct waiting *waiting = group; waiting && status == STATUS_OK; waiting = waiting->next)
+        status = store_one(store, waiting, error);
+    if (status == STATUS_OK && sqlite3_exec(store->today.db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
+        status = sql_failed(store->today.db, error, "cannot store");
+    if (status != STATUS_OK && store->today.db) (void)sqlite3_exec(store->today.db, "ROLLBACK", NULL, NULL, NULL);
+    return status;
+}
+
+/* A damaged file is moved aside, and the group is stored in a new one. */
+static enum status store_or_replace(struct store *store, struct waiting *group, struct error *error)
+{
+    (void)pthread_mutex_lock(&store->writer_lock);
+    enum status status = store_group(store, group, error);
+    if (status == STATUS_MALFORMED) {
+        char name[DAY_NAME_SIZE];
+        day_name(group->batch->received_ns, name);
+        day_close(&store->today);
+        day_close(&store->yesterday);
+        move_aside(store->folder, name, store->report, store->report_context);
+        status = store_group(store, group, error);
+    }
+    (void)pthread_mutex_unlock(&store->writer_lock);
+    return status;
+}
+
+void *store_write(void *context)
+{
+    struct store *store = context;
+    (void)pthread_mutex_lock(&store->queue_lock);
+    for (;;) {
+        while (!store->first && !store->is_closing) (void)pthread_cond_wait(&store->has_work, &store->queue_lock);
+        struct waiting *group = store->first;
+        if (!group) break;
+        store->first = NULL;
+        store->end = &store->first;
+        (void)pthread_mutex_unlock(&store->queue_lock);
+        struct error error = {0};
+        enum status status = store_or_replace(store, group, &error);
+        (void)pthread_mutex_lock(&store->queue_lock);
+        store->commits += status == STATUS_OK;
+        for (struct waiting *waiting = group, *next; waiting; waiting = next) {
+            next = waiting->next;
+            waiting->status = status;
+            waiting->error = error;
+            waiting->is_done = true;
+            store->waiting_count--;
+            store->batches += status == STATUS_OK;
+        }
+        (void)pthread_cond_broadcast(&store->has_done);
+    }
+    (void)pthread_mutex_unlock(&store->queue_lock);
+    return NULL;
+}
+
+/* --- Adding ---------------------------------------------------------------------------------------------------------
+ */
+
+static enum status pack_all(struct waiting *waiting, struct error *error)
+{
+    const struct store_batch *batch = waiting->batch;
+    size_t count = batch->chunk_count + batch->rejected_count;
+    waiting->packed = calloc(count ? count : 1, sizeof(*waiting->packed));
+    if (!waiting->packed) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to store a payload");
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        bool is_chunk = i < batch->chunk_count;
+        struct slice payload = is_chunk ? batch->chunks[i].payload : batch->rejected[i - batch->chunk_count].payload;
+        if (!is_chunk && payload.size > STORE_REJECTED_BYTES_MAX) continue;
+        buffer_init(&waiting->packed[i], STORE_PAYLOAD_BYTES_MAX + (STORE_PAYLOAD_BYTES_MAX >> 7));
+        status = payload_pack(payload, &waiting->packed[i], error);
+    }
+    return status;
+}
+
+static void free_packed(struct waiting *waiting)
+{
+    size_t count = waiting->batch->chunk_count + waiting->batch->rejected_count;
+    for (size_t i = 0; i < count && waiting->packed; i++) buffer_fini(&waiting->packed[i]);
+    free(waiting->packed);
+}
+
+static enum status wait_for_commit(struct store *store, struct waiting *waiting, struct error *error)
+{
+    (void)pthread_mutex_lock(&store->queue_lock);
+    bool is_full = store->waiting_count >= STORE_WAITING_MAX || store->is_closing;
+    if (!is_full) {
+        *store->end = waiting;
+        store->end = &waiting->next;
+        store->waiting_count++;
+        (void)pthread_cond_signal(&store->has_work);
+        while (!waiting->is_done) (void)pthread_cond_wait(&store->has_done, &store->queue_lock);
+    }
+    (void)pthread_mutex_unlock(&store->queue_lock);
+    if (is_full) return error_set(error, STATUS_TOO_LARGE, 0, "too much waits for the disk");
+    if (waiting->status != STATUS_OK && error) *error = waiting->error;
+    return waiting->status;
+}
+
+enum status store_add(struct store *store, const struct store_batch *batch, uint64_t *ret_duplicates,
+                      struct error *error)
+{
+    struct waiting waiting = {.batch = batch};
+    enum status status = pack_all(&waiting, error);
+    if (status == STATUS_OK) status = wait_for_commit(store, &waiting, error);
+    free_packed(&waiting);
+    if (status == STATUS_OK && ret_duplicates) *ret_duplicates = waiting.duplicates;
+    return status;
+}

@@ -1,0 +1,182 @@
+/* A home for profiles: keeps what a server accepted, and finds it again by project, time and metadata.
+ *
+ * The interface names no database, so that a second one can implement it. All functions may be called from any thread
+ * at the same time. Times are nanoseconds since 1970, UTC; those after the year 2262 are stored as that year's.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_STORE_STORE_H
+#define OFFBEAT_STORE_STORE_H
+
+#include "base/buffer.h"
+#include "base/slice.h"
+#include "base/status.h"
+
+enum {
+    STORE_KEY_SIZE = 33,        /* 32 lowercase hex digits and a NUL */
+    STORE_NAME_BYTES_MAX = 200, /* of a service, release, host, …; the server cuts longer ones */
+    STORE_VALUES_MAX = 10000,   /* distinct values that one list has */
+    STORE_PAYLOAD_BYTES_MAX = 200 << 20,
+    STORE_REJECTED_BYTES_MAX = 1 << 20, /* payloads of rejected items that are larger are not kept */
+    STORE_WAITING_MAX = 1024,           /* batches that wait for a commit */
+};
+
+enum store_kind {
+    STORE_CHUNK = 1,   /* Sentry's sample format V2 */
+    STORE_PROFILE = 2, /* V1 */
+    STORE_FILE = 3,    /* a file of another format */
+};
+
+/* Empty slices where something is not known. */
+struct store_chunk {
+    uint64_t project;
+    enum store_kind kind;
+    struct slice profiler_id, chunk_id; /* together they are unique in the project */
+    struct slice service, environment, release, host, platform;
+    uint64_t start_ns, end_ns, received_ns;
+    uint64_t sample_count;
+    struct slice payload; /* as sent */
+};
+
+struct store_span {
+    struct slice trace_id, span_id, name, op;
+    struct slice service, environment, release;
+    struct slice profiler_id, profile_id, thread_id;
+    uint64_t start_ns, end_ns;
+    bool is_transaction;
+};
+
+struct store_rejected {
+    uint64_t received_ns;
+    struct slice type, reason, place, found, expected;
+    struct slice sdk, header; /* of the envelope: name/version; of the item: JSON */
+    struct slice payload;
+};
+
+/* What became of items: added up by project, outcome, category and reason. */
+struct store_outcome {
+    struct slice outcome, category, reason;
+    uint64_t quantity;
+};
+
+enum { STORE_BATCH_OUTCOMES_MAX = 64 };
+
+/* What one request brings; stored all or not at all. */
+struct store_batch {
+    uint64_t project, received_ns;
+    const struct store_chunk *chunks;
+    size_t chunk_count;
+    const struct store_span *spans;
+    size_t span_count;
+    const struct store_rejected *rejected;
+    size_t rejected_count;
+    const struct store_outcome *outcomes;
+    size_t outcome_count;
+};
+
+struct store;
+
+/* Called for each thing that opening or checking a store found wrong. TEXT is one sentence. */
+typedef void store_report(void *context, const char *text);
+
+/* Opens the store in the folder PATH, which is created (only its owner may enter it). STATUS_UNSUPPORTED if another
+ * process has it open, or a later version wrote it. A data file that is damaged is moved aside and reported. */
+enum status store_open(const char *path, store_report *report, void *context, struct store **ret_store,
+                       struct error *error);
+/* Waits until everything that was added is on disk. Accepts NULL. */
+void store_close(struct store *store);
+
+/* Returns when BATCH is on disk: one commit serves all batches that wait. A chunk that the store has already is not
+ * stored again; *RET_DUPLICATES counts those. STATUS_TOO_LARGE if too many batches wait, STATUS_IO if the disk is full
+ * or broken: then nothing of BATCH is stored. */
+enum status store_add(struct store *store, const struct store_batch *batch, uint64_t *ret_duplicates,
+                      struct error *error);
+
+/* --- Asking. The slices live until the function that receives them returns; false ends the walk. ------------------ */
+
+/* Empty slices and zeros choose everything. */
+struct store_query {
+    uint64_t project;
+    uint64_t from_ns, to_ns; /* what has some time in [from, to); TO_NS 0: no end */
+    struct slice service, environment, release, host, platform, profiler_id, chunk_id;
+    bool with_payload;
+};
+
+typedef bool store_visit_chunk(void *context, const struct store_chunk *chunk);
+enum status store_each_chunk(struct store *store, const struct store_query *query, store_visit_chunk *visit,
+                             void *context, struct error *error);
+
+typedef bool store_visit_span(void *context, const struct store_span *span);
+/* Of transactions and spans, by PROJECT, the times, SERVICE, ENVIRONMENT, RELEASE and PROFILER_ID of QUERY. */
+enum status store_each_span(struct store *store, const struct store_query *query, store_visit_span *visit,
+                            void *context, struct error *error);
+
+typedef bool store_visit_rejected(void *context, const struct store_rejected *rejected);
+enum status store_each_rejected(struct store *store, const struct store_query *query, store_visit_rejected *visit,
+                                void *context, struct error *error);
+
+typedef bool store_visit_outcome(void *context, const struct store_outcome *outcome);
+enum status store_each_outcome(struct store *store, const struct store_query *query, store_visit_outcome *visit,
+                               void *context, struct error *error);
+
+enum store_column {
+    STORE_SERVICE,
+    STORE_ENVIRONMENT,
+    STORE_RELEASE,
+    STORE_HOST,
+    STORE_PLATFORM,
+    STORE_PROFILER, /* a session */
+    STORE_COLUMNS
+};
+
+struct store_value {
+    struct slice value;
+    uint64_t first_ns, last_ns, chunk_count, sample_count;
+};
+
+/* The distinct values of COLUMN among the chunks of QUERY, in the order of their bytes; at most STORE_VALUES_MAX. */
+typedef bool store_visit_value(void *context, const struct store_value *value);
+enum status store_each_value(struct store *store, const struct store_query *query, enum store_column column,
+                             store_visit_value *visit, void *context, struct error *error);
+
+/* --- Projects, keys and tokens ------------------------------------------------------------------------------------ */
+
+struct store_project {
+    uint64_t id;
+    char name[64];
+    char key[STORE_KEY_SIZE]; /* of the DSN: may write */
+};
+
+/* Makes a project with a new key. */
+enum status store_add_project(struct store *store, const char *name, struct store_project *ret_project,
+                              struct error *error);
+typedef bool store_visit_project(void *context, const struct store_project *project);
+enum status store_each_project(struct store *store, store_visit_project *visit, void *context, struct error *error);
+/* Makes a token that may read PROJECT; 0: all projects. */
+enum status store_add_token(struct store *store, uint64_t project, char ret_token[STORE_KEY_SIZE], struct error *error);
+
+enum store_access { STORE_NO_ACCESS, STORE_OTHER_PROJECT, STORE_ACCESS };
+/* Whether KEY may write to, or TOKEN may read, PROJECT. */
+enum store_access store_may_write(struct store *store, struct slice key, uint64_t project);
+enum store_access store_may_read(struct store *store, struct slice token, uint64_t project);
+/* The project of which KEY may write, 0 if there is none. */
+uint64_t store_project_of_key(struct store *store, struct slice key);
+/* Writes a token of all projects, the oldest one. STATUS_NOT_FOUND if there is none. */
+enum status store_first_token(struct store *store, char ret_token[STORE_KEY_SIZE], struct error *error);
+
+/* --- Keeping ------------------------------------------------------------------------------------------------------ */
+
+/* Removes the days that ended before NOW_NS - AGE_NS, then the oldest days until the files have at most BYTES_MAX (0:
+ * no limit; the last day stays), and rejected items that are older than a day. RET_REMOVED counts removed days. */
+enum status store_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, uint64_t bytes_max,
+                         uint64_t *ret_removed, struct error *error);
+
+struct store_usage {
+    uint64_t bytes, days, commits, batches, waiting;
+};
+void store_usage(struct store *store, struct store_usage *ret_usage);
+
+/* Reads everything in the folder PATH, which no server may have open. A damaged file is moved aside if REPAIRS, after
+ * its readable chunks were copied to a new one. RET_DAMAGED counts damaged files. */
+enum status store_check(const char *path, bool repairs, store_report *report, void *context, uint64_t *ret_damaged,
+                        struct error *error);
+
+#endif

@@ -1,0 +1,120 @@
+/* The store in SQLite: a control file, and a data file for each day.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_STORE_STORE_PRIVATE_H
+#define OFFBEAT_STORE_STORE_PRIVATE_H
+
+#include "store/store.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <sqlite3.h>
+
+#define DAY_NS ((uint64_t)86400 * 1000000000)
+
+enum {
+    SCHEMA_VERSION = 1,
+    STORE_DAYS_MAX = 4096,
+    STORE_PATH_SIZE = 4096,
+    DAY_NAME_SIZE = 16, /* "2026-11-23.db" */
+    BUSY_MS = 10000,
+};
+
+/* --- Statements ----------------------------------------------------------------------------------------------------
+ */
+
+enum status sql_failed(sqlite3 *db, struct error *error, const char *what);
+void sql_bind_slice(sqlite3_stmt *statement, int index, struct slice text);
+void sql_bind_u64(sqlite3_stmt *statement, int index, uint64_t value); /* cut to 63 bits */
+struct slice sql_text(sqlite3_stmt *statement, int column);
+uint64_t sql_u64(sqlite3_stmt *statement, int column);
+
+/* --- One data file --------------------------------------------------------------------------------------------------
+ */
+
+enum { DAY_STATEMENTS = 6 };
+
+struct day {
+    char name[DAY_NAME_SIZE];
+    sqlite3 *db;
+    sqlite3_stmt *statements[DAY_STATEMENTS];
+};
+
+/* STATUS_MALFORMED if the file is damaged, STATUS_UNSUPPORTED if a later version wrote it. */
+enum status day_open(struct day *day, const char *folder, const char *name, bool is_written, struct error *error);
+void day_close(struct day *day);
+bool day_has_chunk(struct day *day, const struct store_chunk *chunk);
+
+/* A payload that is ready to be stored. */
+struct packed {
+    struct buffer bytes;
+};
+enum status payload_pack(struct slice payload, struct buffer *out, struct error *error);
+enum status payload_unpack(struct slice packed, uint64_t size, struct buffer *out, struct error *error);
+
+enum status day_add_chunk(struct day *day, const struct store_chunk *chunk, struct slice packed, bool *ret_is_new,
+                          struct error *error);
+enum status day_add_span(struct day *day, uint64_t project, const struct store_span *span, struct error *error);
+enum status day_add_rejected(struct day *day, uint64_t project, const struct store_rejected *rejected,
+                             struct slice packed, struct error *error);
+enum status day_add_outcome(struct day *day, uint64_t project, const struct store_outcome *outcome,
+                            struct error *error);
+
+/* --- All of it ------------------------------------------------------------------------------------------------------
+ */
+
+/* A batch that waits for its commit; the thread that added it owns the memory and waits. */
+struct waiting {
+    const struct store_batch *batch;
+    struct buffer *packed; /* of the chunks, then of the rejected items */
+    struct waiting *next;
+    bool is_done;
+    uint64_t duplicates;
+    enum status status;
+    struct error error;
+};
+
+struct store {
+    char folder[STORE_PATH_SIZE];
+    int lock;
+    store_report *report;
+    void *report_context;
+
+    pthread_mutex_t control_lock; /* of CONTROL */
+    sqlite3 *control;
+
+    pthread_mutex_t queue_lock; /* of the queue and its numbers */
+    pthread_cond_t has_work, has_done;
+    struct waiting *first, **end;
+    size_t waiting_count;
+    bool is_closing;
+    uint64_t commits, batches;
+
+    pthread_mutex_t writer_lock; /* of the open days: the writer's thread, or store_expire */
+    struct day today, yesterday;
+    pthread_t writer;
+    bool has_writer;
+};
+
+void store_print(store_report *report, void *context, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void *store_write(void *store); /* the writer's thread */
+
+/* "2026-11-23.db" */
+void day_name(uint64_t time_ns, char ret_name[DAY_NAME_SIZE]);
+bool is_day_name(const char *name);
+/* The names of the data files in FOLDER, the earliest first; to be freed. */
+enum status list_days(const char *folder, char (**ret_names)[DAY_NAME_SIZE], size_t *ret_count, struct error *error);
+/* Renames a damaged file so that it is no data file any more. */
+void move_aside(const char *folder, const char *name, store_report *report, void *context);
+
+enum status control_open(struct store *store, struct error *error);
+enum status lock_folder(const char *folder, int *ret_lock, struct error *error);
+/* What chunk_of_row expects in the first columns of a row. */
+#define CHUNK_COLUMNS                                                                                                  \
+    "project,kind,profiler_id,chunk_id,service,environment,release,host,platform,start_ns,end_ns,received_ns,samples," \
+    "size"
+
+/* The chunk of ROW, with the size of its payload and without its bytes. Its slices live as long as the row. */
+struct store_chunk chunk_of_row(sqlite3_stmt *row);
+/* How QUICK_CHECK finds the file; "ok" or what is wrong. */
+bool day_is_whole(struct day *day, char *ret_problem, size_t size);
+
+#endif

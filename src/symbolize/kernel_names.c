@@ -1,0 +1,224 @@
+/* /proc/kallsyms: "ffffffff81000000 T _stext" and, of modules, "\t[name]" behind it. It says where functions begin, and
+ * not where they end: each reaches to the next symbol.  SPDX-License-Identifier: MIT */
+#include "symbolize/kernel_names.h"
+
+#include "base/array.h"
+#include "base/cursor.h"
+#include "base/environment.h"
+#include "base/file.h"
+
+#include <elf.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { NOTES_BYTES_MAX = 1 << 20, BUILD_ID_BYTES_MAX = 64, SYMBOLS_MAX = 16 << 20, MODULE_GAP = 1 << 20 };
+
+struct symbol {
+    uint64_t address;
+    struct slice name;
+    char type;
+};
+
+struct kernel {
+    struct buffer text;
+    struct {
+        struct symbol *items;
+        size_t count, capacity;
+    } symbols;           /* by address, the best of each */
+    uint64_t text_start; /* of _text; 0: not told */
+};
+
+/* --- The kernel of this machine ----------------------------------------------------------------------------------- */
+
+/* The build id among the notes of /sys/kernel/notes, in hex. */
+static bool find_build_id(struct slice notes, char *ret_hex)
+{
+    struct cursor cursor = cursor_of(notes);
+    while (!cursor_at_end(&cursor)) {
+        uint32_t name_size = cursor_u32(&cursor), size = cursor_u32(&cursor), type = cursor_u32(&cursor);
+        struct slice name = cursor_take(&cursor, (name_size + UINT64_C(3)) & ~UINT64_C(3));
+        struct slice value = cursor_take(&cursor, (size + UINT64_C(3)) & ~UINT64_C(3));
+        bool is_id = !cursor.failed && type == NT_GNU_BUILD_ID && name.size >= 4 && memcmp(name.data, "GNU", 4) == 0;
+        if (!is_id || size > BUILD_ID_BYTES_MAX) continue;
+        for (uint32_t i = 0; i < size; i++) (void)snprintf(ret_hex + 2 * (size_t)i, 3, "%02x", value.data[i]);
+        return true;
+    }
+    return false;
+}
+
+static bool is_running(const char *build_id)
+{
+    char hex[2 * BUILD_ID_BYTES_MAX + 1] = "";
+    struct buffer notes;
+    buffer_init(&notes, NOTES_BYTES_MAX);
+    bool is_found =
+        file_read("/sys/kernel/notes", &notes, NULL) == STATUS_OK && find_build_id(buffer_slice(&notes), hex);
+    buffer_fini(&notes);
+    return is_found && strcmp(hex, build_id) == 0;
+}
+
+static bool read_symbols_of(const char *build_id, bool trusts_it, struct buffer *text)
+{
+    char path[PATH_MAX];
+    const char *home = environment_get("HOME");
+    if (strchr(build_id, '/')) return false;
+    if (build_id[0] == '\0') return trusts_it && file_read("/proc/kallsyms", text, NULL) == STATUS_OK;
+    if (is_running(build_id)) return file_read("/proc/kallsyms", text, NULL) == STATUS_OK;
+    int length = snprintf(path, sizeof(path), "%s/.debug/[kernel.kallsyms]/%s/kallsyms", home ? home : "", build_id);
+    return home && length > 0 && length < (int)sizeof(path) && file_read(path, text, NULL) == STATUS_OK;
+}
+
+/* --- Symbols ------------------------------------------------------------------------------------------------------ */
+
+static bool is_code(char type)
+{
+    return type == 'T' || type == 't' || type == 'W' || type == 'w';
+}
+
+/* "ffffffff81000000 T name\t[module]" */
+static bool parse_line(struct slice line, struct symbol *ret_symbol)
+{
+    enum { ADDRESS_DIGITS = 16, NAME_PLACE = ADDRESS_DIGITS + 3 };
+    uint64_t address = 0;
+    if (line.size <= NAME_PLACE || line.data[ADDRESS_DIGITS] != ' ' || line.data[NAME_PLACE - 1] != ' ') return false;
+    for (size_t i = 0; i < ADDRESS_DIGITS; i++) {
+        uint8_t byte = line.data[i];
+        bool is_decimal = byte >= '0' && byte <= '9';
+        if (!is_decimal && (byte < 'a' || byte > 'f')) return false;
+        address = address << 4 | (uint64_t)(is_decimal ? byte - '0' : byte - 'a' + 10);
+    }
+    struct slice name = slice_of(line.data + NAME_PLACE, line.size - NAME_PLACE);
+    const uint8_t *tab = memchr(name.data, '\t', name.size);
+    if (tab) name.size = (size_t)(tab - name.data);
+    *ret_symbol = (struct symbol){.address = address, .name = name, .type = (char)line.data[ADDRESS_DIGITS + 1]};
+    return address != 0;
+}
+
+static size_t leading_underscores(struct slice name)
+{
+    size_t count = 0;
+    while (count < name.size && name.data[count] == '_') count++;
+    return count;
+}
+
+/* Of several names for one address, as in `perf report`: not weak, global, with the fewest leading underscores, the
+ * longest. The best comes first. */
+static int compare(const void *left, const void *right)
+{
+    const struct symbol *a = left, *b = right;
+    if (a->address != b->address) return a->address < b->address ? -1 : 1;
+    bool a_weak = a->type == 'W' || a->type == 'w', b_weak = b->type == 'W' || b->type == 'w';
+    if (a_weak != b_weak) return a_weak - b_weak;
+    if (a->type != b->type) return a->type == 'T' ? -1 : 1;
+    size_t a_underscores = leading_underscores(a->name), b_underscores = leading_underscores(b->name);
+    if (a_underscores != b_underscores) return a_underscores < b_underscores ? -1 : 1;
+    if (a->name.size != b->name.size) return a->name.size > b->name.size ? -1 : 1;
+    return memcmp(a->name.data, b->name.data, a->name.size);
+}
+
+static void keep_best(struct kernel *kernel)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < kernel->symbols.count; i++) {
+        struct symbol symbol = kernel->symbols.items[i];
+        if (kept > 0 && kernel->symbols.items[kept - 1].address == symbol.address) continue;
+        kernel->symbols.items[kept++] = symbol;
+    }
+    kernel->symbols.count = kept;
+}
+
+/* False without memory. */
+static bool parse_symbols(struct kernel *kernel)
+{
+    struct slice left = buffer_slice(&kernel->text);
+    while (left.size > 0) {
+        const uint8_t *newline = memchr(left.data, '\n', left.size);
+        size_t size = newline ? (size_t)(newline - left.data) : left.size;
+        struct symbol symbol;
+        if (parse_line(slice_of(left.data, size), &symbol)) {
+            if (slice_equals_text(symbol.name, "_text")) kernel->text_start = symbol.address;
+            if (is_code(symbol.type)) {
+                if (!array_reserve(&kernel->symbols.items, &kernel->symbols.capacity, kernel->symbols.count + 1,
+                                   sizeof(symbol), SYMBOLS_MAX))
+                    return false;
+                kernel->symbols.items[kernel->symbols.count++] = symbol;
+            }
+        }
+        left = slice_of(left.data + size + (newline != NULL), left.size - size - (newline != NULL));
+    }
+    if (kernel->symbols.count > 0)
+        qsort(kernel->symbols.items, kernel->symbols.count, sizeof(*kernel->symbols.items), compare);
+    keep_best(kernel);
+    return true;
+}
+
+static const struct symbol *find_symbol(const struct kernel *kernel, uint64_t address)
+{
+    size_t low = 0, high = kernel->symbols.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (kernel->symbols.items[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0 || address - kernel->symbols.items[low - 1].address > MODULE_GAP) return NULL;
+    return &kernel->symbols.items[low - 1];
+}
+
+/* --- Places ------------------------------------------------------------------------------------------------------- */
+
+/* The mapping of the kernel itself, whose place is known; NULL if there is none. */
+static const struct mapping *find_mapping(const struct profile *profile)
+{
+    for (size_t i = 1; i < profile->mappings.count; i++) {
+        const struct mapping *mapping = &profile->mappings.items[i];
+        bool is_kernel = strcmp(profile_c_string(profile, mapping->file_name), KERNEL_MAPPING) == 0;
+        if (is_kernel && mapping->limit > mapping->start) return mapping;
+    }
+    return NULL;
+}
+
+static bool is_in_kernel(const struct profile *profile, const struct location *location, bool has_modules)
+{
+    enum { FIRST_KERNEL_BIT = 63 };
+    const char *name = profile_c_string(profile, profile_mapping(profile, location->mapping)->file_name);
+    if (strcmp(name, KERNEL_MAPPING) == 0) return true;
+    return has_modules && location->mapping.index != 0 && location->address >> FIRST_KERNEL_BIT;
+}
+
+/* OFFSET: how much higher the kernel was when the profile was recorded. */
+static void name_places(struct profile *profile, const struct kernel *kernel, uint64_t offset, size_t *ret_named)
+{
+    for (uint32_t i = 1; i < profile->locations.count; i++) {
+        const struct location *location = &profile->locations.items[i];
+        if (location->line_count > 0 || !is_in_kernel(profile, location, offset == 0)) continue;
+        const struct symbol *symbol = find_symbol(kernel, location->address - offset);
+        if (!symbol) continue;
+        struct function function = {.name = profile_string(profile, symbol->name)};
+        function.system_name = function.name;
+        struct line line = {.function = profile_add_function(profile, &function)};
+        profile_set_lines(profile, (struct location_id){i}, &line, 1);
+        ++*ret_named;
+    }
+}
+
+enum status kernel_names_give(struct profile *profile, bool trusts_it, size_t *ret_named, struct error *error)
+{
+    const struct mapping *mapping = find_mapping(profile);
+    struct kernel kernel = {0};
+    bool has_memory = true;
+    *ret_named = 0;
+    if (!mapping) return STATUS_OK;
+    buffer_init(&kernel.text, KERNEL_SYMBOLS_BYTES_MAX);
+    if (read_symbols_of(profile_c_string(profile, mapping->build_id), trusts_it, &kernel.text)) {
+        has_memory = parse_symbols(&kernel);
+        /* perf notes the address of _text as the offset of the mapping. */
+        uint64_t offset = kernel.text_start && mapping->file_offset ? mapping->file_offset - kernel.text_start : 0;
+        if (has_memory) name_places(profile, &kernel, offset, ret_named);
+    }
+    free(kernel.symbols.items);
+    buffer_fini(&kernel.text);
+    return has_memory ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "no memory for the names of the kernel");
+}

@@ -1,0 +1,289 @@
+"""Files of perf record, judged by perf itself: what perf script and perf report say of the same file.
+
+Recordings in test/data/perf (make.sh made them) are compared sample by sample with what perf script printed of them. Others are
+recorded here, if this machine has perf and lets it record, and compared by functions.
+
+    perf_data.py OFFBEAT DATA
+
+SPDX-License-Identifier: MIT"""
+import collections
+import gzip
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from tap import case, check, check_equal, main, skip  # noqa: E402
+
+OFFBEAT = str(pathlib.Path(sys.argv[1]).resolve())
+DATA = pathlib.Path(sys.argv[2]).resolve() / "perf"
+FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="offbeat-test-perf-"))
+KERNEL = 1 << 63
+PAGE = 0xFFF
+
+PROGRAM = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+static volatile double sum;
+__attribute__((noipa)) static double work_one(int n) { double s = 0; for (int i = 1; i < n; i++) s += 1.0 / i; return s; }
+__attribute__((noipa)) static double work_two(int n) { double s = 0; for (int i = 1; i < n; i++) s += i * 0.5; return s; }
+__attribute__((noipa)) static double deep(int depth, int n)
+{
+    if (depth == 0) return work_one(2 * n) + work_two(n);
+    return deep(depth - 1, n) + 1;
+}
+static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+static void *run(void *name)
+{
+    int numbers[600];
+    prctl(PR_SET_NAME, name);
+    for (int i = 0; i < 2500; i++) {
+        sum += deep(20, 20000);
+        for (int k = 0; k < 600; k++) numbers[k] = rand();
+        qsort(numbers, 600, sizeof(int), compare);
+    }
+    return NULL;
+}
+int main(void)
+{
+    pthread_t one, two;
+    pthread_create(&one, NULL, run, "first");
+    pthread_create(&two, NULL, run, "the second");
+    pthread_join(one, NULL);
+    pthread_join(two, NULL);
+    return 0;
+}
+"""
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, **options)
+    check_equal(done.returncode, 0, f"{command}: {done.stderr.decode(errors='replace')}")
+    return done.stdout.decode(errors="replace")
+
+
+# --- What perf script says ---------------------------------------------------------------------------------------------------
+
+HEADER = re.compile(r"^\s*(.+?)\s+(-?\d+)\s+(\d+)\.(\d{9}):\s+(\d+)\s+(\S+?):\s*([0-9a-f]+)?\s*$")
+
+
+def read_script(text):
+    """[(time, comm, tid, period, event, [address])], the addresses of call chains as offsets in their files."""
+    samples = []
+    for line in text.splitlines():
+        found = HEADER.match(line)
+        if found:
+            comm, tid, seconds, fraction, period, event, address = found.groups()
+            frames = [int(address, 16)] if address else []
+            samples.append((int(seconds) * 10**9 + int(fraction), comm, tid, int(period), event, frames))
+        elif line.strip():
+            samples[-1][5].append(int(line.split()[0], 16))
+    return sorted(samples, key=lambda sample: sample[0])
+
+
+# --- What offbeat says -------------------------------------------------------------------------------------------------------
+
+def read_raw(path, counted):
+    """The same of what `offbeat raw` prints, in order of time: [(comm, tid, period, event, [address])]."""
+    text = run(OFFBEAT, "raw", path)
+    head, rest = text.split("\nSamples:\n", 1)
+    samples, rest = rest.split("\nLocations\n", 1)
+    locations, mappings = rest.split("\nMappings\n", 1)
+    offsets = {}
+    for number, start, offset in re.findall(r"^\s*(\d+): 0x([0-9a-f]+)/0x[0-9a-f]+/0x([0-9a-f]+)", mappings, re.M):
+        offsets[number] = int(offset, 16) - int(start, 16)
+    addresses, marks = {}, set()
+    for number, address, mapping, name in re.findall(r"^\s*(\d+): 0x([0-9a-f]+)(?: M=(\d+))?(.*)", locations, re.M):
+        plain = int(address, 16)
+        addresses[number] = plain + (0 if counted or plain >= KERNEL else offsets.get(mapping, 0))
+        if "[incomplete:" in name:
+            marks.add(number)
+    lines = samples.splitlines()
+    events = [name.split("/")[0] for name in lines[0].split()]
+    result = []
+    for line in lines[1:]:
+        row = re.match(r"^\s*([\d ]+): ([\d ]*)$", line)
+        if row:
+            values = [int(value) for value in row[1].split()]
+            event = next((i for i in range(1, len(values)) if values[i]), 1)
+            frames = [addresses[number] for number in row[2].split() if number not in marks]
+            result.append({"period": values[event], "event": events[event], "frames": frames})
+        else:
+            result[-1].update(re.findall(r"(\w+):\[(.*?)\](?: |$)", line))
+    return result
+
+
+def check_same(ours, perf, frames, several_processes):
+    """A caller's address is in its call here, and after it in perf's text. A file has one place in a profile, also where several
+    processes have it in several places: then only the places in a page are equal."""
+    check_equal(len(ours), len(perf), "samples")
+    for number, (mine, (_, comm, tid, period, event, perf_frames)) in enumerate(zip(ours, perf)):
+        what = f"sample {number}"
+        check_equal((mine["thread"], mine["thread_id"]), (comm, tid), f"{what}: thread")
+        check_equal((mine["event"], mine["period"]), (event, period), f"{what}: event")
+        if not frames:
+            continue
+        expected = []
+        for place, address in enumerate(perf_frames):
+            first = place == 0 or (perf_frames[place - 1] >= KERNEL > address)
+            expected.append(address if first or address == 0 else address - 1)
+        mask = PAGE if several_processes else ~0
+        check_equal([hex(frame & mask) for frame in mine["frames"]], [hex(frame & mask) for frame in expected], f"{what}: frames")
+
+
+def compare_kept(name, counted=False, frames=True, several_processes=False):
+    perf = read_script(gzip.decompress((DATA / f"{name}.script.gz").read_bytes()).decode())
+    check(len(perf) > 20, f"perf script printed {len(perf)} samples of {name}")
+    check_same(read_raw(DATA / f"{name}.data", counted), perf, frames, several_processes)
+
+
+@case
+def call_chains_are_those_of_perf_script():
+    compare_kept("chains")
+
+
+@case
+def compressed_records_hold_the_same_samples():
+    compare_kept("compressed", counted=True)
+
+
+@case
+def what_perf_writes_into_a_pipe_holds_the_same_samples():
+    compare_kept("pipe")
+
+
+@case
+def several_events_with_their_periods_are_those_of_perf_script():
+    compare_kept("events", counted=True, several_processes=True)
+
+
+@case
+def samples_with_copied_stacks_are_those_of_perf_script():
+    compare_kept("copied", frames=False)
+
+
+@case
+def a_file_through_standard_input_is_the_same():
+    with open(DATA / "chains.data", "rb") as file:
+        piped = subprocess.run([OFFBEAT, "raw", "-"], stdin=file, capture_output=True, check=True).stdout.decode()
+    check_equal(piped, run(OFFBEAT, "raw", DATA / "chains.data"), "what is read from a pipe")
+
+
+@case
+def a_file_that_is_cut_short_is_refused_with_its_place():
+    cut = FOLDER / "cut.data"
+    cut.write_bytes((DATA / "chains.data").read_bytes()[:6000])
+    done = subprocess.run([OFFBEAT, "top", cut], capture_output=True, text=True)
+    check_equal(done.returncode, 3, "status")
+    check("cut short" in done.stderr and "offset 40" in done.stderr, done.stderr)
+
+
+@case
+def a_recording_that_was_killed_is_read_to_its_last_whole_record():
+    whole = bytearray((DATA / "chains.data").read_bytes())
+    size = int.from_bytes(whole[48:56], "little")
+    start = int.from_bytes(whole[40:48], "little")
+    whole[48:56] = bytes(8)  # as perf leaves it
+    killed = FOLDER / "killed.data"
+    killed.write_bytes(whole[: start + size - 5])
+    left = len(read_raw(killed, True))
+    check(0 < left <= len(read_raw(DATA / "chains.data", True)), f"{left} samples")
+
+
+# --- Recorded here -----------------------------------------------------------------------------------------------------------
+
+def record(name, *options):
+    """The path of a new recording of PROGRAM."""
+    if not shutil.which("perf") or not shutil.which("gcc"):
+        skip("perf or gcc is not installed")
+    program, path = FOLDER / "program", FOLDER / f"{name}.data"
+    if not program.exists():
+        source = FOLDER / "program.c"
+        source.write_text(PROGRAM)
+        run("gcc", "-O2", "-g", "-o", program, source, "-lpthread")
+    done = subprocess.run(["perf", "record", "-q", "-o", path, *options, "--", program], capture_output=True, text=True)
+    if done.returncode != 0:
+        skip(f"perf cannot record here: {done.stderr.strip()[:120]}")
+    return path
+
+
+def by_leaf(path):
+    """{(thread, function): period} of perf script, and the sum."""
+    counts = collections.Counter()
+    head = leaf = None
+    for line in run("perf", "script", "-i", path, "--no-inline", "-F", "comm,tid,period,event,ip,sym").splitlines():
+        found = re.match(r"^\s*(.+?)\s+(\d+)\s+(\d+) (\S+):\s*(?:[0-9a-f]+ (.*))?$", line)
+        if found:
+            head, leaf = found, found[5]
+        elif line.strip() and leaf is None:
+            leaf = line.split(None, 1)[1].strip()
+        if head and leaf is not None and (found is None or found[5]):
+            counts[(head[1], leaf)] += int(head[3])
+            head = None
+    return counts
+
+
+FUNCTIONS = ("work_one", "work_two", "compare")
+
+
+def compare_recorded(path):
+    perf = by_leaf(path)
+    out = FOLDER / "out.collapsed"
+    ours = collections.Counter()
+    text = run(OFFBEAT, "traces", path)
+    total = int(re.search(r"Event count \(approx\.\): (\d+)", run("perf", "report", "--stdio", "-i", path, "--no-children"))[1])
+    for function in FUNCTIONS:
+        whole = sum(count for (_, leaf), count in perf.items() if leaf == function)
+        check(whole > 0, f"perf has no samples of {function}")
+    run(OFFBEAT, "convert", path, "-o", out)
+    for line in out.read_text().splitlines():
+        stack, count = line.rsplit(" ", 1)
+        ours[stack.split(";")[-1]] += int(count)
+    check_equal(sum(ours.values()), total, "the sum of all periods, against perf report")
+    for function in FUNCTIONS:
+        whole = sum(count for (_, leaf), count in perf.items() if leaf == function)
+        check_equal(ours[function], whole, function)
+    for thread in ("first", "the second"):
+        check(thread in text, f"no thread {thread!r}")
+    return out
+
+
+@case
+def a_recording_made_here_has_perfs_totals_and_functions():
+    compare_recorded(record("plain", "-F", "499", "-e", "cpu-clock", "-g"))
+
+
+@case
+def copied_stacks_are_unwound_to_their_roots():
+    path = record("dwarf", "-F", "499", "-e", "task-clock", "--call-graph", "dwarf")
+    out = compare_recorded(path)
+    whole = broken = 0
+    for line in out.read_text().splitlines():
+        stack, count = line.rsplit(" ", 1)
+        frames = stack.split(";")
+        whole += int(count)
+        broken += int(count) * (frames[0] not in ("_start", "clone3", "[ld-linux-x86-64.so.2]"))
+        if "work_one" in frames and "deep" in frames:
+            check(frames.count("deep") == 21 or "work_one" != frames[-1], f"{frames.count('deep')} frames of 21: {stack}")
+    check(whole > 0 and broken <= whole // 100, f"{broken} of {whole} do not begin at a root")
+
+
+@case
+def compressed_recordings_are_named_if_their_paths_are_trusted():
+    path = record("zstd", "-F", "499", "-e", "cpu-clock", "-g", "-z")
+    named = FOLDER / "named.pb.gz"
+    run(OFFBEAT, "symbolize", "--trust-paths", path, "-o", named)
+    check("work_one" in run(OFFBEAT, "top", named), "work_one is not named")
+
+
+if __name__ == "__main__":
+    os.environ["LC_ALL"] = "C.UTF-8"
+    try:
+        main()
+    finally:
+        shutil.rmtree(FOLDER, ignore_errors=True)

@@ -1,0 +1,341 @@
+/* perf.data, with files that the test makes as perf writes them into a pipe; test/cli/perf_data.py has real ones.
+ * SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "dump.h"
+#include "format/perf/perf_data.h"
+#include "format/perf/perf_layout.h"
+
+enum {
+    ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES | DUMP_ADDRESSES | DUMP_LABELS,
+    SAMPLE_TYPE = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN,
+    SAMPLE_ID_ALL = 1 << 18,
+    ATTR_SIZE = 64,
+    FILE_BYTES_MAX = 64 << 20,
+};
+
+/* --- A file ---------------------------------------------------------------------------------------------------------
+ */
+
+static void put_u32(struct buffer *file, uint32_t value)
+{
+    buffer_append(file, &value, sizeof(value));
+}
+
+static void put_u64(struct buffer *file, uint64_t value)
+{
+    buffer_append(file, &value, sizeof(value));
+}
+
+/* Puts the header of a record whose body follows; the place is for end_record. */
+static size_t begin_record(struct buffer *file, uint32_t type, uint16_t misc)
+{
+    const uint16_t size = 0;
+    size_t place = file->size;
+    put_u32(file, type);
+    buffer_append(file, &misc, sizeof(misc));
+    buffer_append(file, &size, sizeof(size));
+    return place;
+}
+
+static void end_record(struct buffer *file, size_t place)
+{
+    uint16_t size = (uint16_t)(file->size - place);
+    memcpy(file->data + place + 6, &size, sizeof(size));
+}
+
+static void put_event(struct buffer *file, uint64_t config, uint64_t id)
+{
+    size_t place = begin_record(file, PERF_RECORD_HEADER_ATTR, 0);
+    put_u32(file, PERF_TYPE_SOFTWARE);
+    put_u32(file, ATTR_SIZE);
+    put_u64(file, config);
+    put_u64(file, 1000); /* period */
+    put_u64(file, SAMPLE_TYPE | (id ? PERF_SAMPLE_IDENTIFIER : 0));
+    put_u64(file, 0); /* read format */
+    put_u64(file, SAMPLE_ID_ALL);
+    put_u64(file, 0);
+    put_u64(file, 0);
+    if (id) put_u64(file, id);
+    end_record(file, place);
+}
+
+static void begin_file(struct buffer *file)
+{
+    buffer_init(file, FILE_BYTES_MAX);
+    buffer_append_text(file, PERF_MAGIC);
+    put_u64(file, PERF_PIPE_HEADER_SIZE);
+}
+
+/* What stands behind the body of each record but samples. */
+static void put_sample_id(struct buffer *file, uint32_t pid, uint64_t time_ns)
+{
+    put_u32(file, pid);
+    put_u32(file, pid);
+    put_u64(file, time_ns);
+}
+
+static void put_text(struct buffer *file, const char *text)
+{
+    buffer_append(file, text, strlen(text) + 1);
+    while (file->size % 8 != 0) buffer_append_byte(file, 0);
+}
+
+struct map {
+    uint32_t pid;
+    uint64_t start, size, offset, time_ns;
+    const char *name;
+    bool is_kernel;
+};
+
+static void put_map(struct buffer *file, struct map map)
+{
+    size_t place = begin_record(file, PERF_RECORD_MMAP, map.is_kernel ? PERF_MISC_KERNEL : PERF_MISC_USER);
+    put_u32(file, map.pid);
+    put_u32(file, map.pid);
+    put_u64(file, map.start);
+    put_u64(file, map.size);
+    put_u64(file, map.offset);
+    put_text(file, map.name);
+    put_sample_id(file, map.pid, map.time_ns);
+    end_record(file, place);
+}
+
+static void put_comm(struct buffer *file, uint32_t pid, const char *name, bool is_exec, uint64_t time_ns)
+{
+    size_t place = begin_record(file, PERF_RECORD_COMM, is_exec ? PERF_MISC_COMM_EXEC : 0);
+    put_u32(file, pid);
+    put_u32(file, pid);
+    put_text(file, name);
+    put_sample_id(file, pid, time_ns);
+    end_record(file, place);
+}
+
+static void put_fork(struct buffer *file, uint32_t parent, uint32_t child, uint64_t time_ns)
+{
+    size_t place = begin_record(file, PERF_RECORD_FORK, 0);
+    put_u32(file, child);
+    put_u32(file, parent);
+    put_u32(file, child);
+    put_u32(file, parent);
+    put_u64(file, time_ns);
+    put_sample_id(file, child, time_ns);
+    end_record(file, place);
+}
+
+/* A sample in user mode with COUNT addresses in its chain. */
+static void put_sample(struct buffer *file, uint64_t id, uint32_t pid, uint64_t time_ns, const uint64_t *chain,
+                       size_t count)
+{
+    size_t place = begin_record(file, PERF_RECORD_SAMPLE, PERF_MISC_USER);
+    if (id) put_u64(file, id);
+    put_u64(file, count ? chain[count > 1] : 0x1010);
+    put_u32(file, pid);
+    put_u32(file, pid);
+    put_u64(file, time_ns);
+    put_u64(file, 7); /* period */
+    put_u64(file, count);
+    for (size_t i = 0; i < count; i++) put_u64(file, chain[i]);
+    end_record(file, place);
+}
+
+static void put_round(struct buffer *file)
+{
+    end_record(file, begin_record(file, PERF_RECORD_FINISHED_ROUND, 0));
+}
+
+/* What FILE is read as, or the message that refuses it, in OUT. FILE is freed. */
+static const char *read_file(struct buffer *out, struct buffer *file, unsigned what)
+{
+    struct profile profile;
+    struct error error = {0};
+    profile_init(&profile);
+    if (perf_data_decode(buffer_slice(file), &profile, &error) == STATUS_OK) {
+        (void)dump(out, &profile, what);
+    } else {
+        buffer_init(out, 1 << 16);
+        buffer_append_format(out, "%s (offset %" PRIu64 ")", error.message, error.offset);
+        buffer_append_byte(out, '\0');
+    }
+    profile_fini(&profile);
+    buffer_fini(file);
+    return (const char *)out->data;
+}
+
+/* --- Tests ----------------------------------------------------------------------------------------------------------
+ */
+
+TEST(marks_of_a_chain_say_where_its_addresses_are)
+{
+    static const uint64_t chain[] = {PERF_CONTEXT_KERNEL,
+                                     0xffffffff81000010,
+                                     0xffffffff81000020,
+                                     PERF_CONTEXT_USER,
+                                     0x1010,
+                                     0x1020,
+                                     (uint64_t)-2048,
+                                     0x1030};
+    struct buffer file, out;
+    begin_file(&file);
+    put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
+    put_map(&file, (struct map){UINT32_MAX, 0xffffffff81000000, 0x1000, 0xffffffff81000000, 0, "[kernel.kallsyms]_text",
+                                true});
+    put_map(&file, (struct map){7, 0x1000, 0x1000, 0, 0, "/opt/a", false});
+    put_comm(&file, 7, "name", false, 0);
+    put_sample(&file, 0, 7, 50, chain, sizeof(chain) / sizeof(chain[0]));
+    CHECK_TEXT(read_file(&out, &file, ALL), "samples/count cpu-clock/nanoseconds\n"
+                                            "sample at 50 thread 7/name 1 7\n"
+                                            " @ffffffff81000010 in [kernel.kallsyms] ?\n"
+                                            " @ffffffff8100001f in [kernel.kallsyms] ?\n"
+                                            " @1010 in /opt/a ?\n"
+                                            " @101f in /opt/a ?\n"
+                                            " @1030 in  ?\n");
+    buffer_fini(&out);
+}
+
+/* Two processors' buffers: what the second one holds is older. */
+TEST(records_count_in_the_order_of_their_times)
+{
+    static const uint64_t chain[] = {PERF_CONTEXT_USER, 0x1010};
+    struct buffer file, out;
+    begin_file(&file);
+    put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
+    put_sample(&file, 0, 7, 30, chain, 2);
+    put_sample(&file, 0, 7, 50, chain, 2);
+    put_map(&file, (struct map){7, 0x1000, 0x1000, 0, 20, "/opt/early", false});
+    put_map(&file, (struct map){7, 0x1000, 0x1000, 0, 40, "/opt/late", false});
+    put_round(&file);
+    put_round(&file);
+    CHECK_TEXT(read_file(&out, &file, DUMP_TIMES | DUMP_ADDRESSES), "sample at 30\n @1010 in /opt/early ?\n"
+                                                                    "sample at 50\n @1010 in /opt/late ?\n");
+    buffer_fini(&out);
+}
+
+TEST(a_child_has_its_parents_mappings_until_it_runs_another_program)
+{
+    static const uint64_t chain[] = {PERF_CONTEXT_USER, 0x1010};
+    struct buffer file, out;
+    begin_file(&file);
+    put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
+    put_comm(&file, 7, "shell", false, 1);
+    put_map(&file, (struct map){7, 0x1000, 0x1000, 0, 1, "/bin/sh", false});
+    put_fork(&file, 7, 8, 2);
+    put_sample(&file, 0, 8, 3, chain, 2);
+    put_map(&file, (struct map){8, 0x1000, 0x1000, 0, 4, "/lib/plugin", false});
+    put_sample(&file, 0, 8, 5, chain, 2);
+    put_sample(&file, 0, 7, 6, chain, 2);
+    put_comm(&file, 8, "ls", true, 7);
+    put_sample(&file, 0, 8, 8, chain, 2);
+    CHECK_TEXT(read_file(&out, &file, DUMP_THREADS | DUMP_ADDRESSES | DUMP_LABELS),
+               "sample thread 8/shell pid=8\n @1010 in /bin/sh ?\n"
+               "sample thread 8/shell pid=8\n @1010 in /lib/plugin ?\n"
+               "sample thread 7/shell pid=7\n @1010 in /bin/sh ?\n"
+               "sample thread 8/shell pid=8 thread=ls\n @1010 in  ?\n");
+    buffer_fini(&out);
+}
+
+TEST(a_new_mapping_leaves_the_parts_around_it)
+{
+    static const uint64_t chain[] = {PERF_CONTEXT_USER, 0x1fff, 0x2001, 0x3001, 0x5001};
+    struct buffer file, out;
+    begin_file(&file);
+    put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
+    put_map(&file, (struct map){7, 0x1000, 0x3000, 0x100, 0, "/opt/wide", false});
+    put_map(&file, (struct map){7, 0x2000, 0x1000, 0, 0, "/opt/middle", false});
+    put_sample(&file, 0, 7, 5, chain, sizeof(chain) / sizeof(chain[0]));
+    CHECK_TEXT(read_file(&out, &file, DUMP_ADDRESSES), "sample\n @1fff in /opt/wide ?\n @2000 in /opt/middle ?\n"
+                                                       " @3000 in /opt/wide ?\n @5000 in  ?\n");
+    buffer_fini(&out);
+}
+
+TEST(one_file_in_two_processes_is_one_mapping)
+{
+    static const uint64_t in_first[] = {PERF_CONTEXT_USER, 0x1010}, in_second[] = {PERF_CONTEXT_USER, 0x9010};
+    struct buffer file, out;
+    begin_file(&file);
+    put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
+    put_map(&file, (struct map){7, 0x1000, 0x1000, 0x3000, 0, "/opt/a", false});
+    put_map(&file, (struct map){8, 0x9000, 0x1000, 0x3000, 0, "/opt/a", false});
+    put_sample(&file, 0, 7, 5, in_first, 2);
+    put_sample(&file, 0, 8, 6, in_second, 2);
+    CHECK_TEXT(read_file(&out, &file, DUMP_ADDRESSES), "sample\n @1010 in /opt/a ?\nsample\n @1010 in /opt/a ?\n");
+    buffer_fini(&out);
+}
+
+TEST(each_event_has_a_column_and_its_id_says_which)
+{
+    struct buffer file, out;
+    begin_file(&file);
+    put_event(&file, PERF_SOFTWARE_TASK_CLOCK, 91);
+    put_event(&file, PERF_SOFTWARE_DUMMY, 92);
+    put_event(&file, 2, 93);
+    put_sample(&file, 93, 7, 5, NULL, 0);
+    put_sample(&file, 91, 7, 6, NULL, 0);
+    put_sample(&file, 77, 7, 7, NULL, 0);
+    CHECK_TEXT(read_file(&out, &file, DUMP_VALUES),
+               "samples/count task-clock/nanoseconds page-faults/count\nsample 1 0 7\n ?\nsample 1 7 0\n ?\n");
+    buffer_fini(&out);
+}
+
+TEST(broken_files_are_refused_with_the_place)
+{
+    static const uint64_t chain[] = {PERF_CONTEXT_USER, 0x1010};
+    struct buffer file, out;
+    begin_file(&file);
+    put_sample(&file, 0, 7, 5, chain, 2);
+    CHECK_TEXT(read_file(&out, &file, 0), "a record comes before the first event is declared (offset 16)");
+    buffer_fini(&out);
+
+    begin_file(&file);
+    put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
+    put_sample(&file, 0, 7, 5, chain, 2);
+    memset(file.data + file.size - 24, 0xff, 8); /* the length of the chain */
+    CHECK_TEXT(read_file(&out, &file, 0), "a sample is broken (offset 88)");
+    buffer_fini(&out);
+
+    begin_file(&file);
+    put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
+    put_u64(&file, PERF_RECORD_SAMPLE);
+    CHECK_TEXT(read_file(&out, &file, 0), "a record without a size (offset 88)");
+    buffer_fini(&out);
+
+    begin_file(&file);
+    put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
+    put_sample(&file, 0, 7, 5, chain, 2);
+    file.size -= 8;
+    CHECK_TEXT(read_file(&out, &file, 0), "the file ends within a record (offset 88)");
+    buffer_fini(&out);
+
+    begin_file(&file);
+    put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
+    put_u32(&file, PERF_RECORD_COMPRESSED);
+    put_u32(&file, 16 << 16);
+    put_u64(&file, 0x1122334455667788);
+    CHECK_TEXT(read_file(&out, &file, 0), "a compressed record is damaged (offset 88)");
+    buffer_fini(&out);
+
+    begin_file(&file);
+    memcpy(file.data, PERF_MAGIC_SWAPPED, PERF_MAGIC_SIZE);
+    CHECK_TEXT(read_file(&out, &file, 0),
+               "a file of perf record from a big-endian machine; there, type: perf script | offbeat top - (offset 0)");
+    buffer_fini(&out);
+}
+
+/* Each fork copies what its parent has as soon as it maps something: few bytes must not copy without an end. */
+TEST(forks_do_not_copy_mappings_without_an_end)
+{
+    enum { MAPS = 8000, FORKS = 4000 };
+    struct buffer file, out;
+    begin_file(&file);
+    put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
+    for (uint64_t i = 0; i < MAPS; i++)
+        put_map(&file, (struct map){7, 0x10000 + i * 0x2000, 0x1000, 0, 0, "/opt/a", false});
+    for (uint32_t i = 0; i < FORKS; i++) {
+        put_fork(&file, 7, 10 + i, 0);
+        put_map(&file, (struct map){10 + i, 0x1000, 0x1000, 0, 0, "/opt/a", false});
+    }
+    CHECK(strstr(read_file(&out, &file, 0), "more mappings than one process, or all forks, may have") != NULL);
+    buffer_fini(&out);
+}
+
+TEST_MAIN()
