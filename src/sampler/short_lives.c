@@ -122,8 +122,27 @@ static void note_begin(struct sampler *sampler, const struct thread_news *news)
     if (place == lives->begun_count) lives->begun_count++;
 }
 
+/* SUM is of threads without a tid. Ticks have seen some of them, and their time is accounted for: what is left is the
+ * part of it that no thread has. */
+static struct thread_news without_seen(const struct sampler *sampler, const struct thread_news *sum)
+{
+    struct thread_news rest = *sum;
+    uint64_t unseen_ns = tick_unseen_cpu_ns(sampler);
+    if (unseen_ns >= sum->cpu_ns) return rest;
+    double part = (double)unseen_ns / (double)sum->cpu_ns;
+    rest.cpu_ns = unseen_ns;
+    rest.wall_ns = (uint64_t)(part * (double)sum->wall_ns);
+    rest.start_wait_ns = (uint64_t)(part * (double)sum->start_wait_ns);
+    return rest;
+}
+
 static void note_end(struct sampler *sampler, const struct thread_news *news)
 {
+    if (news->tid == 0) {
+        struct thread_news rest = without_seen(sampler, news);
+        short_lives_add(sampler, &rest);
+        return;
+    }
     struct watched_thread *thread = threads_find(&sampler->threads, news->tid);
     struct thread_news begun;
     (void)take_begun(&sampler->short_lives, news->tid, &begun);
