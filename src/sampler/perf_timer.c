@@ -14,7 +14,7 @@ enum {
     /* Room for one record less, and whole pages a power of two of them, as the kernel wants. An ordinary user has
      * half a megabyte of such memory. */
     RING_STACKS = 8,
-    RING_STACKS_OF_USER = 4,
+    RING_STACKS_OF_USER = 2,
     RING_SIZE_MAX = 256 << 10,
     BESIDE_STACK = 256,
     PERIOD_NS_MIN = 10000, /* the kernel waits no less */

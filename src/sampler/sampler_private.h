@@ -137,7 +137,7 @@ void short_lives_write_unseen(struct sampler *sampler, uint64_t cpu_ns);
 
 void timer_note_busy(struct sampler *sampler, struct watched_thread *thread);
 void timer_forget(struct sampler *sampler, struct watched_thread *thread);
-void timer_forget_sleepers(struct sampler *sampler); /* once a second: those that did not run in it */
+void timer_forget_sleepers(struct sampler *sampler); /* once a second: those that have not run for a while */
 
 /* True if THREAD runs, or waits for a processor, by the last report of its timer. */
 bool timer_is_running(const struct watched_thread *thread);

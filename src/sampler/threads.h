@@ -74,7 +74,8 @@ struct watched_thread {
     uint32_t timer_samples;
     struct timer_account timer_account;
     struct timer_waits timer_waits;
-    uint64_t timer_cpu_ns; /* CPU time when it was last asked whether it still runs */
+    uint64_t timer_cpu_ns; /* CPU time when it was last asked whether it still runs, */
+    uint32_t timer_tick;   /* and the tick at which that last had changed */
 
     pid_t tid;
     uint32_t number; /* in the recording */

@@ -18,6 +18,7 @@ enum {
     OPENED_A_TICK_MAX = 8, /* making one costs some 30 µs */
     SAMPLES_A_PERIOD = 4,  /* changing the period costs some 10 µs, */
     PERIODS_A_SECOND = 25, /* and so it is not done more often */
+    SLEEP_TICKS = 32,      /* until a timer is closed: opening one again costs more than it does */
 };
 
 /* A thread that mostly waits for a processor has a sample for each period that it computes, and these are few for the
@@ -117,8 +118,12 @@ void timer_forget_sleepers(struct sampler *sampler)
     if (sampler->counters[RECORDING_TIMERS] == 0) return;
     for (size_t i = 0; i < sampler->threads.count; i++) {
         struct watched_thread *thread = sampler->threads.items[i].thread;
-        if (thread->cpu_ns_seen == thread->timer_cpu_ns) timer_forget(sampler, thread);
-        thread->timer_cpu_ns = thread->cpu_ns_seen;
+        if (thread->cpu_ns_seen != thread->timer_cpu_ns) {
+            thread->timer_cpu_ns = thread->cpu_ns_seen;
+            thread->timer_tick = sampler->tick;
+        } else if (sampler->tick - thread->timer_tick >= SLEEP_TICKS) {
+            timer_forget(sampler, thread);
+        }
     }
 }
 
