@@ -78,18 +78,23 @@ static enum exit_status find_project(struct store *store, const char *address, s
     }
     if (status == STATUS_OK && project->id == 0) status = store_add_project(store, "default", project, &error);
     if (status == STATUS_OK && store_first_token(store, token, &error) != STATUS_OK)
-        status = store_add_token(store, 0, token, &error);
+        status = store_add_token(store, 0, STORE_ROLE_READ, token, &error);
     if (status == STATUS_OK) return EXIT_DONE;
     message("serve: %s", error.message);
     return EXIT_FAILED;
+}
+
+static void print_dsn(const char *address, unsigned port, const struct store_project *project)
+{
+    const char *open = strchr(address, ':') ? "[" : "", *close = strchr(address, ':') ? "]" : "";
+    (void)printf("DSN: http://%s@%s%s%s:%u/%" PRIu64 "\n", project->key, open, address, close, port, project->id);
 }
 
 static void print_urls(const struct server *server, const char *address, const struct store_project *project,
                        const char *token)
 {
     const char *open = strchr(address, ':') ? "[" : "", *close = strchr(address, ':') ? "]" : "";
-    (void)printf("DSN: http://%s@%s%s%s:%u/%" PRIu64 "\n", project->key, open, address, close, server_port(server),
-                 project->id);
+    print_dsn(address, server_port(server), project);
     (void)printf("URL: http://offbeat:%s@%s%s%s:%u/api/%" PRIu64 "/profile.pb.gz\n", token, open, address, close,
                  server_port(server), project->id);
     (void)fflush(stdout);
@@ -114,6 +119,82 @@ static enum exit_status run(struct store *store, const struct serve_options *opt
     return EXIT_DONE;
 }
 
+/* --- Projects and tokens --------------------------------------------------------------------------------------------
+ */
+
+struct additions {
+    const char *project, *token, *role; /* NULL: not asked for */
+};
+
+static bool parse_scope(const char *text, uint64_t *ret_project)
+{
+    char *end;
+    *ret_project = 0;
+    if (strcmp(text, "all") == 0) return true;
+    *ret_project = strtoull(text, &end, 10);
+    return text[0] >= '1' && text[0] <= '9' && *end == '\0';
+}
+
+struct search {
+    uint64_t id;
+    bool is_found;
+};
+
+static bool compare_project(void *context, const struct store_project *project)
+{
+    struct search *search = context;
+    search->is_found = project->id == search->id;
+    return !search->is_found;
+}
+
+static enum exit_status add_project(struct store *store, const char *name, const char *address, unsigned port)
+{
+    struct store_project project;
+    struct error error = {0};
+    if (store_add_project(store, name, &project, &error) != STATUS_OK) {
+        message("serve: %s", error.message);
+        return EXIT_FAILED;
+    }
+    print_dsn(address, port, &project);
+    return EXIT_DONE;
+}
+
+static bool parse_role(const char *text, enum store_role *ret_role)
+{
+    bool is_metrics = text && strcmp(text, "metrics") == 0;
+    *ret_role = is_metrics ? STORE_ROLE_METRICS : STORE_ROLE_READ;
+    return !text || is_metrics || strcmp(text, "read") == 0;
+}
+
+static enum exit_status add_token(struct store *store, const struct additions *additions)
+{
+    struct search search = {0};
+    struct error error = {0};
+    char token[STORE_KEY_SIZE];
+    enum store_role role;
+    if (!parse_role(additions->role, &role)) {
+        message("serve: --role %s: read or metrics is needed", additions->role);
+        return EXIT_WRONG_USE;
+    }
+    if (!parse_scope(additions->token, &search.id) || (role == STORE_ROLE_METRICS && search.id != 0)) {
+        message("serve: --add-token %s: a project's number or \"all\" is needed; for metrics \"all\"",
+                additions->token);
+        return EXIT_WRONG_USE;
+    }
+    enum status status = search.id ? store_each_project(store, compare_project, &search, &error) : STATUS_OK;
+    if (status == STATUS_OK && search.id && !search.is_found) {
+        message("serve: --add-token %s: there is no such project", additions->token);
+        return EXIT_WRONG_USE;
+    }
+    if (status == STATUS_OK) status = store_add_token(store, search.id, role, token, &error);
+    if (status != STATUS_OK) {
+        message("serve: %s", error.message);
+        return EXIT_FAILED;
+    }
+    (void)printf("token: %s\n", token);
+    return EXIT_DONE;
+}
+
 static enum exit_status check(const char *folder, bool repairs)
 {
     uint64_t damaged;
@@ -130,6 +211,7 @@ int command_serve(int argc, char **argv)
     const char *listen = "127.0.0.1", *folder = NULL;
     uint64_t keep_days = 14, disk_megabytes = 0, workers = 0;
     bool checks = false, repairs = false;
+    struct additions additions = {0};
     const struct option options[] = {
         {"listen", 0, OPTION_TEXT, &listen, .argument = "ADDR:PORT",
          .help = "where to listen; port 0 is any free one (default: 127.0.0.1:7117)"},
@@ -142,6 +224,12 @@ int command_serve(int argc, char **argv)
         {"workers", 0, OPTION_NUMBER, &workers, .argument = "N",
          .help = "requests that are handled at the same time (default: four for each processor)", .minimum = 1,
          .maximum = SERVE_WORKERS_MAX},
+        {"add-project", 0, OPTION_TEXT, &additions.project, .argument = "NAME",
+         .help = "do not serve: create a project and print its DSN"},
+        {"add-token", 0, OPTION_TEXT, &additions.token, .argument = "PROJECT",
+         .help = "do not serve: create a token for the project with that number, or for \"all\""},
+        {"role", 0, OPTION_TEXT, &additions.role, .argument = "ROLE",
+         .help = "what that token is for: read, or metrics for /metrics alone (default: read)"},
         {"check", 0, OPTION_SWITCH, &checks, .help = "do not serve: read all data and report what is damaged"},
         {"repair", 0, OPTION_SWITCH, &repairs,
          .help = "the same, and replace damaged files by what is readable in them"},
@@ -189,7 +277,12 @@ int command_serve(int argc, char **argv)
         message("serve: %s", error.message);
         return EXIT_FAILED;
     }
-    status = run(store, &serve, &ends);
+    if (additions.project)
+        status = add_project(store, additions.project, address, serve.port);
+    else if (additions.token)
+        status = add_token(store, &additions);
+    else
+        status = run(store, &serve, &ends);
     store_close(store);
     return (int)status;
 }

@@ -122,7 +122,7 @@ static void decode_base64(const char *text, char *ret_plain, size_t size)
     ret_plain[used] = '\0';
 }
 
-bool access_may_read(struct request *request, uint64_t project)
+bool access_may_read(struct request *request, enum store_role role, uint64_t project)
 {
     char plain[200], token[UUID_TEXT_SIZE];
     const char *given = NULL, *value = request->authorization;
@@ -139,7 +139,7 @@ bool access_may_read(struct request *request, uint64_t project)
                       "a read token is needed: as a Bearer token, or as the password of Basic authentication");
     }
     if (uuid_parse(slice_of_text(given), token) &&
-        store_may_read(request->server->store, slice_of_text(token), project) == STORE_ACCESS)
+        store_may_read(request->server->store, slice_of_text(token), role, project) == STORE_ACCESS)
         return true;
-    return refuse(request, 403, "the token is unknown or may not read this project");
+    return refuse(request, 403, "the token is unknown or may not read this");
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum access { ACCESS_ALL, ACCESS_READ, ACCESS_READ_ALL, ACCESS_WRITE };
+enum access { ACCESS_ALL, ACCESS_READ, ACCESS_READ_ALL, ACCESS_METRICS, ACCESS_WRITE };
 
 struct route {
     const char *method;
@@ -52,7 +52,7 @@ static const struct route routes[] = {
     {"GET",  "rejected",     ACCESS_READ,  list_rejected},
     {"GET",  "outcomes",     ACCESS_READ,  list_outcomes},
     {"GET",  "/api/projects", ACCESS_READ_ALL, list_projects},
-    {"GET",  "/metrics",     ACCESS_READ_ALL, show_metrics},
+    {"GET",  "/metrics",     ACCESS_METRICS, show_metrics},
     {"GET",  "/healthz",     ACCESS_ALL,   show_health},
     {"GET",  "/readyz",      ACCESS_ALL,   show_readiness},
 };
@@ -116,9 +116,11 @@ bool request_check_early(struct request *request)
     bool is_envelope = strcmp(route->name, "envelope") == 0;
     switch (route->access) {
     case ACCESS_READ:
-        return access_may_read(request, request->project);
+        return access_may_read(request, STORE_ROLE_READ, request->project);
     case ACCESS_READ_ALL:
-        return access_may_read(request, 0);
+        return access_may_read(request, STORE_ROLE_READ, 0);
+    case ACCESS_METRICS:
+        return access_may_read(request, STORE_ROLE_METRICS, 0);
     case ACCESS_WRITE:
         /* An envelope may carry its key inside. */
         return is_envelope && !access_names_key(request) ? true : access_may_write(request, slice_of(NULL, 0));

@@ -89,7 +89,7 @@ void answer_finish(struct request *request, const char *content_type);
 bool access_names_key(const struct request *request);
 /* DSN: that of the envelope's header; empty: none. */
 bool access_may_write(struct request *request, struct slice dsn);
-bool access_may_read(struct request *request, uint64_t project);
+bool access_may_read(struct request *request, enum store_role role, uint64_t project);
 
 /* --- What is done --------------------------------------------------------------------------------------------------
  */

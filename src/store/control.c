@@ -8,8 +8,24 @@
 
 static const char SCHEMA[] =
     "CREATE TABLE IF NOT EXISTS project(id INTEGER PRIMARY KEY, name TEXT NOT NULL, key TEXT NOT NULL UNIQUE);"
-    "CREATE TABLE IF NOT EXISTS token(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, token TEXT NOT NULL UNIQUE);"
-    "PRAGMA user_version=1;";
+    "CREATE TABLE IF NOT EXISTS token(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, token TEXT NOT NULL UNIQUE,"
+    " role INTEGER NOT NULL DEFAULT 0);"
+    "PRAGMA user_version=2;";
+/* Version 1 had no roles: its tokens read. */
+static const char UPGRADE[] = "BEGIN IMMEDIATE; ALTER TABLE token ADD COLUMN role INTEGER NOT NULL DEFAULT 0;"
+                              "PRAGMA user_version=2; COMMIT";
+enum { CONTROL_VERSION = 2 };
+
+static int find_version(sqlite3 *db)
+{
+    sqlite3_stmt *statement = NULL;
+    int version = 0;
+    if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW)
+        version = sqlite3_column_int(statement, 0);
+    (void)sqlite3_finalize(statement);
+    return version;
+}
 
 enum status control_open(struct store *store, struct error *error)
 {
@@ -22,8 +38,12 @@ enum status control_open(struct store *store, struct error *error)
         (void)sqlite3_busy_timeout(store->control, BUSY_MS);
         opened = sqlite3_exec(store->control, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", NULL, NULL, NULL);
     }
-    if (opened == SQLITE_OK) opened = sqlite3_exec(store->control, SCHEMA, NULL, NULL, NULL);
+    int version = opened == SQLITE_OK ? find_version(store->control) : 0;
+    if (opened == SQLITE_OK && version <= CONTROL_VERSION)
+        opened = sqlite3_exec(store->control, version == 1 ? UPGRADE : SCHEMA, NULL, NULL, NULL);
     (void)umask(mask);
+    if (version > CONTROL_VERSION)
+        return error_set(error, STATUS_UNSUPPORTED, 0, "%s was written by a later version of offbeat", path);
     return opened == SQLITE_OK ? STATUS_OK : sql_failed(store->control, error, path);
 }
 
@@ -69,15 +89,17 @@ enum status store_each_project(struct store *store, store_visit_project *visit, 
     return status;
 }
 
-enum status store_add_token(struct store *store, uint64_t project, char ret_token[STORE_KEY_SIZE], struct error *error)
+enum status store_add_token(struct store *store, uint64_t project, enum store_role role, char ret_token[STORE_KEY_SIZE],
+                            struct error *error)
 {
     char token[UUID_TEXT_SIZE];
     if (!uuid_new(token)) return error_set(error, STATUS_IO, 0, "the system has no random bytes");
     (void)pthread_mutex_lock(&store->control_lock);
-    sqlite3_stmt *add = prepare(store, "INSERT INTO token(project,token) VALUES(?,?)");
+    sqlite3_stmt *add = prepare(store, "INSERT INTO token(project,token,role) VALUES(?,?,?)");
     enum status status = STATUS_OK;
     sql_bind_u64(add, 1, project);
     sql_bind_slice(add, 2, slice_of_text(token));
+    sql_bind_u64(add, 3, role);
     if (!add || sqlite3_step(add) != SQLITE_DONE) status = sql_failed(store->control, error, "cannot add a token");
     (void)sqlite3_finalize(add);
     (void)pthread_mutex_unlock(&store->control_lock);
@@ -89,7 +111,7 @@ enum status store_first_token(struct store *store, char ret_token[STORE_KEY_SIZE
 {
     enum status status = error_set(error, STATUS_NOT_FOUND, 0, "there is no token for all projects");
     (void)pthread_mutex_lock(&store->control_lock);
-    sqlite3_stmt *find = prepare(store, "SELECT token FROM token WHERE project=0 ORDER BY id LIMIT 1");
+    sqlite3_stmt *find = prepare(store, "SELECT token FROM token WHERE project=0 AND role=0 ORDER BY id LIMIT 1");
     if (find && sqlite3_step(find) == SQLITE_ROW) {
         (void)snprintf(ret_token, STORE_KEY_SIZE, "%.*s", SLICE_ARGUMENTS(sql_text(find, 0)));
         status = STATUS_OK;
@@ -125,9 +147,12 @@ enum store_access store_may_write(struct store *store, struct slice key, uint64_
     return of_key == project ? STORE_ACCESS : STORE_OTHER_PROJECT;
 }
 
-enum store_access store_may_read(struct store *store, struct slice token, uint64_t project)
+enum store_access store_may_read(struct store *store, struct slice token, enum store_role role, uint64_t project)
 {
     uint64_t of_token;
-    if (!find_number(store, "SELECT project FROM token WHERE token=?", token, &of_token)) return STORE_NO_ACCESS;
+    /* Who may read all may read the metrics, too. */
+    const char *find = role == STORE_ROLE_METRICS ? "SELECT project FROM token WHERE token=?"
+                                                  : "SELECT project FROM token WHERE token=? AND role=0";
+    if (!find_number(store, find, token, &of_token)) return STORE_NO_ACCESS;
     return of_token == 0 || of_token == project ? STORE_ACCESS : STORE_OTHER_PROJECT;
 }

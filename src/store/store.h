@@ -150,16 +150,22 @@ enum status store_add_project(struct store *store, const char *name, struct stor
                               struct error *error);
 typedef bool store_visit_project(void *context, const struct store_project *project);
 enum status store_each_project(struct store *store, store_visit_project *visit, void *context, struct error *error);
-/* Makes a token that may read PROJECT; 0: all projects. */
-enum status store_add_token(struct store *store, uint64_t project, char ret_token[STORE_KEY_SIZE], struct error *error);
+/* What a token is for. The store keeps the numbers. */
+enum store_role {
+    STORE_ROLE_READ = 0,    /* everything of its project */
+    STORE_ROLE_METRICS = 1, /* the figures of the server, no profiles */
+};
+/* Makes a token for PROJECT; 0: all projects. */
+enum status store_add_token(struct store *store, uint64_t project, enum store_role role, char ret_token[STORE_KEY_SIZE],
+                            struct error *error);
 
 enum store_access { STORE_NO_ACCESS, STORE_OTHER_PROJECT, STORE_ACCESS };
-/* Whether KEY may write to, or TOKEN may read, PROJECT. */
+/* Whether KEY may write to PROJECT, or TOKEN do there what ROLE may. */
 enum store_access store_may_write(struct store *store, struct slice key, uint64_t project);
-enum store_access store_may_read(struct store *store, struct slice token, uint64_t project);
+enum store_access store_may_read(struct store *store, struct slice token, enum store_role role, uint64_t project);
 /* The project of which KEY may write, 0 if there is none. */
 uint64_t store_project_of_key(struct store *store, struct slice key);
-/* Writes a token of all projects, the oldest one. STATUS_NOT_FOUND if there is none. */
+/* Writes a token that reads all projects, the oldest one. STATUS_NOT_FOUND if there is none. */
 enum status store_first_token(struct store *store, char ret_token[STORE_KEY_SIZE], struct error *error);
 
 /* --- Keeping ------------------------------------------------------------------------------------------------------ */

@@ -27,10 +27,10 @@ class Answer:
 class Server:
     def __init__(self, offbeat, data, *options):
         self.errors = tempfile.TemporaryFile()
-        self.process = subprocess.Popen([offbeat, "serve", "--data", data, "--listen", "127.0.0.1:0", *options],
+        self.process = subprocess.Popen([offbeat, "serve", "--data", data, *(() if "--listen" in options else ("--listen", "127.0.0.1:0")), *options],
                                         stdout=subprocess.PIPE, stderr=self.errors, text=True)
         lines = [self.process.stdout.readline(), self.process.stdout.readline()]
-        found = re.fullmatch(r"DSN: http://(\w{32})@127\.0\.0\.1:(\d+)/(\d+)\nURL: (http://offbeat:(\w{32})@\S+)\n", "".join(lines))
+        found = re.fullmatch(r"DSN: http://(\w{32})@[0-9.]+:(\d+)/(\d+)\nURL: (http://offbeat:(\w{32})@\S+)\n", "".join(lines))
         check(found, f"the server printed {lines}: {self.said()}")
         self.key, self.port, self.project, self.url, self.token = (found[1], int(found[2]), found[3], found[4], found[5])
         self.dsn = lines[0].removeprefix("DSN: ").strip()
