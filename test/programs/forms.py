@@ -27,15 +27,18 @@ DSN_KEY = "0123456789abcdef0123456789abcdef"
 BUILT = ("offbeat", "offbeat-helper", "liboffbeat.so")
 
 
+RECORDED = ("record", "timed")
+
+
 @dataclasses.dataclass(frozen=True)
 class Form:
-    kind: str  # bare, record, loaded (as record loads it, but without record's own work), sdk, dead (the DSN's port is closed)
+    kind: str  # bare, record, timed (recorded, and the shell says what CPU time it took), sdk, dead (the DSN's port is closed)
     user: str  # root, nobody
     mode: str = "wall"
     hz: int = 101
 
     def __str__(self):
-        more = f" {self.mode} {self.hz} Hz" if self.kind in ("record", "loaded") else ""
+        more = f" {self.mode} {self.hz} Hz" if self.kind in RECORDED else ""
         return f"{self.kind}{more} as {self.user}"
 
 
@@ -44,7 +47,7 @@ SAME_FORMS = (
     Form("record", "nobody", "wall", 997), Form("record", "nobody", "cpu", 101), Form("sdk", "nobody"), Form("dead", "nobody"),
 )
 QUICK_FORMS = (Form("record", "root", "cpu", 997), Form("record", "nobody", "wall", 997), Form("sdk", "root"), Form("dead", "nobody"))
-MEASURED_FORMS = (Form("loaded", "root", "cpu", 997), Form("loaded", "nobody", "cpu", 997))
+MEASURED_FORMS = (Form("timed", "root", "cpu", 997), Form("timed", "nobody", "cpu", 997))
 
 
 @dataclasses.dataclass
@@ -54,11 +57,10 @@ class Outcome:
     stderr: bytes
     files: dict           # {path: (kind and mode, content)}
     own_lines: list       # what `offbeat record` printed
-    cpu_seconds: float    # user + system, of the program and all children that it waited for
+    cpu_seconds: float    # user + system, of the program and all children that it waited for; timed: without the sampler's
     seconds: float
     recordings: tuple = ()  # what `offbeat info` says of each
     profile_cpu_seconds: float = 0
-    before_cpu_seconds: float = 0  # of the processes, before the library was loaded into them
     is_profiled: bool = True  # SDK: the server received a chunk, or one waits in the spool
 
 
@@ -142,8 +144,10 @@ def as_user(user, variables):
 
 def command_of(stage, folders, form, script):
     shell = ["/bin/sh", "-e", "-c", script]
-    if form.kind != "record":
+    if form.kind not in RECORDED:
         return shell
+    if form.kind == "timed":
+        shell = ["/bin/sh", "-c", '"$@"; status=$?; times >times; exit $status', "sh", *shell]
     return [str(stage.offbeat), "record", "--mode", form.mode, "-F", str(form.hz), "-o", str(folders.own / "x.pb.gz"), "--", *shell]
 
 
@@ -211,10 +215,7 @@ def start_variables(stage, folders, form, server):
         return sdk_environment(stage, folders, server.dsn)
     if form.kind == "dead":
         return sdk_environment(stage, folders, f"http://{DSN_KEY}@127.0.0.1:{closed_port()}/42")
-    if form.kind == "loaded":
-        return {"LD_PRELOAD": str(stage.library), "OFFBEAT_RECORD_DIRECTORY": str(folders.own), "OFFBEAT_MODE": form.mode,
-                "OFFBEAT_FREQUENCY": str(form.hz), "OFFBEAT_CACHE_DIRECTORY": str(folders.own / "cache")}
-    if form.kind == "record":
+    if form.kind in RECORDED:
         return {"OFFBEAT_CACHE_DIRECTORY": str(folders.own / "cache")}
     return {}
 
@@ -232,6 +233,11 @@ def has_spooled(spool):
     return any(path.is_file() and path.name != "this.session" for path in spool.glob("*/**/*"))
 
 
+def shell_seconds(times):
+    """What the shell's `times` says of itself and of the children that it waited for."""
+    return sum(60 * float(minutes) + float(seconds) for minutes, seconds in re.findall(r"(\d+)m([\d.]+)s", times))
+
+
 def run_form(stage, program, form):
     """The Outcome of PROGRAM in FORM. Raises TimeoutError if it hangs."""
     folders = Folders(stage, program.name)
@@ -239,18 +245,16 @@ def run_form(stage, program, form):
     with FakeServer() as server:
         variables = {**environment(stage, folders, program), **start_variables(stage, folders, form, server)}
         status, out, err, cpu, seconds = execute(command_of(stage, folders, form, program.script), folders, form.user, variables)
-    err, own_lines = split_own_lines(err) if form.kind == "record" else (err, [])
+    err, own_lines = split_own_lines(err) if form.kind in RECORDED else (err, [])
     outcome = Outcome(status, out, err, folders.files(program.ignored_files), own_lines, cpu, seconds)
     if form.kind in ("sdk", "dead"):
         outcome.is_profiled = bool(server.chunks) or has_spooled(folders.own / "cache" / "spool")
-    recordings = sorted((*folders.own.glob("x.pb.gz"), *folders.own.glob("*.recording")))
-    outcome.recordings = tuple(stage.info(recordings)) if recordings else ()
-    if form.kind == "loaded":
+    recording = folders.own / "x.pb.gz"
+    outcome.recordings = tuple(stage.info([recording])) if recording.exists() else ()
+    if form.kind == "timed" and outcome.recordings:
         sampler = sum(info["recorder"]["sampler_cpu_ns"] for info in outcome.recordings) / 1e9
-        outcome.cpu_seconds -= sampler
-        outcome.before_cpu_seconds = sum(info["recorder"]["process_cpu_before_ns"] for info in outcome.recordings) / 1e9
-        with_samples = [info["file"] for info in outcome.recordings if info["samples"]]
-        outcome.profile_cpu_seconds = cpu_seconds(stage.offbeat, with_samples, folders.own)
+        outcome.cpu_seconds = shell_seconds((folders.work / "times").read_text()) - sampler
+        outcome.profile_cpu_seconds = cpu_seconds(recording)
     shutil.rmtree(folders.top, ignore_errors=True)
     return outcome
 

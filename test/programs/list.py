@@ -20,7 +20,7 @@ class Program:
     ignored_files: tuple = ()    # patterns of file names: differ from run to run
     users: tuple = ("root", "nobody")
     complete: float = 99.0       # per cent of stacks that reach the root, at least; lower only with a reason beside it
-    cpu: float = 0.0             # per cent of user + system time in the profile or used before the library was loaded; 0: shown, not required
+    cpu: float = 0.0             # per cent of user + system time in the profile; 0: shown, not required
     is_quick: bool = False       # among those of ./dev test
     port: int = 0
 
@@ -141,7 +141,7 @@ add("swipl", "swi-prolog-nox", r"""exec swipl -f none -g "numlist(1, 300000, L),
 add("gcc", "gcc", "gcc -O2 -g -c $INPUT/large.c -o large.o; size large.o; gcc -c missing.c || echo $?", complete=96.0)  # measured 97.4 to 98.5: stacks of over 63 KB, the most that the kernel copies
 add("g++", "g++", r"""printf '#include <algorithm>\n#include <iostream>\n#include <map>\n#include <regex>\n#include <string>\nint main() { std::map<std::string, int> m; std::regex r("a+b"); std::string s; while (std::cin >> s) if (std::regex_match(s, r)) m[s]++; std::cout << m.size(); }\n' >a.cc
 g++ -std=c++17 -O1 a.cc -o a; echo aab b aab | ./a""", varies=((r"cc[A-Za-z0-9]{6}\.o", "ccXXXXXX.o"),))  # a temporary file
-add("clang", "clang-14", "clang-14 -O2 -g -c $INPUT/large.c -o large.o; size large.o; clang-14 -c missing.c || echo $?", cpu=94.0)  # CPU: doc/decisions/programs.md
+add("clang", "clang-14", "clang-14 -O2 -g -c $INPUT/large.c -o large.o; size large.o; clang-14 -c missing.c || echo $?", cpu=97.0)
 add("ld", "binutils gcc", "for i in 1 2 3 4 5 6 7 8 9; do ld -r -o all$i.o large.o large2.o --build-id; done; gcc -O1 main.c large.o -o program -Wl,--gc-sections,--build-id=none; "
     "objdump -d program | tail -n 2; readelf -aW large.o | md5sum; nm large.o | md5sum; strip -o s program; ar rcD a.a large.o; size program s",
     prepare="gcc -g3 -ffunction-sections -O1 -c $INPUT/large.c -o large.o; sed 's/f\\([0-9]\\)/g\\1/g; s/struct node/struct node2/g' $INPUT/large.c >large2.c; "
@@ -166,7 +166,7 @@ add("make", "make gcc", "make -j4 -s; md5sum all; make -s broken || echo $?",
 add("ninja", "ninja-build", "ninja -j2; md5sum all; ninja broken || echo $?",
     prepare=r"""{ printf 'rule r\n command = echo $out | md5sum >$out\n description = \nrule c\n command = cat $in >$out\nrule f\n command = false\n'; for i in $(seq 150); do echo "build x$i: r"; done; echo build all: c $(seq -f x%g 150); echo build broken: f; echo default all; } >build.ninja""",
     varies=((r"\[\d+/\d+\].*", ""),), ignored_files=("work/.ninja_*",))  # a log with times
-add("rustc", "rustc", "rustc -O --edition 2021 a.rs -o a; ./a; rustc missing.rs || echo $?", cpu=96.0,
+add("rustc", "rustc", "rustc -O --edition 2021 a.rs -o a; ./a; rustc missing.rs || echo $?", cpu=97.0,
     prepare=r"""cat >a.rs <<'R'
 use std::collections::{BTreeMap, HashMap};
 #[derive(Debug, Clone, PartialEq, PartialOrd)]
@@ -187,7 +187,7 @@ fn main() {
     println!("{v:?} {k:?} {:?} {:?}", Value::Null, Value::Map(BTreeMap::new()));
 }
 R""")
-add("cargo", "cargo rustc", "cargo -q build --release --offline; ./target/release/p; cargo -q build --offline --bin none || echo $?", cpu=92.0,  # as clang
+add("cargo", "cargo rustc", "cargo -q build --release --offline; ./target/release/p; cargo -q build --offline --bin none || echo $?", cpu=97.0,
     prepare=r"""mkdir -p src q/src; printf '[package]\nname = "p"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\nq = { path = "q" }\n' >Cargo.toml; printf '[package]\nname = "q"\nversion = "0.1.0"\nedition = "2021"\n' >q/Cargo.toml
 echo 'pub fn sorted(mut v: Vec<(String, u64)>) -> Vec<(String, u64)> { v.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0))); v }' >q/src/lib.rs
 echo 'use std::collections::HashMap; fn main() { let mut m: HashMap<String, u64> = HashMap::new(); for i in 0..1000u64 { *m.entry(format!("{}", i % 37)).or_default() += i; } println!("{:?}", &q::sorted(m.into_iter().collect())[..3]); }' >src/main.rs""",

@@ -3,7 +3,6 @@ SPDX-License-Identifier: MIT"""
 import dataclasses
 import gzip
 import pathlib
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "end_to_end"))
@@ -21,7 +20,6 @@ class Figures:
     lost_ticks: int = 0
     user_and_system: float = 0  # seconds; 0: not measured
     in_profile: float = 0
-    before: float = 0           # used before the processes loaded the library
     by_program: dict = dataclasses.field(default_factory=dict)
 
     @property
@@ -39,11 +37,6 @@ class Figures:
     @property
     def cpu(self):
         return 100 * self.in_profile / max(self.user_and_system, 1e-9)
-
-    @property
-    def known_cpu(self):
-        """With the time before the library was loaded, which info shows."""
-        return 100 * (self.in_profile + self.before) / max(self.user_and_system, 1e-9)
 
     def causes(self):
         causes = ", ".join(f"{name} {count}" for name, count in self.incomplete.items() if count)
@@ -87,13 +80,7 @@ def last_number(packed):
     return sum((byte & 0x7F) << 7 * i for i, byte in enumerate(packed[place:]))
 
 
-def cpu_seconds(offbeat, recordings, folder):
-    """The sum of all samples of RECORDINGS of CPU mode, each of which must have some."""
-    merged = folder / "merged.pb.gz"
-    if not recordings:
-        return 0.0
-    done = subprocess.run([offbeat, "merge", "-o", merged, *recordings], capture_output=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"offbeat merge: {done.stderr.decode(errors='replace')}")
-    return sum(last_number(value) for number, sample in pprof_fields(gzip.decompress(merged.read_bytes())) if number == 2
+def cpu_seconds(recording):
+    """The sum of all samples of RECORDING, a pprof file of CPU mode."""
+    return sum(last_number(value) for number, sample in pprof_fields(gzip.decompress(recording.read_bytes())) if number == 2
                for field, value in pprof_fields(sample) if field == 2) / 1e9
