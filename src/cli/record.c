@@ -60,7 +60,7 @@ struct record {
         size_t count, capacity;
     } recordings;
     size_t process_count, thread_count;
-    uint64_t tick_count, lost_ticks;
+    uint64_t tick_count, stack_count, lost_ticks;
     bool is_quiet;
     bool is_failed;
 };
@@ -169,6 +169,8 @@ static void count_process(struct record *record, const struct profile *profile)
 {
     static const char *const losses[] = {"lost_late", "lost_unanswered", "lost_in_kernel", "lost_no_table",
                                          "lost_before_first_stack"};
+    static const char *const stacks[] = {"stacks_root",       "stacks_too_deep",  "stacks_no_table",
+                                         "stacks_bad_memory", "stacks_bad_frame", "stacks_unknown_register"};
     record->process_count++;
     record->thread_count += profile->threads.count - 1;
     for (size_t i = 0; i < profile->samples.count; i++) {
@@ -176,6 +178,8 @@ static void count_process(struct record *record, const struct profile *profile)
     }
     for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
         record->lost_ticks += fact_number(profile, losses[i]);
+    for (size_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++)
+        record->stack_count += fact_number(profile, stacks[i]);
     if (fact_number(profile, "bytes_lost") > 0) {
         message("%s (pid %s): %llu bytes of samples could not be written to %s; is the disk full?",
                 fact_text(profile, "process"), fact_text(profile, "pid"),
@@ -334,7 +338,7 @@ static void tell_no_sample(const struct record *record, const char *program)
                 cpu_seconds);
     else
         message(
-            "no sample was taken in the %.3f s that %s ran (%.3f s of CPU time); see offbeat info for the recorder's "
+            "no stack was taken in the %.3f s that %s ran (%.3f s of CPU time); see offbeat info for the recorder's "
             "counters",
             seconds, program, cpu_seconds);
 }
@@ -345,7 +349,7 @@ static void tell_why_empty(const struct record *record, const struct missing *mi
         message("%s left no samples: it ended within a moment, or did not load %s; what it leaves running is not "
                 "waited for: a daemon must stay in the foreground",
                 program, record->run.library);
-    } else if (record->recordings.count > 0 && record->tick_count == 0 && missing->processes.count == 0) {
+    } else if (record->recordings.count > 0 && record->stack_count == 0 && missing->processes.count == 0) {
         tell_no_sample(record, program);
     }
 }
@@ -389,7 +393,7 @@ static void write_everything(struct record *record, const char *program)
     write_outputs(record, &all, program);
     for (size_t i = 0; i < record->outputs.count; i++)
         report_left_out(record->outputs.items[i].path, &record->outputs.items[i].series);
-    if (!record->is_failed && !record->is_quiet && record->tick_count > 0) tell_result(record);
+    if (!record->is_failed && !record->is_quiet && record->stack_count > 0) tell_result(record);
     profile_fini(&all);
 }
 

@@ -513,6 +513,14 @@ def a_program_that_ran_for_long_did_not_end_before_the_first_sample():
 
 
 @case
+def a_program_that_ended_before_the_first_sample_is_said_to():
+    with Folder() as folder:
+        done = OFFBEAT.record(folder, BEHAVES, 1, "exit", 0, options=("-F", "1"))
+        check("behaves ended before the first sample; one is taken every 1000.0 ms" in text(done.stderr), text(done.stderr))
+        check_equal(done.returncode, 0, "status")
+
+
+@case
 def a_static_program_gets_one_line():
     with Folder() as folder:
         done = OFFBEAT.record(folder, OFFBEAT.programs / "behaves_static", 100, "exit", 0)

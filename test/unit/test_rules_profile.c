@@ -128,6 +128,17 @@ TEST(required_metadata_is_required_V1_1_V1_4_V1_9)
     CHECK_CASES(cases);
 }
 
+/* 004 lists cocoa, node, python and rust; the service's own list is longer and is not checked there. */
+TEST(other_platforms_than_the_documents_list_are_accepted_V1_1)
+{
+    static const char *const platforms[] = {"php", "ruby", "java", "go", "csharp", "javascript", "node", "other"};
+    for (size_t i = 0; i < sizeof(platforms) / sizeof(platforms[0]); i++) {
+        char text[32];
+        (void)snprintf(text, sizeof(text), "\"%s\"", platforms[i]);
+        CHECK_CASES(((struct rule_case[]){{"\"python\"", text, "", ""}}));
+    }
+}
+
 TEST(only_version_1_is_accepted_V1_1)
 {
     static const struct rule_case cases[] = {
