@@ -11,6 +11,7 @@
     FUNCTION(start_daemon)                                                                                             \
     FUNCTION(stop_daemon)                                                                                              \
     FUNCTION(quiesce_daemon)                                                                                           \
+    FUNCTION(get_connection_info)                                                                                      \
     FUNCTION(get_daemon_info)                                                                                          \
     FUNCTION(lookup_connection_value)                                                                                  \
     FUNCTION(get_connection_values)                                                                                    \

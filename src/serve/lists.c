@@ -10,6 +10,7 @@ struct list {
     struct json_writer json;
     size_t count, limit;
     bool is_cut, only_transactions;
+    struct span_choice spans;
 };
 
 static void write_slice(struct json_writer *json, const char *key, struct slice text)
@@ -55,7 +56,7 @@ static bool begin_list(struct request *request, const char *name, struct list *l
     const char *limit = request_parameter(request, "limit");
     if (!selection_read(request, "", &selection)) return false;
     *query = selection.query;
-    *list = (struct list){.json = json_writer_of(&request->answer), .limit = SERVE_LIST_MAX};
+    *list = (struct list){.json = json_writer_of(&request->answer), .limit = SERVE_LIST_MAX, .spans = selection.spans};
     if (limit && strtoull(limit, NULL, 10) < SERVE_LIST_MAX) list->limit = (size_t)strtoull(limit, NULL, 10);
     json_begin_object(&list->json);
     json_write_key(&list->json, name);
@@ -200,6 +201,7 @@ static bool write_span(void *context, const struct store_span *span)
     struct list *list = context;
     struct json_writer *json = &list->json;
     if (list->only_transactions && !span->is_transaction) return true;
+    if (!span_is_chosen(&list->spans, span)) return true;
     if (!begin_entry(list)) return false;
     write_slice(json, "trace", span->trace_id);
     write_slice(json, "span", span->span_id);
@@ -302,6 +304,8 @@ void show_metrics(struct request *request)
     write_metric(out, "chunks_duplicate_total", "counter", "Chunks that were sent again.", server->duplicates);
     write_metric(out, "items_rejected_total", "counter", "Items that the rules rejected.", server->rejected);
     write_metric(out, "received_bytes_total", "counter", "Bytes of request bodies.", server->received_bytes);
+    write_metric(out, "queries_cancelled_total", "counter", "Queries whose client closed the connection.",
+                 server->cancelled);
     write_metric(out, "requests_open", "gauge", "Requests that are arriving, waiting or answered.",
                  server->connections);
     write_metric(out, "body_bytes", "gauge", "Bytes of bodies in memory.", server->body_bytes);

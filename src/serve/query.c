@@ -1,6 +1,7 @@
 /* Answers that are computed from merged chunks. The numbers come from analyze/, the JSON from report/: the same as the
  * commands of offbeat print.  SPDX-License-Identifier: MIT */
 #include "analyze/diff.h"
+#include "analyze/filter.h"
 #include "analyze/flame_chart.h"
 #include "analyze/top.h"
 #include "analyze/totals.h"
@@ -22,19 +23,39 @@
 #define NOISE_LEVEL 0.01
 enum { BOXES_MAX = 20000, LAYOUTS_MAX = 20, DEPTH_MAX = 1000 };
 
-/* What the requests below begin with. False: answered. PROFILE is to be finished in every case. */
-static bool merge_selected(struct request *request, bool keeps_times, struct profile *profile)
+enum status query_filter(struct request *request, struct profile *profile, struct error *error)
+{
+    struct filter_outcome outcome;
+    const struct filter_options options = {
+        .focus = request_parameter(request, "focus"),
+        .ignore = request_parameter(request, "ignore"),
+        .hide = request_parameter(request, "hide"),
+        .show = request_parameter(request, "show"),
+        .show_from = request_parameter(request, "show_from"),
+        .prune_from = request_parameter(request, "prune_from"),
+        .tag_focus = request_parameter(request, "tag_focus"),
+        .tag_ignore = request_parameter(request, "tag_ignore"),
+    };
+    enum status status = filter_apply(profile, &options, &outcome, error);
+    if (status == STATUS_OK && profile->samples.count == 0)
+        status = error_set(error, STATUS_NOT_FOUND, 0, "the filters leave no sample");
+    return status;
+}
+
+bool query_merge(struct request *request, bool keeps_times, struct profile *profile)
 {
     struct selection selection;
     struct error error = {0};
     profile_init(profile);
     if (!selection_read(request, "", &selection)) return false;
-    if (selection_merge(request, &selection, keeps_times, profile, &error) == STATUS_OK) return true;
+    enum status status = selection_merge(request, &selection, keeps_times, profile, &error);
+    if (status == STATUS_OK) status = query_filter(request, profile, &error);
+    if (status == STATUS_OK) return true;
     answer_failure(request, &error);
     return false;
 }
 
-static void give_names(struct profile *profile)
+void query_name_functions(struct profile *profile)
 {
     struct error ignored;
     (void)profile_prune(profile, &ignored); /* with a broken expression all frames stay */
@@ -42,8 +63,7 @@ static void give_names(struct profile *profile)
     profile_distinguish_packages(profile, false);
 }
 
-/* The column that the parameter "type" names; false: answered. */
-static bool choose_value(struct request *request, struct profile *profile, size_t *ret_column)
+bool query_choose_value(struct request *request, struct profile *profile, size_t *ret_column)
 {
     const char *type = request_parameter(request, "type");
     int column = profile_value_index(profile, type ? type : "");
@@ -52,13 +72,13 @@ static bool choose_value(struct request *request, struct profile *profile, size_
     return column >= 0;
 }
 
-static size_t read_limit(const struct request *request, size_t usual)
+size_t query_limit(const struct request *request, size_t usual)
 {
     const char *text = request_parameter(request, "limit");
     return text ? (size_t)strtoull(text, NULL, 10) : usual;
 }
 
-static void finish(struct request *request, enum status status, const struct error *error, const char *content_type)
+void query_finish(struct request *request, enum status status, const struct error *error, const char *content_type)
 {
     if (status == STATUS_OK)
         answer_finish(request, content_type);
@@ -73,8 +93,9 @@ void query_pprof(struct request *request)
 {
     struct profile profile;
     struct error error = {0};
-    if (merge_selected(request, false, &profile))
-        finish(request, format_pprof.encode(&profile, &request->answer, &error), &error, "application/octet-stream");
+    if (query_merge(request, false, &profile))
+        query_finish(request, format_pprof.encode(&profile, &request->answer, &error), &error,
+                     "application/octet-stream");
     profile_fini(&profile);
 }
 
@@ -88,9 +109,10 @@ void query_export(struct request *request)
         answer_error(request, 400, "format: one of pprof, speedscope, collapsed, firefox, sentry-v2 is needed");
         return;
     }
-    if (merge_selected(request, format->needs_timestamps || format->sentry_version == 2, &profile)) {
+    if (query_merge(request, format->needs_timestamps || format->sentry_version == 2, &profile)) {
         if (format->needs_full_names) profile_give_full_names(&profile, true);
-        finish(request, format_encode(&profile, format, &request->answer, &error), &error, "application/octet-stream");
+        query_finish(request, format_encode(&profile, format, &request->answer, &error), &error,
+                     "application/octet-stream");
     }
     profile_fini(&profile);
 }
@@ -104,47 +126,60 @@ static void write_top(struct request *request, struct profile *profile)
     struct error error = {0};
     size_t column;
     const char *by = request_parameter(request, "by"), *order = request_parameter(request, "order");
-    if (!choose_value(request, profile, &column)) return;
-    give_names(profile);
+    if (!query_choose_value(request, profile, &column)) return;
+    query_name_functions(profile);
     const struct top_options options = {.value_index = column,
                                         .grouping = by && strcmp(by, "thread") == 0 ? TOP_BY_THREAD : TOP_OF_ALL,
                                         .by_cumulative = order && strcmp(order, "total") == 0};
     enum status status = top_compute(profile, &options, &top, &error);
     if (status == STATUS_OK) {
-        const struct top_report_options report = {.function_max = read_limit(request, 0)};
+        const struct top_report_options report = {.function_max = query_limit(request, 0)};
         top_write_json(profile, &top, &report, &request->answer);
         top_fini(&top);
     }
-    finish(request, status, &error, "application/json");
+    query_finish(request, status, &error, "application/json");
 }
 
 void query_top(struct request *request)
 {
     struct profile profile;
-    if (merge_selected(request, false, &profile)) write_top(request, &profile);
+    if (query_merge(request, false, &profile)) write_top(request, &profile);
     profile_fini(&profile);
 }
 
-static void write_diff(struct request *request, struct profile *profile)
+/* Leaves the functions whose share grew by more than chance explains, in the order that they have. */
+static void keep_regressions(struct diff *diff)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < diff->count; i++) {
+        bool has_grown = diff->functions[i].change == DIFF_ADDED || diff->functions[i].change == DIFF_GROWN;
+        if (has_grown && diff->functions[i].noise == DIFF_EXCEEDS_NOISE) diff->functions[count++] = diff->functions[i];
+    }
+    diff->count = count;
+}
+
+static void write_diff(struct request *request, struct profile *profile, bool only_regressions)
 {
     struct diff diff;
     struct error error = {0};
     size_t column;
     const char *order = request_parameter(request, "order");
-    if (!choose_value(request, profile, &column)) return;
-    give_names(profile);
+    bool normalizes = only_regressions || request_parameter(request, "normalize");
+    if (!query_choose_value(request, profile, &column)) return;
+    query_name_functions(profile);
     const struct diff_options options = {.value_index = column,
                                          .by_cumulative = order && strcmp(order, "total") == 0,
-                                         .normalizes = request_parameter(request, "normalize") != NULL,
+                                         .normalizes = normalizes,
                                          .level = NOISE_LEVEL};
     enum status status = diff_compute(profile, &options, &diff, &error);
     if (status == STATUS_OK) {
+        if (only_regressions) keep_regressions(&diff);
         const struct diff_report_options report = {
-            .base_name = "base", .new_name = "new", .function_max = read_limit(request, 0)};
+            .base_name = "base", .new_name = "new", .function_max = query_limit(request, 0)};
         diff_write_json(profile, &diff, &report, &request->answer);
         diff_fini(&diff);
     }
-    finish(request, status, &error, "application/json");
+    query_finish(request, status, &error, "application/json");
 }
 
 /* The samples of the base get the label by which analyze/diff.h knows them. */
@@ -160,21 +195,34 @@ static enum status add_base(struct profile *profile, struct profile *base, struc
     return status;
 }
 
-void query_diff(struct request *request)
+/* What the parameters choose, and what they choose with base_ in front, labelled. False: answered. */
+static bool merge_with_base(struct request *request, struct profile *profile)
 {
-    struct profile profile, base;
+    struct profile base;
     struct selection selection;
     struct error error = {0};
+    if (!query_merge(request, false, profile) || !selection_read(request, "base_", &selection)) return false;
     profile_init(&base);
-    if (merge_selected(request, false, &profile) && selection_read(request, "base_", &selection)) {
-        enum status status = selection_merge(request, &selection, false, &base, &error);
-        if (status == STATUS_OK) status = add_base(&profile, &base, &error);
-        if (status == STATUS_OK)
-            write_diff(request, &profile);
-        else
-            answer_failure(request, &error);
-    }
+    enum status status = selection_merge(request, &selection, false, &base, &error);
+    if (status == STATUS_OK) status = query_filter(request, &base, &error);
+    if (status == STATUS_OK) status = add_base(profile, &base, &error);
     profile_fini(&base);
+    if (status != STATUS_OK) answer_failure(request, &error);
+    return status == STATUS_OK;
+}
+
+void query_diff(struct request *request)
+{
+    struct profile profile;
+    if (merge_with_base(request, &profile)) write_diff(request, &profile, false);
+    profile_fini(&profile);
+}
+
+/* Shares are compared, so that the two selections need not have the same length. */
+void query_regressions(struct request *request)
+{
+    struct profile profile;
+    if (merge_with_base(request, &profile)) write_diff(request, &profile, true);
     profile_fini(&profile);
 }
 
@@ -186,7 +234,7 @@ struct drawing {
     struct grouping grouping;
     struct flame_options options;
     struct flame_layout layout;
-    bool is_chart;
+    bool is_chart, is_diff;
     struct thread_id thread;
     uint64_t start_ns;
 };
@@ -218,11 +266,15 @@ static void write_flame(struct request *request, struct drawing *drawing)
     struct error error = {0};
     const struct grouping_options grouping = {.names_places = true};
     size_t column;
-    if (!choose_value(request, drawing->profile, &column)) return;
-    give_names(drawing->profile);
-    drawing->options = (struct flame_options){.column = column, .depth_max = DEPTH_MAX};
+    if (!query_choose_value(request, drawing->profile, &column)) return;
+    query_name_functions(drawing->profile);
+    drawing->options =
+        (struct flame_options){.column = column,
+                               .is_diff = drawing->is_diff,
+                               .is_inverted = !drawing->is_chart && request_parameter(request, "inverted"),
+                               .depth_max = DEPTH_MAX};
     enum status status = grouping_init(&drawing->grouping, drawing->profile, &grouping, &error);
-    if (status == STATUS_OK) status = lay_out(drawing, read_limit(request, BOXES_MAX), &error);
+    if (status == STATUS_OK) status = lay_out(drawing, query_limit(request, BOXES_MAX), &error);
     if (status == STATUS_OK) {
         const struct report report = {.profile = drawing->profile,
                                       .choice = {.index = column},
@@ -235,12 +287,14 @@ static void write_flame(struct request *request, struct drawing *drawing)
                                            .grouping = &drawing->grouping,
                                            .layout = &drawing->layout,
                                            .options = &drawing->options,
-                                           .kind = drawing->is_chart ? FLAME_CHART : FLAME_GRAPH,
+                                           .kind = drawing->is_chart  ? FLAME_CHART
+                                                   : drawing->is_diff ? FLAME_DIFF
+                                                                      : FLAME_GRAPH,
                                            .thread = profile_c_string(drawing->profile, thread->name),
                                            .start_ns = drawing->start_ns};
         flame_write_json(&flame, &request->answer);
     }
-    finish(request, status, &error, "application/json");
+    query_finish(request, status, &error, "application/json");
     flame_layout_fini(&drawing->layout);
     grouping_fini(&drawing->grouping);
 }
@@ -249,7 +303,15 @@ void query_flame(struct request *request)
 {
     struct profile profile;
     struct drawing drawing = {.profile = &profile};
-    if (merge_selected(request, false, &profile)) write_flame(request, &drawing);
+    if (query_merge(request, false, &profile)) write_flame(request, &drawing);
+    profile_fini(&profile);
+}
+
+void query_flame_diff(struct request *request)
+{
+    struct profile profile;
+    struct drawing drawing = {.profile = &profile, .is_diff = true};
+    if (merge_with_base(request, &profile)) write_flame(request, &drawing);
     profile_fini(&profile);
 }
 
@@ -258,11 +320,12 @@ void query_flamechart(struct request *request)
 {
     struct profile profile;
     struct drawing drawing = {.profile = &profile, .is_chart = true};
-    if (!request_parameter(request, "profiler") && !request_parameter(request, "chunk")) {
-        answer_error(request, 400, "profiler or chunk is needed: the id of a session or of a chunk");
+    if (!request_parameter(request, "profiler") && !request_parameter(request, "chunk") &&
+        !request_parameter(request, "span")) {
+        answer_error(request, 400, "profiler, chunk or span is needed: the id of a session, a chunk or a span");
         return;
     }
-    if (merge_selected(request, true, &profile)) {
+    if (query_merge(request, true, &profile)) {
         drawing.thread = profile_thread_with_samples(&profile, profile_default_thread(&profile));
         write_flame(request, &drawing);
     }

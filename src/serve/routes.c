@@ -38,6 +38,10 @@ static const struct route routes[] = {
     {"GET",  "top",          ACCESS_READ,  query_top},
     {"GET",  "flame",        ACCESS_READ,  query_flame},
     {"GET",  "diff",         ACCESS_READ,  query_diff},
+    {"GET",  "flame-diff",   ACCESS_READ,  query_flame_diff},
+    {"GET",  "regressions",  ACCESS_READ,  query_regressions},
+    {"GET",  "function",     ACCESS_READ,  query_function},
+    {"GET",  "trend",        ACCESS_READ,  query_trend},
     {"GET",  "flamechart",   ACCESS_READ,  query_flamechart},
     {"GET",  "chunks",       ACCESS_READ,  list_chunks},
     {"GET",  "raw",          ACCESS_READ,  show_raw},
@@ -57,6 +61,50 @@ static const struct route routes[] = {
     {"GET",  "/readyz",      ACCESS_ALL,   show_readiness},
 };
 /* clang-format on */
+
+/* Of requests that read; a name that is not here is a mistake, and would choose too much if it were ignored. */
+static const char *const numbers[] = {"limit", "buckets", NULL};
+static const char *const texts[] = {
+    "service", "environment", "release", "host",     "platform",   "profiler",  "chunk",      "thread",
+    "trace",   "span",        "from",    "to",       "seconds",    "focus",     "ignore",     "hide",
+    "show",    "show_from",   "type",    "order",    "prune_from", "tag_focus", "tag_ignore", "transaction",
+    "by",      "normalize",   "format",  "inverted", "name",       NULL,
+};
+/* With "base_" in front, too. */
+static const char *const of_bases[] = {
+    "service", "environment", "release", "host",        "platform", "profiler", "chunk", "thread",
+    "trace",   "span",        "from",    "transaction", "to",       "seconds",  NULL,
+};
+
+static bool is_among(const char *const *names, const char *name)
+{
+    while (*names && strcmp(*names, name) != 0) names++;
+    return *names != NULL;
+}
+
+static bool check_parameter(struct request *request, const struct parameter *parameter)
+{
+    static const char base[] = "base_";
+    const char *name = parameter->name;
+    if (is_among(numbers, name)) {
+        size_t digits = strspn(parameter->value, "0123456789");
+        bool is_number = digits > 0 && digits < 10 && parameter->value[digits] == '\0';
+        if (!is_number) answer_error(request, 400, "%s: a number is needed", name);
+        return is_number;
+    }
+    if (is_among(texts, name)) return true;
+    if (strncmp(name, base, strlen(base)) == 0 && is_among(of_bases, name + strlen(base))) return true;
+    answer_error(request, 400, "there is no parameter %.100s; see doc/serve.md", name);
+    return false;
+}
+
+static bool check_parameters(struct request *request)
+{
+    for (size_t i = 0; i < request->parameter_count; i++) {
+        if (!check_parameter(request, &request->parameters[i])) return false;
+    }
+    return true;
+}
 
 /* "/api/1/envelope/": project 1, route "envelope". False: not of that form. */
 static bool split_path(struct request *request)
@@ -116,7 +164,7 @@ bool request_check_early(struct request *request)
     bool is_envelope = strcmp(route->name, "envelope") == 0;
     switch (route->access) {
     case ACCESS_READ:
-        return access_may_read(request, STORE_ROLE_READ, request->project);
+        return access_may_read(request, STORE_ROLE_READ, request->project) && check_parameters(request);
     case ACCESS_READ_ALL:
         return access_may_read(request, STORE_ROLE_READ, 0);
     case ACCESS_METRICS:

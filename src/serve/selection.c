@@ -50,9 +50,17 @@ bool selection_read(struct request *request, const char *prefix, struct selectio
     const struct {
         const char *name;
         struct slice *value;
-    } texts[] = {{"service", &query->service}, {"environment", &query->environment}, {"release", &query->release},
-                 {"host", &query->host},       {"platform", &query->platform},       {"profiler", &query->profiler_id},
-                 {"chunk", &query->chunk_id},  {"thread", &selection.thread}};
+    } texts[] = {{"service", &query->service},
+                 {"environment", &query->environment},
+                 {"release", &query->release},
+                 {"host", &query->host},
+                 {"platform", &query->platform},
+                 {"profiler", &query->profiler_id},
+                 {"chunk", &query->chunk_id},
+                 {"thread", &selection.thread},
+                 {"trace", &selection.spans.trace},
+                 {"span", &selection.spans.span},
+                 {"transaction", &selection.spans.transaction}};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         const char *given = prefixed(request, prefix, texts[i].name);
         if (!given && prefix[0]) given = request_parameter(request, texts[i].name);
@@ -74,6 +82,7 @@ bool selection_read(struct request *request, const char *prefix, struct selectio
         answer_error(request, 400, "%sto is not after %sfrom", prefix, prefix);
         return false;
     }
+    selection.has_spans = selection.spans.trace.size + selection.spans.span.size + selection.spans.transaction.size > 0;
     *ret_selection = selection;
     return true;
 }
@@ -97,6 +106,7 @@ enum status chunk_decode(const struct store_chunk *chunk, struct profile *profil
 }
 
 struct merge {
+    struct request *request;
     const struct selection *selection;
     struct profile *sum;
     bool keeps_times;
@@ -169,7 +179,10 @@ static bool visit(void *context, const struct store_chunk *chunk)
         merge->status =
             error_set(merge->error, STATUS_TOO_LARGE, 0,
                       "more than %d chunks match; narrow the time range, or choose a service", SERVE_QUERY_CHUNKS_MAX);
-    else
+    else if (request_is_abandoned(merge->request)) {
+        atomic_fetch_add(&merge->request->server->cancelled, 1);
+        merge->status = error_set(merge->error, STATUS_IO, 0, "the client closed the connection");
+    } else
         merge->status = merge_one(merge, chunk);
     return merge->status == STATUS_OK;
 }
@@ -212,21 +225,49 @@ static void end_query(struct server *server)
     (void)pthread_mutex_unlock(&server->query_lock);
 }
 
+static enum status merge_range(struct merge *merge, const struct selection *range)
+{
+    struct store_query query = range->query;
+    query.with_payload = true;
+    merge->selection = range;
+    enum status status = store_each_chunk(merge->request->server->store, &query, visit, merge, merge->error);
+    return status == STATUS_OK ? merge->status : status;
+}
+
+/* What ran in the chosen spans. RET_RANGE: of the only one, if times are kept. */
+static enum status merge_spans(struct merge *merge, const struct selection *selection, struct selection *ret_range)
+{
+    struct window_list list;
+    enum status status = windows_find(merge->request->server->store, selection, &list, merge->error);
+    if (status == STATUS_OK && merge->keeps_times && list.count > 1)
+        status = error_set(merge->error, STATUS_UNSUPPORTED, 0,
+                           "%zu spans match; choose one by its id: span=ID, and trace=ID", list.count);
+    for (size_t i = 0; i < list.count && status == STATUS_OK; i++) {
+        struct selection range = *selection;
+        window_narrow(&list.items[i], &range);
+        if (range.query.from_ns >= range.query.to_ns) continue;
+        status = merge_range(merge, &range);
+        ret_range->query.from_ns = range.query.from_ns;
+        ret_range->query.to_ns = range.query.to_ns;
+    }
+    windows_fini(&list);
+    return status;
+}
+
 enum status selection_merge(struct request *request, const struct selection *selection, bool keeps_times,
                             struct profile *profile, struct error *error)
 {
-    struct merge merge = {.selection = selection, .sum = profile, .keeps_times = keeps_times, .error = error};
-    struct store_query query = selection->query;
-    query.with_payload = true;
+    struct merge merge = {.request = request, .sum = profile, .keeps_times = keeps_times, .error = error};
+    struct selection range = *selection;
     begin_query(request->server);
-    enum status status = store_each_chunk(request->server->store, &query, visit, &merge, error);
-    if (status == STATUS_OK) status = merge.status;
+    enum status status = selection->has_spans ? merge_spans(&merge, selection, &range) : merge_range(&merge, selection);
     if (status == STATUS_OK && profile->samples.count == 0)
         status = error_set(error, STATUS_NOT_FOUND, 0, "no chunk matches");
     if (status == STATUS_OK && !keeps_times) status = profile_compact(profile, error);
     if (status == STATUS_OK && keeps_times) status = stitch(profile, error);
-    const struct time_cut cut = {.start_ns = query.from_ns, .end_ns = query.to_ns ? query.to_ns : UINT64_MAX};
-    bool is_cut = query.from_ns || query.to_ns;
+    const struct store_query *query = &range.query;
+    const struct time_cut cut = {.start_ns = query->from_ns, .end_ns = query->to_ns ? query->to_ns : UINT64_MAX};
+    bool is_cut = query->from_ns || query->to_ns;
     if (status == STATUS_OK && keeps_times && is_cut) status = time_cut_apply(profile, &cut, error);
     end_query(request->server);
     return status;

@@ -23,6 +23,7 @@ enum request_state { REQUEST_ARRIVING, REQUEST_REFUSED, REQUEST_WAITING, REQUEST
 struct request {
     struct server *server;
     struct MHD_Connection *connection;
+    int socket; /* of the connection; -1: unknown */
     enum request_state state;
     char *method, *path;
     char *sentry_auth, *authorization, *encoding; /* headers; NULL: not there */
@@ -63,12 +64,15 @@ struct server {
     unsigned queries;
 
     atomic_size_t body_bytes, connections;
-    atomic_ullong answers[STATUS_CODES_MAX], received_bytes, chunks, duplicates, rejected;
+    atomic_ullong answers[STATUS_CODES_MAX], received_bytes, chunks, duplicates, rejected, cancelled;
 };
 
 uint64_t utc_now_ns(void);
 uint64_t monotonic_ns(void);
 void server_log(const struct server *server, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Whether its client has closed the connection: nobody waits for the answer. */
+bool request_is_abandoned(struct request *request);
 
 /* NULL if REQUEST has no such parameter. */
 const char *request_parameter(const struct request *request, const char *name);
@@ -112,6 +116,21 @@ void query_top(struct request *request);
 void query_flame(struct request *request);
 void query_diff(struct request *request);
 void query_flamechart(struct request *request);
+void query_flame_diff(struct request *request);
+void query_regressions(struct request *request);
+void query_function(struct request *request);
+void query_trend(struct request *request);
+
+/* The parts that queries share (query.c). */
+/* False: answered. PROFILE is to be finished in every case. */
+bool query_merge(struct request *request, bool keeps_times, struct profile *profile);
+void query_name_functions(struct profile *profile);
+/* The column that the parameter "type" names; false: answered. */
+bool query_choose_value(struct request *request, struct profile *profile, size_t *ret_column);
+size_t query_limit(const struct request *request, size_t usual);
+/* By the filters of the request, focus=EXPRESSION and others. */
+enum status query_filter(struct request *request, struct profile *profile, struct error *error);
+void query_finish(struct request *request, enum status status, const struct error *error, const char *content_type);
 
 void list_projects(struct request *request);
 void list_chunks(struct request *request);
@@ -125,9 +144,17 @@ void show_metrics(struct request *request);
 /* --- Chunks that a query selects ------------------------------------------------------------------------------------
  */
 
+/* Spans of a request: empty slices choose all. */
+struct span_choice {
+    struct slice trace, span; /* ids */
+    struct slice transaction; /* a name: only transactions that have it */
+};
+
 struct selection {
     struct store_query query;
     struct slice thread; /* id; empty: all */
+    struct span_choice spans;
+    bool has_spans; /* only what runs in SPANS */
 };
 
 /* From the parameters PREFIX + "service", …; false: answered. */
@@ -136,6 +163,27 @@ bool selection_read(struct request *request, const char *prefix, struct selectio
  * thread's last sample of a chunk lasts until its first one of the next. */
 enum status selection_merge(struct request *request, const struct selection *selection, bool keeps_times,
                             struct profile *profile, struct error *error);
+
+bool span_is_chosen(const struct span_choice *choice, const struct store_span *span);
+
+/* The part of a thread that a span is. */
+struct window {
+    char profiler[64], chunk[64]; /* ids; one of them is "" */
+    char thread[STORE_NAME_BYTES_MAX + 1];
+    uint64_t start_ns, end_ns;
+};
+struct window_list {
+    const struct selection *selection;
+    struct window *items;
+    size_t count, span_count;
+    bool is_full;
+};
+/* The spans that SELECTION chooses; at least one. LIST is to be finished in every case. */
+enum status windows_find(struct store *store, const struct selection *selection, struct window_list *list,
+                         struct error *error);
+void windows_fini(struct window_list *list);
+/* Makes SELECTION that of WINDOW. */
+void window_narrow(const struct window *window, struct selection *selection);
 
 /* Decodes what the store has. */
 enum status chunk_decode(const struct store_chunk *chunk, struct profile *profile, struct error *error);

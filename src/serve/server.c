@@ -2,6 +2,7 @@
 #include "serve/serve_private.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -82,6 +83,8 @@ static struct request *request_new(struct server *server, struct MHD_Connection 
     request->begun_ns = monotonic_ns();
     request->received_ns = utc_now_ns();
     request->status = 200;
+    const union MHD_ConnectionInfo *info = http->get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    request->socket = info ? info->connect_fd : -1;
     buffer_init(&request->body, SERVE_BODY_BYTES_MAX);
     buffer_init(&request->answer, ANSWER_BYTES_MAX);
     (void)http->get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_parameter, request);
@@ -204,6 +207,14 @@ const char *request_parameter(const struct request *request, const char *name)
 struct slice request_slice(const struct request *request, const char *name)
 {
     return slice_of_text(request_parameter(request, name));
+}
+
+bool request_is_abandoned(struct request *request)
+{
+    char byte;
+    if (request->socket < 0) return false;
+    ssize_t size = recv(request->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return size == 0 || (size < 0 && errno == ECONNRESET);
 }
 
 /* --- Arrival --------------------------------------------------------------------------------------------------------

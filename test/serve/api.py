@@ -3,20 +3,23 @@ SPDX-License-Identifier: MIT"""
 import base64
 import contextlib
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from openapi import DOCUMENT, faults, operations, resolve, routes_of_program  # noqa: E402
-from server_process import Server, chunk_envelope, envelope, item  # noqa: E402
+from openapi import DOCUMENT, faults, operations, parameters_of_program, resolve, routes_of_program  # noqa: E402
+from server_process import Server, chunk, chunk_envelope, envelope, item  # noqa: E402
 from tap import case, check, check_equal, main  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
 START = 1_800_000_000
 # What a route needs to answer 200.
 QUERIES = {"export": "format=collapsed", "raw": f"chunk={1:032x}", "flamechart": f"profiler={1:032x}&thread=1",
-           "diff": "release=shop@2.0&base_release=shop@1.0"}
+           "diff": "release=shop@2.0&base_release=shop@1.0", "flame-diff": "release=shop@2.0&base_release=shop@1.0",
+           "regressions": "release=shop@2.0&base_release=shop@1.0", "function": "name=work"}
 
 
 def run(*arguments):
@@ -96,6 +99,149 @@ def every_answer_is_as_described():
         for schema, value in (("sample_type", {"type": "wall"}), ("sample_type", {"type": 1, "unit": ""}),
                               ("sample_type", {"type": "", "unit": "", "more": 1}), ("noise", "loud")):
             check(faults(resolve({"$ref": f"#/components/schemas/{schema}"}), value), f"{value} is accepted as {schema}")
+
+
+@case
+def every_parameter_of_a_query_is_described_and_another_one_is_refused():
+    readable = {resolve(parameter)["name"] for _, _, operation in operations() if {"token": []} in operation["security"]
+                for parameter in operation["parameters"]}
+    check_equal(readable, parameters_of_program(), "parameters of the description and of the program")
+    with two_projects() as (server, *_):
+        for query in ("servce=shop", "base_limit=1", "limit=x", "limit=", "limit=-1", "limit=99999999999", "buckets=1x"):
+            for route in ("top", "chunks", "trend"):
+                answer = server.get(f"{route}?{query}")
+                check_equal(answer.status, 400, f"status of {route}?{query}")
+
+
+# --- Queries ----------------------------------------------------------------------------------------------------------
+
+MS = 1_000_000
+
+
+def near(actual, expected, what):
+    check(abs(actual - expected) <= 2000, f"{what}: {actual}, expected about {expected}")
+
+
+@case
+def a_span_cuts_every_answer_to_its_thread_and_time():
+    """The transaction runs from 50 to 150 ms: 50 in main, 50 in work. Its span has the second half."""
+    with two_projects() as (server, *_):
+        for query, expected in ((f"span={'d' * 16}", 100), (f"span={'1' * 16}", 50), (f"span={'1' * 16}&trace={'c' * 32}", 50),
+                                ("transaction=GET%20/", 100), (f"span={'d' * 16}&to={START + 0.08}", 30)):
+            near(server.read(f"top?{query}")["total"], expected * MS, query)
+            near(server.read(f"flame?{query}")["total"], expected * MS, f"flame graph of {query}")
+            chart = server.read(f"flamechart?{query}&thread=1" if "span" in query else f"flamechart?{query}&profiler={1:032x}")
+            near(chart["boxes"][0]["duration_ns"], expected * MS, f"flamechart of {query}")
+        functions = {one["name"]: one["self"] for one in server.read(f"top?span={'1' * 16}")["functions"]}
+        near(functions["work"], 50 * MS, "work in the span")
+        for query in (f"span={'2' * 16}", "transaction=POST", f"trace={'d' * 32}", f"span={'d' * 16}&service=other"):
+            check_equal(server.get(f"top?{query}").status, 404, f"status of {query}")
+        check_equal(len(server.read(f"spans?span={'1' * 16}")["spans"]), 1, "spans with that id")
+        check_equal(len(server.read("spans?transaction=nothing")["spans"]), 0, "spans of another transaction")
+
+
+@case
+def all_transactions_of_a_name_are_summed_and_a_chart_needs_one():
+    with two_projects() as (server, *_):
+        second = transaction()
+        second["contexts"]["trace"]["span_id"] = "e" * 16
+        second |= {"event_id": "f" * 32, "start_timestamp": START + 1.0, "timestamp": START + 1.03}
+        check_equal(server.send(envelope(item("transaction", second), event_id="f" * 32)).status, 200, "status")
+        near(server.read("top?transaction=GET%20/")["total"], 130 * MS, "two transactions")
+        answer = server.get(f"flamechart?transaction=GET%20/&profiler={1:032x}")
+        check_equal((answer.status, "choose one" in answer.json()["detail"]), (400, True), str(answer.body))
+
+
+@case
+def a_profile_of_v1_is_cut_to_its_transaction():
+    with two_projects() as (server, *_):
+        start = "2027-01-15T09:00:00Z"
+        profile = {"event_id": "a" * 32, "version": "1", "platform": "python", "release": "old@1", "environment": "test", "timestamp": start,
+                   "runtime": {"name": "CPython", "version": "3"}, "os": {"name": "Linux", "version": "6"}, "device": {"architecture": "x86_64"},
+                   "transaction": {"id": "b" * 32, "name": "old", "trace_id": "c" * 32, "active_thread_id": 1},
+                   "profile": {"frames": [{"function": "main", "in_app": True}], "stacks": [[0]],
+                               "samples": [{"elapsed_since_start_ns": str(i * 10 * MS), "stack_id": 0, "thread_id": "1"} for i in range(20)]}}
+        old = transaction() | {"transaction": "old", "release": "old@1", "timestamp": 1_800_003_600.1, "start_timestamp": 1_800_003_600, "spans": []}
+        old["contexts"] = {"trace": {"trace_id": "c" * 32, "span_id": "f" * 16, "op": "http"}, "profile": {"profile_id": "a" * 32}}
+        sent = envelope(item("transaction", old), item("profile", profile), event_id="b" * 32)
+        check_equal(server.send(sent).status, 200, "status")
+        check_equal([one["kind"] for one in server.read("chunks?service=old")["chunks"]], ["profile"], str(server.read("rejected")))
+        near(server.read("top?transaction=old")["total"], 100 * MS, "the transaction")
+        near(server.read(f"flamechart?span={'f' * 16}")["boxes"][0]["duration_ns"], 100 * MS, "its chart")
+
+
+@case
+def filters_equal_the_options_of_the_command_line():
+    with two_projects() as (server, *_):
+        total = server.read("top")["total"]
+        work = next(one["total"] for one in server.read("top")["functions"] if one["name"] == "work")
+        near(server.read("top?focus=^work$")["total"], work, "focus")
+        near(server.read("top?ignore=^work$")["total"], total - work, "ignore")
+        names = {box["name"] for box in server.read("flame?show_from=^work$")["boxes"] if box["depth"]}
+        check_equal(names, {"work"}, "boxes from work on")
+        names = [box["name"] for box in server.read("flame?inverted=1&focus=^work$")["boxes"] if box["depth"]]
+        check_equal(names, ["work", "main"], "boxes of the inverted graph")
+        check_equal(server.get("top?focus=nothing").status, 404, "status of a filter that leaves nothing")
+        check_equal(server.get("top?focus=(").status, 400, "status of a broken expression")
+
+
+@case
+def a_function_has_its_callers_and_callees():
+    with two_projects() as (server, *_):
+        top = {one["name"]: one for one in server.read("top")["functions"]}
+        work, main_function = server.read("function?name=work"), server.read("function?name=main")
+        check_equal([(one["name"], one["total"]) for one in work["callers"]], [("main", top["work"]["total"])], "callers of work")
+        check_equal([(one["name"], one["total"]) for one in main_function["callees"]], [("work", top["work"]["total"])], "callees of main")
+        for name, one in (("work", work), ("main", main_function)):
+            check_equal((one["self"], one["total"]), (top[name]["self"], top[name]["total"]), f"values of {name}")
+        check_equal(server.get("function?name=none").status, 404, "status of another function")
+        check_equal(server.get("function").status, 400, "status without a name")
+
+
+@case
+def the_parts_of_a_trend_add_up():
+    with two_projects() as (server, *_):
+        total, buckets = server.read("top")["total"], 12
+        trend = server.read(f"trend?buckets={buckets}")
+        check_equal((len(trend["starts"]), len(trend["totals"])), (buckets + 1, buckets), "parts")
+        check(abs(sum(trend["totals"]) - total) <= buckets, f"{trend['totals']} do not add up to {total}")
+        for number, part in enumerate(trend["totals"]):
+            check_equal(sum(one["self_by_time"][number] for one in trend["functions"]), part, f"sum of part {number}")
+        # The chunks begin 1 s apart and last 190 ms.
+        check_equal([part > 0 for part in trend["totals"]], [True, True] + [False] * 8 + [True] * 2, f"parts with samples: {trend['totals']}")
+        for query in ("buckets=0", "buckets=201"):
+            check_equal(server.get(f"trend?{query}").status, 400, f"status of {query}")
+
+
+@case
+def the_work_for_a_client_that_disconnects_is_cancelled():
+    with two_projects() as (server, *_):
+        for number in range(150):
+            server.send(chunk_envelope(1000 + number, start=START + number, samples=4000, period=0.001, functions=("main", f"work{number}")))
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            connection.sendall(f"GET /api/1/top HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\n\r\n".encode())
+            time.sleep(0.02)
+        deadline, metrics = time.time() + 20, ""
+        while "offbeat_queries_cancelled_total 1\n" not in metrics and time.time() < deadline:
+            time.sleep(0.05)
+            metrics = server.request("GET", "/metrics", headers=server.read_header()).body.decode()
+        check("offbeat_queries_cancelled_total 1\n" in metrics, metrics)
+
+
+@case
+def regressions_are_what_grew_by_more_than_noise():
+    with two_projects() as (server, *_):
+        for number in range(20):
+            for release, names in (("9", ("main", "work")), ("10", ("main", "work", "slow"))):
+                one = chunk(100 + number * 2 + (release == "10"), start=START + 100 + number, release=f"shop@{release}", samples=200, functions=names)
+                if release == "10":
+                    one["profile"]["stacks"] = [[0], [1, 0], [2, 0]]
+                    for place, sample in enumerate(one["profile"]["samples"]):
+                        sample["stack_id"] = (0, 1, 2)[place // 10 % 3]
+                check_equal(server.send(envelope(item("profile_chunk", one, platform="python"))).status, 200, "status")
+        found = server.read("regressions?release=shop@10&base_release=shop@9")
+        check_equal([(one["name"], one["change"], one["noise"]) for one in found["functions"]], [("slow", "added", "exceeds")], "regressions")
+        check_equal(server.read("regressions?release=shop@9&base_release=shop@9")["functions"], [], "regressions of a release from itself")
 
 
 # --- Access -----------------------------------------------------------------------------------------------------------

@@ -36,6 +36,14 @@ def routes_of_program():
     return found
 
 
+def parameters_of_program():
+    """The names of the tables in src/serve/routes.c."""
+    source = (ROOT / "src/serve/routes.c").read_text(encoding="utf-8")
+    tables = {name: re.findall(r'"(\w+)"', text) for name, text in
+              re.findall(r"static const char \*const (\w+)\[\] = \{(.*?)\};", source, re.DOTALL)}
+    return set(tables["numbers"] + tables["texts"] + ["base_" + name for name in tables["of_bases"]])
+
+
 def faults(schema, value, place="answer"):
     """What is wrong with VALUE: [] if nothing is."""
     schema = resolve(schema)

@@ -1,0 +1,302 @@
+/* One function with its callers and callees, and functions over time.  SPDX-License-Identifier: MIT */
+#include "analyze/call_graph.h"
+#include "analyze/top.h"
+#include "analyze/totals.h"
+#include "base/rfc3339.h"
+#include "serve/serve_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void write_type(struct json_writer *json, const char *type, const char *unit)
+{
+    json_write_key(json, "sample_type");
+    json_begin_object(json);
+    json_write_key(json, "type");
+    json_write_text(json, type);
+    json_write_key(json, "unit");
+    json_write_text(json, unit);
+    json_end_object(json);
+}
+
+static void write_number(struct json_writer *json, const char *key, int64_t number)
+{
+    json_write_key(json, key);
+    json_write_i64(json, number);
+}
+
+static void write_numbers(struct json_writer *json, const char *key, const int64_t *numbers, size_t count)
+{
+    json_write_key(json, key);
+    json_begin_array(json);
+    for (size_t i = 0; i < count; i++) json_write_i64(json, numbers[i]);
+    json_end_array(json);
+}
+
+static void write_moment(struct json_writer *json, uint64_t time_ns)
+{
+    char text[RFC3339_TEXT_SIZE];
+    rfc3339_format(time_ns, text);
+    json_write_text(json, text);
+}
+
+/* --- Callers and callees --------------------------------------------------------------------------------------------
+ */
+
+struct neighbours {
+    struct request *request;
+    struct profile *profile;
+    size_t column;
+    struct grouping grouping;
+    struct graph_source source;
+    struct call_graph graph;
+};
+
+static void write_edges(struct neighbours *all, struct json_writer *json, const char *key, uint32_t node, bool is_in)
+{
+    const struct call_graph *graph = &all->graph;
+    const uint32_t *first = is_in ? graph->in_first : graph->out_first, *edges = is_in ? graph->in : graph->out;
+    json_write_key(json, key);
+    json_begin_array(json);
+    for (uint32_t i = first[node]; i < first[node + 1] && !json->out->failed; i++) {
+        const struct call_edge *edge = &graph->edges[edges[i]];
+        uint32_t other = is_in ? edge->from : edge->to;
+        json_begin_object(json);
+        json_write_key(json, "name");
+        json_write_string(json, profile_slice(all->profile, group_of_node(graph, &all->source, other)->printable));
+        write_number(json, "total", edge->weight);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void write_neighbours(struct neighbours *all, uint32_t node)
+{
+    struct json_writer json = json_writer_of(&all->request->answer);
+    const struct call_node *found = &all->graph.nodes[node];
+    const struct group *group = group_of_node(&all->graph, &all->source, node);
+    const struct value_type *type = &all->profile->value_types[all->column];
+    const struct value_choice choice = {.index = all->column};
+    json_begin_object(&json);
+    write_type(&json, profile_c_string(all->profile, type->type), profile_c_string(all->profile, type->unit));
+    write_number(&json, "all", total_of_samples(all->profile, choice, NULL));
+    json_write_key(&json, "name");
+    json_write_string(&json, profile_slice(all->profile, group->printable));
+    write_number(&json, "self", found->flat);
+    write_number(&json, "total", found->cum);
+    write_edges(all, &json, "callers", node, true);
+    write_edges(all, &json, "callees", node, false);
+    json_end_object(&json);
+}
+
+static void find_neighbours(struct neighbours *all)
+{
+    struct error error = {0};
+    const struct grouping_options grouping = {.names_places = true};
+    struct slice name = request_slice(all->request, "name");
+    enum status status = grouping_init(&all->grouping, all->profile, &grouping, &error);
+    bool has_memory = status == STATUS_OK &&
+                      graph_source_init(&all->source, all->profile, &all->grouping,
+                                        (struct value_choice){.index = all->column}, false) &&
+                      call_graph_build(&all->graph, &all->source, NULL, false) &&
+                      call_graph_link(&all->graph, &all->source, false);
+    if (status == STATUS_OK && !has_memory) status = error_set(&error, STATUS_NO_MEMORY, 0, "not enough memory");
+    uint32_t node = 0;
+    while (status == STATUS_OK && node < all->graph.node_count &&
+           !slice_equal(profile_slice(all->profile, group_of_node(&all->graph, &all->source, node)->printable), name))
+        node++;
+    if (status == STATUS_OK && node == all->graph.node_count)
+        status = error_set(&error, STATUS_NOT_FOUND, 0, "no function has that name");
+    if (status == STATUS_OK) write_neighbours(all, node);
+    query_finish(all->request, status, &error, "application/json");
+}
+
+void query_function(struct request *request)
+{
+    struct profile profile;
+    struct neighbours all = {.request = request, .profile = &profile};
+    if (!request_parameter(request, "name")) {
+        answer_error(request, 400, "name is needed: of a function, as `top` lists it");
+        return;
+    }
+    if (query_merge(request, false, &profile) && query_choose_value(request, &profile, &all.column)) {
+        query_name_functions(&profile);
+        find_neighbours(&all);
+    }
+    call_graph_fini(&all.graph);
+    graph_source_fini(&all.source);
+    grouping_fini(&all.grouping);
+    profile_fini(&profile);
+}
+
+/* --- Trend ----------------------------------------------------------------------------------------------------------
+ */
+
+enum { TREND_BUCKETS = 20, TREND_FUNCTIONS = 50, TREND_NAMES_MAX = 1 << 18 };
+
+/* SELF has BUCKET_COUNT entries. */
+struct trend_function {
+    struct string_id name;
+    int64_t self_sum, total_sum;
+    int64_t *self;
+};
+
+struct trend {
+    struct request *request;
+    struct selection selection;
+    uint64_t from_ns, to_ns;
+    size_t bucket_count;
+    char type[128], unit[64]; /* of the first part that has samples */
+    struct profile names;     /* only its strings: a name's id is its place in FUNCTIONS */
+    struct trend_function *functions;
+    size_t capacity;
+    int64_t totals[SERVE_BUCKETS_MAX];
+};
+
+static bool widen(void *context, const struct store_chunk *chunk)
+{
+    struct trend *trend = context;
+    if (chunk->start_ns < trend->from_ns) trend->from_ns = chunk->start_ns;
+    if (chunk->end_ns >= trend->to_ns) trend->to_ns = chunk->end_ns + 1;
+    return true;
+}
+
+/* Without from and to: from the first chunk's start to the last one's end. */
+static enum status find_range(struct trend *trend, struct error *error)
+{
+    const struct store_query *query = &trend->selection.query;
+    trend->from_ns = UINT64_MAX;
+    enum status status = store_each_chunk(trend->request->server->store, query, widen, trend, error);
+    if (status != STATUS_OK) return status;
+    if (query->from_ns) trend->from_ns = query->from_ns;
+    if (query->to_ns) trend->to_ns = query->to_ns;
+    if (trend->from_ns >= trend->to_ns) return error_set(error, STATUS_NOT_FOUND, 0, "no chunk matches");
+    uint64_t length_ns = trend->to_ns - trend->from_ns;
+    if (length_ns < trend->bucket_count) trend->bucket_count = (size_t)length_ns;
+    return STATUS_OK;
+}
+
+static struct trend_function *trend_function(struct trend *trend, struct slice name)
+{
+    struct string_id id = profile_string(&trend->names, name);
+    if (id.index >= TREND_NAMES_MAX) return NULL;
+    if (id.index >= trend->capacity) {
+        size_t capacity = trend->capacity ? 2 * trend->capacity : 256;
+        struct trend_function *grown = realloc(trend->functions, capacity * sizeof(*grown));
+        if (!grown) return NULL;
+        memset(grown + trend->capacity, 0, (capacity - trend->capacity) * sizeof(*grown));
+        trend->functions = grown;
+        trend->capacity = capacity;
+    }
+    struct trend_function *function = &trend->functions[id.index];
+    if (!function->self) function->self = calloc(trend->bucket_count, sizeof(*function->self));
+    function->name = id;
+    return function->self ? function : NULL;
+}
+
+static enum status add_functions(struct trend *trend, size_t bucket, struct profile *profile, struct error *error)
+{
+    struct top top;
+    const char *wanted = request_parameter(trend->request, "type");
+    int column = profile_value_index(profile, trend->type[0] ? trend->type : wanted ? wanted : "");
+    if (column < 0) return STATUS_OK; /* these chunks count something else */
+    const struct value_type *type = &profile->value_types[column];
+    (void)snprintf(trend->type, sizeof(trend->type), "%s", profile_c_string(profile, type->type));
+    (void)snprintf(trend->unit, sizeof(trend->unit), "%s", profile_c_string(profile, type->unit));
+    query_name_functions(profile);
+    const struct top_options options = {.value_index = (size_t)column};
+    enum status status = top_compute(profile, &options, &top, error);
+    if (status != STATUS_OK) return status;
+    trend->totals[bucket] = top.total;
+    for (size_t i = 0; i < top.groups[0].function_count && status == STATUS_OK; i++) {
+        const struct top_function *found = &top.groups[0].functions[i];
+        struct trend_function *function = trend_function(trend, profile_slice(profile, found->name));
+        if (!function) {
+            status = error_set(error, STATUS_TOO_LARGE, 0, "too many functions; narrow the time range");
+            break;
+        }
+        function->self[bucket] += found->self;
+        function->self_sum += found->self;
+        function->total_sum += found->total;
+    }
+    top_fini(&top);
+    return status;
+}
+
+static uint64_t bucket_start(const struct trend *trend, size_t bucket)
+{
+    uint64_t length_ns = trend->to_ns - trend->from_ns, count = trend->bucket_count;
+    return trend->from_ns + length_ns / count * bucket + length_ns % count * bucket / count;
+}
+
+static enum status add_bucket(struct trend *trend, size_t bucket, struct error *error)
+{
+    struct profile profile;
+    struct selection part = trend->selection;
+    part.query.from_ns = bucket_start(trend, bucket);
+    part.query.to_ns = bucket_start(trend, bucket + 1);
+    profile_init(&profile);
+    enum status status = selection_merge(trend->request, &part, false, &profile, error);
+    if (status == STATUS_OK) status = query_filter(trend->request, &profile, error);
+    if (status == STATUS_OK) status = add_functions(trend, bucket, &profile, error);
+    profile_fini(&profile);
+    return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+}
+
+static int compare_sums(const void *a, const void *b)
+{
+    const struct trend_function *left = a, *right = b;
+    if (left->self_sum != right->self_sum) return left->self_sum < right->self_sum ? 1 : -1;
+    return (left->total_sum < right->total_sum) - (left->total_sum > right->total_sum);
+}
+
+static void write_trend(struct trend *trend)
+{
+    struct json_writer json = json_writer_of(&trend->request->answer);
+    size_t limit = query_limit(trend->request, TREND_FUNCTIONS);
+    qsort(trend->functions, trend->capacity, sizeof(*trend->functions), compare_sums);
+    json_begin_object(&json);
+    write_type(&json, trend->type, trend->unit);
+    json_write_key(&json, "starts");
+    json_begin_array(&json);
+    for (size_t i = 0; i <= trend->bucket_count; i++) write_moment(&json, bucket_start(trend, i));
+    json_end_array(&json);
+    write_numbers(&json, "totals", trend->totals, trend->bucket_count);
+    json_write_key(&json, "functions");
+    json_begin_array(&json);
+    for (size_t i = 0; i < trend->capacity && (limit == 0 || i < limit) && trend->functions[i].self; i++) {
+        const struct trend_function *function = &trend->functions[i];
+        json_begin_object(&json);
+        json_write_key(&json, "name");
+        json_write_string(&json, profile_slice(&trend->names, function->name));
+        write_number(&json, "self", function->self_sum);
+        write_number(&json, "total", function->total_sum);
+        write_numbers(&json, "self_by_time", function->self, trend->bucket_count);
+        json_end_object(&json);
+    }
+    json_end_array(&json);
+    json_end_object(&json);
+}
+
+void query_trend(struct request *request)
+{
+    struct trend trend = {.request = request, .bucket_count = TREND_BUCKETS};
+    struct error error = {0};
+    const char *buckets = request_parameter(request, "buckets");
+    if (buckets) trend.bucket_count = (size_t)strtoull(buckets, NULL, 10);
+    if (trend.bucket_count < 1 || trend.bucket_count > SERVE_BUCKETS_MAX) {
+        answer_error(request, 400, "buckets: a number from 1 to %d is needed", SERVE_BUCKETS_MAX);
+        return;
+    }
+    if (!selection_read(request, "", &trend.selection)) return;
+    profile_init(&trend.names);
+    enum status status = find_range(&trend, &error);
+    for (size_t i = 0; i < trend.bucket_count && status == STATUS_OK; i++) status = add_bucket(&trend, i, &error);
+    if (status == STATUS_OK && !trend.type[0]) status = error_set(&error, STATUS_NOT_FOUND, 0, "no chunk matches");
+    if (status == STATUS_OK) write_trend(&trend);
+    query_finish(request, status, &error, "application/json");
+    for (size_t i = 0; i < trend.capacity; i++) free(trend.functions[i].self);
+    free(trend.functions);
+    profile_fini(&trend.names);
+}

@@ -1,0 +1,69 @@
+/* Which spans a request chooses, and the part of which thread each of them is (REL-4).  SPDX-License-Identifier: MIT */
+#include "serve/serve_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+bool span_is_chosen(const struct span_choice *choice, const struct store_span *span)
+{
+    if (choice->trace.size && !slice_equal(choice->trace, span->trace_id)) return false;
+    if (choice->span.size && !slice_equal(choice->span, span->span_id)) return false;
+    if (!choice->transaction.size) return true;
+    return span->is_transaction && slice_equal(choice->transaction, span->name);
+}
+
+static bool copy_id(char *target, size_t size, struct slice id)
+{
+    return snprintf(target, size, "%.*s", SLICE_ARGUMENTS(id)) < (int)size;
+}
+
+static bool add_window(void *context, const struct store_span *span)
+{
+    struct window_list *list = context;
+    const struct selection *selection = list->selection;
+    struct window window = {.start_ns = span->start_ns, .end_ns = span->end_ns};
+    if (!span_is_chosen(&selection->spans, span)) return true;
+    list->span_count++;
+    bool has_profile = span->profiler_id.size + span->profile_id.size > 0;
+    /* An id that does not fit is no chunk's. */
+    bool fits = copy_id(window.profiler, sizeof(window.profiler), span->profiler_id) &&
+                copy_id(window.chunk, sizeof(window.chunk), span->profile_id) &&
+                copy_id(window.thread, sizeof(window.thread), span->thread_id);
+    if (!has_profile || !fits || window.end_ns <= window.start_ns) return true;
+    if (window.profiler[0]) window.chunk[0] = '\0';
+    list->is_full = list->count == SERVE_WINDOWS_MAX;
+    if (!list->is_full) list->items[list->count++] = window;
+    return !list->is_full;
+}
+
+enum status windows_find(struct store *store, const struct selection *selection, struct window_list *list,
+                         struct error *error)
+{
+    struct store_query query = selection->query;
+    query.chunk_id = slice_of(NULL, 0); /* of chunks only */
+    *list = (struct window_list){.selection = selection, .items = calloc(SERVE_WINDOWS_MAX, sizeof(*list->items))};
+    if (!list->items) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
+    enum status status = store_each_span(store, &query, add_window, list, error);
+    if (status != STATUS_OK) return status;
+    if (list->is_full)
+        return error_set(error, STATUS_TOO_LARGE, 0, "more than %d spans match; narrow the time range",
+                         SERVE_WINDOWS_MAX);
+    if (list->span_count == 0) return error_set(error, STATUS_NOT_FOUND, 0, "no span matches");
+    if (list->count == 0) return error_set(error, STATUS_NOT_FOUND, 0, "no span that matches has a profile");
+    return STATUS_OK;
+}
+
+void windows_fini(struct window_list *list)
+{
+    free(list->items);
+}
+
+void window_narrow(const struct window *window, struct selection *selection)
+{
+    struct store_query *query = &selection->query;
+    if (window->profiler[0]) query->profiler_id = slice_of_text(window->profiler);
+    if (window->chunk[0]) query->chunk_id = slice_of_text(window->chunk);
+    if (window->thread[0] && selection->thread.size == 0) selection->thread = slice_of_text(window->thread);
+    if (window->start_ns > query->from_ns) query->from_ns = window->start_ns;
+    if (query->to_ns == 0 || window->end_ns < query->to_ns) query->to_ns = window->end_ns;
+}
