@@ -3,6 +3,7 @@
 #include "base/index_table.h"
 
 #include "base/array.h"
+#include "base/invariant.h"
 
 #include <stdlib.h>
 
@@ -66,6 +67,7 @@ bool index_table_add(struct index_table *table, uint64_t hash, uint32_t index)
         (table->capacity >= CAPACITY_MAX || !grow(table, next_capacity(table->capacity)))) {
         return false;
     }
+    if (!INVARIANT(index != INDEX_NONE)) return false;
     put(table->slots, table->capacity,
         (struct index_slot){.hash = index_table_fold(hash), .index_plus_one = index + 1});
     table->count++;

@@ -2,6 +2,7 @@
 #include "deliver/recordings.h"
 
 #include "base/file.h"
+#include "base/invariant.h"
 #include "deliver/chunks.h"
 #include "deliver/complete.h"
 #include "deliver/in_app.h"
@@ -46,6 +47,8 @@ static enum status add_recording(struct making *making, const char *path)
 static enum status read_all(struct making *making)
 {
     const struct chunk_request *request = making->request;
+    if (!INVARIANT(request->recording_count <= CHUNK_RECORDINGS_MAX))
+        return error_set(making->error, STATUS_TOO_LARGE, 0, "a request names too many recordings");
     if (request->recording_count == 1) return read_recording(request->recordings[0], &making->profile, making->error);
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < request->recording_count; i++) {

@@ -4,7 +4,9 @@
  * SPDX-License-Identifier: MIT */
 #include "trace/trace_private.h"
 
+#include "base/invariant.h"
 #include "base/process.h"
+#include "base/timespec.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -62,7 +64,8 @@ struct tracer *tracer_ref(struct tracer *tracer)
 
 void tracer_unref(struct tracer *tracer)
 {
-    if (atomic_fetch_sub(&tracer->references, 1) != 1) return;
+    size_t references = atomic_fetch_sub(&tracer->references, 1);
+    if (!INVARIANT(references > 0) || references != 1) return;
     (void)pthread_rwlock_destroy(&tracer->listening);
     (void)pthread_mutex_destroy(&tracer->roots_lock);
     (void)pthread_mutex_destroy(&tracer->profilers_lock);
@@ -83,8 +86,7 @@ void tracer_close(struct tracer *tracer)
 bool tracer_close_until(struct tracer *tracer, uint64_t deadline_ns)
 {
     if (!tracer || tracer->process != process_number()) return true;
-    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
-                                .tv_nsec = (long)(deadline_ns % 1000000000u)};
+    struct timespec deadline = timespec_of(deadline_ns);
     atomic_store(&tracer->is_closed, true);
     if (pthread_rwlock_clockwrlock(&tracer->listening, CLOCK_MONOTONIC, &deadline) != 0) return false;
     (void)pthread_rwlock_unlock(&tracer->listening);

@@ -1,6 +1,8 @@
 /* Data categories by name, and of items of an envelope.  SPDX-License-Identifier: MIT */
 #include "transport/category.h"
 
+#include "base/invariant.h"
+
 static const char *const names[CATEGORY_COUNT] = {
     [CATEGORY_DEFAULT] = "default",
     [CATEGORY_ERROR] = "error",
@@ -21,6 +23,7 @@ static const char *const names[CATEGORY_COUNT] = {
 
 const char *category_name(enum category category)
 {
+    if (!INVARIANT(category < CATEGORY_COUNT)) category = CATEGORY_DEFAULT;
     return names[category];
 }
 

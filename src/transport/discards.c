@@ -1,6 +1,7 @@
 /* A table of counters.  SPDX-License-Identifier: MIT */
 #include "transport/discards.h"
 
+#include "base/invariant.h"
 #include "base/json_writer.h"
 #include "base/rfc3339.h"
 #include "format/sentry/client_report.h"
@@ -23,11 +24,13 @@ static const char *const reason_names[DISCARD_REASON_COUNT] = {
 
 const char *discard_reason_name(enum discard_reason reason)
 {
+    if (!INVARIANT(reason < DISCARD_REASON_COUNT)) reason = DISCARD_INTERNAL_SDK_ERROR;
     return reason_names[reason];
 }
 
 void discards_add(struct discards *discards, enum discard_reason reason, enum category category, uint64_t quantity)
 {
+    if (!INVARIANT(reason < DISCARD_REASON_COUNT) || !INVARIANT(category < CATEGORY_COUNT)) return;
     uint64_t *count = &discards->counts[reason][category];
     if (__builtin_add_overflow(*count, quantity, count)) *count = UINT64_MAX;
 }

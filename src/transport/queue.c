@@ -1,6 +1,8 @@
 /* A linked list with its sizes.  SPDX-License-Identifier: MIT */
 #include "transport/queue.h"
 
+#include "base/invariant.h"
+
 #include <stdlib.h>
 
 bool queue_push(struct queue *queue, struct buffer *envelope)
@@ -36,6 +38,7 @@ struct queued *queue_pop(struct queue *queue)
 {
     struct queued *queued = queue->first;
     if (!queued) return NULL;
+    if (!INVARIANT(queue->count > 0 && queue->bytes >= queued->bytes.size)) return NULL;
     queue->first = queued->next;
     if (!queue->first) queue->last = NULL;
     queue->count--;

@@ -1,6 +1,7 @@
 /* What other threads call; thread.c does the work.  SPDX-License-Identifier: MIT */
 #include "transport/transport_private.h"
 
+#include "base/invariant.h"
 #include "base/process.h"
 #include "base/thread_refusal.h"
 
@@ -212,7 +213,7 @@ bool transport_flush(struct transport *transport, uint64_t timeout_ns)
     transport_wake(transport);
     while (!transport->is_idle && !transport->is_given_up && wait_for_change(transport, until)) continue;
     bool is_idle = transport->is_idle;
-    transport->flusher_count--;
+    if (INVARIANT(transport->flusher_count > 0)) transport->flusher_count--;
     pthread_mutex_unlock(&transport->mutex);
     return is_idle;
 }
@@ -240,6 +241,7 @@ void transport_release(struct transport *transport)
 {
     if (!transport || is_child(transport)) return;
     pthread_mutex_lock(&transport->mutex);
+    (void)INVARIANT(transport->flusher_count == 0);
     bool is_ended = transport->is_ended;
     transport->is_abandoned = !is_ended;
     pthread_t thread = transport->thread;

@@ -2,6 +2,7 @@
 #ifndef OFFBEAT_TRANSPORT_TRANSPORT_PRIVATE_H
 #define OFFBEAT_TRANSPORT_TRANSPORT_PRIVATE_H
 
+#include "base/timespec.h"
 #include "transport/dsn.h"
 #include "transport/http.h"
 #include "transport/outgoing.h"
@@ -85,12 +86,6 @@ static inline uint64_t clock_ns(clockid_t clock)
 static inline uint64_t now_ns(void)
 {
     return clock_ns(CLOCK_MONOTONIC);
-}
-
-static inline struct timespec timespec_of(uint64_t time_ns)
-{
-    if (time_ns > (uint64_t)INT64_MAX) time_ns = INT64_MAX;
-    return (struct timespec){.tv_sec = (time_t)(time_ns / SECOND_NS), .tv_nsec = (long)(time_ns % SECOND_NS)};
 }
 
 static inline uint64_t later(uint64_t now, uint64_t duration)

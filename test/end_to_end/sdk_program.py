@@ -52,7 +52,7 @@ def environment(server, folder, **options):
     """OPTIONS in small letters are the library's, None for one that is not to be set; the others are variables as they are."""
     chosen = {"dsn": server.dsn if server else None, "spool_directory": folder / "spool", "profile_session_sample_rate": 1, "debug": 1,
               "shutdown_timeout_ms": 60000, "cache_directory": CACHE, **options}
-    variables = {"PATH": os.environ["PATH"], "HOME": folder, "TMPDIR": folder,
+    variables = {"PATH": os.environ["PATH"], "OFFBEAT_INVARIANTS": "abort", "HOME": folder, "TMPDIR": folder,
                  "UBSAN_OPTIONS": os.environ.get("UBSAN_OPTIONS", ""), "ASAN_OPTIONS": "detect_leaks=0" if options.get("LD_PRELOAD") else "",
                  "LSAN_OPTIONS": f"suppressions={suppressions()}:print_suppressions=0"}
     for name, value in chosen.items():
