@@ -1,13 +1,20 @@
 /* Stepping aside: doc/decisions/sdk.md says why.
  *
- * The order matters. The worker goes first, because it starts threads: the helper's, and that of the transport. TURN is
- * held until the threads are back, so that the library neither begins nor ends meanwhile.  SPDX-License-Identifier: MIT
- */
+ * The order matters. The worker ends first, because it starts threads: the helper's, and that of the transport.
+ * LOCK_TURN is held until the threads are back, so that the library neither begins nor ends meanwhile.
+ * SPDX-License-Identifier: MIT */
 #include "sdk/aside.h"
 
+#include "base/invariant.h"
 #include "base/kernel.h"
+#include "base/timespec.h"
 #include "sampler/sampler.h"
+#include "sdk/callbacks.h"
+#include "sdk/locks.h"
+#include "sdk/profiler.h"
 #include "sdk/sdk_private.h"
+#include "sdk/sender.h"
+#include "sdk/worker.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -22,10 +29,9 @@ enum { RAW_THREADS_MAX = 8 };
 static struct {
     _Atomic uint32_t alive; /* a futex: those that were started and have not ended */
     _Atomic pid_t tids[RAW_THREADS_MAX];
-    atomic_bool is_wanted;       /* threads shall step aside */
-    atomic_bool may_differ;      /* rights of the program's threads were changed one by one */
-    bool had_end_thread;         /* the thread of at_exit.c was there */
-    struct transport *transport; /* whose thread was asked to step aside */
+    atomic_bool is_wanted;  /* threads shall step aside */
+    atomic_bool may_differ; /* rights of the program's threads were changed one by one */
+    bool had_end_thread;    /* the thread of at_exit.c was there */
 } aside;
 
 static __thread bool is_own_thread __attribute__((tls_model("initial-exec")));
@@ -39,7 +45,8 @@ void own_threads_expect(void)
 
 void own_threads_end_one(void)
 {
-    atomic_fetch_sub(&aside.alive, 1);
+    uint32_t alive = atomic_load(&aside.alive); /* 0 in a child that a thread of the library forked */
+    while (alive > 0 && !atomic_compare_exchange_weak(&aside.alive, &alive, alive - 1)) continue;
     (void)kernel_call3(SYS_futex, (long)(uintptr_t)&aside.alive, FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 
@@ -70,7 +77,7 @@ bool own_threads_shall_leave(void)
 
 static bool is_this_process(void)
 {
-    return sdk_is_ours() && kernel_call3(SYS_getpid, 0, 0, 0) == atomic_load(&sdk.pid);
+    return sdk_is_ours() && kernel_call3(SYS_getpid, 0, 0, 0) == atomic_load(&library.pid);
 }
 
 bool sdk_has_threads(void)
@@ -85,7 +92,7 @@ static bool has_tids(void)
     for (size_t i = 0; i < RAW_THREADS_MAX; i++) {
         pid_t tid = atomic_load(&aside.tids[i]);
         if (tid == 0) continue;
-        if (kernel_call3(SYS_tgkill, atomic_load(&sdk.pid), tid, 0) == -ESRCH) {
+        if (kernel_call3(SYS_tgkill, atomic_load(&library.pid), tid, 0) == -ESRCH) {
             sampler_take_in(tid);
             atomic_store(&aside.tids[i], 0);
         } else {
@@ -97,8 +104,7 @@ static bool has_tids(void)
 
 bool own_threads_await_end(uint64_t deadline_ns)
 {
-    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
-                                .tv_nsec = (long)(deadline_ns % 1000000000u)};
+    struct timespec deadline = timespec_of(deadline_ns);
     struct timespec pause = {.tv_nsec = 50000};
     for (uint32_t alive = atomic_load(&aside.alive); alive > 0; alive = atomic_load(&aside.alive)) {
         if (sdk_monotonic_ns() >= deadline_ns) return false;
@@ -123,42 +129,46 @@ static uint64_t limit_ns(enum sdk_absence absence)
 static bool end_threads(enum sdk_absence absence, uint64_t deadline_ns)
 {
     bool is_in_time = true;
-    sdk_lock();
+    profiler_lock();
     atomic_store(&aside.is_wanted, true);
     sampler_wake();
     rebirth_wake();
-    while (is_in_time && (worker_is_there() || rebirth_is_there())) is_in_time = sdk_wait_until(deadline_ns);
-    aside.transport = is_in_time ? sdk.transport : NULL;
-    if (aside.transport) transport_step_aside(aside.transport, absence == SDK_ASIDE_FOR_GOOD);
+    while (is_in_time && (worker_is_running() || rebirth_is_there())) is_in_time = profiler_wait_until(deadline_ns);
+    if (is_in_time) sender_step_aside(absence == SDK_ASIDE_FOR_GOOD);
     aside.had_end_thread = is_in_time && at_exit_is_there();
     if (aside.had_end_thread) at_exit_leave();
-    sdk_unlock();
+    profiler_unlock();
     return is_in_time && own_threads_await_end(deadline_ns);
+}
+
+/* Of sdk_step_aside, by the same thread. */
+static void give_turn(void)
+{
+    (void)lock_check_held(LOCK_TURN);
+    lock_give(LOCK_TURN);
 }
 
 /* Without a lock: a thread of the program that holds one may be under the filter, too. */
 static void end_library(void)
 {
-    atomic_store(&sdk.is_on, false);
-    atomic_store(&sdk.may_call, false);
+    atomic_store(&library.is_on, false);
+    callbacks_forbid();
 }
 
-/* Under LOCK. */
+/* Under LOCK_PROFILER. The sender is last: if another thread cannot start, its own has not started. */
 static bool start_threads(void)
 {
     bool is_started = !aside.had_end_thread || at_exit_prepare();
-    is_started = is_started && (!aside.transport || transport_come_back(aside.transport));
-    is_started = is_started && worker_come_back();
-    return is_started && rebirth_come_back();
+    return is_started && worker_come_back() && rebirth_come_back() && sender_come_back();
 }
 
 bool sdk_step_aside(enum sdk_absence absence)
 {
     int kept_errno = errno;
-    if (!sdk_has_threads() || sdk_holds_lock() || is_own_thread) return false;
+    if (!sdk_has_threads() || lock_any_is_held() || is_own_thread) return false;
     uint64_t deadline_ns = sdk_monotonic_ns() + limit_ns(absence);
     bool has_ended = false;
-    if (sdk_take_turn(deadline_ns)) {
+    if (lock_take_until(LOCK_TURN, deadline_ns)) {
         has_ended = end_threads(absence, deadline_ns);
         if (!has_ended) sdk_come_back();
     }
@@ -171,29 +181,27 @@ bool sdk_step_aside(enum sdk_absence absence)
 void sdk_come_back(void)
 {
     int kept_errno = errno;
-    struct transport *kept = NULL;
-    sdk_lock();
+    profiler_lock();
     atomic_store(&aside.is_wanted, false);
     atomic_store(&aside.may_differ, false);
-    if (!start_threads()) {
+    bool is_started = start_threads();
+    if (!is_started) {
         sdk_debug("no thread can be made any more: the next launch sends what is left");
-        kept = aside.transport;
-        if (kept) sdk.counts = transport_counts(kept);
-        atomic_store(&sdk.is_without_threads, true);
+        atomic_store(&library.is_without_threads, true);
         end_library();
     }
-    sdk_unlock();
-    if (kept) transport_keep(kept);
-    sdk_give_turn();
+    profiler_unlock();
+    if (!is_started) sender_keep();
+    give_turn();
     errno = kept_errno;
 }
 
 void sdk_stay_away(void)
 {
     end_library();
-    atomic_store(&sdk.is_running, false);
-    atomic_store(&sdk.is_confined, true);
-    sdk_give_turn();
+    atomic_store(&library.is_running, false);
+    atomic_store(&library.is_confined, true);
+    give_turn();
 }
 
 /* --- Rights ------------------------------------------------------------------------------------------------------- */

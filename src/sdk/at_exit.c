@@ -3,6 +3,8 @@
  * that was made beforehand ends the library, and the one that exits waits for it, but no longer than was promised.
  * SPDX-License-Identifier: MIT */
 #include "base/kernel.h"
+#include "base/timespec.h"
+#include "sdk/locks.h"
 #include "sdk/sdk_private.h"
 
 #include <linux/futex.h>
@@ -15,8 +17,7 @@ static _Atomic uint32_t order, has_ended; /* futexes */
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline_ns)
 {
-    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
-                                .tv_nsec = (long)(deadline_ns % 1000000000u)};
+    struct timespec deadline = timespec_of(deadline_ns);
     (void)kernel_call6(SYS_futex, (long)(uintptr_t)word, FUTEX_WAIT_BITSET_PRIVATE, value,
                        deadline_ns ? kernel_address(&deadline) : 0, 0, FUTEX_BITSET_MATCH_ANY);
 }
@@ -47,15 +48,12 @@ static void *wait_for_order(void *unused)
 
 bool at_exit_prepare(void)
 {
-    uint32_t leave = LEAVE;
-    if (atomic_load(&order) == NO_THREAD) {
-        atomic_store(&order, WAIT);
-        if (thread_start(wait_for_order, NULL)) return true;
-        atomic_store(&order, NO_THREAD);
-        return false;
-    }
-    (void)atomic_compare_exchange_strong(&order, &leave, WAIT); /* it is about to leave, and stays */
-    return true;
+    uint32_t leave = LEAVE, none = NO_THREAD;
+    if (atomic_compare_exchange_strong(&order, &leave, WAIT)) return true; /* it is about to leave, and stays */
+    if (!atomic_compare_exchange_strong(&order, &none, WAIT)) return true;
+    if (thread_start(wait_for_order, NULL)) return true;
+    atomic_store(&order, NO_THREAD);
+    return false;
 }
 
 bool at_exit_is_there(void)
@@ -80,11 +78,11 @@ void at_exit_run(void)
     uint32_t wait = WAIT;
     uint64_t now_ns = 0, deadline_ns;
     /* First: under a seccomp filter, where the library has ended, any system call may kill. */
-    if (!atomic_load(&sdk.is_on) || sdk_holds_lock()) return;
-    if (!sdk_is_ours() || kernel_call3(SYS_getpid, 0, 0, 0) != atomic_load(&sdk.pid)) return;
+    if (!atomic_load(&library.is_on) || lock_any_is_held()) return;
+    if (!sdk_is_ours() || kernel_call3(SYS_getpid, 0, 0, 0) != atomic_load(&library.pid)) return;
     if (atomic_compare_exchange_strong(&order, &wait, END)) futex_wake(&order);
     if (atomic_load(&order) != END || !kernel_clock_ns(CLOCK_MONOTONIC, &now_ns)) return;
-    deadline_ns = now_ns + atomic_load(&sdk.shutdown_timeout_ms) * (uint64_t)1000000 + GRACE_NS;
+    deadline_ns = now_ns + atomic_load(&library.shutdown_timeout_ms) * (uint64_t)1000000 + GRACE_NS;
     while (!atomic_load(&has_ended) && kernel_clock_ns(CLOCK_MONOTONIC, &now_ns) && now_ns < deadline_ns) {
         futex_wait(&has_ended, 0, deadline_ns);
     }

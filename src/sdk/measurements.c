@@ -2,6 +2,7 @@
 #include "sdk/measurements.h"
 
 #include "base/array.h"
+#include "base/invariant.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,6 +15,7 @@ static void add(struct measurements *measurements, const struct chunk_measuremen
         measurements->lost++;
         return;
     }
+    if (!INVARIANT(measurements->count < measurements->capacity)) return;
     measurements->items[measurements->count++] = *measurement;
 }
 

@@ -8,6 +8,7 @@
 #include "sdk/sdk_private.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>

@@ -1,7 +1,13 @@
 /* Transactions and spans as <offbeat.h> has them: trace/ does the work, and calls the functions here when a span begins
  * or ends. SPDX-License-Identifier: MIT */
+#include "sdk/spans.h"
+
+#include "base/invariant.h"
 #include "format/sentry/envelope.h"
+#include "sdk/callbacks.h"
+#include "sdk/profiler.h"
 #include "sdk/sdk_private.h"
+#include "sdk/sender.h"
 #include "transport/dsn.h"
 
 #include <errno.h>
@@ -55,25 +61,6 @@ static double ask_for_v1_rate(bool is_sampled)
     return starting ? options->profiles_sampler(options->profiles_sampler_data, starting) : 0;
 }
 
-static void note_profiled(uint64_t start_ns)
-{
-    for (size_t i = 0; i < SDK_PROFILED_OPEN_MAX; i++) {
-        if (sdk.profiled[i] != 0) continue;
-        sdk.profiled[i] = start_ns;
-        return;
-    }
-}
-
-/* Which of them ended matters little: the oldest one goes last. */
-static void forget_profiled(void)
-{
-    size_t latest = 0;
-    for (size_t i = 1; i < SDK_PROFILED_OPEN_MAX; i++) {
-        if (sdk.profiled[i] > sdk.profiled[latest]) latest = i;
-    }
-    sdk.profiled[latest] = 0;
-}
-
 /* The first half of TRACE_ID, random hex digits. */
 static uint64_t number_of_trace(const char *trace_id)
 {
@@ -84,47 +71,23 @@ static uint64_t number_of_trace(const char *trace_id)
 
 static uint32_t root_started(void *data, bool is_sampled, const char *trace_id, size_t open)
 {
-    uint32_t token = 0;
+    bool is_profiled = false;
     double rate = ask_for_v1_rate(is_sampled);
-    sdk_lock();
-    bool has_v1 = sdk.lifecycle.options.has_v1;
-    bool is_profiled = lifecycle_profiles_transaction(&sdk.lifecycle, is_sampled, rate, sdk_random());
-    if (is_profiled) note_profiled(sdk_monotonic_ns());
-    sdk_follow(
-        lifecycle_root_started(&sdk.lifecycle, has_v1 ? is_profiled : is_sampled, number_of_trace(trace_id), &token));
-    sdk_unlock();
+    uint32_t token = profiler_root_started(is_sampled, rate, number_of_trace(trace_id), &is_profiled);
+    if (!INVARIANT((token & PROFILED_BIT) == 0)) token &= ~PROFILED_BIT;
     return is_profiled ? token | PROFILED_BIT : token;
 }
 
 static void root_ended(void *data, uint32_t token, bool is_sampled, size_t open)
 {
-    bool is_profiled = (token & PROFILED_BIT) != 0;
-    sdk_lock();
-    bool has_v1 = sdk.lifecycle.options.has_v1;
-    if (is_profiled) forget_profiled();
-    sdk_follow(lifecycle_root_ended(&sdk.lifecycle, token & ~PROFILED_BIT, has_v1 ? is_profiled : is_sampled));
-    sdk_unlock();
-}
-
-/* Leaves a transaction to the worker, which knows its profile. False if too many wait. */
-static bool leave_to_worker(struct trace_transaction *transaction)
-{
-    sdk_lock();
-    bool has_room = sdk.is_on && sdk.wanted.transaction_count < SDK_TRANSACTIONS_WAITING_MAX;
-    if (has_room) {
-        sdk.wanted.transactions[sdk.wanted.transaction_count++] =
-            (struct waiting_transaction){.transaction = transaction, .end_ns = sdk_monotonic_ns()};
-        worker_wake();
-    }
-    sdk_unlock();
-    return has_room;
+    profiler_root_ended(token & ~PROFILED_BIT, is_sampled, (token & PROFILED_BIT) != 0);
 }
 
 static void finished(void *data, struct trace_transaction *transaction)
 {
     bool is_profiled = (trace_transaction_facts(transaction).token & PROFILED_BIT) != 0;
-    if (is_profiled && leave_to_worker(transaction)) return;
-    if (is_profiled) sdk_discard(DISCARD_QUEUE_OVERFLOW, CATEGORY_PROFILE, 1);
+    if (is_profiled && profiler_leave_transaction(transaction)) return;
+    if (is_profiled) sender_discard(DISCARD_QUEUE_OVERFLOW, CATEGORY_PROFILE, 1);
     spans_send(transaction, slice_of(NULL, 0));
 }
 
@@ -134,7 +97,7 @@ static void discarded(void *data, const char *reason, const char *name, uint64_t
     if (!category_of_name(slice_of_text(name), &category)) return;
     for (unsigned i = 0; i < DISCARD_REASON_COUNT; i++) {
         if (strcmp(discard_reason_name((enum discard_reason)i), reason) == 0)
-            sdk_discard((enum discard_reason)i, category, quantity);
+            sender_discard((enum discard_reason)i, category, quantity);
     }
 }
 
@@ -194,15 +157,15 @@ void spans_send(struct trace_transaction *transaction, struct slice profile)
     struct trace_facts facts = trace_transaction_facts(transaction);
     trace_transaction_encode(transaction, &payload);
     if (payload.failed) {
-        sdk_discard(DISCARD_INTERNAL_SDK_ERROR, CATEGORY_TRANSACTION, 1);
-        sdk_discard(DISCARD_INTERNAL_SDK_ERROR, CATEGORY_SPAN, facts.span_count + 1);
-    } else if (sdk_may_send("transaction", CATEGORY_TRANSACTION, buffer_slice(&payload))) {
-        bool has_profile = profile.size > 0 && sdk_may_send("profile", CATEGORY_PROFILE, profile);
+        sender_discard(DISCARD_INTERNAL_SDK_ERROR, CATEGORY_TRANSACTION, 1);
+        sender_discard(DISCARD_INTERNAL_SDK_ERROR, CATEGORY_SPAN, facts.span_count + 1);
+    } else if (sender_may_send("transaction", CATEGORY_TRANSACTION, buffer_slice(&payload))) {
+        bool has_profile = profile.size > 0 && sender_may_send("profile", CATEGORY_PROFILE, profile);
         wrap(transaction, buffer_slice(&payload), has_profile ? profile : slice_of(NULL, 0), &envelope);
-        sdk_send(&envelope);
+        sender_send(&envelope);
     } else {
-        sdk_discard(DISCARD_BEFORE_SEND, CATEGORY_SPAN, facts.span_count + 1);
-        if (profile.size > 0) sdk_discard(DISCARD_BEFORE_SEND, CATEGORY_PROFILE, 1);
+        sender_discard(DISCARD_BEFORE_SEND, CATEGORY_SPAN, facts.span_count + 1);
+        if (profile.size > 0) sender_discard(DISCARD_BEFORE_SEND, CATEGORY_PROFILE, 1);
     }
     buffer_fini(&payload);
     buffer_fini(&envelope);
@@ -233,9 +196,7 @@ static struct offbeat_span *start(const struct offbeat_transaction *transaction,
         .parent_rate = trace_incoming_number(incoming, "sample_rate"),
         .custom = transaction->custom,
     };
-    sdk_lock();
-    struct tracer *tracer = tracer_ref(sdk.tracer);
-    sdk_unlock();
+    struct tracer *tracer = profiler_tracer_ref();
     if (!tracer) return NULL;
     starting = &sampling;
     struct trace_span *span = trace_transaction_start(tracer, &begin);

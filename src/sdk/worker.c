@@ -1,6 +1,7 @@
 /* The thread that has the sampler: starts and stops it as is wanted, and makes chunks of what it recorded, by the
  * helper program if it can. It sleeps until the sampler or the program wakes it.  SPDX-License-Identifier: MIT */
 #include "base/file.h"
+#include "base/invariant.h"
 #include "base/percent.h"
 #include "deliver/request.h"
 #include "deliver/symbol_names.h"
@@ -8,8 +9,15 @@
 #include "format/sentry/sentry_v2.h"
 #include "sampler/sampler.h"
 #include "sampler/self.h"
+#include "sdk/callbacks.h"
 #include "sdk/helper_process.h"
+#include "sdk/locks.h"
+#include "sdk/orphans.h"
+#include "sdk/profiler.h"
 #include "sdk/sdk_private.h"
+#include "sdk/sender.h"
+#include "sdk/spans.h"
+#include "sdk/worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +63,12 @@ struct worker {
     size_t recording_count;
 };
 
+/* Under LOCK_PROFILER. */
+static bool exists;
+static struct worker *left; /* of a thread that has stepped aside */
+
+static struct session session; /* the worker's alone */
+
 /* --- Wrapping and sending ----------------------------------------------------------------------------------------- */
 
 static enum category profile_category(const struct worker *worker)
@@ -70,10 +84,10 @@ static void send_chunk(struct slice payload)
                                                    .sdk_version = slice_of_text(OFFBEAT_VERSION)};
     char platform[SENTRY_PLATFORM_SIZE];
     sentry_payload_platform(payload, platform);
-    if (!sdk_may_send("profile_chunk", category_of_chunk(slice_of_text(platform)), payload)) return;
+    if (!sender_may_send("profile_chunk", category_of_chunk(slice_of_text(platform)), payload)) return;
     envelope_begin(&envelope, &attributes);
     envelope_add_item(&envelope, "profile_chunk", platform, payload); /* V2-7: the payload's own */
-    sdk_send(&envelope);
+    sender_send(&envelope);
     buffer_fini(&envelope);
 }
 
@@ -85,7 +99,7 @@ static void discard(const struct worker *worker, enum status status, const char 
                                  : status == STATUS_MALFORMED ? DISCARD_INVALID
                                                               : DISCARD_INTERNAL_SDK_ERROR;
     sdk_debug("a profile is not sent: %s", message);
-    sdk_discard(reason, profile_category(worker), 1);
+    sender_discard(reason, profile_category(worker), 1);
 }
 
 /* --- The sampler -------------------------------------------------------------------------------------------------- */
@@ -134,16 +148,6 @@ static bool start_sampler(struct worker *worker, const char *profiler_id)
     return false;
 }
 
-/* The chunk is over: the lifecycle may have waited for that. False if the profiler shall not run on. */
-static bool continues_after_chunk(void)
-{
-    sdk_lock();
-    struct lifecycle_step step = lifecycle_chunk_ended(&sdk.lifecycle);
-    sdk_follow(step);
-    sdk_unlock();
-    return step.action != LIFECYCLE_STOP;
-}
-
 /* What little was sampled since the chunk ended is not wanted. */
 static void stop_after_chunk(const struct worker *worker)
 {
@@ -163,9 +167,8 @@ static size_t collect_recordings(struct worker *worker)
         if (!sampler_take_finished(recording->path)) break;
         worker->waiting_count++;
         recording->end_ns = sdk_monotonic_ns();
-        recording->measurements =
-            worker->is_v1 ? NULL : measurements_take(&sdk.measurements, &recording->measurement_count);
-        if (worker->profiler_id[0]) continues = continues_after_chunk();
+        recording->measurements = worker->is_v1 ? NULL : profiler_take_measurements(&recording->measurement_count);
+        if (worker->profiler_id[0]) continues = profiler_continues_after_chunk();
         if (!continues) worker->profiler_id[0] = '\0';
     }
     if (!continues) stop_after_chunk(worker);
@@ -176,9 +179,7 @@ static size_t collect_recordings(struct worker *worker)
 static void follow_requests(struct worker *worker)
 {
     char wanted[UUID_TEXT_SIZE];
-    sdk_lock();
-    memcpy(wanted, sdk.wanted.profiler_id, sizeof(wanted));
-    sdk_unlock();
+    profiler_wanted_id(wanted);
     if (strcmp(wanted, worker->profiler_id) != 0) {
         if (worker->profiler_id[0]) sampler_stop();
         worker->profiler_id[0] = '\0';
@@ -192,10 +193,8 @@ static void follow_requests(struct worker *worker)
 
 static bool follow_limits(const struct worker *worker)
 {
-    sdk_lock();
-    bool is_limited = sdk.transport && transport_is_limited(sdk.transport, profile_category(worker));
-    sdk_follow(lifecycle_set_limited(&sdk.lifecycle, is_limited));
-    sdk_unlock();
+    bool is_limited = sender_is_limited(profile_category(worker));
+    profiler_set_limited(is_limited);
     return is_limited;
 }
 
@@ -213,10 +212,7 @@ static struct slice next_line(struct slice *text)
 /* The end did not wait for this worker: what it makes would reach nobody any more. */
 static bool has_missed_end(void)
 {
-    sdk_lock();
-    bool has_missed_end = !sdk.is_on;
-    sdk_unlock();
-    return has_missed_end;
+    return !atomic_load(&library.is_on);
 }
 
 /* The helper's exit status, or -1. What was recorded waits for it; the program's requests do not. */
@@ -330,6 +326,7 @@ static void send_recording(struct worker *worker, const struct recording *record
 
 static void forget_recordings(struct worker *worker, size_t count)
 {
+    if (!INVARIANT(count <= worker->recording_count)) return;
     for (size_t i = 0; i < count; i++) (void)unlink(worker->recordings[i].path);
     worker->recording_count -= count;
     memmove(worker->recordings, worker->recordings + count, worker->recording_count * sizeof(*worker->recordings));
@@ -339,14 +336,7 @@ static void forget_recordings(struct worker *worker, size_t count)
  * has just ended may not wait yet. */
 static uint64_t oldest_start_ns(void)
 {
-    uint64_t oldest = sdk_monotonic_ns() - HANDOVER_SECONDS * SECOND_NS;
-    sdk_lock();
-    for (size_t i = 0; i < SDK_PROFILED_OPEN_MAX; i++) {
-        if (sdk.profiled[i] != 0 && sdk.profiled[i] < oldest) oldest = sdk.profiled[i];
-    }
-    if (sdk.wanted.transaction_count > 0) oldest = 0;
-    sdk_unlock();
-    return oldest;
+    return profiler_oldest_start_ns(sdk_monotonic_ns() - HANDOVER_SECONDS * SECOND_NS);
 }
 
 static void forget_old_recordings(struct worker *worker)
@@ -363,21 +353,6 @@ static void keep_recording(struct worker *worker, const struct recording *record
     worker->recordings[worker->recording_count++] = *recording;
 }
 
-/* To be the next one again. False if there is no room any more. */
-static bool give_back(struct trace_transaction *transaction)
-{
-    sdk_lock();
-    bool has_room = sdk.wanted.transaction_count < SDK_TRANSACTIONS_WAITING_MAX;
-    if (has_room) {
-        memmove(sdk.wanted.transactions + 1, sdk.wanted.transactions,
-                sdk.wanted.transaction_count * sizeof(sdk.wanted.transactions[0]));
-        sdk.wanted.transactions[0] = (struct waiting_transaction){.transaction = transaction};
-        sdk.wanted.transaction_count++;
-    }
-    sdk_unlock();
-    return has_room;
-}
-
 static void send_transaction(struct worker *worker, struct trace_transaction *transaction)
 {
     struct trace_facts facts = trace_transaction_facts(transaction);
@@ -389,7 +364,7 @@ static void send_transaction(struct worker *worker, struct trace_transaction *tr
     (void)error_set(&error, STATUS_OK, 0, "%s: no recording", reject_reason_name(REJECT_NOT_ENOUGH_SAMPLES));
     (void)snprintf(thread_id, sizeof(thread_id), "%ld", (long)facts.thread);
     (void)uuid_new(profile_id);
-    for (size_t i = 0; i < worker->recording_count; i++) {
+    for (size_t i = 0; i < worker->recording_count && INVARIANT(i < CHUNK_RECORDINGS_MAX); i++) {
         request.recordings[request.recording_count++] = worker->recordings[i].path;
     }
     request.transaction = (struct chunk_transaction){
@@ -404,7 +379,7 @@ static void send_transaction(struct worker *worker, struct trace_transaction *tr
     enum status status = STATUS_MALFORMED;
     worker->is_interrupted = false;
     if (request.recording_count > 0) status = make(worker, &request, &payloads, &error);
-    if (worker->is_interrupted && give_back(transaction)) {
+    if (worker->is_interrupted && profiler_give_back(transaction)) {
         buffer_fini(&payloads);
         return;
     }
@@ -420,26 +395,13 @@ static void send_transaction(struct worker *worker, struct trace_transaction *tr
 /* Takes the oldest one whose time is all in recordings; NULL if there is none. */
 static struct trace_transaction *take_transaction(const struct worker *worker)
 {
-    struct trace_transaction *taken = NULL;
     uint64_t recorded_until = worker->recording_count > 0 ? worker->recordings[worker->recording_count - 1].end_ns : 0;
-    sdk_lock();
-    bool is_recorded = worker->profiler_id[0] == '\0' || sdk.wanted.transactions[0].end_ns <= recorded_until;
-    if (sdk.wanted.transaction_count > 0 && is_recorded) {
-        taken = sdk.wanted.transactions[0].transaction;
-        sdk.wanted.transaction_count--;
-        memmove(sdk.wanted.transactions, sdk.wanted.transactions + 1,
-                sdk.wanted.transaction_count * sizeof(sdk.wanted.transactions[0]));
-    }
-    sdk_unlock();
-    return taken;
+    return profiler_take_transaction(worker->profiler_id[0] == '\0' ? UINT64_MAX : recorded_until);
 }
 
 static bool waits_for_recording(const struct worker *worker)
 {
-    sdk_lock();
-    bool waits = worker->is_v1 && sdk.wanted.transaction_count > 0;
-    sdk_unlock();
-    return waits;
+    return worker->is_v1 && profiler_has_transactions();
 }
 
 /* --- Recordings, one by one --------------------------------------------------------------------------------------- */
@@ -456,7 +418,7 @@ static void report_lost(struct worker *worker)
                 worker->folder);
     worker->has_reported_lost = true;
     worker->lost_count += lost;
-    if (!worker->is_v1) sdk_discard(DISCARD_INTERNAL_SDK_ERROR, profile_category(worker), lost);
+    if (!worker->is_v1) sender_discard(DISCARD_INTERNAL_SDK_ERROR, profile_category(worker), lost);
 }
 
 static void move_if_folder_is_lost(struct worker *worker);
@@ -484,7 +446,7 @@ static bool take_recording(struct worker *worker)
 /* Recordings come first, which costs nothing: transactions wait for theirs. */
 static void send_transactions(struct worker *worker)
 {
-    for (size_t i = 0; i < SDK_TRANSACTIONS_WAITING_MAX; i++) {
+    for (size_t i = 0; i < PROFILER_TRANSACTIONS_MAX; i++) {
         while (!own_threads_shall_leave() && take_recording(worker)) continue;
         if (own_threads_shall_leave()) return;
         struct trace_transaction *transaction = take_transaction(worker);
@@ -508,11 +470,11 @@ static void begin_session(struct worker *worker)
     char folder[PATH_MAX];
     memcpy(folder, worker->folder, sizeof(folder));
     /* What was recorded for transactions of V1 is of no use without them. */
-    worker->has_folder = session_begin(&sdk.session, folder, worker->is_v1 ? NULL : &request);
+    worker->has_folder = session_begin(&session, folder, worker->is_v1 ? NULL : &request);
     if (!worker->has_folder) return;
-    memcpy(worker->folder, sdk.session.folder, sizeof(worker->folder));
+    memcpy(worker->folder, session.folder, sizeof(worker->folder));
     worker->has_session = true;
-    orphans_take(folder, &sdk.session, send_orphan, worker);
+    orphans_take(folder, &session, send_orphan, worker);
 }
 
 static bool has_changed_root(const struct worker *worker)
@@ -524,9 +486,9 @@ static bool has_changed_root(const struct worker *worker)
 /* A program that changes its user at once is about to run another one, which would not know a new folder. */
 static bool may_move(const struct worker *worker)
 {
-    sdk_lock();
-    bool is_wanted = sdk.is_on && sdk.wanted.profiler_id[0] != '\0';
-    sdk_unlock();
+    char wanted[UUID_TEXT_SIZE];
+    profiler_wanted_id(wanted);
+    bool is_wanted = atomic_load(&library.is_on) && wanted[0] != '\0';
     return is_wanted && !worker->has_other_root && sdk_monotonic_ns() - worker->began_ns >= SECOND_NS;
 }
 
@@ -547,7 +509,7 @@ static void move_if_folder_is_lost(struct worker *worker)
     worker->lost_count = sampler_lost_recordings();
     worker->profiler_id[0] = '\0';
     worker->has_session = false;
-    session_forget(&sdk.session);
+    session_forget(&session);
     worker->has_folder = may_move(worker) && folder_of_recordings(sdk_settings(), worker->folder);
     if (worker->has_folder) begin_session(worker);
 }
@@ -557,7 +519,7 @@ static void move_if_folder_is_lost(struct worker *worker)
 static void prepare(struct worker *worker)
 {
     const struct offbeat_options *options = sdk_options();
-    *worker = (struct worker){.is_v1 = sdk.lifecycle.options.has_v1, .lost_count = sampler_lost_recordings()};
+    *worker = (struct worker){.is_v1 = profiler_has_v1(), .lost_count = sampler_lost_recordings()};
     worker->has_helper = helper_find(options->helper, worker->helper);
     if (!worker->has_helper && options->symbols == OFFBEAT_SYMBOLS_LOCAL)
         sdk_debug("offbeat-helper is not there: functions have the names of symbol tables only");
@@ -567,39 +529,34 @@ static void prepare(struct worker *worker)
     if (worker->has_folder) begin_session(worker);
 }
 
-/* Under LOCK: what was asked for since is another worker's. */
+/* What the program wants after that is another worker's. */
 static bool is_over(const struct worker *worker)
 {
-    return sdk.wanted.is_ending && worker->profiler_id[0] == '\0' && sdk.wanted.transaction_count == 0 &&
-           (worker->waiting_count == 0 || !sdk.is_on);
+    bool has_sent = worker->waiting_count == 0 || !atomic_load(&library.is_on);
+    return worker->profiler_id[0] == '\0' && has_sent && profiler_is_ending();
 }
 
 /* Nothing wakes the worker for an end that it has just made possible: a sampler that ended on its own before it was
  * stopped has no news. */
 static void wait_for_news(const struct worker *worker, uint32_t news, uint64_t deadline_ns)
 {
-    sdk_lock();
-    bool is_ending = is_over(worker);
-    sdk_unlock();
-    if (!is_ending) sampler_wait(news, deadline_ns);
+    if (!is_over(worker)) sampler_wait(news, deadline_ns);
 }
 
 static bool end_if_over(struct worker *worker)
 {
-    sdk_lock();
-    bool is_ending = is_over(worker), is_on = sdk.is_on;
-    sdk_unlock();
-    if (!is_ending) return false;
+    bool is_on = atomic_load(&library.is_on);
+    if (!is_over(worker)) return false;
     for (size_t i = 0; i < worker->waiting_count; i++) free(worker->waiting[i].measurements);
     forget_recordings(worker, worker->recording_count);
     if (is_on)
-        session_end(&sdk.session);
+        session_end(&session);
     else
-        session_forget(&sdk.session);
-    sdk_lock();
-    sdk.has_worker = false;
-    (void)pthread_cond_broadcast(&sdk.changed);
-    sdk_unlock();
+        session_forget(&session);
+    profiler_lock();
+    exists = false;
+    profiler_changed();
+    profiler_unlock();
     return true;
 }
 
@@ -621,34 +578,20 @@ static void cut_recording(struct worker *worker)
  * faster than they are sent. */
 static void flush(struct worker *worker)
 {
-    sdk_lock();
-    bool is_wanted = sdk.wanted.is_flushing;
-    sdk.wanted.is_flushing = false;
-    sdk_unlock();
-    if (!is_wanted) return;
+    if (!profiler_take_flush()) return;
     cut_recording(worker);
     for (size_t i = 0; i < SAMPLER_FINISHED_MAX && take_recording(worker); i++) continue;
     if (worker->is_v1) send_transactions(worker);
-    sdk_lock();
-    if (own_threads_shall_leave()) { /* the next one flushes */
-        sdk.wanted.is_flushing = true;
-        sdk_unlock();
-        return;
-    }
-    sdk.flushes++;
-    (void)pthread_cond_broadcast(&sdk.changed);
-    sdk_unlock();
+    profiler_flushed(!own_threads_shall_leave());
 }
-
-static struct worker *left; /* that of a thread which has stepped aside; under LOCK */
 
 static bool leave_if_wanted(struct worker *worker)
 {
-    sdk_lock();
+    profiler_lock();
     bool leaves = own_threads_shall_leave();
     if (leaves) left = worker;
-    (void)pthread_cond_broadcast(&sdk.changed);
-    sdk_unlock();
+    profiler_changed();
+    profiler_unlock();
     return leaves;
 }
 
@@ -663,7 +606,7 @@ static void *work(void *context)
             return NULL;
         }
         uint32_t news = sampler_news();
-        session_keep(&sdk.session);
+        session_keep(&session);
         follow_requests(worker);
         worker->is_late = false;
         bool is_busy = take_recording(worker);
@@ -679,13 +622,21 @@ static void *work(void *context)
     return NULL;
 }
 
-bool worker_is_there(void)
+/* --- For other threads -------------------------------------------------------------------------------------------- */
+
+bool worker_exists(void)
 {
-    return sdk.has_worker && !left;
+    return lock_check_held(LOCK_PROFILER) && exists;
+}
+
+bool worker_is_running(void)
+{
+    return worker_exists() && !left;
 }
 
 bool worker_come_back(void)
 {
+    if (!lock_check_held(LOCK_PROFILER)) return false;
     if (!left) return true;
     struct worker *worker = left;
     left = NULL;
@@ -696,15 +647,19 @@ bool worker_come_back(void)
 
 void worker_forget(void)
 {
+    session_forget(&session);
+    session = (struct session){0};
+    exists = false;
     left = NULL;
 }
 
 void worker_wake(void)
 {
+    if (!lock_check_held(LOCK_PROFILER)) return;
     (void)at_exit_prepare();
-    if (!sdk.has_worker) {
-        sdk.has_worker = thread_start(work, NULL);
-        if (!sdk.has_worker) sdk_say("no thread can be made: nothing is profiled");
+    if (!exists) {
+        exists = thread_start(work, NULL);
+        if (!exists) sdk_say("no thread can be made: nothing is profiled");
     }
     sampler_wake();
 }
