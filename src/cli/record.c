@@ -45,10 +45,13 @@ enum {
 };
 
 struct record {
+    char *program; /* its path */
     struct record_outputs outputs;
     struct run_options run;
     const char *release, *environment;
     char library[PATH_MAX], cache_directory[PATH_MAX];
+    bool has_folder, has_run; /* what record_end has to end */
+    int exit_status;          /* unless the program has run */
     struct record_folder folder;
     struct descendants *descendants;
     struct run_result result;
@@ -230,14 +233,14 @@ static void take_recording(struct record *record, struct profile *all, const cha
     profile_fini(&profile);
 }
 
-static void tell_end(const char *program, int status)
+static void print_end(const char *program, int status)
 {
     if (!WIFSIGNALED(status)) return;
     message("%s was ended by signal %d (%s); what was sampled until then is kept", program, WTERMSIG(status),
             strsignal(WTERMSIG(status)));
 }
 
-static void tell_result(const struct record *record)
+static void print_result(const struct record *record)
 {
     char files[1024] = "";
     size_t length = 0;
@@ -293,7 +296,7 @@ static void add_missing(const struct missing *missing, struct profile *all)
     if (missing->processes.count > 0) profile_add_fact_text(all, "not_sampled", names_of(missing));
 }
 
-static void tell_missing(const struct record *record, const struct missing *missing)
+static void print_missing(const struct record *record, const struct missing *missing)
 {
     double all_seconds = (double)record->result.cpu_ns / 1e9;
     size_t count = missing->processes.count;
@@ -307,7 +310,7 @@ static void tell_missing(const struct record *record, const struct missing *miss
                 (double)missing->unseen_ns / 1e9, all_seconds);
 }
 
-static void tell_completeness(const struct profile *all)
+static void print_completeness(const struct profile *all)
 {
     struct completeness completeness;
     struct error error;
@@ -327,7 +330,7 @@ static void tell_completeness(const struct profile *all)
     buffer_fini(&line);
 }
 
-static void tell_no_sample(const struct record *record, const char *program)
+static void print_no_sample(const struct record *record, const char *program)
 {
     uint64_t period_ns = 1000000000 / record->run.frequency_hz;
     double seconds = (double)record->result.wall_ns / 1e9, cpu_seconds = (double)record->result.cpu_ns / 1e9;
@@ -343,14 +346,14 @@ static void tell_no_sample(const struct record *record, const char *program)
             seconds, program, cpu_seconds);
 }
 
-static void tell_why_empty(const struct record *record, const struct missing *missing, const char *program)
+static void print_why_empty(const struct record *record, const struct missing *missing, const char *program)
 {
     if (record->recordings.count == 0 && missing->processes.count == 0) {
         message("%s left no samples: it ended within a moment, or did not load %s; what it leaves running is not "
                 "waited for: a daemon must stay in the foreground",
                 program, record->run.library);
     } else if (record->recordings.count > 0 && record->stack_count == 0 && missing->processes.count == 0) {
-        tell_no_sample(record, program);
+        print_no_sample(record, program);
     }
 }
 
@@ -363,9 +366,9 @@ static void write_outputs(struct record *record, struct profile *all, const char
     if (record->recordings.count > 0) record->is_failed |= !record_outputs_write_all(&record->outputs, all);
     progress_end(&record->decoding.progress);
     if (!record->is_failed) {
-        tell_why_empty(record, &missing, program);
-        tell_missing(record, &missing);
-        tell_completeness(all);
+        print_why_empty(record, &missing, program);
+        print_missing(record, &missing);
+        print_completeness(all);
     }
     buffer_fini(&missing.names);
 }
@@ -393,7 +396,7 @@ static void write_everything(struct record *record, const char *program)
     write_outputs(record, &all, program);
     for (size_t i = 0; i < record->outputs.count; i++)
         report_left_out(record->outputs.items[i].path, &record->outputs.items[i].series);
-    if (!record->is_failed && !record->is_quiet && record->stack_count > 0) tell_result(record);
+    if (!record->is_failed && !record->is_quiet && record->stack_count > 0) print_result(record);
     profile_fini(&all);
 }
 
@@ -408,6 +411,8 @@ static void prepare_last_words(const struct record *record)
     run_end_with_words(words);
 }
 
+/* --- Beginning and end -------------------------------------------------------------------------------------------- */
+
 /* Unless something could not be written: then the recordings are all there is. */
 static void remove_recordings(const struct record *record)
 {
@@ -421,49 +426,57 @@ static void remove_recordings(const struct record *record)
     record_folder_remove(&record->folder);
 }
 
-static int run_and_write(struct record *record, const char *path, char **command)
+static bool prepare_outputs(struct record *record, const struct record_arguments *arguments)
 {
-    if (!record_library_find(record->library) || !record_folder_make(&record->folder)) return EXIT_FAILED;
-    if (!record_folder_add_library(&record->folder, record->library)) {
-        record_folder_remove(&record->folder);
-        return EXIT_FAILED;
-    }
+    struct record_outputs *outputs = &record->outputs;
+    record->exit_status = EXIT_WRONG_USE;
+    if (!record_outputs_choose(outputs, &arguments->outputs, arguments->format_choice, record->program)) return false;
+    record->exit_status = EXIT_FAILED;
+    for (size_t i = 0; i < outputs->count; i++) outputs->items[i].series.thins_idle = arguments->thins_idle;
+    record->run.stdout_is_taken = record_outputs_use_stdout(outputs);
+    return record_outputs_check(outputs);
+}
+
+static bool prepare_run(struct record *record)
+{
+    if (!record_library_find(record->library)) return false;
+    record->has_folder = record_folder_make(&record->folder);
+    if (!record->has_folder || !record_folder_add_library(&record->folder, record->library)) return false;
     record->run.library = record->library;
     record->run.cache_directory = index_store_folder(record->cache_directory) ? record->cache_directory : NULL;
     record->run.directory = record->folder.path;
     if (!record->run.no_children) record->descendants = descendants_new(record->folder.path, record->library);
-    if (!run_program(path, command, &record->run, record->descendants, &record->result)) {
-        record_folder_remove(&record->folder);
-        return EXIT_FAILED;
-    }
-    int status = record->result.status;
-    tell_end(command[0], status);
-    prepare_last_words(record);
-    write_everything(record, command[0]);
-    run_end_without_words();
-    remove_recordings(record);
-    index_store_make_room();
-    if (record->is_failed && WIFEXITED(status) && WEXITSTATUS(status) == 0) return EXIT_FAILED;
-    run_end_alike(status);
+    return true;
 }
 
-static int record_command(struct record *record, const struct record_arguments *arguments, char **command)
+/* Returns early where something fails: record_end stops and frees whatever was begun. */
+static void record_begin(struct record *record, const struct record_arguments *arguments, char **command)
 {
-    char *path = run_find_program(command[0]);
-    if (!path) return EXIT_FAILED;
-    int result = EXIT_WRONG_USE;
-    if (record_outputs_choose(&record->outputs, &arguments->outputs, arguments->format_choice, path)) {
-        for (size_t i = 0; i < record->outputs.count; i++)
-            record->outputs.items[i].series.thins_idle = arguments->thins_idle;
-        record->run.stdout_is_taken = record_outputs_use_stdout(&record->outputs);
-        result = record_outputs_check(&record->outputs) ? run_and_write(record, path, command) : EXIT_FAILED;
-    }
-    free(path);
+    record->exit_status = EXIT_FAILED;
+    record->program = run_find_program(command[0]);
+    if (!record->program || !prepare_outputs(record, arguments) || !prepare_run(record)) return;
+    record->has_run = run_program(record->program, command, &record->run, record->descendants, &record->result);
+    if (!record->has_run) return;
+    print_end(command[0], record->result.status);
+    prepare_last_words(record);
+    write_everything(record, command[0]);
+}
+
+/* The only way out: as the program ended, unless it ended well and we failed. */
+static int record_end(struct record *record)
+{
+    int status = record->result.status;
+    run_end_without_words();
+    if (record->has_folder) remove_recordings(record);
+    if (record->has_run) index_store_make_room();
+    free(record->program);
     record_outputs_fini(&record->outputs);
     free(record->recordings.names);
     descendants_free(record->descendants);
     process_starts_fini(&record->starts);
-    return result;
+    bool hides_failure = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (record->has_run && !(record->is_failed && hides_failure)) run_end_alike(status);
+    return record->exit_status;
 }
 
 int command_record(int argc, char **argv)
@@ -521,5 +534,6 @@ int command_record(int argc, char **argv)
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &command, &status)) return (int)status;
     record.run.is_cpu_mode = mode == 1;
-    return record_command(&record, &arguments, command.items);
+    record_begin(&record, &arguments, command.items);
+    return record_end(&record);
 }

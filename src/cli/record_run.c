@@ -277,6 +277,7 @@ bool run_program(const char *path, char *const *arguments, const struct run_opti
     (void)close(failure[0]);
     if (child > 0) wait_for(child, &signals, errno_value == 0 ? descendants : NULL, ret_result);
     ret_result->wall_ns = monotonic_ns() - started_ns;
+    (void)sigaction(SIGCHLD, &inherited.of_children, NULL);
     (void)sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
     if (errno_value == 0) return true;
     message("cannot run %s: %s", path, strerror(errno_value));
