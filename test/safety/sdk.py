@@ -27,7 +27,7 @@ def program(name):
 
 
 def variables(folder, dsn=NOBODY_LISTENS, **more):
-    return {"PATH": os.environ["PATH"], "HOME": str(folder), "TMPDIR": str(folder), "OFFBEAT_DSN": dsn,
+    return {"PATH": os.environ["PATH"], "OFFBEAT_INVARIANTS": "abort", "HOME": str(folder), "TMPDIR": str(folder), "OFFBEAT_DSN": dsn,
             **{name: str(value) for name, value in more.items()}}
 
 
@@ -227,7 +227,9 @@ def a_program_that_valgrind_translates_is_left_alone():
         (folder / "cache").mkdir()
         done = run("valgrind", "-q", "sleep", "0.3", cwd=folder, env=preloaded(folder))
         check_equal((done.returncode, text(done.stderr)), (0, ""), "status and standard error")
-        check_equal(list((folder / "cache").iterdir()), [], "what the library left in its folder")
+        # valgrind's launcher is not translated: the library may make a folder there before it calls exec.
+        left = [path for path in (folder / "cache").rglob("*") if path.suffix in (".recording", ".envelope")]
+        check_equal(left, [], "what the library left in its folder")
 
 
 @case
