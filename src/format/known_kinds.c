@@ -74,7 +74,7 @@ static const struct mark marks[] = {
      .hint = "a report of perf; use its perf.data: offbeat top perf.data"},
     {AT_LINE, .text = "CPU: ", .other = "samples  %", .hint = "a report of OProfile, which has no stacks"},
     /* valgrind. */
-    {AT_LINE, .text = "# callgrind format",
+    {AT_START_CERTAINLY, BYTES("# callgrind format"),
      .hint = "a file of callgrind; type: callgrind_annotate FILE, or open it in KCachegrind"},
     {AT_START_CERTAINLY, BYTES("version: 1\ncreator: callgrind"),
      .hint = "a file of callgrind; type: callgrind_annotate FILE, or open it in KCachegrind"},
@@ -100,7 +100,6 @@ static const struct mark marks[] = {
     {AT_START, BYTES("\xfb)\x03"), .hint = "a profile of Python's cProfile; type: python3 -m pstats FILE"},
     {AT_START, BYTES("memray"), .hint = "a file of memray; type: memray transform csv FILE, or memray flamegraph FILE"},
     {AT_START, BYTES("MOJ"), .hint = "a file of austin in its binary form (MOJO); type: mojo2austin FILE x.austin"},
-    {AT_LINE, .text = "# austin: ", .hint = "a file of austin; type: grep -v '^#' FILE | offbeat top -"},
     {AT_START, BYTES("\x04\x08{"),
      .hint = "a dump of stackprof or another Ruby program; type: stackprof --collapsed FILE"},
     {AT_START, BYTES("go 1."), .other = " trace\0",

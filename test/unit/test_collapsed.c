@@ -114,6 +114,61 @@ TEST(two_numbers_on_every_line_are_a_difference_and_on_some_a_name_that_ends_wit
     profile_fini(&profile);
 }
 
+TEST(a_tab_may_separate_the_number_and_comments_are_kept)
+{
+    struct profile profile;
+    profile_init(&profile);
+    static const char text[] = "# austin: 3.6.0\n#\n\nmain;a b\t4\n# mode: wall 5\n#<Class:Set>;new 2\n";
+    CHECK_UINT(collapsed_decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.comments.count, 2);
+    CHECK_TEXT(profile_c_string(&profile, profile.comments.items[1]), "mode: wall 5");
+    check_encoded(&profile, "#<Class:Set>;new 2\nmain;a b 4\n");
+    profile_fini(&profile);
+    profile_init(&profile);
+    CHECK_UINT(collapsed_decode(slice_of_text("a\t1\t2\nb\t3\t4\n"), &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.value_type_count, 2);
+    CHECK_INT(profile_sample_values(&profile, 1)[0], 3);
+    profile_fini(&profile);
+}
+
+TEST(fractions_are_read_in_the_smallest_unit_that_keeps_them)
+{
+    static const struct {
+        const char *text, *unit;
+        int64_t first;
+    } files[] = {
+        {"a 1.0\nb 2.\n", "count", 1},
+        {"a 1.5\nb -2.25\n", "thousandths", 1500},
+        {"a 3\nb 0.0004\n", "millionths", 3000000},
+        {"a 0.12345678987654321\n", "billionths", 123456789},
+    };
+    static const char *const written[] = {"a 1\nb 2\n", "a 1.5\nb -2.25\n", "a 3\nb 0.0004\n", "a 0.123456789\n"};
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        struct profile profile;
+        profile_init(&profile);
+        CHECK_UINT(collapsed_decode(slice_of_text(files[i].text), &profile, NULL), STATUS_OK);
+        CHECK_TEXT(profile_c_string(&profile, profile.value_types[0].unit), files[i].unit);
+        CHECK_INT(profile_sample_values(&profile, 0)[0], files[i].first);
+        check_encoded(&profile, written[i]);
+        profile_fini(&profile);
+    }
+}
+
+TEST(refuses_a_number_that_has_no_room_with_its_place)
+{
+    static const char *const broken[] = {"a 1.5\nb 9223372036854775807\n", "a 1\nb 99999999999999999999\n",
+                                         "a 1\nb 1.5x\n", "a 1\nb .5\n", "a 1\nb 1e5\n"};
+    for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+        struct profile profile;
+        struct error error = {0};
+        profile_init(&profile);
+        CHECK_UINT(collapsed_decode(slice_of_text(broken[i]), &profile, &error),
+                   i == 0 ? STATUS_TOO_LARGE : STATUS_MALFORMED);
+        CHECK_UINT(error.offset, i == 0 ? 6 : 4);
+        profile_fini(&profile);
+    }
+}
+
 TEST(a_real_file_is_written_as_it_was_read)
 {
     struct profile profile;

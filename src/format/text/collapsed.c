@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "format/common/descriptor.h"
 #include "format/common/frame_name.h"
+#include "format/common/text_line.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,51 +20,77 @@
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
 
-/* The line at the front of *LEFT, without its end, which may be "\r\n"; *LEFT moves behind it. */
-static struct slice take_line(struct slice *left)
+/* A number of a line: MANTISSA / 10^DECIMALS. */
+struct decimal {
+    int64_t mantissa;
+    unsigned decimals;
+};
+
+/* What the values of a file count: the smallest of these units in which all of them are whole. */
+static const struct {
+    unsigned decimals;
+    const char *unit;
+} units[] = {{0, "count"}, {3, "thousandths"}, {6, "millionths"}, {9, "billionths"}};
+
+enum { UNITS = sizeof(units) / sizeof(units[0]), DECIMALS_MAX = 9 };
+
+static bool add_digit(int64_t *number, uint8_t digit)
 {
-    const uint8_t *newline = memchr(left->data, '\n', left->size);
-    size_t size = newline ? (size_t)(newline - left->data) : left->size;
-    size_t taken = newline ? size + 1 : size;
-    struct slice line = slice_of(left->data, size);
-    *left = slice_of(left->data + taken, left->size - taken);
-    if (line.size > 0 && line.data[line.size - 1] == '\r') line.size--;
-    return line;
+    return digit >= '0' && digit <= '9' && !__builtin_mul_overflow(*number, 10, number) &&
+           !__builtin_add_overflow(*number, digit - '0', number);
 }
 
-static bool parse_integer(struct slice text, int64_t *ret_number)
+/* Whole, or with a fraction, of which the digits after DECIMALS_MAX are cut off. */
+static bool parse_decimal(struct slice text, struct decimal *ret_number)
 {
     bool is_negative = text.size > 0 && text.data[0] == '-';
-    size_t first = is_negative ? 1 : 0;
-    if (text.size == first) return false;
-    int64_t number = 0;
-    for (size_t i = first; i < text.size; i++) {
-        int digit = text.data[i] - '0';
-        if (digit < 0 || digit > 9 || __builtin_mul_overflow(number, 10, &number) ||
-            __builtin_add_overflow(number, digit, &number)) {
-            return false;
-        }
+    size_t i = is_negative ? 1 : 0, first = i;
+    struct decimal number = {0};
+    for (; i < text.size && text.data[i] != '.'; i++) {
+        if (!add_digit(&number.mantissa, text.data[i])) return false;
     }
-    *ret_number = is_negative ? -number : number;
+    if (i == first) return false;
+    size_t end = text.size;
+    while (end > i + 1 && text.data[end - 1] == '0') end--;
+    for (i++; i < end; i++) {
+        int64_t with_digit = number.mantissa;
+        if (!add_digit(&with_digit, text.data[i])) return false;
+        if (number.decimals == DECIMALS_MAX) continue;
+        number.mantissa = with_digit;
+        number.decimals++;
+    }
+    if (is_negative) number.mantissa = -number.mantissa;
+    *ret_number = number;
     return true;
 }
 
-/* "stack number": the last blank parts them. */
-static bool split_line(struct slice line, struct slice *ret_stack, int64_t *ret_value)
+static bool is_blank(uint8_t byte)
 {
-    const uint8_t *blank = line.size ? memrchr(line.data, ' ', line.size) : NULL;
-    if (!blank) return false;
-    size_t stack_size = (size_t)(blank - line.data);
-    *ret_stack = slice_of(line.data, stack_size);
-    return parse_integer(slice_of(blank + 1, line.size - stack_size - 1), ret_value);
+    return byte == ' ' || byte == '\t';
+}
+
+/* "stack number": the last blank or tab separates them. */
+static bool split_line(struct slice line, struct slice *ret_stack, struct decimal *ret_value)
+{
+    size_t size = line.size;
+    while (size > 0 && !is_blank(line.data[size - 1])) size--;
+    if (size == 0) return false;
+    *ret_stack = slice_of(line.data, size - 1);
+    return parse_decimal(slice_of(line.data + size, line.size - size), ret_value);
 }
 
 /* "stack before after", as tools that compare two recordings write it. */
-static bool split_pair(struct slice line, struct slice *ret_stack, int64_t ret_values[2])
+static bool split_pair(struct slice line, struct slice *ret_stack, struct decimal ret_values[2])
 {
     struct slice left;
     return split_line(line, &left, &ret_values[1]) && split_line(left, ret_stack, &ret_values[0]) &&
            ret_stack->size > 0;
+}
+
+/* "# austin: 3.6.0". A frame may begin with "#", as Ruby's "#<Class:Set>" does. */
+static bool is_comment(struct slice line)
+{
+    return line.size > 0 && line.data[0] == '#' && (line.size == 1 || is_blank(line.data[1]));
 }
 
 /* Takes MARK off the end of *NAME; a name that is nothing else keeps it. */
@@ -152,47 +179,101 @@ static bool is_text(struct slice line)
 bool collapsed_detect(struct slice bytes)
 {
     struct slice stack;
-    int64_t value;
+    struct decimal value;
     while (bytes.size > 0) {
-        struct slice line = take_line(&bytes);
-        if (line.size > 0) return split_line(line, &stack, &value) && is_text(line); /* the cheaper one first */
+        struct slice line = text_take_line(&bytes);
+        if (line.size == 0 || is_comment(line)) continue;
+        return split_line(line, &stack, &value) && is_text(line); /* the cheaper one first */
     }
     return false;
 }
 
-/* A file of differences has two numbers on every line. A name may end with a number, but all of them hardly do. */
-static bool is_difference(struct slice bytes)
+/* What all lines have in common. A file of differences has two numbers on every line. A name may end with a number,
+ * but all of them hardly do. */
+struct layout {
+    bool has_pairs;
+    unsigned decimals; /* of one of UNITS */
+    const char *unit;
+};
+
+static unsigned larger_decimals(unsigned a, unsigned b)
 {
-    struct slice stack;
-    int64_t values[2];
+    return a > b ? a : b;
+}
+
+static struct layout layout_of(struct slice bytes)
+{
+    struct layout layout = {.has_pairs = true};
+    unsigned last_decimals = 0, first_decimals = 0;
     while (bytes.size > 0) {
-        struct slice line = take_line(&bytes);
-        if (line.size > 0 && !split_pair(line, &stack, values)) return false;
+        struct slice line = text_take_line(&bytes), stack;
+        struct decimal values[2] = {{0}};
+        if (line.size == 0 || is_comment(line)) continue;
+        if (layout.has_pairs) layout.has_pairs = split_pair(line, &stack, values);
+        if (!layout.has_pairs && !split_line(line, &stack, &values[1])) break; /* the decoder refuses it */
+        first_decimals = larger_decimals(first_decimals, values[0].decimals);
+        last_decimals = larger_decimals(last_decimals, values[1].decimals);
     }
+    unsigned decimals = layout.has_pairs ? larger_decimals(first_decimals, last_decimals) : last_decimals;
+    size_t unit = 0;
+    while (units[unit].decimals < decimals) unit++;
+    layout.decimals = units[unit].decimals;
+    layout.unit = units[unit].unit;
+    return layout;
+}
+
+static bool scale_decimal(const struct decimal *number, unsigned decimals, int64_t *ret_value)
+{
+    int64_t value = number->mantissa;
+    for (unsigned i = number->decimals; i < decimals; i++) {
+        if (__builtin_mul_overflow(value, 10, &value)) return false;
+    }
+    *ret_value = value;
     return true;
+}
+
+static enum status decode_line(struct slice line, uint64_t offset, const struct layout *layout, struct profile *profile,
+                               struct error *error)
+{
+    struct slice names;
+    struct sample sample = {0};
+    struct decimal numbers[2] = {{0}};
+    int64_t values[2] = {0};
+    if (layout->has_pairs ? !split_pair(line, &names, numbers) : !split_line(line, &names, numbers))
+        return error_set(error, STATUS_MALFORMED, offset, "a line does not end with a blank and a number");
+    if (!scale_decimal(&numbers[0], layout->decimals, &values[0]) ||
+        !scale_decimal(&numbers[1], layout->decimals, &values[1]))
+        return error_set(error, STATUS_TOO_LARGE, offset, "a number is too large: 64 bits cannot hold its %s",
+                         layout->unit);
+    if (!add_stack(profile, names, &sample.stack))
+        return error_set(error, STATUS_TOO_LARGE, offset, "a stack of more than %d frames", COLLAPSED_DEPTH_MAX);
+    profile_add_sample(profile, &sample, values);
+    return STATUS_OK;
+}
+
+static void add_comment(struct slice line, struct profile *profile)
+{
+    struct slice text = line.size > 2 ? slice_of(line.data + 2, line.size - 2) : slice_of(NULL, 0);
+    if (text.size > 0 && profile->comments.count < COLLAPSED_COMMENTS_MAX) profile_add_comment(profile, text);
 }
 
 enum status collapsed_decode(struct slice bytes, struct profile *profile, struct error *error)
 {
     if (!collapsed_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not collapsed stacks");
-    bool has_pairs = is_difference(bytes);
-    if (has_pairs) profile_add_value_type(profile, "before", "count");
-    profile_add_value_type(profile, has_pairs ? "after" : "samples", "count");
+    struct layout layout = layout_of(bytes);
+    bool is_count = layout.decimals == 0;
+    if (layout.has_pairs) profile_add_value_type(profile, "before", layout.unit);
+    profile_add_value_type(profile, layout.has_pairs ? "after" : is_count ? "samples" : "weight", layout.unit);
     struct slice left = bytes;
     while (left.size > 0 && profile->failed == STATUS_OK) {
-        struct slice line = take_line(&left);
-        uint64_t offset = (uint64_t)(line.data - bytes.data);
-        struct slice names;
-        struct sample sample = {0};
-        int64_t values[2];
+        struct slice line = text_take_line(&left);
         if (line.size == 0) continue;
-        if (has_pairs ? !split_pair(line, &names, values) : !split_line(line, &names, values)) {
-            return error_set(error, STATUS_MALFORMED, offset, "a line does not end with a blank and a whole number");
+        if (is_comment(line)) {
+            add_comment(line, profile);
+            continue;
         }
-        if (!add_stack(profile, names, &sample.stack)) {
-            return error_set(error, STATUS_TOO_LARGE, offset, "a stack of more than %d frames", COLLAPSED_DEPTH_MAX);
-        }
-        profile_add_sample(profile, &sample, values);
+        enum status status = decode_line(line, (uint64_t)(line.data - bytes.data), &layout, profile, error);
+        if (status != STATUS_OK) return status;
     }
     return profile_failed(profile, error);
 }
@@ -244,12 +325,6 @@ static void append_unnamed(struct encoder *encoder, const struct location *locat
     buffer_fini(&name);
 }
 
-static bool begins_with(struct slice text, const char *start)
-{
-    size_t size = strlen(start);
-    return text.size >= size && memcmp(text.data, start, size) == 0;
-}
-
 static void append_marks(struct encoder *encoder, const struct location *location, const struct function *function,
                          bool is_inlined)
 {
@@ -260,7 +335,7 @@ static void append_marks(struct encoder *encoder, const struct location *locatio
     if (is_jit) buffer_append_text(&encoder->text, MARK_JIT);
     if (is_inlined)
         buffer_append_text(&encoder->text, MARK_INLINED);
-    else if (begins_with(file, "[kernel") || begins_with(file, "[guest.kernel"))
+    else if (text_begins_with(file, "[kernel") || text_begins_with(file, "[guest.kernel"))
         buffer_append_text(&encoder->text, MARK_KERNEL);
 }
 
@@ -332,9 +407,35 @@ static bool add_lines(struct encoder *encoder)
     return !encoder->text.failed;
 }
 
+/* How many decimals the values of PROFILE have in column INDEX, which is -1 where each sample counts one. */
+static unsigned decimals_of(const struct profile *profile, int index)
+{
+    if (index < 0) return 0;
+    for (size_t i = 0; i < UNITS; i++) {
+        if (slice_equals_text(profile_slice(profile, profile->value_types[index].unit), units[i].unit))
+            return units[i].decimals;
+    }
+    return 0;
+}
+
+static void append_value(struct buffer *out, int64_t value, unsigned decimals)
+{
+    uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value, power = 1;
+    for (unsigned i = 0; i < decimals; i++) power *= 10;
+    buffer_append_format(out, " %s%" PRIu64, value < 0 ? "-" : "", size / power);
+    uint64_t rest = size % power;
+    if (rest != 0) buffer_append_byte(out, '.');
+    for (; rest != 0; rest %= power) {
+        power /= 10;
+        buffer_append_byte(out, (uint8_t)('0' + rest / power));
+    }
+    buffer_append_byte(out, '\n');
+}
+
 /* Different stacks may look the same: their lines lie side by side now, and are written as one. */
 static void write_lines(struct encoder *encoder, struct buffer *out)
 {
+    unsigned decimals = decimals_of(encoder->profile, profile_value_index(encoder->profile, ""));
     for (size_t i = 0; i < encoder->line_count; i++) {
         encoder->lines[i].text = encoder->text.data + encoder->lines[i].offset;
     }
@@ -347,7 +448,7 @@ static void write_lines(struct encoder *encoder, struct buffer *out)
         }
         if (value == 0) continue;
         buffer_append(out, line->text, line->size);
-        buffer_append_format(out, " %" PRId64 "\n", value);
+        append_value(out, value, decimals);
     }
 }
 

@@ -8,13 +8,17 @@
 enum {
     COLLAPSED_BYTES_MAX = 1 << 30, /* written */
     COLLAPSED_DEPTH_MAX = 1 << 16, /* frames of a line */
+    COLLAPSED_COMMENTS_MAX = 1024, /* kept; later ones are passed over */
     COLLAPSED_INLINED_MAX = 256,   /* functions of one place; more become a place of their own */
 };
 
-/* True if the first line that is not empty is text that ends with a blank and a whole number. */
+/* True if the first line that is neither empty nor a comment is text that ends with a blank or tab and a number.
+ * Comments do not count. */
 bool collapsed_detect(struct slice bytes);
 
 /* Each line becomes a sample of samples/count, or, where every line has two numbers, of before/count and after/count.
+ * If a number has a fraction, the unit is thousandths, millionths or billionths, and the type of a single value is
+ * weight. Lines that begin with "# " become comments.
  * Frames have a function name, and what the marks behind it tell: name_[i] is inlined into the frame before it,
  * name_[k] is the kernel's, name_[j] was made by a JIT compiler. STATUS_NOT_THIS_FORMAT if the first line has no
  * number, STATUS_MALFORMED for a later one. See format_decode for the rest of the contract. */

@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "format/common/descriptor.h"
+#include "format/common/text_line.h"
 #include "format/common/frame_name.h"
 #include "format/text/perf_maps.h"
 #include "profile/profile_scale.h"
@@ -86,16 +87,6 @@ static struct slice trim(struct slice text)
     while (text.size > 0 && is_blank(text.data[0])) text = slice_from(text, 1);
     while (text.size > 0 && is_blank(text.data[text.size - 1])) text.size--;
     return text;
-}
-
-static struct slice take_line(struct slice *left)
-{
-    const uint8_t *newline = memchr(left->data, '\n', left->size);
-    size_t size = newline ? (size_t)(newline - left->data) : left->size;
-    struct slice line = slice_of(left->data, size);
-    *left = slice_from(*left, newline ? size + 1 : size);
-    if (line.size > 0 && line.data[line.size - 1] == '\r') line.size--;
-    return line;
 }
 
 static struct slice take_word(struct slice *left)
@@ -294,7 +285,7 @@ static struct slice next_line(struct slice *left)
 {
     enum { LINES_LOOKED_AT = 1000 };
     for (unsigned i = 0; i < LINES_LOOKED_AT && left->size > 0; i++) {
-        struct slice line = take_line(left);
+        struct slice line = text_take_line(left);
         if (!is_passed_over(line)) return line;
     }
     return slice_of(NULL, 0);
@@ -622,13 +613,13 @@ static void read_text(struct decoder *decoder)
 {
     struct header header;
     for (struct slice left = decoder->bytes; left.size > 0 && decoder->status == STATUS_OK;) {
-        struct slice line = take_line(&left);
+        struct slice line = text_take_line(&left);
         if (is_passed_over(line) || line.data[0] == '\t') continue;
         if (parse_header(line, &header)) note_header(decoder, &header);
     }
     if (decoder->status == STATUS_OK) give_columns(decoder);
     for (struct slice left = decoder->bytes; left.size > 0 && decoder->status == STATUS_OK;) {
-        struct slice line = take_line(&left);
+        struct slice line = text_take_line(&left);
         if (trim(line).size == 0)
             finish_sample(decoder);
         else if (!is_passed_over(line))

@@ -10,6 +10,7 @@
 #include "format/common/descriptor.h"
 #include "format/common/json_kind.h"
 #include "format/common/json_members.h"
+#include "format/common/text_line.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,12 +162,6 @@ static enum node_kind kind_of(struct slice name)
     return slice_equals_text(name, "(garbage collector)") ? NODE_COLLECTOR : NODE_FUNCTION;
 }
 
-static bool begins_with(struct slice text, const char *start)
-{
-    size_t size = strlen(start);
-    return text.size >= size && memcmp(text.data, start, size) == 0;
-}
-
 static void describe_node(struct decoder *decoder, struct track *track, uint32_t index, const struct call_frame *frame)
 {
     struct profile *profile = decoder->file.profile;
@@ -179,7 +174,7 @@ static void describe_node(struct decoder *decoder, struct track *track, uint32_t
         .function = profile_add_function(profile, &function), .line = frame->line, .column = frame->column};
     node->kind = kind_of(profile_slice(profile, frame->name));
     node->location = profile_add_location(profile, &(struct location){0}, &line, 1);
-    decoder->is_node |= begins_with(profile_slice(profile, frame->url), "node:");
+    decoder->is_node |= text_begins_with(profile_slice(profile, frame->url), "node:");
     if (find_node(track, node->id) != INDEX_NONE)
         json_parts_fail(&decoder->file, STATUS_MALFORMED, NULL, "two nodes have one id");
     else if (!index_table_add(&track->nodes.by_id, hash_mix(0, node->id), index))

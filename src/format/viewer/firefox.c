@@ -14,6 +14,7 @@
 #include "format/common/frame_name.h"
 #include "format/common/json_kind.h"
 #include "format/common/tracks.h"
+#include "format/common/text_line.h"
 #include "profile/time_line.h"
 
 #include <ctype.h>
@@ -158,12 +159,6 @@ static uint32_t number_source(struct encoder *encoder, struct string_id file)
     return number;
 }
 
-static bool begins_with(struct slice text, const char *start)
-{
-    size_t size = strlen(start);
-    return text.size >= size && memcmp(text.data, start, size) == 0;
-}
-
 static enum category category_of(const struct encoder *encoder, const struct location *location,
                                  const struct function *function)
 {
@@ -171,8 +166,9 @@ static enum category category_of(const struct encoder *encoder, const struct loc
     struct slice file = profile_slice(profile, profile_mapping(profile, location->mapping)->file_name);
     if (slice_equals_text(profile_slice(profile, function->package), "[jit]")) return CATEGORY_JIT;
     if (slice_equals_text(file, "[jit]")) return CATEGORY_JIT; /* of a pprof file */
-    if (begins_with(file, "[kernel") || begins_with(file, "[guest.kernel")) return CATEGORY_KERNEL;
-    if (begins_with(file, "/lib") || begins_with(file, "/usr/lib") || begins_with(file, "[")) return CATEGORY_LIBRARY;
+    if (text_begins_with(file, "[kernel") || text_begins_with(file, "[guest.kernel")) return CATEGORY_KERNEL;
+    if (text_begins_with(file, "/lib") || text_begins_with(file, "/usr/lib") || text_begins_with(file, "["))
+        return CATEGORY_LIBRARY;
     if (function->in_app == IN_APP_NO) return CATEGORY_LIBRARY;
     return file.size > 0 || function->in_app == IN_APP_YES ? CATEGORY_PROGRAM : CATEGORY_OTHER;
 }
