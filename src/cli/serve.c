@@ -209,7 +209,7 @@ static enum exit_status check(const char *folder, bool repairs)
 int command_serve(int argc, char **argv)
 {
     const char *listen = "127.0.0.1", *folder = NULL;
-    uint64_t keep_days = 14, disk_megabytes = 0, workers = 0;
+    uint64_t keep_days = 14, disk_megabytes = 0, workers = 0, requests = 0, megabytes = 0;
     bool checks = false, repairs = false;
     struct additions additions = {0};
     const struct option options[] = {
@@ -224,6 +224,10 @@ int command_serve(int argc, char **argv)
         {"workers", 0, OPTION_NUMBER, &workers, .argument = "N",
          .help = "requests that are handled at the same time (default: four for each processor)", .minimum = 1,
          .maximum = SERVE_WORKERS_MAX},
+        {"rate", 0, OPTION_NUMBER, &requests, .argument = "REQUESTS",
+         .help = "what a project may send in a minute, 0 for no limit (default: 0)", .maximum = 1 << 30},
+        {"rate-megabytes", 0, OPTION_NUMBER, &megabytes, .argument = "MEGABYTES",
+         .help = "the same, of bodies as they are sent (default: 0)", .maximum = 1 << 30},
         {"add-project", 0, OPTION_TEXT, &additions.project, .argument = "NAME",
          .help = "do not serve: create a project and print its DSN"},
         {"add-token", 0, OPTION_TEXT, &additions.token, .argument = "PROJECT",
@@ -266,6 +270,8 @@ int command_serve(int argc, char **argv)
     serve.keep_ns = keep_days * 86400 * 1000000000U;
     serve.disk_bytes_max = disk_megabytes << 20;
     serve.workers = (unsigned)workers;
+    serve.requests_max = requests;
+    serve.bytes_max = megabytes << 20;
     /* Every thread that is started from here on leaves these signals to this one. */
     sigset_t ends;
     (void)sigemptyset(&ends);

@@ -63,13 +63,24 @@ static bool refuse(struct request *request, unsigned status, const char *detail)
     return false;
 }
 
+static bool take_from_rates(struct request *request)
+{
+    request->retry_seconds = rates_take(request->server, request->project);
+    request->has_key = request->retry_seconds == 0;
+    if (request->has_key)
+        rates_add_bytes(request->server, request->project, request->body.size);
+    else
+        atomic_fetch_add(&request->server->limited, 1);
+    return request->has_key || refuse(request, 429, "the project sends more than its rate; try again later");
+}
+
 static bool check_key(struct request *request, struct slice key)
 {
     char plain[UUID_TEXT_SIZE];
     if (!uuid_parse(key, plain)) return refuse(request, 400, "bad sentry_key: 32 hex digits are needed");
     switch (store_may_write(request->server->store, slice_of_text(plain), request->project)) {
     case STORE_ACCESS:
-        return true;
+        return request->has_key || take_from_rates(request);
     case STORE_OTHER_PROJECT:
     case STORE_NO_ACCESS:
     default:

@@ -24,7 +24,9 @@ bool body_decompress(struct request *request, size_t bytes_max, struct buffer *o
     size_t most = compression == COMPRESSION_NONE ? bytes_max : decompressed_bytes_max(body.size, bytes_max);
     buffer_init(out, most < SERVE_SMALL_BYTES_MAX ? most : SERVE_SMALL_BYTES_MAX);
     enum status status = decompress(compression, body, out, &error);
-    if (status == STATUS_TOO_LARGE && most > SERVE_SMALL_BYTES_MAX) {
+    if (status == STATUS_TOO_LARGE && most > SERVE_SMALL_BYTES_MAX && !request->has_key) {
+        (void)error_set(&error, STATUS_TOO_LARGE, 0, "a body of this size needs its key in the header or the query");
+    } else if (status == STATUS_TOO_LARGE && most > SERVE_SMALL_BYTES_MAX) {
         buffer_fini(out);
         (void)pthread_mutex_lock(&request->server->large);
         *ret_is_large = true;

@@ -306,6 +306,8 @@ void show_metrics(struct request *request)
     write_metric(out, "received_bytes_total", "counter", "Bytes of request bodies.", server->received_bytes);
     write_metric(out, "queries_cancelled_total", "counter", "Queries whose client closed the connection.",
                  server->cancelled);
+    write_metric(out, "requests_limited_total", "counter", "Requests above the rate of their project.",
+                 server->limited);
     write_metric(out, "requests_open", "gauge", "Requests that are arriving, waiting or answered.",
                  server->connections);
     write_metric(out, "body_bytes", "gauge", "Bytes of bodies in memory.", server->body_bytes);

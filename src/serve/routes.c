@@ -3,7 +3,14 @@
 
 #include <string.h>
 
-enum access { ACCESS_ALL, ACCESS_READ, ACCESS_READ_ALL, ACCESS_METRICS, ACCESS_WRITE };
+enum access {
+    ACCESS_ALL,
+    ACCESS_READ,
+    ACCESS_QUERY, /* may read; computes for long */
+    ACCESS_READ_ALL,
+    ACCESS_METRICS,
+    ACCESS_WRITE,
+};
 
 struct route {
     const char *method;
@@ -33,16 +40,16 @@ static void show_readiness(struct request *request)
 static const struct route routes[] = {
     {"POST", "envelope",     ACCESS_WRITE, ingest_envelope},
     {"POST", "profiles",     ACCESS_WRITE, ingest_profile},
-    {"GET",  "profile.pb.gz", ACCESS_READ, query_pprof},
-    {"GET",  "export",       ACCESS_READ,  query_export},
-    {"GET",  "top",          ACCESS_READ,  query_top},
-    {"GET",  "flame",        ACCESS_READ,  query_flame},
-    {"GET",  "diff",         ACCESS_READ,  query_diff},
-    {"GET",  "flame-diff",   ACCESS_READ,  query_flame_diff},
-    {"GET",  "regressions",  ACCESS_READ,  query_regressions},
-    {"GET",  "function",     ACCESS_READ,  query_function},
-    {"GET",  "trend",        ACCESS_READ,  query_trend},
-    {"GET",  "flamechart",   ACCESS_READ,  query_flamechart},
+    {"GET",  "profile.pb.gz", ACCESS_QUERY, query_pprof},
+    {"GET",  "export",       ACCESS_QUERY,  query_export},
+    {"GET",  "top",          ACCESS_QUERY,  query_top},
+    {"GET",  "flame",        ACCESS_QUERY,  query_flame},
+    {"GET",  "diff",         ACCESS_QUERY,  query_diff},
+    {"GET",  "flame-diff",   ACCESS_QUERY,  query_flame_diff},
+    {"GET",  "regressions",  ACCESS_QUERY,  query_regressions},
+    {"GET",  "function",     ACCESS_QUERY,  query_function},
+    {"GET",  "trend",        ACCESS_QUERY,  query_trend},
+    {"GET",  "flamechart",   ACCESS_QUERY,  query_flamechart},
     {"GET",  "chunks",       ACCESS_READ,  list_chunks},
     {"GET",  "raw",          ACCESS_READ,  show_raw},
     {"GET",  "services",     ACCESS_READ,  list_values},
@@ -161,9 +168,11 @@ bool request_check_early(struct request *request)
     }
     const struct route *route = find_route(request);
     if (!route) return false;
+    request->is_query = route->access == ACCESS_QUERY;
     bool is_envelope = strcmp(route->name, "envelope") == 0;
     switch (route->access) {
     case ACCESS_READ:
+    case ACCESS_QUERY:
         return access_may_read(request, STORE_ROLE_READ, request->project) && check_parameters(request);
     case ACCESS_READ_ALL:
         return access_may_read(request, STORE_ROLE_READ, 0);

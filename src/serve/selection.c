@@ -209,22 +209,6 @@ static enum status stitch(struct profile *profile, struct error *error)
     return STATUS_OK;
 }
 
-static void begin_query(struct server *server)
-{
-    (void)pthread_mutex_lock(&server->query_lock);
-    while (server->queries >= SERVE_QUERIES_MAX) (void)pthread_cond_wait(&server->query_ends, &server->query_lock);
-    server->queries++;
-    (void)pthread_mutex_unlock(&server->query_lock);
-}
-
-static void end_query(struct server *server)
-{
-    (void)pthread_mutex_lock(&server->query_lock);
-    server->queries--;
-    (void)pthread_cond_signal(&server->query_ends);
-    (void)pthread_mutex_unlock(&server->query_lock);
-}
-
 static enum status merge_range(struct merge *merge, const struct selection *range)
 {
     struct store_query query = range->query;
@@ -259,7 +243,6 @@ enum status selection_merge(struct request *request, const struct selection *sel
 {
     struct merge merge = {.request = request, .sum = profile, .keeps_times = keeps_times, .error = error};
     struct selection range = *selection;
-    begin_query(request->server);
     enum status status = selection->has_spans ? merge_spans(&merge, selection, &range) : merge_range(&merge, selection);
     if (status == STATUS_OK && profile->samples.count == 0)
         status = error_set(error, STATUS_NOT_FOUND, 0, "no chunk matches");
@@ -269,6 +252,5 @@ enum status selection_merge(struct request *request, const struct selection *sel
     const struct time_cut cut = {.start_ns = query->from_ns, .end_ns = query->to_ns ? query->to_ns : UINT64_MAX};
     bool is_cut = query->from_ns || query->to_ns;
     if (status == STATUS_OK && keeps_times && is_cut) status = time_cut_apply(profile, &cut, error);
-    end_query(request->server);
     return status;
 }

@@ -10,16 +10,18 @@
 
 enum {
     SERVE_CONNECTIONS_MAX = 1100,
-    SERVE_IDLE_SECONDS = 30,            /* without a byte, a connection is closed */
-    SERVE_REQUEST_SECONDS = 120,        /* a request must arrive within that time */
-    SERVE_BODY_BYTES_MAX = 40 << 20,    /* compressed, as Sentry's own edge has it (facts §2.2) */
-    SERVE_BODIES_BYTES_MAX = 128 << 20, /* of all bodies that are arriving or wait */
-    SERVE_SMALL_BYTES_MAX = 32 << 20,   /* decompressed: larger bodies are read one at a time */
+    SERVE_IDLE_SECONDS = 30,              /* without a byte, a connection is closed */
+    SERVE_REQUEST_SECONDS = 120,          /* a request must arrive within that time */
+    SERVE_BODY_BYTES_MAX = 40 << 20,      /* compressed, as Sentry's own edge has it (facts §2.2) */
+    SERVE_BODIES_BYTES_MAX = 128 << 20,   /* of all bodies that are arriving or wait */
+    SERVE_STRANGERS_BYTES_MAX = 32 << 20, /* of bodies among them whose key is in the body, if they have any */
+    SERVE_RATES_MAX = 4096,               /* projects whose rates are limited */
+    SERVE_SMALL_BYTES_MAX = 32 << 20,     /* decompressed: larger bodies are read one at a time */
     SERVE_JOBS_MAX = 1024,
     SERVE_WORKERS_MAX = 64,
     SERVE_PARAMETERS_MAX = 32,
     SERVE_QUERY_CHUNKS_MAX = 50000, /* that one answer merges */
-    SERVE_QUERIES_MAX = 2,          /* that merge chunks at the same time; others wait */
+    SERVE_QUERIES_MAX = 2,          /* that compute at the same time; others wait */
     SERVE_WINDOWS_MAX = 1000,       /* spans whose parts one answer merges */
     SERVE_BUCKETS_MAX = 200,        /* parts of a trend */
     SERVE_LIST_MAX = 10000,         /* entries of a list */
@@ -30,6 +32,7 @@ struct serve_options {
     uint16_t port;                    /* 0: any */
     unsigned workers;                 /* 0: four for each processor, at most 16 */
     uint64_t keep_ns, disk_bytes_max; /* 0: no limit */
+    uint64_t requests_max, bytes_max; /* of a project, in a minute; 0: no limit */
     /* One line of what the server does; not for requests that are answered as usual. */
     void (*log)(void *context, const char *text);
     void *log_context;

@@ -31,7 +31,11 @@ struct request {
     size_t parameter_count;
     uint64_t begun_ns, received_ns; /* monotonic; UTC */
     struct buffer body;
-    size_t counted_bytes; /* of BODY, in server.body_bytes */
+    size_t counted_bytes;   /* of BODY, in server.body_bytes */
+    bool has_key;           /* that may write, and was counted in the rates */
+    bool is_stranger;       /* counted in server.stranger_bytes */
+    bool is_query;          /* see struct server */
+    unsigned retry_seconds; /* of a refusal; 0: the usual time */
 
     uint64_t project;
     const char *route; /* what follows /api/N/, without a slash at its end; "" */
@@ -43,6 +47,23 @@ struct request {
     struct request *next;
 };
 
+struct rate {
+    uint64_t project, updated_ns;
+    double requests, bytes; /* that it may still send; BYTES can be below 0 */
+    uint64_t refused;       /* requests that are not yet in the store's outcomes */
+};
+
+struct rates {
+    pthread_mutex_t lock;
+    struct rate items[SERVE_RATES_MAX];
+    size_t count;
+};
+
+/* Requests that wait for a worker. */
+struct queue {
+    struct request *first, **end;
+};
+
 struct server {
     struct store *store;
     struct serve_options options;
@@ -51,20 +72,19 @@ struct server {
 
     pthread_mutex_t lock; /* of the queue */
     pthread_cond_t has_jobs, keeper_wakes;
-    struct request *first, **end;
-    size_t job_count, running;
+    struct queue usual, queries; /* QUERIES compute for long: workers remain for the others */
+    size_t job_count, running, running_queries, queries_max;
+    bool was_query; /* the job that was started last */
     bool is_stopping;
     pthread_t workers[SERVE_WORKERS_MAX], keeper;
     unsigned worker_count;
     bool has_keeper;
 
     pthread_mutex_t large; /* of bodies over SERVE_SMALL_BYTES_MAX */
-    pthread_mutex_t query_lock;
-    pthread_cond_t query_ends;
-    unsigned queries;
+    struct rates rates;
 
-    atomic_size_t body_bytes, connections;
-    atomic_ullong answers[STATUS_CODES_MAX], received_bytes, chunks, duplicates, rejected, cancelled;
+    atomic_size_t body_bytes, stranger_bytes, connections;
+    atomic_ullong answers[STATUS_CODES_MAX], received_bytes, chunks, duplicates, rejected, cancelled, limited;
 };
 
 uint64_t utc_now_ns(void);
@@ -94,6 +114,15 @@ bool access_names_key(const struct request *request);
 /* DSN: that of the envelope's header; empty: none. */
 bool access_may_write(struct request *request, struct slice dsn);
 bool access_may_read(struct request *request, enum store_role role, uint64_t project);
+
+/* --- Rates (rates.c) ------------------------------------------------------------------------------------------------
+ */
+
+/* 0 if PROJECT may send one more request, else the seconds until it may. */
+unsigned rates_take(struct server *server, uint64_t project);
+void rates_add_bytes(struct server *server, uint64_t project, size_t bytes);
+/* Adds what was refused to the outcomes. */
+void rates_report(struct server *server);
 
 /* --- What is done --------------------------------------------------------------------------------------------------
  */

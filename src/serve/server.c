@@ -92,9 +92,16 @@ static struct request *request_new(struct server *server, struct MHD_Connection 
     return request;
 }
 
-static void request_free(struct request *request)
+static void uncount_body(struct request *request)
 {
     atomic_fetch_sub(&request->server->body_bytes, request->counted_bytes);
+    if (request->is_stranger) atomic_fetch_sub(&request->server->stranger_bytes, request->counted_bytes);
+    request->counted_bytes = 0;
+}
+
+static void request_free(struct request *request)
+{
+    uncount_body(request);
     atomic_fetch_sub(&request->server->connections, 1);
     for (size_t i = 0; i < request->parameter_count; i++) {
         free(request->parameters[i].name);
@@ -134,6 +141,19 @@ static bool is_for_other_origins(const struct request *request)
     return strstr(request->path, "/envelope") != NULL;
 }
 
+/* All categories of the key; an SDK that knows no such header waits for Retry-After. */
+static void add_retry_headers(const struct request *request, struct MHD_Response *response)
+{
+    enum { USUAL_SECONDS = 5 };
+    char text[64];
+    unsigned seconds = request->retry_seconds ? request->retry_seconds : USUAL_SECONDS;
+    (void)snprintf(text, sizeof(text), "%u", seconds);
+    (void)http->add_response_header(response, "Retry-After", text);
+    if (request->status != 429) return;
+    (void)snprintf(text, sizeof(text), "%u::key:too_many_requests", seconds);
+    (void)http->add_response_header(response, "X-Sentry-Rate-Limits", text);
+}
+
 static enum MHD_Result send_answer(struct request *request)
 {
     static char nothing[1];
@@ -151,7 +171,7 @@ static enum MHD_Result send_answer(struct request *request)
         (void)http->add_response_header(response, "WWW-Authenticate", "Basic realm=\"offbeat\"");
     /* go tool pprof shows the body of an error only with these. */
     if (request->status >= 400) (void)http->add_response_header(response, "X-Go-Pprof", "1");
-    if (request->status == 503 || request->status == 429) (void)http->add_response_header(response, "Retry-After", "5");
+    if (request->status == 503 || request->status == 429) add_retry_headers(request, response);
     if (request->state == REQUEST_REFUSED) (void)http->add_response_header(response, "Connection", "close");
     enum MHD_Result result = http->queue_response(request->connection, request->status, response);
     http->destroy_response(response);
@@ -240,6 +260,17 @@ static void begin(struct request *request)
         request->state = REQUEST_REFUSED;
 }
 
+/* False if there is no room: bodies without a key in front of them have a small part of it. */
+static bool count_bytes(struct request *request, size_t size)
+{
+    struct server *server = request->server;
+    request->is_stranger = !request->has_key;
+    request->counted_bytes += size;
+    size_t all = atomic_fetch_add(&server->body_bytes, size) + size, strangers = 0;
+    if (request->is_stranger) strangers = atomic_fetch_add(&server->stranger_bytes, size) + size;
+    return all <= SERVE_BODIES_BYTES_MAX && strangers <= SERVE_STRANGERS_BYTES_MAX;
+}
+
 static void take_bytes(struct request *request, const char *bytes, size_t size)
 {
     struct server *server = request->server;
@@ -249,15 +280,15 @@ static void take_bytes(struct request *request, const char *bytes, size_t size)
         refuse(request, 413, "this request has no body");
     } else if (size > SERVE_BODY_BYTES_MAX - request->body.size) {
         refuse(request, 413, "the body is larger than 40 MiB");
-    } else if (atomic_fetch_add(&server->body_bytes, size) + size > SERVE_BODIES_BYTES_MAX) {
-        atomic_fetch_sub(&server->body_bytes, size);
+    } else if (!count_bytes(request, size)) {
         refuse(request, 503, "too many bodies are arriving; try again");
     } else {
-        request->counted_bytes += size;
         buffer_append(&request->body, bytes, size);
         if (request->body.failed) refuse(request, 503, "not enough memory");
     }
-    if (request->state == REQUEST_REFUSED) buffer_fini(&request->body);
+    if (request->state != REQUEST_REFUSED) return;
+    buffer_fini(&request->body);
+    uncount_body(request);
 }
 
 /* False if the queue is full. */
@@ -268,8 +299,9 @@ static bool enqueue(struct server *server, struct request *request)
     if (has_room) {
         http->suspend_connection(request->connection);
         request->state = REQUEST_WAITING;
-        *server->end = request;
-        server->end = &request->next;
+        struct queue *queue = request->is_query ? &server->queries : &server->usual;
+        *queue->end = request;
+        queue->end = &request->next;
         server->job_count++;
         (void)pthread_cond_signal(&server->has_jobs);
     }
@@ -288,7 +320,9 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         *of_connection = request;
         if (!request) return MHD_NO;
         begin(request);
-        return request->state == REQUEST_REFUSED ? send_answer(request) : MHD_YES;
+        /* An honest client that is above its rate must see the answer: its body is read and dropped. */
+        bool reads_body = request->state != REQUEST_REFUSED || request->status == 429;
+        return reads_body ? MHD_YES : send_answer(request);
     }
     if (*size > 0) {
         if (monotonic_ns() - request->begun_ns > SERVE_REQUEST_SECONDS * SECOND_NS) return MHD_NO;
@@ -297,6 +331,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         return MHD_YES;
     }
     if (request->state == REQUEST_ARRIVING) {
+        if (request->has_key) rates_add_bytes(server, request->project, request->body.size);
         if (enqueue(server, request)) return MHD_YES; /* from here on REQUEST is a worker's */
         refuse(request, 503, "too many requests wait");
     }
@@ -314,27 +349,49 @@ static void complete(void *context, struct MHD_Connection *connection, void **of
 /* --- Workers --------------------------------------------------------------------------------------------------------
  */
 
+static struct request *dequeue(struct queue *queue)
+{
+    struct request *request = queue->first;
+    queue->first = request->next;
+    if (!queue->first) queue->end = &queue->first;
+    return request;
+}
+
+/* NULL: nothing may start now. Queries are first while few of them run, and at least one worker is left for what is
+ * sent; a single worker takes turns. */
+static struct request *next_job(struct server *server)
+{
+    bool may_query = server->queries.first && server->running_queries < server->queries_max;
+    server->was_query = may_query && !(server->was_query && server->usual.first);
+    if (server->was_query) return dequeue(&server->queries);
+    return server->usual.first ? dequeue(&server->usual) : NULL;
+}
+
 static void *work(void *context)
 {
     struct server *server = context;
     (void)pthread_mutex_lock(&server->lock);
     for (;;) {
-        while (!server->first && !server->is_stopping) (void)pthread_cond_wait(&server->has_jobs, &server->lock);
-        struct request *request = server->first;
-        if (!request) break;
-        server->first = request->next;
-        if (!server->first) server->end = &server->first;
+        struct request *request = next_job(server);
+        if (!request && server->is_stopping && server->job_count == 0) break;
+        if (!request) {
+            (void)pthread_cond_wait(&server->has_jobs, &server->lock);
+            continue;
+        }
+        bool is_query = request->is_query;
         server->job_count--;
         server->running++;
+        server->running_queries += is_query;
         (void)pthread_mutex_unlock(&server->lock);
         request_run(request);
         buffer_fini(&request->body);
-        atomic_fetch_sub(&server->body_bytes, request->counted_bytes);
-        request->counted_bytes = 0;
+        uncount_body(request);
         request->state = REQUEST_ANSWERED;
         http->resume_connection(request->connection);
         (void)pthread_mutex_lock(&server->lock);
         server->running--;
+        server->running_queries -= is_query;
+        if (is_query) (void)pthread_cond_broadcast(&server->has_jobs);
     }
     (void)pthread_mutex_unlock(&server->lock);
     return NULL;
@@ -354,6 +411,7 @@ static void *keep(void *context)
             server_log(server, "cannot remove old data: %s", error.message);
         else if (removed > 0)
             server_log(server, "removed %llu days of data", (unsigned long long)removed);
+        rates_report(server);
         struct timespec until;
         (void)clock_gettime(CLOCK_REALTIME, &until);
         until.tv_sec += 60;
@@ -361,6 +419,7 @@ static void *keep(void *context)
         if (!server->is_stopping) (void)pthread_cond_timedwait(&server->keeper_wakes, &server->lock, &until);
     }
     (void)pthread_mutex_unlock(&server->lock);
+    rates_report(server);
     return NULL;
 }
 
@@ -432,15 +491,16 @@ enum status server_start(struct store *store, const struct serve_options *option
     if (!server) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
     server->store = store;
     server->options = *options;
-    server->end = &server->first;
+    server->usual.end = &server->usual.first;
+    server->queries.end = &server->queries.first;
     (void)pthread_mutex_init(&server->lock, NULL);
     (void)pthread_mutex_init(&server->large, NULL);
-    (void)pthread_mutex_init(&server->query_lock, NULL);
+    (void)pthread_mutex_init(&server->rates.lock, NULL);
     (void)pthread_cond_init(&server->has_jobs, NULL);
-    (void)pthread_cond_init(&server->query_ends, NULL);
     (void)pthread_cond_init(&server->keeper_wakes, NULL);
     enum status status = STATUS_OK;
     unsigned wanted = worker_count(options);
+    server->queries_max = wanted > SERVE_QUERIES_MAX ? SERVE_QUERIES_MAX : 1;
     while (server->worker_count < wanted &&
            pthread_create(&server->workers[server->worker_count], NULL, work, server) == 0)
         server->worker_count++;
@@ -492,9 +552,8 @@ void server_stop(struct server *server)
     if (server->daemon) http->stop_daemon(server->daemon);
     (void)pthread_mutex_destroy(&server->lock);
     (void)pthread_mutex_destroy(&server->large);
-    (void)pthread_mutex_destroy(&server->query_lock);
+    (void)pthread_mutex_destroy(&server->rates.lock);
     (void)pthread_cond_destroy(&server->has_jobs);
-    (void)pthread_cond_destroy(&server->query_ends);
     (void)pthread_cond_destroy(&server->keeper_wakes);
     free(server);
 }

@@ -266,7 +266,7 @@ enum status store_each_value(struct store *store, const struct store_query *quer
 {
 #define VALUES_OF(column)                                                                                              \
     "SELECT " column ",min(start_ns),max(end_ns),count(*),sum(samples) FROM chunk" WHERE_CHUNK " GROUP BY " column     \
-    " ORDER BY " column " LIMIT 10000"
+    " ORDER BY " column " LIMIT 10001"
     static const char *const statements[STORE_COLUMNS] = {
         [STORE_SERVICE] = VALUES_OF("service"),   [STORE_ENVIRONMENT] = VALUES_OF("environment"),
         [STORE_RELEASE] = VALUES_OF("release"),   [STORE_HOST] = VALUES_OF("host"),

@@ -13,7 +13,7 @@
 enum {
     STORE_KEY_SIZE = 33,        /* 32 lowercase hex digits and a NUL */
     STORE_NAME_BYTES_MAX = 200, /* of a service, release, host, …; the server cuts longer ones */
-    STORE_VALUES_MAX = 10000,   /* distinct values that one list has */
+    STORE_VALUES_MAX = 10001,   /* distinct values that one list has */
     STORE_PAYLOAD_BYTES_MAX = 200 << 20,
     STORE_REJECTED_BYTES_MAX = 1 << 20, /* payloads of rejected items that are larger are not kept */
     STORE_WAITING_MAX = 1024,           /* batches that wait for a commit */

@@ -32,7 +32,7 @@ def routes_of_program():
     for line in table.splitlines():
         method, name, access = re.fullmatch(r'\s+\{"(\w+)",\s+"([^"]+)",\s+ACCESS_(\w+),\s+\w+\},', line).groups()
         path = name if name.startswith("/") else "/api/{project}/" + name + ("/" if name == "envelope" else "")
-        found[method, path] = access
+        found[method, path] = "READ" if access == "QUERY" else access
     return found
 
 
