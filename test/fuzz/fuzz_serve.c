@@ -1,0 +1,134 @@
+/* A request may be any bytes, and so may its parameters: the server answers each with a status and, where it says so,
+ * with JSON. The first line is what the client authenticates with ("ok": what is right for the route), the second one
+ * the Content-Encoding, the third one "METHOD PATH?QUERY", the rest is the body.  SPDX-License-Identifier: MIT */
+#include "base/json_reader.h"
+#include "serve/serve_private.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE_SIZE = 8192, CHUNKS_MAX = 300, FOLDERS_OPEN_MAX = 8 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char folder[] = "/tmp/fuzz_serve.XXXXXX";
+static char token[STORE_KEY_SIZE];
+static struct store_project project;
+static struct server server;
+
+static void demand(bool holds)
+{
+    if (!holds) __builtin_trap();
+}
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    return remove(path);
+}
+
+static void close_store(void)
+{
+    store_close(server.store);
+    server.store = NULL;
+    (void)nftw(folder, remove_one, FOLDERS_OPEN_MAX, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A new one when much was stored: queries would take longer and longer. */
+static void open_store(void)
+{
+    if (server.store && atomic_load(&server.chunks) < CHUNKS_MAX) return;
+    if (server.store) {
+        close_store();
+    } else {
+        demand(mkdtemp(folder) != NULL);
+        (void)atexit(close_store);
+    }
+    atomic_store(&server.chunks, 0);
+    demand(store_open(folder, NULL, NULL, &server.store, NULL) == STATUS_OK);
+    demand(store_add_project(server.store, "fuzz", &project, NULL) == STATUS_OK);
+    demand(store_add_token(server.store, 0, STORE_ROLE_READ, token, NULL) == STATUS_OK);
+}
+
+/* The next line of BYTES, without what does not fit. */
+static void take_line(struct slice *bytes, char line[LINE_SIZE])
+{
+    const uint8_t *end = bytes->size ? memchr(bytes->data, '\n', bytes->size) : NULL;
+    size_t size = end ? (size_t)(end - bytes->data) : bytes->size, kept = size < LINE_SIZE ? size : LINE_SIZE - 1;
+    if (kept) memcpy(line, bytes->data, kept);
+    line[kept] = '\0';
+    size_t taken = end ? size + 1 : size;
+    *bytes = slice_of(bytes->data + taken, bytes->size - taken);
+}
+
+static void take_parameters(struct request *request, char *query)
+{
+    char *saved;
+    for (char *pair = strtok_r(query, "&", &saved); pair && request->parameter_count < SERVE_PARAMETERS_MAX;
+         pair = strtok_r(NULL, "&", &saved)) {
+        char *value = strchr(pair, '=');
+        if (value) *value++ = '\0';
+        request->parameters[request->parameter_count++] = (struct parameter){pair, value ? value : pair + strlen(pair)};
+    }
+}
+
+static void check_answer(const struct request *request)
+{
+    demand(request->status >= 200 && request->status < STATUS_CODES_MAX);
+    bool is_json = request->content_type && strcmp(request->content_type, "application/json") == 0;
+    if (!is_json) return;
+    struct json_reader reader;
+    json_reader_init(&reader, buffer_slice(&request->answer));
+    json_skip(&reader);
+    demand(json_reader_finish(&reader, NULL) == STATUS_OK);
+    json_reader_fini(&reader);
+}
+
+static void run(struct request *request, struct slice body)
+{
+    bool is_allowed = request_check_early(request);
+    if (is_allowed && request_is_post(request)) buffer_append(&request->body, body.data, body.size);
+    if (is_allowed) request_run(request);
+    check_answer(request);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static char target[LINE_SIZE], encoding[LINE_SIZE], access[LINE_SIZE], right[64];
+    struct slice rest = slice_of(data, size);
+    open_store();
+    take_line(&rest, access);
+    take_line(&rest, encoding);
+    take_line(&rest, target);
+    char *path = strchr(target, ' ');
+    if (!path) return 0;
+    *path++ = '\0';
+    char *query = strchr(path, '?');
+    if (query) *query++ = '\0';
+    struct request *request = calloc(1, sizeof(*request));
+    demand(request != NULL);
+    *request = (struct request){.server = &server,
+                                .socket = -1,
+                                .method = target,
+                                .path = path,
+                                .encoding = encoding,
+                                .authorization = access,
+                                .status = 200,
+                                .received_ns = utc_now_ns()};
+    if (strcmp(access, "ok") == 0) {
+        bool writes = strcmp(target, "POST") == 0;
+        (void)snprintf(right, sizeof(right), writes ? "Sentry sentry_key=%s" : "Bearer %s",
+                       writes ? project.key : token);
+        request->authorization = right;
+    }
+    buffer_init(&request->body, SERVE_BODY_BYTES_MAX);
+    buffer_init(&request->answer, ANSWER_BYTES_MAX);
+    if (query) take_parameters(request, query);
+    run(request, rest);
+    buffer_fini(&request->body);
+    buffer_fini(&request->answer);
+    free(request);
+    return 0;
+}
