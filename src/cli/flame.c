@@ -1,4 +1,4 @@
-/* offbeat flame: a flame graph as one SVG file, or as text.  SPDX-License-Identifier: MIT */
+/* offbeat flame: a flame graph as one SVG or HTML file, or as text.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/report_command.h"
@@ -12,8 +12,10 @@ int command_flame(int argc, char **argv)
     const struct option options[] = {
         {"output", 'o', OPTION_OUTPUT, &request.output, .argument = "OUT",
          .help = "the file to write; standard output if not given"},
-        {"to", 0, OPTION_CHOICE, &request.flame_form, .argument = "svg|text",
-         .help = "a drawing, or a table with bars (default: text on a terminal and for x.txt, else svg)"},
+        {"to", 0, OPTION_CHOICE, &request.flame_form, .argument = "svg|text|html",
+         .help = "a drawing, a table with bars, or a page that opens in a browser (default: by the ending of OUT; text "
+                 "on a "
+                 "terminal, else svg)"},
         {"json", 0, OPTION_SWITCH, &request.json, .help = "one JSON object for programs: all boxes"},
         {"time-order", 0, OPTION_SWITCH, &request.time_order,
          .help = "one thread from left to right in time: a flamechart"},
@@ -45,14 +47,15 @@ int command_flame(int argc, char **argv)
         {0}};
     const struct command_syntax syntax = {
         .name = "flame",
-        .usage = "FILE… [-o OUT.svg] [options]",
+        .usage = "FILE… [-o OUT.svg|OUT.html] [options]",
         .example = "offbeat flame xz.pb.gz -o xz.svg",
         .about =
             "Draws the profiles in FILE…, merged, as a flame graph: on a terminal as text, else as one SVG file that "
             "a\n"
             "browser opens. A box is a function below its callers, as wide as the time in it and in its callees. In\n"
             "the browser a click zooms in, Ctrl-F searches, Escape resets, arrows and Enter move and zoom. Only the\n"
-            "5000 widest boxes are drawn; the heading says what is left out. With --time-order the boxes of one\n"
+            "5000 widest boxes are drawn; the heading says what is left out. OUT.html is a page with everything:\n"
+            "tables, callers and callees, the time of each thread. With --time-order the boxes of one\n"
             "thread are in the order of time; with --diff-base colours show what has grown and shrunk. FILE may be -\n"
             "for standard input, and of any format that offbeat reads.",
         .options = options,

@@ -19,14 +19,14 @@ enum report_kind {
     REPORT_RAW,
     REPORT_DOT,
     REPORT_CALLGRIND,
-    REPORT_FLAME,    /* SVG */
+    REPORT_FLAME,    /* SVG, text, or the page in one file */
     REPORT_LIST,     /* source lines */
     REPORT_DISASM,   /* instructions */
     REPORT_TOPPROTO, /* the table as a pprof profile */
     REPORT_PROTO,    /* the filtered profile */
 };
 
-enum flame_form { FLAME_FORM_SVG, FLAME_FORM_TEXT, FLAME_FORM_AUTO };
+enum flame_form { FLAME_FORM_SVG, FLAME_FORM_TEXT, FLAME_FORM_HTML, FLAME_FORM_AUTO };
 
 struct report_request {
     enum report_kind kind;

@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/picture.h"
 #include "cli/threads.h"
+#include "page/page.h"
 #include "report/flame_report.h"
 
 #include <limits.h>
@@ -48,18 +49,42 @@ bool report_flame_is_text(const struct report_request *request)
     return is_standard_output(request) ? isatty(STDOUT_FILENO) : ends_with(request->output, ".txt");
 }
 
+bool report_flame_is_page(const struct report_request *request)
+{
+    if (request->json) return false;
+    if (request->flame_form != FLAME_FORM_AUTO) return request->flame_form == FLAME_FORM_HTML;
+    return !is_standard_output(request) && (ends_with(request->output, ".html") || ends_with(request->output, ".htm"));
+}
+
+/* The page has what these options do for a drawing, or does not have it yet. */
+static bool check_page(const struct report_request *request)
+{
+    if (!page_is_built())
+        message("this offbeat was built without its web page, because esbuild was missing; -o OUT.svg draws");
+    else if (request->diff_base.count > 0)
+        message("the page does not compare profiles; -o OUT.svg draws --diff-base");
+    else if (request->time_order || request->inverted)
+        message("the page has both orders: leave out --time-order and --inverted, or use -o OUT.svg");
+    else
+        return true;
+    return false;
+}
+
 bool report_flame_check(const struct report_request *request)
 {
+    bool is_page = report_flame_is_page(request);
     bool is_drawing = !request->json && !report_flame_is_text(request);
+    if (is_page && !check_page(request)) return false;
     if (request->time_order && request->inverted) {
         message("--time-order and --inverted exclude each other");
     } else if (request->time_order && request->diff_base.count > 0) {
         message("--time-order and --diff-base exclude each other");
-    } else if (request->flame_form == FLAME_FORM_AUTO && is_drawing && !picture_is_promised(request->output, "svg")) {
-        message("%s: offbeat flame does not write %s; the endings that it knows are .svg and .txt", request->output,
-                picture_ending(request->output));
+    } else if (request->flame_form == FLAME_FORM_AUTO && is_drawing && !is_page &&
+               !picture_is_promised(request->output, "svg")) {
+        message("%s: offbeat flame does not write %s; the endings that it knows are .svg, .html and .txt",
+                request->output, picture_ending(request->output));
     } else if (is_drawing && is_standard_output(request) && isatty(STDOUT_FILENO)) {
-        message("a drawing is not written to a terminal; use -o OUT.svg, or --to text");
+        message("a drawing is not written to a terminal; use -o OUT.svg or OUT.html, or --to text");
     } else {
         return true;
     }
@@ -178,6 +203,17 @@ static void write_flame(struct flame *flame, struct buffer *out)
         flame_write_svg(drawing, out);
 }
 
+static enum status write_page(struct flame *flame, struct buffer *out, struct error *error)
+{
+    const struct page_options options = {.title = flame->report.title, .column = flame->report.choice.index};
+    struct buffer data;
+    buffer_init(&data, PAGE_DATA_BYTES_MAX);
+    enum status status = page_data_encode(flame->report.profile, &flame->grouping, &options, &data, error);
+    if (status == STATUS_OK) status = page_file_write(buffer_slice(&data), out, error);
+    buffer_fini(&data);
+    return status;
+}
+
 static enum exit_status draw(struct flame *flame, struct buffer *out)
 {
     const struct report_request *request = flame->request;
@@ -187,11 +223,13 @@ static enum exit_status draw(struct flame *flame, struct buffer *out)
                                               .has_columns = request->columns,
                                               .names_places = true};
     enum status status = grouping_init(&flame->grouping, flame->report.profile, &grouping, &error);
-    if (status == STATUS_OK) status = lay_out(flame, &error);
+    bool is_page = report_flame_is_page(request);
+    if (status == STATUS_OK) status = is_page ? write_page(flame, out, &error) : lay_out(flame, &error);
     if (status != STATUS_OK) {
         message("%s", error.message);
         return EXIT_FAILED;
     }
+    if (is_page) return EXIT_DONE;
     if (request->time_order) place_chart(flame);
     write_flame(flame, out);
     return EXIT_DONE;

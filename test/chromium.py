@@ -1,0 +1,141 @@
+"""Drives a headless Chromium over its DevTools pipe: opens pages, presses keys, reads values, takes screenshots, and remembers
+what the console, the policy and the network said.
+
+SPDX-License-Identifier: MIT"""
+import base64
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+
+def find():
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+KEY_CODES = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Tab": 9}
+
+
+class Browser:
+    """A browser with one page. Use it in a with statement."""
+
+    def __init__(self, *options, width=1280, height=800, dark=False):
+        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        commands, self.commands = os.pipe()
+        self.answers, answers = os.pipe()
+        line = [find(), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe", "--no-first-run",
+                f"--user-data-dir={self.folder.name}", f"--window-size={width},{height}", *options, "about:blank"]
+        self.process = subprocess.Popen(["sh", "-c", f'exec "$@" 3<&{commands} 4>&{answers}', "sh", *line], pass_fds=(commands, answers),
+                                        stderr=subprocess.DEVNULL, start_new_session=True)
+        os.close(commands)
+        os.close(answers)
+        self.bytes, self.number, self.session = b"", 0, None
+        self.problems, self.requests = [], []
+        target = next(each for each in self.ask("Target.getTargets")["targetInfos"] if each["type"] == "page")
+        self.session = self.ask("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.ask(f"{domain}.enable")
+        self.resize(width, height)
+        self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.commands)
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        os.close(self.answers)
+        self.folder.cleanup()
+
+    def _message(self):
+        while b"\0" not in self.bytes:
+            piece = os.read(self.answers, 1 << 20)
+            if not piece:
+                raise RuntimeError("the browser has ended")
+            self.bytes += piece
+        message, self.bytes = self.bytes.split(b"\0", 1)
+        return json.loads(message)
+
+    def _note(self, message):
+        name, given = message.get("method"), message.get("params", {})
+        if name == "Runtime.exceptionThrown":
+            self.problems.append(json.dumps(given["exceptionDetails"])[:500])
+        elif name == "Runtime.consoleAPICalled" and given["type"] in ("error", "warning"):
+            self.problems.append(json.dumps(given["args"])[:500])
+        elif name == "Log.entryAdded" and given["entry"]["level"] in ("error", "warning"):
+            self.problems.append(given["entry"]["text"])
+        elif name == "Network.requestWillBeSent":
+            self.requests.append(given["request"]["url"])
+        elif name == "Page.javascriptDialogOpening":
+            self.problems.append(f"a dialog: {given['message']}")
+
+    def ask(self, method, **parameters):
+        self.number += 1
+        number = self.number
+        message = {"id": number, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.commands, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._message()
+            self._note(answer)
+            if answer.get("id") == number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']}")
+                return answer["result"]
+
+    def resize(self, width, height, scale=1):
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False)
+
+    def open(self, url):
+        self.ask("Page.navigate", url=url)
+
+    def run(self, expression):
+        """The value of an expression of JavaScript, also of a promise."""
+        result = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in result:
+            raise RuntimeError(f"{expression[:200]}: {json.dumps(result['exceptionDetails'])[:500]}")
+        return result["result"].get("value")
+
+    def wait(self, expression, seconds=20):
+        """Until EXPRESSION is true, and its value."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            try:
+                value = self.run(expression)
+            except RuntimeError:
+                value = None  # the page is still loading
+            if value:
+                return value
+            time.sleep(0.03)
+        raise AssertionError(f"never true: {expression}; problems: {self.problems}")
+
+    def press(self, key, shift=False, control=False):
+        text = key if len(key) == 1 and not control else "\r" if key == "Enter" else ""
+        code = KEY_CODES.get(key, ord(key.upper()) if len(key) == 1 and key.isalnum() else 0)
+        modifiers = (8 if shift else 0) | (2 if control else 0)
+        for kind in ("keyDown", "keyUp"):
+            self.ask("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, modifiers=modifiers,
+                     **({"text": text} if text and kind == "keyDown" else {}))
+
+    def type(self, text):
+        self.ask("Input.insertText", text=text)
+
+    def mouse(self, kind, x, y, **more):
+        self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+    def click(self, x, y, count=1, modifiers=0):
+        for kind in ("mousePressed", "mouseReleased"):
+            self.mouse(kind, x, y, button="left", buttons=1, clickCount=count, modifiers=modifiers)
+
+    def screenshot(self, path):
+        picture = self.ask("Page.captureScreenshot", format="png")["data"]
+        pathlib.Path(path).write_bytes(base64.b64decode(picture))

@@ -1,0 +1,325 @@
+"""The web page in a headless Chromium: its numbers are those of `offbeat top`, every view works by mouse and by keyboard, names are never
+executed, nothing is requested, and neither the console nor the policy complains. Keeps a screenshot of each view.
+
+    page.py OFFBEAT FOLDER      FOLDER: for the screenshots
+
+SPDX-License-Identifier: MIT"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import chromium  # noqa: E402
+from fixtures import REAL, of_real  # noqa: E402
+from tap import case, check, check_equal, main, skip  # noqa: E402
+
+OFFBEAT, PICTURES = sys.argv[1], pathlib.Path(sys.argv[2])
+READY = "!!(document.querySelector('main') || document.getElementById('failed'))"
+STACKS = "main;work;hash 60\nmain;work;copy 10\nmain;idle 20\nmain;work;hash;mix 5\nmain 5\n"
+# All rows of the table of functions, which has only the visible ones: name, self, total.
+ROWS = """(async () => {
+  const table = document.querySelector('.view.top .table'), rows = new Map();
+  const frame = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+  for (let top = 0; ; top += 300) {
+    table.scrollTop = top;
+    await frame();
+    for (const row of table.querySelectorAll('[data-function]')) rows.set(row.getAttribute('data-function'), [
+      row.querySelector('.name').title, Number(row.querySelector('[data-self]').getAttribute('data-self')),
+      Number(row.querySelector('[data-total]').getAttribute('data-total'))]);
+    if (top > table.scrollHeight) return [...rows.values()];
+  }
+})()"""
+
+
+def run(*words, **more):
+    return subprocess.run([OFFBEAT, *words], capture_output=True, **more)
+
+
+def write_page(folder, stacks, name="x", *options):
+    """The page of STACKS, text of collapsed stacks or the path of a profile."""
+    source = stacks
+    if not isinstance(stacks, pathlib.Path):
+        source = folder / f"{name}.collapsed"
+        source.write_bytes(stacks if isinstance(stacks, bytes) else stacks.encode())
+    path = folder / f"{name}.html"
+    done = run("flame", source, "-o", path, *options, text=True)
+    if "built without its web page" in done.stderr:
+        skip("offbeat was built without its page: esbuild is not installed")
+    check_equal((done.returncode, done.stdout), (0, ""), f"flame -o x.html: {done.stderr}")
+    return path
+
+
+def open_page(browser, path, state=""):
+    browser.problems.clear()
+    browser.requests.clear()
+    browser.open("about:blank")
+    browser.open(path.as_uri() + state)
+    browser.wait(READY)
+    check(not browser.run("!!document.getElementById('failed')"), f"{path}: {browser.run('document.body.textContent')[:300]}")
+
+
+def check_quiet(browser, path):
+    check_equal(browser.problems, [], "complaints of the console and the policy")
+    others = [url for url in browser.requests if not url.startswith((path.as_uri(), "blob:", "about:blank"))]
+    check_equal(others, [], "requests")
+
+
+def a_browser(**more):
+    if not chromium.find():
+        skip("chromium is not installed")
+    return chromium.Browser(**more)
+
+
+def settle(browser):
+    """Until the page has answered what was asked of it: twice the same, some frames apart."""
+    browser.run("new Promise((resolve) => setTimeout(resolve, 350))")
+
+
+def screenshot(browser, name):
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    browser.screenshot(PICTURES / f"{name}.png")
+
+
+def items(browser, view="flame", level=None):
+    """{name: [level, total, self]} of the tree beside the canvas, of one LEVEL or of all."""
+    browser.wait(f"!!document.querySelector('.view.{view} [role=treeitem]')")
+    found = browser.run(f"""[...document.querySelectorAll('.view.{view} [role=treeitem]')].map((item) => [item.textContent.split(':')[0],
+      Number(item.getAttribute('aria-level')), Number(item.dataset.total), Number(item.dataset.self)])""")
+    return {name: rest for name, *rest in found if level in (None, rest[0])}
+
+
+def shown(name):
+    """How the page shows a name: dangerous characters are replaced, long names end with "…"."""
+    name = name if len(name) <= 300 else name[:299] + "…"
+    return re.sub("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]", "\ufffd", name)
+
+
+# --- Numbers ---------------------------------------------------------------------------------------------------------
+
+
+def body_of(folder, number, directory):
+    """The request's body as it was sent, as a file; packed runs are unpacked to FOLDER."""
+    packed = REAL / f"envelopes/{directory}.tar.gz"
+    if not packed.exists():
+        return REAL / f"envelopes/{directory}/{number}.raw"
+    with tarfile.open(packed) as archive:
+        member = next(name for name in archive.getnames() if name.endswith(f"{number}.raw"))
+        path = folder / f"{directory}.{number}"
+        path.write_bytes(archive.extractfile(member).read())
+        return path
+
+
+@case
+def numbers_are_those_of_top_for_every_real_profile_with_an_expected_answer():
+    count = 0
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        folder = pathlib.Path(name)
+        for expected in sorted((REAL / "expected").glob("*.vroom.json*")):
+            directory, number = expected.name.split(".vroom.json")[0].rsplit(".", 1)
+            profile = body_of(folder, number, directory)
+            top = json.loads(run("top", "--json", profile, check=True).stdout)
+            path = write_page(folder, profile)
+            open_page(browser, path, "#view=top")
+            browser.run("location.hash = 'view=top'")
+            browser.wait("!document.querySelector('.view.top').hidden")
+            wanted = sorted((shown(function["name"]), function["self"], function["total"]) for function in top["functions"])
+            found = sorted(map(tuple, browser.run(ROWS)))
+            check_equal(found, wanted, f"functions of {expected.name}")
+            total = browser.run("Number(document.querySelector('.total').dataset.total)")
+            check_equal(total, top["total"], f"total of {expected.name}")
+            count += 1
+            path.unlink()
+    check(count >= of_real(20, 1), f"only {count} profiles")
+
+
+# --- Views -----------------------------------------------------------------------------------------------------------
+
+
+def perf_text():
+    """Samples of two threads with times: main waits and works by turns, the other one only works."""
+    lines = []
+    for i in range(300):
+        work = ("2000 work (prog)\n\t" + ("3000 hash (prog)\n\t" if i % 3 else "")) if i // 50 % 2 else "4000 wait (libc)\n\t"
+        frames = [line.strip() for line in work.split("\n") if line.strip()][::-1] + ["1000 main (prog)"]
+        lines.append(f"main 7/7 {1 + i / 100:.6f}: 10000000 cpu-clock:\n" + "".join(f"\t{frame}\n" for frame in frames) + "\n")
+        lines.append(f"loader 7/8 {1.002 + i / 100:.6f}: 10000000 cpu-clock:\n\t5000 load_{i % 4} (prog)\n\t6000 start (prog)\n\n")
+    return "".join(lines).encode()
+
+
+@case
+def every_view_works_in_both_themes_and_leaves_a_screenshot():
+    with tempfile.TemporaryDirectory() as name:
+        path = write_page(pathlib.Path(name), perf_text())
+        for theme in ("light", "dark"):
+            with a_browser(dark=theme == "dark") as browser:
+                open_page(browser, path)
+                for number, view in enumerate(("flame", "top", "sandwich", "tree", "time"), 1):
+                    browser.press(str(number))
+                    browser.wait(f"!document.querySelector('.view.{view}').hidden")
+                    if view == "sandwich":
+                        browser.press("Enter")  # the first function of the table
+                    settle(browser)
+                    screenshot(browser, f"{view}-{theme}")
+                browser.press("?")
+                browser.wait("document.querySelector('dialog').open")
+                screenshot(browser, f"help-{theme}")
+                colour = browser.run("getComputedStyle(document.body).backgroundColor")
+                check_equal(colour, "rgb(255, 255, 255)" if theme == "light" else "rgb(21, 24, 30)", "background")
+                check_quiet(browser, path)
+
+
+@case
+def the_page_fits_widths_from_360_to_2560_pixels():
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        path = write_page(pathlib.Path(name), perf_text())
+        open_page(browser, path)
+        for width in (360, 640, 2560):
+            browser.resize(width, 740)
+            for number, view in enumerate(("flame", "top", "sandwich", "tree", "time"), 1):
+                browser.press(str(number))
+                browser.wait(f"!document.querySelector('.view.{view}').hidden")
+                settle(browser)
+                check_equal(browser.run("document.documentElement.scrollWidth"), width, f"width of {view} at {width} pixels")
+                screenshot(browser, f"{view}-{width}")
+        check_quiet(browser, path)
+
+
+@case
+def the_tree_beside_the_canvas_has_the_numbers_of_the_boxes():
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        path = write_page(pathlib.Path(name), STACKS)
+        open_page(browser, path)
+        check_equal(items(browser), {"all": [1, 100, 0], "main": [2, 100, 5], "work": [3, 75, 0], "hash": [4, 65, 60], "mix": [5, 5, 5],
+                                     "copy": [4, 10, 10], "idle": [3, 20, 20]}, "flame graph")
+        browser.press("i")
+        settle(browser)
+        inverted = items(browser, level=2)
+        check_equal([inverted[leaf] for leaf in ("hash", "idle", "copy")], [[2, 60, 0], [2, 20, 0], [2, 10, 0]], "inverted")
+        browser.run("location.hash = 'v=1&view=top'")
+        settle(browser)
+        rows = dict((row[0], row) for row in browser.run(ROWS))
+        check_equal(rows["hash"], ["hash", 60, 65], "row of hash")
+        check_quiet(browser, path)
+
+
+@case
+def the_keyboard_selects_zooms_searches_and_opens_functions():
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        path = write_page(pathlib.Path(name), STACKS)
+        open_page(browser, path)
+        selected = "document.querySelector('.view:not([hidden]) [aria-selected=true][role=treeitem]')?.textContent || ''"
+        for key, wanted in (("ArrowDown", "all"), ("ArrowDown", "main"), ("ArrowDown", "work"), ("ArrowRight", "idle"), ("ArrowLeft", "work"),
+                            ("ArrowUp", "main"), ("ArrowDown", "work")):
+            browser.press(key)
+            browser.wait(f"({selected}).startsWith('{wanted}:')")
+        browser.press("Enter")
+        browser.wait("location.hash.includes('zoom=0~0.75')")
+        settle(browser)
+        check("idle" not in items(browser), "idle is visible in the zoom to work")
+        browser.press("Escape")
+        browser.wait("!location.hash.includes('zoom')")
+        browser.press("f", control=True)
+        browser.type("HASH")
+        browser.wait("document.querySelector('.result').textContent === '65.00% · 1'")
+        browser.press("Enter")
+        browser.wait("document.querySelector('.status').textContent.startsWith('match 1 of 1: hash')")
+        screenshot(browser, "search")
+        browser.press("Escape")
+        browser.press("g")
+        browser.wait("!document.querySelector('.view.sandwich').hidden")
+        browser.wait("document.querySelector('.view.sandwich h2').textContent.startsWith('hash')")
+        settle(browser)
+        screenshot(browser, "sandwich-hash")
+        check_quiet(browser, path)
+
+
+@case
+def a_link_reproduces_the_view_and_back_leads_to_the_one_before():
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        path = write_page(pathlib.Path(name), STACKS)
+        open_page(browser, path)
+        for key in ("2", "4", "i"):
+            browser.press(key)
+            settle(browser)
+        state = browser.run("location.hash")
+        check_equal(state, "#v=1&view=tree&inverted=1", "state")
+        browser.run("history.back()")
+        browser.wait("location.hash === '#v=1&view=tree'")
+        browser.run("history.back()")
+        browser.wait("!document.querySelector('.view.top').hidden")
+        browser.run("history.forward()")
+        browser.wait("!document.querySelector('.view.tree').hidden")
+        browser.open("about:blank")
+        browser.open(path.as_uri() + state)
+        browser.wait("!document.querySelector('.view.tree')?.hidden")
+        browser.wait("document.querySelector('button[aria-pressed=true]').textContent === 'Inverted'")
+        check_quiet(browser, path)
+
+
+@case
+def the_time_view_chooses_threads_by_name_and_a_range_is_a_flame_graph():
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        path = write_page(pathlib.Path(name), perf_text())
+        open_page(browser, path)
+        browser.press("5")
+        browser.wait("document.querySelectorAll('.lane').length === 2")
+        names = browser.run("[...document.querySelectorAll('.lane .name')].map((lane) => lane.textContent).sort()")
+        check_equal(names, ["loader (8)", "main (7)"], "lanes")
+        browser.run("[...document.querySelectorAll('.lane')].find((lane) => lane.textContent.startsWith('loader')).click()")
+        browser.wait("[...document.querySelectorAll('.view.time [role=treeitem]')].some((item) => item.textContent.startsWith('load_1'))")
+        place = browser.run("(({x, y, width}) => [x, y, width])(document.querySelector('.view.time .boxes').getBoundingClientRect())")
+        left, right, y = place[0] + place[2] / 4, place[0] + place[2] / 2, place[1] + 30
+        browser.mouse("mousePressed", left, y, button="left", buttons=1, clickCount=1, modifiers=8)
+        for x in (left + 20, right):
+            browser.mouse("mouseMoved", x, y, button="left", buttons=1, modifiers=8)
+        browser.mouse("mouseReleased", right, y, button="left", clickCount=1, modifiers=8)
+        browser.wait("!document.querySelector('.view.flame').hidden && !!document.querySelector('.chips button')")
+        settle(browser)
+        total = items(browser)["all"][1]
+        check(700e6 < total < 800e6, f"a quarter of 3 s: {total}")
+        check(set(items(browser)) <= {"all", "start", "load_0", "load_1", "load_2", "load_3"}, f"other threads: {set(items(browser))}")
+        check_quiet(browser, path)
+
+
+# --- Hostile names ---------------------------------------------------------------------------------------------------
+
+
+@case
+def hostile_names_are_shown_and_never_executed():
+    hostile = ["<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "<!--<script>", "\x1b[31mred", "a\u202egnp.exe", "&ltb&gt",
+               "javascript:alert(3)", "'\"><svg onload=alert(4)>", "\ufeffbom", "line\u2028break", "n" * 1_000_000, "__proto__", "constructor"]
+    stacks = "".join(f"main;{name};leaf 10\n" for name in hostile)
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        path = write_page(pathlib.Path(name), stacks)
+        open_page(browser, path)
+        for number, view in enumerate(("flame", "top", "sandwich", "tree", "time"), 1):
+            browser.press(str(number))
+            browser.wait(f"!document.querySelector('.view.{view}').hidden")
+            settle(browser)
+            elements = browser.run("[document.querySelectorAll('main img, main svg, main script, main b').length, document.scripts.length]")
+            check_equal(elements, [0, 2], f"elements of the page in {view}")
+            if view == "top":
+                names = {row[0] for row in browser.run(ROWS)}
+                check({shown(each) for each in hostile} <= names, f"missing: {({shown(each) for each in hostile} - names)}")
+            screenshot(browser, f"hostile-{view}")
+        text = browser.run("document.body.innerText")
+        check(not re.search("[\u202a-\u202e\u2066-\u2069\x1b\ufeff]", text), "a dangerous character is in the page")
+        check_quiet(browser, path)
+
+
+@case
+def a_damaged_file_is_one_line_and_no_empty_page():
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        path = write_page(pathlib.Path(name), STACKS)
+        text = path.read_text()
+        path.write_text(re.sub('(id="data">.{40})....', r"\1AAAA", text))
+        browser.open(path.as_uri())
+        line = browser.wait("document.getElementById('failed')?.textContent")
+        check(line.startswith("This profile cannot be shown: "), line)
+
+
+main()

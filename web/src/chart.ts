@@ -1,0 +1,147 @@
+// The boxes of a flamechart: what one thread did, in the order of time.  SPDX-License-Identifier: MIT
+import { BoxList } from "./box_tree";
+import type { Data } from "./data";
+import type { Boxes, Lanes } from "./protocol";
+
+// One depth of a thread: boxes from left to right.
+interface RowOfBoxes {
+  start: Float64Array;
+  end: Float64Array;
+  func: Int32Array;
+}
+
+interface Span {
+  first: number; // of the samples, which are sorted by thread
+  end: number;
+}
+
+export function spanOf(data: Data, thread: number): Span {
+  const at = (wanted: number) => {
+    let low = 0, high = data.samples.count;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (data.samples.thread[middle] < wanted) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  return { first: at(thread), end: at(thread + 1) };
+}
+
+const NANOSECONDS: { [unit: string]: number } = {
+  nanoseconds: 1, ns: 1, microseconds: 1e3, us: 1e3, milliseconds: 1e6, ms: 1e6, seconds: 1e9, s: 1e9,
+};
+
+const GAP_MIN = 0.1; // of the usual interval: what is shorter is the jitter of a clock
+
+// The column whose value says how long a sample lasts, and its unit in nanoseconds; -1: none.
+function columnOfTime(data: Data): { column: number; factor: number } {
+  const types = data.profile.types;
+  let column = types.findIndex(({ type, unit }) => type === "wall" && NANOSECONDS[unit]);
+  if (column < 0) column = types.findIndex(({ unit }) => NANOSECONDS[unit]);
+  return { column, factor: column < 0 ? 0 : NANOSECONDS[types[column].unit] };
+}
+
+// When each sample of SPAN ends: at its value's end, at the next sample, or after the usual interval.
+function endsOf(data: Data, span: Span): Float64Array {
+  const { time, values } = data.samples, count = span.end - span.first, ends = new Float64Array(count);
+  const { column, factor } = columnOfTime(data);
+  const gaps = new Float64Array(Math.max(0, count - 1));
+  for (let i = 0; i + 1 < count; i++) gaps[i] = time[span.first + i + 1] - time[span.first + i];
+  const usual = gaps.length > 0 ? gaps.slice().sort()[gaps.length >> 1] : 0;
+  for (let i = 0; i < count; i++) {
+    const sample = span.first + i, next = i + 1 < count ? time[sample + 1] : Infinity;
+    const lasts = column >= 0 ? values[column][sample] * factor : next - time[sample] > 4 * usual ? usual : next - time[sample];
+    const end = Math.min(time[sample] + lasts, next);
+    ends[i] = next - end <= usual * GAP_MIN ? next : end;
+  }
+  return ends;
+}
+
+export class Chart {
+  private readonly rows: RowOfBoxes[] = [];
+  readonly begin: number;
+  readonly end: number;
+
+  constructor(data: Data, thread: number) {
+    const span = spanOf(data, thread), ends = endsOf(data, span), { node, time } = data.samples;
+    const rows: { start: number[]; end: number[]; func: number[] }[] = [];
+    const { parent, func } = data.calls;
+    let last = 0, lastEnd = -1, path: number[] = [];
+    for (let i = 0; i < ends.length; i++) {
+      const sample = span.first + i, start = time[sample], end = ends[i];
+      if (end <= start) continue;
+      if (node[sample] !== last || start > lastEnd) {
+        const next: number[] = [];
+        for (let at = node[sample]; at !== 0; at = parent[at]) next.push(at);
+        next.reverse();
+        let common = 0; // boxes that continue
+        if (start <= lastEnd) while (common < next.length && common < path.length && next[common] === path[common]) common++;
+        for (let depth = common; depth < next.length; depth++) {
+          const row = (rows[depth] ||= { start: [], end: [], func: [] });
+          row.start.push(start);
+          row.end.push(end);
+          row.func.push(func[next[depth]]);
+        }
+        path = next;
+        last = node[sample];
+      }
+      for (let depth = 0; depth < path.length; depth++) rows[depth].end[rows[depth].end.length - 1] = end;
+      lastEnd = end;
+    }
+    for (const row of rows)
+      this.rows.push({ start: Float64Array.from(row.start), end: Float64Array.from(row.end), func: Int32Array.from(row.func) });
+    this.begin = ends.length > 0 ? time[span.first] : 0;
+    this.end = ends.length > 0 ? ends[ends.length - 1] : 0;
+  }
+
+  visible(from: number, to: number, narrowest: number): Boxes {
+    const list = new BoxList();
+    this.rows.forEach((row, depth) => {
+      for (let i = firstEndAfter(row.end, from); i < row.start.length && row.start[i] < to;) {
+        const start = row.start[i], width = row.end[i] - start;
+        if (width >= narrowest) {
+          list.add(i, row.func[i], depth, start, width, 0, 0);
+          i++;
+          continue;
+        }
+        // Neighbours that begin within the same half pixel are one; so is one box that is too narrow.
+        let next = i + 1;
+        while (next < row.start.length && row.start[next] < start + narrowest && row.end[next] - row.start[next] < narrowest) next++;
+        const end = Math.max(row.end[next - 1], start + narrowest);
+        list.add(next - i === 1 ? i : -1, next - i === 1 ? row.func[i] : -1, depth, start, end - start, 0, next - i === 1 ? 0 : next - i);
+        i = next;
+      }
+    });
+    return list.finish(this.end - this.begin);
+  }
+}
+
+function firstEndAfter(ends: Float64Array, time: number): number {
+  let low = 0, high = ends.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (ends[middle] <= time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// How busy each thread was, of equal parts of the whole time: by CPU time if the profile has it, else by changes of the stack.
+export function lanesOf(data: Data, bins: number): Lanes {
+  const { samples, profile } = data, activity = new Float32Array(bins * profile.threads.length);
+  const cpu = profile.types.findIndex(({ type, unit }) => type === "cpu" && NANOSECONDS[unit]);
+  const part = Math.max(profile.durationNs / bins, 1);
+  const counts = new Float32Array(activity.length);
+  for (let i = 0; i < samples.count; i++) {
+    const bin = samples.thread[i] * bins + Math.min(bins - 1, Math.floor(samples.time[i] / part));
+    counts[bin]++;
+    if (cpu >= 0) activity[bin] += samples.values[cpu][i] * NANOSECONDS[profile.types[cpu].unit];
+    else if (i > 0 && samples.thread[i - 1] === samples.thread[i] && samples.node[i - 1] !== samples.node[i]) activity[bin]++;
+  }
+  for (let i = 0; i < activity.length; i++) {
+    if (cpu >= 0) activity[i] = Math.min(1, activity[i] / part);
+    else if (counts[i] > 0) activity[i] = activity[i] / counts[i];
+  }
+  return { bins, activity };
+}

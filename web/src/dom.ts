@@ -1,0 +1,28 @@
+// Elements with text only: no name becomes HTML.  SPDX-License-Identifier: MIT
+
+export type Attributes = { [name: string]: string | number | boolean };
+
+export function make<Tag extends keyof HTMLElementTagNameMap>(tag: Tag, attributes: Attributes = {},
+                                                              ...children: (Node | string)[]): HTMLElementTagNameMap[Tag] {
+  const element = document.createElement(tag);
+  for (const name of Object.keys(attributes)) {
+    const value = attributes[name];
+    if (value === true) element.setAttribute(name, "");
+    else if (value !== false) element.setAttribute(name, String(value));
+  }
+  element.append(...children);
+  return element;
+}
+
+export function button(label: string, title: string, press: () => void): HTMLButtonElement {
+  const element = make("button", { type: "button", title, "aria-label": title }, label);
+  element.addEventListener("click", press);
+  return element;
+}
+
+export function choice(label: string, options: [value: string, text: string][], choose: (value: string) => void): HTMLSelectElement {
+  const element = make("select", { "aria-label": label, title: label });
+  for (const [value, text] of options) element.append(make("option", { value }, text));
+  element.addEventListener("change", () => choose(element.value));
+  return element;
+}

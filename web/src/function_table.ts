@@ -1,0 +1,78 @@
+// Functions with their self and total values, sorted and filtered by the search.  SPDX-License-Identifier: MIT
+import { App, nameOf, placeOf, unitOf } from "./app";
+import { make } from "./dom";
+import type { SortBy } from "./state";
+import { Table } from "./table";
+import { percent, Unit } from "./text";
+
+export class FunctionTable {
+  readonly element: HTMLElement;
+  private readonly table: Table;
+  private readonly header = make("div", { class: "header", role: "row" });
+  private rows: number[] = [];
+  private unit = new Unit("count", 0);
+  private shown = "";
+
+  constructor(private readonly app: App, private readonly isShort: boolean) {
+    this.table = new Table("Functions", "grid", this.header, (index) => this.row(this.rows[index]),
+                           (index) => app.update({ view: "sandwich", func: this.rows[index] }));
+    this.element = this.table.element;
+    if (isShort) this.element.classList.add("short");
+  }
+
+  private heading(text: string, sort: SortBy, title: string): HTMLElement {
+    const isChosen = this.app.state.sort === sort;
+    const press = make("button", { type: "button", title }, text + (isChosen ? (sort === "name" ? " ▴" : " ▾") : ""));
+    press.addEventListener("click", () => this.app.update({ sort }));
+    return make("div", { class: sort === "name" ? "name" : "number wide", role: "columnheader",
+                         "aria-sort": isChosen ? (sort === "name" ? "ascending" : "descending") : "none" }, press);
+  }
+
+  private row(func: number): HTMLElement {
+    const { sums, found } = this.app, isMatch = found !== null && found.matches[func] === 1;
+    const number = (value: number, key: string) => {
+      const cell = make("div", { class: "number", role: "gridcell", [`data-${key}`]: value }, this.unit.number(value));
+      const part = make("div", { class: "number part", role: "gridcell" }, percent(value, sums.total));
+      part.style.setProperty("--part", `${sums.total > 0 ? (100 * value) / sums.total : 0}%`);
+      return [cell, part];
+    };
+    const place = make("span", { class: "place" }, this.isShort ? "" : placeOf(this.app, func));
+    const name = make("div", { class: "name", role: "gridcell", title: nameOf(this.app, func) }, make("span", {}, nameOf(this.app, func)), place);
+    return make("div", { class: isMatch ? "row match" : "row", "data-function": func }, ...number(sums.self[func], "self"),
+                ...(this.isShort ? [] : number(sums.inclusive[func], "total")), name);
+  }
+
+  show(): void {
+    const { state, sums, found, selection, profile } = this.app;
+    const key = JSON.stringify([state.sort, state.search, selection]);
+    if (key === this.shown) {
+      this.table.show(this.rows.length);
+      return;
+    }
+    this.shown = key;
+    this.unit = new Unit(unitOf(this.app), sums.total);
+    const suffix = this.unit.name ? `, ${this.unit.name}` : "";
+    this.header.replaceChildren(this.heading(`Self${suffix}`, "self", "sort by what the function itself has spent"),
+                                ...(this.isShort ? [] : [this.heading(`Total${suffix}`, "total", "sort by the function with all that it calls")]),
+                                this.heading("Function", "name", "sort by name"));
+    const rows: number[] = [];
+    for (let func = 0; func < profile.names.length; func++) {
+      if (sums.inclusive[func] > 0 && (found === null || found.matches[func] === 1)) rows.push(func);
+    }
+    const byName = (a: number, b: number) => (profile.names[a] < profile.names[b] ? -1 : profile.names[a] > profile.names[b] ? 1 : 0);
+    const { self, inclusive } = sums;
+    rows.sort(state.sort === "name" ? byName
+      : state.sort === "total" ? (a, b) => inclusive[b] - inclusive[a] || self[b] - self[a] || byName(a, b)
+      : (a, b) => self[b] - self[a] || inclusive[b] - inclusive[a] || byName(a, b));
+    this.rows = rows;
+    this.table.show(rows.length);
+  }
+
+  focus(): void {
+    this.element.focus();
+  }
+
+  key(event: KeyboardEvent): boolean {
+    return this.table.key(event);
+  }
+}

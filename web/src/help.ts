@@ -1,0 +1,32 @@
+// All keys, in an overlay.  SPDX-License-Identifier: MIT
+import { make } from "./dom";
+
+const KEYS: [heading: string, keys: [string, string][]][] = [
+  ["Views", [["1", "flame graph"], ["2", "hottest functions"], ["3", "callers and callees of a function"], ["4", "call tree"],
+             ["5", "time"], ["i", "invert: callers inside"], ["o", "order: largest first, or by name"], ["c", "next colours"],
+             ["t", "light or dark"]]],
+  ["Boxes", [["arrows", "select a neighbour"], ["Enter, click", "zoom to the box"], ["+ − or w s, Ctrl-wheel", "zoom"],
+             ["a d, drag, Shift-wheel", "move"], ["0, Escape", "show all"], ["g, double-click", "callers and callees of the function"],
+             ["y", "copy the name of the function"], ["Shift-drag", "in time: the flame graph of a range"]]],
+  ["Tables and tree", [["↑ ↓ Page Home End", "move"], ["→ ←", "open and close a call"], ["Enter", "callers and callees"]]],
+  ["Time", [["[ ]", "previous, next thread"]]],
+  ["Search", [["/ or Ctrl-F", "search; /…/ is a regular expression"], ["n N", "next, previous match, the largest first"],
+              ["Escape", "leave the field"]]],
+  ["Page", [["Alt-← Alt-→", "back and forward"], ["?", "this help"]]],
+];
+
+export function makeHelp(): HTMLDialogElement {
+  const dialog = make("dialog", { class: "help", "aria-label": "Keys" });
+  const close = make("button", { type: "button", class: "close", "aria-label": "Close" }, "✕");
+  close.addEventListener("click", () => dialog.close());
+  dialog.append(close, make("h2", {}, "Keys"));
+  const columns = make("div", { class: "columns" });
+  for (const [heading, keys] of KEYS) {
+    const list = make("dl");
+    for (const [key, text] of keys) list.append(make("dt", {}, key), make("dd", {}, text));
+    columns.append(make("div", {}, make("h3", {}, heading), list));
+  }
+  dialog.append(columns);
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  return dialog;
+}

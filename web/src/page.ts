@@ -1,0 +1,269 @@
+// The page: its controls, its views, and the state that the URL has.  SPDX-License-Identifier: MIT
+import { amount, App, nameOf, ViewOfApp } from "./app";
+import { Client } from "./client";
+import { button, choice, make } from "./dom";
+import { FlameView } from "./flame_view";
+import { makeHelp } from "./help";
+import { Palette, readTheme } from "./palette";
+import type { Found, Profile, Selection, Sums } from "./protocol";
+import { SandwichView } from "./sandwich_view";
+import { COLOURS, parseState, State, stateText, View, VIEWS } from "./state";
+import { percent, quantity, safe, Unit } from "./text";
+import { rangeText, threadName, TimeView } from "./time_view";
+import { TopView } from "./top_view";
+import { TreeView } from "./tree_view";
+
+const TITLES: { [view in View]: string } = { flame: "Flame graph", top: "Functions", sandwich: "Callers & callees", tree: "Call tree", time: "Time" };
+const COLOUR_TITLES = { package: "by package", system: "application or system", name: "by name", recursion: "recursion" };
+
+class Page implements App {
+  state: State;
+  selection!: Selection;
+  sums!: Sums;
+  found: Found | null = null;
+  theme = readTheme();
+  palette!: Palette;
+  private readonly views: { [view in View]: ViewOfApp };
+  private readonly main = make("main");
+  private readonly status = make("output", { class: "status", role: "status", "aria-live": "polite" });
+  private readonly search = make("input", { type: "search", placeholder: "Search", "aria-label": "Search functions", spellcheck: "false" });
+  private readonly searchResult = make("span", { class: "result", role: "status" });
+  private readonly chips = make("span", { class: "chips" });
+  private readonly total = make("span", { class: "total" });
+  private readonly tabs: HTMLButtonElement[];
+  private readonly controls: { [name: string]: HTMLSelectElement | HTMLButtonElement };
+  private readonly help = makeHelp();
+  private shownSelection = "";
+  private shownSearch = "";
+  private shownColours = "";
+  private matchPlace = -1;
+  private applying: Promise<void> = Promise.resolve();
+  private searchTimer = 0;
+
+  constructor(readonly client: Client, readonly profile: Profile) {
+    this.state = parseState(location.hash);
+    this.tabs = VIEWS.map((view, i) => {
+      const tab = button(TITLES[view], `${TITLES[view]} (${i + 1})`, () => this.update({ view }));
+      tab.setAttribute("role", "tab");
+      return tab;
+    });
+    this.controls = this.makeControls();
+    this.views = { flame: new FlameView(this), top: new TopView(this), sandwich: new SandwichView(this), tree: new TreeView(this), time: new TimeView(this) };
+    for (const view of VIEWS) this.main.append(this.views[view].element);
+    document.title = `${safe(profile.title) || "profile"} – offbeat`;
+    document.body.append(this.makeHeader(), this.main, make("footer", {}, this.status, this.total), this.help);
+    this.listen();
+    this.apply();
+  }
+
+  // --- Controls -------------------------------------------------------------------------------------------------------
+
+  private makeControls(): { [name: string]: HTMLSelectElement | HTMLButtonElement } {
+    const { types, threads } = this.profile;
+    const shown = threads.map((thread, i) => [String(i), threadName(thread.name, thread.id)] as [string, string])
+      .filter(([i]) => threads[Number(i)].samples > 0).slice(0, 5000);
+    return {
+      type: choice("Value", types.map(({ type }, i) => [String(i), safe(type, 60)]), (value) => this.update({ type: Number(value), zoom: null, path: [] })),
+      thread: choice("Thread", [["-1", `all ${shown.length} threads`], ...shown], (value) => this.update({ thread: Number(value), zoom: null, path: [] })),
+      colours: choice("Colours", COLOURS.map((mode) => [mode, COLOUR_TITLES[mode]]), (value) => this.update({ colours: value as State["colours"] })),
+      order: choice("Order", [["heavy", "largest first"], ["name", "by name"]], (value) => this.update({ order: value as State["order"], zoom: null })),
+      inverted: button("Inverted", "callers inside (i)", () => this.update({ inverted: !this.state.inverted, zoom: null, path: [] })),
+    };
+  }
+
+  private makeHeader(): HTMLElement {
+    const { profile, controls } = this;
+    const facts = [profile.release, profile.environment].filter((text) => text !== "").map((text) => safe(text, 80)).join(" · ");
+    const tabs = make("div", { role: "tablist", class: "tabs" }, ...this.tabs);
+    const next = button("›", "next match (n)", () => void this.goToMatch(1)), previous = button("‹", "previous match (N)", () => void this.goToMatch(-1));
+    const right = make("div", { class: "right" }, make("span", { class: "search" }, this.search, this.searchResult, previous, next),
+                       button("◐", "light or dark (t)", () => this.switchTheme()), button("?", "keys (?)", () => this.help.showModal()));
+    return make("header", {}, make("div", { class: "bar" }, make("h1", { title: safe(profile.title) }, safe(profile.title, 80) || "profile"),
+                                   make("span", { class: "facts" }, facts), tabs, right),
+                make("div", { class: "bar options" }, controls.type, controls.thread, controls.inverted, controls.order, controls.colours, this.chips));
+  }
+
+  private showControls(): void {
+    const { state, controls, selection, profile } = this;
+    VIEWS.forEach((view, i) => this.tabs[i].setAttribute("aria-selected", String(view === state.view)));
+    for (const view of VIEWS) this.views[view].element.hidden = view !== state.view;
+    const isTree = state.view === "flame" || state.view === "tree", hasBoxes = isTree || state.view === "sandwich";
+    controls.inverted.hidden = !isTree;
+    controls.order.hidden = !hasBoxes;
+    controls.colours.hidden = state.view === "top" || state.view === "tree";
+    controls.type.hidden = profile.types.length < 2 || state.view === "time";
+    controls.thread.hidden = profile.threads.filter(({ samples }) => samples > 0).length < 2 || state.view === "time";
+    controls.inverted.setAttribute("aria-pressed", String(state.inverted));
+    (controls.type as HTMLSelectElement).value = String(selection.type);
+    (controls.thread as HTMLSelectElement).value = String(selection.thread);
+    (controls.order as HTMLSelectElement).value = state.order;
+    (controls.colours as HTMLSelectElement).value = state.colours;
+    if (this.search.value !== state.search) this.search.value = state.search;
+    this.chips.replaceChildren();
+    if (state.range) this.chips.append(button(`${rangeText(state.range)} ✕`, "show all of the time", () => this.update({ range: null, zoom: null, path: [] })));
+    this.searchResult.textContent = this.found ? `${percent(this.found.share, 1)} · ${this.found.functions}` : "";
+    this.searchResult.title = this.found ? `functions that match: ${this.found.functions}, with ${percent(this.found.share, 1)} of the total` : "";
+    const unit = profile.types[selection.type].unit;
+    const samples = profile.hasTimes ? ` · ${new Unit("count", 0).number(this.sums.samples)} samples` : "";
+    this.total.textContent = quantity(this.sums.total, unit) + samples;
+    this.total.setAttribute("data-total", String(this.sums.total));
+  }
+
+  private switchTheme(): void {
+    this.update({ theme: this.theme.isDark ? "light" : "dark" });
+  }
+
+  announce(text: string): void {
+    this.status.textContent = text;
+  }
+
+  // --- State ----------------------------------------------------------------------------------------------------------
+
+  update(changes: Partial<State>, replace = false): void {
+    this.state = { ...this.state, ...changes };
+    const url = stateText(this.state) || location.pathname + location.search;
+    if (replace) history.replaceState(null, "", url);
+    else if (url !== location.hash) history.pushState(null, "", url);
+    this.apply();
+  }
+
+  // One after the other, so that a slow answer does not replace a later one.
+  private apply(): void {
+    this.applying = this.applying.then(() => this.applyNow()).catch((error: Error) => this.announce(error.message));
+  }
+
+  private async applyNow(): Promise<void> {
+    const { state, profile } = this;
+    const selection: Selection = {
+      type: state.type >= 0 && state.type < profile.types.length ? state.type : profile.type,
+      thread: state.thread < profile.threads.length ? state.thread : -1,
+      from: state.range ? state.range[0] : 0, to: state.range ? state.range[1] : Infinity,
+    };
+    const selectionKey = JSON.stringify(selection), hasChanged = selectionKey !== this.shownSelection;
+    this.selection = selection;
+    if (hasChanged) {
+      this.sums = await this.client.ask("select", selection);
+      this.shownSelection = selectionKey;
+    }
+    if (hasChanged || state.search !== this.shownSearch) {
+      this.found = state.search === "" ? null : await this.client.ask("find", { text: state.search });
+      this.shownSearch = state.search;
+      this.matchPlace = -1;
+    }
+    this.showTheme();
+    this.showControls();
+    this.views[this.state.view].show();
+  }
+
+  private showTheme(): void {
+    const root = document.documentElement;
+    if (this.state.theme) root.setAttribute("data-theme", this.state.theme);
+    else root.removeAttribute("data-theme");
+    this.theme = readTheme();
+    const key = `${this.state.colours} ${this.theme.isDark}`;
+    if (key === this.shownColours) return;
+    this.shownColours = key;
+    this.palette = new Palette(this.profile, this.state.colours, this.theme);
+  }
+
+  private async goToMatch(step: number): Promise<void> {
+    if (!this.found || this.found.calls === 0) return;
+    this.matchPlace = this.matchPlace < 0 ? (step > 0 ? 0 : this.found.calls - 1) : (this.matchPlace + step + this.found.calls) % this.found.calls;
+    const path = await this.client.ask("match", { place: this.matchPlace });
+    if (path.length === 0) return;
+    const func = path[path.length - 1];
+    if (this.state.view !== "flame" || this.state.inverted) this.update({ view: "flame", inverted: false });
+    await this.applying;
+    await (this.views.flame as FlameView).select(path, true);
+    this.announce(`match ${this.matchPlace + 1} of ${this.found.calls}: ${nameOf(this, func)}, ${amount(this, this.sums.inclusive[func])}`);
+  }
+
+  // --- Events ---------------------------------------------------------------------------------------------------------
+
+  private listen(): void {
+    window.addEventListener("popstate", () => {
+      this.state = parseState(location.hash);
+      this.apply();
+    });
+    window.addEventListener("keydown", (event) => this.key(event));
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.apply());
+    this.search.addEventListener("input", () => {
+      clearTimeout(this.searchTimer);
+      this.searchTimer = window.setTimeout(() => this.update({ search: this.search.value }, true), 80);
+    });
+    this.search.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") void this.goToMatch(event.shiftKey ? -1 : 1);
+      if (event.key === "Escape") this.views[this.state.view].focus();
+      if (event.key === "Enter" || event.key === "Escape") event.preventDefault();
+      event.stopPropagation();
+    });
+  }
+
+  private key(event: KeyboardEvent): void {
+    const isFind = (event.ctrlKey || event.metaKey) && event.key === "f";
+    if (isFind || (event.key === "/" && !event.ctrlKey && !event.altKey)) {
+      event.preventDefault();
+      this.search.focus();
+      this.search.select();
+      return;
+    }
+    const target = event.target as HTMLElement;
+    if (event.ctrlKey || event.metaKey || event.altKey || this.help.open || target instanceof HTMLSelectElement) return;
+    if (target instanceof HTMLButtonElement && (event.key === "Enter" || event.key === " ")) return;
+    if (this.ownKey(event.key) || this.views[this.state.view].key(event)) event.preventDefault();
+  }
+
+  private ownKey(key: string): boolean {
+    const { state } = this, view = VIEWS[Number(key) - 1];
+    if (view) {
+      this.update({ view });
+      void this.applying.then(() => this.views[view].focus());
+    } else if (key === "?") this.help.showModal();
+    else if (key === "i") this.controls.inverted.click();
+    else if (key === "o") this.update({ order: state.order === "heavy" ? "name" : "heavy", zoom: null });
+    else if (key === "c") this.update({ colours: COLOURS[(COLOURS.indexOf(state.colours) + 1) % COLOURS.length] });
+    else if (key === "t") this.switchTheme();
+    else if (key === "n") void this.goToMatch(1);
+    else if (key === "N") void this.goToMatch(-1);
+    else if (key === "y") void this.copyName();
+    else return false;
+    return true;
+  }
+
+  private async copyName(): Promise<void> {
+    const func = this.state.view === "flame" && this.state.path.length > 0 ? this.state.path[this.state.path.length - 1] : this.state.func;
+    if (func < 0) return;
+    await navigator.clipboard?.writeText(this.profile.names[func]);
+    this.announce(`copied: ${nameOf(this, func)}`);
+  }
+}
+
+function bytesOfText(text: string): Uint8Array {
+  const letters = atob(text.trim()), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+  return bytes;
+}
+
+// In a file, the data is a part of it; else the server has it beside the page.
+async function loadBytes(): Promise<ArrayBuffer> {
+  const data = document.getElementById("data");
+  if (data) return bytesOfText(data.textContent!).buffer as ArrayBuffer;
+  const answer = await fetch("data");
+  if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
+  return answer.arrayBuffer();
+}
+
+async function open(script: HTMLScriptElement): Promise<void> {
+  const client = new Client(script), bytes = await loadBytes();
+  const profile = await client.ask("open", { bytes }, [bytes]);
+  document.getElementById("loading")?.remove();
+  new Page(client, profile);
+}
+
+export function startPage(script: HTMLScriptElement): void {
+  document.body.append(make("p", { id: "loading", role: "status" }, "Reading the profile …"));
+  open(script).catch((error: Error) => {
+    const line = make("p", { id: "failed", role: "alert" }, `This profile cannot be shown: ${safe(error.message)}`);
+    document.body.replaceChildren(line);
+  });
+}

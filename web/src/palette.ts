@@ -1,0 +1,63 @@
+// Colours of boxes, by what the reader wants to tell apart.  SPDX-License-Identifier: MIT
+import type { Profile } from "./protocol";
+import type { Colours } from "./state";
+
+export interface Theme {
+  isDark: boolean;
+  background: string;
+  text: string;
+  faint: string;
+  line: string;
+  accent: string;
+}
+
+const HUES = [30, 205, 150, 255, 345]; // few, so that packages stand out and not each box
+
+function hash(text: string): number {
+  let sum = 2166136261;
+  for (let i = 0; i < text.length && i < 200; i++) sum = Math.imul(sum ^ text.charCodeAt(i), 16777619);
+  return (sum ^ (sum >>> 15)) >>> 0;
+}
+
+function tone(hue: number, shade: number, isDark: boolean): string {
+  return isDark ? `hsl(${hue} 26% ${33 + shade * 4}%)` : `hsl(${hue} 52% ${80 + shade * 3}%)`;
+}
+
+// The package of a function; without one, the first part of its name.
+function packageOf(profile: Profile, func: number): string {
+  const name = profile.names[func], file = profile.packages[profile.packageOf[func]];
+  const part = /^[\w$./-]{1,200}?(?=::|\.[A-Za-z_$<(])/.exec(name);
+  return (file || "") + " " + (part ? part[0] : "");
+}
+
+export class Palette {
+  private colours: string[] = [];
+
+  constructor(profile: Profile, mode: Colours, theme: Theme) {
+    const neutral = theme.isDark ? "hsl(220 6% 38%)" : "hsl(220 12% 86%)";
+    const strong = tone(HUES[0], 0, theme.isDark), cool = tone(HUES[1], 1, theme.isDark);
+    this.colours = profile.names.map((name, func) => {
+      if (mode === "system") return [neutral, cool, strong][profile.inApp[func]];
+      if (mode === "recursion") return neutral;
+      const key = hash(mode === "name" ? name : packageOf(profile, func));
+      return tone(HUES[key % HUES.length], hash(name) % 3, theme.isDark);
+    });
+    this.recursive = strong;
+    this.root = neutral;
+  }
+
+  readonly recursive: string; // in the mode "recursion": a function that one of its callers is, too
+  readonly root: string;
+
+  of(func: number): string {
+    return func < 0 ? this.root : this.colours[func];
+  }
+}
+
+export function readTheme(): Theme {
+  const style = getComputedStyle(document.documentElement), value = (name: string) => style.getPropertyValue(name).trim();
+  return {
+    isDark: value("--dark") === "1", background: value("--background"), text: value("--text"), faint: value("--faint"),
+    line: value("--line"), accent: value("--accent"),
+  };
+}

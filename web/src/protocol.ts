@@ -1,0 +1,109 @@
+// What the page and its worker send to each other. All numbers of samples are in the profile's unit.
+// SPDX-License-Identifier: MIT
+
+export interface ValueType {
+  type: string;
+  unit: string;
+}
+
+export interface Thread {
+  name: string;
+  id: string;
+  samples: number;
+}
+
+// What does not change while a profile is shown. A function is its place in NAMES.
+export interface Profile {
+  title: string;
+  release: string;
+  environment: string;
+  types: ValueType[];
+  type: number; // to show first
+  threads: Thread[];
+  thread: number; // to show first in the time view
+  hasTimes: boolean;
+  startMs: number; // since 1970, of time 0; 0: not known
+  durationNs: number;
+  samples: number;
+  names: string[];
+  files: string[];
+  packages: string[];
+  fileOf: Int32Array;
+  packageOf: Int32Array;
+  lineOf: Int32Array;
+  inApp: Uint8Array; // 0: not known, 1: of the system, 2: of the application
+}
+
+// Which samples count, and by which of their values.
+export interface Selection {
+  type: number;
+  thread: number; // -1: all
+  from: number; // nanoseconds since time 0
+  to: number; // Infinity: no end
+}
+
+export interface Sums {
+  total: number;
+  samples: number;
+  self: Float64Array; // by function
+  inclusive: Float64Array;
+}
+
+export type TreeKind = "flame" | "inverted" | "callers" | "callees";
+export type Order = "heavy" | "name";
+
+export interface TreeName {
+  kind: TreeKind;
+  func: number; // of "callers" and "callees"
+  order: Order;
+}
+
+// Boxes that are visible, depth first. Parent and self of a merged box are of no meaning.
+export interface Boxes {
+  total: number; // of the root
+  id: Int32Array; // -1: merged
+  func: Int32Array; // -1: the root
+  depth: Int32Array;
+  start: Float64Array;
+  width: Float64Array;
+  self: Float64Array;
+  merged: Int32Array; // how many boxes this one stands for; 0: it is one itself
+  depthMax: number;
+}
+
+export interface Row {
+  id: number;
+  func: number;
+  total: number;
+  self: number;
+  hasChildren: boolean;
+}
+
+export interface Found {
+  matches: Uint8Array; // by function
+  functions: number;
+  share: number; // of the total, each sample once
+  calls: number; // calls that match, outermost ones only
+}
+
+export interface Lanes {
+  bins: number;
+  activity: Float32Array; // by thread, then bin: 0 … 1
+}
+
+export interface Requests {
+  open: { ask: { bytes: ArrayBuffer }; answer: Profile };
+  select: { ask: Selection; answer: Sums };
+  boxes: { ask: { tree: TreeName; from: number; to: number; narrowest: number }; answer: Boxes };
+  chart: { ask: { thread: number; from: number; to: number; narrowest: number }; answer: Boxes };
+  lanes: { ask: { bins: number }; answer: Lanes };
+  rows: { ask: { tree: TreeName; box: number }; answer: Row[] };
+  find: { ask: { text: string }; answer: Found };
+  // The box of a path of functions from the root, or its nearest ancestor that there is.
+  path: { ask: { tree: TreeName; path: number[] }; answer: { box: number; start: number; width: number; total: number; depth: number } };
+  pathOf: { ask: { tree: TreeName; box: number }; answer: number[] };
+  // The N-th call that matches the last search, the largest first.
+  match: { ask: { place: number }; answer: number[] };
+}
+
+export type RequestName = keyof Requests;

@@ -1,0 +1,49 @@
+// What the selected samples add up to: for each call, and for each function.  SPDX-License-Identifier: MIT
+import type { Calls, Data } from "./data";
+import type { Selection, Sums } from "./protocol";
+
+export interface CallSums {
+  self: Float64Array; // by call
+  total: Float64Array; // with everything below it
+  samples: number;
+}
+
+export function sumCalls(data: Data, selection: Selection): CallSums {
+  const { calls, samples } = data, self = new Float64Array(calls.count);
+  const values = samples.values[selection.type];
+  const hasRange = data.profile.hasTimes && (selection.from > 0 || selection.to !== Infinity);
+  let count = 0;
+  for (let i = 0; i < samples.count; i++) {
+    if (selection.thread >= 0 && samples.thread[i] !== selection.thread) continue;
+    if (hasRange && !(samples.time[i] >= selection.from && samples.time[i] < selection.to)) continue;
+    self[samples.node[i]] += values[i];
+    count++;
+  }
+  const total = self.slice();
+  for (let node = calls.count - 1; node > 0; node--) total[calls.parent[node]] += total[node];
+  return { self, total, samples: count };
+}
+
+// Calls VISIT for each call; IS_INNER: a caller of it is the same function.
+export function eachCall(calls: Calls, functions: number, visit: (node: number, func: number, isInner: boolean) => void): void {
+  const open = new Int32Array(functions);
+  let top = 0; // the call that is open
+  for (let node = 1; node < calls.count; node++) {
+    for (; top !== calls.parent[node]; top = calls.parent[top]) open[calls.func[top]]--;
+    const func = calls.func[node];
+    visit(node, func, open[func] > 0);
+    open[func]++;
+    top = node;
+  }
+}
+
+// A recursive function counts once for each sample.
+export function sumFunctions(data: Data, sums: CallSums): Sums {
+  const functions = data.profile.names.length;
+  const self = new Float64Array(functions), inclusive = new Float64Array(functions);
+  eachCall(data.calls, functions, (node, func, isInner) => {
+    self[func] += sums.self[node];
+    if (!isInner) inclusive[func] += sums.total[node];
+  });
+  return { total: sums.total[0], samples: sums.samples, self, inclusive };
+}

@@ -1,0 +1,201 @@
+// What one thread did, in the order of time, below the activity of all threads.  SPDX-License-Identifier: MIT
+import { App, ViewOfApp } from "./app";
+import { BoxView } from "./box_view";
+import { make } from "./dom";
+import type { Lanes } from "./protocol";
+import { safe, seconds } from "./text";
+
+const LANES_MAX = 2000, BINS = 600, LANE_HEIGHT = 16, TICKS = [1, 2, 5];
+
+export class TimeView implements ViewOfApp {
+  readonly element: HTMLElement;
+  private readonly list = make("div", { class: "lanes", role: "listbox", "aria-label": "Threads", tabindex: "0" });
+  private readonly axis = make("canvas", { class: "axis", "aria-hidden": "true" });
+  private readonly window = make("div", { class: "window", "aria-hidden": "true" });
+  private readonly map = make("div", { class: "map", title: "drag to move what is shown" });
+  private readonly overview = make("canvas", { "aria-hidden": "true" });
+  private readonly boxes: BoxView;
+  private readonly hint = make("p", { class: "hint" });
+  private lanes: Lanes | null = null;
+  private shown = "";
+  private drawnLanes = "";
+  private timer = 0;
+
+  constructor(private readonly app: App) {
+    this.boxes = new BoxView(app, "Flamechart", {
+      select: () => {},
+      viewport: (from, to) => this.remember(from, to),
+      open: (func) => app.update({ view: "sandwich", func }),
+      range: (from, to) => app.update({ range: [Math.floor(from), Math.ceil(to)], thread: this.thread, view: "flame", zoom: null, path: [] }),
+    });
+    this.map.append(this.overview, this.window);
+    this.element = make("section", { class: "view time" }, this.list, this.map, this.axis, this.boxes.element, this.hint);
+    new ResizeObserver(() => this.drawAround()).observe(this.boxes.element);
+    this.map.addEventListener("pointerdown", (event) => {
+      this.map.setPointerCapture(event.pointerId);
+      this.jump(event);
+    });
+    this.map.addEventListener("pointermove", (event) => event.buttons === 1 && this.jump(event));
+  }
+
+  private get thread(): number {
+    const { state, profile } = this.app;
+    return state.lane >= 0 && state.lane < profile.threads.length ? state.lane : profile.thread;
+  }
+
+  private get end(): number {
+    return Math.max(this.app.profile.durationNs, 1) * 1.0001;
+  }
+
+  private jump(event: PointerEvent): void {
+    const place = this.map.getBoundingClientRect(), [from, to] = this.boxes.viewport;
+    const middle = ((event.clientX - place.left) / place.width) * this.end;
+    this.boxes.setViewport(middle - (to - from) / 2, middle + (to - from) / 2);
+    this.remember(...this.boxes.viewport);
+  }
+
+  private remember(from: number, to: number): void {
+    this.drawAround();
+    clearTimeout(this.timer);
+    const isAll = from <= 0 && to >= this.end, window_: [number, number] | null = isAll ? null : [from, to];
+    this.timer = setTimeout(() => {
+      this.shown = this.keyOf(window_);
+      this.app.update({ window: window_ });
+    }, 250) as unknown as number;
+  }
+
+  private keyOf(range: [number, number] | null): string {
+    return JSON.stringify([this.thread, range && [Math.floor(range[0]), Math.ceil(range[1])]]);
+  }
+
+  show(): void {
+    const { profile, client, state } = this.app;
+    this.element.classList.toggle("timeless", !profile.hasTimes);
+    if (!profile.hasTimes) {
+      this.hint.replaceChildren("This profile has no times: its samples are sums. A recording, a Sentry profile and the text of perf script have times.");
+      return;
+    }
+    this.hint.replaceChildren("Shift and drag: the flame graph of a range. Ctrl and wheel: zoom.");
+    if (!this.lanes) void client.ask("lanes", { bins: BINS }).then((lanes) => {
+      this.lanes = lanes;
+      this.writeLanes();
+      this.drawAround();
+    });
+    this.writeLanes();
+    if (this.shown !== this.keyOf(state.window)) {
+      const thread = this.thread, [from, to] = state.window || [0, this.end];
+      this.shown = this.keyOf(state.window);
+      this.boxes.show({ fetch: (low, high, narrowest) => client.ask("chart", { thread, from: low, to: high, narrowest }), low: 0,
+                        high: this.end, isTime: true, growsUp: false }, from, to);
+    } else this.boxes.refresh();
+    this.drawAround();
+  }
+
+  // --- Threads --------------------------------------------------------------------------------------------------------
+
+  private get order(): number[] {
+    const { threads } = this.app.profile;
+    const busy = (thread: number) => {
+      let sum = 0;
+      for (let bin = 0; bin < BINS; bin++) sum += this.lanes!.activity[thread * BINS + bin];
+      return sum;
+    };
+    const shown = threads.map((_, thread) => thread).filter((thread) => threads[thread].samples > 0);
+    if (!this.lanes) return shown.slice(0, LANES_MAX);
+    const sums = new Map(shown.map((thread) => [thread, busy(thread)]));
+    return shown.sort((a, b) => sums.get(b)! - sums.get(a)! || a - b).slice(0, LANES_MAX);
+  }
+
+  private writeLanes(): void {
+    const key = JSON.stringify([this.lanes !== null, this.app.theme.isDark]);
+    if (key !== this.drawnLanes) {
+      this.drawnLanes = key;
+      this.list.replaceChildren(...this.order.map((thread) => this.lane(thread)));
+    }
+    for (const lane of Array.from(this.list.children)) {
+      const isShown = Number(lane.getAttribute("data-thread")) === this.thread;
+      lane.setAttribute("aria-selected", String(isShown));
+      if (isShown) this.list.setAttribute("aria-activedescendant", lane.id);
+    }
+  }
+
+  private lane(thread: number): HTMLElement {
+    const { name, id, samples } = this.app.profile.threads[thread], canvas = make("canvas", { "aria-hidden": "true" });
+    const lane = make("div", { id: `lane-${thread}`, class: "lane", role: "option", "data-thread": thread, title: `${samples} samples` },
+                      make("span", { class: "name" }, threadName(name, id)), canvas);
+    lane.addEventListener("click", () => this.app.update({ lane: thread }));
+    if (this.lanes) this.drawLane(canvas, thread, LANE_HEIGHT);
+    return lane;
+  }
+
+  private drawLane(canvas: HTMLCanvasElement, thread: number, height: number): void {
+    const { activity, bins } = this.lanes!, context = canvas.getContext("2d")!;
+    canvas.width = bins;
+    canvas.height = height;
+    context.fillStyle = this.app.theme.faint;
+    for (let bin = 0; bin < bins; bin++) {
+      const value = activity[thread * bins + bin];
+      if (value > 0) context.fillRect(bin, height - Math.max(1, value * height), 1, height);
+    }
+  }
+
+  // --- Minimap and axis -----------------------------------------------------------------------------------------------
+
+  private drawAround(): void {
+    if (this.lanes) this.drawLane(this.overview, this.thread, 32);
+    const [from, to] = this.boxes.viewport;
+    this.window.style.left = `${(100 * from) / this.end}%`;
+    this.window.style.width = `${(100 * (to - from)) / this.end}%`;
+    const width = this.boxes.element.clientWidth, ratio = window.devicePixelRatio || 1, context = this.axis.getContext("2d")!;
+    if (width === 0) return;
+    this.axis.width = width * ratio;
+    this.axis.height = 20 * ratio;
+    context.scale(ratio, ratio);
+    context.font = getComputedStyle(this.element).font;
+    context.textBaseline = "middle";
+    const step = stepOf((to - from) / Math.max(1, width / 110));
+    for (let time = Math.ceil(from / step) * step; time < to; time += step) {
+      const x = ((time - from) / (to - from)) * width;
+      context.fillStyle = this.app.theme.line;
+      context.fillRect(Math.round(x), 0, 1, 20);
+      context.fillStyle = this.app.theme.faint;
+      context.fillText(tick(time, step), x + 4, 10);
+    }
+  }
+
+  focus(): void {
+    this.boxes.element.focus();
+  }
+
+  key(event: KeyboardEvent): boolean {
+    const isLane = document.activeElement === this.list;
+    if (event.key === "[" || event.key === "]" || (isLane && (event.key === "ArrowUp" || event.key === "ArrowDown"))) {
+      const order = this.order, place = order.indexOf(this.thread) + (event.key === "]" || event.key === "ArrowDown" ? 1 : -1);
+      if (order[place] !== undefined) this.app.update({ lane: order[place] });
+      this.list.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
+      return true;
+    }
+    return this.boxes.key(event);
+  }
+}
+
+// The same number of digits at each mark, enough to tell neighbours apart.
+function tick(time: number, step: number): string {
+  const [factor, unit] = step >= 1e8 ? [1e9, "s"] : step >= 1e5 ? [1e6, "ms"] : [1e3, "µs"];
+  const digits = Math.max(0, Math.ceil(-Math.log10(step / factor) - 1e-9));
+  return `${(time / factor).toFixed(digits)} ${unit}`;
+}
+
+function stepOf(least: number): number {
+  const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
+  return (TICKS.find((factor) => factor * power >= least) || 10) * power;
+}
+
+export function threadName(name: string, id: string): string {
+  if (name && id && name !== id) return `${safe(name, 100)} (${safe(id, 40)})`;
+  return safe(name || id, 100) || "(none)";
+}
+
+export function rangeText(range: [number, number]): string {
+  return `${seconds(range[0])} – ${seconds(range[1])}`;
+}
