@@ -4,8 +4,7 @@
 
 enum place {
     AT_START,
-    AT_START_CERTAINLY, /* where the first line may be a collapsed stack's */
-    AT_LINE,            /* at the beginning of any line */
+    AT_LINE, /* at the beginning of any line */
     WITHIN,
     WITHIN_JSON, /* in an object that a reader of JSON may take for its own */
 };
@@ -74,15 +73,6 @@ static const struct mark marks[] = {
      .hint = "a report of perf; use its perf.data: offbeat top perf.data"},
     {AT_LINE, .text = "CPU: ", .other = "samples  %", .hint = "a report of OProfile, which has no stacks"},
     /* valgrind. */
-    {AT_START_CERTAINLY, BYTES("# callgrind format"),
-     .hint = "a file of callgrind; type: callgrind_annotate FILE, or open it in KCachegrind"},
-    {AT_START_CERTAINLY, BYTES("version: 1\ncreator: callgrind"),
-     .hint = "a file of callgrind; type: callgrind_annotate FILE, or open it in KCachegrind"},
-    {AT_START_CERTAINLY, BYTES("version: 1\ncreator: xdebug"),
-     .hint = "a file of PHP's xdebug; open it in KCachegrind"},
-    {AT_LINE,
-     .text = "positions:", .other = "events:", .hint = "a file in callgrind's format; type: callgrind_annotate FILE"},
-    {AT_LINE, .text = "desc: I1 cache", .hint = "a file of cachegrind; type: cg_annotate FILE"},
     {AT_START, BYTES("desc: "), .other = "snapshot=", .hint = "a file of massif; type: ms_print FILE"},
     {WITHIN_JSON, .text = "\"dhatFileVersion\"", .hint = "a file of DHAT; open it in valgrind's dh_view.html"},
     /* Browsers and JavaScript. */
@@ -158,7 +148,6 @@ static bool has_mark(struct slice bytes, const struct mark *mark)
     if (mark->other && !has_within(bytes, mark->other, strlen(mark->other))) return false;
     switch (mark->place) {
     case AT_START:
-    case AT_START_CERTAINLY:
         return has_at(bytes, mark->offset, mark->text, size);
     case AT_LINE:
         return has_line(bytes, mark->text, size);
@@ -179,8 +168,7 @@ bool known_kind_is_certain(struct slice bytes)
 {
     bytes = front_of(bytes);
     for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
-        bool is_certain = marks[i].place == WITHIN_JSON || marks[i].place == AT_START_CERTAINLY;
-        if (is_certain && has_mark(bytes, &marks[i])) return true;
+        if (marks[i].place == WITHIN_JSON && has_mark(bytes, &marks[i])) return true;
     }
     return false;
 }

@@ -135,6 +135,26 @@ def a_chain_of_calls(size):
                        "timeDeltas": [1] * count}).encode()
 
 
+def calls_of_everything_by_everything(size):
+    """Each function calls all that follow it: the number of stacks doubles with each one."""
+    count = int((size / 20) ** 0.5)
+    lines = ["events: Ir"]
+    for i in range(count):
+        lines += [f"fn=f{i}", "1 1"]
+        for k in range(i + 1, count):
+            lines += [f"cfn=f{k}", "calls=1 1", f"{k} {count}"]
+    return "\n".join(lines).encode()
+
+
+def lines_with_all_events_of_callgrind(size):
+    return b"events: " + b" ".join(b"e%d" % i for i in range(32)) + b"\nfn=f\n" + b"+1 1\n" * (size // 5)
+
+
+def a_long_chain_of_callgrind(size):
+    count = size // 40
+    return b"events: Ir\n" + b"".join(b"fn=f%d\n1 1\ncfn=f%d\ncalls=1 1\n1 %d\n" % (i, i + 1, count - i) for i in range(count))
+
+
 def short_stacks_all_different(size):
     return b"".join(b"%x;%x 1\n" % (i, i * 7) for i in range(size // 13))
 
@@ -229,7 +249,8 @@ GENERATORS = [strings_that_shared_a_hash, lines_that_shared_a_hash, inlined_func
               events_that_open_and_never_close, samples_of_perf, samples_of_a_chunk, threads_with_one_sample_each,
               a_recording_of_ticks_at_which_many_threads_sleep, a_recording_of_deep_stacks_that_share_all_but_one_frame,
               a_recording_of_many_modules, forks_that_map, records_in_reverse_order, mappings_in_reverse_order,
-              inlined_functions_without_an_end_for_firefox, a_deep_stack_for_firefox]
+              inlined_functions_without_an_end_for_firefox, a_deep_stack_for_firefox, calls_of_everything_by_everything,
+              lines_with_all_events_of_callgrind, a_long_chain_of_callgrind]
 
 
 # --- Measuring --------------------------------------------------------------------------------------------------------

@@ -67,6 +67,7 @@ struct format {
     X(perf_data)    /* read only */                                                                                    \
     X(pprof_legacy) /* what pprof read before profile.proto; read only */                                              \
     X(perf_script)  /* read only */                                                                                    \
+    X(callgrind)    /* read only; its first line may look as a collapsed stack does */                                 \
     X(collapsed)                                                                                                       \
     X(envelope) /* before others in JSON: the members of its header are anybody's */                                   \
     X(speedscope)                                                                                                      \

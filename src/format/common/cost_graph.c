@@ -1,0 +1,421 @@
+/* Follows the calls from the functions that nobody called, the heaviest stack first, until all are made or a maximum is
+ * reached. Then each cost is divided among the stacks of its function.  SPDX-License-Identifier: MIT */
+#include "format/common/cost_graph.h"
+
+#include "base/array.h"
+#include "base/hash.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+void cost_graph_init(struct cost_graph *graph, struct profile *profile)
+{
+    *graph = (struct cost_graph){.profile = profile};
+}
+
+void cost_graph_fini(struct cost_graph *graph)
+{
+    index_table_fini(&graph->nodes.index);
+    free(graph->nodes.items);
+    free(graph->places.items);
+    free(graph->calls.items);
+    free(graph->values.items);
+}
+
+#define ADD_ITEM(graph, list)                                                                                          \
+    (array_reserve(&(list)->items, &(list)->capacity, (list)->count + 1, sizeof(*(list)->items), PROFILE_ENTITIES_MAX) \
+         ? &(list)->items[(list)->count++]                                                                             \
+         : ((graph)->failed = true, NULL))
+
+static bool node_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct cost_node *a = &((const struct cost_graph *)context)->nodes.items[index], *b = key;
+    return a->thread.index == b->thread.index && a->mapping.index == b->mapping.index &&
+           a->function.index == b->function.index;
+}
+
+uint32_t cost_graph_node(struct cost_graph *graph, const struct cost_node *node)
+{
+    uint64_t hash = hash_mix(hash_mix(hash_mix(0, node->thread.index), node->mapping.index), node->function.index);
+    uint32_t found = index_table_find(&graph->nodes.index, hash, node_equal, graph, node);
+    if (found != INDEX_NONE) return found;
+    struct cost_node *added = ADD_ITEM(graph, &graph->nodes);
+    if (!added) return INDEX_NONE;
+    *added = *node;
+    uint32_t index = (uint32_t)graph->nodes.count - 1;
+    if (index_table_add(&graph->nodes.index, hash, index)) return index;
+    graph->failed = true;
+    return INDEX_NONE;
+}
+
+void cost_graph_add_cost(struct cost_graph *graph, uint32_t node, struct location_id place, const int64_t *values,
+                         uint32_t value_count)
+{
+    while (value_count > 0 && values[value_count - 1] == 0) value_count--;
+    if (value_count == 0 || node == INDEX_NONE) return;
+    if (!array_reserve(&graph->values.items, &graph->values.capacity, graph->values.count + value_count,
+                       sizeof(*graph->values.items), PROFILE_SAMPLES_MAX)) {
+        graph->failed = true;
+        return;
+    }
+    struct place_cost *cost = ADD_ITEM(graph, &graph->places);
+    if (!cost) return;
+    *cost = (struct place_cost){
+        .node = node, .place = place, .value_first = graph->values.count, .value_count = value_count};
+    memcpy(graph->values.items + graph->values.count, values, value_count * sizeof(*values));
+    graph->values.count += value_count;
+}
+
+void cost_graph_add_call(struct cost_graph *graph, const struct call_cost *call)
+{
+    if (call->caller == INDEX_NONE || call->callee == INDEX_NONE) return;
+    struct call_cost *added = ADD_ITEM(graph, &graph->calls);
+    if (added) *added = *call;
+}
+
+/* --- Making stacks ------------------------------------------------------------------------------------------------ */
+
+/* A way to a node: the frames of its callers, and what the node weighs when it is called so. */
+struct context {
+    double weight;
+    uint32_t node, parent; /* PARENT: the context of the caller, or INDEX_NONE */
+    uint32_t depth;
+    struct stack_id callers;
+};
+
+struct maker {
+    struct cost_graph *graph;
+    uint32_t *call_first, *place_first; /* by node, of the sorted calls and places; one more at the end */
+    double *weight;                     /* by node: its own cost and that of its calls, without calls of itself */
+    uint32_t *seen;                     /* by node: the last context that has it on its stack, plus one */
+    struct {
+        struct context *items; /* those that are followed come first to be so: the heap holds their indexes */
+        size_t count, capacity;
+    } contexts;
+    struct {
+        uint32_t *items;
+        size_t count, capacity;
+    } heap;
+    uint32_t *order, *order_first; /* contexts by node, the heaviest first */
+    size_t contexts_max, steps_left, samples_left;
+};
+
+static int compare_u32(uint32_t a, uint32_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_places(const void *left, const void *right)
+{
+    const struct place_cost *a = left, *b = right;
+    int order = compare_u32(a->node, b->node);
+    if (order == 0) order = compare_u32(a->place.index, b->place.index);
+    return order != 0 ? order : (a->value_first > b->value_first) - (a->value_first < b->value_first);
+}
+
+static int compare_calls(const void *left, const void *right)
+{
+    const struct call_cost *a = left, *b = right;
+    int order = compare_u32(a->caller, b->caller);
+    if (order == 0) order = compare_u32(a->callee, b->callee);
+    return order != 0 ? order : compare_u32(a->place.index, b->place.index);
+}
+
+static void add_values(struct cost_graph *graph, struct place_cost *into, const struct place_cost *from)
+{
+    const int64_t *added = graph->values.items + from->value_first;
+    int64_t *values = graph->values.items + into->value_first;
+    for (uint32_t i = 0; i < from->value_count; i++) values[i] = profile_add_values(values[i], added[i]);
+}
+
+/* Equal places become one: the one with more values takes in the other. */
+static void join_places(struct cost_graph *graph)
+{
+    size_t count = 0;
+    struct place_cost *items = graph->places.items;
+    if (graph->places.count > 1) qsort(items, graph->places.count, sizeof(*items), compare_places);
+    for (size_t i = 0; i < graph->places.count; i++) {
+        struct place_cost *last = count > 0 ? &items[count - 1] : NULL;
+        if (!last || last->node != items[i].node || last->place.index != items[i].place.index) {
+            items[count++] = items[i];
+        } else if (last->value_count >= items[i].value_count) {
+            add_values(graph, last, &items[i]);
+        } else {
+            struct place_cost shorter = *last;
+            *last = items[i];
+            add_values(graph, last, &shorter);
+        }
+    }
+    graph->places.count = count;
+}
+
+static void join_calls(struct cost_graph *graph)
+{
+    size_t count = 0;
+    struct call_cost *items = graph->calls.items;
+    if (graph->calls.count > 1) qsort(items, graph->calls.count, sizeof(*items), compare_calls);
+    for (size_t i = 0; i < graph->calls.count; i++) {
+        if (count > 0 && compare_calls(&items[count - 1], &items[i]) == 0)
+            items[count - 1].weight += items[i].weight;
+        else
+            items[count++] = items[i];
+    }
+    graph->calls.count = count;
+}
+
+/* What the first value type says of PLACE; costs below zero (memory that is freed) have no part in the shares. */
+static double weight_of_place(const struct cost_graph *graph, const struct place_cost *place)
+{
+    int64_t value = graph->values.items[place->value_first];
+    return value > 0 ? (double)value : 0;
+}
+
+static void weigh(struct maker *maker)
+{
+    const struct cost_graph *graph = maker->graph;
+    for (size_t i = 0; i < graph->places.count; i++) {
+        const struct place_cost *place = &graph->places.items[i];
+        maker->weight[place->node] += weight_of_place(graph, place);
+        maker->place_first[place->node + 1]++;
+    }
+    for (size_t i = 0; i < graph->calls.count; i++) {
+        const struct call_cost *call = &graph->calls.items[i];
+        if (call->caller != call->callee) maker->weight[call->caller] += call->weight;
+        maker->call_first[call->caller + 1]++;
+    }
+    for (size_t i = 0; i < graph->nodes.count; i++) {
+        maker->place_first[i + 1] += maker->place_first[i];
+        maker->call_first[i + 1] += maker->call_first[i];
+    }
+}
+
+static bool is_heavier(const struct maker *maker, uint32_t a, uint32_t b)
+{
+    const struct context *left = &maker->contexts.items[a], *right = &maker->contexts.items[b];
+    return left->weight > right->weight || (left->weight == right->weight && a < b);
+}
+
+static void push(struct maker *maker, const struct context *context)
+{
+    struct cost_graph *graph = maker->graph;
+    if (maker->contexts.count == maker->contexts_max) return;
+    struct context *added = ADD_ITEM(graph, &maker->contexts);
+    uint32_t *place = added ? ADD_ITEM(graph, &maker->heap) : NULL;
+    if (!place) return;
+    *added = *context;
+    uint32_t index = (uint32_t)maker->contexts.count - 1, *heap = maker->heap.items;
+    size_t i = maker->heap.count - 1;
+    for (; i > 0 && is_heavier(maker, index, heap[(i - 1) / 2]); i = (i - 1) / 2) heap[i] = heap[(i - 1) / 2];
+    heap[i] = index;
+}
+
+static uint32_t pop(struct maker *maker)
+{
+    uint32_t *heap = maker->heap.items, top = heap[0], last = heap[--maker->heap.count];
+    size_t i = 0;
+    for (size_t child = 1; child < maker->heap.count; child = 2 * i + 1) {
+        if (child + 1 < maker->heap.count && is_heavier(maker, heap[child + 1], heap[child])) child++;
+        if (!is_heavier(maker, heap[child], last)) break;
+        heap[i] = heap[child];
+        i = child;
+    }
+    heap[i] = last;
+    return top;
+}
+
+static void push_roots(struct maker *maker)
+{
+    const struct cost_graph *graph = maker->graph;
+    double *called = calloc(graph->nodes.count + 1, sizeof(*called));
+    if (!called) {
+        maker->graph->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < graph->calls.count; i++) {
+        const struct call_cost *call = &graph->calls.items[i];
+        if (call->caller != call->callee) called[call->callee] += call->weight;
+    }
+    for (uint32_t i = 0; i < graph->nodes.count; i++) {
+        double weight = maker->weight[i] - called[i];
+        if (weight > 0) push(maker, &(struct context){.weight = weight, .node = i, .parent = INDEX_NONE});
+    }
+    free(called);
+}
+
+/* A call of what is on the stack already is part of what that one costs: its weight is divided among the other calls.
+ */
+static double mark_stack(struct maker *maker, uint32_t context)
+{
+    const struct cost_graph *graph = maker->graph;
+    uint32_t node = maker->contexts.items[context].node;
+    double weight = maker->weight[node];
+    for (uint32_t i = context; i != INDEX_NONE; i = maker->contexts.items[i].parent)
+        maker->seen[maker->contexts.items[i].node] = context + 1;
+    for (uint32_t i = maker->call_first[node]; i < maker->call_first[node + 1]; i++) {
+        const struct call_cost *call = &graph->calls.items[i];
+        if (call->callee != node && maker->seen[call->callee] == context + 1) weight -= call->weight;
+    }
+    return weight;
+}
+
+static void follow(struct maker *maker, uint32_t index)
+{
+    const struct cost_graph *graph = maker->graph;
+    struct context context = maker->contexts.items[index];
+    uint32_t first = maker->call_first[context.node], end = maker->call_first[context.node + 1];
+    if (context.depth + 1 >= COST_GRAPH_DEPTH_MAX || first == end || maker->steps_left < end - first + context.depth)
+        return;
+    maker->steps_left -= end - first + context.depth;
+    double divisor = mark_stack(maker, index);
+    for (uint32_t i = first; i < end; i++) {
+        const struct call_cost *call = &graph->calls.items[i];
+        double weight = context.weight * call->weight / divisor;
+        if (maker->seen[call->callee] == index + 1 || !(weight >= 0.5)) continue;
+        if (weight > context.weight) weight = context.weight;
+        push(maker, &(struct context){.weight = weight,
+                                      .node = call->callee,
+                                      .parent = index,
+                                      .depth = context.depth + 1,
+                                      .callers = profile_add_stack(graph->profile, context.callers, call->place)});
+    }
+}
+
+/* --- Dividing costs ----------------------------------------------------------------------------------------------- */
+
+/* Contexts were added in no order of weight; those of a node are used heaviest first. */
+static int compare_contexts(const void *left, const void *right, void *data)
+{
+    const struct maker *maker = data;
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    int order = compare_u32(maker->contexts.items[a].node, maker->contexts.items[b].node);
+    return order != 0 ? order : is_heavier(maker, a, b) ? -1 : 1;
+}
+
+static bool order_contexts(struct maker *maker)
+{
+    size_t count = maker->contexts.count;
+    maker->order = calloc(count + 1, sizeof(*maker->order));
+    maker->order_first = calloc(maker->graph->nodes.count + 2, sizeof(*maker->order_first));
+    if (!maker->order || !maker->order_first) return false;
+    for (size_t i = 0; i < count; i++) {
+        maker->order[i] = (uint32_t)i;
+        maker->order_first[maker->contexts.items[i].node + 1]++;
+    }
+    for (size_t i = 0; i < maker->graph->nodes.count; i++) maker->order_first[i + 1] += maker->order_first[i];
+    qsort_r(maker->order, count, sizeof(*maker->order), compare_contexts, maker);
+    return true;
+}
+
+/* A part of what a place cost: from BEFORE to AFTER of WHOLE. */
+struct part {
+    double before, after, whole;
+    double phase; /* from 0 to 1: at which fraction the next unit is due; spread, so that no stack is preferred */
+};
+
+static int64_t due_by(int64_t value, double share, double phase)
+{
+    if (share <= 0) return 0;
+    double due = share >= 1 ? 0x1p63 : floor((double)value * share + phase);
+    return fabs(due) < fabs((double)value) ? (int64_t)due : value;
+}
+
+/* The parts of VALUE add up to it. */
+static int64_t part_of(int64_t value, const struct part *part)
+{
+    return due_by(value, part->after / part->whole, part->phase) -
+           due_by(value, part->before / part->whole, part->phase);
+}
+
+static void add_sample(struct maker *maker, const struct place_cost *place, struct stack_id callers,
+                       const struct part *part)
+{
+    struct cost_graph *graph = maker->graph;
+    int64_t values[PROFILE_VALUES_MAX] = {0};
+    bool is_zero = true;
+    for (uint32_t i = 0; i < place->value_count; i++) {
+        values[i] = part_of(graph->values.items[place->value_first + i], part);
+        if (values[i] != 0) is_zero = false;
+    }
+    if (is_zero) return;
+    struct sample sample = {.thread = graph->nodes.items[place->node].thread,
+                            .stack = profile_add_stack(graph->profile, callers, place->place)};
+    profile_add_sample(graph->profile, &sample, values);
+}
+
+static void divide_node(struct maker *maker, uint32_t node)
+{
+    const struct cost_graph *graph = maker->graph;
+    const struct context *contexts = maker->contexts.items;
+    const uint32_t *order = maker->order + maker->order_first[node];
+    size_t count = maker->order_first[node + 1] - maker->order_first[node];
+    size_t place_count = maker->place_first[node + 1] - maker->place_first[node];
+    if (place_count == 0) return;
+    size_t count_max = 1 + maker->samples_left / place_count;
+    if (count > count_max) count = count_max;
+    if (count > 1) maker->samples_left -= (count - 1) * place_count;
+    double whole = 0;
+    for (size_t i = 0; i < count; i++) whole += contexts[order[i]].weight;
+    for (uint32_t k = maker->place_first[node]; k < maker->place_first[node + 1]; k++) {
+        const struct place_cost *place = &graph->places.items[k];
+        double golden = (double)k * 0.6180339887498949;
+        struct part part = {.whole = whole, .phase = golden - floor(golden)};
+        for (size_t i = 0; i < count; i++) {
+            part.after = i + 1 == count ? whole : part.before + contexts[order[i]].weight;
+            add_sample(maker, place, contexts[order[i]].callers, &part);
+            part.before = part.after;
+        }
+        if (count == 0) add_sample(maker, place, (struct stack_id){0}, &(struct part){.after = 1, .whole = 1});
+    }
+}
+
+static void make_samples(struct maker *maker)
+{
+    weigh(maker);
+    push_roots(maker);
+    while (maker->heap.count > 0 && !maker->graph->failed) follow(maker, pop(maker));
+    if (maker->graph->failed || !order_contexts(maker)) {
+        maker->graph->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < maker->graph->nodes.count; i++) divide_node(maker, i);
+}
+
+enum status cost_graph_add_samples(struct cost_graph *graph, size_t source_bytes, struct error *error)
+{
+    static const char note[] = "The stacks are estimated: the file has calls between functions, and no stacks.";
+    struct maker maker = {
+        .graph = graph,
+        .contexts_max = COST_GRAPH_STACKS_FREE + source_bytes / 16,
+        .steps_left = COST_GRAPH_STEPS_FREE + 4 * source_bytes,
+        .samples_left = COST_GRAPH_SAMPLES_FREE + source_bytes / 16,
+    };
+    join_places(graph);
+    join_calls(graph);
+    size_t value_count = graph->profile->value_type_count;
+    size_t values_max = COST_GRAPH_VALUES_FREE + source_bytes;
+    if (graph->places.count * value_count > values_max)
+        return error_set(error, STATUS_TOO_LARGE, 0,
+                         "%zu places with %zu costs each are too many for a file of its size", graph->places.count,
+                         value_count);
+    if (maker.samples_left * value_count > values_max) maker.samples_left = values_max / value_count;
+    size_t count = graph->nodes.count;
+    maker.call_first = calloc(count + 2, sizeof(*maker.call_first));
+    maker.place_first = calloc(count + 2, sizeof(*maker.place_first));
+    maker.weight = calloc(count + 1, sizeof(*maker.weight));
+    maker.seen = calloc(count + 1, sizeof(*maker.seen));
+    if (maker.call_first && maker.place_first && maker.weight && maker.seen)
+        make_samples(&maker);
+    else
+        graph->failed = true;
+    if (graph->calls.count > 0) profile_add_comment(graph->profile, slice_of_text(note));
+    free(maker.call_first);
+    free(maker.place_first);
+    free(maker.weight);
+    free(maker.seen);
+    free(maker.contexts.items);
+    free(maker.heap.items);
+    free(maker.order);
+    free(maker.order_first);
+    if (graph->failed) return error_set(error, STATUS_NO_MEMORY, 0, "no memory for the stacks of the calls");
+    return profile_failed(graph->profile, error);
+}

@@ -1,0 +1,440 @@
+/* Reads callgrind's format: lines that set the object, file and function, lines of costs at a place, and calls, whose
+ * next line is what they cost. Names and numbers may be shortened by what was written before.
+ * SPDX-License-Identifier: MIT */
+#include "format/text/callgrind.h"
+
+#include "base/array.h"
+#include "base/hash.h"
+#include "format/common/cost_graph.h"
+#include "format/common/descriptor.h"
+#include "format/common/text_line.h"
+
+#include <stdlib.h>
+
+enum name_kind { NAME_OBJECT, NAME_FILE, NAME_FUNCTION, NAME_KINDS };
+
+struct short_name {
+    enum name_kind kind;
+    uint64_t number;
+    struct string_id name;
+};
+
+struct event {
+    int64_t factor; /* of a value, for its unit */
+};
+
+struct decoder {
+    struct slice bytes, line; /* the file, and the line at hand */
+    struct profile *profile;
+    struct cost_graph graph;
+    struct {
+        struct short_name *items;
+        size_t count, capacity;
+        struct index_table index;
+    } names;
+    bool has_addresses, has_lines;
+    struct event events[CALLGRIND_EVENTS_MAX];
+    uint32_t event_count;
+    struct string_id object, function, file; /* FILE: of the line at hand, which may be inlined */
+    struct string_id callee_object, callee_file, callee;
+    bool has_function, has_callee_object, has_callee_file, has_callee, is_call;
+    struct thread_id thread;
+    uint64_t address, line_number; /* the last ones */
+    uint32_t node, callee_node;
+    enum status status;
+    struct error *error;
+};
+
+static void refuse(struct decoder *decoder, enum status status, const char *message)
+{
+    if (decoder->status != STATUS_OK) return;
+    uint64_t offset = (uint64_t)(decoder->line.data - decoder->bytes.data);
+    decoder->status = error_set(decoder->error, status, offset, "%s", message);
+}
+
+/* --- Words and numbers -------------------------------------------------------------------------------------------- */
+
+static bool is_blank(uint8_t byte)
+{
+    return byte == ' ' || byte == '\t';
+}
+
+static struct slice trim(struct slice text)
+{
+    while (text.size > 0 && is_blank(text.data[0])) text = slice_of(text.data + 1, text.size - 1);
+    while (text.size > 0 && is_blank(text.data[text.size - 1])) text.size--;
+    return text;
+}
+
+static struct slice take_word(struct slice *left)
+{
+    while (left->size > 0 && is_blank(left->data[0])) *left = slice_of(left->data + 1, left->size - 1);
+    size_t size = 0;
+    while (size < left->size && !is_blank(left->data[size])) size++;
+    struct slice word = slice_of(left->data, size);
+    *left = slice_of(left->data + size, left->size - size);
+    return word;
+}
+
+static int digit_of(uint8_t byte)
+{
+    if (byte >= '0' && byte <= '9') return byte - '0';
+    byte |= 0x20;
+    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : 16;
+}
+
+/* Decimal, or hexadecimal after "0x". */
+static bool parse_number(struct slice text, uint64_t *ret_number)
+{
+    uint64_t base = 10, number = 0;
+    if (text_begins_with(text, "0x")) {
+        base = 16;
+        text = slice_of(text.data + 2, text.size - 2);
+    }
+    for (size_t i = 0; i < text.size; i++) {
+        uint64_t digit = (uint64_t)digit_of(text.data[i]);
+        if (digit >= base || __builtin_mul_overflow(number, base, &number) ||
+            __builtin_add_overflow(number, digit, &number))
+            return false;
+    }
+    *ret_number = number;
+    return text.size > 0;
+}
+
+static bool parse_cost(struct slice text, int64_t *ret_cost)
+{
+    bool is_negative = text.size > 0 && text.data[0] == '-';
+    uint64_t size;
+    if (!parse_number(is_negative ? slice_of(text.data + 1, text.size - 1) : text, &size) || size > INT64_MAX)
+        return false;
+    *ret_cost = is_negative ? -(int64_t)size : (int64_t)size;
+    return true;
+}
+
+/* "+3", "-3" and "*" are relative to *POSITION, the last one, which is then this one. */
+static bool take_position(struct slice *left, uint64_t *position)
+{
+    struct slice word = take_word(left);
+    if (word.size == 0) return false;
+    if (slice_equals_text(word, "*")) return true;
+    bool is_added = word.data[0] == '+', is_taken = word.data[0] == '-';
+    if (is_added || is_taken) word = slice_of(word.data + 1, word.size - 1);
+    uint64_t number;
+    if (!parse_number(word, &number)) return false;
+    *position = is_added ? *position + number : is_taken ? *position - number : number;
+    return true;
+}
+
+/* --- Names -------------------------------------------------------------------------------------------------------- */
+
+static bool name_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct short_name *a = &((const struct decoder *)context)->names.items[index], *b = key;
+    return a->kind == b->kind && a->number == b->number;
+}
+
+static struct string_id known_name(struct decoder *decoder, const struct short_name *name, bool is_new)
+{
+    uint64_t hash = hash_mix(hash_mix(0, name->kind), name->number);
+    uint32_t found = index_table_find(&decoder->names.index, hash, name_equal, decoder, name);
+    if (found != INDEX_NONE) {
+        if (is_new) decoder->names.items[found].name = name->name;
+        return decoder->names.items[found].name;
+    }
+    if (!is_new) {
+        refuse(decoder, STATUS_MALFORMED, "a number in parentheses has no name yet");
+        return (struct string_id){0};
+    }
+    if (decoder->names.count == CALLGRIND_NAMES_MAX) {
+        refuse(decoder, STATUS_TOO_LARGE, "too many numbers of names");
+    } else if (!array_reserve(&decoder->names.items, &decoder->names.capacity, decoder->names.count + 1,
+                              sizeof(*decoder->names.items), CALLGRIND_NAMES_MAX) ||
+               !index_table_add(&decoder->names.index, hash, (uint32_t)decoder->names.count)) {
+        refuse(decoder, STATUS_NO_MEMORY, "no memory for the names");
+    } else {
+        decoder->names.items[decoder->names.count++] = *name;
+    }
+    return name->name;
+}
+
+/* "name", "(1) name" or "(1)". */
+static struct string_id read_name(struct decoder *decoder, enum name_kind kind, struct slice text)
+{
+    struct short_name name = {.kind = kind};
+    const uint8_t *end = text.size > 0 && text.data[0] == '(' ? memchr(text.data, ')', text.size) : NULL;
+    if (!end || !parse_number(slice_of(text.data + 1, (size_t)(end - text.data) - 1), &name.number))
+        return profile_string(decoder->profile, slice_equals_text(text, "???") ? slice_of(NULL, 0) : text);
+    struct slice rest = trim(slice_of(end + 1, (size_t)(text.data + text.size - end) - 1));
+    if (rest.size > 0)
+        name.name = profile_string(decoder->profile, slice_equals_text(rest, "???") ? slice_of(NULL, 0) : rest);
+    return known_name(decoder, &name, rest.size > 0);
+}
+
+/* --- The header --------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *unit;
+    int64_t factor;
+} units[] = {{"10ns", "nanoseconds", 10},
+             {"ns", "nanoseconds", 1},
+             {"nanoseconds", "nanoseconds", 1},
+             {"us", "nanoseconds", 1000},
+             {"\xc2\xb5s", "nanoseconds", 1000},
+             {"ms", "nanoseconds", 1000000},
+             {"s", "nanoseconds", 1000000000},
+             {"bytes", "bytes", 1},
+             {"B", "bytes", 1}};
+
+/* "Time_(10ns)" is time in tens of nanoseconds, "Ir" a count. */
+static void add_event(struct decoder *decoder, struct slice word)
+{
+    if (decoder->event_count == CALLGRIND_EVENTS_MAX) {
+        refuse(decoder, STATUS_TOO_LARGE, "more than 32 events");
+        return;
+    }
+    struct event *event = &decoder->events[decoder->event_count++];
+    const char *unit = "count";
+    event->factor = 1;
+    const uint8_t *open = memrchr(word.data, '(', word.size);
+    if (open && open > word.data && word.data[word.size - 1] == ')') {
+        struct slice name = slice_of(open + 1, (size_t)(word.data + word.size - open) - 2);
+        for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+            if (!slice_equals_text(name, units[i].name)) continue;
+            unit = units[i].unit;
+            event->factor = units[i].factor;
+            word.size = (size_t)(open - word.data);
+            if (word.size > 1 && word.data[word.size - 1] == '_') word.size--;
+            break;
+        }
+    }
+    const char *type = profile_c_string(decoder->profile, profile_string(decoder->profile, word));
+    profile_add_value_type(decoder->profile, type, unit);
+}
+
+/* Later parts of a file have a header of their own with the same events. */
+static void read_events(struct decoder *decoder, struct slice text)
+{
+    if (decoder->event_count > 0) return;
+    for (struct slice word = take_word(&text); word.size > 0; word = take_word(&text)) add_event(decoder, word);
+    if (decoder->event_count == 0) {
+        refuse(decoder, STATUS_MALFORMED, "\"events:\" names none");
+        return;
+    }
+    /* Instructions or time, not the last event, which may be rare. */
+    decoder->profile->default_value_type = decoder->profile->value_types[0].type;
+}
+
+static void read_positions(struct decoder *decoder, struct slice text)
+{
+    decoder->has_addresses = decoder->has_lines = false;
+    for (struct slice word = take_word(&text); word.size > 0; word = take_word(&text)) {
+        if (slice_equals_text(word, "instr"))
+            decoder->has_addresses = true;
+        else if (slice_equals_text(word, "line"))
+            decoder->has_lines = true;
+        else
+            refuse(decoder, STATUS_UNSUPPORTED, "a position that is neither \"instr\" nor \"line\"");
+    }
+}
+
+static void read_thread(struct decoder *decoder, struct slice text)
+{
+    struct thread thread = {.id = profile_string(decoder->profile, text)};
+    decoder->thread = text.size > 0 ? profile_add_thread(decoder->profile, &thread) : (struct thread_id){0};
+}
+
+/* Takes "key: value"; false if the line is none. */
+static bool read_header(struct decoder *decoder)
+{
+    static const char *const comments[] = {"creator:", "cmd:", "desc:"};
+    struct slice line = decoder->line;
+    const uint8_t *colon = memchr(line.data, ':', line.size);
+    const uint8_t *sign = memchr(line.data, '=', line.size);
+    if (!colon || (sign && sign < colon)) return false;
+    struct slice key = slice_of(line.data, (size_t)(colon - line.data));
+    struct slice value = trim(slice_of(colon + 1, line.size - key.size - 1));
+    if (slice_equals_text(key, "events")) read_events(decoder, value);
+    if (slice_equals_text(key, "positions")) read_positions(decoder, value);
+    if (slice_equals_text(key, "thread")) read_thread(decoder, value);
+    for (size_t i = 0; i < sizeof(comments) / sizeof(comments[0]); i++) {
+        bool is_kept = value.size > 0 && decoder->profile->comments.count < CALLGRIND_HEADER_LINES_MAX;
+        if (is_kept && text_begins_with(line, comments[i])) profile_add_comment(decoder->profile, line);
+    }
+    return true;
+}
+
+static bool is_header_line(struct slice line)
+{
+    static const char *const keys[] = {
+        "version:", "creator:", "pid:", "cmd:", "part:", "desc:", "positions:", "event:", "thread:", "#"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (text_begins_with(line, keys[i])) return true;
+    }
+    return line.size == 0;
+}
+
+bool callgrind_detect(struct slice bytes)
+{
+    for (unsigned i = 0; i < CALLGRIND_HEADER_LINES_MAX && bytes.size > 0; i++) {
+        struct slice line = text_take_line(&bytes);
+        if (text_begins_with(line, "events:")) return true;
+        if (!is_header_line(line)) return false;
+    }
+    return false;
+}
+
+/* --- The body ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t node_of(struct decoder *decoder, struct string_id object, struct string_id file, struct string_id name)
+{
+    struct profile *profile = decoder->profile;
+    struct cost_node node = {.thread = decoder->thread};
+    struct function function = {.name = name, .file_name = file};
+    if (object.index) node.mapping = profile_add_mapping(profile, &(struct mapping){.file_name = object});
+    node.function = profile_add_function(profile, &function);
+    return cost_graph_node(&decoder->graph, &node);
+}
+
+/* The place of the line at hand. Inlined code is the function's, in another file. */
+static struct location_id place_at_hand(struct decoder *decoder)
+{
+    struct profile *profile = decoder->profile;
+    struct function function = {.name = decoder->function, .file_name = decoder->file};
+    struct line line = {.function = profile_add_function(profile, &function)};
+    struct location location = {.mapping = decoder->graph.nodes.items[decoder->node].mapping};
+    if (decoder->has_addresses) location.address = decoder->address;
+    if (decoder->has_lines && decoder->line_number <= INT32_MAX) line.line = (int64_t)decoder->line_number;
+    return profile_add_location(profile, &location, &line, 1);
+}
+
+static void begin_call(struct decoder *decoder)
+{
+    if (!decoder->has_callee || decoder->node == INDEX_NONE) {
+        refuse(decoder, STATUS_MALFORMED, "\"calls=\" without \"fn=\" and \"cfn=\" before it");
+        return;
+    }
+    struct string_id object = decoder->has_callee_object ? decoder->callee_object : decoder->object;
+    struct string_id file = decoder->has_callee_file ? decoder->callee_file : decoder->file;
+    decoder->callee_node = node_of(decoder, object, file, decoder->callee);
+    decoder->has_callee_object = decoder->has_callee_file = decoder->has_callee = false;
+    decoder->is_call = true;
+}
+
+static void begin_function(struct decoder *decoder, struct slice text)
+{
+    decoder->function = read_name(decoder, NAME_FUNCTION, text);
+    decoder->node = node_of(decoder, decoder->object, decoder->file, decoder->function);
+}
+
+/* Takes "key=value"; false if the line is none. */
+static bool read_assignment(struct decoder *decoder)
+{
+    struct slice line = decoder->line;
+    const uint8_t *sign = memchr(line.data, '=', line.size);
+    if (!sign) return false;
+    struct slice key = slice_of(line.data, (size_t)(sign - line.data));
+    struct slice value = trim(slice_of(sign + 1, line.size - key.size - 1));
+    if (slice_equals_text(key, "fn")) {
+        begin_function(decoder, value);
+    } else if (slice_equals_text(key, "fl") || slice_equals_text(key, "fi") || slice_equals_text(key, "fe")) {
+        decoder->file = read_name(decoder, NAME_FILE, value);
+    } else if (slice_equals_text(key, "ob")) {
+        decoder->object = read_name(decoder, NAME_OBJECT, value);
+    } else if (slice_equals_text(key, "cfn")) {
+        decoder->callee = read_name(decoder, NAME_FUNCTION, value);
+        decoder->has_callee = true;
+    } else if (slice_equals_text(key, "cfi") || slice_equals_text(key, "cfl")) {
+        decoder->callee_file = read_name(decoder, NAME_FILE, value);
+        decoder->has_callee_file = true;
+    } else if (slice_equals_text(key, "cob")) {
+        decoder->callee_object = read_name(decoder, NAME_OBJECT, value);
+        decoder->has_callee_object = true;
+    } else if (slice_equals_text(key, "calls")) {
+        begin_call(decoder);
+    } else {
+        return slice_equals_text(key, "jump") || slice_equals_text(key, "jcnd") || slice_equals_text(key, "jfi") ||
+               slice_equals_text(key, "jfn");
+    }
+    return true;
+}
+
+static void read_costs(struct decoder *decoder)
+{
+    int64_t costs[CALLGRIND_EVENTS_MAX];
+    uint32_t count = 0;
+    struct slice left = decoder->line;
+    if (decoder->event_count == 0 || decoder->node == INDEX_NONE) {
+        refuse(decoder, STATUS_MALFORMED, "costs without \"events:\" and \"fn=\" before them");
+        return;
+    }
+    if ((decoder->has_addresses && !take_position(&left, &decoder->address)) ||
+        (decoder->has_lines && !take_position(&left, &decoder->line_number))) {
+        refuse(decoder, STATUS_MALFORMED, "a line that is neither costs, \"key=value\" nor \"key: value\"");
+        return;
+    }
+    for (struct slice word = take_word(&left); word.size > 0; word = take_word(&left)) {
+        if (count == decoder->event_count) {
+            refuse(decoder, STATUS_MALFORMED, "more costs than events");
+            return;
+        }
+        int64_t factor = decoder->events[count].factor;
+        if (!parse_cost(word, &costs[count]) || __builtin_mul_overflow(costs[count], factor, &costs[count])) {
+            refuse(decoder, STATUS_MALFORMED, "a cost that is no number of 64 bits");
+            return;
+        }
+        count++;
+    }
+    if (decoder->is_call) {
+        struct call_cost call = {.caller = decoder->node, .callee = decoder->callee_node};
+        call.place = place_at_hand(decoder);
+        call.weight = count > 0 && costs[0] > 0 ? (double)costs[0] : 0;
+        cost_graph_add_call(&decoder->graph, &call);
+        decoder->is_call = false;
+    } else if (count > 0) {
+        cost_graph_add_cost(&decoder->graph, decoder->node, place_at_hand(decoder), costs, count);
+    }
+}
+
+static void read_line(struct decoder *decoder)
+{
+    struct slice line = decoder->line;
+    if (line.size == 0 || line.data[0] == '#') return;
+    bool is_cost = (line.data[0] >= '0' && line.data[0] <= '9') || line.data[0] == '+' || line.data[0] == '-' ||
+                   line.data[0] == '*';
+    if (is_cost)
+        read_costs(decoder);
+    else if (!read_header(decoder) && !read_assignment(decoder))
+        refuse(decoder, STATUS_MALFORMED, "a line that is neither costs, \"key=value\" nor \"key: value\"");
+}
+
+static void read_lines(struct decoder *decoder)
+{
+    struct slice left = decoder->bytes;
+    while (left.size > 0 && decoder->status == STATUS_OK && decoder->profile->failed == STATUS_OK) {
+        decoder->line = text_take_line(&left);
+        read_line(decoder);
+        if (decoder->graph.failed) refuse(decoder, STATUS_NO_MEMORY, "no memory for the costs");
+    }
+    if (decoder->status == STATUS_OK) decoder->status = profile_failed(decoder->profile, decoder->error);
+}
+
+enum status callgrind_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    if (!callgrind_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a file of callgrind");
+    struct decoder decoder = {.bytes = bytes, .profile = profile, .error = error, .has_lines = true};
+    decoder.node = decoder.callee_node = INDEX_NONE;
+    cost_graph_init(&decoder.graph, profile);
+    read_lines(&decoder);
+    if (decoder.status == STATUS_OK) decoder.status = cost_graph_add_samples(&decoder.graph, bytes.size, error);
+    cost_graph_fini(&decoder.graph);
+    free(decoder.names.items);
+    index_table_fini(&decoder.names.index);
+    return decoder.status;
+}
+
+const struct format format_callgrind = {
+    .name = "callgrind",
+    .suffixes = {".callgrind"},
+    .detect = callgrind_detect,
+    .decode = callgrind_decode,
+};

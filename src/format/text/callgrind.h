@@ -1,0 +1,22 @@
+/* Files of callgrind and cachegrind, and of others that write callgrind's format: xdebug, offbeat graph.
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_TEXT_CALLGRIND_H
+#define OFFBEAT_FORMAT_TEXT_CALLGRIND_H
+
+#include "profile/profile.h"
+
+enum {
+    CALLGRIND_EVENTS_MAX = 32,
+    CALLGRIND_NAMES_MAX = 1 << 24,    /* numbers of names, each of objects, files and functions */
+    CALLGRIND_HEADER_LINES_MAX = 256, /* before "events:" */
+};
+
+/* True if BYTES begin with lines of a header, among them "events:". */
+bool callgrind_detect(struct slice bytes);
+
+/* Each event becomes a value type, each place with costs samples, see format/common/cost_graph.h. A name such as
+ * "Time_(10ns)" or "cpu(ms)" tells the unit. Errors have the offset of their line. See format_decode for the rest of
+ * the contract. */
+enum status callgrind_decode(struct slice bytes, struct profile *profile, struct error *error);
+
+#endif

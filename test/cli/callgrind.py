@@ -1,0 +1,90 @@
+"""Files of callgrind, cachegrind and xdebug, judged by callgrind_annotate: what each function of each file cost, in every
+event, and what some of them cost with their callees. test/data/callgrind/make.sh made the files.
+
+    callgrind.py OFFBEAT DATA
+
+SPDX-License-Identifier: MIT"""
+import collections
+import gzip
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from tap import case, check, check_equal, main, skip  # noqa: E402
+
+OFFBEAT = str(pathlib.Path(sys.argv[1]).resolve())
+DATA = pathlib.Path(sys.argv[2]).resolve() / "callgrind"
+NAMES = ("calls", "instructions", "threads", "cachegrind", "xdebug")
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True)
+    check_equal(done.returncode, 0, f"{command}: {done.stderr.decode(errors='replace')}")
+    return done.stdout.decode(errors="replace")
+
+
+def annotated(name, *options):
+    """{(file, function): [cost of each event]} and the events, as callgrind_annotate says."""
+    if not shutil.which("callgrind_annotate"):
+        skip("callgrind_annotate (package valgrind) is not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / name
+        path.write_bytes(gzip.decompress((DATA / f"{name}.out.gz").read_bytes()))
+        text = run("callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no", *options, str(path))
+    events = re.search(r"Events shown: +(.*)", text)[1].split()
+    rows = collections.defaultdict(lambda: [0] * len(events))
+    for line in text.splitlines():
+        words = line.split(None, len(events))
+        if len(words) != len(events) + 1 or not re.fullmatch(r"-?[\d,]+", words[0]) or words[-1] == "PROGRAM TOTALS":
+            continue
+        place = re.sub(r" \[[^]]*\]$", "", words[-1])
+        values = [0 if word == "." else int(word.replace(",", "")) for word in words[:-1]]
+        file, function = place.rsplit(":", 1) if "::" not in place else place.split(":php::")
+        key = (file.rsplit("/", 1)[-1], function.removeprefix("php::"))
+        rows[key] = [a + b for a, b in zip(rows[key], values)]
+    return events, rows
+
+
+def opened(name, event, what="self"):
+    """What offbeat says of the same."""
+    report = json.loads(run(OFFBEAT, "top", "--json", "-n", "0", "--granularity", "filefunctions", "--sample-index", event,
+                            str(DATA / f"{name}.out.gz")))
+    rows = collections.Counter()
+    for row in report["functions"]:
+        name_only = row["name"].rsplit(" ", 1)[0] if row["file"] else row["name"]
+        name_only = re.sub(r" \[[^]]*\]$", "", name_only).removeprefix("php::").replace("<unknown>", "???")
+        rows[(row["file"] or "???").rsplit("/", 1)[-1], name_only] += row[what]
+    return rows
+
+
+for one in NAMES:
+    def same(name=one):
+        events, expected = annotated(name)
+        for i, event in enumerate(events):
+            type_name, unit, _ = re.fullmatch(r"(.*?)(?:_\((.*)\))?()", event).groups()
+            factor = 10 if unit == "10ns" else 1
+            wanted = {key: values[i] * factor for key, values in expected.items() if values[i]}
+            check(wanted, f"{event}: callgrind_annotate shows nothing")
+            found = {key: value for key, value in opened(name, type_name).items() if value}
+            for key in sorted(found.keys() | wanted.keys()):
+                check_equal(found.get(key), wanted.get(key), f"{event} of {key}")
+    same.__name__ = f"every_event_of_each_function_in_{one}_is_callgrind_annotates"
+    case(same)
+
+
+@case
+def functions_that_do_not_call_themselves_cost_as_much_with_their_callees():
+    for name in ("calls", "instructions", "threads"):
+        _, expected = annotated(name, "--inclusive=yes")
+        found = opened(name, "Ir", "total")
+        for key in (("program.c" if ("program.c", "main") in expected else "p.c", function)
+                    for function in ("main", "middle", "leaf", "compare")):
+            check(abs(found[key] / expected[key][0] - 1) < 1e-4, f"{name}: {key}: {found[key]} and {expected[key][0]}")
+
+
+main()

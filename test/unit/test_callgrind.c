@@ -1,0 +1,128 @@
+/* Files of callgrind; test/cli/callgrind.py compares real ones with callgrind_annotate.  SPDX-License-Identifier: MIT
+ */
+#include "test.h"
+
+#include "format/format.h"
+#include "format/text/callgrind.h"
+#include "format/text/collapsed.h"
+
+static void check_stacks(const char *text, const char *expected)
+{
+    struct profile profile;
+    struct buffer out;
+    struct error error = {0};
+    profile_init(&profile);
+    buffer_init(&out, 1 << 16);
+    if (callgrind_decode(slice_of_text(text), &profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    CHECK_UINT(collapsed_encode(&profile, &out, NULL), STATUS_OK);
+    buffer_append_byte(&out, '\0');
+    CHECK_TEXT((const char *)out.data, expected);
+    buffer_fini(&out);
+    profile_fini(&profile);
+}
+
+TEST(callers_share_the_cost_of_what_they_both_call)
+{
+    check_stacks("version: 1\npositions: line\nevents: Ir\n\n"
+                 "fl=(1) a.c\nfn=(1) main\n1 10\ncfn=(2) left\ncalls=1 5\n+1 40\ncfn=(3) right\ncalls=1 9\n* 60\n\n"
+                 "fn=(2)\n5 10\ncfn=(4) shared\ncalls=1 20\n* 30\n\nfn=(3)\n9 0\ncfn=(4)\ncalls=2 20\n9 60\n\n"
+                 "fn=(4)\n20 80\n21 10\n",
+                 "main 10\nmain;left 10\nmain;left;shared 30\nmain;right;shared 60\n");
+}
+
+TEST(a_recursion_keeps_the_cost_of_each_function)
+{
+    check_stacks("events: Ir\nfn=main\n1 1\ncfn=even\ncalls=1 1\n1 30\nfn=even\n2 10\ncfn=odd\ncalls=5 3\n2 55\n"
+                 "cfn=even\ncalls=5 3\n2 90\nfn=odd\n3 20\ncfn=even\ncalls=5 2\n3 35\n",
+                 "main 1\nmain;even 10\nmain;even;odd 20\n");
+}
+
+TEST(places_that_cost_nothing_by_the_first_event_are_kept)
+{
+    struct profile profile;
+    profile_init(&profile);
+    CHECK_UINT(callgrind_decode(slice_of_text("events: Ir Dr\nfn=a\n1 0 5\ncfn=a\ncalls=1 1\n1 0\n"), &profile, NULL),
+               STATUS_OK);
+    CHECK_UINT(profile.samples.count, 1);
+    CHECK_INT(profile_sample_values(&profile, 0)[1], 5);
+    profile_fini(&profile);
+}
+
+TEST(units_of_events_are_read_and_values_below_zero_kept)
+{
+    struct profile profile;
+    profile_init(&profile);
+    CHECK_UINT(callgrind_decode(slice_of_text("events: Time_(10ns) Memory_(bytes)\nfn=f\n1 7 -40\n"), &profile, NULL),
+               STATUS_OK);
+    CHECK_TEXT(profile_c_string(&profile, profile.value_types[0].type), "Time");
+    CHECK_TEXT(profile_c_string(&profile, profile.value_types[0].unit), "nanoseconds");
+    CHECK_TEXT(profile_c_string(&profile, profile.value_types[1].unit), "bytes");
+    CHECK_INT(profile_sample_values(&profile, 0)[0], 70);
+    CHECK_INT(profile_sample_values(&profile, 0)[1], -40);
+    profile_fini(&profile);
+}
+
+TEST(positions_are_relative_and_inlined_code_has_its_own_file)
+{
+    struct profile profile;
+    profile_init(&profile);
+    CHECK_UINT(callgrind_decode(slice_of_text("positions: instr line\nevents: Ir\nob=/bin/p\nfl=a.c\nfn=f\n"
+                                              "0x1000 10 1\n+4 +2 1\nfi=b.h\n* -5 1\nfe=a.c\n-2 * 1\n"),
+                                &profile, NULL),
+               STATUS_OK);
+    static const struct {
+        uint64_t address;
+        int64_t line;
+        const char *file;
+    } places[] = {{0x1000, 10, "a.c"}, {0x1004, 12, "a.c"}, {0x1004, 7, "b.h"}, {0x1002, 7, "a.c"}};
+    CHECK_UINT(profile.samples.count, 4);
+    for (size_t i = 0; i < 4; i++) {
+        struct stack stack = profile_stack(&profile, profile.samples.stack[i]);
+        const struct location *place = profile_location(&profile, stack.location);
+        const struct line *line = profile_lines(&profile, place);
+        CHECK_UINT(place->address, places[i].address);
+        CHECK_INT(line->line, places[i].line);
+        CHECK_TEXT(profile_c_string(&profile, profile_function(&profile, line->function)->file_name), places[i].file);
+        CHECK_TEXT(profile_c_string(&profile, profile_mapping(&profile, place->mapping)->file_name), "/bin/p");
+    }
+    profile_fini(&profile);
+}
+
+TEST(refuses_what_is_broken_with_its_place)
+{
+    static const struct {
+        const char *text;
+        uint64_t offset;
+        enum status status;
+    } files[] = {
+        {"events: Ir\n1 1\n", 11, STATUS_MALFORMED},
+        {"events: Ir\nfn=f\n1 1 1\n", 16, STATUS_MALFORMED},
+        {"events: Ir\nfn=f\n1 x\n", 16, STATUS_MALFORMED},
+        {"events: Ir\nfn=(4)\n", 11, STATUS_MALFORMED},
+        {"events: Ir\nfn=f\ncalls=1 1\n", 16, STATUS_MALFORMED},
+        {"events: Ir\nhello\n", 11, STATUS_MALFORMED},
+        {"events:\nfn=f\n", 0, STATUS_MALFORMED},
+        {"events: Ir\nfn=f\n1 9999999999999999999999\n", 16, STATUS_MALFORMED},
+        {"positions: bb\nevents: Ir\n", 0, STATUS_UNSUPPORTED},
+    };
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        struct profile profile;
+        struct error error = {0};
+        profile_init(&profile);
+        enum status status = callgrind_decode(slice_of_text(files[i].text), &profile, &error);
+        if (status != files[i].status || error.offset != files[i].offset)
+            TEST_FAIL("%zu: status %d at %d: %s", i, (int)status, (int)error.offset, error.message);
+        profile_fini(&profile);
+    }
+}
+
+TEST(only_a_header_with_events_is_callgrind)
+{
+    CHECK(callgrind_detect(slice_of_text("# callgrind format\nversion: 1\n\nevents: Ir\n")));
+    CHECK(callgrind_detect(slice_of_text("version: 1\ncreator: xdebug 3\nevents: Time\n")));
+    CHECK(!callgrind_detect(slice_of_text("desc: (none)\ncmd: true\ntime_unit: i\n")));
+    CHECK(!callgrind_detect(slice_of_text("main;events: 4\n")));
+    CHECK(!callgrind_detect(slice_of_text("")));
+}
+
+TEST_MAIN()
