@@ -111,8 +111,8 @@ struct offbeat_options {
     const char *dist;        /* OFFBEAT_DIST */
     const char *server_name; /* OFFBEAT_SERVER_NAME; default: the host's name */
 
-    /* When the profiler runs (doc/lifecycle.md). profile_session_sample_rate decides once per session. A session lasts
-     * as long as the process, or with IS_UI until the program goes to the background. */
+    /* When the profiler runs (doc/lifecycle.md). profile_session_sample_rate decides once per session. A session
+     * lasts as long as the process, or with IS_UI until the program moves to the background. */
     double profile_session_sample_rate;       /* OFFBEAT_PROFILE_SESSION_SAMPLE_RATE: 0 to 1 */
     enum offbeat_lifecycle profile_lifecycle; /* OFFBEAT_PROFILE_LIFECYCLE: "manual" or "trace" */
     /* OFFBEAT_START_PROFILER_ON_APP_START: the profiler starts in offbeat_init, so call it first in main. It takes
@@ -202,7 +202,7 @@ enum { OFFBEAT_ID_SIZE = 33 };
 /* Writes 32 hex digits and a NUL. Returns false and writes "" if no profiler runs. */
 OFFBEAT_API bool offbeat_profiler_id(char ret_id[OFFBEAT_ID_SIZE]);
 
-/* With IS_UI: the program goes to the background, or comes to the foreground, which starts a session. */
+/* With IS_UI: the program moves to the background, or comes to the foreground, which starts a session. */
 OFFBEAT_API void offbeat_background(void);
 OFFBEAT_API void offbeat_foreground(void);
 

@@ -37,7 +37,7 @@ bool interpose_changes_rights(long option)
            option == PR_CAPBSET_DROP || option == PR_CAP_AMBIENT;
 }
 
-/* Programs find out whether there are filters by asking for one without an address. */
+/* Programs ask for a filter without an address to find out whether the kernel supports filters. */
 static bool may_confine(int option, unsigned long mode, unsigned long filter)
 {
     enum { MODE_STRICT = 1, MODE_FILTER = 2 };

@@ -25,7 +25,8 @@ static int followed(int result)
     return (int)interpose_followed(result);
 }
 
-/* libc has changed the rights of all its threads, but of those of the library if they are aside. */
+/* libc has changed the rights of all its threads; if the library's threads have stepped aside, theirs did not change.
+ * */
 static int changed_everywhere(int result, bool is_aside)
 {
     if (result != -1) sampler_follow();

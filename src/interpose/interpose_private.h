@@ -43,11 +43,11 @@ const struct next_functions *next_functions(void);
 typedef long (*syscall_function)(long number, long a, long b, long c, long d, long e, long f);
 extern syscall_function interpose_next_syscall;
 
-/* The calling thread is the process's first: namespaces and file system roots belong to threads, and the sampler goes
- * with that one. */
+/* The calling thread is the process's first: namespaces and file system roots belong to threads, and the sampler
+ * shares the first thread's. */
 bool interpose_is_leader(void);
 
-/* There is a sampler thread, or another one of the library. */
+/* True if there is a sampler thread, or another thread of the library. */
 bool interpose_is_watched(void);
 
 /* --- What the call means to the sampler; MAKE_CALL is the call itself, with its ARGUMENTS ------------------------- */

@@ -1,5 +1,5 @@
 /* The system calls that syscall.S does not pass on. Those that change rights change the calling thread only, and the
- * sampler goes with the first thread.  SPDX-License-Identifier: MIT */
+ * sampler shares the first thread's.  SPDX-License-Identifier: MIT */
 #include "interpose/interpose_private.h"
 #include "interpose/syscall_numbers.h"
 

@@ -1,4 +1,4 @@
-/* pthread_create: a thread that lives between two ticks of the sampler says itself what it spent.
+/* pthread_create: a thread that lives between two ticks of the sampler reports its own CPU time.
  *
  * The new thread begins here, notes its start, and jumps to its routine: no frame of ours is on its stack. A destructor
  * of thread-specific data notes its end, whichever way it ends. Nothing is allocated: the routine and its argument wait
@@ -30,8 +30,8 @@ static _Atomic uint32_t next_place;
 static pthread_key_t key;
 static bool has_key;
 
-/* Of the thread's key. Destructors of other keys may run for long, so that this one asks to be called again after them.
- */
+/* Of the thread's key. Destructors of other keys may run for long, so this one asks to be called again after them.
+ * */
 static char first_call, second_call;
 
 static void at_end(void *call)

@@ -173,7 +173,7 @@ bool sdk_step_aside(enum sdk_absence absence)
         if (!has_ended) sdk_come_back();
     }
     if (!has_ended)
-        sdk_debug("the library's threads did not end in time for a call of the program: it is made all the same");
+        sdk_debug("the library's threads did not end in time for a call of the program; the call runs nevertheless");
     errno = kept_errno;
     return has_ended;
 }

@@ -1,6 +1,6 @@
 /* The library's threads step aside for calls of the program that need a process of one thread, or that change what a
- * new thread inherits. Each of them ends where it holds nothing, and leaves behind what it was doing; a new one, a
- * clone of the calling thread with exactly that thread's rights, continues with it. For interpose/.
+ * new thread inherits. Each of them ends where it holds nothing, and leaves its work on the heap. A new thread, a
+ * clone of the calling thread with exactly that thread's rights, continues the work. For interpose/.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SDK_ASIDE_H
 #define OFFBEAT_SDK_ASIDE_H
@@ -10,14 +10,14 @@
 /* For liboffbeat-first.so: starts to record, if `offbeat record` wants it, before libc knows its ENVIRONMENT. */
 void sdk_record_first(char **environment);
 
-/* For _exit: the end of what `offbeat record` has recorded is written. Does nothing in a child of vfork, and in one
- * that has no sampler. Bounded; async-signal-safe. */
+/* For _exit: writes the end of the recording of `offbeat record`. Does nothing in a child of vfork, and in one that
+ * has no sampler. Bounded; async-signal-safe. */
 void sdk_end_recording(void);
 
 enum sdk_absence {
-    SDK_ASIDE,         /* the call needs a process of one thread: a moment is waited at most */
-    SDK_ASIDE_RIGHTS,  /* libc ends the process if threads have different rights: a longer time */
-    SDK_ASIDE_FOR_GOOD /* a seccomp filter: what is to be sent is stored first */
+    SDK_ASIDE,         /* the call needs a process of one thread: waits a moment at most */
+    SDK_ASIDE_RIGHTS,  /* libc ends the process if threads have different rights: waits longer */
+    SDK_ASIDE_FOR_GOOD /* a seccomp filter: stores first what is to be sent */
 };
 
 /* True if this process has threads of the library; not in a child of vfork, which has the memory of its parent. */
@@ -36,12 +36,12 @@ void sdk_stay_away(void);
 /* --- Rights: libc changes them on each of its threads, and ends the process if that fails on some of them only -------
  */
 
-/* The calling thread is about to have libc change the rights of all threads: the library's threads step aside if theirs
- * may differ from those of the calling thread. True: sdk_come_back must follow. */
+/* The calling thread is about to have libc change the rights of all threads: the library's threads step aside if
+ * their rights may differ from the calling thread's. True: sdk_come_back must follow. */
 bool sdk_step_aside_if_rights_differ(void);
 
-/* The calling thread has changed only its own rights. Those of the library's threads are the same afterwards if it gave
- * up capabilities for good; otherwise they change with the next sdk_step_aside_if_rights_differ. */
+/* The calling thread has changed only its own rights. If it gave up capabilities for good, the library's threads do
+ * the same; otherwise they follow at the next sdk_step_aside_if_rights_differ. */
 void sdk_follow_rights(void);
 
 #endif

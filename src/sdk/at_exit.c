@@ -1,7 +1,7 @@
-/* The end of the process. exit may be called by a signal handler that interrupted malloc, or one of our own functions:
- * the thread that exits then holds locks that it will never give up. So it takes none and allocates nothing. A thread
- * that was made beforehand ends the library, and the one that exits waits for it, but no longer than was promised.
- * SPDX-License-Identifier: MIT */
+/* The end of the process. exit may be called by a signal handler that interrupted malloc, or one of our own
+ * functions: the thread that exits then holds locks that it will never give up. So it takes none and allocates
+ * nothing. A thread that was started earlier ends the library; the exiting thread waits for it, but no longer than
+ * promised. SPDX-License-Identifier: MIT */
 #include "base/kernel.h"
 #include "base/timespec.h"
 #include "sdk/locks.h"

@@ -14,8 +14,9 @@ const struct offbeat_options *sdk_options(void); /* never NULL */
 bool callback_begin(void);
 void callback_end(void);
 
-/* A line for people: always, or only with the option debug. If this thread holds a lock, the line waits until it gives
- * up the last one: the program's log may wait for a lock of its own, and the owner of that lock for ours. */
+/* A line for people: always, or only with the option debug. If this thread holds a lock, the line waits until it
+ * gives up the last one: the program's log may wait for a lock of the program, and the owner of that lock for ours.
+ * */
 void sdk_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void sdk_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Writes the lines that wait, unless this thread holds a lock. After each lock_give. */

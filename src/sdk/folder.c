@@ -14,7 +14,8 @@
 static char temporary[PATH_MAX];
 static unsigned temporary_of; /* process_number(): a forked child has its parent's path, and must leave it alone */
 
-/* PATH and what is above it, for this user alone. False if it is not there afterwards, or belongs to somebody else. */
+/* Creates PATH and the folders above it, for this user alone. False if it does not exist then, or belongs to another
+ * user. */
 static bool make_folders(char *path)
 {
     struct stat status;

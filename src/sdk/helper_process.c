@@ -1,7 +1,7 @@
 /* A child of the host itself would be the host's: its SIGCHLD handler would run, and its wait(2) for any child would
  * return ours. So a process between the two, which shares the host's memory and sends no signal when it ends, starts
  * the helper and waits for it; only a wait that asks for such children sees it (__WCLONE, wait(2)). The thread that
- * starts such a process stands still until it ends (CLONE_VFORK), so it is one of its own.
+ * starts such a process is stopped until the process ends (CLONE_VFORK), so the library has a separate thread for it.
  * SPDX-License-Identifier: MIT */
 #include "sdk/helper_process.h"
 
@@ -28,8 +28,8 @@
 enum {
     STACK_BYTES = 64 << 10,
     THREAD_STACK_BYTES = 256 << 10,
-    FIRST_LOOK_NS = 1000000, /* at whether the helper has ended, and then ever more seldom */
-    LAST_LOOK_NS = 50000000,
+    FIRST_PAUSE_NS = 1000000, /* the first pause between two checks whether the helper has ended; it grows */
+    LAST_PAUSE_NS = 50000000,
     EXEC_FAILED = 127,
     SIGRTMAX_OF_KERNEL = 64,
     VARIABLES_MAX = 16,
@@ -66,8 +66,8 @@ static bool find_beside(const char *library, char ret_path[PATH_MAX])
 }
 
 /* The file that this code was loaded from; false if its folder cannot be trusted. For a program that has the static
- * library inside, dladdr gives what the caller of exec put into argv[0], so the kernel is asked instead; and whoever
- * starts a set-user-ID program may link it into their own folder. */
+ * library inside, dladdr gives what the caller of exec put into argv[0], so the kernel is asked instead; and a user
+ * who starts a set-user-ID program may link it into their own folder. */
 static bool find_own_file(char ret_path[PATH_MAX])
 {
     Dl_info own, program;
@@ -108,8 +108,7 @@ static void handle_as_usual(int number)
     (void)kernel_call4(SYS_rt_sigaction, number, kernel_address(&usual), 0, sizeof(usual.mask));
 }
 
-/* The helper of a process that was killed works for nobody, and memory that is shared lives as long as its last user.
- */
+/* After a kill, nobody needs the result of the helper, and shared memory lives as long as its last user. */
 static void end_with_parent(void)
 {
     (void)kernel_call3(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0);
@@ -133,14 +132,14 @@ static int become_helper(void *context)
 
 static bool wait_for(long child, struct run *run)
 {
-    struct timespec pause = {.tv_nsec = FIRST_LOOK_NS};
+    struct timespec pause = {.tv_nsec = FIRST_PAUSE_NS};
     uint64_t waited_ns = 0;
     for (; waited_ns < run->timeout_ns && !atomic_load(run->is_cancelled); waited_ns += (uint64_t)pause.tv_nsec) {
         long ended = kernel_call4(SYS_wait4, child, kernel_address(&run->status), WNOHANG, 0);
         if (ended != 0) return ended == child;
         (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0, 0);
         pause.tv_nsec += pause.tv_nsec / 4;
-        if (pause.tv_nsec > LAST_LOOK_NS) pause.tv_nsec = LAST_LOOK_NS;
+        if (pause.tv_nsec > LAST_PAUSE_NS) pause.tv_nsec = LAST_PAUSE_NS;
     }
     (void)kernel_call3(SYS_kill, child, SIGKILL, 0);
     (void)kernel_call4(SYS_wait4, child, 0, 0, 0);
@@ -152,7 +151,7 @@ static int run_between(void *context)
     struct run *run = context;
     end_with_parent();
     (void)kernel_call3(SYS_close_range, 0, UINT32_MAX, 0); /* what the host closes shall be closed */
-    handle_as_usual(SIGCHLD);                              /* who ignores it is left no status to wait for */
+    handle_as_usual(SIGCHLD);                              /* a process that ignores it receives no status */
     long child =
         kernel_clone(become_helper, run, run->helper_stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL, NULL);
     if (child < 0 || !wait_for(child, run)) run->status = -1;

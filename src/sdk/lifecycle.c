@@ -1,5 +1,5 @@
-/* Three ways to run a profiler, of which the options choose one: the program says when (manual), sampled root spans say
- * when (trace), or single transactions are profiled (V1). The session's decision comes first in the former two.
+/* Three ways to run a profiler, of which the options choose one: the program starts it (manual), sampled root spans
+ * start it (trace), or single transactions are profiled (V1). In the first two the session must be sampled.
  *
  * Roots carry in their token the number of the session to which they belong, the place of their trace, and whether they
  * are the one of the program's start. SPDX-License-Identifier: MIT */
@@ -65,7 +65,7 @@ const char *lifecycle_warning(const struct lifecycle_options *options, size_t in
         const char *message;
     } warnings[] = {
         {!is_rate(options->profile_session_sample_rate),
-         "profile_session_sample_rate is no number from 0 to 1: no session is profiled"},
+         "profile_session_sample_rate is not a number from 0 to 1: no session is profiled"},
         {options->has_v1 && options->profile_session_sample_rate != 0,
          "profile_session_sample_rate has no effect, because profiles_sample_rate or profiles_sampler is set"},
         {options->has_v1 && options->mode == LIFECYCLE_TRACE,
@@ -104,7 +104,8 @@ struct lifecycle_step lifecycle_start_profiler(struct lifecycle *lifecycle)
     if (lifecycle->options.has_v1) return no_operation("start_profiler does nothing: transactions are profiled (V1)");
     if (follows_roots(lifecycle)) return no_operation("start_profiler does nothing: profile_lifecycle is trace");
     if (!lifecycle->is_sampled) return no_operation("start_profiler does nothing: the session is not sampled");
-    if (lifecycle->profiler == LIFECYCLE_RUNNING) return no_operation("start_profiler does nothing: it runs already");
+    if (lifecycle->profiler == LIFECYCLE_RUNNING)
+        return no_operation("start_profiler does nothing: the profiler is running");
     if (lifecycle->is_in_background) return no_operation("start_profiler does nothing: the session has ended");
     if (lifecycle->is_limited) return no_operation("start_profiler does nothing: the server wants no profiles now");
     return run(lifecycle, LIFECYCLE_START);
@@ -115,7 +116,8 @@ struct lifecycle_step lifecycle_stop_profiler(struct lifecycle *lifecycle)
     if (lifecycle->is_closed) return no_operation("stop_profiler does nothing: profiling is shut down");
     if (lifecycle->options.has_v1) return no_operation("stop_profiler does nothing: transactions are profiled (V1)");
     if (follows_roots(lifecycle)) return no_operation("stop_profiler does nothing: profile_lifecycle is trace");
-    if (lifecycle->profiler == LIFECYCLE_IDLE) return no_operation("stop_profiler does nothing: it does not run");
+    if (lifecycle->profiler == LIFECYCLE_IDLE)
+        return no_operation("stop_profiler does nothing: the profiler is not running");
     return stop(lifecycle);
 }
 
@@ -129,8 +131,8 @@ static uint32_t session_of(uint32_t token)
     return token >> SESSION_SHIFT & SESSION_MASK;
 }
 
-/* The session that a root of TRACE continues: an open root of the trace began in it, and the profiler still serves it
- * though the user has left. 0: none. */
+/* The session that a root of TRACE continues: an open root of the trace began in it, and the profiler still runs for
+ * it although the user has left. 0: no session. */
 static uint32_t carried_session(const struct lifecycle *lifecycle, uint64_t trace)
 {
     if (lifecycle->options.has_v1 || lifecycle->profiler != LIFECYCLE_RUNNING) return 0;
@@ -213,7 +215,7 @@ static void take_root_off(struct lifecycle *lifecycle, uint32_t session)
     }
 }
 
-/* Whether the profiler still has somebody to run for, after a root has ended. */
+/* Stops the profiler if no root needs it any more. */
 static struct lifecycle_step stop_after_root(struct lifecycle *lifecycle)
 {
     if (lifecycle->profiler != LIFECYCLE_RUNNING) return nothing;
@@ -246,7 +248,7 @@ struct lifecycle_step lifecycle_chunk_ended(struct lifecycle *lifecycle)
     if (lifecycle->profiler != LIFECYCLE_FINISHING && !has_no_root) return nothing;
     struct lifecycle_step step = stop(lifecycle);
     if (has_no_root)
-        step.message = "the profile of the program's start ends: no root span began within its first chunk";
+        step.message = "the profile of the program's start ends: no root span started within its first chunk";
     return step;
 }
 
@@ -262,8 +264,9 @@ static bool carries_trace(const struct lifecycle *lifecycle)
 struct lifecycle_step lifecycle_background(struct lifecycle *lifecycle)
 {
     if (lifecycle->is_closed) return nothing;
-    if (!lifecycle->options.is_ui) return no_operation("background means nothing: the session is the process");
-    if (lifecycle->is_in_background) return no_operation("background does nothing: it is there already");
+    if (!lifecycle->options.is_ui)
+        return no_operation("background has no effect: the session lasts as long as the process");
+    if (lifecycle->is_in_background) return no_operation("background does nothing: the program is in the background");
     lifecycle->is_in_background = true;
     if (lifecycle->options.has_v1) return nothing;
     return carries_trace(lifecycle) ? nothing : stop(lifecycle);
@@ -272,8 +275,9 @@ struct lifecycle_step lifecycle_background(struct lifecycle *lifecycle)
 struct lifecycle_step lifecycle_foreground(struct lifecycle *lifecycle, double draw)
 {
     if (lifecycle->is_closed) return nothing;
-    if (!lifecycle->options.is_ui) return no_operation("foreground means nothing: the session is the process");
-    if (!lifecycle->is_in_background) return no_operation("foreground does nothing: it is there already");
+    if (!lifecycle->options.is_ui)
+        return no_operation("foreground has no effect: the session lasts as long as the process");
+    if (!lifecycle->is_in_background) return no_operation("foreground does nothing: the program is in the foreground");
     lifecycle->is_in_background = false;
     if (lifecycle->options.has_v1) return nothing;
     bool carries = lifecycle->profiler == LIFECYCLE_RUNNING;

@@ -1,8 +1,8 @@
 /* When the profiler runs: SES-2 to SES-11 as a machine without threads, clock, input or output.
  *
- * The caller says what happens, does what the step says, and shows its message to the one who debugs the program.
- * Random numbers come from the caller, from 0 to below 1. doc/lifecycle.md has the table. Not for several threads: the
- * caller has a lock around each step and what it does for it. SPDX-License-Identifier: MIT */
+ * The caller reports each event, executes the step that is returned, and prints its message for people who debug the
+ * program. Random numbers come from the caller, from 0 to below 1. doc/lifecycle.md has the table. Not for several
+ * threads: the caller has a lock around each step and what it does for it. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SDK_LIFECYCLE_H
 #define OFFBEAT_SDK_LIFECYCLE_H
 
@@ -19,7 +19,7 @@ enum lifecycle_kept { LIFECYCLE_KEPT_NOTHING, LIFECYCLE_KEPT_NO, LIFECYCLE_KEPT_
 struct lifecycle_options {
     enum lifecycle_mode mode;
     double profile_session_sample_rate;
-    bool has_v1;      /* profiles_sample_rate or profiles_sampler is set: they alone count (SES-8) */
+    bool has_v1;      /* profiles_sample_rate or profiles_sampler is set: the other options have no effect (SES-8) */
     bool has_tracing; /* traces_sample_rate or traces_sampler is set */
     bool is_ui;       /* a session is a user's, not the process's (SES-9) */
     bool starts_on_app_start;
@@ -31,7 +31,7 @@ enum lifecycle_action {
     LIFECYCLE_STOP,         /* stop it now, and send what it has */
     LIFECYCLE_RESTART,      /* stop, then start */
     LIFECYCLE_FINISH_CHUNK, /* let it run to the end of the chunk, then call lifecycle_chunk_ended */
-    LIFECYCLE_KEEP_ON,      /* it was to finish its chunk, and shall run on now as if not */
+    LIFECYCLE_KEEP_ON,      /* it was finishing its chunk, and continues as if not */
 };
 
 struct lifecycle_step {
@@ -50,7 +50,7 @@ struct lifecycle_trace {
 
 enum { LIFECYCLE_TRACES_MAX = 63 }; /* roots of more open traces do not let later roots join */
 
-/* All members are private, save what the comments call public. */
+/* All members are private unless a comment says public. */
 struct lifecycle {
     struct lifecycle_options options;
     enum lifecycle_kept for_next_launch; /* public: what to keep on disk; KEPT_NOTHING: forget what is there */
@@ -64,7 +64,7 @@ struct lifecycle {
     struct lifecycle_trace traces[LIFECYCLE_TRACES_MAX];
 };
 
-/* The INDEXth thing that is wrong with OPTIONS, constant text, or NULL if there are no more. Nothing of it is fatal. */
+/* The warning number INDEX about OPTIONS, a constant string; NULL if there are no more. No warning is fatal. */
 const char *lifecycle_warning(const struct lifecycle_options *options, size_t index);
 
 /* The first step. DRAW decides the session, unless KEPT has; DRAW_NEXT the start of the next launch. */
@@ -75,9 +75,9 @@ struct lifecycle_step lifecycle_init(struct lifecycle *lifecycle, const struct l
 struct lifecycle_step lifecycle_start_profiler(struct lifecycle *lifecycle);
 struct lifecycle_step lifecycle_stop_profiler(struct lifecycle *lifecycle);
 
-/* A root span begins and ends; IS_SAMPLED is the same both times. With V1 options it is what
- * lifecycle_profiles_transaction said. TRACE is a hash of its trace's id: a root of a carried trace joins its session.
- * RET_TOKEN is to be given back; its highest bit is free. */
+/* A root span begins and ends; IS_SAMPLED is the same both times. With V1 options it is the result of
+ * lifecycle_profiles_transaction. TRACE is a hash of its trace's id: a root of a carried trace joins its session. The
+ * caller passes RET_TOKEN to lifecycle_root_ended; its highest bit is free. */
 struct lifecycle_step lifecycle_root_started(struct lifecycle *lifecycle, bool is_sampled, uint64_t trace,
                                              uint32_t *ret_token);
 struct lifecycle_step lifecycle_root_ended(struct lifecycle *lifecycle, uint32_t token, bool is_sampled);

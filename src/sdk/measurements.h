@@ -1,4 +1,4 @@
-/* What the program measures by itself, until the next chunk.  SPDX-License-Identifier: MIT */
+/* The measurements of the program, until the next chunk.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SDK_MEASUREMENTS_H
 #define OFFBEAT_SDK_MEASUREMENTS_H
 

@@ -33,7 +33,7 @@ static bool ends_with(const char *text, const char *suffix)
 
 /* --- Who it is ---------------------------------------------------------------------------------------------------- */
 
-/* What a process is known by, as long as the machine runs. */
+/* Identifies a process as long as the machine runs. */
 struct identity {
     long pid;
     unsigned long long start; /* in ticks since the machine started: proc_pid_stat(5), field 22 */
@@ -210,7 +210,7 @@ bool orphans_exist(const char *folder)
     return has_one;
 }
 
-/* Who is killed between the opening of a file and the first batch has recorded nothing. */
+/* A process that is killed between opening a file and its first batch has recorded nothing. */
 static bool is_empty(const char *path)
 {
     struct stat status;

@@ -1,8 +1,8 @@
-/* Recordings of processes that were killed: they are good up to there, and another process sends them.
+/* Recordings of processes that were killed: they are complete until then, and another process sends them.
  *
- * Each process that records has its own folder, PID-START-NAMESPACE-RANDOM.session, with its recordings and a file
- * that says what is to be said of them, locked as long as the process lives. PIDs are not enough: two containers that
- * share a spool may both have a process 1. A folder was orphaned if
+ * Each process that records has its own folder, PID-START-NAMESPACE-RANDOM.session, with its recordings and a file with
+ * their metadata (release, environment, …), locked as long as the process lives. PIDs are not enough: two containers
+ * that share a spool may both have a process 1. A folder is orphaned if
  *   - no process of that PID and start time is alive, where the namespace of its PIDs is ours,
  *   - nobody has locked its file, and
  *   - nothing in it was written in the last ORPHAN_QUIET_SECONDS, where the namespace is another one: a program that
@@ -26,27 +26,26 @@ struct session {
 };
 
 /* Makes this process's folder in FOLDER, and the file of REQUEST without its recordings (NULL: they are of no use to
- * others). False if there is no folder; without descriptors or memory there is no file, and what is orphaned
- * is left.
- */
+ * others). False if there is no folder; without descriptors or memory there is no file, and nobody sends the
+ * recordings later. */
 bool session_begin(struct session *session, const char *folder, const struct chunk_request *request);
 /* Locks the file again if the program has closed it. */
 void session_keep(struct session *session);
 /* Removes the folder. */
 void session_end(struct session *session);
-/* Leaves the session and its recordings to the process that comes next; in a forked child to the parent, whose lock it
- * stays. */
+/* Leaves the session and its recordings to the next process that sends. A forked child leaves them to its parent,
+ * which keeps the lock. */
 void session_forget(struct session *session);
 
-/* Whether there is something in FOLDER to take; to be asked before session_begin. */
+/* Whether FOLDER has something to take. Call it before session_begin. */
 bool orphans_exist(const char *folder);
 
-/* Takes one recording that was orphaned, which is deleted then. False: it and all else stays. */
+/* Takes one orphaned recording, which is deleted then. False: it stays, and so do all others. */
 typedef bool (*orphan_sender)(void *context, const struct chunk_request *request);
 
-/* Gives SEND each recording that was orphaned, and what was to be said of it: those of other processes, of
- * this one before it called exec, and of this one when its end came too soon, but not those of OWN, which lives. What
- * else dead processes left is deleted. */
+/* Gives SEND each orphaned recording with its metadata: recordings of other processes, of this process before it
+ * called exec, and of this process when its end came too soon. OWN is alive and is left out. Deletes all else that
+ * dead processes left. */
 void orphans_take(const char *folder, const struct session *own, orphan_sender send, void *context);
 
 #endif

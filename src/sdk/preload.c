@@ -1,6 +1,6 @@
-/* What makes liboffbeat.so profile a program that knows nothing of it: LD_PRELOAD and OFFBEAT_… variables. Those that
- * `offbeat record` sets have recordings written for it; OFFBEAT_DSN has profiles sent. A wrong or missing variable
- * leaves the program alone.  SPDX-License-Identifier: MIT */
+/* What makes liboffbeat.so profile a program that knows nothing of it: LD_PRELOAD and OFFBEAT_… variables. With the
+ * variables of `offbeat record` the library writes recordings; with OFFBEAT_DSN it sends profiles. If a variable is
+ * wrong or missing, it does nothing.  SPDX-License-Identifier: MIT */
 #include "base/environment.h"
 #include "base/percent.h"
 #include "sampler/sampler.h"
@@ -23,8 +23,7 @@ static bool is_gnu_libc(void)
     return gnu_get_libc_version != NULL;
 }
 
-/* Valgrind translates the program and runs the translation: stacks would be of that. It preloads a library of its own.
- */
+/* Valgrind translates the program and runs the translation: stacks would be of that. It preloads its own library. */
 static bool is_translated(void)
 {
     const char *libraries = environment_get("LD_PRELOAD");
@@ -42,7 +41,8 @@ static uint64_t number_or(const char *name, uint64_t otherwise)
 
 static bool is_recording, ends_last;
 
-/* Of libc: a handler of no library runs after the destructors of those that were there when it was registered. */
+/* Of libc: a handler that belongs to no library runs after the destructors of the libraries that were loaded when it
+ * was registered. */
 int __cxa_atexit(void (*handler)(void *), void *argument, void *library);
 
 bool preload_is_recording(void)
@@ -104,7 +104,7 @@ void sdk_record_first(char **environment)
     errno = kept_errno;
 }
 
-/* A program that is linked with the library says itself what it wants. */
+/* A program that is linked with the library calls it. */
 static bool is_preloaded(void)
 {
     const char *libraries = environment_get("LD_PRELOAD");

@@ -169,7 +169,7 @@ void offbeat_measure(const char *name, const char *unit, double value)
 {
     int kept_errno = errno;
     if (!sdk_is_ours()) return;
-    if (!isfinite(value)) sdk_debug("a measurement is no finite number: it is not kept");
+    if (!isfinite(value)) sdk_debug("a measurement is not a finite number: dropped");
     measurements_add(&profiler.measurements, name, unit, sdk_utc_ns(), value);
     errno = kept_errno;
 }

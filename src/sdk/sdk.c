@@ -28,7 +28,7 @@ enum {
     REBIRTH_AFTER_SECONDS = 1,
     LATE_WORKER_SECONDS = 1,
 };
-#define CALLS_AT_EXIT_NS (SECOND_NS / 10) /* for calls that are running; that of the thread that exits never ends */
+#define CALLS_AT_EXIT_NS (SECOND_NS / 10) /* for running calls; the call of the thread that exits never ends */
 
 struct library library;
 
@@ -209,8 +209,8 @@ static void end(void)
     /* A worker that is late still reads the settings: they are forgotten with the next init. */
 }
 
-/* The thread that exits, or one that is in the midst of a call, may hold any lock forever: nothing is waited for
- * without an end, and nothing is freed. The leak checker finds here what is left. */
+/* The thread that exits, or one that is in the midst of a call, may hold any lock forever: each wait has an end, and
+ * nothing is freed. The leak checker finds here what is left. */
 void sdk_end_at_exit(void)
 {
     static struct tracer *tracer;
@@ -240,8 +240,8 @@ void offbeat_shutdown(void)
 
 /* --- Forks and the end of the process ----------------------------------------------------------------------------- */
 
-/* What was begun is the parent's, and so is the one who holds the locks; the thread that called fork may have
- * interrupted itself in any function here. Only what is atomic is taken over. The memory of the rest stays as it is. */
+/* The parent has the threads that hold the locks; the thread that called fork may have interrupted itself in any
+ * function here. The child takes over only what is atomic and leaves the memory of the rest as it is. */
 static void forget_parent(void)
 {
     const struct settings *settings = sdk_settings();
@@ -325,7 +325,7 @@ static void *begin_again(void *context)
     return NULL;
 }
 
-/* Not at once: most children call exec or end before the second is over, and shall cost no more than this thread. */
+/* Not at once: most children call exec or end within the second, and cost no more than this thread. */
 static void after_fork_in_child(void)
 {
     int kept_errno = errno;
@@ -392,7 +392,7 @@ static bool begin_with(const struct offbeat_options *options, bool starts_profil
     enum status status = settings_resolve(options, settings, &error);
     /* A worker that is late reads the settings until it ends. */
     if (!profiler_await_late_worker(sdk_monotonic_ns() + LATE_WORKER_SECONDS * SECOND_NS)) {
-        discard_settings(settings, "the last chunk is still being made: not begun again");
+        discard_settings(settings, "the last chunk of an earlier init is not finished: offbeat_init does nothing");
         return false;
     }
     set_settings(settings);
@@ -428,7 +428,8 @@ bool offbeat_init(const struct offbeat_options *options)
     return init(options, false);
 }
 
-/* A program that knows nothing of the library is profiled from its start on, unless variables say when. */
+/* Profiles a program that does not know the library from its start, unless variables choose sessions or transactions.
+ * */
 void sdk_init_preloaded(void)
 {
     bool says_when =

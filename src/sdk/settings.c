@@ -283,7 +283,7 @@ static enum status check_rates(const struct offbeat_options *options, struct err
 static enum status check_choice(const char *name, unsigned long choice, unsigned long last, struct error *error)
 {
     if (choice <= last) return STATUS_OK;
-    return error_set(error, STATUS_MALFORMED, 0, "%s is no value of its enum", name);
+    return error_set(error, STATUS_MALFORMED, 0, "%s is not a value of its enum", name);
 }
 
 static enum status check_choices(const struct offbeat_options *options, struct error *error)

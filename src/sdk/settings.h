@@ -1,5 +1,4 @@
-/* The options that hold: what the program set, what the environment says, and what is left to the defaults.
- * SPDX-License-Identifier: MIT */
+/* The options in force: from the program, the environment and the defaults. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SDK_SETTINGS_H
 #define OFFBEAT_SDK_SETTINGS_H
 
@@ -16,8 +15,8 @@ struct settings {
     struct buffer texts;
 };
 
-/* OPTIONS may be NULL. STATUS_MALFORMED: something cannot be understood, and ERROR names it; RET_SETTINGS is set in
- * every case, so that LOG and DEBUG hold. Not having a DSN is no error. */
+/* OPTIONS may be NULL. STATUS_MALFORMED: an option cannot be understood, and ERROR names it; RET_SETTINGS is set in
+ * every case, so that LOG and DEBUG take effect. A missing DSN is no error. */
 enum status settings_resolve(const struct offbeat_options *options, struct settings *ret_settings, struct error *error);
 void settings_fini(struct settings *settings);
 

@@ -18,7 +18,7 @@
 /* The token that the lifecycle gave has this bit free (it counts sessions): whether a root is profiled by V1. */
 #define PROFILED_BIT 0x80000000u
 
-/* What profiles_sampler decides by, of the transaction that this thread starts. */
+/* What profiles_sampler receives about the transaction that this thread starts. */
 static __thread const struct offbeat_sampling *starting __attribute__((tls_model("initial-exec")));
 
 /* --- Between the two sets of types -------------------------------------------------------------------------------- */
@@ -53,7 +53,7 @@ static double sample(void *data, const struct trace_sampling_context *context)
     return options->traces_sampler(options->traces_sampler_data, &sampling);
 }
 
-/* Not under LOCK: the sampler is the program's. */
+/* Without a lock: the sampler is a function of the program. */
 static double ask_for_v1_rate(bool is_sampled)
 {
     const struct offbeat_options *options = sdk_options();
@@ -209,23 +209,23 @@ static struct offbeat_span *start(const struct offbeat_transaction *transaction,
 static void refuse_unknown_values(struct offbeat_transaction *transaction)
 {
     if (!trace_source_is_known((enum trace_source)transaction->source)) {
-        sdk_debug("a transaction's source is no value of enum offbeat_source: it has none");
+        sdk_debug("a transaction's source is not a value of enum offbeat_source: ignored");
         transaction->source = OFFBEAT_SOURCE_CUSTOM;
     }
     if ((unsigned long)transaction->decision > OFFBEAT_DECISION_YES) {
-        sdk_debug("a transaction's decision is no value of enum offbeat_decision: it is open");
+        sdk_debug("a transaction's decision is not a value of enum offbeat_decision: ignored");
         transaction->decision = OFFBEAT_DECISION_OPEN;
     }
 }
 
-/* A program that was built with another version has fewer members, or more. A size that could cut one in two is none.
- */
+/* A program that was built with another version has fewer members, or more. A size that could cut a member in two is
+ * invalid. */
 static struct offbeat_transaction known_part(const struct offbeat_transaction *transaction)
 {
     struct offbeat_transaction known = {0};
     if (!transaction) return known;
     if (transaction->size % _Alignof(struct offbeat_transaction) != 0) {
-        sdk_debug("a transaction's size must be sizeof(struct offbeat_transaction): what it says is not read");
+        sdk_debug("a transaction's size must be sizeof(struct offbeat_transaction): the struct is ignored");
         return known;
     }
     memcpy(&known, transaction, transaction->size < sizeof(known) ? transaction->size : sizeof(known));
@@ -328,7 +328,7 @@ void offbeat_span_set_status(struct offbeat_span *span, enum offbeat_status stat
     int kept_errno = errno;
     if (!sdk_is_ours()) return;
     if (!trace_status_is_known((enum trace_status)status))
-        sdk_debug("a span's status is no value of enum offbeat_status: it stays as it is");
+        sdk_debug("a span's status is not a value of enum offbeat_status: ignored");
     else
         trace_span_set_status(inner(span), (enum trace_status)status);
     errno = kept_errno;
@@ -347,7 +347,7 @@ void offbeat_span_set_transaction_name(struct offbeat_span *span, const char *na
     int kept_errno = errno;
     if (!sdk_is_ours()) return;
     if (!trace_source_is_known((enum trace_source)source))
-        sdk_debug("a transaction's source is no value of enum offbeat_source: its name stays as it is");
+        sdk_debug("a transaction's source is not a value of enum offbeat_source: the name is not changed");
     else
         trace_span_set_transaction_name(inner(span), name, (enum trace_source)source);
     errno = kept_errno;
@@ -356,7 +356,7 @@ void offbeat_span_set_transaction_name(struct offbeat_span *span, const char *na
 static bool is_kept(bool is_set, const struct offbeat_span *span, const char *key)
 {
     if (!is_set && span)
-        sdk_debug("the value of \"%.100s\" is not kept: the span has finished, a maximum is reached, the number is not "
+        sdk_debug("the value of \"%.100s\" is dropped: the span has finished, a maximum is reached, the number is not "
                   "finite, or the key is one of our own",
                   key ? key : "");
     return is_set;

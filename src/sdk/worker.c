@@ -1,5 +1,6 @@
-/* The thread that has the sampler: starts and stops it as is wanted, and makes chunks of what it recorded, by the
- * helper program if it can. It sleeps until the sampler or the program wakes it.  SPDX-License-Identifier: MIT */
+/* The thread that has the sampler: starts and stops it as the program wants, and makes chunks from its recordings,
+ * with the helper program if it can. It sleeps until the sampler or the program wakes it.  SPDX-License-Identifier:
+ * MIT */
 #include "base/file.h"
 #include "base/invariant.h"
 #include "base/percent.h"
@@ -28,10 +29,10 @@
 
 enum {
     HELPER_SECONDS_MAX = 50, /* a chunk's length: one is made while the next is recorded */
-    HELPER_FAILURES_MAX = 3, /* a machine that has no time for it now may have it later */
+    HELPER_FAILURES_MAX = 3, /* a machine that is busy now may have time later */
     V1_SECONDS_MAX = 30,
-    LOOK_SECONDS = 1,     /* at a limit that is in force, and at a helper */
-    HANDOVER_SECONDS = 5, /* from a transaction's end to its waiting here, at most */
+    POLL_SECONDS = 1,     /* at a limit that is in force, and at a helper */
+    HANDOVER_SECONDS = 5, /* from a transaction's end until it waits here, at most */
 };
 
 struct recording {
@@ -51,7 +52,7 @@ struct worker {
     bool has_other_root;
     char profiler_id[UUID_TEXT_SIZE]; /* of the sampler that runs; "" = none */
     bool is_v1;
-    bool is_late; /* it has not looked at recordings for a while */
+    bool is_late; /* it has not taken recordings for a while */
     bool has_reported_lost;
     bool is_interrupted; /* it steps aside: nothing was made */
     uint64_t lost_count; /* of the sampler's lost recordings, those that were counted */
@@ -148,7 +149,7 @@ static bool start_sampler(struct worker *worker, const char *profiler_id)
     return false;
 }
 
-/* What little was sampled since the chunk ended is not wanted. */
+/* Deletes the few samples since the chunk ended. */
 static void stop_after_chunk(const struct worker *worker)
 {
     char path[SAMPLER_PATH_SIZE];
@@ -156,8 +157,8 @@ static void stop_after_chunk(const struct worker *worker)
     while (!worker->is_late && sampler_take_finished(path)) (void)unlink(path);
 }
 
-/* Takes over the recordings that are finished, as far as there is room for them, to wait here until they are sent. How
- * many there were. */
+/* Takes the finished recordings, as far as there is room, which wait here until they are sent. Returns their number.
+ * */
 static size_t collect_recordings(struct worker *worker)
 {
     size_t before = worker->waiting_count;
@@ -175,7 +176,7 @@ static size_t collect_recordings(struct worker *worker)
     return worker->waiting_count - before;
 }
 
-/* What it recorded waits, so that this may be done while a helper is at work. */
+/* Recordings wait, so that this can run while a helper works. */
 static void follow_requests(struct worker *worker)
 {
     char wanted[UUID_TEXT_SIZE];
@@ -209,13 +210,13 @@ static struct slice next_line(struct slice *text)
     return line;
 }
 
-/* The end did not wait for this worker: what it makes would reach nobody any more. */
+/* The shutdown did not wait for this worker: nothing can be sent any more. */
 static bool has_missed_end(void)
 {
     return !atomic_load(&library.is_on);
 }
 
-/* The helper's exit status, or -1. What was recorded waits for it; the program's requests do not. */
+/* The helper's exit status, or -1. Recordings wait meanwhile; requests of the program do not. */
 static int run_helper(struct worker *worker, const char *request_path, const char *payloads_path)
 {
     struct helper *helper = helper_start(worker->helper, request_path, payloads_path, HELPER_SECONDS_MAX * SECOND_NS);
@@ -224,7 +225,7 @@ static int run_helper(struct worker *worker, const char *request_path, const cha
         if (has_missed_end() || own_threads_shall_leave()) helper_cancel(helper);
         if (worker->has_session) follow_requests(worker);
         (void)follow_limits(worker);
-        sampler_wait(news, sdk_monotonic_ns() + LOOK_SECONDS * SECOND_NS); /* it wakes us when it has ended */
+        sampler_wait(news, sdk_monotonic_ns() + POLL_SECONDS * SECOND_NS); /* it wakes us when it has ended */
         news = sampler_news();
     }
     return helper ? helper_finish(helper) : -1;
@@ -255,7 +256,7 @@ static enum status make_by_helper(struct worker *worker, const struct chunk_requ
     return status;
 }
 
-/* Fills PAYLOADS, which is empty; what is in it after a failure means nothing. */
+/* Fills PAYLOADS, which is empty; its content has no meaning after a failure. */
 static enum status make(struct worker *worker, const struct chunk_request *request, struct buffer *payloads,
                         struct error *error)
 {
@@ -297,8 +298,8 @@ static struct chunk_request request_of(const struct chunk_measurement *measureme
     };
 }
 
-/* The recordings go before the first payload is handed on: who dies in between has lost a chunk, and not sent it twice.
- * Where it could not be handed on, they stay for the next launch. */
+/* Deletes the recordings before it hands on the first payload: a process that is killed in between loses a chunk, but
+ * does not send it twice. If nothing could be handed on, they stay for the next launch. */
 static bool send_chunks(struct worker *worker, const struct chunk_request *request)
 {
     struct error error = {0};
@@ -392,7 +393,7 @@ static void send_transaction(struct worker *worker, struct trace_transaction *tr
     buffer_fini(&payloads);
 }
 
-/* Takes the oldest one whose time is all in recordings; NULL if there is none. */
+/* Takes the oldest transaction that is completely recorded; NULL if there is no such one. */
 static struct trace_transaction *take_transaction(const struct worker *worker)
 {
     uint64_t recorded_until = worker->recording_count > 0 ? worker->recordings[worker->recording_count - 1].end_ns : 0;
@@ -406,7 +407,7 @@ static bool waits_for_recording(const struct worker *worker)
 
 /* --- Recordings, one by one --------------------------------------------------------------------------------------- */
 
-/* Nothing else reports a profile that could not even be recorded. */
+/* Reports profiles that could not be recorded; nothing else does. */
 static void report_lost(struct worker *worker)
 {
     uint64_t lost = sampler_lost_recordings() - worker->lost_count;
@@ -423,7 +424,7 @@ static void report_lost(struct worker *worker)
 
 static void move_if_folder_is_lost(struct worker *worker);
 
-/* Sends the oldest of those that wait, or with V1 keeps it. False if there is none. */
+/* Sends the oldest recording that waits, or keeps it for V1. False if no recording waits. */
 static bool take_recording(struct worker *worker)
 {
     (void)collect_recordings(worker);
@@ -460,7 +461,7 @@ static void send_transactions(struct worker *worker)
 
 static bool send_orphan(void *context, const struct chunk_request *request)
 {
-    sdk_debug("what a process that was killed has recorded is sent: %s", request->recordings[0]);
+    sdk_debug("sending what a killed process has recorded: %s", request->recordings[0]);
     return send_chunks(context, request);
 }
 
@@ -492,9 +493,9 @@ static bool may_move(const struct worker *worker)
     return is_wanted && !worker->has_other_root && sdk_monotonic_ns() - worker->began_ns >= SECOND_NS;
 }
 
-/* The program has changed its user, its rights or its root. What was recorded until then waits for the next launch, and
- * the recording continues in another folder; but not under another root, where neither the helper nor the program's own
- * files are found. */
+/* The program has changed its user, its rights or its root. The next launch sends what was recorded until then, and
+ * the recording continues in another folder; but not under another root, where the helper and the program's own files
+ * cannot be found. */
 static void move_if_folder_is_lost(struct worker *worker)
 {
     bool is_needed = worker->waiting_count > 0 || sampler_lost_recordings() != worker->lost_count;
@@ -522,7 +523,7 @@ static void prepare(struct worker *worker)
     *worker = (struct worker){.is_v1 = profiler_has_v1(), .lost_count = sampler_lost_recordings()};
     worker->has_helper = helper_find(options->helper, worker->helper);
     if (!worker->has_helper && options->symbols == OFFBEAT_SYMBOLS_LOCAL)
-        sdk_debug("offbeat-helper is not there: functions have the names of symbol tables only");
+        sdk_debug("offbeat-helper was not found: functions have the names of symbol tables only");
     (void)stat("/", &worker->root);
     worker->began_ns = sdk_monotonic_ns();
     worker->has_folder = folder_of_recordings(sdk_settings(), worker->folder);
@@ -536,8 +537,8 @@ static bool is_over(const struct worker *worker)
     return worker->profiler_id[0] == '\0' && has_sent && profiler_is_ending();
 }
 
-/* Nothing wakes the worker for an end that it has just made possible: a sampler that ended on its own before it was
- * stopped has no news. */
+/* Nothing wakes the worker for an end that it has just made possible: a sampler that ended before it was stopped has
+ * no news. */
 static void wait_for_news(const struct worker *worker, uint32_t news, uint64_t deadline_ns)
 {
     if (!is_over(worker)) sampler_wait(news, deadline_ns);
@@ -560,7 +561,7 @@ static bool end_if_over(struct worker *worker)
     return true;
 }
 
-/* Ends the recording that is going on, and waits until it has. */
+/* Ends the current recording, and waits until it has ended. */
 static void cut_recording(struct worker *worker)
 {
     uint32_t news = sampler_news();
@@ -574,8 +575,8 @@ static void cut_recording(struct worker *worker)
     }
 }
 
-/* What was sampled until now, for a flush. Not more than there is room for, for on a busy machine recordings may come
- * faster than they are sent. */
+/* For a flush: sends what was sampled until now, at most as many recordings as there is room for. On a busy machine,
+ * recordings may come faster than they are sent. */
 static void flush(struct worker *worker)
 {
     if (!profiler_take_flush()) return;
@@ -614,7 +615,7 @@ static void *work(void *context)
         flush(worker);
         bool is_limited = follow_limits(worker);
         if (waits_for_recording(worker)) sampler_cut();
-        uint64_t seconds = is_limited ? LOOK_SECONDS : 3600;
+        uint64_t seconds = is_limited ? POLL_SECONDS : 3600;
         if (!is_busy) wait_for_news(worker, news, sdk_monotonic_ns() + seconds * SECOND_NS);
     }
     free(worker);

@@ -129,7 +129,7 @@ static int hex_digit(uint8_t character)
     return -1;
 }
 
-/* Percent signs that begin no code stand for themselves. DECODED has room for TEXT. */
+/* Percent signs that begin no code are kept. DECODED has room for TEXT. */
 static size_t decode_percent(struct slice text, uint8_t *decoded)
 {
     size_t size = 0;

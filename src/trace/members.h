@@ -1,5 +1,5 @@
-/* The dynamic sampling context: what all parts of a trace agree on, as names and texts ("release", "a@1"), in the order
- * in which they were set. It travels in the header `baggage` and in the envelope's header `trace` (facts §3.8).
+/* The dynamic sampling context: what all parts of a trace agree on, as names and strings ("release", "a@1"), in the
+ * order in which they were set. It travels in the header `baggage` and in the envelope's header `trace` (facts §3.8).
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRACE_MEMBERS_H
 #define OFFBEAT_TRACE_MEMBERS_H
@@ -17,7 +17,7 @@ struct trace_members {
 };
 
 void trace_members_fini(struct trace_members *members);
-/* INTO, which is empty, becomes as FROM. False without memory. */
+/* Copies FROM to INTO, which is empty. False without memory. */
 bool trace_members_copy(struct trace_members *into, const struct trace_members *from);
 
 /* Sets or replaces one. False, with nothing changed, over the maxima, without memory, if VALUE holds NUL, or if KEY is
@@ -26,8 +26,8 @@ bool trace_members_set(struct trace_members *members, struct slice key, struct s
 /* The value as text, which the next change of MEMBERS may move; NULL if there is none. */
 const char *trace_members_find(const struct trace_members *members, const char *key);
 
-/* Adds what a `baggage` header has with the prefix sentry-, decoded. Members that are broken, and those of other
- * vendors, are passed over; of two with one name the last counts. */
+/* Adds what a `baggage` header has with the prefix sentry-, decoded. Broken members and members of other vendors are
+ * skipped; of two with one name the last counts. */
 void trace_members_read_baggage(struct trace_members *members, struct slice header);
 /* Appends a `baggage` header: those members of OTHERS (a header that the request has already, or empty) that are not
  * Sentry's, as they are, then MEMBERS. Members of OTHERS that do not follow the grammar of W3C Baggage are left out.

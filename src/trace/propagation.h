@@ -1,5 +1,5 @@
-/* What goes from process to process with a request (facts §3.8): `sentry-trace`, W3C's `traceparent` and `baggage`.
- * SPDX-License-Identifier: MIT */
+/* The headers that a request carries from process to process (facts §3.8): `sentry-trace`, W3C's `traceparent` and
+ * `baggage`. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRACE_PROPAGATION_H
 #define OFFBEAT_TRACE_PROPAGATION_H
 
@@ -34,7 +34,7 @@ struct trace_headers {
 /* Whose traces are continued. A host of the form o123.ingest.… in the DSN names the organisation. */
 struct trace_continuation {
     const char *org_id; /* NULL or "" = unknown */
-    bool is_strict;     /* also refuse where only one side says its organisation */
+    bool is_strict;     /* also reject where only one side names its organisation */
 };
 
 /* What a request continues. Make it with {0}, fini always. */
@@ -48,7 +48,7 @@ struct trace_incoming {
  * organisation's trace is not continued. INCOMING is {0} before. */
 void trace_incoming_read(struct trace_incoming *incoming, const struct trace_headers *headers,
                          const struct trace_continuation *continuation);
-/* The number that the received trace says under KEY, or -1. */
+/* The number under KEY in the received trace, or -1. */
 double trace_incoming_number(const struct trace_incoming *incoming, const char *key);
 void trace_incoming_fini(struct trace_incoming *incoming);
 

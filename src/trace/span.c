@@ -1,9 +1,8 @@
 /* Spans: their life, and which one is current on a thread.
  *
- * A reference keeps a span's memory, save that a recorded span belongs to its transaction from its finish on, and the
- * root always does. Each span that is referred to is a holder of its transaction; with the last holder that goes.
- * The current spans of a thread are a chain of references that only this thread follows.
- * SPDX-License-Identifier: MIT */
+ * A reference keeps a span's memory. A recorded span belongs to its transaction after its finish, and the root always
+ * does. Each span that is referred to is a holder of its transaction; the last holder frees it. The current spans of
+ * a thread are a chain of references that only this thread follows. SPDX-License-Identifier: MIT */
 #include "trace/trace_private.h"
 
 #include "base/process.h"
@@ -37,7 +36,7 @@ static char *put_text(char *at, const char *text, size_t size)
 struct trace_span *trace_span_new(struct trace_transaction *transaction, const char *op, const char *description)
 {
     size_t op_size = 0, description_size = 0;
-    if (transaction->verdict.is_sampled) { /* nobody reads those of others */
+    if (transaction->sampling.is_sampled) { /* nobody reads the strings of other spans */
         op_size = trace_text_size(op, TRACE_NAME_BYTES_MAX);
         description_size = trace_text_size(description, TRACE_DESCRIPTION_BYTES_MAX);
         if (!take_text(transaction, op_size + description_size)) op_size = description_size = 0;
@@ -88,8 +87,8 @@ void trace_span_unref(struct trace_span *span)
     if (span == transaction->root) {
         if (!atomic_load(&span->is_finished)) trace_transaction_abandon(transaction);
     } else if (!span->is_recorded) {
-        atomic_fetch_add(span->is_recordable || !transaction->verdict.is_sampled ? &transaction->lost_late
-                                                                                 : &transaction->lost_over_maximum,
+        atomic_fetch_add(span->is_recordable || !transaction->sampling.is_sampled ? &transaction->lost_late
+                                                                                  : &transaction->lost_over_maximum,
                          1);
         trace_span_free(span);
     }
@@ -108,7 +107,7 @@ struct trace_span *trace_span_start_child(struct trace_span *parent, const char 
         return NULL;
     }
     size_t before = atomic_fetch_add_explicit(&transaction->started, 1, memory_order_relaxed);
-    span->is_recordable = transaction->verdict.is_sampled && before < TRACE_SPANS_MAX;
+    span->is_recordable = transaction->sampling.is_sampled && before < TRACE_SPANS_MAX;
     span->parent_id = parent->id;
     span->profiler = atomic_load_explicit(&transaction->tracer->running_profiler, memory_order_relaxed);
     span->start_ns = trace_now_ns(CLOCK_MONOTONIC);
@@ -158,7 +157,7 @@ void trace_span_finish(struct trace_span *span)
 
 /* --- Current ------------------------------------------------------------------------------------------------------ */
 
-/* *PLACE, a link of THREAD's chain, goes; what it was on takes its place. */
+/* Removes *PLACE, a link of THREAD's chain. */
 static void unlink_current(struct trace_span **place)
 {
     struct trace_span *span = *place;
@@ -247,7 +246,7 @@ void trace_span_set_status(struct trace_span *span, enum trace_status status)
 static void replace_description(struct trace_span *span, const char *description)
 {
     size_t size = trace_text_size(description, TRACE_DESCRIPTION_BYTES_MAX);
-    if (!span->transaction->verdict.is_sampled || !take_text(span->transaction, size)) return;
+    if (!span->transaction->sampling.is_sampled || !take_text(span->transaction, size)) return;
     char *copy = trace_text_copy(description, TRACE_DESCRIPTION_BYTES_MAX);
     give_text(span->transaction, copy ? strlen(span->description) : size);
     if (!copy) return;
@@ -341,7 +340,7 @@ static bool add_entry(struct trace_span *span, struct trace_entry entry, const c
 static bool set_entry(struct trace_span *span, struct trace_entry entry, const char *key)
 {
     if (!begin_change(span)) return false;
-    bool is_done = !span->transaction->verdict.is_sampled || add_entry(span, entry, key);
+    bool is_done = !span->transaction->sampling.is_sampled || add_entry(span, entry, key);
     end_change(span);
     return is_done;
 }
@@ -369,7 +368,7 @@ bool trace_span_set_tag(struct trace_span *span, const char *key, const char *va
 
 bool trace_span_is_sampled(const struct trace_span *span)
 {
-    return is_alive(span) && span->transaction->verdict.is_sampled;
+    return is_alive(span) && span->transaction->sampling.is_sampled;
 }
 
 /* --- To other processes ------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* What is known of the calling thread.  SPDX-License-Identifier: MIT */
+/* Cached data of the calling thread.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRACE_THREAD_H
 #define OFFBEAT_TRACE_THREAD_H
 
@@ -27,7 +27,7 @@ uint64_t trace_thread_random(struct trace_thread *thread);
 /* Calls trace_thread_leave_all when the thread ends. */
 void trace_thread_watch(struct trace_thread *thread);
 
-/* By span.c: what is current on THREAD is so no more. */
+/* Defined in span.c: no span is current on THREAD any more. */
 void trace_thread_leave_all(struct trace_thread *thread);
 
 #endif

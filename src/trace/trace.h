@@ -9,11 +9,11 @@
  *     trace_span_finish(child);
  *     trace_span_finish(root);
  *
- * Spans are references that are given up once each: by trace_span_finish, or by trace_span_unref. All functions may be
- * called by any thread, also at the same time, as long as the caller holds a reference; none in a signal handler. All
- * accept NULL and then do nothing, so that a start that gave NULL (no memory, too many transactions, the tracer is
- * closed) needs no check. In a forked child the spans of its parent do nothing either. Texts are copied; longer ones
- * than stated are cut between characters. SPDX-License-Identifier: MIT */
+ * A span is a reference, which the caller gives up once: with trace_span_finish or trace_span_unref. All functions
+ * may be called by any thread, also at the same time, as long as the caller holds a reference; none in a signal
+ * handler. All accept NULL and then do nothing, so a start that returned NULL (no memory, too many transactions, the
+ * tracer is closed) needs no check. In a forked child the spans of its parent do nothing either. Strings are copied;
+ * longer ones than stated are cut between characters. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TRACE_TRACE_H
 #define OFFBEAT_TRACE_TRACE_H
 
@@ -94,7 +94,7 @@ struct trace_listener {
     void (*finished)(void *data, struct trace_transaction *transaction);
     /* QUANTITY of CATEGORY ("transaction", "span") will not be sent, for a REASON of client reports (facts §2.7). */
     void (*discarded)(void *data, const char *reason, const char *category, uint64_t quantity);
-    /* MESSAGE, constant text, for the one who debugs the program. */
+    /* MESSAGE, a constant string, for people who debug the program. */
     void (*debug)(void *data, const char *message);
 };
 
@@ -105,21 +105,21 @@ struct tracer_options {
     struct trace_continuation continuation;
     bool has_traces_sample_rate;
     double traces_sample_rate;
-    struct trace_listener listener; /* its SAMPLE is traces_sampler: where it is set, the rate means nothing */
+    struct trace_listener listener; /* its SAMPLE is traces_sampler: if it is set, the rate has no effect */
 };
 
 /* NULL without memory. */
 struct tracer *tracer_new(const struct tracer_options *options);
-/* Waits until the listener's functions that are running have returned; from then on none is called, and no transaction
- * starts. Once more does nothing. Must not be called by the listener. */
+/* Waits until the listener's functions that are running have returned; from then on none is called, and no
+ * transaction starts. A second call does nothing. Must not be called by the listener. */
 void tracer_close(struct tracer *tracer);
 /* The same, but waits no longer than until DEADLINE_NS of CLOCK_MONOTONIC. False if a function was still running. */
 bool tracer_close_until(struct tracer *tracer, uint64_t deadline_ns);
 /* One more reference, which tracer_unref gives up, for a caller that starts a transaction while another may free. */
 struct tracer *tracer_ref(struct tracer *tracer);
 void tracer_unref(struct tracer *tracer);
-/* Closes it, and gives it up: nobody may use TRACER itself any more, but spans and complete transactions live on. In a
- * forked child it only forgets what is the parent's. Accepts NULL, as tracer_close does. */
+/* Closes it, and gives it up: nobody may use TRACER any more, but spans and complete transactions stay valid. In a
+ * forked child it frees nothing: the parent does. Accepts NULL, as tracer_close does. */
 void tracer_free(struct tracer *tracer);
 
 /* Which profiler runs from now on: its id (32 hex digits), or NULL when it has stopped. Spans that start are linked to
@@ -157,8 +157,8 @@ void trace_span_unref(struct trace_span *span);
 
 /* --- The current span of a thread --------------------------------------------------------------------------------- */
 
-/* SPAN is current on the calling thread until it finishes, is left, or the thread ends; then the one before it is
- * again. False, with nothing changed, if it is finished, or current on a thread already. */
+/* SPAN is current on the calling thread until it finishes, is left, or the thread ends; then the previous one is
+ * current again. False, with nothing changed, if it is finished, or current on a thread already. */
 bool trace_span_enter(struct trace_span *span);
 /* Does nothing if SPAN is not current on this thread, on top or below others. */
 void trace_span_leave(struct trace_span *span);
@@ -167,12 +167,12 @@ struct trace_span *trace_span_current(void);
 
 /* --- What a span says --------------------------------------------------------------------------------------------- */
 
-/* After the finish they change nothing. Those that return bool give false where a maximum, memory or a name of our own
- * ("thread.id", "thread.name", "profiler_id") is in the way, or the number is not finite. A key that is there already
- * is replaced. A status or source outside its enum changes nothing. */
+/* After the finish they change nothing. Functions that return bool return false at a maximum, without memory, for one
+ * of our own names ("thread.id", "thread.name", "profiler_id"), or if the number is not finite. A key that is there
+ * already is replaced. A status or source outside its enum changes nothing. */
 void trace_span_set_status(struct trace_span *span, enum trace_status status);
 void trace_span_set_description(struct trace_span *span, const char *description);
-/* Renames the transaction of SPAN, any of its spans. What left the process already keeps the old name. */
+/* Renames the transaction of SPAN, any of its spans. Requests that were already sent keep the old name. */
 void trace_span_set_transaction_name(struct trace_span *span, const char *name, enum trace_source source);
 bool trace_span_set_text(struct trace_span *span, const char *key, const char *value);
 bool trace_span_set_number(struct trace_span *span, const char *key, double value);
@@ -186,8 +186,8 @@ bool trace_span_is_sampled(const struct trace_span *span);
 
 /* SPAN as the parent of what is called. False, with RET_PARENT unchanged, for NULL and in a forked child. */
 bool trace_span_parent(const struct trace_span *span, struct trace_parent *ret_parent);
-/* Appends the header `baggage`, keeping the members of OTHERS that are not Sentry's. From here on what the trace says
- * of itself is frozen. False if nothing was appended. */
+/* Appends the header `baggage`, keeping the members of OTHERS that are not Sentry's. From here on the trace's own
+ * members are frozen. False if nothing was appended. */
 bool trace_span_baggage(struct trace_span *span, struct slice others, struct buffer *out);
 
 /* --- A transaction that is complete ------------------------------------------------------------------------------- */

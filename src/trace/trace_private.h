@@ -21,10 +21,10 @@ struct tracer {
     atomic_size_t references; /* its maker's, and one for each transaction */
     atomic_size_t open;       /* transactions that have not ended */
 
-    pthread_rwlock_t listening; /* read: the listener is being called; written: nobody is in it any more */
+    pthread_rwlock_t listening; /* read: the listener is being called; written: no call runs any more */
     atomic_bool is_closed;
 
-    pthread_mutex_t roots_lock; /* so that the listener hears of the first and the last in order */
+    pthread_mutex_t roots_lock; /* so that the listener is called in order */
     size_t sampled_open;
 
     pthread_mutex_t profilers_lock;
@@ -71,7 +71,7 @@ void trace_span_read_thread_name(struct trace_span *span, uint64_t now_ns);
 struct trace_transaction {
     struct tracer *tracer;
     unsigned process;
-    atomic_size_t holders; /* spans with references, and the listener that was given it */
+    atomic_size_t holders; /* spans with references, and the listener that received it */
     pthread_mutex_t lock;
     bool is_complete;
     bool is_abandoned; /* its root was given up unfinished */
@@ -89,7 +89,7 @@ struct trace_transaction {
     char event_id[UUID_TEXT_SIZE];
     char trace_id[UUID_TEXT_SIZE];
     char profiler_id[UUID_TEXT_SIZE]; /* "" = none; set when it is complete */
-    struct trace_verdict verdict;
+    struct trace_sampling sampling;
     enum trace_decision passed_on;
     uint32_t rand_millionths;
     uint32_t token;
@@ -106,8 +106,8 @@ uint32_t tracer_root_started(struct tracer *tracer, bool is_sampled, const char 
 void tracer_root_ended(struct tracer *tracer, uint32_t token, bool is_sampled);
 /* The id of profiler NUMBER; false if it is 0 or too long ago. */
 bool tracer_profiler_id(struct tracer *tracer, uint32_t number, char ret_id[UUID_TEXT_SIZE]);
-/* The one kept that ran longest between START_NS and END_NS, the first of equals; 0 if there is none. One that ended in
- * the moment in which a transaction began, as its root restarted the profiler, is not meant. */
+/* The kept profiler that ran longest between START_NS and END_NS, the first of equals; 0 if no profiler ran. One that
+ * ended in the moment in which a transaction began, as its root restarted the profiler, is not meant. */
 uint32_t tracer_profiler_within(struct tracer *tracer, uint64_t start_ns, uint64_t end_ns);
 
 /* NULL without memory. It has one reference, which counts among the transaction's holders. */
@@ -116,7 +116,7 @@ void trace_span_free(struct trace_span *span);
 void trace_transaction_complete(struct trace_transaction *transaction);
 void trace_transaction_abandon(struct trace_transaction *transaction);
 void trace_transaction_drop_holder(struct trace_transaction *transaction);
-/* Builds what the trace says of itself, unless it is there. Under the lock. */
+/* Builds the trace's own members unless they exist. Under the lock. */
 void trace_transaction_freeze(struct trace_transaction *transaction);
 
 uint64_t trace_now_ns(clockid_t clock);

@@ -1,6 +1,5 @@
-/* Transactions: decided and announced at the start, handed over complete at the end, accounted for when the last who
- * holds them lets go: what was made is then either handed over or reported as discarded.
- * SPDX-License-Identifier: MIT */
+/* Transactions: decided and announced at the start, handed over complete at the end, accounted for when the last
+ * holder gives them up: each is either handed over or reported as discarded. SPDX-License-Identifier: MIT */
 #include "trace/trace_private.h"
 
 #include "base/process.h"
@@ -48,16 +47,16 @@ static void decide(struct trace_transaction *transaction, const struct trace_sta
     if (has_sampler && start->decision == TRACE_UNDECIDED) {
         evidence.sampler_rate = ask_sampler(transaction->tracer, start, evidence.parent, evidence.parent_rate);
     }
-    struct trace_verdict verdict = trace_decide(&evidence);
-    if (verdict.is_faulty && options->listener.debug) {
+    struct trace_sampling sampling = trace_decide(&evidence);
+    if (sampling.is_faulty && options->listener.debug) {
         options->listener.debug(options->listener.data,
-                                "a sample rate is no number from 0 to 1: the transaction is not sampled");
+                                "a sample rate is not a number from 0 to 1: the transaction is not sampled");
     }
-    transaction->verdict = verdict;
+    transaction->sampling = sampling;
     transaction->rand_millionths = evidence.rand_millionths;
-    transaction->passed_on = !verdict.is_decided  ? incoming->parent.decision
-                             : verdict.is_sampled ? TRACE_SAMPLED
-                                                  : TRACE_NOT_SAMPLED;
+    transaction->passed_on = !sampling.is_decided  ? incoming->parent.decision
+                             : sampling.is_sampled ? TRACE_SAMPLED
+                                                   : TRACE_NOT_SAMPLED;
 }
 
 /* --- What the trace says of itself -------------------------------------------------------------------------------- */
@@ -76,13 +75,13 @@ static void set_rate(struct trace_members *members, double rate)
     buffer_fini(&text);
 }
 
-/* What was received stays as it is, but for the rate where this process decided by another one. */
+/* Received members stay as they are, except the rate if this process decided with another one. */
 static void freeze_received(struct trace_transaction *transaction, const struct trace_incoming *incoming)
 {
     transaction->is_frozen = true;
     if (!trace_members_copy(&transaction->members, &incoming->members)) return;
-    if (transaction->members.count == 0 || !transaction->verdict.is_decided || !transaction->verdict.is_own) return;
-    set_rate(&transaction->members, transaction->verdict.rate);
+    if (transaction->members.count == 0 || !transaction->sampling.is_decided || !transaction->sampling.is_own) return;
+    set_rate(&transaction->members, transaction->sampling.rate);
 }
 
 void trace_transaction_freeze(struct trace_transaction *transaction)
@@ -98,11 +97,11 @@ void trace_transaction_freeze(struct trace_transaction *transaction)
     set_member(members, "environment", options->environment);
     if (transaction->source != TRACE_SOURCE_URL) set_member(members, "transaction", transaction->name);
     set_member(members, "org_id", options->continuation.org_id);
-    if (!transaction->verdict.is_decided) return;
+    if (!transaction->sampling.is_decided) return;
     (void)snprintf(rand, sizeof(rand), "0.%06u", (unsigned)transaction->rand_millionths);
     set_member(members, "sample_rand", rand);
-    set_member(members, "sampled", transaction->verdict.is_sampled ? "true" : "false");
-    set_rate(members, transaction->verdict.rate);
+    set_member(members, "sampled", transaction->sampling.is_sampled ? "true" : "false");
+    set_rate(members, transaction->sampling.rate);
 }
 
 /* --- Start -------------------------------------------------------------------------------------------------------- */
@@ -160,7 +159,7 @@ static struct trace_span *begin(struct trace_transaction *transaction, const str
     root->start_ns = trace_now_ns(CLOCK_MONOTONIC);
     transaction->anchor_ns = trace_now_ns(CLOCK_REALTIME) - root->start_ns;
     transaction->token =
-        tracer_root_started(transaction->tracer, transaction->verdict.is_sampled, transaction->trace_id);
+        tracer_root_started(transaction->tracer, transaction->sampling.is_sampled, transaction->trace_id);
     return root;
 }
 
@@ -197,7 +196,7 @@ void trace_transaction_complete(struct trace_transaction *transaction)
 {
     struct tracer *tracer = transaction->tracer;
     const struct trace_listener *listener = &tracer->options.listener;
-    bool is_sampled = transaction->verdict.is_sampled;
+    bool is_sampled = transaction->sampling.is_sampled;
     if (is_sampled) {
         link_profiler(transaction);
         trace_transaction_give_thread_names(transaction);
@@ -220,7 +219,7 @@ void trace_transaction_abandon(struct trace_transaction *transaction)
     (void)pthread_mutex_unlock(&transaction->lock);
     atomic_fetch_sub(&tracer->open, 1);
     if (!tracer_begin_call(tracer)) return;
-    tracer_root_ended(tracer, transaction->token, transaction->verdict.is_sampled);
+    tracer_root_ended(tracer, transaction->token, transaction->sampling.is_sampled);
     tracer_end_call(tracer);
 }
 
@@ -228,8 +227,8 @@ static void report_losses(const struct trace_transaction *transaction)
 {
     struct tracer *tracer = transaction->tracer;
     size_t over_maximum = transaction->lost_over_maximum, late = transaction->lost_late;
-    if (!transaction->verdict.is_decided) return; /* tracing is off: nobody expects any */
-    if (!transaction->verdict.is_sampled) {
+    if (!transaction->sampling.is_decided) return; /* tracing is off: nobody expects any */
+    if (!transaction->sampling.is_sampled) {
         tracer_report(tracer, "sample_rate", "transaction", 1);
         tracer_report(tracer, "sample_rate", "span", over_maximum + late + 1);
         return;

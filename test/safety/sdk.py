@@ -542,7 +542,7 @@ def a_value_that_is_none_of_its_enum_is_refused():
         for arguments in ((number,), (1, number)):
             done = ends_well("enum_out_of_range", *arguments, OFFBEAT_DEBUG=1)
             check_equal(text(done.stdout), "finished", "output")
-            check("is no value of enum offbeat_" in text(done.stderr), f"{arguments}: {text(done.stderr)}")
+            check("is not a value of enum offbeat_" in text(done.stderr), f"{arguments}: {text(done.stderr)}")
 
 
 @case

@@ -90,7 +90,7 @@ TEST(SES_2_a_rate_that_is_none_samples_nothing_and_is_told)
     static const double rates[] = {-0.1, 1.1, NAN, INFINITY};
     for (size_t i = 0; i < 4; i++) {
         struct lifecycle_options options = {.profile_session_sample_rate = rates[i]};
-        CHECK(strstr(lifecycle_warning(&options, 0), "no number from 0 to 1"));
+        CHECK(strstr(lifecycle_warning(&options, 0), "not a number from 0 to 1"));
         begin(options, 0);
         CHECK_NO_OPERATION(lifecycle_start_profiler(&machine), "not sampled");
     }
@@ -122,9 +122,9 @@ TEST(SES_4_a_sampled_session_is_started_and_stopped_by_the_program_again_and_aga
 TEST(SES_7_start_and_stop_that_do_nothing_say_why)
 {
     begin(manual(), yes);
-    CHECK_NO_OPERATION(lifecycle_stop_profiler(&machine), "does not run");
+    CHECK_NO_OPERATION(lifecycle_stop_profiler(&machine), "is not running");
     CHECK_STEP(lifecycle_start_profiler(&machine), "start");
-    CHECK_NO_OPERATION(lifecycle_start_profiler(&machine), "runs already");
+    CHECK_NO_OPERATION(lifecycle_start_profiler(&machine), "is running");
     begin(manual(), no);
     CHECK_NO_OPERATION(lifecycle_start_profiler(&machine), "not sampled");
     begin(trace(), yes);
@@ -270,8 +270,8 @@ TEST(SES_9_the_session_of_a_process_knows_no_background)
 {
     begin(manual(), yes);
     CHECK_STEP(lifecycle_start_profiler(&machine), "start");
-    CHECK_NO_OPERATION(lifecycle_background(&machine), "the session is the process");
-    CHECK_NO_OPERATION(lifecycle_foreground(&machine, no), "the session is the process");
+    CHECK_NO_OPERATION(lifecycle_background(&machine), "lasts as long as the process");
+    CHECK_NO_OPERATION(lifecycle_foreground(&machine, no), "lasts as long as the process");
     CHECK_STEP(lifecycle_stop_profiler(&machine), "stop");
     CHECK_STEP(lifecycle_start_profiler(&machine), "start");
 }
@@ -279,10 +279,10 @@ TEST(SES_9_the_session_of_a_process_knows_no_background)
 TEST(SES_9_a_user_who_comes_back_begins_a_new_session_decided_again)
 {
     begin(ui(manual()), yes);
-    CHECK_NO_OPERATION(lifecycle_foreground(&machine, no), "already");
+    CHECK_NO_OPERATION(lifecycle_foreground(&machine, no), "in the foreground");
     CHECK_STEP(lifecycle_start_profiler(&machine), "start");
     CHECK_STEP(lifecycle_background(&machine), "stop");
-    CHECK_NO_OPERATION(lifecycle_background(&machine), "already");
+    CHECK_NO_OPERATION(lifecycle_background(&machine), "in the background");
     CHECK_NO_OPERATION(lifecycle_start_profiler(&machine), "the session has ended");
     CHECK_STEP(lifecycle_foreground(&machine, no), "nothing");
     CHECK_NO_OPERATION(lifecycle_start_profiler(&machine), "not sampled");
@@ -482,7 +482,7 @@ TEST(SES_10_manual_the_program_stops_the_profile_of_its_start)
     CHECK_STEP(launch(manual(), LIFECYCLE_KEPT_YES, no, no), "start");
     CHECK_STEP(root(true), "nothing");
     CHECK_STEP(end(token, true), "nothing");
-    CHECK_NO_OPERATION(lifecycle_start_profiler(&machine), "runs already");
+    CHECK_NO_OPERATION(lifecycle_start_profiler(&machine), "is running");
     CHECK_STEP(lifecycle_chunk_ended(&machine), "nothing");
     CHECK_STEP(lifecycle_stop_profiler(&machine), "stop");
     CHECK_STEP(lifecycle_start_profiler(&machine), "start"); /* the launch's session is sampled as was kept */

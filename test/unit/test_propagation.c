@@ -299,8 +299,8 @@ TEST(the_trace_of_another_organisation_is_not_continued)
 
 /* --- Sampling ----------------------------------------------------------------------------------------------------- */
 
-static struct trace_verdict decide(enum trace_decision wanted, double sampler_rate, enum trace_decision parent,
-                                   double rate)
+static struct trace_sampling decide(enum trace_decision wanted, double sampler_rate, enum trace_decision parent,
+                                    double rate)
 {
     struct trace_evidence evidence = {.wanted = wanted,
                                       .sampler_rate = sampler_rate,
@@ -346,8 +346,8 @@ TEST(a_rate_that_is_none_samples_nothing_and_is_told)
 TEST(without_tracing_nothing_is_decided)
 {
     struct trace_evidence evidence = {.wanted = TRACE_SAMPLED, .sampler_rate = -1, .parent = TRACE_SAMPLED, .rate = -1};
-    struct trace_verdict verdict = trace_decide(&evidence);
-    CHECK(!verdict.is_sampled && !verdict.is_decided);
+    struct trace_sampling sampling = trace_decide(&evidence);
+    CHECK(!sampling.is_sampled && !sampling.is_decided);
 }
 
 TEST(the_number_of_a_trace_that_says_none_agrees_with_its_decision)
