@@ -58,8 +58,10 @@ int main(int argc, char **argv)
         ok = array_reserve(&locations, &capacity, count + 1, sizeof(*locations), PROFILE_ENTITIES_MAX);
         if (ok) locations[count++] = profile_add_location(&profile, &location, NULL, 0).index;
     }
-    struct symbolizer_options options = {
-        .debug_directories = {argv[2]}, .debug_directory_count = 1, .trusts_paths = true};
+    struct symbolizer_options options = {.sources = SYMBOLS_OF_THIS_MACHINE,
+                                         .debug_directories = {argv[2]},
+                                         .debug_directory_count = 1,
+                                         .trusts_paths = true};
     enum status status = symbolize_profile(&profile, &options, NULL, &error);
     if (status != STATUS_OK) fprintf(stderr, "%s\n", error.message);
     for (size_t i = 0; ok && i < count; i++) print_location(&profile, locations[i]);

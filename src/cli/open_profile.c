@@ -41,11 +41,13 @@ static enum status name_functions(const char *path, struct profile *profile, con
                                   struct decoding *decoding, struct error *error)
 {
     struct symbolizer_result result = {0};
-    struct symbolizer_options options = {.modules = decoding->modules,
+    /* Nobody can name the code of a JIT compiler later. */
+    unsigned sources = decoding->drops_symbols ? SYMBOLS_PERF_MAPS : SYMBOLS_OF_THIS_MACHINE;
+    struct symbolizer_options options = {.sources = sources,
+                                         .modules = decoding->modules,
                                          .progress = progress_step,
                                          .context = &decoding->progress,
-                                         .trusts_paths = format == &format_recording,
-                                         .skips_files = decoding->drops_symbols};
+                                         .trusts_paths = format == &format_recording};
     enum status status = symbolize_profile(profile, &options, &result, error);
     if (status == STATUS_OK && result.files_unproven > 0)
         message(

@@ -103,11 +103,23 @@ static bool check_folders(const struct option_texts *directories)
     return true;
 }
 
+/* One line for each file that takes long. */
+static void report_fetch(void *context, size_t done, size_t all)
+{
+    struct progress *naming = context;
+    const char *what = naming->what;
+    naming->what = "fetching debug information";
+    progress_step(naming, done, all ? all : SIZE_MAX);
+    naming->what = what;
+}
+
 static bool name_places(struct profile *profile, const char *path, const struct option_texts *directories,
                         bool trusts_paths)
 {
     struct progress progress = progress_begin("naming functions");
-    struct symbolizer_options options = {.progress = progress_step,
+    struct symbolizer_options options = {.sources = SYMBOLS_OF_THIS_MACHINE | SYMBOLS_DEBUGINFOD,
+                                         .progress = progress_step,
+                                         .fetch_progress = report_fetch,
                                          .context = &progress,
                                          .debug_directory_count = directories->count,
                                          .trusts_paths = trusts_paths};

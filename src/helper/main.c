@@ -18,7 +18,7 @@ enum { LATE_NICE = 10, DONE = 0, REJECTED = 1, FAILED = 2 };
 
 static void name_frames(struct profile *profile)
 {
-    const struct symbolizer_options options = {.trusts_paths = true};
+    const struct symbolizer_options options = {.sources = SYMBOLS_OF_THIS_MACHINE, .trusts_paths = true};
     (void)symbolize_profile(profile, &options, NULL, NULL);
     index_store_make_room();
 }

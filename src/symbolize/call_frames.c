@@ -32,7 +32,7 @@ static bool build(struct call_frames *frames, const struct elf_file *file)
 
 bool call_frames_open(struct call_frames *frames, const char *path, const char *build_id)
 {
-    const struct debug_directories none = {NULL, 0};
+    const struct debug_sources none = {0};
     *frames = (struct call_frames){0};
     if (build_id[0] == '\0' || module_open(&frames->module, path, build_id, &none) != MODULE_OPEN) return false;
     const struct elf_file *file = &frames->module.binary;

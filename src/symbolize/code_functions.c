@@ -358,7 +358,7 @@ static void set_directories(struct code_functions *all)
     size_t count = all->options.debug_folder_count;
     for (size_t i = 0; i < count; i++) all->folders[i] = all->options.debug_folders[i];
     all->folders[count] = "/usr/lib/debug";
-    all->directories = (struct debug_directories){all->folders, count + 1};
+    all->directories = (struct debug_sources){.items = all->folders, .count = count + 1};
 }
 
 enum status code_functions_find(struct code_functions *functions, struct profile *profile, const bool *is_used,

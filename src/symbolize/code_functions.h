@@ -49,7 +49,7 @@ struct code_functions {
     struct profile *profile;
     struct code_options options;
     const char *folders[SYMBOLIZER_DEBUG_DIRECTORIES_MAX + 1];
-    struct debug_directories directories;
+    struct debug_sources directories;
     struct module_cache *modules;
     struct code_function *items; /* by name, then address */
     size_t count, capacity;

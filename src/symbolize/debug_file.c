@@ -46,17 +46,25 @@ static bool open_with_build_id(struct elf_file *file, const char *path, const ch
     return false;
 }
 
-bool debug_file_open_by_build_id(struct elf_file *file, const char *build_id,
-                                 const struct debug_directories *directories)
+bool debug_file_open_by_build_id(struct elf_file *file, const char *build_id, const struct debug_sources *sources)
 {
     char path[PATH_MAX];
     if (strlen(build_id) < 4) return false;
-    for (size_t i = 0; i < directories->count; i++) {
+    for (size_t i = 0; i < sources->count; i++) {
         int length =
-            snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", directories->items[i], build_id, build_id + 2);
+            snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", sources->items[i], build_id, build_id + 2);
         if (length > 0 && length < (int)sizeof(path) && open_with_build_id(file, path, build_id)) return true;
     }
     return false;
+}
+
+bool debug_file_open_from_server(struct elf_file *file, const char *build_id, const struct debug_sources *sources)
+{
+    if (!sources->server) return false;
+    char *path = debug_server_find(sources->server, build_id);
+    bool is_open = path && open_with_build_id(file, path, build_id);
+    free(path);
+    return is_open;
 }
 
 /* The section holds a file name, its NUL, padding to four bytes, and a CRC-32. */
@@ -94,16 +102,16 @@ static bool open_linked(struct elf_file *file, const char *path, const struct el
 }
 
 bool debug_file_open_by_link(struct elf_file *file, const struct elf_file *stripped, const char *path,
-                             const struct debug_directories *directories)
+                             const struct debug_sources *sources)
 {
     struct debug_link link;
     char candidate[PATH_MAX];
     const char *slash = strrchr(path, '/');
-    if (!slash || !read_link(stripped, &link)) return false;
+    if (sources->opens_no_path || !slash || !read_link(stripped, &link)) return false;
     int folder = (int)(slash - path);
-    for (size_t i = 0; i < 2 + directories->count; i++) {
-        int length = snprintf(candidate, sizeof(candidate), "%s%.*s%s/%s", i < 2 ? "" : directories->items[i - 2],
-                              folder, path, i == 1 ? "/.debug" : "", link.name);
+    for (size_t i = 0; i < 2 + sources->count; i++) {
+        int length = snprintf(candidate, sizeof(candidate), "%s%.*s%s/%s", i < 2 ? "" : sources->items[i - 2], folder,
+                              path, i == 1 ? "/.debug" : "", link.name);
         if (length > 0 && length < (int)sizeof(candidate) && open_linked(file, candidate, stripped, &link)) return true;
     }
     return false;
@@ -148,13 +156,14 @@ static bool read_alternate_link(const struct elf_file *file, struct alternate_li
     return ok;
 }
 
-bool debug_file_open_alternate(struct elf_file *file, const struct elf_file *debug,
-                               const struct debug_directories *directories)
+bool debug_file_open_alternate(struct elf_file *file, const struct elf_file *debug, const struct debug_sources *sources)
 {
     struct alternate_link link;
     char folder[PATH_MAX], path[2 * PATH_MAX];
     if (!read_alternate_link(debug, &link)) return false;
-    if (debug_file_open_by_build_id(file, link.build_id, directories)) return true;
+    if (debug_file_open_by_build_id(file, link.build_id, sources)) return true;
+    if (debug_file_open_from_server(file, link.build_id, sources)) return true;
+    if (sources->opens_no_path) return false;
     if (link.name[0] == '/') return open_with_build_id(file, link.name, link.build_id);
     if (!folder_of(debug, folder)) return false;
     int length = snprintf(path, sizeof(path), "%s/%s", folder, link.name);

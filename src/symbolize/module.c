@@ -40,9 +40,10 @@ static bool has_same_code(const struct elf_file *file, const char *wanted)
     return contents_id_of(file, id) && strcmp(id, wanted) == 0;
 }
 
-static enum module_state open_binary(struct module *module, const char *build_id)
+static enum module_state open_binary(struct module *module, const char *build_id, const struct debug_sources *sources)
 {
     bool is_vdso = strcmp(module->path, "[vdso]") == 0;
+    if (sources->opens_no_path && !is_vdso) return MODULE_MISSING;
     enum status status = is_vdso ? open_vdso(&module->binary) : elf_file_open(&module->binary, module->path, NULL);
     if (status != STATUS_OK) return MODULE_MISSING;
     if (is_same_build(module->binary.build_id, build_id) || has_same_code(&module->binary, build_id) ||
@@ -61,13 +62,14 @@ static bool has_dwarf(const struct elf_file *file)
     return section && section->has_bytes;
 }
 
-static void open_debug_file(struct module *module, const char *build_id, const struct debug_directories *directories)
+static void open_debug_file(struct module *module, const char *build_id, const struct debug_sources *sources)
 {
     if (module->has_binary && has_dwarf(&module->binary)) return;
     if (module->has_binary) build_id = module->binary.build_id;
-    module->has_debug = debug_file_open_by_build_id(&module->debug, build_id, directories);
-    if (module->has_debug || !module->has_binary) return;
-    module->has_debug = debug_file_open_by_link(&module->debug, &module->binary, module->path, directories);
+    module->has_debug = debug_file_open_by_build_id(&module->debug, build_id, sources);
+    if (!module->has_debug && module->has_binary)
+        module->has_debug = debug_file_open_by_link(&module->debug, &module->binary, module->path, sources);
+    if (!module->has_debug) module->has_debug = debug_file_open_from_server(&module->debug, build_id, sources);
 }
 
 /* The file whose debug information is read; the other one, if there are two, was stripped. */
@@ -77,13 +79,13 @@ static const struct elf_file *debug_source(const struct module *module)
 }
 
 enum module_state module_open(struct module *module, const char *path, const char *build_id,
-                              const struct debug_directories *directories)
+                              const struct debug_sources *sources)
 {
     *module = (struct module){.path = path};
-    enum module_state state = open_binary(module, build_id);
-    open_debug_file(module, build_id, directories);
+    enum module_state state = open_binary(module, build_id, sources);
+    open_debug_file(module, build_id, sources);
     if (!module->has_binary && !module->has_debug) return state;
-    module->has_alternate = debug_file_open_alternate(&module->alternate, debug_source(module), directories);
+    module->has_alternate = debug_file_open_alternate(&module->alternate, debug_source(module), sources);
     return MODULE_OPEN;
 }
 

@@ -26,7 +26,7 @@ struct module {
  * 32 digits may be the start of a longer one; "" = take the file as it is. PATH "[vdso]" is the one that the kernel
  * gave to this process. */
 enum module_state module_open(struct module *module, const char *path, const char *build_id,
-                              const struct debug_directories *directories);
+                              const struct debug_sources *sources);
 
 /* Makes the index of all names of an open module, or finds the one that an earlier run made. Does nothing if the module
  * has one. Fails only for want of memory. */

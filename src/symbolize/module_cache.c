@@ -59,7 +59,7 @@ static struct slot *oldest(struct module_cache *cache)
 
 /* The module points to the slot's own path. */
 static struct slot *open_new(struct module_cache *cache, const char *path, const char *build_id,
-                             const struct debug_directories *directories)
+                             const struct debug_sources *sources)
 {
     struct slot *slot = oldest(cache);
     empty(slot);
@@ -69,15 +69,15 @@ static struct slot *open_new(struct module_cache *cache, const char *path, const
         empty(slot);
         return NULL;
     }
-    slot->state = module_open(&slot->module, slot->path, slot->build_id, directories);
+    slot->state = module_open(&slot->module, slot->path, slot->build_id, sources);
     return slot;
 }
 
 enum module_state module_cache_open(struct module_cache *cache, const char *path, const char *build_id,
-                                    const struct debug_directories *directories, struct module **ret_module)
+                                    const struct debug_sources *sources, struct module **ret_module)
 {
     struct slot *slot = find(cache, path, build_id);
-    if (!slot) slot = open_new(cache, path, build_id, directories);
+    if (!slot) slot = open_new(cache, path, build_id, sources);
     cache->current = slot;
     if (!slot) return MODULE_MISSING;
     slot->last_use = ++cache->uses;

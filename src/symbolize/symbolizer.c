@@ -31,7 +31,7 @@ struct symbolizer {
     struct profile *profile;
     struct symbolizer_options options;
     const char *directories[SYMBOLIZER_DEBUG_DIRECTORIES_MAX + 1];
-    struct debug_directories debug_directories;
+    struct debug_sources debug_sources;
     struct wanted *wanted;
     size_t wanted_count; /* those in files; after them, up to all_count, those in code without a file */
     size_t all_count;
@@ -40,6 +40,18 @@ struct symbolizer {
     struct index_table known_index;
     struct symbolizer_result result;
 };
+
+/* A source of names. FIND names the locations that it knows; a place that has lines already is another source's. */
+struct symbol_source {
+    unsigned kinds; /* of enum symbol_sources: it is asked if one of them is allowed */
+    enum status (*find)(struct symbolizer *symbolizer, struct error *error);
+    void (*close)(struct symbolizer *symbolizer); /* may be NULL */
+};
+
+static bool uses_files(const struct symbolizer *symbolizer)
+{
+    return symbolizer->options.sources & (SYMBOLS_FILES | SYMBOLS_DEBUG_FILES | SYMBOLS_DEBUGINFOD);
+}
 
 /* --- What is wanted ----------------------------------------------------------------------------------------------- */
 
@@ -70,7 +82,7 @@ static bool collect(struct symbolizer *symbolizer)
         const struct mapping *mapping = profile_mapping(profile, location->mapping);
         bool is_in_file =
             location->mapping.index != 0 && mapping_has_file(profile, mapping) && mapping_has_place(mapping);
-        if (!is_in_file || symbolizer->options.skips_files) continue;
+        if (!is_in_file || !uses_files(symbolizer)) continue;
         symbolizer->wanted[symbolizer->wanted_count++] = (struct wanted){
             .location = (uint32_t)i,
             .mapping = location->mapping,
@@ -241,8 +253,8 @@ static enum module_state open_module(const struct symbolizer *symbolizer, const 
                                      struct module **module)
 {
     struct module_cache *modules = symbolizer->options.modules;
-    if (modules) return module_cache_open(modules, path, build_id, &symbolizer->debug_directories, module);
-    return module_open(*module, path, build_id, &symbolizer->debug_directories);
+    if (modules) return module_cache_open(modules, path, build_id, &symbolizer->debug_sources, module);
+    return module_open(*module, path, build_id, &symbolizer->debug_sources);
 }
 
 static enum status name_group(struct symbolizer *symbolizer, struct wanted *wanted, size_t count, struct error *error)
@@ -292,7 +304,7 @@ static void name_jit_location(struct symbolizer *symbolizer, const struct wanted
 }
 
 /* The map is of one process: profiles of several are named before they are merged. */
-static enum status name_jit(struct symbolizer *symbolizer, struct error *error)
+static enum status find_in_perf_map(struct symbolizer *symbolizer, struct error *error)
 {
     enum { NANOSECONDS = 1000000000, CLOCKS_DIFFER_SECONDS = 2 };
     struct wanted *wanted = symbolizer->wanted + symbolizer->wanted_count;
@@ -316,7 +328,7 @@ static enum status name_jit(struct symbolizer *symbolizer, struct error *error)
 
 /* --- The kernel --------------------------------------------------------------------------------------------------- */
 
-static enum status name_kernel(struct symbolizer *symbolizer, struct error *error)
+static enum status find_in_kernel(struct symbolizer *symbolizer, struct error *error)
 {
     size_t named;
     enum status status = kernel_names_give(symbolizer->profile, symbolizer->options.trusts_paths, &named, error);
@@ -324,7 +336,7 @@ static enum status name_kernel(struct symbolizer *symbolizer, struct error *erro
     return status;
 }
 
-/* --- All ---------------------------------------------------------------------------------------------------------- */
+/* --- Files -------------------------------------------------------------------------------------------------------- */
 
 static size_t group_size(const struct wanted *wanted, size_t count)
 {
@@ -335,10 +347,26 @@ static size_t group_size(const struct wanted *wanted, size_t count)
     return size;
 }
 
-static enum status name_all(struct symbolizer *symbolizer, struct error *error)
+static void set_debug_sources(struct symbolizer *symbolizer)
+{
+    const struct symbolizer_options *options = &symbolizer->options;
+    struct debug_sources *sources = &symbolizer->debug_sources;
+    size_t count = options->debug_directory_count;
+    if (count > SYMBOLIZER_DEBUG_DIRECTORIES_MAX) count = SYMBOLIZER_DEBUG_DIRECTORIES_MAX;
+    for (size_t i = 0; i < count; i++) symbolizer->directories[i] = options->debug_directories[i];
+    symbolizer->directories[count] = "/usr/lib/debug";
+    sources->items = symbolizer->directories;
+    sources->count = options->sources & SYMBOLS_DEBUG_FILES ? count + 1 : 0;
+    sources->opens_no_path = !(options->sources & SYMBOLS_FILES);
+    if (options->sources & SYMBOLS_DEBUGINFOD)
+        sources->server = debug_server_open(options->fetch_progress, options->context);
+}
+
+static enum status find_in_files(struct symbolizer *symbolizer, struct error *error)
 {
     size_t count = symbolizer->wanted_count;
     const struct symbolizer_options *options = &symbolizer->options;
+    set_debug_sources(symbolizer);
     if (count > 0) qsort(symbolizer->wanted, count, sizeof(*symbolizer->wanted), compare_by_file);
     enum status status = STATUS_OK;
     for (size_t done = 0; status == STATUS_OK && done < count;) {
@@ -347,31 +375,42 @@ static enum status name_all(struct symbolizer *symbolizer, struct error *error)
         status = name_group(symbolizer, symbolizer->wanted + done, size, error);
         done += size;
     }
-    if (status == STATUS_OK) status = name_jit(symbolizer, error);
-    if (status == STATUS_OK && !options->skips_files) status = name_kernel(symbolizer, error);
     if (status == STATUS_OK && options->progress) options->progress(options->context, count, count);
-    return status == STATUS_OK ? profile_failed(symbolizer->profile, error) : status;
+    return status;
 }
 
-static void set_directories(struct symbolizer *symbolizer)
+static void close_files(struct symbolizer *symbolizer)
 {
-    size_t count = symbolizer->options.debug_directory_count;
-    if (count > SYMBOLIZER_DEBUG_DIRECTORIES_MAX) count = SYMBOLIZER_DEBUG_DIRECTORIES_MAX;
-    for (size_t i = 0; i < count; i++) symbolizer->directories[i] = symbolizer->options.debug_directories[i];
-    symbolizer->directories[count] = "/usr/lib/debug";
-    symbolizer->debug_directories = (struct debug_directories){symbolizer->directories, count + 1};
+    debug_server_close(symbolizer->debug_sources.server);
+    free(symbolizer->known);
+}
+
+/* --- All ---------------------------------------------------------------------------------------------------------- */
+
+static enum status name_all(struct symbolizer *symbolizer, struct error *error)
+{
+    static const struct symbol_source sources[] = {
+        {SYMBOLS_FILES | SYMBOLS_DEBUG_FILES | SYMBOLS_DEBUGINFOD, find_in_files, close_files},
+        {SYMBOLS_PERF_MAPS, find_in_perf_map, NULL},
+        {SYMBOLS_KERNEL, find_in_kernel, NULL},
+    };
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < sizeof(sources) / sizeof(sources[0]); i++) {
+        if (!(sources[i].kinds & symbolizer->options.sources)) continue;
+        status = sources[i].find(symbolizer, error);
+        if (sources[i].close) sources[i].close(symbolizer);
+    }
+    return status == STATUS_OK ? profile_failed(symbolizer->profile, error) : status;
 }
 
 enum status symbolize_profile(struct profile *profile, const struct symbolizer_options *options,
                               struct symbolizer_result *ret_result, struct error *error)
 {
-    struct symbolizer symbolizer = {.profile = profile};
+    struct symbolizer symbolizer = {.profile = profile, .options.sources = SYMBOLS_OF_THIS_MACHINE};
     if (options) symbolizer.options = *options;
-    set_directories(&symbolizer);
     enum status status = collect(&symbolizer) ? name_all(&symbolizer, error)
                                               : error_set(error, STATUS_NO_MEMORY, 0, "no memory for the locations");
     free(symbolizer.wanted);
-    free(symbolizer.known);
     if (symbolizer.options.trusts_paths) contents_ids_give(profile);
     if (status == STATUS_OK && ret_result) *ret_result = symbolizer.result;
     return status;

@@ -7,17 +7,28 @@
 
 enum { SYMBOLIZER_DEBUG_DIRECTORIES_MAX = 16 };
 
+/* Where names may come from. The caller allows each of them: a server opens no path that a profile names. */
+enum symbol_sources {
+    SYMBOLS_NONE = 0,             /* nothing is opened */
+    SYMBOLS_FILES = 1 << 0,       /* the ELF files that the profile names, and what these name */
+    SYMBOLS_DEBUG_FILES = 1 << 1, /* by build id, in the debug directories */
+    SYMBOLS_PERF_MAPS = 1 << 2,   /* of JIT compilers */
+    SYMBOLS_KERNEL = 1 << 3,      /* /proc/kallsyms, ~/.debug */
+    SYMBOLS_DEBUGINFOD = 1 << 4,  /* the servers of DEBUGINFOD_URLS, if it is set (debug_server.h) */
+    SYMBOLS_OF_THIS_MACHINE = SYMBOLS_FILES | SYMBOLS_DEBUG_FILES | SYMBOLS_PERF_MAPS | SYMBOLS_KERNEL,
+};
+
 struct symbolizer_options {
+    unsigned sources; /* of enum symbol_sources */
     const char
         *debug_directories[SYMBOLIZER_DEBUG_DIRECTORIES_MAX]; /* searched first; /usr/lib/debug always is, last */
     size_t debug_directory_count;
     /* The profile was recorded on this machine: a file that it names without a build id is used, too. Without that only
      * a matching build id lets a file in, because anybody can write a path into a profile. */
     bool trusts_paths;
-    /* Only code that a JIT compiler made is named, which nobody can name later; addresses in files stay addresses. */
-    bool skips_files;
     struct module_cache *modules; /* kept from one profile to the next; NULL: modules are opened for this one only */
     void (*progress)(void *context, size_t done, size_t all); /* may be NULL; locations */
+    debug_server_progress fetch_progress;                     /* may be NULL; bytes of a file from a server */
     void *context;
 };
 
@@ -32,7 +43,8 @@ struct symbolizer_result {
 /* Fills in the lines of every location that has none and is in a mapping, and of those in code without a file (made
  * by a JIT compiler) that /tmp/perf-PID.map names, where PID is the fact "pid" of PROFILE. A file whose build id is not
  * the mapping's is not used; see trusts_paths. Files that are large to read are remembered
- * (doc/formats/symbol-index.md). OPTIONS and RET_RESULT may be NULL. Fails only for want of memory: what cannot be
+ * (doc/formats/symbol-index.md). RET_RESULT may be NULL; OPTIONS, too, which allows
+ * the sources of this machine. Fails only for want of memory: what cannot be
  * named stays unnamed.
  */
 enum status symbolize_profile(struct profile *profile, const struct symbolizer_options *options,

@@ -4,6 +4,7 @@
 #include "real.h"
 #include "test.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -51,7 +52,8 @@ static void scene_init(struct scene *scene, const char *path)
     for (size_t i = 0; i < file.segment_count; i++)
         if (file.segments[i].is_executable) code = &file.segments[i];
     CHECK(code);
-    *scene = (struct scene){.distance = LOAD_ADDRESS, .options.trusts_paths = true};
+    *scene = (struct scene){
+        .distance = LOAD_ADDRESS, .options.trusts_paths = true, .options.sources = SYMBOLS_OF_THIS_MACHINE};
     profile_init(&scene->profile);
     uint64_t skew = code->address % 4096;
     scene->mapping = (struct mapping){
@@ -327,6 +329,70 @@ TEST(a_stripped_program_is_named_by_its_debug_file)
     CHECK_TEXT(chain_of(&scene, location), inlined_chain);
     CHECK_UINT(scene.result.by_boundary, 0);
     profile_fini(&scene.profile);
+}
+
+/* Reads the chain of a stripped program, with only SOURCES allowed. RET_CHAIN has room for 256 bytes. */
+static struct symbolizer_result symbolize_stripped(unsigned sources, char *ret_chain)
+{
+    struct scene scene;
+    scene_init(&scene, FIXTURE("chain-stripped"));
+    use_debug_directory(&scene);
+    scene.options.sources = sources;
+    struct location_id location = add_address(&scene, mark_address(FIXTURE("chain-stripped"), 0));
+    symbolize(&scene);
+    snprintf(ret_chain, 256, "%s", chain_of(&scene, location));
+    profile_fini(&scene.profile);
+    return scene.result;
+}
+
+TEST(only_the_sources_that_the_caller_allows_are_opened)
+{
+    char none[256], by_id[256], files[256], maps[256];
+    make_debug_directory(FIXTURE("chain.debug"));
+    struct symbolizer_result result = symbolize_stripped(SYMBOLS_NONE, none);
+    (void)symbolize_stripped(SYMBOLS_DEBUG_FILES, by_id);
+    (void)symbolize_stripped(SYMBOLS_FILES, files);
+    (void)symbolize_stripped(SYMBOLS_PERF_MAPS | SYMBOLS_KERNEL, maps);
+    remove_debug_directory();
+    CHECK_TEXT(none, "");
+    CHECK_UINT(result.locations, 1);
+    CHECK_UINT(result.files_missing, 0); /* nobody looked */
+    CHECK_TEXT(by_id, inlined_chain);
+    CHECK(strcmp(files, inlined_chain) != 0); /* the debug file is in a debug directory only */
+    CHECK_TEXT(maps, "");
+}
+
+/* A folder with the paths of a server, buildid/ID/debuginfo, as the URL file://… */
+static void make_served_folder(void)
+{
+    char path[6 * PATH_MAX];
+    struct elf_file file = open_fixture(FIXTURE("chain-stripped"));
+    snprintf(debug_directory, sizeof(debug_directory), "%s/symbolize_XXXXXX", FIXTURES);
+    CHECK(mkdtemp(debug_directory));
+    snprintf(path, sizeof(path), "mkdir -p '%s/buildid/%s' && cp -L '%s' '%s/buildid/%s/debuginfo'", debug_directory,
+             file.build_id, FIXTURE("chain.debug"), debug_directory, file.build_id);
+    CHECK(system(path) == 0);
+    elf_file_close(&file);
+    snprintf(path, sizeof(path), "file://%s", debug_directory);
+    CHECK(setenv("DEBUGINFOD_URLS", path, 1) == 0);
+    snprintf(path, sizeof(path), "%s/cache", debug_directory);
+    CHECK(setenv("DEBUGINFOD_CACHE_PATH", path, 1) == 0);
+}
+
+TEST(a_debug_file_comes_from_a_server_only_if_that_is_allowed)
+{
+    char allowed[256], forbidden[256], unset[256];
+    void *library = dlopen("libdebuginfod.so.1", RTLD_NOW);
+    if (!library) SKIP("libdebuginfod.so.1 is not installed");
+    make_served_folder();
+    (void)symbolize_stripped(SYMBOLS_FILES, forbidden);
+    (void)symbolize_stripped(SYMBOLS_DEBUGINFOD, allowed);
+    CHECK(unsetenv("DEBUGINFOD_URLS") == 0);
+    (void)symbolize_stripped(SYMBOLS_FILES | SYMBOLS_DEBUGINFOD, unset);
+    remove_debug_directory();
+    CHECK_TEXT(allowed, inlined_chain);
+    CHECK(strcmp(forbidden, inlined_chain) != 0);
+    CHECK(strcmp(unset, inlined_chain) != 0);
 }
 
 TEST(a_debug_file_with_another_build_id_is_not_used)
@@ -768,7 +834,7 @@ static void compare_with_answers(const char *path, struct json_reader *reader)
 /* FMT-9: as sentry-cli names the file. A stored profile finds the file by that id. */
 TEST(a_file_without_build_id_has_an_id_made_of_its_code_FMT_9)
 {
-    static const struct debug_directories none = {0};
+    static const struct debug_sources none = {0};
     char path[PATH_MAX];
     (void)snprintf(path, sizeof(path), "%s", real_path("elf/no-buildid"));
     struct profile profile;
