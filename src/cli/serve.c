@@ -3,6 +3,8 @@
 #include "serve/serve.h"
 
 #include "base/environment.h"
+#include "base/json_writer.h"
+#include "base/rfc3339.h"
 #include "cli/commands.h"
 #include "cli/message.h"
 #include "cli/options.h"
@@ -14,12 +16,66 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { DEFAULT_PORT = 7117, ADDRESS_SIZE = 64 };
+enum { DEFAULT_PORT = 7117, ADDRESS_SIZE = 64, LOG_LINE_BYTES_MAX = 1 << 17 };
 
 static void say(void *context, const char *text)
 {
     message("serve: %s", text);
+}
+
+/* --- Logs as JSON: one object a line ---------------------------------------------------------------------------------
+ */
+
+static void begin_line(struct json_writer *json, uint64_t time_ns, const char *event)
+{
+    char time[RFC3339_TEXT_SIZE];
+    rfc3339_format(time_ns, time);
+    json_begin_object(json);
+    json_write_key(json, "time");
+    json_write_text(json, time);
+    json_write_key(json, "event");
+    json_write_text(json, event);
+}
+
+/* One write: lines of several threads do not mix. */
+static void end_line(struct json_writer *json)
+{
+    json_end_object(json);
+    buffer_append_text(json->out, "\n");
+    if (!json->out->failed) (void)fwrite(json->out->data, 1, json->out->size, stderr);
+    buffer_fini(json->out);
+}
+
+static void say_json(void *context, const char *text)
+{
+    struct buffer out = {.maximum = LOG_LINE_BYTES_MAX};
+    struct json_writer json = json_writer_of(&out);
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    begin_line(&json, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, "message");
+    json_write_key(&json, "text");
+    json_write_text(&json, text);
+    end_line(&json);
+}
+
+static void log_request_json(const struct serve_event *event)
+{
+    struct buffer out = {.maximum = LOG_LINE_BYTES_MAX};
+    struct json_writer json = json_writer_of(&out);
+    begin_line(&json, event->time_ns, "request");
+    json_write_key(&json, "method");
+    json_write_text(&json, event->method);
+    json_write_key(&json, "path");
+    json_write_text(&json, event->path);
+    json_write_key(&json, "status");
+    json_write_u64(&json, event->status);
+    json_write_key(&json, "milliseconds");
+    json_write_fixed(&json, event->duration_ns / 1000, 3);
+    json_write_key(&json, "body_bytes");
+    json_write_u64(&json, event->body_bytes);
+    end_line(&json);
 }
 
 /* "127.0.0.1:7117", "[::1]:7117", ":7117" or an address alone. */
@@ -115,6 +171,8 @@ static enum exit_status run(struct store *store, const struct serve_options *opt
     }
     print_urls(server, options->address, &project, token);
     (void)sigwait(ends, &signal_number);
+    /* A second signal ends the program at once; what was acknowledged is on disk. */
+    (void)pthread_sigmask(SIG_UNBLOCK, ends, NULL);
     server_stop(server);
     return EXIT_DONE;
 }
@@ -210,7 +268,7 @@ int command_serve(int argc, char **argv)
 {
     const char *listen = "127.0.0.1", *folder = NULL;
     uint64_t keep_days = 14, disk_megabytes = 0, workers = 0, requests = 0, megabytes = 0;
-    bool checks = false, repairs = false;
+    bool checks = false, repairs = false, logs_json = false;
     struct additions additions = {0};
     const struct option options[] = {
         {"listen", 0, OPTION_TEXT, &listen, .argument = "ADDR:PORT",
@@ -228,6 +286,8 @@ int command_serve(int argc, char **argv)
          .help = "what a project may send in a minute, 0 for no limit (default: 0)", .maximum = 1 << 30},
         {"rate-megabytes", 0, OPTION_NUMBER, &megabytes, .argument = "MEGABYTES",
          .help = "the same, of bodies as they are sent (default: 0)", .maximum = 1 << 30},
+        {"log-json", 0, OPTION_SWITCH, &logs_json,
+         .help = "log each request, and all messages, as JSON on standard error"},
         {"add-project", 0, OPTION_TEXT, &additions.project, .argument = "NAME",
          .help = "do not serve: create a project and print its DSN"},
         {"add-token", 0, OPTION_TEXT, &additions.token, .argument = "PROJECT",
@@ -270,6 +330,10 @@ int command_serve(int argc, char **argv)
     serve.keep_ns = keep_days * 86400 * 1000000000U;
     serve.disk_bytes_max = disk_megabytes << 20;
     serve.workers = (unsigned)workers;
+    if (logs_json) {
+        serve.log = say_json;
+        serve.log_request = log_request_json;
+    }
     serve.requests_max = requests;
     serve.bytes_max = megabytes << 20;
     /* Every thread that is started from here on leaves these signals to this one. */
@@ -279,7 +343,7 @@ int command_serve(int argc, char **argv)
     (void)sigaddset(&ends, SIGTERM);
     (void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
-    if (store_open(folder, say, NULL, &store, &error) != STATUS_OK) {
+    if (store_open(folder, serve.log, NULL, &store, &error) != STATUS_OK) {
         message("serve: %s", error.message);
         return EXIT_FAILED;
     }

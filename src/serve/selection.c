@@ -182,8 +182,11 @@ static bool visit(void *context, const struct store_chunk *chunk)
     else if (request_is_abandoned(merge->request)) {
         atomic_fetch_add(&merge->request->server->cancelled, 1);
         merge->status = error_set(merge->error, STATUS_IO, 0, "the client closed the connection");
-    } else
+    } else if (atomic_load(&merge->request->server->is_ending)) {
+        merge->status = error_set(merge->error, STATUS_IO, 0, "the server is stopping");
+    } else {
         merge->status = merge_one(merge, chunk);
+    }
     return merge->status == STATUS_OK;
 }
 

@@ -27,6 +27,14 @@ enum {
     SERVE_LIST_MAX = 10000,         /* entries of a list */
 };
 
+/* A request that was answered. Without its parameters and headers: keys are among them. */
+struct serve_event {
+    const char *method, *path;
+    unsigned status;
+    uint64_t time_ns, duration_ns; /* UTC when it began */
+    size_t body_bytes;
+};
+
 struct serve_options {
     const char *address;              /* "127.0.0.1"; an IPv6 address without brackets */
     uint16_t port;                    /* 0: any */
@@ -36,6 +44,8 @@ struct serve_options {
     /* One line of what the server does; not for requests that are answered as usual. */
     void (*log)(void *context, const char *text);
     void *log_context;
+    /* NULL: requests are not logged. Called by one thread. */
+    void (*log_request)(const struct serve_event *event);
 };
 
 struct server;
@@ -44,7 +54,8 @@ struct server;
 enum status server_start(struct store *store, const struct serve_options *options, struct server **ret_server,
                          struct error *error);
 uint16_t server_port(const struct server *server);
-/* Accepts no more connections, finishes the requests that have arrived, and ends. Accepts NULL. */
+/* Accepts no more connections, stores what has arrived, answers queries that still compute with 503, and ends. Accepts
+ * NULL. */
 void server_stop(struct server *server);
 
 /* Whether only programs of this machine can reach ADDRESS. */

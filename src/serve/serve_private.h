@@ -31,6 +31,7 @@ struct request {
     size_t parameter_count;
     uint64_t begun_ns, received_ns; /* monotonic; UTC */
     struct buffer body;
+    size_t body_bytes;      /* that it had */
     size_t counted_bytes;   /* of BODY, in server.body_bytes */
     bool has_key;           /* that may write, and was counted in the rates */
     bool is_stranger;       /* counted in server.stranger_bytes */
@@ -83,6 +84,7 @@ struct server {
     pthread_mutex_t large; /* of bodies over SERVE_SMALL_BYTES_MAX */
     struct rates rates;
 
+    atomic_bool is_ending; /* queries that compute give up */
     atomic_size_t body_bytes, stranger_bytes, connections;
     atomic_ullong answers[STATUS_CODES_MAX], received_bytes, chunks, duplicates, rejected, cancelled, limited;
 };

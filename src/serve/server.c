@@ -276,6 +276,7 @@ static void take_bytes(struct request *request, const char *bytes, size_t size)
     struct server *server = request->server;
     if (request->state != REQUEST_ARRIVING) return;
     atomic_fetch_add(&server->received_bytes, size);
+    request->body_bytes += size;
     if (!request_is_post(request)) {
         refuse(request, 413, "this request has no body");
     } else if (size > SERVE_BODY_BYTES_MAX - request->body.size) {
@@ -338,10 +339,23 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     return send_answer(request);
 }
 
+static void log_request(const struct request *request)
+{
+    void (*log)(const struct serve_event *) = request->server->options.log_request;
+    const struct serve_event event = {.method = request->method,
+                                      .path = request->path,
+                                      .status = request->status,
+                                      .time_ns = request->received_ns,
+                                      .duration_ns = monotonic_ns() - request->begun_ns,
+                                      .body_bytes = request->body_bytes};
+    if (log && event.method && event.path) log(&event);
+}
+
 static void complete(void *context, struct MHD_Connection *connection, void **of_connection,
                      enum MHD_RequestTerminationCode why)
 {
     struct request *request = *of_connection;
+    if (request) log_request(request);
     if (request) request_free(request);
     *of_connection = NULL;
 }
@@ -537,6 +551,7 @@ static void finish_requests(struct server *server)
 void server_stop(struct server *server)
 {
     if (!server) return;
+    atomic_store(&server->is_ending, true);
     if (server->daemon) {
         MHD_socket listening = http->quiesce_daemon(server->daemon);
         if (listening != MHD_INVALID_SOCKET) (void)close(listening);
