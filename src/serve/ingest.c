@@ -192,15 +192,15 @@ static void add_span(struct ingest *ingest, const struct span *span, struct slic
                        INGEST_SPANS_MAX))
         return;
     const struct transaction *transaction = ingest->has_transaction ? &ingest->transaction : NULL;
-    struct slice release = transaction ? cut_name(transaction->release) : slice_of(NULL, 0);
+    struct slice release = cut_name(transaction ? transaction->release : span->release);
     bool has_thread = span->thread_id.size > 0 || !transaction;
     ingest->spans[ingest->span_count++] = (struct store_span){
         .trace_id = cut_name(span->trace_id),
         .span_id = cut_name(span->span_id),
-        .name = cut_name(is_transaction ? transaction->name : span->description),
+        .name = cut_name(is_transaction && transaction ? transaction->name : span->description),
         .op = cut_name(span->op),
         .service = service_of_release(release),
-        .environment = transaction ? cut_name(transaction->environment) : slice_of(NULL, 0),
+        .environment = cut_name(transaction ? transaction->environment : span->environment),
         .release = release,
         .profiler_id = cut_name(profiler),
         .profile_id = transaction ? cut_name(transaction->profile_id) : slice_of(NULL, 0),
@@ -244,7 +244,8 @@ static void take_spans(struct ingest *ingest, const struct envelope_item *item)
     ingest->list_count++;
     bool had_transaction = ingest->has_transaction;
     ingest->has_transaction = false; /* spans that were sent alone do not belong to it */
-    for (size_t i = 0; i < list->count; i++) add_span(ingest, &list->items[i], list->items[i].profiler_id, false);
+    for (size_t i = 0; i < list->count; i++)
+        add_span(ingest, &list->items[i], list->items[i].profiler_id, list->items[i].is_segment);
     ingest->has_transaction = had_transaction;
     count_outcome(ingest, "accepted", "span", slice_of(NULL, 0), list->count);
 }

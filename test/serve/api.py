@@ -141,6 +141,22 @@ def a_span_cuts_every_answer_to_its_thread_and_time():
 
 
 @case
+def a_segment_that_was_sent_alone_is_a_transaction():
+    """As SDKs stream spans: version 2, with the release and the profiler in attributes."""
+    attributes = {"sentry.release": "shop@1.0", "sentry.environment": "test", "sentry.op": "task", "thread.id": "1", "sentry.profiler_id": f"{1:032x}"}
+    span = {"name": "job", "trace_id": "c" * 32, "span_id": "2" * 16, "start_timestamp": START + 0.02, "end_timestamp": START + 0.08, "status": "ok",
+            "is_segment": True, "attributes": {name: {"value": value, "type": "string"} for name, value in attributes.items()}}
+    inner = span | {"name": "inner", "span_id": "3" * 16, "is_segment": False, "end_timestamp": START + 0.04}
+    with two_projects() as (server, *_):
+        header = {"item_count": 2, "content_type": "application/vnd.sentry.items.span.v2+json"}
+        check_equal(server.send(envelope(item("span", {"version": 2, "items": [span, inner]}, **header))).status, 200, "status")
+        found = server.read("transactions?transaction=job&service=shop&environment=test")["transactions"]
+        check_equal([(one["name"], one["op"], one["release"]) for one in found], [("job", "task", "shop@1.0")], "transactions")
+        near(server.read("top?transaction=job&service=shop")["total"], 60 * MS, "the segment")
+        near(server.read(f"flamechart?span={'3' * 16}")["boxes"][0]["duration_ns"], 20 * MS, "the span inside")
+
+
+@case
 def all_transactions_of_a_name_are_summed_and_a_chart_needs_one():
     with two_projects() as (server, *_):
         second = transaction()

@@ -76,6 +76,10 @@ static void read_attribute(struct reader *reader, struct slice key, struct span 
         span->thread_name = read_text(reader);
     } else if (slice_equals_text(key, "profiler_id") || slice_equals_text(key, "sentry.profiler_id")) {
         span->profiler_id = read_uuid(reader);
+    } else if (slice_equals_text(key, "sentry.release")) {
+        span->release = read_text(reader);
+    } else if (slice_equals_text(key, "sentry.environment")) {
+        span->environment = read_text(reader);
     } else if (slice_equals_text(key, "sentry.op") && span->op.size == 0) {
         span->op = read_text(reader);
     } else {

@@ -16,8 +16,9 @@ struct span {
     struct slice op, description, status;
     uint64_t start_ns, end_ns; /* UTC; 0 = not said */
     struct slice thread_id, thread_name;
-    struct slice profiler_id; /* "" = that of the transaction */
-    bool is_segment;          /* of spans sent alone: the root of its part of the trace */
+    struct slice profiler_id;          /* "" = that of the transaction */
+    struct slice release, environment; /* of spans sent alone */
+    bool is_segment;                   /* of spans sent alone: the root of its part of the trace */
 };
 
 /* Spans, and the memory of their texts. */
