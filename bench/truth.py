@@ -27,6 +27,7 @@ CASES = [
     ("bursts_cpu 500 1000 20 10000", 101),
     ("constructors", 499),
     ("coroutine_sleeps", 101),
+    ("deep_stacks", 499),
     ("dlopen_same_layout", 499),
     ("futex_ping_pong 50", 499),
     ("large_frames", 499),

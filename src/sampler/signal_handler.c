@@ -80,14 +80,26 @@ static bool refuse(struct unwind_memory *memory, uint64_t address)
 }
 
 /* True if the signal met its thread at the end of a call that may have installed a seccomp filter, after the sampler
- * made sure that there was none. The kernel leaves the return address of a system call in RCX. */
+ * made sure that there was none. The kernel leaves the return address of a system call in RCX, and the arguments where
+ * they were, but not the number of the call. rt_sigprocmask has the same first argument, and often ends with a signal:
+ * the others tell them apart (seccomp(2): a strict mode takes none, a filter takes flags and a pointer). */
 static bool may_have_new_filter(const ucontext_t *context)
 {
+    enum { FLAGS_MAX = 4095 };
     const greg_t *registers = context->uc_mcontext.gregs;
-    greg_t first_argument = registers[REG_RDI];
-    bool ends_a_call = registers[REG_RIP] == registers[REG_RCX] && registers[REG_RAX] == 0;
-    return ends_a_call && (first_argument == PR_SET_SECCOMP || first_argument == SECCOMP_SET_MODE_FILTER ||
-                           first_argument == SECCOMP_SET_MODE_STRICT);
+    greg_t third_argument = registers[REG_RDX];
+    bool has_flags = (uint64_t)registers[REG_RSI] <= FLAGS_MAX;
+    if (registers[REG_RIP] != registers[REG_RCX] || registers[REG_RAX] != 0) return false;
+    switch (registers[REG_RDI]) {
+    case PR_SET_SECCOMP:
+        return has_flags;
+    case SECCOMP_SET_MODE_STRICT:
+        return registers[REG_RSI] == 0 && third_argument == 0;
+    case SECCOMP_SET_MODE_FILTER:
+        return has_flags && third_argument != 0;
+    default:
+        return false;
+    }
 }
 
 /* --- The answer --------------------------------------------------------------------------------------------------- */

@@ -70,7 +70,8 @@ struct watched_thread {
     /* Running: */
     struct perf_timer timer;
     struct perf_timer wait_timer; /* takes a stack right after a wait for a processor, when it is asked to */
-    uint32_t timer_stack_size;    /* that it needs; 0: not known yet */
+    uint32_t timer_stack_size;    /* that it needs; 0: not known yet; more than there can be: it gets no timer */
+    uint32_t cut_stacks;          /* of the largest size, which did not reach the root */
     uint32_t timer_samples;
     struct timer_account timer_account;
     struct timer_waits timer_waits;

@@ -8,6 +8,7 @@
 #include "base/unsigned.h"
 #include "sampler/chance.h"
 #include "sampler/self.h"
+#include "sampler/signal_choice.h"
 #include "sampler/stack_reader.h"
 #include "unwind/copied_stack.h"
 
@@ -19,6 +20,7 @@ enum {
     SAMPLES_A_PERIOD = 4,  /* changing the period costs some 10 µs, */
     PERIODS_A_SECOND = 25, /* and so it is not done more often */
     SLEEP_TICKS = 32,      /* until a timer is closed: opening one again costs more than it does */
+    CUT_STACKS_MAX = 4,    /* until a thread whose stack is larger than the largest copy is sent signals instead */
 };
 
 /* A thread that mostly waits for a processor has a sample for each period that it computes, and these are few for the
@@ -259,6 +261,14 @@ static void enlarge_copy(struct watched_thread *thread, const struct copied_stac
     if (thread->timer_stack_size > PERF_TIMER_STACK_MAX) thread->timer_stack_size = PERF_TIMER_STACK_MAX;
 }
 
+/* The thread's functions outside of the largest copy had returned before they were read. The handler of a signal, if
+ * the thread takes one, sees all of the stack. */
+static void note_cut_stack(struct watched_thread *thread)
+{
+    if (++thread->cut_stacks < CUT_STACKS_MAX || signal_choose(thread).number == 0) return;
+    thread->timer_stack_size = PERF_TIMER_STACK_MAX + 1;
+}
+
 /* The kernel's copy ends at a page of the stack that nobody has touched yet: in the middle of a large array, for
  * example. Reading has pages mapped. So those around are read, and the next copies are whole. */
 static void map_untouched_pages(const struct copied_stack *copy)
@@ -282,9 +292,11 @@ bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const st
                                             addresses, RECORDING_FRAMES_MAX, ret_count, &has_left_copy);
     if (!perf_timer_holds(sample->timer)) return false;
     if (!has_left_copy || *ret_outcome == UNWIND_PENDING) return true;
-    if (sample->stack_bytes == sample->timer->stack_size)
-        enlarge_copy(thread, &copy, registers.values[MACHINE_SP]);
-    else
+    if (sample->stack_bytes < sample->timer->stack_size)
         map_untouched_pages(&copy);
+    else if (sample->stack_bytes < PERF_TIMER_STACK_MAX)
+        enlarge_copy(thread, &copy, registers.values[MACHINE_SP]);
+    else if (*ret_outcome != UNWIND_ROOT)
+        note_cut_stack(thread);
     return true;
 }

@@ -56,6 +56,11 @@ def check_shares(command, **options):
 
 
 @case_by_the_clock
+def functions_below_a_deep_recursion_get_their_share():
+    check_shares("deep_stacks")
+
+
+@case_by_the_clock
 def functions_with_large_frames_get_their_share():
     check_shares("large_frames")
 

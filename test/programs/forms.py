@@ -147,7 +147,7 @@ def command_of(stage, folders, form, script):
     if form.kind not in RECORDED:
         return shell
     if form.kind == "timed":
-        shell = ["/bin/sh", "-c", '"$@"; status=$?; times >times; exit $status', "sh", *shell]
+        shell = ["/bin/bash", "-c", '"$@"; status=$?; times >times; exit $status', "bash", *shell]  # dash says it in hundredths
     return [str(stage.offbeat), "record", "--mode", form.mode, "-F", str(form.hz), "-o", str(folders.own / "x.pb.gz"), "--", *shell]
 
 

@@ -1,0 +1,41 @@
+/* Recursions whose stack is larger than the kernel copies, and which return before anybody can read it.
+ * SPDX-License-Identifier: MIT */
+#include "truth.h"
+
+enum { DEPTH = 100 };
+
+static struct spent deep, shallow;
+
+FUNCTION static void recurse(int levels)
+{
+    volatile char array[1024];
+    array[0] = 1;
+    if (levels > 0) recurse(levels - 1);
+    spin_us(levels > 0 ? 1 : about(100));
+    KEEP_FRAME();
+}
+
+FUNCTION static void deep_stack(void)
+{
+    recurse(DEPTH);
+    KEEP_FRAME();
+}
+
+/* It writes over what the other one has left. */
+FUNCTION static void shallow_stack(void)
+{
+    volatile char array[DEPTH * 1024];
+    for (size_t i = 0; i < sizeof(array); i += 8) array[i] = 1;
+    spin_us(about(200));
+}
+
+int main(void)
+{
+    calibrate();
+    for (double end = end_after(1); now() < end;) {
+        MEASURE(deep, deep_stack());
+        MEASURE(shallow, shallow_stack());
+    }
+    PRINT_TRUTH(deep_stack, deep);
+    PRINT_TRUTH(shallow_stack, shallow);
+}
