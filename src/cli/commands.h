@@ -23,5 +23,6 @@ int command_top(int argc, char **argv);
 int command_traces(int argc, char **argv);
 int command_tree(int argc, char **argv);
 int command_validate(int argc, char **argv);
+int command_view(int argc, char **argv);
 
 #endif

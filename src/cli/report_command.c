@@ -13,6 +13,7 @@
 #include "cli/report_code.h"
 #include "cli/report_diff.h"
 #include "cli/report_flame.h"
+#include "cli/report_page.h"
 #include "cli/report_sources.h"
 #include "cli/report_span.h"
 #include "cli/report_top.h"
@@ -267,6 +268,7 @@ static enum exit_status write_graph_report(struct run *run, const struct graph_r
     case REPORT_DIFF:
     case REPORT_TABLE:
     case REPORT_FLAME:
+    case REPORT_VIEW:
     case REPORT_LIST:
     case REPORT_DISASM:
     case REPORT_TRACES:
@@ -424,6 +426,8 @@ static enum exit_status dispatch(struct run *run, struct buffer *out)
         return report_traces(run, out);
     case REPORT_FLAME:
         return report_flame(run->request, &run->report, out);
+    case REPORT_VIEW:
+        return report_page_serve(run->request, &run->report);
     case REPORT_LIST:
         return report_list(run->request, &run->report, out);
     case REPORT_DISASM:
@@ -491,7 +495,8 @@ static bool find_total(struct run *run)
 
 static enum exit_status run_report(struct run *run)
 {
-    bool is_profile = run->request->kind == REPORT_PROTO || run->request->kind == REPORT_TOPPROTO;
+    enum report_kind kind = run->request->kind;
+    bool has_own_output = kind == REPORT_PROTO || kind == REPORT_TOPPROTO || kind == REPORT_VIEW;
     int column = choose_value_type(run->profile, run->request->running ? "cpu" : run->request->value_type);
     if (column < 0) return EXIT_WRONG_USE;
     describe(run, column);
@@ -504,7 +509,7 @@ static enum exit_status run_report(struct run *run)
     buffer_init(&out, REPORT_BYTES_MAX);
     status = dispatch(run, &out);
     bool has_text = status == EXIT_DONE || (status == EXIT_NO && run->request->kind == REPORT_DIFF);
-    if (has_text && !is_profile) {
+    if (has_text && !has_own_output) {
         enum exit_status written = write_text(run->request, &out);
         if (written != EXIT_DONE) status = written;
     }

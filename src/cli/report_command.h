@@ -20,6 +20,7 @@ enum report_kind {
     REPORT_DOT,
     REPORT_CALLGRIND,
     REPORT_FLAME,    /* SVG, text, or the page in one file */
+    REPORT_VIEW,     /* the page, in a browser */
     REPORT_LIST,     /* source lines */
     REPORT_DISASM,   /* instructions */
     REPORT_TOPPROTO, /* the table as a pprof profile */
@@ -59,6 +60,7 @@ struct report_request {
     bool no_inlines, columns;
     bool inverted;       /* REPORT_FLAME: the leaf of each stack is outermost */
     bool time_order;     /* REPORT_FLAME: of one thread, from left to right in time */
+    bool no_browser;     /* REPORT_VIEW: the URL is only printed */
     unsigned flame_form; /* REPORT_FLAME: enum flame_form */
     unsigned colour_by;  /* REPORT_FLAME: enum flame_colours */
     bool by_cumulative, call_tree, drop_negative;

@@ -6,6 +6,7 @@
 #include "cli/message.h"
 #include "cli/output.h"
 #include "cli/picture.h"
+#include "cli/report_page.h"
 #include "cli/threads.h"
 #include "page/page.h"
 #include "report/flame_report.h"
@@ -203,17 +204,6 @@ static void write_flame(struct flame *flame, struct buffer *out)
         flame_write_svg(drawing, out);
 }
 
-static enum status write_page(struct flame *flame, struct buffer *out, struct error *error)
-{
-    const struct page_options options = {.title = flame->report.title, .column = flame->report.choice.index};
-    struct buffer data;
-    buffer_init(&data, PAGE_DATA_BYTES_MAX);
-    enum status status = page_data_encode(flame->report.profile, &flame->grouping, &options, &data, error);
-    if (status == STATUS_OK) status = page_file_write(buffer_slice(&data), out, error);
-    buffer_fini(&data);
-    return status;
-}
-
 static enum exit_status draw(struct flame *flame, struct buffer *out)
 {
     const struct report_request *request = flame->request;
@@ -223,13 +213,11 @@ static enum exit_status draw(struct flame *flame, struct buffer *out)
                                               .has_columns = request->columns,
                                               .names_places = true};
     enum status status = grouping_init(&flame->grouping, flame->report.profile, &grouping, &error);
-    bool is_page = report_flame_is_page(request);
-    if (status == STATUS_OK) status = is_page ? write_page(flame, out, &error) : lay_out(flame, &error);
+    if (status == STATUS_OK) status = lay_out(flame, &error);
     if (status != STATUS_OK) {
         message("%s", error.message);
         return EXIT_FAILED;
     }
-    if (is_page) return EXIT_DONE;
     if (request->time_order) place_chart(flame);
     write_flame(flame, out);
     return EXIT_DONE;
@@ -237,6 +225,7 @@ static enum exit_status draw(struct flame *flame, struct buffer *out)
 
 enum exit_status report_flame(const struct report_request *request, const struct report *report, struct buffer *out)
 {
+    if (report_flame_is_page(request)) return report_page_write(request, report, out);
     struct flame flame = {.request = request, .report = *report, .thread_name = {.maximum = SIZE_MAX}};
     enum exit_status status = EXIT_DONE;
     choose_options(&flame);

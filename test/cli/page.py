@@ -5,12 +5,17 @@ executed, nothing is requested, and neither the console nor the policy complains
 
 SPDX-License-Identifier: MIT"""
 import json
+import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
+import urllib.error
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import chromium  # noqa: E402
@@ -283,6 +288,87 @@ def the_time_view_chooses_threads_by_name_and_a_range_is_a_flame_graph():
         check(700e6 < total < 800e6, f"a quarter of 3 s: {total}")
         check(set(items(browser)) <= {"all", "start", "load_0", "load_1", "load_2", "load_3"}, f"other threads: {set(items(browser))}")
         check_quiet(browser, path)
+
+
+# --- offbeat view ----------------------------------------------------------------------------------------------------
+
+
+class View:
+    """offbeat view of STACKS, and its URL."""
+
+    def __init__(self, folder, stacks, *options, **environment):
+        path = folder / "x.collapsed"
+        path.write_text(stacks)
+        self.process = subprocess.Popen([OFFBEAT, "view", path, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        env={**os.environ, **environment})
+        self.url = self.process.stdout.readline().strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def end(self):
+        """Ctrl-C: the exit status, and the lines on standard error."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        lines = self.process.communicate(timeout=20)[1]
+        return self.process.returncode, lines
+
+
+def answer_of(url, method="GET"):
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=20) as answer:
+            return answer.status, answer.headers, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers, error.read()
+
+
+@case
+def view_serves_the_page_until_ctrl_c_to_the_one_who_knows_the_url():
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        with View(pathlib.Path(name), STACKS, "--no-browser") as view:
+            if "built without its web page" in (view.url or view.end()[1]):
+                skip("offbeat was built without its page: esbuild is not installed")
+            check(re.fullmatch("http://127.0.0.1:[0-9]+/[0-9a-f]{32}/", view.url), f"URL: {view.url!r}")
+            browser.open(view.url)
+            check_equal(items(browser)["hash"], [4, 65, 60], "a box")
+            browser.press("4")
+            settle(browser)
+            screenshot(browser, "view-tree")
+            check_equal(browser.problems, [], "complaints of the console and the policy")
+            check(all(url.startswith(view.url) for url in browser.requests if url != "about:blank"), f"requests: {browser.requests}")
+            status, headers, _ = answer_of(view.url)
+            check("script-src 'self'" in headers["Content-Security-Policy"] and "unsafe" not in headers["Content-Security-Policy"], "policy")
+            root = view.url[:-33]
+            paths = ["", "data", "0" * 32 + "/", view.url[len(root):-1], view.url[len(root):] + "../etc/passwd", view.url[len(root):] + "nothing"]
+            check_equal([answer_of(root + path)[0] for path in paths], [404] * 6, "other paths")
+            check_equal(answer_of(view.url + "data", "POST")[0], 405, "POST")
+            status, lines = view.end()
+            check_equal((status, lines.count("\n")), (0, 1), f"status, and lines of {lines!r}")
+
+
+@case
+def view_opens_the_browser_unless_it_must_not():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        opener, seen = folder / "bin/xdg-open", folder / "seen"
+        opener.parent.mkdir()
+        opener.write_text(f'#!/bin/sh\necho "$1" >{seen}.part\nmv {seen}.part {seen}\n')
+        opener.chmod(0o755)
+        path = f"{opener.parent}:{os.environ['PATH']}"
+        with View(folder, STACKS, PATH=path) as view:
+            if "built without its web page" in (view.url or view.end()[1]):
+                skip("offbeat was built without its page: esbuild is not installed")
+            end = time.monotonic() + 20
+            while not seen.exists() and time.monotonic() < end:
+                time.sleep(0.02)
+            check_equal(seen.read_text().strip(), view.url, "what the browser opens")
+        seen.unlink()
+        with View(folder, STACKS, "--no-browser", PATH=path) as view:
+            check_equal(answer_of(view.url)[0], 200, "status of the page")
+        check(not seen.exists(), "--no-browser opened a browser")
 
 
 # --- Hostile names ---------------------------------------------------------------------------------------------------

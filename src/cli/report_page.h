@@ -1,0 +1,15 @@
+/* The data of the web page, and the server of offbeat view.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_CLI_REPORT_PAGE_H
+#define OFFBEAT_CLI_REPORT_PAGE_H
+
+#include "cli/report_command.h"
+#include "report/report.h"
+
+/* Appends the filtered profile of REPORT as one HTML file. */
+enum exit_status report_page_write(const struct report_request *request, const struct report *report,
+                                   struct buffer *out);
+
+/* Shows it in a browser until Ctrl-C. */
+enum exit_status report_page_serve(const struct report_request *request, const struct report *report);
+
+#endif
