@@ -7,6 +7,7 @@
 #include "binary/preload_check.h"
 #include "cli/message.h"
 #include "cli/record_library.h"
+#include "format/recording/record_environment.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -144,13 +145,13 @@ static void set_environment(const struct run_options *options)
     (void)snprintf(list, sizeof(list), "%s%s%s%s%s", options->library, has_first ? ":" : "", has_first ? first : "",
                    preloaded && *preloaded ? ":" : "", preloaded ? preloaded : "");
     (void)setenv("LD_PRELOAD", list, 1);
-    (void)setenv("OFFBEAT_RECORD_DIRECTORY", options->directory, 1);
-    if (options->cache_directory) (void)setenv("OFFBEAT_CACHE_DIRECTORY", options->cache_directory, 1);
-    (void)setenv("OFFBEAT_MODE", options->is_cpu_mode ? "cpu" : "wall", 1);
-    set_number("OFFBEAT_FREQUENCY", options->frequency_hz);
-    set_percent("OFFBEAT_CPU_MAX", options->cpu_max_ppm);
-    if (options->duration_ns) set_number("OFFBEAT_DURATION_MS", options->duration_ns / 1000000);
-    if (options->no_children) set_number("OFFBEAT_ONLY_PID", (uint64_t)getpid()); /* exec keeps it */
+    (void)setenv(RECORD_ENVIRONMENT_DIRECTORY, options->directory, 1);
+    if (options->cache_directory) (void)setenv(RECORD_ENVIRONMENT_CACHE_DIRECTORY, options->cache_directory, 1);
+    (void)setenv(RECORD_ENVIRONMENT_MODE, options->is_cpu_mode ? "cpu" : "wall", 1);
+    set_number(RECORD_ENVIRONMENT_FREQUENCY, options->frequency_hz);
+    set_percent(RECORD_ENVIRONMENT_CPU_MAX, options->cpu_max_ppm);
+    if (options->duration_ns) set_number(RECORD_ENVIRONMENT_DURATION_MS, options->duration_ns / 1000000);
+    if (options->no_children) set_number(RECORD_ENVIRONMENT_ONLY_PID, (uint64_t)getpid()); /* exec keeps it */
 }
 
 /* What this process changes for itself and the program must find as it was. */

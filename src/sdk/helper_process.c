@@ -8,6 +8,7 @@
 #include "base/environment.h"
 #include "base/kernel.h"
 #include "base/thread_refusal.h"
+#include "format/recording/record_environment.h"
 #include "sampler/sampler.h"
 
 #include <dlfcn.h>
@@ -165,7 +166,7 @@ static int run_between(void *context)
  * ask the network. With AT_SECURE there is none of it. */
 static size_t choose_variables(struct run *run, char *memory)
 {
-    static const char *const names[] = {"PATH",   "HOME", "XDG_CACHE_HOME", "OFFBEAT_CACHE_DIRECTORY",
+    static const char *const names[] = {"PATH",   "HOME", "XDG_CACHE_HOME", RECORD_ENVIRONMENT_CACHE_DIRECTORY,
                                         "TMPDIR", "LANG", "LD_LIBRARY_PATH"};
     size_t count = 0;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

@@ -3,6 +3,7 @@
  * wrong or missing, it does nothing.  SPDX-License-Identifier: MIT */
 #include "base/environment.h"
 #include "base/percent.h"
+#include "format/recording/record_environment.h"
 #include "sampler/sampler.h"
 #include "sdk/aside.h"
 #include "sdk/sdk_private.h"
@@ -65,21 +66,21 @@ void sdk_end_recording(void)
 
 static void record(const char *directory)
 {
-    const char *mode = environment_get("OFFBEAT_MODE");
-    uint64_t frequency = number_or("OFFBEAT_FREQUENCY", SAMPLER_FREQUENCY_DEFAULT);
-    uint64_t only_pid = number_or("OFFBEAT_ONLY_PID", 0);
+    const char *mode = environment_get(RECORD_ENVIRONMENT_MODE);
+    uint64_t frequency = number_or(RECORD_ENVIRONMENT_FREQUENCY, SAMPLER_FREQUENCY_DEFAULT);
+    uint64_t only_pid = number_or(RECORD_ENVIRONMENT_ONLY_PID, 0);
     if (only_pid && only_pid != (uint64_t)getpid()) return;
     if (frequency < 1 || frequency > SAMPLER_FREQUENCY_MAX) return;
     uint32_t cpu_max_ppm = 0;
-    const char *cpu_max = environment_get("OFFBEAT_CPU_MAX");
+    const char *cpu_max = environment_get(RECORD_ENVIRONMENT_CPU_MAX);
     if (cpu_max && *cpu_max && !percent_parse(cpu_max, &cpu_max_ppm)) return;
     struct sampler_options options = {
         .cpu_max_ppm = cpu_max_ppm,
         .frequency_hz = (uint32_t)frequency,
         .mode = mode && strcmp(mode, "cpu") == 0 ? RECORDING_CPU : RECORDING_WALL,
-        .duration_ns = number_or("OFFBEAT_DURATION_MS", 0) * 1000000,
+        .duration_ns = number_or(RECORD_ENVIRONMENT_DURATION_MS, 0) * 1000000,
         .ignores_children = only_pid != 0,
-        .cache_directory = environment_get("OFFBEAT_CACHE_DIRECTORY"),
+        .cache_directory = environment_get(RECORD_ENVIRONMENT_CACHE_DIRECTORY),
         .directory = directory,
     };
     is_recording = sampler_start(&options);
@@ -90,7 +91,7 @@ static void record(const char *directory)
 
 static const char *wanted_directory(void)
 {
-    const char *directory = environment_get("OFFBEAT_RECORD_DIRECTORY");
+    const char *directory = environment_get(RECORD_ENVIRONMENT_DIRECTORY);
     return directory && directory[0] == '/' && !is_translated() ? directory : NULL;
 }
 

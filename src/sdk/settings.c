@@ -5,6 +5,7 @@
 #include "base/percent.h"
 #include "binary/contents_id.h"
 #include "binary/elf_file.h"
+#include "format/recording/record_environment.h"
 #include "format/sentry/sentry_v2.h"
 
 #include <errno.h>
@@ -109,7 +110,8 @@ static const char *cache_folder(struct settings *settings)
 {
     static const struct {
         const char *variable, *folder;
-    } places[] = {{"OFFBEAT_CACHE_DIRECTORY", ""}, {"XDG_CACHE_HOME", "/offbeat"}, {"HOME", "/.cache/offbeat"}};
+    } places[] = {
+        {RECORD_ENVIRONMENT_CACHE_DIRECTORY, ""}, {"XDG_CACHE_HOME", "/offbeat"}, {"HOME", "/.cache/offbeat"}};
     char path[PATH_MAX];
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         const char *start = environment_get(places[i].variable);
@@ -223,7 +225,7 @@ static enum status read_choices(struct offbeat_options *options, struct error *e
     unsigned lifecycle = options->profile_lifecycle, mode = options->mode, symbols = options->symbols;
     enum status status =
         read_choice("OFFBEAT_PROFILE_LIFECYCLE", "manual", "trace", "manual or trace", &lifecycle, error);
-    if (status == STATUS_OK) status = read_choice("OFFBEAT_MODE", "wall", "cpu", "wall or cpu", &mode, error);
+    if (status == STATUS_OK) status = read_choice(RECORD_ENVIRONMENT_MODE, "wall", "cpu", "wall or cpu", &mode, error);
     if (status == STATUS_OK)
         status = read_choice("OFFBEAT_SYMBOLS", "local", "receiver", "local or receiver", &symbols, error);
     options->profile_lifecycle = (enum offbeat_lifecycle)lifecycle;
@@ -247,11 +249,11 @@ static enum status read_environment(struct settings *settings, struct error *err
     READ(read_flag("OFFBEAT_START_PROFILER_ON_APP_START", &options->start_profiler_on_app_start, error));
     READ(read_flag("OFFBEAT_IS_UI", &options->is_ui, error));
     READ(read_flag("OFFBEAT_REPEATS_IDLE", &options->repeats_idle, error));
-    READ(read_number32("OFFBEAT_FREQUENCY", &options->frequency_hz, 1, 10000, error));
+    READ(read_number32(RECORD_ENVIRONMENT_FREQUENCY, &options->frequency_hz, 1, 10000, error));
     READ(read_number32("OFFBEAT_CHUNK_SECONDS", &options->chunk_seconds, 1, 60, error));
     READ(read_number32("OFFBEAT_SHUTDOWN_TIMEOUT_MS", &options->shutdown_timeout_ms, 1, 3600000, error));
     READ(read_number("OFFBEAT_SPOOL_BYTES_MAX", &options->spool_bytes_max, 1, UINT64_MAX, error));
-    READ(read_percent("OFFBEAT_CPU_MAX", &options->cpu_max_percent, error));
+    READ(read_percent(RECORD_ENVIRONMENT_CPU_MAX, &options->cpu_max_percent, error));
     READ(read_choices(options, error));
 #undef READ
     return status;
