@@ -3,6 +3,7 @@
 #include "serve/serve.h"
 
 #include "base/environment.h"
+#include "base/file.h"
 #include "base/json_writer.h"
 #include "base/rfc3339.h"
 #include "cli/commands.h"
@@ -18,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { DEFAULT_PORT = 7117, ADDRESS_SIZE = 64, LOG_LINE_BYTES_MAX = 1 << 17 };
+enum { DEFAULT_PORT = 7117, ADDRESS_SIZE = 64, LOG_LINE_BYTES_MAX = 1 << 17, PEM_BYTES_MAX = 1 << 20 };
 
 static void say(void *context, const char *text)
 {
@@ -140,18 +141,18 @@ static enum exit_status find_project(struct store *store, const char *address, s
     return EXIT_FAILED;
 }
 
-static void print_dsn(const char *address, unsigned port, const struct store_project *project)
+static void print_dsn(const char *scheme, const char *address, unsigned port, const struct store_project *project)
 {
     const char *open = strchr(address, ':') ? "[" : "", *close = strchr(address, ':') ? "]" : "";
-    (void)printf("DSN: http://%s@%s%s%s:%u/%" PRIu64 "\n", project->key, open, address, close, port, project->id);
+    (void)printf("DSN: %s://%s@%s%s%s:%u/%" PRIu64 "\n", scheme, project->key, open, address, close, port, project->id);
 }
 
-static void print_urls(const struct server *server, const char *address, const struct store_project *project,
-                       const char *token)
+static void print_urls(const struct server *server, const char *scheme, const char *address,
+                       const struct store_project *project, const char *token)
 {
     const char *open = strchr(address, ':') ? "[" : "", *close = strchr(address, ':') ? "]" : "";
-    print_dsn(address, server_port(server), project);
-    (void)printf("URL: http://offbeat:%s@%s%s%s:%u/api/%" PRIu64 "/profile.pb.gz\n", token, open, address, close,
+    print_dsn(scheme, address, server_port(server), project);
+    (void)printf("URL: %s://offbeat:%s@%s%s%s:%u/api/%" PRIu64 "/profile.pb.gz\n", scheme, token, open, address, close,
                  server_port(server), project->id);
     (void)fflush(stdout);
 }
@@ -169,7 +170,7 @@ static enum exit_status run(struct store *store, const struct serve_options *opt
         message("serve: %s", error.message);
         return EXIT_FAILED;
     }
-    print_urls(server, options->address, &project, token);
+    print_urls(server, options->certificate ? "https" : "http", options->address, &project, token);
     (void)sigwait(ends, &signal_number);
     /* A second signal ends the program at once; what was acknowledged is on disk. */
     (void)pthread_sigmask(SIG_UNBLOCK, ends, NULL);
@@ -213,7 +214,7 @@ static enum exit_status add_project(struct store *store, const char *name, const
         message("serve: %s", error.message);
         return EXIT_FAILED;
     }
-    print_dsn(address, port, &project);
+    print_dsn("http", address, port, &project);
     return EXIT_DONE;
 }
 
@@ -253,6 +254,35 @@ static enum exit_status add_token(struct store *store, const struct additions *a
     return EXIT_DONE;
 }
 
+/* PEM, as a text. False after a message. */
+static bool read_pem(const char *path, struct buffer *pem)
+{
+    struct error error;
+    buffer_init(pem, PEM_BYTES_MAX);
+    if (file_read(path, pem, &error) != STATUS_OK) {
+        message("serve: %s: %s", path, error.message);
+        return false;
+    }
+    buffer_append(pem, "", 1);
+    if (pem->failed) message("serve: %s is too large for a certificate or a key", path);
+    return !pem->failed;
+}
+
+/* TLS needs both files. */
+static bool read_certificate(const char *certificate, const char *key, struct buffer pem[2],
+                             struct serve_options *serve)
+{
+    if (!certificate && !key) return true;
+    if (!certificate || !key) {
+        message("serve: --tls-cert and --tls-key are needed together");
+        return false;
+    }
+    if (!read_pem(certificate, &pem[0]) || !read_pem(key, &pem[1])) return false;
+    serve->certificate = (char *)pem[0].data;
+    serve->private_key = (char *)pem[1].data;
+    return true;
+}
+
 static enum exit_status check(const char *folder, bool repairs)
 {
     uint64_t damaged;
@@ -266,7 +296,8 @@ static enum exit_status check(const char *folder, bool repairs)
 
 int command_serve(int argc, char **argv)
 {
-    const char *listen = "127.0.0.1", *folder = NULL;
+    const char *listen = "127.0.0.1", *folder = NULL, *certificate = NULL, *key = NULL;
+    struct buffer pem[2] = {0};
     uint64_t keep_days = 14, disk_megabytes = 0, workers = 0, requests = 0, megabytes = 0;
     bool checks = false, repairs = false, logs_json = false;
     struct additions additions = {0};
@@ -282,6 +313,9 @@ int command_serve(int argc, char **argv)
         {"workers", 0, OPTION_NUMBER, &workers, .argument = "N",
          .help = "requests that are handled at the same time (default: four for each processor)", .minimum = 1,
          .maximum = SERVE_WORKERS_MAX},
+        {"tls-cert", 0, OPTION_TEXT, &certificate, .argument = "FILE",
+         .help = "speak TLS with this certificate (PEM, with its chain)"},
+        {"tls-key", 0, OPTION_TEXT, &key, .argument = "FILE", .help = "the private key of that certificate (PEM)"},
         {"rate", 0, OPTION_NUMBER, &requests, .argument = "REQUESTS",
          .help = "what a project may send in a minute, 0 for no limit (default: 0)", .maximum = 1 << 30},
         {"rate-megabytes", 0, OPTION_NUMBER, &megabytes, .argument = "MEGABYTES",
@@ -326,6 +360,7 @@ int command_serve(int argc, char **argv)
         return EXIT_WRONG_USE;
     }
     if (!folder) folder = path;
+    if (!read_certificate(certificate, key, pem, &serve)) return EXIT_WRONG_USE;
     if (checks || repairs) return (int)check(folder, repairs);
     serve.keep_ns = keep_days * 86400 * 1000000000U;
     serve.disk_bytes_max = disk_megabytes << 20;
@@ -354,5 +389,7 @@ int command_serve(int argc, char **argv)
     else
         status = run(store, &serve, &ends);
     store_close(store);
+    buffer_fini(&pem[0]);
+    buffer_fini(&pem[1]);
     return (int)status;
 }

@@ -39,6 +39,7 @@ struct serve_options {
     const char *address;              /* "127.0.0.1"; an IPv6 address without brackets */
     uint16_t port;                    /* 0: any */
     unsigned workers;                 /* 0: four for each processor, at most 16 */
+    char *certificate, *private_key;  /* PEM texts, for TLS; NULL: without */
     uint64_t keep_ns, disk_bytes_max; /* 0: no limit */
     uint64_t requests_max, bytes_max; /* of a project, in a minute; 0: no limit */
     /* One line of what the server does; not for requests that are answered as usual. */

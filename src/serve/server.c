@@ -476,11 +476,21 @@ static enum status listen_on(struct server *server, struct error *error)
                          server->options.address);
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
     if (address.any.sa_family == AF_INET6) flags |= MHD_USE_IPv6;
-    server->daemon = http->start_daemon(
-        flags, server->options.port, NULL, NULL, handle, server, MHD_OPTION_SOCK_ADDR, &address.any,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVE_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)SERVE_IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32 << 10, MHD_OPTION_NOTIFY_COMPLETED,
-        complete, NULL, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1U, MHD_OPTION_END);
+    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, server->options.certificate},
+                                   {MHD_OPTION_HTTPS_MEM_KEY, 0, server->options.private_key},
+                                   {MHD_OPTION_END, 0, NULL}};
+    bool has_tls = server->options.certificate != NULL;
+    if (has_tls) flags |= MHD_USE_TLS;
+    server->daemon =
+        http->start_daemon(flags, server->options.port, NULL, NULL, handle, server, MHD_OPTION_SOCK_ADDR, &address.any,
+                           MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVE_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+                           (unsigned)SERVE_IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32 << 10,
+                           MHD_OPTION_NOTIFY_COMPLETED, complete, NULL, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1U,
+                           MHD_OPTION_ARRAY, has_tls ? tls : tls + 2, MHD_OPTION_END);
+    if (!server->daemon && has_tls)
+        return error_set(error, STATUS_IO, 0,
+                         "cannot listen on %s port %u, or the certificate or its key is not usable",
+                         server->options.address, server->options.port);
     if (!server->daemon)
         return error_set_errno(error, "cannot listen on %s port %u", server->options.address, server->options.port);
     const union MHD_DaemonInfo *info = http->get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);

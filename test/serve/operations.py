@@ -1,8 +1,11 @@
 """Running `offbeat serve`: logs, signals, the systemd unit. Argument: the build folder. SPDX-License-Identifier: MIT"""
+import http.client
 import json
 import pathlib
+import re
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -79,6 +82,45 @@ def a_second_signal_ends_the_server_at_once():
         server = Server(OFFBEAT, folder)
         check_equal(len(server.read("chunks")["chunks"]), 10, "chunks that were acknowledged")
         server.stop()
+
+
+@case
+def speaks_tls_with_a_certificate_from_files():
+    openssl = shutil.which("openssl")
+    if not openssl:
+        skip("openssl is not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        certificate, key = f"{folder}/cert.pem", f"{folder}/key.pem"
+        subprocess.run([openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "1", "-subj",
+                        "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        server = subprocess.Popen([OFFBEAT, "serve", "--data", f"{folder}/data", "--listen", "127.0.0.1:0", "--tls-cert", certificate, "--tls-key", key],
+                                  stdout=subprocess.PIPE, text=True)
+        dsn, url = (server.stdout.readline().split()[1] for _ in range(2))
+        found = re.fullmatch(r"https://(\w{32})@127\.0\.0\.1:(\d+)/1", dsn)
+        check(found and url.startswith("https://offbeat:"), f"{dsn} {url}")
+        trusted = ssl.create_default_context(cafile=certificate)
+        body = chunk_envelope(1, samples=20000, period=0.001)
+        for context, expected in ((trusted, 200), (ssl.create_default_context(), None)):
+            connection = http.client.HTTPSConnection("127.0.0.1", int(found[2]), context=context, timeout=30)
+            try:
+                connection.request("POST", f"/api/1/envelope/?sentry_key={found[1]}", body)
+                status = connection.getresponse().status
+            except ssl.SSLCertVerificationError:
+                status = None
+            check_equal(status, expected, "status")
+        connection = http.client.HTTPSConnection("127.0.0.1", int(found[2]), context=trusted, timeout=30)
+        connection.request("GET", "/api/1/top", headers={"Authorization": "Bearer " + url.split(":")[2].split("@")[0]})
+        check_equal(connection.getresponse().status, 200, "status of a query")
+        connection.close()
+        check(server.poll() is None, "the server ended")
+        server.terminate()
+        check_equal(server.wait(30), 0, "exit status")
+        for arguments in (("--tls-cert", certificate), ("--tls-cert", certificate, "--tls-key", f"{folder}/none")):
+            done = subprocess.run([OFFBEAT, "serve", "--data", f"{folder}/data", *arguments], capture_output=True, text=True, timeout=30)
+            check_equal(done.returncode, 2, f"{arguments}: {done.stderr}")
+        broken = ("--tls-cert", certificate, "--tls-key", certificate, "--listen", "127.0.0.1:0")
+        done = subprocess.run([OFFBEAT, "serve", "--data", f"{folder}/data", *broken], capture_output=True, text=True, timeout=30)
+        check_equal((done.returncode, "not usable" in done.stderr), (3, True), done.stderr)
 
 
 @case
