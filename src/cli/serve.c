@@ -12,6 +12,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -294,6 +295,16 @@ static enum exit_status check(const char *folder, bool repairs)
     return damaged ? EXIT_NO : EXIT_DONE;
 }
 
+/* A request needs some blocks of the size of its body. The server reuses their memory: mappings of their own, which the
+ * other commands have, cost a fifth of its time in page faults. */
+static void keep_memory(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, 8 << 20);
+    (void)mallopt(M_TRIM_THRESHOLD, 32 << 20);
+    (void)mallopt(M_TOP_PAD, 4 << 20);
+    (void)mallopt(M_ARENA_MAX, 4);
+}
+
 int command_serve(int argc, char **argv)
 {
     const char *listen = "127.0.0.1", *folder = NULL, *certificate = NULL, *key = NULL;
@@ -371,6 +382,7 @@ int command_serve(int argc, char **argv)
     }
     serve.requests_max = requests;
     serve.bytes_max = megabytes << 20;
+    keep_memory();
     /* Every thread that is started from here on leaves these signals to this one. */
     sigset_t ends;
     (void)sigemptyset(&ends);

@@ -26,7 +26,9 @@ static const char SCHEMA[] =
     "CREATE TABLE outcome(project INTEGER NOT NULL, outcome TEXT NOT NULL, category TEXT NOT NULL,"
     " reason TEXT NOT NULL, quantity INTEGER NOT NULL, PRIMARY KEY(project, outcome, category, reason))"
     " WITHOUT ROWID;"
-    "PRAGMA user_version=1;";
+    "PRAGMA user_version=2;";
+/* Version 1 had no payloads in columns; a program that knows only that version must not read the file. */
+static const char UPGRADE[] = "PRAGMA user_version=2;";
 
 enum { ADD_CHUNK, ADD_RAW, ADD_SPAN, ADD_REJECTED, ADD_OUTCOME, FIND_CHUNK };
 
@@ -70,9 +72,11 @@ static enum status prepare_file(struct day *day, bool is_written, struct error *
         return error_set(error, STATUS_UNSUPPORTED, 0, "%s: a later version of offbeat wrote it", day->name);
     if (version < 0) return sql_failed(db, error, day->name);
     if (version == SCHEMA_VERSION) return STATUS_OK;
-    if (!is_written) return error_set(error, STATUS_NOT_FOUND, 0, "%s: is empty", day->name);
+    if (!is_written && version == 0) return error_set(error, STATUS_NOT_FOUND, 0, "%s: is empty", day->name);
+    if (!is_written) return STATUS_OK;
     if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
-        sqlite3_exec(db, SCHEMA, NULL, NULL, NULL) != SQLITE_OK || sqlite3_exec(db, "COMMIT", NULL, NULL, NULL))
+        sqlite3_exec(db, version == 0 ? SCHEMA : UPGRADE, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(db, "COMMIT", NULL, NULL, NULL))
         return sql_failed(db, error, day->name);
     return STATUS_OK;
 }

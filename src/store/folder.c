@@ -68,7 +68,7 @@ enum status list_days(const char *folder, char (**ret_names)[DAY_NAME_SIZE], siz
     return STATUS_OK;
 }
 
-void move_aside(const char *folder, const char *name, store_report *report, void *context)
+bool move_aside(const char *folder, const char *name, store_report *report, void *context)
 {
     static const char *const endings[] = {"", "-wal", "-shm"};
     char from[STORE_PATH_SIZE + 32], to[STORE_PATH_SIZE + 80];
@@ -76,9 +76,12 @@ void move_aside(const char *folder, const char *name, store_report *report, void
     for (size_t i = 0; i < 3; i++) {
         (void)snprintf(from, sizeof(from), "%s/%s%s", folder, name, endings[i]);
         (void)snprintf(to, sizeof(to), "%s/damaged-%lld-%s%s", folder, now, name, endings[i]);
-        (void)rename(from, to);
+        if (rename(from, to) == 0 || (i > 0 && errno == ENOENT)) continue;
+        store_print(report, context, "%s is damaged, and moving it aside failed: %s", name, strerror(errno));
+        return false;
     }
     store_print(report, context, "%s is damaged; it was moved to damaged-%lld-%s", name, now, name);
+    return true;
 }
 
 enum status lock_folder(const char *folder, int *ret_lock, struct error *error)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The parameters of every WHERE below, in this order. */
 static void bind_query(sqlite3_stmt *statement, const struct store_query *query)
@@ -25,9 +26,56 @@ static void bind_query(sqlite3_stmt *statement, const struct store_query *query)
     WHERE_TIME WHERE_NAMES " AND (?7 IS NULL OR host=?7) AND (?8 IS NULL OR platform=?8)"                              \
                            " AND (?9 IS NULL OR profiler_id=?9) AND (?10 IS NULL OR chunk_id=?10)"
 
+/* What can be read is served; queries say once what cannot. */
+static void report_damage(struct store *store, const char *name, const struct error *error)
+{
+    (void)pthread_mutex_lock(&store->queue_lock);
+    size_t known = 0;
+    while (known < store->reported_count && strcmp(store->reported[known], name) != 0) known++;
+    bool is_new = known == store->reported_count && known < REPORTED_MAX;
+    if (is_new) (void)memcpy(store->reported[store->reported_count++], name, DAY_NAME_SIZE);
+    (void)pthread_mutex_unlock(&store->queue_lock);
+    if (is_new)
+        store_print(store->report, store->report_context,
+                    "answers lack data of %s: %s; offbeat serve --check says how much", name, error->message);
+}
+
+/* A file that was removed between listing and opening is no damage. */
+static bool exists(const struct store *store, const char *name)
+{
+    char path[STORE_PATH_SIZE + DAY_NAME_SIZE + 1];
+    (void)snprintf(path, sizeof(path), "%s/%s", store->folder, name);
+    return access(path, F_OK) == 0;
+}
+
 typedef bool visit_row(void *context, sqlite3_stmt *row, struct error *error, enum status *status);
 
-/* Calls VISIT for each row of SQL in each data file. */
+/* Calls VISIT for each row of SQL in DAY. What VISIT returns as malformed is reported and passed over. */
+static enum status walk_day(struct store *store, struct day *day, const struct store_query *query, const char *sql,
+                            visit_row *visit, void *context, bool *continues, struct error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    enum status status = STATUS_OK;
+    int code = sqlite3_prepare_v2(day->db, sql, -1, &statement, NULL);
+    if (code == SQLITE_OK) bind_query(statement, query);
+    while (code == SQLITE_OK && *continues && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+        struct error problem = {0};
+        *continues = visit(context, statement, &problem, &status);
+        code = SQLITE_OK;
+        if (status == STATUS_MALFORMED) {
+            report_damage(store, day->name, &problem);
+            *continues = true;
+            status = STATUS_OK;
+        } else if (status != STATUS_OK && error) {
+            *error = problem;
+        }
+    }
+    if (status == STATUS_OK && code != SQLITE_OK && code != SQLITE_DONE) status = sql_failed(day->db, error, day->name);
+    (void)sqlite3_finalize(statement);
+    return status;
+}
+
+/* The same in each data file. A damaged file is reported, and the others are read. */
 static enum status walk(struct store *store, const struct store_query *query, const char *sql, visit_row *visit,
                         void *context, struct error *error)
 {
@@ -38,18 +86,19 @@ static enum status walk(struct store *store, const struct store_query *query, co
     bool continues = true;
     for (size_t i = 0; i < count && status == STATUS_OK && continues; i++) {
         struct day day;
-        struct error problem;
-        if (day_open(&day, store->folder, names[i], false, &problem) != STATUS_OK) continue; /* removed meanwhile */
-        sqlite3_stmt *statement = NULL;
-        int code = sqlite3_prepare_v2(day.db, sql, -1, &statement, NULL);
-        if (code == SQLITE_OK) bind_query(statement, query);
-        while (code == SQLITE_OK && continues && (code = sqlite3_step(statement)) == SQLITE_ROW) {
-            continues = visit(context, statement, error, &status);
-            code = SQLITE_OK;
+        struct error problem = {0};
+        status = day_open(&day, store->folder, names[i], false, &problem);
+        if (status == STATUS_OK) {
+            status = walk_day(store, &day, query, sql, visit, context, &continues, &problem);
+            day_close(&day);
+        } else if (status == STATUS_NOT_FOUND || !exists(store, names[i])) {
+            status = STATUS_OK;
         }
-        if (code != SQLITE_OK && code != SQLITE_DONE) status = sql_failed(day.db, error, names[i]);
-        (void)sqlite3_finalize(statement);
-        day_close(&day);
+        if (status == STATUS_MALFORMED) {
+            report_damage(store, names[i], &problem);
+            status = STATUS_OK;
+        }
+        if (status != STATUS_OK && error) *error = problem;
     }
     free(names);
     return status;
@@ -106,7 +155,7 @@ enum status store_each_chunk(struct store *store, const struct store_query *quer
                                             ",payload FROM chunk JOIN chunk_raw USING(id)" WHERE_CHUNK
                                             " ORDER BY start_ns"
                                           : "SELECT " CHUNK_COLUMNS " FROM chunk" WHERE_CHUNK " ORDER BY start_ns";
-    buffer_init(&chunk_walk.payload, STORE_PAYLOAD_BYTES_MAX);
+    buffer_init(&chunk_walk.payload, PAYLOAD_ROOM);
     enum status status = walk(store, query, sql, visit_chunk, &chunk_walk, error);
     buffer_fini(&chunk_walk.payload);
     return status;

@@ -11,11 +11,13 @@
 #define DAY_NS ((uint64_t)86400 * 1000000000)
 
 enum {
-    SCHEMA_VERSION = 1,
+    SCHEMA_VERSION = 2,
     STORE_DAYS_MAX = 4096,
     STORE_PATH_SIZE = 4096,
     DAY_NAME_SIZE = 16, /* "2026-11-23.db" */
     BUSY_MS = 10000,
+    PAYLOAD_ROOM = STORE_PAYLOAD_BYTES_MAX + 4096, /* unpacking needs a record more than the payload has */
+    REPORTED_MAX = 16,
 };
 
 /* --- Statements ----------------------------------------------------------------------------------------------------
@@ -87,6 +89,8 @@ struct store {
     size_t waiting_count;
     bool is_closing;
     uint64_t commits, batches;
+    char reported[REPORTED_MAX][DAY_NAME_SIZE]; /* damaged files that queries met, each reported once */
+    size_t reported_count;
 
     pthread_mutex_t writer_lock; /* of the open days: the writer's thread, or store_expire */
     struct day today, yesterday;
@@ -102,8 +106,8 @@ void day_name(uint64_t time_ns, char ret_name[DAY_NAME_SIZE]);
 bool is_day_name(const char *name);
 /* The names of the data files in FOLDER, the earliest first; to be freed. */
 enum status list_days(const char *folder, char (**ret_names)[DAY_NAME_SIZE], size_t *ret_count, struct error *error);
-/* Renames a damaged file so that it is no data file any more. */
-void move_aside(const char *folder, const char *name, store_report *report, void *context);
+/* Renames a damaged file so that it is no data file any more, and reports that or why it failed. */
+bool move_aside(const char *folder, const char *name, store_report *report, void *context);
 
 enum status control_open(struct store *store, struct error *error);
 enum status lock_folder(const char *folder, int *ret_lock, struct error *error);

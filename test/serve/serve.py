@@ -532,7 +532,7 @@ def a_damaged_data_file_is_moved_aside_and_reported():
 def the_repair_keeps_what_is_readable():
     with tempfile.TemporaryDirectory() as folder:
         server = Server(OFFBEAT, folder)
-        for number in range(200):
+        for number in range(400):
             server.send(chunk_envelope(number, samples=200))
         server.stop()
         data = next(pathlib.Path(folder).glob("2*.db"))

@@ -1,0 +1,315 @@
+/* The samples of a Sentry chunk are records that differ in their numbers only:
+ *     {"timestamp":1795191837.9695966,"thread_id":"140454185129664","stack_id":0},
+ * The first record gives the pattern: its bytes between the numbers. The records that follow with the same pattern are
+ * stored as one column for each number: its difference from the record before. All other bytes are stored as they are,
+ * so the text comes back byte for byte, whatever it is.
+ *
+ * Layout, in LEB128 where no size is given: size of the head, bytes of the head; number of columns C; C + 2 pieces
+ * (size, bytes): the C + 1 of a record, and the separator; number of records N; for each column the digits of its
+ * fractions, N differences (zigzag), N forms; the tail, up to the end.
+ *
+ * A number has an integer part without leading zeros, and may have a fraction. Its form is 0 if the fraction is as
+ * short as its value allows, else 1 + the digits of the fraction. SPDX-License-Identifier: MIT */
+#include "store/columns.h"
+
+#include "base/array.h"
+#include "base/cursor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    COLUMNS_MAX = 8,
+    PIECE_BYTES_MAX = 256,
+    FRACTION_MAX = 9,
+    DIGITS_MAX = 18,
+    NUMBER_TEXT_MAX = 24,  /* 20 digits, a point, a zero before it */
+    NUMBERS_MAX = 1 << 20, /* 16 MiB of them; the records after that stay in the tail */
+};
+
+static const uint64_t POWERS[FRACTION_MAX + 1] = {1,      10,      100,      1000,      10000,
+                                                  100000, 1000000, 10000000, 100000000, 1000000000};
+
+struct number {
+    uint64_t digits; /* of both parts together */
+    uint8_t integer_digits, fraction_digits;
+};
+
+struct records {
+    struct slice pieces[COLUMNS_MAX + 2];
+    size_t column_count, record_count;
+    struct number *numbers; /* record by record */
+    size_t capacity;
+    uint8_t integer_max[COLUMNS_MAX], fraction_max[COLUMNS_MAX]; /* digits */
+};
+
+static bool is_digit(uint8_t byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
+/* --- Encoding -------------------------------------------------------------------------------------------------------
+ */
+
+/* A point without a digit after it is no part of the number. */
+static bool take_number(struct cursor *text, struct number *ret_number)
+{
+    struct number number = {0};
+    const uint8_t *at = text->position, *end = text->end;
+    for (; at < end && is_digit(*at) && number.integer_digits <= DIGITS_MAX; at++, number.integer_digits++)
+        number.digits = number.digits * 10 + (uint64_t)(*at - '0');
+    if (number.integer_digits == 0 || (*text->position == '0' && number.integer_digits > 1)) return false;
+    if (end - at > 1 && *at == '.' && is_digit(at[1])) {
+        for (at++; at < end && is_digit(*at) && number.fraction_digits <= FRACTION_MAX; at++, number.fraction_digits++)
+            number.digits = number.digits * 10 + (uint64_t)(*at - '0');
+    }
+    if (number.fraction_digits > FRACTION_MAX || number.integer_digits + number.fraction_digits > DIGITS_MAX)
+        return false;
+    text->position = at;
+    *ret_number = number;
+    return true;
+}
+
+/* The bytes up to the next digit, or up to and with a '}'. */
+static struct slice take_piece(struct cursor *text, bool *ret_is_last)
+{
+    const uint8_t *start = text->position, *at = start;
+    *ret_is_last = false;
+    while (at < text->end && at - start < PIECE_BYTES_MAX && !is_digit(*at) && !*ret_is_last)
+        *ret_is_last = *at++ == '}';
+    text->position = at;
+    return slice_of(start, (size_t)(at - start));
+}
+
+/* The pattern of the record at the front of TEXT, and what separates it from the next. */
+static bool find_pattern(struct cursor text, struct records *records)
+{
+    bool is_last = false;
+    struct number ignored;
+    for (;;) {
+        records->pieces[records->column_count] = take_piece(&text, &is_last);
+        if (is_last) break;
+        if (records->column_count == COLUMNS_MAX || !take_number(&text, &ignored)) return false;
+        records->column_count++;
+    }
+    const uint8_t *start = text.position;
+    while (text.position < text.end && *text.position != '{' && text.position - start < PIECE_BYTES_MAX)
+        text.position++;
+    records->pieces[records->column_count + 1] = slice_of(start, (size_t)(text.position - start));
+    return records->column_count > 0 && text.position < text.end && *text.position == '{';
+}
+
+static bool take_bytes(struct cursor *text, struct slice bytes)
+{
+    if (cursor_left(text) < bytes.size || memcmp(text->position, bytes.data, bytes.size) != 0) return false;
+    text->position += bytes.size;
+    return true;
+}
+
+static bool take_record(struct cursor *text, const struct records *records, struct number *ret_numbers)
+{
+    for (size_t i = 0; i < records->column_count; i++) {
+        if (!take_bytes(text, records->pieces[i]) || !take_number(text, &ret_numbers[i])) return false;
+    }
+    return take_bytes(text, records->pieces[records->column_count]);
+}
+
+/* False, with RECORDS as they were, if 64 bits would not hold all numbers of a column with the same fraction digits. */
+static bool widen_columns(struct records *records, const struct number *numbers)
+{
+    uint8_t integer_max[COLUMNS_MAX], fraction_max[COLUMNS_MAX];
+    (void)memcpy(integer_max, records->integer_max, sizeof(integer_max));
+    (void)memcpy(fraction_max, records->fraction_max, sizeof(fraction_max));
+    for (size_t i = 0; i < records->column_count; i++) {
+        if (numbers[i].integer_digits > integer_max[i]) integer_max[i] = numbers[i].integer_digits;
+        if (numbers[i].fraction_digits > fraction_max[i]) fraction_max[i] = numbers[i].fraction_digits;
+        if (integer_max[i] + fraction_max[i] > DIGITS_MAX) return false;
+    }
+    (void)memcpy(records->integer_max, integer_max, sizeof(integer_max));
+    (void)memcpy(records->fraction_max, fraction_max, sizeof(fraction_max));
+    return true;
+}
+
+/* Takes the records at the front of TEXT that have the pattern. */
+static bool take_records(struct cursor *text, struct records *records)
+{
+    struct slice separator = records->pieces[records->column_count + 1];
+    for (struct cursor next = *text;; records->record_count++) {
+        size_t count = records->record_count * records->column_count;
+        if (count + records->column_count > NUMBERS_MAX) break;
+        if (!array_reserve(&records->numbers, &records->capacity, count + records->column_count,
+                           sizeof(*records->numbers), NUMBERS_MAX))
+            return false;
+        if (records->record_count && !take_bytes(&next, separator)) break;
+        if (!take_record(&next, records, records->numbers + count) || !widen_columns(records, records->numbers + count))
+            break;
+        *text = next;
+    }
+    return records->record_count > 1;
+}
+
+static uint8_t shortest_fraction(uint64_t value, uint8_t digits)
+{
+    while (digits > 0 && value % 10 == 0) {
+        value /= 10;
+        digits--;
+    }
+    return digits;
+}
+
+static void put_uleb128(uint8_t **at, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7) *(*at)++ = (uint8_t)(value | 0x80);
+    *(*at)++ = (uint8_t)value;
+}
+
+static void append_uleb128(struct buffer *out, uint64_t value)
+{
+    uint8_t bytes[10], *end = bytes;
+    put_uleb128(&end, value);
+    buffer_append(out, bytes, (size_t)(end - bytes));
+}
+
+static void append_bytes(struct buffer *out, struct slice bytes)
+{
+    append_uleb128(out, bytes.size);
+    buffer_append(out, bytes.data, bytes.size);
+}
+
+static void append_column(const struct records *records, size_t column, struct buffer *out)
+{
+    uint8_t fraction_max = records->fraction_max[column];
+    buffer_append_byte(out, fraction_max);
+    uint8_t *at = buffer_reserve(out, records->record_count * 11);
+    if (!at) return;
+    uint8_t *start = at;
+    uint64_t before = 0;
+    for (size_t i = 0; i < records->record_count; i++) {
+        const struct number *number = &records->numbers[i * records->column_count + column];
+        uint64_t value = number->digits * POWERS[fraction_max - number->fraction_digits];
+        uint64_t difference = value - before;
+        put_uleb128(&at, (difference << 1) ^ (difference >> 63 ? UINT64_MAX : 0));
+        before = value;
+    }
+    for (size_t i = 0; i < records->record_count; i++) {
+        const struct number *number = &records->numbers[i * records->column_count + column];
+        bool is_shortest = shortest_fraction(number->digits, number->fraction_digits) == number->fraction_digits;
+        *at++ = is_shortest ? 0 : (uint8_t)(1 + number->fraction_digits);
+    }
+    buffer_grow(out, (size_t)(at - start));
+}
+
+bool columns_encode(struct slice text, struct buffer *out)
+{
+    static const char name[] = "\"samples\"";
+    const uint8_t *found = text.size ? memmem(text.data, text.size, name, sizeof(name) - 1) : NULL;
+    struct cursor cursor = cursor_of(text);
+    const uint8_t *first = found ? memchr(found, '{', (size_t)(cursor.end - found)) : NULL;
+    struct records records = {0};
+    if (!first) return false;
+    cursor.position = first;
+    bool is_encoded = find_pattern(cursor, &records) && take_records(&cursor, &records);
+    if (is_encoded) {
+        append_bytes(out, slice_of(text.data, (size_t)(first - text.data)));
+        append_uleb128(out, records.column_count);
+        for (size_t i = 0; i < records.column_count + 2; i++) append_bytes(out, records.pieces[i]);
+        append_uleb128(out, records.record_count);
+        for (size_t i = 0; i < records.column_count; i++) append_column(&records, i, out);
+        buffer_append(out, cursor.position, cursor_left(&cursor));
+    }
+    free(records.numbers);
+    return is_encoded && !out->failed;
+}
+
+/* --- Decoding -------------------------------------------------------------------------------------------------------
+ */
+
+/* Where the next difference and the next form of a column are. */
+struct column {
+    struct cursor differences, forms;
+    uint64_t value;
+    uint8_t fraction_max;
+};
+
+static bool read_column(struct cursor *bytes, uint64_t record_count, struct column *column)
+{
+    column->fraction_max = cursor_u8(bytes);
+    column->differences = *bytes;
+    for (uint64_t i = 0; i < record_count && !bytes->failed; i++) (void)cursor_uleb128(bytes);
+    column->forms = cursor_of(cursor_take(bytes, record_count));
+    return !bytes->failed && column->fraction_max <= FRACTION_MAX;
+}
+
+/* At most NUMBER_TEXT_MAX bytes. */
+static uint8_t *put_number(uint8_t *at, uint64_t digits, uint8_t fraction_digits)
+{
+    uint8_t text[NUMBER_TEXT_MAX], *start = text + sizeof(text);
+    for (uint8_t i = 0; i < fraction_digits; i++, digits /= 10) *--start = (uint8_t)('0' + digits % 10);
+    if (fraction_digits) *--start = '.';
+    do {
+        *--start = (uint8_t)('0' + digits % 10);
+        digits /= 10;
+    } while (digits);
+    return mempcpy(at, start, (size_t)(text + sizeof(text) - start));
+}
+
+static bool put_value(struct column *column, uint8_t **at)
+{
+    uint64_t zigzag = cursor_uleb128(&column->differences);
+    uint8_t form = cursor_u8(&column->forms);
+    column->value += (zigzag >> 1) ^ (zigzag & 1 ? UINT64_MAX : 0);
+    uint8_t shortest = shortest_fraction(column->value, column->fraction_max);
+    uint8_t fraction = form ? (uint8_t)(form - 1) : shortest;
+    if (fraction < shortest || fraction > column->fraction_max) return false;
+    *at = put_number(*at, column->value / POWERS[column->fraction_max - fraction], fraction);
+    return true;
+}
+
+/* The bytes of a record with numbers as long as they can be. */
+static size_t record_size_max(const struct slice *pieces, size_t column_count)
+{
+    size_t size = column_count * NUMBER_TEXT_MAX;
+    for (size_t i = 0; i < column_count + 2; i++) size += pieces[i].size;
+    return size;
+}
+
+static bool decode_records(const struct slice *pieces, size_t column_count, uint64_t record_count,
+                           struct column *columns, size_t end_max, struct buffer *out)
+{
+    size_t size_max = record_size_max(pieces, column_count);
+    for (uint64_t i = 0; i < record_count; i++) {
+        uint8_t *start = buffer_reserve(out, size_max), *at = start;
+        if (!at) return false;
+        if (i) at = mempcpy(at, pieces[column_count + 1].data, pieces[column_count + 1].size);
+        for (size_t column = 0; column < column_count; column++) {
+            at = mempcpy(at, pieces[column].data, pieces[column].size);
+            if (!put_value(&columns[column], &at)) return false;
+        }
+        at = mempcpy(at, pieces[column_count].data, pieces[column_count].size);
+        buffer_grow(out, (size_t)(at - start));
+        if (out->size > end_max) return false;
+    }
+    return true;
+}
+
+bool columns_decode(struct slice bytes, size_t size, struct buffer *out)
+{
+    struct cursor cursor = cursor_of(bytes);
+    struct slice pieces[COLUMNS_MAX + 2];
+    struct column columns[COLUMNS_MAX] = {0};
+    size_t end_max = out->size + size;
+    struct slice head = cursor_take(&cursor, cursor_uleb128(&cursor));
+    uint64_t column_count = cursor_uleb128(&cursor);
+    if (column_count == 0 || column_count > COLUMNS_MAX) return false;
+    for (size_t i = 0; i < column_count + 2; i++) pieces[i] = cursor_take(&cursor, cursor_uleb128(&cursor));
+    uint64_t record_count = cursor_uleb128(&cursor);
+    if (cursor.failed || record_count > NUMBERS_MAX) return false;
+    for (size_t i = 0; i < column_count; i++) {
+        if (!read_column(&cursor, record_count, &columns[i])) return false;
+    }
+    if (!buffer_reserve(out, size + record_size_max(pieces, column_count))) return false;
+    buffer_append(out, head.data, head.size);
+    if (!decode_records(pieces, (size_t)column_count, record_count, columns, end_max, out)) return false;
+    buffer_append(out, cursor.position, cursor_left(&cursor));
+    return !out->failed;
+}

@@ -1,0 +1,358 @@
+/* The store: payloads in columns give back their bytes, and a folder survives duplicates, damage, old versions and
+ * clocks that jump.  SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "store/columns.h"
+#include "store/store_private.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#define DAY(n) ((n)*DAY_NS)
+
+static char said[4096];
+
+static void keep_report(void *context, const char *text)
+{
+    (void)strncat(said, text, sizeof(said) - strlen(said) - 1);
+    (void)strncat(said, "\n", sizeof(said) - strlen(said) - 1);
+}
+
+/* --- Columns --------------------------------------------------------------------------------------------------------
+ */
+
+static bool comes_back(struct slice text, bool *ret_has_columns)
+{
+    struct buffer packed, out;
+    struct error error;
+    buffer_init(&packed, 1 << 24);
+    buffer_init(&out, 1 << 24);
+    buffer_append_text(&out, "before");
+    bool is_same = payload_pack(text, &packed, &error) == STATUS_OK &&
+                   payload_unpack(buffer_slice(&packed), text.size, &out, &error) == STATUS_OK &&
+                   slice_equal(slice_of(out.data + 6, out.size - 6), text);
+    *ret_has_columns = packed.size > 0 && packed.data[0] == 1;
+    buffer_fini(&packed);
+    buffer_fini(&out);
+    return is_same;
+}
+
+TEST(a_payload_comes_back_byte_for_byte)
+{
+    static const struct {
+        const char *text;
+        bool has_columns;
+    } payloads[] = {
+        {"", false},
+        {"\"samples\"", false},
+        {"\"samples\":[{\"t\":1}]", false},
+        {"\"samples\":[{\"t\":1},{\"t\":", false},
+        {"{\"samples\":[{\"time\":1,\"id\":\"7\"},{\"time\":2,\"id\":\"7\"},{\"time\":3,\"id\":\"7\"},{\"time\":5,"
+         "\"id\":\"7\"}],"
+         "\"end\":true}",
+         true},
+        {"{\"samples\": [ {\"time\": 1.5, \"i\": 0},\n {\"time\": 1.50, \"i\": 10},\n {\"time\": 2, \"i\": 3},\n "
+         "{\"time\": 2.0, "
+         "\"i\": 9},\n {\"time\": 0.05, \"i\": 12},\n {\"time\": 0, \"i\": 1} ] }",
+         true},
+        {"{\"samples\":[{\"time\":-1.5,\"v\":123456789},{\"time\":-1.5,\"v\":123456789},{\"time\":-1.5,\"v\":123456789}"
+         ","
+         "{\"time\":1.5,\"v\":123456789}]}",
+         true},
+        {"{\"samples\":[{\"time\":1,\"value\":10},{\"time\":01,\"value\":10},{\"time\":1,\"value\":10}]}", false},
+        {"\"samples\":[{\"time\":123456789012345678,\"more\":1},{\"time\":123456789012345678,\"more\":1},{\"time\":1.5,"
+         "\"more\":1}]",
+         true},
+        {"\"samples\":[{\"a\":1e5,\"b\":1.},{\"a\":1e6,\"b\":1.},{\"a\":1e7,\"b\":1.},{\"a\":1e8,\"b\":1.},{\"a\":1e9,"
+         "\"b\":1.}]",
+         true},
+    };
+    for (size_t i = 0; i < sizeof(payloads) / sizeof(payloads[0]); i++) {
+        bool has_columns;
+        CHECK(comes_back(slice_of_text(payloads[i].text), &has_columns));
+        if (has_columns != payloads[i].has_columns) TEST_FAIL("payload %zu: columns %d", i, has_columns);
+    }
+}
+
+static unsigned next_random(unsigned *state)
+{
+    *state = *state * 1664525 + 1013904223;
+    return *state >> 8;
+}
+
+static void append_random_samples(struct buffer *text, unsigned *state)
+{
+    unsigned count = next_random(state) % 60, form = next_random(state) % 4;
+    buffer_append_text(text, "{\"version\":\"2\",\"samples\":[");
+    for (unsigned i = 0; i < count; i++) {
+        unsigned high = next_random(state), low = next_random(state) % 10000000;
+        if (form == 0) buffer_append_format(text, "%s{\"t\":%u.%u,\"s\":%u}", i ? "," : "", high, low, low % 9);
+        if (form == 1) buffer_append_format(text, "%s{\"t\": %u.%07u, \"id\": \"%u\"}", i ? ", " : "", high, low, low);
+        if (form == 2) buffer_append_format(text, "%s{\"t\":%g,\"s\":%u}", i ? "," : "", low / 256.0, high);
+        if (form == 3) buffer_append_format(text, "%s{\"t\":%u,\"s\":\"%x\"}", i ? "," : "", high, low % 30);
+    }
+    buffer_append_text(text, "],\"threads\":{\"1\":{}}}");
+}
+
+TEST(random_payloads_with_random_damage_come_back)
+{
+    unsigned state = 1, with_columns = 0;
+    for (int round = 0; round < 20000; round++) {
+        struct buffer text;
+        bool has_columns;
+        buffer_init(&text, 1 << 20);
+        append_random_samples(&text, &state);
+        for (unsigned hits = next_random(&state) % 3; hits > 0; hits--)
+            text.data[next_random(&state) % text.size] = (uint8_t)next_random(&state);
+        if (!comes_back(buffer_slice(&text), &has_columns))
+            TEST_FAIL("round %d: %.*s", round, (int)text.size, text.data);
+        with_columns += has_columns;
+        buffer_fini(&text);
+    }
+    CHECK(with_columns > 5000);
+}
+
+TEST(damaged_columns_are_refused_or_stay_within_their_size)
+{
+    unsigned state = 2;
+    for (int round = 0; round < 2000; round++) {
+        struct buffer text, columns;
+        buffer_init(&text, 1 << 20);
+        buffer_init(&columns, 1 << 20);
+        append_random_samples(&text, &state);
+        bool is_encoded = columns_encode(buffer_slice(&text), &columns);
+        for (int hit = 0; hit < 20 && is_encoded; hit++) {
+            struct buffer out;
+            buffer_init(&out, 1 << 20);
+            columns.data[next_random(&state) % columns.size] = (uint8_t)next_random(&state);
+            size_t size = columns.size - next_random(&state) % 3;
+            bool is_decoded = columns_decode(slice_of(columns.data, size), text.size, &out);
+            CHECK(!is_decoded || out.size <= text.size + columns.size);
+            buffer_fini(&out);
+        }
+        buffer_fini(&text);
+        buffer_fini(&columns);
+    }
+}
+
+/* --- A folder -------------------------------------------------------------------------------------------------------
+ */
+
+static char folder[64];
+
+static struct store *open_store(void)
+{
+    struct store *store = NULL;
+    struct error error = {0};
+    said[0] = '\0';
+    if (store_open(folder, keep_report, NULL, &store, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    return store;
+}
+
+static struct store *new_store(void)
+{
+    (void)snprintf(folder, sizeof(folder), "/tmp/offbeat-store-XXXXXX");
+    CHECK(mkdtemp(folder));
+    return open_store();
+}
+
+static void remove_folder(void)
+{
+    char command[100];
+    (void)snprintf(command, sizeof(command), "rm -r %s", folder);
+    CHECK_INT(system(command), 0);
+}
+
+static const char PAYLOAD[] =
+    "{\"samples\":[{\"time\":1,\"id\":\"7\"},{\"time\":2,\"id\":\"7\"},{\"time\":3,\"id\":\"7\"},{\"time\":5,"
+    "\"id\":\"7\"}]}";
+
+/* Returns the number of duplicates. */
+static uint64_t add_chunk(struct store *store, unsigned number, uint64_t received_ns)
+{
+    char id[40];
+    uint64_t duplicates = 99;
+    struct error error = {0};
+    (void)snprintf(id, sizeof(id), "%032x", number);
+    const struct store_chunk chunk = {.project = 1,
+                                      .kind = STORE_CHUNK,
+                                      .chunk_id = slice_of_text(id),
+                                      .profiler_id = slice_of_text("p"),
+                                      .start_ns = DAY(3) + number,
+                                      .end_ns = DAY(3) + number,
+                                      .received_ns = received_ns,
+                                      .sample_count = 4,
+                                      .payload = slice_of_text(PAYLOAD)};
+    const struct store_batch batch = {.project = 1, .received_ns = received_ns, .chunks = &chunk, .chunk_count = 1};
+    if (store_add(store, &batch, &duplicates, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    return duplicates;
+}
+
+static bool count_chunk(void *context, const struct store_chunk *chunk)
+{
+    *(size_t *)context += slice_equals_text(chunk->payload, PAYLOAD);
+    return true;
+}
+
+static size_t count_chunks(struct store *store)
+{
+    const struct store_query query = {.project = 1, .with_payload = true};
+    struct error error = {0};
+    size_t count = 0;
+    if (store_each_chunk(store, &query, count_chunk, &count, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    return count;
+}
+
+TEST(a_chunk_that_is_sent_again_is_stored_once_also_after_midnight_and_a_restart)
+{
+    struct store *store = new_store();
+    CHECK_UINT(add_chunk(store, 1, DAY(10)), 0);
+    CHECK_UINT(add_chunk(store, 1, DAY(10)), 1);
+    CHECK_UINT(add_chunk(store, 1, DAY(11)), 1);
+    store_close(store);
+    store = open_store();
+    CHECK_UINT(add_chunk(store, 1, DAY(11)), 1);
+    CHECK_UINT(count_chunks(store), 1);
+    store_close(store);
+    remove_folder();
+}
+
+TEST(a_clock_that_jumps_loses_nothing)
+{
+    static const uint64_t days[] = {10, 4000, 2, 10, 0, 90000};
+    struct store *store = new_store();
+    for (unsigned i = 0; i < 6; i++) CHECK_UINT(add_chunk(store, i, DAY(days[i])), 0);
+    CHECK_UINT(count_chunks(store), 6);
+    store_close(store);
+    remove_folder();
+}
+
+TEST(a_second_server_on_the_folder_is_refused)
+{
+    struct store *store = new_store(), *second = NULL;
+    struct error error = {0};
+    uint64_t damaged;
+    CHECK_UINT(store_open(folder, NULL, NULL, &second, &error), STATUS_UNSUPPORTED);
+    CHECK_UINT(store_check(folder, false, NULL, NULL, &damaged, &error), STATUS_UNSUPPORTED);
+    store_close(store);
+    remove_folder();
+}
+
+TEST(old_days_are_removed_by_age_and_by_size)
+{
+    struct store *store = new_store();
+    uint64_t removed;
+    for (unsigned i = 0; i < 6; i++) CHECK_UINT(add_chunk(store, i, DAY(10 + i)), 0);
+    CHECK_UINT(store_expire(store, DAY(15), DAY(3), 0, &removed, NULL), STATUS_OK);
+    CHECK_UINT(removed, 2);
+    CHECK_UINT(count_chunks(store), 4);
+    CHECK_UINT(store_expire(store, DAY(15), 0, 1, &removed, NULL), STATUS_OK);
+    CHECK_UINT(removed, 3);
+    CHECK_UINT(count_chunks(store), 1);
+    CHECK_UINT(add_chunk(store, 9, DAY(15)), 0);
+    store_close(store);
+    remove_folder();
+}
+
+static void run_sql(const char *name, const char *sql)
+{
+    char path[100];
+    sqlite3 *db;
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+    CHECK_INT(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    (void)sqlite3_close(db);
+}
+
+static int64_t read_number(const char *name, const char *sql)
+{
+    char path[100];
+    sqlite3 *db;
+    sqlite3_stmt *row;
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+    CHECK_INT(sqlite3_prepare_v2(db, sql, -1, &row, NULL), SQLITE_OK);
+    CHECK_INT(sqlite3_step(row), SQLITE_ROW);
+    int64_t number = sqlite3_column_int64(row, 0);
+    (void)sqlite3_finalize(row);
+    (void)sqlite3_close(db);
+    return number;
+}
+
+static void fill_two_days(unsigned chunks_of_each)
+{
+    struct store *store = new_store();
+    for (unsigned i = 0; i < chunks_of_each; i++) {
+        CHECK_UINT(add_chunk(store, 2 * i, DAY(10)), 0);
+        CHECK_UINT(add_chunk(store, 2 * i + 1, DAY(11)), 0);
+    }
+    store_close(store);
+}
+
+TEST(a_file_of_version_1_is_upgraded_and_one_of_a_later_version_refused)
+{
+    fill_two_days(1);
+    run_sql("1970-01-11.db", "PRAGMA user_version=1");
+    struct store *store = open_store();
+    CHECK_UINT(count_chunks(store), 2);
+    store_close(store);
+    CHECK_INT(read_number("1970-01-11.db", "PRAGMA user_version"), 2);
+    run_sql("1970-01-11.db", "PRAGMA user_version=99");
+    struct error error = {0};
+    CHECK_UINT(store_open(folder, NULL, NULL, &store, &error), STATUS_UNSUPPORTED);
+    remove_folder();
+}
+
+TEST(a_damaged_payload_is_reported_once_and_the_others_are_served)
+{
+    fill_two_days(3);
+    run_sql("1970-01-11.db", "UPDATE chunk_raw SET payload=x'0102' WHERE id=2");
+    struct store *store = open_store();
+    CHECK_UINT(count_chunks(store), 5);
+    CHECK_UINT(count_chunks(store), 5);
+    CHECK(strstr(said, "answers lack data of 1970-01-11.db: a stored payload is damaged"));
+    CHECK(!strstr(strstr(said, "answers") + 1, "answers"));
+    store_close(store);
+    remove_folder();
+}
+
+TEST(the_repair_copies_all_tables_and_drops_only_what_is_damaged)
+{
+    fill_two_days(3);
+    run_sql("1970-01-11.db", "UPDATE chunk_raw SET payload=x'0102' WHERE id=2;"
+                             "INSERT INTO outcome VALUES(1,'accepted','profile','',7);"
+                             "INSERT INTO span VALUES(1,1,'t','s','n','o','','','','','','',1,2,1)");
+    uint64_t damaged = 0;
+    struct error error = {0};
+    said[0] = '\0';
+    CHECK_UINT(store_check(folder, true, keep_report, NULL, &damaged, &error), STATUS_OK);
+    CHECK_UINT(damaged, 1);
+    CHECK(strstr(said, "3 chunks, 1 of them damaged") && strstr(said, "2 chunks were copied"));
+    CHECK_UINT(store_check(folder, false, keep_report, NULL, &damaged, &error), STATUS_OK);
+    CHECK_UINT(damaged, 0);
+    CHECK_INT(read_number("1970-01-11.db", "SELECT quantity FROM outcome"), 7);
+    CHECK_INT(read_number("1970-01-11.db", "SELECT count(*) FROM span"), 1);
+    struct store *store = open_store();
+    CHECK_UINT(count_chunks(store), 5);
+    store_close(store);
+    remove_folder();
+}
+
+TEST(a_repair_that_cannot_write_leaves_the_file_and_fails)
+{
+    char path[100];
+    fill_two_days(2);
+    run_sql("1970-01-11.db", "UPDATE chunk_raw SET payload=x'0102' WHERE id=2");
+    (void)snprintf(path, sizeof(path), "%s/repair", folder);
+    int blocker = open(path, O_WRONLY | O_CREAT, 0600);
+    CHECK(blocker >= 0);
+    (void)close(blocker);
+    uint64_t damaged = 0;
+    struct error error = {0};
+    CHECK_UINT(store_check(folder, true, keep_report, NULL, &damaged, &error), STATUS_IO);
+    (void)snprintf(path, sizeof(path), "%s/1970-01-11.db", folder);
+    CHECK_INT(access(path, F_OK), 0);
+    remove_folder();
+}
+
+TEST_MAIN()
