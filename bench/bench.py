@@ -18,6 +18,7 @@ from interruptions import interruptions  # noqa: E402
 from memory import memory  # noqa: E402
 from recording_size import recording_size  # noqa: E402
 from sdk import sdk  # noqa: E402
+from serving import server  # noqa: E402
 from sleepers import sleepers  # noqa: E402
 from slowdown import slowdown  # noqa: E402
 from startup import startup  # noqa: E402
@@ -26,7 +27,7 @@ from truth import truth  # noqa: E402
 from unwinders import unwinders  # noqa: E402
 
 PARTS = {part.__name__: part for part in (slowdown, memory, unwinders, interruptions, blocked, sleepers, startup, recording_size,
-                                         symbolize, formats, analyze, sdk, truth)}
+                                         symbolize, formats, analyze, sdk, server, truth)}
 
 
 def cpu_name():
