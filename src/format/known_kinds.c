@@ -43,8 +43,7 @@ static const struct mark marks[] = {
     {AT_START, BYTES("JAVA PROFILE 1.0."), .hint = "a heap dump of Java; Eclipse Memory Analyzer or VisualVM opens it"},
     {AT_START, BYTES("MDMP"), .hint = "a minidump, which holds no profile; minidump-stackwalk prints its stacks"},
     /* Java. */
-    {AT_START, BYTES("FLR\0"),
-     .hint = "a Java Flight Recording; async-profiler's jfrconv converts it: jfrconv -o collapsed FILE out.collapsed"},
+    {AT_START, BYTES("FLR\0"), .hint = "a Java Flight Recording of JDK 8 or before; open it in JDK Mission Control"},
     {AT_LINE, .text = "Full thread dump",
      .hint = "a thread dump of Java: one stack of each thread, which is no profile"},
     /* Linux. */

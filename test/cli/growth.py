@@ -155,6 +155,40 @@ def a_long_chain_of_callgrind(size):
     return b"events: Ir\n" + b"".join(b"fn=f%d\n1 1\ncfn=f%d\ncalls=1 1\n1 %d\n" % (i, i + 1, count - i) for i in range(count))
 
 
+def jfr_chunk(classes, size):
+    """A chunk of CLASSES [(id, name, [(field, class, dimension)])], whose constants of class 1 are zeros."""
+    strings, tree = [], []
+
+    def number(text):
+        strings.append(text)
+        return varint(len(strings) - 1)
+
+    def element(name, attributes, children):
+        return number(name) + varint(len(attributes)) + b"".join(number(a) + number(b) for a, b in attributes) + varint(
+            len(children)) + b"".join(children)
+
+    for id_, name, fields in classes:
+        tree.append(element("class", [("id", str(id_)), ("name", name)], [
+            element("field", [("name", field_name), ("class", str(type_)), ("dimension", str(dimension))], [])
+            for field_name, type_, dimension in fields]))
+    root = element("root", [], tree)
+
+    def event(body):
+        total = len(body) + 4
+        return bytes([total & 127 | 128, total >> 7 & 127 | 128, total >> 14 & 127 | 128, total >> 21]) + body
+
+    metadata = event(bytes(4) + varint(len(strings)) + b"".join(
+        b"\3" + varint(len(text)) + text.encode() for text in strings) + root)
+    constants = event(b"\1" + bytes(4) + b"\1\1" + varint(size) + bytes(size))
+    header = b"FLR\0\0\2\0\0" + struct.pack(">QQQQQQQI", 68 + len(metadata + constants), 68, 68, 1, 1, 1, 1, 1)
+    return header + metadata + constants
+
+
+def values_without_bytes_in_jfr(size):
+    """Each value has many members of a class that has none, which take no bytes."""
+    return jfr_chunk([(1, "a", [("f", 2, 0)] * 5000), (2, "b", [])], size)
+
+
 def short_stacks_all_different(size):
     return b"".join(b"%x;%x 1\n" % (i, i * 7) for i in range(size // 13))
 
@@ -250,7 +284,7 @@ GENERATORS = [strings_that_shared_a_hash, lines_that_shared_a_hash, inlined_func
               a_recording_of_ticks_at_which_many_threads_sleep, a_recording_of_deep_stacks_that_share_all_but_one_frame,
               a_recording_of_many_modules, forks_that_map, records_in_reverse_order, mappings_in_reverse_order,
               inlined_functions_without_an_end_for_firefox, a_deep_stack_for_firefox, calls_of_everything_by_everything,
-              lines_with_all_events_of_callgrind, a_long_chain_of_callgrind]
+              values_without_bytes_in_jfr, lines_with_all_events_of_callgrind, a_long_chain_of_callgrind]
 
 
 # --- Measuring --------------------------------------------------------------------------------------------------------

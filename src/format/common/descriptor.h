@@ -65,6 +65,7 @@ struct format {
 #define FORMATS(X)                                                                                                     \
     X(recording)    /* what liboffbeat writes while it samples; read only */                                           \
     X(perf_data)    /* read only */                                                                                    \
+    X(jfr)          /* read only */                                                                                    \
     X(pprof_legacy) /* what pprof read before profile.proto; read only */                                              \
     X(perf_script)  /* read only */                                                                                    \
     X(callgrind)    /* read only; its first line may look as a collapsed stack does */                                 \

@@ -1,0 +1,76 @@
+/* What a chunk of a recording says of its types, and its primitive values.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_FORMAT_JFR_JFR_METADATA_H
+#define OFFBEAT_FORMAT_JFR_JFR_METADATA_H
+
+#include "base/cursor.h"
+#include "base/index_table.h"
+#include "format/jfr/jfr.h"
+
+/* Members that are read; all others are passed over. */
+enum jfr_role {
+    JFR_OTHER,
+    JFR_START_TIME,
+    JFR_DURATION,
+    JFR_THREAD,
+    JFR_STACK_TRACE,
+    JFR_WEIGHT, /* of allocations; JFR_SAMPLES: of wall clock samples */
+    JFR_SAMPLES,
+    JFR_FRAMES,
+    JFR_METHOD,
+    JFR_LINE,
+    JFR_TYPE,
+    JFR_NAME,
+    JFR_STRING,
+    JFR_OS_NAME,
+    JFR_OS_ID,
+    JFR_JAVA_NAME,
+    JFR_JAVA_ID,
+    JFR_ROLES,
+};
+
+/* Kinds of events that become samples. */
+enum jfr_event { JFR_NO_EVENT, JFR_EXECUTION, JFR_NATIVE, JFR_WALL, JFR_ALLOCATION, JFR_TLAB, JFR_LOCK, JFR_EVENTS };
+
+enum jfr_primitive { JFR_STRUCT, JFR_BYTE, JFR_VARINT, JFR_FLOAT, JFR_DOUBLE, JFR_TEXT };
+
+struct jfr_field {
+    uint64_t class_id;
+    uint32_t class_index; /* INDEX_NONE: unknown */
+    enum jfr_role role;
+    bool is_constant, is_array;
+};
+
+struct jfr_class {
+    uint64_t id;
+    enum jfr_primitive primitive;
+    enum jfr_event event;
+    uint32_t field_first, field_count;
+};
+
+/* clang-format off */
+struct jfr_types {
+    struct { struct slice *items; size_t count, capacity; } strings;
+    struct { struct jfr_class *items; size_t count, capacity; struct index_table index; } classes;
+    struct { struct jfr_field *items; size_t count, capacity; } fields;
+    const char *message; /* what is wrong; NULL: nothing */
+    enum status status;
+};
+/* clang-format on */
+
+/* At most 9 bytes; the last one has 8 bits. */
+uint64_t jfr_varint(struct cursor *cursor);
+
+enum jfr_text_kind { JFR_TEXT_NONE, JFR_TEXT_BYTES, JFR_TEXT_CONSTANT, JFR_TEXT_UTF16, JFR_TEXT_LATIN1 };
+struct jfr_text {
+    enum jfr_text_kind kind;
+    struct slice bytes; /* of UTF-8 or Latin-1, or the numbers of UTF-16 */
+    uint64_t constant;
+};
+struct jfr_text jfr_text(struct cursor *cursor);
+
+/* Reads the event of metadata that CURSOR is at. False if it is broken: MESSAGE and STATUS say how. */
+bool jfr_types_read(struct jfr_types *types, struct cursor *cursor);
+void jfr_types_fini(struct jfr_types *types);
+uint32_t jfr_types_find(const struct jfr_types *types, uint64_t class_id); /* INDEX_NONE: unknown */
+
+#endif
