@@ -195,7 +195,7 @@ static void add_event(struct decoder *decoder, struct slice word)
     struct event *event = &decoder->events[decoder->event_count++];
     const char *unit = "count";
     event->factor = 1;
-    const uint8_t *open = memrchr(word.data, '(', word.size);
+    const uint8_t *open = word.data ? memrchr(word.data, '(', word.size) : NULL;
     if (open && open > word.data && word.data[word.size - 1] == ')') {
         struct slice name = slice_of(open + 1, (size_t)(word.data + word.size - open) - 2);
         for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
