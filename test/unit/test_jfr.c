@@ -36,6 +36,8 @@ TEST(reads_value_types_of_the_events_that_are_there)
     CHECK_TEXT(profile_c_string(&profile, profile.value_types[0].type), "samples");
     CHECK_TEXT(profile_c_string(&profile, profile.value_types[2].type), "alloc_space");
     CHECK_TEXT(profile_c_string(&profile, profile.default_value_type), "samples");
+    CHECK_INT(profile.period, 10000000);
+    CHECK_TEXT(profile_c_string(&profile, profile.period_type.unit), "nanoseconds");
     profile_fini(&profile);
     buffer_fini(&bytes);
 }

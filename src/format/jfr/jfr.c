@@ -41,7 +41,8 @@ struct decoder {
     } frames;
     uint64_t start_ns, start_ticks, ticks_per_second, steps_left;
     bool is_present[JFR_EVENTS];
-    int columns[JFR_EVENTS]; /* the first value type of each kind */
+    int columns[JFR_EVENTS];         /* the first value type of each kind */
+    uint64_t periods_ns[JFR_EVENTS]; /* 0: not said */
     enum status status;
     struct error *error;
 };
@@ -440,6 +441,41 @@ static void add_event(struct decoder *decoder, struct cursor *cursor, uint32_t c
     profile_add_sample(decoder->profile, &sample, values);
 }
 
+/* "20 ms", as the JDK writes it, or nanoseconds, as async-profiler does; 0 for anything else. */
+static uint64_t period_of(struct slice text)
+{
+    static const struct {
+        const char *name;
+        uint64_t ns;
+    } units[] = {{"", 1}, {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
+    uint64_t number = 0;
+    size_t digits = 0;
+    while (digits < text.size && digits < 10 && text.data[digits] >= '0' && text.data[digits] <= '9')
+        number = number * 10 + (uint64_t)(text.data[digits++] - '0');
+    size_t end = digits + (digits < text.size && text.data[digits] == ' ');
+    for (size_t i = 0; digits > 0 && i < sizeof(units) / sizeof(units[0]); i++) {
+        if (slice_equals_text(slice_of(text.data + end, text.size - end), units[i].name)) return number * units[i].ns;
+    }
+    return 0;
+}
+
+/* How often a kind of event is taken. */
+static void read_setting(struct decoder *decoder, struct cursor *cursor, uint32_t class_index)
+{
+    struct member member;
+    struct slice name = {0}, value = {0};
+    uint32_t next = 0, of = INDEX_NONE;
+    while (next_member(decoder, cursor, class_index, &next, &member)) {
+        if (member.field->role == JFR_ID) of = jfr_types_find(&decoder->types, member.number);
+        if (member.field->role == JFR_NAME) name = member.text.bytes;
+        if (member.field->role == JFR_VALUE) value = member.text.bytes;
+    }
+    bool is_period = slice_equals_text(name, "period") || slice_equals_text(name, "interval");
+    if (cursor->failed || of == INDEX_NONE || !is_period) return;
+    uint64_t period_ns = period_of(value);
+    if (period_ns > 0) decoder->periods_ns[decoder->types.classes.items[of].event] = period_ns;
+}
+
 /* What is done with each event of a chunk. */
 enum pass { PASS_KINDS, PASS_CONSTANTS, PASS_SAMPLES };
 
@@ -458,7 +494,8 @@ static void read_event(struct decoder *decoder, size_t offset, uint64_t size, en
     enum jfr_event kind = class_index == INDEX_NONE ? JFR_NO_EVENT : decoder->types.classes.items[class_index].event;
     if (kind == JFR_NO_EVENT) return;
     decoder->is_present[kind] = true;
-    if (pass == PASS_SAMPLES) add_event(decoder, &cursor, class_index);
+    if (pass == PASS_SAMPLES && kind != JFR_SETTING) add_event(decoder, &cursor, class_index);
+    if (pass == PASS_KINDS && kind == JFR_SETTING) read_setting(decoder, &cursor, class_index);
     if (cursor.failed) refuse(decoder, STATUS_MALFORMED, offset, "an event that ends in the middle");
 }
 
@@ -565,6 +602,18 @@ static void add_value_types(struct decoder *decoder)
     profile->default_value_type = profile->value_types[is_pair].type;
 }
 
+/* Of the kind that is shown. */
+static void set_period(struct decoder *decoder)
+{
+    struct profile *profile = decoder->profile;
+    int kind = JFR_EXECUTION;
+    while (kind < JFR_WALL && !decoder->is_present[kind]) kind++;
+    if (!decoder->is_present[kind] || decoder->periods_ns[kind] == 0) return;
+    profile->period = (int64_t)decoder->periods_ns[kind];
+    profile->period_type = (struct value_type){.type = profile_text(profile, kind == JFR_WALL ? "wall" : "cpu"),
+                                               .unit = profile_text(profile, "nanoseconds")};
+}
+
 bool jfr_detect(struct slice bytes)
 {
     return bytes.size >= sizeof(MAGIC) - 1 && memcmp(bytes.data, MAGIC, sizeof(MAGIC) - 1) == 0;
@@ -578,6 +627,7 @@ enum status jfr_decode(struct slice bytes, struct profile *profile, struct error
     if (decoder.status == STATUS_OK) {
         profile->has_times = true;
         add_value_types(&decoder);
+        set_period(&decoder);
         for_each_chunk(&decoder, true);
     }
     free(decoder.constants.items);

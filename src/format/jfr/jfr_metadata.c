@@ -86,7 +86,9 @@ static enum jfr_role role_of(struct slice name)
                  {"osName", JFR_OS_NAME},
                  {"osThreadId", JFR_OS_ID},
                  {"javaName", JFR_JAVA_NAME},
-                 {"javaThreadId", JFR_JAVA_ID}};
+                 {"javaThreadId", JFR_JAVA_ID},
+                 {"id", JFR_ID},
+                 {"value", JFR_VALUE}};
     for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
         if (slice_equals_text(name, roles[i].name)) return roles[i].role;
     }
@@ -109,6 +111,7 @@ static void name_class(struct jfr_class *class, struct slice name)
         {"float", JFR_FLOAT, JFR_NO_EVENT},
         {"double", JFR_DOUBLE, JFR_NO_EVENT},
         {"java.lang.String", JFR_TEXT, JFR_NO_EVENT},
+        {"jdk.ActiveSetting", JFR_STRUCT, JFR_SETTING},
         {"jdk.ExecutionSample", JFR_STRUCT, JFR_EXECUTION},
         {"jdk.NativeMethodSample", JFR_STRUCT, JFR_NATIVE},
         {"profiler.WallClockSample", JFR_STRUCT, JFR_WALL},

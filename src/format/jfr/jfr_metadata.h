@@ -25,11 +25,23 @@ enum jfr_role {
     JFR_OS_ID,
     JFR_JAVA_NAME,
     JFR_JAVA_ID,
+    JFR_ID,
+    JFR_VALUE,
     JFR_ROLES,
 };
 
-/* Kinds of events that become samples. */
-enum jfr_event { JFR_NO_EVENT, JFR_EXECUTION, JFR_NATIVE, JFR_WALL, JFR_ALLOCATION, JFR_TLAB, JFR_LOCK, JFR_EVENTS };
+/* Kinds of events that are read: those from JFR_EXECUTION on become samples. */
+enum jfr_event {
+    JFR_NO_EVENT,
+    JFR_SETTING,
+    JFR_EXECUTION,
+    JFR_NATIVE,
+    JFR_WALL,
+    JFR_ALLOCATION,
+    JFR_TLAB,
+    JFR_LOCK,
+    JFR_EVENTS
+};
 
 enum jfr_primitive { JFR_STRUCT, JFR_BYTE, JFR_VARINT, JFR_FLOAT, JFR_DOUBLE, JFR_TEXT };
 
