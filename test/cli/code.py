@@ -11,7 +11,6 @@ import collections
 import json
 import os
 import pathlib
-import pty
 import re
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from tap import case, check, check_equal, main, skip  # noqa: E402
+from terminal import open_terminal, read_terminal  # noqa: E402
 
 OFFBEAT = str(pathlib.Path(sys.argv[1]).resolve())
 SECONDS_MAX = 60
@@ -207,22 +207,13 @@ def lines_of_disasm(profile, file, *options):
 
 def on_terminal(folder, words, **variables):
     """What OFFBEAT prints on a terminal."""
-    parent, child = pty.openpty()
+    parent, child = open_terminal()
     environment = {**{name: value for name, value in os.environ.items() if name != "NO_COLOR"}, "TERM": "xterm", **variables}
     with os.fdopen(child, "wb") as terminal:
         running = subprocess.Popen([OFFBEAT, *words], cwd=folder, stdout=terminal, stderr=subprocess.DEVNULL, env=environment)
-    text = b""
-    while True:
-        try:
-            part = os.read(parent, 65536)
-        except OSError:
-            break
-        if not part:
-            break
-        text += part
-    os.close(parent)
+    text = read_terminal(parent)
     check_equal(running.wait(SECONDS_MAX), 0, f"{words}; status")
-    return text.decode("utf-8", "replace").replace("\r\n", "\n")
+    return text
 
 
 @case

@@ -4,23 +4,20 @@
 
 SPDX-License-Identifier: MIT"""
 import collections
-import fcntl
 import json
 import os
 import pathlib
-import pty
 import random
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 import xml.etree.ElementTree as ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from tap import case, check, check_equal, main, skip  # noqa: E402
+from terminal import open_terminal, read_terminal  # noqa: E402
 
 OFFBEAT = sys.argv[1]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -107,8 +104,7 @@ def long_names_are_cut():
 
 def on_a_terminal(*options, stacks=STACKS, **variables):
     """(status, output, messages) of a flame graph whose output is a terminal of 80 characters in a line."""
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    leader, follower = open_terminal()
     environment = {**os.environ, "TERM": "xterm", **variables}
     with tempfile.NamedTemporaryFile() as file:
         file.write(stacks)
@@ -116,17 +112,7 @@ def on_a_terminal(*options, stacks=STACKS, **variables):
         done = subprocess.run([OFFBEAT, "flame", "--no-pager", *options, file.name] if NO_PAGER else
                               [OFFBEAT, "flame", *options, file.name], stdout=follower, stderr=subprocess.PIPE, env=environment)
     os.close(follower)
-    output = b""
-    while True:
-        try:
-            piece = os.read(leader, 65536)
-        except OSError:  # the other side is closed
-            break
-        if not piece:
-            break
-        output += piece
-    os.close(leader)
-    return done.returncode, output.decode().replace("\r\n", "\n"), done.stderr.decode()
+    return done.returncode, read_terminal(leader), done.stderr.decode()
 
 
 def help_has(option):

@@ -1,19 +1,16 @@
 """Long output on a terminal, and colours. Argument: the program.
 SPDX-License-Identifier: MIT"""
-import fcntl
 import os
 import pathlib
-import pty
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from tap import case, check, check_equal, main, skip  # noqa: E402
+from terminal import open_terminal, read_terminal  # noqa: E402
 
 OFFBEAT = sys.argv[1]
 SHORT = pathlib.Path(__file__).resolve().parent / "data/work.collapsed"
@@ -26,26 +23,19 @@ def on_a_terminal(*words, keys=b"", rows=24, **variables):
     kernel drops what nobody has read yet."""
     environment = {name: value for name, value in os.environ.items() if name not in ("OFFBEAT_PAGER", "PAGER", "LESS", "NO_COLOR")}
     environment.update({"TERM": "xterm", **variables})
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 80, 0, 0))
+    leader, follower = open_terminal(rows)
     process = subprocess.Popen([OFFBEAT, *map(str, words)], stdin=follower, stdout=follower, stderr=follower, env=environment,
                                start_new_session=True)
     os.close(follower)
-    output = b""
-    while True:
-        try:
-            piece = os.read(leader, 65536)
-        except OSError:  # the other side is closed
-            break
-        if not piece:
-            break
-        output += piece
-        if keys and (b":" in output[-20:] or b"END" in output[-20:]):
+    waiting = [keys] if keys else []
+
+    def press_at_the_prompt(output):
+        if waiting and (b":" in output[-20:] or b"END" in output[-20:]):
             time.sleep(0.2)
-            os.write(leader, keys)
-            keys = b""
-    os.close(leader)
-    return process.wait(), output.decode(errors="replace").replace("\r\n", "\n")
+            os.write(leader, waiting.pop())
+
+    output = read_terminal(leader, press_at_the_prompt)
+    return process.wait(), output
 
 
 def with_long_profile(run):

@@ -3,7 +3,6 @@ SPDX-License-Identifier: MIT"""
 import ctypes
 import os
 import pathlib
-import pty
 import subprocess
 import sys
 import tempfile
@@ -11,6 +10,7 @@ import xml.dom.minidom
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from tap import case, check, check_equal, main, skip  # noqa: E402
+from terminal import open_terminal, read_terminal  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve()
 PROFILE = pathlib.Path(__file__).resolve().parent / "data/work.collapsed"
@@ -148,21 +148,11 @@ def without_the_library_a_line_says_what_to_install():
 
 
 def on_a_terminal(folder, *words):
-    pid, descriptor = pty.fork()
-    if pid == 0:
-        os.chdir(folder)
-        os.execv(OFFBEAT, ["offbeat", *map(str, words)])
-    text = b""
-    while True:
-        try:
-            more = os.read(descriptor, 65536)
-        except OSError:
-            break
-        if not more:
-            break
-        text += more
-    os.close(descriptor)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), text.decode(errors="replace")
+    ours, theirs = open_terminal()
+    running = subprocess.Popen([OFFBEAT, *map(str, words)], cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    text = read_terminal(ours)
+    return running.wait(), text
 
 
 @case
