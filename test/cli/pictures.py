@@ -160,10 +160,10 @@ def a_terminal_gets_no_picture():
     needs_graphviz()
     with tempfile.TemporaryDirectory() as folder:
         status, text = on_a_terminal(folder, "graph", PROFILE, "--to", "png")
-        check_equal((status, text), (2, "offbeat: a picture is not written to a terminal; use -o OUT.png\r\n"), "graph")
+        check_equal((status, text), (2, "offbeat: a picture is not written to a terminal; use -o OUT.png\n"), "graph")
         for number in (1, 2):
             status, text = on_a_terminal(folder, "pprof", "-svg", PROFILE)
-            check_equal((status, text), (0, f"offbeat: the report is in profile00{number}.svg\r\n"), "pprof")
+            check_equal((status, text), (0, f"offbeat: the report is in profile00{number}.svg\n"), "pprof")
         check(pathlib.Path(folder, "profile002.svg").read_bytes().startswith(MAGIC["svg"]), "the second file is a picture")
 
 
