@@ -305,6 +305,35 @@ static void keep_memory(void)
     (void)mallopt(M_ARENA_MAX, 4);
 }
 
+/* What the options ask for, in the store of FOLDER. */
+static enum exit_status open_and_run(const char *folder, const struct additions *additions,
+                                     const struct serve_options *serve)
+{
+    enum exit_status status;
+    sigset_t ends;
+    struct store *store;
+    struct error error = {0};
+    keep_memory();
+    /* Every thread that is started from here on leaves these signals to this one. */
+    (void)sigemptyset(&ends);
+    (void)sigaddset(&ends, SIGINT);
+    (void)sigaddset(&ends, SIGTERM);
+    (void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (store_open(folder, serve->log, NULL, &store, &error) != STATUS_OK) {
+        message("serve: %s", error.message);
+        return EXIT_FAILED;
+    }
+    if (additions->project)
+        status = add_project(store, additions->project, serve->address, serve->port);
+    else if (additions->token)
+        status = add_token(store, additions);
+    else
+        status = run(store, serve, &ends);
+    store_close(store);
+    return status;
+}
+
 int command_serve(int argc, char **argv)
 {
     const char *listen = "127.0.0.1", *folder = NULL, *certificate = NULL, *key = NULL;
@@ -359,8 +388,6 @@ int command_serve(int argc, char **argv)
     enum exit_status status;
     char address[ADDRESS_SIZE] = "127.0.0.1", path[PATH_MAX];
     struct serve_options serve = {.address = address, .port = DEFAULT_PORT, .log = say};
-    struct store *store;
-    struct error error = {0};
     if (!options_parse(&syntax, argc, argv, &operands, &status)) return (int)status;
     if (!parse_listen(listen, address, &serve.port)) {
         message("serve: --listen %s: ADDRESS:PORT is needed, as in 127.0.0.1:7117", listen);
@@ -371,7 +398,6 @@ int command_serve(int argc, char **argv)
         return EXIT_WRONG_USE;
     }
     if (!folder) folder = path;
-    if (!read_certificate(certificate, key, pem, &serve)) return EXIT_WRONG_USE;
     if (checks || repairs) return (int)check(folder, repairs);
     serve.keep_ns = keep_days * 86400 * 1000000000U;
     serve.disk_bytes_max = disk_megabytes << 20;
@@ -382,25 +408,8 @@ int command_serve(int argc, char **argv)
     }
     serve.requests_max = requests;
     serve.bytes_max = megabytes << 20;
-    keep_memory();
-    /* Every thread that is started from here on leaves these signals to this one. */
-    sigset_t ends;
-    (void)sigemptyset(&ends);
-    (void)sigaddset(&ends, SIGINT);
-    (void)sigaddset(&ends, SIGTERM);
-    (void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
-    (void)signal(SIGPIPE, SIG_IGN);
-    if (store_open(folder, serve.log, NULL, &store, &error) != STATUS_OK) {
-        message("serve: %s", error.message);
-        return EXIT_FAILED;
-    }
-    if (additions.project)
-        status = add_project(store, additions.project, address, serve.port);
-    else if (additions.token)
-        status = add_token(store, &additions);
-    else
-        status = run(store, &serve, &ends);
-    store_close(store);
+    status = EXIT_WRONG_USE;
+    if (read_certificate(certificate, key, pem, &serve)) status = open_and_run(folder, &additions, &serve);
     buffer_fini(&pem[0]);
     buffer_fini(&pem[1]);
     return (int)status;
