@@ -426,19 +426,37 @@ static double power_of_two(int exponent)
     return value;
 }
 
-/* DIGITS / 10^PLACES, rounded to nearest, ties to even. DIGITS is not 0; PLACES at most 19. The quotient is made to
- * have 64 bits or one less, so that a double's 53 and the decision how to round are all in it and in the remainder. */
+/* 2^127 / D, rounded down, where D is 10^PLACES shifted until its highest bit is set. */
+/* clang-format off */
+static const uint64_t reciprocals[20] = {
+    0xffffffffffffffff, 0xcccccccccccccccc, 0xa3d70a3d70a3d70a, 0x83126e978d4fdf3b, 0xd1b71758e219652b,
+    0xa7c5ac471b478423, 0x8637bd05af6c69b5, 0xd6bf94d5e57a42bc, 0xabcc77118461cefc, 0x89705f4136b4a597,
+    0xdbe6fecebdedd5be, 0xafebff0bcb24aafe, 0x8cbccc096f5088cb, 0xe12e13424bb40e13, 0xb424dc35095cd80f,
+    0x901d7cf73ab0acd9, 0xe69594bec44de15b, 0xb877aa3236a4b449, 0x9392ee8e921d5d07, 0xec1e4a7db69561a5,
+};
+/* clang-format on */
+enum { RECIPROCAL_ERROR = 3 }; /* a quotient by them is less than so much below the true one */
+
+/* DIGITS / 10^PLACES, rounded to nearest, ties to even. DIGITS is not 0; PLACES at most 19. The quotient has 64 bits or
+ * one less, so that a double's 53 and the decision how to round are all in it. It is found by a multiplication, which is
+ * several times faster than a division of 128 bits; the division decides where the error could matter. */
 static double divide_by_power_of_ten(uint64_t digits, unsigned places)
 {
     uint64_t divisor = powers_of_ten[places];
     if (digits >> 53 == 0) return (double)digits / (double)divisor; /* both exact: rounds once */
     int shift = 63 + __builtin_clzll(digits) - __builtin_clzll(divisor);
-    __uint128_t dividend = (__uint128_t)digits << shift;
-    uint64_t quotient = (uint64_t)(dividend / divisor);
-    if ((__uint128_t)quotient * divisor != dividend)
-        quotient |= 1; /* a bit far below the last one kept, that breaks ties upwards */
+    uint64_t normalized = digits << __builtin_clzll(digits);
+    uint64_t quotient = (uint64_t)((__uint128_t)normalized * reciprocals[places] >> 64);
     int drop = 11 - __builtin_clzll(quotient);
-    uint64_t kept = quotient >> drop, rest = quotient & (((uint64_t)1 << drop) - 1), half = (uint64_t)1 << (drop - 1);
+    uint64_t half = (uint64_t)1 << (drop - 1), rest = quotient & (2 * half - 1);
+    if (rest <= half && rest + RECIPROCAL_ERROR > half) {
+        __uint128_t dividend = (__uint128_t)digits << shift;
+        quotient = (uint64_t)(dividend / divisor);
+        if ((__uint128_t)quotient * divisor != dividend)
+            quotient |= 1; /* a bit far below the last one kept, that breaks ties upwards */
+        rest = quotient & (2 * half - 1);
+    }
+    uint64_t kept = quotient >> drop;
     if (rest > half || (rest == half && (kept & 1))) kept++;
     return (double)kept * power_of_two(drop - shift);
 }

@@ -21,6 +21,11 @@ bool body_decompress(struct request *request, size_t bytes_max, struct buffer *o
         answer_error(request, 400, "the Content-Encoding is not one of gzip, deflate, br, zstd, identity");
         return false;
     }
+    if (compression == COMPRESSION_NONE && body.size <= bytes_max && body.size <= SERVE_SMALL_BYTES_MAX) {
+        *out = request->body; /* taken: a copy of each body costs more than reading its envelope */
+        buffer_init(&request->body, 0);
+        return true;
+    }
     size_t most = compression == COMPRESSION_NONE ? bytes_max : decompressed_bytes_max(body.size, bytes_max);
     buffer_init(out, most < SERVE_SMALL_BYTES_MAX ? most : SERVE_SMALL_BYTES_MAX);
     enum status status = decompress(compression, body, out, &error);

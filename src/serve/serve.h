@@ -15,6 +15,7 @@ enum {
     SERVE_BODY_BYTES_MAX = 40 << 20,      /* compressed, as Sentry's own edge has it (facts §2.2) */
     SERVE_BODIES_BYTES_MAX = 128 << 20,   /* of all bodies that are arriving or wait */
     SERVE_STRANGERS_BYTES_MAX = 32 << 20, /* of bodies among them whose key is in the body, if they have any */
+    SERVE_EXPECTED_BYTES_MAX = 2 << 20,   /* reserved for a body at once, if its client says that it has so many */
     SERVE_RATES_MAX = 4096,               /* projects whose rates are limited */
     SERVE_SMALL_BYTES_MAX = 32 << 20,     /* decompressed: larger bodies are read one at a time */
     SERVE_JOBS_MAX = 1024,

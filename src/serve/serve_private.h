@@ -31,6 +31,7 @@ struct request {
     size_t parameter_count;
     uint64_t begun_ns, received_ns; /* monotonic; UTC */
     struct buffer body;
+    size_t expected_bytes;  /* of the body, as its client says */
     size_t body_bytes;      /* that it had */
     size_t counted_bytes;   /* of BODY, in server.body_bytes */
     bool has_key;           /* that may write, and was counted in the rates */

@@ -253,8 +253,10 @@ static void begin(struct request *request)
         refuse(request, 503, "not enough memory");
         return;
     }
-    const char *length = http->lookup_connection_value(request->connection, MHD_HEADER_KIND, "Content-Length");
-    if (length && strtoull(length, NULL, 10) > SERVE_BODY_BYTES_MAX)
+    const char *text = http->lookup_connection_value(request->connection, MHD_HEADER_KIND, "Content-Length");
+    unsigned long long length = text ? strtoull(text, NULL, 10) : 0;
+    request->expected_bytes = length < SERVE_EXPECTED_BYTES_MAX ? (size_t)length : SERVE_EXPECTED_BYTES_MAX;
+    if (length > SERVE_BODY_BYTES_MAX)
         refuse(request, 413, "the body is larger than 40 MiB");
     else if (!request_check_early(request))
         request->state = REQUEST_REFUSED;
@@ -284,6 +286,7 @@ static void take_bytes(struct request *request, const char *bytes, size_t size)
     } else if (!count_bytes(request, size)) {
         refuse(request, 503, "too many bodies are arriving; try again");
     } else {
+        if (request->body.size == 0) (void)buffer_reserve(&request->body, request->expected_bytes);
         buffer_append(&request->body, bytes, size);
         if (request->body.failed) refuse(request, 503, "not enough memory");
     }
