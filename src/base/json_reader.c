@@ -4,6 +4,7 @@
  * strtod in the C locale. SPDX-License-Identifier: MIT */
 #include "base/json_reader.h"
 
+#include "base/digits.h"
 #include "base/utf8.h"
 
 #include <locale.h>
@@ -73,21 +74,6 @@ enum status json_reader_finish(struct json_reader *reader, struct error *error)
 }
 
 /* --- Several bytes at once ---------------------------------------------------------------------------------------- */
-
-#define EACH_BYTE(value) (0x0101010101010101u * (uint64_t)(value))
-
-static inline uint64_t load_word(const uint8_t *bytes)
-{
-    uint64_t word;
-    memcpy(&word, bytes, sizeof(word));
-    return word;
-}
-
-/* The place of the first byte with a bit in BITS, which has one. Little-endian: the lowest byte is the first. */
-static inline unsigned lowest_byte(uint64_t bits)
-{
-    return (unsigned)__builtin_ctzll(bits) >> 3;
-}
 
 /* The place of the first of the WIDE_BYTES at BYTES that is a quote, a backslash, a control character or not ASCII;
  * more if there is none. */
@@ -294,58 +280,9 @@ struct slice json_string(struct json_reader *reader)
 
 /* --- Numbers ------------------------------------------------------------------------------------------------------ */
 
-/* clang-format off */
-static const uint64_t powers_of_ten[20] = {
-    1u, 10u, 100u, 1000u, 10000u, 100000u, 1000000u, 10000000u, 100000000u, 1000000000u, 10000000000u, 100000000000u,
-    1000000000000u, 10000000000000u, 100000000000000u, 1000000000000000u, 10000000000000000u, 100000000000000000u,
-    1000000000000000000u, 10000000000000000000u,
-};
-/* clang-format on */
-
 static inline bool is_digit(const uint8_t *position, const uint8_t *end)
 {
     return position < end && (uint8_t)(*position - '0') < 10;
-}
-
-/* The number whose digits are the bytes of WORD, from 0 to 9 and the first one lowest: each of twos, fours and eight is
- * made of neighbours. */
-static inline uint64_t number_of_digits(uint64_t word)
-{
-    word = (word * 10 + (word >> 8)) & 0x00FF00FF00FF00FF;
-    word = (word * 100 + (word >> 16)) & 0x0000FFFF0000FFFF;
-    return (word * 10000 + (word >> 32)) & 0xFFFFFFFF;
-}
-
-/* The high bit of each byte that is more than 9; bits above the lowest one set may be wrong. */
-static inline uint64_t other_than_digits(uint64_t word)
-{
-    return (word | (word + EACH_BYTE(0x80 - 10))) & EACH_BYTE(0x80);
-}
-
-/* The first COUNT (at most 7) bytes of WORD, with zeros in front. */
-static inline uint64_t only_first(uint64_t word, unsigned count)
-{
-    return word << 8 << (56 - 8 * count);
-}
-
-/* Returns the end of the digits at POSITION, which may be none. DIGITS wraps when they are too many, which their count
- * tells. */
-static inline const uint8_t *take_digits(const uint8_t *position, const uint8_t *end, uint64_t *digits)
-{
-    uint64_t value = *digits;
-    while (end - position >= 8) {
-        uint64_t word = load_word(position) ^ EACH_BYTE('0'), others = other_than_digits(word);
-        if (others) {
-            unsigned count = lowest_byte(others);
-            *digits = value * powers_of_ten[count] + number_of_digits(only_first(word, count));
-            return position + count;
-        }
-        value = value * 100000000 + number_of_digits(word);
-        position += 8;
-    }
-    while (is_digit(position, end)) value = value * 10 + (uint64_t)(*position++ - '0');
-    *digits = value;
-    return position;
 }
 
 /* Adds the exponent at PLACE to EXPONENT and returns its end; after no digit if there is none. */
@@ -438,8 +375,8 @@ static const uint64_t reciprocals[20] = {
 enum { RECIPROCAL_ERROR = 3 }; /* a quotient by them is less than so much below the true one */
 
 /* DIGITS / 10^PLACES, rounded to nearest, ties to even. DIGITS is not 0; PLACES at most 19. The quotient has 64 bits or
- * one less, so that a double's 53 and the decision how to round are all in it. It is found by a multiplication, which is
- * several times faster than a division of 128 bits; the division decides where the error could matter. */
+ * one less, so that a double's 53 and the decision how to round are all in it. It is found by a multiplication, which
+ * is several times faster than a division of 128 bits; the division decides where the error could matter. */
 static double divide_by_power_of_ten(uint64_t digits, unsigned places)
 {
     uint64_t divisor = powers_of_ten[places];

@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "base/cursor.h"
+#include "base/digits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +27,6 @@ enum {
     NUMBER_TEXT_MAX = 24,  /* 20 digits, a point, a zero before it */
     NUMBERS_MAX = 1 << 20, /* 16 MiB of them; the records after that stay in the tail */
 };
-
-static const uint64_t POWERS[FRACTION_MAX + 1] = {1,      10,      100,      1000,      10000,
-                                                  100000, 1000000, 10000000, 100000000, 1000000000};
 
 struct number {
     uint64_t digits; /* of both parts together */
@@ -52,21 +50,20 @@ static bool is_digit(uint8_t byte)
  */
 
 /* A point without a digit after it is no part of the number. */
-static bool take_number(struct cursor *text, struct number *ret_number)
+static inline bool take_number(struct cursor *text, struct number *ret_number)
 {
-    struct number number = {0};
-    const uint8_t *at = text->position, *end = text->end;
-    for (; at < end && is_digit(*at) && number.integer_digits <= DIGITS_MAX; at++, number.integer_digits++)
-        number.digits = number.digits * 10 + (uint64_t)(*at - '0');
-    if (number.integer_digits == 0 || (*text->position == '0' && number.integer_digits > 1)) return false;
-    if (end - at > 1 && *at == '.' && is_digit(at[1])) {
-        for (at++; at < end && is_digit(*at) && number.fraction_digits <= FRACTION_MAX; at++, number.fraction_digits++)
-            number.digits = number.digits * 10 + (uint64_t)(*at - '0');
+    uint64_t digits = 0;
+    const uint8_t *start = text->position, *at = take_digits(start, text->end, &digits);
+    ptrdiff_t integer_digits = at - start, fraction_digits = 0;
+    if (integer_digits == 0 || (*start == '0' && integer_digits > 1)) return false;
+    if (text->end - at > 1 && *at == '.' && is_digit(at[1])) {
+        const uint8_t *point = at;
+        at = take_digits(point + 1, text->end, &digits);
+        fraction_digits = at - point - 1;
     }
-    if (number.fraction_digits > FRACTION_MAX || number.integer_digits + number.fraction_digits > DIGITS_MAX)
-        return false;
+    if (fraction_digits > FRACTION_MAX || integer_digits + fraction_digits > DIGITS_MAX) return false;
     text->position = at;
-    *ret_number = number;
+    *ret_number = (struct number){digits, (uint8_t)integer_digits, (uint8_t)fraction_digits};
     return true;
 }
 
@@ -99,24 +96,55 @@ static bool find_pattern(struct cursor text, struct records *records)
     return records->column_count > 0 && text.position < text.end && *text.position == '{';
 }
 
-static bool take_bytes(struct cursor *text, struct slice bytes)
+static inline bool take_bytes(struct cursor *text, struct slice bytes)
 {
-    if (cursor_left(text) < bytes.size || memcmp(text->position, bytes.data, bytes.size) != 0) return false;
+    if ((size_t)(text->end - text->position) < bytes.size || !bytes_equal(text->position, bytes.data, bytes.size))
+        return false;
     text->position += bytes.size;
     return true;
 }
 
-static bool take_record(struct cursor *text, const struct records *records, struct number *ret_numbers)
+/* Takes the number if it is written as TEXT, that of the record before: all threads of a tick have one timestamp. */
+static inline bool take_same(struct cursor *text, struct slice before)
+{
+    const uint8_t *end = text->position + before.size;
+    if ((size_t)(text->end - text->position) <= before.size || *end == '.' || is_digit(*end) ||
+        !bytes_equal(text->position, before.data, before.size))
+        return false;
+    text->position = end;
+    return true;
+}
+
+/* BEFORE: the texts of the record before. */
+static bool take_record(struct cursor *text, const struct records *records, struct slice *before,
+                        struct number *ret_numbers)
 {
     for (size_t i = 0; i < records->column_count; i++) {
-        if (!take_bytes(text, records->pieces[i]) || !take_number(text, &ret_numbers[i])) return false;
+        if (!take_bytes(text, records->pieces[i])) return false;
+        if (before[i].size && take_same(text, before[i])) {
+            ret_numbers[i] = (ret_numbers - records->column_count)[i];
+            continue;
+        }
+        const uint8_t *start = text->position;
+        if (!take_number(text, &ret_numbers[i])) return false;
+        before[i] = slice_of(start, (size_t)(text->position - start));
     }
     return take_bytes(text, records->pieces[records->column_count]);
+}
+
+static bool is_within_columns(const struct records *records, const struct number *numbers)
+{
+    bool is_within = true;
+    for (size_t i = 0; i < records->column_count; i++)
+        is_within &= numbers[i].integer_digits <= records->integer_max[i] &&
+                     numbers[i].fraction_digits <= records->fraction_max[i];
+    return is_within;
 }
 
 /* False, with RECORDS as they were, if 64 bits would not hold all numbers of a column with the same fraction digits. */
 static bool widen_columns(struct records *records, const struct number *numbers)
 {
+    if (is_within_columns(records, numbers)) return true;
     uint8_t integer_max[COLUMNS_MAX], fraction_max[COLUMNS_MAX];
     (void)memcpy(integer_max, records->integer_max, sizeof(integer_max));
     (void)memcpy(fraction_max, records->fraction_max, sizeof(fraction_max));
@@ -130,10 +158,19 @@ static bool widen_columns(struct records *records, const struct number *numbers)
     return true;
 }
 
+/* Records have about the same size. A hint: without memory, the numbers grow as they come. */
+static void expect_records(struct records *records, size_t left, size_t record_size)
+{
+    size_t count = (left / record_size + 1) * records->column_count;
+    (void)array_reserve(&records->numbers, &records->capacity, count < NUMBERS_MAX ? count : NUMBERS_MAX,
+                        sizeof(*records->numbers), NUMBERS_MAX);
+}
+
 /* Takes the records at the front of TEXT that have the pattern. */
 static bool take_records(struct cursor *text, struct records *records)
 {
-    struct slice separator = records->pieces[records->column_count + 1];
+    struct slice separator = records->pieces[records->column_count + 1], before[COLUMNS_MAX] = {{0}};
+    size_t offset = cursor_offset(text);
     for (struct cursor next = *text;; records->record_count++) {
         size_t count = records->record_count * records->column_count;
         if (count + records->column_count > NUMBERS_MAX) break;
@@ -141,8 +178,11 @@ static bool take_records(struct cursor *text, struct records *records)
                            sizeof(*records->numbers), NUMBERS_MAX))
             return false;
         if (records->record_count && !take_bytes(&next, separator)) break;
-        if (!take_record(&next, records, records->numbers + count) || !widen_columns(records, records->numbers + count))
+        if (!take_record(&next, records, before, records->numbers + count) ||
+            !widen_columns(records, records->numbers + count))
             break;
+        if (records->record_count == 1) expect_records(records, cursor_left(&next), cursor_offset(&next) - offset);
+        offset = cursor_offset(&next);
         *text = next;
     }
     return records->record_count > 1;
@@ -186,12 +226,13 @@ static void append_column(const struct records *records, size_t column, struct b
     uint64_t before = 0;
     for (size_t i = 0; i < records->record_count; i++) {
         const struct number *number = &records->numbers[i * records->column_count + column];
-        uint64_t value = number->digits * POWERS[fraction_max - number->fraction_digits];
+        uint64_t value = number->digits * powers_of_ten[fraction_max - number->fraction_digits];
         uint64_t difference = value - before;
         put_uleb128(&at, (difference << 1) ^ (difference >> 63 ? UINT64_MAX : 0));
         before = value;
     }
-    for (size_t i = 0; i < records->record_count; i++) {
+    if (fraction_max == 0) at = (uint8_t *)memset(at, 0, records->record_count) + records->record_count;
+    for (size_t i = 0; i < records->record_count && fraction_max > 0; i++) {
         const struct number *number = &records->numbers[i * records->column_count + column];
         bool is_shortest = shortest_fraction(number->digits, number->fraction_digits) == number->fraction_digits;
         *at++ = is_shortest ? 0 : (uint8_t)(1 + number->fraction_digits);
@@ -261,7 +302,7 @@ static bool put_value(struct column *column, uint8_t **at)
     uint8_t shortest = shortest_fraction(column->value, column->fraction_max);
     uint8_t fraction = form ? (uint8_t)(form - 1) : shortest;
     if (fraction < shortest || fraction > column->fraction_max) return false;
-    *at = put_number(*at, column->value / POWERS[column->fraction_max - fraction], fraction);
+    *at = put_number(*at, column->value / powers_of_ten[column->fraction_max - fraction], fraction);
     return true;
 }
 

@@ -7,7 +7,7 @@
 
 #include <zstd.h>
 
-enum { PAYLOAD_LEVEL = 3, PACKED_COLUMNS = 1, COLUMNS_BYTES_MAX = STORE_PAYLOAD_BYTES_MAX + (16 << 20) };
+enum { PAYLOAD_LEVEL = 1, PACKED_COLUMNS = 1, COLUMNS_BYTES_MAX = STORE_PAYLOAD_BYTES_MAX + (16 << 20) };
 
 static enum status compress(struct slice bytes, struct buffer *out, struct error *error)
 {

@@ -59,6 +59,10 @@ struct chunk_decoder {
         uint64_t tail; /* its last bytes */
         struct thread_id id;
     } thread_cache[CHUNK_THREAD_CACHE_SIZE];
+    struct cached_time {
+        struct slice text;
+        double seconds;
+    } time_cache; /* of the last sample */
     struct {
         struct member_order frames, samples, values;
     } order;

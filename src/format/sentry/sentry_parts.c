@@ -8,6 +8,7 @@
 #include "format/sentry/sentry_decoder_private.h"
 
 #include "base/array.h"
+#include "base/digits.h"
 #include "base/hash.h"
 #include "base/uuid.h"
 #include "format/common/facts.h"
@@ -301,7 +302,7 @@ static uint64_t tail_of(struct slice text)
 static bool is_cached(const struct cached_thread *cached, struct slice text, uint64_t tail)
 {
     if (cached->id.index == 0 || cached->text.size != text.size || cached->tail != tail) return false;
-    return text.size <= sizeof(tail) || memcmp(cached->text.data, text.data, text.size - sizeof(tail)) == 0;
+    return text.size <= sizeof(tail) || bytes_equal(cached->text.data, text.data, text.size - sizeof(tail));
 }
 
 /* V1's threads are numbers: for its rules, "07" is thread 7. Other text stays. */
@@ -342,13 +343,32 @@ static uint64_t read_elapsed(struct chunk_decoder *decoder)
     return chunk_read_u64(decoder);
 }
 
+/* All threads of a tick have one timestamp, mostly: it is converted once. */
+static double read_seconds(struct chunk_decoder *decoder)
+{
+    struct json_reader *reader = &decoder->reader;
+    struct cached_time *cached = &decoder->time_cache;
+    (void)json_next_byte(reader);
+    const uint8_t *start = reader->position;
+    size_t size = cached->text.size;
+    if (size && (size_t)(reader->end - start) > size && (start[size] == ',' || start[size] == '}') &&
+        bytes_equal(start, cached->text.data, size)) {
+        reader->position += size;
+        return cached->seconds;
+    }
+    double seconds = chunk_read_finite(decoder);
+    size_t taken = reader->failed ? 0 : (size_t)(reader->position - start);
+    *cached = (struct cached_time){slice_of(start, taken), seconds};
+    return seconds;
+}
+
 /* Since 1970, or, in V1, since the profile's start. */
 static void read_time(struct chunk_decoder *decoder, struct chunk_sample *sample)
 {
     if (decoder->is_relative)
         sample->time_ns = read_elapsed(decoder);
     else
-        sample->seconds = chunk_read_finite(decoder);
+        sample->seconds = read_seconds(decoder);
 }
 
 static void read_sample(struct chunk_decoder *decoder)
