@@ -13,7 +13,7 @@
 enum { BASE, NEW, SIDES };
 
 struct comparison {
-    struct profile *profile;
+    const struct profile *profile;
     const struct diff_options *options;
     int count_column;
     struct grouping grouping;
@@ -156,10 +156,10 @@ static bool is_empty(const struct diff_side *side)
     return side->self == 0 && side->total == 0;
 }
 
-static void name_function(const struct comparison *all, size_t group, struct diff_function *function)
+static void name_function(struct comparison *all, size_t group, struct diff_function *function)
 {
     if (group == all->grouping.count) {
-        function->name = profile_text(all->profile, "(no stack)");
+        function->name = names_add(&all->grouping.names, slice_of_text("(no stack)"));
         return;
     }
     const struct group *facts = &all->grouping.items[group];
@@ -170,7 +170,7 @@ static void name_function(const struct comparison *all, size_t group, struct dif
     if (function->package.index == 0) function->package = source->package;
 }
 
-static bool list_functions(const struct comparison *all, struct diff *diff)
+static bool list_functions(struct comparison *all, struct diff *diff)
 {
     diff->functions = calloc(all->grouping.count + 1, sizeof(*diff->functions));
     if (!diff->functions) return false;
@@ -188,14 +188,14 @@ static bool list_functions(const struct comparison *all, struct diff *diff)
     return true;
 }
 
-static int compare_functions(const void *left, const void *right, void *profile)
+static int compare_functions(const void *left, const void *right, void *names)
 {
     const struct diff_function *a = left, *b = right;
     int64_t first = magnitude_of(a->difference), second = magnitude_of(b->difference);
     if (first != second) return first > second ? -1 : 1;
     first = magnitude_of(a->base.total), second = magnitude_of(b->base.total);
     if (first != second) return first > second ? -1 : 1;
-    return strcmp(profile_c_string(profile, a->name), profile_c_string(profile, b->name));
+    return strcmp(names_text(names, a->name), names_text(names, b->name));
 }
 
 /* --- Noise -------------------------------------------------------------------------------------------------------- */
@@ -269,17 +269,19 @@ static bool compute(struct comparison *all, struct diff *diff)
     for (int side = 0; side < SIDES; side++) sum_side(all, side, value_of_each);
     if (all->options->normalizes) normalize(all);
     if (!list_functions(all, diff) || !judge_all(all, diff)) return false;
-    qsort_r(diff->functions, diff->count, sizeof(*diff->functions), compare_functions, all->profile);
-    return all->profile->failed == STATUS_OK;
+    qsort_r(diff->functions, diff->count, sizeof(*diff->functions), compare_functions, &all->grouping.names);
+    return names_failed(&all->grouping.names, NULL) == STATUS_OK;
 }
 
-enum status diff_compute(struct profile *profile, const struct diff_options *options, struct diff *ret_diff,
+enum status diff_compute(const struct profile *profile, const struct diff_options *options, struct diff *ret_diff,
                          struct error *error)
 {
     struct comparison all = {.profile = profile, .options = options, .count_column = diff_count_column(profile)};
     struct diff diff = {
         .value_index = options->value_index, .by_cumulative = options->by_cumulative, .level = options->level};
     bool is_done = prepare(&all, error) && compute(&all, &diff);
+    diff.names = all.grouping.names;
+    all.grouping.names = (struct names){0};
     grouping_fini(&all.grouping);
     stack_tree_fini(&all.tree);
     group_sums_fini(&all.sums);
@@ -296,5 +298,6 @@ enum status diff_compute(struct profile *profile, const struct diff_options *opt
 void diff_fini(struct diff *diff)
 {
     free(diff->functions);
+    names_fini(&diff->names);
     *diff = (struct diff){0};
 }

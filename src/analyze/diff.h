@@ -19,7 +19,8 @@ enum diff_noise {
 };
 
 struct diff_function {
-    struct string_id name, file, package; /* as in struct top_function */
+    struct name_id name;
+    struct string_id file, package; /* as in struct top_function */
     struct diff_side base, new;
     enum diff_change change; /* ADDED and REMOVED: it is in one profile only; else of DIFFERENCE */
     int64_t difference;      /* of self, or of total */
@@ -36,6 +37,7 @@ struct diff {
     size_t change_counts[DIFF_CHANGES];
     size_t exceeding_count;
     double level, limit; /* a probability below LIMIT exceeds noise */
+    struct names names;  /* of the functions */
 };
 
 struct diff_options {
@@ -49,8 +51,8 @@ struct diff_options {
 
 /* Compares the samples of PROFILE that have the label DIFF_BASE_LABEL "true" with the others. Samples are counted by
  * the value samples/count. Samples without a stack are a function "(no stack)", so that SELF sums up to the samples of
- * each profile. Adds strings to PROFILE. Free DIFF with diff_fini. */
-enum status diff_compute(struct profile *profile, const struct diff_options *options, struct diff *ret_diff,
+ * each profile. Free DIFF with diff_fini, before PROFILE. */
+enum status diff_compute(const struct profile *profile, const struct diff_options *options, struct diff *ret_diff,
                          struct error *error);
 void diff_fini(struct diff *diff); /* accepts {0} */
 

@@ -59,8 +59,8 @@ static int compare_groups(const void *a, const void *b, void *context)
 {
     const struct builder *builder = context;
     uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-    int order = strcmp(profile_c_string(builder->profile, builder->grouping->items[left].printable),
-                       profile_c_string(builder->profile, builder->grouping->items[right].printable));
+    int order = strcmp(group_name(builder->grouping, &builder->grouping->items[left]),
+                       group_name(builder->grouping, &builder->grouping->items[right]));
     return order != 0 ? order : (left > right) - (left < right);
 }
 

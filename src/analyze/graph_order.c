@@ -10,10 +10,10 @@ struct context {
     const int64_t *scores; /* by node */
 };
 
-static int compare_strings(const struct profile *profile, struct string_id a, struct string_id b)
+static int compare_names(const struct names *names, struct name_id a, struct name_id b)
 {
     if (a.index == b.index) return 0;
-    return strcmp(profile_c_string(profile, a), profile_c_string(profile, b));
+    return strcmp(names_text(names, a), names_text(names, b));
 }
 
 static int compare_numbers(int64_t a, int64_t b)
@@ -22,10 +22,10 @@ static int compare_numbers(int64_t a, int64_t b)
 }
 
 /* Groups of one printable name differ in what it does not show. */
-static int compare_groups(const struct profile *profile, const struct group *a, const struct group *b)
+static int compare_groups(const struct names *names, const struct group *a, const struct group *b)
 {
-    int order = compare_strings(profile, a->object, b->object);
-    if (order == 0) order = compare_strings(profile, a->file, b->file);
+    int order = compare_names(names, name_of_string(a->object), name_of_string(b->object));
+    if (order == 0) order = compare_names(names, a->file, b->file);
     if (order == 0) order = compare_numbers(a->start_line, b->start_line);
     return order != 0 ? order : compare_numbers(a->line, b->line);
 }
@@ -39,11 +39,12 @@ static int compare_nodes(const void *left, const void *right, void *context)
     const struct call_node *first = &all->graph->nodes[a], *second = &all->graph->nodes[b];
     const struct group *first_group = group_of_node(all->graph, all->source, a);
     const struct group *second_group = group_of_node(all->graph, all->source, b);
+    const struct names *names = &all->source->grouping->names;
     int order = compare_numbers(magnitude_of(all->scores[b]), magnitude_of(all->scores[a]));
-    if (order == 0) order = compare_strings(all->source->profile, first_group->printable, second_group->printable);
+    if (order == 0) order = compare_names(names, first_group->printable, second_group->printable);
     if (order == 0) order = compare_numbers(magnitude_of(second->flat), magnitude_of(first->flat));
     if (order == 0) order = compare_numbers(magnitude_of(second->cum), magnitude_of(first->cum));
-    if (order == 0) order = compare_groups(all->source->profile, first_group, second_group);
+    if (order == 0) order = compare_groups(names, first_group, second_group);
     return order != 0 ? order : compare_numbers(a, b);
 }
 
@@ -100,14 +101,14 @@ static int compare_edges(const void *left, const void *right, void *context)
     const struct context *all = context;
     uint32_t first = *(const uint32_t *)left, second = *(const uint32_t *)right;
     const struct call_edge *a = &all->graph->edges[first], *b = &all->graph->edges[second];
-    const struct profile *profile = all->source->profile;
+    const struct names *names = &all->source->grouping->names;
     int order = compare_numbers(magnitude_of(b->weight), magnitude_of(a->weight));
     if (order == 0)
-        order = compare_strings(profile, group_of_node(all->graph, all->source, a->from)->printable,
-                                group_of_node(all->graph, all->source, b->from)->printable);
+        order = compare_names(names, group_of_node(all->graph, all->source, a->from)->printable,
+                              group_of_node(all->graph, all->source, b->from)->printable);
     if (order == 0)
-        order = compare_strings(profile, group_of_node(all->graph, all->source, a->to)->printable,
-                                group_of_node(all->graph, all->source, b->to)->printable);
+        order = compare_names(names, group_of_node(all->graph, all->source, a->to)->printable,
+                              group_of_node(all->graph, all->source, b->to)->printable);
     return order != 0 ? order : compare_numbers(first, second);
 }
 

@@ -11,24 +11,24 @@
 
 struct builder {
     struct grouping *grouping;
-    struct profile *profile;
+    const struct profile *profile;
     const struct grouping_options *options;
-    struct string_id *clean_paths; /* by string; 0: not known yet */
+    struct name_id *clean_paths; /* by string; 0: not known yet */
     size_t string_count;
     struct buffer text;
 };
 
 /* --- Names -------------------------------------------------------------------------------------------------------- */
 
-static struct string_id text_so_far(struct builder *builder)
+static struct name_id text_so_far(struct builder *builder)
 {
-    return profile_string(builder->profile, buffer_slice(&builder->text));
+    return names_add(&builder->grouping->names, buffer_slice(&builder->text));
 }
 
-static struct string_id clean_path(struct builder *builder, struct string_id path)
+static struct name_id clean_path(struct builder *builder, struct string_id path)
 {
-    if (path.index == 0 || path.index >= builder->string_count) return path;
-    struct string_id *clean = &builder->clean_paths[path.index];
+    if (path.index == 0 || path.index >= builder->string_count) return name_of_string(path);
+    struct name_id *clean = &builder->clean_paths[path.index];
     if (clean->index == 0) {
         buffer_clear(&builder->text);
         clean_path_append(&builder->text, profile_slice(builder->profile, path));
@@ -37,9 +37,9 @@ static struct string_id clean_path(struct builder *builder, struct string_id pat
     return *clean;
 }
 
-static void append_string(struct builder *builder, struct string_id string)
+static void append_name(struct builder *builder, struct name_id name)
 {
-    struct slice text = profile_slice(builder->profile, string);
+    struct slice text = names_slice(&builder->grouping->names, name);
     if (builder->text.size > 0) buffer_append_byte(&builder->text, ' ');
     buffer_append(&builder->text, text.data, text.size);
 }
@@ -52,25 +52,25 @@ static void append_object(struct builder *builder, struct string_id object)
 }
 
 /* Address, function, file and line, as far as they are there; the mapping or <unknown> if there is no name. */
-static struct string_id printable_name(struct builder *builder, const struct group *group)
+static struct name_id printable_name(struct builder *builder, const struct group *group)
 {
     bool is_name_alone = group->address == 0 && group->line == 0 && group->file.index == 0;
     if (is_name_alone && group->name.index != 0) return group->name;
     buffer_clear(&builder->text);
     if (group->address != 0) buffer_append_format(&builder->text, "%016" PRIx64, group->address);
-    if (group->name.index != 0) append_string(builder, group->name);
+    if (group->name.index != 0) append_name(builder, group->name);
     if (group->line != 0) {
-        append_string(builder, group->file);
+        append_name(builder, group->file);
         buffer_append_format(&builder->text, ":%" PRId64, group->line);
         if (group->column != 0) buffer_append_format(&builder->text, ":%" PRId64, group->column);
     } else if (group->file.index != 0) {
-        append_string(builder, group->file);
+        append_name(builder, group->file);
     } else if (group->name.index == 0 && group->object.index != 0) {
         append_object(builder, group->object);
     } else if (group->name.index == 0) {
         buffer_append_text(&builder->text, builder->text.size > 0 ? " <unknown>" : "<unknown>");
     }
-    if (builder->text.failed) return (struct string_id){0};
+    if (builder->text.failed) return (struct name_id){0};
     return text_so_far(builder);
 }
 
@@ -91,7 +91,7 @@ static uint64_t group_hash(const struct group *group)
     return hash_mix(hash, (uint64_t)group->object.index << 32 ^ (uint64_t)group->start_line);
 }
 
-/* The index of GROUP; 0 without memory, which the caller sees by the profile's failure. */
+/* The index of GROUP; 0 without memory, which the caller sees by names_failed. */
 static bool find_group(struct builder *builder, struct group *group, uint32_t *ret_index)
 {
     struct grouping *grouping = builder->grouping;
@@ -123,7 +123,7 @@ static bool has_files(const struct builder *builder)
 static struct group describe(struct builder *builder, const struct location *location, const struct line *line)
 {
     static const struct line no_line;
-    struct profile *profile = builder->profile;
+    const struct profile *profile = builder->profile;
     const struct grouping_options *options = builder->options;
     struct group group = {.mapping = location->mapping};
     struct string_id object = profile_mapping(profile, location->mapping)->file_name;
@@ -135,8 +135,9 @@ static struct group describe(struct builder *builder, const struct location *loc
     } else {
         struct function function = *profile_function(profile, line->function);
         group.function = line->function;
-        if (has_names(builder)) group.name = function.name;
-        if (has_names(builder) && options->names_places && group.name.index == 0) group.name = function.system_name;
+        if (has_names(builder)) group.name = name_of_string(function.name);
+        if (has_names(builder) && options->names_places && group.name.index == 0)
+            group.name = name_of_string(function.system_name);
         if (has_files(builder)) group.file = clean_path(builder, function.file_name);
         if (has_lines) group.line = line->line;
         if (has_lines && options->has_columns) group.column = line->column;
@@ -147,7 +148,7 @@ static struct group describe(struct builder *builder, const struct location *loc
     }
     bool is_named = group.name.index != 0 || (group.file.index != 0 && !has_names(builder)) || group.address != 0;
     if (options->names_places && !is_named) {
-        group.name = place_name(profile, location);
+        group.name = place_name(&builder->grouping->names, location);
         if (group.name.index != 0) group.object = (struct string_id){0};
     }
     return group;
@@ -172,13 +173,14 @@ static bool group_location(struct builder *builder, uint32_t index)
     return true;
 }
 
-enum status grouping_init(struct grouping *grouping, struct profile *profile, const struct grouping_options *options,
-                          struct error *error)
+enum status grouping_init(struct grouping *grouping, const struct profile *profile,
+                          const struct grouping_options *options, struct error *error)
 {
     size_t location_count = profile->locations.count;
     struct builder builder = {.grouping = grouping, .profile = profile, .options = options};
     *grouping = (struct grouping){.at = calloc(location_count, sizeof(*grouping->at)),
                                   .lists = calloc(profile->lines.count + location_count + 2, sizeof(*grouping->lists))};
+    names_init(&grouping->names, profile);
     builder.string_count = profile->strings.count;
     builder.clean_paths = calloc(builder.string_count, sizeof(*builder.clean_paths));
     buffer_init(&builder.text, 4 * (size_t)PROFILE_STRING_BYTES_MAX);
@@ -186,7 +188,7 @@ enum status grouping_init(struct grouping *grouping, struct profile *profile, co
     for (uint32_t i = 0; i < location_count && is_done; i++) is_done = group_location(&builder, i);
     free(builder.clean_paths);
     buffer_fini(&builder.text);
-    enum status status = profile_failed(profile, error);
+    enum status status = names_failed(&grouping->names, error);
     if (status == STATUS_OK && !is_done) status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to group");
     return status;
 }
@@ -197,5 +199,6 @@ void grouping_fini(struct grouping *grouping)
     free(grouping->at);
     free(grouping->lists);
     index_table_fini(&grouping->index);
+    names_fini(&grouping->names);
     *grouping = (struct grouping){0};
 }

@@ -3,7 +3,7 @@
 #ifndef OFFBEAT_ANALYZE_GROUPING_H
 #define OFFBEAT_ANALYZE_GROUPING_H
 
-#include "profile/profile.h"
+#include "analyze/names.h"
 
 enum granularity {
     GRANULARITY_FUNCTIONS, /* by name alone */
@@ -23,10 +23,12 @@ struct grouping_options {
     bool splits_nameless;
 };
 
-/* What the frames of a group have in common; what the granularity does not ask for is "" or 0. */
+/* What the frames of a group have in common; what the granularity does not ask for is "" or 0. Names are those of
+ * the grouping. */
 struct group {
-    struct string_id printable; /* the group's name in a report */
-    struct string_id name, file, object;
+    struct name_id printable; /* the group's name in a report */
+    struct name_id name, file;
+    struct string_id object;
     uint64_t address;
     int64_t line, column, start_line;
     struct function_id function; /* of the first frame; for what a report says beside the name */
@@ -40,11 +42,12 @@ struct grouping {
     uint32_t *lists; /* how many, and the groups, innermost first: of locations that have several */
     size_t list_size;
     struct index_table index;
+    struct names names; /* beside those of the profile: clean paths, names of places, printable names */
 };
 
-/* Adds strings to PROFILE. STATUS_NO_MEMORY, or what profile_failed says. */
-enum status grouping_init(struct grouping *grouping, struct profile *profile, const struct grouping_options *options,
-                          struct error *error);
+/* PROFILE must stay as it is. STATUS_NO_MEMORY, or what names_failed says. */
+enum status grouping_init(struct grouping *grouping, const struct profile *profile,
+                          const struct grouping_options *options, struct error *error);
 void grouping_fini(struct grouping *grouping); /* accepts {0} */
 
 #define GROUPING_SEVERAL 0x80000000u
@@ -58,6 +61,12 @@ static inline const uint32_t *grouping_frames(const struct grouping *grouping, u
     at = &grouping->lists[*at & ~GROUPING_SEVERAL];
     *ret_count = at[0];
     return at + 1;
+}
+
+/* How a report prints GROUP; NUL-terminated. */
+static inline const char *group_name(const struct grouping *grouping, const struct group *group)
+{
+    return names_text(&grouping->names, group->printable);
 }
 
 #endif

@@ -15,6 +15,13 @@ struct builder {
     struct row_cost *costs; /* by row; row 0 is for groups that do not match */
 };
 
+static bool group_matches(struct name_match *match, const struct names *names, struct name_id name)
+{
+    struct string_id string;
+    if (name_is_string(names, name, &string)) return name_matches(match, string);
+    return name_matches_text(match, names_slice(names, name));
+}
+
 static bool match_groups(struct builder *builder, struct name_match *match)
 {
     size_t count = builder->grouping->count;
@@ -23,14 +30,15 @@ static bool match_groups(struct builder *builder, struct name_match *match)
     builder->costs = calloc(count + 1, sizeof(*builder->costs));
     if (!builder->matches || !builder->row_of_group || !builder->costs) return false;
     for (uint32_t i = 0; i < count; i++) {
-        if (name_matches(match, builder->grouping->items[i].name)) builder->matches[builder->match_count++] = i;
+        bool is_match = group_matches(match, &builder->grouping->names, builder->grouping->items[i].name);
+        if (is_match) builder->matches[builder->match_count++] = i;
     }
     return true;
 }
 
-static int compare_strings(const struct profile *profile, struct string_id a, struct string_id b)
+static int compare_names(const struct names *names, struct name_id a, struct name_id b)
 {
-    return a.index == b.index ? 0 : strcmp(profile_c_string(profile, a), profile_c_string(profile, b));
+    return a.index == b.index ? 0 : strcmp(names_text(names, a), names_text(names, b));
 }
 
 static int compare_groups(const void *left, const void *right, void *context)
@@ -38,8 +46,9 @@ static int compare_groups(const void *left, const void *right, void *context)
     const struct builder *builder = context;
     const struct group *a = &builder->grouping->items[*(const uint32_t *)left],
                        *b = &builder->grouping->items[*(const uint32_t *)right];
-    int order = compare_strings(builder->profile, a->name, b->name);
-    if (order == 0) order = compare_strings(builder->profile, a->file, b->file);
+    const struct names *names = &builder->grouping->names;
+    int order = compare_names(names, a->name, b->name);
+    if (order == 0) order = compare_names(names, a->file, b->file);
     return order != 0 ? order : (a->line > b->line) - (a->line < b->line);
 }
 
@@ -96,8 +105,9 @@ static void list_lines(const struct builder *builder, struct line_listing *listi
         const struct group *group = match_at(builder, i);
         if (i == 0 || !is_one_function(group, match_at(builder, i - 1))) {
             function = &listing->functions[listing->function_count++];
-            *function =
-                (struct listed_function){.name = group->name, .file = group->file, .line_first = listing->line_count};
+            *function = (struct listed_function){.name = names_text(&builder->grouping->names, group->name),
+                                                 .file = names_text(&builder->grouping->names, group->file),
+                                                 .line_first = listing->line_count};
         }
         extend(function, group);
         if (builder->row_of_group[builder->matches[i]] == row) continue;

@@ -13,8 +13,8 @@ struct listed_line {
 
 /* A function, in one of its files: code of one function can come from several. */
 struct listed_function {
-    struct string_id name;
-    struct string_id file;         /* "": not known; then there are no lines */
+    const char *name;              /* a string of the grouping */
+    const char *file;              /* the same; "": not known; then there are no lines */
     int64_t flat, cum;             /* of all lines; cum counts a stack once */
     int64_t cum_of_lines;          /* the sum of the lines' cum, which counts recursion from line to line again */
     int64_t first, last;           /* the lines to show, from the function's start if that is known; 0: none is known */

@@ -46,14 +46,17 @@ void name_match_fini(struct name_match *match)
     *match = (struct name_match){0};
 }
 
+bool name_matches_text(struct name_match *match, struct slice name)
+{
+    if (!match->is_set) return false;
+    return regexp_matches_within(&match->regexp, match->simplifies ? simple_name(name) : name);
+}
+
 bool name_matches(struct name_match *match, struct string_id string)
 {
     if (!match->is_set || string.index >= match->count) return false;
     uint8_t *verdict = &match->verdicts[string.index];
-    if (*verdict == NOT_JUDGED) {
-        struct slice name = profile_slice(match->profile, string);
-        if (match->simplifies) name = simple_name(name);
-        *verdict = regexp_matches_within(&match->regexp, name) ? MATCHES : DIFFERS;
-    }
+    if (*verdict == NOT_JUDGED)
+        *verdict = name_matches_text(match, profile_slice(match->profile, string)) ? MATCHES : DIFFERS;
     return *verdict == MATCHES;
 }

@@ -22,6 +22,7 @@ void name_match_fini(struct name_match *match); /* accepts {0} */
 
 /* True if the expression matches anywhere in the string. */
 bool name_matches(struct name_match *match, struct string_id string);
+bool name_matches_text(struct name_match *match, struct slice name);
 
 /* The steps of matching (base/regexp.h) that one expression may take: about a second, and what the names need. */
 #define EXPRESSION_STEPS_MAX (UINT64_C(1) << 28)

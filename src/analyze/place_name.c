@@ -6,19 +6,20 @@
 
 enum { NAME_BYTES_MAX = 4096 };
 
-struct string_id place_name(struct profile *profile, const struct location *location)
+struct name_id place_name(struct names *names, const struct location *location)
 {
     char name[NAME_BYTES_MAX];
+    const struct profile *profile = names->profile;
     const struct mapping *mapping = profile_mapping(profile, location->mapping);
-    if (location->address == 0) return (struct string_id){0};
+    if (location->address == 0) return (struct name_id){0};
     if (location->mapping.index == 0 || mapping->file_name.index == 0) {
         (void)snprintf(name, sizeof(name), "0x%" PRIx64, location->address);
-        return profile_text(profile, name);
+        return names_add(names, slice_of_text(name));
     }
     const char *path = profile_c_string(profile, mapping->file_name);
     const char *slash = strrchr(path, '/');
     uint64_t file_address = mapping->image_start ? location->address - mapping->image_start + mapping->image_vmaddr
                                                  : location->address - mapping->start + mapping->file_offset;
     (void)snprintf(name, sizeof(name), "%.4000s+0x%" PRIx64, slash ? slash + 1 : path, file_address);
-    return profile_text(profile, name);
+    return names_add(names, slice_of_text(name));
 }

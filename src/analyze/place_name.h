@@ -2,10 +2,10 @@
 #ifndef OFFBEAT_ANALYZE_PLACE_NAME_H
 #define OFFBEAT_ANALYZE_PLACE_NAME_H
 
-#include "profile/profile.h"
+#include "analyze/names.h"
 
-/* "libx.so.1+0x1234" (the address as the file has it), "0x1234" without a mapping, "" without an address. Adds the
- * string to PROFILE. */
-struct string_id place_name(struct profile *profile, const struct location *location);
+/* "libx.so.1+0x1234" (the address as the file has it), "0x1234" without a mapping, "" without an address. LOCATION is
+ * of the profile of NAMES. */
+struct name_id place_name(struct names *names, const struct location *location);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 struct computation {
-    struct profile *profile;
+    const struct profile *profile;
     const struct top_options *options;
     struct grouping grouping;
     struct group_sums sums; /* of the current thread or process */
@@ -92,7 +92,7 @@ static void add_samples(struct computation *all, size_t first, size_t end, size_
 }
 
 struct order {
-    const struct profile *profile;
+    const struct names *names;
     bool by_cumulative;
 };
 
@@ -105,12 +105,12 @@ static int compare_functions(const void *left, const void *right, void *context)
     const int64_t *first = order->by_cumulative ? total : self, *second = order->by_cumulative ? self : total;
     if (first[0] != first[1]) return first[0] > first[1] ? -1 : 1;
     if (second[0] != second[1]) return second[0] > second[1] ? -1 : 1;
-    return strcmp(profile_c_string(order->profile, a->name), profile_c_string(order->profile, b->name));
+    return strcmp(names_text(order->names, a->name), names_text(order->names, b->name));
 }
 
 static void sort_functions(const struct computation *all, struct top_group *part)
 {
-    struct order order = {.profile = all->profile, .by_cumulative = all->options->by_cumulative};
+    struct order order = {.names = &all->grouping.names, .by_cumulative = all->options->by_cumulative};
     qsort_r(part->functions, part->function_count, sizeof(*part->functions), compare_functions, &order);
 }
 
@@ -207,12 +207,14 @@ static bool make_groups(struct computation *all, struct error *error)
            stack_tree_init(&all->tree, all->profile) && group_sums_init(&all->sums, &all->grouping, &all->tree);
 }
 
-enum status top_compute(struct profile *profile, const struct top_options *options, struct top *ret_top,
+enum status top_compute(const struct profile *profile, const struct top_options *options, struct top *ret_top,
                         struct error *error)
 {
     struct computation all = {.profile = profile, .options = options};
     struct top top = {.value_index = options->value_index, .grouping = options->grouping};
     bool is_done = make_groups(&all, error) && find_base_sets(profile, &all.is_base) && compute_groups(&all, &top);
+    top.names = all.grouping.names;
+    all.grouping.names = (struct names){0};
     grouping_fini(&all.grouping);
     group_sums_fini(&all.sums);
     stack_tree_fini(&all.tree);
@@ -232,5 +234,6 @@ void top_fini(struct top *top)
 {
     for (size_t i = 0; i < top->group_count; i++) free(top->groups[i].functions);
     free(top->groups);
+    names_fini(&top->names);
     *top = (struct top){0};
 }

@@ -6,7 +6,7 @@
 #include "profile/processes.h"
 
 struct top_function {
-    struct string_id name;    /* with its file, line or address, as the granularity has it */
+    struct name_id name;      /* with its file, line or address, as the granularity has it */
     struct string_id file;    /* source file of the first location that bears the name; may be "" */
     struct string_id package; /* file name of its mapping; may be "" */
     int64_t self, total;      /* TOTAL counts a recursive function once a sample */
@@ -30,6 +30,7 @@ struct top {
     /* One; or one for each thread that has samples, in the profile's order; or for each process, by falling total. */
     struct top_group *groups;
     size_t group_count;
+    struct names names; /* of the functions */
 };
 
 struct top_options {
@@ -45,8 +46,8 @@ struct top_options {
 /* By default, functions of one name are one, whatever their files, and each inlined function counts as a frame of its
  * own. A frame without a name is named by its place: "libx.so.1+0x1234" (the address as the file has it), "0x1234"
  * without a mapping. Functions are ordered by |self| (or |total|) falling, then by the other, then by name. Sums that
- * leave 64 bits stay at their limit. Adds strings to PROFILE. TOP is set on success; free it with top_fini. */
-enum status top_compute(struct profile *profile, const struct top_options *options, struct top *ret_top,
+ * leave 64 bits stay at their limit. TOP is set on success; free it with top_fini, before PROFILE. */
+enum status top_compute(const struct profile *profile, const struct top_options *options, struct top *ret_top,
                         struct error *error);
 void top_fini(struct top *top);
 

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct source_file *find(struct code_source *source, struct string_id file)
+static const struct source_file *find(struct code_source *source, const char *path)
 {
-    return source_files_find(&source->files, profile_c_string(source->profile, file));
+    return source_files_find(&source->files, path);
 }
 
 /* Go's words, as pprof prints them. */
@@ -22,18 +22,18 @@ static const char *problem_of_pprof(struct code_source *source, const struct sou
     return source->problem;
 }
 
-static const char *problem(void *context, struct string_id id)
+static const char *problem(void *context, const char *path)
 {
     struct code_source *source = context;
-    const struct source_file *file = find(source, id);
+    const struct source_file *file = find(source, path);
     if (!file) return "too many source files";
     if (file->status == STATUS_OK) return NULL;
     return source->files.search.is_pprof ? problem_of_pprof(source, file) : file->error.message;
 }
 
-static bool line(void *context, struct string_id id, int64_t number, struct slice *ret_line)
+static bool line(void *context, const char *path, int64_t number, struct slice *ret_line)
 {
-    const struct source_file *file = find(context, id);
+    const struct source_file *file = find(context, path);
     return file && source_line(file, number, ret_line);
 }
 

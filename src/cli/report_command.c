@@ -431,7 +431,7 @@ static enum exit_status dispatch(struct run *run, struct buffer *out)
     case REPORT_LIST:
         return report_list(run->request, &run->report, out);
     case REPORT_DISASM:
-        return report_disasm(run->request, &run->report, out);
+        return report_disasm(run->request, &run->report, run->profile, out);
     case REPORT_TAGS:
         return report_tags(run, out);
     case REPORT_COMMENTS:

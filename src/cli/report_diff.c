@@ -29,7 +29,7 @@ static void tell_failure(const struct report_request *request, const struct repo
 {
     const struct profile *profile = report->profile;
     const char *unit = profile_c_string(profile, profile->value_types[diff->value_index].unit);
-    const char *name = function == &diff->all ? "the total" : profile_c_string(profile, function->name);
+    const char *name = function == &diff->all ? "the total" : names_text(&diff->names, function->name);
     double whole = (double)diff->all.base.total;
     if (whole > 0)
         message("%s grew by %s, %.2f%% of the base, over the %g%% of --fail-over", name,

@@ -267,9 +267,10 @@ static enum exit_status run(struct disasm *disasm, struct buffer *out)
     return EXIT_FAILED;
 }
 
-enum exit_status report_disasm(const struct report_request *request, const struct report *report, struct buffer *out)
+enum exit_status report_disasm(const struct report_request *request, const struct report *report,
+                               struct profile *profile, struct buffer *out)
 {
-    struct disasm disasm = {.request = request, .report = report, .profile = report->profile};
+    struct disasm disasm = {.request = request, .report = report, .profile = profile};
     enum exit_status status = run(&disasm, out);
     grouping_fini(&disasm.grouping);
     regexp_fini(&disasm.regexp);

@@ -7,7 +7,7 @@
 static bool has_file(const struct line_listing *listing)
 {
     for (size_t i = 0; i < listing->function_count; i++) {
-        if (listing->functions[i].file.index != 0) return true;
+        if (listing->functions[i].file[0] != '\0') return true;
     }
     return false;
 }

@@ -348,7 +348,7 @@ static void write_functions(const struct encoder *encoder, struct json_writer *j
         const struct group *group = &encoder->grouping->items[i];
         const struct function *function = profile_function(profile, group->function);
         json_begin_array(json);
-        json_write_string(json, profile_slice(profile, group->printable));
+        json_write_text(json, group_name(encoder->grouping, group));
         json_write_u64(json, files[function->file_name.index] - 1);
         json_write_u64(json, packages[package_of(profile, group).index] - 1);
         json_write_i64(json, function->start_line);

@@ -176,6 +176,17 @@ bool profile_is_string(const struct profile *profile, uint32_t index, struct sli
     return index < profile->strings.count && string_equal(profile, index, &text);
 }
 
+bool profile_find_string(const struct profile *profile, struct slice text, struct string_id *ret_id)
+{
+    ret_id->index = 0;
+    if (text.size == 0) return true;
+    uint32_t index =
+        index_table_find(&profile->strings.index, hash_bytes(text.data, text.size), string_equal, profile, &text);
+    if (index == INDEX_NONE) return false;
+    ret_id->index = index;
+    return true;
+}
+
 struct string_id profile_string(struct profile *profile, struct slice text)
 {
     static const struct string_id none;

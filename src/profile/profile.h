@@ -8,7 +8,7 @@
  * FAILED and the call returns the "none" id: a decoder adds without checking and asks profile_failed() once, at the
  * end.
  *
- * A profile belongs to one thread at a time; distinct profiles are independent.
+ * One thread at a time changes a profile. Several may read it while none changes it; reports only read.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_PROFILE_PROFILE_H
 #define OFFBEAT_PROFILE_PROFILE_H
@@ -324,6 +324,8 @@ void profile_carry_item(struct profile *profile, struct slice type, struct slice
 /* NUL-terminated; valid until profile_fini. */
 const char *profile_c_string(const struct profile *profile, struct string_id id);
 struct slice profile_slice(const struct profile *profile, struct string_id id);
+/* True if PROFILE has the string TEXT; it always has the empty one. */
+bool profile_find_string(const struct profile *profile, struct slice text, struct string_id *ret_id);
 const struct mapping *profile_mapping(const struct profile *profile, struct mapping_id id);
 const struct function *profile_function(const struct profile *profile, struct function_id id);
 const struct location *profile_location(const struct profile *profile, struct location_id id);

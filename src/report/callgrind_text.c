@@ -9,7 +9,8 @@
 struct callgrind {
     const struct graph_report *all;
     struct buffer *out;
-    uint32_t *objects, *files, *names; /* by string: the number that it has in the file, 0: none yet */
+    struct names texts;                /* objects, files and names as they are printed */
+    uint32_t *objects, *files, *names; /* by text: the number that it has in the file, 0: none yet */
     uint32_t object_count, file_count, name_count;
     uint32_t *nodes_in_order; /* by node: which one it is of those that share file and name, 0: the only one */
     uint32_t *sharers;        /* by node: how many share */
@@ -26,6 +27,11 @@ struct sharer {
 static const struct group *group_at(const struct callgrind *all, uint32_t node)
 {
     return group_of_node(&all->all->trimmed->graph, all->all->source, node);
+}
+
+static const char *name_at(const struct callgrind *all, struct name_id name)
+{
+    return names_text(&all->all->source->grouping->names, name);
 }
 
 static int compare_ids(uint64_t a, uint64_t b)
@@ -110,32 +116,33 @@ static bool find_sharers(struct callgrind *all)
 /* --- Names and addresses ------------------------------------------------------------------------------------------ */
 
 /* "(1) name" for a new one, "(1)" from then on. */
-static void append_name(struct callgrind *all, const char *key, uint32_t *numbers, uint32_t *count,
-                        struct string_id name)
+static void append_name(struct callgrind *all, const char *key, uint32_t *numbers, uint32_t *count, const char *name)
 {
-    uint32_t *number = &numbers[name.index];
+    uint32_t text = names_add(&all->texts, slice_of_text(name)).index;
+    uint32_t *number = &numbers[text];
     buffer_append_format(all->out, "%s=", key);
-    if (name.index != 0) {
+    if (text != 0) {
         bool is_new = *number == 0;
         if (is_new) *number = ++*count;
         buffer_append_format(all->out, "(%" PRIu32 ")%s", *number, is_new ? " " : "");
-        if (is_new) buffer_append_text(all->out, profile_c_string(all->all->report->profile, name));
+        if (is_new) buffer_append_text(all->out, name);
     }
     buffer_append_text(all->out, "\n");
 }
 
 /* The name of a callee is told apart; that of a node itself is not, as in pprof. */
-static struct string_id callee_name(struct callgrind *all, uint32_t node)
+static void append_callee(struct callgrind *all, uint32_t node)
 {
-    struct string_id name = group_at(all, node)->name;
-    uint32_t number = all->nodes_in_order[node];
-    if (number == 0) return name;
     struct buffer text = {.maximum = SIZE_MAX};
-    buffer_append_format(&text, "%s [%" PRIu32 "/%" PRIu32 "]", profile_c_string(all->all->report->profile, name),
-                         number, all->sharers[node]);
-    name = profile_string(all->all->report->profile, buffer_slice(&text));
+    buffer_append_text(&text, name_at(all, group_at(all, node)->name));
+    if (all->nodes_in_order[node] != 0)
+        buffer_append_format(&text, " [%" PRIu32 "/%" PRIu32 "]", all->nodes_in_order[node], all->sharers[node]);
+    buffer_append_byte(&text, '\0');
+    if (text.failed)
+        all->out->failed = true;
+    else
+        append_name(all, "cfn", all->names, &all->name_count, (const char *)text.data);
     buffer_fini(&text);
-    return name;
 }
 
 /* Relative to the one before, where that is shorter. */
@@ -167,8 +174,8 @@ static void append_calls(struct callgrind *all, uint32_t node, const struct grou
     for (uint32_t i = graph->out_first[node]; i < graph->out_first[node + 1]; i++) {
         const struct call_edge *edge = &graph->edges[graph->out[i]];
         const struct group *callee = group_at(all, edge->to);
-        append_name(all, "cfl", all->files, &all->file_count, callee->file);
-        append_name(all, "cfn", all->names, &all->name_count, callee_name(all, edge->to));
+        append_name(all, "cfl", all->files, &all->file_count, name_at(all, callee->file));
+        append_callee(all, edge->to);
         buffer_append_text(all->out, "calls=0 "); /* how often is not known */
         append_address(all->out, before, callee->address);
         buffer_append_format(all->out, " %" PRId64 "\n* * %" PRId64 "\n", callee->line,
@@ -185,9 +192,10 @@ static void append_nodes(struct callgrind *all)
         const struct group *group = group_at(all, node);
         if (!before || !is_same_function(before, group)) {
             buffer_append_text(all->out, "\n");
-            append_name(all, "ob", all->objects, &all->object_count, group->object);
-            append_name(all, "fl", all->files, &all->file_count, group->file);
-            append_name(all, "fn", all->names, &all->name_count, group->name);
+            append_name(all, "ob", all->objects, &all->object_count,
+                        profile_c_string(all->all->report->profile, group->object));
+            append_name(all, "fl", all->files, &all->file_count, name_at(all, group->file));
+            append_name(all, "fn", all->names, &all->name_count, name_at(all, group->name));
         }
         append_address(all->out, before, group->address);
         buffer_append_format(all->out, " %" PRId64 " %" PRId64 "\n", group->line,
@@ -200,8 +208,9 @@ static void append_nodes(struct callgrind *all)
 static bool prepare(struct callgrind *all)
 {
     const struct call_graph *graph = &all->all->trimmed->graph;
-    /* Each listed node may add one name. */
-    size_t string_count = all->all->report->profile->strings.count + graph->node_count;
+    /* Each listed node may add one name for its callers. */
+    size_t string_count = names_limit(&all->all->source->grouping->names) + graph->node_count;
+    names_init(&all->texts, all->all->report->profile);
     all->objects = calloc(string_count, sizeof(*all->objects));
     all->files = calloc(string_count, sizeof(*all->files));
     all->names = calloc(string_count, sizeof(*all->names));
@@ -222,6 +231,8 @@ void graph_write_callgrind(const struct graph_report *graph, struct buffer *out)
         append_nodes(&all);
     else
         out->failed = true;
+    if (names_failed(&all.texts, NULL) != STATUS_OK) out->failed = true;
+    names_fini(&all.texts);
     free(all.objects);
     free(all.files);
     free(all.names);

@@ -10,9 +10,9 @@
 struct source_text {
     void *context;
     /* NULL, or why no line of FILE can be shown. Valid until the next call. */
-    const char *(*problem)(void *context, struct string_id file);
+    const char *(*problem)(void *context, const char *file);
     /* False if FILE has no line NUMBER. */
-    bool (*line)(void *context, struct string_id file, int64_t number, struct slice *ret_line);
+    bool (*line)(void *context, const char *file, int64_t number, struct slice *ret_line);
 };
 
 struct code_report {
@@ -54,7 +54,7 @@ void disasm_write_json(struct code_report *all, const struct costed_code *code);
 void disasm_end(struct code_report *all, bool is_json);
 
 /* Parts of the text. */
-void code_append_name(const struct code_report *all, struct string_id name);
+void code_append_name(const struct code_report *all, const char *name);
 void code_append_source(const struct code_report *all, struct slice line);
 /* "(flat, cum) 12% of Total" */
 void code_append_sums(const struct code_report *all, int64_t flat, int64_t cum);

@@ -4,13 +4,12 @@
 #include "report/quantity.h"
 #include "report/text.h"
 
-void code_append_name(const struct code_report *all, struct string_id name)
+void code_append_name(const struct code_report *all, const char *name)
 {
-    const char *text = profile_c_string(all->report->profile, name);
     if (all->is_terminal)
-        append_printable(all->out, text);
+        append_printable(all->out, name);
     else
-        buffer_append_text(all->out, text);
+        buffer_append_text(all->out, name);
 }
 
 /* Tabs indent source code: they stay. */

@@ -71,12 +71,13 @@ static void write_judgement(struct json_writer *json, const struct diff_function
         json_write_double(json, rounded(function->probability));
 }
 
-static void write_function(struct json_writer *json, const struct profile *profile,
+static void write_function(struct json_writer *json, const struct profile *profile, const struct diff *diff,
                            const struct diff_function *function)
 {
     static const char *const changes[DIFF_CHANGES] = {"same", "added", "removed", "grown", "shrunk"};
     json_begin_object(json);
-    write_string(json, profile, "name", function->name);
+    json_write_key(json, "name");
+    json_write_string(json, names_slice(&diff->names, function->name));
     write_string(json, profile, "file", function->file);
     write_string(json, profile, "package", function->package);
     write_text(json, "change", changes[function->change]);
@@ -94,7 +95,7 @@ static void write_functions(struct json_writer *json, const struct profile *prof
     json_write_key(json, "functions");
     json_begin_array(json);
     for (size_t i = 0; i < count && diff->functions[i].difference != 0; i++)
-        write_function(json, profile, &diff->functions[i]);
+        write_function(json, profile, diff, &diff->functions[i]);
     json_end_array(json);
 }
 

@@ -152,7 +152,7 @@ static void append_row(const struct table *table, const struct diff_function *fu
                          value_text(table, compared(table, &function->base)).text,
                          value_text(table, compared(table, &function->new)).text, relative_text(table, function).text,
                          noise[function->noise]);
-    append_shortened(table->out, function->name.index ? profile_c_string(table->profile, function->name) : "(unknown)",
+    append_shortened(table->out, function->name.index ? names_text(&table->diff->names, function->name) : "(unknown)",
                      name_width(table));
     buffer_append_text(table->out, colour[0] ? "\033[0m\n" : "\n");
 }

@@ -11,15 +11,20 @@ static bool is_same_place(const struct costed_instruction *a, const struct coste
     return a->function.index == b->function.index && a->file.index == b->file.index && a->line == b->line;
 }
 
+static void append_string(const struct code_report *all, struct string_id string)
+{
+    code_append_name(all, profile_c_string(all->report->profile, string));
+}
+
 /* "work /src/a.c:12" */
 static void append_place(const struct code_report *all, const struct costed_instruction *at)
 {
     if (at->function.index != 0) {
-        code_append_name(all, at->function);
+        append_string(all, at->function);
         buffer_append_text(all->out, " ");
     }
     if (at->file.index == 0) return;
-    code_append_name(all, at->file);
+    append_string(all, at->file);
     if (at->line != 0) buffer_append_format(all->out, ":%" PRId64, at->line);
 }
 
@@ -31,7 +36,8 @@ static void append_source(const struct code_report *all, const struct costed_ins
         buffer_append_text(all->out, "(line not known)");
     else
         append_place(all, at);
-    if (at->file.index != 0 && all->source->line(all->source->context, at->file, at->line, &line)) {
+    if (at->file.index != 0 &&
+        all->source->line(all->source->context, profile_c_string(all->report->profile, at->file), at->line, &line)) {
         buffer_append_text(all->out, ": ");
         while (line.size > 0 && (line.data[0] == ' ' || line.data[0] == '\t'))
             line = slice_of(line.data + 1, line.size - 1);
@@ -46,7 +52,7 @@ static void append_instruction(const struct code_report *all, const struct coste
     buffer_append_format(all->out, "%10" PRIx64 ": %s", at->address, at->text);
     if (at->target.index != 0) {
         buffer_append_text(all->out, " <");
-        code_append_name(all, at->target);
+        append_string(all, at->target);
         buffer_append_text(all->out, ">");
     }
     code_append_end(all, is_bold);
@@ -76,10 +82,10 @@ void disasm_write_text(const struct code_report *all, const struct costed_code *
 {
     static const struct costed_instruction nowhere;
     buffer_append_text(all->out, "ROUTINE ======================== ");
-    code_append_name(all, code->name);
+    append_string(all, code->name);
     if (!all->is_pprof) {
         buffer_append_text(all->out, " in ");
-        code_append_name(all, code->binary);
+        append_string(all, code->binary);
     }
     buffer_append_text(all->out, "\n");
     code_append_sums(all, code->flat, all->is_pprof ? code->cum_of_rows : code->cum);

@@ -72,9 +72,9 @@ static void append_function(struct drawing *drawing, const char *name)
 static void append_name(struct drawing *drawing, const struct group *group)
 {
     struct buffer *out = drawing->out;
-    const struct profile *profile = drawing->all->report->profile;
-    const char *name = profile_c_string(profile, group->name);
-    const char *file = base_name(profile_c_string(profile, group->file));
+    const struct names *names = &drawing->all->source->grouping->names;
+    const char *name = names_text(names, group->name);
+    const char *file = base_name(names_text(names, group->file));
     if (group->address != 0) buffer_append_format(out, "%016" PRIx64 "\\n", group->address);
     if (name[0] != '\0') {
         append_function(drawing, name);
@@ -90,7 +90,7 @@ static void append_name(struct drawing *drawing, const struct group *group)
         return;
     } else if (group->object.index != 0) {
         buffer_append_text(out, "[");
-        dot_append_escaped(out, base_name(profile_c_string(profile, group->object)));
+        dot_append_escaped(out, base_name(profile_c_string(names->profile, group->object)));
         buffer_append_text(out, "]");
     } else {
         buffer_append_text(out, "<unknown>");

@@ -8,7 +8,7 @@ struct slice flame_name(const struct flame_report *flame, const struct flame_box
 {
     if (box->group == FLAME_NO_GROUP) return slice_of_text("all");
     if (box->group == FLAME_MERGED) return slice_of_text("(narrow boxes)");
-    return profile_slice(flame->report->profile, flame->grouping->items[box->group].printable);
+    return names_slice(&flame->grouping->names, flame->grouping->items[box->group].printable);
 }
 
 double flame_growth(const struct flame_report *flame, const struct flame_box *box)
@@ -52,7 +52,7 @@ uint32_t flame_package_hash(const struct flame_report *flame, const struct flame
     const struct profile *profile = flame->report->profile;
     const struct group *group = &flame->grouping->items[box->group];
     const struct function *function = profile_function(profile, group->function);
-    const char *name = profile_c_string(profile, group->printable);
+    const char *name = group_name(flame->grouping, group);
     const char *module = profile_c_string(profile, function->module);
     const char *package = profile_c_string(profile, function->package);
     if (package[0] == '\0') package = profile_c_string(profile, profile_mapping(profile, group->mapping)->file_name);

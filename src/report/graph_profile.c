@@ -3,10 +3,10 @@
 
 static struct location_id add_place(const struct graph_report *all, uint32_t node, struct profile *profile)
 {
-    const struct profile *from = all->report->profile;
+    const struct names *names = &all->source->grouping->names;
     const struct group *group = group_of_node(&all->trimmed->graph, all->source, node);
-    struct function function = {.name = profile_string(profile, profile_slice(from, group->name)),
-                                .file_name = profile_string(profile, profile_slice(from, group->file)),
+    struct function function = {.name = profile_string(profile, names_slice(names, group->name)),
+                                .file_name = profile_string(profile, names_slice(names, group->file)),
                                 .start_line = group->start_line};
     struct line line = {
         .function = profile_add_function(profile, &function), .line = group->line, .column = group->column};

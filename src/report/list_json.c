@@ -7,11 +7,10 @@ static void write_number(struct json_writer *json, const char *key, int64_t numb
     json_write_i64(json, number);
 }
 
-static void write_string(const struct code_report *all, struct json_writer *json, const char *key,
-                         struct string_id text)
+static void write_string(struct json_writer *json, const char *key, const char *text)
 {
     json_write_key(json, key);
-    json_write_string(json, profile_slice(all->report->profile, text));
+    json_write_text(json, text);
 }
 
 static void write_line(struct code_report *all, const struct listed_function *function, const struct listed_line *line)
@@ -21,7 +20,7 @@ static void write_line(struct code_report *all, const struct listed_function *fu
     write_number(&all->json, "line", line->number);
     write_number(&all->json, "self", line->flat);
     write_number(&all->json, "total", line->cum);
-    if (function->file.index != 0 && all->source->line(all->source->context, function->file, line->number, &text)) {
+    if (function->file[0] != '\0' && all->source->line(all->source->context, function->file, line->number, &text)) {
         json_write_key(&all->json, "source");
         json_write_string(&all->json, text);
     }
@@ -32,8 +31,8 @@ static void write_function(struct code_report *all, const struct line_listing *l
                            const struct listed_function *function)
 {
     json_begin_object(&all->json);
-    write_string(all, &all->json, "name", function->name);
-    write_string(all, &all->json, "file", function->file);
+    write_string(&all->json, "name", function->name);
+    write_string(&all->json, "file", function->file);
     write_number(&all->json, "self", function->flat);
     write_number(&all->json, "total", function->cum);
     json_write_key(&all->json, "lines");

@@ -80,7 +80,7 @@ static void append_fileless(const struct code_report *all, const struct line_lis
 {
     const struct listed_function *function = &listing->functions[place];
     bool has_file =
-        place + 1 < listing->function_count && listing->functions[place + 1].name.index == function->name.index;
+        place + 1 < listing->function_count && strcmp(listing->functions[place + 1].name, function->name) == 0;
     if (all->is_pprof && has_file) return;
     buffer_append_text(all->out, all->is_pprof ? "No source information for " : "ROUTINE ======================== ");
     code_append_name(all, function->name);
@@ -96,7 +96,7 @@ void list_write_text(const struct code_report *all, const struct line_listing *l
     report_append_value(all->report, all->out, 0, all->report->total);
     buffer_append_text(all->out, "\n");
     for (size_t i = 0; i < listing->function_count && !all->out->failed; i++) {
-        if (listing->functions[i].file.index != 0)
+        if (listing->functions[i].file[0] != '\0')
             append_function(all, listing, &listing->functions[i]);
         else
             append_fileless(all, listing, i);

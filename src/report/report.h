@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 
 struct report {
-    struct profile *profile;
+    const struct profile *profile;
     struct value_choice choice;
     int64_t total;              /* 100 % */
     uint64_t start_ns;          /* of the times that filters count from, before the filters; 0: not asked for */
@@ -69,7 +69,7 @@ void comments_write_text(const struct report *report, struct buffer *out);
 static inline const char *node_name(const struct graph_report *graph, uint32_t node)
 {
     const struct group *group = group_of_node(&graph->trimmed->graph, graph->source, node);
-    return profile_c_string(graph->report->profile, group->printable);
+    return group_name(graph->source->grouping, group);
 }
 
 static inline int64_t node_flat(const struct call_node *node)

@@ -21,8 +21,8 @@ static void write_value(struct json_writer *json, const char *key, const struct 
     write_number(json, key, top_report_value(options, value));
 }
 
-static void write_functions(struct json_writer *json, const struct profile *profile, const struct top_group *thread,
-                            const struct top_report_options *options, bool has_place)
+static void write_functions(struct json_writer *json, const struct profile *profile, const struct top *top,
+                            const struct top_group *thread, const struct top_report_options *options, bool has_place)
 {
     size_t count = thread->function_count;
     if (options->function_max && options->function_max < count) count = options->function_max;
@@ -31,7 +31,8 @@ static void write_functions(struct json_writer *json, const struct profile *prof
     for (size_t i = 0; i < count; i++) {
         const struct top_function *function = &thread->functions[i];
         json_begin_object(json);
-        write_string(json, profile, "name", function->name);
+        json_write_key(json, "name");
+        json_write_string(json, names_slice(&top->names, function->name));
         if (has_place) write_string(json, profile, "file", function->file);
         if (has_place) write_string(json, profile, "package", function->package);
         write_value(json, "self", options, function->self);
@@ -53,7 +54,7 @@ static void write_threads(struct json_writer *json, const struct profile *profil
         write_string(json, profile, "name", facts->name);
         json_write_key(json, "duration");
         json_write_u64(json, top->groups[i].duration_ns);
-        write_functions(json, profile, &top->groups[i], options, false);
+        write_functions(json, profile, top, &top->groups[i], options, false);
         json_end_object(json);
     }
     json_end_object(json);
@@ -72,7 +73,7 @@ static void write_processes(struct json_writer *json, const struct profile *prof
         write_value(json, "total", options, group->total);
         json_write_key(json, "duration");
         json_write_u64(json, group->duration_ns);
-        write_functions(json, profile, group, options, false);
+        write_functions(json, profile, top, group, options, false);
         json_end_object(json);
     }
     json_end_array(json);
@@ -94,7 +95,7 @@ void top_write_json(const struct profile *profile, const struct top *top, const 
         write_processes(&json, profile, top, options);
     } else {
         write_value(&json, "total", options, top->total);
-        write_functions(&json, profile, &top->groups[0], options, true);
+        write_functions(&json, profile, top, &top->groups[0], options, true);
     }
     json_end_object(&json);
     buffer_append_text(out, "\n");

@@ -10,6 +10,7 @@
 
 struct table {
     const struct profile *profile;
+    const struct top *top;
     const struct top_report_options *options;
     const char *unit_name; /* of the values */
     struct quantity_unit unit;
@@ -120,7 +121,7 @@ static void append_row(const struct table *table, const struct top_group *thread
                          quantity_percent(function->self, thread->total).text,
                          quantity_percent(running, thread->total).text, value_text(table, function->total).text,
                          quantity_percent(function->total, thread->total).text);
-    append_shortened(table->out, function->name.index ? profile_c_string(table->profile, function->name) : "(unknown)",
+    append_shortened(table->out, function->name.index ? names_text(&table->top->names, function->name) : "(unknown)",
                      name_width(table));
     if (is_bold) append_normal(table->out);
     buffer_append_text(table->out, "\n");
@@ -222,7 +223,7 @@ static void append_processes(struct table *table, const struct top *top, size_t 
 void top_write_table(const struct profile *profile, const struct top *top, const struct top_report_options *options,
                      struct buffer *out)
 {
-    struct table table = {.profile = profile, .options = options, .out = out};
+    struct table table = {.profile = profile, .top = top, .options = options, .out = out};
     table.has_own_units = options->unit && strcmp(options->unit, "auto") == 0;
     size_t shown = top->group_count;
     table.unit_name = profile_c_string(profile, profile->value_types[top->value_index].unit);

@@ -58,14 +58,13 @@ static void append_frames(struct traces *traces, uint32_t location, bool *is_fir
     uint32_t count;
     const uint32_t *groups = grouping_frames(traces->grouping, location, &count);
     for (uint32_t i = 0; i < count; i++) {
-        struct string_id name = traces->grouping->items[groups[i]].printable;
         if (*is_first)
             report_append_value(traces->report, traces->out, 10, value);
         else
             buffer_append_text(traces->out, "          ");
         *is_first = false;
         buffer_append_text(traces->out, "   ");
-        buffer_append_text(traces->out, profile_c_string(traces->report->profile, name));
+        buffer_append_text(traces->out, group_name(traces->grouping, &traces->grouping->items[groups[i]]));
         buffer_append_text(traces->out, i + 1 < count ? " (inline)\n" : "\n");
     }
 }

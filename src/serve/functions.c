@@ -64,7 +64,7 @@ static void write_edges(struct neighbours *all, struct json_writer *json, const 
         uint32_t other = is_in ? edge->from : edge->to;
         json_begin_object(json);
         json_write_key(json, "name");
-        json_write_string(json, profile_slice(all->profile, group_of_node(graph, &all->source, other)->printable));
+        json_write_text(json, group_name(&all->grouping, group_of_node(graph, &all->source, other)));
         write_number(json, "total", edge->weight);
         json_end_object(json);
     }
@@ -82,7 +82,7 @@ static void write_neighbours(struct neighbours *all, uint32_t node)
     write_type(&json, profile_c_string(all->profile, type->type), profile_c_string(all->profile, type->unit));
     write_number(&json, "all", total_of_samples(all->profile, choice, NULL));
     json_write_key(&json, "name");
-    json_write_string(&json, profile_slice(all->profile, group->printable));
+    json_write_text(&json, group_name(&all->grouping, group));
     write_number(&json, "self", found->flat);
     write_number(&json, "total", found->cum);
     write_edges(all, &json, "callers", node, true);
@@ -104,7 +104,7 @@ static void find_neighbours(struct neighbours *all)
     if (status == STATUS_OK && !has_memory) status = error_set(&error, STATUS_NO_MEMORY, 0, "not enough memory");
     uint32_t node = 0;
     while (status == STATUS_OK && node < all->graph.node_count &&
-           !slice_equal(profile_slice(all->profile, group_of_node(&all->graph, &all->source, node)->printable), name))
+           !slice_equals_text(name, group_name(&all->grouping, group_of_node(&all->graph, &all->source, node))))
         node++;
     if (status == STATUS_OK && node == all->graph.node_count)
         status = error_set(&error, STATUS_NOT_FOUND, 0, "no function has that name");
@@ -211,7 +211,7 @@ static enum status add_functions(struct trend *trend, size_t bucket, struct prof
     trend->totals[bucket] = top.total;
     for (size_t i = 0; i < top.groups[0].function_count && status == STATUS_OK; i++) {
         const struct top_function *found = &top.groups[0].functions[i];
-        struct trend_function *function = trend_function(trend, profile_slice(profile, found->name));
+        struct trend_function *function = trend_function(trend, names_slice(&top.names, found->name));
         if (!function) {
             status = error_set(error, STATUS_TOO_LARGE, 0, "too many functions; narrow the time range");
             break;

@@ -29,7 +29,7 @@ static void build(struct grouping_options options, bool is_tree, struct trim_opt
 
 static const char *name_of(uint32_t node)
 {
-    return profile_c_string(&profile, group_of_node(&trimmed.graph, &source, node)->printable);
+    return group_name(&grouping, group_of_node(&trimmed.graph, &source, node));
 }
 
 static const struct call_node *node_called(const char *name)

@@ -171,7 +171,7 @@ static struct diff compute(struct diff_options options)
 static const struct diff_function *function_of(const struct diff *diff, const char *name)
 {
     for (size_t i = 0; i < diff->count; i++) {
-        if (strcmp(profile_c_string(&profile, diff->functions[i].name), name) == 0) return &diff->functions[i];
+        if (strcmp(names_text(&diff->names, diff->functions[i].name), name) == 0) return &diff->functions[i];
     }
     TEST_FAIL("there is no function %s", name);
     return NULL;

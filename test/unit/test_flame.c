@@ -39,7 +39,7 @@ static void lay_out(struct flame_options options)
 static const char *name_of(const struct flame_box *box)
 {
     if (box->group == FLAME_NO_GROUP) return "";
-    return profile_c_string(&profile, grouping.items[box->group].printable);
+    return group_name(&grouping, &grouping.items[box->group]);
 }
 
 /* " main f" */

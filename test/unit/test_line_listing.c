@@ -61,7 +61,7 @@ TEST(an_inlined_function_has_its_own_lines_and_its_caller_the_call)
     add_sample(locations, 1, 100);
     list_cpu("big|small");
     CHECK_INT(listing.function_count, 2);
-    CHECK_TEXT(profile_c_string(&profile, listing.functions[0].name), "big");
+    CHECK_TEXT(listing.functions[0].name, "big");
     CHECK_INT(listing.functions[0].flat, 0);
     CHECK_INT(listing.functions[0].cum, 100);
     CHECK_INT(listing.functions[0].first, 15);

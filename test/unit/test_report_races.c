@@ -1,16 +1,16 @@
 /* Eight threads compute reports on one profile and one grouping. ThreadSanitizer makes the program exit with 66 if it
  * has found a data race; the sizes of the profile's tables show whether a report has added something.
- *
- * Top and diff are missing: they group, and grouping_init still adds names to the profile.
  * SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "analyze/call_graph.h"
 #include "analyze/completeness.h"
+#include "analyze/diff.h"
 #include "analyze/flame_layout.h"
 #include "analyze/line_listing.h"
 #include "analyze/summary.h"
 #include "analyze/tag_sums.h"
+#include "analyze/top.h"
 #include "analyze/totals.h"
 #include "stacks.h"
 
@@ -104,6 +104,27 @@ static bool summary(const struct profile *profile, const struct grouping *groupi
     return is_done;
 }
 
+/* Lines with the names of places, which the profile does not have. */
+static bool top(const struct profile *profile, const struct grouping *grouping)
+{
+    (void)grouping;
+    struct top result = {0};
+    const struct top_options options = {.value_index = COLUMN, .granularity = GRANULARITY_LINES};
+    bool is_done = top_compute(profile, &options, &result, NULL) == STATUS_OK && result.groups[0].function_count > 200;
+    top_fini(&result);
+    return is_done;
+}
+
+static bool diff(const struct profile *profile, const struct grouping *grouping)
+{
+    (void)grouping;
+    struct diff result = {0};
+    const struct diff_options options = {.value_index = COLUMN, .granularity = GRANULARITY_LINES, .level = 0.01};
+    bool is_done = diff_compute(profile, &options, &result, NULL) == STATUS_OK && result.change_counts[DIFF_ADDED] > 0;
+    diff_fini(&result);
+    return is_done;
+}
+
 /* --- The threads -------------------------------------------------------------------------------------------------- */
 
 struct worker {
@@ -140,11 +161,12 @@ static void compute_in_threads(const compute_report *reports, size_t count)
 
 TEST(eight_threads_compute_reports_with_one_grouping)
 {
-    static const compute_report reports[] = {graph, tree, flame, listing, tags, summary};
+    static const compute_report reports[] = {graph, tree, flame, listing, tags, summary, top, diff};
     const struct grouping_options options = {.granularity = GRANULARITY_LINES, .names_places = true};
     begin();
-    CHECK_INT(grouping_init(&shared_grouping, &filled, &options, NULL), STATUS_OK);
     size_t string_count = filled.strings.count, stack_count = filled.stacks.count;
+    CHECK_INT(grouping_init(&shared_grouping, &filled, &options, NULL), STATUS_OK);
+    CHECK(names_limit(&shared_grouping.names) > string_count + 1); /* else it needs no names of its own */
     compute_in_threads(reports, sizeof(reports) / sizeof(reports[0]));
     CHECK_UINT(filled.strings.count, string_count);
     CHECK_UINT(filled.stacks.count, stack_count);

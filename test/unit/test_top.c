@@ -60,12 +60,13 @@ static struct top compute(struct top_options options)
     return top;
 }
 
-static void check_function(const struct top_group *thread, size_t place_in_order, const char *name, int64_t self,
+static void check_function(const struct top *top, size_t group, size_t place_in_order, const char *name, int64_t self,
                            int64_t total)
 {
+    const struct top_group *thread = &top->groups[group];
     CHECK(place_in_order < thread->function_count);
     const struct top_function *function = &thread->functions[place_in_order];
-    CHECK_TEXT(profile_c_string(&profile, function->name), name);
+    CHECK_TEXT(names_text(&top->names, function->name), name);
     CHECK_INT(function->self, self);
     CHECK_INT(function->total, total);
 }
@@ -80,15 +81,15 @@ TEST(self_is_of_the_leaf_and_total_of_everything_below)
     CHECK_INT(top.total, 100);
     CHECK_UINT(top.group_count, 1);
     CHECK_UINT(top.groups[0].function_count, 4);
-    check_function(&top.groups[0], 0, "hash", 70, 70);
-    check_function(&top.groups[0], 1, "work", 20, 90);
-    check_function(&top.groups[0], 2, "idle", 10, 10);
-    check_function(&top.groups[0], 3, "main", 0, 100);
+    check_function(&top, 0, 0, "hash", 70, 70);
+    check_function(&top, 0, 1, "work", 20, 90);
+    check_function(&top, 0, 2, "idle", 10, 10);
+    check_function(&top, 0, 3, "main", 0, 100);
     top_fini(&top);
 
     top = compute((struct top_options){.by_cumulative = true});
-    check_function(&top.groups[0], 0, "main", 0, 100);
-    check_function(&top.groups[0], 1, "work", 20, 90);
+    check_function(&top, 0, 0, "main", 0, 100);
+    check_function(&top, 0, 1, "work", 20, 90);
     top_fini(&top);
 }
 
@@ -99,9 +100,9 @@ TEST(a_recursive_function_counts_once_a_sample)
     sample(stack("main f g f"), "1", 2, 7);
     sample(stack("main f g"), "1", 3, 11);
     struct top top = compute((struct top_options){0});
-    check_function(&top.groups[0], 0, "f", 12, 23);
-    check_function(&top.groups[0], 1, "g", 11, 18);
-    check_function(&top.groups[0], 2, "main", 0, 23);
+    check_function(&top, 0, 0, "f", 12, 23);
+    check_function(&top, 0, 1, "g", 11, 18);
+    check_function(&top, 0, 2, "main", 0, 23);
     top_fini(&top);
 }
 
@@ -112,8 +113,8 @@ TEST(an_inlined_function_is_a_frame_and_a_repeated_one_in_a_location_counts_once
     sample(at, "1", 1, 3);
     struct top top = compute((struct top_options){0});
     CHECK_UINT(top.groups[0].function_count, 2);
-    check_function(&top.groups[0], 0, "inner", 3, 3);
-    check_function(&top.groups[0], 1, "outer", 0, 3);
+    check_function(&top, 0, 0, "inner", 3, 3);
+    check_function(&top, 0, 1, "outer", 0, 3);
     CHECK_TEXT(profile_c_string(&profile, top.groups[0].functions[0].file), "a.c");
     top_fini(&top);
 }
@@ -130,9 +131,9 @@ TEST(functions_of_one_name_are_one_and_equal_ones_are_in_order_of_name)
     sample(stack("a"), "1", 3, 1);
     struct top top = compute((struct top_options){0});
     CHECK_UINT(top.groups[0].function_count, 3);
-    check_function(&top.groups[0], 0, "same", 5, 5);
-    check_function(&top.groups[0], 1, "a", 1, 1);
-    check_function(&top.groups[0], 2, "b", 1, 1);
+    check_function(&top, 0, 0, "same", 5, 5);
+    check_function(&top, 0, 1, "a", 1, 1);
+    check_function(&top, 0, 2, "b", 1, 1);
     top_fini(&top);
 }
 
@@ -149,9 +150,9 @@ TEST(a_frame_without_a_name_is_named_by_its_place)
         profile_add_stack(&profile, (struct stack_id){0}, profile_add_location(&profile, &outside, NULL, 0));
     sample(profile_add_stack(&profile, at, profile_add_location(&profile, &inside, NULL, 0)), "1", 1, 4);
     struct top top = compute((struct top_options){0});
-    check_function(&top.groups[0], 0, "libx.so.1+0x101234", 4, 4);
+    check_function(&top, 0, 0, "libx.so.1+0x101234", 4, 4);
     CHECK_TEXT(profile_c_string(&profile, top.groups[0].functions[0].package), "/usr/lib/libx.so.1");
-    check_function(&top.groups[0], 1, "0xabc", 0, 4);
+    check_function(&top, 0, 1, "0xabc", 0, 4);
     top_fini(&top);
 }
 
@@ -168,14 +169,14 @@ TEST(by_thread_each_thread_has_its_own_numbers_and_duration)
     CHECK_UINT(top.group_count, 2);
     CHECK_UINT(top.groups[0].duration_ns, 3000);
     CHECK_INT(top.groups[0].total, 5);
-    check_function(&top.groups[0], 0, "b", 4, 4);
-    check_function(&top.groups[0], 1, "a", 1, 1);
-    check_function(&top.groups[0], 2, "main", 0, 5);
+    check_function(&top, 0, 0, "b", 4, 4);
+    check_function(&top, 0, 1, "a", 1, 1);
+    check_function(&top, 0, 2, "main", 0, 5);
     CHECK_UINT(top.groups[1].duration_ns, 500);
     CHECK_INT(top.groups[1].total, 10);
     CHECK_UINT(top.groups[1].function_count, 2);
-    check_function(&top.groups[1], 0, "a", 2, 2);
-    check_function(&top.groups[1], 1, "main", 0, 2);
+    check_function(&top, 1, 0, "a", 2, 2);
+    check_function(&top, 1, 1, "main", 0, 2);
     top_fini(&top);
 }
 
@@ -214,10 +215,10 @@ TEST(by_process_a_pid_that_runs_two_programs_is_two_processes)
     CHECK_INT(top.total, 10);
     CHECK_UINT(top.group_count, 3);
     check_process(&top.groups[0], 10, "xz", 6);
-    check_function(&top.groups[0], 0, "b", 6, 6);
+    check_function(&top, 0, 0, "b", 6, 6);
     check_process(&top.groups[1], 20, "xz", 3);
     check_process(&top.groups[2], 10, "sh", 1);
-    check_function(&top.groups[2], 0, "a", 1, 1);
+    check_function(&top, 2, 0, "a", 1, 1);
     top_fini(&top);
 }
 
@@ -259,7 +260,7 @@ TEST(sums_that_leave_64_bits_stay_at_the_limit)
     sample(stack("a"), "1", 1, INT64_MAX);
     sample(stack("a"), "1", 2, INT64_MAX);
     struct top top = compute((struct top_options){0});
-    check_function(&top.groups[0], 0, "a", INT64_MAX, INT64_MAX);
+    check_function(&top, 0, 0, "a", INT64_MAX, INT64_MAX);
     top_fini(&top);
 }
 
@@ -361,12 +362,12 @@ static void add_up(uint32_t thread, struct sums sums[NAMES])
     }
 }
 
-static void check_sums(const struct top_group *thread)
+static void check_sums(const struct top *top, const struct top_group *thread)
 {
     struct sums sums[NAMES];
     add_up(thread->thread.index, sums);
     for (size_t i = 0; i < thread->function_count; i++) {
-        struct sums *of_name = &sums[profile_c_string(&profile, thread->functions[i].name)[0] - 'a'];
+        struct sums *of_name = &sums[names_text(&top->names, thread->functions[i].name)[0] - 'a'];
         CHECK_INT(thread->functions[i].self, of_name->self);
         CHECK_INT(thread->functions[i].total, of_name->total);
         of_name->self = of_name->total = 0;
@@ -380,11 +381,11 @@ TEST(sums_are_those_of_every_sample_by_itself_wherever_stacks_part)
         grow(tree);
         struct top top = compute((struct top_options){0});
         CHECK_UINT(top.group_count, 1);
-        check_sums(&top.groups[0]);
+        check_sums(&top, &top.groups[0]);
         top_fini(&top);
         top = compute((struct top_options){.grouping = TOP_BY_THREAD});
         CHECK_UINT(top.group_count, THREADS);
-        for (size_t t = 0; t < top.group_count; t++) check_sums(&top.groups[t]);
+        for (size_t t = 0; t < top.group_count; t++) check_sums(&top, &top.groups[t]);
         top_fini(&top);
     }
 }
