@@ -21,7 +21,7 @@ enum {
 const char *format_name(const struct format *format);
 const struct format *format_of_name(const char *name);
 /* The format that a file name asks for: x.pb.gz and x.pb pprof, x.json sentry-v2, x.envelope, x.collapsed or x.folded,
- * x.speedscope.json, x.firefox.json; each with .gz behind it too. */
+ * x.speedscope.json, x.firefox.json, x.otlp, x.otlp.json; each with .gz behind it too. */
 const struct format *format_of_path(const char *path);
 /* The end of PATH that tells its format, ".speedscope.json" or ".pb.gz"; where none does, what begins with the last dot
  * of the file's name, or nothing. Within PATH. */

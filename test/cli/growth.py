@@ -135,6 +135,24 @@ def a_chain_of_calls(size):
                        "timeDeltas": [1] * count}).encode()
 
 
+def otlp(profile, *tables):
+    names = field(5, b"") + field(5, b"cpu") + field(5, b"count")
+    return field(1, field(2, field(2, profile))) + field(2, b"".join(tables) + names)
+
+
+def values_of_one_sample_in_two_profiles_of_otlp(size):
+    """Each value of the one is in a row with one of the other."""
+    values = field(2, field(4, b"\x01" * (size // 2)))
+    return otlp(field(1, field(1, 1)) + values) + field(1, field(2, field(2, field(1, field(1, 2)) + values)))
+
+
+def stacks_of_otlp_that_are_all_different(size):
+    count = size // 110
+    stacks = [field(7, field(1, b"".join(varint(1 + (i * 31 + k * 7) % 100) for k in range(100)))) for i in range(count)]
+    return otlp(field(1, field(1, 1)) + b"".join(field(2, field(1, i + 1) + field(4, b"\x01")) for i in range(count)),
+                field(2, b""), *(field(2, field(2, i + 1)) for i in range(100)), field(7, b""), *stacks)
+
+
 def calls_of_everything_by_everything(size):
     """Each function calls all that follow it: the number of stacks doubles with each one."""
     count = int((size / 20) ** 0.5)
@@ -284,7 +302,8 @@ GENERATORS = [strings_that_shared_a_hash, lines_that_shared_a_hash, inlined_func
               a_recording_of_ticks_at_which_many_threads_sleep, a_recording_of_deep_stacks_that_share_all_but_one_frame,
               a_recording_of_many_modules, forks_that_map, records_in_reverse_order, mappings_in_reverse_order,
               inlined_functions_without_an_end_for_firefox, a_deep_stack_for_firefox, calls_of_everything_by_everything,
-              values_without_bytes_in_jfr, lines_with_all_events_of_callgrind, a_long_chain_of_callgrind]
+              values_without_bytes_in_jfr, lines_with_all_events_of_callgrind, a_long_chain_of_callgrind,
+              values_of_one_sample_in_two_profiles_of_otlp, stacks_of_otlp_that_are_all_different]
 
 
 # --- Measuring --------------------------------------------------------------------------------------------------------
@@ -309,7 +328,7 @@ def measure(path, output):
     worst_seconds = worst_memory = 0
     commands = [["top", path], ["info", path]]
     commands += [["convert", path, "-o", output, "--to", target] for target in
-                 ("pprof", "collapsed", "speedscope", "firefox", "envelope")]
+                 ("pprof", "collapsed", "speedscope", "firefox", "envelope", "otlp-json")]
     for command in commands:
         for old in output.parent.glob("out*"):
             old.unlink()

@@ -162,7 +162,7 @@ TEST(a_profile_that_goes_through_firefoxs_format_keeps_stacks_times_and_values)
 static bool check_all_targets(struct profile *profile, const char *path)
 {
     static const struct format *const written[] = {&format_collapsed, &format_speedscope, &format_firefox,
-                                                   &format_pprof};
+                                                   &format_otlp,      &format_otlp_json,  &format_pprof};
     for (size_t i = 0; i < sizeof(written) / sizeof(written[0]); i++) {
         struct buffer bytes;
         struct error error = {0};

@@ -66,10 +66,12 @@ struct format {
     X(recording)    /* what liboffbeat writes while it samples; read only */                                           \
     X(perf_data)    /* read only */                                                                                    \
     X(jfr)          /* read only */                                                                                    \
+    X(otlp)         /* before text: it begins as an empty line does */                                                 \
     X(pprof_legacy) /* what pprof read before profile.proto; read only */                                              \
     X(perf_script)  /* read only */                                                                                    \
     X(callgrind)    /* read only; its first line may look as a collapsed stack does */                                 \
     X(collapsed)                                                                                                       \
+    X(otlp_json)                                                                                                       \
     X(envelope) /* before others in JSON: the members of its header are anybody's */                                   \
     X(speedscope)                                                                                                      \
     X(chrome) /* read only */                                                                                          \

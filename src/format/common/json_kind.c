@@ -8,6 +8,8 @@ static const struct {
     const char *name;
     enum json_kind_of_profile kind;
 } members[] = {
+    {"resourceProfiles", JSON_PROFILE_OTLP},
+    {"dictionary", JSON_PROFILE_OTLP},
     {"meta", JSON_PROFILE_FIREFOX},
     {"libs", JSON_PROFILE_FIREFOX},
     {"threads", JSON_PROFILE_FIREFOX},

@@ -11,6 +11,7 @@ enum json_kind_of_profile {
     JSON_PROFILE_CHROME,       /* one .cpuprofile */
     JSON_PROFILE_CHROME_TRACE, /* trace events, which may hold several */
     JSON_PROFILE_FIREFOX,
+    JSON_PROFILE_OTLP,
 };
 
 enum { JSON_KIND_BYTES_MAX = 1 << 16 }; /* looked at */
