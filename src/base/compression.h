@@ -35,11 +35,11 @@ static inline size_t decompressed_bytes_max(size_t compressed_size, size_t limit
     return most < limit ? most : limit;
 }
 
-/* Appends to OUT what BYTES hold. STATUS_TOO_LARGE if OUT's maximum would be passed, STATUS_MALFORMED if the bytes are
- * damaged, cut short, or followed by something else; OUT is then as it was. Besides OUT at most 128 MiB are taken, the
- * largest window of zstd that is accepted. */
+/* Appends the decompressed BYTES to OUT. STATUS_TOO_LARGE if OUT would exceed its maximum, STATUS_MALFORMED if the
+ * bytes are damaged, cut short, or followed by something else; OUT is unchanged then. Needs at most 128 MiB in addition
+ * to OUT: the largest window of zstd that is accepted. */
 enum status decompress(enum compression compression, struct slice bytes, struct buffer *out, struct error *error);
-/* The same, but OUT keeps what was decompressed of brotli or zstd that is damaged. */
+/* The same, but OUT keeps the decompressed beginning of damaged brotli or zstd. */
 enum status decompress_front(enum compression compression, struct slice bytes, struct buffer *out, struct error *error);
 
 #endif

@@ -39,8 +39,8 @@ static const uint64_t powers_of_ten[20] = {
 };
 /* clang-format on */
 
-/* The number whose digits are the bytes of WORD, from 0 to 9 and the first one lowest: each of twos, fours and eight is
- * made of neighbours. */
+/* The number whose digits are the bytes of WORD, from 0 to 9, the first digit in the lowest byte. Neighbours are joined
+ * to twos, then to fours, then to eight. */
 static inline uint64_t number_of_digits(uint64_t word)
 {
     word = (word * 10 + (word >> 8)) & 0x00FF00FF00FF00FF;
@@ -60,8 +60,8 @@ static inline uint64_t only_first(uint64_t word, unsigned count)
     return word << 8 << (56 - 8 * count);
 }
 
-/* Returns the end of the digits at POSITION, which may be none. DIGITS wraps when they are too many, which their count
- * tells. */
+/* Returns the end of the digits at POSITION; there may be no digit. DIGITS wraps if there are too many; the caller sees
+ * it from their count. */
 static inline const uint8_t *take_digits(const uint8_t *position, const uint8_t *end, uint64_t *digits)
 {
     uint64_t value = *digits;

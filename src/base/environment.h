@@ -7,11 +7,10 @@
 
 #include <stdbool.h>
 
-/* Before libc's constructor has run, there are no variables but those of VARIABLES, which that constructor will use,
- * too. */
+/* Until libc's constructor has run, only the variables in VARIABLES can be read. That constructor uses them, too. */
 void environment_begin(char **variables);
 
-/* NULL if NAME is not set, or if the environment is not trusted. The text is the environment's own. */
+/* NULL if NAME is not set, or if the environment is not trusted. The string belongs to the environment. */
 const char *environment_get(const char *name);
 
 /* False with AT_SECURE. */

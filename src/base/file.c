@@ -26,7 +26,7 @@ static bool is_standard_stream(const char *path)
 static enum status read_to_end(int descriptor, struct buffer *out, struct error *error)
 {
     for (;;) {
-        /* Asks for no more than fits, then for one byte more, to tell a full buffer from a file that is too large. */
+        /* Reads what fits, then one byte more, to distinguish a full buffer from a file that is too large. */
         size_t left = out->maximum - out->size;
         size_t spare = out->capacity - out->size;
         size_t wanted = spare > 0 ? spare : READ_BYTES;
@@ -88,14 +88,14 @@ static enum status write_in_place(const char *path, struct slice bytes, struct e
     return write_and_close(descriptor, bytes, error);
 }
 
-/* Opens a new file beside PATH, with the permissions that the umask leaves, and gives its name: PATH's with something
- * after it, which has room there also where PATH's is as long as a name can be. */
+/* Opens a new file beside PATH, with the permissions that the umask leaves. RET_NAME is PATH with a suffix; a name as
+ * long as the file system allows is cut, so that the suffix fits. */
 static int open_beside(const char *path, char *ret_name, size_t name_size)
 {
-    enum { BEHIND_BYTES_MAX = sizeof(".-2147483648-99.tmp") };
+    enum { SUFFIX_BYTES_MAX = sizeof(".-2147483648-99.tmp") };
     const char *slash = strrchr(path, '/');
     size_t name_begin = slash ? (size_t)(slash + 1 - path) : 0;
-    int kept = (int)(name_begin + strnlen(path + name_begin, NAME_MAX - BEHIND_BYTES_MAX));
+    int kept = (int)(name_begin + strnlen(path + name_begin, NAME_MAX - SUFFIX_BYTES_MAX));
     for (unsigned attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
         int length = snprintf(ret_name, name_size, "%.*s.%d-%u.tmp", kept, path, getpid(), attempt);
         if (length < 0 || (size_t)length >= name_size) {
@@ -156,7 +156,7 @@ enum status file_write(const char *path, struct slice bytes, struct error *error
 
     struct stat facts;
     if (stat(path, &facts) != 0) {
-        /* Whoever made the link wants it to stay: /dev/stdout is one, to nowhere where standard output is closed. */
+        /* Keep a dangling link: /dev/stdout is one where standard output is closed. */
         if (lstat(path, &facts) == 0) return error_set_errno(error, "cannot follow the symbolic link");
         return write_regular(path, NULL, bytes, error);
     }

@@ -10,7 +10,7 @@
 #define INDEX_NONE UINT32_MAX
 
 struct index_slot {
-    uint32_t hash;           /* most other items are distinguished by it, without a look at them */
+    uint32_t hash;           /* distinguishes most other items without reading them */
     uint32_t index_plus_one; /* 0: empty */
 };
 
@@ -49,7 +49,7 @@ static inline uint32_t index_table_peek(const struct index_table *table, uint64_
     return table->slots[place].index_plus_one - 1; /* INDEX_NONE for an empty one */
 }
 
-/* Makes room for COUNT items, to spare growing. A wish: if there is no memory, nothing happens. */
+/* Makes room for COUNT items, so that the table need not grow later. A hint: if memory is short, nothing happens. */
 void index_table_reserve(struct index_table *table, size_t count);
 
 /* Adds INDEX (below INDEX_NONE), which must not be there yet. False if memory is short. */

@@ -17,10 +17,10 @@
 
 enum {
     EXACT_DIGITS_MAX = 19,   /* so many always fit a uint64_t */
-    DOUBLE_DIGITS_MAX = 800, /* of later ones it only matters for the nearest double whether all are 0 */
+    DOUBLE_DIGITS_MAX = 800, /* further digits matter only in whether all are 0 */
     DOUBLE_EXPONENT_MAX = 9999,
 };
-#define EXPONENT_LIMIT 1000000000000 /* no input has so many digits that a larger one could be made up for */
+#define EXPONENT_LIMIT 1000000000000 /* no input has enough digits to compensate a larger one */
 
 void json_reader_init(struct json_reader *reader, struct slice bytes)
 {
@@ -299,7 +299,7 @@ static const uint8_t *take_exponent(const uint8_t *place, const uint8_t *end, in
 }
 
 /* Fails for the number that FIRST begins and PLACE breaks; where FIRST begins none, for that. */
-static struct json_number refuse_broken(struct json_reader *reader, const uint8_t *first, const uint8_t *place)
+static struct json_number reject_broken(struct json_reader *reader, const uint8_t *first, const uint8_t *place)
 {
     bool is_number = first < reader->end && (*first == '-' || is_digit(first, reader->end));
     if (is_number) reader->position = place;
@@ -315,19 +315,19 @@ static inline struct json_number read_number(struct json_reader *reader)
     int64_t exponent = 0;
     const uint8_t *place = take_digits(integer, end, &digits);
     ptrdiff_t digit_count = place - integer;
-    if (digit_count == 0) return refuse_broken(reader, first, place);
-    if (*integer == '0' && digit_count > 1) return refuse_broken(reader, first, integer + 1);
+    if (digit_count == 0) return reject_broken(reader, first, place);
+    if (*integer == '0' && digit_count > 1) return reject_broken(reader, first, integer + 1);
     if (place < end && *place == '.') {
         const uint8_t *fraction = place + 1;
         place = take_digits(fraction, end, &digits);
-        if (place == fraction) return refuse_broken(reader, first, place);
+        if (place == fraction) return reject_broken(reader, first, place);
         is_integer = false;
         exponent = fraction - place;
         digit_count -= exponent;
     }
     if (place < end && (*place | 0x20) == 'e') {
         place = take_exponent(place + 1, end, &exponent);
-        if (!is_digit(place - 1, end)) return refuse_broken(reader, first, place);
+        if (!is_digit(place - 1, end)) return reject_broken(reader, first, place);
         is_integer = false;
     }
     reader->position = place;
@@ -473,7 +473,7 @@ static bool number_magnitude(const struct json_number *number, uint64_t *ret_mag
 }
 
 /* Fails at the place of NUMBER, which was just taken. */
-static void refuse_number(struct json_reader *reader, const struct json_number *number, const char *message)
+static void reject_number(struct json_reader *reader, const struct json_number *number, const char *message)
 {
     if (!reader->failed) fail_at(reader, number->text.data, STATUS_MALFORMED, message);
 }
@@ -492,13 +492,13 @@ static inline bool take_short_integer(struct json_reader *reader, uint64_t *ret_
     return true;
 }
 
-/* What is no short integer, in functions of their own, so that those of short ones need no stack. */
+/* Numbers that are not short integers: separate functions, so that the functions for short integers need no stack. */
 static __attribute__((noinline)) uint64_t any_u64(struct json_reader *reader)
 {
     struct json_number number = json_number(reader);
     uint64_t magnitude = 0;
     if (!number_magnitude(&number, &magnitude) || (number.is_negative && magnitude)) {
-        refuse_number(reader, &number, "expected an integer from 0 to 2^64 - 1");
+        reject_number(reader, &number, "expected an integer from 0 to 2^64 - 1");
         return 0;
     }
     return magnitude;
@@ -509,7 +509,7 @@ static __attribute__((noinline)) int64_t any_i64(struct json_reader *reader)
     struct json_number number = json_number(reader);
     uint64_t magnitude = 0;
     if (!number_magnitude(&number, &magnitude) || magnitude > (uint64_t)INT64_MAX + number.is_negative) {
-        refuse_number(reader, &number, "expected an integer of 64 bits");
+        reject_number(reader, &number, "expected an integer of 64 bits");
         return 0;
     }
     return number.is_negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
@@ -533,7 +533,7 @@ double json_double(struct json_reader *reader)
     if (reader->failed) return 0;
     double value = json_number_to_double(&number);
     if (isfinite(value)) return value;
-    refuse_number(reader, &number, "number is too large");
+    reject_number(reader, &number, "number is too large");
     return 0;
 }
 

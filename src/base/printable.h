@@ -10,8 +10,8 @@
  * how many bytes to pass over then. */
 size_t printable_size(struct slice text, size_t *ret_skip);
 
-/* Replaces each character of the SIZE bytes at TEXT that is none by "?" and gives the new size, which is not larger.
- * KEEPS_LINES: line feeds stay. */
+/* Replaces each character of the SIZE bytes at TEXT that is not printable by "?" and returns the new size, which is not
+ * larger. KEEPS_LINES: line feeds stay. */
 size_t printable_replace(char *text, size_t size, bool keeps_lines);
 
 #endif

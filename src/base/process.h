@@ -1,4 +1,4 @@
-/* Tells a process from its children, also from those that no fork handler knows of (_Fork, clone).
+/* Distinguishes a process from its children, also from children that no fork handler sees (_Fork, clone).
  *
  * The number lives in a page that the kernel clears in every child with its own memory (MADV_WIPEONFORK), so that
  * reading it costs two loads and no system call. A child that shares our memory (vfork) has our number.

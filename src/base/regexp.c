@@ -24,7 +24,7 @@ struct compiler {
     enum status status;
 };
 
-static void refuse(struct compiler *compiler, enum status status, const char *what)
+static void reject(struct compiler *compiler, enum status status, const char *what)
 {
     if (compiler->status == STATUS_OK)
         compiler->status = error_set(compiler->error, status, compiler->place, "a regular expression with %s", what);
@@ -55,7 +55,7 @@ static bool take(struct compiler *compiler, const char *text)
 static uint32_t take_character(struct compiler *compiler)
 {
     if (at_end(compiler)) {
-        refuse(compiler, STATUS_MALFORMED, "something missing at its end");
+        reject(compiler, STATUS_MALFORMED, "something missing at its end");
         return 0;
     }
     const uint8_t *at = compiler->pattern.data + compiler->place;
@@ -72,7 +72,7 @@ static bool reserve(struct compiler *compiler, size_t more)
                       REGEXP_INSTRUCTIONS_MAX)) {
         return true;
     }
-    refuse(compiler, regexp->count + more > REGEXP_INSTRUCTIONS_MAX ? STATUS_TOO_LARGE : STATUS_NO_MEMORY,
+    reject(compiler, regexp->count + more > REGEXP_INSTRUCTIONS_MAX ? STATUS_TOO_LARGE : STATUS_NO_MEMORY,
            "too many parts");
     return false;
 }
@@ -102,7 +102,7 @@ static void add_range(struct compiler *compiler, uint32_t low, uint32_t high)
     if (compiler->status != STATUS_OK) return;
     if (!array_reserve(&regexp->ranges, &regexp->range_capacity, regexp->range_count + 1, sizeof(*regexp->ranges),
                        REGEXP_RANGES_MAX)) {
-        refuse(compiler, STATUS_TOO_LARGE, "too many classes of characters");
+        reject(compiler, STATUS_TOO_LARGE, "too many classes of characters");
         return;
     }
     regexp->ranges[regexp->range_count++] = (struct regexp_range){low, high};
@@ -171,7 +171,7 @@ static void add_pairs(struct compiler *compiler, const char *pairs, bool is_nega
     if (is_negated) add_range(compiler, next, CHARACTER_MAX);
 }
 
-/* \d, \w, \s and their opposites. False if LETTER is none. */
+/* \d, \w, \s and their opposites. False if LETTER is no such class. */
 static bool add_perl_class(struct compiler *compiler, uint8_t letter)
 {
     switch (letter | 0x20) {
@@ -206,7 +206,7 @@ static void add_named_class(struct compiler *compiler)
         add_pairs(compiler, classes[i].pairs, is_negated);
         return;
     }
-    refuse(compiler, STATUS_MALFORMED, "a class of characters that nobody knows");
+    reject(compiler, STATUS_MALFORMED, "a class of characters that nobody knows");
 }
 
 static int hex_value(uint8_t byte)
@@ -229,7 +229,7 @@ static uint32_t take_hex(struct compiler *compiler)
     }
     if (digits == 0 || (!has_braces && digits != 2) || (has_braces && !take(compiler, "}")) ||
         character > CHARACTER_MAX)
-        refuse(compiler, STATUS_MALFORMED, "a broken \\x");
+        reject(compiler, STATUS_MALFORMED, "a broken \\x");
     return character;
 }
 
@@ -238,7 +238,7 @@ static uint32_t take_octal(struct compiler *compiler, uint32_t first)
 {
     uint32_t character = first - '0';
     bool is_octal = first == '0' || (peek(compiler) >= '0' && peek(compiler) <= '7');
-    if (!is_octal) refuse(compiler, STATUS_UNSUPPORTED, "a back reference");
+    if (!is_octal) reject(compiler, STATUS_UNSUPPORTED, "a back reference");
     for (int digits = 1; digits < 3 && peek(compiler) >= '0' && peek(compiler) <= '7'; digits++)
         character = character * 8 + (take_character(compiler) - '0');
     return character;
@@ -255,7 +255,7 @@ static uint32_t take_escaped(struct compiler *compiler)
     if (letter) return (uint8_t)characters[letter - letters];
     bool is_plain = character < 0x80 && !(character >= '0' && character <= '9') &&
                     !((character | 0x20) >= 'a' && (character | 0x20) <= 'z');
-    if (!is_plain) refuse(compiler, STATUS_UNSUPPORTED, "an escape that is not known");
+    if (!is_plain) reject(compiler, STATUS_UNSUPPORTED, "an escape that is not known");
     return character;
 }
 
@@ -283,7 +283,7 @@ static void compile_class_item(struct compiler *compiler)
         compiler->place++;
         high = take_class_character(compiler);
     }
-    if (high < low) refuse(compiler, STATUS_MALFORMED, "a range that ends before it begins");
+    if (high < low) reject(compiler, STATUS_MALFORMED, "a range that ends before it begins");
     add_characters(compiler, low, high);
 }
 
@@ -295,7 +295,7 @@ static void compile_class(struct compiler *compiler)
     do {
         compile_class_item(compiler);
     } while (!at_end(compiler) && peek(compiler) != ']');
-    if (!take(compiler, "]")) refuse(compiler, STATUS_MALFORMED, "a [ that is not closed");
+    if (!take(compiler, "]")) reject(compiler, STATUS_MALFORMED, "a [ that is not closed");
     append_ranges(compiler, first, is_negated);
 }
 
@@ -306,7 +306,7 @@ static void compile_character(struct compiler *compiler, uint32_t character)
     append_ranges(compiler, first, false);
 }
 
-/* After "\Q", up to "\E" or the end. All but the last character are parts of their own already. */
+/* After "\Q", up to "\E" or the end. All but the last character are already separate parts. */
 static void compile_quoted(struct compiler *compiler, size_t *ret_last)
 {
     while (!at_end(compiler) && !take(compiler, "\\E")) {
@@ -355,10 +355,10 @@ static bool take_flags(struct compiler *compiler)
         } else if (flag == 'U') {
             continue; /* which match is found is not asked */
         } else {
-            refuse(compiler, STATUS_UNSUPPORTED, "a flag that is not known");
+            reject(compiler, STATUS_UNSUPPORTED, "a flag that is not known");
         }
     }
-    refuse(compiler, STATUS_MALFORMED, "a ( that is not closed");
+    reject(compiler, STATUS_MALFORMED, "a ( that is not closed");
     return true;
 }
 
@@ -371,7 +371,7 @@ static void skip_name(struct compiler *compiler)
 static void compile_group(struct compiler *compiler)
 {
     bool ignores_case = compiler->ignores_case, dot_is_all = compiler->dot_is_all;
-    if (compiler->depth == REGEXP_DEPTH_MAX) refuse(compiler, STATUS_TOO_LARGE, "too many groups in groups");
+    if (compiler->depth == REGEXP_DEPTH_MAX) reject(compiler, STATUS_TOO_LARGE, "too many groups in groups");
     if (take(compiler, "?P<") || take(compiler, "?<")) {
         skip_name(compiler);
     } else if (take(compiler, "?") && take_flags(compiler)) {
@@ -380,7 +380,7 @@ static void compile_group(struct compiler *compiler)
     compiler->depth++;
     compile_alternatives(compiler);
     compiler->depth--;
-    if (!take(compiler, ")")) refuse(compiler, STATUS_MALFORMED, "a ( that is not closed");
+    if (!take(compiler, ")")) reject(compiler, STATUS_MALFORMED, "a ( that is not closed");
     compiler->ignores_case = ignores_case;
     compiler->dot_is_all = dot_is_all;
 }
@@ -414,7 +414,7 @@ static void compile_atom(struct compiler *compiler, size_t *ret_last)
     case '*':
     case '+':
     case '?':
-        refuse(compiler, STATUS_MALFORMED, "nothing to repeat");
+        reject(compiler, STATUS_MALFORMED, "nothing to repeat");
         break;
     default:
         compile_character(compiler, character);
@@ -485,7 +485,7 @@ static bool take_counts(struct compiler *compiler, int *ret_minimum, int *ret_ma
         return false;
     }
     if (minimum > REGEXP_REPEAT_MAX || maximum > REGEXP_REPEAT_MAX || (maximum >= 0 && maximum < minimum))
-        refuse(compiler, STATUS_MALFORMED, "a repetition out of range");
+        reject(compiler, STATUS_MALFORMED, "a repetition out of range");
     *ret_minimum = minimum;
     *ret_maximum = maximum;
     return true;
@@ -515,7 +515,7 @@ static void compile_part(struct compiler *compiler)
     if (!take_repetition(compiler, &minimum, &maximum)) return;
     (void)take(compiler, "?"); /* which match is found is not asked */
     repeat(compiler, first, minimum, maximum);
-    if (take_repetition(compiler, &minimum, &maximum)) refuse(compiler, STATUS_MALFORMED, "a repetition repeated");
+    if (take_repetition(compiler, &minimum, &maximum)) reject(compiler, STATUS_MALFORMED, "a repetition repeated");
 }
 
 /* "a|b|c": each but the last is a split that continues after it, and a jump to the end, which is known at the end. */
@@ -542,13 +542,13 @@ enum status regexp_compile(struct regexp *regexp, struct slice pattern, struct e
 {
     *regexp = (struct regexp){0};
     struct compiler compiler = {.regexp = regexp, .pattern = pattern, .error = error};
-    if (pattern.size > REGEXP_BYTES_MAX) refuse(&compiler, STATUS_TOO_LARGE, "more than 65536 bytes");
+    if (pattern.size > REGEXP_BYTES_MAX) reject(&compiler, STATUS_TOO_LARGE, "more than 65536 bytes");
     compile_alternatives(&compiler);
-    if (!at_end(&compiler)) refuse(&compiler, STATUS_MALFORMED, "a ) that nothing opens");
+    if (!at_end(&compiler)) reject(&compiler, STATUS_MALFORMED, "a ) that nothing opens");
     append_operation(&compiler, MATCH);
     if (compiler.status == STATUS_OK) regexp->states = calloc(regexp->count * 5, sizeof(*regexp->states));
     regexp->steps_left = UINT64_MAX;
-    if (compiler.status == STATUS_OK && !regexp->states) refuse(&compiler, STATUS_NO_MEMORY, "too many parts");
+    if (compiler.status == STATUS_OK && !regexp->states) reject(&compiler, STATUS_NO_MEMORY, "too many parts");
     if (compiler.status != STATUS_OK) regexp_fini(regexp);
     return compiler.status;
 }

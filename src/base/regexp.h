@@ -3,8 +3,8 @@
  *
  * Known: literals, ., [classes] with [:names:], \d \D \w \W \s \S, \b \B ^ $ \A \z, groups (plain, (?:…), (?P<name>…)),
  * the flags i, s and U, |, * + ? {n} {n,} {n,m} (greedy or not: only whether it matches is asked), \t \n \r \f \v \a
- * \xFF \x{10FFFF} \012 \Q…\E. Not known, and refused: \p{…} and \pN, \C, the flag m. Letters without case are those of
- * ASCII. Text is UTF-8; a byte that is not is one character.  SPDX-License-Identifier: MIT */
+ * \xFF \x{10FFFF} \012 \Q…\E. Not known, and rejected: \p{…} and \pN, \C, the flag m. Only ASCII letters are compared
+ * without case. Text is UTF-8; a byte that is not UTF-8 is one character.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_BASE_REGEXP_H
 #define OFFBEAT_BASE_REGEXP_H
 

@@ -1,11 +1,11 @@
-/* The expression as an automaton that has one state at a time, made while texts are matched: a step is a look into a
- * table, however large the expression is.
+/* The expression as an automaton that has one state at a time. States are built while strings are matched: a step reads
+ * one entry of a table, however large the expression is.
  *
  * A state is the set of instructions to continue with after a character, before it is known what follows without one:
  * that depends on the next character, for ^ $ \b \B. So a transition first completes the set, with the characters on
  * both sides, and then takes the character. A match shows one character late; the end of the text counts as one.
  *
- * Characters that no class of the expression tells apart are one column of the table. SPDX-License-Identifier: MIT */
+ * Characters that no class of the expression distinguishes share a column of the table. SPDX-License-Identifier: MIT */
 #include "base/regexp_private.h"
 
 #include "base/array.h"

@@ -61,7 +61,7 @@ bool regexp_is_in(const struct regexp *regexp, const struct regexp_instruction *
     return is_found != instruction->is_negated;
 }
 
-/* What is reached becomes what waits; nothing is reached. */
+/* The instructions that were reached become the current ones; the set of reached ones is then empty. */
 void regexp_begin_round(struct regexp_machine *machine)
 {
     uint32_t *reached = machine->next;
