@@ -5,7 +5,7 @@
 #include "binary/debug_id.h"
 #include "binary/elf_file.h"
 
-/* 32 hex digits made of the file's code, and a NUL. False if FILE has a build id, or no code. */
+/* 32 hex digits computed from the file's code, and a NUL. False if FILE has a build id, or no code. */
 bool contents_id_of(const struct elf_file *file, char ret_hex[BUILD_ID_START_SIZE]);
 
 #endif

@@ -47,7 +47,7 @@ static const struct elf_section *section_of_type(const struct elf_file *file, ui
     return NULL;
 }
 
-/* The text at OFFSET of a string table that ends with a NUL; "" if the offset is none. */
+/* The string at OFFSET of a string table that ends with a NUL; "" if the offset is outside of it. */
 static const char *text_at(const struct buffer *texts, uint64_t offset)
 {
     return offset < texts->size ? (const char *)texts->data + offset : "";
@@ -62,8 +62,8 @@ static bool read_texts(const struct elf_file *file, const struct elf_section *ta
     return !into->failed;
 }
 
-/* Names may overlap, so that a table of strings with N bytes could hold N names of N bytes. Those of real files have at
- * most the bytes of their table, a little more where linkers let names share their ends. */
+/* Names may overlap, so that a table of strings with N bytes could hold N names of N bytes. In real files the names
+ * have at most the bytes of their table, a little more where linkers let names share their ends. */
 enum { NAME_BYTES_FREE = 1 << 16, NAME_BYTES_RATIO = 4 };
 
 static size_t name_bytes_max(size_t table_size)
@@ -178,7 +178,7 @@ static const char *imported_name(const struct plt *plt, const Elf64_Rela *reloca
 
 static bool add_stubs(struct elf_symbols *symbols, const struct elf_file *file, const struct plt *plt)
 {
-    /* With branch protection on x86-64 calls go to .plt.sec, which has no header; .plt is then its slow path. */
+    /* With branch protection, x86-64 code calls .plt.sec, which has no header; .plt is then its slow path. */
     const struct elf_section *first = elf_file_section(file, ".plt"), *second = elf_file_section(file, ".plt.sec");
     uint64_t header = file->machine == EM_AARCH64 ? PLT_AARCH64_HEADER_SIZE : PLT_X86_64_HEADER_SIZE;
     struct cursor cursor = cursor_of(buffer_slice(&plt->relocations));

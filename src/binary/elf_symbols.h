@@ -23,8 +23,8 @@ struct elf_symbols {
 void elf_symbols_init(struct elf_symbols *symbols);
 void elf_symbols_fini(struct elf_symbols *symbols);
 
-/* Adds the functions of FILE's .symtab, or where it has none those of its .dynsym, without their versions ("@@GLIBC…").
- * Tables that are missing or broken add nothing. False if memory is short or a maximum is reached. */
+/* Adds the functions of FILE's .symtab, or of its .dynsym if it has no .symtab, without their versions ("@@GLIBC…").
+ * Missing or broken tables add nothing. False if memory is short or a maximum is reached. */
 bool elf_symbols_add(struct elf_symbols *symbols, const struct elf_file *file);
 
 /* Adds the stubs through which FILE calls other files: "malloc@plt". Else as elf_symbols_add. */

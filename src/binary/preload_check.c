@@ -60,7 +60,7 @@ static bool is_gnu_linker(const char *interpreter)
     return strncmp(slash ? slash + 1 : interpreter, "ld-linux", strlen("ld-linux")) == 0;
 }
 
-static enum preload_answer judge(const struct elf_file *file, const char *path, const char *interpreter)
+static enum preload_answer check_file(const struct elf_file *file, const char *path, const char *interpreter)
 {
     if (file->machine != OWN_MACHINE) return PRELOAD_WRONG_ARCHITECTURE;
     if (gains_rights(path)) return PRELOAD_PRIVILEGED;
@@ -79,7 +79,7 @@ enum status preload_check(const char *path, enum preload_answer *ret_answer,
     switch ((int)status) {
     case STATUS_OK:
         elf_file_copy_interpreter(&file, ret_interpreter, PRELOAD_INTERPRETER_SIZE);
-        *ret_answer = judge(&file, path, ret_interpreter);
+        *ret_answer = check_file(&file, path, ret_interpreter);
         elf_file_close(&file);
         return STATUS_OK;
     case STATUS_UNSUPPORTED:
