@@ -221,7 +221,7 @@ static void finish(struct http *http, const char *failure)
 }
 
 /* libcurl's own limit on slowness looks at averages of five seconds. */
-static bool stands_still(struct http *http)
+static bool is_stalled(struct http *http)
 {
     curl_off_t sent = 0, received = 0;
     uint64_t now = now_ns();
@@ -260,7 +260,7 @@ bool http_step(struct http *http, int wake_descriptor, int timeout_ms)
         return true;
     }
     if (is_done(http)) return true;
-    if (stands_still(http)) {
+    if (is_stalled(http)) {
         finish(http, "no answer in time");
         return true;
     }

@@ -1,4 +1,4 @@
-/* What several parts of the transport count, tell and store.  SPDX-License-Identifier: MIT */
+/* Counting, reporting and storing, for several parts of the transport.  SPDX-License-Identifier: MIT */
 #include "transport/transport_private.h"
 
 #include <stdio.h>

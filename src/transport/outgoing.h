@@ -11,9 +11,9 @@ struct outgoing {
     struct discards limited; /* that were left out because their category is limited */
 };
 
-/* Appends ENVELOPE to OUT with SENT_AT_NS in its header, without the dsn that it may have (the request says where it
- * goes), and without items under a limit; a profile goes where its transaction goes. More items may be appended. The
- * failure of OUT is OUT's. What envelope_open and envelope_next refuse is refused. */
+/* Appends ENVELOPE to OUT with SENT_AT_NS in its header, without its dsn (the request names the server), and without
+ * items under a limit; a profile is sent or left out together with its transaction. More items may be appended. A
+ * failed OUT stays failed. An envelope that envelope_open or envelope_next rejects is rejected. */
 enum status outgoing_build(struct slice envelope, const struct rate_limits *limits, uint64_t now_ns,
                            uint64_t sent_at_ns, struct buffer *out, struct outgoing *ret_outgoing, struct error *error);
 

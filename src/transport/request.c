@@ -77,7 +77,7 @@ static bool choose(struct transport *transport, struct slice *ret_envelope)
     return transport_has_discards(transport) && now_ns() >= transport->report_at_ns;
 }
 
-/* The reports that are due go with it. */
+/* Attaches the client reports that are due. */
 static void attach_report(struct transport *transport)
 {
     struct request *request = &transport->request;

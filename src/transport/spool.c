@@ -1,11 +1,10 @@
-/* A folder with a file for each envelope, TIME-SIZE-UUID.envelope: the order of names is that of time, and a listing
- * contains all that must be known to keep the maxima.
+/* A folder with a file for each envelope, TIME-SIZE-UUID.envelope: sorted by name they are sorted by time, and a
+ * listing contains all that is needed to keep the maxima.
  *
- * Storing: UUID.tmp is made, locked, written and fsynced, then renamed; a name that ends with .envelope never is
- * for half of one. Claiming: the file is locked (flock) without waiting, and then must still have a name: whoever had
- * it before may have deleted it. Only who holds the lock deletes. Locks end with their process, so that nothing needs
- * to be tidied after kill -9 but .tmp files, which are deleted by the one who finds one that is not locked.
- * SPDX-License-Identifier: MIT */
+ * Storing: UUID.tmp is created, locked, written and fsynced, then renamed; a name that ends with .envelope is never
+ * half an envelope. Claiming: the file is locked (flock) without waiting, and then must still have a name: its previous
+ * holder may have deleted it. Only the holder of the lock deletes. Locks end with their process, so after kill -9 only
+ * .tmp files need to be tidied: a process that finds one that is not locked deletes it. SPDX-License-Identifier: MIT */
 #include "transport/spool.h"
 
 #include "base/array.h"

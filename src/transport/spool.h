@@ -35,10 +35,10 @@ void spool_fini(struct spool *spool); /* the files stay */
 /* Whether there is a folder and it is ours, made with mode 0700 where there is none; the other functions call it. */
 enum status spool_open(struct spool *spool, struct error *error);
 
-/* Makes BYTES a file that outlasts us and a power cut: it is there whole or not at all. Where the spool would grow over
- * its maxima, the oldest that nobody else has are deleted and counted in DROPPED as cache_overflow; several processes
- * that store at once may pass a maximum by one envelope each. STATUS_TOO_LARGE if it does not fit even so. After
- * STATUS_IO (a full disk, …) nothing was stored, and nothing is left behind. */
+/* Writes BYTES to a file that outlasts us and a power cut: the file is complete or not there at all. If the spool would
+ * exceed its maxima, the oldest files that no process has claimed are deleted and counted in DROPPED as cache_overflow;
+ * several processes that store at once may pass a maximum by one envelope each. STATUS_TOO_LARGE if it does not fit
+ * even so. After STATUS_IO (a full disk, …) nothing was stored, and no file remains. */
 enum status spool_store(struct spool *spool, struct slice bytes, struct discards *dropped, struct error *error);
 
 /* Claims the oldest that nobody has, of those stored at SINCE_NS (UTC) or later, and appends what it holds to BYTES.

@@ -1,15 +1,15 @@
-/* Takes finished envelopes and gets them to a server (facts §2.3–2.7, §3.7).
+/* Takes finished envelopes and sends them to a server (facts §2.3–2.7, §3.7).
  *
- * One thread of its own, which blocks all signals, spools and sends. What becomes of an envelope:
+ * A separate thread, which blocks all signals, spools and sends. What happens to an envelope:
  *
- *   - It is given to the queue; if that is full, the newest goes (queue_overflow).
- *   - With a spool, it is stored there before it is sent; if the spool is full, the oldest goes (cache_overflow). If
- * the spool cannot be written, envelopes stay in memory, and DEBUG is called. What is in the spool from earlier runs is
- *     sent too, 100 ms apart.
- *   - Items of a category under a rate limit go when their turn comes (ratelimit_backoff).
- *   - A response 2xx: sent. 429: gone, and counted by the server itself. Any other: gone (send_error), never retried.
- *   - No response: all of the sending rests, for longer each time, up to RETRY_MAX_NS, with jitter; then it is tried
- *     again. One that failed six times after some of it was sent goes (network_error).
+ *   - It is added to the queue; if that is full, the newest is dropped (queue_overflow).
+ *   - With a spool, it is stored there before it is sent; if the spool is full, the oldest is dropped (cache_overflow).
+ *     A spool that cannot be written leaves envelopes in memory, and DEBUG is called. Envelopes that earlier runs left
+ *     in the spool are sent too, 100 ms apart.
+ *   - Items of a category under a rate limit are dropped when their turn comes (ratelimit_backoff).
+ *   - A response 2xx: sent. 429: dropped, and counted by the server. Any other: dropped (send_error), never retried.
+ *   - No response: all sending pauses, longer each time, up to RETRY_MAX_NS, with jitter; then it is tried again. An
+ *     envelope that failed six times after a part of it was sent is dropped (network_error).
  *
  * Who dies between a response and the deletion of the file will have sent it twice, with the same id; likewise where
  * a response is lost on its way.
@@ -111,11 +111,11 @@ struct transport_counts transport_counts(struct transport *transport);
  * other processes are sending. From any thread. */
 bool transport_flush(struct transport *transport, uint64_t timeout_ns);
 
-/* The same, then ends, whatever the network does, and frees TRANSPORT (which may be NULL); once, when no other thread
- * uses it. False if it had to end before all was sent. Takes at most TIMEOUT_NS and three seconds, in which what is
- * left is stored and what TLS computes ends, and less where the next try would come too late. A thread that is held up
- * for longer, as by a disk, ends by itself, and calls DEBUG until then. RET_COUNTS, which may be NULL, are the last
- * ones. */
+/* The same, then ends, whatever the network does, and frees TRANSPORT (which may be NULL). Call it once, when no other
+ * thread uses it. False if it had to end before all was sent. Takes at most TIMEOUT_NS and three seconds, in which the
+ * rest is stored and TLS finishes computing; less if the next try would come too late. A thread that is held up for
+ * longer, for example by a disk, ends later on its own, and calls DEBUG until then. RET_COUNTS, which may be NULL, are
+ * the last counts. */
 bool transport_stop(struct transport *transport, uint64_t timeout_ns, struct transport_counts *ret_counts);
 
 /* The thread ends soon, in the midst of a request if there is one. FOR_GOOD: it stores all that it has first. ENDED is

@@ -67,13 +67,13 @@ struct transport {
     struct request request;
     char failing_name[SPOOL_NAME_SIZE]; /* of the spool, with FAILED_ATTEMPTS */
     unsigned failed_attempts;
-    uint64_t retry_ns;       /* how long to rest after the next failure */
-    uint64_t not_before_ns;  /* no request */
-    uint64_t drain_at_ns;    /* nothing of what was in the spool when we began */
-    uint64_t report_wait_ns; /* after the next report */
-    uint64_t report_at_ns;   /* no report of its own before that */
+    uint64_t retry_ns;       /* how long to wait after the next failure */
+    uint64_t not_before_ns;  /* no request before that */
+    uint64_t drain_at_ns;    /* nothing that was in the spool when we began is sent before that */
+    uint64_t report_wait_ns; /* how long to wait after the next report */
+    uint64_t report_at_ns;   /* no separate report before that */
     uint64_t started_at_ns;  /* UTC */
-    bool has_nothing;        /* to send, but perhaps a report: all places were looked at */
+    bool has_nothing;        /* nothing to send, except perhaps a report: all sources were checked */
 };
 
 static inline uint64_t clock_ns(clockid_t clock)
@@ -118,10 +118,10 @@ void transport_report_spool_error(struct transport *transport, const struct erro
 void request_fini(struct request *request);
 /* Begins with what is to be sent next. False if there is nothing, or nothing yet (see HAS_NOTHING). */
 bool request_begin(struct transport *transport);
-/* It ended with a response, or without one; it was sent at least in part, or not. */
+/* The request ended with a response, or without one; WAS_SENT: at least a part of it was sent. */
 void request_answer(struct transport *transport, const struct http_response *response);
 void request_fail(struct transport *transport, const char *failure, bool was_sent);
-/* It is tried again: the envelope goes to where it came from. */
+/* The envelope returns to the queue or the spool, and is tried again. */
 void request_put_back(struct transport *transport);
 
 /* --- thread.c ----------------------------------------------------------------------------------------------------- */
