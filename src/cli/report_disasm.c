@@ -129,7 +129,8 @@ static enum status compute_costs(struct disasm *disasm, struct error *error)
 /* --- Printing ----------------------------------------------------------------------------------------------------- */
 
 static void fill(const struct disasm *disasm, const struct code_function *function, const struct disassembly *code,
-                 const struct code_source_place *sources, struct costed_instruction *items, struct costed_code *costed)
+                 const struct code_source_location *sources, struct costed_instruction *items,
+                 struct costed_code *costed)
 {
     const struct code_place *places = places_of(disasm, function);
     size_t next = 0;
@@ -154,7 +155,7 @@ static void fill(const struct disasm *disasm, const struct code_function *functi
 static enum status write_function(struct disasm *disasm, size_t index, struct disassembly *code, struct error *error)
 {
     const struct code_function *function = &disasm->functions.items[index];
-    struct code_source_place *sources = NULL;
+    struct code_source_location *sources = NULL;
     enum status status = code_function_read(&disasm->functions, function, code, &sources, error);
     struct costed_instruction *items = status == STATUS_OK ? calloc(code->count + 1, sizeof(*items)) : NULL;
     struct costed_code costed = {.name = function->name,

@@ -152,7 +152,7 @@ bool address_ranges_flatten(struct address_ranges *ranges, size_t first)
         memcpy(other, items, count * sizeof(*other));
         ranges->count = first;
         struct heap heap = {.ranges = other, .items = malloc(count * sizeof(*heap.items))};
-        /* What is seen goes after FIRST; EMIT must not join it with what is before. */
+        /* SEEN is written after FIRST; EMIT must not join it with the ranges before. */
         struct address_ranges seen = {0};
         ok = heap.items && sweep(other, count, &heap, &seen) &&
              array_reserve(&ranges->items, &ranges->capacity, first + seen.count, sizeof(*other), ADDRESS_RANGES_MAX);

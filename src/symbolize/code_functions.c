@@ -397,7 +397,7 @@ static struct string_id string_of(struct code_functions *functions, struct modul
 
 /* Without names, instructions are shown without lines. */
 static void find_source(struct code_functions *functions, const struct code_function *function, struct module *module,
-                        const struct instruction *instruction, struct code_source_place *source)
+                        const struct instruction *instruction, struct code_source_location *source)
 {
     struct name_answer answer;
     if (!symbol_index_find(&module->names, instruction->address, &answer)) return;
@@ -415,7 +415,7 @@ static void find_source(struct code_functions *functions, const struct code_func
 }
 
 enum status code_function_read(struct code_functions *functions, const struct code_function *function,
-                               struct disassembly *disassembly, struct code_source_place **ret_sources,
+                               struct disassembly *disassembly, struct code_source_location **ret_sources,
                                struct error *error)
 {
     struct module *module;
@@ -425,7 +425,8 @@ enum status code_function_read(struct code_functions *functions, const struct co
     enum status status = disassemble(disassembly, &module->binary, function->start, function->end,
                                      functions->options.is_intel_syntax, error);
     if (status == STATUS_OK) status = module_read_names(module, error);
-    struct code_source_place *sources = status == STATUS_OK ? calloc(disassembly->count + 1, sizeof(*sources)) : NULL;
+    struct code_source_location *sources =
+        status == STATUS_OK ? calloc(disassembly->count + 1, sizeof(*sources)) : NULL;
     for (size_t i = 0; sources && i < disassembly->count; i++)
         find_source(functions, function, module, &disassembly->items[i], &sources[i]);
     module_cache_release(functions->modules);

@@ -17,7 +17,7 @@ struct code_place {
 /* From one symbol of the file to the next. Parts of a function that the compiler put elsewhere are functions, too. */
 struct code_function {
     struct string_id name;
-    struct mapping_id mapping; /* one of those of its file */
+    struct mapping_id mapping; /* one of the mappings of its file */
     struct string_id build_id;
     uint64_t start, end;             /* addresses as the file has them */
     size_t place_first, place_count; /* in places, ascending by address */
@@ -72,7 +72,7 @@ enum status code_functions_find(struct code_functions *functions, struct profile
 void code_functions_fini(struct code_functions *functions); /* accepts {0} */
 
 /* Where an instruction comes from: the innermost inlined function. */
-struct code_source_place {
+struct code_source_location {
     struct string_id function, file; /* "": not known */
     int64_t line;                    /* 0: not known */
     struct string_id target;         /* the function that is called or jumped to, if it is another one */
@@ -81,7 +81,7 @@ struct code_source_place {
 /* The instructions of FUNCTION, and for each of them its source, in an array of DISASSEMBLY's count that the caller
  * frees. */
 enum status code_function_read(struct code_functions *functions, const struct code_function *function,
-                               struct disassembly *disassembly, struct code_source_place **ret_sources,
+                               struct disassembly *disassembly, struct code_source_location **ret_sources,
                                struct error *error);
 
 #endif

@@ -86,7 +86,7 @@ static bool measure(const struct elf_file *file, struct part *part)
            part->size <= size_max && part->size <= DEBUG_IMAGE_BYTES_MAX;
 }
 
-/* Gives every part its place; returns where the parts end, 0 if there is nothing to be had. */
+/* Gives every part its offset; returns where the parts end, 0 if there is nothing to copy. */
 static uint64_t lay_out(struct layout *layout)
 {
     uint64_t end = sizeof(Elf64_Ehdr);

@@ -7,8 +7,8 @@
 /* A short mangled name can stand for gigabytes, since it may refer to its own parts again and again. */
 enum { DEMANGLED_BYTES_MAX = 64 << 10 };
 
-/* Makes the name for people, with parameters, the content of INTO, with a NUL. False if MANGLED is not mangled, too
- * long when demangled, or memory is short. May be called by several threads, each with an INTO of its own. */
+/* Writes the readable name, with parameters, to INTO, with a NUL. False if MANGLED is not mangled, too long when
+ * demangled, or memory is short. Several threads may call it, each with its own INTO. */
 bool demangle(const char *mangled, struct buffer *into);
 
 #endif

@@ -32,10 +32,10 @@ struct dwarf_scope {
     uint64_t call;     /* of inlined ones: where it was called */
 };
 
-/* What one thread found in its share of the units. Callers come before whom they call. {0} is not valid. */
+/* What one thread found in its share of the units. Callers come before the functions they call. {0} is not valid. */
 struct dwarf_names {
     struct text_table texts;
-    struct address_ranges scope_ranges; /* value: index of a scope; those of a unit do not overlap */
+    struct address_ranges scope_ranges; /* value: index of a scope; the ranges of a unit do not overlap */
     struct address_ranges line_ranges;  /* value: index of a place; likewise */
     struct dwarf_function *functions;
     size_t function_count, function_capacity;

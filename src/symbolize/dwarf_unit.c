@@ -1,7 +1,7 @@
 /* Walks down the tree of entries and along the table of lines.
  *
- * An inlined function's ranges are clipped to those of whom it was inlined into, and a function's to what is code: the
- * linker sets the addresses of what it drops to 0 or to something else that is none.
+ * The ranges of an inlined function are clipped to the ranges of its caller, and the ranges of a function to code: the
+ * linker sets the addresses of what it drops to 0 or to another address outside of code.
  * SPDX-License-Identifier: MIT */
 #include "symbolize/dwarf_unit.h"
 

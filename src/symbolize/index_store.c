@@ -96,7 +96,7 @@ static bool has_suffix(const char *name)
     return dot && dot != name && (strcmp(dot, suffix) == 0 || strcmp(dot, frames_suffix) == 0);
 }
 
-/* What a writer that was killed left behind is older than any writer takes. */
+/* A temporary file that is older than any writer needs was left by a writer that was killed. */
 static bool is_left_after(const char *name, const struct stat *facts)
 {
     return (strstr(name, ".names.") || strstr(name, ".frames.")) &&

@@ -22,10 +22,10 @@ enum {
 /* The folder, made if it was not there. False if it cannot be made, or belongs to somebody else. */
 bool index_store_folder(char ret_folder[PATH_MAX]);
 
-/* Removes what was not used for the longest time, frame tables that the sampler keeps there (*.frames) included. */
+/* Removes the files that were not used for the longest time, and frame tables of the sampler (*.frames). */
 void index_store_make_room(void);
 
-/* Opens what is kept for BUILD_ID (hex). False if there is nothing that was made of INPUTS. */
+/* Opens the kept index of BUILD_ID (hex). False if there is none that was built from INPUTS. */
 bool index_store_open(struct symbol_index *index, const char *build_id,
                       const struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS]);
 

@@ -1,4 +1,4 @@
-/* Goes through the file once, line by line, and hands each function to those of the addresses that it holds.
+/* Reads the file once, line by line, and gives each function to the addresses that it contains.
  * SPDX-License-Identifier: MIT */
 #include "symbolize/jit_names.h"
 

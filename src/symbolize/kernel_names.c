@@ -1,5 +1,5 @@
-/* /proc/kallsyms: "ffffffff81000000 T _stext" and, of modules, "\t[name]" behind it. It says where functions begin, and
- * not where they end: each reaches to the next symbol.  SPDX-License-Identifier: MIT */
+/* /proc/kallsyms: "ffffffff81000000 T _stext" and, for modules, "\t[name]" after it. It has the start of each function,
+ * not the end: a function reaches to the next symbol.  SPDX-License-Identifier: MIT */
 #include "symbolize/kernel_names.h"
 
 #include "base/array.h"
@@ -26,7 +26,7 @@ struct kernel {
         struct symbol *items;
         size_t count, capacity;
     } symbols;           /* by address, the best of each */
-    uint64_t text_start; /* of _text; 0: not told */
+    uint64_t text_start; /* of _text; 0: not known */
 };
 
 /* --- The kernel of this machine ----------------------------------------------------------------------------------- */

@@ -124,7 +124,7 @@ static void note_inputs(const struct module *module, struct symbol_index_input i
     if (module->has_alternate) note_input(&inputs[2], &module->alternate);
 }
 
-/* Bytes that an index is made of. */
+/* How many bytes an index is built from. */
 static uint64_t source_size(const struct elf_file *file)
 {
     uint64_t size = 0;

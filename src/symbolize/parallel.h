@@ -10,8 +10,8 @@ enum { PARALLEL_THREADS_MAX = 8 };
 unsigned parallel_threads(void);
 
 /* Calls RUN once for each ITEM below COUNT and returns when all are done. Calls with the same THREAD, which is below
- * THREADS, come one after the other; the calling thread is one of them, and the only one if there is no other to be
- * had. Items are begun in ascending order. */
+ * THREADS, come one after the other; the calling thread is one of the threads, and the only one if no other can be
+ * started. Items are begun in ascending order. */
 void parallel_run(unsigned threads, size_t count, void (*run)(void *context, unsigned thread, size_t item),
                   void *context);
 

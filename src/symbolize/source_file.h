@@ -1,4 +1,4 @@
-/* Source files, found by the paths that debug information has: those of the machine that built the program.
+/* Source files, found by the paths in debug information, which are paths of the machine that built the program.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SYMBOLIZE_SOURCE_FILE_H
 #define OFFBEAT_SYMBOLIZE_SOURCE_FILE_H

@@ -66,7 +66,7 @@ struct symbol_index {
     bool is_open, failed;
 };
 
-/* Numbers are those of this index; those of texts are for symbol_index_text. */
+/* Numbers are indexes into this symbol index; numbers of strings are for symbol_index_text. */
 struct name_frame {
     uint32_t function;          /* who has the same one has the same names and the same declaration */
     uint32_t name, system_name; /* texts: for people, 0 for NAME_BY_BOUNDARY; as the linker knows it, 0 = the same */

@@ -157,9 +157,9 @@ static bool set_names(const struct build *build, struct symbol_index_function *f
     return is_mangled;
 }
 
-/* A function in C goes by many names (__libc_malloc, malloc); the symbol table's choice is the one that other profilers
- * show. Local functions of C++ (lambdas) have a full name only there. What compilers add to the names of copies and
- * parts of a C function (".part.0") is left to them. */
+/* A function in C has many names (__libc_malloc, malloc); the symbol table's choice is the one that other profilers
+ * show. Local functions of C++ (lambdas) have a full name only in the symbol table. Names of copies and parts of a C
+ * function keep the suffix that compilers add (".part.0"). */
 static void choose_names(const struct build *build, const struct renumbering *new, const struct dwarf_function *from,
                          struct symbol_index_function *to)
 {

@@ -116,7 +116,7 @@ static int compare_by_address(const void *left, const void *right)
 
 /* --- One module --------------------------------------------------------------------------------------------------- */
 
-/* Puts those of the COUNT wanted that are in the file to the front, by address; returns how many. */
+/* Moves the wanted addresses that are in the file to the front of the COUNT, sorted; returns how many. */
 static size_t sort_by_address(const struct symbolizer *symbolizer, const struct module *module, struct wanted *wanted,
                               size_t count)
 {
