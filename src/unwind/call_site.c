@@ -45,7 +45,7 @@ bool call_site_calls(const struct unwind_code *code, uint64_t return_address, ui
     return target != 0 && (target == start || after_stub(code, target) == start);
 }
 
-/* "jmp" and "jcc" with four bytes of distance. Bytes of other instructions that look alike are rarely a jump into the
+/* "jmp" and "jcc" with four bytes of distance. Similar bytes of other instructions are rarely a jump into the range.
  * range. */
 static bool jumps_into(const struct unwind_code *code, uint64_t function, uint64_t low, uint64_t high)
 {

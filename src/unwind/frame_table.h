@@ -83,8 +83,8 @@ static inline const uint32_t *frame_table_find(const struct frame_table *table, 
     return row;
 }
 
-/* The first address of the function (or the part of one that has an FDE of its own) that holds PC; false if none does.
- * Looks back over a bounded number of rows only. Signal-safe. */
+/* The first address of the function that holds PC, or of the part of it that has a separate FDE; false if no function
+ * holds it. Searches back over a bounded number of rows only. Signal-safe. */
 bool frame_table_function_start(const struct frame_table *table, uint32_t pc, uint32_t *ret_start);
 
 /* The number of the rule for PC; 0 if nothing is known. Signal-safe. */

@@ -51,8 +51,8 @@ static inline bool machine_known(const struct unwind_registers *registers, unsig
     return number < MACHINE_REGISTERS && (registers->known >> number & 1);
 }
 
-/* Where to find the caller of a frame. The return address is right below the CFA, and so do the surviving registers
- * that were saved; all but a few of the rows that compilers make can be said so. */
+/* Where to find the caller of a frame. The return address is right below the CFA, and so are the saved registers that
+ * the callee must preserve; this describes all but a few of the rows that compilers emit. */
 struct machine_rule {
     uint8_t kind; /* enum rule_kind */
     uint8_t cfa_register;

@@ -26,8 +26,8 @@ static void add_size(struct frame_sizes *sizes, int64_t size)
     sizes->items[sizes->count++] = (uint32_t)size;
 }
 
-/* "sub $imm, %rsp" and "add $-imm, %rsp". Bytes of other instructions that look alike do no harm: what they say has to
- * be proven by a call. */
+/* "sub $imm, %rsp" and "add $-imm, %rsp". Similar bytes of other instructions do no harm: a size counts only if a call
+ * proves it. */
 static void find_sizes(const uint8_t *bytes, size_t size, struct frame_sizes *sizes)
 {
     add_size(sizes, 0);

@@ -29,10 +29,10 @@ struct unwind_modules {
 enum unwind_outcome {
     UNWIND_ROOT = 0,         /* the outermost frame was reached */
     UNWIND_TOO_DEEP,         /* more frames than there is room for */
-    UNWIND_NO_TABLE,         /* code that nothing is known of, and no frame pointer led on */
+    UNWIND_NO_TABLE,         /* no table for the code, and no frame pointer to follow */
     UNWIND_BAD_MEMORY,       /* a frame is where nothing can be read */
     UNWIND_BAD_FRAME,        /* a rule gave a frame that cannot be one */
-    UNWIND_UNKNOWN_REGISTER, /* a rule needs a register that was not there to be had */
+    UNWIND_UNKNOWN_REGISTER, /* a rule needs a register whose value is not known */
     UNWIND_OUTCOMES,
     UNWIND_PENDING = UNWIND_OUTCOMES, /* the last address is in a module that is new, or has no table yet: try again */
 };

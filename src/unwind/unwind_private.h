@@ -14,8 +14,8 @@ struct unwind_recovery {
     size_t count;
 };
 
-/* The walk from a frame that is not the innermost: IP is its return address less one, and so is the first address,
- * unless it is exact by itself (as in unwind_walk). */
+/* The walk from a frame that is not the innermost: the first address is IP, its return address, less one, unless IP is
+ * already exact (as in unwind_walk). */
 enum unwind_outcome unwind_walk_from_caller(const struct unwind_modules *modules, struct unwind_registers *registers,
                                             struct unwind_memory *memory, uint64_t *addresses, size_t addresses_max,
                                             size_t *ret_count);
