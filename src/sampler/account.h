@@ -18,7 +18,7 @@ void account_was_there(struct watched_thread *thread, uint64_t cpu_ns);
 /* unless the process was forked for it: then these CPU_NS are its start. CPU mode only: the wall clock starts here. */
 void account_forked(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns);
 
-/* The first look at THREAD. */
+/* At the first tick that sees THREAD. */
 void account_begin(struct watched_thread *thread);
 
 /* The thread, which was looked at before, has said when it was created. */

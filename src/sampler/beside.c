@@ -1,8 +1,8 @@
 /* A signal that comes from another processor is seen by its thread some 10 µs later, in a virtual machine up to 80 µs
  * later. A thread that was in user code may have entered a system call by then, and answers with that call. So the
  * sampler moves to the processor of the thread and sleeps there. When it wakes up, the kernel stops the thread, in user
- * code or at the end of its system call, and the sampler sends the signal while the thread stands still: the answer is
- * the place where the thread was stopped.
+ * code or at the end of its system call, and the sampler sends the signal while the thread is stopped: its answer is
+ * the place where it was stopped.
  * SPDX-License-Identifier: MIT */
 #include "sampler/beside.h"
 
@@ -43,8 +43,8 @@ static void go(struct beside *beside, const struct watched_thread *thread)
     if (set_processors(only, size)) beside->size = size;
 }
 
-/* A thread that was stopped before the moment, or by itself, is where it went to sleep, or was not stopped by us.
- */
+/* A thread that was stopped before that moment, or that stopped on its own, is where it went to sleep, or was not
+ * stopped by us. */
 bool beside_stop(struct beside *beside, const struct watched_thread *thread)
 {
     struct timespec pause = {.tv_nsec = 20000};

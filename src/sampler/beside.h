@@ -11,7 +11,7 @@ struct beside {
 };
 
 /* Moves the sampler to the processor of THREAD, and waits there for a moment. True if THREAD was running when that
- * moment ended; it then stands still until the sampler sleeps or leaves. beside_leave must follow in any case. */
+ * moment ended; it is then stopped until the sampler sleeps or leaves. Call beside_leave in any case. */
 bool beside_stop(struct beside *beside, const struct watched_thread *thread);
 void beside_leave(const struct beside *beside);
 

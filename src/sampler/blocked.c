@@ -56,8 +56,8 @@ bool blocked_was_asleep(const struct unwind_registers *registers)
     return result >= 0 && result < CALL_NUMBERS_END && is_syscall(next);
 }
 
-/* A thread that comes back from sigwait takes what is sent to it as long as it is on its way, which can last where
- * processors are scarce: it is left alone for some of its own time. */
+/* A thread that returns from sigwait takes signals that are sent to it until it has left the call, which can last long
+ * where processors are scarce: it gets no signal until it has used some CPU time. */
 static bool note_sigwait(struct watched_thread *thread, const char *text, uint64_t cpu_ns)
 {
     enum { LEFT_ALONE_NS = 10000000 };

@@ -26,7 +26,7 @@ struct module {
     uint8_t build_id[RECORDING_BUILD_ID_MAX];
     uint32_t build_id_size;
     bool is_seen;               /* while the list is compared */
-    bool is_tried;              /* a table was built, or there can be none */
+    bool is_tried;              /* a table was built, or cannot be built */
     enum table_outcome outcome; /* if it is tried */
     struct table_job *job;      /* that finds its table; NULL: not begun, or over */
     struct frame_table table;
@@ -76,10 +76,10 @@ enum modules_answer {
 enum modules_answer modules_build(struct modules *modules, uint64_t address, struct modules_budget budget,
                                   struct recording_writer *writer);
 
-/* Goes on with tables that were begun, within BUDGET. */
+/* Continues tables that were begun, within BUDGET. */
 void modules_work(struct modules *modules, struct modules_budget budget);
 
-/* Writes what is known to the start of a new recording, with new numbers. */
+/* Writes the known modules to the start of a new recording, with new numbers. */
 void modules_write_again(struct modules *modules, struct recording_writer *writer);
 
 /* Works on COUNT of the tables that nobody has asked for yet, within BUDGET. */

@@ -18,7 +18,7 @@ enum presence_command {
 struct presence {
     _Atomic uint32_t commands;
     _Atomic uint32_t gone;  /* 1: all is written, and the thread is about to end */
-    _Atomic uint32_t ready; /* 1: the thread has descriptors of its own */
+    _Atomic uint32_t ready; /* 1: the thread has its own descriptor table */
     _Atomic uint32_t follow_wanted, followed;
     _Atomic uint32_t is_too_late; /* it did not follow in time */
 };

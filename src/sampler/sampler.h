@@ -1,4 +1,4 @@
-/* Samples the threads of its own process and writes a recording of it.
+/* Samples the threads of the process it runs in, and writes a recording of it.
  *
  * One sampler a process. Start and stop from any thread, not from signal handlers; start again only after stop.
  * The sampler runs on its own thread, which blocks all signals, holds no lock that the program can take and keeps

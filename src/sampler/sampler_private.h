@@ -106,7 +106,7 @@ uint32_t sleep_count(const struct watched_thread *thread);
 /* True if LISTED has not run since it was last known to be asleep; without a page nothing is known. */
 bool sleep_continues(const struct listed_thread *listed);
 
-/* The thread's CPU clock stands still, COUNT was read before it; or it has run. */
+/* The thread's CPU clock has stopped, and COUNT was read before it; or the thread has run. */
 void sleep_note_asleep(struct sampler *sampler, struct listed_thread *listed, uint32_t count);
 void sleep_note_awake(struct sampler *sampler, struct listed_thread *listed);
 void sleep_forget(struct sampler *sampler, struct watched_thread *thread);

@@ -10,8 +10,8 @@
  * anything. So the handler never loads from the interrupted program: process_vm_readv copies a block into the slot, and
  * returns an error where the memory is gone.
  *
- * Seccomp. The sampler sends no signal to a thread that has added a filter to those of its process. A filter that was
- * inherited, as in a container, may not know process_vm_readv. There the handler asks rt_sigprocmask, which every
+ * Seccomp. The sampler sends no signal to a thread that has added a filter to the filters of its process. A filter that
+ * was inherited, as in a container, may not allow process_vm_readv. Then the handler asks rt_sigprocmask, which every
  * program needs, whether memory is readable, and then loads from it. It accepts only the page of the stack pointer and,
  * one after the other, the pages above it, so that a stray frame pointer does not lead it elsewhere. What remains is a
  * thread with an inherited filter that unmaps a page right above another thread's stack.
@@ -56,7 +56,7 @@ static bool copy_block(struct unwind_memory *memory, uint64_t address)
     return true;
 }
 
-/* rt_sigprocmask reads the new set before it looks at what to do with it: asked to do nothing that exists, it tells
+/* rt_sigprocmask reads the new set before it checks what to do with it: with an operation that does not exist, it shows
  * whether 8 bytes can be read, and changes nothing. */
 static bool is_readable(uint64_t address)
 {
@@ -82,7 +82,7 @@ static bool refuse(struct unwind_memory *memory, uint64_t address)
 /* True if the signal met its thread at the end of a call that may have installed a seccomp filter, after the sampler
  * made sure that there was none. The kernel leaves the return address of a system call in RCX, and the arguments where
  * they were, but not the number of the call. rt_sigprocmask has the same first argument, and often ends with a signal:
- * the others tell them apart (seccomp(2): a strict mode takes none, a filter takes flags and a pointer). */
+ * the other arguments distinguish them (seccomp(2): a strict mode takes none, a filter takes flags and a pointer). */
 static bool may_have_new_filter(const ucontext_t *context)
 {
     enum { FLAGS_MAX = 4095 };

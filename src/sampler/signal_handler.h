@@ -68,9 +68,9 @@ static inline uint64_t slot_state(uint64_t generation, enum slot_phase phase)
 /* The si_code of requests. The kernel uses no such number, and sigqueue and its like always use SI_QUEUE. */
 enum { SIGNAL_CODE = -0x4f42 };
 
-/* Prepares the handler. Answers go to SLOTS (SLOT_COUNT of them), which must stay for as long as the process lives,
- * because an answer can come at any time. Again in a forked child, where requests of the parent mean nothing. Call it
- * on a thread of libc's. False if libc refuses. */
+/* Prepares the handler. Answers are written to SLOTS (SLOT_COUNT of them), which must exist as long as the process,
+ * because an answer can come at any time. Call it again in a forked child, where requests of the parent mean nothing.
+ * Call it on a thread of libc's. False if libc refuses. */
 bool signal_handler_install(struct slot *slots, uint32_t slot_count);
 
 /* True if a request by signal NUMBER would reach our handler. Installs it if the program leaves the signal ignored; a

@@ -22,7 +22,7 @@ static struct {
     _Atomic uint32_t written, taken;
 } ring;
 
-/* The last one is for all routines that have none of their own. */
+/* The last one is for all routines that have no separate entry. */
 static struct {
     _Atomic uint64_t routine, wall_ns, cpu_ns, start_wait_ns;
     _Atomic uint32_t ends;

@@ -1,8 +1,8 @@
 /* What is done with each thread at a tick. account.h describes how its time is divided.
  *
- * A thread whose CPU clock stands still is where it was at the tick before: nothing is done and nothing is written. One
- * that ran and is blocked now is unwound from outside (blocked.c); that stack stands for the time that it was blocked.
- * The stacks that the kernel takes while it runs, with its own timer (timer.c), stand for its CPU time.
+ * A thread whose CPU clock has stopped is where it was at the tick before: nothing is done and nothing is written. A
+ * thread that ran and is blocked now is unwound from outside (blocked.c); that stack counts for the time that it was
+ * blocked. The stacks that the kernel takes while it runs, with its own timer (timer.c), count for its CPU time.
  *
  * Where the kernel grants no timer, or one that sees user code only, a thread that is met running is sent a signal and
  * unwinds itself (signal_handler.c); the answer is fetched at the next tick. A thread that waits for a processor
