@@ -130,7 +130,7 @@ static void *run_decoder(void *unused)
     return unused;
 }
 
-/* A request to another service. What goes along tells it which trace it is a part of. */
+/* A request to another service. Its headers carry the trace, so that the service continues it. */
 static void post_thumbnails(unsigned number)
 {
     struct offbeat_span *span = offbeat_span_start("http.client", "POST /thumbnails");

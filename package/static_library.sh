@@ -12,7 +12,7 @@ shift 2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# Objects go in whole, of an archive what they need.
+# All objects are linked in, and from archives what the objects need.
 # shellcheck disable=SC2086 # the compiler may be several words
 $compiler -r -nostdlib -o "$folder/offbeat.o" -Wl,--start-group "$@" -Wl,--end-group
 objcopy --localize-hidden --wildcard --keep-global-symbol 'offbeat_*' "$folder/offbeat.o"
