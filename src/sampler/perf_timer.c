@@ -189,13 +189,20 @@ static void note_sample(struct perf_timer_news *news, uint64_t position)
     if (news->kept_count < PERF_TIMER_NEWS_MAX) news->positions[news->kept_count++] = position;
 }
 
-/* Up to the newest record that was read before; what was written over since is lost. */
+/* Samples that were written over before they were read: the records of switches between them are small. */
+static uint32_t overwritten(const struct perf_timer *timer, uint64_t bytes)
+{
+    return (uint32_t)(bytes / (sizeof(struct record) + timer->stack_size));
+}
+
+/* Up to the newest record that was read before; of what was written over since, only the number is known. */
 static struct reading read_new(struct perf_timer *timer, uint64_t head)
 {
     struct reading reading = {0};
     uint64_t new_bytes = timer->head - head; /* it is written backward */
     uint64_t end = head + (new_bytes < timer->ring_size ? new_bytes : timer->ring_size);
-    for (uint64_t at = head; at != end;) {
+    uint64_t at = head;
+    while (at != end) {
         struct perf_event_header header = header_at(timer, at);
         if (header.size < sizeof(header) || header.size % 8 != 0 || header.size > end - at) break;
         if (header.type == PERF_RECORD_SWITCH && header.size >= sizeof(struct switch_record))
@@ -203,6 +210,7 @@ static struct reading read_new(struct perf_timer *timer, uint64_t head)
         if (header.type == PERF_RECORD_SAMPLE) note_sample(&reading.news, at);
         at += header.size;
     }
+    reading.news.count += overwritten(timer, timer->head - at);
     end_reading(timer, &reading);
     timer->head = head;
     return reading;

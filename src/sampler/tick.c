@@ -146,6 +146,7 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     if (timer_sees_user_code(thread) && thread->account.has_run) {
         /* An answer from outside of a call is a page fault or an interrupt, or the thread had left the call already. */
         if (!timer_accepts_answer(thread, blocked_was_in_call(&slot->registers))) return;
+        if (thread_cpu_ns(thread->tid, &cpu_ns)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
     account_running(sampler, thread, cpu_ns, &stack);
 }
@@ -174,6 +175,7 @@ static void do_without_signal(struct sampler *sampler, struct watched_thread *th
     if (is_in_kernel) {
         timer_note_request(sampler, thread);
         timer_count_request(thread);
+        cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
     account_lost(sampler, thread, cpu_ns, is_in_kernel ? RECORDING_LOST_IN_KERNEL : RECORDING_LOST_UNANSWERED);
 }

@@ -145,28 +145,38 @@ bool timer_sees_user_code(const struct watched_thread *thread)
     return thread->timer.control && thread->timer.sight == PERF_TIMER_SEES_USER_CODE;
 }
 
-/* Since the timer was opened. It is not active during context switches: perf attributes no time to them, nor do we. */
-static uint64_t active_periods(const struct sampler *sampler, const struct watched_thread *thread)
+/* The time, since the timer was opened, in which it can have gone off; 0: not known. The event is not active during
+ * most of a context switch, to which perf attributes no time. It is active while the kernel looks for other work before
+ * one, and while the host of a virtual machine has the processor, but not the thread's CPU clock. */
+static uint64_t watched_ns(const struct watched_thread *thread, uint64_t cpu_ns)
 {
-    uint64_t active_ns = 0, late_ns = sampler->period_ns / 8; /* it may go off late, above all in a virtual machine */
-    if (!perf_timer_active_ns(&thread->timer, &active_ns) || active_ns < late_ns) return 0;
-    return (active_ns - late_ns) / sampler->period_ns;
+    uint64_t active_ns = 0, start_ns = thread->timer_account.start_cpu_ns;
+    if (!perf_timer_active_ns(&thread->timer, &active_ns)) return 0;
+    return least(active_ns, cpu_ns > start_ns ? cpu_ns - start_ns : 0);
+}
+
+static uint64_t watched_periods(const struct sampler *sampler, const struct watched_thread *thread)
+{
+    uint64_t late_ns = sampler->period_ns / 8; /* it may go off late, above all in a virtual machine */
+    uint64_t ns = watched_ns(thread, thread->cpu_ns_seen);
+    return ns < late_ns ? 0 : (ns - late_ns) / sampler->period_ns;
 }
 
 uint64_t timer_kernel_periods(const struct sampler *sampler, const struct watched_thread *thread)
 {
     const struct timer_account *account = &thread->timer_account;
-    uint64_t all = active_periods(sampler, thread), known = account->user_periods + account->kernel_periods;
+    uint64_t all = watched_periods(sampler, thread), known = account->user_periods + account->kernel_periods;
     return all > known ? all - known : 0;
 }
 
 uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, const struct watched_thread *thread, uint64_t cpu_ns)
 {
     const struct timer_account *account = &thread->timer_account;
-    uint64_t known = account->user_periods + account->kernel_periods;
-    uint64_t all = known + timer_kernel_periods(sampler, thread);
-    uint64_t ran_ns = cpu_ns > account->start_cpu_ns ? cpu_ns - account->start_cpu_ns : 0;
-    return all == known ? cpu_ns : account->start_cpu_ns + (uint64_t)((double)ran_ns * (double)known / (double)all);
+    uint64_t known_ns = (account->user_periods + account->kernel_periods) * sampler->period_ns;
+    uint64_t all_ns = watched_ns(thread, cpu_ns);
+    if (all_ns <= known_ns) return cpu_ns;
+    double part = (double)known_ns / (double)all_ns;
+    return account->start_cpu_ns + (uint64_t)((double)(cpu_ns - account->start_cpu_ns) * part);
 }
 
 /* The answers come from moments that do not depend on what the thread does. So the part A of them that comes from
@@ -244,7 +254,7 @@ bool timer_ask_waiting(struct sampler *sampler, struct watched_thread *thread)
 bool timer_fetch_waiting(struct watched_thread *thread, struct perf_timer_sample *ret_sample)
 {
     struct perf_timer_news news;
-    return thread->wait_timer.control && perf_timer_read(&thread->wait_timer, &news) > 0 &&
+    return thread->wait_timer.control && perf_timer_read(&thread->wait_timer, &news) > 0 && news.kept_count > 0 &&
            perf_timer_sample(&thread->wait_timer, &news, 0, ret_sample);
 }
 
