@@ -120,6 +120,7 @@ void query_function(struct request *request)
         answer_error(request, 400, "name is needed: of a function, as `top` lists it");
         return;
     }
+    request->adds_stacks = true;
     if (query_merge(request, false, &profile) && query_choose_value(request, &profile, &all.column)) {
         query_name_functions(&profile);
         find_neighbours(&all);
@@ -290,6 +291,7 @@ void query_trend(struct request *request)
         return;
     }
     if (!selection_read(request, "", &trend.selection)) return;
+    request->adds_stacks = true;
     profile_init(&trend.names);
     enum status status = find_range(&trend, &error);
     for (size_t i = 0; i < trend.bucket_count && status == STATUS_OK; i++) status = add_bucket(&trend, i, &error);

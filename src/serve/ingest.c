@@ -15,6 +15,7 @@
 #include "format/sentry/transaction.h"
 #include "profile/profile_extent.h"
 #include "serve/serve_private.h"
+#include "serve/sums.h"
 #include "transport/category.h"
 
 #include <stdio.h>
@@ -30,6 +31,7 @@ struct ingest {
     struct profile profile;
     bool has_chunk, has_transaction;
     struct store_chunk chunk;
+    struct profile_sum sum; /* of the chunk */
     struct rules_result result;
     char item_type[64], client[128];
     struct store_rejected rejected[INGEST_REJECTED_MAX];
@@ -50,6 +52,7 @@ struct ingest {
 static void ingest_fini(struct ingest *ingest)
 {
     profile_fini(&ingest->profile);
+    profile_sum_fini(&ingest->sum);
     if (ingest->has_transaction) transaction_fini(&ingest->transaction);
     for (size_t i = 0; i < ingest->list_count; i++) spans_fini(&ingest->lists[i]);
     for (size_t i = 0; i < ingest->report_count; i++) client_report_fini(&ingest->reports[i]);
@@ -124,6 +127,8 @@ static void describe_chunk(struct ingest *ingest, enum store_kind kind, struct s
     };
     chunk->service = service_of_release(chunk->release);
     find_extent(profile, chunk);
+    /* Profiles of V1 change when they are decoded for a query. */
+    if (kind != STORE_PROFILE && profile_sum_init(&ingest->sum, profile)) chunk->sum = &ingest->sum.sum;
     ingest->has_chunk = true;
 }
 

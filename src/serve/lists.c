@@ -304,6 +304,8 @@ void show_metrics(struct request *request)
     write_metric(out, "chunks_duplicate_total", "counter", "Chunks that were sent again.", server->duplicates);
     write_metric(out, "items_rejected_total", "counter", "Items that the rules rejected.", server->rejected);
     write_metric(out, "received_bytes_total", "counter", "Bytes of request bodies.", server->received_bytes);
+    write_metric(out, "roll_ups_total", "counter", "Sums of 10 minutes, hours and days that were made.",
+                 server->rolled_up);
     write_metric(out, "queries_cancelled_total", "counter", "Queries whose client closed the connection.",
                  server->cancelled);
     write_metric(out, "requests_limited_total", "counter", "Requests above the rate of their project.",

@@ -143,6 +143,8 @@ static void write_top(struct request *request, struct profile *profile)
 void query_top(struct request *request)
 {
     struct profile profile;
+    const char *by = request_parameter(request, "by");
+    request->adds_stacks = !by || strcmp(by, "thread") != 0;
     if (query_merge(request, false, &profile)) write_top(request, &profile);
     profile_fini(&profile);
 }
@@ -201,6 +203,7 @@ static bool merge_with_base(struct request *request, struct profile *profile)
     struct profile base;
     struct selection selection;
     struct error error = {0};
+    request->adds_stacks = true;
     if (!query_merge(request, false, profile) || !selection_read(request, "base_", &selection)) return false;
     profile_init(&base);
     enum status status = selection_merge(request, &selection, false, &base, &error);
@@ -303,6 +306,7 @@ void query_flame(struct request *request)
 {
     struct profile profile;
     struct drawing drawing = {.profile = &profile};
+    request->adds_stacks = true;
     if (query_merge(request, false, &profile)) write_flame(request, &drawing);
     profile_fini(&profile);
 }

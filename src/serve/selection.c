@@ -6,6 +6,7 @@
 #include "format/sentry/sentry_v2.h"
 #include "profile/profile_scale.h"
 #include "serve/serve_private.h"
+#include "serve/sums.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -172,6 +173,35 @@ static enum status merge_one(struct merge *merge, const struct store_chunk *chun
     return status;
 }
 
+static bool is_same_text(const struct profile *a, struct string_id of_a, const struct profile *b, struct string_id of_b)
+{
+    return slice_equal(profile_slice(a, of_a), profile_slice(b, of_b));
+}
+
+static bool has_types_of(const struct profile *a, const struct profile *b)
+{
+    bool is_same = a->value_type_count == b->value_type_count &&
+                   is_same_text(a, a->default_value_type, b, b->default_value_type) &&
+                   is_same_text(a, a->drop_frames, b, b->drop_frames) &&
+                   is_same_text(a, a->keep_frames, b, b->keep_frames);
+    for (size_t i = 0; i < a->value_type_count && is_same; i++)
+        is_same = is_same_text(a, a->value_types[i].type, b, b->value_types[i].type) &&
+                  is_same_text(a, a->value_types[i].unit, b, b->value_types[i].unit);
+    return is_same;
+}
+
+static bool may_continue(void *context)
+{
+    struct merge *merge = context;
+    if (request_is_abandoned(merge->request)) {
+        atomic_fetch_add(&merge->request->server->cancelled, 1);
+        merge->status = error_set(merge->error, STATUS_IO, 0, "the client closed the connection");
+    } else if (atomic_load(&merge->request->server->is_ending)) {
+        merge->status = error_set(merge->error, STATUS_IO, 0, "the server is stopping");
+    }
+    return merge->status == STATUS_OK;
+}
+
 static bool visit(void *context, const struct store_chunk *chunk)
 {
     struct merge *merge = context;
@@ -179,14 +209,24 @@ static bool visit(void *context, const struct store_chunk *chunk)
         merge->status =
             error_set(merge->error, STATUS_TOO_LARGE, 0,
                       "more than %d chunks match; narrow the time range, or choose a service", SERVE_QUERY_CHUNKS_MAX);
-    else if (request_is_abandoned(merge->request)) {
-        atomic_fetch_add(&merge->request->server->cancelled, 1);
-        merge->status = error_set(merge->error, STATUS_IO, 0, "the client closed the connection");
-    } else if (atomic_load(&merge->request->server->is_ending)) {
-        merge->status = error_set(merge->error, STATUS_IO, 0, "the server is stopping");
-    } else {
+    else if (may_continue(merge))
         merge->status = merge_one(merge, chunk);
-    }
+    return merge->status == STATUS_OK;
+}
+
+/* Adds SUM. Value types that differ depend on the order of the chunks, which sums do not have. */
+static bool add_sum(void *context, const struct store_sum *sum)
+{
+    struct merge *merge = context;
+    struct profile profile;
+    bool is_first = merge->sum->value_type_count == 0;
+    profile_init(&profile);
+    merge->status = profile_of_sum(sum, &profile, merge->error);
+    if (merge->status == STATUS_OK && !is_first && !has_types_of(merge->sum, &profile))
+        merge->status = error_set(merge->error, STATUS_UNSUPPORTED, 0, "the sums have different types");
+    if (merge->status == STATUS_OK) merge->status = profile_merge(merge->sum, &profile, NULL, merge->error);
+    if (merge->status == STATUS_OK) merge->status = compact_sometimes(merge);
+    profile_fini(&profile);
     return merge->status == STATUS_OK;
 }
 
@@ -221,6 +261,30 @@ static enum status merge_range(struct merge *merge, const struct selection *rang
     return status == STATUS_OK ? merge->status : status;
 }
 
+static bool is_served_by_sums(const struct request *request, const struct selection *selection, bool keeps_times)
+{
+    const struct store_query *query = &selection->query;
+    return request->adds_stacks && !keeps_times && !selection->has_spans &&
+           selection->thread.size + query->profiler_id.size + query->chunk_id.size == 0 &&
+           !request_parameter(request, "tag_focus") && !request_parameter(request, "tag_ignore");
+}
+
+/* The same as merge_range, from the sums of the store where it has some. */
+static enum status merge_sums(struct merge *merge, const struct selection *range)
+{
+    const struct store_sum_visitor visitor = {
+        .add = add_sum, .visit = visit, .continues = may_continue, .context = merge};
+    merge->selection = range;
+    enum status status = store_each_sum(merge->request->server->store, &range->query, &visitor, merge->error);
+    if (status == STATUS_OK) status = merge->status;
+    if (status != STATUS_UNSUPPORTED) return status;
+    profile_fini(merge->sum);
+    profile_init(merge->sum);
+    merge->status = STATUS_OK;
+    merge->count = merge->compacted_samples = 0;
+    return merge_range(merge, range);
+}
+
 /* What ran in the chosen spans. RET_RANGE: of the only one, if times are kept. */
 static enum status merge_spans(struct merge *merge, const struct selection *selection, struct selection *ret_range)
 {
@@ -246,7 +310,13 @@ enum status selection_merge(struct request *request, const struct selection *sel
 {
     struct merge merge = {.request = request, .sum = profile, .keeps_times = keeps_times, .error = error};
     struct selection range = *selection;
-    enum status status = selection->has_spans ? merge_spans(&merge, selection, &range) : merge_range(&merge, selection);
+    enum status status;
+    if (selection->has_spans)
+        status = merge_spans(&merge, selection, &range);
+    else if (is_served_by_sums(request, selection, keeps_times))
+        status = merge_sums(&merge, selection);
+    else
+        status = merge_range(&merge, selection);
     if (status == STATUS_OK && profile->samples.count == 0)
         status = error_set(error, STATUS_NOT_FOUND, 0, "no chunk matches");
     if (status == STATUS_OK && !keeps_times) status = profile_compact(profile, error);

@@ -37,6 +37,7 @@ struct request {
     bool has_key;           /* that may write, and was counted in the rates */
     bool is_stranger;       /* counted in server.stranger_bytes */
     bool is_query;          /* see struct server */
+    bool adds_stacks;       /* the answer needs no times, threads and labels: sums of the store serve it */
     unsigned retry_seconds; /* of a refusal; 0: the usual time */
 
     uint64_t project;
@@ -87,7 +88,8 @@ struct server {
 
     atomic_bool is_ending; /* queries that compute give up */
     atomic_size_t body_bytes, stranger_bytes, connections;
-    atomic_ullong answers[STATUS_CODES_MAX], received_bytes, chunks, duplicates, rejected, cancelled, limited;
+    atomic_ullong answers[STATUS_CODES_MAX], received_bytes, chunks, duplicates, rejected, cancelled, limited,
+        rolled_up;
 };
 
 uint64_t utc_now_ns(void);

@@ -414,7 +414,16 @@ static void *work(void *context)
     return NULL;
 }
 
-/* Removes old days, every minute. */
+static void roll_up(struct server *server)
+{
+    uint64_t count = 0;
+    struct error error;
+    if (store_roll_up(server->store, utc_now_ns(), &count, &error) != STATUS_OK)
+        server_log(server, "cannot add up old data: %s", error.message);
+    atomic_fetch_add(&server->rolled_up, count);
+}
+
+/* Removes and adds up what is old, every minute. */
 static void *keep(void *context)
 {
     struct server *server = context;
@@ -428,6 +437,7 @@ static void *keep(void *context)
             server_log(server, "cannot remove old data: %s", error.message);
         else if (removed > 0)
             server_log(server, "removed %llu days of data", (unsigned long long)removed);
+        roll_up(server);
         rates_report(server);
         struct timespec until;
         (void)clock_gettime(CLOCK_REALTIME, &until);

@@ -15,6 +15,7 @@
 #include "base/array.h"
 #include "base/cursor.h"
 #include "base/digits.h"
+#include "base/leb128.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -197,22 +198,9 @@ static uint8_t shortest_fraction(uint64_t value, uint8_t digits)
     return digits;
 }
 
-static void put_uleb128(uint8_t **at, uint64_t value)
-{
-    for (; value >= 0x80; value >>= 7) *(*at)++ = (uint8_t)(value | 0x80);
-    *(*at)++ = (uint8_t)value;
-}
-
-static void append_uleb128(struct buffer *out, uint64_t value)
-{
-    uint8_t bytes[10], *end = bytes;
-    put_uleb128(&end, value);
-    buffer_append(out, bytes, (size_t)(end - bytes));
-}
-
 static void append_bytes(struct buffer *out, struct slice bytes)
 {
-    append_uleb128(out, bytes.size);
+    leb128_append(out, bytes.size);
     buffer_append(out, bytes.data, bytes.size);
 }
 
@@ -228,7 +216,7 @@ static void append_column(const struct records *records, size_t column, struct b
         const struct number *number = &records->numbers[i * records->column_count + column];
         uint64_t value = number->digits * powers_of_ten[fraction_max - number->fraction_digits];
         uint64_t difference = value - before;
-        put_uleb128(&at, (difference << 1) ^ (difference >> 63 ? UINT64_MAX : 0));
+        at = leb128_put(at, (difference << 1) ^ (difference >> 63 ? UINT64_MAX : 0));
         before = value;
     }
     if (fraction_max == 0) at = (uint8_t *)memset(at, 0, records->record_count) + records->record_count;
@@ -252,9 +240,9 @@ bool columns_encode(struct slice text, struct buffer *out)
     bool is_encoded = find_pattern(cursor, &records) && take_records(&cursor, &records);
     if (is_encoded) {
         append_bytes(out, slice_of(text.data, (size_t)(first - text.data)));
-        append_uleb128(out, records.column_count);
+        leb128_append(out, records.column_count);
         for (size_t i = 0; i < records.column_count + 2; i++) append_bytes(out, records.pieces[i]);
-        append_uleb128(out, records.record_count);
+        leb128_append(out, records.record_count);
         for (size_t i = 0; i < records.column_count; i++) append_column(&records, i, out);
         buffer_append(out, cursor.position, cursor_left(&cursor));
     }

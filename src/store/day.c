@@ -4,13 +4,30 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SUMS                                                                                                           \
+    "CREATE INDEX chunk_range ON chunk(project, start_ns, end_ns, is_summed);"                                         \
+    "CREATE TABLE space(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, service TEXT NOT NULL,"                      \
+    " UNIQUE(project, service));"                                                                                      \
+    "CREATE TABLE segment(space INTEGER NOT NULL, number INTEGER NOT NULL, size INTEGER NOT NULL, bytes BLOB NOT "     \
+    "NULL,"                                                                                                            \
+    " PRIMARY KEY(space, number)) WITHOUT ROWID;"                                                                      \
+    "CREATE TABLE sum_group(id INTEGER PRIMARY KEY, space INTEGER NOT NULL, environment TEXT NOT NULL,"                \
+    " release TEXT NOT NULL, host TEXT NOT NULL, platform TEXT NOT NULL, header BLOB NOT NULL,"                        \
+    " UNIQUE(space, environment, release, host, platform, header));"                                                   \
+    "CREATE TABLE sum(sum_group INTEGER NOT NULL, level INTEGER NOT NULL, start_ns INTEGER NOT NULL,"                  \
+    " chunk INTEGER NOT NULL, first_ns INTEGER NOT NULL, last_ns INTEGER NOT NULL, entries BLOB NOT NULL,"             \
+    " PRIMARY KEY(sum_group, level, start_ns, chunk)) WITHOUT ROWID;"                                                  \
+    "CREATE TABLE stale(level INTEGER NOT NULL, start_ns INTEGER NOT NULL, sum_group INTEGER NOT NULL,"                \
+    " PRIMARY KEY(level, start_ns, sum_group)) WITHOUT ROWID;"                                                         \
+    "PRAGMA user_version=3;"
+
 static const char SCHEMA[] =
     "CREATE TABLE chunk(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, kind INTEGER NOT NULL,"
     " profiler_id TEXT NOT NULL, chunk_id TEXT NOT NULL, service TEXT NOT NULL, environment TEXT NOT NULL,"
     " release TEXT NOT NULL, host TEXT NOT NULL, platform TEXT NOT NULL, start_ns INTEGER NOT NULL,"
-    " end_ns INTEGER NOT NULL, received_ns INTEGER NOT NULL, samples INTEGER NOT NULL, size INTEGER NOT NULL);"
+    " end_ns INTEGER NOT NULL, received_ns INTEGER NOT NULL, samples INTEGER NOT NULL, size INTEGER NOT NULL,"
+    " is_summed INTEGER NOT NULL DEFAULT 0);"
     "CREATE UNIQUE INDEX chunk_once ON chunk(project, chunk_id, profiler_id);"
-    "CREATE INDEX chunk_time ON chunk(project, start_ns);"
     "CREATE INDEX chunk_session ON chunk(project, profiler_id, start_ns);"
     "CREATE TABLE chunk_raw(id INTEGER PRIMARY KEY, payload BLOB NOT NULL);"
     "CREATE TABLE span(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, trace_id TEXT NOT NULL,"
@@ -25,12 +42,12 @@ static const char SCHEMA[] =
     "CREATE INDEX rejected_time ON rejected(project, received_ns);"
     "CREATE TABLE outcome(project INTEGER NOT NULL, outcome TEXT NOT NULL, category TEXT NOT NULL,"
     " reason TEXT NOT NULL, quantity INTEGER NOT NULL, PRIMARY KEY(project, outcome, category, reason))"
-    " WITHOUT ROWID;"
-    "PRAGMA user_version=2;";
-/* Version 1 had no payloads in columns; a program that knows only that version must not read the file. */
-static const char UPGRADE[] = "PRAGMA user_version=2;";
+    " WITHOUT ROWID;" SUMS;
+/* Version 1 had no payloads in columns, and version 2 no sums: queries decode its payloads. */
+static const char UPGRADE[] =
+    "ALTER TABLE chunk ADD COLUMN is_summed INTEGER NOT NULL DEFAULT 0; DROP INDEX chunk_time;" SUMS;
 
-enum { ADD_CHUNK, ADD_RAW, ADD_SPAN, ADD_REJECTED, ADD_OUTCOME, FIND_CHUNK };
+enum { ADD_CHUNK, ADD_RAW, ADD_SPAN, ADD_REJECTED, ADD_OUTCOME, FIND_CHUNK }; /* and FIND_SPACE … */
 
 static const char *const STATEMENTS[DAY_STATEMENTS] = {
     [ADD_CHUNK] = "INSERT OR IGNORE INTO chunk(project,kind,profiler_id,chunk_id,service,environment,release,host,"
@@ -43,6 +60,16 @@ static const char *const STATEMENTS[DAY_STATEMENTS] = {
     [ADD_OUTCOME] = "INSERT INTO outcome(project,outcome,category,reason,quantity) VALUES(?,?,?,?,?) ON CONFLICT"
                     "(project,outcome,category,reason) DO UPDATE SET quantity=min(quantity+excluded.quantity,1<<60)",
     [FIND_CHUNK] = "SELECT 1 FROM chunk WHERE project=? AND chunk_id=? AND profiler_id=?",
+    [FIND_SPACE] = "SELECT id FROM space WHERE project=? AND service=?",
+    [ADD_SPACE] = "INSERT INTO space(project,service) VALUES(?,?)",
+    [ADD_SEGMENT] = "INSERT INTO segment VALUES(?,?,?,?)",
+    [FIND_GROUP] = "SELECT id FROM sum_group WHERE space=? AND environment=? AND release=? AND host=? AND platform=? "
+                   "AND header=?",
+    [ADD_GROUP] = "INSERT INTO sum_group(space,environment,release,host,platform,header) VALUES(?,?,?,?,?,?)",
+    [ADD_SUM] = "INSERT OR REPLACE INTO sum VALUES(?,?,?,?,?,?,?)",
+    [DROP_SUM] = "DELETE FROM sum WHERE sum_group=? AND level=? AND start_ns=?",
+    [MARK_SUMMED] = "UPDATE chunk SET is_summed=1 WHERE id=?",
+    [ADD_STALE] = "INSERT OR IGNORE INTO stale(sum_group,level,start_ns) VALUES(?,?,?)",
 };
 
 static int version_of(sqlite3 *db)
@@ -127,7 +154,7 @@ bool day_is_whole(struct day *day, char *ret_problem, size_t size)
 /* --- Adding ---------------------------------------------------------------------------------------------------------
  */
 
-static enum status run(struct day *day, sqlite3_stmt *statement, struct error *error)
+enum status day_run(struct day *day, sqlite3_stmt *statement, struct error *error)
 {
     int code = sqlite3_step(statement);
     enum status status = code == SQLITE_DONE ? STATUS_OK : sql_failed(day->db, error, "cannot store");
@@ -148,7 +175,7 @@ bool day_has_chunk(struct day *day, const struct store_chunk *chunk)
 }
 
 enum status day_add_chunk(struct day *day, const struct store_chunk *chunk, struct slice packed, bool *ret_is_new,
-                          struct error *error)
+                          int64_t *ret_row, struct error *error)
 {
     sqlite3_stmt *add = day->statements[ADD_CHUNK], *raw = day->statements[ADD_RAW];
     sql_bind_u64(add, 1, chunk->project);
@@ -160,12 +187,13 @@ enum status day_add_chunk(struct day *day, const struct store_chunk *chunk, stru
                                 chunk->payload.size};
     for (int i = 0; i < 5; i++) sql_bind_u64(add, 10 + i, numbers[i]);
     *ret_is_new = false;
-    enum status status = run(day, add, error);
+    enum status status = day_run(day, add, error);
     if (status != STATUS_OK || sqlite3_changes(day->db) == 0) return status;
     *ret_is_new = true;
-    (void)sqlite3_bind_int64(raw, 1, sqlite3_last_insert_rowid(day->db));
+    *ret_row = sqlite3_last_insert_rowid(day->db);
+    (void)sqlite3_bind_int64(raw, 1, *ret_row);
     (void)sqlite3_bind_blob64(raw, 2, packed.data, packed.size, SQLITE_STATIC);
-    return run(day, raw, error);
+    return day_run(day, raw, error);
 }
 
 enum status day_add_span(struct day *day, uint64_t project, const struct store_span *span, struct error *error)
@@ -179,7 +207,7 @@ enum status day_add_span(struct day *day, uint64_t project, const struct store_s
     sql_bind_u64(add, 12, span->start_ns);
     sql_bind_u64(add, 13, span->end_ns);
     (void)sqlite3_bind_int(add, 14, span->is_transaction);
-    return run(day, add, error);
+    return day_run(day, add, error);
 }
 
 enum status day_add_rejected(struct day *day, uint64_t project, const struct store_rejected *rejected,
@@ -193,7 +221,7 @@ enum status day_add_rejected(struct day *day, uint64_t project, const struct sto
     for (int i = 0; i < 7; i++) sql_bind_slice(add, 3 + i, texts[i]);
     sql_bind_u64(add, 10, rejected->payload.size);
     (void)sqlite3_bind_blob64(add, 11, packed.data, packed.size, SQLITE_STATIC);
-    return run(day, add, error);
+    return day_run(day, add, error);
 }
 
 enum status day_add_outcome(struct day *day, uint64_t project, const struct store_outcome *outcome, struct error *error)
@@ -204,5 +232,5 @@ enum status day_add_outcome(struct day *day, uint64_t project, const struct stor
     sql_bind_slice(add, 3, outcome->category);
     sql_bind_slice(add, 4, outcome->reason);
     sql_bind_u64(add, 5, outcome->quantity > (uint64_t)1 << 40 ? (uint64_t)1 << 40 : outcome->quantity);
-    return run(day, add, error);
+    return day_run(day, add, error);
 }

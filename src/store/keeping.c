@@ -139,11 +139,12 @@ static enum status copy_chunks(struct day *day, const char *sql, struct day *cop
     if (sqlite3_prepare_v2(day->db, sql, -1, &row, NULL) != SQLITE_OK) return STATUS_OK;
     while (status == STATUS_OK && sqlite3_step(row) == SQLITE_ROW) {
         bool is_new = false;
+        int64_t copied_row;
         struct slice packed = sql_text(row, 14);
         buffer_clear(&payload);
         if (payload_unpack(packed, sql_u64(row, 13), &payload, &ignored) != STATUS_OK) continue;
         struct store_chunk chunk = chunk_of_row(row);
-        status = day_add_chunk(copy, &chunk, packed, &is_new, error);
+        status = day_add_chunk(copy, &chunk, packed, &is_new, &copied_row, error);
         *copied += is_new;
     }
     (void)sqlite3_finalize(row);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* The parameters of every WHERE below, in this order. */
-static void bind_query(sqlite3_stmt *statement, const struct store_query *query)
+void query_bind(sqlite3_stmt *statement, const struct store_query *query)
 {
     const struct slice texts[] = {query->service,  query->environment, query->release, query->host,
                                   query->platform, query->profiler_id, query->chunk_id};
@@ -19,12 +19,6 @@ static void bind_query(sqlite3_stmt *statement, const struct store_query *query)
         if (texts[i].size) sql_bind_slice(statement, 4 + i, texts[i]); /* else NULL: any */
     }
 }
-
-#define WHERE_TIME " WHERE project=?1 AND start_ns<?3 AND end_ns>=?2"
-#define WHERE_NAMES " AND (?4 IS NULL OR service=?4) AND (?5 IS NULL OR environment=?5) AND (?6 IS NULL OR release=?6)"
-#define WHERE_CHUNK                                                                                                    \
-    WHERE_TIME WHERE_NAMES " AND (?7 IS NULL OR host=?7) AND (?8 IS NULL OR platform=?8)"                              \
-                           " AND (?9 IS NULL OR profiler_id=?9) AND (?10 IS NULL OR chunk_id=?10)"
 
 /* What can be read is served; queries say once what cannot. */
 static void report_damage(struct store *store, const char *name, const struct error *error)
@@ -57,7 +51,7 @@ static enum status walk_day(struct store *store, struct day *day, const struct s
     sqlite3_stmt *statement = NULL;
     enum status status = STATUS_OK;
     int code = sqlite3_prepare_v2(day->db, sql, -1, &statement, NULL);
-    if (code == SQLITE_OK) bind_query(statement, query);
+    if (code == SQLITE_OK) query_bind(statement, query);
     while (code == SQLITE_OK && *continues && (code = sqlite3_step(statement)) == SQLITE_ROW) {
         struct error problem = {0};
         *continues = visit(context, statement, &problem, &status);
@@ -75,9 +69,8 @@ static enum status walk_day(struct store *store, struct day *day, const struct s
     return status;
 }
 
-/* The same in each data file. A damaged file is reported, and the others are read. */
-static enum status walk(struct store *store, const struct store_query *query, const char *sql, visit_row *visit,
-                        void *context, struct error *error)
+/* A damaged file is reported, and the others are read. */
+enum status query_each_day(struct store *store, query_read_day *read, void *context, struct error *error)
 {
     char(*names)[DAY_NAME_SIZE];
     size_t count;
@@ -89,7 +82,7 @@ static enum status walk(struct store *store, const struct store_query *query, co
         struct error problem = {0};
         status = day_open(&day, store->folder, names[i], false, &problem);
         if (status == STATUS_OK) {
-            status = walk_day(store, &day, query, sql, visit, context, &continues, &problem);
+            status = read(context, store, &day, &continues, &problem);
             day_close(&day);
         } else if (status == STATUS_NOT_FOUND || !exists(store, names[i])) {
             status = STATUS_OK;
@@ -102,6 +95,26 @@ static enum status walk(struct store *store, const struct store_query *query, co
     }
     free(names);
     return status;
+}
+
+struct walk {
+    const struct store_query *query;
+    const char *sql;
+    visit_row *visit;
+    void *context;
+};
+
+static enum status read_day(void *context, struct store *store, struct day *day, bool *continues, struct error *error)
+{
+    const struct walk *walk = context;
+    return walk_day(store, day, walk->query, walk->sql, walk->visit, walk->context, continues, error);
+}
+
+static enum status walk(struct store *store, const struct store_query *query, const char *sql, visit_row *visit,
+                        void *context, struct error *error)
+{
+    struct walk all = {query, sql, visit, context};
+    return query_each_day(store, read_day, &all, error);
 }
 
 /* --- Chunks ---------------------------------------------------------------------------------------------------------
@@ -157,6 +170,19 @@ enum status store_each_chunk(struct store *store, const struct store_query *quer
                                           : "SELECT " CHUNK_COLUMNS " FROM chunk" WHERE_CHUNK " ORDER BY start_ns";
     buffer_init(&chunk_walk.payload, PAYLOAD_ROOM);
     enum status status = walk(store, query, sql, visit_chunk, &chunk_walk, error);
+    buffer_fini(&chunk_walk.payload);
+    return status;
+}
+
+enum status query_chunks_without_sum(struct store *store, struct day *day, const struct store_query *query,
+                                     store_visit_chunk *visit, void *context, bool *continues, struct error *error)
+{
+    struct chunk_walk chunk_walk = {.visit = visit, .context = context, .with_payload = true};
+    buffer_init(&chunk_walk.payload, PAYLOAD_ROOM);
+    enum status status = walk_day(store, day, query,
+                                  "SELECT " CHUNK_COLUMNS ",payload FROM chunk JOIN chunk_raw USING(id)" WHERE_CHUNK
+                                  " AND (is_summed=0 OR start_ns<?2 OR end_ns>=?3) ORDER BY start_ns",
+                                  visit_chunk, &chunk_walk, continues, error);
     buffer_fini(&chunk_walk.payload);
     return status;
 }

@@ -98,6 +98,7 @@ void store_close(struct store *store)
     }
     day_close(&store->today);
     day_close(&store->yesterday);
+    spaces_clear(&store->spaces);
     if (store->control) (void)sqlite3_close(store->control);
     if (store->lock >= 0) (void)close(store->lock);
     (void)pthread_mutex_destroy(&store->control_lock);
@@ -131,9 +132,13 @@ static enum status store_chunks(struct store *store, struct waiting *waiting, st
     const struct store_batch *batch = waiting->batch;
     enum status status = STATUS_OK;
     for (size_t i = 0; i < batch->chunk_count && status == STATUS_OK; i++) {
+        const struct store_chunk *chunk = &batch->chunks[i];
         bool is_new = false;
-        if (!store->yesterday.db || !day_has_chunk(&store->yesterday, &batch->chunks[i]))
-            status = day_add_chunk(&store->today, &batch->chunks[i], buffer_slice(&waiting->packed[i]), &is_new, error);
+        int64_t row;
+        if (!store->yesterday.db || !day_has_chunk(&store->yesterday, chunk))
+            status = day_add_chunk(&store->today, chunk, buffer_slice(&waiting->packed[i]), &is_new, &row, error);
+        if (status == STATUS_OK && is_new && chunk->sum)
+            status = sum_store(&store->spaces, &store->today, chunk, row, error);
         waiting->duplicates += !is_new;
     }
     return status;
@@ -164,6 +169,7 @@ static enum status store_group(struct store *store, struct waiting *group, struc
     if (status == STATUS_OK && sqlite3_exec(store->today.db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
         status = sql_failed(store->today.db, error, "cannot store");
     if (status != STATUS_OK && store->today.db) (void)sqlite3_exec(store->today.db, "ROLLBACK", NULL, NULL, NULL);
+    if (status != STATUS_OK) spaces_clear(&store->spaces);
     return status;
 }
 

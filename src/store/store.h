@@ -25,6 +25,21 @@ enum store_kind {
     STORE_FILE = 3,    /* a file of another format */
 };
 
+/* What a chunk adds up to by stack, without times, threads and labels. A frame is any bytes: equal ones are the same
+ * frame. Node 0 is the empty stack; any other one is FRAME called by PARENT, whose number is lower. */
+struct store_node {
+    uint32_t parent, frame;
+};
+struct store_sum {
+    struct slice header; /* any bytes; only sums with equal ones are added */
+    const struct slice *frames;
+    const struct store_node *nodes;
+    const uint64_t *values; /* of node 0, of node 1, …; a node without samples has 0 */
+    size_t frame_count, node_count, value_count;
+};
+
+enum { STORE_SUM_VALUES_MAX = 8, STORE_SUM_NODES_MAX = 1 << 18, STORE_SUM_HEADER_MAX = 4096 };
+
 /* Empty slices where something is not known. */
 struct store_chunk {
     uint64_t project;
@@ -33,7 +48,8 @@ struct store_chunk {
     struct slice service, environment, release, host, platform;
     uint64_t start_ns, end_ns, received_ns;
     uint64_t sample_count;
-    struct slice payload; /* as sent */
+    struct slice payload;        /* as sent */
+    const struct store_sum *sum; /* for store_add; NULL: queries decode the payload */
 };
 
 struct store_span {
@@ -103,6 +119,19 @@ struct store_query {
 typedef bool store_visit_chunk(void *context, const struct store_chunk *chunk);
 enum status store_each_chunk(struct store *store, const struct store_query *query, store_visit_chunk *visit,
                              void *context, struct error *error);
+
+typedef bool store_visit_sum(void *context, const struct store_sum *sum);
+/* The same chunks, in any order, but without profiler_id and chunk_id: those that are wholly in the time range are
+ * added up, as far as they have a sum, and VISIT gets the payloads of the others. Sums of several services, headers and
+ * days are separate. CONTINUES is asked from time to time, and false ends the walk. */
+struct store_sum_visitor {
+    store_visit_sum *add;
+    store_visit_chunk *visit;
+    bool (*continues)(void *context);
+    void *context;
+};
+enum status store_each_sum(struct store *store, const struct store_query *query,
+                           const struct store_sum_visitor *visitor, struct error *error);
 
 typedef bool store_visit_span(void *context, const struct store_span *span);
 /* Of transactions and spans, by PROJECT, the times, SERVICE, ENVIRONMENT, RELEASE and PROFILER_ID of QUERY. */
@@ -174,6 +203,10 @@ enum status store_first_token(struct store *store, char ret_token[STORE_KEY_SIZE
  * no limit; the last day stays), and rejected items that are older than a day. RET_REMOVED counts removed days. */
 enum status store_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, uint64_t bytes_max,
                          uint64_t *ret_removed, struct error *error);
+
+/* Adds up the sums of 10 minutes, hours and days that have ended and that nothing was added to since they were added
+ * up. Waiting batches are stored in between. RET_COUNT counts the sums made. */
+enum status store_roll_up(struct store *store, uint64_t now_ns, uint64_t *ret_count, struct error *error);
 
 struct store_usage {
     uint64_t bytes, days, commits, batches, waiting;

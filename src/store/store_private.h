@@ -2,6 +2,7 @@
 #ifndef OFFBEAT_STORE_STORE_PRIVATE_H
 #define OFFBEAT_STORE_STORE_PRIVATE_H
 
+#include "store/space.h"
 #include "store/store.h"
 
 #include <limits.h>
@@ -11,7 +12,7 @@
 #define DAY_NS ((uint64_t)86400 * 1000000000)
 
 enum {
-    SCHEMA_VERSION = 2,
+    SCHEMA_VERSION = 3,
     STORE_DAYS_MAX = 4096,
     STORE_PATH_SIZE = 4096,
     DAY_NAME_SIZE = 16, /* "2026-11-23.db" */
@@ -32,7 +33,7 @@ uint64_t sql_u64(sqlite3_stmt *statement, int column);
 /* --- One data file --------------------------------------------------------------------------------------------------
  */
 
-enum { DAY_STATEMENTS = 6 };
+enum { DAY_STATEMENTS = 15 };
 
 struct day {
     char name[DAY_NAME_SIZE];
@@ -45,20 +46,65 @@ enum status day_open(struct day *day, const char *folder, const char *name, bool
 void day_close(struct day *day);
 bool day_has_chunk(struct day *day, const struct store_chunk *chunk);
 
-/* A payload that is ready to be stored. */
-struct packed {
-    struct buffer bytes;
-};
+/* Ready to be run again, whether that worked or not. */
+enum status day_run(struct day *day, sqlite3_stmt *statement, struct error *error);
+
 enum status payload_pack(struct slice payload, struct buffer *out, struct error *error);
 enum status payload_unpack(struct slice packed, uint64_t size, struct buffer *out, struct error *error);
 
+/* RET_ROW: of the chunk, if it is new. */
 enum status day_add_chunk(struct day *day, const struct store_chunk *chunk, struct slice packed, bool *ret_is_new,
-                          struct error *error);
+                          int64_t *ret_row, struct error *error);
 enum status day_add_span(struct day *day, uint64_t project, const struct store_span *span, struct error *error);
 enum status day_add_rejected(struct day *day, uint64_t project, const struct store_rejected *rejected,
                              struct slice packed, struct error *error);
 enum status day_add_outcome(struct day *day, uint64_t project, const struct store_outcome *outcome,
                             struct error *error);
+
+/* --- Sums -----------------------------------------------------------------------------------------------------------
+ */
+
+enum {
+    LEVEL_CHUNK,
+    LEVEL_10_MINUTES,
+    LEVEL_HOUR,
+    LEVEL_DAY,
+    LEVELS,
+    SPACES_MAX = 256,
+    SPACES_BYTES_MAX = 64 << 20, /* of memory: of spaces that the writer knows */
+};
+
+/* The spaces of the writer's days, so that it need not read them for each chunk. */
+struct known_space {
+    char day[DAY_NAME_SIZE];
+    int64_t id;
+    uint64_t project, used, segments;
+    char service[STORE_NAME_BYTES_MAX + 1];
+    struct space space;
+};
+struct known_spaces {
+    struct known_space *items[SPACES_MAX];
+    size_t count, bytes;
+    uint64_t uses;
+};
+/* Also after a rollback: they may know what is not stored. */
+void spaces_clear(struct known_spaces *spaces);
+
+/* Adds CHUNK->sum, of the chunk in ROW, if there is room for it. */
+enum status sum_store(struct known_spaces *spaces, struct day *day, const struct store_chunk *chunk, int64_t row,
+                      struct error *error);
+/* Of the statements of DAY, in the order of their use in sum.c. */
+enum {
+    FIND_SPACE = DAY_STATEMENTS - 9,
+    ADD_SPACE,
+    ADD_SEGMENT,
+    FIND_GROUP,
+    ADD_GROUP,
+    ADD_SUM,
+    DROP_SUM,
+    ADD_STALE,
+    MARK_SUMMED,
+};
 
 /* --- All of it ------------------------------------------------------------------------------------------------------
  */
@@ -94,6 +140,7 @@ struct store {
 
     pthread_mutex_t writer_lock; /* of the open days: the writer's thread, or store_expire */
     struct day today, yesterday;
+    struct known_spaces spaces;
     pthread_t writer;
     bool has_writer;
 };
@@ -120,5 +167,26 @@ enum status lock_folder(const char *folder, int *ret_lock, struct error *error);
 struct store_chunk chunk_of_row(sqlite3_stmt *row);
 /* How QUICK_CHECK finds the file; "ok" or what is wrong. */
 bool day_is_whole(struct day *day, char *ret_problem, size_t size);
+
+/* --- Reading --------------------------------------------------------------------------------------------------------
+ */
+
+/* The parameters of each WHERE below, in this order. */
+void query_bind(sqlite3_stmt *statement, const struct store_query *query);
+
+#define WHERE_TIME " WHERE project=?1 AND start_ns<?3 AND end_ns>=?2"
+#define WHERE_NAMES " AND (?4 IS NULL OR service=?4) AND (?5 IS NULL OR environment=?5) AND (?6 IS NULL OR release=?6)"
+#define WHERE_CHUNK                                                                                                    \
+    WHERE_TIME WHERE_NAMES " AND (?7 IS NULL OR host=?7) AND (?8 IS NULL OR platform=?8)"                              \
+                           " AND (?9 IS NULL OR profiler_id=?9) AND (?10 IS NULL OR chunk_id=?10)"
+
+/* In DAY; CONTINUES is false when the visitor wants no more. */
+typedef enum status query_read_day(void *context, struct store *store, struct day *day, bool *continues,
+                                   struct error *error);
+enum status query_each_day(struct store *store, query_read_day *read, void *context, struct error *error);
+
+/* The chunks of QUERY that no sum has in its time range, with their payloads. */
+enum status query_chunks_without_sum(struct store *store, struct day *day, const struct store_query *query,
+                                     store_visit_chunk *visit, void *context, bool *continues, struct error *error);
 
 #endif

@@ -289,16 +289,56 @@ static void fill_two_days(unsigned chunks_of_each)
     store_close(store);
 }
 
-TEST(a_file_of_version_1_is_upgraded_and_one_of_a_later_version_refused)
+static bool count_sum(void *context, const struct store_sum *sum)
 {
-    fill_two_days(1);
-    run_sql("1970-01-11.db", "PRAGMA user_version=1");
+    size_t *counts = context;
+    counts[0]++;
+    return true;
+}
+
+static bool count_payload(void *context, const struct store_chunk *chunk)
+{
+    size_t *counts = context;
+    counts[1] += slice_equals_text(chunk->payload, PAYLOAD);
+    return true;
+}
+
+static bool go_on(void *context)
+{
+    return true;
+}
+
+/* A query for sums gets the payloads of chunks that were stored before there were sums. */
+static void check_upgraded(int version)
+{
+    size_t counts[2] = {0};
     struct store *store = open_store();
+    const struct store_query query = {.project = 1};
+    const struct store_sum_visitor visitor = {count_sum, count_payload, go_on, counts};
     CHECK_UINT(count_chunks(store), 2);
+    CHECK_UINT(store_each_sum(store, &query, &visitor, NULL), STATUS_OK);
+    if (counts[0] != 0 || counts[1] != 2)
+        TEST_FAIL("version %d: %zu sums, %zu payloads", version, counts[0], counts[1]);
     store_close(store);
-    CHECK_INT(read_number("1970-01-11.db", "PRAGMA user_version"), 2);
+    CHECK_INT(read_number("1970-01-11.db", "PRAGMA user_version"), 3);
+}
+
+TEST(files_of_earlier_versions_are_upgraded_and_one_of_a_later_version_refused)
+{
+    static const char downgrade[] =
+        "DROP TABLE space; DROP TABLE segment; DROP TABLE sum_group; DROP TABLE sum; DROP TABLE stale;"
+        "DROP INDEX chunk_range; ALTER TABLE chunk DROP COLUMN is_summed;"
+        "CREATE INDEX chunk_time ON chunk(project, start_ns);";
+    for (int version = 1; version <= 2; version++) {
+        fill_two_days(1);
+        run_sql("1970-01-11.db", downgrade);
+        run_sql("1970-01-11.db", version == 1 ? "PRAGMA user_version=1" : "PRAGMA user_version=2");
+        check_upgraded(version);
+        if (version == 1) remove_folder();
+    }
     run_sql("1970-01-11.db", "PRAGMA user_version=99");
     struct error error = {0};
+    struct store *store;
     CHECK_UINT(store_open(folder, NULL, NULL, &store, &error), STATUS_UNSUPPORTED);
     remove_folder();
 }

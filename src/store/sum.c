@@ -1,0 +1,498 @@
+/* Sums by stack: of each chunk, and of 10 minutes, hours and days.
+ *
+ * A data file has a space for each service, and a group for each kind of chunk in it (environment, release, host,
+ * platform, header). A sum belongs to a group and a level; its entries are (distance to the stack before, values), in
+ * LEB128. A chunk belongs to the 10 minutes, the hour and the day of its start. The writer of a chunk drops the
+ * sums that it belongs to and notes them as stale, in the same transaction, so that a sum that is there is right.
+ * SPDX-License-Identifier: MIT */
+#include "store/sum.h"
+
+#include "base/cursor.h"
+#include "base/leb128.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const uint64_t LEVEL_NS[LEVELS] = {
+    [LEVEL_10_MINUTES] = (uint64_t)600 * 1000000000, [LEVEL_HOUR] = (uint64_t)3600 * 1000000000, [LEVEL_DAY] = DAY_NS};
+
+uint64_t sum_level_start(int level, uint64_t time_ns)
+{
+    if (time_ns > INT64_MAX) time_ns = INT64_MAX; /* as it is stored */
+    return time_ns - time_ns % LEVEL_NS[level];
+}
+
+uint64_t sum_level_end(int level, uint64_t start_ns)
+{
+    return start_ns + LEVEL_NS[level];
+}
+
+/* --- Spaces that the writer knows -----------------------------------------------------------------------------------
+ */
+
+static void forget_space(struct known_spaces *spaces, size_t place)
+{
+    struct known_space *known = spaces->items[place];
+    spaces->bytes -= space_bytes(&known->space);
+    space_fini(&known->space);
+    free(known);
+    spaces->items[place] = spaces->items[--spaces->count];
+}
+
+void spaces_clear(struct known_spaces *spaces)
+{
+    while (spaces->count) forget_space(spaces, spaces->count - 1);
+}
+
+static void make_room(struct known_spaces *spaces)
+{
+    while (spaces->count == SPACES_MAX || (spaces->count && spaces->bytes > SPACES_BYTES_MAX)) {
+        size_t oldest = 0;
+        for (size_t i = 1; i < spaces->count; i++) {
+            if (spaces->items[i]->used < spaces->items[oldest]->used) oldest = i;
+        }
+        forget_space(spaces, oldest);
+    }
+}
+
+enum status sum_read_space(sqlite3 *db, int64_t id, bool is_indexed, struct space *space, uint64_t *ret_segments,
+                           struct error *error)
+{
+    sqlite3_stmt *row = NULL;
+    struct buffer bytes;
+    enum status status = STATUS_OK;
+    buffer_init(&bytes, PAYLOAD_ROOM);
+    *ret_segments = 0;
+    int code = sqlite3_prepare_v2(db, "SELECT size,bytes FROM segment WHERE space=? ORDER BY number", -1, &row, NULL);
+    if (code == SQLITE_OK) (void)sqlite3_bind_int64(row, 1, id);
+    while (status == STATUS_OK && code == SQLITE_OK && (code = sqlite3_step(row)) == SQLITE_ROW) {
+        buffer_clear(&bytes);
+        status = payload_unpack(sql_text(row, 1), sql_u64(row, 0), &bytes, error);
+        if (status == STATUS_OK && !space_read(space, buffer_slice(&bytes), is_indexed))
+            status = error_set(error, STATUS_MALFORMED, 0, "the stacks of a service are damaged");
+        ++*ret_segments;
+        code = SQLITE_OK;
+    }
+    if (status == STATUS_OK && code != SQLITE_DONE) status = sql_failed(db, error, "cannot read stacks");
+    (void)sqlite3_finalize(row);
+    buffer_fini(&bytes);
+    return status;
+}
+
+static struct known_space *find_known(struct known_spaces *spaces, const struct day *day,
+                                      const struct store_chunk *chunk)
+{
+    for (size_t i = 0; i < spaces->count; i++) {
+        struct known_space *known = spaces->items[i];
+        if (known->project != chunk->project || !slice_equals_text(chunk->service, known->service) ||
+            strcmp(known->day, day->name) != 0)
+            continue;
+        known->used = ++spaces->uses;
+        return known;
+    }
+    return NULL;
+}
+
+/* The number in the row that STATEMENT finds; 0 if there is none. */
+static int64_t find_row(sqlite3_stmt *statement)
+{
+    int64_t id = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    (void)sqlite3_reset(statement);
+    return id;
+}
+
+static enum status open_space(struct day *day, const struct store_chunk *chunk, struct known_space *known,
+                              struct error *error)
+{
+    sqlite3_stmt *find = day->statements[FIND_SPACE], *add = day->statements[ADD_SPACE];
+    sql_bind_u64(find, 1, chunk->project);
+    sql_bind_slice(find, 2, chunk->service);
+    known->id = find_row(find);
+    if (known->id) return sum_read_space(day->db, known->id, true, &known->space, &known->segments, error);
+    sql_bind_u64(add, 1, chunk->project);
+    sql_bind_slice(add, 2, chunk->service);
+    enum status status = day_run(day, add, error);
+    known->id = sqlite3_last_insert_rowid(day->db);
+    return status;
+}
+
+static enum status take_space(struct known_spaces *spaces, struct day *day, const struct store_chunk *chunk,
+                              struct known_space **ret_known, struct error *error)
+{
+    *ret_known = find_known(spaces, day, chunk);
+    if (*ret_known) return STATUS_OK;
+    make_room(spaces);
+    struct known_space *known = calloc(1, sizeof(*known));
+    if (!known || chunk->service.size > STORE_NAME_BYTES_MAX) {
+        free(known);
+        return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to store a sum");
+    }
+    (void)memcpy(known->day, day->name, sizeof(known->day));
+    if (chunk->service.size) (void)memcpy(known->service, chunk->service.data, chunk->service.size);
+    known->project = chunk->project;
+    known->used = ++spaces->uses;
+    enum status status = open_space(day, chunk, known, error);
+    spaces->items[spaces->count++] = known;
+    spaces->bytes += space_bytes(&known->space);
+    if (status != STATUS_OK) forget_space(spaces, spaces->count - 1);
+    *ret_known = status == STATUS_OK ? known : NULL;
+    return status;
+}
+
+/* --- Entries --------------------------------------------------------------------------------------------------------
+ */
+
+bool sum_room(struct sum_values *sum, size_t node_count, size_t value_count)
+{
+    if (sum->value_count && sum->value_count != value_count) return false;
+    sum->value_count = value_count;
+    if (node_count <= sum->node_count) return true;
+    uint64_t *grown = realloc(sum->values, node_count * value_count * sizeof(*grown));
+    if (!grown) return false;
+    (void)memset(grown + sum->node_count * value_count, 0,
+                 (node_count - sum->node_count) * value_count * sizeof(*grown));
+    sum->values = grown;
+    sum->node_count = node_count;
+    return true;
+}
+
+static bool has_values(const uint64_t *values, size_t count)
+{
+    uint64_t any = 0;
+    for (size_t i = 0; i < count; i++) any |= values[i];
+    return any != 0;
+}
+
+static void write_entries(const struct sum_values *sum, struct buffer *out)
+{
+    size_t before = 0;
+    leb128_append(out, sum->value_count);
+    for (size_t node = 0; node < sum->node_count; node++) {
+        const uint64_t *values = sum->values + node * sum->value_count;
+        if (!has_values(values, sum->value_count)) continue;
+        leb128_append(out, node - before);
+        for (size_t i = 0; i < sum->value_count; i++) leb128_append(out, values[i]);
+        before = node;
+    }
+}
+
+static uint64_t add_values(uint64_t a, uint64_t b)
+{
+    return a > (uint64_t)INT64_MAX - b ? (uint64_t)INT64_MAX : a + b;
+}
+
+bool sum_add_entries(struct sum_values *sum, struct slice bytes)
+{
+    struct cursor cursor = cursor_of(bytes);
+    size_t value_count = cursor_uleb128(&cursor);
+    if (value_count == 0 || value_count > STORE_SUM_VALUES_MAX || !sum_room(sum, 1, value_count)) return false;
+    for (uint64_t node = 0; !cursor_at_end(&cursor);) {
+        node += cursor_uleb128(&cursor);
+        if (node >= SPACE_NODES_MAX) return false;
+        if (node >= sum->node_count && !sum_room(sum, node + node / 2 + 64, value_count)) return false;
+        uint64_t *values = sum->values + node * value_count;
+        for (size_t i = 0; i < value_count; i++) {
+            uint64_t value = cursor_uleb128(&cursor);
+            if (value > INT64_MAX) return false;
+            values[i] = add_values(values[i], value);
+        }
+    }
+    return !cursor.failed;
+}
+
+void sum_values_fini(struct sum_values *sum)
+{
+    free(sum->values);
+    *sum = (struct sum_values){0};
+}
+
+/* --- Adding a chunk -------------------------------------------------------------------------------------------------
+ */
+
+static enum status store_segment(struct day *day, struct known_space *known, size_t frames, size_t nodes,
+                                 struct error *error)
+{
+    struct buffer bytes, packed;
+    sqlite3_stmt *add = day->statements[ADD_SEGMENT];
+    buffer_init(&bytes, SPACE_TEXT_MAX + SPACE_NODES_MAX * 2 * LEB128_BYTES_MAX);
+    buffer_init(&packed, 2 * (size_t)bytes.maximum);
+    space_write(&known->space, frames, nodes, &bytes);
+    enum status status = bytes.failed ? error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to store a sum")
+                                      : payload_pack(buffer_slice(&bytes), &packed, error);
+    (void)sqlite3_bind_int64(add, 1, known->id);
+    sql_bind_u64(add, 2, known->segments++);
+    sql_bind_u64(add, 3, bytes.size);
+    (void)sqlite3_bind_blob64(add, 4, packed.data, packed.size, SQLITE_STATIC);
+    if (status == STATUS_OK) status = day_run(day, add, error);
+    buffer_fini(&bytes);
+    buffer_fini(&packed);
+    return status;
+}
+
+static void bind_group(sqlite3_stmt *statement, int64_t space, const struct store_chunk *chunk)
+{
+    struct slice header = chunk->sum->header;
+    (void)sqlite3_bind_int64(statement, 1, space);
+    sql_bind_slice(statement, 2, chunk->environment);
+    sql_bind_slice(statement, 3, chunk->release);
+    sql_bind_slice(statement, 4, chunk->host);
+    sql_bind_slice(statement, 5, chunk->platform);
+    (void)sqlite3_bind_blob64(statement, 6, header.size ? (const void *)header.data : "", header.size, SQLITE_STATIC);
+}
+
+static enum status take_group(struct day *day, int64_t space, const struct store_chunk *chunk, int64_t *ret_group,
+                              struct error *error)
+{
+    sqlite3_stmt *find = day->statements[FIND_GROUP], *add = day->statements[ADD_GROUP];
+    bind_group(find, space, chunk);
+    *ret_group = find_row(find);
+    if (*ret_group) return STATUS_OK;
+    bind_group(add, space, chunk);
+    enum status status = day_run(day, add, error);
+    *ret_group = sqlite3_last_insert_rowid(day->db);
+    return status;
+}
+
+static enum status drop_rolled_up(struct day *day, int64_t group, uint64_t start_ns, struct error *error)
+{
+    static const int statements[] = {DROP_SUM, ADD_STALE};
+    enum status status = STATUS_OK;
+    for (int level = LEVEL_10_MINUTES; level < LEVELS; level++) {
+        for (size_t i = 0; i < 2 && status == STATUS_OK; i++) {
+            sqlite3_stmt *statement = day->statements[statements[i]];
+            (void)sqlite3_bind_int64(statement, 1, group);
+            (void)sqlite3_bind_int(statement, 2, level);
+            sql_bind_u64(statement, 3, sum_level_start(level, start_ns));
+            status = day_run(day, statement, error);
+        }
+    }
+    return status;
+}
+
+static enum status insert_sum(sqlite3 *db, sqlite3_stmt *add, const struct sum_row *row, struct slice entries,
+                              struct error *error)
+{
+    (void)sqlite3_bind_int64(add, 1, row->group);
+    (void)sqlite3_bind_int(add, 2, row->level);
+    sql_bind_u64(add, 3, row->start_ns);
+    (void)sqlite3_bind_int64(add, 4, row->chunk);
+    sql_bind_u64(add, 5, row->first_ns);
+    sql_bind_u64(add, 6, row->last_ns);
+    (void)sqlite3_bind_blob64(add, 7, entries.data, entries.size, SQLITE_STATIC);
+    enum status status = sqlite3_step(add) == SQLITE_DONE ? STATUS_OK : sql_failed(db, error, "cannot store a sum");
+    (void)sqlite3_reset(add);
+    return status;
+}
+
+struct numbered {
+    uint32_t node, place; /* in the space; in the chunk's sum */
+};
+
+static int compare_nodes(const void *a, const void *b)
+{
+    const struct numbered *left = a, *right = b;
+    return (left->node > right->node) - (left->node < right->node);
+}
+
+/* The entries of SUM, whose nodes have the numbers NODES in their space. False without memory. */
+static bool write_numbered(const struct store_sum *sum, const uint32_t *nodes, struct buffer *out)
+{
+    struct numbered *order = calloc(sum->node_count + 1, sizeof(*order));
+    size_t count = 0, before = 0;
+    for (size_t i = 0; order && i < sum->node_count; i++) {
+        if (has_values(sum->values + i * sum->value_count, sum->value_count))
+            order[count++] = (struct numbered){nodes[i], (uint32_t)i};
+    }
+    if (order) qsort(order, count, sizeof(*order), compare_nodes);
+    leb128_append(out, sum->value_count);
+    for (size_t i = 0; i < count; i++) { /* equal nodes may follow each other: their distance is 0 */
+        leb128_append(out, order[i].node - before);
+        for (size_t k = 0; k < sum->value_count; k++)
+            leb128_append(out, sum->values[order[i].place * sum->value_count + k]);
+        before = order[i].node;
+    }
+    free(order);
+    return order && !out->failed;
+}
+
+static enum status store_numbered(struct day *day, const struct store_chunk *chunk, int64_t row, int64_t group,
+                                  struct slice entries, struct error *error)
+{
+    const struct sum_row sum = {.group = group,
+                                .start_ns = chunk->start_ns,
+                                .chunk = row,
+                                .first_ns = chunk->start_ns,
+                                .last_ns = chunk->end_ns};
+    sqlite3_stmt *mark = day->statements[MARK_SUMMED];
+    enum status status = insert_sum(day->db, day->statements[ADD_SUM], &sum, entries, error);
+    if (status == STATUS_OK) status = drop_rolled_up(day, group, chunk->start_ns, error);
+    (void)sqlite3_bind_int64(mark, 1, row);
+    return status == STATUS_OK ? day_run(day, mark, error) : status;
+}
+
+enum status sum_store(struct known_spaces *spaces, struct day *day, const struct store_chunk *chunk, int64_t row,
+                      struct error *error)
+{
+    const struct store_sum *sum = chunk->sum;
+    struct known_space *known;
+    struct buffer entries;
+    int64_t group;
+    enum status status = take_space(spaces, day, chunk, &known, error);
+    if (status == STATUS_MALFORMED) return STATUS_OK; /* without a sum, queries decode the payload */
+    if (status != STATUS_OK) return status;
+    buffer_init(&entries, PAYLOAD_ROOM);
+    uint32_t *nodes = calloc(sum->node_count + 1, sizeof(*nodes));
+    size_t frames = known->space.frame_count, count = known->space.node_count;
+    spaces->bytes -= space_bytes(&known->space);
+    bool has_room = nodes && space_number(&known->space, sum, nodes) && write_numbered(sum, nodes, &entries);
+    spaces->bytes += space_bytes(&known->space);
+    if (known->space.frame_count > frames || known->space.node_count > count)
+        status = store_segment(day, known, frames, count, error);
+    if (has_room && status == STATUS_OK) status = take_group(day, known->id, chunk, &group, error);
+    if (has_room && status == STATUS_OK) status = store_numbered(day, chunk, row, group, buffer_slice(&entries), error);
+    buffer_fini(&entries);
+    free(nodes);
+    return status;
+}
+
+/* --- Rolling up -----------------------------------------------------------------------------------------------------
+ */
+
+enum { ROLL_UP_AT_ONCE = 64, QUIET_SECONDS = 120 };
+
+struct roll_up {
+    struct day *day;
+    sqlite3_stmt *parts, *add, *fresh;
+    uint64_t count;
+};
+
+/* Adds up the sums of the level below. Without any, there is nothing to write. */
+static enum status roll_up_one(struct roll_up *roll_up, struct sum_row row, struct error *error)
+{
+    struct sum_values values = {0};
+    sqlite3_stmt *parts = roll_up->parts;
+    enum status status = STATUS_OK;
+    row.first_ns = UINT64_MAX;
+    (void)sqlite3_bind_int64(parts, 1, row.group);
+    (void)sqlite3_bind_int(parts, 2, row.level - 1);
+    sql_bind_u64(parts, 3, row.start_ns);
+    sql_bind_u64(parts, 4, row.start_ns + LEVEL_NS[row.level]);
+    int code;
+    while (status == STATUS_OK && (code = sqlite3_step(parts)) == SQLITE_ROW) {
+        uint64_t first_ns = sql_u64(parts, 0), last_ns = sql_u64(parts, 1);
+        if (first_ns < row.first_ns) row.first_ns = first_ns;
+        if (last_ns > row.last_ns) row.last_ns = last_ns;
+        if (!sum_add_entries(&values, sql_text(parts, 2)))
+            status = error_set(error, STATUS_MALFORMED, 0, "%s: a sum is damaged", roll_up->day->name);
+    }
+    if (status == STATUS_OK && code != SQLITE_DONE) status = sql_failed(roll_up->day->db, error, "cannot read sums");
+    (void)sqlite3_reset(parts);
+    if (status == STATUS_OK && row.last_ns >= row.first_ns) {
+        struct buffer entries;
+        buffer_init(&entries, PAYLOAD_ROOM);
+        write_entries(&values, &entries);
+        status = entries.failed ? error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to store a sum")
+                                : insert_sum(roll_up->day->db, roll_up->add, &row, buffer_slice(&entries), error);
+        buffer_fini(&entries);
+        roll_up->count++;
+    }
+    sum_values_fini(&values);
+    if (status != STATUS_OK) return status;
+    (void)sqlite3_bind_int(roll_up->fresh, 1, row.level);
+    sql_bind_u64(roll_up->fresh, 2, row.start_ns);
+    (void)sqlite3_bind_int64(roll_up->fresh, 3, row.group);
+    return day_run(roll_up->day, roll_up->fresh, error);
+}
+
+/* The next stale sums of LEVEL whose time is over and whose parts are not stale. */
+static enum status list_stale(struct day *day, int level, uint64_t now_ns, struct sum_row rows[ROLL_UP_AT_ONCE],
+                              size_t *ret_count, struct error *error)
+{
+    sqlite3_stmt *stale = NULL;
+    *ret_count = 0;
+    static const char sql[] =
+        "SELECT start_ns,sum_group FROM stale AS whole WHERE level=?1 AND start_ns<=?2 AND NOT EXISTS(SELECT 1 FROM "
+        "stale WHERE level=?1-1 AND start_ns>=whole.start_ns AND start_ns<whole.start_ns+?4 AND "
+        "sum_group=whole.sum_group) LIMIT ?3";
+    int code = sqlite3_prepare_v2(day->db, sql, -1, &stale, NULL);
+    uint64_t quiet_ns = LEVEL_NS[level] + (uint64_t)QUIET_SECONDS * 1000000000;
+    if (code == SQLITE_OK && now_ns > quiet_ns) {
+        (void)sqlite3_bind_int(stale, 1, level);
+        sql_bind_u64(stale, 2, now_ns - quiet_ns);
+        (void)sqlite3_bind_int(stale, 3, ROLL_UP_AT_ONCE);
+        sql_bind_u64(stale, 4, LEVEL_NS[level]);
+        while ((code = sqlite3_step(stale)) == SQLITE_ROW && *ret_count < ROLL_UP_AT_ONCE)
+            rows[(*ret_count)++] = (struct sum_row){
+                .group = sqlite3_column_int64(stale, 1), .level = level, .start_ns = sql_u64(stale, 0)};
+        if (code == SQLITE_DONE) code = SQLITE_OK;
+    }
+    enum status status = code == SQLITE_OK || code == SQLITE_ROW ? STATUS_OK : sql_failed(day->db, error, day->name);
+    (void)sqlite3_finalize(stale);
+    return status;
+}
+
+/* In one transaction. Levels have an order: an hour is over after all of its 10 minutes. */
+static enum status roll_up_some(struct roll_up *roll_up, int level, uint64_t now_ns, bool *ret_is_done,
+                                struct error *error)
+{
+    struct sum_row rows[ROLL_UP_AT_ONCE];
+    size_t count = 0;
+    sqlite3 *db = roll_up->day->db;
+    if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+        return sql_failed(db, error, roll_up->day->name);
+    enum status status = list_stale(roll_up->day, level, now_ns, rows, &count, error);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) status = roll_up_one(roll_up, rows[i], error);
+    if (status == STATUS_OK && sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
+        status = sql_failed(db, error, roll_up->day->name);
+    if (status != STATUS_OK) (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    *ret_is_done = count < ROLL_UP_AT_ONCE;
+    return status;
+}
+
+static enum status roll_up_day(struct store *store, struct day *day, uint64_t now_ns, uint64_t *count,
+                               struct error *error)
+{
+    struct roll_up roll_up = {.day = day, .add = day->statements[ADD_SUM]};
+    enum status status = STATUS_OK;
+    if (sqlite3_prepare_v2(day->db,
+                           "SELECT first_ns,last_ns,entries FROM sum WHERE sum_group=? AND level=? AND start_ns>=? AND "
+                           "start_ns<?",
+                           -1, &roll_up.parts, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(day->db, "DELETE FROM stale WHERE level=? AND start_ns=? AND sum_group=?", -1,
+                           &roll_up.fresh, NULL) != SQLITE_OK)
+        status = sql_failed(day->db, error, day->name);
+    for (int level = LEVEL_10_MINUTES; level < LEVELS && status == STATUS_OK; level++) {
+        for (bool is_done = false; !is_done && status == STATUS_OK;) {
+            (void)pthread_mutex_lock(&store->writer_lock);
+            status = roll_up_some(&roll_up, level, now_ns, &is_done, error);
+            (void)pthread_mutex_unlock(&store->writer_lock);
+        }
+    }
+    (void)sqlite3_finalize(roll_up.parts);
+    (void)sqlite3_finalize(roll_up.fresh);
+    *count += roll_up.count;
+    return status;
+}
+
+enum status store_roll_up(struct store *store, uint64_t now_ns, uint64_t *ret_count, struct error *error)
+{
+    char(*names)[DAY_NAME_SIZE];
+    size_t count;
+    uint64_t made = 0;
+    enum status status = list_days(store->folder, &names, &count, error);
+    if (status != STATUS_OK) return status;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        struct day day;
+        struct error problem = {0};
+        status = day_open(&day, store->folder, names[i], true, &problem);
+        if (status == STATUS_OK) status = roll_up_day(store, &day, now_ns, &made, &problem);
+        day_close(&day);
+        if (status == STATUS_MALFORMED)
+            status = STATUS_OK; /* queries report the damage */
+        else if (status != STATUS_OK && error)
+            *error = problem;
+    }
+    free(names);
+    if (ret_count) *ret_count = made;
+    return status;
+}

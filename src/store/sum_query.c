@@ -1,0 +1,254 @@
+/* Adds up the sums of a query: of each group the sums of the longest times that are wholly in its range.
+ * SPDX-License-Identifier: MIT */
+#include "store/sum.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS_PER_QUESTION = 256 }; /* CONTINUES is asked */
+
+struct adding {
+    const struct store_query *query;
+    const struct store_sum_visitor *visitor;
+    uint64_t from_ns, to_ns;
+    struct day *day;
+    sqlite3_stmt *levels[LEVELS];
+    bool continues;
+    uint64_t rows;
+    struct sum_values values; /* of SPACE and HEADER */
+    int64_t space;
+    struct buffer header;
+};
+
+static bool asks_on(struct adding *adding)
+{
+    if (adding->continues && ++adding->rows % ROWS_PER_QUESTION == 0)
+        adding->continues = adding->visitor->continues(adding->visitor->context);
+    return adding->continues;
+}
+
+/* The sums of GROUP at LEVEL and below that start in [START_NS, END_NS). */
+static enum status add_level(struct adding *adding, int64_t group, int level, uint64_t start_ns, uint64_t end_ns,
+                             struct error *error)
+{
+    sqlite3_stmt *rows = adding->levels[level];
+    uint64_t first_ns = level == LEVEL_CHUNK ? adding->from_ns : sum_level_start(level, adding->from_ns);
+    uint64_t at_ns = start_ns > first_ns ? start_ns : first_ns;
+    enum status status = STATUS_OK;
+    if (at_ns >= end_ns) return STATUS_OK;
+    (void)sqlite3_bind_int64(rows, 1, group);
+    sql_bind_u64(rows, 2, at_ns);
+    sql_bind_u64(rows, 3, end_ns);
+    int code = SQLITE_DONE;
+    while (status == STATUS_OK && asks_on(adding) && (code = sqlite3_step(rows)) == SQLITE_ROW) {
+        uint64_t row_ns = sql_u64(rows, 0);
+        bool is_inside = sql_u64(rows, 1) >= adding->from_ns && sql_u64(rows, 2) < adding->to_ns;
+        if (!is_inside) continue;
+        if (level > LEVEL_CHUNK) {
+            status = add_level(adding, group, level - 1, at_ns, row_ns, error);
+            at_ns = sum_level_end(level, row_ns);
+        }
+        if (status == STATUS_OK && !sum_add_entries(&adding->values, sql_text(rows, 3)))
+            status = error_set(error, STATUS_MALFORMED, 0, "%s: a sum is damaged", adding->day->name);
+    }
+    if (status == STATUS_OK && code != SQLITE_ROW && code != SQLITE_DONE)
+        status = sql_failed(adding->day->db, error, adding->day->name);
+    (void)sqlite3_reset(rows);
+    if (status == STATUS_OK && level > LEVEL_CHUNK) status = add_level(adding, group, level - 1, at_ns, end_ns, error);
+    return status;
+}
+
+/* --- What was added -------------------------------------------------------------------------------------------------
+ */
+
+/* The part of a space that has values, numbered again. */
+struct part {
+    uint32_t *nodes, *frames; /* by number in the space: 1 + the number in the part */
+    struct store_node *part_nodes;
+    struct slice *part_frames;
+    uint64_t *values;
+    struct store_sum sum;
+};
+
+static bool part_init(struct part *part, const struct space *space, const struct sum_values *values)
+{
+    size_t count = space->node_count + 1;
+    *part = (struct part){.nodes = calloc(count, sizeof(*part->nodes)),
+                          .frames = calloc(space->frame_count + 1, sizeof(*part->frames)),
+                          .part_nodes = calloc(count, sizeof(*part->part_nodes)),
+                          .part_frames = calloc(space->frame_count + 1, sizeof(*part->part_frames)),
+                          .values = calloc(count * values->value_count, sizeof(*part->values))};
+    return part->nodes && part->frames && part->part_nodes && part->part_frames && part->values;
+}
+
+static void part_fini(struct part *part)
+{
+    free(part->nodes);
+    free(part->frames);
+    free(part->part_nodes);
+    free(part->part_frames);
+    free(part->values);
+}
+
+static void mark_nodes(struct part *part, const struct space *space, const struct sum_values *values)
+{
+    size_t count = space->node_count < values->node_count ? space->node_count : values->node_count;
+    for (size_t node = count; node-- > 1;) {
+        bool is_used = part->nodes[node];
+        for (size_t i = 0; i < values->value_count; i++) is_used |= values->values[node * values->value_count + i] != 0;
+        if (!is_used) continue;
+        part->nodes[node] = part->nodes[space->nodes[node].parent] = 1;
+    }
+}
+
+static uint32_t number_frame(struct part *part, const struct space *space, uint32_t frame)
+{
+    if (part->frames[frame] == 0) {
+        part->part_frames[part->sum.frame_count++] = space_frame(space, frame);
+        part->frames[frame] = (uint32_t)part->sum.frame_count;
+    }
+    return part->frames[frame] - 1;
+}
+
+static void fill_part(struct part *part, const struct space *space, const struct sum_values *values)
+{
+    size_t value_count = values->value_count;
+    part->nodes[0] = 1;
+    for (size_t node = 0; node < space->node_count || node == 0; node++) {
+        if (!part->nodes[node]) continue;
+        size_t number = part->sum.node_count++;
+        part->nodes[node] = (uint32_t)number + 1;
+        if (node > 0)
+            part->part_nodes[number] = (struct store_node){part->nodes[space->nodes[node].parent] - 1,
+                                                           number_frame(part, space, space->nodes[node].frame)};
+        if (node < values->node_count)
+            (void)memcpy(part->values + number * value_count, values->values + node * value_count,
+                         value_count * sizeof(uint64_t));
+    }
+    part->sum.nodes = part->part_nodes;
+    part->sum.frames = part->part_frames;
+    part->sum.values = part->values;
+    part->sum.value_count = value_count;
+}
+
+static bool has_other_nodes(const struct sum_values *values, size_t node_count)
+{
+    uint64_t any = 0;
+    for (size_t i = (node_count ? node_count : 1) * values->value_count; i < values->node_count * values->value_count;
+         i++)
+        any |= values->values[i];
+    return any != 0;
+}
+
+static enum status give_part(struct adding *adding, const struct space *space, struct error *error)
+{
+    struct part part;
+    enum status status = STATUS_OK;
+    if (has_other_nodes(&adding->values, space->node_count))
+        return error_set(error, STATUS_MALFORMED, 0, "%s: a sum has stacks that are not there", adding->day->name);
+    if (part_init(&part, space, &adding->values)) {
+        mark_nodes(&part, space, &adding->values);
+        fill_part(&part, space, &adding->values);
+        part.sum.header = buffer_slice(&adding->header);
+        adding->continues = adding->visitor->add(adding->visitor->context, &part.sum);
+    } else {
+        status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to add sums");
+    }
+    part_fini(&part);
+    return status;
+}
+
+static enum status give_sum(struct adding *adding, struct error *error)
+{
+    struct space space = {0};
+    uint64_t segments;
+    if (!adding->continues || adding->values.node_count == 0) return STATUS_OK;
+    enum status status = sum_read_space(adding->day->db, adding->space, false, &space, &segments, error);
+    if (status == STATUS_OK) status = give_part(adding, &space, error);
+    space_fini(&space);
+    sum_values_fini(&adding->values);
+    return status;
+}
+
+/* --- A day ----------------------------------------------------------------------------------------------------------
+ */
+
+static enum status add_groups(struct adding *adding, sqlite3_stmt *groups, struct error *error)
+{
+    enum status status = STATUS_OK;
+    int code = SQLITE_DONE;
+    while (status == STATUS_OK && asks_on(adding) && (code = sqlite3_step(groups)) == SQLITE_ROW) {
+        int64_t space = sqlite3_column_int64(groups, 1);
+        struct slice header = sql_text(groups, 2);
+        if (space != adding->space || !slice_equal(header, buffer_slice(&adding->header))) {
+            status = give_sum(adding, error);
+            adding->space = space;
+            buffer_clear(&adding->header);
+            buffer_append(&adding->header, header.data, header.size);
+        }
+        if (status == STATUS_OK && adding->continues)
+            status = add_level(adding, sqlite3_column_int64(groups, 0), LEVEL_DAY, 0, adding->to_ns, error);
+    }
+    if (status == STATUS_OK && code != SQLITE_ROW && code != SQLITE_DONE)
+        status = sql_failed(adding->day->db, error, adding->day->name);
+    return status == STATUS_OK ? give_sum(adding, error) : status;
+}
+
+static enum status prepare(struct adding *adding, sqlite3_stmt **ret_groups, struct error *error)
+{
+    static const char groups[] =
+        "SELECT sum_group.id,space,header FROM sum_group JOIN space ON space.id=space WHERE project=?1" WHERE_NAMES
+        " AND (?7 IS NULL OR host=?7) AND (?8 IS NULL OR platform=?8) ORDER BY space,header";
+    static const char sums[] = "SELECT start_ns,first_ns,last_ns,entries FROM sum WHERE sum_group=?1 AND level=%d AND "
+                               "start_ns>=?2 AND start_ns<?3 ORDER BY start_ns";
+    sqlite3 *db = adding->day->db;
+    bool is_fine = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) == SQLITE_OK &&
+                   sqlite3_prepare_v2(db, groups, -1, ret_groups, NULL) == SQLITE_OK;
+    for (int level = 0; level < LEVELS && is_fine; level++) {
+        char sql[sizeof(sums) + 8];
+        (void)snprintf(sql, sizeof(sql), sums, level);
+        is_fine = sqlite3_prepare_v2(db, sql, -1, &adding->levels[level], NULL) == SQLITE_OK;
+    }
+    if (!is_fine) return sql_failed(db, error, adding->day->name);
+    query_bind(*ret_groups, adding->query);
+    return STATUS_OK;
+}
+
+/* In one transaction, so that all that is read is of one moment. A file of an earlier version has no sums. */
+static enum status read_day(void *context, struct store *store, struct day *day, bool *continues, struct error *error)
+{
+    struct adding *adding = context;
+    sqlite3_stmt *groups = NULL;
+    adding->day = day;
+    adding->space = 0;
+    enum status status = prepare(adding, &groups, error);
+    if (status == STATUS_OK) status = add_groups(adding, groups, error);
+    if (status == STATUS_OK && adding->continues)
+        status = query_chunks_without_sum(store, day, adding->query, adding->visitor->visit, adding->visitor->context,
+                                          &adding->continues, error);
+    (void)sqlite3_finalize(groups);
+    for (int level = 0; level < LEVELS; level++) {
+        (void)sqlite3_finalize(adding->levels[level]);
+        adding->levels[level] = NULL;
+    }
+    sum_values_fini(&adding->values);
+    *continues = adding->continues;
+    /* What was given cannot be taken back: the caller starts again without sums. */
+    return status == STATUS_MALFORMED ? error_set(error, STATUS_UNSUPPORTED, 0, "%s: sums are damaged", day->name)
+                                      : status;
+}
+
+enum status store_each_sum(struct store *store, const struct store_query *query,
+                           const struct store_sum_visitor *visitor, struct error *error)
+{
+    struct adding adding = {.query = query,
+                            .visitor = visitor,
+                            .from_ns = query->from_ns,
+                            .to_ns = query->to_ns ? query->to_ns : UINT64_MAX,
+                            .continues = true};
+    buffer_init(&adding.header, STORE_SUM_HEADER_MAX);
+    enum status status = query_each_day(store, read_day, &adding, error);
+    buffer_fini(&adding.header);
+    return status;
+}
