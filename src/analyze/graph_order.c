@@ -96,20 +96,76 @@ bool graph_sort(struct call_graph *graph, const struct graph_source *source, enu
 
 /* --- Edges -------------------------------------------------------------------------------------------------------- */
 
-static int compare_edges(const void *left, const void *right, void *context)
+/* All that the order depends on: many edges have the same weight, and to compare names each time would take long. */
+struct sorted_edge {
+    int64_t weight;    /* without its sign */
+    uint32_t from, to; /* by the order of printable names */
+    uint32_t edge;
+};
+
+static int compare_edges(const void *left, const void *right)
+{
+    const struct sorted_edge *a = left, *b = right;
+    if (a->weight != b->weight) return a->weight > b->weight ? -1 : 1;
+    if (a->from != b->from) return a->from < b->from ? -1 : 1;
+    if (a->to != b->to) return a->to < b->to ? -1 : 1;
+    return (a->edge > b->edge) - (a->edge < b->edge);
+}
+
+static int compare_printable(const void *left, const void *right, void *context)
 {
     const struct context *all = context;
-    uint32_t first = *(const uint32_t *)left, second = *(const uint32_t *)right;
-    const struct call_edge *a = &all->graph->edges[first], *b = &all->graph->edges[second];
-    const struct names *names = &all->source->grouping->names;
-    int order = compare_numbers(magnitude_of(b->weight), magnitude_of(a->weight));
-    if (order == 0)
-        order = compare_names(names, group_of_node(all->graph, all->source, a->from)->printable,
-                              group_of_node(all->graph, all->source, b->from)->printable);
-    if (order == 0)
-        order = compare_names(names, group_of_node(all->graph, all->source, a->to)->printable,
-                              group_of_node(all->graph, all->source, b->to)->printable);
-    return order != 0 ? order : compare_numbers(first, second);
+    const struct grouping *grouping = all->source->grouping;
+    const struct group *a = &grouping->items[*(const uint32_t *)left], *b = &grouping->items[*(const uint32_t *)right];
+    return compare_names(&grouping->names, a->printable, b->printable);
+}
+
+/* By group: the place of its printable name among those of the groups that edges lead to or from; equal names have the
+ * same place. NULL without memory. */
+static uint32_t *order_names(const struct call_graph *graph, const struct graph_source *source)
+{
+    struct context context = {.graph = graph, .source = source};
+    uint32_t *places = calloc(source->grouping->count + 1, sizeof(*places)), place = 0;
+    uint32_t *groups = calloc(source->grouping->count + 1, sizeof(*groups));
+    size_t count = 0;
+    for (size_t i = 0; places && groups && i < graph->sorted_count; i++) {
+        const struct call_edge *edge = &graph->edges[graph->sorted[i]];
+        uint32_t ends[] = {graph->nodes[edge->from].group, graph->nodes[edge->to].group};
+        for (size_t end = 0; end < 2; end++) {
+            if (places[ends[end]] == 0) groups[count++] = ends[end];
+            places[ends[end]] = 1;
+        }
+    }
+    if (places && groups) qsort_r(groups, count, sizeof(*groups), compare_printable, &context);
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || compare_printable(&groups[i - 1], &groups[i], &context) != 0) place++;
+        places[groups[i]] = place;
+    }
+    if (!groups) {
+        free(places);
+        places = NULL;
+    }
+    free(groups);
+    return places;
+}
+
+static bool sort_edges(struct call_graph *graph, const struct graph_source *source)
+{
+    uint32_t *places = order_names(graph, source);
+    struct sorted_edge *edges = calloc(graph->sorted_count + 1, sizeof(*edges));
+    bool has_memory = places && edges;
+    for (size_t i = 0; has_memory && i < graph->sorted_count; i++) {
+        const struct call_edge *edge = &graph->edges[graph->sorted[i]];
+        edges[i] = (struct sorted_edge){.weight = magnitude_of(edge->weight),
+                                        .from = places[graph->nodes[edge->from].group],
+                                        .to = places[graph->nodes[edge->to].group],
+                                        .edge = graph->sorted[i]};
+    }
+    if (has_memory) qsort(edges, graph->sorted_count, sizeof(*edges), compare_edges);
+    for (size_t i = 0; has_memory && i < graph->sorted_count; i++) graph->sorted[i] = edges[i].edge;
+    free(places);
+    free(edges);
+    return has_memory;
 }
 
 /* Puts the sorted edges into the lists of their nodes, which stay sorted. */
@@ -143,13 +199,12 @@ static bool reserve_lists(struct call_graph *graph)
 
 bool call_graph_link(struct call_graph *graph, const struct graph_source *source, bool keeps_order)
 {
-    struct context context = {.graph = graph, .source = source};
     if (!reserve_lists(graph)) return false;
     graph->sorted_count = 0;
     for (uint32_t i = 0; i < graph->edge_count; i++) {
         if (!graph->edges[i].is_removed) graph->sorted[graph->sorted_count++] = i;
     }
-    if (!keeps_order) qsort_r(graph->sorted, graph->sorted_count, sizeof(*graph->sorted), compare_edges, &context);
+    if (!keeps_order && !sort_edges(graph, source)) return false;
     distribute(graph, true, graph->in, graph->in_first);
     distribute(graph, false, graph->out, graph->out_first);
     return true;

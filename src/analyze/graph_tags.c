@@ -1,5 +1,6 @@
-/* Samples are taken group by group: all of a group have the same labels. One walk over all stacks says which nodes each
- * goes through, for some nodes at a time, and a group's samples are summed up with that.
+/* Samples are taken group by group: all samples of a group have the same labels. One walk over all stacks says which
+ * nodes each goes through, for some nodes at a time, and a group's samples are summed up with that. Groups whose tags
+ * cannot reach the cutoff in any node are skipped: in a large profile those are most, if not all.
  * SPDX-License-Identifier: MIT */
 #include "analyze/graph_tags.h"
 
@@ -13,6 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Of a group: it has no tags, or all are below the cutoff. */
+#define NO_TAGS UINT32_MAX
+
 struct computation {
     struct graph_tags *tags;
     struct call_graph *graph;
@@ -24,6 +28,7 @@ struct computation {
     struct sample_labels labels;
     uint32_t *samples; /* group by group */
     size_t *first;     /* by group; one more at the end */
+    uint32_t *texts;   /* by group: as of a tag, or NO_TAGS */
     struct graph_marks marks;
     uint32_t *names; /* of the numbers of the group at hand, by label */
     size_t name_capacity;
@@ -34,14 +39,17 @@ struct computation {
         bool is_touched;
     } sums[GRAPH_MARKS_MAX];  /* of the group at hand */
     struct index_table index; /* tags by node, texts and name */
-    struct buffer text;
+    struct buffer text, pairs;
+    size_t *pair_first; /* offsets into PAIRS */
+    size_t pair_capacity;
 };
 
 /* --- Labels as text ----------------------------------------------------------------------------------------------- */
 
-static int compare_texts(const void *left, const void *right)
+static int compare_pairs(const void *left, const void *right, void *pairs)
 {
-    return strcmp(*(char *const *)left, *(char *const *)right);
+    const char *texts = pairs;
+    return strcmp(texts + *(const size_t *)left, texts + *(const size_t *)right);
 }
 
 static bool is_text(const struct sample_label *label)
@@ -57,22 +65,27 @@ static bool is_shown_number(const struct sample_label *label)
 /* The texts of the labels at hand, sorted and joined; 0: there are none, or no memory. */
 static uint32_t joined_texts(struct computation *all)
 {
-    char **pairs = calloc(all->labels.count + 1u, sizeof(*pairs));
     size_t count = 0;
     buffer_clear(&all->text);
-    for (uint32_t i = 0; pairs && i < all->labels.count; i++) {
+    buffer_clear(&all->pairs);
+    if (!array_reserve(&all->pair_first, &all->pair_capacity, all->labels.count, sizeof(*all->pair_first), SIZE_MAX))
+        all->text.failed = true;
+    for (uint32_t i = 0; i < all->labels.count && !all->text.failed; i++) {
         const struct sample_label *label = &all->labels.items[i];
         if (!is_text(label)) continue;
-        if (asprintf(&pairs[count], "%s:%s", label->key, label->text) < 0) break;
-        count++;
+        all->pair_first[count++] = all->pairs.size;
+        buffer_append_text(&all->pairs, label->key);
+        buffer_append_byte(&all->pairs, ':');
+        buffer_append_text(&all->pairs, label->text);
+        buffer_append_byte(&all->pairs, '\0');
+        all->text.failed |= all->pairs.failed;
     }
-    if (pairs) qsort(pairs, count, sizeof(*pairs), compare_texts);
+    if (all->text.failed) return 0;
+    if (count > 1) qsort_r(all->pair_first, count, sizeof(*all->pair_first), compare_pairs, all->pairs.data);
     for (size_t i = 0; i < count; i++) {
         if (i > 0) buffer_append_text(&all->text, "\\n");
-        buffer_append_text(&all->text, pairs[i]);
-        free(pairs[i]);
+        buffer_append_text(&all->text, (const char *)all->pairs.data + all->pair_first[i]);
     }
-    free(pairs);
     return profile_string(&all->tags->strings, buffer_slice(&all->text)).index;
 }
 
@@ -181,17 +194,21 @@ static bool name_numbers(struct computation *all)
     return true;
 }
 
-static bool add_group(struct computation *all, size_t group)
+static void collect_labels(struct computation *all, size_t group)
 {
     const struct label_group *item = &all->groups.items[group];
     sample_labels_collect(&all->labels, all->source->profile, item->labels, item->thread);
-    if (!has_tags(all)) return true;
+}
+
+static bool add_group(struct computation *all, size_t group)
+{
+    if (all->texts[group] == NO_TAGS) return true;
+    collect_labels(all, group);
     memset(all->sums, 0, all->marked_count * sizeof(*all->sums));
     for (size_t i = all->first[group]; i < all->first[group + 1]; i++) add_sample(all, all->samples[i]);
-    uint32_t texts = joined_texts(all);
     bool is_done = name_numbers(all);
     for (size_t mark = 0; mark < all->marked_count && is_done; mark++) {
-        if (all->sums[mark].is_touched) is_done = add_to_node(all, mark, texts);
+        if (all->sums[mark].is_touched) is_done = add_to_node(all, mark, all->texts[group]);
     }
     return is_done;
 }
@@ -205,6 +222,47 @@ static bool add_marked(struct computation *all)
     for (size_t group = 0; group < all->groups.count && is_done; group++) is_done = add_group(all, group);
     for (size_t mark = 0; mark < all->marked_count; mark++) all->marks.mark_of_node[all->marked[mark]] = 0;
     return is_done;
+}
+
+/* --- Groups that can reach the cutoff ----------------------------------------------------------------------------- */
+
+/* By group: its values without their signs. NULL without memory. */
+static int64_t *sum_values(const struct computation *all)
+{
+    const struct profile *profile = all->source->profile;
+    int64_t *sums = calloc(all->groups.count + 1, sizeof(*sums));
+    for (size_t i = 0; sums && i < profile->samples.count; i++) {
+        int64_t *sum = &sums[all->groups.group_of_sample[i]];
+        *sum = profile_add_values(*sum, magnitude_of(profile_sample_values(profile, i)[all->source->choice.index]));
+    }
+    return sums;
+}
+
+/* No tag of a node has more than all samples with its texts have together. */
+static bool find_large_groups(struct computation *all, size_t *ret_count)
+{
+    size_t count = all->groups.count;
+    int64_t *of_group = sum_values(all), *of_texts = NULL;
+    all->texts = malloc((count + 1) * sizeof(*all->texts));
+    bool has_memory = of_group && all->texts;
+    for (size_t g = 0; has_memory && g < count; g++) {
+        collect_labels(all, g);
+        all->texts[g] = has_tags(all) ? joined_texts(all) : NO_TAGS;
+    }
+    if (has_memory) of_texts = calloc(all->tags->strings.strings.count + 1, sizeof(*of_texts));
+    has_memory = has_memory && of_texts;
+    for (size_t g = 0; has_memory && g < count; g++) {
+        if (all->texts[g] == NO_TAGS) continue;
+        of_texts[all->texts[g]] = profile_add_values(of_texts[all->texts[g]], of_group[g]);
+    }
+    *ret_count = 0;
+    for (size_t g = 0; has_memory && g < count; g++) {
+        if (all->texts[g] != NO_TAGS && of_texts[all->texts[g]] < all->options->cutoff) all->texts[g] = NO_TAGS;
+        *ret_count += all->texts[g] != NO_TAGS;
+    }
+    free(of_group);
+    free(of_texts);
+    return has_memory;
 }
 
 /* --- All of it ---------------------------------------------------------------------------------------------------- */
@@ -223,11 +281,9 @@ static bool order_samples(struct computation *all)
 
 static bool prepare(struct computation *all)
 {
-    const struct profile *profile = all->source->profile;
     all->marks.mark_of_node = calloc(all->graph->node_count + 1, sizeof(*all->marks.mark_of_node));
     all->marks.items = calloc((size_t)all->source->stacks.run_count + 1, sizeof(*all->marks.items));
-    return all->marks.mark_of_node && all->marks.items && label_groups_init(&all->groups, profile) &&
-           label_units_init(&all->units, profile) && sample_labels_init(&all->labels, profile) && order_samples(all);
+    return all->marks.mark_of_node && all->marks.items && order_samples(all);
 }
 
 static void find_unit(struct computation *all)
@@ -254,12 +310,27 @@ static void find_first(struct graph_tags *tags, size_t node_count)
     for (size_t n = 1; n <= node_count; n++) tags->first[n] += tags->first[n - 1];
 }
 
+/* Removes tags whose flat and cum are both below the cutoff. */
+static void drop_small(struct graph_tags *tags, int64_t cutoff)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < tags->count; i++) {
+        const struct node_tag *tag = &tags->items[i];
+        if (magnitude_of(tag->flat) >= cutoff || magnitude_of(tag->cum) >= cutoff) tags->items[kept++] = *tag;
+    }
+    tags->count = kept;
+}
+
 static bool sum_up(struct computation *all)
 {
     struct graph_tags *tags = all->tags;
-    bool is_done = prepare(all);
+    const struct profile *profile = all->source->profile;
+    size_t large_count = 0;
+    bool is_done = label_groups_init(&all->groups, profile) && label_units_init(&all->units, profile) &&
+                   sample_labels_init(&all->labels, profile) && find_large_groups(all, &large_count);
     if (is_done) find_unit(all);
-    size_t wanted = least(all->options->node_max, all->graph->listed_count);
+    if (is_done && large_count > 0) is_done = prepare(all);
+    size_t wanted = large_count > 0 ? least(all->options->node_max, all->graph->listed_count) : 0;
     for (size_t i = 0; i < wanted && is_done; i += all->marked_count) {
         all->marked = all->graph->listed + i;
         all->marked_count = least(wanted - i, GRAPH_MARKS_MAX);
@@ -267,6 +338,7 @@ static bool sum_up(struct computation *all)
     }
     tags->first = calloc(all->graph->node_count + 2, sizeof(*tags->first));
     if (!is_done || !tags->first || tags->strings.failed != STATUS_OK || all->text.failed) return false;
+    drop_small(tags, all->options->cutoff);
     if (tags->count > 1) qsort(tags->items, tags->count, sizeof(*tags->items), compare_tags);
     find_first(tags, all->graph->node_count);
     return true;
@@ -280,7 +352,8 @@ enum status graph_tags_init(struct graph_tags *tags, struct call_graph *graph, s
                               .source = source,
                               .kept = kept,
                               .options = options,
-                              .text = {.maximum = SIZE_MAX}};
+                              .text = {.maximum = SIZE_MAX},
+                              .pairs = {.maximum = SIZE_MAX}};
     *tags = (struct graph_tags){0};
     profile_init(&tags->strings);
     bool is_done = sum_up(&all);
@@ -289,11 +362,14 @@ enum status graph_tags_init(struct graph_tags *tags, struct call_graph *graph, s
     sample_labels_fini(&all.labels);
     free(all.samples);
     free(all.first);
+    free(all.texts);
+    free(all.pair_first);
     free(all.names);
     free(all.marks.mark_of_node);
     free(all.marks.items);
     index_table_fini(&all.index);
     buffer_fini(&all.text);
+    buffer_fini(&all.pairs);
     if (is_done) return STATUS_OK;
     return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the labels of the graph");
 }
@@ -304,17 +380,6 @@ void graph_tags_fini(struct graph_tags *tags)
     free(tags->first);
     profile_fini(&tags->strings);
     *tags = (struct graph_tags){0};
-}
-
-void graph_tags_trim(struct graph_tags *tags, const struct call_graph *graph, int64_t cutoff)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < tags->count; i++) {
-        const struct node_tag *tag = &tags->items[i];
-        if (magnitude_of(tag->flat) >= cutoff || magnitude_of(tag->cum) >= cutoff) tags->items[kept++] = *tag;
-    }
-    tags->count = kept;
-    find_first(tags, graph->node_count);
 }
 
 size_t graph_tags_count_flat(const struct graph_tags *tags, uint32_t node)

@@ -30,6 +30,7 @@ struct graph_tags {
 struct graph_tag_options {
     const char *unit; /* in which numbers are printed, as for unit_scale */
     size_t node_max;  /* only the first so many listed nodes */
+    int64_t cutoff;   /* tags whose flat and cum are both below it are left out */
 };
 
 /* Of the listed nodes of GRAPH, which was built from SOURCE and KEPT. Texts are "key:value", joined by "\n" (two
@@ -37,9 +38,6 @@ struct graph_tag_options {
 enum status graph_tags_init(struct graph_tags *tags, struct call_graph *graph, struct graph_source *source,
                             const bool *kept, const struct graph_tag_options *options, struct error *error);
 void graph_tags_fini(struct graph_tags *tags); /* accepts {0} */
-
-/* Removes tags whose flat and cum are both below CUTOFF. */
-void graph_tags_trim(struct graph_tags *tags, const struct call_graph *graph, int64_t cutoff);
 
 /* How many tags of NODE have something of their own. */
 size_t graph_tags_count_flat(const struct graph_tags *tags, uint32_t node);

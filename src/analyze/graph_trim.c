@@ -156,12 +156,10 @@ static enum status find_tags(struct trim *trim, size_t node_max)
 {
     struct trimmed_graph *trimmed = trim->trimmed;
     if (trim->options->order != ORDER_ENTROPY) return STATUS_OK;
-    struct graph_tag_options options = {.unit = trim->options->tag_unit, .node_max = node_max};
+    struct graph_tag_options options = {
+        .unit = trim->options->tag_unit, .node_max = node_max, .cutoff = trim->node_cutoff};
     graph_tags_fini(&trimmed->tags);
-    enum status status =
-        graph_tags_init(&trimmed->tags, &trimmed->graph, trim->source, trimmed->kept, &options, trim->error);
-    if (status == STATUS_OK) graph_tags_trim(&trimmed->tags, &trimmed->graph, trim->node_cutoff);
-    return status;
+    return graph_tags_init(&trimmed->tags, &trimmed->graph, trim->source, trimmed->kept, &options, trim->error);
 }
 
 /* Whether the labels that were found to choose the nodes are those of the chosen ones: of a node, they do not depend on
