@@ -7,6 +7,17 @@
 
 #include <stdlib.h>
 
+/* No group of a location is kept. */
+#define PASSED UINT32_MAX
+
+enum { FRAMES_AT_ONCE = 64 };
+
+/* A frame of a run that is not left out, before it is entered. */
+struct frame {
+    uint32_t group, location;
+    bool is_inline, is_residual;
+};
+
 /* A frame on the way from the root that is not left out. */
 struct step {
     uint32_t node, edge; /* GRAPH_NONE: it brings no edge */
@@ -30,7 +41,7 @@ struct walk {
     struct call_graph *graph;
     struct graph_source *source;
     const bool *kept;
-    bool *is_passed; /* by location: KEPT has none of its groups; NULL: no location is passed */
+    uint32_t *at; /* by location: as grouping.at, or PASSED; NULL: no location is passed */
     bool no_edges;
     enum pass pass;
     const struct graph_marks *marks;
@@ -151,50 +162,108 @@ static inline void enter_node(struct walk *walk, uint32_t index, int64_t sum)
 }
 
 /* Which edges are inlined and which go over something follows from the first time that a stack uses them. */
-static inline uint32_t enter_edge(struct walk *walk, uint32_t to, uint32_t location, bool is_inline, int64_t sum)
+static inline uint32_t enter_edge(struct walk *walk, uint32_t to, const struct frame *frame, int64_t sum)
 {
     if (walk->no_edges || walk->caller == GRAPH_NONE || walk->caller == to) return GRAPH_NONE;
-    uint32_t *guess = is_inline ? &walk->inlined[location] : &walk->calls[walk->site];
+    uint32_t *guess = frame->is_inline ? &walk->inlined[frame->location] : &walk->calls[walk->site];
     bool is_tree = walk->source->is_tree;
     uint32_t index = is_tree ? walk->graph->nodes[to].in_edge : find_edge(walk, walk->caller, to, guess);
     if (index == GRAPH_NONE) return index;
     struct call_edge *edge = &walk->graph->edges[index];
     if (edge->place < walk->step_count && walk->steps[edge->place].edge == index) return index;
     edge->place = (uint32_t)walk->step_count;
-    edge->is_residual |= walk->is_residual;
-    edge->is_inline &= is_inline;
+    edge->is_residual |= frame->is_residual;
+    edge->is_inline &= frame->is_inline;
     add(walk->pass == PASS_VALUES ? &edge->weight : &edge->weight_div, sum);
     return index;
 }
 
-static inline void enter_frame(struct walk *walk, uint32_t group, uint32_t location, bool is_inline, int64_t sum)
+static inline void enter_frame(struct walk *walk, const struct frame *frame, int64_t sum)
 {
-    if (walk->kept && !walk->kept[group]) {
-        walk->is_residual = true;
-        return;
-    }
-    uint32_t node = walk->source->is_tree ? find_child(walk, group) : group;
+    uint32_t node = walk->source->is_tree ? find_child(walk, frame->group) : frame->group;
     if (node == GRAPH_NONE) return;
     enter_node(walk, node, sum);
-    uint32_t edge = enter_edge(walk, node, location, is_inline, sum);
+    uint32_t edge = enter_edge(walk, node, frame, sum);
     walk->steps[walk->step_count++] = (struct step){node, edge};
     walk->caller = node;
-    walk->site = location;
-    walk->is_residual = false;
+    walk->site = frame->location;
 }
 
-static bool reserve(struct walk *walk, uint32_t frames)
+/* The edges of a large graph are anywhere in memory: they are loaded for many frames together. */
+static inline void fetch_edges(const struct walk *walk, const struct frame *frames, size_t count)
 {
-    bool has_room = array_reserve(&walk->steps, &walk->step_capacity, walk->step_count + frames, sizeof(*walk->steps),
-                                  SIZE_MAX / sizeof(*walk->steps));
-    if (!has_room) walk->failed = true;
-    return has_room;
+    uint32_t site = walk->site;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t guess = frames[i].is_inline ? walk->inlined[frames[i].location] : walk->calls[site];
+        if (guess != 0) __builtin_prefetch(&walk->graph->edges[guess - 1], 1);
+        site = frames[i].location;
+    }
+}
+
+static void enter_frames(struct walk *walk, const struct frame *frames, size_t count, int64_t sum)
+{
+    if (!array_reserve(&walk->steps, &walk->step_capacity, walk->step_count + count, sizeof(*walk->steps),
+                       SIZE_MAX / sizeof(*walk->steps))) {
+        walk->failed = true;
+        return;
+    }
+    if (!walk->no_edges && !walk->source->is_tree) fetch_edges(walk, frames, count);
+    for (size_t i = 0; i < count; i++) enter_frame(walk, &frames[i], sum);
+}
+
+/* Adds a frame to FRAMES unless it is left out. Returns how many there are. */
+static inline size_t take_frame(struct walk *walk, struct frame *frames, size_t count, struct frame frame)
+{
+    if (walk->kept && !walk->kept[frame.group]) {
+        walk->is_residual = true;
+        return count;
+    }
+    frame.is_residual = walk->is_residual;
+    walk->is_residual = false;
+    frames[count] = frame;
+    return count + 1;
+}
+
+/* The groups of a location that has several, outermost first. */
+static size_t take_several(struct walk *walk, struct frame *frames, size_t count, uint32_t location, int64_t sum)
+{
+    uint32_t several;
+    const uint32_t *groups = grouping_frames(walk->source->grouping, location, &several);
+    for (uint32_t i = several; i-- > 0;) {
+        count = take_frame(walk, frames, count,
+                           (struct frame){.group = groups[i], .location = location, .is_inline = i + 1 < several});
+        if (count < FRAMES_AT_ONCE) continue;
+        enter_frames(walk, frames, count, sum);
+        count = 0;
+    }
+    return count;
+}
+
+static void enter_run(struct walk *walk, const struct stack_visit *visit)
+{
+    struct frame frames[FRAMES_AT_ONCE];
+    const uint32_t *locations = walk->source->profile->stacks.items;
+    const uint32_t *at = walk->at ? walk->at : walk->source->grouping->at;
+    size_t count = 0;
+    for (uint32_t stack = visit->first; stack <= visit->last && !walk->failed; stack++) {
+        uint32_t location = locations[stack], group = at[location];
+        if (group == PASSED) {
+            walk->is_residual = true;
+            continue;
+        }
+        if (group & GROUPING_SEVERAL)
+            count = take_several(walk, frames, count, location, visit->sum);
+        else
+            count = take_frame(walk, frames, count, (struct frame){.group = group, .location = location});
+        if (count < FRAMES_AT_ONCE) continue;
+        enter_frames(walk, frames, count, visit->sum);
+        count = 0;
+    }
+    if (count > 0) enter_frames(walk, frames, count, visit->sum);
 }
 
 static void enter(struct walk *walk, const struct stack_visit *visit)
 {
-    const uint32_t *locations = walk->source->profile->stacks.items;
-    uint32_t count;
     if (!array_reserve(&walk->runs, &walk->run_capacity, walk->run_count + 1, sizeof(*walk->runs),
                        SIZE_MAX / sizeof(*walk->runs))) {
         walk->failed = true;
@@ -202,15 +271,7 @@ static void enter(struct walk *walk, const struct stack_visit *visit)
     }
     walk->runs[walk->run_count++] =
         (struct run_on_way){walk->step_count, walk->caller, walk->site, walk->is_residual, walk->way};
-    for (uint32_t stack = visit->first; stack <= visit->last && !walk->failed; stack++) {
-        if (walk->is_passed && walk->is_passed[locations[stack]]) {
-            walk->is_residual = true;
-            continue;
-        }
-        const uint32_t *groups = grouping_frames(walk->source->grouping, locations[stack], &count);
-        if (!reserve(walk, count)) return;
-        for (uint32_t i = count; i-- > 0;) enter_frame(walk, groups[i], locations[stack], i + 1 < count, visit->sum);
-    }
+    enter_run(walk, visit);
     bool has_flat = walk->caller != GRAPH_NONE && !walk->is_residual;
     if (walk->pass == PASS_MARKS) {
         walk->way.flat_mark = has_flat ? walk->marks->mark_of_node[walk->caller] : 0;
@@ -237,15 +298,15 @@ static bool find_passed(struct walk *walk)
     const struct grouping *grouping = walk->source->grouping;
     size_t location_count = walk->source->profile->locations.count;
     if (!walk->kept) return true;
-    walk->is_passed = malloc(location_count * sizeof(*walk->is_passed));
-    for (uint32_t location = 0; walk->is_passed && location < location_count; location++) {
+    walk->at = malloc(location_count * sizeof(*walk->at));
+    for (uint32_t location = 0; walk->at && location < location_count; location++) {
         uint32_t count;
         const uint32_t *groups = grouping_frames(grouping, location, &count);
         bool is_kept = false;
         for (uint32_t i = 0; i < count; i++) is_kept |= walk->kept[groups[i]];
-        walk->is_passed[location] = !is_kept;
+        walk->at[location] = is_kept ? grouping->at[location] : PASSED;
     }
-    return walk->is_passed != NULL;
+    return walk->at != NULL;
 }
 
 static bool walk_stacks(struct walk *walk)
@@ -266,17 +327,19 @@ static bool walk_stacks(struct walk *walk)
     }
     free(walk->calls);
     free(walk->inlined);
-    free(walk->is_passed);
+    free(walk->at);
     return !walk->failed;
 }
 
 /* --- Building ----------------------------------------------------------------------------------------------------- */
 
-/* A sample without value and divisor is none; one without value alone is part of the way, for the means. */
-static void add_samples(struct graph_source *source, size_t column)
+/* A sample without value and divisor is none; one without value alone is part of the way, for the means. IS_WANTED, by
+ * sample, may be NULL. */
+static void add_samples(struct graph_source *source, size_t column, const bool *is_wanted)
 {
     const struct profile *profile = source->profile;
     for (size_t i = 0; i < profile->samples.count; i++) {
+        if (is_wanted && !is_wanted[i]) continue;
         const int64_t *values = profile_sample_values(profile, i);
         bool is_none = values[source->choice.index] == 0 && (!source->choice.is_mean || values[0] == 0);
         if (!is_none) stack_tree_add(&source->stacks, profile->samples.stack[i], values[column]);
@@ -309,7 +372,7 @@ static bool sum_groups(struct call_graph *graph, struct graph_source *source, si
     struct group_sums sums;
     bool is_done = group_sums_init(&sums, source->grouping, &source->stacks);
     if (is_done) {
-        add_samples(source, column);
+        add_samples(source, column, NULL);
         group_sums_walk(&sums, &source->stacks);
     }
     for (size_t i = 0; is_done && i < sums.used_count; i++) {
@@ -327,7 +390,7 @@ static bool sum_column(struct walk *walk, size_t column, enum pass pass)
     bool has_nodes_only = walk->no_edges && !walk->kept;
     if (has_nodes_only) return sum_groups(walk->graph, walk->source, column, pass);
     walk->pass = pass;
-    add_samples(walk->source, column);
+    add_samples(walk->source, column, NULL);
     return walk_stacks(walk);
 }
 
@@ -347,7 +410,7 @@ bool call_graph_mark(struct call_graph *graph, struct graph_source *source, cons
 {
     struct walk walk = {
         .graph = graph, .source = source, .kept = kept, .no_edges = true, .pass = PASS_MARKS, .marks = marks};
-    add_samples(source, source->choice.index);
+    add_samples(source, source->choice.index, marks->is_wanted);
     bool is_done = walk_stacks(&walk);
     free(walk.steps);
     free(walk.runs);

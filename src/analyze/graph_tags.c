@@ -30,6 +30,7 @@ struct computation {
     size_t *first;     /* by group; one more at the end */
     uint32_t *texts;   /* by group: as of a tag, or NO_TAGS */
     struct graph_marks marks;
+    bool *is_wanted; /* by sample: its group has tags */
     uint32_t *names; /* of the numbers of the group at hand, by label */
     size_t name_capacity;
     const uint32_t *marked; /* the nodes with marks, by mark */
@@ -279,11 +280,23 @@ static bool order_samples(struct computation *all)
     return true;
 }
 
+/* NULL without memory. */
+static bool *find_wanted(const struct computation *all)
+{
+    size_t count = all->source->profile->samples.count;
+    bool *is_wanted = malloc(count + 1);
+    for (size_t i = 0; is_wanted && i < count; i++)
+        is_wanted[i] = all->texts[all->groups.group_of_sample[i]] != NO_TAGS;
+    return is_wanted;
+}
+
 static bool prepare(struct computation *all)
 {
     all->marks.mark_of_node = calloc(all->graph->node_count + 1, sizeof(*all->marks.mark_of_node));
+    all->is_wanted = find_wanted(all);
+    all->marks.is_wanted = all->is_wanted;
     all->marks.items = calloc((size_t)all->source->stacks.run_count + 1, sizeof(*all->marks.items));
-    return all->marks.mark_of_node && all->marks.items && order_samples(all);
+    return all->marks.mark_of_node && all->marks.items && all->is_wanted && order_samples(all);
 }
 
 static void find_unit(struct computation *all)
@@ -363,6 +376,7 @@ enum status graph_tags_init(struct graph_tags *tags, struct call_graph *graph, s
     free(all.samples);
     free(all.first);
     free(all.texts);
+    free(all.is_wanted);
     free(all.pair_first);
     free(all.names);
     free(all.marks.mark_of_node);

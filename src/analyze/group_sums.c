@@ -22,7 +22,8 @@ bool group_sums_init(struct group_sums *sums, const struct grouping *grouping, c
     sums->total = calloc(count, sizeof(*sums->total));
     sums->used = malloc(count * sizeof(*sums->used));
     sums->state = calloc(count, sizeof(*sums->state));
-    sums->way = malloc((count + tree->run_count) * sizeof(*sums->way)); /* each group and each run is there once */
+    /* Each group and each run is there once, and one more that does not count. */
+    sums->way = malloc((count + tree->run_count + 1) * sizeof(*sums->way));
     return sums->self && sums->total && sums->used && sums->state && sums->way;
 }
 
@@ -36,12 +37,15 @@ void group_sums_fini(struct group_sums *sums)
     *sums = (struct group_sums){0};
 }
 
+/* Without branches: whether a group is on the way already cannot be predicted. */
 static inline void enter_group(struct group_sums *sums, uint32_t group)
 {
-    if (sums->state[group] == ON_THE_WAY) return;
-    if (sums->state[group] == UNUSED) sums->used[sums->used_count++] = group;
+    uint8_t state = sums->state[group];
+    sums->used[sums->used_count] = group;
+    sums->used_count += state == UNUSED;
     sums->state[group] = ON_THE_WAY;
-    sums->way[sums->way_count++] = group;
+    sums->way[sums->way_count] = group;
+    sums->way_count += state != ON_THE_WAY;
 }
 
 static inline void enter_several(struct group_sums *sums, uint32_t list)
