@@ -77,7 +77,7 @@ struct code_report code_report_of(const struct report_request *request, const st
                                 .has_colour = is_standard_output && output_has_colour()};
 }
 
-size_t code_source_tell_missing(const struct code_source *source)
+size_t code_source_warn_missing(const struct code_source *source)
 {
     const struct source_files *files = &source->files;
     const struct source_file *missing = NULL;

@@ -24,6 +24,6 @@ struct code_report code_report_of(const struct report_request *request, const st
                                   const struct code_source *source, struct buffer *out);
 
 /* How many of the files that were asked for could be read, and one line on standard error if some could not. */
-size_t code_source_tell_missing(const struct code_source *source);
+size_t code_source_warn_missing(const struct code_source *source);
 
 #endif

@@ -24,11 +24,10 @@ int command_convert(int argc, char **argv)
         .name = "convert",
         .usage = "FILE -o OUT [--to FORMAT] [--no-times] [--no-symbols] [--platform NAME]",
         .example = "offbeat convert xz.envelope -o xz.pb.gz",
-        .about =
-            "Writes the profile in FILE in another format. The name of OUT tells which: x.pb.gz pprof, x.json\n"
-            "sentry-v2, x.envelope envelope, x.collapsed collapsed, x.speedscope.json speedscope, x.firefox.json\n"
-            "firefox, x.otlp and x.otlp.json OTLP; with .gz behind it, compressed. What the format has no place for\n"
-            "is told on standard error. A profile of over 60 s becomes several chunks: x.envelope, x.2.envelope, …",
+        .about = "Writes the profile in FILE in another format. The name of OUT says which: x.pb.gz pprof, x.json\n"
+                 "sentry-v2, x.envelope envelope, x.collapsed collapsed, x.speedscope.json speedscope, x.firefox.json\n"
+                 "firefox, x.otlp and x.otlp.json OTLP; with .gz at the end, compressed. Standard error names what\n"
+                 "the format cannot store. A profile of over 60 s becomes several chunks: x.envelope, x.2.envelope, …",
         .options = options,
         .operands_min = 1,
         .operands_max = 1,
@@ -41,7 +40,7 @@ int command_convert(int argc, char **argv)
     struct profile profile;
     profile_init(&profile);
     bool is_done = open_profile(files.items[0], &profile, NULL);
-    if (is_done) tell_label_units(&profile);
+    if (is_done) warn_label_units(&profile);
     if (is_done) is_done = convert_profile(&profile, &target);
     profile_fini(&profile);
     return is_done ? EXIT_DONE : EXIT_FAILED;

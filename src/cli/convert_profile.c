@@ -36,9 +36,9 @@ const struct format *convert_format_for(const char *path, unsigned choice)
         message("offbeat only reads the format %s, which the name %s asks for; say --to " CONVERT_TARGETS,
                 format_name(format), path);
     } else if (strcmp(path, "-") == 0) {
-        message("standard output has no name that tells the format; say --to " CONVERT_TARGETS);
+        message("standard output has no name to choose a format by; use --to " CONVERT_TARGETS);
     } else {
-        message("the name %s does not tell the format; say --to " CONVERT_TARGETS, message_name(path, true));
+        message("cannot choose a format by the name %s; use --to " CONVERT_TARGETS, message_name(path, true));
     }
     return NULL;
 }
@@ -79,13 +79,13 @@ static void give_day(struct profile *profile, const char *path)
     if (last_ns > now_ns) return;
     for (size_t i = 0; i < profile->samples.count; i++) times[i] += now_ns - last_ns;
     profile->time_ns = profile_start_at(times[0]);
-    message("%s: the day is made up: the times of samples are those of a clock that began anywhere",
+    message("%s: the date is not real: the timestamps come from a clock that started at an unknown time",
             message_name(path, true));
 }
 
-/* Whether the values are times, or counts of samples that were taken at some rate. Bytes, objects, goroutines or
- * contentions say nothing of time. */
-static bool tells_time(const struct profile *profile)
+/* Whether the values are times, or counts of samples that were taken at some rate. Bytes, objects, goroutines and
+ * contentions do not measure time. */
+static bool counts_time(const struct profile *profile)
 {
     static const char *const times[] = {"nanoseconds", "microseconds", "milliseconds", "seconds"};
     static const char *const counts[] = {"samples", "sample", "events", "before", "after", ""};
@@ -105,21 +105,21 @@ static bool tells_time(const struct profile *profile)
 /* Sentry's formats know only time: a heap profile would become hours of work that nobody did. */
 static bool check_kind(const struct profile *profile, const struct convert_target *target)
 {
-    if (!target->format->sentry_version || tells_time(profile)) return true;
+    if (!target->format->sentry_version || counts_time(profile)) return true;
     message("%s: the profile counts %s, and %s holds only time; pprof, collapsed and speedscope hold it",
             message_name(target->path, true), profile_c_string(profile, profile->value_types[0].type),
             format_name(target->format));
     return false;
 }
 
-/* Said every time: the order is that of the file and means nothing. */
-static void tell_sequence(const struct profile *profile, const struct convert_target *target)
+/* Warns every time: the samples have the order of the file, which means nothing. */
+static void warn_sequence(const struct profile *profile, const struct convert_target *target)
 {
     if (!target->format->needs_timestamps || profile->has_times) return;
     message("%s: the profile has no timestamps; its samples were put in sequence", message_name(target->path, true));
 }
 
-/* Only pprof keeps the expressions, and leaves the dropping to who shows the profile (PPF-9). */
+/* Only pprof keeps the expressions, and leaves the dropping to the program that shows the profile (PPF-9). */
 static void drop_frames(struct profile *profile, const struct convert_target *target)
 {
     struct error error = {0};
@@ -139,8 +139,8 @@ bool convert_profile(struct profile *profile, const struct convert_target *targe
     if (target->drops_times) profile->has_times = false;
     if (target->drops_symbols) profile_drop_symbols(profile);
     if (target->platform) profile->platform = profile_text(profile, target->platform);
-    tell_losses(profile, target->path, target->format);
-    tell_sequence(profile, target);
+    warn_losses(profile, target->path, target->format);
+    warn_sequence(profile, target);
     if (target->format->sentry_version) give_day(profile, target->path);
     if (target->format == &format_pprof) {
         time_labels_put(profile);

@@ -13,7 +13,7 @@ enum { CONVERT_TARGET_PPROF = 0, CONVERT_TARGET_COUNT = 10 };
 /* Where a profile goes, and as what. */
 struct convert_target {
     const char *path;     /* NULL: not given yet */
-    unsigned choice;      /* of CONVERT_TARGETS; CONVERT_TARGET_COUNT: what the path tells */
+    unsigned choice;      /* of CONVERT_TARGETS; CONVERT_TARGET_COUNT: by the path */
     const char *platform; /* of Sentry's formats; NULL = the profile's */
     bool drops_times, drops_symbols;
     const struct format *format; /* set by convert_choose_format */
@@ -32,11 +32,11 @@ struct convert_target {
 #define CONVERT_OPTION_TO(target)                                                                                      \
     {                                                                                                                  \
         "to", 0, OPTION_CHOICE, &(target).choice, .argument = CONVERT_TARGETS,                                         \
-                                                  .help = "the format, where OUT does not tell it"                     \
+                                                  .help = "the format, if the name of OUT does not choose it"          \
     }
 
-/* The format for PATH: CHOICE, or what the name tells if CHOICE is CONVERT_TARGET_COUNT. NULL after a line on
- * standard error. */
+/* The format for PATH: CHOICE, or chosen by the name if CHOICE is CONVERT_TARGET_COUNT. NULL after a line on standard
+ * error. */
 const struct format *convert_format_for(const char *path, unsigned choice);
 
 /* False, after a line on standard error, if binary data would be written to a terminal. */
@@ -45,8 +45,8 @@ bool convert_check_terminal(const char *path, const struct format *format);
 /* Sets the format of TARGET, which the command of SYNTAX got from its options. False after a line on standard error. */
 bool convert_choose_format(const struct command_syntax *syntax, struct convert_target *target);
 
-/* Writes PROFILE to TARGET, and says on standard error what its format does not keep and what was made up for it. Times
- * of samples become labels in pprof, unless they are dropped. False after a line that says why. */
+/* Writes PROFILE to TARGET, and reports on standard error what its format cannot store and what was assigned for it.
+ * Times of samples become labels in pprof, unless they are dropped. False after a line that says why. */
 bool convert_profile(struct profile *profile, const struct convert_target *target);
 
 #endif

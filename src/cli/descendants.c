@@ -72,7 +72,7 @@ struct program {
 /* A process while it runs one program. */
 struct process {
     pid_t pid, inner_pid; /* in our and in its own pid namespace */
-    uint64_t start_time;  /* tells apart two processes with one number */
+    uint64_t start_time;  /* distinguishes two processes with one number */
     uint32_t program;
     uint32_t scan;                       /* the last one that met it */
     uint64_t cpu_ticks, cpu_ticks_first; /* that it has used, as last seen and as first seen */
@@ -103,7 +103,7 @@ struct descendants {
     struct {
         pid_t *items;
         size_t count, capacity;
-    } pending; /* of the scan that goes on */
+    } pending; /* of the current scan */
     char *environment;
 };
 
@@ -152,8 +152,8 @@ struct stat_line {
     uint64_t start_time, cpu_ticks;
 };
 
-/* The field so many behind the one at TEXT. */
-static uint64_t field_behind(const char *text, unsigned count)
+/* The field that is COUNT fields after the one at TEXT. */
+static uint64_t field_after(const char *text, unsigned count)
 {
     for (; count > 0 && text; count--) {
         text = strchr(text, ' ');
@@ -165,15 +165,15 @@ static uint64_t field_behind(const char *text, unsigned count)
 /* "PID (NAME) STATE PARENT …", proc(5); the name may hold anything. False for a zombie, too. */
 static bool read_stat(pid_t pid, struct stat_line *ret_line)
 {
-    enum { USER_TIME = 11, SYSTEM_TIME = 12, START_TIME = 19 }; /* fields behind the state */
+    enum { USER_TIME = 11, SYSTEM_TIME = 12, START_TIME = 19 }; /* fields after the state */
     char path[64], text[1024];
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
     if (read_file(path, text, sizeof(text)) <= 0) return false;
     const char *start = strchr(text, '('), *end = strrchr(text, ')');
     if (!start || !end || end < start || end[1] != ' ' || end[2] == 'Z' || end[2] == 'X') return false;
     (void)snprintf(ret_line->name, NAME_SIZE, "%.*s", (int)(end - start - 1), start + 1);
-    ret_line->start_time = field_behind(end + 2, START_TIME);
-    ret_line->cpu_ticks = field_behind(end + 2, USER_TIME) + field_behind(end + 2, SYSTEM_TIME);
+    ret_line->start_time = field_after(end + 2, START_TIME);
+    ret_line->cpu_ticks = field_after(end + 2, USER_TIME) + field_after(end + 2, SYSTEM_TIME);
     return true;
 }
 
@@ -230,7 +230,7 @@ static enum reason reason_of_file(const char *path)
     return REASON_NONE;
 }
 
-/* The number behind KEY in /proc/PID/status that is the INDEXth, counted from 0; the last one where there are fewer. */
+/* The number after KEY in /proc/PID/status that is the INDEXth, counted from 0; the last one where there are fewer. */
 static long status_number(const char *status, const char *key, unsigned index)
 {
     const char *line = strstr(status, key);

@@ -5,7 +5,7 @@
  * runs in one, and compares the list with the recordings at the end.
  *
  * Limits: a process that ends between two scans is not seen (its CPU time is: struct run_result). A kernel without
- * /proc/PID/task/TID/children shows no tree. Programs are told apart by process id and by the name of their file.
+ * /proc/PID/task/TID/children shows no tree. Programs are distinguished by process id and by the name of their file.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_CLI_DESCENDANTS_H
 #define OFFBEAT_CLI_DESCENDANTS_H

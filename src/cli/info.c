@@ -15,7 +15,7 @@ static const char *version_of(const struct profile *profile)
     return profile->sample_format == 2 ? "2" : profile->sample_format == 1 ? "1" : "";
 }
 
-/* Receivers read a missing environment as this one (V2-11). */
+/* Servers read a missing environment as this one (V2-11). */
 static void set_default_environment(struct profile *profile)
 {
     if (profile->sample_format != 0 && profile->environment.index == 0)
@@ -74,7 +74,7 @@ static bool write_report(const char *path, const struct contents *contents, bool
         summary_fini(&summary);
         return false;
     }
-    tell_label_units(profile);
+    warn_label_units(profile);
     if (!as_json && report->size > 0) buffer_append_text(report, "\n");
     (as_json ? info_write_json : info_write_text)(&file, profile, &summary, report);
     summary_fini(&summary);
@@ -103,8 +103,9 @@ int command_info(int argc, char **argv)
         .name = "info",
         .usage = "FILE… [--json]",
         .example = "offbeat info xz.envelope",
-        .about = "Tells what is in each FILE: format, items of an envelope, ids, time span, threads, samples, stacks,\n"
-                 "images, and what the recorder knows of itself. FILE may be - for standard input.",
+        .about =
+            "Prints what is in each FILE: format, items of an envelope, ids, time span, threads, samples, stacks,\n"
+            "images, and metadata of the recorder. FILE may be - for standard input.",
         .options = options,
         .operands_min = 1,
         .operands_max = INT_MAX,

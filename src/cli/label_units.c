@@ -6,7 +6,7 @@
 
 enum { WARNINGS_MAX = 8 };
 
-void tell_label_units(const struct profile *profile)
+void warn_label_units(const struct profile *profile)
 {
     struct other_unit units[WARNINGS_MAX];
     size_t count = profile_other_units(profile, units, WARNINGS_MAX);

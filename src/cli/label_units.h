@@ -5,6 +5,6 @@
 #include "profile/profile.h"
 
 /* Warns of each label key that comes with several units, one line each on standard error. */
-void tell_label_units(const struct profile *profile);
+void warn_label_units(const struct profile *profile);
 
 #endif

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Gives the words that may stand at the cursor, one for each INDEX from 0 on; NULL ends them. WORD is the part in front
- * of the cursor and IS_FIRST says that it begins the line. The words need not begin with WORD. */
+/* Returns the words that are possible at the cursor, one for each INDEX from 0 on; NULL ends them. WORD is the part in
+ * front of the cursor, and IS_FIRST is true if it begins the line. The words need not begin with WORD. */
 typedef const char *(*line_words)(void *context, const char *word, bool is_first, size_t index);
 
 /* The next line of standard input without its end, to be freed; NULL at the end. PROMPT is shown on a terminal only.

@@ -33,7 +33,7 @@ static bool is_called(const struct profile *profile, const struct label *label, 
     return slice_equals_text(profile_slice(profile, label->key), key);
 }
 
-/* Threads and times are labels in pprof, further members in all profiles, and told of by themselves. */
+/* Threads and times are labels in pprof, further members in all profiles, and have separate warnings. */
 static bool is_own_label(const struct profile *profile, const struct label *label)
 {
     static const char *const own[] = {TIME_LABEL, TIME_END_LABEL, PROFILE_ATTRIBUTES_LABEL};
@@ -53,7 +53,7 @@ static bool has_labels(const struct profile *profile)
     return false;
 }
 
-/* A count of one for each sample is no value of its own. */
+/* A count of one for each sample is not a separate value. */
 static bool counts_samples(const struct profile *profile)
 {
     for (size_t i = 0; i < profile->samples.count; i++) {
@@ -250,18 +250,18 @@ static const struct {
     {KEEPS_MEMBERS_OF_SAMPLES, "further members of samples", has_members_of_samples},
     {KEEPS_MEMBERS, "further members of threads", has_members_of_threads},
     {KEEPS_MEMBERS, "further members of images", has_members_of_images},
-    {KEEPS_MEMBERS, "images that lie nowhere in memory", has_images_elsewhere},
+    {KEEPS_MEMBERS, "images without an address in memory", has_images_elsewhere},
     {KEEPS_MEMBERS_OF_PROFILE, "further members of the profile", has_members_of_profile},
 };
 
-/* --- Telling ------------------------------------------------------------------------------------------------------ */
+/* --- Warnings ----------------------------------------------------------------------------------------------------- */
 
 static struct slice unit_of(const struct profile *profile, int column)
 {
     return profile_slice(profile, profile->value_types[column].unit);
 }
 
-/* Where times are laid out by a value, one that is no time tells nothing of them. */
+/* Where a value gives the times, a value that is not a time loses them. */
 static bool loses_times(const struct profile *profile, const struct format *format)
 {
     int column = profile_value_index(profile, "");
@@ -290,7 +290,7 @@ static bool has_other_time(const struct profile *profile)
 }
 
 /* A server gives an idle sample of V1 between two others the callers that both have (doc/formats/sentry-v1.md). */
-static void tell_idle_filling(const struct profile *profile, const char *path, const struct format *format)
+static void warn_idle_filling(const struct profile *profile, const char *path, const struct format *format)
 {
     if (format->sentry_version != 1 || !profile->has_times || !has_other_time(profile)) return;
     message("%s: servers show the time between two runs of a thread under the callers that both have",
@@ -314,7 +314,7 @@ static void add_values(const struct profile *profile, const struct format *forma
     }
 }
 
-void tell_losses(const struct profile *profile, const char *path, const struct format *format)
+void warn_losses(const struct profile *profile, const char *path, const struct format *format)
 {
     unsigned keeps = format->keeps;
     struct buffer names;
@@ -326,11 +326,11 @@ void tell_losses(const struct profile *profile, const char *path, const struct f
     }
     add_values(profile, format, &names);
     if (names.size > 0) {
-        message("%s: %s keeps no %.*s", message_name(path, true), format_name(format),
+        message("%s: %s cannot store %.*s", message_name(path, true), format_name(format),
                 SLICE_ARGUMENTS(buffer_slice(&names)));
     }
     buffer_fini(&names);
     if (format->sentry_version && profile_counts_cpu_time(profile))
         message("%s: servers show CPU time as wall time", message_name(path, true));
-    tell_idle_filling(profile, path, format);
+    warn_idle_filling(profile, path, format);
 }

@@ -4,7 +4,7 @@
 
 #include "format/format.h"
 
-/* Names on standard error, in one line, what PROFILE has and FORMAT does not keep. */
-void tell_losses(const struct profile *profile, const char *path, const struct format *format);
+/* Names on standard error, in one line, what PROFILE has and FORMAT cannot store. */
+void warn_losses(const struct profile *profile, const char *path, const struct format *format);
 
 #endif

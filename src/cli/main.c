@@ -34,11 +34,11 @@ static const struct command commands[] = {
     {"raw",     command_raw,     "all that is in a profile, as text"},
     {"convert", command_convert, "turns a profile into another format"},
     {"merge",   command_merge,   "adds profiles up"},
-    {"symbolize", command_symbolize, "gives names to the places of a stored profile"},
-    {"validate", command_validate, "whether a receiver would take a profile, and why not"},
+    {"symbolize", command_symbolize, "adds function names to a stored profile"},
+    {"validate", command_validate, "checks whether a server accepts a profile, and why not"},
     {"pprof",   command_pprof,   "what pprof prints, by its flags"},
-    {"send", command_send, "gets envelopes to a receiver"},
-    {"serve", command_serve, "a home for profiles: stores them and answers over HTTP"},
+    {"send", command_send, "sends envelopes to a server"},
+    {"serve", command_serve, "stores profiles and answers over HTTP"},
 };
 /* clang-format on */
 
@@ -52,7 +52,7 @@ static void print_help(FILE *out)
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         (void)fprintf(out, "  %-10s%s\n", commands[i].name, commands[i].about);
     }
-    (void)fputs("\nOptions:\n  -h, --help    this text; behind a command: its own\n"
+    (void)fputs("\nOptions:\n  -h, --help    this text; after a command: its help\n"
                 "  -V, --version the version of offbeat\n",
                 out);
 }
@@ -84,18 +84,17 @@ static int finish(int status)
     return EXIT_FAILED;
 }
 
-/* Keeps large blocks in mappings of their own, which grow without being copied and go back to the system when they are
- * freed. As it comes, malloc takes the freeing of one as a hint to keep the next ones, up to 32 MB. */
+/* Keeps each large block in a separate mapping, which grows without being copied and is returned to the system when it
+ * is freed. By default, malloc takes the freeing of one as a hint to keep the next ones, up to 32 MB. */
 static void keep_large_blocks_apart(void)
 {
     enum { LARGE_BLOCK_BYTES = 1 << 20 };
     (void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
 }
 
-/* Where the caller closed a standard stream, no file or connection of ours must become it, and take what is said for
- * its own. What can be neither read nor written fails as the closed one would; it is gone in the program that record
- * runs.
- */
+/* If the caller closed a standard stream, no file or connection of ours may get its number and receive our output. A
+ * descriptor that can be neither read nor written fails as the closed one would; the program that record runs does not
+ * inherit it. */
 static void hold_standard_streams(void)
 {
     for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++) {

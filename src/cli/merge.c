@@ -37,7 +37,7 @@ static const char *times_of(const struct profile *profile)
     return profile->time_ns ? "times of samples" : "times of a clock that began anywhere";
 }
 
-/* Times of which one is earlier than the other, or else none. Where there are no samples, nothing is said of times. */
+/* Keeps times only if all files have times of the same kind. A file without samples changes nothing. */
 static void fit_times(const char *path, struct sum *sum, struct profile *profile)
 {
     struct profile *before = sum->profile;
@@ -82,7 +82,7 @@ static bool finish_sum(struct profile *sum, const char *output)
         profile_drop_zero_samples(sum);
     }
     if (status != STATUS_OK) message_error(output, &error, true);
-    tell_label_units(sum);
+    warn_label_units(sum);
     return status == STATUS_OK;
 }
 
@@ -116,7 +116,7 @@ int command_merge(int argc, char **argv)
         .about =
             "Writes one profile of all that is in the FILEs, which may be of different formats. Sample types that\n"
             "not all have are left out. Equal samples are summed, unless they have times; those that sum to\n"
-            "nothing are left out. A binary that lay at different addresses is one. The name of OUT tells the\n"
+            "nothing are left out. A binary at different addresses is one. The name of OUT chooses the\n"
             "format, as in offbeat convert. Files are read one after the other: memory does not grow with their\n"
             "number.",
         .options = options,

@@ -1,4 +1,4 @@
-/* What goes to standard error: one line each, "offbeat: …".  SPDX-License-Identifier: MIT */
+/* Messages on standard error: one line each, "offbeat: …".  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_CLI_MESSAGE_H
 #define OFFBEAT_CLI_MESSAGE_H
 

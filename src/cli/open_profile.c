@@ -224,6 +224,6 @@ bool open_profiles(char *const *paths, size_t count, struct open_options options
     for (size_t i = 1; i < count; i++) {
         if (!open_and_merge(paths[i], &options, profile)) return false;
     }
-    tell_label_units(profile);
+    warn_label_units(profile);
     return true;
 }

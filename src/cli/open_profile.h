@@ -8,14 +8,14 @@
 
 struct opened_file {
     const struct format *format;
-    size_t size_bytes; /* as it lies on disk */
+    size_t size_bytes; /* as stored on disk */
 };
 
 /* Reads PATH ("-" is standard input) into PROFILE, which must be initialised and empty; the caller finishes it in every
  * case. A recording is symbolized. RET_FILE may be NULL. False: one line on standard error has said what is wrong. */
 bool open_profile(const char *path, struct profile *profile, struct opened_file *ret_file);
 /* The same into PROFILE, which is empty, for a sum of several files: the samples of a recording get the labels of its
- * process, pid and process, so that those of two processes stay apart. */
+ * process, pid and process, so that samples of two processes stay apart. */
 bool open_for_merge(const char *path, struct profile *profile);
 
 /* The two steps of open_profile: the file's bytes, decompressed, with their format (NULL: unknown), and what they hold.
@@ -45,7 +45,7 @@ enum status merge_opened(const char *path, struct profile *into, struct profile 
 
 struct open_options {
     bool fills_idle;       /* for sums as Sentry's backend has them, by profile_fill_idle for profiles of V1 */
-    bool labels_processes; /* samples of several files tell their process by labels (profile/processes.h) */
+    bool labels_processes; /* samples of several files have labels for their process (profile/processes.h) */
 };
 
 /* Merges COUNT files (at least one) into PROFILE, as open_profile does one. */

@@ -112,7 +112,7 @@ static bool set_number(const struct option *option, const char *text)
     return true;
 }
 
-/* Decimal digits into nanoseconds, exactly; digits behind the ninth are dropped. */
+/* Decimal digits into nanoseconds, exactly; digits after the ninth are dropped. */
 static bool parse_seconds(const char *text, uint64_t *ret_nanoseconds)
 {
     uint64_t nanoseconds = 0;
@@ -276,7 +276,7 @@ static void refuse_unknown(const struct parse *parse, const char *name)
     }
 }
 
-/* ATTACHED is the value that stands in the same word, or NULL: then it is the next word. */
+/* ATTACHED is the value in the same word, or NULL: then it is the next word. */
 static bool take_option(struct parse *parse, const struct option *option, const char *attached)
 {
     if (!takes_argument(option)) {

@@ -1,4 +1,5 @@
-/* The options of a command, told once: parsing and `--help` come from the same table.  SPDX-License-Identifier: MIT */
+/* The options of a command, described once: parsing and `--help` come from the same table.  SPDX-License-Identifier:
+ * MIT */
 #ifndef OFFBEAT_CLI_OPTIONS_H
 #define OFFBEAT_CLI_OPTIONS_H
 
@@ -59,8 +60,8 @@ struct operands {
     unsigned count;
 };
 
-/* Reads ARGV (ARGV[0] is the command's name), whose words it moves about. Options may stand before and behind operands,
- * unless STOPS_AT_OPERAND; "--" ends them. False: help was printed, or one line that says what is wrong, and the
+/* Reads ARGV (ARGV[0] is the command's name), and reorders its words. Options may be before and after operands, unless
+ * STOPS_AT_OPERAND; "--" ends them. False: help was printed, or one line that says what is wrong, and the
  * program ends with *RET_STATUS. */
 bool options_parse(const struct command_syntax *syntax, int argc, char **argv, struct operands *ret_operands,
                    enum exit_status *ret_status);

@@ -28,7 +28,7 @@ bool output_is_to_screen(void);
 /* As --color says; if it says nothing, only on a terminal that knows colours, and never with NO_COLOR. */
 bool output_has_colour(void);
 
-/* Characters in a line of the terminal at standard output; 0 where it is none. */
+/* Characters in a line of the terminal at standard output; 0 if that is not a terminal. */
 size_t output_width(void);
 
 /* Writes all of REPORT, or says why not. Long ones go through the pager, on a terminal. */

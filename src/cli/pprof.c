@@ -14,32 +14,31 @@
 
 static void print_help(void)
 {
-    (void)fputs(
-        "Example: offbeat pprof -top -cum -focus=main profile.pb.gz\n\n"
-        "Usage: offbeat pprof [REPORT] [flags] [PROGRAM] FILE…\n"
-        "       offbeat pprof [REPORT] [-seconds=N] [flags] http://HOST:PORT/PATH…\n\n"
-        "Prints what pprof prints for these flags, of the profiles in FILE…, merged. Flags have the names and "
-        "meanings\n"
-        "of pprof, one dash or two, and stand in front of the files. Names are those of the profile: nothing is\n"
-        "symbolized, and PROGRAM is not read. There is no web page. Without a REPORT,\n"
-        "a prompt reads reports and settings: top10 -cum, list main, focus=alloc, help.\n\n"
-        "Reports:\n"
-        "  -top, -text, -tree, -peek=REGEX, -list=REGEX, -disasm=REGEX, -traces, -tags, -raw, -comments\n"
-        "  -dot, -callgrind, -proto, -topproto\n"
-        "  -svg, -png, -pdf, -ps, -gif (with the Graphviz library: apt install libgvc6); -web is -svg\n\n"
-        "Flags:\n"
-        "  -focus -ignore -hide -show -show_from -prune_from =REGEX\n"
-        "  -tagfocus -tagignore =[KEY=]VALUE  -tagshow -taghide =REGEX  -tagroot -tagleaf =KEYS\n"
-        "  -functions -filefunctions -files -lines -addresses -noinlines -showcolumns\n"
-        "  -sample_index=NAME -mean -unit=UNIT -divide_by=N\n"
-        "  -inuse_space -inuse_objects -alloc_space -alloc_objects -total_delay -contentions -mean_delay\n"
-        "  -flat -cum -nodecount=N -nodefraction=F -edgefraction=F -trim=false -call_tree -drop_negative\n"
-        "  -relative_percentages -compact_labels -all_frames -add_comment=TEXT -symbolize=none\n"
-        "  -source_path=DIR -trim_path=DIR -intel_syntax\n"
-        "  -base=FILE -diff_base=FILE -normalize -output=FILE\n"
-        "  -seconds=N -timeout=N -tls_cert=FILE -tls_key=FILE -tls_ca=FILE (of addresses)\n\n"
-        "Options:\n",
-        stdout);
+    (void)fputs("Example: offbeat pprof -top -cum -focus=main profile.pb.gz\n\n"
+                "Usage: offbeat pprof [REPORT] [flags] [PROGRAM] FILE…\n"
+                "       offbeat pprof [REPORT] [-seconds=N] [flags] http://HOST:PORT/PATH…\n\n"
+                "Prints what pprof prints for these flags, of the profiles in FILE…, merged. Flags have the names and "
+                "meanings\n"
+                "of pprof, one dash or two, and come first. Function names come from the profile: nothing is\n"
+                "symbolized, and PROGRAM is not read. There is no web page. Without a REPORT,\n"
+                "a prompt reads reports and settings: top10 -cum, list main, focus=alloc, help.\n\n"
+                "Reports:\n"
+                "  -top, -text, -tree, -peek=REGEX, -list=REGEX, -disasm=REGEX, -traces, -tags, -raw, -comments\n"
+                "  -dot, -callgrind, -proto, -topproto\n"
+                "  -svg, -png, -pdf, -ps, -gif (with the Graphviz library: apt install libgvc6); -web is -svg\n\n"
+                "Flags:\n"
+                "  -focus -ignore -hide -show -show_from -prune_from =REGEX\n"
+                "  -tagfocus -tagignore =[KEY=]VALUE  -tagshow -taghide =REGEX  -tagroot -tagleaf =KEYS\n"
+                "  -functions -filefunctions -files -lines -addresses -noinlines -showcolumns\n"
+                "  -sample_index=NAME -mean -unit=UNIT -divide_by=N\n"
+                "  -inuse_space -inuse_objects -alloc_space -alloc_objects -total_delay -contentions -mean_delay\n"
+                "  -flat -cum -nodecount=N -nodefraction=F -edgefraction=F -trim=false -call_tree -drop_negative\n"
+                "  -relative_percentages -compact_labels -all_frames -add_comment=TEXT -symbolize=none\n"
+                "  -source_path=DIR -trim_path=DIR -intel_syntax\n"
+                "  -base=FILE -diff_base=FILE -normalize -output=FILE\n"
+                "  -seconds=N -timeout=N -tls_cert=FILE -tls_key=FILE -tls_ca=FILE (of addresses)\n\n"
+                "Options:\n",
+                stdout);
     printf("%-28s%s\n", "  -h, --help", "this text");
 }
 

@@ -11,7 +11,7 @@
 
 struct flag {
     const char *name;
-    /* TEXT is the value behind the flag; of a switch NULL, and only a switch that is on comes here. False after a line
+    /* TEXT is the value after the flag; NULL for a switch, and only a switch that is on is passed. False after a line
      * on standard error. */
     bool (*take)(struct pprof_flags *flags, const struct flag *flag, const char *text);
     void *value;

@@ -1,4 +1,4 @@
-/* The flags of pprof's command line: one or two dashes, a value behind "=" or in the next word.
+/* The flags of pprof's command line: one or two dashes, a value after "=" or in the next word.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_CLI_PPROF_FLAGS_H
 #define OFFBEAT_CLI_PPROF_FLAGS_H
@@ -29,7 +29,7 @@ enum pprof_word {
 };
 enum pprof_word pprof_flags_word(const char *name);
 
-/* The name of flag INDEX, a constant. False behind the last one. */
+/* The name of flag INDEX, a constant. False after the last one. */
 bool pprof_flags_name(size_t index, const char **ret_name);
 
 #endif

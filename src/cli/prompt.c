@@ -197,7 +197,7 @@ static bool join(struct prompt *prompt, const char **expression, const char *mor
     return *expression != NULL;
 }
 
-/* The words behind a report's name: a number of rows, -cum, >FILE, expressions for focus, -expressions for ignore. */
+/* The words after a report's name: a number of rows, -cum, >FILE, expressions for focus, -expressions for ignore. */
 static bool take_arguments(struct prompt *prompt, struct report_request *request, char **words, size_t count)
 {
     const char *focus = NULL, *ignore = NULL;
@@ -314,7 +314,7 @@ static void run_words(struct prompt *prompt, char **words, size_t count)
         refuse(words[0]);
 }
 
-/* "focus = main # a comment". False: the line is none. */
+/* "focus = main # a comment". False: the line is not an assignment. */
 static bool run_assignment(struct prompt *prompt, char *line)
 {
     size_t length = strcspn(line, "= \t");
@@ -346,7 +346,7 @@ static bool run_line(struct prompt *prompt, char *line)
     return true;
 }
 
-/* At the start of a line flags and commands, behind it functions. */
+/* Flags and commands at the start of a line, functions after it. */
 static const char *complete(void *context, const char *word, bool is_first, size_t index)
 {
     static const char *const own[] = {"help", "quit", "options"};
@@ -373,9 +373,9 @@ enum exit_status prompt_run(const struct pprof_flags *flags, char *const *files,
     if (is_open && isatty(STDIN_FILENO)) puts("help lists the commands, o the settings, quit ends.");
     while (is_open) {
         char *line = line_editor_read("(offbeat) ", complete, &prompt);
-        bool goes_on = line && run_line(&prompt, strip(line));
+        bool continues = line && run_line(&prompt, strip(line));
         free(line);
-        if (!goes_on) break;
+        if (!continues) break;
     }
     for (size_t i = 0; i < prompt.text_count; i++) free(prompt.texts[i]);
     free(prompt.texts);

@@ -1,7 +1,7 @@
 /* offbeat record: runs a program, samples it and its children, and writes what was found.
  *
- * liboffbeat.so is preloaded into the program and leaves a recording a process in a folder of its own; all that is
- * heavy (names, formats, files) happens here, when the program has ended.  SPDX-License-Identifier: MIT */
+ * liboffbeat.so is preloaded into the program and leaves one recording a process in a temporary folder; the
+ * expensive work (names, formats, files) is done here, when the program has ended.  SPDX-License-Identifier: MIT */
 #include "base/array.h"
 #include "base/environment.h"
 #include "base/file.h"
@@ -40,7 +40,7 @@ enum {
     RECORDINGS_MAX = 100000,
     CPU_UNSEEN_NS_MAX = 100000000,
     CPU_UNSEEN_PART = 20, /* 5 % */
-    BETWEEN_LOOKS_NS = 12000000,
+    BETWEEN_TICKS_NS = 12000000,
     FIRST_SAMPLE_PERIODS = 2, /* ticks fall at random in their period */
 };
 
@@ -197,7 +197,7 @@ static uint64_t cpu_ns_of(const struct profile *profile, uint64_t seen_ns)
 {
     uint64_t written_ns = fact_number(profile, "process_cpu_ns");
     if (fact_number(profile, "processes_cut_off") == 0) return written_ns;
-    uint64_t outside_ns = (seen_ns ? seen_ns : profile->duration_ns) + BETWEEN_LOOKS_NS;
+    uint64_t outside_ns = (seen_ns ? seen_ns : profile->duration_ns) + BETWEEN_TICKS_NS;
     return written_ns > outside_ns ? written_ns : outside_ns;
 }
 
@@ -407,7 +407,7 @@ static void prepare_last_words(const struct record *record)
     (void)snprintf(words, sizeof(words),
                    "%soffbeat: stopped before all was written; the recordings are kept in %s; offbeat convert and "
                    "offbeat top read them\n",
-                   isatty(STDERR_FILENO) ? "\r\033[K" : "" /* over what is told of progress */, record->folder.path);
+                   isatty(STDERR_FILENO) ? "\r\033[K" : "" /* over the progress line */, record->folder.path);
     run_end_with_words(words);
 }
 
@@ -489,7 +489,7 @@ int command_record(int argc, char **argv)
         {"output", 'o', OPTION_TEXTS, &arguments.outputs, .argument = "FILE",
          .help = "the file to write, - for standard output; may be repeated (default: NAME.pb.gz)"},
         {"to", 0, OPTION_CHOICE, &arguments.format_choice, .argument = CONVERT_TARGETS,
-         .help = "the format, where the name of FILE does not tell it (default: pprof)"},
+         .help = "the format, if the name of FILE does not choose it (default: pprof)"},
         {"frequency", 'F', OPTION_NUMBER, &record.run.frequency_hz, .argument = "HZ",
          .help = "samples of each thread a second (default: 101)", .minimum = 1, .maximum = FREQUENCY_MAX},
         {"cpu-max", 0, OPTION_PERCENT, &record.run.cpu_max_ppm, .argument = "PERCENT",
@@ -523,7 +523,7 @@ int command_record(int argc, char **argv)
                  "processes when COMMAND has ended, or the FILEs that -o names: x.pb.gz is pprof,\n"
                  "x.speedscope.json speedscope, x.firefox.json firefox, x.collapsed collapsed, x.envelope and\n"
                  "x.json Sentry's formats, one file for each process and minute. The program's input, output,\n"
-                 "signals and exit status are its own; with -o -, its output goes to standard error. Ctrl-C ends\n"
+                 "signals and exit status are unchanged; with -o -, the program writes to standard error. Ctrl-C ends\n"
                  "the program, not the writing.",
         .options = options,
         .operands_min = 1,

@@ -8,8 +8,8 @@
 /* False, with a message, if there is no library. */
 bool record_library_find(char ret_path[PATH_MAX]);
 
-/* The library that begins before all others: beside the one at PATH, or in the folder "offbeat" there. False if there
- * is none: it is not needed. RET_FIRST is then where it would be beside PATH. */
+/* The library that begins before all others: beside the one at PATH, or in the folder "offbeat" there. False if it
+ * is not there: it is not needed. RET_FIRST is then where it would be beside PATH. */
 bool record_library_first(const char *path, char ret_first[PATH_MAX]);
 
 /* Whether LD_PRELOAD can name PATH. */

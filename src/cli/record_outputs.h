@@ -20,7 +20,7 @@ struct record_outputs {
 };
 
 /* One output for each of PATHS, or one named after PROGRAM where there are none. CHOICE, the value of --to, is the
- * format of the only output, and of those among several whose names do not tell a format; CONVERT_TARGET_COUNT: not
+ * format of the only output, and among several of the outputs whose names choose no format; CONVERT_TARGET_COUNT: not
  * given. False after a line on standard error. */
 bool record_outputs_choose(struct record_outputs *outputs, const struct option_texts *paths, unsigned choice,
                            const char *program);
@@ -33,7 +33,7 @@ bool record_outputs_use_stdout(const struct record_outputs *outputs);
 
 /* Writes PROFILE, one process, to the outputs that hold one process in each file, each with the next number: x.pb.gz,
  * x.2.pb.gz, …; x.envelope, x.2.envelope, …. Chunks are written from
- * PROFILE, other formats from LABELLED, which is the same with the labels that tell processes apart, and not used
+ * PROFILE, other formats from LABELLED, which is the same with the labels that distinguish processes, and not used
  * unless SPLITS_PROCESSES. False if one could not be written. */
 bool record_outputs_write_process(struct record_outputs *outputs, struct profile *profile, struct profile *labelled);
 

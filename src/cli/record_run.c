@@ -173,7 +173,7 @@ _Noreturn static void become_program(const char *path, char *const *arguments, c
     _exit(127);
 }
 
-/* 0, or why exec failed. The pipe closes by itself when it succeeds. */
+/* 0, or why exec failed. The pipe closes automatically when exec succeeds. */
 static int read_failure(int pipe_end)
 {
     int errno_value = 0;
@@ -192,7 +192,7 @@ static void add_watched(sigset_t *signals)
     for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) (void)sigaddset(signals, watched[i]);
 }
 
-enum { SAME_WISH_NS = 250000000, SAME_WISH_MAX = 16, CONTINUED_NS = 20000000 };
+enum { SAME_STOP_NS = 250000000, SAME_STOP_MAX = 16, CONTINUED_NS = 20000000 };
 
 /* The shell must see that the job has stopped. A stop from the terminal stops this process too; when the shell
  * continues both, the child's stop may still be reported although it is over: so it is asked again after a moment. */
@@ -239,10 +239,10 @@ static void wait_for(pid_t child, const sigset_t *signals, struct descendants *d
         was_signalled |= number > 0 && number != SIGCHLD;
         if (number > 0 && number != SIGCHLD && !is_from_terminal) (void)kill(child, number);
     }
-    /* What was meant for both of us must not end us now, before the files are written. timeout(1), for one, signals its
-     * child first and then the whole group: what comes this soon is no second wish. */
-    struct timespec soon = {.tv_nsec = was_signalled || WIFSIGNALED(result->status) ? SAME_WISH_NS : 0};
-    for (unsigned i = 0; i < SAME_WISH_MAX && sigtimedwait(signals, NULL, &soon) > 0; i++) {
+    /* A signal meant for both of us must not end us now, before the files are written. timeout(1), for one, signals its
+     * child first and then its process group: a signal this soon is not a second request. */
+    struct timespec soon = {.tv_nsec = was_signalled || WIFSIGNALED(result->status) ? SAME_STOP_NS : 0};
+    for (unsigned i = 0; i < SAME_STOP_MAX && sigtimedwait(signals, NULL, &soon) > 0; i++) {
     }
 }
 
@@ -292,7 +292,7 @@ static char last_words[PATH_BYTES_MAX + 256];
 static void end_with_last_words(int number)
 {
     ssize_t written = write(STDERR_FILENO, last_words, strlen(last_words));
-    (void)written; /* there is nobody left to tell */
+    (void)written; /* a failure could not be reported */
     (void)signal(number, SIG_DFL);
     (void)raise(number);
 }
@@ -317,7 +317,7 @@ void run_end_without_words(void)
 void run_end_alike(int status)
 {
     if (WIFSIGNALED(status)) {
-        /* The program has left its core file, if any; ours would tell nothing. */
+        /* The program has left its core file, if any; ours would show nothing. */
         struct rlimit none = {0};
         (void)setrlimit(RLIMIT_CORE, &none);
         (void)signal(WTERMSIG(status), SIG_DFL);

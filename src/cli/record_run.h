@@ -1,4 +1,5 @@
-/* Runs a program under the sampler, invisible to both it and whoever started us.  SPDX-License-Identifier: MIT */
+/* Runs a program under the sampler, invisible to both it and the program that started us.  SPDX-License-Identifier: MIT
+ */
 #ifndef OFFBEAT_CLI_RECORD_RUN_H
 #define OFFBEAT_CLI_RECORD_RUN_H
 
@@ -16,7 +17,7 @@ struct run_options {
     bool is_cpu_mode;
     uint64_t duration_ns; /* 0: as long as it runs */
     bool no_children;
-    bool stdout_is_taken; /* by a profile: the program's output goes to standard error */
+    bool stdout_is_taken; /* by a profile: the program's output is sent to standard error */
 };
 
 /* The place of PROGRAM as a shell would find it, checked that liboffbeat.so can be preloaded into it. NULL after one
@@ -35,8 +36,8 @@ struct run_result {
 bool run_program(const char *path, char *const *arguments, const struct run_options *options,
                  struct descendants *descendants, struct run_result *ret_result);
 
-/* From here on, Ctrl-C and other wishes that this process end are met with WORDS on standard error; and with none
- * again. */
+/* From here on, Ctrl-C and other requests to end this process print WORDS on standard error first.
+ * run_end_without_words ends that. */
 void run_end_with_words(const char *words);
 void run_end_without_words(void);
 

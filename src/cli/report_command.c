@@ -53,7 +53,7 @@ static enum exit_status fail(const struct error *error)
 
 /* --- Filters ------------------------------------------------------------------------------------------------------ */
 
-static void tell_range(const char *option, const char *value)
+static void warn_range(const char *option, const char *value)
 {
     const char *equals = strchr(value, '=');
     message("%s: %s is a range of numbers, not a regular expression", option, equals ? equals + 1 : value);
@@ -71,8 +71,8 @@ static enum exit_status filter(struct run *run)
         (void)fail(&error);
         return is_wrong_use ? EXIT_WRONG_USE : EXIT_FAILED;
     }
-    if (outcome.tag_focus_is_range) tell_range("tagfocus", options->tag_focus);
-    if (outcome.tag_ignore_is_range) tell_range("tagignore", options->tag_ignore);
+    if (outcome.tag_focus_is_range) warn_range("tagfocus", options->tag_focus);
+    if (outcome.tag_ignore_is_range) warn_range("tagignore", options->tag_ignore);
     for (size_t i = 0; i < outcome.unmatched_count; i++) {
         if (strcmp(outcome.unmatched[i], "thread") == 0)
             message_unknown_thread(run->profile, options->thread);
@@ -545,12 +545,12 @@ static bool check(const struct report_request *request)
     return false;
 }
 
-/* Frames that the profile asks to drop may be those that tell. */
+/* Frames that the profile asks to drop may show that a stack is complete. */
 static void find_completeness(struct run *run)
 {
     struct error error = {0};
     if (completeness_compute(run->profile, &run->completeness, &error) != STATUS_OK)
-        message("cannot tell how complete the profile is: %s", error.message);
+        message("cannot compute how complete the profile is: %s", error.message);
 }
 
 enum exit_status report_run_opened(struct report_request *request, const char *file, struct profile *profile)

@@ -1,4 +1,4 @@
-/* What the commands have in common that look into a profile as pprof does: their options, and the way from files to a
+/* What the commands that print reports, as pprof does, have in common: their options, and the way from files to a
  * report.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_CLI_REPORT_COMMAND_H
 #define OFFBEAT_CLI_REPORT_COMMAND_H

@@ -9,7 +9,7 @@
 /* If nothing has changed, one comparison in a hundred shows a difference that exceeds noise. */
 #define NOISE_LEVEL 0.01
 
-enum { TABLE_FUNCTIONS = 30, FAILURES_TOLD = 10 };
+enum { TABLE_FUNCTIONS = 30, FAILURES_PRINTED = 10 };
 
 static size_t function_max(const struct report_request *request)
 {
@@ -24,8 +24,8 @@ static bool is_over(const struct report_request *request, const struct diff *dif
     return function->difference > 0 && function->noise != DIFF_WITHIN_NOISE && (double)function->difference > limit;
 }
 
-static void tell_failure(const struct report_request *request, const struct report *report, const struct diff *diff,
-                         const struct diff_function *function)
+static void print_failure(const struct report_request *request, const struct report *report, const struct diff *diff,
+                          const struct diff_function *function)
 {
     const struct profile *profile = report->profile;
     const char *unit = profile_c_string(profile, profile->value_types[diff->value_index].unit);
@@ -39,19 +39,19 @@ static void tell_failure(const struct report_request *request, const struct repo
         message("%s grew by %s, and the base is 0", name, quantity_of(unit, function->difference).text);
 }
 
-static size_t tell_failures(const struct report_request *request, const struct report *report, const struct diff *diff)
+static size_t print_failures(const struct report_request *request, const struct report *report, const struct diff *diff)
 {
     size_t count = 0;
     if (request->fail_over == UINT64_MAX) return 0;
     if (is_over(request, diff, &diff->all)) {
-        tell_failure(request, report, diff, &diff->all);
+        print_failure(request, report, diff, &diff->all);
         count++;
     }
     for (size_t i = 0; i < diff->count; i++) {
         if (!is_over(request, diff, &diff->functions[i])) continue;
-        if (count++ < FAILURES_TOLD) tell_failure(request, report, diff, &diff->functions[i]);
+        if (count++ < FAILURES_PRINTED) print_failure(request, report, diff, &diff->functions[i]);
     }
-    if (count > FAILURES_TOLD) message("and %zu more functions", count - FAILURES_TOLD);
+    if (count > FAILURES_PRINTED) message("and %zu more functions", count - FAILURES_PRINTED);
     return count;
 }
 
@@ -76,7 +76,7 @@ enum exit_status report_diff(const struct report_request *request, const struct 
         message("%s", error.message);
         return EXIT_FAILED;
     }
-    bool has_failed = tell_failures(request, report, &diff) > 0;
+    bool has_failed = print_failures(request, report, &diff) > 0;
     const struct diff_report_options report_options = {.base_name = message_name(request->diff_base.items[0], false),
                                                        .new_name = message_name(file, false),
                                                        .function_max = function_max(request),

@@ -20,7 +20,7 @@ struct disasm {
     struct regexp regexp;
     struct code_functions functions;
     uint32_t *row_of_group;
-    uint32_t *row_of_place;                  /* by place of the functions; those of one instruction are one row */
+    uint32_t *row_of_place;                  /* by place of the functions; places in one instruction share a row */
     struct row_cost *costs, *function_costs; /* by row; by function, from 1 on */
     struct code_report all;
     struct code_source source;
@@ -206,8 +206,8 @@ static const char *const advice[CODE_PROBLEMS] = {
     [CODE_UNREAD] = ": ",
 };
 
-/* One line each. Returns whether there was any. */
-static bool tell_problems(const struct disasm *disasm)
+/* Prints one line each. Returns whether there was a problem. */
+static bool warn_problems(const struct disasm *disasm)
 {
     const struct code_functions *functions = &disasm->functions;
     bool has_problem = false;
@@ -221,11 +221,11 @@ static bool tell_problems(const struct disasm *disasm)
     return has_problem;
 }
 
-static enum exit_status tell_nothing_found(const struct disasm *disasm)
+static enum exit_status explain_nothing_found(const struct disasm *disasm)
 {
     const char *pattern = disasm->request->peek;
     const struct code_functions *functions = &disasm->functions;
-    if (tell_problems(disasm)) return EXIT_FAILED;
+    if (warn_problems(disasm)) return EXIT_FAILED;
     if (functions->unnamed_problem != CODE_PROBLEMS && functions->inlined_into.index == 0) {
         message("%s%s", profile_c_string(disasm->profile, functions->unnamed_file), advice[functions->unnamed_problem]);
         return EXIT_FAILED;
@@ -258,10 +258,10 @@ static enum exit_status run(struct disasm *disasm, struct buffer *out)
         }
         status = find_functions(disasm, &error);
     }
-    if (status == STATUS_OK && disasm->functions.count == 0) return tell_nothing_found(disasm);
+    if (status == STATUS_OK && disasm->functions.count == 0) return explain_nothing_found(disasm);
     if (status == STATUS_OK) status = write_functions(disasm, out, &error);
     if (status == STATUS_OK) {
-        (void)tell_problems(disasm);
+        (void)warn_problems(disasm);
         return EXIT_DONE;
     }
     message("%s", error.message);

@@ -149,7 +149,7 @@ static void choose_options(struct flame *flame)
 
 /* --- Flamecharts -------------------------------------------------------------------------------------------------- */
 
-/* The thread that the filters left, or of several the one that other formats open on, which is said. */
+/* The only thread that the filters left, or of several the default thread, with a message. */
 static enum exit_status choose_thread(struct flame *flame)
 {
     const struct profile *profile = flame->report.profile;

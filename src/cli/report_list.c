@@ -22,8 +22,8 @@ static enum exit_status write_listing(const struct report_request *request, cons
         list_write_json(&all, listing);
     else
         list_write_text(&all, listing);
-    bool tells_in_text = request->is_pprof;
-    if (!tells_in_text) (void)code_source_tell_missing(&source);
+    bool warns_in_text = request->is_pprof;
+    if (!warns_in_text) (void)code_source_warn_missing(&source);
     code_source_fini(&source);
     return EXIT_DONE;
 }

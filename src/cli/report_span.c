@@ -1,5 +1,5 @@
-/* Looks through the transactions and spans of an envelope: those that came with the profile, which it carries, or those
- * of a file that is read again.  SPDX-License-Identifier: MIT */
+/* Searches the transactions and spans of an envelope, which either came with the profile, or are read again from a
+ * file.  SPDX-License-Identifier: MIT */
 #include "cli/report_span.h"
 
 #include "analyze/time_cut.h"

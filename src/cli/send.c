@@ -1,4 +1,4 @@
-/* offbeat send: gets envelopes to a receiver, one after the other over one connection, and tells what it says.
+/* offbeat send: sends envelopes to a server, one after the other over one connection, and prints the answers.
  * SPDX-License-Identifier: MIT */
 #include "base/environment.h"
 #include "base/json_writer.h"
@@ -22,7 +22,7 @@ struct sender {
     struct transport *transport;
     uint64_t timeout_ns;
     bool as_json;
-    bool has_told_of_failure;
+    bool has_reported_failure;
     enum transport_outcome outcome;
     long status;
     uint64_t withheld;
@@ -45,12 +45,12 @@ static void take_answer(void *context, const struct transport_answer *answer)
     copy(sender->rate_limits, sizeof(sender->rate_limits), answer->rate_limits);
     copy(sender->retry_after, sizeof(sender->retry_after), answer->retry_after);
     copy(sender->failure, sizeof(sender->failure), answer->failure);
-    if (answer->outcome != TRANSPORT_NO_ANSWER || sender->has_told_of_failure) return;
+    if (answer->outcome != TRANSPORT_NO_ANSWER || sender->has_reported_failure) return;
     message("no answer: %s; trying again", answer->failure);
-    sender->has_told_of_failure = true;
+    sender->has_reported_failure = true;
 }
 
-/* --- Telling ------------------------------------------------------------------------------------------------------ */
+/* --- Printing ----------------------------------------------------------------------------------------------------- */
 
 static const char *outcome_name(enum transport_outcome outcome)
 {
@@ -105,7 +105,7 @@ static void print_json(const struct sender *sender, const char *path)
     buffer_fini(&line);
 }
 
-static enum exit_status tell(const struct sender *sender, const char *path)
+static enum exit_status print_outcome(const struct sender *sender, const char *path)
 {
     if (sender->as_json) {
         print_json(sender, path);
@@ -119,7 +119,7 @@ static enum exit_status tell(const struct sender *sender, const char *path)
 
 /* --- Sending ------------------------------------------------------------------------------------------------------ */
 
-/* What a receiver would refuse as a whole does not need to be sent. */
+/* An envelope that a server rejects entirely is not sent. */
 static bool read_envelope(const char *path, struct buffer *bytes)
 {
     struct error error;
@@ -134,14 +134,14 @@ static bool read_envelope(const char *path, struct buffer *bytes)
     return false;
 }
 
-/* Ends the transport if there was no answer in time: then there will be none for the other files. */
+/* Ends the transport if there was no answer in time: the other files would get no answer, either. */
 static enum exit_status send_file(struct sender *sender, const char *path)
 {
     struct buffer bytes;
     sender->outcome = TRANSPORT_NO_ANSWER;
     sender->status = 0;
     sender->withheld = 0;
-    sender->has_told_of_failure = false;
+    sender->has_reported_failure = false;
     sender->body[0] = sender->rate_limits[0] = sender->retry_after[0] = 0;
     copy(sender->failure, sizeof(sender->failure), "not in time");
     if (!read_envelope(path, &bytes)) {
@@ -153,7 +153,7 @@ static enum exit_status send_file(struct sender *sender, const char *path)
         (void)transport_stop(sender->transport, 0, NULL);
         sender->transport = NULL;
     }
-    return tell(sender, path);
+    return print_outcome(sender, path);
 }
 
 static enum exit_status send_files(struct sender *sender, const struct operands *files)
@@ -192,10 +192,9 @@ int command_send(int argc, char **argv)
         .name = "send",
         .usage = "FILE… [--dsn DSN] [options]",
         .example = "offbeat send xz.envelope --dsn https://0123456789abcdef0123456789abcdef@example.org/1",
-        .about =
-            "Sends the envelopes in FILE… to a Sentry-compatible receiver, and says in a line each what it answered.\n"
-            "Where there is no answer it tries again; rate limits are honoured. FILE may be - for standard input.\n"
-            "The exit status is 1 if one was refused or withheld, 3 if one could not be sent.",
+        .about = "Sends the envelopes in FILE… to a Sentry-compatible server, and prints each answer in a line.\n"
+                 "If there is no answer, it tries again; it honours rate limits. FILE may be - for standard input.\n"
+                 "The exit status is 1 if one was rejected or withheld, 3 if one could not be sent.",
         .options = options,
         .operands_min = 1,
         .operands_max = INT_MAX,

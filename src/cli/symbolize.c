@@ -17,20 +17,20 @@
 
 _Static_assert((int)OPTION_TEXTS_MAX <= (int)SYMBOLIZER_DEBUG_DIRECTORIES_MAX, "all that can be given can be searched");
 
-/* --- Names that are none ------------------------------------------------------------------------------------------ */
+/* --- Placeholder names -------------------------------------------------------------------------------------------- */
 
-/* "libx.so.1+0x1234", of which nothing was known when it was named but where the function begins, is named anew. */
-struct stand_in {
+/* "libx.so.1+0x1234": only the start of the function was known when it was named. It is symbolized again. */
+struct placeholder {
     struct location_id location;
     struct line line;
 };
 
-struct stand_ins {
-    struct stand_in *items;
+struct placeholders {
+    struct placeholder *items;
     size_t count;
 };
 
-static bool is_stand_in(const struct profile *profile, const struct location *location)
+static bool is_placeholder(const struct profile *profile, const struct location *location)
 {
     uint64_t offset;
     if (location->line_count != 1 || location->address == 0) return false;
@@ -45,21 +45,21 @@ static bool is_stand_in(const struct profile *profile, const struct location *lo
 }
 
 /* False if memory is short. */
-static bool take_stand_ins(struct profile *profile, struct stand_ins *ret_taken)
+static bool take_placeholders(struct profile *profile, struct placeholders *ret_taken)
 {
-    struct stand_ins taken = {.items = calloc(profile->locations.count, sizeof(*taken.items))};
+    struct placeholders taken = {.items = calloc(profile->locations.count, sizeof(*taken.items))};
     for (uint32_t i = 1; taken.items && i < profile->locations.count; i++) {
         struct location *location = &profile->locations.items[i];
-        if (!is_stand_in(profile, location)) continue;
-        taken.items[taken.count++] = (struct stand_in){.location = {i}, .line = *profile_lines(profile, location)};
+        if (!is_placeholder(profile, location)) continue;
+        taken.items[taken.count++] = (struct placeholder){.location = {i}, .line = *profile_lines(profile, location)};
         location->line_count = 0;
     }
     *ret_taken = taken;
     return taken.items != NULL;
 }
 
-/* Those that nobody could name better. */
-static void put_stand_ins_back(struct profile *profile, struct stand_ins *taken)
+/* Restores the placeholders that still have no name. */
+static void put_placeholders_back(struct profile *profile, struct placeholders *taken)
 {
     for (size_t i = 0; i < taken->count; i++) {
         bool is_named = profile_location(profile, taken->items[i].location)->line_count > 0;
@@ -70,7 +70,7 @@ static void put_stand_ins_back(struct profile *profile, struct stand_ins *taken)
 
 /* --- The command -------------------------------------------------------------------------------------------------- */
 
-static void tell_result(const char *path, const struct symbolizer_result *result)
+static void print_result(const char *path, const struct symbolizer_result *result)
 {
     message("%s: named %zu of %zu places without a name", message_name(path, false), result->named, result->locations);
     if (result->by_boundary) {
@@ -84,7 +84,7 @@ static void tell_result(const char *path, const struct symbolizer_result *result
                 result->files_unproven == 1 ? "it" : "them");
     }
     if (result->files_missing || result->files_changed) {
-        message("%s: %zu file%s not here and %zu of another build; --debug-dir tells where to look",
+        message("%s: %zu file%s not here and %zu of another build; use --debug-dir to name another folder",
                 message_name(path, false), result->files_missing, result->files_missing == 1 ? " is" : "s are",
                 result->files_changed);
     }
@@ -125,15 +125,16 @@ static bool name_places(struct profile *profile, const char *path, const struct 
                                          .trusts_paths = trusts_paths};
     struct symbolizer_result result = {0};
     struct error error = {0};
-    struct stand_ins stand_ins;
+    struct placeholders placeholders;
     for (size_t i = 0; i < directories->count; i++) options.debug_directories[i] = directories->items[i];
-    enum status status = take_stand_ins(profile, &stand_ins) ? symbolize_profile(profile, &options, &result, &error)
-                                                             : error_set(&error, STATUS_NO_MEMORY, 0, "no memory");
-    put_stand_ins_back(profile, &stand_ins);
+    enum status status = take_placeholders(profile, &placeholders)
+                             ? symbolize_profile(profile, &options, &result, &error)
+                             : error_set(&error, STATUS_NO_MEMORY, 0, "no memory");
+    put_placeholders_back(profile, &placeholders);
     progress_end(&progress);
     if (status == STATUS_OK) status = profile_failed(profile, &error);
     if (status == STATUS_OK)
-        tell_result(path, &result);
+        print_result(path, &result);
     else
         message_error(path, &error, false);
     return status == STATUS_OK;
@@ -171,10 +172,11 @@ int command_symbolize(int argc, char **argv)
         .name = "symbolize",
         .usage = "FILE -o OUT [--debug-dir DIR]… [--trust-paths] [--to FORMAT]",
         .example = "offbeat symbolize server.pb.gz -o named.pb.gz --debug-dir ./debug",
-        .about = "Names the places of a stored profile that have only an address, from the files that it says they\n"
-                 "lie in, and from debug files: DIR/.build-id/ab/cdef.debug, or what .gnu_debuglink names. A file is\n"
-                 "used if its build id is the profile's. Names that are there already are kept. FILE may be\n"
-                 "of any format; OUT is written as convert does.",
+        .about =
+            "Adds names to the addresses of a stored profile that have none, from the files that it names\n"
+            "for them, and from debug files: DIR/.build-id/ab/cdef.debug, or what .gnu_debuglink names. A file is\n"
+            "used if its build id is the profile's. Existing names are kept. FILE may be\n"
+            "of any format; OUT is written as convert does.",
         .options = options,
         .operands_min = 1,
         .operands_max = 1,

@@ -188,9 +188,10 @@ int command_validate(int argc, char **argv)
         .usage = "FILE… [--rules spec|relay] [--json]",
         .example = "offbeat validate xz.envelope",
         .about =
-            "Says of each profile in FILE…, Sentry's chunks (V2), profiles (V1) and envelopes with either, whether\n"
-            "a receiver accepts it, what it would repair, or the reason, the place and what was expected there.\n"
-            "The real service answers all the same that it has them. FILE may be - for standard input.\n"
+            "Prints for each profile in FILE…, Sentry's chunks (V2), profiles (V1) and envelopes with either, whether\n"
+            "a server accepts it and what it would repair, or why it rejects it: the reason, the place, what it\n"
+            "expects there. Sentry's own server reports no such error. FILE may be - for standard input.\n"
+
             "The exit status is 1 if one is rejected.",
         .options = options,
         .operands_min = 1,
