@@ -24,10 +24,13 @@ int command_convert(int argc, char **argv)
         .name = "convert",
         .usage = "FILE -o OUT [--to FORMAT] [--no-times] [--no-symbols] [--platform NAME]",
         .example = "offbeat convert xz.envelope -o xz.pb.gz",
-        .about = "Writes the profile in FILE in another format. The name of OUT says which: x.pb.gz pprof, x.json\n"
-                 "sentry-v2, x.envelope envelope, x.collapsed collapsed, x.speedscope.json speedscope, x.firefox.json\n"
-                 "firefox, x.otlp and x.otlp.json OTLP; with .gz at the end, compressed. Standard error names what\n"
-                 "the format cannot store. A profile of over 60 s becomes several chunks: x.envelope, x.2.envelope, …",
+        .about =
+            "Writes the profile in FILE in another format. The name of OUT says which: x.pb.gz pprof, x.json\n"
+            "sentry-v2, x.envelope envelope, x.collapsed collapsed, x.speedscope.json speedscope, x.firefox.json\n"
+            "firefox, x.trace.json chrome-trace, x.otlp and x.otlp.json OTLP; with .gz at the end, compressed. "
+            "Standard\n"
+            "error names what the format cannot store. A profile of over 60 s becomes several chunks: x.envelope,\n"
+            "x.2.envelope, …",
         .options = options,
         .operands_min = 1,
         .operands_max = 1,

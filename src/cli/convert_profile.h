@@ -7,8 +7,9 @@
 #include "format/format.h"
 
 /* What --to may be. */
-#define CONVERT_TARGETS "pprof|sentry-v2|envelope|sentry-v1|envelope-v1|collapsed|speedscope|firefox|otlp|otlp-json"
-enum { CONVERT_TARGET_PPROF = 0, CONVERT_TARGET_COUNT = 10 };
+#define CONVERT_TARGETS                                                                                                \
+    "pprof|sentry-v2|envelope|sentry-v1|envelope-v1|collapsed|speedscope|firefox|chrome-trace|otlp|otlp-json"
+enum { CONVERT_TARGET_PPROF = 0, CONVERT_TARGET_COUNT = 11 };
 
 /* Where a profile goes, and as what. */
 struct convert_target {

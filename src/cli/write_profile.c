@@ -59,8 +59,8 @@ static bool write_encoded(const struct profile *profile, const char *path, const
     return is_written;
 }
 
-/* The Firefox Profiler shows libraries, too. PROFILE may be written in another format afterwards, and has its own names
- * again then. */
+/* A format that keeps images shows libraries, too. PROFILE may be written in another format afterwards, and has its own
+ * names again then. */
 static bool write_with_full_names(struct profile *profile, const char *path, const struct format *format)
 {
     struct saved_names saved;
@@ -68,8 +68,9 @@ static bool write_with_full_names(struct profile *profile, const char *path, con
         message("%s: not enough memory", message_name(path, true));
         return false;
     }
-    profile_give_full_names(profile, format != &format_firefox);
-    profile_distinguish_packages(profile, format == &format_firefox);
+    bool shows_libraries = format->keeps & KEEPS_IMAGES;
+    profile_give_full_names(profile, !shows_libraries);
+    profile_distinguish_packages(profile, shows_libraries);
     bool is_written = write_encoded(profile, path, format);
     profile_restore_names(profile, &saved);
     return is_written;

@@ -170,7 +170,6 @@ TEST(names_what_it_cannot_read_and_what_helps)
         {"{\"head\":{\"callFrame\":{\"functionName\":\"(root)\"},\"selfSize\":0}}", "Memory panel"},
         {"{\"snapshot\":{\"meta\":{\"node_fields\":[]}}}", "heap snapshot"},
         {"v8-version,10,2\nshared-library,/usr/bin/node\n", "--prof-process"},
-        {"\xfb)\x03\xfa\x08<string>", "pstats FILE"},
         {"gmon\x01", "gprof PROGRAM FILE"},
         {"adcg*22B", "gcov FILE"},
         {"MOJ\x03", "mojo2austin"},

@@ -67,6 +67,7 @@ struct format {
     X(perf_data)    /* read only */                                                                                    \
     X(jfr)          /* read only */                                                                                    \
     X(otlp)         /* before text: it begins as an empty line does */                                                 \
+    X(pstats)       /* read only */                                                                                    \
     X(pprof_legacy) /* what pprof read before profile.proto; read only */                                              \
     X(perf_script)  /* read only */                                                                                    \
     X(callgrind)    /* read only; its first line may look as a collapsed stack does */                                 \
@@ -74,7 +75,8 @@ struct format {
     X(otlp_json)                                                                                                       \
     X(envelope) /* before others in JSON: the members of its header are anybody's */                                   \
     X(speedscope)                                                                                                      \
-    X(chrome) /* read only */                                                                                          \
+    X(chrome_trace) /* before the other traces, which hold CPU profiles */                                             \
+    X(chrome)       /* read only */                                                                                    \
     X(firefox)                                                                                                         \
     X(envelope_v1) /* written only: a V1 profile with its transaction; read as an envelope */                          \
     X(sentry_v1)                                                                                                       \

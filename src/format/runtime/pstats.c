@@ -1,0 +1,323 @@
+/* Reads pstats. marshal writes an object once and refers to it by its number afterwards, so that all of them are kept
+ * until the end.  SPDX-License-Identifier: MIT */
+#include "format/runtime/pstats.h"
+
+#include "base/array.h"
+#include "base/cursor.h"
+#include "format/common/cost_graph.h"
+#include "format/common/descriptor.h"
+
+#include <stdlib.h>
+
+enum kind { KIND_OTHER, KIND_TEXT, KIND_NUMBER, KIND_TUPLE, KIND_DICTIONARY };
+
+enum { NO_OBJECT = 0, FLAG_REFERENCE = 0x80, FUNCTION_PARTS = 3, STATISTICS_PARTS = 4 };
+
+struct object {
+    enum kind kind;
+    uint32_t count; /* of a tuple's items, or of a dictionary's keys and values */
+    union {
+        struct string_id text;
+        double number;
+        size_t first; /* in decoder.items */
+    };
+};
+
+/* clang-format off */
+struct decoder {
+    struct slice bytes;
+    struct cursor cursor;
+    struct profile *profile;
+    struct { struct object *items; size_t count, capacity; } objects; /* 0: something else */
+    struct { uint32_t *items; size_t count, capacity; } items, references, pending;
+    struct cost_graph graph;
+    enum status status;
+    struct error *error;
+};
+/* clang-format on */
+
+static uint32_t refuse(struct decoder *decoder, enum status status, const char *message)
+{
+    uint64_t offset = (uint64_t)(decoder->cursor.position - decoder->bytes.data);
+    if (decoder->status == STATUS_OK) decoder->status = error_set(decoder->error, status, offset, "%s", message);
+    return NO_OBJECT;
+}
+
+/* --- marshal ------------------------------------------------------------------------------------------------------ */
+
+#define ADD(decoder, list, item)                                                                                       \
+    (array_reserve(&(list)->items, &(list)->capacity, (list)->count + 1, sizeof(*(list)->items), PSTATS_OBJECTS_MAX)   \
+         ? ((list)->items[(list)->count++] = (item), true)                                                             \
+         : (refuse((decoder), STATUS_NO_MEMORY, "no memory for the objects, or too many"), false))
+
+static uint32_t add_object(struct decoder *decoder, struct object object)
+{
+    return ADD(decoder, &decoder->objects, object) ? (uint32_t)decoder->objects.count - 1 : NO_OBJECT;
+}
+
+static uint32_t add_text(struct decoder *decoder, uint64_t size)
+{
+    struct slice text = cursor_take(&decoder->cursor, size);
+    return add_object(decoder, (struct object){.kind = KIND_TEXT, .text = profile_string(decoder->profile, text)});
+}
+
+static uint32_t add_number(struct decoder *decoder, double number)
+{
+    return add_object(decoder, (struct object){.kind = KIND_NUMBER, .number = number});
+}
+
+/* Digits of 15 bits; a negative count for a negative number. */
+static uint32_t read_long(struct decoder *decoder)
+{
+    int32_t count = (int32_t)cursor_u32(&decoder->cursor);
+    double number = 0, weight = 1;
+    uint32_t digits = count < 0 ? 0 - (uint32_t)count : (uint32_t)count;
+    for (uint32_t i = 0; i < digits && !decoder->cursor.failed; i++, weight *= 32768)
+        number += cursor_u16(&decoder->cursor) * weight;
+    return add_number(decoder, count < 0 ? -number : number);
+}
+
+static double read_double(struct decoder *decoder)
+{
+    uint64_t bits = cursor_u64(&decoder->cursor);
+    double number;
+    memcpy(&number, &bits, sizeof(number));
+    return number;
+}
+
+/* A number as text, of marshal's old form. */
+static double read_number_text(struct decoder *decoder)
+{
+    char text[64] = "";
+    struct slice bytes = cursor_take(&decoder->cursor, cursor_u8(&decoder->cursor));
+    if (bytes.size < sizeof(text) && bytes.size) memcpy(text, bytes.data, bytes.size);
+    return strtod(text, NULL);
+}
+
+static uint32_t read_object(struct decoder *decoder, int depth, bool *ret_ends);
+
+/* Makes a container of the items that were read since FIRST. */
+static uint32_t add_container(struct decoder *decoder, enum kind kind, size_t first)
+{
+    struct object object = {.kind = kind, .count = (uint32_t)(decoder->pending.count - first)};
+    object.first = decoder->items.count;
+    for (size_t i = first; i < decoder->pending.count; i++) {
+        if (!ADD(decoder, &decoder->items, decoder->pending.items[i])) return NO_OBJECT;
+    }
+    decoder->pending.count = first;
+    return add_object(decoder, object);
+}
+
+static uint32_t read_tuple(struct decoder *decoder, uint64_t count, int depth)
+{
+    size_t first = decoder->pending.count;
+    for (uint64_t i = 0; i < count && decoder->status == STATUS_OK && !decoder->cursor.failed; i++) {
+        bool ends = false;
+        uint32_t item = read_object(decoder, depth + 1, &ends);
+        if (ends) return refuse(decoder, STATUS_MALFORMED, "a tuple is cut short");
+        (void)ADD(decoder, &decoder->pending, item);
+    }
+    return add_container(decoder, KIND_TUPLE, first);
+}
+
+/* Keys and values until an end instead of a key. */
+static uint32_t read_dictionary(struct decoder *decoder, int depth)
+{
+    size_t first = decoder->pending.count;
+    while (decoder->status == STATUS_OK && !decoder->cursor.failed) {
+        bool ends = false, value_ends = false;
+        uint32_t key = read_object(decoder, depth + 1, &ends);
+        if (ends) break;
+        uint32_t value = read_object(decoder, depth + 1, &value_ends);
+        if (value_ends) return refuse(decoder, STATUS_MALFORMED, "a key without a value");
+        if (ADD(decoder, &decoder->pending, key)) (void)ADD(decoder, &decoder->pending, value);
+    }
+    return add_container(decoder, KIND_DICTIONARY, first);
+}
+
+static uint32_t read_body(struct decoder *decoder, uint8_t type, int depth, bool *ret_ends)
+{
+    struct cursor *cursor = &decoder->cursor;
+    switch (type) {
+    case '0':
+        *ret_ends = true;
+        return NO_OBJECT;
+    case 'N':
+    case 'T':
+    case 'F':
+        return NO_OBJECT;
+    case 'i':
+        return add_number(decoder, (int32_t)cursor_u32(cursor));
+    case 'I':
+        return add_number(decoder, (double)(int64_t)cursor_u64(cursor));
+    case 'l':
+        return read_long(decoder);
+    case 'g':
+        return add_number(decoder, read_double(decoder));
+    case 'f':
+        return add_number(decoder, read_number_text(decoder));
+    case 'z':
+    case 'Z':
+        return add_text(decoder, cursor_u8(cursor));
+    case 'a':
+    case 'A':
+    case 'u':
+    case 't':
+    case 's':
+        return add_text(decoder, cursor_u32(cursor));
+    case ')':
+        return read_tuple(decoder, cursor_u8(cursor), depth);
+    case '(':
+    case '[':
+        return read_tuple(decoder, cursor_u32(cursor), depth);
+    case '{':
+        return read_dictionary(decoder, depth);
+    default:
+        return refuse(decoder, STATUS_UNSUPPORTED, "an object of a kind that no profile has");
+    }
+}
+
+/* RET_ENDS: the end of a dictionary was there instead. An object gets its number when it begins. */
+static uint32_t read_object(struct decoder *decoder, int depth, bool *ret_ends)
+{
+    uint8_t type = cursor_u8(&decoder->cursor);
+    if (decoder->cursor.failed) return refuse(decoder, STATUS_MALFORMED, "the file is cut short");
+    if (depth > PSTATS_DEPTH_MAX) return refuse(decoder, STATUS_TOO_LARGE, "more than 8 containers in each other");
+    if ((type & ~FLAG_REFERENCE) == 'r') {
+        uint32_t number = cursor_u32(&decoder->cursor);
+        if (number < decoder->references.count) return decoder->references.items[number];
+        return refuse(decoder, STATUS_MALFORMED, "a reference to an object that is not there yet");
+    }
+    size_t number = decoder->references.count;
+    if (type & FLAG_REFERENCE && !ADD(decoder, &decoder->references, NO_OBJECT)) return NO_OBJECT;
+    uint32_t object = read_body(decoder, type & (uint8_t)~FLAG_REFERENCE, depth, ret_ends);
+    if (decoder->cursor.failed) return refuse(decoder, STATUS_MALFORMED, "the file is cut short");
+    if (type & FLAG_REFERENCE) decoder->references.items[number] = object;
+    return object;
+}
+
+/* --- Functions ---------------------------------------------------------------------------------------------------- */
+
+static const struct object *item_of(const struct decoder *decoder, const struct object *container, uint32_t place)
+{
+    return &decoder->objects.items[decoder->items.items[container->first + place]];
+}
+
+static bool is_tuple(const struct object *object, uint32_t count)
+{
+    return object->kind == KIND_TUPLE && object->count == count;
+}
+
+/* The node and place of a key: (file, line, name). */
+static uint32_t node_of(struct decoder *decoder, const struct object *key, struct location_id *ret_place)
+{
+    struct profile *profile = decoder->profile;
+    if (!is_tuple(key, FUNCTION_PARTS)) return refuse(decoder, STATUS_MALFORMED, "a key is not (file, line, name)");
+    const struct object *file = item_of(decoder, key, 0), *line = item_of(decoder, key, 1);
+    const struct object *name = item_of(decoder, key, 2);
+    if (file->kind != KIND_TEXT || line->kind != KIND_NUMBER || name->kind != KIND_TEXT)
+        return refuse(decoder, STATUS_MALFORMED, "a key is not (file, line, name)");
+    struct function function = {.name = name->text, .file_name = file->text};
+    if (slice_equals_text(profile_slice(profile, file->text), "~")) function.file_name.index = 0; /* built in */
+    if (line->number > 0 && line->number < INT32_MAX) function.start_line = (int64_t)line->number;
+    struct cost_node node = {.function = profile_add_function(profile, &function)};
+    struct line at = {.function = node.function, .line = function.start_line};
+    *ret_place = profile_add_location(profile, &(struct location){0}, &at, 1);
+    return cost_graph_node(&decoder->graph, &node);
+}
+
+static int64_t nanoseconds(double seconds)
+{
+    double value = seconds * 1e9;
+    if (!(value > 0)) return 0;
+    return value < 0x1p62 ? (int64_t)(value + 0.5) : INT64_MAX / 2;
+}
+
+static double number_at(const struct decoder *decoder, const struct object *tuple, uint32_t place)
+{
+    const struct object *item = item_of(decoder, tuple, place);
+    return item->kind == KIND_NUMBER ? item->number : 0;
+}
+
+/* cProfile knows the time of each caller's calls; profile knows only how many there were, which then is the weight. */
+static void add_callers(struct decoder *decoder, uint32_t callee, const struct object *callers, double seconds,
+                        double calls)
+{
+    for (uint32_t i = 0; i + 1 < callers->count && decoder->status == STATUS_OK; i += 2) {
+        const struct object *statistics = item_of(decoder, callers, i + 1);
+        struct call_cost call = {.callee = callee};
+        call.caller = node_of(decoder, item_of(decoder, callers, i), &call.place);
+        if (is_tuple(statistics, STATISTICS_PARTS))
+            call.weight = (double)nanoseconds(number_at(decoder, statistics, 3));
+        else if (statistics->kind == KIND_NUMBER && calls > 0)
+            call.weight = (double)nanoseconds(seconds * statistics->number / calls);
+        if (decoder->status == STATUS_OK) cost_graph_add_call(&decoder->graph, &call);
+    }
+}
+
+/* (primitive calls, calls, own time, time with callees, callers) */
+static void add_function(struct decoder *decoder, const struct object *key, const struct object *statistics)
+{
+    struct location_id place;
+    uint32_t node = node_of(decoder, key, &place);
+    if (decoder->status != STATUS_OK) return;
+    if (!is_tuple(statistics, STATISTICS_PARTS + 1) ||
+        item_of(decoder, statistics, STATISTICS_PARTS)->kind != KIND_DICTIONARY) {
+        refuse(decoder, STATUS_MALFORMED, "the statistics of a function are not five, the last one its callers");
+        return;
+    }
+    double calls = number_at(decoder, statistics, 1);
+    int64_t values[] = {nanoseconds(number_at(decoder, statistics, 2)),
+                        calls > 0 && calls < 0x1p62 ? (int64_t)calls : 0};
+    cost_graph_add_cost(&decoder->graph, node, place, values, 2);
+    add_callers(decoder, node, item_of(decoder, statistics, STATISTICS_PARTS), number_at(decoder, statistics, 3),
+                calls);
+}
+
+static void read_file(struct decoder *decoder)
+{
+    bool ends = false;
+    (void)add_object(decoder, (struct object){.kind = KIND_OTHER});
+    uint32_t index = read_object(decoder, 0, &ends);
+    if (decoder->status != STATUS_OK) return;
+    const struct object *file = &decoder->objects.items[index];
+    if (file->kind != KIND_DICTIONARY) {
+        refuse(decoder, STATUS_MALFORMED, "the file is not one dictionary");
+        return;
+    }
+    for (uint32_t i = 0; i + 1 < file->count && decoder->status == STATUS_OK; i += 2)
+        add_function(decoder, item_of(decoder, file, i), item_of(decoder, file, i + 1));
+}
+
+bool pstats_detect(struct slice bytes)
+{
+    if (bytes.size < 16 || (bytes.data[0] & 0x7f) != '{' || (bytes.data[1] & 0x7f) != ')' || bytes.data[2] != 3)
+        return false;
+    return strchr("zZaAuts", bytes.data[3] & 0x7f) != NULL && (bytes.data[3] & 0x7f) != 0;
+}
+
+enum status pstats_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    if (!pstats_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a profile of Python's cProfile");
+    struct decoder decoder = {.bytes = bytes, .cursor = cursor_of(bytes), .profile = profile, .error = error};
+    profile_add_value_type(profile, "time", "nanoseconds");
+    profile_add_value_type(profile, "calls", "count");
+    profile->default_value_type = profile_text(profile, "time");
+    profile->platform = profile_text(profile, "python");
+    cost_graph_init(&decoder.graph, profile);
+    read_file(&decoder);
+    if (decoder.status == STATUS_OK) decoder.status = cost_graph_add_samples(&decoder.graph, bytes.size, error);
+    cost_graph_fini(&decoder.graph);
+    free(decoder.objects.items);
+    free(decoder.items.items);
+    free(decoder.references.items);
+    free(decoder.pending.items);
+    return decoder.status == STATUS_OK ? profile_failed(profile, error) : decoder.status;
+}
+
+const struct format format_pstats = {
+    .name = "pstats",
+    .suffixes = {".pstats"},
+    .detect = pstats_detect,
+    .decode = pstats_decode,
+};

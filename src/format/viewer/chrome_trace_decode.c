@@ -1,0 +1,508 @@
+/* Reads trace events. They are in any order: all are collected, sorted by thread and time, and replayed.
+ * SPDX-License-Identifier: MIT */
+#include "format/viewer/chrome_trace.h"
+
+#include "base/array.h"
+#include "base/hash.h"
+#include "format/common/descriptor.h"
+#include "format/common/json_kind.h"
+#include "format/common/json_members.h"
+#include "profile/processes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    ITEMS_MAX = PROFILE_ENTITIES_MAX,
+    THREAD_ID_BYTES_MAX = 256,
+    OWN_BYTES_MAX = 64, /* at the front of a file that offbeat wrote, which may have no event */
+};
+
+enum kind { EVENT_BEGINS, EVENT_ENDS, EVENT_COMPLETE };
+
+struct event {
+    uint64_t start_ns, end_ns; /* END_NS: of EVENT_COMPLETE */
+    uint32_t track, order;
+    struct location_id place;
+    enum kind kind;
+};
+
+/* A thread of a process. */
+struct track {
+    struct string_id pid, tid, name;
+    struct thread_id thread;
+    struct label_set_id labels;
+};
+
+struct process_name {
+    struct string_id pid, name;
+};
+
+struct open_event {
+    struct stack_id stack;
+    uint64_t end_ns; /* UINT64_MAX: until its end event */
+};
+
+/* clang-format off */
+struct decoder {
+    struct json_parts file;
+    struct { struct event *items; size_t count, capacity; } events;
+    struct { struct track *items; size_t count, capacity; struct index_table index; } tracks;
+    struct { struct process_name *items; size_t count, capacity; struct index_table index; } processes;
+    struct { struct open_event *items; size_t count, capacity; } open;
+    const struct track *track; /* that is replayed */
+    uint64_t clock_ns, first_ns, last_ns, start_ns;
+    int64_t ends_without_begin, events_cut;
+};
+/* clang-format on */
+
+#define ADD_ITEM(decoder, list)                                                                                        \
+    ((__typeof__((list)->items))add_item((decoder), &(list)->items, &(list)->count, &(list)->capacity,                 \
+                                         sizeof(*(list)->items)))
+
+/* Room for one more item, zeroed and counted; NULL on failure. */
+static void *add_item(struct decoder *decoder, void *items, size_t *count, size_t *capacity, size_t item_size)
+{
+    if (!array_reserve(items, capacity, *count + 1, item_size, ITEMS_MAX)) {
+        json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the events");
+        return NULL;
+    }
+    uint8_t *item = *(uint8_t **)items + *count * item_size;
+    memset(item, 0, item_size);
+    (*count)++;
+    return item;
+}
+
+/* --- Values ------------------------------------------------------------------------------------------------------- */
+
+/* Microseconds in nanoseconds, to the last digit; UINT64_MAX / 4 for more than that. */
+static uint64_t nanoseconds_of(const struct json_number *number)
+{
+    const uint64_t most = UINT64_MAX / 4;
+    uint64_t value = number->digits;
+    if (number->is_negative) return 0;
+    if (!number->is_exact) {
+        double nanoseconds = json_number_to_double(number) * 1000;
+        return nanoseconds < 0x1p62 ? (uint64_t)nanoseconds : most;
+    }
+    int64_t exponent = number->exponent + 3;
+    for (; exponent > 0 && value > 0; exponent--) {
+        if (__builtin_mul_overflow(value, 10u, &value) || value > most) return most;
+    }
+    for (; exponent < 0 && value > 0; exponent++) value /= 10;
+    return value < most ? value : most;
+}
+
+static uint64_t read_time(struct decoder *decoder, struct slice value)
+{
+    struct json_reader reader;
+    struct json_number number = {0};
+    if (value.size == 0) return 0;
+    json_reader_init(&reader, value);
+    if (json_peek(&reader) != JSON_STRING)
+        number = json_number(&reader);
+    else if (!json_number_of_text(json_string(&reader), &number))
+        json_reader_refuse(&reader, STATUS_MALFORMED, "expected a number, or a text that holds one");
+    json_parts_finish(&decoder->file, &reader);
+    return nanoseconds_of(&number);
+}
+
+/* Numbers of processes and threads may be texts. */
+static struct string_id read_text(struct decoder *decoder, struct slice value)
+{
+    struct json_reader reader;
+    if (value.size == 0) return (struct string_id){0};
+    if (value.data[0] != '"') return profile_string(decoder->file.profile, value);
+    json_reader_init(&reader, value);
+    struct string_id text = profile_string(decoder->file.profile, json_string(&reader));
+    json_parts_finish(&decoder->file, &reader);
+    return text;
+}
+
+/* --- Threads and processes ---------------------------------------------------------------------------------------- */
+
+static bool is_same_track(const void *context, uint32_t index, const void *key)
+{
+    const struct track *a = &((const struct decoder *)context)->tracks.items[index], *b = key;
+    return a->pid.index == b->pid.index && a->tid.index == b->tid.index;
+}
+
+/* The place of the thread TID of process PID; INDEX_NONE on failure. */
+static uint32_t find_track(struct decoder *decoder, struct string_id pid, struct string_id tid)
+{
+    struct track track = {.pid = pid, .tid = tid};
+    uint64_t hash = hash_mix(pid.index, tid.index);
+    uint32_t found = index_table_find(&decoder->tracks.index, hash, is_same_track, decoder, &track);
+    if (found != INDEX_NONE) return found;
+    struct track *added = ADD_ITEM(decoder, &decoder->tracks);
+    if (!added) return INDEX_NONE;
+    *added = track;
+    if (!index_table_add(&decoder->tracks.index, hash, (uint32_t)decoder->tracks.count - 1))
+        json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the events");
+    return (uint32_t)decoder->tracks.count - 1;
+}
+
+static bool is_same_process(const void *context, uint32_t index, const void *key)
+{
+    return ((const struct decoder *)context)->processes.items[index].pid.index ==
+           ((const struct string_id *)key)->index;
+}
+
+/* The process PID, made if there is none; NULL on failure. */
+static struct process_name *find_process(struct decoder *decoder, struct string_id pid)
+{
+    uint64_t hash = hash_mix(0, pid.index);
+    uint32_t found = index_table_find(&decoder->processes.index, hash, is_same_process, decoder, &pid);
+    if (found != INDEX_NONE) return &decoder->processes.items[found];
+    struct process_name *process = ADD_ITEM(decoder, &decoder->processes);
+    if (!process) return NULL;
+    process->pid = pid;
+    if (!index_table_add(&decoder->processes.index, hash, (uint32_t)decoder->processes.count - 1))
+        json_parts_fail(&decoder->file, STATUS_NO_MEMORY, NULL, "no memory for the events");
+    return process;
+}
+
+/* --- Events ------------------------------------------------------------------------------------------------------- */
+
+enum { PHASE, NAME, PID, TID, TIME, DURATION, ARGUMENTS, MEMBERS };
+
+static struct string_id name_of_metadata(struct decoder *decoder, struct slice arguments)
+{
+    struct json_member name = {.name = "name"};
+    struct json_reader reader;
+    if (arguments.size == 0) return (struct string_id){0};
+    json_reader_init(&reader, arguments);
+    json_members_note(&reader, &name, 1);
+    json_parts_finish(&decoder->file, &reader);
+    return read_text(decoder, name.value);
+}
+
+static void read_metadata(struct decoder *decoder, const struct json_member *members)
+{
+    bool names_thread = slice_equals_text(members[NAME].value, "\"thread_name\"");
+    bool names_process = slice_equals_text(members[NAME].value, "\"process_name\"");
+    if (!names_thread && !names_process) return;
+    struct string_id name = name_of_metadata(decoder, members[ARGUMENTS].value);
+    struct string_id pid = read_text(decoder, members[PID].value);
+    if (names_process) {
+        struct process_name *process = find_process(decoder, pid);
+        if (process) process->name = name;
+    } else {
+        uint32_t track = find_track(decoder, pid, read_text(decoder, members[TID].value));
+        if (track != INDEX_NONE) decoder->tracks.items[track].name = name;
+    }
+}
+
+static void add_event(struct decoder *decoder, const struct json_member *members, enum kind kind)
+{
+    struct profile *profile = decoder->file.profile;
+    struct string_id pid = read_text(decoder, members[PID].value);
+    struct event event = {
+        .start_ns = read_time(decoder, members[TIME].value),
+        .track = find_track(decoder, pid, read_text(decoder, members[TID].value)),
+        .order = (uint32_t)decoder->events.count,
+        .kind = kind,
+    };
+    event.end_ns = event.start_ns + read_time(decoder, members[DURATION].value);
+    if (kind != EVENT_ENDS) {
+        struct function function = {.name = read_text(decoder, members[NAME].value)};
+        struct line line = {.function = profile_add_function(profile, &function)};
+        event.place = profile_add_location(profile, &(struct location){0}, &line, 1);
+    }
+    (void)find_process(decoder, pid);
+    struct event *added = event.track != INDEX_NONE ? ADD_ITEM(decoder, &decoder->events) : NULL;
+    if (added) *added = event;
+}
+
+static void read_event(struct decoder *decoder, struct json_reader *reader)
+{
+    struct json_member members[MEMBERS] = {{.name = "ph"}, {.name = "name"}, {.name = "pid"}, {.name = "tid"},
+                                           {.name = "ts"}, {.name = "dur"},  {.name = "args"}};
+    json_members_note(reader, members, MEMBERS);
+    if (reader->failed) return;
+    struct slice phase = members[PHASE].value;
+    if (slice_equals_text(phase, "\"B\""))
+        add_event(decoder, members, EVENT_BEGINS);
+    else if (slice_equals_text(phase, "\"E\""))
+        add_event(decoder, members, EVENT_ENDS);
+    else if (slice_equals_text(phase, "\"X\""))
+        add_event(decoder, members, EVENT_COMPLETE);
+    else if (slice_equals_text(phase, "\"M\""))
+        read_metadata(decoder, members);
+}
+
+/* The list need not end: a program that was killed has written no bracket. */
+static void read_events(struct decoder *decoder, struct slice events, bool may_end_early)
+{
+    struct json_reader reader;
+    json_reader_init(&reader, events);
+    json_array_begin(&reader);
+    while (decoder->file.status == STATUS_OK && json_array_next(&reader)) {
+        if (json_next_byte(&reader) == ']' && may_end_early) break; /* after a last comma */
+        read_event(decoder, &reader);
+    }
+    bool is_at_end = json_next_byte(&reader) == 0 || json_next_byte(&reader) == ']';
+    if (may_end_early && is_at_end && decoder->events.count > 0) {
+        json_reader_fini(&reader);
+        return;
+    }
+    json_parts_finish(&decoder->file, &reader);
+}
+
+/* --- Replay ------------------------------------------------------------------------------------------------------- */
+
+static int compare_events(const void *left, const void *right)
+{
+    const struct event *a = left, *b = right;
+    if (a->track != b->track) return a->track < b->track ? -1 : 1;
+    if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
+    return (a->order > b->order) - (a->order < b->order);
+}
+
+static int compare_lengths(const void *left, const void *right)
+{
+    const struct event *a = left, *b = right;
+    if (a->end_ns != b->end_ns) return a->end_ns > b->end_ns ? -1 : 1;
+    return (a->order > b->order) - (a->order < b->order);
+}
+
+/* Of complete events that begin together the longest is outside. */
+static void sort_events(struct decoder *decoder)
+{
+    struct event *events = decoder->events.items;
+    size_t count = decoder->events.count;
+    if (count) qsort(events, count, sizeof(*events), compare_events);
+    for (size_t first = 0, end; first < count; first = end) {
+        for (end = first; end < count && events[end].track == events[first].track &&
+                          events[end].start_ns == events[first].start_ns && events[end].kind == EVENT_COMPLETE;)
+            end++;
+        if (end - first > 1) qsort(events + first, end - first, sizeof(*events), compare_lengths);
+        if (end == first) end++;
+    }
+}
+
+/* The open events last until TIME_NS. */
+static void advance(struct decoder *decoder, uint64_t time_ns)
+{
+    if (time_ns <= decoder->clock_ns) return;
+    if (decoder->open.count > 0) {
+        struct sample sample = {.stack = decoder->open.items[decoder->open.count - 1].stack,
+                                .thread = decoder->track->thread,
+                                .labels = decoder->track->labels,
+                                .time_ns = decoder->start_ns + decoder->clock_ns};
+        int64_t values[] = {1, (int64_t)(time_ns - decoder->clock_ns)};
+        profile_add_sample(decoder->file.profile, &sample, values);
+        if (decoder->clock_ns < decoder->first_ns) decoder->first_ns = decoder->clock_ns;
+        if (time_ns > decoder->last_ns) decoder->last_ns = time_ns;
+    }
+    decoder->clock_ns = time_ns;
+}
+
+/* Closes the complete events that end at TIME_NS or before, and goes there. */
+static void advance_to(struct decoder *decoder, uint64_t time_ns)
+{
+    for (; decoder->open.count > 0; decoder->open.count--) {
+        uint64_t end_ns = decoder->open.items[decoder->open.count - 1].end_ns;
+        if (end_ns > time_ns || end_ns == UINT64_MAX) break;
+        advance(decoder, end_ns);
+    }
+    if (time_ns != UINT64_MAX) advance(decoder, time_ns);
+}
+
+static void open_event(struct decoder *decoder, const struct event *event)
+{
+    size_t count = decoder->open.count;
+    struct open_event outer = count ? decoder->open.items[count - 1] : (struct open_event){.end_ns = UINT64_MAX};
+    uint64_t end_ns = event->kind == EVENT_COMPLETE ? event->end_ns : UINT64_MAX;
+    if (count == CHROME_TRACE_DEPTH_MAX) {
+        json_parts_fail(&decoder->file, STATUS_TOO_LARGE, NULL, "more than 65536 events are open at one time");
+        return;
+    }
+    struct open_event *added = ADD_ITEM(decoder, &decoder->open);
+    if (!added) return;
+    decoder->events_cut += event->kind == EVENT_COMPLETE && outer.end_ns < end_ns;
+    added->stack = profile_add_stack(decoder->file.profile, outer.stack, event->place);
+    added->end_ns = outer.end_ns < end_ns ? outer.end_ns : end_ns;
+}
+
+/* Ends the innermost event that has begun; complete ones in it end with it. An end without a begin is ignored. */
+static void close_event(struct decoder *decoder)
+{
+    size_t count = decoder->open.count;
+    while (count > 0 && decoder->open.items[count - 1].end_ns != UINT64_MAX) count--;
+    if (count > 0)
+        decoder->open.count = count - 1;
+    else
+        decoder->ends_without_begin++;
+}
+
+static void replay_event(struct decoder *decoder, const struct event *event)
+{
+    const struct track *track = &decoder->tracks.items[event->track];
+    if (track != decoder->track) {
+        advance_to(decoder, UINT64_MAX);
+        decoder->open.count = 0; /* what never ended has no known length */
+        decoder->track = track;
+        decoder->clock_ns = event->start_ns;
+    }
+    advance_to(decoder, event->start_ns);
+    if (event->kind == EVENT_ENDS)
+        close_event(decoder);
+    else
+        open_event(decoder, event);
+}
+
+/* --- Into the model ----------------------------------------------------------------------------------------------- */
+
+static void give_labels(struct decoder *decoder, struct track *track)
+{
+    struct profile *profile = decoder->file.profile;
+    const struct process_name *process = find_process(decoder, track->pid);
+    struct label labels[2] = {{.key = profile_text(profile, PROCESS_ID_LABEL), .text = track->pid},
+                              {.key = profile_text(profile, PROCESS_NAME_LABEL)}};
+    const char *pid = profile_c_string(profile, track->pid);
+    char *end;
+    int64_t number = strtoll(pid, &end, 10);
+    if (*pid && *end == '\0') {
+        labels[0].is_number = true;
+        labels[0].number = number;
+        labels[0].text.index = 0;
+    }
+    if (process) labels[1].text = process->name;
+    track->labels = profile_add_labels(profile, labels, labels[1].text.index ? 2 : 1);
+}
+
+static void give_threads(struct decoder *decoder)
+{
+    struct profile *profile = decoder->file.profile;
+    for (size_t i = 0; i < decoder->tracks.count && profile->failed == STATUS_OK; i++) {
+        struct track *track = &decoder->tracks.items[i];
+        struct thread thread = {.id = track->tid, .name = track->name};
+        char id[THREAD_ID_BYTES_MAX];
+        (void)snprintf(id, sizeof(id), "%.100s/%.100s", profile_c_string(profile, track->pid),
+                       profile_c_string(profile, track->tid));
+        /* Sandboxed processes of a browser have threads of equal numbers. */
+        if (decoder->processes.count > 1) thread.id = profile_text(profile, id);
+        if (thread.id.index) track->thread = profile_add_thread(profile, &thread);
+        if (decoder->processes.count > 1) give_labels(decoder, track);
+    }
+    if (decoder->processes.count != 1) return;
+    const struct process_name *process = &decoder->processes.items[0];
+    if (process->pid.index) profile_add_fact_text(profile, PROCESS_ID_LABEL, profile_c_string(profile, process->pid));
+    if (process->name.index)
+        profile_add_fact_text(profile, PROCESS_NAME_LABEL, profile_c_string(profile, process->name));
+}
+
+static void add_samples(struct decoder *decoder)
+{
+    struct profile *profile = decoder->file.profile;
+    profile_add_value_type(profile, "samples", "count");
+    profile_add_value_type(profile, "wall", "nanoseconds");
+    profile->has_times = true;
+    profile->time_ns = profile_start_at(decoder->start_ns);
+    give_threads(decoder);
+    sort_events(decoder);
+    decoder->first_ns = UINT64_MAX;
+    for (size_t i = 0; i < decoder->events.count && decoder->file.status == STATUS_OK; i++)
+        replay_event(decoder, &decoder->events.items[i]);
+    if (decoder->track) advance_to(decoder, UINT64_MAX);
+    if (decoder->last_ns > decoder->first_ns) profile->duration_ns = decoder->last_ns - decoder->first_ns;
+    if (decoder->ends_without_begin)
+        profile_add_fact_number(profile, "ends_without_begin", decoder->ends_without_begin);
+    if (decoder->events_cut) profile_add_fact_number(profile, "events_cut", decoder->events_cut);
+}
+
+/* --- The file ----------------------------------------------------------------------------------------------------- */
+
+static void read_start(struct decoder *decoder, struct slice other)
+{
+    struct json_member start = {.name = CHROME_TRACE_START};
+    struct json_reader reader;
+    if (other.size == 0) return;
+    json_reader_init(&reader, other);
+    if (json_peek(&reader) == JSON_OBJECT) {
+        json_members_note(&reader, &start, 1);
+    }
+    json_parts_finish(&decoder->file, &reader);
+    json_reader_init(&reader, start.value);
+    if (start.value.size) decoder->start_ns = json_u64(&reader);
+    if (decoder->start_ns > INT64_MAX) decoder->start_ns = INT64_MAX;
+    json_parts_finish(&decoder->file, &reader);
+}
+
+static void read_file(struct decoder *decoder)
+{
+    struct json_member members[] = {{.name = "traceEvents"}, {.name = "otherData"}};
+    struct json_reader reader;
+    json_reader_init(&reader, decoder->file.bytes);
+    bool is_list = json_peek(&reader) == JSON_ARRAY;
+    if (is_list) {
+        read_events(decoder, decoder->file.bytes, true);
+        json_reader_fini(&reader);
+        return;
+    }
+    json_members_note(&reader, members, 2);
+    (void)json_reader_finish(&reader, NULL);
+    json_parts_finish(&decoder->file, &reader);
+    if (decoder->file.status != STATUS_OK) return;
+    read_start(decoder, members[1].value);
+    if (members[0].value.size == 0)
+        json_parts_fail(&decoder->file, STATUS_MALFORMED, NULL, "there is no list \"traceEvents\"");
+    else
+        read_events(decoder, members[0].value, false);
+}
+
+/* True if an event of PHASES is in BYTES. */
+static bool has_phase(struct slice bytes, const char *phases)
+{
+    static const char key[] = "\"ph\"";
+    while (bytes.size > 0) {
+        const uint8_t *found = memmem(bytes.data, bytes.size, key, sizeof(key) - 1);
+        if (!found) return false;
+        const uint8_t *end = bytes.data + bytes.size, *at = found + sizeof(key) - 1;
+        while (at < end && (*at == ' ' || *at == ':')) at++;
+        if (end - at >= 3 && at[0] == '"' && at[2] == '"' && at[1] != '\0' && strchr(phases, at[1])) return true;
+        bytes = slice_of(found + 1, (size_t)(end - found) - 1);
+    }
+    return false;
+}
+
+bool chrome_trace_detect(struct slice bytes)
+{
+    static const char *const profiles[] = {"\"ProfileChunk\"", "\"CpuProfile\""};
+    struct slice front = slice_of(bytes.data, bytes.size < OWN_BYTES_MAX ? bytes.size : OWN_BYTES_MAX);
+    if (json_kind_of_profile(bytes) != JSON_PROFILE_CHROME_TRACE) return false;
+    if (memmem(front.data, front.size, CHROME_TRACE_START, strlen(CHROME_TRACE_START))) return true;
+    if (!has_phase(bytes, "BX")) return false;
+    for (size_t i = 0; i < sizeof(profiles) / sizeof(profiles[0]); i++) {
+        if (memmem(bytes.data, bytes.size, profiles[i], strlen(profiles[i]))) return false;
+    }
+    return true;
+}
+
+enum status chrome_trace_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    struct decoder decoder = {.file = {.bytes = bytes, .profile = profile, .error = error}};
+    read_file(&decoder);
+    if (decoder.file.status == STATUS_OK) add_samples(&decoder);
+    enum status status = decoder.file.status;
+    free(decoder.events.items);
+    free(decoder.tracks.items);
+    index_table_fini(&decoder.tracks.index);
+    free(decoder.processes.items);
+    index_table_fini(&decoder.processes.index);
+    free(decoder.open.items);
+    if (status == STATUS_OK) status = profile_failed(profile, error);
+    return status == STATUS_OK ? profile_sort_by_time(profile, error) : status;
+}
+
+const struct format format_chrome_trace = {
+    .name = "chrome-trace",
+    .suffixes = {".trace.json"},
+    .detect = chrome_trace_detect,
+    .decode = chrome_trace_decode,
+    .encode = chrome_trace_encode,
+    .keeps = KEEPS_TIMES | KEEPS_THREADS,
+    .needs_timestamps = true,
+    .needs_full_names = true,
+};

@@ -1,0 +1,275 @@
+/* Writes trace events: the frames that begin and end from one sample of a thread to the next.  SPDX-License-Identifier:
+ * MIT
+ */
+#include "format/viewer/chrome_trace.h"
+
+#include "base/array.h"
+#include "base/json_writer.h"
+#include "format/common/frame_name.h"
+#include "format/common/tracks.h"
+#include "profile/time_line.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* Of threads whose id is no number. */
+enum { THREAD_NUMBERS_FIRST = 1 << 24 };
+
+struct path {
+    struct location_id *items; /* root first */
+    size_t count, capacity;
+};
+
+struct encoder {
+    const struct profile *profile;
+    struct json_writer writer;
+    struct tracks tracks;
+    int column; /* of the time that a sample took; -1: its count says how many periods */
+    uint64_t period_ns, bridged_ns, base_ns;
+    struct path open, next;
+    struct buffer name;
+    int64_t pid, tid; /* of the track at hand */
+    enum status status;
+};
+
+static void write_text(struct encoder *encoder, const char *key, const char *text)
+{
+    json_write_key(&encoder->writer, key);
+    json_write_text(&encoder->writer, text);
+}
+
+static void begin_event(struct encoder *encoder, const char *phase)
+{
+    json_begin_object(&encoder->writer);
+    write_text(encoder, "ph", phase);
+    json_write_key(&encoder->writer, "pid");
+    json_write_i64(&encoder->writer, encoder->pid);
+    json_write_key(&encoder->writer, "tid");
+    json_write_i64(&encoder->writer, encoder->tid);
+}
+
+static void write_time(struct encoder *encoder, uint64_t time_ns)
+{
+    json_write_key(&encoder->writer, "ts");
+    json_write_fixed(&encoder->writer, time_ns, 3);
+}
+
+/* --- Frames ------------------------------------------------------------------------------------------------------- */
+
+static void write_begin(struct encoder *encoder, struct slice name, uint64_t time_ns)
+{
+    begin_event(encoder, "B");
+    write_time(encoder, time_ns);
+    json_write_key(&encoder->writer, "name");
+    json_write_string(&encoder->writer, name);
+    json_end_object(&encoder->writer);
+}
+
+static void write_unnamed(struct encoder *encoder, const struct location *location, uint64_t time_ns)
+{
+    buffer_clear(&encoder->name);
+    frame_name_unnamed(encoder->profile, location, &encoder->name);
+    if (encoder->name.failed) encoder->status = STATUS_NO_MEMORY;
+    write_begin(encoder, buffer_slice(&encoder->name), time_ns);
+}
+
+/* The functions of one place, the outermost first. */
+static void begin_location(struct encoder *encoder, struct location_id id, uint64_t time_ns)
+{
+    const struct profile *profile = encoder->profile;
+    const struct location *location = profile_location(profile, id);
+    const struct line *lines = profile_lines(profile, location);
+    if (location->line_count == 0) write_unnamed(encoder, location, time_ns);
+    for (uint32_t i = location->line_count; i-- > 0;) {
+        struct string_id name = frame_name_of_function(profile_function(profile, lines[i].function));
+        if (name.index)
+            write_begin(encoder, profile_slice(profile, name), time_ns);
+        else
+            write_unnamed(encoder, location, time_ns);
+    }
+}
+
+static void end_location(struct encoder *encoder, struct location_id id, uint64_t time_ns)
+{
+    const struct location *location = profile_location(encoder->profile, id);
+    for (uint32_t i = 0; i < location->line_count || i == 0; i++) {
+        begin_event(encoder, "E");
+        write_time(encoder, time_ns);
+        json_end_object(&encoder->writer);
+    }
+}
+
+static void find_path(struct encoder *encoder, struct stack_id stack, struct path *path)
+{
+    path->count = profile_stack_depth(encoder->profile, stack);
+    if (path->count > CHROME_TRACE_DEPTH_MAX ||
+        !array_reserve(&path->items, &path->capacity, path->count, sizeof(*path->items), CHROME_TRACE_DEPTH_MAX)) {
+        encoder->status = path->count > CHROME_TRACE_DEPTH_MAX ? STATUS_TOO_LARGE : STATUS_NO_MEMORY;
+        path->count = 0;
+        return;
+    }
+    for (size_t i = path->count; i-- > 0; stack = profile_stack(encoder->profile, stack).parent)
+        path->items[i] = profile_stack(encoder->profile, stack).location;
+}
+
+static void close_frames(struct encoder *encoder, size_t kept, uint64_t time_ns)
+{
+    while (encoder->open.count > kept) end_location(encoder, encoder->open.items[--encoder->open.count], time_ns);
+}
+
+/* From TIME_NS on the frames of STACK are open. */
+static void change_to(struct encoder *encoder, struct stack_id stack, uint64_t time_ns)
+{
+    struct path *open = &encoder->open, *next = &encoder->next;
+    find_path(encoder, stack, next);
+    size_t kept = 0;
+    while (kept < open->count && kept < next->count && open->items[kept].index == next->items[kept].index) kept++;
+    close_frames(encoder, kept, time_ns);
+    for (size_t i = kept; i < next->count; i++) begin_location(encoder, next->items[i], time_ns);
+    struct path swapped = *open;
+    *open = *next;
+    *next = swapped;
+}
+
+/* --- Tracks ------------------------------------------------------------------------------------------------------- */
+
+static uint64_t length_of(const struct encoder *encoder, const struct track_sample *sample)
+{
+    const int64_t *values = profile_sample_values(encoder->profile, sample->sample);
+    if (encoder->column >= 0) return values[encoder->column] > 0 ? (uint64_t)values[encoder->column] : 0;
+    uint64_t length = 0, count = values[0] > 0 ? (uint64_t)values[0] : 0;
+    return __builtin_mul_overflow(count, encoder->period_ns, &length) ? UINT64_MAX / 4 : length;
+}
+
+static void write_name(struct encoder *encoder, const char *kind, struct slice name)
+{
+    begin_event(encoder, "M");
+    write_text(encoder, "name", kind);
+    json_write_key(&encoder->writer, "args");
+    json_begin_object(&encoder->writer);
+    json_write_key(&encoder->writer, "name");
+    json_write_string(&encoder->writer, name);
+    json_end_object(&encoder->writer);
+    json_end_object(&encoder->writer);
+}
+
+/* The reader calls thread 8 of process 7 "7/8" if there are several processes. */
+static const char *number_in_id(const char *id, int64_t pid)
+{
+    char *end;
+    long long number = strtoll(id, &end, 10);
+    return *end == '/' && number == pid && end != id ? end + 1 : id;
+}
+
+static void begin_track(struct encoder *encoder, const struct track_sample *sample)
+{
+    const struct profile *profile = encoder->profile;
+    const struct process *process = &encoder->tracks.processes.items[sample->process];
+    const struct thread *thread = profile_thread(profile, (struct thread_id){sample->thread});
+    const char *id = number_in_id(profile_c_string(profile, thread->id), process->pid);
+    char *end;
+    long long number = strtoll(id, &end, 10);
+    bool is_number = *id != '\0' && *end == '\0' && number > 0 && number <= INT32_MAX;
+    encoder->pid = process->pid > 0 && process->pid <= INT32_MAX ? process->pid : 1;
+    encoder->tid = is_number ? (int64_t)number : THREAD_NUMBERS_FIRST + (int64_t)sample->thread;
+    struct string_id name = profile_thread_name_at(profile, sample->sample);
+    if (process->name.index) write_name(encoder, "process_name", profile_slice(profile, process->name));
+    if (name.index || !is_number)
+        write_name(encoder, "thread_name", profile_slice(profile, name.index ? name : thread->id));
+}
+
+/* A sample lasts until the next one if only a little time is between them: the clock of a sampler is not exact. */
+static void write_track(struct encoder *encoder, const struct track_sample *samples, size_t count)
+{
+    const struct profile *profile = encoder->profile;
+    uint64_t end_ns = samples[0].time_ns;
+    begin_track(encoder, &samples[count - 1]);
+    for (size_t i = 0; i < count && encoder->status == STATUS_OK && !encoder->writer.out->failed; i++) {
+        uint64_t start_ns = profile->has_times ? samples[i].time_ns - encoder->base_ns : end_ns;
+        if (i > 0 && start_ns > end_ns && start_ns - end_ns > encoder->bridged_ns) close_frames(encoder, 0, end_ns);
+        change_to(encoder, profile->samples.stack[samples[i].sample], start_ns);
+        uint64_t length_ns = length_of(encoder, &samples[i]);
+        if (__builtin_add_overflow(start_ns, length_ns, &end_ns)) end_ns = UINT64_MAX / 2;
+        uint64_t next_ns = profile->has_times && i + 1 < count ? samples[i + 1].time_ns - encoder->base_ns : UINT64_MAX;
+        if (end_ns > next_ns) end_ns = next_ns;
+    }
+    close_frames(encoder, 0, end_ns);
+}
+
+static void sort_samples(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    encoder->base_ns = UINT64_MAX;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        if (!profile->has_times) encoder->tracks.samples[i].time_ns = 0;
+        if (encoder->tracks.samples[i].time_ns < encoder->base_ns)
+            encoder->base_ns = encoder->tracks.samples[i].time_ns;
+    }
+    tracks_sort(&encoder->tracks);
+}
+
+/* --- The file ----------------------------------------------------------------------------------------------------- */
+
+static bool is_time(const struct profile *profile, int column)
+{
+    return slice_equals_text(profile_slice(profile, profile->value_types[column].unit), "nanoseconds");
+}
+
+/* The time that is shown, or else the last one that there is. */
+static int column_of_time(const struct profile *profile)
+{
+    int shown = profile_value_index(profile, "");
+    if (shown >= 0 && is_time(profile, shown)) return shown;
+    for (int i = (int)profile->value_type_count; i-- > 0;) {
+        if (is_time(profile, i)) return i;
+    }
+    return -1;
+}
+
+static void encode(struct encoder *encoder)
+{
+    sort_samples(encoder);
+    json_begin_object(&encoder->writer);
+    json_write_key(&encoder->writer, "otherData");
+    json_begin_object(&encoder->writer);
+    json_write_key(&encoder->writer, CHROME_TRACE_START);
+    json_write_u64(&encoder->writer, encoder->base_ns);
+    json_end_object(&encoder->writer);
+    json_write_key(&encoder->writer, "traceEvents");
+    json_begin_array(&encoder->writer);
+    for (size_t first = 0; first < encoder->tracks.count && encoder->status == STATUS_OK;) {
+        size_t size = tracks_size_at(&encoder->tracks, first);
+        write_track(encoder, encoder->tracks.samples + first, size);
+        first += size;
+    }
+    json_end_array(&encoder->writer);
+    json_end_object(&encoder->writer);
+}
+
+enum status chrome_trace_encode(const struct profile *profile, struct buffer *out, struct error *error)
+{
+    enum status status = profile_failed(profile, error);
+    if (status != STATUS_OK) return status;
+    if (profile->samples.count == 0) return error_set(error, STATUS_UNSUPPORTED, 0, "there is no sample to be written");
+    int column = column_of_time(profile);
+    bool counts = slice_equals_text(profile_slice(profile, profile->value_types[0].unit), "count");
+    if (column < 0 && !counts)
+        return error_set(error, STATUS_UNSUPPORTED, 0, "trace events hold time, and the profile has none");
+    struct encoder encoder = {.profile = profile, .writer = json_writer_of(out), .column = column};
+    encoder.period_ns = time_line_period_ns(profile);
+    if (profile->period > 0 || profile->sample_format) encoder.bridged_ns = encoder.period_ns;
+    buffer_init(&encoder.name, PROFILE_STRING_BYTES_MAX);
+    if (tracks_init(&encoder.tracks, profile))
+        encode(&encoder);
+    else
+        encoder.status = STATUS_NO_MEMORY;
+    status = encoder.status;
+    tracks_fini(&encoder.tracks);
+    free(encoder.open.items);
+    free(encoder.next.items);
+    buffer_fini(&encoder.name);
+    if (status == STATUS_TOO_LARGE)
+        return error_set(error, status, 0, "a stack of more than %d frames", CHROME_TRACE_DEPTH_MAX);
+    if (status == STATUS_OK && !out->failed) return STATUS_OK;
+    return error_set(error, STATUS_NO_MEMORY, 0, "larger than %zu bytes, or than memory", out->maximum);
+}

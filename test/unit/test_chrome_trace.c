@@ -1,0 +1,130 @@
+/* Trace events with begin, end and complete events.  SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "format/format.h"
+#include "format/text/collapsed.h"
+#include "format/viewer/chrome_trace.h"
+
+static void check_stacks(const char *text, const char *expected)
+{
+    struct profile profile;
+    struct buffer out;
+    struct error error = {0};
+    profile_init(&profile);
+    buffer_init(&out, 1 << 16);
+    if (chrome_trace_decode(slice_of_text(text), &profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    CHECK_UINT(collapsed_encode(&profile, &out, NULL), STATUS_OK);
+    buffer_append_byte(&out, '\0');
+    CHECK_TEXT((const char *)out.data, expected);
+    buffer_fini(&out);
+    profile_fini(&profile);
+}
+
+#define BEGIN(name, at) "{\"ph\":\"B\",\"name\":\"" name "\",\"pid\":1,\"tid\":2,\"ts\":" at "}"
+#define END(at) "{\"ph\":\"E\",\"pid\":1,\"tid\":2,\"ts\":" at "}"
+#define COMPLETE(name, at, length)                                                                                     \
+    "{\"ph\":\"X\",\"name\":\"" name "\",\"pid\":1,\"tid\":2,\"ts\":" at ",\"dur\":" length "}"
+
+TEST(open_events_are_stacks)
+{
+    check_stacks("[" BEGIN("a", "1") "," BEGIN("b", "3.5") "," END("4.25") "," END("10") "]", "a 8250\na;b 750\n");
+}
+
+TEST(complete_events_nest_whatever_their_order)
+{
+    check_stacks("[" COMPLETE("in", "5", "5") "," COMPLETE("out", "5", "20") "," COMPLETE("alone", "40", "1") "]",
+                 "alone 1000\nout 15000\nout;in 5000\n");
+}
+
+TEST(a_complete_event_ends_with_the_one_around_it)
+{
+    struct profile profile;
+    const char *text = "[" COMPLETE("out", "0", "10") "," COMPLETE("in", "5", "20") "]";
+    check_stacks(text, "out 5000\nout;in 5000\n");
+    profile_init(&profile);
+    CHECK_UINT(chrome_trace_decode(slice_of_text(text), &profile, NULL), STATUS_OK);
+    CHECK_TEXT(profile_c_string(&profile, profile.facts.items[1].key), "events_cut");
+    CHECK_INT(profile.facts.items[1].number, 1);
+    profile_fini(&profile);
+}
+
+TEST(an_end_without_a_begin_is_counted_and_ignored)
+{
+    check_stacks("[" END("1") "," BEGIN("a", "2") "," COMPLETE("b", "3", "9") "," END("4") "," END("5") "]",
+                 "a 1000\na;b 1000\n");
+}
+
+TEST(a_list_that_is_cut_short_is_read_to_its_last_event)
+{
+    check_stacks("[" BEGIN("a", "1") "," END("2") ",\n", "a 1000\n");
+    check_stacks("[" BEGIN("a", "1") "," END("2") ",]", "a 1000\n");
+}
+
+TEST(threads_and_processes_have_names)
+{
+    struct profile profile;
+    profile_init(&profile);
+    CHECK_UINT(
+        chrome_trace_decode(
+            slice_of_text(
+                "{\"traceEvents\":["
+                "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"args\":{\"name\":\"shop\"}},"
+                "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":2,\"args\":{\"name\":\"w\"}},"
+                "{\"ph\":\"X\",\"name\":\"f\",\"pid\":7,\"tid\":2,\"ts\":1,\"dur\":1}," COMPLETE("f", "1", "2") "]}"),
+            &profile, NULL),
+        STATUS_OK);
+    CHECK_UINT(profile.samples.count, 2);
+    CHECK_UINT(profile.threads.count, 3);
+    CHECK_TEXT(profile_c_string(&profile, profile.threads.items[1].id), "1/2");
+    CHECK_TEXT(profile_c_string(&profile, profile.threads.items[1].name), "w");
+    CHECK_TEXT(profile_c_string(&profile, profile.threads.items[2].id), "7/2");
+    profile_fini(&profile);
+}
+
+TEST(what_is_written_is_read_again_to_the_nanosecond)
+{
+    struct profile profile, again;
+    struct buffer bytes;
+    profile_init(&profile);
+    profile_init(&again);
+    buffer_init(&bytes, 1 << 16);
+    CHECK_UINT(
+        chrome_trace_decode(slice_of_text("[" BEGIN("a", "1.001") "," COMPLETE("b", "2", "3.5") "," END("10") "]"),
+                            &profile, NULL),
+        STATUS_OK);
+    for (size_t i = 0; i < profile.samples.count; i++) profile.samples.time_ns[i] += 1700000000000000001;
+    CHECK_UINT(chrome_trace_encode(&profile, &bytes, NULL), STATUS_OK);
+    CHECK(format_detect(buffer_slice(&bytes)) == &format_chrome_trace);
+    CHECK_UINT(chrome_trace_decode(buffer_slice(&bytes), &again, NULL), STATUS_OK);
+    CHECK_UINT(again.samples.count, profile.samples.count);
+    for (size_t i = 0; i < again.samples.count; i++) {
+        CHECK_UINT(again.samples.time_ns[i], profile.samples.time_ns[i]);
+        CHECK_INT(profile_sample_values(&again, i)[1], profile_sample_values(&profile, i)[1]);
+    }
+    buffer_fini(&bytes);
+    profile_fini(&profile);
+    profile_fini(&again);
+}
+
+TEST(refuses_what_is_broken_and_says_where)
+{
+    static const struct {
+        const char *text;
+        uint64_t offset;
+    } broken[] = {
+        {"[" BEGIN("a", "x") "]", 43},
+        {"{\"traceEvents\":{\"ph\":\"B\"}}", 15},
+        {"{\"traceEvents\":[{\"ph\":\"B\",}]}", 26},
+    };
+    for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+        struct profile profile;
+        struct error error = {0};
+        profile_init(&profile);
+        CHECK_UINT(chrome_trace_decode(slice_of_text(broken[i].text), &profile, &error), STATUS_MALFORMED);
+        if (error.offset != broken[i].offset)
+            TEST_FAIL("%zu: at %llu: %s", i, (unsigned long long)error.offset, error.message);
+        profile_fini(&profile);
+    }
+}
+
+TEST_MAIN()
