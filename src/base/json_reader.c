@@ -28,6 +28,7 @@ void json_reader_init(struct json_reader *reader, struct slice bytes)
         .start = bytes.data,
         .position = bytes.data,
         .end = bytes.size ? bytes.data + bytes.size : bytes.data,
+        .depth_max = JSON_DEPTH_MAX,
     };
 }
 

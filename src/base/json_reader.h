@@ -10,7 +10,7 @@
  *
  * Accepts exactly RFC 8259, in UTF-8 and without a byte order mark. Bytes in a string that are not UTF-8 are refused;
  * an escaped lone surrogate (\ud800), which the RFC's grammar allows, becomes U+FFFD. Duplicate keys are the caller's
- * affair. Nesting deeper than JSON_DEPTH_MAX is refused.
+ * affair. Nesting deeper than JSON_DEPTH_MAX is refused, or than DEPTH_MAX if the caller sets that after init.
  *
  * The first thing that is broken, or not what was asked for, is remembered with its place; from then on every call
  * gives nothing (false, 0, an empty slice), so that a decoder checks once, at the end. Not for several threads.
@@ -38,8 +38,8 @@ struct json_reader {
     const uint8_t *start;
     const uint8_t *position;
     const uint8_t *end;
-    uint32_t depth;
-    bool at_first; /* a container was just opened: no comma before its first item */
+    uint32_t depth, depth_max; /* DEPTH_MAX: JSON_DEPTH_MAX unless a decoder that needs more sets it */
+    bool at_first;             /* a container was just opened: no comma before its first item */
     bool failed;
     enum status status;
     const char *message; /* constant text */
@@ -108,7 +108,7 @@ void json_reader_refuse_item(struct json_reader *reader, uint8_t bracket);
 
 static inline void json_begin(struct json_reader *reader, uint8_t bracket)
 {
-    if (json_next_byte(reader) != bracket || reader->depth == JSON_DEPTH_MAX) {
+    if (json_next_byte(reader) != bracket || reader->depth == reader->depth_max) {
         json_reader_refuse_begin(reader, bracket);
         return;
     }

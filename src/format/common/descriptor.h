@@ -68,12 +68,19 @@ struct format {
     X(jfr)          /* read only */                                                                                    \
     X(otlp)         /* before text: it begins as an empty line does */                                                 \
     X(pstats)       /* read only */                                                                                    \
+    X(massif)       /* read only */                                                                                    \
+    X(bpftrace)     /* read only */                                                                                    \
+    X(dtrace)       /* read only */                                                                                    \
+    X(macos_sample) /* read only */                                                                                    \
     X(pprof_legacy) /* what pprof read before profile.proto; read only */                                              \
     X(perf_script)  /* read only */                                                                                    \
     X(callgrind)    /* read only; its first line may look as a collapsed stack does */                                 \
     X(collapsed)                                                                                                       \
     X(otlp_json)                                                                                                       \
-    X(envelope) /* before others in JSON: the members of its header are anybody's */                                   \
+    X(dhat)      /* read only */                                                                                       \
+    X(stackprof) /* read only */                                                                                       \
+    X(v8_heap)   /* read only */                                                                                       \
+    X(envelope)  /* before others in JSON: the members of its header are anybody's */                                  \
     X(speedscope)                                                                                                      \
     X(chrome_trace) /* before the other traces, which hold CPU profiles */                                             \
     X(chrome)       /* read only */                                                                                    \

@@ -1,0 +1,142 @@
+/* Reads DHAT: places that allocate ("pps"), whose frames are numbers in a table of texts ("ftbl").
+ * SPDX-License-Identifier: MIT */
+#include "format/runtime/dhat.h"
+
+#include "base/array.h"
+#include "format/common/descriptor.h"
+#include "format/common/json_members.h"
+#include "format/common/valgrind_frame.h"
+
+#include <stdlib.h>
+
+static const struct {
+    const char *member, *type, *unit;
+} columns[] = {{"tbk", "alloc_objects", "count"}, {"tb", "alloc_space", "bytes"},  {"gbk", "peak_objects", "count"},
+               {"gb", "peak_space", "bytes"},     {"ebk", "end_objects", "count"}, {"eb", "end_space", "bytes"},
+               {"rb", "read", "bytes"},           {"wb", "written", "bytes"}};
+
+enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
+
+struct decoder {
+    struct json_parts file;
+    struct {
+        struct location_id *items;
+        size_t count, capacity;
+    } frames;
+    struct {
+        uint32_t *items; /* leaf first */
+        size_t count, capacity;
+    } path;
+};
+
+static void read_frames(struct decoder *decoder, struct slice table)
+{
+    struct json_reader reader;
+    json_reader_init(&reader, table);
+    json_array_begin(&reader);
+    while (json_array_next(&reader)) {
+        struct slice text = json_string(&reader);
+        if (!array_reserve(&decoder->frames.items, &decoder->frames.capacity, decoder->frames.count + 1,
+                           sizeof(*decoder->frames.items), PROFILE_ENTITIES_MAX))
+            json_reader_refuse(&reader, STATUS_NO_MEMORY, "no memory for the frames");
+        else
+            decoder->frames.items[decoder->frames.count++] = valgrind_frame_add(decoder->file.profile, text);
+    }
+    json_parts_finish(&decoder->file, &reader);
+}
+
+static struct stack_id read_stack(struct decoder *decoder, struct json_reader *reader)
+{
+    struct stack_id stack = {0};
+    decoder->path.count = 0;
+    json_array_begin(reader);
+    while (json_array_next(reader)) {
+        uint64_t frame = json_u64(reader);
+        if (frame >= decoder->frames.count)
+            json_reader_refuse(reader, STATUS_MALFORMED, "a frame that is not in the table");
+        else if (decoder->path.count == DHAT_DEPTH_MAX)
+            json_reader_refuse(reader, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
+        else if (!array_reserve(&decoder->path.items, &decoder->path.capacity, decoder->path.count + 1,
+                                sizeof(*decoder->path.items), DHAT_DEPTH_MAX))
+            json_reader_refuse(reader, STATUS_NO_MEMORY, "no memory for the stacks");
+        else
+            decoder->path.items[decoder->path.count++] = (uint32_t)frame;
+    }
+    for (size_t i = decoder->path.count; i-- > 0 && !reader->failed;)
+        stack = profile_add_stack(decoder->file.profile, stack, decoder->frames.items[decoder->path.items[i]]);
+    return stack;
+}
+
+static void read_place(struct decoder *decoder, struct json_reader *reader)
+{
+    int64_t values[COLUMNS] = {0};
+    struct sample sample = {0};
+    struct slice name;
+    json_object_begin(reader);
+    while (json_object_next(reader, &name)) {
+        size_t column = 0;
+        while (column < COLUMNS && !slice_equals_text(name, columns[column].member)) column++;
+        if (column < COLUMNS)
+            values[column] = json_i64(reader);
+        else if (slice_equals_text(name, "fs"))
+            sample.stack = read_stack(decoder, reader);
+        else
+            json_skip(reader);
+    }
+    if (!reader->failed) profile_add_sample(decoder->file.profile, &sample, values);
+}
+
+static void read_places(struct decoder *decoder, struct slice places)
+{
+    struct json_reader reader;
+    json_reader_init(&reader, places);
+    json_array_begin(&reader);
+    while (decoder->file.profile->failed == STATUS_OK && json_array_next(&reader)) read_place(decoder, &reader);
+    json_parts_finish(&decoder->file, &reader);
+}
+
+static void add_command(struct decoder *decoder, struct slice command)
+{
+    struct json_reader reader;
+    if (command.size == 0) return;
+    json_reader_init(&reader, command);
+    struct slice text = json_string(&reader);
+    if (text.size) profile_add_comment(decoder->file.profile, text);
+    json_parts_finish(&decoder->file, &reader);
+}
+
+bool dhat_detect(struct slice bytes)
+{
+    enum { BYTES_LOOKED_AT = 256 };
+    struct slice front = slice_of(bytes.data, bytes.size < BYTES_LOOKED_AT ? bytes.size : BYTES_LOOKED_AT);
+    return front.size > 0 && front.data[0] == '{' && memmem(front.data, front.size, "\"dhatFileVersion\"", 17);
+}
+
+enum status dhat_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    enum { PLACES, FRAMES, COMMAND, MEMBERS };
+    struct decoder decoder = {.file = {.bytes = bytes, .profile = profile, .error = error}};
+    struct json_member members[MEMBERS] = {{.name = "pps"}, {.name = "ftbl"}, {.name = "cmd"}};
+    struct json_reader reader;
+    if (!dhat_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a file of DHAT");
+    for (size_t i = 0; i < COLUMNS; i++) profile_add_value_type(profile, columns[i].type, columns[i].unit);
+    profile->default_value_type = profile_text(profile, "alloc_space");
+    json_reader_init(&reader, bytes);
+    json_members_note(&reader, members, MEMBERS);
+    (void)json_reader_finish(&reader, NULL);
+    json_parts_finish(&decoder.file, &reader);
+    if (decoder.file.status == STATUS_OK && (!members[PLACES].value.size || !members[FRAMES].value.size))
+        json_parts_fail(&decoder.file, STATUS_MALFORMED, NULL, "there is no member \"pps\" or \"ftbl\"");
+    if (decoder.file.status == STATUS_OK) add_command(&decoder, members[COMMAND].value);
+    if (decoder.file.status == STATUS_OK) read_frames(&decoder, members[FRAMES].value);
+    if (decoder.file.status == STATUS_OK) read_places(&decoder, members[PLACES].value);
+    free(decoder.frames.items);
+    free(decoder.path.items);
+    return decoder.file.status == STATUS_OK ? profile_failed(profile, error) : decoder.file.status;
+}
+
+const struct format format_dhat = {
+    .name = "dhat",
+    .detect = dhat_detect,
+    .decode = dhat_decode,
+};

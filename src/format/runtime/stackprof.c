@@ -1,0 +1,200 @@
+/* Reads stackprof: frames by number, and "raw", stacks one after the other: how many frames, these from the root on,
+ * how many samples.  SPDX-License-Identifier: MIT */
+#include "format/runtime/stackprof.h"
+
+#include "base/array.h"
+#include "base/hash.h"
+#include "format/common/descriptor.h"
+#include "format/common/json_members.h"
+
+#include <stdlib.h>
+
+struct frame {
+    uint64_t id;
+    struct location_id location;
+    int64_t samples; /* in the function itself */
+};
+
+struct decoder {
+    struct json_parts file;
+    struct {
+        struct frame *items;
+        size_t count, capacity;
+        struct index_table index;
+    } frames;
+    double interval_ns; /* 0: samples are no times */
+};
+
+static bool has_id(const void *context, uint32_t index, const void *key)
+{
+    return ((const struct decoder *)context)->frames.items[index].id == *(const uint64_t *)key;
+}
+
+static uint32_t find_frame(const struct decoder *decoder, uint64_t id)
+{
+    return index_table_find(&decoder->frames.index, hash_mix(0, id), has_id, decoder, &id);
+}
+
+/* Keys of JSON are texts; numbers of frames are addresses. */
+static uint64_t parse_id(struct json_reader *reader, struct slice text)
+{
+    uint64_t id = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        bool is_digit = text.data[i] >= '0' && text.data[i] <= '9';
+        if (!is_digit || __builtin_mul_overflow(id, 10u, &id) ||
+            __builtin_add_overflow(id, (uint64_t)(text.data[i] - '0'), &id))
+            json_reader_refuse(reader, STATUS_MALFORMED, "the number of a frame is no number of 64 bits");
+    }
+    return id;
+}
+
+static void read_frame(struct decoder *decoder, struct json_reader *reader, uint64_t id)
+{
+    struct profile *profile = decoder->file.profile;
+    struct frame frame = {.id = id};
+    struct function function = {0};
+    struct slice name;
+    json_object_begin(reader);
+    while (json_object_next(reader, &name)) {
+        if (json_null(reader)) continue;
+        if (slice_equals_text(name, "name"))
+            function.name = profile_string(profile, json_string(reader));
+        else if (slice_equals_text(name, "file"))
+            function.file_name = profile_string(profile, json_string(reader));
+        else if (slice_equals_text(name, "line"))
+            function.start_line = json_i64(reader);
+        else if (slice_equals_text(name, "samples"))
+            frame.samples = json_i64(reader);
+        else
+            json_skip(reader);
+    }
+    if (function.start_line < 0 || function.start_line > INT32_MAX) function.start_line = 0;
+    struct line line = {.function = profile_add_function(profile, &function), .line = function.start_line};
+    frame.location = profile_add_location(profile, &(struct location){0}, &line, 1);
+    size_t count = decoder->frames.count;
+    if (!array_reserve(&decoder->frames.items, &decoder->frames.capacity, count + 1, sizeof(frame),
+                       PROFILE_ENTITIES_MAX))
+        json_reader_refuse(reader, STATUS_NO_MEMORY, "no memory for the frames");
+    if (reader->failed) return;
+    decoder->frames.items[decoder->frames.count++] = frame;
+    bool is_new = find_frame(decoder, id) == INDEX_NONE;
+    if (is_new && !index_table_add(&decoder->frames.index, hash_mix(0, id), (uint32_t)count))
+        json_reader_refuse(reader, STATUS_NO_MEMORY, "no memory for the frames");
+}
+
+static void read_frames(struct decoder *decoder, struct slice frames)
+{
+    struct json_reader reader;
+    struct slice key;
+    json_reader_init(&reader, frames);
+    json_object_begin(&reader);
+    while (json_object_next(&reader, &key)) read_frame(decoder, &reader, parse_id(&reader, key));
+    json_parts_finish(&decoder->file, &reader);
+}
+
+static void add_sample(struct decoder *decoder, struct stack_id stack, int64_t count)
+{
+    double time_ns = (double)count * decoder->interval_ns;
+    int64_t values[] = {count, time_ns < 0x1p62 ? (int64_t)time_ns : INT64_MAX / 2};
+    profile_add_sample(decoder->file.profile, &(struct sample){.stack = stack}, values);
+}
+
+static uint64_t next_number(struct json_reader *reader)
+{
+    if (json_array_next(reader)) return json_u64(reader);
+    json_reader_refuse(reader, STATUS_MALFORMED, "the last stack is cut short");
+    return 0;
+}
+
+static void read_raw(struct decoder *decoder, struct slice raw)
+{
+    struct json_reader reader;
+    json_reader_init(&reader, raw);
+    json_array_begin(&reader);
+    while (decoder->file.profile->failed == STATUS_OK && json_array_next(&reader)) {
+        uint64_t depth = json_u64(&reader);
+        struct stack_id stack = {0};
+        if (depth > STACKPROF_DEPTH_MAX)
+            json_reader_refuse(&reader, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
+        for (uint64_t i = 0; i < depth && !reader.failed; i++) {
+            uint32_t frame = find_frame(decoder, next_number(&reader));
+            if (frame == INDEX_NONE)
+                json_reader_refuse(&reader, STATUS_MALFORMED, "a stack with a frame that is not there");
+            else
+                stack = profile_add_stack(decoder->file.profile, stack, decoder->frames.items[frame].location);
+        }
+        uint64_t count = next_number(&reader);
+        if (!reader.failed) add_sample(decoder, stack, count < INT64_MAX ? (int64_t)count : INT64_MAX);
+    }
+    json_parts_finish(&decoder->file, &reader);
+}
+
+static void add_flat_samples(struct decoder *decoder)
+{
+    struct profile *profile = decoder->file.profile;
+    for (size_t i = 0; i < decoder->frames.count; i++) {
+        const struct frame *frame = &decoder->frames.items[i];
+        if (frame->samples > 0)
+            add_sample(decoder, profile_add_stack(profile, (struct stack_id){0}, frame->location), frame->samples);
+    }
+    profile_add_comment(profile, slice_of_text("The file has no stacks; record with raw: true."));
+}
+
+/* The interval of times is in microseconds. */
+static void give_value_types(struct decoder *decoder, struct slice mode, struct slice interval)
+{
+    struct profile *profile = decoder->file.profile;
+    bool is_cpu = slice_equals_text(mode, "\"cpu\""), is_wall = slice_equals_text(mode, "\"wall\"");
+    profile_add_value_type(profile, slice_equals_text(mode, "\"object\"") ? "objects" : "samples", "count");
+    profile->platform = profile_text(profile, "ruby");
+    if (!is_cpu && !is_wall) return;
+    double microseconds = interval.size && interval.data[0] != '"' ? json_parts_double(&decoder->file, interval) : 0;
+    decoder->interval_ns = microseconds > 0 && microseconds < 1e9 ? microseconds * 1000 : 0;
+    if (decoder->interval_ns <= 0) return;
+    profile_add_value_type(profile, is_cpu ? "cpu" : "wall", "nanoseconds");
+    profile->period_type = profile->value_types[1];
+    profile->period = (int64_t)decoder->interval_ns;
+}
+
+bool stackprof_detect(struct slice bytes)
+{
+    enum { BYTES_LOOKED_AT = 4096 };
+    struct slice front = slice_of(bytes.data, bytes.size < BYTES_LOOKED_AT ? bytes.size : BYTES_LOOKED_AT);
+    static const char *const members[] = {"\"version\"", "\"mode\"", "\"interval\"", "\"missed_samples\""};
+    while (front.size > 0 && front.data[0] <= ' ') front = slice_of(front.data + 1, front.size - 1);
+    if (front.size == 0 || front.data[0] != '{') return false;
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        if (!memmem(front.data, front.size, members[i], strlen(members[i]))) return false;
+    }
+    return true;
+}
+
+enum status stackprof_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    enum { MODE, INTERVAL, FRAMES, RAW, MEMBERS };
+    struct decoder decoder = {.file = {.bytes = bytes, .profile = profile, .error = error}};
+    struct json_member members[MEMBERS] = {{.name = "mode"}, {.name = "interval"}, {.name = "frames"}, {.name = "raw"}};
+    struct json_reader reader;
+    if (!stackprof_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not a profile of stackprof");
+    json_reader_init(&reader, bytes);
+    json_members_note(&reader, members, MEMBERS);
+    (void)json_reader_finish(&reader, NULL);
+    json_parts_finish(&decoder.file, &reader);
+    give_value_types(&decoder, members[MODE].value, members[INTERVAL].value);
+    if (decoder.file.status == STATUS_OK && members[FRAMES].value.size == 0)
+        json_parts_fail(&decoder.file, STATUS_MALFORMED, NULL, "there is no member \"frames\"");
+    if (decoder.file.status == STATUS_OK) read_frames(&decoder, members[FRAMES].value);
+    if (decoder.file.status == STATUS_OK && members[RAW].value.size > 0)
+        read_raw(&decoder, members[RAW].value);
+    else if (decoder.file.status == STATUS_OK)
+        add_flat_samples(&decoder);
+    free(decoder.frames.items);
+    index_table_fini(&decoder.frames.index);
+    return decoder.file.status == STATUS_OK ? profile_failed(profile, error) : decoder.file.status;
+}
+
+const struct format format_stackprof = {
+    .name = "stackprof",
+    .detect = stackprof_detect,
+    .decode = stackprof_decode,
+};

@@ -1,0 +1,260 @@
+/* Reads stacks of bpftrace and DTrace, a frame a line, the leaf first:
+ *
+ *     @[                              |               libc.so.6`read+0x10
+ *         vfs_read+12                 |               prog`main+0x2a
+ *         ksys_read+95                |                 7
+ *     , cat]: 7                       |
+ *
+ * SPDX-License-Identifier: MIT */
+#include "format/text/bpftrace.h"
+
+#include "base/array.h"
+#include "format/common/descriptor.h"
+#include "format/common/text_line.h"
+
+#include <stdlib.h>
+
+struct decoder {
+    struct slice bytes, left, line;
+    struct profile *profile;
+    struct {
+        struct location_id *items; /* leaf first */
+        size_t count, capacity;
+    } path;
+    enum status status;
+    struct error *error;
+};
+
+static void refuse(struct decoder *decoder, enum status status, const char *message)
+{
+    uint64_t offset = (uint64_t)(decoder->line.data - decoder->bytes.data);
+    if (decoder->status == STATUS_OK) decoder->status = error_set(decoder->error, status, offset, "%s", message);
+}
+
+static struct slice trim(struct slice text)
+{
+    while (text.size > 0 && (text.data[0] == ' ' || text.data[0] == '\t'))
+        text = slice_of(text.data + 1, text.size - 1);
+    while (text.size > 0 && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t')) text.size--;
+    return text;
+}
+
+static bool parse_number(struct slice text, int64_t *ret_number)
+{
+    bool is_negative = text.size > 0 && text.data[0] == '-';
+    int64_t number = 0;
+    if (is_negative) text = slice_of(text.data + 1, text.size - 1);
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9' || __builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, text.data[i] - '0', &number))
+            return false;
+    }
+    *ret_number = is_negative ? -number : number;
+    return text.size > 0;
+}
+
+static uint64_t parse_address(struct slice text)
+{
+    uint64_t address = 0;
+    for (size_t i = 2; i < text.size; i++) {
+        uint8_t byte = text.data[i], letter = byte | 0x20;
+        if (byte >= '0' && byte <= '9')
+            address = address << 4 | (uint64_t)(byte - '0');
+        else if (letter >= 'a' && letter <= 'f')
+            address = address << 4 | (uint64_t)(letter - 'a' + 10);
+        else
+            return 0;
+    }
+    return address;
+}
+
+/* Without "+12", where in the function it is. */
+static struct slice without_offset(struct slice name)
+{
+    size_t size = name.size;
+    for (; size > 0 && name.data[size - 1] != '+'; size--) {
+        uint8_t byte = name.data[size - 1];
+        bool is_digit = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f') || byte == 'x';
+        if (!is_digit) return name;
+    }
+    if (size < 2 || size == name.size || name.data[size - 2] == ' ') return name;
+    return slice_of(name.data, size - 1);
+}
+
+/* A frame whose module, up to MARK, stands before the name; MARK 0: has none. */
+static void add_frame(struct decoder *decoder, struct slice text, uint8_t mark)
+{
+    struct profile *profile = decoder->profile;
+    struct location location = {0};
+    struct line line = {0};
+    const uint8_t *end = mark ? memchr(text.data, mark, text.size) : NULL;
+    if (end && end > text.data) {
+        struct mapping mapping = {.file_name = profile_string(profile, slice_of(text.data, (size_t)(end - text.data)))};
+        location.mapping = profile_add_mapping(profile, &mapping);
+        text = slice_of(end + 1, text.size - (size_t)(end - text.data) - 1);
+    }
+    if (text_begins_with(text, "0x")) location.address = parse_address(text);
+    struct function function = {.name = profile_string(profile, without_offset(text))};
+    line.function = profile_add_function(profile, &function);
+    if (decoder->path.count == BPFTRACE_DEPTH_MAX)
+        refuse(decoder, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
+    else if (!array_reserve(&decoder->path.items, &decoder->path.capacity, decoder->path.count + 1,
+                            sizeof(*decoder->path.items), BPFTRACE_DEPTH_MAX))
+        refuse(decoder, STATUS_NO_MEMORY, "no memory for the stacks");
+    else
+        decoder->path.items[decoder->path.count++] =
+            profile_add_location(profile, &location, &line, location.address ? 0 : 1);
+}
+
+/* Adds the frames so far, with VALUE, and forgets them. */
+static void add_sample(struct decoder *decoder, int64_t value, struct slice key)
+{
+    struct profile *profile = decoder->profile;
+    struct sample sample = {0};
+    for (size_t i = decoder->path.count; i-- > 0;)
+        sample.stack = profile_add_stack(profile, sample.stack, decoder->path.items[i]);
+    if (key.size > 0) {
+        struct label label = {.key = profile_text(profile, "key"), .text = profile_string(profile, key)};
+        sample.labels = profile_add_labels(profile, &label, 1);
+    }
+    profile_add_sample(profile, &sample, &value);
+    decoder->path.count = 0;
+}
+
+static struct slice next_line(struct decoder *decoder)
+{
+    decoder->line = text_take_line(&decoder->left);
+    return decoder->line;
+}
+
+static enum status finish(struct decoder *decoder)
+{
+    free(decoder->path.items);
+    return decoder->status == STATUS_OK ? profile_failed(decoder->profile, decoder->error) : decoder->status;
+}
+
+/* --- bpftrace ----------------------------------------------------------------------------------------------------- */
+
+/* A stack that is empty leaves its comma: "@[, ". */
+static bool begins_map(struct slice line)
+{
+    while (line.size > 0 && (line.data[line.size - 1] == ' ' || line.data[line.size - 1] == ',')) line.size--;
+    return line.size >= 2 && line.data[0] == '@' && line.data[line.size - 1] == '[';
+}
+
+/* ", cat, 12]: 7": the rest of a key and its value. False if the line is a frame. */
+static bool split_end(struct slice line, struct slice *ret_key, struct slice *ret_value)
+{
+    const uint8_t *end = NULL;
+    if (line.size == 0 || (line.data[0] != ',' && line.data[0] != ']')) return false;
+    for (size_t i = 0; i + 2 < line.size; i++) {
+        if (memcmp(line.data + i, "]: ", 3) == 0) end = line.data + i;
+    }
+    if (!end) return false;
+    *ret_value = trim(slice_of(end + 3, line.size - (size_t)(end - line.data) - 3));
+    struct slice key = slice_of(line.data, (size_t)(end - line.data));
+    while (key.size > 0 && (key.data[0] == ',' || key.data[0] == ' ')) key = slice_of(key.data + 1, key.size - 1);
+    *ret_key = key;
+    return true;
+}
+
+/* A lone "," is between a stack of the kernel and one of the program that follows it. */
+static void read_map(struct decoder *decoder)
+{
+    while (decoder->left.size > 0 && decoder->status == STATUS_OK) {
+        struct slice line = next_line(decoder), key, value, text = trim(line);
+        int64_t number;
+        if (split_end(line, &key, &value)) {
+            if (parse_number(value, &number))
+                add_sample(decoder, number, key);
+            else
+                refuse(decoder, STATUS_UNSUPPORTED, "a map whose values are no numbers, as hist() and stats() have");
+            return;
+        }
+        if (text.size > 0 && !slice_equals_text(text, ",")) add_frame(decoder, text, 0);
+    }
+    refuse(decoder, STATUS_MALFORMED, "the key of a map does not end: \"]: 7\"");
+}
+
+bool bpftrace_detect(struct slice bytes)
+{
+    enum { LINES_LOOKED_AT = 64 };
+    for (int i = 0; i < LINES_LOOKED_AT && bytes.size > 0; i++) {
+        struct slice line = text_take_line(&bytes);
+        if (begins_map(line)) return true;
+        bool is_other = line.size == 0 || line.data[0] == '@' || text_begins_with(line, "Attaching ");
+        if (!is_other) return false;
+    }
+    return false;
+}
+
+enum status bpftrace_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    struct decoder decoder = {.bytes = bytes, .left = bytes, .profile = profile, .error = error};
+    if (!bpftrace_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not stacks of bpftrace");
+    profile_add_value_type(profile, "samples", "count");
+    while (decoder.left.size > 0 && decoder.status == STATUS_OK && profile->failed == STATUS_OK) {
+        if (begins_map(next_line(&decoder))) read_map(&decoder);
+    }
+    return finish(&decoder);
+}
+
+const struct format format_bpftrace = {
+    .name = "bpftrace",
+    .detect = bpftrace_detect,
+    .decode = bpftrace_decode,
+};
+
+/* --- DTrace ------------------------------------------------------------------------------------------------------- */
+
+static bool is_dtrace_frame(struct slice line)
+{
+    struct slice text = trim(line);
+    if (line.size == 0 || (line.data[0] != ' ' && line.data[0] != '\t') || text.size == 0) return false;
+    const uint8_t *mark = memchr(text.data, '`', text.size);
+    return mark && mark > text.data && !memchr(text.data, ';', text.size);
+}
+
+/* Frames without a symbol are numbers, with or without their module. */
+static bool is_dtrace_address(struct slice text)
+{
+    return text_begins_with(text, "0x");
+}
+
+bool dtrace_detect(struct slice bytes)
+{
+    enum { LINES_LOOKED_AT = 64 };
+    for (int i = 0; i < LINES_LOOKED_AT && bytes.size > 0; i++) {
+        struct slice line = text_take_line(&bytes), text = trim(line);
+        if (is_dtrace_frame(line)) return true;
+        bool is_heading = text.size == 0 || text_begins_with(text, "dtrace: ") || text_begins_with(text, "CPU ") ||
+                          (is_dtrace_address(text) && line.data[0] == ' ');
+        if (!is_heading) return false;
+    }
+    return false;
+}
+
+enum status dtrace_decode(struct slice bytes, struct profile *profile, struct error *error)
+{
+    struct decoder decoder = {.bytes = bytes, .left = bytes, .profile = profile, .error = error};
+    if (!dtrace_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not stacks of DTrace");
+    profile_add_value_type(profile, "samples", "count");
+    while (decoder.left.size > 0 && decoder.status == STATUS_OK && profile->failed == STATUS_OK) {
+        struct slice line = next_line(&decoder), text = trim(line);
+        int64_t number;
+        if (is_dtrace_frame(line) || is_dtrace_address(text))
+            add_frame(&decoder, text, '`');
+        else if (parse_number(text, &number) && decoder.path.count > 0)
+            add_sample(&decoder, number, slice_of(NULL, 0));
+        else if (text.size > 0 && decoder.path.count > 0)
+            refuse(&decoder, STATUS_MALFORMED, "expected another frame, or a number after the last one");
+    }
+    if (decoder.path.count > 0) refuse(&decoder, STATUS_MALFORMED, "the last stack has no number");
+    return finish(&decoder);
+}
+
+const struct format format_dtrace = {
+    .name = "dtrace",
+    .detect = dtrace_detect,
+    .decode = dtrace_decode,
+};

@@ -1,0 +1,200 @@
+/* Readers of V8's heap profiles, stackprof, DHAT, massif, bpftrace, DTrace and macOS's sample. The numbers are what the
+ * tools print for the same files: node's own tree, stackprof --text, valgrind, ms_print, the values of the map.
+ * SPDX-License-Identifier: MIT */
+#include "test.h"
+
+#include "base/file.h"
+#include "format/format.h"
+#include "format/text/collapsed.h"
+
+static void read_file(const char *name, const char *format_wanted, struct profile *profile)
+{
+    char path[512];
+    struct buffer bytes;
+    struct error error = {0};
+    const struct format *format = NULL;
+    (void)snprintf(path, sizeof(path), TEST_SOURCE_ROOT "/test/data/%s", name);
+    buffer_init(&bytes, 1 << 20);
+    CHECK_UINT(file_read(path, &bytes, NULL), STATUS_OK);
+    profile_init(profile);
+    if (format_decode(buffer_slice(&bytes), profile, &format, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    CHECK_TEXT(format_name(format), format_wanted);
+    buffer_fini(&bytes);
+}
+
+static bool is_leaf(const struct profile *profile, size_t sample, const char *name)
+{
+    const struct location *leaf =
+        profile_location(profile, profile_stack(profile, profile->samples.stack[sample]).location);
+    if (leaf->line_count == 0) return false;
+    const struct function *function = profile_function(profile, profile_lines(profile, leaf)->function);
+    return strcmp(profile_c_string(profile, function->name), name) == 0;
+}
+
+/* What the function NAME has itself, or all functions if NAME is NULL. */
+static int64_t sum_of(const struct profile *profile, const char *name, const char *type)
+{
+    int column = profile_value_index(profile, type);
+    int64_t sum = 0;
+    CHECK(column >= 0);
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        if (!name || is_leaf(profile, i, name)) sum += profile_sample_values(profile, i)[column];
+    }
+    return sum;
+}
+
+static void check_stacks(const struct format *format, const char *text, const char *expected)
+{
+    struct profile profile;
+    struct buffer out;
+    struct error error = {0};
+    const struct format *found = NULL;
+    profile_init(&profile);
+    buffer_init(&out, 1 << 16);
+    if (format_decode(slice_of_text(text), &profile, &found, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+    CHECK_TEXT(format_name(found), format->name);
+    CHECK_UINT(collapsed_encode(&profile, &out, NULL), STATUS_OK);
+    buffer_append_byte(&out, '\0');
+    CHECK_TEXT((const char *)out.data, expected);
+    buffer_fini(&out);
+    profile_fini(&profile);
+}
+
+static void check_refused(const struct format *format, const char *text, enum status status, uint64_t offset)
+{
+    struct profile profile;
+    struct error error = {0};
+    profile_init(&profile);
+    enum status found = format->decode(slice_of_text(text), &profile, &error);
+    if (found != status || error.offset != offset)
+        TEST_FAIL("status %d at %d: %s", found, (int)error.offset, error.message);
+    profile_fini(&profile);
+}
+
+TEST(a_heap_profile_of_node_has_its_sizes)
+{
+    struct profile profile;
+    read_file("v8-heap/node20.heapprofile", "v8-heap", &profile);
+    CHECK_INT(sum_of(&profile, NULL, "space"), 333360);
+    CHECK_INT(sum_of(&profile, NULL, "objects"), 75);
+    CHECK_INT(sum_of(&profile, "compileForInternalLoader", "space"), 79128);
+    CHECK_INT(sum_of(&profile, "(anonymous)", "space"), 58424);
+    profile_fini(&profile);
+}
+
+TEST(a_heap_profile_that_is_broken_is_refused)
+{
+    check_refused(&format_v8_heap, "{\"head\":{\"callFrame\":{\"functionName\":\"f\"},\"selfSize\":x}}",
+                  STATUS_MALFORMED, 53);
+}
+
+TEST(stackprof_has_samples_and_time)
+{
+    struct profile profile;
+    read_file("stackprof/wall.json", "stackprof", &profile);
+    CHECK_INT(sum_of(&profile, NULL, "samples"), 143);
+    CHECK_INT(sum_of(&profile, "Integer#to_s", "wall"), 46000000);
+    CHECK_INT(sum_of(&profile, "Object#leaf", "samples"), 16);
+    CHECK_INT(profile.period, 1000000);
+    profile_fini(&profile);
+}
+
+TEST(stackprof_without_stacks_has_functions_and_a_comment)
+{
+    struct profile profile;
+    read_file("stackprof/object.json", "stackprof", &profile);
+    CHECK_INT(sum_of(&profile, "Integer#to_s", "objects"), 600);
+    CHECK_UINT(profile.comments.count, 1);
+    profile_fini(&profile);
+}
+
+#define STACKPROF(raw)                                                                                                 \
+    "{\"version\":1.2,\"mode\":\"cpu\",\"interval\":10,\"missed_samples\":0,\"frames\":{\"7\":{\"name\":\"f\"}},"      \
+    "\"raw\":" raw "}"
+
+TEST(stackprof_with_a_broken_stack_is_refused)
+{
+    check_stacks(&format_stackprof, STACKPROF("[1,7,3]"), "f 30000\n");
+    check_refused(&format_stackprof, STACKPROF("[1,8,3]"), STATUS_MALFORMED, 99);
+    check_refused(&format_stackprof, STACKPROF("[2,7]"), STATUS_MALFORMED, 100);
+}
+
+TEST(dhat_has_the_totals_that_valgrind_prints)
+{
+    struct profile profile;
+    read_file("dhat/dhat.out", "dhat", &profile);
+    CHECK_INT(sum_of(&profile, NULL, "alloc_space"), 115000);
+    CHECK_INT(sum_of(&profile, NULL, "alloc_objects"), 150);
+    CHECK_INT(sum_of(&profile, NULL, "peak_space"), 100300);
+    CHECK_INT(sum_of(&profile, NULL, "peak_objects"), 101);
+    CHECK_INT(sum_of(&profile, NULL, "end_space"), 50000);
+    profile_fini(&profile);
+}
+
+TEST(dhat_with_an_unknown_frame_is_refused)
+{
+    check_refused(&format_dhat, "{\"dhatFileVersion\":2,\"pps\":[{\"tb\":1,\"fs\":[4]}],\"ftbl\":[\"[root]\"]}",
+                  STATUS_MALFORMED, 43);
+}
+
+TEST(massif_has_the_heap_at_its_peak)
+{
+    struct profile profile;
+    read_file("massif/massif.out", "massif", &profile);
+    CHECK_INT(sum_of(&profile, NULL, "inuse_space"), 100300);
+    CHECK_INT(sum_of(&profile, "leaf", "inuse_space"), 100300);
+    profile_fini(&profile);
+}
+
+#define MASSIF "desc: (none)\ncmd: prog\ntime_unit: i\n"
+
+TEST(massif_stacks_begin_at_the_outermost_caller)
+{
+    check_stacks(&format_massif,
+                 MASSIF "heap_tree=detailed\nn2: 90 (heap allocation functions) malloc\n n1: 70 0x10: leaf (a.c:3)\n"
+                        "  n0: 50 0x20: main (a.c:9)\n n0: 20 in 2 places, all below massif's threshold (1.00%)\n",
+                 "[unknown] 20\nleaf 20\nmain;leaf 50\n");
+    check_refused(&format_massif, MASSIF, STATUS_UNSUPPORTED, 36);
+    check_refused(&format_massif, MASSIF "heap_tree=peak\nn1: 4 malloc\nx\n", STATUS_MALFORMED, 64);
+}
+
+TEST(bpftrace_has_the_values_of_its_map)
+{
+    struct profile profile;
+    read_file("bpftrace/stacks.txt", "bpftrace", &profile);
+    CHECK_INT(sum_of(&profile, NULL, "samples"), 69);
+    profile_fini(&profile);
+}
+
+TEST(bpftrace_stacks_of_kernel_and_program_are_one)
+{
+    check_stacks(&format_bpftrace,
+                 "Attaching 2 probes...\n\n@total: 9\n@[\n    vfs_read+12\n    ksys_read+95\n, \n    read+16\n    "
+                 "main(int, char**)+3\n, cat]: 7\n@[, \n    f+1\n, cat]: 2\n",
+                 "f 2\nmain(int, char**);read;ksys_read;vfs_read 7\n");
+    check_refused(&format_bpftrace, "@[\n    f+1\n]: (1, 2)\n", STATUS_UNSUPPORTED, 11);
+    check_refused(&format_bpftrace, "@[\n    f+1\n", STATUS_MALFORMED, 3);
+}
+
+TEST(dtrace_stacks_end_with_their_number)
+{
+    check_stacks(&format_dtrace,
+                 "\n              libc.so.1`read+0x10\n              prog`main+0x2a\n                7\n\n"
+                 "              prog`main+0x9\n              3\n",
+                 "main 3\nmain;read 7\n");
+    check_refused(&format_dtrace, "  prog`main+0x2a\nwhat\n", STATUS_MALFORMED, 17);
+}
+
+#define SAMPLE "Analysis of sampling prog (pid 7) every 2 milliseconds\nCall graph:\n"
+
+TEST(samples_of_macos_have_threads_and_time)
+{
+    check_stacks(&format_macos_sample,
+                 SAMPLE "    10 Thread_1   main\n    + 10 main  (in prog) + 32  [0x1000]  main.c:12\n"
+                        "    +   ! 4 work  (in prog) + 8  [0x1010]\n    +   3 idle  (in lib) + 8  [0x1010]\n"
+                        "    5 Thread_2\n      5 start  (in prog)\n\nTotal number in stack\n",
+                 "main 6000000\nmain;idle 6000000\nmain;work 8000000\nstart 10000000\n");
+    check_refused(&format_macos_sample, SAMPLE "    10 Thread_1\nwhat\n", STATUS_MALFORMED, 83);
+}
+
+TEST_MAIN()
