@@ -255,6 +255,9 @@ static uint32_t take_escaped(struct compiler *compiler)
     if (letter) return (uint8_t)characters[letter - letters];
     bool is_plain = character < 0x80 && !(character >= '0' && character <= '9') &&
                     !((character | 0x20) >= 'a' && (character | 0x20) <= 'z');
+    if ((character | 0x20) == 'p')
+        reject(compiler, STATUS_UNSUPPORTED,
+               "\\p, a class of Unicode, which offbeat does not know: write a class like [a-z]");
     if (!is_plain) reject(compiler, STATUS_UNSUPPORTED, "an escape that is not known");
     return character;
 }

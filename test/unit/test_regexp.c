@@ -91,11 +91,14 @@ TEST(what_is_broken_or_not_known_is_refused)
         const char *pattern;
         enum status status;
     } cases[] = {
-        {"(a", STATUS_MALFORMED},      {"a)", STATUS_MALFORMED},         {"[a", STATUS_MALFORMED},
-        {"*a", STATUS_MALFORMED},      {"a**", STATUS_MALFORMED},        {"a{2,1}", STATUS_MALFORMED},
-        {"a{1001}", STATUS_MALFORMED}, {"[b-a]", STATUS_MALFORMED},      {"\\x{110000}", STATUS_MALFORMED},
-        {"a\\", STATUS_MALFORMED},     {"\\pL", STATUS_UNSUPPORTED},     {"\\1", STATUS_UNSUPPORTED},
-        {"(?m)a", STATUS_UNSUPPORTED}, {"[[:none:]]", STATUS_MALFORMED}, {"((a{100}){100}){100}", STATUS_TOO_LARGE},
+        {"(a", STATUS_MALFORMED},          {"a)", STATUS_MALFORMED},
+        {"[a", STATUS_MALFORMED},          {"*a", STATUS_MALFORMED},
+        {"a**", STATUS_MALFORMED},         {"a{2,1}", STATUS_MALFORMED},
+        {"a{1001}", STATUS_MALFORMED},     {"[b-a]", STATUS_MALFORMED},
+        {"\\x{110000}", STATUS_MALFORMED}, {"a\\", STATUS_MALFORMED},
+        {"\\pL", STATUS_UNSUPPORTED},      {"[\\P{Greek}]", STATUS_UNSUPPORTED},
+        {"\\1", STATUS_UNSUPPORTED},       {"(?m)a", STATUS_UNSUPPORTED},
+        {"[[:none:]]", STATUS_MALFORMED},  {"((a{100}){100}){100}", STATUS_TOO_LARGE},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct regexp regexp;
