@@ -5,12 +5,37 @@
 #include "cli/report_command.h"
 
 #include <limits.h>
+#include <string.h>
+
+/* The same as offbeat flame NEW --diff-base BASE. False after a line on standard error. */
+static bool become_flame(struct report_request *request)
+{
+    const char *of_table = request->fail_over != UINT64_MAX ? "--fail-over"
+                           : request->by_cumulative         ? "--cum"
+                           : request->normalize             ? "--normalize"
+                                                            : NULL;
+    if (of_table) {
+        message("%s is for the table: leave out --as flame, whose colours compare shares of the time in each box",
+                of_table);
+        return false;
+    }
+    request->kind = REPORT_FLAME;
+    request->flame_form = FLAME_FORM_AUTO;
+    if (!request->unit || strcmp(request->unit, "minimum") == 0) request->unit = "auto";
+    return true;
+}
 
 int command_diff(int argc, char **argv)
 {
     struct report_request request = {REPORT_REQUEST_INIT, .kind = REPORT_DIFF};
+    enum { AS_TABLE, AS_FLAME };
+    unsigned form = AS_TABLE;
     /* clang-format off */
     const struct option options[] = {
+        {"as", 0, OPTION_CHOICE, &form, .argument = "table|flame",
+         .help = "a table of functions, or a flame graph of NEW: red boxes have grown, blue ones have shrunk"},
+        {"output", 'o', OPTION_OUTPUT, &request.output, .argument = "OUT",
+         .help = "the file to write; standard output if not given"},
         {"json", 0, OPTION_SWITCH, &request.json, .help = "one JSON object for programs, instead of a table"},
         {"fail-over", 0, OPTION_PERCENT, &request.fail_over, .argument = "PERCENT",
          .help = "status 1 if a function, or the total, grew by more than this part of BASE", .maximum = 1000000},
@@ -40,7 +65,8 @@ int command_diff(int argc, char **argv)
         .about = "Prints which functions were added, removed, have grown or have shrunk from BASE to NEW, and whether\n"
                  "each difference exceeds sampling noise. diff% is of BASE, change is of the function itself. BASE\n"
                  "and NEW may be of any format that offbeat reads. A REGEX is in the syntax of RE2 and matches a\n"
-                 "part of a function, file or library name.",
+                 "part of a function, file or library name. With --as flame -o OUT.svg a drawing shows where on the\n"
+                 "way from the root the difference is.",
         .options = options,
         .operands_min = 2,
         .operands_max = 2,
@@ -49,6 +75,7 @@ int command_diff(int argc, char **argv)
     enum exit_status status;
     request.fail_over = UINT64_MAX;
     if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
+    if (form == AS_FLAME && !become_flame(&request)) return EXIT_WRONG_USE;
     request.diff_base = (struct option_texts){.items = {files.items[0]}, .count = 1};
     return (int)report_run(&request, files.items + 1, 1);
 }

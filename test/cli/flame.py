@@ -358,6 +358,19 @@ def colours_of_a_comparison_are_red_for_growth():
     check("base: 50, 50.00%" in svg and "new: 70, 69.31%" in svg, "values of both")
 
 
+@case
+def diff_as_flame_is_the_flame_graph_with_a_base():
+    with tempfile.TemporaryDirectory() as folder:
+        base, new, drawing = (pathlib.Path(folder) / name for name in ("base.txt", "new.txt", "x.svg"))
+        base.write_bytes(b"main;a 10\nmain;b 10\n")
+        new.write_bytes(b"main;a 30\nmain;b 10\n")
+        expected = subprocess.run([OFFBEAT, "flame", new, "--diff-base", base], check=True, capture_output=True).stdout
+        subprocess.run([OFFBEAT, "diff", base, new, "--as", "flame", "-o", drawing], check=True)
+        check(drawing.read_bytes() == expected, "another drawing than that of offbeat flame --diff-base")
+        done = subprocess.run([OFFBEAT, "diff", base, new, "--as", "flame", "--fail-over", "5%"], capture_output=True, text=True, check=False)
+        check_equal((done.returncode, "--fail-over is for the table" in done.stderr), (2, True), "a wrong use: " + done.stderr)
+
+
 # --- In a browser ----------------------------------------------------------------------------------------------------
 
 
