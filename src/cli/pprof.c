@@ -24,7 +24,7 @@ static void print_help(void)
                 "a prompt reads reports and settings: top10 -cum, list main, focus=alloc, help.\n\n"
                 "Reports:\n"
                 "  -top, -text, -tree, -peek=REGEX, -list=REGEX, -disasm=REGEX, -traces, -tags, -raw, -comments\n"
-                "  -dot, -callgrind, -proto, -topproto\n"
+                "  -weblist=REGEX (HTML), -dot, -callgrind, -proto, -topproto\n"
                 "  -svg, -png, -pdf, -ps, -gif (with the Graphviz library: apt install libgvc6); -web is -svg\n\n"
                 "Flags:\n"
                 "  -focus -ignore -hide -show -show_from -prune_from =REGEX\n"

@@ -22,11 +22,15 @@ struct flag {
 
 /* --- Switches ----------------------------------------------------------------------------------------------------- */
 
+/* TEXT of the flag: the ending of the file, of a page for a browser. */
 static bool take_report(struct pprof_flags *flags, const struct flag *flag, const char *text)
 {
     flags->request.kind = (enum report_kind)flag->number;
     flags->report_count++;
     if (!flag->is_switch) flags->request.peek = text;
+    if (!flag->text) return true;
+    flags->request.is_html = true;
+    flags->request.new_file = flag->text;
     return true;
 }
 
@@ -207,7 +211,6 @@ enum { FLAGS_MAX = 128 };
 /* A row without a name ends TABLE. */
 static void make_table(struct pprof_flags *flags, struct flag table[FLAGS_MAX])
 {
-    static const char listing[] = "-list=REGEX prints source lines, -disasm=REGEX instructions with their lines";
     struct report_request *r = &flags->request;
     /* clang-format off */
 #define SWITCH(flag_name, ...) {.name = (flag_name), .is_switch = true, __VA_ARGS__}
@@ -218,6 +221,7 @@ static void make_table(struct pprof_flags *flags, struct flag table[FLAGS_MAX])
         SWITCH("tree", .take = take_report, .number = REPORT_TREE),
         VALUE("peek", .take = take_report, .number = REPORT_PEEK),
         VALUE("list", .take = take_report, .number = REPORT_LIST),
+        VALUE("weblist", .take = take_report, .number = REPORT_LIST, .text = "html"),
         VALUE("disasm", .take = take_report, .number = REPORT_DISASM),
         SWITCH("traces", .take = take_report, .number = REPORT_TRACES),
         SWITCH("tags", .take = take_report, .number = REPORT_TAGS),
@@ -286,7 +290,6 @@ static void make_table(struct pprof_flags *flags, struct flag table[FLAGS_MAX])
         SWITCH("h", .take = take_help),
         SWITCH("help", .take = take_help),
 
-        VALUE("weblist", .take = refuse, .text = listing),
         SWITCH("svg", .take = take_picture, .text = "svg"),
         SWITCH("png", .take = take_picture, .text = "png"),
         SWITCH("gif", .take = take_picture, .text = "gif"),

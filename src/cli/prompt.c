@@ -173,7 +173,8 @@ static void print_help(void)
     (void)fputs(
         "  top10 -cum main     a report, with the number of rows, -cum, expressions for focus, -expressions for\n"
         "                      ignore, and >FILE; all but the name can be left out\n"
-        "  list REGEX, disasm REGEX, peek REGEX, tree, traces, tags, raw, comments, dot, callgrind, proto, topproto\n"
+        "  list REGEX, weblist REGEX, disasm REGEX, peek REGEX\n"
+        "  tree, traces, tags, raw, comments, dot, callgrind, proto, topproto\n"
         "  svg, png, pdf, ps, gif\n"
         "  focus=REGEX         a setting, for all reports that follow; focus= ends it; o lists all settings\n"
         "  cpu, mean_cpu       another value of the profile\n"

@@ -377,7 +377,7 @@ static void warn_wrong_ending(const struct report_request *request)
 {
     bool is_svg = request->kind == REPORT_FLAME && !report_flame_is_text(request) && !request->json;
     const char *format = is_svg ? "svg" : request->picture;
-    if (request->kind == REPORT_FLAME && report_flame_is_page(request)) format = "html";
+    if (request->is_html || (request->kind == REPORT_FLAME && report_flame_is_page(request))) format = "html";
     if (picture_is_promised(request->output, format)) return;
     message("%s contains %s, not %s", request->output,
             format                        ? format

@@ -20,6 +20,8 @@ static enum exit_status write_listing(const struct report_request *request, cons
     struct code_report all = code_report_of(request, report, &source, out);
     if (request->json)
         list_write_json(&all, listing);
+    else if (request->is_html)
+        list_write_html(&all, listing);
     else
         list_write_text(&all, listing);
     bool warns_in_text = request->is_pprof;
