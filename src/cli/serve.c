@@ -320,6 +320,7 @@ static enum exit_status open_and_run(const char *folder, const struct additions 
     (void)sigaddset(&ends, SIGTERM);
     (void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a full disk */
     if (store_open(folder, serve->log, NULL, &store, &error) != STATUS_OK) {
         message("serve: %s", error.message);
         return EXIT_FAILED;

@@ -25,7 +25,9 @@ static void remove_day(struct store *store, const char *name)
 {
     char path[STORE_PATH_SIZE + 32];
     if (strcmp(store->today.name, name) == 0) day_close(&store->today);
-    if (strcmp(store->yesterday.name, name) == 0) day_close(&store->yesterday);
+    for (size_t i = 0; i < DAYS_BEFORE; i++) {
+        if (strcmp(store->before[i].name, name) == 0) day_close(&store->before[i]);
+    }
     for (size_t i = 0; i < 3; i++) {
         (void)snprintf(path, sizeof(path), "%s/%s%s", store->folder, name, ENDINGS[i]);
         (void)unlink(path);

@@ -3,7 +3,8 @@
  * One thread writes. It takes all batches that wait, stores them in one transaction of the day's file, and wakes their
  * threads after the commit: so that one fsync serves many requests (group commit). A chunk is stored under the day of
  * its receipt, because clocks of clients may be years off; a client tries again within minutes, so that a chunk is
- * looked for in the file of the day before, too. SPDX-License-Identifier: MIT */
+ * looked for in the file of the day before, too, and, as clocks of servers jump, in the files that were written last.
+ * SPDX-License-Identifier: MIT */
 #include "store/store_private.h"
 
 #include <errno.h>
@@ -86,6 +87,12 @@ enum status store_open(const char *path, store_report *report, void *context, st
     return STATUS_OK;
 }
 
+static void close_days(struct store *store)
+{
+    day_close(&store->today);
+    for (size_t i = 0; i < DAYS_BEFORE; i++) day_close(&store->before[i]);
+}
+
 void store_close(struct store *store)
 {
     if (!store) return;
@@ -96,8 +103,7 @@ void store_close(struct store *store)
         (void)pthread_mutex_unlock(&store->queue_lock);
         (void)pthread_join(store->writer, NULL);
     }
-    day_close(&store->today);
-    day_close(&store->yesterday);
+    close_days(store);
     spaces_clear(&store->spaces);
     if (store->control) (void)sqlite3_close(store->control);
     if (store->lock >= 0) (void)close(store->lock);
@@ -112,19 +118,61 @@ void store_close(struct store *store)
 /* --- The writer's thread -------------------------------------------------------------------------------------------
  */
 
+/* Opens the file NAME, if it exists, as one of those that may have a chunk already. */
+static void open_before(struct store *store, const char *name)
+{
+    char path[STORE_PATH_SIZE + DAY_NAME_SIZE + 1];
+    struct error ignored;
+    size_t place = 0;
+    for (; place < DAYS_BEFORE && store->before[place].db; place++) {
+        if (strcmp(store->before[place].name, name) == 0) return;
+    }
+    (void)snprintf(path, sizeof(path), "%s/%s", store->folder, name);
+    if (place < DAYS_BEFORE && strcmp(store->today.name, name) != 0 && access(path, F_OK) == 0)
+        (void)day_open(&store->before[place], store->folder, name, true, &ignored);
+}
+
+/* Those that were written last, whatever their dates are. */
+static void open_last_written(struct store *store)
+{
+    char(*names)[DAY_NAME_SIZE];
+    size_t count;
+    if (list_days(store->folder, &names, &count, NULL) != STATUS_OK) return;
+    for (size_t turn = 0; turn < DAYS_BEFORE; turn++) { /* one of them may be today's */
+        size_t last = count;
+        int64_t last_ns = INT64_MIN;
+        for (size_t i = 0; i < count; i++) {
+            int64_t written_ns = names[i][0] ? day_written_ns(store->folder, names[i]) : INT64_MIN;
+            if (written_ns <= last_ns) continue;
+            last = i;
+            last_ns = written_ns;
+        }
+        if (last == count) break;
+        open_before(store, names[last]);
+        names[last][0] = '\0';
+    }
+    free(names);
+}
+
 static enum status open_today(struct store *store, uint64_t now_ns, struct error *error)
 {
     char name[DAY_NAME_SIZE], before[DAY_NAME_SIZE];
-    struct error ignored;
     day_name(now_ns, name);
     if (store->today.db && strcmp(store->today.name, name) == 0) return STATUS_OK;
-    day_close(&store->today);
-    day_close(&store->yesterday);
+    close_days(store);
+    enum status status = day_open(&store->today, store->folder, name, true, error);
+    if (status != STATUS_OK) return status;
     day_name(now_ns > DAY_NS ? now_ns - DAY_NS : 0, before);
-    char path[STORE_PATH_SIZE + DAY_NAME_SIZE + 1];
-    (void)snprintf(path, sizeof(path), "%s/%s", store->folder, before);
-    if (access(path, F_OK) == 0) (void)day_open(&store->yesterday, store->folder, before, true, &ignored);
-    return day_open(&store->today, store->folder, name, true, error);
+    open_before(store, before);
+    open_last_written(store);
+    return STATUS_OK;
+}
+
+static bool has_chunk_before(struct store *store, const struct store_chunk *chunk)
+{
+    bool is_found = false;
+    for (size_t i = 0; i < DAYS_BEFORE && !is_found; i++) is_found = day_has_chunk(&store->before[i], chunk);
+    return is_found;
 }
 
 static enum status store_chunks(struct store *store, struct waiting *waiting, struct error *error)
@@ -135,7 +183,7 @@ static enum status store_chunks(struct store *store, struct waiting *waiting, st
         const struct store_chunk *chunk = &batch->chunks[i];
         bool is_new = false;
         int64_t row;
-        if (!store->yesterday.db || !day_has_chunk(&store->yesterday, chunk))
+        if (!has_chunk_before(store, chunk))
             status = day_add_chunk(&store->today, chunk, buffer_slice(&waiting->packed[i]), &is_new, &row, error);
         if (status == STATUS_OK && is_new && chunk->sum)
             status = sum_store(&store->spaces, &store->today, chunk, row, error);
@@ -181,8 +229,7 @@ static enum status store_or_replace(struct store *store, struct waiting *group, 
     if (status == STATUS_MALFORMED) {
         char name[DAY_NAME_SIZE];
         day_name(group->batch->received_ns, name);
-        day_close(&store->today);
-        day_close(&store->yesterday);
+        close_days(store);
         move_aside(store->folder, name, store->report, store->report_context);
         status = store_group(store, group, error);
     }

@@ -16,6 +16,7 @@ enum {
     STORE_DAYS_MAX = 4096,
     STORE_PATH_SIZE = 4096,
     DAY_NAME_SIZE = 16, /* "2026-11-23.db" */
+    DAYS_BEFORE = 3,
     BUSY_MS = 10000,
     PAYLOAD_ROOM = STORE_PAYLOAD_BYTES_MAX + 4096, /* unpacking needs a record more than the payload has */
     REPORTED_MAX = 16,
@@ -139,7 +140,8 @@ struct store {
     size_t reported_count;
 
     pthread_mutex_t writer_lock; /* of the open days: the writer's thread, or store_expire */
-    struct day today, yesterday;
+    struct day today;
+    struct day before[DAYS_BEFORE]; /* that may have a chunk that a client sends again */
     struct known_spaces spaces;
     pthread_t writer;
     bool has_writer;
@@ -153,6 +155,8 @@ void day_name(uint64_t time_ns, char ret_name[DAY_NAME_SIZE]);
 bool is_day_name(const char *name);
 /* The names of the data files in FOLDER, the earliest first; to be freed. */
 enum status list_days(const char *folder, char (**ret_names)[DAY_NAME_SIZE], size_t *ret_count, struct error *error);
+/* When the data file NAME was written last, by the clock of the file system; INT64_MIN if that is not known. */
+int64_t day_written_ns(const char *folder, const char *name);
 /* Renames a damaged file so that it is no data file any more, and reports that or why it failed. */
 bool move_aside(const char *folder, const char *name, store_report *report, void *context);
 

@@ -1,0 +1,174 @@
+"""What `offbeat serve` acknowledges is there exactly once: after kill -9 at random moments, on a full disk, with clocks that jump, and
+with a second server on the folder. Arguments: the build folder, the number of kills. SPDX-License-Identifier: MIT"""
+import os
+import pathlib
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from server_process import Server, chunk_envelope  # noqa: E402
+from tap import case, check, check_equal, main, skip  # noqa: E402
+
+OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
+KILLS = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+START, SAMPLES, SENDERS = 1_700_000_000, 20, 4
+
+
+class Sender(threading.Thread):
+    """Sends chunk after chunk, and the same one again until it is acknowledged, as a client does."""
+
+    def __init__(self, first):
+        super().__init__()
+        self.next, self.acknowledged, self.server, self.ends = first, [], None, False
+        self.may_send = threading.Event()
+
+    def run(self):
+        while not self.ends:
+            self.may_send.wait(1)
+            server = self.server
+            try:
+                sent = server and server.send(chunk_envelope(self.next, start=START + 7 * (self.next % 5000), samples=SAMPLES)).status == 200
+            except Exception:
+                sent = False
+            if sent:
+                self.acknowledged.append(self.next)
+                self.next += 1
+            else:
+                time.sleep(0.005)
+
+
+def check_all(server, acknowledged):
+    """Each acknowledged chunk once, also in the sums, and nothing that was not sent."""
+    found = []
+    for start in range(START, START + 7 * 5000, 7 * 500):
+        answer = server.read(f"chunks?from={start - 0.5}&to={start + 7 * 500 - 0.5}")
+        check(not answer["is_cut"], "the list is cut")
+        found += [int(one["chunk"], 16) for one in answer["chunks"]]
+    check_equal(len(found), len(set(found)), "chunks that are there twice")
+    check(set(acknowledged) <= set(found), f"lost: {sorted(set(acknowledged) - set(found))[:10]}")
+    check(len(found) <= len(acknowledged) + SENDERS, f"{len(found)} chunks, {len(acknowledged)} acknowledged")
+    totals = [server.read(f"top?type=samples{query}")["total"] for query in ("", "&platform=python", f"&to={START + 10**6}")]
+    check_equal(totals, [SAMPLES * len(found)] * 3, "samples in the sums")
+    return found
+
+
+@case
+def every_acknowledged_chunk_is_there_once_after_kills_at_random_moments():
+    seed = random.SystemRandom().randrange(1 << 32)
+    numbers = random.Random(seed)
+    senders = [Sender(1_000_000 * k) for k in range(SENDERS)]
+    with tempfile.TemporaryDirectory() as folder:
+        for sender in senders:
+            sender.start()
+        for _ in range(KILLS):
+            server = Server(OFFBEAT, folder)
+            for sender in senders:
+                sender.server = server
+                sender.may_send.set()
+            time.sleep(numbers.random() ** 2 * 0.8)
+            server.kill()
+            for sender in senders:
+                sender.may_send.clear()
+        for sender in senders:
+            sender.ends = True
+        for sender in senders:
+            sender.join()
+        acknowledged = [number for sender in senders for number in sender.acknowledged]
+        server = Server(OFFBEAT, folder)
+        found = check_all(server, acknowledged)
+        check_equal((server.stop(), server.said()), (0, ""), "the end")
+        check_equal(subprocess.run([OFFBEAT, "serve", "--check", "--data", folder], capture_output=True, timeout=300).returncode, 0, "--check")
+    print(f"# seed {seed}: {KILLS} kills, {len(acknowledged)} chunks acknowledged, {len(found)} stored")
+    check(len(acknowledged) > KILLS, "nothing was sent")
+
+
+def fill(server, first):
+    """Sends until something is refused. The numbers that were acknowledged."""
+    acknowledged = []
+    for number in range(first, first + 3000):
+        status = server.send(chunk_envelope(number, start=START + 7 * (number % 5000), samples=SAMPLES, functions=("main", f"f{number}"))).status
+        check(status in (200, 503), f"status {status}")
+        if status == 503:
+            return acknowledged
+        acknowledged.append(number)
+    raise RuntimeError("the disk was never full")
+
+
+def check_full_disk(folder, server, make_room):
+    acknowledged = fill(server, 0)
+    check(acknowledged, "nothing fitted")
+    check_equal(server.get("top").status, 200, "status of a query on the full disk")
+    check("cannot store" in server.said(), server.said())
+    make_room()
+    for number in range(10_000, 10_020):
+        check_equal(server.send(chunk_envelope(number, start=START + 7 * (number % 5000), samples=SAMPLES)).status, 200, "status with room")
+        acknowledged.append(number)
+    check_equal(len(check_all(server, acknowledged)), len(acknowledged), "stored chunks")
+    check_equal(server.stop(), 0, "exit status")
+    server = Server(OFFBEAT, folder)
+    check_all(server, acknowledged)
+    server.stop()
+    print(f"# {len(acknowledged) - 20} chunks fitted")
+
+
+@case
+def a_file_that_may_not_grow_loses_nothing_that_was_acknowledged():
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(OFFBEAT, folder)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4 << 20, resource.RLIM_INFINITY))
+        check_full_disk(folder, server, lambda: resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2))
+
+
+@case
+def a_full_disk_loses_nothing_that_was_acknowledged():
+    with tempfile.TemporaryDirectory() as folder:
+        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", folder], capture_output=True, check=False).returncode:
+            skip("only root can mount a small file system")
+        try:
+            check_full_disk(folder, Server(OFFBEAT, folder), lambda: subprocess.run(["mount", "-o", "remount,size=64m", folder], check=True))
+        finally:
+            subprocess.run(["umount", folder], check=True)
+
+
+def faketime():
+    for path in pathlib.Path("/usr/lib").glob("*/faketime/libfaketime.so.1"):
+        return str(path)
+    skip("libfaketime is not installed")
+
+
+@case
+def a_clock_that_jumps_between_two_attempts_stores_nothing_twice():
+    library, acknowledged = faketime(), []
+    with tempfile.TemporaryDirectory() as folder:
+        for number, date in enumerate(("2026-11-23", "2031-01-01", "2026-11-24", "2001-05-06", "2026-11-24", "1999-01-01")):
+            os.environ.update(LD_PRELOAD=library, FAKETIME=f"@{date} 23:59:58", FAKETIME_DONT_FAKE_MONOTONIC="1", DONT_FAKE_MONOTONIC="1")
+            try:
+                server = Server(OFFBEAT, folder)
+            finally:
+                for name in ("LD_PRELOAD", "FAKETIME", "FAKETIME_DONT_FAKE_MONOTONIC", "DONT_FAKE_MONOTONIC"):
+                    os.environ.pop(name)
+            for one in acknowledged[-1:] + [number]:
+                check_equal(server.send(chunk_envelope(one, start=START + 7 * one, samples=SAMPLES)).status, 200, "status")
+            acknowledged.append(number)
+            check_equal(len(check_all(server, acknowledged)), len(acknowledged), "stored chunks")
+            check_equal(server.stop(), 0, "exit status")
+
+
+@case
+def a_second_server_on_the_folder_is_refused_and_the_first_one_goes_on():
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(OFFBEAT, folder)
+        for number in range(5):
+            check_equal(server.send(chunk_envelope(number, start=START + 7 * number, samples=SAMPLES)).status, 200, "status")
+            second = subprocess.run([OFFBEAT, "serve", "--data", folder, "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=60)
+            check_equal((second.returncode != 0, "another process of offbeat has it open" in second.stderr), (True, True), second.stderr)
+        check_equal(len(check_all(server, list(range(5)))), 5, "stored chunks")
+        check_equal(server.stop(), 0, "exit status")
+
+
+main(sys.argv[3] if len(sys.argv) > 3 else "")
