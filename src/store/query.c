@@ -295,18 +295,6 @@ struct value_list {
     size_t count;
 };
 
-static bool collect_value(void *context, sqlite3_stmt *row, struct error *error, enum status *status)
-{
-    struct value_list *list = context;
-    struct slice text = sql_text(row, 0);
-    char *copy = list->count < 2 * STORE_VALUES_MAX ? malloc(text.size + 1) : NULL;
-    if (!copy) return false; /* the list is full */
-    if (text.size) (void)memcpy(copy, text.data, text.size);
-    list->items[list->count++] =
-        (struct value){copy, text.size, sql_u64(row, 1), sql_u64(row, 2), sql_u64(row, 3), sql_u64(row, 4)};
-    return true;
-}
-
 static int compare_values(const void *a, const void *b)
 {
     const struct value *left = a, *right = b;
@@ -315,23 +303,51 @@ static int compare_values(const void *a, const void *b)
     return order ? order : (left->size > right->size) - (left->size < right->size);
 }
 
-/* The same value of several days becomes one. */
+/* Adds the same value of several days, and leaves the first STORE_VALUES_MAX: a later one cannot become one of them. */
+static void merge_values(struct value_list *list)
+{
+    size_t count = 0;
+    qsort(list->items, list->count, sizeof(*list->items), compare_values);
+    for (size_t i = 0; i < list->count; i++) {
+        struct value *last = count ? &list->items[count - 1] : NULL, *next = &list->items[i];
+        bool is_same = last && compare_values(last, next) == 0;
+        if (is_same) {
+            if (next->first_ns < last->first_ns) last->first_ns = next->first_ns;
+            if (next->last_ns > last->last_ns) last->last_ns = next->last_ns;
+            last->chunk_count += next->chunk_count;
+            last->sample_count += next->sample_count;
+        }
+        if (is_same || count == STORE_VALUES_MAX)
+            free(next->text);
+        else
+            list->items[count++] = *next;
+    }
+    list->count = count;
+}
+
+static bool collect_value(void *context, sqlite3_stmt *row, struct error *error, enum status *status)
+{
+    struct value_list *list = context;
+    struct slice text = sql_text(row, 0);
+    if (list->count == 2 * STORE_VALUES_MAX) merge_values(list);
+    char *copy = malloc(text.size + 1);
+    if (!copy) {
+        *status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
+        return false;
+    }
+    if (text.size) (void)memcpy(copy, text.data, text.size);
+    list->items[list->count++] =
+        (struct value){copy, text.size, sql_u64(row, 1), sql_u64(row, 2), sql_u64(row, 3), sql_u64(row, 4)};
+    return true;
+}
+
 static void visit_values(struct value_list *list, store_visit_value *visit, void *context)
 {
-    qsort(list->items, list->count, sizeof(*list->items), compare_values);
-    size_t visited = 0;
-    for (size_t i = 0, next; i < list->count && visited < STORE_VALUES_MAX; i = next) {
-        struct value sum = list->items[i];
-        for (next = i + 1; next < list->count && compare_values(&list->items[i], &list->items[next]) == 0; next++) {
-            const struct value *more = &list->items[next];
-            if (more->first_ns < sum.first_ns) sum.first_ns = more->first_ns;
-            if (more->last_ns > sum.last_ns) sum.last_ns = more->last_ns;
-            sum.chunk_count += more->chunk_count;
-            sum.sample_count += more->sample_count;
-        }
-        const struct store_value value = {slice_of(sum.text, sum.size), sum.first_ns, sum.last_ns, sum.chunk_count,
-                                          sum.sample_count};
-        visited++;
+    merge_values(list);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct value *one = &list->items[i];
+        const struct store_value value = {slice_of(one->text, one->size), one->first_ns, one->last_ns, one->chunk_count,
+                                          one->sample_count};
         if (!visit(context, &value)) break;
     }
 }

@@ -308,6 +308,46 @@ static bool go_on(void *context)
     return true;
 }
 
+static bool note_value(void *context, const struct store_value *value)
+{
+    uint64_t *notes = context; /* values; chunks; the first value that is wrong, + 1 */
+    char expected[40];
+    (void)snprintf(expected, sizeof(expected), "%05u", (unsigned)notes[0]);
+    if (!slice_equals_text(value->value, expected) && notes[2] == 0) notes[2] = notes[0] + 1;
+    notes[0]++;
+    notes[1] += value->chunk_count;
+    return true;
+}
+
+/* Three days with 12000 hosts each: more than a list may have, and more rows than are in memory at a time. */
+TEST(a_list_of_values_has_the_first_ones_of_all_days)
+{
+    enum { HOSTS = 12000 };
+    struct store *store = new_store();
+    for (unsigned day = 0; day < 3; day++) CHECK_UINT(add_chunk(store, day, DAY(10 + day)), 0);
+    store_close(store);
+    for (unsigned day = 0; day < 3; day++) {
+        char name[32], sql[600];
+        (void)snprintf(name, sizeof(name), "1970-01-%02u.db", 11 + day);
+        (void)snprintf(sql, sizeof(sql),
+                       "DELETE FROM chunk; WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i+1 FROM n WHERE i<%d) "
+                       "INSERT INTO chunk(project,kind,profiler_id,chunk_id,service,environment,release,host,platform,"
+                       "start_ns,end_ns,received_ns,samples,size) SELECT 1,1,'p',i,'','','',printf('%%05d',i),'',"
+                       "5,6,7,1,0 FROM n",
+                       HOSTS - 1);
+        run_sql(name, sql);
+    }
+    store = open_store();
+    uint64_t notes[3] = {0};
+    const struct store_query query = {.project = 1};
+    CHECK_UINT(store_each_value(store, &query, STORE_HOST, note_value, notes, NULL), STATUS_OK);
+    CHECK_UINT(notes[0], STORE_VALUES_MAX);
+    CHECK_UINT(notes[1], 3 * STORE_VALUES_MAX);
+    CHECK_UINT(notes[2], 0);
+    store_close(store);
+    remove_folder();
+}
+
 /* A query for sums gets the payloads of chunks that were stored before there were sums. */
 static void check_upgraded(int version)
 {
