@@ -46,7 +46,7 @@ static bool read_time(struct request *request, const char *prefix, const char *n
 
 bool selection_read(struct request *request, const char *prefix, struct selection *ret_selection)
 {
-    struct selection selection = {.query = {.project = request->project}};
+    struct selection selection = {.query = {.project = request->project, .is_damaged = &request->is_damaged}};
     struct store_query *query = &selection.query;
     const struct {
         const char *name;

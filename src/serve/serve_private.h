@@ -47,6 +47,7 @@ struct request {
     const char *content_type;
     struct buffer answer;
     bool asks_for_login;
+    bool is_damaged; /* the answer lacks data that are damaged */
     struct request *next;
 };
 

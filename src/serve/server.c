@@ -167,6 +167,7 @@ static enum MHD_Result send_answer(struct request *request)
     (void)http->add_response_header(response, "Cache-Control", "no-store");
     (void)http->add_response_header(response, "X-Content-Type-Options", "nosniff");
     if (is_for_other_origins(request)) add_cross_origin_headers(response);
+    if (request->is_damaged) (void)http->add_response_header(response, "X-Offbeat-Damaged", "true");
     if (request->asks_for_login)
         (void)http->add_response_header(response, "WWW-Authenticate", "Basic realm=\"offbeat\"");
     /* go tool pprof shows the body of an error only with these. */
@@ -206,8 +207,19 @@ void answer_failure(struct request *request, const struct error *error)
     answer_error(request, codes[error->status], "%s", error->message);
 }
 
+/* Adds a member to the object that the answer is. */
+static void mark_damage(struct buffer *answer)
+{
+    size_t size = answer->size;
+    while (size > 0 && answer->data[size - 1] != '}') size--;
+    if (size < 3) return;
+    answer->size = size - 1;
+    buffer_append_text(answer, ",\"is_damaged\":true}\n");
+}
+
 void answer_finish(struct request *request, const char *content_type)
 {
+    if (request->is_damaged && strcmp(content_type, "application/json") == 0) mark_damage(&request->answer);
     if (request->answer.failed) {
         answer_error(request, request->answer.is_full ? 413 : 503, "the answer is too large; narrow the time range");
         return;

@@ -21,8 +21,10 @@ void query_bind(sqlite3_stmt *statement, const struct store_query *query)
 }
 
 /* What can be read is served; queries say once what cannot. */
-static void report_damage(struct store *store, const char *name, const struct error *error)
+static void report_damage(struct store *store, const struct store_query *query, const char *name,
+                          const struct error *error)
 {
+    if (query->is_damaged) *query->is_damaged = true;
     (void)pthread_mutex_lock(&store->queue_lock);
     size_t known = 0;
     while (known < store->reported_count && strcmp(store->reported[known], name) != 0) known++;
@@ -57,7 +59,7 @@ static enum status walk_day(struct store *store, struct day *day, const struct s
         *continues = visit(context, statement, &problem, &status);
         code = SQLITE_OK;
         if (status == STATUS_MALFORMED) {
-            report_damage(store, day->name, &problem);
+            report_damage(store, query, day->name, &problem);
             *continues = true;
             status = STATUS_OK;
         } else if (status != STATUS_OK && error) {
@@ -70,7 +72,8 @@ static enum status walk_day(struct store *store, struct day *day, const struct s
 }
 
 /* A damaged file is reported, and the others are read. */
-enum status query_each_day(struct store *store, query_read_day *read, void *context, struct error *error)
+enum status query_each_day(struct store *store, const struct store_query *query, query_read_day *read, void *context,
+                           struct error *error)
 {
     char(*names)[DAY_NAME_SIZE];
     size_t count;
@@ -88,7 +91,7 @@ enum status query_each_day(struct store *store, query_read_day *read, void *cont
             status = STATUS_OK;
         }
         if (status == STATUS_MALFORMED) {
-            report_damage(store, names[i], &problem);
+            report_damage(store, query, names[i], &problem);
             status = STATUS_OK;
         }
         if (status != STATUS_OK && error) *error = problem;
@@ -114,7 +117,7 @@ static enum status walk(struct store *store, const struct store_query *query, co
                         void *context, struct error *error)
 {
     struct walk all = {query, sql, visit, context};
-    return query_each_day(store, read_day, &all, error);
+    return query_each_day(store, query, read_day, &all, error);
 }
 
 /* --- Chunks ---------------------------------------------------------------------------------------------------------

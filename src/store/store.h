@@ -114,6 +114,7 @@ struct store_query {
     uint64_t from_ns, to_ns; /* what has some time in [from, to); TO_NS 0: no end */
     struct slice service, environment, release, host, platform, profiler_id, chunk_id;
     bool with_payload;
+    bool *is_damaged; /* set to true if damaged data were left out; may be NULL */
 };
 
 typedef bool store_visit_chunk(void *context, const struct store_chunk *chunk);

@@ -187,7 +187,8 @@ void query_bind(sqlite3_stmt *statement, const struct store_query *query);
 /* In DAY; CONTINUES is false when the visitor wants no more. */
 typedef enum status query_read_day(void *context, struct store *store, struct day *day, bool *continues,
                                    struct error *error);
-enum status query_each_day(struct store *store, query_read_day *read, void *context, struct error *error);
+enum status query_each_day(struct store *store, const struct store_query *query, query_read_day *read, void *context,
+                           struct error *error);
 
 /* The chunks of QUERY that no sum has in its time range, with their payloads. */
 enum status query_chunks_without_sum(struct store *store, struct day *day, const struct store_query *query,

@@ -248,7 +248,7 @@ enum status store_each_sum(struct store *store, const struct store_query *query,
                             .to_ns = query->to_ns ? query->to_ns : UINT64_MAX,
                             .continues = true};
     buffer_init(&adding.header, STORE_SUM_HEADER_MAX);
-    enum status status = query_each_day(store, read_day, &adding, error);
+    enum status status = query_each_day(store, query, read_day, &adding, error);
     buffer_fini(&adding.header);
     return status;
 }

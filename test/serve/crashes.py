@@ -12,9 +12,10 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from server_process import Server, chunk_envelope  # noqa: E402
-from tap import case, check, check_equal, main, skip  # noqa: E402
+from tap import case, check, check_equal, leave_out, main, skip  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
+IS_ASAN = "libasan" in subprocess.run(["ldd", OFFBEAT], capture_output=True, text=True, check=False).stdout
 KILLS = int(sys.argv[2]) if len(sys.argv) > 2 else 5
 START, SAMPLES, SENDERS = 1_700_000_000, 20, 4
 
@@ -143,6 +144,8 @@ def faketime():
 
 @case
 def a_clock_that_jumps_between_two_attempts_stores_nothing_twice():
+    if IS_ASAN:
+        leave_out("a library before the sanitizer's")
     library, acknowledged = faketime(), []
     with tempfile.TemporaryDirectory() as folder:
         for number, date in enumerate(("2026-11-23", "2031-01-01", "2026-11-24", "2001-05-06", "2026-11-24", "1999-01-01")):
@@ -160,7 +163,7 @@ def a_clock_that_jumps_between_two_attempts_stores_nothing_twice():
 
 
 @case
-def a_second_server_on_the_folder_is_refused_and_the_first_one_goes_on():
+def a_second_server_on_the_folder_is_refused_and_the_first_one_continues():
     with tempfile.TemporaryDirectory() as folder:
         server = Server(OFFBEAT, folder)
         for number in range(5):

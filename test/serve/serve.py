@@ -1,5 +1,6 @@
 """`offbeat serve`, the program itself: what it accepts, stores and answers. Argument: the build folder.
 SPDX-License-Identifier: MIT"""
+import contextlib
 import gzip
 import json
 import os
@@ -7,6 +8,7 @@ import pathlib
 import re
 import shutil
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -525,6 +527,28 @@ def a_damaged_data_file_is_moved_aside_and_reported():
         server = Server(OFFBEAT, folder)
         check("is damaged; it was moved" in server.said(), server.said())
         check_equal(server.send(chunk_envelope(2)).status, 200, "status afterwards")
+        server.stop()
+
+
+@case
+def an_answer_that_lacks_damaged_data_says_so():
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(OFFBEAT, folder)
+        for number in range(2):
+            server.send(chunk_envelope(number, start=1_700_000_000 + number))
+        check("is_damaged" not in server.read("top"), "whole data")
+        server.stop()
+        data = next(pathlib.Path(folder).glob("2*.db"))
+        with contextlib.closing(sqlite3.connect(data)) as database:
+            database.execute("UPDATE chunk_raw SET payload=x'00' WHERE id=1")
+            database.commit()
+        server = Server(OFFBEAT, folder)
+        for route in ("top?by=thread", "trend?from=1700000000.05", "flame?thread=1", f"flamechart?profiler={1:032x}&thread=1"):
+            answer = server.get(route)
+            check_equal((answer.status, answer.json().get("is_damaged"), answer.headers.get("X-Offbeat-Damaged")), (200, True, "true"), route)
+        check_equal(server.get("profile.pb.gz").headers.get("X-Offbeat-Damaged"), "true", "header of a pprof profile")
+        check("is_damaged" not in server.read("top"), "sums need no payloads")
+        check("is_damaged" not in server.read("chunks"), "lists need no payloads")
         server.stop()
 
 
