@@ -3,6 +3,7 @@ what the console, the policy and the network said.
 
 SPDX-License-Identifier: MIT"""
 import base64
+import fcntl
 import json
 import os
 import pathlib
@@ -20,16 +21,25 @@ def find():
 KEY_CODES = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Tab": 9}
 
 
+def high_pipe():
+    """A pipe whose numbers are above those that the browser has. dash knows no numbers over 9."""
+    ends = os.pipe()
+    high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 20) for end in ends]
+    for end in ends:
+        os.close(end)
+    return high
+
+
 class Browser:
     """A browser with one page. Use it in a with statement."""
 
     def __init__(self, *options, width=1280, height=800, dark=False):
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        commands, self.commands = os.pipe()
-        self.answers, answers = os.pipe()
+        commands, self.commands = high_pipe()
+        self.answers, answers = high_pipe()
         line = [find(), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe", "--no-first-run",
                 f"--user-data-dir={self.folder.name}", f"--window-size={width},{height}", *options, "about:blank"]
-        self.process = subprocess.Popen(["sh", "-c", f'exec "$@" 3<&{commands} 4>&{answers}', "sh", *line], pass_fds=(commands, answers),
+        self.process = subprocess.Popen(["bash", "-c", f'exec "$@" 3<&{commands} 4>&{answers}', "bash", *line], pass_fds=(commands, answers),
                                         stderr=subprocess.DEVNULL, start_new_session=True)
         os.close(commands)
         os.close(answers)

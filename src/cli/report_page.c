@@ -14,10 +14,6 @@
 
 enum { URL_SIZE = 96 };
 
-static const char policy[] =
-    "default-src 'none'; script-src 'self'; style-src 'self'; worker-src 'self'; connect-src 'self'; "
-    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
 static enum status encode(const struct report_request *request, const struct report *report, struct buffer *data,
                           struct error *error)
 {
@@ -94,7 +90,7 @@ static enum status serve(const struct report_request *request, struct slice data
     (void)sigaddset(&ends, SIGCHLD);
     (void)pthread_sigmask(SIG_BLOCK, &ends, NULL); /* the server's thread leaves them to this one */
     struct fixed_server *server;
-    enum status status = fixed_server_start(token, policy, files, count + 1, &server, error);
+    enum status status = fixed_server_start(token, PAGE_POLICY, files, count + 1, &server, error);
     if (status != STATUS_OK) return status;
     (void)snprintf(url, sizeof(url), "http://127.0.0.1:%u/%s/", fixed_server_port(server), token);
     (void)printf("%s\n", url);

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "page/page.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -155,6 +156,10 @@ static void print_urls(const struct server *server, const char *scheme, const ch
     print_dsn(scheme, address, server_port(server), project);
     (void)printf("URL: %s://offbeat:%s@%s%s%s:%u/api/%" PRIu64 "/profile.pb.gz\n", scheme, token, open, address, close,
                  server_port(server), project->id);
+    /* What follows # stays in the browser. */
+    if (page_is_built())
+        (void)printf("page: %s://%s%s%s:%u/#token=%s&key=%s&project=%" PRIu64 "\n", scheme, open, address, close,
+                     server_port(server), token, project->key, project->id);
     (void)fflush(stdout);
 }
 

@@ -17,6 +17,11 @@ struct page_options {
     size_t column;     /* the value that the page shows first */
 };
 
+/* The Content-Security-Policy of a server of the page: its own files and answers, nothing inline, no other site. */
+#define PAGE_POLICY                                                                                                    \
+    "default-src 'none'; script-src 'self'; style-src 'self'; worker-src 'self'; connect-src 'self'; "                 \
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
 /* Appends the data of PROFILE, one gzip member, to OUT. Samples of one thread and stack are added up if the profile has
  * no times. STATUS_UNSUPPORTED if a value is negative, STATUS_TOO_LARGE above the maxima. */
 enum status page_data_encode(const struct profile *profile, const struct grouping *grouping,

@@ -319,16 +319,21 @@ void query_flame_diff(struct request *request)
     profile_fini(&profile);
 }
 
-/* Of one thread of one profiler: chunks of several processes have no common order. */
+bool request_names_session(struct request *request)
+{
+    if (request_parameter(request, "profiler") || request_parameter(request, "chunk") ||
+        request_parameter(request, "span"))
+        return true;
+    answer_error(request, 400, "profiler, chunk or span is needed: the id of a session, a chunk or a span");
+    return false;
+}
+
+/* Of one thread. */
 void query_flamechart(struct request *request)
 {
     struct profile profile;
     struct drawing drawing = {.profile = &profile, .is_chart = true};
-    if (!request_parameter(request, "profiler") && !request_parameter(request, "chunk") &&
-        !request_parameter(request, "span")) {
-        answer_error(request, 400, "profiler, chunk or span is needed: the id of a session, a chunk or a span");
-        return;
-    }
+    if (!request_names_session(request)) return;
     if (query_merge(request, true, &profile)) {
         drawing.thread = profile_thread_with_samples(&profile, profile_default_thread(&profile));
         write_flame(request, &drawing);

@@ -50,6 +50,8 @@ static const struct route routes[] = {
     {"GET",  "function",     ACCESS_QUERY,  query_function},
     {"GET",  "trend",        ACCESS_QUERY,  query_trend},
     {"GET",  "flamechart",   ACCESS_QUERY,  query_flamechart},
+    {"GET",  "page",         ACCESS_QUERY,  query_page},
+    {"GET",  "activity",     ACCESS_QUERY,  list_activity},
     {"GET",  "chunks",       ACCESS_READ,  list_chunks},
     {"GET",  "raw",          ACCESS_READ,  show_raw},
     {"GET",  "services",     ACCESS_READ,  list_values},
@@ -75,7 +77,7 @@ static const char *const texts[] = {
     "service", "environment", "release", "host",     "platform",   "profiler",  "chunk",      "thread",
     "trace",   "span",        "from",    "to",       "seconds",    "focus",     "ignore",     "hide",
     "show",    "show_from",   "type",    "order",    "prune_from", "tag_focus", "tag_ignore", "transaction",
-    "by",      "normalize",   "format",  "inverted", "name",       NULL,
+    "by",      "normalize",   "format",  "inverted", "name",       "times",     NULL,
 };
 /* With "base_" in front, too. */
 static const char *const of_bases[] = {
@@ -137,7 +139,10 @@ static bool split_path(struct request *request)
 /* NULL, and REQUEST answered, if there is none. */
 static const struct route *find_route(struct request *request)
 {
-    bool is_known = false;
+    static const struct route page = {"GET", "/", ACCESS_ALL, show_page};
+    bool is_get = strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
+    bool is_known = page_host_has(request->route);
+    if (is_known && is_get) return &page;
     for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
         if (strcmp(routes[i].name, request->route) != 0) continue;
         is_known = true;

@@ -48,6 +48,7 @@ struct request {
     struct buffer answer;
     bool asks_for_login;
     bool is_damaged; /* the answer lacks data that are damaged */
+    bool is_page, is_kept; /* a file of the page, compressed; browsers may keep it */
     struct request *next;
 };
 
@@ -155,8 +156,11 @@ void query_flame_diff(struct request *request);
 void query_regressions(struct request *request);
 void query_function(struct request *request);
 void query_trend(struct request *request);
+void query_page(struct request *request);
 
 /* The parts that queries share (query.c). */
+/* Whether it names a profiler, chunk or span: chunks of several processes have no common order. False: answered. */
+bool request_names_session(struct request *request);
 /* False: answered. PROFILE is to be finished in every case. */
 bool query_merge(struct request *request, bool keeps_times, struct profile *profile);
 void query_name_functions(struct profile *profile);
@@ -175,6 +179,11 @@ void list_rejected(struct request *request);
 void list_outcomes(struct request *request);
 void show_raw(struct request *request);
 void show_metrics(struct request *request);
+void list_activity(struct request *request);
+
+/* Whether PATH is a file of the page. */
+bool page_host_has(const char *path);
+void show_page(struct request *request);
 
 /* --- Chunks that a query selects ------------------------------------------------------------------------------------
  */

@@ -1,4 +1,5 @@
 /* Connections, the queue of requests, and the workers.  SPDX-License-Identifier: MIT */
+#include "page/page.h"
 #include "serve/serve_private.h"
 
 #include <arpa/inet.h>
@@ -141,6 +142,22 @@ static bool is_for_other_origins(const struct request *request)
     return strstr(request->path, "/envelope") != NULL;
 }
 
+/* Names of files have a hash of their content, so a browser may keep them. */
+static void add_page_headers(const struct request *request, struct MHD_Response *response)
+{
+    static const char *const headers[][2] = {
+        {"Content-Encoding", "gzip"},
+        {"Content-Security-Policy", PAGE_POLICY},
+        {"Referrer-Policy", "no-referrer"},
+        {"Cross-Origin-Resource-Policy", "same-origin"},
+        {"Cross-Origin-Opener-Policy", "same-origin"},
+    };
+    for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
+        (void)http->add_response_header(response, headers[i][0], headers[i][1]);
+    (void)http->add_response_header(response, "Cache-Control",
+                                    request->is_kept ? "public, max-age=31536000, immutable" : "no-store");
+}
+
 /* All categories of the key; an SDK that knows no such header waits for Retry-After. */
 static void add_retry_headers(const struct request *request, struct MHD_Response *response)
 {
@@ -164,7 +181,10 @@ static enum MHD_Result send_answer(struct request *request)
     if (!response) return MHD_NO;
     if (answer->size) *answer = (struct buffer){.maximum = ANSWER_BYTES_MAX};
     if (request->content_type) (void)http->add_response_header(response, "Content-Type", request->content_type);
-    (void)http->add_response_header(response, "Cache-Control", "no-store");
+    if (request->is_page)
+        add_page_headers(request, response);
+    else
+        (void)http->add_response_header(response, "Cache-Control", "no-store");
     (void)http->add_response_header(response, "X-Content-Type-Options", "nosniff");
     if (is_for_other_origins(request)) add_cross_origin_headers(response);
     if (request->is_damaged) (void)http->add_response_header(response, "X-Offbeat-Damaged", "true");

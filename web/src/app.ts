@@ -1,13 +1,14 @@
 // What the views share.  SPDX-License-Identifier: MIT
 import type { Client } from "./client";
 import type { Palette, Theme } from "./palette";
-import type { Found, Profile, Selection, Sums } from "./protocol";
+import type { Found, Profile, Selection, Span, Sums } from "./protocol";
 import type { State } from "./state";
 import { percent, quantity, safe } from "./text";
 
 export interface App {
   client: Client;
   profile: Profile;
+  spans: Span[];
   state: State;
   selection: Selection;
   sums: Sums;
@@ -48,4 +49,23 @@ export function packageOf(app: App, func: number): string {
 
 export function amount(app: App, value: number): string {
   return `${quantity(value, unitOf(app))} (${percent(value, app.sums.total)})`;
+}
+
+// How the share of the total changed against the base: -1 (only in the base) … 1 (only in what is shown).
+export function shareChange(app: App, value: number, base: number): number {
+  const { total, base: other } = app.sums;
+  const now = total > 0 ? value / total : 0, before = other && other.total > 0 ? base / other.total : 0;
+  return now + before > 0 ? (now - before) / (now + before) : 0;
+}
+
+// The change of the share, in percent of the total.
+export function pointsOf(app: App, value: number, base: number): number {
+  const { total, base: other } = app.sums;
+  return 100 * ((total > 0 ? value / total : 0) - (other && other.total > 0 ? base / other.total : 0));
+}
+
+// "base 1.2 s (3.10%), +0.42 points", of shares.
+export function changeText(app: App, value: number, base: number): string {
+  const points = pointsOf(app, value, base), whole = app.sums.base ? app.sums.base.total : 0;
+  return `base ${quantity(base, unitOf(app))} (${percent(base, whole)}), ${points >= 0 ? "+" : "−"}${Math.abs(points).toFixed(2)} points`;
 }

@@ -14,8 +14,10 @@ interface Box {
   start: number;
   total: number;
   self: number; // what no box inside it has
+  base: number; // total in the base
   nodes: ArrayLike<number>;
   weights: ArrayLike<number> | null; // of NODES; null: their totals
+  baseWeights: ArrayLike<number> | null; // the same of the base
   children: number[] | null; // null: not yet found
 }
 
@@ -26,16 +28,18 @@ class BoxList {
   readonly start: number[] = [];
   readonly width: number[] = [];
   readonly self: number[] = [];
+  readonly base: number[] = [];
   readonly merged: number[] = [];
   depthMax = 0;
 
-  add(id: number, func: number, depth: number, start: number, width: number, self: number, merged: number): void {
+  add(id: number, func: number, depth: number, start: number, width: number, self: number, merged: number, base = 0): void {
     this.id.push(id);
     this.func.push(func);
     this.depth.push(depth);
     this.start.push(start);
     this.width.push(width);
     this.self.push(self);
+    this.base.push(base);
     this.merged.push(merged);
     if (depth > this.depthMax) this.depthMax = depth;
   }
@@ -44,9 +48,17 @@ class BoxList {
     return {
       total, id: Int32Array.from(this.id), func: Int32Array.from(this.func), depth: Int32Array.from(this.depth),
       start: Float64Array.from(this.start), width: Float64Array.from(this.width), self: Float64Array.from(this.self),
-      merged: Int32Array.from(this.merged), depthMax: this.depthMax,
+      base: Float64Array.from(this.base), merged: Int32Array.from(this.merged), depthMax: this.depthMax,
     };
   }
+}
+
+interface Group {
+  nodes: number[];
+  weights: number[];
+  baseWeights: number[];
+  total: number;
+  base: number;
 }
 
 export { BoxList };
@@ -58,26 +70,32 @@ export class BoxTree {
   constructor(private readonly calls: Calls, private readonly sums: CallSums, private readonly names: string[],
               kind: TreeKind, func: number, private readonly order: Order) {
     this.goesUp = kind === "inverted" || kind === "callers";
-    const nodes: number[] = [], weights: number[] = [];
+    const nodes: number[] = [], weights: number[] = [], baseWeights: number[] = [];
+    const baseSelf = sums.base?.self, baseTotal = sums.base?.total;
     if (kind === "flame") nodes.push(0);
     if (kind === "inverted") {
       for (let node = 0; node < calls.count; node++) {
-        if (sums.self[node] === 0) continue;
+        const base = baseSelf ? baseSelf[node] : 0;
+        if (sums.self[node] === 0 && base === 0) continue;
         nodes.push(node);
         weights.push(sums.self[node]);
+        baseWeights.push(base);
       }
     } else if (kind !== "flame") {
       eachCall(calls, names.length, (node, of, isInner) => {
-        if (of !== func || isInner || sums.total[node] === 0) return;
+        const base = baseTotal ? baseTotal[node] : 0;
+        if (of !== func || isInner || (sums.total[node] === 0 && base === 0)) return;
         nodes.push(node);
         weights.push(sums.total[node]);
+        baseWeights.push(base);
       });
     }
     const total = kind === "flame" ? sums.total[0] : weights.reduce((sum, weight) => sum + weight, 0);
+    const base = kind === "flame" ? (baseTotal ? baseTotal[0] : 0) : baseWeights.reduce((sum, weight) => sum + weight, 0);
     const isOfFunction = kind === "callers" || kind === "callees";
-    this.boxes.push({ func: isOfFunction ? func : -1, parent: -1, depth: 0, start: 0, total, self: 0, nodes,
-                      weights: this.goesUp ? weights : null, children: null });
-    if (kind === "inverted") this.splitByFunction(this.boxes[0], nodes, weights);
+    this.boxes.push({ func: isOfFunction ? func : -1, parent: -1, depth: 0, start: 0, total, self: 0, base, nodes,
+                      weights: this.goesUp ? weights : null, baseWeights: this.goesUp ? baseWeights : null, children: null });
+    if (kind === "inverted") this.splitByFunction(this.boxes[0], nodes, weights, baseWeights);
     this.expand(0);
   }
 
@@ -86,24 +104,28 @@ export class BoxTree {
   }
 
   // An inverted graph begins with the calls themselves, the others with what is next to them.
-  private splitByFunction(box: Box, nodes: number[], weights: number[]): void {
-    const groups = new Map<number, { nodes: number[]; weights: number[]; total: number }>();
-    for (let i = 0; i < nodes.length; i++) this.addTo(groups, nodes[i], weights[i]);
+  private splitByFunction(box: Box, nodes: number[], weights: number[], baseWeights: number[]): void {
+    const groups = new Map<number, Group>();
+    for (let i = 0; i < nodes.length; i++) this.addTo(groups, nodes[i], weights[i], baseWeights[i]);
     this.addChildren(0, box, groups);
   }
 
-  private addTo(groups: Map<number, { nodes: number[]; weights: number[]; total: number }>, node: number, weight: number): void {
+  private addTo(groups: Map<number, Group>, node: number, weight: number, base: number): void {
     const func = this.calls.func[node];
     if (func < 0) return; // samples without frames
     let group = groups.get(func);
-    if (!group) groups.set(func, (group = { nodes: [], weights: [], total: 0 }));
+    if (!group) groups.set(func, (group = { nodes: [], weights: [], baseWeights: [], total: 0, base: 0 }));
     group.nodes.push(node);
-    group.weights.push(weight);
+    if (this.goesUp) {
+      group.weights.push(weight);
+      group.baseWeights.push(base);
+    }
     group.total += weight;
+    group.base += base;
   }
 
-  private addChildren(id: number, box: Box, groups: Map<number, { nodes: number[]; weights: number[]; total: number }>): void {
-    const sorted = Array.from(groups).sort(this.order === "name"
+  private addChildren(id: number, box: Box, groups: Map<number, Group>): void {
+    const sorted = Array.from(groups).filter(([, group]) => group.total > 0).sort(this.order === "name"
       ? (a, b) => compareNames(this.names[a[0]], this.names[b[0]])
       : (a, b) => b[1].total - a[1].total || compareNames(this.names[a[0]], this.names[b[0]]));
     let start = box.start;
@@ -111,8 +133,9 @@ export class BoxTree {
     box.self = box.total;
     for (const [func, group] of sorted) {
       box.children.push(this.boxes.length);
-      this.boxes.push({ func, parent: id, depth: box.depth + 1, start, total: group.total, self: 0, nodes: group.nodes,
-                        weights: this.goesUp ? group.weights : null, children: null });
+      this.boxes.push({ func, parent: id, depth: box.depth + 1, start, total: group.total, self: 0, base: group.base,
+                        nodes: group.nodes, weights: this.goesUp ? group.weights : null,
+                        baseWeights: this.goesUp ? group.baseWeights : null, children: null });
       start += group.total;
       box.self -= group.total;
     }
@@ -122,14 +145,15 @@ export class BoxTree {
     const box = this.boxes[id];
     if (box.children) return box.children;
     const { parent, firstChild, nextSibling } = this.calls;
-    const groups = new Map<number, { nodes: number[]; weights: number[]; total: number }>();
+    const groups = new Map<number, Group>(), total = this.sums.total, base = this.sums.base?.total;
     for (let i = 0; i < box.nodes.length; i++) {
       const node = box.nodes[i];
       if (this.goesUp) {
-        this.addTo(groups, parent[node], box.weights![i]);
+        this.addTo(groups, parent[node], box.weights![i], box.baseWeights![i]);
       } else {
         for (let child = firstChild[node]; child !== 0; child = nextSibling[child]) {
-          if (this.sums.total[child] > 0) this.addTo(groups, child, this.sums.total[child]);
+          const inBase = base ? base[child] : 0;
+          if (total[child] > 0 || inBase > 0) this.addTo(groups, child, total[child], inBase);
         }
       }
     }
@@ -143,7 +167,7 @@ export class BoxTree {
     while (stack.length > 0) {
       const id = stack.pop()!, box = this.boxes[id];
       const children = this.expand(id);
-      list.add(id, box.func, box.depth, box.start, box.total, box.self, 0);
+      list.add(id, box.func, box.depth, box.start, box.total, box.self, 0, box.base);
       let mergedStart = 0, mergedWidth = 0, merged = 0;
       const next: number[] = [];
       const flush = () => {

@@ -1,6 +1,6 @@
 // Draws boxes on a canvas: flame graphs and flamecharts. Only what is visible is asked for and drawn. Beside the canvas there
 // is a tree of the same boxes for programs that read the page aloud.  SPDX-License-Identifier: MIT
-import { amount, App, nameOf, packageOf, placeOf } from "./app";
+import { amount, App, changeText, nameOf, packageOf, placeOf, shareChange } from "./app";
 import { make } from "./dom";
 import type { Boxes } from "./protocol";
 import { quantity, seconds } from "./text";
@@ -22,6 +22,7 @@ export interface Box {
   start: number;
   width: number;
   self: number;
+  base?: number; // total in the base
   merged: number;
 }
 
@@ -126,7 +127,7 @@ export class BoxView {
   private box(index: number): Box {
     const boxes = this.boxes!;
     return { id: boxes.id[index], func: boxes.func[index], depth: boxes.depth[index], start: boxes.start[index], width: boxes.width[index],
-             self: boxes.self[index], merged: boxes.merged[index] };
+             self: boxes.self[index], base: boxes.base[index], merged: boxes.merged[index] };
   }
 
   private all(): Box[] {
@@ -173,6 +174,7 @@ export class BoxView {
 
   private drawBoxes(context: CanvasRenderingContext2D, width: number, height: number): void {
     const boxes = this.boxes!, { palette, theme, found, state } = this.app, scale = width / (this.to - this.from);
+    const isDiff = this.app.sums.base !== null && !this.source!.isTime;
     const letter = context.measureText("eeeeeeeeee").width / 10, path: number[] = [];
     for (let i = 0; i < boxes.id.length; i++) {
       const y = this.rowTop(boxes.depth[i]), left = (boxes.start[i] - this.from) * scale, right = left + boxes.width[i] * scale;
@@ -187,7 +189,7 @@ export class BoxView {
       }
       const isRecursive = state.colours === "recursion" && func >= 0 && path.slice(0, boxes.depth[i]).includes(func);
       context.globalAlpha = found !== null && !isMatch ? 0.4 : 1;
-      context.fillStyle = isMatch ? theme.accent : isRecursive ? palette.recursive : palette.of(func);
+      context.fillStyle = isMatch ? theme.accent : isDiff ? palette.ofChange(shareChange(this.app, boxes.width[i], boxes.base[i])) : isRecursive ? palette.recursive : palette.of(func);
       context.fillRect(x, y, shown, ROW - 1);
       if (shown >= LABEL_MIN) {
         const text = this.label(func), letters = Math.floor((shown - 8) / letter);
@@ -320,6 +322,7 @@ export class BoxView {
   describe(box: Box): string[] {
     if (box.merged > 0) return [`${box.merged} narrow boxes`, this.widthOf(box), "zoom in to see them"];
     const lines = [nameOf(this.app, box.func), this.widthOf(box)];
+    if (this.app.sums.base && !this.source!.isTime) lines.push(changeText(this.app, box.width, box.base || 0));
     return [...lines, placeOf(this.app, box.func), packageOf(this.app, box.func)].filter((line) => line !== "");
   }
 

@@ -21,6 +21,7 @@ export interface Samples {
   thread: Int32Array;
   time: Float64Array; // nanoseconds since time 0; empty without times
   values: Float64Array[]; // by value type
+  baseFrom: number; // from here on, samples are of the base
 }
 
 export interface Data {
@@ -153,6 +154,7 @@ function readSamples(header: Header, places: Varints, times: Varints, values: Va
     thread: new Int32Array(count),
     time: new Float64Array(header.has_times ? count : 0),
     values: header.types.map(() => new Float64Array(count)),
+    baseFrom: count,
   };
   let thread = 0, node = 0, time = 0;
   for (let i = 0; i < count; i++) {
@@ -180,7 +182,7 @@ function describe(header: Header, samples: Samples): Profile {
     title: header.title, release: header.release, environment: header.environment,
     types: header.types.map(({ type, unit }) => ({ type, unit })), type: header.type,
     threads, thread: header.thread, hasTimes: header.has_times, startMs: header.start, durationNs,
-    samples: samples.count,
+    samples: samples.count, isDiff: false,
     names: functions.map((entry) => entry[0]), files: header.files, packages: header.packages,
     fileOf: Int32Array.from(functions, (entry) => entry[1]), packageOf: Int32Array.from(functions, (entry) => entry[2]),
     lineOf: Int32Array.from(functions, (entry) => entry[3]), inApp: Uint8Array.from(functions, (entry) => entry[4]),

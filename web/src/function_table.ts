@@ -1,5 +1,5 @@
 // Functions with their self and total values, sorted and filtered by the search.  SPDX-License-Identifier: MIT
-import { App, nameOf, placeOf, unitOf } from "./app";
+import { App, changeText, nameOf, placeOf, pointsOf, unitOf } from "./app";
 import { make } from "./dom";
 import type { SortBy } from "./state";
 import { Table } from "./table";
@@ -24,7 +24,7 @@ export class FunctionTable {
     const isChosen = this.app.state.sort === sort;
     const press = make("button", { type: "button", title }, text + (isChosen ? (sort === "name" ? " ▴" : " ▾") : ""));
     press.addEventListener("click", () => this.app.update({ sort }));
-    return make("div", { class: sort === "name" ? "name" : "number wide", role: "columnheader",
+    return make("div", { class: sort === "name" ? "name" : sort === "change" ? "number" : "number wide", role: "columnheader",
                          "aria-sort": isChosen ? (sort === "name" ? "ascending" : "descending") : "none" }, press);
   }
 
@@ -39,7 +39,16 @@ export class FunctionTable {
     const place = make("span", { class: "place" }, this.isShort ? "" : placeOf(this.app, func));
     const name = make("div", { class: "name", role: "gridcell", title: nameOf(this.app, func) }, make("span", {}, nameOf(this.app, func)), place);
     return make("div", { class: isMatch ? "row match" : "row", "data-function": func }, ...number(sums.self[func], "self"),
-                ...(this.isShort ? [] : number(sums.inclusive[func], "total")), name);
+                ...(this.isShort ? [] : number(sums.inclusive[func], "total")), ...this.change(func), name);
+  }
+
+  // How many points the share of its self value grew.
+  private change(func: number): HTMLElement[] {
+    const { sums } = this.app;
+    if (!sums.base || this.isShort) return [];
+    const points = pointsOf(this.app, sums.self[func], sums.base.self[func]);
+    return [make("div", { class: points > 0 ? "number grown" : "number", role: "gridcell", "data-change": points, title: changeText(this.app, sums.self[func], sums.base.self[func]) },
+                 Math.abs(points) < 0.005 ? "0" : `${points > 0 ? "+" : "−"}${Math.abs(points).toFixed(2)}`)];
   }
 
   show(): void {
@@ -54,14 +63,17 @@ export class FunctionTable {
     const suffix = this.unit.name ? `, ${this.unit.name}` : "";
     this.header.replaceChildren(this.heading(`Self${suffix}`, "self", "sort by what the function itself has spent"),
                                 ...(this.isShort ? [] : [this.heading(`Total${suffix}`, "total", "sort by the function with all that it calls")]),
+                                ...(sums.base && !this.isShort ? [this.heading("Self, points", "change", "sort by how much the share of the function itself changed")] : []),
                                 this.heading("Function", "name", "sort by name"));
-    const rows: number[] = [];
+    const rows: number[] = [], { base } = sums;
     for (let func = 0; func < profile.names.length; func++) {
-      if (sums.inclusive[func] > 0 && (found === null || found.matches[func] === 1)) rows.push(func);
+      if ((sums.inclusive[func] > 0 || (base !== null && base.inclusive[func] > 0)) && (found === null || found.matches[func] === 1)) rows.push(func);
     }
     const byName = (a: number, b: number) => (profile.names[a] < profile.names[b] ? -1 : profile.names[a] > profile.names[b] ? 1 : 0);
     const { self, inclusive } = sums;
+    const change = (func: number) => (base ? Math.abs(pointsOf(this.app, self[func], base.self[func])) : 0);
     rows.sort(state.sort === "name" ? byName
+      : state.sort === "change" && base ? (a, b) => change(b) - change(a) || byName(a, b)
       : state.sort === "total" ? (a, b) => inclusive[b] - inclusive[a] || self[b] - self[a] || byName(a, b)
       : (a, b) => self[b] - self[a] || inclusive[b] - inclusive[a] || byName(a, b));
     this.rows = rows;

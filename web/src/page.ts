@@ -5,8 +5,9 @@ import { button, choice, make } from "./dom";
 import { FlameView } from "./flame_view";
 import { makeHelp } from "./help";
 import { Palette, readTheme } from "./palette";
-import type { Found, Profile, Selection, Sums } from "./protocol";
+import type { Found, Profile, Selection, Span, Sums } from "./protocol";
 import { SandwichView } from "./sandwich_view";
+import { startServerPage } from "./server_page";
 import { COLOURS, parseState, State, stateText, View, VIEWS } from "./state";
 import { percent, quantity, safe, Unit } from "./text";
 import { rangeText, threadName, TimeView } from "./time_view";
@@ -16,7 +17,7 @@ import { TreeView } from "./tree_view";
 const TITLES: { [view in View]: string } = { flame: "Flame graph", top: "Functions", sandwich: "Callers & callees", tree: "Call tree", time: "Time" };
 const COLOUR_TITLES = { package: "by package", system: "application or system", name: "by name", recursion: "recursion" };
 
-class Page implements App {
+export class Page implements App {
   state: State;
   selection!: Selection;
   sums!: Sums;
@@ -39,8 +40,10 @@ class Page implements App {
   private matchPlace = -1;
   private applying: Promise<void> = Promise.resolve();
   private searchTimer = 0;
+  private readonly ending = new AbortController();
 
-  constructor(readonly client: Client, readonly profile: Profile) {
+  // PLACE gets the page's elements. SPANS are shown above the flamechart.
+  constructor(readonly client: Client, readonly profile: Profile, private readonly place: HTMLElement, readonly spans: Span[] = []) {
     this.state = parseState(location.hash);
     this.tabs = VIEWS.map((view, i) => {
       const tab = button(TITLES[view], `${TITLES[view]} (${i + 1})`, () => this.update({ view }));
@@ -51,9 +54,15 @@ class Page implements App {
     this.views = { flame: new FlameView(this), top: new TopView(this), sandwich: new SandwichView(this), tree: new TreeView(this), time: new TimeView(this) };
     for (const view of VIEWS) this.main.append(this.views[view].element);
     document.title = `${safe(profile.title) || "profile"} – offbeat`;
-    document.body.append(this.makeHeader(), this.main, make("footer", {}, this.status, this.total), this.help);
+    place.append(this.makeHeader(), this.main, make("footer", {}, this.status, this.total), this.help);
     this.listen();
     this.apply();
+  }
+
+  // Removes the page, so that another one can take its place.
+  end(): void {
+    this.ending.abort();
+    this.place.replaceChildren();
   }
 
   // --- Controls -------------------------------------------------------------------------------------------------------
@@ -90,7 +99,7 @@ class Page implements App {
     const isTree = state.view === "flame" || state.view === "tree", hasBoxes = isTree || state.view === "sandwich";
     controls.inverted.hidden = !isTree;
     controls.order.hidden = !hasBoxes;
-    controls.colours.hidden = state.view === "top" || state.view === "tree";
+    controls.colours.hidden = profile.isDiff || state.view === "top" || state.view === "tree";
     controls.type.hidden = profile.types.length < 2 || state.view === "time";
     controls.thread.hidden = profile.threads.filter(({ samples }) => samples > 0).length < 2 || state.view === "time";
     controls.inverted.setAttribute("aria-pressed", String(state.inverted));
@@ -101,6 +110,7 @@ class Page implements App {
     if (this.search.value !== state.search) this.search.value = state.search;
     this.chips.replaceChildren();
     if (state.range) this.chips.append(button(`${rangeText(state.range)} ✕`, "show all of the time", () => this.update({ range: null, zoom: null, path: [] })));
+    if (profile.isDiff) this.chips.append(make("span", { class: "legend" }, make("span", { class: "more" }, "larger share"), make("span", { class: "less" }, "smaller share"), "than the base"));
     this.searchResult.textContent = this.found ? `${percent(this.found.share, 1)} · ${this.found.functions}` : "";
     this.searchResult.title = this.found ? `functions that match: ${this.found.functions}, with ${percent(this.found.share, 1)} of the total` : "";
     const unit = profile.types[selection.type].unit;
@@ -121,9 +131,9 @@ class Page implements App {
 
   update(changes: Partial<State>, replace = false): void {
     this.state = { ...this.state, ...changes };
-    const url = stateText(this.state) || location.pathname + location.search;
+    const hash = stateText(this.state), url = location.pathname + location.search + hash;
     if (replace) history.replaceState(null, "", url);
-    else if (url !== location.hash) history.pushState(null, "", url);
+    else if (hash !== location.hash) history.pushState(null, "", url);
     this.apply();
   }
 
@@ -184,9 +194,9 @@ class Page implements App {
     window.addEventListener("popstate", () => {
       this.state = parseState(location.hash);
       this.apply();
-    });
-    window.addEventListener("keydown", (event) => this.key(event));
-    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.apply());
+    }, this.ending);
+    window.addEventListener("keydown", (event) => this.key(event), this.ending);
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.apply(), this.ending);
     this.search.addEventListener("input", () => {
       clearTimeout(this.searchTimer);
       this.searchTimer = window.setTimeout(() => this.update({ search: this.search.value }, true), 80);
@@ -208,7 +218,7 @@ class Page implements App {
       return;
     }
     const target = event.target as HTMLElement;
-    if (event.ctrlKey || event.metaKey || event.altKey || this.help.open || target instanceof HTMLSelectElement) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || this.help.open || target instanceof HTMLSelectElement || target instanceof HTMLInputElement) return;
     if (target instanceof HTMLButtonElement && (event.key === "Enter" || event.key === " ")) return;
     if (this.ownKey(event.key) || this.views[this.state.view].key(event)) event.preventDefault();
   }
@@ -244,6 +254,11 @@ function bytesOfText(text: string): Uint8Array {
   return bytes;
 }
 
+// `offbeat view` serves one profile, in a folder with a secret name; `offbeat serve` serves its store.
+function isOfServer(): boolean {
+  return !document.getElementById("data") && !/\/[0-9a-f]{32}\/$/.test(location.pathname);
+}
+
 // In a file, the data is a part of it; else the server has it beside the page.
 async function loadBytes(): Promise<ArrayBuffer> {
   const data = document.getElementById("data");
@@ -254,10 +269,11 @@ async function loadBytes(): Promise<ArrayBuffer> {
 }
 
 async function open(script: HTMLScriptElement): Promise<void> {
+  if (isOfServer()) return startServerPage(script);
   const client = new Client(script), bytes = await loadBytes();
   const profile = await client.ask("open", { bytes }, [bytes]);
   document.getElementById("loading")?.remove();
-  new Page(client, profile);
+  new Page(client, profile, document.body);
 }
 
 export function startPage(script: HTMLScriptElement): void {

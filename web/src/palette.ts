@@ -8,6 +8,7 @@ export interface Theme {
   text: string;
   faint: string;
   line: string;
+  bar: string;
   accent: string;
 }
 
@@ -42,12 +43,21 @@ export class Palette {
       const key = hash(mode === "name" ? name : packageOf(profile, func));
       return tone(HUES[key % HUES.length], hash(name) % 3, theme.isDark);
     });
+    this.isDark = theme.isDark;
     this.recursive = strong;
     this.root = neutral;
   }
 
   readonly recursive: string; // in the mode "recursion": a function that one of its callers is, too
   readonly root: string;
+  private readonly isDark: boolean;
+
+  // Of a change of the share: red grew, blue shrank; the strongest for functions that are new.
+  ofChange(change: number): string {
+    const strength = Math.min(1, Math.abs(change)), hue = change > 0 ? 8 : 215;
+    if (strength < 0.02) return this.root;
+    return this.isDark ? `hsl(${hue} ${20 + 40 * strength}% ${30 + 8 * strength}%)` : `hsl(${hue} ${40 + 45 * strength}% ${90 - 22 * strength}%)`;
+  }
 
   of(func: number): string {
     return func < 0 ? this.root : this.colours[func];
@@ -58,6 +68,6 @@ export function readTheme(): Theme {
   const style = getComputedStyle(document.documentElement), value = (name: string) => style.getPropertyValue(name).trim();
   return {
     isDark: value("--dark") === "1", background: value("--background"), text: value("--text"), faint: value("--faint"),
-    line: value("--line"), accent: value("--accent"),
+    line: value("--line"), bar: value("--chart"), accent: value("--accent"),
   };
 }

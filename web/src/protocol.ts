@@ -25,6 +25,7 @@ export interface Profile {
   startMs: number; // since 1970, of time 0; 0: not known
   durationNs: number;
   samples: number;
+  isDiff: boolean; // compared with a base
   names: string[];
   files: string[];
   packages: string[];
@@ -32,6 +33,15 @@ export interface Profile {
   packageOf: Int32Array;
   lineOf: Int32Array;
   inApp: Uint8Array; // 0: not known, 1: of the system, 2: of the application
+}
+
+// What a program says that it did, on the axis of the samples.
+export interface Span {
+  name: string;
+  op: string;
+  thread: string; // id; "": not known
+  start: number; // nanoseconds since time 0
+  end: number;
 }
 
 // Which samples count, and by which of their values.
@@ -46,6 +56,13 @@ export interface Sums {
   total: number;
   samples: number;
   self: Float64Array; // by function
+  inclusive: Float64Array;
+  base: Base | null; // the same of what it is compared with
+}
+
+export interface Base {
+  total: number;
+  self: Float64Array;
   inclusive: Float64Array;
 }
 
@@ -67,6 +84,7 @@ export interface Boxes {
   start: Float64Array;
   width: Float64Array;
   self: Float64Array;
+  base: Float64Array; // totals in the base
   merged: Int32Array; // how many boxes this one stands for; 0: it is one itself
   depthMax: number;
 }
@@ -92,7 +110,7 @@ export interface Lanes {
 }
 
 export interface Requests {
-  open: { ask: { bytes: ArrayBuffer }; answer: Profile };
+  open: { ask: { bytes: ArrayBuffer; base?: ArrayBuffer }; answer: Profile };
   select: { ask: Selection; answer: Sums };
   boxes: { ask: { tree: TreeName; from: number; to: number; narrowest: number }; answer: Boxes };
   chart: { ask: { thread: number; from: number; to: number; narrowest: number }; answer: Boxes };

@@ -3,7 +3,7 @@ import type { Order } from "./protocol";
 
 export type View = "flame" | "top" | "sandwich" | "tree" | "time";
 export type Colours = "package" | "system" | "name" | "recursion";
-export type SortBy = "self" | "total" | "name";
+export type SortBy = "self" | "total" | "change" | "name";
 
 export const VIEWS: View[] = ["flame", "top", "sandwich", "tree", "time"];
 export const COLOURS: Colours[] = ["package", "system", "name", "recursion"];
@@ -63,7 +63,7 @@ export function parseState(hash: string): State {
     path: path.map((word) => parseInt(word, 36)),
     func: integer(given.get("function")),
     search: given.get("search") || "",
-    sort: one(given.get("sort"), ["self", "total", "name"] as const, "self"),
+    sort: one(given.get("sort"), ["self", "total", "change", "name"] as const, "self"),
     lane: integer(given.get("lane")),
     window: pair(given.get("window")),
     theme: one(given.get("theme"), ["", "light", "dark"] as const, ""),

@@ -5,23 +5,34 @@ import type { Selection, Sums } from "./protocol";
 export interface CallSums {
   self: Float64Array; // by call
   total: Float64Array; // with everything below it
+  base: { self: Float64Array; total: Float64Array } | null;
   samples: number;
 }
 
 export function sumCalls(data: Data, selection: Selection): CallSums {
   const { calls, samples } = data, self = new Float64Array(calls.count);
+  const baseSelf = data.profile.isDiff ? new Float64Array(calls.count) : null;
   const values = samples.values[selection.type];
   const hasRange = data.profile.hasTimes && (selection.from > 0 || selection.to !== Infinity);
   let count = 0;
   for (let i = 0; i < samples.count; i++) {
     if (selection.thread >= 0 && samples.thread[i] !== selection.thread) continue;
     if (hasRange && !(samples.time[i] >= selection.from && samples.time[i] < selection.to)) continue;
+    if (i >= samples.baseFrom) {
+      baseSelf![samples.node[i]] += values[i];
+      continue;
+    }
     self[samples.node[i]] += values[i];
     count++;
   }
+  const base = baseSelf && { self: baseSelf, total: totalsOf(calls, baseSelf) };
+  return { self, total: totalsOf(calls, self), base, samples: count };
+}
+
+function totalsOf(calls: Calls, self: Float64Array): Float64Array {
   const total = self.slice();
   for (let node = calls.count - 1; node > 0; node--) total[calls.parent[node]] += total[node];
-  return { self, total, samples: count };
+  return total;
 }
 
 // Calls VISIT for each call; IS_INNER: a caller of it is the same function.
@@ -41,9 +52,13 @@ export function eachCall(calls: Calls, functions: number, visit: (node: number, 
 export function sumFunctions(data: Data, sums: CallSums): Sums {
   const functions = data.profile.names.length;
   const self = new Float64Array(functions), inclusive = new Float64Array(functions);
+  const base = sums.base && { total: sums.base.total[0], self: new Float64Array(functions), inclusive: new Float64Array(functions) };
   eachCall(data.calls, functions, (node, func, isInner) => {
     self[func] += sums.self[node];
     if (!isInner) inclusive[func] += sums.total[node];
+    if (!base) return;
+    base.self[func] += sums.base!.self[node];
+    if (!isInner) base.inclusive[func] += sums.base!.total[node];
   });
-  return { total: sums.total[0], samples: sums.samples, self, inclusive };
+  return { total: sums.total[0], samples: sums.samples, self, inclusive, base };
 }

@@ -2,10 +2,10 @@
 import { App, ViewOfApp } from "./app";
 import { BoxView } from "./box_view";
 import { make } from "./dom";
-import type { Lanes } from "./protocol";
+import type { Lanes, Span } from "./protocol";
 import { safe, seconds } from "./text";
 
-const LANES_MAX = 2000, BINS = 600, LANE_HEIGHT = 16, TICKS = [1, 2, 5];
+const LANES_MAX = 2000, BINS = 600, LANE_HEIGHT = 16, SPAN_ROW = 18, SPAN_ROWS_MAX = 12, SPANS_MAX = 500, TICKS = [1, 2, 5];
 
 export class TimeView implements ViewOfApp {
   readonly element: HTMLElement;
@@ -14,6 +14,8 @@ export class TimeView implements ViewOfApp {
   private readonly window = make("div", { class: "window", "aria-hidden": "true" });
   private readonly map = make("div", { class: "map", title: "drag to move what is shown" });
   private readonly overview = make("canvas", { "aria-hidden": "true" });
+  private readonly spans = make("div", { class: "spans", role: "list", "aria-label": "Spans" });
+  private readonly rows: Span[][];
   private readonly boxes: BoxView;
   private readonly hint = make("p", { class: "hint" });
   private lanes: Lanes | null = null;
@@ -28,8 +30,11 @@ export class TimeView implements ViewOfApp {
       open: (func) => app.update({ view: "sandwich", func }),
       range: (from, to) => app.update({ range: [Math.floor(from), Math.ceil(to)], thread: this.thread, view: "flame", zoom: null, path: [] }),
     });
+    this.rows = rowsOf(app.spans);
+    this.spans.hidden = this.rows.length === 0;
+    this.spans.style.height = `${this.rows.length * SPAN_ROW + 1}px`;
     this.map.append(this.overview, this.window);
-    this.element = make("section", { class: "view time" }, this.list, this.map, this.axis, this.boxes.element, this.hint);
+    this.element = make("section", { class: "view time" }, this.list, this.map, this.axis, this.spans, this.boxes.element, this.hint);
     new ResizeObserver(() => this.drawAround()).observe(this.boxes.element);
     this.map.addEventListener("pointerdown", (event) => {
       this.map.setPointerCapture(event.pointerId);
@@ -148,6 +153,7 @@ export class TimeView implements ViewOfApp {
     this.window.style.width = `${(100 * (to - from)) / this.end}%`;
     const width = this.boxes.element.clientWidth, ratio = window.devicePixelRatio || 1, context = this.axis.getContext("2d")!;
     if (width === 0) return;
+    this.drawSpans(from, to, width);
     this.axis.width = width * ratio;
     this.axis.height = 20 * ratio;
     context.scale(ratio, ratio);
@@ -161,6 +167,23 @@ export class TimeView implements ViewOfApp {
       context.fillStyle = this.app.theme.faint;
       context.fillText(tick(time, step), x + 4, 10);
     }
+  }
+
+  // Only spans that are visible; a click shows the time of one.
+  private drawSpans(from: number, to: number, width: number): void {
+    const shown: HTMLElement[] = [], scale = width / (to - from);
+    this.rows.forEach((row, place) => row.forEach((span) => {
+      if (span.end <= from || span.start >= to || shown.length >= SPANS_MAX) return;
+      const left = Math.max(0, (span.start - from) * scale), right = Math.min(width, (span.end - from) * scale);
+      const text = `${safe(span.op, 40)} ${safe(span.name, 200)}`.trim() || "span";
+      const press = make("button", { type: "button", class: "span", tabindex: "-1", title: `${text}: ${seconds(span.end - span.start)}, from ${seconds(span.start)}` }, text);
+      press.style.left = `${left}px`;
+      press.style.top = `${place * SPAN_ROW}px`;
+      press.style.width = `${Math.max(2, right - left - 1)}px`;
+      press.addEventListener("click", () => this.app.update({ window: [Math.max(0, span.start), Math.min(this.end, span.end)] }));
+      shown.push(make("div", { role: "listitem" }, press));
+    }));
+    this.spans.replaceChildren(...shown);
   }
 
   focus(): void {
@@ -177,6 +200,17 @@ export class TimeView implements ViewOfApp {
     }
     return this.boxes.key(event);
   }
+}
+
+// A span is below those that it begins in.
+function rowsOf(spans: Span[]): Span[][] {
+  const rows: Span[][] = [];
+  for (const span of spans.slice().sort((a, b) => a.start - b.start || b.end - a.end)) {
+    const row = rows.find((each) => each[each.length - 1].end <= span.start);
+    if (row) row.push(span);
+    else if (rows.length < SPAN_ROWS_MAX) rows.push([span]);
+  }
+  return rows;
 }
 
 // The same number of digits at each mark, enough to tell neighbours apart.

@@ -1,6 +1,7 @@
 // Answers the page's questions about the profile, away from the thread that draws.  SPDX-License-Identifier: MIT
 import { BoxTree } from "./box_tree";
 import { Chart, lanesOf } from "./chart";
+import { combine } from "./combine";
 import { Data, decode } from "./data";
 import type { Boxes, Found, RequestName, Requests, Selection, TreeName } from "./protocol";
 import { CallSums, sumCalls, sumFunctions } from "./sums";
@@ -83,8 +84,10 @@ function pathOfCall(node: number): number[] {
 type Handlers = { [Name in RequestName]: (ask: Requests[Name]["ask"]) => Requests[Name]["answer"] | Promise<Requests[Name]["answer"]> };
 
 const handlers: Handlers = {
-  async open({ bytes }) {
+  async open({ bytes, base }) {
     data = await decode(bytes);
+    if (base) data = combine(data, await decode(base));
+    charts = new Map();
     lowerNames = data.profile.names.map((name) => name.toLowerCase());
     return data.profile;
   },

@@ -1,0 +1,140 @@
+/* How many samples each service has sent in each part of a range.  SPDX-License-Identifier: MIT */
+#include "base/rfc3339.h"
+#include "serve/serve_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SERVICES_MAX = 500, BUCKETS = 60 };
+
+struct service {
+    char name[STORE_NAME_BYTES_MAX + 1];
+    uint64_t first_ns, last_ns, chunks, samples;
+    double parts[SERVE_BUCKETS_MAX];
+};
+
+struct activity {
+    struct selection selection;
+    struct service *services;
+    size_t count, bucket_count, last_found;
+    uint64_t start_ns, end_ns;
+    bool is_cut;
+};
+
+static bool add_service(void *context, const struct store_value *value)
+{
+    struct activity *activity = context;
+    activity->is_cut = activity->count == SERVICES_MAX || value->value.size > STORE_NAME_BYTES_MAX;
+    if (activity->is_cut) return false;
+    struct service *service = &activity->services[activity->count++];
+    if (value->value.size) memcpy(service->name, value->value.data, value->value.size);
+    service->first_ns = value->first_ns;
+    service->last_ns = value->last_ns;
+    service->chunks = value->chunk_count;
+    service->samples = value->sample_count;
+    if (activity->start_ns == 0 || value->first_ns < activity->start_ns) activity->start_ns = value->first_ns;
+    if (value->last_ns >= activity->end_ns) activity->end_ns = value->last_ns + 1;
+    return true;
+}
+
+/* Chunks of one service often follow each other. NULL: it was stored after the services were listed. */
+static struct service *find_service(struct activity *activity, struct slice name)
+{
+    for (size_t i = 0; i < activity->count; i++) {
+        size_t place = (activity->last_found + i) % activity->count;
+        if (!slice_equals_text(name, activity->services[place].name)) continue;
+        activity->last_found = place;
+        return &activity->services[place];
+    }
+    return NULL;
+}
+
+/* A chunk's samples are spread evenly over its time. */
+static bool add_chunk(void *context, const struct store_chunk *chunk)
+{
+    struct activity *activity = context;
+    struct service *service = find_service(activity, chunk->service);
+    double part_ns = (double)(activity->end_ns - activity->start_ns) / (double)activity->bucket_count;
+    double length_ns = (double)(chunk->end_ns > chunk->start_ns ? chunk->end_ns - chunk->start_ns : 1);
+    if (!service) return true;
+    for (size_t i = 0; i < activity->bucket_count; i++) {
+        double start_ns = (double)i * part_ns, end_ns = start_ns + part_ns;
+        double chunk_start_ns = (double)chunk->start_ns - (double)activity->start_ns;
+        double from_ns = chunk_start_ns > start_ns ? chunk_start_ns : start_ns;
+        double to_ns = chunk_start_ns + length_ns < end_ns ? chunk_start_ns + length_ns : end_ns;
+        if (to_ns > from_ns) service->parts[i] += (double)chunk->sample_count * (to_ns - from_ns) / length_ns;
+    }
+    return true;
+}
+
+static void write_time(struct json_writer *json, const char *key, uint64_t time_ns)
+{
+    char text[RFC3339_TEXT_SIZE];
+    rfc3339_format(time_ns, text);
+    json_write_key(json, key);
+    json_write_text(json, text);
+}
+
+static void write_service(struct json_writer *json, const struct service *service, size_t bucket_count)
+{
+    json_begin_object(json);
+    json_write_key(json, "name");
+    json_write_text(json, service->name);
+    write_time(json, "first", service->first_ns);
+    write_time(json, "last", service->last_ns);
+    json_write_key(json, "chunks");
+    json_write_u64(json, service->chunks);
+    json_write_key(json, "samples");
+    json_write_u64(json, service->samples);
+    json_write_key(json, "samples_by_time");
+    json_begin_array(json);
+    for (size_t i = 0; i < bucket_count; i++) json_write_u64(json, (uint64_t)(service->parts[i] + 0.5));
+    json_end_array(json);
+    json_end_object(json);
+}
+
+static void write_activity(struct request *request, const struct activity *activity)
+{
+    struct json_writer json = json_writer_of(&request->answer);
+    json_begin_object(&json);
+    write_time(&json, "start", activity->start_ns);
+    write_time(&json, "end", activity->end_ns);
+    json_write_key(&json, "services");
+    json_begin_array(&json);
+    for (size_t i = 0; i < activity->count; i++) write_service(&json, &activity->services[i], activity->bucket_count);
+    json_end_array(&json);
+    json_write_key(&json, "is_cut");
+    json_write_bool(&json, activity->is_cut);
+    json_end_object(&json);
+    answer_finish(request, "application/json");
+}
+
+void list_activity(struct request *request)
+{
+    struct activity activity = {.bucket_count = BUCKETS};
+    struct error error = {0};
+    const char *buckets = request_parameter(request, "buckets");
+    if (buckets) activity.bucket_count = (size_t)strtoull(buckets, NULL, 10);
+    if (activity.bucket_count < 1 || activity.bucket_count > SERVE_BUCKETS_MAX) {
+        answer_error(request, 400, "buckets: a number from 1 to %d is needed", SERVE_BUCKETS_MAX);
+        return;
+    }
+    if (!selection_read(request, "", &activity.selection)) return;
+    const struct store_query *query = &activity.selection.query;
+    struct store *store = request->server->store;
+    activity.services = calloc(SERVICES_MAX, sizeof(*activity.services));
+    if (!activity.services) {
+        answer_error(request, 503, "not enough memory");
+        return;
+    }
+    enum status status = store_each_value(store, query, STORE_SERVICE, add_service, &activity, &error);
+    if (query->from_ns) activity.start_ns = query->from_ns;
+    if (query->to_ns) activity.end_ns = query->to_ns;
+    if (activity.end_ns <= activity.start_ns) activity.end_ns = activity.start_ns + 1;
+    if (status == STATUS_OK) status = store_each_chunk(store, query, add_chunk, &activity, &error);
+    if (status == STATUS_OK)
+        write_activity(request, &activity);
+    else
+        answer_failure(request, &error);
+    free(activity.services);
+}

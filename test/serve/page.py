@@ -1,0 +1,223 @@
+"""The page of `offbeat serve` in a headless Chromium: services, profiles, comparisons, sessions, ingest, the token, and what is said where
+nothing is. Keeps screenshots.
+
+    page.py OFFBEAT FOLDER      FOLDER: for the screenshots
+
+SPDX-License-Identifier: MIT"""
+import contextlib
+import gzip
+import json
+import pathlib
+import sys
+import time
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
+import chromium  # noqa: E402
+from server_process import chunk_envelope, envelope, item, running  # noqa: E402
+from tap import case, check, check_equal, main, skip  # noqa: E402
+
+OFFBEAT, PICTURES = sys.argv[1], pathlib.Path(sys.argv[2])
+NOW = int(time.time())
+STACKS = {"shop@1.0": [("main", "serve", "read_request", "parse"), ("main", "serve", "render", "template"), ("main", "serve", "query", "wait_for_row"),
+                       ("main", "idle")],
+          "shop@2.0": [("main", "serve", "read_request", "parse"), ("main", "serve", "render", "template", "escape"), ("main", "serve", "render", "highlight"),
+                       ("main", "idle")],
+          "mail@1.3": [("start", "queue", "send"), ("start", "queue", "retry", "send")]}
+
+
+def profile(release, threads=("1", "2"), start=NOW - 600, samples=400):
+    """Each thread runs through the stacks of RELEASE, some longer than others."""
+    names = sorted({name for stack in STACKS[release] for name in stack})
+    stacks = [[names.index(name) for name in reversed(stack)] for stack in STACKS[release]]
+    rows = [{"timestamp": round(start + i * 0.01 + 0.002 * place, 6), "stack_id": (i // (7 + place) + place) % len(stacks) if i % 5 else 0, "thread_id": thread}
+            for i in range(samples) for place, thread in enumerate(threads)]
+    return {"frames": [{"function": name, "in_app": name != "idle", "filename": "shop.py", "lineno": 10 + i} for i, name in enumerate(names)],
+            "stacks": stacks, "samples": rows,
+            "thread_metadata": {thread: {"name": ("MainThread", "worker")[place]} for place, thread in enumerate(threads)}}
+
+
+def transaction(start):
+    spans = [{"span_id": f"{i:016x}", "trace_id": "c" * 32, "start_timestamp": start + i * 0.5, "timestamp": start + i * 0.5 + 0.4, "op": op, "description": text}
+             for i, (op, text) in enumerate((("db", "SELECT * FROM orders"), ("http", "GET /price"), ("template", "render page")), 1)]
+    return {"type": "transaction", "event_id": "b" * 32, "transaction": "GET /cart <b>", "release": "shop@1.0", "environment": "production",
+            "start_timestamp": start, "timestamp": start + 2.5, "platform": "python", "spans": spans,
+            "contexts": {"trace": {"trace_id": "c" * 32, "span_id": "d" * 16, "op": "http.server", "data": {"thread.id": "1"}},
+                         "profile": {"profiler_id": f"{1:032x}"}}}
+
+
+def fill(server):
+    for number, (release, profiler, age) in enumerate((("shop@1.0", 1, 900), ("shop@1.0", 1, 800), ("shop@2.0", 2, 300), ("shop@2.0", 2, 200), ("mail@1.3", 3, 100)), 1):
+        more = {"profile": profile(release, start=NOW - age), "environment": "production" if profiler < 3 else "test", "server_name": f"host-{profiler}"}
+        check_equal(server.send(chunk_envelope(number, release=release, profiler=profiler, **more)).status, 200, "status of a chunk")
+    check_equal(server.send(envelope(item("transaction", transaction(NOW - 899)), event_id="b" * 32)).status, 200, "status of a transaction")
+    broken = {"version": "2", "profiler_id": "x", "client_sdk": {"name": "sentry.python", "version": "2.40.0"}}
+    check_equal(server.send(envelope(item("profile_chunk", broken, platform="python"), sdk={"name": "sentry.python", "version": "2.40.0"})).status, 200, "status")
+
+
+@contextlib.contextmanager
+def opened(fills=True, **more):
+    if not chromium.find():
+        skip("chromium is not installed")
+    with running(OFFBEAT) as server, chromium.Browser(**more) as browser:
+        if server.request("GET", "/").status == 404:
+            skip("offbeat was built without its page: esbuild is not installed")
+        if fills:
+            fill(server)
+        line = server.process.stdout.readline().split()
+        check_equal(line[0], "page:", "third line of serve")
+        browser.open(line[1])
+        browser.server = server
+        yield browser
+
+
+def ready(browser, expression="true"):
+    browser.wait("document.querySelector('.line')?.hidden && (" + expression + ")")
+    browser.run("new Promise((resolve) => setTimeout(resolve, 350))")
+
+
+def picture(browser, name):
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    browser.screenshot(PICTURES / f"serve-{name}.png")
+
+
+def press_button(browser, text):
+    browser.wait(f"[...document.querySelectorAll('button')].some((each) => each.textContent === {json.dumps(text)} && each.offsetParent)")
+    browser.run(f"[...document.querySelectorAll('button')].find((each) => each.textContent === {json.dumps(text)} && each.offsetParent).click()")
+
+
+def choose(browser, label, value):
+    browser.wait(f"[...document.querySelector('select[aria-label={label}]')?.options || []].some((each) => each.value === {json.dumps(value)})")
+    browser.run(f"(() => {{ const select = document.querySelector('select[aria-label={label}]'); select.value = {json.dumps(value)};"
+                "select.dispatchEvent(new Event('change')); })()")
+
+
+def check_quiet(browser):
+    check_equal(browser.problems, [], "complaints of the console and the policy")
+    origin = f"http://127.0.0.1:{browser.server.port}/"
+    check_equal([url for url in browser.requests if not url.startswith((origin, "about:blank", "data:"))], [], "requests to others")
+
+
+def boxes(browser):
+    ready(browser, "!!document.querySelector('.view.flame [role=treeitem]')")
+    found = browser.run("""[...document.querySelectorAll('.view.flame [role=treeitem]')].map((item) => [item.textContent.split(':')[0], Number(item.dataset.total)])""")
+    return dict(found)
+
+
+def top(server, query):
+    return server.read(f"top?{query}")
+
+
+@case
+def services_lead_to_the_flame_graph_with_the_numbers_of_the_server():
+    for theme in ("light", "dark"):
+        with opened(dark=theme == "dark") as browser:
+            ready(browser, "!!document.querySelector('table.list')")
+            check("token" not in browser.run("location.href"), "the token stays in the URL")
+            picture(browser, f"services-{theme}")
+            press_button(browser, "shop")
+            total = boxes(browser)["all"]
+            check_equal(total, top(browser.server, "service=shop")["total"], "total")
+            picture(browser, f"profile-{theme}")
+            choose(browser, "Release", "shop@2.0")
+            browser.wait("location.search.includes('release=shop%402.0')")
+            found = boxes(browser)
+            check_equal(found["all"], top(browser.server, "service=shop&release=shop@2.0")["total"], "total of a release")
+            check("highlight" in found and "query" not in found, f"functions of the release: {sorted(found)}")
+            link = browser.run("location.href")
+            choose(browser, "Compare", "rshop@1.0")
+            browser.wait("location.search.includes('base_release')")
+            boxes(browser)
+            picture(browser, f"diff-{theme}")
+            browser.press("2")
+            ready(browser, "!!document.querySelector('[data-change]')")
+            changes = dict(browser.run("[...document.querySelectorAll('.view.top [data-change]')].map((each) => [each.parentNode.querySelector('.name').title, Number(each.dataset.change)])"))
+            wanted = browser.server.read("diff?service=shop&release=shop@2.0&base_release=shop@1.0&normalize=1")["functions"]
+            check(changes["highlight"] > 5 and changes["wait_for_row"] < -5, f"changes: {changes}")
+            check({each["name"] for each in wanted} >= {"highlight", "wait_for_row"}, "functions of the server's comparison")
+            picture(browser, f"diff-table-{theme}")
+            browser.open("about:blank")
+            browser.open(link)
+            check_equal(boxes(browser)["all"], found["all"], "total behind the link")
+            check_quiet(browser)
+
+
+@case
+def sessions_and_transactions_have_a_flamechart_with_spans():
+    with opened() as browser:
+        press_button(browser, "Sessions")
+        ready(browser, "document.querySelectorAll('table.list').length === 2")
+        picture(browser, "sessions")
+        press_button(browser, "GET /cart <b>")
+        ready(browser, "document.querySelectorAll('.view.time [role=treeitem]').length > 3")
+        browser.wait("document.querySelectorAll('.span').length >= 3")
+        names = browser.run("[...document.querySelectorAll('.span')].map((each) => each.textContent)")
+        check(any("SELECT * FROM orders" in name for name in names) and any("GET /cart <b>" in name for name in names), f"spans: {names}")
+        picture(browser, "flamechart")
+        check_quiet(browser)
+
+
+@case
+def ingest_names_what_was_rejected_and_how_to_send():
+    with opened() as browser:
+        press_button(browser, "Ingest")
+        ready(browser, "document.querySelectorAll('table.list').length === 3")
+        text = browser.run("document.querySelector('.ingest').innerText")
+        rejected = browser.server.read("rejected")["rejected"][0]
+        for part in (rejected["reason"], rejected["place"], "accepted", browser.server.dsn):
+            check(part in text, f"{part!r} is not in {text}")
+        picture(browser, "ingest")
+        check_quiet(browser)
+
+
+@case
+def an_empty_store_says_how_to_send():
+    with opened(fills=False) as browser:
+        ready(browser, "!!document.querySelector('.snippets')")
+        text = browser.run("document.body.innerText")
+        check("No profiles have arrived yet" in text and browser.server.dsn in text, text)
+        picture(browser, "empty")
+        fill(browser.server)
+        press_button(browser, "Look again")
+        ready(browser, "!!document.querySelector('table.list')")
+        check_quiet(browser)
+
+
+@case
+def without_a_token_the_page_asks_for_one():
+    with opened() as browser:
+        ready(browser)
+        browser.run("sessionStorage.clear()")
+        browser.open("about:blank")
+        browser.requests.clear()
+        browser.open(f"http://127.0.0.1:{browser.server.port}/?place=ingest")
+        browser.wait("!!document.getElementById('token')")
+        check_equal([url for url in browser.requests if "/api/" in url], [], "questions without a token")
+        picture(browser, "token")
+        browser.type("0" * 32)
+        browser.press("Enter")
+        browser.wait("document.querySelector('.line').textContent.includes('token')")
+        browser.type(browser.server.token)
+        browser.press("Enter")
+        ready(browser, "!!document.querySelector('.ingest')")
+        check(all("403" in problem for problem in browser.problems), f"complaints: {browser.problems}")
+
+
+@case
+def files_of_the_page_are_compressed_and_kept_and_the_policy_is_strict():
+    with running(OFFBEAT) as server:
+        page = server.request("GET", "/?place=ingest")
+        if page.status == 404:
+            skip("offbeat was built without its page: esbuild is not installed")
+        policy = page.headers["Content-Security-Policy"]
+        check("default-src 'none'" in policy and "script-src 'self'" in policy and "unsafe" not in policy, policy)
+        check_equal((page.headers["Content-Encoding"], page.headers["Cache-Control"]), ("gzip", "no-store"), "headers of the page")
+        names = [part.split('"')[0] for part in gzip.decompress(page.body).decode().split('"page-')[1:]]
+        check_equal(len(names), 2, "files of the page")
+        for name in names:
+            answer = server.request("GET", f"/page-{name}")
+            check_equal((answer.status, "immutable" in answer.headers["Cache-Control"]), (200, True), name)
+        check_equal([server.request("GET", path).status for path in ("/page-0.js", "/index.html", "/api/1/page?service=x")], [404, 404, 401], "other paths")
+        check_equal(server.request("POST", "/").status, 405, "POST")
+
+
+main()

@@ -1,0 +1,74 @@
+// Questions to `offbeat serve`, with the token that the page has.  SPDX-License-Identifier: MIT
+
+export type Parameters = { [name: string]: string };
+
+export class Refusal extends Error {
+  constructor(readonly status: number, message: string) {
+    super(message);
+  }
+}
+
+// The token stays in this tab: in its session storage, never in a link.
+const TOKEN = "offbeat-token", KEY = "offbeat-key";
+
+export class Api {
+  token = sessionStorage.getItem(TOKEN) || "";
+  key = sessionStorage.getItem(KEY) || ""; // of the DSN that `offbeat serve` printed; "": not known
+  project = "1";
+  private asking = new AbortController();
+
+  // Takes token and key out of the URL that `offbeat serve` printed.
+  takeFromUrl(): void {
+    const given = new URLSearchParams(location.hash.replace(/^#/, ""));
+    if (!given.has("token")) return;
+    this.keepToken(given.get("token")!);
+    this.key = given.get("key") || "";
+    sessionStorage.setItem(KEY, this.key);
+    const search = new URLSearchParams(location.search);
+    if (given.has("project")) search.set("project", given.get("project")!);
+    history.replaceState(null, "", `${location.pathname}?${search}`);
+  }
+
+  keepToken(token: string): void {
+    this.token = token;
+    sessionStorage.setItem(TOKEN, token);
+  }
+
+  forgetToken(): void {
+    this.token = "";
+    sessionStorage.removeItem(TOKEN);
+  }
+
+  // The answers to what was asked before are not needed: the server stops computing them.
+  startOver(): void {
+    this.asking.abort();
+    this.asking = new AbortController();
+  }
+
+  url(route: string, parameters: Parameters): string {
+    const given = Object.keys(parameters).filter((name) => parameters[name] !== "");
+    const query = given.map((name) => `${name}=${encodeURIComponent(parameters[name])}`).join("&");
+    return `api/${this.project}/${route}${query ? "?" + query : ""}`;
+  }
+
+  async ask(url: string): Promise<Response> {
+    const answer = await fetch(url, { headers: { Authorization: `Bearer ${this.token}` }, signal: this.asking.signal, credentials: "omit" });
+    if (answer.ok) return answer;
+    const detail = await answer.json().then(({ detail: text }) => String(text), () => `the server answers ${answer.status}`);
+    throw new Refusal(answer.status, detail);
+  }
+
+  async json<Answer>(route: string, parameters: Parameters = {}): Promise<Answer> {
+    return (await this.ask(this.url(route, parameters))).json();
+  }
+
+  async bytes(route: string, parameters: Parameters): Promise<ArrayBuffer> {
+    return (await this.ask(this.url(route, parameters))).arrayBuffer();
+  }
+
+  // The same question for a program, which reads the token as a password.
+  commandUrl(route: string, parameters: Parameters): string {
+    const folder = location.pathname.replace(/[^/]*$/, "");
+    return `${location.protocol}//offbeat:${this.token}@${location.host}${folder}${this.url(route, parameters)}`;
+  }
+}

@@ -1,0 +1,188 @@
+// A part of the store as a profile: filters and comparison above the views of page.ts.  SPDX-License-Identifier: MIT
+import { Client } from "./client";
+import { button, choice, make } from "./dom";
+import { Page } from "./page";
+import type { Profile, Span } from "./protocol";
+import type { ServerApp, ServerView } from "./server_page";
+import { baseOf, hasBase, selectionOf, ServerState } from "./server_state";
+import type { Activity } from "./services_view";
+import { TimeChart } from "./sparkline";
+import { safe } from "./text";
+import { SECONDS, secondsOf, timeField, timeText } from "./times";
+
+type Values = { name: string; samples: number }[];
+interface SpanOfServer {
+  name: string;
+  op: string;
+  thread: string;
+  start: string;
+  end: string;
+}
+
+const FILTERS: [name: "service" | "environment" | "release" | "host", list: string, label: string][] =
+  [["service", "services", "Service"], ["environment", "environments", "Environment"], ["release", "releases", "Release"], ["host", "hosts", "Host"]];
+const SPANS_MAX = 2000, AROUND = 0.5;
+
+export class ProfileView implements ServerView {
+  readonly element = make("section", { class: "server-view profile" });
+  private readonly bar = make("div", { class: "bar filters" });
+  private readonly place = make("div", { class: "page" });
+  private readonly chart: TimeChart;
+  private client: Client | null = null;
+  private page: Page | null = null;
+
+  constructor(private readonly app: ServerApp) {
+    this.chart = new TimeChart((from, to) => app.go({ from: from.toFixed(3), to: to.toFixed(3) }, true));
+    this.element.append(this.bar, this.chart.element, this.place);
+  }
+
+  hide(): void {
+    this.page?.end();
+    this.page = null;
+  }
+
+  private get isSession(): boolean {
+    const { profiler, chunk, span } = this.app.state;
+    return profiler !== "" || chunk !== "" || span !== "";
+  }
+
+  async show(): Promise<void> {
+    const { api, state } = this.app, asked = state;
+    this.hide();
+    this.chart.element.hidden = this.isSession;
+    this.showBar(null, null);
+    if (!this.isSession) void this.showChart();
+    void this.showFilters();
+    try {
+      const parameters = selectionOf(state);
+      const [bytes, base, spans] = await Promise.all([
+        api.bytes("page", this.isSession ? { ...parameters, times: "1" } : parameters),
+        hasBase(state) && !this.isSession ? api.bytes("page", baseOf(state)) : undefined,
+        this.isSession ? this.spans() : [],
+      ]);
+      this.client ||= new Client(this.app.script);
+      const profile = await this.client.ask("open", { bytes, base }, base ? [bytes, base] : [bytes]);
+      if (asked !== this.app.state) return;
+      Object.assign(profile, { release: state.release, environment: state.environment }); // a sum may have several
+      if (this.isSession && !/view=/.test(location.hash)) history.replaceState(null, "", location.pathname + location.search + `#v=1&view=time${windowText(state, profile)}`);
+      this.page = new Page(this.client, profile, this.place, spansOnAxis(spans, profile));
+    } catch (error) {
+      if (asked === this.app.state) this.showNothing(error as Error);
+      throw error;
+    }
+  }
+
+  private async spans(): Promise<SpanOfServer[]> {
+    const { from, to, service, profiler, trace } = this.app.state;
+    if (!profiler && !trace) return [];
+    const { spans } = await this.app.api.json<{ spans: SpanOfServer[] }>("spans", { from, to, service, profiler, trace, limit: String(SPANS_MAX) });
+    return spans;
+  }
+
+  private showNothing(error: Error): void {
+    if (error.name === "AbortError") return;
+    const wider = button("Show all of the time", "without a range", () => this.app.go({ from: "", to: "", base_from: "", base_to: "" }, true));
+    const unfiltered = button("Without filters", "only the service and the range", () => this.app.go({ environment: "", release: "", host: "", thread: "", tag_focus: "", focus: "", ignore: "" }, true));
+    this.place.replaceChildren(make("div", { class: "empty" }, make("h2", {}, "There is no profile to show"), make("p", {}, error.message), make("p", {}, wider, unfiltered)));
+  }
+
+  // --- What is chosen -------------------------------------------------------------------------------------------------
+
+  private async showChart(): Promise<void> {
+    const { api, state } = this.app, from = secondsOf(state.from), to = state.to ? secondsOf(state.to) : Date.now() / 1000;
+    const around = from > 0 ? (to - from) * AROUND : 0; // what is before and after the range
+    const activity = await api.json<Activity>("activity", { service: state.service, from: from > 0 ? (from - around).toFixed(3) : "", to: from > 0 ? (to + around).toFixed(3) : "", buckets: "120" })
+      .catch(() => null);
+    if (!activity) return;
+    const values = activity.services.find(({ name }) => name === state.service) || activity.services[0];
+    this.chart.show(values ? values.samples_by_time : [], secondsOf(activity.start), secondsOf(activity.end));
+    this.chart.showMark(from || secondsOf(activity.start), to);
+  }
+
+  private async showFilters(): Promise<void> {
+    const { api, state } = this.app, lists: { [name: string]: Values } = {};
+    await Promise.all(FILTERS.map(async ([name, list]) => {
+      const answer = await api.json<{ [list: string]: Values }>(list, { service: name === "service" ? "" : state.service, limit: "1000" }).catch(() => null);
+      lists[name] = answer ? answer[list] : [];
+    }));
+    if (state === this.app.state) this.showBar(lists, lists.release);
+  }
+
+  private showBar(lists: { [name: string]: Values } | null, releases: Values | null): void {
+    const { state } = this.app, parts: HTMLElement[] = [];
+    if (this.isSession) parts.push(button("‹ Sessions", "all sessions", () => this.app.go({ place: "sessions", profiler: "", chunk: "", trace: "", span: "", from: "", to: "" })));
+    for (const [name, , label] of FILTERS) {
+      const values = (lists ? lists[name] : []).map((value) => value.name).filter((value) => value !== "");
+      if (state[name] !== "" && !values.includes(state[name])) values.unshift(state[name]);
+      if (values.length === 0 || (values.length === 1 && state[name] === "")) continue;
+      const select = choice(label, [["", `${label}: all`], ...values.map((value) => [value, safe(value, 60)] as [string, string])], (value) => this.app.go({ [name]: value } as Partial<ServerState>, true));
+      select.value = state[name];
+      parts.push(select);
+    }
+    parts.push(this.filter("tag_focus", "Label", "only samples with this label: key=value, or a regular expression"),
+               this.filter("focus", "Focus", "only stacks with a function that this regular expression matches"),
+               this.filter("ignore", "Ignore", "no stacks with a function that this regular expression matches"));
+    if (!this.isSession) parts.push(this.range(), this.comparison(releases));
+    this.bar.replaceChildren(...parts);
+  }
+
+  private filter(name: "tag_focus" | "focus" | "ignore", label: string, title: string): HTMLElement {
+    const field = make("input", { type: "text", "aria-label": label, title, placeholder: label, size: 10, spellcheck: "false" });
+    field.value = this.app.state[name];
+    field.addEventListener("change", () => this.app.go({ [name]: field.value.trim() } as Partial<ServerState>, true));
+    return field;
+  }
+
+  private range(): HTMLElement {
+    const { state } = this.app, from = secondsOf(state.from), to = state.to ? secondsOf(state.to) : 0;
+    const go = (low: number, high: number) => this.app.go({ from: low.toFixed(3), to: high ? high.toFixed(3) : "" }, true);
+    const last = choice("Range", [["", "Range …"], ...SECONDS.map(([text, seconds]) => [String(seconds), `last ${text}`] as [string, string]), ["all", "all"]], (value) => {
+      const now = Math.ceil(Date.now() / 1000);
+      if (value === "all") this.app.go({ from: "", to: "" }, true);
+      else if (value) go(now - Number(value), now);
+    });
+    return make("span", { class: "range" }, last, timeField("From", from, (low) => go(low, to && to > low ? to : 0)), timeField("To", to, (high) => go(Math.min(from, high - 1), high)));
+  }
+
+  private comparison(releases: Values | null): HTMLElement {
+    const { state } = this.app, from = secondsOf(state.from), to = state.to ? secondsOf(state.to) : Math.ceil(Date.now() / 1000);
+    const none = { base_from: "", base_to: "", base_release: "", base_environment: "", base_host: "" };
+    const names = (releases || []).map(({ name }) => name).filter((name) => name !== "" && name !== state.release).slice(-50).reverse();
+    if (state.base_release && !names.includes(state.base_release)) names.unshift(state.base_release);
+    const options: [string, string][] = [["", "Compare with …"], ["before", "the time before"], ["this", "this range, with the next one"],
+                                         ...names.map((name) => [`r${name}`, `vs. release ${safe(name, 60)}`] as [string, string])];
+    if (state.base_from) options.splice(1, 0, ["now", `vs. ${timeText(secondsOf(state.base_from))} – ${timeText(secondsOf(state.base_to))}`]);
+    const select = choice("Compare", options, (value) => {
+      if (value === "") this.app.go(none, true);
+      else if (value === "before") this.app.go({ ...none, base_from: Math.max(0, from - (to - from)).toFixed(3), base_to: from.toFixed(3) }, true);
+      else if (value === "this") this.app.go({ ...none, base_from: from.toFixed(3), base_to: to.toFixed(3) }, true);
+      else if (value.startsWith("r")) this.app.go({ ...none, base_release: value.slice(1) }, true);
+    });
+    select.value = state.base_release ? `r${state.base_release}` : state.base_from ? "now" : "";
+    const swap = button("⇄", "exchange the two sides", () => {
+      const { base_from, base_to, base_release, release } = state;
+      this.app.go(base_release ? { release: base_release, base_release: release } : { from: base_from, to: base_to, base_from: from.toFixed(3), base_to: to.toFixed(3) }, true);
+    });
+    swap.hidden = !hasBase(state) || (state.base_release !== "" && state.release === "");
+    return make("span", { class: "comparison" }, select, swap);
+  }
+}
+
+// The time view begins with the range, not with the chunk that the range is in.
+function windowText(state: ServerState, profile: Profile): string {
+  const place = (seconds: string) => Math.round(Number(seconds) * 1e9 - profile.startMs * 1e6);
+  return state.from && state.to && profile.startMs > 0 ? `&window=${Math.max(0, place(state.from))}~${place(state.to)}` : "";
+}
+
+// From UTC to the page's time 0.
+function spansOnAxis(spans: SpanOfServer[], profile: Profile): Span[] {
+  const place = (time: string) => (nanosecondsOf(time) - profile.startMs * 1e6);
+  return spans.map(({ name, op, thread, start, end }) => ({ name, op, thread, start: place(start), end: place(end) }))
+    .filter(({ start, end }) => end > start && end > 0 && start < profile.durationNs);
+}
+
+// Rounded by less than a microsecond: a number has 53 bits.
+function nanosecondsOf(time: string): number {
+  const fraction = /\.(\d+)/.exec(time);
+  return Date.parse(time.replace(/\.\d+/, "")) * 1e6 + (fraction ? Number(`0.${fraction[1]}`) * 1e9 : 0);
+}

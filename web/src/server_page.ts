@@ -1,0 +1,140 @@
+// The page of `offbeat serve`: where one is, what is chosen of the store, and who may see it.  SPDX-License-Identifier: MIT
+import { Api, Refusal } from "./api";
+import { button, choice, make } from "./dom";
+import { IngestView } from "./ingest_view";
+import { ProfileView } from "./profile_view";
+import { Place, parseServerState, ServerState, serverStateText } from "./server_state";
+import { ServicesView } from "./services_view";
+import { SessionsView } from "./sessions_view";
+import { safe } from "./text";
+
+export interface ServerApp {
+  api: Api;
+  state: ServerState;
+  script: HTMLScriptElement;
+  // Shows another part of the store. KEEPS_VIEW: how it is shown stays, as after "#".
+  go(changes: Partial<ServerState>, keepsView?: boolean): void;
+  say(text: string): void;
+}
+
+export interface ServerView {
+  readonly element: HTMLElement;
+  show(): Promise<void>;
+  hide(): void;
+}
+
+const TITLES: { [place in Place]: string } = { services: "Services", profile: "Profile", sessions: "Sessions", ingest: "Ingest" };
+const IN_BAR: Place[] = ["services", "sessions", "ingest"];
+
+class ServerPage implements ServerApp {
+  readonly api = new Api();
+  state: ServerState;
+  private readonly bar = make("nav", { class: "bar server", "aria-label": "Server" });
+  private readonly place = make("div", { class: "place-of-view" });
+  private readonly line = make("p", { class: "line", role: "status" });
+  private readonly views: { [place in Place]: ServerView };
+  private readonly links: HTMLButtonElement[];
+  private readonly projects = make("span", { class: "projects" });
+  private shown: ServerView | null = null;
+  private shownText = "";
+
+  constructor(readonly script: HTMLScriptElement) {
+    this.api.takeFromUrl();
+    this.state = parseServerState(location.search);
+    this.views = { services: new ServicesView(this), profile: new ProfileView(this), sessions: new SessionsView(this), ingest: new IngestView(this) };
+    this.links = IN_BAR.map((place) => button(TITLES[place], TITLES[place], () => this.go({ place, profiler: "", chunk: "", trace: "", span: "" })));
+    this.bar.append(make("strong", {}, "offbeat"), ...this.links, this.projects);
+    document.body.replaceChildren(this.bar, this.line, this.place);
+    window.addEventListener("popstate", () => {
+      const state = parseServerState(location.search);
+      if (serverStateText(state) === this.shownText) return;
+      this.state = state;
+      void this.apply();
+    });
+    void this.start();
+  }
+
+  private async start(): Promise<void> {
+    if (this.api.token === "") {
+      this.askForToken("");
+      return;
+    }
+    await this.apply();
+    void this.showProjects();
+  }
+
+  say(text: string): void {
+    this.line.textContent = text;
+    this.line.hidden = text === "";
+  }
+
+  go(changes: Partial<ServerState>, keepsView = false): void {
+    this.state = { ...this.state, ...changes };
+    history.pushState(null, "", location.pathname + serverStateText(this.state) + (keepsView ? location.hash : ""));
+    void this.apply();
+  }
+
+  private async apply(): Promise<void> {
+    const { state, api } = this, view = this.views[state.place];
+    this.shownText = serverStateText(state);
+    api.project = /^\d{1,18}$/.test(state.project) ? state.project : "1";
+    api.startOver();
+    document.title = `${TITLES[state.place]}${state.service ? ` of ${safe(state.service, 60)}` : ""} – offbeat`;
+    IN_BAR.forEach((place, i) => {
+      if (place === state.place) this.links[i].setAttribute("aria-current", "page");
+      else this.links[i].removeAttribute("aria-current");
+    });
+    this.say("Asking the server …");
+    if (this.shown && this.shown !== view) this.shown.hide();
+    this.shown = view;
+    this.place.replaceChildren(view.element);
+    try {
+      await view.show();
+      if (this.shownText === serverStateText(state)) this.say("");
+    } catch (error) {
+      this.fail(error as Error);
+    }
+  }
+
+  private fail(error: Error): void {
+    if (error.name === "AbortError") return;
+    const isOfToken = error instanceof Refusal && (error.status === 401 || error.status === 403);
+    if (isOfToken) this.askForToken(error.message);
+    else this.say(error instanceof Refusal ? error.message : `The server does not answer: ${error.message}`);
+  }
+
+  private askForToken(problem: string): void {
+    const field = make("input", { type: "password", id: "token", autocomplete: "off", spellcheck: "false", size: 34 });
+    const form = make("form", { class: "token" }, make("h1", {}, "A read token is needed"), make("label", { for: "token" }, "Token"), field,
+                      make("button", { type: "submit" }, "Open"),
+                      make("p", {}, "offbeat serve prints a URL with a token when it starts. On the server, this command makes another one:"),
+                      make("pre", {}, "offbeat serve --add-token all"), make("p", {}, "The token is kept until this tab is closed."));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.api.keepToken(field.value.trim());
+      void this.start();
+    });
+    this.shown?.hide();
+    this.shown = null;
+    this.place.replaceChildren(form);
+    this.say(problem);
+    field.focus();
+  }
+
+  // A token of one project may not list them.
+  private async showProjects(): Promise<void> {
+    try {
+      const { projects } = await (await this.api.ask("api/projects")).json() as { projects: { id: number; name: string }[] };
+      if (projects.length < 2) return;
+      const select = choice("Project", projects.map(({ id, name }) => [String(id), safe(name, 60)]), (project) => this.go({ ...parseServerState(""), project }));
+      select.value = this.api.project;
+      this.projects.replaceChildren(select);
+    } catch {
+      this.projects.replaceChildren();
+    }
+  }
+}
+
+export function startServerPage(script: HTMLScriptElement): void {
+  new ServerPage(script);
+}
