@@ -18,6 +18,13 @@ def find():
     return shutil.which("chromium") or shutil.which("chromium-browser")
 
 
+def find_axe():
+    """axe-core, as `./dev setup all` installs it from npm; None: it is not there."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    path = pathlib.Path(cache, "offbeat-npm/node_modules/axe-core/axe.min.js")
+    return path if path.exists() else None
+
+
 KEY_CODES = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Tab": 9}
 
 
@@ -101,6 +108,13 @@ class Browser:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']}")
                 return answer["result"]
+
+    def faults_of_access(self):
+        """What axe-core finds in the page as it is: serious and critical faults, one line each."""
+        self.run(find_axe().read_text(encoding="utf-8") + ";true")
+        return self.run("""axe.run(document, {resultTypes: ['violations']}).then(({violations}) => violations
+          .filter(({impact}) => impact === 'serious' || impact === 'critical')
+          .map(({id, help, nodes}) => `${id}: ${help}: ${nodes.slice(0, 3).map(({html}) => html.slice(0, 150)).join(' | ')}`))""")
 
     def resize(self, width, height, scale=1):
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False)

@@ -8,8 +8,11 @@ import contextlib
 import gzip
 import json
 import pathlib
+import subprocess
 import sys
+import tempfile
 import time
+import xml.dom.minidom
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parent)]
 import chromium  # noqa: E402
@@ -166,6 +169,100 @@ def ingest_names_what_was_rejected_and_how_to_send():
         for part in (rejected["reason"], rejected["place"], "accepted", browser.server.dsn):
             check(part in text, f"{part!r} is not in {text}")
         picture(browser, "ingest")
+        check_quiet(browser)
+
+
+PLACES = [("services", "?place=services"), ("profile", "?place=profile&service=shop"), ("diff", "?place=profile&service=shop&release=shop@2.0&base_release=shop@1.0"),
+          ("table", "?place=profile&service=shop#v=1&view=top"), ("sandwich", "?place=profile&service=shop#v=1&view=sandwich&function=0"),
+          ("tree", "?place=profile&service=shop#v=1&view=tree"), ("session", f"?place=profile&profiler={1:032x}"), ("sessions", "?place=sessions"),
+          ("ingest", "?place=ingest"), ("nothing", "?place=profile&service=none")]
+
+
+def each_place(browser):
+    for name, query in PLACES:
+        browser.open("about:blank")
+        browser.open(f"http://127.0.0.1:{browser.server.port}/{query}")
+        browser.wait("document.querySelector('.line') && document.querySelector('.line').textContent !== 'Asking the server …'")
+        browser.run("new Promise((resolve) => setTimeout(resolve, 250))")
+        yield name
+
+
+@case
+def every_place_fits_360_and_2560_pixels_and_a_zoom_of_200_percent():
+    with opened() as browser:
+        ready(browser)
+        for name in each_place(browser):
+            for width, height, scale in ((2560, 1400, 1), (640, 400, 2), (360, 740, 1)):
+                browser.resize(width, height, scale)
+                browser.run("new Promise((resolve) => setTimeout(resolve, 120))")
+                check_equal(browser.run("document.documentElement.scrollWidth"), width, f"width of {name}")
+                picture(browser, f"{name}-{width}")
+        check(all("404" in problem for problem in browser.problems), f"complaints: {browser.problems}")
+
+
+@case
+def axe_finds_nothing_serious_in_any_place_and_theme():
+    if not chromium.find_axe():
+        skip("axe-core is not installed: ./dev setup all")
+    with opened() as browser:
+        ready(browser)
+        for name in each_place(browser):
+            for theme in ("light", "dark"):
+                browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+                check_equal(browser.faults_of_access(), [], f"faults of {name}, {theme}")
+        browser.run("document.body.append(document.createElement('input'))")
+        check("label" in "".join(browser.faults_of_access()), "axe finds no field without a label")
+
+
+@case
+def the_keyboard_alone_leads_to_the_function():
+    with opened() as browser:
+        ready(browser, "!!document.querySelector('table.list')")
+        focused = "document.activeElement.textContent"
+        for _ in range(30):
+            browser.press("Tab")
+            if browser.run(focused) == "shop":
+                break
+        check_equal(browser.run(focused), "shop", "focus")
+        browser.press("Enter")
+        boxes(browser)
+        browser.press("1")
+        for name in ("all", "main", "serve"):
+            browser.press("ArrowDown")
+            browser.wait(f"document.querySelector('.view.flame [aria-selected=true]')?.textContent.startsWith('{name}:')")
+        browser.press("g")
+        browser.wait("document.querySelector('.view.sandwich h2').textContent.startsWith('serve')")
+        browser.press("e")
+        browser.wait("document.querySelector('dialog[open]')?.textContent.includes('go tool pprof')")
+        picture(browser, "export")
+        browser.press("Escape")
+        browser.wait("!document.querySelector('dialog[open]')")
+        browser.press("?")
+        browser.wait("document.querySelector('dialog[open]')?.textContent.includes('regular expression')")
+        check_quiet(browser)
+
+
+@case
+def exports_are_the_files_of_the_server():
+    with tempfile.TemporaryDirectory() as folder, opened() as browser:
+        browser.ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
+        press_button(browser, "shop")
+        boxes(browser)
+        for title, ending in (("pprof", "pb.gz"), ("speedscope", "speedscope.json"), ("Firefox Profiler", "firefox.json"), ("collapsed stacks", "collapsed"),
+                              ("PNG", "png"), ("SVG", "svg")):
+            browser.press("e")
+            press_button(browser, title)
+            path, end = pathlib.Path(folder, f"shop.{ending}"), time.monotonic() + 20
+            while not path.exists() and time.monotonic() < end:
+                time.sleep(0.05)
+            check(path.exists(), f"no {path.name} among {list(pathlib.Path(folder).iterdir())}")
+            browser.press("Escape")
+        done = subprocess.run([OFFBEAT, "top", "--json", f"{folder}/shop.pb.gz"], capture_output=True, text=True, check=True)
+        check_equal(json.loads(done.stdout)["total"], top(browser.server, "service=shop")["total"], "total of the file")
+        check_equal(len(json.loads(pathlib.Path(folder, "shop.speedscope.json").read_text())["shared"]["frames"]) > 8, True, "frames")
+        svg = xml.dom.minidom.parse(f"{folder}/shop.svg")
+        check("highlight" in {node.firstChild.data for node in svg.getElementsByTagName("text")}, "a label of the SVG")
+        check_equal(pathlib.Path(folder, "shop.png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n", "a PNG")
         check_quiet(browser)
 
 

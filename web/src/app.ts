@@ -1,4 +1,5 @@
 // What the views share.  SPDX-License-Identifier: MIT
+import type { BoxView } from "./box_view";
 import type { Client } from "./client";
 import type { Palette, Theme } from "./palette";
 import type { Found, Profile, Selection, Span, Sums } from "./protocol";
@@ -26,6 +27,7 @@ export interface ViewOfApp {
   focus(): void;
   // True if the key was for this view.
   key(event: KeyboardEvent): boolean;
+  readonly picture?: BoxView; // of which a picture can be kept
 }
 
 export function nameOf(app: App, func: number): string {

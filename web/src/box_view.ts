@@ -33,6 +33,10 @@ export interface Events {
   range?(from: number, to: number): void; // dragged with Shift
 }
 
+function markup(text: string): string {
+  return text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
+}
+
 let views = 0;
 
 export class BoxView {
@@ -54,6 +58,9 @@ export class BoxView {
   private marked: [number, number] | null = null;
   private hovered: Box | null = null;
   private version = 0;
+  private font = "";
+  private letter = 0;
+  private readonly labels = new Map<number, string>();
   selected: Box | null = null;
 
   constructor(private readonly app: App, label: string, private readonly events: Events) {
@@ -163,10 +170,11 @@ export class BoxView {
       this.canvas.style.width = `${width}px`;
       this.canvas.style.height = `${height}px`;
     }
-    const context = this.canvas.getContext("2d")!;
+    const context = this.canvas.getContext("2d", { alpha: false })!;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, width, height);
-    context.font = getComputedStyle(this.element).font;
+    context.fillStyle = this.app.theme.background;
+    context.fillRect(0, 0, width, height);
+    context.font = this.font ||= getComputedStyle(this.element).font;
     context.textBaseline = "middle";
     this.drawBoxes(context, width, height);
     this.drawMarks(context, width, height);
@@ -175,7 +183,11 @@ export class BoxView {
   private drawBoxes(context: CanvasRenderingContext2D, width: number, height: number): void {
     const boxes = this.boxes!, { palette, theme, found, state } = this.app, scale = width / (this.to - this.from);
     const isDiff = this.app.sums.base !== null && !this.source!.isTime;
-    const letter = context.measureText("eeeeeeeeee").width / 10, path: number[] = [];
+    const letter = (this.letter ||= context.measureText("eeeeeeeeee").width / 10), path: number[] = [];
+    let filled = "", alpha = 1;
+    const fill = (colour: string) => {
+      if (colour !== filled) context.fillStyle = filled = colour; // setting it parses it
+    };
     for (let i = 0; i < boxes.id.length; i++) {
       const y = this.rowTop(boxes.depth[i]), left = (boxes.start[i] - this.from) * scale, right = left + boxes.width[i] * scale;
       const func = boxes.func[i];
@@ -185,23 +197,51 @@ export class BoxView {
       const isMatch = found !== null && func >= 0 && found.matches[func] === 1;
       if (boxes.merged[i] > 0) {
         this.drawMerged(context, x, y, shown);
+        filled = "";
         continue;
       }
       const isRecursive = state.colours === "recursion" && func >= 0 && path.slice(0, boxes.depth[i]).includes(func);
-      context.globalAlpha = found !== null && !isMatch ? 0.4 : 1;
-      context.fillStyle = isMatch ? theme.accent : isDiff ? palette.ofChange(shareChange(this.app, boxes.width[i], boxes.base[i])) : isRecursive ? palette.recursive : palette.of(func);
+      const wanted = found !== null && !isMatch ? 0.4 : 1;
+      if (wanted !== alpha) context.globalAlpha = alpha = wanted;
+      fill(isMatch ? theme.accent : isDiff ? palette.ofChange(shareChange(this.app, boxes.width[i], boxes.base[i])) : isRecursive ? palette.recursive : palette.of(func));
       context.fillRect(x, y, shown, ROW - 1);
       if (shown >= LABEL_MIN) {
         const text = this.label(func), letters = Math.floor((shown - 8) / letter);
-        context.fillStyle = isMatch ? theme.background : theme.text;
-        context.fillText(text.length <= letters ? text : text.slice(0, Math.max(letters - 1, 1)) + "…", x + 4, y + ROW / 2, shown - 6);
+        fill(isMatch ? theme.background : theme.text);
+        context.fillText(text.length <= letters ? text : text.slice(0, Math.max(letters - 1, 1)) + "…", x + 4, y + ROW / 2);
       }
     }
     context.globalAlpha = 1;
   }
 
   private label(func: number): string {
-    return func < 0 ? `all · ${quantity(this.app.sums.total, this.app.profile.types[this.app.selection.type].unit)}` : nameOf(this.app, func);
+    const known = func < 0 ? undefined : this.labels.get(func);
+    if (known !== undefined) return known;
+    const text = func < 0 ? `all · ${quantity(this.app.sums.total, this.app.profile.types[this.app.selection.type].unit)}` : nameOf(this.app, func);
+    if (func >= 0) this.labels.set(func, text);
+    return text;
+  }
+
+  // The canvas as it is.
+  png(): Promise<Blob | null> {
+    return new Promise((resolve) => this.canvas.toBlob(resolve));
+  }
+
+  // All depths of what is shown between left and right.
+  svg(): string {
+    const boxes = this.boxes!, { palette, theme, found, sums } = this.app, width = this.element.clientWidth, scale = width / (this.to - this.from);
+    const height = (boxes.depthMax + 1) * ROW, lines: string[] = [];
+    this.all().forEach((box) => {
+      const x = Math.max(0, (box.start - this.from) * scale), end = Math.min(width, (box.start + box.width - this.from) * scale), y = this.source!.growsUp ? height - (box.depth + 1) * ROW : box.depth * ROW;
+      if (end <= x) return;
+      const isMatch = found !== null && box.func >= 0 && found.matches[box.func] === 1;
+      const fill = box.merged > 0 ? theme.line : isMatch ? theme.accent : sums.base && !this.source!.isTime ? palette.ofChange(shareChange(this.app, box.width, box.base || 0)) : palette.of(box.func);
+      const text = box.merged > 0 ? "" : this.label(box.func), letters = Math.floor((end - x - 8) / 7);
+      lines.push(`<g><title>${markup(this.describe(box).join("\n"))}</title><rect x="${x.toFixed(2)}" y="${y}" width="${Math.max(0.5, end - x - 0.5).toFixed(2)}" height="${ROW - 1}" fill="${fill}"/>` +
+        (letters >= 2 && text ? `<text x="${(x + 4).toFixed(2)}" y="${y + 14}">${markup(text.length <= letters ? text : text.slice(0, letters - 1) + "…")}</text>` : "") + "</g>");
+    });
+    return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12" fill="${theme.text}">` +
+      `<rect width="100%" height="100%" fill="${theme.background}"/>${lines.join("\n")}</svg>\n`;
   }
 
   // Boxes that are too narrow: thin stripes, which no function has.

@@ -62,6 +62,10 @@ export class FlameView implements ViewOfApp {
     this.boxes.refresh();
   }
 
+  get picture(): BoxView {
+    return this.boxes;
+  }
+
   focus(): void {
     this.boxes.element.focus();
   }

@@ -2,6 +2,7 @@
 import { amount, App, nameOf, ViewOfApp } from "./app";
 import { Client } from "./client";
 import { button, choice, make } from "./dom";
+import { makeExport, Source } from "./export_dialog";
 import { FlameView } from "./flame_view";
 import { makeHelp } from "./help";
 import { Palette, readTheme } from "./palette";
@@ -43,7 +44,7 @@ export class Page implements App {
   private readonly ending = new AbortController();
 
   // PLACE gets the page's elements. SPANS are shown above the flamechart.
-  constructor(readonly client: Client, readonly profile: Profile, private readonly place: HTMLElement, readonly spans: Span[] = []) {
+  constructor(readonly client: Client, readonly profile: Profile, private readonly place: HTMLElement, readonly spans: Span[] = [], private readonly source: Source | null = null) {
     this.state = parseState(location.hash);
     this.tabs = VIEWS.map((view, i) => {
       const tab = button(TITLES[view], `${TITLES[view]} (${i + 1})`, () => this.update({ view }));
@@ -86,7 +87,7 @@ export class Page implements App {
     const tabs = make("div", { role: "tablist", class: "tabs" }, ...this.tabs);
     const next = button("›", "next match (n)", () => void this.goToMatch(1)), previous = button("‹", "previous match (N)", () => void this.goToMatch(-1));
     const right = make("div", { class: "right" }, make("span", { class: "search" }, this.search, this.searchResult, previous, next),
-                       button("◐", "light or dark (t)", () => this.switchTheme()), button("?", "keys (?)", () => this.help.showModal()));
+                       button("⤓", "export (e)", () => this.showExport()), button("◐", "light or dark (t)", () => this.switchTheme()), button("?", "keys (?)", () => this.help.showModal()));
     return make("header", {}, make("div", { class: "bar" }, make("h1", { title: safe(profile.title) }, safe(profile.title, 80) || "profile"),
                                    make("span", { class: "facts" }, facts), tabs, right),
                 make("div", { class: "bar options" }, controls.type, controls.thread, controls.inverted, controls.order, controls.colours, this.chips));
@@ -117,6 +118,13 @@ export class Page implements App {
     const samples = profile.hasTimes ? ` · ${new Unit("count", 0).number(this.sums.samples)} samples` : "";
     this.total.textContent = quantity(this.sums.total, unit) + samples;
     this.total.setAttribute("data-total", String(this.sums.total));
+  }
+
+  private showExport(): void {
+    const dialog = makeExport(this, this.views[this.state.view].picture, this.source);
+    this.place.append(dialog);
+    dialog.addEventListener("close", () => dialog.remove());
+    dialog.showModal();
   }
 
   private switchTheme(): void {
@@ -218,7 +226,7 @@ export class Page implements App {
       return;
     }
     const target = event.target as HTMLElement;
-    if (event.ctrlKey || event.metaKey || event.altKey || this.help.open || target instanceof HTMLSelectElement || target instanceof HTMLInputElement) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") || target instanceof HTMLSelectElement || target instanceof HTMLInputElement) return;
     if (target instanceof HTMLButtonElement && (event.key === "Enter" || event.key === " ")) return;
     if (this.ownKey(event.key) || this.views[this.state.view].key(event)) event.preventDefault();
   }
@@ -235,6 +243,7 @@ export class Page implements App {
     else if (key === "t") this.switchTheme();
     else if (key === "n") void this.goToMatch(1);
     else if (key === "N") void this.goToMatch(-1);
+    else if (key === "e") this.showExport();
     else if (key === "y") void this.copyName();
     else return false;
     return true;

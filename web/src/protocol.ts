@@ -120,6 +120,8 @@ export interface Requests {
   // The box of a path of functions from the root, or its nearest ancestor that there is.
   path: { ask: { tree: TreeName; path: number[] }; answer: { box: number; start: number; width: number; total: number; depth: number } };
   pathOf: { ask: { tree: TreeName; box: number }; answer: number[] };
+  // The selected samples as a file for other programs.
+  export: { ask: { format: "collapsed" | "speedscope"; type: number; title: string }; answer: string };
   // The N-th call that matches the last search, the largest first.
   match: { ask: { place: number }; answer: number[] };
 }

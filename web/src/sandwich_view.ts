@@ -53,6 +53,10 @@ export class SandwichView implements ViewOfApp {
     this.graph(this.callees, "callees");
   }
 
+  get picture(): BoxView {
+    return this.callees;
+  }
+
   focus(): void {
     (this.app.state.func < 0 ? this.table.element : this.callees.element).focus();
   }

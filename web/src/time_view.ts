@@ -186,6 +186,10 @@ export class TimeView implements ViewOfApp {
     this.spans.replaceChildren(...shown);
   }
 
+  get picture(): BoxView {
+    return this.boxes;
+  }
+
   focus(): void {
     this.boxes.element.focus();
   }

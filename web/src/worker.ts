@@ -3,6 +3,7 @@ import { BoxTree } from "./box_tree";
 import { Chart, lanesOf } from "./chart";
 import { combine } from "./combine";
 import { Data, decode } from "./data";
+import { collapsed, speedscope } from "./export";
 import type { Boxes, Found, RequestName, Requests, Selection, TreeName } from "./protocol";
 import { CallSums, sumCalls, sumFunctions } from "./sums";
 
@@ -103,6 +104,7 @@ const handlers: Handlers = {
   find: ({ text }) => find(text),
   path: ({ tree: name, path }) => tree(name).at(path),
   pathOf: ({ tree: name, box }) => tree(name).pathOf(box),
+  export: ({ format, type, title }) => (format === "collapsed" ? collapsed(data, sums) : speedscope(data, sums, type, title)),
   match: ({ place }) => (matching.length > 0 ? pathOfCall(matching[place % matching.length]) : []),
 };
 
