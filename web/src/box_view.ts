@@ -128,7 +128,7 @@ export class BoxView {
     if (this.selected) this.selected = this.find(this.selected);
     this.redraw();
     clearTimeout(this.itemsTimer);
-    this.itemsTimer = window.setTimeout(() => this.writeItems(), 60);
+    this.itemsTimer = window.setTimeout(() => this.writeItems(), 120);
   }
 
   private box(index: number): Box {
@@ -155,9 +155,18 @@ export class BoxView {
     if (this.frame === 0) this.frame = requestAnimationFrame(() => this.draw());
   }
 
+  // Of the first depth. Reading it from the element costs a layout, so loops over boxes read it once.
+  private firstTop(): number {
+    const content = Math.max((this.boxes!.depthMax + 1) * ROW, this.element.clientHeight);
+    return (this.source!.growsUp ? content - ROW : 0) - this.element.scrollTop;
+  }
+
+  private get rowStep(): number {
+    return this.source!.growsUp ? -ROW : ROW;
+  }
+
   private rowTop(depth: number): number {
-    const height = this.element.clientHeight, content = Math.max((this.boxes!.depthMax + 1) * ROW, height);
-    return (this.source!.growsUp ? content - (depth + 1) * ROW : depth * ROW) - this.element.scrollTop;
+    return this.firstTop() + depth * this.rowStep;
   }
 
   private draw(): void {
@@ -184,12 +193,13 @@ export class BoxView {
     const boxes = this.boxes!, { palette, theme, found, state } = this.app, scale = width / (this.to - this.from);
     const isDiff = this.app.sums.base !== null && !this.source!.isTime;
     const letter = (this.letter ||= context.measureText("eeeeeeeeee").width / 10), path: number[] = [];
+    const first = this.firstTop(), step = this.rowStep;
     let filled = "", alpha = 1;
     const fill = (colour: string) => {
       if (colour !== filled) context.fillStyle = filled = colour; // setting it parses it
     };
     for (let i = 0; i < boxes.id.length; i++) {
-      const y = this.rowTop(boxes.depth[i]), left = (boxes.start[i] - this.from) * scale, right = left + boxes.width[i] * scale;
+      const y = first + boxes.depth[i] * step, left = (boxes.start[i] - this.from) * scale, right = left + boxes.width[i] * scale;
       const func = boxes.func[i];
       path[boxes.depth[i]] = func;
       if (y >= height || y + ROW <= 0 || right <= 0 || left >= width) continue;
@@ -283,9 +293,10 @@ export class BoxView {
     const boxes = this.boxes;
     if (!boxes) return null;
     const { y, value } = this.at(event);
+    const first = this.firstTop(), step = this.rowStep;
     const slack = ((this.to - this.from) / this.element.clientWidth) * 0.5;
     for (let i = 0; i < boxes.id.length; i++) {
-      const top = this.rowTop(boxes.depth[i]);
+      const top = first + boxes.depth[i] * step;
       if (y >= top && y < top + ROW && value >= boxes.start[i] - slack && value < boxes.start[i] + Math.max(boxes.width[i], slack)) return this.box(i);
     }
     return null;
