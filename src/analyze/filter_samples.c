@@ -56,7 +56,7 @@ static bool is_in_process(struct sample_filter *filter, size_t sample)
 {
     char pid[24] = "";
     if (!filter->process.name.is_set) return true;
-    const struct process *process =
+    const struct process_key *process =
         &filter->processes.items[process_of_sample(&filter->processes, filter->profile, sample)];
     if (process->pid != 0) (void)snprintf(pid, sizeof(pid), "%" PRId64, process->pid);
     return is_who(&filter->process, process->name, slice_of_text(pid));

@@ -15,8 +15,8 @@ struct top_function {
 enum top_grouping { TOP_OF_ALL, TOP_BY_THREAD, TOP_BY_PROCESS };
 
 struct top_group {
-    struct thread_id thread; /* TOP_BY_THREAD; 0 = the samples of no thread */
-    struct process process;  /* TOP_BY_PROCESS */
+    struct thread_id thread;    /* TOP_BY_THREAD; 0 = the samples of no thread */
+    struct process_key process; /* TOP_BY_PROCESS */
     int64_t total; /* of all the group's samples, or of a difference's base if it has one, each without its sign */
     uint64_t duration_ns; /* unless TOP_OF_ALL: first to last sample; 0 without times */
     struct top_function *functions;

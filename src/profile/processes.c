@@ -1,4 +1,4 @@
-/* One pass over the label sets, one over the threads.  SPDX-License-Identifier: MIT */
+/* One pass over the label sets, one over the processes, one over the threads.  SPDX-License-Identifier: MIT */
 #include "profile/processes.h"
 
 #include "base/array.h"
@@ -17,16 +17,16 @@ static int64_t number_of(const char *digits)
 
 static bool is_process(const void *context, uint32_t index, const void *key)
 {
-    const struct process *a = &((const struct processes *)context)->items[index], *b = key;
+    const struct process_key *a = &((const struct processes *)context)->items[index], *b = key;
     return a->pid == b->pid && a->name.index == b->name.index;
 }
 
-static uint64_t hash_of(const struct process *process)
+static uint64_t hash_of(const struct process_key *process)
 {
     return hash_mix((uint64_t)process->pid, process->name.index);
 }
 
-static bool add(struct processes *processes, const struct process *process, uint32_t *ret_index)
+static bool add(struct processes *processes, const struct process_key *process, uint32_t *ret_index)
 {
     uint64_t hash = hash_of(process);
     *ret_index = index_table_find(&processes->index, hash, is_process, processes, process);
@@ -39,9 +39,9 @@ static bool add(struct processes *processes, const struct process *process, uint
     return index_table_add(&processes->index, hash, *ret_index);
 }
 
-static struct process process_of_facts(const struct profile *profile)
+static struct process_key process_of_facts(const struct profile *profile)
 {
-    struct process process = {0};
+    struct process_key process = {0};
     for (size_t i = 0; i < profile->facts.count; i++) {
         const struct fact *fact = &profile->facts.items[i];
         const char *key = profile_c_string(profile, fact->key);
@@ -54,9 +54,10 @@ static struct process process_of_facts(const struct profile *profile)
 }
 
 /* False if the labels name no process. */
-static bool process_of_labels(const struct profile *profile, const struct label_set *set, struct process *ret_process)
+static bool process_of_labels(const struct profile *profile, const struct label_set *set,
+                              struct process_key *ret_process)
 {
-    *ret_process = (struct process){0};
+    *ret_process = (struct process_key){0};
     for (uint32_t i = 0; i < set->count; i++) {
         const struct label *label = &profile->labels.items[set->first + i];
         const char *key = profile_c_string(profile, label->key);
@@ -73,25 +74,39 @@ static void name_by_main_threads(struct processes *processes, const struct profi
 {
     for (size_t i = 0; i < profile->threads.count; i++) {
         const struct thread *thread = &profile->threads.items[i];
-        struct process wanted = {.pid = number_of(profile_c_string(profile, thread->id))};
+        struct process_key wanted = {.pid = number_of(profile_c_string(profile, thread->id))};
         if (wanted.pid == 0) continue;
         uint32_t found = index_table_find(&processes->index, hash_of(&wanted), is_process, processes, &wanted);
         if (found != INDEX_NONE) processes->items[found].name = thread->name;
     }
 }
 
+/* The process of the facts has their name, too. */
+static bool add_table(struct processes *processes, const struct profile *profile)
+{
+    for (size_t i = 1; i < profile->processes.count; i++) {
+        const struct process *process = &profile->processes.items[i];
+        struct process_key key = {.pid = process->pid, .name = process->name};
+        if (key.pid == 0 || key.pid == processes->items[0].pid) continue;
+        if (!add(processes, &key, &processes->of_processes[i])) return false;
+    }
+    return true;
+}
+
 bool processes_find(struct processes *processes, const struct profile *profile)
 {
     *processes = (struct processes){0};
     size_t set_count = profile->label_sets.count;
-    struct process process = process_of_facts(profile);
+    struct process_key process = process_of_facts(profile);
     uint32_t none;
     processes->of_labels = calloc(set_count + 1, sizeof(*processes->of_labels));
-    if (!processes->of_labels || !add(processes, &process, &none)) return false;
+    processes->of_processes = calloc(profile->processes.count + 1, sizeof(*processes->of_processes));
+    if (!processes->of_labels || !processes->of_processes || !add(processes, &process, &none)) return false;
     for (size_t i = 0; i < set_count; i++) {
         if (!process_of_labels(profile, &profile->label_sets.items[i], &process)) continue;
         if (!add(processes, &process, &processes->of_labels[i])) return false;
     }
+    if (!add_table(processes, profile)) return false;
     name_by_main_threads(processes, profile);
     return true;
 }
@@ -100,6 +115,7 @@ void processes_fini(struct processes *processes)
 {
     free(processes->items);
     free(processes->of_labels);
+    free(processes->of_processes);
     index_table_fini(&processes->index);
     *processes = (struct processes){0};
 }
@@ -107,7 +123,7 @@ void processes_fini(struct processes *processes)
 struct profile_extra_labels processes_labels_of_one(const struct processes *processes, const struct profile *profile)
 {
     struct profile_extra_labels labels = {0};
-    const struct process *process = &processes->items[0];
+    const struct process_key *process = &processes->items[0];
     if (processes->count > 1) return labels;
     if (process->pid) {
         labels.items[labels.count].key = PROCESS_ID_LABEL;

@@ -1,4 +1,5 @@
-/* The processes of a profile: each sample may name one by its labels "pid" and "process".  SPDX-License-Identifier: MIT
+/* The process of each sample, for reports: its labels "pid" and "process" name it, or else its thread's process.
+ *  SPDX-License-Identifier: MIT
  */
 #ifndef OFFBEAT_PROFILE_PROCESSES_H
 #define OFFBEAT_PROFILE_PROCESSES_H
@@ -8,18 +9,19 @@
 #define PROCESS_ID_LABEL "pid"
 #define PROCESS_NAME_LABEL "process"
 
-struct process {
+/* A process that runs another program (exec) keeps its pid and has two of these. */
+struct process_key {
     int64_t pid;           /* 0: not known */
     struct string_id name; /* "": not known */
 };
 
-/* ITEMS[0] is the process of samples without these labels: the one that the facts of the same names tell. A process
- * that runs another program (exec) keeps its pid and becomes another item. Without a label "process", the name is that
- * of the thread whose id is the pid. */
+/* ITEMS[0] is the process that the facts of the same names describe. A sample without these labels and whose thread has
+ * no known process belongs to it. Without a name, an item gets the name of the thread whose id is the pid. */
 struct processes {
-    struct process *items;
+    struct process_key *items;
     size_t count, capacity;
-    uint32_t *of_labels; /* by label set: index in ITEMS */
+    uint32_t *of_labels;    /* by label set: index in ITEMS; 0: the labels do not say */
+    uint32_t *of_processes; /* by process of the profile: index in ITEMS */
     struct index_table index;
 };
 
@@ -30,7 +32,9 @@ void processes_fini(struct processes *processes);
 static inline uint32_t process_of_sample(const struct processes *processes, const struct profile *profile,
                                          size_t sample)
 {
-    return processes->of_labels[profile->samples.labels[sample].index];
+    uint32_t of_labels = processes->of_labels[profile->samples.labels[sample].index];
+    if (of_labels != 0 || profile->processes.count <= 1) return of_labels;
+    return processes->of_processes[profile_thread(profile, profile->samples.thread[sample])->process.index];
 }
 
 /* Labels for the samples of PROFILE if it holds one process that only its facts name; else none. Valid as long as

@@ -43,6 +43,7 @@ void profile_init(struct profile *profile)
     ADD_NONE(profile, functions);
     ADD_NONE(profile, locations);
     ADD_NONE(profile, stacks);
+    ADD_NONE(profile, processes);
     ADD_NONE(profile, threads);
     ADD_NONE(profile, label_sets);
     if (profile->failed == STATUS_OK) profile->strings.items[0] = slice_of("", 0);
@@ -72,6 +73,8 @@ void profile_fini(struct profile *profile)
     free(profile->lines.items);
     free(profile->stacks.items);
     index_table_fini(&profile->stacks.index);
+    free(profile->processes.items);
+    index_table_fini(&profile->processes.index);
     free(profile->threads.items);
     index_table_fini(&profile->threads.index);
     free(profile->labels.items);
@@ -261,6 +264,12 @@ struct stack profile_stack(const struct profile *profile, struct stack_id id)
 {
     bool is_one = id.index > 0 && id.index < profile->stacks.count && profile_is_stack(profile, id.index);
     return is_one ? profile_stack_at(profile, id.index) : (struct stack){0};
+}
+
+const struct process *profile_process(const struct profile *profile, struct process_id id)
+{
+    static const struct process none;
+    return ITEM_OR_NONE(profile, processes, id, none);
 }
 
 const struct thread *profile_thread(const struct profile *profile, struct thread_id id)

@@ -23,6 +23,7 @@ struct mapping_id   { uint32_t index; };
 struct function_id  { uint32_t index; };
 struct location_id  { uint32_t index; };
 struct stack_id     { uint32_t index; };
+struct process_id   { uint32_t index; };
 struct thread_id    { uint32_t index; }; /* place in profile.threads, not the system's number */
 struct label_set_id { uint32_t index; };
 /* clang-format on */
@@ -32,6 +33,7 @@ enum {
     PROFILE_ENTITIES_MAX = 64 << 20, /* each of mappings, functions, locations, lines, label sets */
     PROFILE_STACK_WORDS_MAX = 128 << 20,
     PROFILE_THREADS_MAX = 4 << 20,
+    PROFILE_PROCESSES_MAX = 4 << 20,
     PROFILE_SAMPLES_MAX = 1 << 30,
     PROFILE_VALUES_MAX = 64, /* value types of one profile */
     PROFILE_STRING_BYTES_MAX = 1 << 20,
@@ -54,6 +56,7 @@ struct mapping {
     uint64_t image_size;         /* first to last loaded byte; 0 = not known */
     uint64_t image_vmaddr;       /* the address that the file itself gives its first loaded segment */
     struct string_id attributes; /* of its image, see below */
+    struct process_id process;   /* that has this memory; 0 for a file, which several processes may map */
     bool has_functions, has_filenames, has_line_numbers, has_inline_frames; /* pprof: already symbolized so far */
 };
 
@@ -107,8 +110,20 @@ struct stack {
 /* The file name of a mapping of memory that no file is after: as perf calls it, and pprof knows it. */
 #define ANONYMOUS_MAPPING "//anon"
 
+/* Two entries are the same process if host, container and pid are equal, and the starts where both are known. Without
+ * a pid, profiler_id takes its place. A process that runs another program (exec) stays the same process. */
+struct process {
+    int64_t pid;                  /* 0 = not known */
+    int64_t parent_pid;           /* 0 = not known */
+    uint64_t start_ns;            /* UTC since 1970; 0 = not known */
+    struct string_id name;        /* of the program; "" = not known */
+    struct string_id profiler_id; /* a text that only the profiler of this process has; "" = not known */
+    struct string_id host, container;
+};
+
 struct thread {
-    struct string_id id; /* any text that is unique in the profile; the decimal tid on Linux */
+    struct process_id process; /* 0 = not known */
+    struct string_id id;       /* any text that is unique in the process; the decimal tid on Linux */
     struct string_id name;
     int32_t priority;
     bool has_priority;
@@ -203,6 +218,7 @@ struct profile {
     struct { struct location *items; size_t count, capacity; struct index_table index; } locations;
     struct { struct line *items; size_t count, capacity; } lines;
     struct { uint32_t *items; size_t count, capacity; struct index_table index; } stacks; /* words, see struct stack */
+    struct { struct process *items; size_t count, capacity; struct index_table index; } processes;
     struct { struct thread *items; size_t count, capacity; struct index_table index; } threads;
     struct { struct label *items; size_t count, capacity; } labels;
     struct { struct label_set *items; size_t count, capacity; struct index_table index; } label_sets;
@@ -283,7 +299,11 @@ struct stack_frames {
 };
 void profile_add_stacks(struct profile *profile, const struct stack_frames *stacks, size_t count,
                         struct stack_id *ret_ids);
-/* Finds by ID. A known thread takes over NAME and PRIORITY where it had none. */
+/* A known process takes over what it did not have. */
+struct process_id profile_add_process(struct profile *profile, const struct process *process);
+/* The process with this pid; NAME may be "". 0 if PID is not above 0. */
+struct process_id profile_add_pid(struct profile *profile, int64_t pid, struct string_id name);
+/* Finds by PROCESS and ID. A known thread takes over NAME and PRIORITY where it had none. */
 struct thread_id profile_add_thread(struct profile *profile, const struct thread *thread);
 /* Order matters: the same labels in another order are another set. */
 struct label_set_id profile_add_labels(struct profile *profile, const struct label *labels, uint32_t count);
@@ -331,6 +351,7 @@ const struct function *profile_function(const struct profile *profile, struct fu
 const struct location *profile_location(const struct profile *profile, struct location_id id);
 const struct line *profile_lines(const struct profile *profile, const struct location *location);
 struct stack profile_stack(const struct profile *profile, struct stack_id id);
+const struct process *profile_process(const struct profile *profile, struct process_id id);
 const struct thread *profile_thread(const struct profile *profile, struct thread_id id);
 /* Frames of STACK, 0 for the empty one. */
 size_t profile_stack_depth(const struct profile *profile, struct stack_id stack);
@@ -392,7 +413,8 @@ static inline int64_t profile_add_values(int64_t a, int64_t b)
 /* --- Whole-profile operations ------------------------------------------------------------------------------------- */
 
 /* Adds everything of FROM to INTO. Every sample gets EXTRA_LABELS (may be NULL) in front of its own; ids, times,
- * measurements and metadata that INTO has not yet are taken over; passthrough items of an envelope are not. FROM's
+ * measurements and metadata that INTO has not yet are taken over; passthrough items of an envelope are not. A thread
+ * whose process is not known gets the process of its profile's profiler_id, if there is one. FROM's
  * value types must be INTO's (INTO may have none yet), else STATUS_UNSUPPORTED and INTO is unchanged. The start is the
  * earlier one, the duration reaches to the later end, numeric facts add up. Mappings of one file that are at different
  * addresses in the two processes become one (PPF merge): same build id or else file name, same offset and size;

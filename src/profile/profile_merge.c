@@ -13,7 +13,7 @@
 struct merge {
     struct profile *into;
     const struct profile *from;
-    uint32_t *strings, *mappings, *functions, *locations, *stacks, *threads, *label_sets;
+    uint32_t *strings, *mappings, *functions, *locations, *stacks, *processes, *threads, *label_sets;
 };
 
 static bool merge_init(struct merge *merge, struct profile *into, const struct profile *from)
@@ -24,10 +24,11 @@ static bool merge_init(struct merge *merge, struct profile *into, const struct p
     merge->functions = calloc(from->functions.count + 1, sizeof(uint32_t));
     merge->locations = calloc(from->locations.count + 1, sizeof(uint32_t));
     merge->stacks = calloc(from->stacks.count + 1, sizeof(uint32_t));
+    merge->processes = calloc(from->processes.count + 1, sizeof(uint32_t));
     merge->threads = calloc(from->threads.count + 1, sizeof(uint32_t));
     merge->label_sets = calloc(from->label_sets.count + 1, sizeof(uint32_t));
     return merge->strings && merge->mappings && merge->functions && merge->locations && merge->stacks &&
-           merge->threads && merge->label_sets;
+           merge->processes && merge->threads && merge->label_sets;
 }
 
 static void merge_fini(struct merge *merge)
@@ -37,6 +38,7 @@ static void merge_fini(struct merge *merge)
     free(merge->functions);
     free(merge->locations);
     free(merge->stacks);
+    free(merge->processes);
     free(merge->threads);
     free(merge->label_sets);
 }
@@ -68,6 +70,38 @@ static void merge_strings(struct merge *merge)
     }
 }
 
+/* --- Processes ---------------------------------------------------------------------------------------------------- */
+
+static bool has_thread_without_process(const struct profile *profile)
+{
+    for (size_t i = 1; i < profile->threads.count; i++) {
+        if (profile->threads.items[i].process.index == 0) return true;
+    }
+    return false;
+}
+
+/* A thread without a process belongs to the process that the profiler ran in. FROM's is entry 0. */
+static void merge_processes(struct merge *merge)
+{
+    const struct profile *from = merge->from;
+    struct profile *into = merge->into;
+    bool is_own_id = into->profiler_id.index != 0 && into->processes.count <= 1; /* and not of an earlier FROM */
+    if (is_own_id && has_thread_without_process(into))
+        profile_give_process(into, profile_add_process(into, &(struct process){.profiler_id = into->profiler_id}));
+    if (from->profiler_id.index != 0 && has_thread_without_process(from)) {
+        struct process own = {.profiler_id = move_string(merge, from->profiler_id)};
+        merge->processes[0] = profile_add_process(merge->into, &own).index;
+    }
+    for (size_t i = 1; i < from->processes.count; i++) {
+        struct process process = from->processes.items[i];
+        process.name = move_string(merge, process.name);
+        process.profiler_id = move_string(merge, process.profiler_id);
+        process.host = move_string(merge, process.host);
+        process.container = move_string(merge, process.container);
+        merge->processes[i] = profile_add_process(merge->into, &process).index;
+    }
+}
+
 /* --- Mappings: the same part of the same file is one, wherever a process had it. ---------------------------------- */
 
 /* The string that says which file it is, or 0 where nothing does: anonymous memory is not the same by looking alike.
@@ -91,7 +125,7 @@ static bool segment_equal(const void *context, uint32_t index, const void *key)
     const struct profile *profile = context;
     const struct mapping *a = &profile->mappings.items[index], *b = key;
     return a->limit - a->start == b->limit - b->start && a->file_offset == b->file_offset &&
-           file_identity(profile, a) == file_identity(profile, b);
+           a->process.index == b->process.index && file_identity(profile, a) == file_identity(profile, b);
 }
 
 /* Indexes those that INTO has before anything is merged. */
@@ -127,6 +161,7 @@ static void merge_mappings(struct merge *merge)
         mapping.build_id = move_string(merge, mapping.build_id);
         mapping.debug_id = move_string(merge, mapping.debug_id);
         mapping.attributes = move_string(merge, mapping.attributes);
+        if (mapping.process.index != 0) mapping.process.index = merge->processes[mapping.process.index];
         uint32_t known = INDEX_NONE;
         if (file_identity(into, &mapping) != 0) {
             known = index_table_find(&segments, segment_hash(into, &mapping), segment_equal, into, &mapping);
@@ -224,6 +259,7 @@ static void merge_threads(struct merge *merge)
 {
     for (size_t i = 1; i < merge->from->threads.count; i++) {
         struct thread thread = merge->from->threads.items[i];
+        thread.process.index = merge->processes[thread.process.index];
         thread.id = move_string(merge, thread.id);
         thread.name = move_string(merge, thread.name);
         thread.attributes = move_string(merge, thread.attributes);
@@ -512,6 +548,7 @@ enum status profile_merge(struct profile *into, const struct profile *from,
     struct merge merge;
     if (merge_init(&merge, into, from)) {
         merge_strings(&merge);
+        merge_processes(&merge);
         merge_mappings(&merge);
         merge_functions(&merge);
         merge_locations(&merge);

@@ -23,6 +23,9 @@ bool profile_is_function(const struct profile *profile, uint32_t index, const st
 bool profile_is_location(const struct profile *profile, uint32_t index, const struct location *location,
                          const struct line *lines, uint32_t line_count);
 
+/* Gives PROCESS to each thread that has none. */
+void profile_give_process(struct profile *profile, struct process_id process);
+
 /* Adds those stacks of FROM that STACKS marks (not 0), and puts their ids in the place of the marks. The parent of one
  * that is marked is too, but stack 0. LOCATIONS are the new ids of FROM's. */
 void profile_add_stacks_of(struct profile *profile, const struct profile *from, const uint32_t *locations,

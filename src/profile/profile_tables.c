@@ -66,9 +66,9 @@ static bool mapping_equal(const void *context, uint32_t index, const void *key)
            same_string(a->file_name, b->file_name) && same_string(a->build_id, b->build_id) &&
            same_string(a->debug_id, b->debug_id) && a->image_start == b->image_start &&
            a->image_size == b->image_size && a->image_vmaddr == b->image_vmaddr &&
-           same_string(a->attributes, b->attributes) && a->has_functions == b->has_functions &&
-           a->has_filenames == b->has_filenames && a->has_line_numbers == b->has_line_numbers &&
-           a->has_inline_frames == b->has_inline_frames;
+           a->process.index == b->process.index && same_string(a->attributes, b->attributes) &&
+           a->has_functions == b->has_functions && a->has_filenames == b->has_filenames &&
+           a->has_line_numbers == b->has_line_numbers && a->has_inline_frames == b->has_inline_frames;
 }
 
 struct mapping_id profile_add_mapping(struct profile *profile, const struct mapping *mapping)
@@ -527,17 +527,73 @@ void profile_fetch_stacks(const struct profile *profile, const struct stack_id *
     }
 }
 
+/* --- Processes ---------------------------------------------------------------------------------------------------- */
+
+static bool process_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct profile *profile = context;
+    const struct process *a = &profile->processes.items[index], *b = key;
+    bool same_start = a->start_ns == b->start_ns || a->start_ns == 0 || b->start_ns == 0;
+    return same_start && a->pid == b->pid && (a->pid != 0 || same_string(a->profiler_id, b->profiler_id)) &&
+           same_string(a->host, b->host) && same_string(a->container, b->container);
+}
+
+static void take_text(struct string_id *known, struct string_id text)
+{
+    if (known->index == 0) *known = text;
+}
+
+struct process_id profile_add_process(struct profile *profile, const struct process *process)
+{
+    uint64_t hash = hash_mix((uint64_t)process->pid, process->pid ? 0 : process->profiler_id.index);
+    uint32_t index = index_table_find(&profile->processes.index, hash, process_equal, profile, process);
+    if (index == INDEX_NONE) {
+        if (!PROFILE_RESERVE(profile, processes, 1, PROFILE_PROCESSES_MAX)) return (struct process_id){0};
+        profile->processes.items[profile->processes.count] = *process;
+        return (struct process_id){FINISH_ADDING(profile, processes, hash)};
+    }
+    struct process *known = &profile->processes.items[index];
+    take_text(&known->name, process->name);
+    take_text(&known->profiler_id, process->profiler_id);
+    if (known->parent_pid == 0) known->parent_pid = process->parent_pid;
+    if (known->start_ns == 0) known->start_ns = process->start_ns;
+    return (struct process_id){index};
+}
+
+struct process_id profile_add_pid(struct profile *profile, int64_t pid, struct string_id name)
+{
+    if (pid <= 0) return (struct process_id){0};
+    return profile_add_process(profile, &(struct process){.pid = pid, .name = name});
+}
+
 /* --- Threads ------------------------------------------------------------------------------------------------------ */
 
 static bool thread_equal(const void *context, uint32_t index, const void *key)
 {
     const struct profile *profile = context;
-    return same_string(profile->threads.items[index].id, ((const struct thread *)key)->id);
+    const struct thread *a = &profile->threads.items[index], *b = key;
+    return same_string(a->id, b->id) && a->process.index == b->process.index;
+}
+
+static uint64_t thread_hash(const struct thread *thread)
+{
+    return hash_mix(thread->process.index, thread->id.index);
+}
+
+void profile_give_process(struct profile *profile, struct process_id process)
+{
+    index_table_fini(&profile->threads.index);
+    profile->threads.index = (struct index_table){0};
+    for (uint32_t i = 1; i < profile->threads.count; i++) {
+        struct thread *thread = &profile->threads.items[i];
+        if (thread->process.index == 0) thread->process = process;
+        if (!index_table_add(&profile->threads.index, thread_hash(thread), i)) profile_fail(profile, STATUS_NO_MEMORY);
+    }
 }
 
 struct thread_id profile_add_thread(struct profile *profile, const struct thread *thread)
 {
-    uint64_t hash = hash_mix(0, thread->id.index);
+    uint64_t hash = thread_hash(thread);
     uint32_t index = index_table_find(&profile->threads.index, hash, thread_equal, profile, thread);
     if (index == INDEX_NONE) {
         if (!PROFILE_RESERVE(profile, threads, 1, PROFILE_THREADS_MAX)) return (struct thread_id){0};
@@ -545,8 +601,8 @@ struct thread_id profile_add_thread(struct profile *profile, const struct thread
         return (struct thread_id){FINISH_ADDING(profile, threads, hash)};
     }
     struct thread *known = &profile->threads.items[index];
-    if (known->name.index == 0) known->name = thread->name;
-    if (known->attributes.index == 0) known->attributes = thread->attributes;
+    take_text(&known->name, thread->name);
+    take_text(&known->attributes, thread->attributes);
     if (!known->has_priority && thread->has_priority) {
         known->priority = thread->priority;
         known->has_priority = true;

@@ -175,7 +175,7 @@ static void append_thread_name(const struct table *table, struct thread_id id)
     append_printable(table->out, profile_c_string(table->profile, thread->name));
 }
 
-static void append_process_name(const struct table *table, const struct process *process)
+static void append_process_name(const struct table *table, const struct process_key *process)
 {
     if (process->pid)
         buffer_append_format(table->out, "%" PRId64, process->pid);

@@ -6,7 +6,8 @@
 bool mapping_has_file(const struct profile *profile, const struct mapping *mapping)
 {
     const char *name = profile_c_string(profile, mapping->file_name);
-    return name[0] == '/' || strcmp(name, "[vdso]") == 0;
+    bool is_anonymous = strncmp(name, ANONYMOUS_MAPPING, strlen(ANONYMOUS_MAPPING)) == 0;
+    return (name[0] == '/' && !is_anonymous) || strcmp(name, "[vdso]") == 0;
 }
 
 bool mapping_has_place(const struct mapping *mapping)

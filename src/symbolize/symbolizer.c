@@ -19,6 +19,7 @@ struct wanted {
     struct mapping_id mapping;
     struct string_id file_name, build_id; /* of the mapping: what makes locations belong to one module */
     uint64_t file_address;
+    int64_t pid; /* of the process that has the code; only for code without a file */
 };
 
 /* What a frame's numbers in the index of a module became in the profile. */
@@ -55,18 +56,31 @@ static bool uses_files(const struct symbolizer *symbolizer)
 
 /* --- What is wanted ----------------------------------------------------------------------------------------------- */
 
-/* Code that a program made while it ran. */
+/* The process that the profile describes; 0 if it does not say. */
+static int64_t pid_of_facts(const struct profile *profile)
+{
+    for (size_t i = 0; i < profile->facts.count; i++) {
+        const struct fact *fact = &profile->facts.items[i];
+        if (strcmp(profile_c_string(profile, fact->key), "pid") != 0) continue;
+        return fact->is_number ? fact->number : strtoll(profile_c_string(profile, fact->text), NULL, 10);
+    }
+    return 0;
+}
+
+/* Code that a program made while it ran. The process of its memory is asked for names, else the profile's process. */
 static void collect_without_file(struct symbolizer *symbolizer)
 {
     const struct profile *profile = symbolizer->profile;
+    int64_t pid = pid_of_facts(profile);
     symbolizer->all_count = symbolizer->wanted_count;
     for (size_t i = 1; i < profile->locations.count; i++) {
         const struct location *location = &profile->locations.items[i];
-        bool is_in_file =
-            location->mapping.index != 0 && mapping_has_file(profile, profile_mapping(profile, location->mapping));
+        const struct mapping *mapping = profile_mapping(profile, location->mapping);
+        bool is_in_file = location->mapping.index != 0 && mapping_has_file(profile, mapping);
         if (location->line_count > 0 || location->address == 0 || is_in_file) continue;
+        int64_t own_pid = profile_process(profile, mapping->process)->pid;
         symbolizer->wanted[symbolizer->all_count++] =
-            (struct wanted){.location = (uint32_t)i, .file_address = location->address};
+            (struct wanted){.location = (uint32_t)i, .file_address = location->address, .pid = own_pid ? own_pid : pid};
     }
 }
 
@@ -111,6 +125,7 @@ static int compare_by_file(const void *left, const void *right)
 static int compare_by_address(const void *left, const void *right)
 {
     const struct wanted *a = left, *b = right;
+    if (a->pid != b->pid) return order((uint64_t)a->pid, (uint64_t)b->pid);
     return order(a->file_address, b->file_address);
 }
 
@@ -280,17 +295,6 @@ static enum status name_group(struct symbolizer *symbolizer, struct wanted *want
 
 /* --- Code without a file ------------------------------------------------------------------------------------------ */
 
-/* The process that the profile describes; 0 if it does not say. */
-static long long process_of(const struct profile *profile)
-{
-    for (size_t i = 0; i < profile->facts.count; i++) {
-        const struct fact *fact = &profile->facts.items[i];
-        if (strcmp(profile_c_string(profile, fact->key), "pid") != 0) continue;
-        return fact->is_number ? fact->number : strtoll(profile_c_string(profile, fact->text), NULL, 10);
-    }
-    return 0;
-}
-
 static void name_jit_location(struct symbolizer *symbolizer, const struct wanted *wanted, const char *name)
 {
     struct profile *profile = symbolizer->profile;
@@ -303,27 +307,38 @@ static void name_jit_location(struct symbolizer *symbolizer, const struct wanted
     symbolizer->result.named++;
 }
 
-/* The map is of one process: profiles of several are named before they are merged. */
-static enum status find_in_perf_map(struct symbolizer *symbolizer, struct error *error)
+/* All of WANTED have one pid and are in order of their addresses. */
+static bool name_by_map(struct symbolizer *symbolizer, const struct wanted *wanted, size_t count)
 {
     enum { NANOSECONDS = 1000000000, CLOCKS_DIFFER_SECONDS = 2 };
-    struct wanted *wanted = symbolizer->wanted + symbolizer->wanted_count;
-    size_t count = symbolizer->all_count - symbolizer->wanted_count;
-    long long process = process_of(symbolizer->profile);
-    if (count == 0 || process <= 0) return STATUS_OK;
-    qsort(wanted, count, sizeof(*wanted), compare_by_address);
     uint64_t *addresses = calloc(count, sizeof(*addresses));
-    for (size_t i = 0; addresses && i < count; i++) addresses[i] = wanted[i].file_address;
+    if (!addresses) return false;
+    for (size_t i = 0; i < count; i++) addresses[i] = wanted[i].file_address;
     char path[64];
-    snprintf(path, sizeof(path), "/tmp/perf-%lld.map", process);
-    struct jit_names names = {0};
+    (void)snprintf(path, sizeof(path), "/tmp/perf-%" PRId64 ".map", wanted->pid);
+    struct jit_names names;
     int64_t start = (int64_t)(symbolizer->profile->time_ns / NANOSECONDS) - CLOCKS_DIFFER_SECONDS;
-    bool ok = addresses && jit_names_find(&names, path, start, addresses, count);
+    bool ok = jit_names_find(&names, path, start, addresses, count);
     for (size_t i = 0; ok && i < count; i++)
         if (names.by_address[i]) name_jit_location(symbolizer, &wanted[i], names.by_address[i]);
     jit_names_fini(&names);
     free(addresses);
-    return ok ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "no memory for the names of %zu places", count);
+    return ok;
+}
+
+/* Each process has its map. */
+static enum status find_in_perf_maps(struct symbolizer *symbolizer, struct error *error)
+{
+    struct wanted *wanted = symbolizer->wanted + symbolizer->wanted_count;
+    size_t count = symbolizer->all_count - symbolizer->wanted_count, size;
+    if (count > 0) qsort(wanted, count, sizeof(*wanted), compare_by_address);
+    for (size_t done = 0; done < count; done += size) {
+        for (size = 1; done + size < count && wanted[done + size].pid == wanted[done].pid; size++) {
+        }
+        if (wanted[done].pid > 0 && !name_by_map(symbolizer, wanted + done, size))
+            return error_set(error, STATUS_NO_MEMORY, 0, "no memory for the names of %zu places", size);
+    }
+    return STATUS_OK;
 }
 
 /* --- The kernel --------------------------------------------------------------------------------------------------- */
@@ -391,7 +406,7 @@ static enum status name_all(struct symbolizer *symbolizer, struct error *error)
 {
     static const struct symbol_source sources[] = {
         {SYMBOLS_FILES | SYMBOLS_DEBUG_FILES | SYMBOLS_DEBUGINFOD, find_in_files, close_files},
-        {SYMBOLS_PERF_MAPS, find_in_perf_map, NULL},
+        {SYMBOLS_PERF_MAPS, find_in_perf_maps, NULL},
         {SYMBOLS_KERNEL, find_in_kernel, NULL},
     };
     enum status status = STATUS_OK;

@@ -41,11 +41,10 @@ struct symbolizer_result {
 };
 
 /* Fills in the lines of every location that has none and is in a mapping, and of those in code without a file (made
- * by a JIT compiler) that /tmp/perf-PID.map names, where PID is the fact "pid" of PROFILE. A file whose build id is not
- * the mapping's is not used; see trusts_paths. Files that are large to read are remembered
- * (doc/formats/symbol-index.md). RET_RESULT may be NULL; OPTIONS, too, which allows
- * the sources of this machine. Fails only for want of memory: what cannot be
- * named stays unnamed.
+ * by a JIT compiler) that /tmp/perf-PID.map names, where PID is the process of the mapping, or else the fact "pid" of
+ * PROFILE. A file whose build id is not the mapping's is not used; see trusts_paths. Files that are large to read are
+ * remembered (doc/formats/symbol-index.md). RET_RESULT may be NULL; OPTIONS, too, which allows the sources of this
+ * machine. Fails only for want of memory: what cannot be named stays unnamed.
  */
 enum status symbolize_profile(struct profile *profile, const struct symbolizer_options *options,
                               struct symbolizer_result *ret_result, struct error *error);

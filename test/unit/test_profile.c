@@ -326,6 +326,94 @@ TEST(merging_folds_a_file_that_was_elsewhere_and_keeps_every_value_PPF_7)
     profile_fini(&two);
 }
 
+static void build_chunk(struct profile *profile, const char *profiler_id, int64_t pid)
+{
+    profile_init(profile);
+    profile_add_value_type(profile, "samples", "count");
+    profile->profiler_id = profile_text(profile, profiler_id);
+    struct thread thread = {.process = profile_add_pid(profile, pid, profile_text(profile, "worker")),
+                            .id = profile_text(profile, "1"),
+                            .name = profile_text(profile, "main")};
+    struct sample sample = {.thread = profile_add_thread(profile, &thread)};
+    profile_add_sample(profile, &sample, (int64_t[]){1});
+}
+
+/* Merges two profiles with one thread "1" each; returns how many threads that are. */
+static size_t count_merged_threads(const char *profiler_ids[2], const int64_t pids[2])
+{
+    struct profile into, parts[2];
+    profile_init(&into);
+    for (size_t i = 0; i < 2; i++) {
+        build_chunk(&parts[i], profiler_ids[i], pids[i]);
+        CHECK_UINT(profile_merge(&into, &parts[i], NULL, NULL), STATUS_OK);
+        profile_fini(&parts[i]);
+    }
+    size_t count = into.threads.count - 1;
+    CHECK_UINT(into.samples.thread[0].index == into.samples.thread[1].index, count == 1);
+    profile_fini(&into);
+    return count;
+}
+
+TEST(threads_of_one_id_are_two_in_two_processes_and_one_in_one)
+{
+    CHECK_UINT(count_merged_threads((const char *[]){"", ""}, (int64_t[]){7, 8}), 2);
+    CHECK_UINT(count_merged_threads((const char *[]){"", ""}, (int64_t[]){7, 7}), 1);
+    CHECK_UINT(count_merged_threads((const char *[]){"a", "b"}, (int64_t[]){0, 0}), 2);
+    CHECK_UINT(count_merged_threads((const char *[]){"a", "a"}, (int64_t[]){0, 0}), 1);
+    CHECK_UINT(count_merged_threads((const char *[]){"", ""}, (int64_t[]){0, 0}), 1);
+    CHECK_UINT(count_merged_threads((const char *[]){"a", "b"}, (int64_t[]){7, 7}), 1);
+}
+
+TEST(a_process_takes_over_what_was_not_known_of_it)
+{
+    struct profile profile;
+    profile_init(&profile);
+    struct process_id first = profile_add_pid(&profile, 7, (struct string_id){0});
+    struct process known = {.pid = 7,
+                            .parent_pid = 1,
+                            .start_ns = 5,
+                            .name = profile_text(&profile, "sh"),
+                            .profiler_id = profile_text(&profile, "a")};
+    CHECK_UINT(profile_add_process(&profile, &known).index, first.index);
+    CHECK_INT(profile_process(&profile, first)->parent_pid, 1);
+    CHECK_UINT(profile_process(&profile, first)->start_ns, 5);
+    CHECK_TEXT(profile_c_string(&profile, profile_process(&profile, first)->name), "sh");
+    known.name = profile_text(&profile, "ls"); /* it ran another program */
+    CHECK_UINT(profile_add_process(&profile, &known).index, first.index);
+    CHECK_TEXT(profile_c_string(&profile, profile_process(&profile, first)->name), "sh");
+    known.start_ns = 6; /* a later process with the same pid */
+    CHECK(profile_add_process(&profile, &known).index != first.index);
+    known.start_ns = 5;
+    known.container = profile_text(&profile, "b");
+    CHECK(profile_add_process(&profile, &known).index != first.index);
+    CHECK_UINT(profile_add_pid(&profile, -1, known.name).index, 0);
+    CHECK_UINT(profile_add_pid(&profile, 0, known.name).index, 0);
+    profile_fini(&profile);
+}
+
+/* Memory at one address is another mapping in another process; a file is one mapping in both. */
+TEST(merging_keeps_the_memory_of_two_processes_apart)
+{
+    struct profile into;
+    profile_init(&into);
+    for (int64_t pid = 7; pid <= 8; pid++) {
+        struct profile part;
+        profile_init(&part);
+        profile_add_value_type(&part, "samples", "count");
+        struct mapping memory = {.start = 0x1000, .limit = 0x2000, .file_name = profile_text(&part, "//anon")};
+        memory.process = profile_add_pid(&part, pid, (struct string_id){0});
+        add_location(&part, profile_add_mapping(&part, &memory), 0x1010, "jit");
+        add_location(&part, add_mapping(&part, "/lib/libwork.so", 0x10000), 0x10010, "work");
+        CHECK_UINT(profile_merge(&into, &part, NULL, NULL), STATUS_OK);
+        profile_fini(&part);
+    }
+    CHECK_UINT(into.mappings.count - 1, 3);
+    CHECK_UINT(into.locations.count - 1, 3);
+    CHECK_INT(profile_process(&into, into.mappings.items[1].process)->pid, 7);
+    CHECK_INT(profile_process(&into, into.mappings.items[3].process)->pid, 8);
+    profile_fini(&into);
+}
+
 TEST(labels_added_together_are_those_added_one_by_one)
 {
     enum { SETS = 1000, LABELS_MAX = 3 };

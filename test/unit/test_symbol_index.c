@@ -4,7 +4,9 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -259,6 +261,47 @@ static void name_by_map(const char *text, int64_t profile_start, const char *exp
                                     profile_function(&profile, profile_lines(&profile, location)->function)->name);
         CHECK_TEXT(name, expected[i]);
     }
+    profile_fini(&profile);
+}
+
+/* Two processes have code at one address; the numbers are of processes that live, so that nobody else has these files.
+ */
+TEST(each_process_has_its_own_map_of_code_without_a_file)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    const pid_t pids[] = {getpid(), child};
+    static const char *const texts[] = {"7f0000001000 20 parents\n", "7f0000001000 20 childs\n"};
+    struct location_id ids[2];
+    struct profile profile;
+    profile_init(&profile);
+    for (size_t i = 0; i < 2; i++) {
+        char path[64];
+        snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pids[i]);
+        CHECK(file_write(path, slice_of_text(texts[i]), NULL) == STATUS_OK);
+        struct mapping memory = {.start = 0x7f0000000000,
+                                 .limit = 0x7f0000100000,
+                                 .file_name = profile_text(&profile, ANONYMOUS_MAPPING),
+                                 .process = profile_add_pid(&profile, pids[i], (struct string_id){0})};
+        struct location place = {.mapping = profile_add_mapping(&profile, &memory), .address = 0x7f0000001010};
+        ids[i] = profile_add_location(&profile, &place, NULL, 0);
+    }
+    CHECK(symbolize_profile(&profile, NULL, NULL, NULL) == STATUS_OK);
+    for (size_t i = 0; i < 2; i++) {
+        char path[64];
+        snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pids[i]);
+        unlink(path);
+        const struct location *location = profile_location(&profile, ids[i]);
+        CHECK_UINT(location->line_count, 1);
+        if (location->line_count == 0) continue;
+        struct function_id function = profile_lines(&profile, location)->function;
+        CHECK_TEXT(profile_c_string(&profile, profile_function(&profile, function)->name), i ? "childs" : "parents");
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
     profile_fini(&profile);
 }
 

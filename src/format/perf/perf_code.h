@@ -1,4 +1,4 @@
-/* What a caller can tell the reader of perf.data about the code that ran: the call frame information of files.
+/* What the reader of perf.data asks its caller about the code that ran: the call frame information of files.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_PERF_PERF_CODE_H
 #define OFFBEAT_FORMAT_PERF_PERF_CODE_H

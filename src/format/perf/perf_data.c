@@ -1,7 +1,7 @@
 /* perf.data into the model: each sample gets the mappings and names that hold at its time.
  *
  * Records are read once, put in order by perf_queue.c, and then either change what is known (mappings, names) or
- * become a sample. Samples go into the profile many at a time.  SPDX-License-Identifier: MIT */
+ * become a sample. Samples are added to the profile many at a time.  SPDX-License-Identifier: MIT */
 #include "format/perf/perf_data.h"
 
 #include "base/array.h"
@@ -342,15 +342,18 @@ static void name_idle(struct decoder *decoder, struct perf_thread *thread)
     if (thread->tid == 0 && thread->name.index == 0) thread->name = profile_text(decoder->profile, "swapper");
 }
 
-static struct thread_id thread_of(struct decoder *decoder, struct perf_thread *thread)
+static struct thread_id thread_of(struct decoder *decoder, struct perf_thread *thread, uint32_t pid)
 {
     char id[16];
-    if (thread->id.index) return thread->id;
+    if (thread->id.index && thread->pid == pid) return thread->id;
     (void)snprintf(id, sizeof(id), "%" PRId32, (int32_t)thread->tid); /* -1: a thread that has ended */
     name_idle(decoder, thread);
-    thread->shown = thread->name;
-    struct thread added = {.id = profile_text(decoder->profile, id), .name = thread->name};
+    struct thread added = {.process = profile_add_pid(decoder->profile, (int32_t)pid, (struct string_id){0}),
+                           .id = profile_text(decoder->profile, id),
+                           .name = thread->name};
+    thread->pid = pid;
     thread->id = profile_add_thread(decoder->profile, &added);
+    thread->shown = profile_thread(decoder->profile, thread->id)->name;
     return thread->id;
 }
 
@@ -417,7 +420,7 @@ static void take_sample(struct decoder *decoder, const struct perf_record *recor
     add_program(decoder, perf_spaces_find(&decoder->spaces, sample.pid), thread->name);
     add_frames(decoder, record, &sample);
     pending->frame_count = (uint32_t)(decoder->frames.count - pending->first_frame);
-    pending->sample.thread = thread_of(decoder, thread);
+    pending->sample.thread = thread_of(decoder, thread, sample.pid);
     pending->sample.labels = labels_of(decoder, &sample, thread);
     pending->sample.time_ns = sample.time_ns + (uint64_t)decoder->header.clock_offset_ns;
     decoder->profile->has_times |= sample.has_time;
@@ -475,7 +478,7 @@ static void flush_queue(struct decoder *decoder, uint64_t until_ns)
         take_oldest(decoder);
 }
 
-/* A record without a time is as old as what it stands behind: perf writes what was there before it began so. */
+/* A record without a time is as old as the record before it: perf so writes what existed before it began. */
 static void order_record(struct decoder *decoder, const struct perf_record *record)
 {
     const struct perf_event *event = perf_record_event(&decoder->header.events, record);
@@ -496,8 +499,8 @@ static void finish_round(struct decoder *decoder)
     decoder->round_end_ns = decoder->newest_ns;
 }
 
-/* Data of other tools and of processors' trace units stand behind their records. */
-static void skip_behind(struct decoder *decoder, const struct perf_record *record)
+/* Data of other tools and of processors' trace units follow their records. */
+static void skip_data_after(struct decoder *decoder, const struct perf_record *record)
 {
     struct cursor body = perf_record_body(record);
     uint64_t size =
@@ -519,7 +522,7 @@ static void read_record(struct decoder *decoder, const struct perf_record *recor
     } else if (record->type == PERF_RECORD_FINISHED_ROUND) {
         finish_round(decoder);
     } else if (record->type == PERF_RECORD_HEADER_TRACING_DATA || record->type == PERF_RECORD_AUXTRACE) {
-        skip_behind(decoder, record);
+        skip_data_after(decoder, record);
     } else {
         decoder->status = perf_header_take(&decoder->header, record, decoder->offset, decoder->error);
     }
@@ -563,7 +566,7 @@ static enum status drop_process_labels(struct profile *profile, struct error *er
     return has_memory ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the processes");
 }
 
-/* Build ids that a pipe told only after their files were used. */
+/* Build ids that a pipe contained only after their files were used. */
 static void give_build_ids(struct decoder *decoder)
 {
     struct profile *profile = decoder->profile;

@@ -141,7 +141,7 @@ static enum status add_event_ids(struct perf_header *header, struct cursor *curs
     return status;
 }
 
-/* The names of events that the attributes have told of already; the ids say which is which. */
+/* The names of events whose attributes were read already; the ids say which name is whose. */
 static void read_event_names(struct perf_header *header, struct slice bytes)
 {
     struct cursor cursor = cursor_of(bytes);
@@ -277,7 +277,7 @@ static bool is_wanted(unsigned feature)
            feature == PERF_FEATURE_EVENT_DESC || feature == PERF_FEATURE_CLOCK_DATA;
 }
 
-/* Behind the data is the place of each feature whose bit is set. */
+/* After the data is the position of each feature whose bit is set. */
 static enum status read_features(struct perf_header *header, const struct perf_source *source, const uint64_t bits[4],
                                  struct error *error)
 {
@@ -311,7 +311,7 @@ static struct section take_section(struct cursor *cursor)
     return section;
 }
 
-/* Where perf did not come to write the size of the data, they reach to the end of the file, and nothing is behind. */
+/* If perf ended before it wrote the size of the data, they reach to the end of the file, and nothing follows. */
 static enum status read_file_header(struct perf_header *header, const struct perf_source *source, struct cursor cursor,
                                     struct error *error)
 {

@@ -7,7 +7,7 @@
 #include "base/zstd_stream.h"
 #include "format/perf/perf_record.h"
 
-/* READ copies SIZE bytes at OFFSET; false if they cannot be had. */
+/* READ copies SIZE bytes at OFFSET; false if they cannot be read. */
 struct perf_source {
     bool (*read)(void *context, uint64_t offset, void *bytes, size_t size);
     void *context;

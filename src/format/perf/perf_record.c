@@ -100,7 +100,7 @@ static void take_registers(struct cursor *cursor, const struct perf_event *event
     sample->registers = take_many(cursor, (unsigned)__builtin_popcountll(event->user_registers), sizeof(uint64_t));
 }
 
-/* The kernel reserves the size that was asked for, and says behind it how much of that it could copy. */
+/* The kernel reserves the size that was asked for, and writes after it how much of that it could copy. */
 static void take_stack(struct cursor *cursor, struct perf_sample *sample)
 {
     uint64_t size = cursor_u64(cursor);

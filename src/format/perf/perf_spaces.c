@@ -186,8 +186,8 @@ static struct perf_space *own_space(struct perf_spaces *spaces, struct perf_proc
     return NULL;
 }
 
-/* The first map that ends behind ADDRESS. */
-static size_t first_behind(const struct perf_space *space, uint64_t address)
+/* The first map that ends after ADDRESS. */
+static size_t first_ending_after(const struct perf_space *space, uint64_t address)
 {
     size_t low = 0, high = space->count;
     while (low < high) {
@@ -219,7 +219,7 @@ static void put_map(struct perf_space *space, size_t place, struct perf_map map,
 /* A new map takes the place of what was there before, which keeps the parts around it. */
 static void insert_map(struct perf_space *space, struct perf_map map)
 {
-    size_t first = first_behind(space, map.start), last = first_behind(space, map.end);
+    size_t first = first_ending_after(space, map.start), last = first_ending_after(space, map.end);
     const struct unwind_module pending = {.is_pending = true};
     bool has_head = first < space->count && space->maps[first].start < map.start;
     bool has_tail = last < space->count && space->maps[last].start < map.end;
@@ -258,7 +258,7 @@ void perf_spaces_map(struct perf_spaces *spaces, const struct perf_mapped *mappe
 
 const struct perf_map *perf_space_map_at(const struct perf_space *space, uint64_t address)
 {
-    size_t place = space ? first_behind(space, address) : 0;
+    size_t place = space ? first_ending_after(space, address) : 0;
     bool is_inside = space && place < space->count && space->maps[place].start <= address;
     return is_inside ? &space->maps[place] : NULL;
 }
@@ -270,10 +270,12 @@ struct mapping_id perf_spaces_place(struct perf_spaces *spaces, const struct per
     *ret_address = segment->start + map->offset + (address - map->start);
     if (segment->mapping.index == 0) {
         uint64_t limit;
+        const struct string_id no_name = {0};
         struct mapping mapping = {.start = segment->start,
                                   .file_offset = segment->file_offset,
                                   .file_name = segment->file_name,
-                                  .build_id = segment->build_id};
+                                  .build_id = segment->build_id,
+                                  .process = profile_add_pid(spaces->profile, (int32_t)segment->owner, no_name)};
         mapping.limit = __builtin_add_overflow(segment->start, segment->size, &limit) ? UINT64_MAX : limit;
         segment->mapping = profile_add_mapping(spaces->profile, &mapping);
     }

@@ -19,6 +19,7 @@
 #include "format/common/facts.h"
 #include "format/pprof/pprof_facts.h"
 #include "format/pprof/pprof_private.h"
+#include "profile/processes.h"
 #include "profile/thread_labels.h"
 #include "profile/time_labels.h"
 
@@ -120,6 +121,7 @@ struct decoder {
     size_t string_count;
     /* "" if no label can have it */
     struct string_id thread_id_keys[THREAD_LABEL_KEYS], thread_name_keys[THREAD_LABEL_KEYS];
+    struct string_id process_keys[THREAD_LABEL_KEYS];
     struct pprof_facts facts;
     struct id_map mappings, functions, locations;
     struct varint_groups groups;
@@ -275,6 +277,8 @@ static void survey(struct decoder *decoder)
 
 /* --- Strings and what is made of a few ---------------------------------------------------------------------------- */
 
+static const char *const process_keys[THREAD_LABEL_KEYS] = {PROCESS_ID_LABEL, PROCESS_NAME_LABEL, NULL};
+
 static void note_key(const char *const keys[THREAD_LABEL_KEYS], struct slice text, struct string_id id,
                      struct string_id ret_ids[THREAD_LABEL_KEYS])
 {
@@ -297,6 +301,7 @@ static void decode_string(struct decoder *decoder, struct slice text)
     struct string_id id = profile_string(decoder->profile, text);
     note_key(thread_id_keys, text, id, decoder->thread_id_keys);
     note_key(thread_name_keys, text, id, decoder->thread_name_keys);
+    note_key(process_keys, text, id, decoder->process_keys);
     decoder->strings[decoder->string_count++] = id;
 }
 
@@ -561,12 +566,20 @@ static const struct label *find_first_label(const struct decoder *decoder, const
     return found;
 }
 
+static struct process_id process_of_labels(struct decoder *decoder)
+{
+    const struct label *pid = find_label(decoder, decoder->process_keys[0]);
+    const struct label *name = find_label(decoder, decoder->process_keys[1]);
+    if (!pid || !pid->is_number) return (struct process_id){0};
+    return profile_add_pid(decoder->profile, pid->number, name ? name->text : (struct string_id){0});
+}
+
 static struct thread_id thread_of_labels(struct decoder *decoder)
 {
     const struct label *id = find_first_label(decoder, decoder->thread_id_keys);
     if (!id) return (struct thread_id){0};
     const struct label *name = find_first_label(decoder, decoder->thread_name_keys);
-    struct thread thread = {.id = id->text};
+    struct thread thread = {.process = process_of_labels(decoder), .id = id->text};
     if (id->is_number) {
         char text[24];
         (void)snprintf(text, sizeof(text), "%" PRId64, id->number);

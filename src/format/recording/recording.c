@@ -107,6 +107,7 @@ struct replayed_thread {
 
 struct replay {
     struct profile *profile;
+    struct process_id process;
     struct cursor cursor;
     bool has_start, is_stopped;
     uint64_t mode, period_ns, now_ns;
@@ -521,7 +522,8 @@ static void add_short_time(struct replay *replay, struct stack_id stack, struct 
     struct replayed_thread *thread = &replay->short_lived;
     if (thread->id.index == 0) {
         struct profile *profile = replay->profile;
-        struct thread short_lived = {.id = profile_text(profile, "0"), .name = profile_text(profile, SHORT_THREADS)};
+        struct thread short_lived = {
+            .process = replay->process, .id = profile_text(profile, "0"), .name = profile_text(profile, SHORT_THREADS)};
         *thread = (struct replayed_thread){.id = profile_add_thread(profile, &short_lived), .last_blocked = NO_SAMPLE};
     }
     thread->told_until_ns = replay->now_ns;
@@ -602,6 +604,12 @@ static void replay_start(struct replay *replay)
     profile_add_fact_text(profile, "process", profile_c_string(profile, profile_string(profile, name)));
     profile_add_fact_text(profile, "executable", profile_c_string(profile, profile_string(profile, path)));
     add_fact_id(profile, "pid", pid);
+    if (pid > 0 && pid <= INT64_MAX)
+        replay->process =
+            profile_add_process(profile, &(struct process){.pid = (int64_t)pid,
+                                                           .parent_pid = parent <= INT64_MAX ? (int64_t)parent : 0,
+                                                           .name = profile_string(profile, name),
+                                                           .profiler_id = profile->profiler_id});
     add_fact_id(profile, "parent_pid", parent);
 }
 
@@ -695,7 +703,8 @@ static void replay_thread(struct replay *replay)
         broken(replay);
         return;
     }
-    struct thread thread = {.id = profile_text(profile, id), .name = profile_string(profile, name)};
+    struct thread thread = {
+        .process = replay->process, .id = profile_text(profile, id), .name = profile_string(profile, name)};
     if (index < replay->threads.count) {
         rename_thread(replay, &replay->threads.items[index], thread.name);
         return;

@@ -374,6 +374,26 @@ static uint32_t stack_number(struct chunk_plan *plan, struct stack_id id)
     return number;
 }
 
+/* The format has no processes: threads of several processes that have one id are one thread there. */
+static void join_equal_ids(struct chunk_plan *plan)
+{
+    const struct profile *profile = plan->profile;
+    if (profile->processes.count <= 1) return;
+    uint32_t *first = calloc(profile->strings.count, sizeof(*first)); /* thread by id */
+    plan->no_memory |= !first;
+    for (uint32_t i = 1; first && i < profile->threads.count; i++) {
+        uint32_t *known = &first[profile->threads.items[i].id.index];
+        if (plan->thread_samples[i] == 0) continue;
+        if (*known == 0) {
+            *known = i;
+            continue;
+        }
+        plan->thread_samples[*known] += plan->thread_samples[i];
+        plan->thread_samples[i] = 0;
+    }
+    free(first);
+}
+
 static void number_stacks(struct chunk_plan *plan)
 {
     const struct sample_columns *samples = &plan->profile->samples;
@@ -383,6 +403,7 @@ static void number_stacks(struct chunk_plan *plan)
         tick->stack = stack_number(plan, tick->is_end ? (struct stack_id){0} : samples->stack[tick->sample]);
         plan->thread_samples[thread]++;
     }
+    join_equal_ids(plan);
     if (!plan->no_memory || plan->frame_indices.count < CHUNK_FRAMES_MAX) return;
     plan->no_memory = false;
     plan->is_too_large = true;

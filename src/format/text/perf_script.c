@@ -486,6 +486,13 @@ static struct stack_id add_stack(struct decoder *decoder)
     return stack;
 }
 
+/* 0 = not known */
+static int64_t pid_of(const struct header *header)
+{
+    uint64_t pid;
+    return parse_number(header->pid, &pid) && pid <= INT64_MAX ? (int64_t)pid : 0;
+}
+
 static struct label_set_id add_labels(struct decoder *decoder)
 {
     struct profile *profile = decoder->profile;
@@ -516,7 +523,8 @@ static void finish_sample(struct decoder *decoder)
     if (!decoder->is_open) return;
     const struct header *header = &decoder->header;
     int64_t values[PROFILE_VALUES_MAX] = {1};
-    struct thread thread = {.id = profile_string(decoder->profile, header->tid),
+    struct thread thread = {.process = profile_add_pid(decoder->profile, pid_of(header), (struct string_id){0}),
+                            .id = profile_string(decoder->profile, header->tid),
                             .name = profile_string(decoder->profile, header->comm)};
     if (!decoder->has_program) add_program(decoder);
     struct sample sample = {

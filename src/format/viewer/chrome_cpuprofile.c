@@ -545,6 +545,8 @@ static struct thread_id thread_of(struct decoder *decoder, const struct track *t
     size_t prefix = has_several ? strlen(id) : 0;
     (void)snprintf(id + prefix, sizeof(id) - prefix, "%llu", (unsigned long long)track->tid);
     thread.id = profile_text(decoder->file.profile, id);
+    if (track->pid <= INT64_MAX)
+        thread.process = profile_add_pid(decoder->file.profile, (int64_t)track->pid, (struct string_id){0});
     for (size_t i = 0; i < decoder->names.count; i++) {
         const struct thread_name *name = &decoder->names.items[i];
         if (name->pid == track->pid && name->tid == track->tid) thread.name = name->name;

@@ -632,7 +632,7 @@ static void write_samples(struct encoder *encoder, const struct track_sample *sa
 /* A process that runs another program keeps its pid; the profiler wants one for each: "7", "7.1", "7.2". */
 static void write_process_id(struct encoder *encoder, uint32_t process)
 {
-    const struct process *items = encoder->tracks.processes.items;
+    const struct process_key *items = encoder->tracks.processes.items;
     char id[48];
     unsigned earlier = encoder->program_numbers[process];
     (void)snprintf(id, sizeof(id), earlier ? "%" PRId64 ".%u" : "%" PRId64, items[process].pid, earlier);
@@ -643,7 +643,7 @@ static void write_thread(struct encoder *encoder, const struct track_sample *sam
 {
     static const char *const marker_columns[] = {"data", "name", "startTime", "endTime", "phase", "category"};
     const struct profile *profile = encoder->profile;
-    const struct process *process = &encoder->tracks.processes.items[samples[0].process];
+    const struct process_key *process = &encoder->tracks.processes.items[samples[0].process];
     struct slice id = profile_slice(profile, profile_thread(profile, (struct thread_id){samples[0].thread})->id);
     struct slice name = profile_slice(profile, profile_thread_name_at(profile, samples[count - 1].sample));
     json_begin_object(&encoder->writer);
@@ -679,7 +679,7 @@ static void write_threads(struct encoder *encoder)
 
 static int compare_pids(const void *left, const void *right, void *context)
 {
-    const struct process *items = context;
+    const struct process_key *items = context;
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
     if (items[a].pid != items[b].pid) return items[a].pid < items[b].pid ? -1 : 1;
     return (a > b) - (a < b);

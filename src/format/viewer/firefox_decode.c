@@ -364,6 +364,13 @@ static void give_columns(struct decoder *decoder)
     }
 }
 
+static struct process_id process_of(struct decoder *decoder, const struct thread_parts *thread)
+{
+    struct profile *profile = decoder->file.profile;
+    const char *pid = profile_c_string(profile, text_of(decoder, thread->own[PID].value));
+    return profile_add_pid(profile, strtoll(pid, NULL, 10), text_of(decoder, thread->own[PROCESS_NAME].value));
+}
+
 static struct label_set_id labels_of(struct decoder *decoder, const struct thread_parts *thread)
 {
     struct profile *profile = decoder->file.profile;
@@ -417,7 +424,8 @@ static void add_samples(struct decoder *decoder, struct tables *tables, const st
                         const struct samples *samples, struct column *todo)
 {
     struct profile *profile = decoder->file.profile;
-    struct thread thread = {.id = text_of(decoder, parts->own[TID].value),
+    struct thread thread = {.process = process_of(decoder, parts),
+                            .id = text_of(decoder, parts->own[TID].value),
                             .name = text_of(decoder, parts->own[NAME].value)};
     if (thread.name.index == thread.id.index) thread.name = (struct string_id){0}; /* it has none */
     struct sample sample = {.thread = profile_add_thread(profile, &thread), .labels = labels_of(decoder, parts)};

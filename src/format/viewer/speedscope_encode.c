@@ -226,7 +226,7 @@ static void write_own(struct encoder *encoder, struct json_writer *writer, const
 static void write_name(struct encoder *encoder, struct json_writer *writer, const struct track_sample *sample)
 {
     const struct profile *profile = encoder->profile;
-    const struct process *process = &encoder->tracks.processes.items[sample->process];
+    const struct process_key *process = &encoder->tracks.processes.items[sample->process];
     const struct thread *thread = profile_thread(profile, (struct thread_id){sample->thread});
     struct string_id thread_name = profile_thread_name_at(profile, sample->sample);
     struct slice name = profile_slice(profile, thread_name.index ? thread_name : thread->id);
