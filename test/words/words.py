@@ -70,7 +70,7 @@ NOT_REWRITTEN = [
     "bench/formats.py", "bench/hash_tables.cc", "bench/interruptions.c", "bench/symbolize.c", "bench/symbolize.py",
     "bench/truth.py", "bench/truth/vfork_clone.c", "doc/architecture.md", "doc/decisions", "doc/formats",
     "doc/library.md", "doc/lifecycle.md", "doc/man", "doc/requirements.md", "doc/tutorial.md", "src/analyze",
-    "src/format/common", "src/format/format.h", "src/format/perf", "src/format/pprof", "src/format/recording",
+    "src/format/format.h", "src/format/pprof", "src/format/recording",
     "src/format/text", "src/format/viewer", "src/profile", "src/report", "src/sampler/modules.c", "test/cli",
     "test/damage/damage.c", "test/differential/peer.c", "test/differential/tables.c", "test/differential/tables.py",
     "test/end_to_end", "test/fuzz", "test/install/install.py", "test/install/meson.build",

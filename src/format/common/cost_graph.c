@@ -282,7 +282,7 @@ static void follow(struct maker *maker, uint32_t index)
 
 /* --- Dividing costs ----------------------------------------------------------------------------------------------- */
 
-/* Contexts were added in no order of weight; those of a node are used heaviest first. */
+/* Contexts were added in no order of weight; the contexts of a node are used heaviest first. */
 static int compare_contexts(const void *left, const void *right, void *data)
 {
     const struct maker *maker = data;

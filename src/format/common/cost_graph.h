@@ -1,4 +1,4 @@
-/* Functions with the costs of their own code and the calls between them, as callgrind and other tracers sum them up,
+/* Functions with the costs of their code and the calls between them, as callgrind and other tracers sum them up,
  * and the stacks that they most likely came from.
  *
  * Such a file does not say which callers of a function its cost belongs to. Each stack gets its share of a function's

@@ -56,7 +56,7 @@ struct format {
     int sentry_version;      /* of Sentry's sample format: 1 or 2; 0 = not a format of Sentry */
     unsigned samples_a_byte; /* how many more samples than bytes a small file may hold; 0 = as many */
     bool needs_timestamps;   /* has a time axis: without timestamps samples are put in sequence */
-    bool needs_full_names;   /* a function's name is all that tells it apart (FMT-4, FMT-11) */
+    bool needs_full_names;   /* functions are distinguished by their names alone (FMT-4, FMT-11) */
     bool is_gzip;            /* encode() compresses */
 };
 

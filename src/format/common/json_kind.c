@@ -13,7 +13,7 @@ static const struct {
     {"meta", JSON_PROFILE_FIREFOX},
     {"libs", JSON_PROFILE_FIREFOX},
     {"threads", JSON_PROFILE_FIREFOX},
-    {"shared", JSON_PROFILE_SPEEDSCOPE}, /* Firefox has one too, behind the others */
+    {"shared", JSON_PROFILE_SPEEDSCOPE}, /* Firefox has one too, after the others */
     {"profiles", JSON_PROFILE_SPEEDSCOPE},
     {"activeProfileIndex", JSON_PROFILE_SPEEDSCOPE},
     {"exporter", JSON_PROFILE_SPEEDSCOPE},

@@ -17,7 +17,7 @@ enum json_kind_of_profile {
 enum { JSON_KIND_BYTES_MAX = 1 << 16 }; /* looked at */
 
 /* Decides by the first member of the outermost object whose name only one of the formats has. UNKNOWN where none is
- * found at the front of BYTES, which need not be valid behind it. */
+ * found at the front of BYTES, which need not be valid after it. */
 enum json_kind_of_profile json_kind_of_profile(struct slice bytes);
 
 #endif

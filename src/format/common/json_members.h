@@ -1,5 +1,5 @@
-/* The members of an object whose order is not to be relied on: their places are noted, and each is read when its turn
- * comes, by a reader of its own.  SPDX-License-Identifier: MIT */
+/* The members of an object, which may be in any order: their positions are noted first, and then the caller reads them
+ * one after the other.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_COMMON_JSON_MEMBERS_H
 #define OFFBEAT_FORMAT_COMMON_JSON_MEMBERS_H
 
@@ -8,7 +8,7 @@
 
 struct json_member {
     const char *name;
-    struct slice value; /* as it stands in the input; empty: there is none, or null */
+    struct slice value; /* as it is in the input; empty: missing, or null */
 };
 
 /* Takes one object, and notes in MEMBERS (COUNT of them, their values empty) what it has of these; of a name that comes
@@ -23,7 +23,7 @@ struct json_parts {
     struct error *error;
 };
 
-/* MESSAGE of what stands at PLACE; NULL: of the whole. Nothing if something was wrong before. */
+/* Records MESSAGE about the bytes at PLACE, or about the file if that is NULL. Keeps an earlier failure. */
 void json_parts_fail(struct json_parts *parts, enum status status, const uint8_t *place, const char *message);
 
 /* Ends the reading of a part; its first error becomes that of all. */
