@@ -145,7 +145,7 @@ def print_row(row):
     print("  ".join(f"{cell:{'<' if i == 0 else '>'}{width}}" for i, (cell, width) in enumerate(zip(row, WIDTHS))).rstrip(), flush=True)
 
 
-def tell_missing(peer):
+def print_missing(peer):
     if not peer:
         print("SKIPPED: go tool pprof is not installed (golang-go): there are no ratios.")
 
@@ -158,7 +158,7 @@ def analyze(build, limit_seconds=180):
     wanted = rows(pprof_files("m", "mnl", "mnl2", "l"))
     peer = find_peer(limit_seconds) if limit_seconds > 0 else None
     if limit_seconds > 0:
-        tell_missing(peer)
+        print_missing(peer)
     print_row(["reports", "offbeat", "target", "memory", "target", "output", f"pprof ({peer.version if peer else 'none'})", "memory",
                f"ratio ≥ {RATIO_TARGET}", ""])
     with tempfile.TemporaryDirectory() as folder:

@@ -22,9 +22,9 @@
 
 enum { PAUSE_NS = 2000000, ANSWER_NS_MAX = 50000000, THREADS_A_ROUND_MAX = 16 };
 
-enum verdict { EQUAL, DIFFERENT, MOVED, INCOMPLETE, NEEDS_SIGNAL, AWAKE, UNANSWERED, VERDICTS };
+enum comparison { EQUAL, DIFFERENT, MOVED, INCOMPLETE, NEEDS_SIGNAL, AWAKE, UNANSWERED, COMPARISONS };
 
-static _Atomic uint64_t verdicts[VERDICTS];
+static _Atomic uint64_t comparisons[COMPARISONS];
 static char output_path[4096];   /* a copy: some programs write over their environment */
 static const char *details_path; /* NULL: not wanted */
 static FILE *details;
@@ -55,7 +55,7 @@ static enum blocked_result walk(struct watched_thread *thread, uint64_t *address
     return result;
 }
 
-/* The arguments of a system call, as /proc/self/task/TID/syscall tells them, and the registers that hold them. */
+/* The arguments of a system call, as /proc/self/task/TID/syscall shows them, and the registers that hold them. */
 enum { ARGUMENTS = 6 };
 static const enum machine_register argument_registers[ARGUMENTS] = {MACHINE_RDI, MACHINE_RSI, MACHINE_RDX,
                                                                     MACHINE_R10, MACHINE_R8,  MACHINE_R9};
@@ -100,7 +100,8 @@ static void print_stack(const char *name, const uint64_t *addresses, size_t coun
     fprintf(details, "\n");
 }
 
-static enum verdict compare(const uint64_t *addresses, size_t count, const uint64_t *arguments, const struct slot *slot)
+static enum comparison compare(const uint64_t *addresses, size_t count, const uint64_t *arguments,
+                               const struct slot *slot)
 {
     if (!is_same_place(addresses[0], slot->addresses[0]) || !has_arguments(slot, arguments)) return MOVED;
     bool is_equal =
@@ -114,10 +115,11 @@ static enum verdict compare(const uint64_t *addresses, size_t count, const uint6
     return is_equal ? EQUAL : DIFFERENT;
 }
 
-static enum verdict judge(struct watched_thread *thread, enum blocked_result result, const uint64_t *addresses,
-                          size_t count, const uint64_t *arguments, const struct slot *slot)
+static enum comparison compare_answer(struct watched_thread *thread, enum blocked_result result,
+                                      const uint64_t *addresses, size_t count, const uint64_t *arguments,
+                                      const struct slot *slot)
 {
-    /* The wait has ended by itself: the handler reads nothing at the end of a call that may have set a seccomp filter.
+    /* The wait has ended normally: the handler reads nothing at the end of a call that may have set a seccomp filter.
      */
     bool has_ended = slot->registers.values[MACHINE_RAX] == 0;
     if (has_ended && slot->outcome == UNWIND_BAD_MEMORY) return MOVED;
@@ -125,7 +127,7 @@ static enum verdict judge(struct watched_thread *thread, enum blocked_result res
     return NEEDS_SIGNAL;
 }
 
-static enum verdict check(struct watched_thread *thread)
+static enum comparison check(struct watched_thread *thread)
 {
     static uint64_t addresses[RECORDING_FRAMES_MAX];
     size_t count = 0;
@@ -139,16 +141,17 @@ static enum verdict check(struct watched_thread *thread)
     if (!slot) return UNANSWERED;
     bool is_still_there = read_arguments(thread, arguments) && thread_cpu_ns(thread->tid, &cpu_ns_before_signal) &&
                           cpu_ns_before_signal == cpu_ns;
-    enum verdict verdict = is_still_there ? UNANSWERED : AWAKE;
+    enum comparison comparison = is_still_there ? UNANSWERED : AWAKE;
     if (is_still_there && signal_handler_is_ready(SIGNAL_USUAL) && slot_send(slot, SIGNAL_USUAL)) {
         uint64_t deadline_ns = self_monotonic_ns() + ANSWER_NS_MAX;
         while (slot_phase_of(slot) != SLOT_DONE && self_monotonic_ns() < deadline_ns) pause_for(20000);
-        if (slot_phase_of(slot) == SLOT_DONE) verdict = judge(thread, result, addresses, count, arguments, slot);
+        if (slot_phase_of(slot) == SLOT_DONE)
+            comparison = compare_answer(thread, result, addresses, count, arguments, slot);
     }
-    if (verdict == EQUAL && outcome != UNWIND_ROOT) verdict = INCOMPLETE;
-    if (verdict == DIFFERENT && outcome != UNWIND_ROOT) verdict = INCOMPLETE;
+    if (comparison == EQUAL && outcome != UNWIND_ROOT) comparison = INCOMPLETE;
+    if (comparison == DIFFERENT && outcome != UNWIND_ROOT) comparison = INCOMPLETE;
     slot_give_back(slot);
-    return verdict;
+    return comparison;
 }
 
 static void forget(void *unused, struct watched_thread *thread)
@@ -162,7 +165,7 @@ static void *run(void *unused)
     threads.sampler_tid = gettid();
     threads.directory = -1;
     threads.keeps_descriptor = self_own_descriptors(-1);
-    if (details_path) details = fopen(details_path, "ae"); /* standard error is none of them */
+    if (details_path) details = fopen(details_path, "ae"); /* not to standard error */
     recording_writer_init(&writer, "/nowhere/at-all", false);
     for (size_t at = 0; !is_over;) {
         pause_for(PAUSE_NS);
@@ -170,7 +173,7 @@ static void *run(void *unused)
         modules_refresh(&modules, false, &writer);
         if (threads_changed(&threads)) threads_refresh(&threads, &writer, forget, NULL);
         for (size_t i = 0; i < THREADS_A_ROUND_MAX && i < threads.count && !is_over; i++) {
-            verdicts[check(threads.items[at++ % threads.count].thread)]++;
+            comparisons[check(threads.items[at++ % threads.count].thread)]++;
         }
     }
     return NULL;
@@ -197,10 +200,10 @@ __attribute__((destructor)) static void report(void)
     is_over = true;
     int file = open(output_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     if (file < 0) return;
-    char line[VERDICTS * 24];
+    char line[COMPARISONS * 24];
     int length = 0;
-    for (unsigned i = 0; i < VERDICTS; i++) {
-        length += sprintf(line + length, "%lu%c", verdicts[i], i + 1 < VERDICTS ? ' ' : '\n');
+    for (unsigned i = 0; i < COMPARISONS; i++) {
+        length += sprintf(line + length, "%lu%c", comparisons[i], i + 1 < COMPARISONS ? ' ' : '\n');
     }
     (void)!write(file, line, (size_t)length); /* at once: several processes may append */
     (void)close(file);

@@ -107,7 +107,7 @@ class Server:
 
 
 class Program:
-    """A program that ends by itself."""
+    """A program that ends without a signal."""
 
     def __init__(self, *command):
         self.command = [str(word) for word in command]

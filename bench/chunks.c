@@ -1,4 +1,4 @@
-/* How fast sample format V2 is read, and read and judged, from memory: chunks FILE…  One row a file, in MB of JSON a
+/* How fast sample format V2 is read, and read and validated, from memory: chunks FILE…  One row a file, in MB of JSON a
  * second of one processor: the JSON reader alone (every value checked and passed over), decoding into the model, and
  * decoding with the result of the same reading. Measured by chunks.py.  SPDX-License-Identifier: MIT */
 #include "base/file.h"
@@ -31,7 +31,7 @@ static void decode(struct slice bytes)
     profile_fini(&profile);
 }
 
-static void decode_and_judge(struct slice bytes)
+static void decode_and_validate(struct slice bytes)
 {
     struct profile profile;
     struct rules_result result;
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
         }
         struct slice slice = buffer_slice(&bytes);
         printf("%s\t%zu\t%.0f\t%.0f\t%.0f\n", argv[i], slice.size, megabytes_per_second(read_alone, slice),
-               megabytes_per_second(decode, slice), megabytes_per_second(decode_and_judge, slice));
+               megabytes_per_second(decode, slice), megabytes_per_second(decode_and_validate, slice));
         (void)fflush(stdout);
         buffer_fini(&bytes);
     }

@@ -1,4 +1,4 @@
-"""How fast chunks of real clients, and a large one made here, are decoded, and decoded and judged, beside the JSON reader
+"""How fast chunks of real clients, and a large one made here, are decoded, and decoded and validated, beside the JSON reader
 alone and a JSON library alone. A part of `formats`. SPDX-License-Identifier: MIT"""
 import gzip
 import json
@@ -69,7 +69,7 @@ def alone(library, path):
 
 def chunks(build):
     version = "not installed (Debian: libsimdjson-dev)"
-    rows = [["Sentry V2, MB/s of JSON a core", "bytes", "simdjson alone", "our reader alone", "decoded", "and judged"]]
+    rows = [["Sentry V2, MB/s of JSON a core", "bytes", "simdjson alone", "our reader alone", "decoded", "and validated"]]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         inputs = {"made: 60 s, 40 threads": folder / "made.json"}

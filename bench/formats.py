@@ -1,5 +1,5 @@
 """Reading, merging and writing profiles: large pprof profiles beside go tool pprof; chunks of Sentry's V2, decoded and
-judged, beside a JSON library that only reads them. All is seconds of a processor, the least of several runs, and peak
+validated, beside a JSON library that only reads them. All is seconds of a processor, the least of several runs, and peak
 memory.
 
 pprof_data.py makes the pprof profiles. SPDX-License-Identifier: MIT"""

@@ -1,4 +1,4 @@
-// Our hash table beside those of libraries: stacks are interned as the profile does it, by parent and location; prints
+// Our hash table beside the hash tables of libraries: stacks are interned as the profile does it, by parent and location; prints
 // nanoseconds and bytes. And our hash of a string beside XXH3, for the names on standard input, one a line.
 //
 //     g++ -std=c++17 -O2 -I src bench/hash_tables.cc build/src/base/libbase.a $(pkg-config --cflags --libs glib-2.0) -lxxhash -o hash_tables

@@ -47,7 +47,7 @@ static struct timespec timespec_of(uint64_t ns)
     return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
 }
 
-/* --- The ways to wait: 0, or the error that ended it, where a timeout is none ------------------------------------- */
+/* --- The ways to wait: 0, or the error that ended it; a timeout is not an error ----------------------------------- */
 
 static int error_of(long result)
 {

@@ -1,4 +1,4 @@
-/* Names addresses of one file, as `offbeat record` names those of a profile:
+/* Names addresses of one file, as `offbeat record` names the addresses of a profile:
  *   symbolize FILE DEBUG-DIRECTORY <ADDRESSES >ANSWERS
  * An address a line, in hex, as the file counts. Answers are in the form of `llvm-symbolizer`: a function and a place a
  * line each, innermost first, and an empty line. SPDX-License-Identifier: MIT */

@@ -79,7 +79,7 @@ def base_name(name):
 
 
 def read_frames(answer):
-    """[(name, place)], innermost first. llvm-symbolizer tells lines of what is in no function (padding between them)
+    """[(name, place)], innermost first. llvm-symbolizer gives lines outside of functions (padding between them)
     as frames without a name; a profile has no use for these, and both sides are without them here. Paths are compared
     as paths ("./src/./a.h" is "src/a.h"), without columns."""
     lines = answer.split("\n")

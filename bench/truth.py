@@ -71,10 +71,10 @@ class Row:
         self.is_right = abs(self.error) <= bound
 
     def cells(self):
-        verdict = "ok" if self.is_right else "NO"
+        result = "ok" if self.is_right else "NO"
         if self.unit != "%":
-            return [self.name, f"{self.truth}", f"{self.profile}{self.unit}", f"{self.error:+d}", f"{self.bound}", verdict]
-        return [self.name, f"{self.truth:.1f}", f"{self.profile:.1f}", f"{self.error:+.1f}", f"{self.bound:.1f}", verdict]
+            return [self.name, f"{self.truth}", f"{self.profile}{self.unit}", f"{self.error:+d}", f"{self.bound}", result]
+        return [self.name, f"{self.truth:.1f}", f"{self.profile:.1f}", f"{self.error:+.1f}", f"{self.bound:.1f}", result]
 
 
 class Truth:

@@ -87,5 +87,5 @@ rm -rf /root/.cache/offbeat /tmp/nobody.pb.gz
 quiet_apt purge offbeat liboffbeat0 liboffbeat-dev
 find / -xdev -path /proc -prune -o -path "$work" -prune -o -path '*offbeat*' -print | sort >"$work/after"
 # What the build itself leaves in the repository, and what other programs remember, are no files of the packages.
-diff "$work/before" "$work/after" | grep '^>' | grep -v "$root\|/var/lib/dpkg/info\|/var/cache\|/var/lib/apt\|/proc/" >left && fail "left behind: $(cat left)"
+diff "$work/before" "$work/after" | grep '^>' | grep -v "$root\|/var/lib/dpkg/info\|/var/cache\|/var/lib/apt\|/proc/" >left && fail "remaining files: $(cat left)"
 say "the packages are good"

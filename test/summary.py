@@ -41,7 +41,7 @@ def is_one_case(result):
 
 
 def end_of_program(result):
-    """Why the program as a whole failed, or None. Its failed cases are told one by one elsewhere."""
+    """Why the program as a whole failed, or None. Its failed cases are printed one by one elsewhere."""
     if result["result"] == "TIMEOUT":
         return "timed out"
     if result["returncode"] < 0:

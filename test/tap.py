@@ -27,7 +27,7 @@ def case(function):
 
 
 def case_by_the_clock(function=None, *, forget=lambda: None):
-    """A case that compares times: other work on the machine can spoil it, so it may be tried three times, which is told.
+    """A case that compares times: other work on the machine can spoil it, so it may be tried three times, with a message.
     FORGET is called in between."""
     if function is None:
         return lambda function: case_by_the_clock(function, forget=forget)

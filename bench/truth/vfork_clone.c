@@ -1,5 +1,5 @@
 /* Waits for a child of vfork, which borrows the stack of its parent, and for a child of clone that shares its memory.
- * Only the waits are measured: the children are processes of their own.  SPDX-License-Identifier: MIT */
+ * Only the waits are measured: the children are separate processes.  SPDX-License-Identifier: MIT */
 #include "truth.h"
 #include <sched.h>
 

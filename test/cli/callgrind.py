@@ -1,4 +1,4 @@
-"""Files of callgrind, cachegrind and xdebug, judged by callgrind_annotate: what each function of each file cost, in every
+"""Files of callgrind, cachegrind and xdebug, compared with callgrind_annotate: what each function of each file cost, in every
 event, and what some of them cost with their callees. test/data/callgrind/make.sh made the files.
 
     callgrind.py OFFBEAT DATA

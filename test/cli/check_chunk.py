@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Says whether the real receiver would accept a Sample Format V2 chunk (V2-1 to V2-7, facts 1.2, 1.3, 2.1).
+"""Prints whether Sentry's own server would accept a Sample Format V2 chunk (V2-1 to V2-7, facts 1.2, 1.3, 2.1).
 
     check_chunk.py [--sender] FILE...     one line a file: "accepted" or the reason's name and the place
     check_chunk.py --self-test            shows that it rejects what it must, in TAP
@@ -149,7 +149,7 @@ def check_image(image, place):
         image, place, 'type', ('code_file', 'name'), ('debug_id', 'id'), 'image_addr', 'image_vmaddr', 'image_size',
         ('uuid', 'build_id'))
     if text(image_type, f'{place}.type') not in IMAGE_TYPES:
-        invalid(f'{place}.type', f'{image_type!r} is no image type of the receiver')
+        invalid(f'{place}.type', f'{image_type!r} is no image type that servers know')
     text(code_file, f'{place}.code_file', optional=True)
     if isinstance(debug_id, str):
         debug_id = re.sub(r'-[0-9a-fA-F]{1,8}\Z', '', debug_id) if len(debug_id) > 36 else debug_id
@@ -166,7 +166,7 @@ def check_image(image, place):
 def check_measurement(measurement, place):
     unit, values = members(measurement, place, 'unit', 'values')
     if text(unit, f'{place}.unit') not in UNITS:
-        invalid(f'{place}.unit', f'{unit!r} is no unit of the receiver')
+        invalid(f'{place}.unit', f'{unit!r} is no unit that servers know')
     for i, value in enumerate(array(values, f'{place}.values')):
         timestamp, measured = members(value, f'{place}.values[{i}]', 'timestamp', 'value')
         finite(timestamp, f'{place}.values[{i}].timestamp')
@@ -228,7 +228,7 @@ def check_types(chunk):
 
 
 def check_rules(profile):
-    """The receiver's repairs and rules, in its order: facts 1.2, 8 to 13."""
+    """The server's repairs and rules, in its order: facts 1.2, 8 to 13."""
     stacks, frame_count = profile['stacks'], len(profile['frames'])
     active = {}
     for sample in profile['samples']:
@@ -286,7 +286,7 @@ def check_sender(chunk):
         want(all(name in image for name in ('debug_id', 'code_file', 'image_addr', 'image_size', 'image_vmaddr')),
              place, 'incomplete')
     want(len({image['image_addr'] for image in images}) == len(images), 'debug_meta.images', 'repeated')
-    # FMT-9, FMT-10: each native frame lies in an image, up to the address behind its last call.
+    # FMT-9, FMT-10: each native frame is in an image, up to the address after its last call.
     places = [(int(image['image_addr'], 16), int(image['image_addr'], 16) + int(image['image_size'])) for image in images]
     want(chunk['platform'] != 'native' or places, 'debug_meta.images', 'none')
     for i, frame in enumerate(profile['frames']):
@@ -439,7 +439,7 @@ CHANGES = [
     ('profile.thread_metadata.7.name', 5, 'profiling_invalid_json'), ('unknown', {'key': [1]}, None),
 ]
 
-# accepted by the receiver, but not what a sender should send
+# accepted by the server, but not what a sender should send
 SENDER_CHANGES = [
     ('release', DELETED), ('environment', DELETED), ('profiler_id', '0B167BF8-4F9E-4B84-B384-F321756D51E0'),
     (FRAME + 'in_app', DELETED), (FRAME + 'instruction_addr', '4194320'), (SAMPLE + 'timestamp', 1700000001.0),
@@ -470,7 +470,7 @@ def changed(path, value):
     return json.dumps(chunk).encode()
 
 
-def verdict(data, sender=False):
+def result(data, sender=False):
     try:
         check(data, sender)
     except Rejected as rejected:
@@ -490,7 +490,7 @@ def self_test():
     for path, value, reason in CHANGES:
         cases.append((f'{path} = {"absent" if value is DELETED else repr(value)}', changed(path, value), False, reason))
     for path, value in SENDER_CHANGES:
-        cases.append((f'receiver: {path}', changed(path, value), False, None))
+        cases.append((f'server: {path}', changed(path, value), False, None))
         cases.append((f'sender: {path}', changed(path, value), True, 'sender'))
     for old, new, reason in TEXT_CHANGES:
         cases.append((repr(new), json.dumps(good_chunk()).encode().replace(old, new, 1), False, reason))
@@ -513,7 +513,7 @@ def self_test():
     ]
     failed = 0
     for number, (name, data, sender, expected) in enumerate(cases, 1):
-        actual = verdict(data, sender)
+        actual = result(data, sender)
         if actual != expected:
             failed += 1
             print(f'# {actual}, expected {expected}')

@@ -173,7 +173,7 @@ def unknown_attributes_everywhere_are_written_back_FMT_8():
         check_nothing_lost(json.dumps(chunk).encode(), "edge", pathlib.Path(folder))
 
 
-# --- The verdict, beside that of the other judge -------------------------------------------------------------------
+# --- The result, compared with the other validator -----------------------------------------------------------------
 
 def damaged(payload, source):
     """PAYLOAD with a byte or a value in it made into another."""
@@ -196,7 +196,7 @@ def damaged(payload, source):
     return json.dumps(chunk).encode()
 
 
-def told_by_the_other(payload):
+def result_of_the_other(payload):
     try:
         check_chunk(payload)
     except Rejected as rejected:
@@ -204,12 +204,12 @@ def told_by_the_other(payload):
     return ""
 
 
-def told_by_us(paths):
+def results_of_offbeat(paths):
     done = subprocess.run([OFFBEAT, "validate", "--json", *paths], capture_output=True, text=True)
-    told = {line["file"]: line for line in map(json.loads, done.stdout.splitlines())}
-    check_equal(len(told), len(paths), f"verdicts ({done.stderr.strip()[:200]})")
-    check_equal(done.returncode, 0 if all(line["accepted"] for line in told.values()) else 1, "status")
-    return told
+    found = {line["file"]: line for line in map(json.loads, done.stdout.splitlines())}
+    check_equal(len(found), len(paths), f"results ({done.stderr.strip()[:200]})")
+    check_equal(done.returncode, 0 if all(line["accepted"] for line in found.values()) else 1, "status")
+    return found
 
 
 def check_agreement(payloads, folder):
@@ -218,22 +218,22 @@ def check_agreement(payloads, folder):
         path = folder / f"{i}.json"
         path.write_bytes(payload)
         paths[str(path)] = payload
-    for path, verdict in told_by_us(list(paths)).items():
-        other = told_by_the_other(paths[path])
-        if verdict["reason"] != other:
-            check(False, f"{verdict}, the other judge says {other!r} of {paths[path][:3000]!r}")
-    return sum(1 for payload in payloads if told_by_the_other(payload))
+    for path, result in results_of_offbeat(list(paths)).items():
+        other = result_of_the_other(paths[path])
+        if result["reason"] != other:
+            check(False, f"{result}, the other validator says {other!r} of {paths[path][:3000]!r}")
+    return sum(1 for payload in payloads if result_of_the_other(payload))
 
 
 @case
-def two_judges_agree_on_every_real_chunk_REL_1():
+def two_validators_agree_on_every_real_chunk_REL_1():
     with CheckedFolder() as folder:
         rejected = check_agreement([payload for _, payload in chunks()], pathlib.Path(folder))
     check_equal(rejected, 0, "real chunks that are rejected")
 
 
 @case
-def two_judges_agree_on_damaged_chunks_V2_5():
+def two_validators_agree_on_damaged_chunks_V2_5():
     source = random.Random(7)
     payloads = sorted((payload for _, payload in chunks()), key=len)[:6]
     with CheckedFolder() as folder:

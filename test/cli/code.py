@@ -1,6 +1,6 @@
 """Source lines and instructions of real programs: as objdump and addr2line have them, and with the samples of `perf annotate`.
 
-perf and offbeat count the same samples: those of `perf record`, which offbeat reads as the text of perf script. What differs: perf
+perf and offbeat count the same samples of `perf record`, which offbeat reads as the text of perf script. What differs: perf
 names only the innermost function that is not inlined, so its samples by line are summed up here, with addr2line; rows of bytes
 that no instruction is known for can be divided otherwise, so sums are compared by the addresses that have samples.
 
@@ -143,7 +143,7 @@ def record(folder, program, *arguments):
 
 
 @case
-def instructions_and_their_lines_are_those_of_objdump_and_addr2line():
+def instructions_and_lines_agree_with_objdump_and_addr2line():
     needs("gcc", "objdump", "addr2line")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

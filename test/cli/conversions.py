@@ -16,7 +16,7 @@ SENTRY_TARGETS = ("envelope", "sentry-v2", "sentry-v1", "envelope-v1")
 
 
 def conversions_of(name, text, targets):
-    """Of a file NAME that holds TEXT: each target, the files that were written, and what was said."""
+    """Of a file NAME that holds TEXT: each target, the files that were written, and the messages."""
     with CheckedFolder() as folder:
         source = pathlib.Path(folder) / name
         source.write_text(text, encoding="utf-8")

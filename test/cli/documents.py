@@ -18,7 +18,7 @@ EXPECTED = json.loads((DOCUMENTS / "expected.json").read_text(encoding="utf-8"))
 CHUNK = DOCUMENTS / "000-v2-chunk.json"
 
 
-def verdict(path, rules):
+def result(path, rules):
     done = subprocess.run([OFFBEAT, "validate", "--rules", rules, "--json", path], capture_output=True, text=True, check=False)
     answer = json.loads(done.stdout)
     return "accepted" if answer["accepted"] else f"{answer['reason']}: {answer['place']}"
@@ -54,7 +54,7 @@ def each_example_has_its_expected_result():
                 continue
             is_part = "part_of" in EXPECTED[path.name]
             whole = whole_of(path, pathlib.Path(folder)) if is_part else path
-            found[path.name] = {rules: verdict(whole, rules) for rules in ("spec", "relay")}
+            found[path.name] = {rules: result(whole, rules) for rules in ("spec", "relay")}
             expected[path.name] = {rules: EXPECTED[path.name].get(rules) for rules in ("spec", "relay")}
     check_equal(found, expected, "results")
 

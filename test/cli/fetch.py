@@ -113,7 +113,7 @@ def a_password_in_the_address_is_sent():
 
 
 @case
-def what_is_no_profile_is_said_in_one_line():
+def input_without_a_profile_is_reported_in_one_line():
     with serving() as port:
         for place, words in (("/busy", "status 500: profiling is in use"), ("/nothing", "is empty"), ("/cut", ""),
                              ("/away", "")):

@@ -22,7 +22,7 @@ from terminal import open_terminal, read_terminal  # noqa: E402
 OFFBEAT = sys.argv[1]
 SVG = "{http://www.w3.org/2000/svg}"
 STACKS = b"main;work;hash 60\nmain;work;copy 10\nmain;idle 20\nmain;work;hash;mix 5\nmain 5\n"
-# Runs behind the graph's own script, and leaves what it saw as an attribute.
+# Runs after the graph's own script, and stores its results in an attribute.
 DRIVER = """<script><![CDATA[
 (function () {
   const rects = Array.from(document.querySelectorAll("g.row rect"));
@@ -93,7 +93,7 @@ def a_large_profile_makes_a_file_below_1_mb():
              for _ in range(20000)]
     svg = flame("\n".join(lines).encode())
     check(len(svg) < 1_000_000, f"{len(svg)} bytes")
-    check(b"left out:" in svg, "nothing is said to be left out")
+    check(b"left out:" in svg, "no message that boxes were left out")
 
 
 @case

@@ -28,8 +28,8 @@ def run(*arguments, may_fail=False):
 
 def full_name(frame):
     name, module = frame.get("function") or frame.get("name") or "", frame.get("module") or ""
-    is_told = name.startswith(module) and name[len(module):len(module) + 1] in tuple(".:#/\\$") + ("",) and name != module
-    return f"{module}.{name}" if module and name and not is_told else name
+    is_reported = name.startswith(module) and name[len(module):len(module) + 1] in tuple(".:#/\\$") + ("",) and name != module
+    return f"{module}.{name}" if module and name and not is_reported else name
 
 
 def of_payload(payload):
@@ -113,7 +113,7 @@ READERS = {"collapsed": of_collapsed, "speedscope": of_speedscope, "firefox": of
 
 
 def converted(source, target, folder):
-    """The files that came out; none if the format cannot hold the profile, for the reason that was said."""
+    """The files that came out; none if the format cannot hold the profile, for the reason in its message."""
     output = folder / f"out.{target}"
     for old in folder.glob("out*"):
         old.unlink()

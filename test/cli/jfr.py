@@ -1,4 +1,4 @@
-"""Recordings of Java, judged by jfr: what `jfr print` said of the same files, kept in test/data/jfr (make.sh made both).
+"""Recordings of Java, compared with the output of `jfr print` for the same files, kept in test/data/jfr (make.sh made both).
 
     jfr.py OFFBEAT DATA
 
@@ -19,7 +19,7 @@ from tap import case, check, check_equal, main  # noqa: E402
 
 OFFBEAT = str(pathlib.Path(sys.argv[1]).resolve())
 DATA = pathlib.Path(sys.argv[2]).resolve() / "jfr"
-# Both in one file are two chunks. jfr print would take constants of the first program for the second: it judges each alone.
+# Both in one file are two chunks. jfr print would take constants of the first program for the second: it reads each alone.
 PARTS = {"g1": ["g1"], "serial": ["serial"], "both": ["g1", "serial"]}
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="offbeat-test-jfr-"))
 KINDS = {"jdk.ExecutionSample": "samples", "jdk.NativeMethodSample": "native", "jdk.ObjectAllocationSample": "alloc_objects",
@@ -79,12 +79,12 @@ for one in PARTS:
         check(len(wanted) > 20, f"jfr print has only {len(wanted)} different stacks")
         for key in sorted(wanted.keys() | found.keys()):
             check_equal(found[key], wanted[key], str(key))
-    same.__name__ = f"kinds_amounts_threads_and_stacks_of_{one}_are_those_of_jfr_print"
+    same.__name__ = f"kinds_amounts_threads_and_stacks_of_{one}_agree_with_jfr_print"
     case(same)
 
 
 @case
-def times_and_names_of_threads_are_those_of_jfr_print():
+def times_and_names_of_threads_agree_with_jfr_print():
     for name in PARTS:
         path = FOLDER / "x.json"
         run("convert", recording(name), "--to", "firefox", "-o", path)

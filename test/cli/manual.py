@@ -1,4 +1,4 @@
-"""The manual pages tell the options that --help tells, no more and no less. Argument: the program.
+"""The manual pages list the options that --help lists, no more and no less. Argument: the program.
 SPDX-License-Identifier: MIT"""
 import pathlib
 import re
@@ -41,7 +41,7 @@ def every_command_has_a_manual_page_and_is_named_in_the_first_one():
 
 
 @case
-def manual_pages_and_help_tell_the_same_options():
+def manual_pages_and_help_list_the_same_options():
     for command in commands():
         said = options_in(help_of(command).split("Options:")[1])
         entries = re.findall(r"^\.TP\n(.*)$", section(manual_of(f"offbeat-{command}"), "OPTIONS"), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The web page in a headless Chromium: its numbers are those of `offbeat top`, every view works by mouse and by keyboard, names are never
+"""The web page in a headless Chromium: its numbers agree with `offbeat top`, every view works by mouse and by keyboard, names are never
 executed, nothing is requested, and neither the console nor the policy complains. Keeps a screenshot of each view.
 
     page.py OFFBEAT FOLDER      FOLDER: for the screenshots
@@ -119,7 +119,7 @@ def body_of(folder, number, directory):
 
 
 @case
-def numbers_are_those_of_top_for_every_real_profile_with_an_expected_answer():
+def numbers_agree_with_top_for_every_real_profile():
     count = 0
     with tempfile.TemporaryDirectory() as name, a_browser() as browser:
         folder = pathlib.Path(name)

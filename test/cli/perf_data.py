@@ -1,4 +1,4 @@
-"""Files of perf record, judged by perf itself: what perf script and perf report say of the same file.
+"""Files of perf record, compared with perf script and perf report on the same file.
 
 Recordings in test/data/perf (make.sh made them) are compared sample by sample with what perf script printed of them. Others are
 recorded here, if this machine has perf and lets it record, and compared by functions.
@@ -143,7 +143,7 @@ def compare_kept(name, counted=False, frames=True, several_processes=False):
 
 
 @case
-def call_chains_are_those_of_perf_script():
+def call_chains_agree_with_perf_script():
     compare_kept("chains")
 
 
@@ -158,12 +158,12 @@ def what_perf_writes_into_a_pipe_holds_the_same_samples():
 
 
 @case
-def several_events_with_their_periods_are_those_of_perf_script():
+def several_events_with_periods_agree_with_perf_script():
     compare_kept("events", counted=True, several_processes=True)
 
 
 @case
-def samples_with_copied_stacks_are_those_of_perf_script():
+def samples_with_copied_stacks_agree_with_perf_script():
     compare_kept("copied", frames=False)
 
 

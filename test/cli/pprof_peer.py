@@ -57,7 +57,7 @@ def pprof_reports_the_same_of_real_profiles_that_were_converted():
 
 
 @case
-def pprof_reports_the_same_of_its_own_profiles_that_were_converted():
+def pprof_reports_the_same_after_a_conversion():
     if not CONFORMANCE.exists():
         skip(f"{CONFORMANCE} is not there")
     check_all([*sorted(CONFORMANCE.glob("profiles/*.pb.gz")), CONFORMANCE / "large.cpu"], 51)

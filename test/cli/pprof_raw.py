@@ -202,7 +202,7 @@ def formats_without_drop_frames_get_the_frames_dropped_PPF_9():
 
 
 @case
-def envelopes_tell_cpu_from_wall_and_keep_start_lines_PPF_6():
+def envelopes_distinguish_cpu_from_wall_and_keep_lines_PPF_6():
     """There and back: Sentry's formats have samples only, and servers take the time between them for wall time."""
     with CheckedFolder() as folder:
         for kind in ("cpu", "wall"):

@@ -20,7 +20,7 @@ PATIENCE_S = 15
 
 
 class Terminal:
-    """The program on a terminal of its own."""
+    """The program on its own terminal."""
 
     def __init__(self, *words, name="offbeat"):
         self.text = ""

@@ -1,10 +1,10 @@
 """The command line, as it is typed: every folder of cases/ is one test.
 
-A case holds `script` (sh -u), and beside it what must come of it: `stdout` and `stderr` (no file: nothing) and `status`
-(no file: 0). It runs in a folder of its own with `offbeat` on the PATH and test/cli/data as `data`. Of what it
-leaves behind, other readers must read the pprof files. Digits that differ from run to run are the script's to hide.
+A case has `script` (sh -u) and the expected results: `stdout` and `stderr` (no file: nothing) and `status`
+(no file: 0). It runs in a temporary folder with `offbeat` on the PATH and test/cli/data as `data`. Other readers must be
+able to read the pprof files that it leaves. The script must hide digits that differ from run to run.
 
-    run.py OFFBEAT [--update] [NAME]...      all cases or those named; --update writes what came as what must come
+    run.py OFFBEAT [--update] [NAME]...      all cases, or the named ones; --update writes the results as the expected ones
 
 SPDX-License-Identifier: MIT"""
 import os

@@ -98,7 +98,7 @@ def with_program(function):
 def a_chunk_gets_names_from_the_debug_file_and_keeps_its_addresses(program):
     chunk, out = program.chunk("chunk.json"), program.folder / "named.json"
     done = offbeat("symbolize", chunk, "-o", out, "--debug-dir", program.folder / "debug")
-    check_equal(done.stderr, f"offbeat: {chunk}: named 2 of 2 places without a name\n", "what is told")
+    check_equal(done.stderr, f"offbeat: {chunk}: named 2 of 2 places without a name\n", "standard error")
     before, after = json.loads(chunk.read_text()), json.loads(out.read_text())
     frames = after["profile"]["frames"]
     check_equal([frame["function"] for frame in frames], ["leaf", "caller"], "functions")
@@ -142,11 +142,11 @@ def a_file_of_another_build_is_not_used(program):
 
 
 @with_program
-def a_folder_of_debug_files_that_is_not_there_is_told(program):
+def reports_a_missing_folder_of_debug_files(program):
     chunk, out = program.chunk("chunk.json"), program.folder / "named.json"
     for folder, why in (("missing", "No such file or directory"), (chunk, "Not a directory")):
         done = offbeat("symbolize", chunk, "-o", out, "--debug-dir", folder, status=3)
-        check_equal(done.stderr, f"offbeat: --debug-dir {folder}: {why}\n", "what is told")
+        check_equal(done.stderr, f"offbeat: --debug-dir {folder}: {why}\n", "standard error")
         check(not out.exists(), "it was written")
 
 
@@ -175,7 +175,7 @@ def names_by_the_start_of_a_function_make_way_for_better_ones(program):
 
 
 @with_program
-def a_recording_is_named_with_the_debug_files_that_are_told(program):
+def a_recording_is_named_with_the_given_debug_files(program):
     recordings, out = program.folder / "recordings", program.folder / "out.pb.gz"
     recordings.mkdir()
     environment = {**os.environ, "LD_PRELOAD": str(OFFBEAT.parent / "liboffbeat.so"),

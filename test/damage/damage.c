@@ -4,8 +4,8 @@
  *     damage COUNT BYTES FILE|FOLDER…
  *
  * Each file gets COUNT damages, or fewer, so that no more than BYTES are decoded for it (0: all of them), but always
- * some; a compressed one gets them once as it is and once decompressed. They are the same in every run. Every file is a
- * process of its own, so that a crash is reported and the rest continues. One TAP case an argument.
+ * some; a compressed one gets them once as it is and once decompressed. They are the same in every run. Every file is
+ * read by a separate process, so that a crash is reported and the rest continues. One TAP case an argument.
  * SPDX-License-Identifier: MIT */
 #include "base/file.h"
 #include "format/format.h"
@@ -31,7 +31,7 @@ enum {
     MEMORY_BYTES_A_BYTE = 128,
 };
 
-/* Shared with the process that decodes, which may not live to tell. */
+/* Shared with the process that decodes, which may crash. */
 struct progress {
     uint64_t damage, position;
     uint8_t was, is;

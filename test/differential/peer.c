@@ -1,4 +1,4 @@
-/* libunwind through its interface for other processes. It is told where .eh_frame_hdr is, as perf does: its own
+/* libunwind through its interface for other processes. It gets the place of .eh_frame_hdr, as from perf: its own
  * search misses modules whose code is mapped at another offset than its address, as lld lays it out. Registers and
  * words come from the tracee's block, so that a walk does not take hundreds of system calls.  SPDX-License-Identifier:
  * MIT */

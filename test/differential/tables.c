@@ -427,7 +427,7 @@ struct reading {
 static void end_entry(struct reading *reading)
 {
     if (reading->in_fde && reading->range.end > reading->range.start) {
-        /* Without instructions of its own, a function has the row of its CIE, which is not printed again. */
+        /* Without its own instructions, a function has the row of its CIE, which is not printed again. */
         if (!reading->has_row && reading->cie && reading->cie->has_row) {
             reading->row = reading->cie->row;
             reading->row.start = reading->range.start;
@@ -500,7 +500,7 @@ static int compare_ranges(const void *a, const void *b)
     return (left->end > right->end) - (left->end < right->end);
 }
 
-/* How many functions hold PC, as far as that can be told from those that begin up to it. */
+/* How many functions hold PC, counted from the functions that begin up to it. */
 static bool is_in_several(uint64_t pc)
 {
     enum { LOOKED_BACK = 64 };
@@ -596,7 +596,7 @@ static bool is_restored(const struct difference *difference)
     return compare(&row, difference->pc, difference->is_signal_frame) == NULL;
 }
 
-static void judge_differences(const char *path)
+static void check_differences(const char *path)
 {
     uint64_t shown = 0;
     qsort(ranges, range_count, sizeof(*ranges), compare_ranges);
@@ -657,7 +657,7 @@ static void check_table(const char *path, const struct module *module)
         printf("%s\tunread\treadelf failed\n", path);
         return;
     }
-    judge_differences(path);
+    check_differences(path);
     printf("%s\t%s\t", path, built->table ? "table" : range_count ? "without" : "nothing");
     printf("functions=%" PRIu64 " rows=%" PRIu64 " probes=%" PRIu64 " equal=%" PRIu64 " different=%" PRIu64
            " without_rule=%" PRIu64 " overlapped=%" PRIu64 " expressions=%" PRIu64 " compressed=%" PRIu64

@@ -49,7 +49,7 @@ def elf_files(roots):
 
 
 def is_program(path):
-    """An x86-64 program or library, as far as the ELF header tells; the debug information of one is none."""
+    """An x86-64 program or library, by its ELF header; a file of debug information is not one."""
     with open(path, "rb") as file:
         header = file.read(20)
     return len(header) == 20 and header[4] == 2 and header[16] in (2, 3) and header[18] == 62 and not path.endswith(".debug")

@@ -1,5 +1,5 @@
-/* Does as it is told: works for a while, copies standard input to standard output, and ends as asked. For tests of how
- * a recorded program ends.
+/* Follows its arguments: works for a while, copies standard input to standard output, and ends as asked. For tests of
+ * how a recorded program ends.
  *
  *   behaves MILLISECONDS [cat] (exit STATUS | signal NUMBER)
  *

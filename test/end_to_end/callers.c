@@ -1,5 +1,5 @@
 /* Threads that wait in one place under changing callers, all called through pointers and with frame pointers: what was
- * left on the stack by one caller must not be taken for another. Each wait can be told from the next by its first
+ * left on the stack by one caller must not be taken for another. Each wait differs from the next by its first
  * argument, of which the kernel makes no use. Argument: seconds. SPDX-License-Identifier: MIT */
 #include <poll.h>
 #include <pthread.h>

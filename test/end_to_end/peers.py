@@ -147,7 +147,7 @@ def describe(profile, names):
 
 
 def check_hottest(ours, perfs):
-    """The hottest functions of each are those of the other; two of nearly equal share may change places."""
+    """Both have the same hottest functions; two of nearly equal share may change places."""
     names = {**perfs.names, **ours.names}
     left, right = ours.shares(), perfs.shares()
     both = f"\nours: {describe(left, names)}\nperf: {describe(right, names)}"

@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: running `offbeat`, and reading what it wrote without any of its own code.
+"""What the end-to-end tests share: running `offbeat`, and reading what it wrote without code of offbeat.
 SPDX-License-Identifier: MIT"""
 import atexit
 import functools
@@ -58,7 +58,7 @@ def text(data):
 
 
 def without_own_line(err):
-    """Standard error as the program left it: `record` adds lines of its own at the end."""
+    """Standard error as the program left it: `record` adds its lines at the end."""
     lines = err.splitlines(keepends=True)
     while lines and lines[-1].startswith(b"offbeat: "):
         lines.pop()
@@ -99,7 +99,7 @@ class Offbeat:
         return [str(word) for word in (self.program, *words)]
 
     def record(self, folder, *command, options=(), prefix=(), **more):
-        """Records COMMAND into x.pb.gz and x.envelope in FOLDER, where all else that is left behind goes too."""
+        """Records COMMAND into x.pb.gz and x.envelope in FOLDER, where all other files are written too."""
         more.setdefault("env", {**os.environ, "TMPDIR": str(folder)})
         return run(*prefix, self.program, "record", "-o", "x.pb.gz", "-o", "x.envelope", *options, "--", *command, cwd=folder, **more)
 

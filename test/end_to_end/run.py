@@ -280,7 +280,7 @@ def cpu_mode_counts_the_cpu_time_that_the_kernel_counts():
         check(functions.get("sleeps_all_along", 0) < 50e6, "the sleeping thread used CPU time")
         seen, used = OFFBEAT.answer("top", folder / "x.pb.gz")["total"], json.loads(done.stdout)["cpu"]
         used -= int(OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]["sampler_cpu_ns"])  # it is in the program's count
-        # What a thread spends between the last look at it and its end is not seen.
+        # The time of a thread between the last tick that saw it and its end is not seen.
         check(abs(seen - used) <= POINTS * used, f"{seen / 1e6:.0f} ms, by the kernel {used / 1e6:.0f} ms")
 
 
@@ -351,7 +351,7 @@ def ctrl_c_ends_the_program_and_finishes_the_file():
 
 
 @case
-def who_stops_the_writing_is_told_where_the_recordings_are():
+def stopping_the_writing_prints_where_the_recordings_are():
     with Folder() as folder:
         os.mkfifo(folder / "x.pb.gz") # that nobody reads: the writing waits
         process = subprocess.Popen(OFFBEAT.command("record", "-o", "x.collapsed", "-o", "x.pb.gz", "--", BEHAVES, "200", "exit", "0"), cwd=folder,
@@ -399,7 +399,7 @@ def a_program_that_ends_at_once_leaves_a_file_or_says_that_there_was_nothing():
 
 
 @case
-def a_program_that_goes_into_the_background_is_told_to_stay():
+def warns_of_a_program_that_runs_on_in_the_background():
     with Folder() as folder:
         done = OFFBEAT.reachable().record(folder, "sh", "-c", "sleep 1 & exit 5")
         check_equal(done.returncode, 5, "status")
@@ -513,7 +513,7 @@ def a_program_that_ran_for_long_did_not_end_before_the_first_sample():
 
 
 @case
-def a_program_that_ended_before_the_first_sample_is_said_to():
+def reports_a_program_that_ended_before_the_first_sample():
     for _ in range(4):  # the first tick comes at random in the first second, and may come at once
         with Folder() as folder:
             done = OFFBEAT.record(folder, BEHAVES, 1, "exit", 0, options=("-F", "1"))

@@ -122,7 +122,7 @@ def trace_runs_from_the_first_sampled_root_to_the_end_of_the_chunk_of_the_last_o
 def trace_without_tracing_says_so_SES_5():
     """SES-5"""
     with Folder() as folder, FakeServer() as server:
-        ran = drive(server, folder, "init transaction a id work 50 finish a look", profile_lifecycle="trace", debug=None)
+        ran = drive(server, folder, "init transaction one id work 50 finish one look", profile_lifecycle="trace", debug=None)
         check_equal(ran.said, "offbeat: nothing is profiled, because profiles follow transactions and tracing is off: set traces_sample_rate",
                     "said")
         check_equal((ran.printed["runs"], ran.printed["threads"]), ([False], [1]), "runs, threads")
@@ -146,7 +146,7 @@ def calls_that_do_nothing_say_so_to_who_debugs_SES_7():
 
 
 @case
-def v1_options_overrule_with_a_warning_and_profiles_go_with_their_transactions_SES_8_V1_5():
+def v1_options_win_and_profiles_follow_transactions_SES_8_V1_5():
     """SES-8, V2-8 (only these options ask for V1), V1-1, V1-3, V1-5, V1-6"""
     for option in ({"profiles_sample_rate": 1}, {}):
         with Folder() as folder, FakeServer() as server:
@@ -174,12 +174,12 @@ def v1_options_overrule_with_a_warning_and_profiles_go_with_their_transactions_S
             check_equal(ran.counts(), {"made": 4, "sent": 4, "limited": 0, "discarded": 0}, "counts")
 
 
-# What the program's samplers are told of a caller, which decided by a rate of a quarter.
+# What the program's samplers receive about a caller, which decided by a rate of a quarter.
 NO, YES, CALLERS_RATE = 1, 2, 0.25
 
 
 @case
-def traces_sampler_is_told_what_starts_and_decides_before_the_caller_and_the_rate_SES_5():
+def traces_sampler_decides_before_the_caller_and_the_rate_SES_5():
     """SES-5"""
     decided = "caller_sampled a finish a caller_unsampled b finish b unsampled c finish c sampled d finish d transaction e finish e"
     for words, options, asked, sent in (
@@ -196,7 +196,7 @@ def traces_sampler_is_told_what_starts_and_decides_before_the_caller_and_the_rat
             started = len(re.findall("finish", words))
             not_sent = {f"sample_rate:{category}": started - len(sent) for category in ("transaction", "span")}
             got = arrived(server, folder, {**not_sent, **too_few(server)})
-            check_equal(ran.printed.get("traces_sampler", []), asked, "what the sampler was told")
+            check_equal(ran.printed.get("traces_sampler", []), asked, "arguments of the sampler")
             check_equal([one["transaction"] for one in got.transactions], sent, f"sent of {words}, {options}")
             # With a sampler alone tracing is on, and what it does not sample starts no profile.
             check("tracing is off" not in ran.said, ran.said)
@@ -204,14 +204,14 @@ def traces_sampler_is_told_what_starts_and_decides_before_the_caller_and_the_rat
 
 
 @case
-def profiles_sampler_is_told_of_each_sampled_transaction_and_chooses_among_them_SES_8_V1_5():
+def profiles_sampler_chooses_sampled_transactions_SES_8_V1_5():
     """SES-8, V1-5"""
     with Folder() as folder, FakeServer() as server:
         ran = drive(server, folder, "option profiles_sampler y init transaction no id work 100 finish no transaction yes id await work 300 finish yes "
                     "unsampled yes-2 id finish yes-2 caller_sampled yes-3 id await work 300 finish yes-3 flush 60000", traces_sample_rate=1,
                     profiles_sample_rate=1)
         check_equal(ran.printed["profiles_sampler"], [["no", "test", 0, -1, "no"], ["yes", "test", 0, -1, "yes"],
-                                                   ["yes-3", "test", YES, CALLERS_RATE, "yes-3"]], "what the sampler was told")
+                                                   ["yes-3", "test", YES, CALLERS_RATE, "yes-3"]], "arguments of the sampler")
         check_equal(ran.printed["runs"], [False, True, False, True], "runs")
         got = arrived(server, folder, {"sample_rate:transaction": 1, "sample_rate:span": 1})
         check_equal(sorted(one["transaction"] for one in got.transactions), ["no", "yes", "yes-3"], "transactions")
@@ -235,7 +235,7 @@ def what_the_program_says_counts_before_the_environment_SES_2_SES_3():
 
 
 @case_by_the_clock
-def what_the_program_wishes_is_done_while_a_helper_is_at_work():
+def requests_of_the_program_are_met_while_a_helper_works():
     with Folder() as folder, FakeServer() as server:
         ran = drive(server, folder, f"init start id await work 300 stop sleep 300 start id await work_in_child 300 measure queue byte 1 stop "
                     f"start id await work 300 stop fork 3 exec touch {folder}/go wait flush 60000 counts", helper=helper_that_waits(folder))
@@ -421,7 +421,7 @@ def without_a_helper_there_are_the_names_of_symbol_tables():
                                     (folder / "fails", "did not do it (status 9)", 2)):
             server.bodies.clear()
             ran = drive(server, folder, "init start await work 300 flush 30000 work 100", helper=helper)
-            check_equal(ran.said.count("symbol tables only"), tries, f"times that it was said: {ran.said}")
+            check_equal(ran.said.count("symbol tables only"), tries, f"number of messages: {ran.said}")
             check(said in ran.said, ran.said)
             chunks = arrived(server, folder).chunks
             check_equal(len(chunks), 2, "chunks")
@@ -463,7 +463,7 @@ def rules_say_what_is_the_programs_own():
 
 
 @case
-def release_and_environment_are_as_told_or_those_of_the_program():
+def release_and_environment_are_as_set_or_from_the_program():
     note = re.search(r"Build ID: ([0-9a-f]+)", text(run("readelf", "-n", DRIVES).stdout)).group(1)
     for options, expected in (({}, (f"sdk_drives@{note}", "production", None)),
                               ({"release": "r@1", "environment": "e", "dist": "7"}, ("r@1", "e", "7"))):

@@ -418,7 +418,7 @@ static void do_join(void)
     while (thread_count > 0) (void)pthread_join(threads[--thread_count], NULL);
 }
 
-/* Waits for any child as long as there is one, and tells the last status that is none of a child that ended well. */
+/* Waits for any child as long as there is one, and prints the last status of a child that failed. */
 static void do_wait(void)
 {
     int status, failure = 0, count = 0;
@@ -540,7 +540,7 @@ static void do_pid(void)
     (void)printf("{\"pid\": %d}\n", getpid());
 }
 
-/* Without a look at anything else, which would cost memory itself. */
+/* Reads nothing else, which would cost memory itself. */
 static void do_memory(void)
 {
     (void)printf("{\"anonymous_kib\": %ld, \"cpu_us\": %lu}\n", anonymous_kib(),

@@ -1,5 +1,5 @@
-"""Programs with liboffbeat under test: sdk_drives.c is one that does what it is told. What arrived is judged by the server's
-rules, nothing may be on standard output, errno is kept, and nothing is left behind, whatever a case is about.
+"""Programs with liboffbeat under test: sdk_drives.c is one that its arguments control. In every case, the envelopes are validated by the
+server's rules, standard output stays empty, errno is kept, and no file remains.
 SPDX-License-Identifier: MIT"""
 import atexit
 import functools
@@ -73,7 +73,7 @@ def takes_long():
 
 
 class Ran:
-    """What a program did: what it printed, name by name, what was said on standard error, its status, how long it took."""
+    """What a program did: what it printed, name by name, its messages on standard error, its status, how long it took."""
 
     def __init__(self, done, seconds):
         self.status, self.said, self.seconds, self.printed = done.returncode, text(done.stderr), seconds, {}
@@ -105,13 +105,13 @@ def helper_that_waits(folder):
     return folder / "waits"
 
 
-def left_behind(folder):
+def remaining_files(folder):
     return [str(path.relative_to(folder)) for path in pathlib.Path(folder).rglob("*")
             if path.is_file() and path.suffix in (".envelope", ".tmp", ".recording", ".request", ".payloads", ".session")]
 
 
 class Arrived:
-    """What RECEIVER took. Everything is judged as a server judges it, by `offbeat validate` and by check_chunk.py."""
+    """What SERVER accepted. Everything is validated as a server does, by `offbeat validate` and by check_chunk.py."""
 
     def __init__(self, server, folder):
         check_equal(server.problems, [], "what is wrong with requests")
@@ -123,32 +123,32 @@ class Arrived:
         for chunk in self.chunks + self.profiles:
             names = [facts.get("name") for facts in chunk["profile"]["thread_metadata"].values()]
             check("offbeat-chunks" not in names, f"the library's own thread is in a profile: {names}")
-        self.judge(server, folder)
+        self.validate(server, folder)
 
     def of(self, wanted):
         return [payload for envelope in self.envelopes for item, payload in envelope if item["type"] == wanted]
 
-    def judge(self, server, folder):
+    def validate(self, server, folder):
         files = {"profile_chunk": [], "profile": []}
         for number, (body, envelope) in enumerate(zip(server.bodies, self.envelopes)):
             types = [item["type"] for item, _ in envelope]
             check(types.count("profile_chunk") + types.count("profile") <= 1, f"profiles in one envelope: {types}")
             for wanted, paths in files.items():
                 if wanted in types:
-                    paths.append(folder / f"{number}.judged")
+                    paths.append(folder / f"{number}.validated")
                     paths[-1].write_bytes(body)
-        for judge, paths in (((OFFBEAT.program, "validate", "--rules", "relay"), files["profile_chunk"] + files["profile"]),
+        for validator, paths in (((OFFBEAT.program, "validate", "--rules", "relay"), files["profile_chunk"] + files["profile"]),
                              ((sys.executable, ROOT / "test/cli/check_chunk.py", "--sender"), files["profile_chunk"])):
-            done = run(*judge, *paths) if paths else None
+            done = run(*validator, *paths) if paths else None
             check(not done or done.returncode == 0, done and text(done.stdout + done.stderr))
         for path in files["profile_chunk"] + files["profile"]:
             path.unlink()
 
 
 def arrived(server, folder, reported=None):
-    """All that arrived, when the programs have ended: nothing else is REPORTED as discarded, nothing is left behind."""
+    """All that arrived, when the programs have ended: nothing else is REPORTED as discarded, no file remains."""
     check_equal(server.reported, reported or {}, "reported as discarded")
-    check_equal(left_behind(folder), [], "left behind")
+    check_equal(remaining_files(folder), [], "remaining files")
     return Arrived(server, folder)
 
 

@@ -14,7 +14,7 @@ import time
 from server import HANG, RESET, RESET_EARLY, Proxy, FakeServer, answer, items_of, make_certificate, wait_until
 from recording import Folder, case, check, check_equal, main, run, skip, user_without_rights
 from sdk_program import (DRIVES, LIBRARY, OFFBEAT, Ran, arrived, drive, environment, frames_of, functions, helper_that_waits,
-                         left_behind, profiler_ids, read_names, takes_long, times, times_in, too_few, with_sanitizer)
+                         remaining_files, profiler_ids, read_names, takes_long, times, times_in, too_few, with_sanitizer)
 
 LOADS = OFFBEAT.programs / "sdk_loads"
 
@@ -70,7 +70,7 @@ def under_a_rate_limit_the_profiler_is_stopped_in_each_form_of_the_header():
             check_equal(ran.printed["runs"], [False, False], f"runs after {form}")
             for said in ("the profiler stops: the server wants no profiles now",
                          "start_profiler does nothing: the server wants no profiles now"):
-                check_equal(ran.said.count(said), 1, f"times that it was said: {said}: {ran.said}")
+                check_equal(ran.said.count(said), 1, f"number of messages: {said}: {ran.said}")
             check_equal((len(server.limited), len(server.chunks)), (1, 0), "limited, taken")
             check_sums(ran, server, folder)
     with Folder() as folder, FakeServer([answer(429, X_Sentry_Rate_Limits="60:error;transaction:key")]) as server:
@@ -89,7 +89,7 @@ def after_a_rate_limit_the_profiler_starts_again():
         ran = drive(server, folder, "init start id await work 200 flush 30000 flush 30000 flush 30000 id sleep 6500 id start id await work 200 stop "
                     "flush 30000 flush 30000 counts shutdown")
         first, limited, after, second = ran.printed["id"]
-        check_equal((limited, after), ("", ""), "does not start by itself")
+        check_equal((limited, after), ("", ""), "does not start automatically")
         check_equal(profiler_ids(arrived(server, folder, withheld(server)).chunks), [first, second], "profiler ids")
         check_sums(ran, server, folder)
     with Folder() as folder, FakeServer([answer(200, X_Sentry_Rate_Limits="5:profile_chunk:key")]) as server:
@@ -206,7 +206,7 @@ def killed_at_any_moment_nothing_whole_is_lost_or_sent_twice_and_nothing_torn_is
         server.released.set()
         for _ in range(10): # who was killed a moment ago may still be there
             drive(server, folder, "init flush 60000", helper="/nonexistent")
-            if not left_behind(folder):
+            if not remaining_files(folder):
                 break
             time.sleep(1)
         got = arrived(server, folder, too_few(server))
@@ -282,7 +282,7 @@ def a_full_disk_costs_profiles_and_harms_nothing():
                     check(reason.split(":")[0] in ("insufficient_data", "invalid", "internal_sdk_error"), server.reported)
                 check_equal(len(server.chunks) + server.reported_of("profile_chunk"), 2, f"chunks, {filled}: {server.reported}, {ran.said}")
                 if filled == 16:
-                    check_equal(ran.said.count("recordings are lost"), 1, f"times that it was said: {ran.said}")
+                    check_equal(ran.said.count("recordings are lost"), 1, f"number of messages: {ran.said}")
                 arrived(server, folder, server.reported)
             finally:
                 run("umount", "-l", folder / "small")
@@ -374,7 +374,7 @@ def a_daemon_is_profiled():
             drive(server, folder, words)
             check(wait_until(lambda: any("works_in_the_child" in functions([payload]) for body in server.bodies
                                          for item, payload in items_of(body) if item["type"] == "profile_chunk"), 60), "nothing came")
-            check(wait_until(lambda: not left_behind(folder), 60), "left behind")
+            check(wait_until(lambda: not remaining_files(folder), 60), "remaining files")
             arrived(server, folder, too_few(server))
 
 

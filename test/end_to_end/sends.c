@@ -1,5 +1,5 @@
 /* A program that sends: COUNT envelopes with a chunk each, whose ids are PREFIX-0, PREFIX-1, …, by the options given as
- * NAME=VALUE. What the transport counted is a JSON object on standard output, what it says goes to standard error.
+ * NAME=VALUE. What the transport counted is a JSON object on standard output; messages are on standard error.
  * SPDX-License-Identifier: MIT */
 #include "transport/transport.h"
 

@@ -1,5 +1,5 @@
-"""A server of envelopes that answers as it is told, and a proxy, for the tests. Only what it answered with 2xx has it
-taken. SPDX-License-Identifier: MIT"""
+"""A server of envelopes with configured answers, and a proxy, for the tests. It has accepted an envelope only if it answered
+with 2xx. SPDX-License-Identifier: MIT"""
 import gzip
 import http.client
 import http.server
@@ -230,7 +230,7 @@ class Proxy:
 
 
 def make_certificate(folder):
-    """(certificate, key) for 127.0.0.1, signed by itself."""
+    """(certificate, key) for 127.0.0.1, self-signed."""
     paths = str(pathlib.Path(folder) / "certificate.pem"), str(pathlib.Path(folder) / "key.pem")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
                     "-addext", "subjectAltName=IP:127.0.0.1", "-out", paths[0], "-keyout", paths[1]],

@@ -311,7 +311,7 @@ def check_memory_takes_over(folder, server, program=SENDS, **options):
     done = run(*words(server.dsn, {"count": 5, "spool": folder / "spool", "padding": 30000}, program), env=ENVIRONMENT, **options)
     check_equal(done.returncode, 0, f"status: {text(done.stderr)}")
     check("spool" in text(done.stderr) and "stay in memory" in text(done.stderr), f"said: {text(done.stderr)}")
-    check_equal(text(done.stderr).count("stay in memory"), 1, "times that it was said")
+    check_equal(text(done.stderr).count("stay in memory"), 1, "number of messages")
     check_equal(sorted(server.chunks), ids(5), "chunks")
     check_sums(server, 5)
 
@@ -377,8 +377,8 @@ def what_offbeat_send_sends_is_what_the_rules_accept_V2_7():
         done = send(ENVELOPE, "--dsn", server.dsn)
         check_equal((done.returncode, text(done.stdout), text(done.stderr)), (0, f"{ENVELOPE}: accepted (200): {{}}", ""), "said")
         (folder / "x.envelope").write_bytes(server.bodies[0])
-        judged = run(OFFBEAT.program, "validate", folder / "x.envelope")
-        check_equal(judged.returncode, 0, text(judged.stdout))
+        checked = run(OFFBEAT.program, "validate", folder / "x.envelope")
+        check_equal(checked.returncode, 0, text(checked.stdout))
         check_equal([item["type"] for item, _ in items_of(server.bodies[0])],
                     ITEM_TYPES, "items")
 

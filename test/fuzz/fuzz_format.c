@@ -42,7 +42,7 @@ static enum status decode(struct slice bytes, struct profile *profile, struct er
                                  : chosen_format->decode(bytes, profile, error);
 }
 
-/* Whether PROFILE stays small in formats that write each tick by itself. A count is a few bytes of input and may be
+/* Whether PROFILE stays small in formats that write each tick separately. A count is a few bytes of input and may be
  * 50 MiB of a chunk: with such profiles a decoder would get ten inputs a second. */
 static bool is_short(const struct profile *profile)
 {
@@ -84,8 +84,8 @@ static bool rewrite(struct slice bytes, struct buffer *out)
     return is_written;
 }
 
-/* The first writings may bring what was read into an order, the second one what the first one told in another place;
- * from then on reading and writing change nothing. */
+/* The first writing may change the order, and the second may move what the first wrote elsewhere; from then on reading
+ * and writing change nothing. */
 static void check_agreement(struct slice bytes)
 {
     struct buffer written[WRITINGS];

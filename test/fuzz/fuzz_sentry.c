@@ -1,5 +1,5 @@
 /* Any bytes as what Sentry's clients send, packed or not: an envelope is framed again as it was, a profile of V1 and a
- * transaction that were read are written so that they read the same, and every judge comes to a result.
+ * transaction that were read are written so that they read the same, and every validator gives a result.
  * SPDX-License-Identifier: MIT */
 #include "base/compression.h"
 #include "format/sentry/client_report.h"

@@ -293,7 +293,7 @@ def a_trace_goes_through_the_server_from_thread_to_thread_and_on():
 
 
 @case
-def frames_and_sessions_of_a_program_with_a_screen_are_told():
+def frames_and_sessions_of_a_user_interface_are_reported():
     received = run_and_receive([built("frames.c"), "120"])
     check_has(received, functions=("render", "show"), measurements=("slow_frame_renders", "frozen_frame_renders"))
     check_equal(len({chunk["profiler_id"] for chunk in received.chunks}), 2, "profilers: one before and one after the background")

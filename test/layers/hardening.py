@@ -1,5 +1,5 @@
 """Whether all that is installed is built to withstand faults in what it reads, and whether the code that runs on the
-sampler's thread or in a signal handler goes without those checks, as it must. Argument: the build folder.
+sampler's thread or in a signal handler has no such checks, as it must. Argument: the build folder.
 SPDX-License-Identifier: MIT"""
 import pathlib
 import platform
@@ -57,7 +57,7 @@ def functions_are_marked_as_targets_of_branches():
 
 
 @case
-def the_samplers_code_goes_without():
+def the_samplers_code_has_no_such_checks():
     for path in BARE:
         symbols = output_of("nm", path)
         check(" T " in symbols or " t " in symbols, f"{path} holds nothing")

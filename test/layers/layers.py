@@ -153,7 +153,7 @@ def defined_in(path):
 
 
 def objects_of_the_sampler_thread():
-    """The objects of sampler/ and unwind/, and those of base/ that they need."""
+    """The objects of sampler/ and unwind/, and the objects of base/ that they need."""
     folders = {name: sorted(BUILD.glob(pattern)) for name, pattern in (
         ("sampler", "libsampler.a.p/src_sampler_*.o"), ("unwind", "src/unwind/libunwind.a.p/*.o"),
         ("base", "src/base/libbase*.a.p/*.o"))}
@@ -198,7 +198,7 @@ def the_preloaded_library_needs_libc_alone():
 
 
 @case
-def the_preloaded_library_shows_only_names_of_its_own_and_those_it_interposes():
+def the_preloaded_library_exports_only_its_names_and_interposed_ones():
     check(LIBRARY.is_file(), f"{LIBRARY} was not built")
     shown = [line.split()[-1] for line in lines_of("nm", "--dynamic", "--defined-only", str(LIBRARY))]
     interposed = symbols_on_list("interposed.symbols")

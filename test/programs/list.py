@@ -21,7 +21,7 @@ class Program:
     users: tuple = ("root", "nobody")
     complete: float = 99.0       # per cent of stacks that reach the root, at least; lower only with a reason beside it
     cpu: float = 0.0             # per cent of user + system time in the profile; 0: shown, not required
-    is_quick: bool = False       # among those of ./dev test
+    is_quick: bool = False       # a part of ./dev test
     port: int = 0
 
 
@@ -150,7 +150,7 @@ add("ld", "binutils gcc", "for i in 1 2 3 4 5 6 7 8 9; do ld -r -o all$i.o large
 add("gdb", "gdb", "exec gdb -nx -batch -ex 'break f20' -ex run -ex bt -ex 'info registers rip' -ex 'list f79' -ex 'ptype struct node' -ex continue ./program",
     prepare="gcc -g3 -O0 -c $INPUT/large.c -o large.o; echo 'long f79(void *, long); long z[64]; int main(void) { z[0] = (long)z; return (int)f79(z, 3) & 1; }' >main.c; "
     "gcc -g main.c large.o -o program", varies=((r"0x[0-9a-f]{12}", "ADDRESS"), (r"process \d+", "process N"), (r"\[(New |Switching to )?Thread .*\n", ""),
-            (r"\[New process N\]\n", ""), (r'\[Thread debugging using.*\n|Using host libthread_db.*\n|Thread \d+ "program" hit ', "")))  # a debugger sees the sampler's thread in the program, and names a process anew whose first thread is not the last to end
+            (r"\[New process N\]\n", ""), (r'\[Thread debugging using.*\n|Using host libthread_db.*\n|Thread \d+ "program" hit ', "")))  # a debugger sees the sampler's thread in the program, and names a process again whose first thread is not the last to end
 add("valgrind", "valgrind", "valgrind -q --error-exitcode=9 ./program", prepare="printf '#include <stdlib.h>\\nint main(void) { char *p = malloc(9); "
     "long s = 0; for (int i = 0; i < 3000000; i++) s += i %% 7; return p[9] + (int)s & 3; }\\n' >a.c; gcc -g -O1 a.c -o program",
     varies=((r"==\d+==", "==N=="), (r"0x[0-9A-Fa-f]+", "ADDRESS")),

@@ -66,8 +66,8 @@ def a_child_forked_while_libcurl_is_loaded_can_load_libraries():
 
 @case
 def a_child_forked_while_the_library_sends_can_use_openssl():
-    """Without the guard one of 500 children waits for a lock of OpenSSL that its parent's other thread held. Each request is a
-    connection of its own, and the list of certificates is long, because that is where most of the time in OpenSSL is spent."""
+    """Without the guard one of 500 children waits for a lock of OpenSSL that its parent's other thread held. Each request has a
+    separate connection, and the list of certificates is long, because that is where most of the time in OpenSSL is spent."""
     everyones = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
     if not shutil.which("openssl") or not everyones.exists():
         skip("openssl or ca-certificates is not installed")
@@ -474,7 +474,7 @@ def a_closed_pipe_or_a_full_file_as_standard_error_does_not_end_the_program():
 # --- Several processes on one spool ----------------------------------------------------------------------------------
 
 def in_namespace(folder, server, release, seconds, *prefix):
-    """A program with the PID 1 for SECONDS, in a PID namespace of its own, as in a container."""
+    """A program with the PID 1 for SECONDS, in a separate PID namespace, as in a container."""
     command = ["unshare", "--pid", "--fork", "--kill-child", *prefix, "env", f"LD_PRELOAD={LIBRARY}", program("descriptors"), str(1000 * seconds)]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=variables(
         folder, server.dsn, OFFBEAT_RELEASE=release, OFFBEAT_SPOOL_DIRECTORY=folder / "spool", OFFBEAT_SYMBOLS="receiver",
@@ -485,7 +485,7 @@ def in_namespace(folder, server, release, seconds, *prefix):
 def two_processes_with_the_same_number_on_one_spool_leave_each_other_alone():
     if run("unshare", "--pid", "--fork", "true").returncode != 0:
         skip("no PID namespace can be made here (it needs root)")
-    for prefix in (("--mount-proc",),): # without a /proc of its own nothing can be sampled
+    for prefix in (("--mount-proc",),): # without its own /proc nothing can be sampled
         with Folder() as folder, FakeServer() as server:
             first = in_namespace(folder, server, "first", 4, *prefix)
             check(wait_until(lambda: any(path.stat().st_size for path in folder.rglob("*.recording")), 20), "nothing is recorded")
@@ -514,7 +514,7 @@ def a_folder_that_another_process_has_just_made_stays():
             run(program("busy"), "0.1", env=preloaded(folder))
             check_equal((recordings / made).is_dir(), stays, f"{made} is there")
 
-# --- What goes out ---------------------------------------------------------------------------------------------------
+# --- What is sent ----------------------------------------------------------------------------------------------------
 
 @case
 def no_line_end_of_a_header_or_option_comes_out():
@@ -525,7 +525,7 @@ def no_line_end_of_a_header_or_option_comes_out():
         check_equal(len(headers), 3, f"lines of headers: {text(done.stdout)}")
         check(all(line.endswith("]") and "\r" not in line for line in headers), f"a header ends early: {headers}")
         check("b=2" in headers[2] and "X-Evil" not in headers[2], f"baggage: {headers[2]}")
-        check("nan 0" in text(done.stdout) and "inf 0" in text(done.stdout), f"numbers that are none: {text(done.stdout)}")
+        check("nan 0" in text(done.stdout) and "inf 0" in text(done.stdout), f"invalid numbers: {text(done.stdout)}")
         check(len(server.bodies) >= 2, f"{len(server.bodies)} envelopes")
         for body in server.bodies:
             check_equal(body.decode("utf-8").encode("utf-8"), body, "UTF-8")
@@ -537,7 +537,7 @@ def no_line_end_of_a_header_or_option_comes_out():
 
 
 @case
-def a_value_that_is_none_of_its_enum_is_refused():
+def rejects_a_value_that_is_not_in_its_enum():
     for number in (-1, 300000, 25, 18, 2147483647):
         for arguments in ((number,), (1, number)):
             done = ends_well("enum_out_of_range", *arguments, OFFBEAT_DEBUG=1)

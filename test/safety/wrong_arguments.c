@@ -1,5 +1,5 @@
-/* Every function of <offbeat.h> with arguments that are none: NULL, values out of range, texts that are no UTF-8 or too
- * long.  SPDX-License-Identifier: MIT */
+/* Every function of <offbeat.h> with invalid arguments: NULL, values out of range, strings that are not UTF-8 or are
+ * too long.  SPDX-License-Identifier: MIT */
 #include <offbeat.h>
 
 #include <float.h>

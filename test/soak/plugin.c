@@ -1,4 +1,4 @@
-/* A module to be loaded and unloaded; each of its copies computes something of its own. SPDX-License-Identifier: MIT */
+/* A module to be loaded and unloaded; each of its copies computes something else. SPDX-License-Identifier: MIT */
 #include <stdint.h>
 
 __attribute__((noinline)) static uint64_t descend(unsigned depth, uint64_t value)

@@ -165,8 +165,8 @@ static void *run_strict(void *argument)
     uint32_t value = 1;
     CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) == 0);
     while (!strict_end) value = value * 5 + 1;
-    bool is_told = write(end, &value, sizeof(value)) == sizeof(value);
-    (void)syscall(SYS_exit, is_told ? 0 : 1);
+    bool is_reported = write(end, &value, sizeof(value)) == sizeof(value);
+    (void)syscall(SYS_exit, is_reported ? 0 : 1);
     return NULL;
 }
 

@@ -119,7 +119,7 @@ static void count_own(int number, siginfo_t *information, void *context)
         strange_calls++;
 }
 
-/* As libraries do that are polite: what is not theirs goes to whom they found there. */
+/* As well-behaved libraries do: passes other signals to the handler that was installed before. */
 static void count_and_chain(int number, siginfo_t *information, void *context)
 {
     if (is_own(information)) own_calls++;
@@ -249,8 +249,8 @@ static void *run_on_alternate(void *argument)
     return NULL;
 }
 
-/* Half of the threads take none but the sampler's signal, and have room for that one. The others have room for it on
- * top of their own. */
+/* Half of the threads take none but the sampler's signal, and have room for that one. The others have room for it in
+ * addition to their own signals. */
 static void storm_alternate_stacks(void)
 {
     pthread_t threads[4];

@@ -3,7 +3,7 @@
   soak.py BUILD SECONDS [NAME]
 
 Every storm is run as often as SECONDS allow, at several frequencies, plain and with the sanitizers that the compiler
-has. What fails is run again without the sampler, to tell whose fault it is. SPDX-License-Identifier: MIT"""
+has. A failed storm is run again without the sampler, to find out whose fault it is. SPDX-License-Identifier: MIT"""
 import ctypes
 import itertools
 import os
@@ -150,7 +150,7 @@ def flavours_of(storm):
 
 
 def plan(storm):
-    """The ways to run STORM, forever; the first are the most telling."""
+    """The ways to run STORM, forever; the first ways find the most."""
     ways = [(flavour, frequency, mode) for frequency, mode in zip(FREQUENCIES, MODES) for flavour in flavours_of(storm)]
     return itertools.cycle(ways)
 

@@ -120,7 +120,7 @@ static int wait_for(pid_t child)
 void storm_expect_exit(pid_t child, int expected)
 {
     int status = wait_for(child);
-    errno = WIFSIGNALED(status) ? -WTERMSIG(status) : 0; /* "Unknown error -11" tells it */
+    errno = WIFSIGNALED(status) ? -WTERMSIG(status) : 0; /* printed as "Unknown error -11" */
     CHECK(WIFEXITED(status));
     errno = WEXITSTATUS(status);
     CHECK(WEXITSTATUS(status) == expected);

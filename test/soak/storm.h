@@ -33,7 +33,7 @@ enum { CROWD_MAX = 16 };
 void storm_crowd(unsigned count);
 void storm_crowd_join(void);
 
-/* Waits for CHILD, which must end by itself as the next says. */
+/* Waits for CHILD, which must call exit (or be killed: the next function). */
 void storm_expect_exit(pid_t child, int status);
 void storm_expect_signal(pid_t child, int number);
 

@@ -1,4 +1,4 @@
-/* Stands in front of pprof_encode() in the tests that write pprof (--wrap): with OFFBEAT_TEST_PPROF_FOLDER in the
+/* Replaces pprof_encode() in the tests that write pprof (--wrap): with OFFBEAT_TEST_PPROF_FOLDER in the
  * environment, each file that it writes is kept there, and test/cli/pprof_read.py gives them to other readers. It
  * allocates nothing, so that tests may count allocations.  SPDX-License-Identifier: MIT */
 #include "format/pprof/pprof.h"

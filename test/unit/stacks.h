@@ -1,4 +1,4 @@
-/* Profiles of a few stacks, told as text, for tests.  SPDX-License-Identifier: MIT */
+/* Profiles of a few stacks, written as text, for tests.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_TEST_STACKS_H
 #define OFFBEAT_TEST_STACKS_H
 

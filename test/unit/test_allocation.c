@@ -221,12 +221,12 @@ TEST(each_allocation_that_fails_is_reported_and_nothing_is_lost)
     fail_each_allocation(run);
 }
 
-TEST(each_allocation_that_fails_in_a_format_of_others_is_told)
+TEST(each_failed_allocation_in_a_foreign_format_is_reported)
 {
     fail_each_allocation(read_and_write_all);
 }
 
-TEST(each_allocation_that_fails_in_what_sentrys_clients_send_is_told)
+TEST(each_failed_allocation_in_sentrys_formats_is_reported)
 {
     fail_each_allocation(read_and_write_envelope);
 }

@@ -169,7 +169,7 @@ TEST(a_real_file_keeps_every_sample_and_the_entire_time)
     profile_fini(&profile);
 }
 
-TEST(the_shares_of_a_real_file_are_those_of_the_work_that_was_recorded)
+TEST(shares_of_a_real_file_match_the_recorded_work)
 {
     struct profile profile;
     double shares[2] = {0};

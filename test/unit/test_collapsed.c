@@ -81,7 +81,7 @@ TEST(inlined_functions_are_frames_and_places_without_a_name_are_called_by_their_
     profile_fini(&profile);
 }
 
-TEST(marks_tell_inlined_functions_the_kernel_and_code_of_a_jit_compiler)
+TEST(marks_show_inlined_functions_the_kernel_and_jit_code)
 {
     static const char text[] = "main;made_[j];_[k] 1\n"
                                "main;outer;inner_[i];innermost_[i];call;sys_read_[k];copy_[i] 3\n";

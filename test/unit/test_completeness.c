@@ -107,7 +107,7 @@ TEST(a_guessed_caller_is_not_where_a_stack_ends)
     CHECK(strstr(stacks_text(), "end in libfoo.so") != NULL);
 }
 
-TEST(code_of_no_file_gets_advice_of_its_own)
+TEST(code_of_no_file_gets_separate_advice)
 {
     begin();
     add("main", NULL, 50);

@@ -290,7 +290,7 @@ TEST(a_dynamically_linked_program_can_be_preloaded_and_a_static_one_cannot)
     CHECK_TEXT(interpreter, "");
 }
 
-TEST(the_interpreter_of_a_script_is_told)
+TEST(reports_the_interpreter_of_a_script)
 {
     static const char with_argument[] = "#! /usr/bin/env\tpython3\nprint()\n", bare[] = "#!/bin/sh", none[] = "#!\n",
                       text[] = "echo hello\n";

@@ -213,7 +213,7 @@ TEST(a_lenient_reader_takes_other_line_ends_and_empty_lines)
     envelope_close(&reader);
 }
 
-TEST(the_error_tells_the_place_in_the_entire_envelope)
+TEST(the_error_has_the_place_in_the_entire_envelope)
 {
     static const char text[] = "{}\n{\"type\":\"a\"}\none\n{\"type\":1}\nx";
     struct envelope_reader reader;

@@ -81,7 +81,7 @@ TEST(a_link_to_nowhere_is_reported_and_stays)
     CHECK(unlink(path_of("link")) == 0);
 }
 
-TEST(a_name_may_be_as_long_as_the_system_allows_and_one_byte_more_is_told)
+TEST(accepts_the_longest_name_and_reports_one_byte_more)
 {
     struct error error;
     char name[NAME_MAX + 2];
@@ -134,7 +134,7 @@ TEST(a_write_over_the_size_limit_fails_and_leaves_no_half_of_a_file)
     CHECK_UINT(files_in_directory(), 1);
 }
 
-TEST(a_full_device_and_a_missing_directory_are_told)
+TEST(reports_a_full_device_and_a_missing_directory)
 {
     struct error error;
     CHECK_UINT(file_write("/dev/full", slice_of_text("x"), &error), STATUS_IO);

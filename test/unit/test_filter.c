@@ -97,7 +97,7 @@ TEST(filters_without_a_match_are_named)
     check_left("a");
 }
 
-TEST(an_expression_that_is_none_is_refused_with_its_option)
+TEST(rejects_a_broken_expression_and_names_its_option)
 {
     struct filter_outcome outcome;
     struct error error = {0};
@@ -157,7 +157,7 @@ TEST(tag_focus_takes_numbers_ranges_and_expressions)
     check_tags("thread_id=7", NULL, "threaded");
 }
 
-TEST(a_range_is_told_from_an_expression)
+TEST(distinguishes_a_range_from_an_expression)
 {
     begin_labelled();
     CHECK(apply((struct filter_options){.tag_focus = "1kb:2kb"}).tag_focus_is_range);
@@ -165,7 +165,7 @@ TEST(a_range_is_told_from_an_expression)
     CHECK(!apply((struct filter_options){.tag_focus = "1kb:2kb:3kb"}).tag_focus_is_range);
 }
 
-TEST(tag_hide_removes_labels_and_those_of_threads)
+TEST(tag_hide_removes_labels_of_samples_and_threads)
 {
     begin_labelled();
     apply((struct filter_options){.tag_hide = "^thread$"});

@@ -116,7 +116,7 @@ TEST(a_profile_without_times_is_one_sample_after_the_other)
 }
 
 /* A thread whose process runs another program, and a thread of another process. */
-TEST(each_process_has_tracks_of_its_own)
+TEST(each_process_has_its_own_tracks)
 {
     static const struct {
         const char *thread, *process;

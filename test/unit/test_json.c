@@ -122,7 +122,7 @@ TEST(json_that_the_grammar_does_not_allow_is_refused)
     CHECK_UINT(skip_all(slice_of("\"\0\"", 3), NULL), STATUS_MALFORMED);
 }
 
-TEST(a_json_error_tells_the_byte_at_which_it_was_noticed)
+TEST(a_json_error_has_the_offset_at_which_it_was_noticed)
 {
     struct error error;
     CHECK_UINT(skip_all(slice_of_text("{\"a\": [1, 2, x]}"), &error), STATUS_MALFORMED);

@@ -47,7 +47,7 @@ static struct lifecycle_step begin(struct lifecycle_options options, double draw
 
 static uint32_t token; /* of the last root that started */
 
-/* Of its own trace. */
+/* In a separate trace. */
 static struct lifecycle_step root(bool is_sampled)
 {
     static uint64_t last_trace = 1000;
@@ -85,7 +85,7 @@ TEST(SES_2_a_session_is_sampled_by_its_rate_once_and_by_default_not)
     CHECK_STEP(lifecycle_start_profiler(&machine), "start");
 }
 
-TEST(SES_2_a_rate_that_is_none_samples_nothing_and_is_told)
+TEST(SES_2_an_invalid_rate_samples_nothing_and_is_reported)
 {
     static const double rates[] = {-0.1, 1.1, NAN, INFINITY};
     for (size_t i = 0; i < 4; i++) {
@@ -136,7 +136,7 @@ TEST(SES_7_start_and_stop_that_do_nothing_say_why)
 
 /* --- Trace -------------------------------------------------------------------------------------------------------- */
 
-TEST(SES_5_trace_without_tracing_is_told)
+TEST(SES_5_trace_without_tracing_is_reported)
 {
     struct lifecycle_options options = trace();
     CHECK(!lifecycle_warning(&options, 0));
@@ -199,7 +199,7 @@ TEST(SES_6_a_session_that_is_not_sampled_is_never_profiled)
 
 /* --- V1 ----------------------------------------------------------------------------------------------------------- */
 
-TEST(SES_8_V1_options_take_the_effect_from_those_of_sessions_with_a_warning)
+TEST(SES_8_V1_options_replace_session_options_with_a_warning)
 {
     struct lifecycle_options options = trace();
     options.has_v1 = options.starts_on_app_start = true;
@@ -213,7 +213,7 @@ TEST(SES_8_V1_options_take_the_effect_from_those_of_sessions_with_a_warning)
     CHECK_NO_OPERATION(lifecycle_stop_profiler(&machine), "V1");
 }
 
-TEST(SES_8_V1_options_alone_and_those_of_sessions_alone_are_no_reason_for_a_warning)
+TEST(SES_8_only_V1_options_or_only_session_options_give_no_warning)
 {
     struct lifecycle_options options = {.has_v1 = true, .has_tracing = true};
     CHECK(!lifecycle_warning(&options, 0));

@@ -27,7 +27,7 @@ static const struct option options[] = {
 static struct operands operands;
 static enum exit_status status;
 
-/* Parses LINE, cut at spaces. What goes to the standard streams is not looked at here. */
+/* Parses LINE, cut at spaces. The standard streams are not checked here. */
 static bool parse(const char *line, bool stops_at_operand)
 {
     static char copy[256];
@@ -162,7 +162,7 @@ TEST(what_is_not_an_option_is_refused)
     CHECK(!parse("top a b c d e", false));
 }
 
-TEST(a_slip_is_told_from_another_word)
+TEST(distinguishes_a_typing_error_from_another_word)
 {
     static const char *const names[] = {"top", "info", "convert", NULL};
     CHECK_TEXT(nearest_name("covnert", names, 4), "convert");

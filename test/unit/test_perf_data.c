@@ -67,7 +67,7 @@ static void begin_file(struct buffer *file)
     put_u64(file, PERF_PIPE_HEADER_SIZE);
 }
 
-/* What stands behind the body of each record but samples. */
+/* The fields after the body of each record except samples. */
 static void put_sample_id(struct buffer *file, uint32_t pid, uint64_t time_ns)
 {
     put_u32(file, pid);

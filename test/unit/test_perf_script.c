@@ -48,7 +48,7 @@ TEST(callers_are_stored_less_one_and_inlined_functions_are_of_one_place)
     buffer_fini(&out);
 }
 
-/* MAPPINGS of the text, one a line, after the first, which is none. */
+/* MAPPINGS of the profile as text, one a line, without the first, which is empty. */
 static const char *mappings_of(struct buffer *out, const char *text)
 {
     struct profile profile;
@@ -164,7 +164,7 @@ TEST(the_program_is_the_file_that_bears_the_threads_name)
     profile_fini(&profile);
 }
 
-TEST(a_line_that_is_none_of_perfs_is_refused_at_its_place)
+TEST(rejects_a_line_that_perf_does_not_write_at_its_place)
 {
     struct buffer out;
     CHECK_TEXT(read_text(&out, "a 1 1.0: cycles: \n\t10 f (/a)\nhello\n", ALL),
@@ -245,7 +245,7 @@ static void read_file(const char *path, struct buffer *bytes, struct profile *pr
     if (perf_script_decode(buffer_slice(bytes), profile, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
 }
 
-/* The figures are those of perf report on the same recording. */
+/* The figures come from perf report on the same recording. */
 TEST(a_real_recording_adds_up_to_what_perf_report_says)
 {
     static const char *const files[] = {"perf/fp.script.txt", "perf/fp-full.script.txt"};

@@ -526,7 +526,7 @@ TEST(what_was_written_is_written_to_the_same_bytes_again)
 }
 
 /* 200 places, the addresses 1 to 200; the last 60 are in two samples each. */
-TEST(ids_of_one_byte_go_to_the_places_of_most_frames_and_else_the_order_stays)
+TEST(locations_of_most_frames_get_ids_of_one_byte_in_stable_order)
 {
     enum { PLACES = 200, FREQUENT_FROM = 141, ONE_BYTE = 127 };
     struct profile profile, again;

@@ -204,7 +204,7 @@ TEST(adjacent_mappings_of_a_file_are_joined_and_the_program_is_the_first_PPF_7)
                              "3: 0x7000/0x8000/0x9000 /bin/x  \n");
 }
 
-TEST(the_part_of_a_file_that_no_mapping_tells_is_given_to_the_next_PPF_7)
+TEST(the_next_mapping_gets_the_part_of_a_file_without_one_PPF_7)
 {
     check_text(COUNT_OF_0x5000 "6000-7000 r-xp 00002000 08:01 1 /bin/x\n",
                RAW_OF_0x5000 "1: 0x4000/0x7000/0x0 /bin/x  \n");
@@ -234,7 +234,7 @@ TEST(what_is_broken_is_refused_with_what_was_expected)
     buffer_fini(&file);
 }
 
-TEST(texts_that_look_alike_are_of_other_formats)
+TEST(does_not_detect_similar_text_of_other_formats)
 {
     static const char *const others[] = {"",
                                          "\n\n",

@@ -1,4 +1,4 @@
-/* A process is told from its children, however they were made.  SPDX-License-Identifier: MIT */
+/* A process is distinguished from its children, however they were created.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "base/environment.h"

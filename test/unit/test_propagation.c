@@ -211,7 +211,7 @@ static bool is_one_header(const uint8_t *text, size_t size)
     return true;
 }
 
-TEST(no_header_that_comes_in_puts_a_line_end_or_other_control_character_into_one_that_goes_out)
+TEST(an_incoming_header_puts_no_control_character_into_outgoing_ones)
 {
     enum { ROUNDS = 200000, SIZE_MAX_OF_HEADER = 96 };
     uint64_t state = 12;
@@ -333,7 +333,7 @@ TEST(sampled_is_what_is_below_the_rate)
     CHECK(decide(TRACE_UNDECIDED, 0.500001, TRACE_UNDECIDED, 0).is_sampled);
 }
 
-TEST(a_rate_that_is_none_samples_nothing_and_is_told)
+TEST(an_invalid_rate_samples_nothing_and_is_reported)
 {
     static const double rates[] = {1.5, INFINITY, NAN};
     for (size_t i = 0; i < 3; i++) {

@@ -120,7 +120,7 @@ TEST(samples_that_share_callers_are_cut_each_on_its_own)
     profile_fini(&profile);
 }
 
-TEST(an_expression_that_is_none_is_reported_and_nothing_dropped)
+TEST(a_broken_expression_is_reported_and_drops_nothing)
 {
     struct profile profile;
     struct error error = {0};

@@ -49,7 +49,7 @@ TEST(repetitions_are_counted)
     check_whole("x{1,y", "x{1,y", true);
 }
 
-TEST(classes_escapes_and_flags_are_those_of_RE2)
+TEST(classes_escapes_and_flags_agree_with_RE2)
 {
     check_whole("[a-c]+[^0-9-]", "abcx", true);
     check_whole("[a-c]+[^0-9-]", "abc-", false);
@@ -182,7 +182,7 @@ static void append_random(char *text, size_t size, uint32_t *state)
 }
 
 /* The automaton finds a match within a text where the program matches the entire text with anything around. */
-TEST(matches_within_are_those_of_the_entire_text_with_anything_around)
+TEST(a_search_agrees_with_a_full_match_with_anything_around)
 {
     static const char *const letters[] = {"a", "b", "c", " ", "_", "A", "\n", "\xc3\xa9", "\xff"};
     uint32_t state = 20260101, compared = 0, matched = 0;

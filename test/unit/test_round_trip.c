@@ -106,7 +106,7 @@ TEST(a_chunk_that_goes_through_pprof_keeps_stacks_threads_times_and_addresses)
     for_each_profile(real_path("envelopes/*/*.raw"), check_v2_pprof_v2, real_is_complete() ? 35 : 12);
 }
 
-/* Samples of one time may come in another order of their threads; those of a thread do not. */
+/* Samples of one time may come in another order of their threads; samples of a thread keep their order. */
 static void check_same_threads(const struct profile *before, const struct profile *after, const char *path)
 {
     for (uint32_t i = 1; i < before->threads.count; i++) {

@@ -418,7 +418,7 @@ TEST(a_chunk_over_50_mib_is_refused_V2_5)
     free(text);
 }
 
-/* V2-6: the code that judges what comes in also judges what goes out. */
+/* V2-6: the same code validates input and output. */
 TEST(one_reading_decodes_and_validates_V2_6)
 {
     struct profile profile;

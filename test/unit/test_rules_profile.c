@@ -42,7 +42,7 @@ static struct buffer replaced(const char *from, const char *to)
     return replaced_in(good, from, to);
 }
 
-static const char *judge(struct slice payload, const struct rules_context *context, enum rules rules)
+static const char *validate(struct slice payload, const struct rules_context *context, enum rules rules)
 {
     static char text[2][600];
     struct rules_result result;
@@ -63,7 +63,7 @@ static void check_cases(const struct rule_case *cases, size_t count)
         struct buffer payload = replaced(cases[i].from, cases[i].to);
         const char *expected[] = {[RULES_SPEC] = cases[i].spec, [RULES_RELAY] = cases[i].relay};
         for (enum rules rules = RULES_SPEC; rules < RULES_COUNT; rules++) {
-            const char *found = judge(buffer_slice(&payload), NULL, rules);
+            const char *found = validate(buffer_slice(&payload), NULL, rules);
             if (strcmp(found, expected[rules][0] ? expected[rules] : "accepted") != 0) {
                 printf("# %s by %s: %s\n#   expected %s\n", cases[i].to, rules_name(rules), found, expected[rules]);
                 TEST_FAIL("case %zu", i);
@@ -78,8 +78,8 @@ static void check_cases(const struct rule_case *cases, size_t count)
 
 TEST(a_whole_profile_is_accepted_by_both_sets_V1_1)
 {
-    CHECK_TEXT(judge(slice_of_text(good), NULL, RULES_SPEC), "accepted");
-    CHECK_TEXT(judge(slice_of_text(good), NULL, RULES_RELAY), "accepted");
+    CHECK_TEXT(validate(slice_of_text(good), NULL, RULES_SPEC), "accepted");
+    CHECK_TEXT(validate(slice_of_text(good), NULL, RULES_RELAY), "accepted");
 }
 
 TEST(required_metadata_is_required_V1_1_V1_4_V1_9)
@@ -203,23 +203,24 @@ TEST(a_transaction_must_be_there_and_whole_V1_1_V1_4)
 TEST(the_envelope_must_hold_the_transaction_V1_5)
 {
     struct rules_context context = {.is_in_envelope = true};
-    CHECK_TEXT(judge(slice_of_text(good), &context, RULES_RELAY),
+    CHECK_TEXT(validate(slice_of_text(good), &context, RULES_RELAY),
                "missing_transaction: expected a transaction in the envelope, found nothing");
     context.has_transaction = true;
-    CHECK_TEXT(judge(slice_of_text(good), &context, RULES_RELAY), "accepted");
+    CHECK_TEXT(validate(slice_of_text(good), &context, RULES_RELAY), "accepted");
 }
 
 TEST(the_profile_names_the_transaction_of_its_envelope_V1_5_V1_9)
 {
     struct rules_context context = {.is_in_envelope = true, .has_transaction = true};
     (void)strcpy(context.transaction_id, "30976f2ddbe04ac9b6bffe6e35d4710c");
-    CHECK_TEXT(judge(slice_of_text(good), &context, RULES_SPEC), "accepted");
+    CHECK_TEXT(validate(slice_of_text(good), &context, RULES_SPEC), "accepted");
     context.transaction_id[31] = 'd';
-    CHECK_TEXT(judge(slice_of_text(good), &context, RULES_SPEC),
+    CHECK_TEXT(validate(slice_of_text(good), &context, RULES_SPEC),
                "profiling_invalid_transaction_metadata: transaction.id: expected 30976f2ddbe04ac9b6bffe6e35d4710d, the "
                "id in the "
                "envelope, found 30976f2ddbe04ac9b6bffe6e35d4710c");
-    CHECK_TEXT(judge(slice_of_text(good), &context, RULES_RELAY), "accepted"); /* the service does not compare them */
+    CHECK_TEXT(validate(slice_of_text(good), &context, RULES_RELAY),
+               "accepted"); /* the service does not compare them */
 }
 
 TEST(times_are_strings_of_whole_numbers_V1_3_V1_9)
@@ -254,8 +255,8 @@ TEST(times_are_strings_of_whole_numbers_V1_3_V1_9)
         (void)snprintf(expected, sizeof(expected),
                        INVALID "profile.samples[1].elapsed_since_start_ns: expected %s, found %s",
                        is_string ? whole : "string of an integer", floats[i]);
-        CHECK_TEXT(judge(buffer_slice(&payload), NULL, RULES_RELAY), expected);
-        if (is_string) CHECK_TEXT(judge(buffer_slice(&payload), NULL, RULES_SPEC), expected);
+        CHECK_TEXT(validate(buffer_slice(&payload), NULL, RULES_RELAY), expected);
+        if (is_string) CHECK_TEXT(validate(buffer_slice(&payload), NULL, RULES_SPEC), expected);
         buffer_fini(&payload);
     }
 }
@@ -314,19 +315,19 @@ TEST(native_platforms_must_bring_images_and_addresses_V1_2_FMT_6_FMT_10)
     for (size_t i = 0; i < 2; i++) {
         struct buffer native = replaced("\"python\"", platforms[i]);
         buffer_append_byte(&native, 0);
-        CHECK_TEXT(judge(slice_of(native.data, native.size - 1), NULL, RULES_SPEC), "accepted");
+        CHECK_TEXT(validate(slice_of(native.data, native.size - 1), NULL, RULES_SPEC), "accepted");
         struct buffer changed = replaced_in((const char *)native.data, "\"debug_meta\"", "\"x\"");
-        CHECK_TEXT(judge(buffer_slice(&changed), NULL, RULES_SPEC),
+        CHECK_TEXT(validate(buffer_slice(&changed), NULL, RULES_SPEC),
                    "profiling_invalid_profile_metadata: debug_meta.images: expected an image, found nothing");
-        CHECK_TEXT(judge(buffer_slice(&changed), NULL, RULES_RELAY), "accepted");
+        CHECK_TEXT(validate(buffer_slice(&changed), NULL, RULES_RELAY), "accepted");
         buffer_fini(&changed);
         changed = replaced_in((const char *)native.data, ",\"instruction_addr\":\"0x1234\"", "");
-        CHECK_TEXT(judge(buffer_slice(&changed), NULL, RULES_SPEC),
+        CHECK_TEXT(validate(buffer_slice(&changed), NULL, RULES_SPEC),
                    INVALID "profile.frames[1].instruction_addr: expected string with an address, found nothing");
-        CHECK_TEXT(judge(buffer_slice(&changed), NULL, RULES_RELAY), "accepted");
+        CHECK_TEXT(validate(buffer_slice(&changed), NULL, RULES_RELAY), "accepted");
         buffer_fini(&changed);
         changed = replaced_in((const char *)native.data, ",\"instruction_addr\":\"0x1234\"", ",\"platform\":\"other\"");
-        CHECK_TEXT(judge(buffer_slice(&changed), NULL, RULES_SPEC), "accepted");
+        CHECK_TEXT(validate(buffer_slice(&changed), NULL, RULES_SPEC), "accepted");
         buffer_fini(&changed);
         buffer_fini(&native);
     }
@@ -345,16 +346,16 @@ TEST(native_platforms_must_bring_images_by_the_documents_and_cocoa_more_by_the_s
                  "\"cocoa\",\"timestamp\":\"2023-01-01T00:00:00Z\",\"device\":{\"architecture\":\"arm64\","
                  "\"is_emulator\":true,\"locale\":\"en\",\"manufacturer\":\"Apple\"},"
                  "\"os\":{\"build_number\":\"20D47\",");
-    CHECK_TEXT(judge(buffer_slice(&payload), NULL, RULES_RELAY),
+    CHECK_TEXT(validate(buffer_slice(&payload), NULL, RULES_RELAY),
                "profiling_invalid_profile_metadata: device.model: expected string, found nothing");
     buffer_fini(&payload);
     struct buffer rust = replaced("\"python\"", "\"rust\"");
     buffer_append_byte(&rust, 0);
     payload = replaced_in((const char *)rust.data,
                           "{\"type\":\"symbolic\",\"image_addr\":\"0x1000\",\"image_size\":4096}", "");
-    CHECK_TEXT(judge(buffer_slice(&payload), NULL, RULES_SPEC),
+    CHECK_TEXT(validate(buffer_slice(&payload), NULL, RULES_SPEC),
                "profiling_invalid_profile_metadata: debug_meta.images: expected an image, found nothing");
-    CHECK_TEXT(judge(buffer_slice(&payload), NULL, RULES_RELAY), "accepted");
+    CHECK_TEXT(validate(buffer_slice(&payload), NULL, RULES_RELAY), "accepted");
     buffer_fini(&payload);
     buffer_fini(&rust);
 }
@@ -366,7 +367,7 @@ static const char samples_of_good[] = "{\"elapsed_since_start_ns\":\"0\",\"stack
                                       "{\"elapsed_since_start_ns\":\"20000000\",\"stack_id\":0,\"thread_id\":\"259\"}";
 
 /* The result on GOOD with other samples, each "elapsed stack thread", and how much was repaired ("what=count,"). */
-static const char *judge_samples(const char *samples, enum rules rules)
+static const char *validate_samples(const char *samples, enum rules rules)
 {
     static char text[900];
     struct buffer payload, list;
@@ -401,31 +402,31 @@ static const char *judge_samples(const char *samples, enum rules rules)
 
 TEST(two_samples_are_enough_V1_4)
 {
-    CHECK_TEXT(judge_samples("0 0 259, 1 0 259", RULES_SPEC), "accepted");
-    CHECK_TEXT(judge_samples("0 0 259, 1 0 259", RULES_RELAY), "accepted");
-    CHECK_TEXT(judge_samples("0 0 259", RULES_SPEC),
+    CHECK_TEXT(validate_samples("0 0 259, 1 0 259", RULES_SPEC), "accepted");
+    CHECK_TEXT(validate_samples("0 0 259, 1 0 259", RULES_RELAY), "accepted");
+    CHECK_TEXT(validate_samples("0 0 259", RULES_SPEC),
                "profiling_not_enough_samples: profile.samples: expected at least 2, found 1");
-    CHECK_TEXT(judge_samples("0 0 259", RULES_RELAY), TOO_FEW "; " SINGLE " 1");
-    CHECK_TEXT(judge_samples("0 0 1, 1 0 2", RULES_SPEC), "accepted");
-    CHECK_TEXT(judge_samples("0 0 1, 1 0 2", RULES_RELAY), TOO_FEW "; " SINGLE " 2");
-    CHECK_TEXT(judge_samples("", RULES_RELAY), TOO_FEW);
+    CHECK_TEXT(validate_samples("0 0 259", RULES_RELAY), TOO_FEW "; " SINGLE " 1");
+    CHECK_TEXT(validate_samples("0 0 1, 1 0 2", RULES_SPEC), "accepted");
+    CHECK_TEXT(validate_samples("0 0 1, 1 0 2", RULES_RELAY), TOO_FEW "; " SINGLE " 2");
+    CHECK_TEXT(validate_samples("", RULES_RELAY), TOO_FEW);
 }
 
 TEST(idle_edges_go_first_then_threads_with_one_sample_V1_4)
 {
-    CHECK_TEXT(judge_samples("0 1 259, 1 0 259, 2 1 259, 3 0 259, 4 1 259", RULES_RELAY), "accepted; " EDGES " 2");
-    CHECK_TEXT(judge_samples("0 1 259, 1 0 259, 2 1 259", RULES_RELAY), TOO_FEW "; " EDGES " 2; " SINGLE " 1");
-    CHECK_TEXT(judge_samples("0 1 259, 1 1 259, 2 1 259", RULES_RELAY), TOO_FEW "; " EDGES " 3");
-    CHECK_TEXT(judge_samples("0 0 7, 0 0 259, 1 0 7", RULES_RELAY), "accepted; " SINGLE " 1; " UNUSED " 1");
+    CHECK_TEXT(validate_samples("0 1 259, 1 0 259, 2 1 259, 3 0 259, 4 1 259", RULES_RELAY), "accepted; " EDGES " 2");
+    CHECK_TEXT(validate_samples("0 1 259, 1 0 259, 2 1 259", RULES_RELAY), TOO_FEW "; " EDGES " 2; " SINGLE " 1");
+    CHECK_TEXT(validate_samples("0 1 259, 1 1 259, 2 1 259", RULES_RELAY), TOO_FEW "; " EDGES " 3");
+    CHECK_TEXT(validate_samples("0 0 7, 0 0 259, 1 0 7", RULES_RELAY), "accepted; " SINGLE " 1; " UNUSED " 1");
 }
 
 TEST(an_index_that_points_nowhere_is_malformed_where_its_thread_stays_V1_4)
 {
     static const char malformed[] = "profiling_malformed_samples: profile.samples[1].stack_id: "
                                     "expected index below 2, found 2";
-    CHECK_TEXT(judge_samples("0 0 259, 1 2 259, 2 0 259", RULES_RELAY), malformed);
-    CHECK_TEXT(judge_samples("0 0 259, 1 2 259, 2 0 259", RULES_SPEC), malformed);
-    CHECK_TEXT(judge_samples("0 0 259, 1 2 7, 2 0 259", RULES_RELAY), "accepted; " EDGES " 1");
+    CHECK_TEXT(validate_samples("0 0 259, 1 2 259, 2 0 259", RULES_RELAY), malformed);
+    CHECK_TEXT(validate_samples("0 0 259, 1 2 259, 2 0 259", RULES_SPEC), malformed);
+    CHECK_TEXT(validate_samples("0 0 259, 1 2 7, 2 0 259", RULES_RELAY), "accepted; " EDGES " 1");
     static const struct rule_case cases[] = {
         {"[[0,1],[]]", "[[0,1],[0,2],[3]]",
          "profiling_malformed_stacks: profile.stacks[1][1]: expected index below 2, found 2",
@@ -439,19 +440,19 @@ TEST(an_index_that_points_nowhere_is_malformed_where_its_thread_stays_V1_4)
 
 TEST(thirty_seconds_are_the_longest_V1_4)
 {
-    CHECK_TEXT(judge_samples("0 0 259, 30000000000 0 259", RULES_SPEC), "accepted");
-    CHECK_TEXT(judge_samples("0 0 259, 30000000000 0 259", RULES_RELAY), "accepted");
+    CHECK_TEXT(validate_samples("0 0 259, 30000000000 0 259", RULES_SPEC), "accepted");
+    CHECK_TEXT(validate_samples("0 0 259, 30000000000 0 259", RULES_RELAY), "accepted");
     CHECK_TEXT(
-        judge_samples("0 0 259, 30000000001 0 259", RULES_SPEC),
+        validate_samples("0 0 259, 30000000001 0 259", RULES_SPEC),
         "profiling_duration_is_too_long: profile.samples: expected at most 30000000000 ns between first and last "
         "sample, found 30000000001");
     CHECK_TEXT(
-        judge_samples("0 0 259, 30000000001 0 259", RULES_RELAY),
+        validate_samples("0 0 259, 30000000001 0 259", RULES_RELAY),
         "profiling_duration_is_too_long: profile.samples[1].elapsed_since_start_ns: expected at most 30000000000, "
         "found 30000000001");
     /* The documents measure from the first sample, the service from the start. */
-    CHECK_TEXT(judge_samples("5000000000 0 259, 31000000000 0 259", RULES_SPEC), "accepted");
-    CHECK(strstr(judge_samples("5000000000 0 259, 31000000000 0 259", RULES_RELAY), "duration_is_too_long") != NULL);
+    CHECK_TEXT(validate_samples("5000000000 0 259, 31000000000 0 259", RULES_SPEC), "accepted");
+    CHECK(strstr(validate_samples("5000000000 0 259, 31000000000 0 259", RULES_RELAY), "duration_is_too_long") != NULL);
 }
 
 TEST(what_is_outside_of_the_transaction_goes_first_V1_4)
@@ -470,23 +471,23 @@ TEST(what_is_outside_of_the_transaction_goes_first_V1_4)
 
 TEST(what_is_no_json_or_too_large_is_refused_V1_4)
 {
-    CHECK_TEXT(judge(slice_of_text(""), NULL, RULES_RELAY),
+    CHECK_TEXT(validate(slice_of_text(""), NULL, RULES_RELAY),
                INVALID "expected valid JSON, found input ends early at byte 0");
-    CHECK_TEXT(judge(slice_of_text("[]"), NULL, RULES_RELAY), INVALID "expected object, found array");
-    CHECK(strstr(judge(slice_of(good, sizeof(good) - 2), NULL, RULES_RELAY), INVALID "expected valid JSON") != NULL);
+    CHECK_TEXT(validate(slice_of_text("[]"), NULL, RULES_RELAY), INVALID "expected object, found array");
+    CHECK(strstr(validate(slice_of(good, sizeof(good) - 2), NULL, RULES_RELAY), INVALID "expected valid JSON") != NULL);
     struct buffer large;
     buffer_init(&large, (size_t)60 << 20);
     buffer_append(&large, good, sizeof(good) - 1);
     size_t missing = ((size_t)50 << 20) - large.size;
     memset(buffer_reserve(&large, missing + 1), ' ', missing + 1);
     buffer_grow(&large, missing);
-    CHECK_TEXT(judge(buffer_slice(&large), NULL, RULES_RELAY), "accepted");
+    CHECK_TEXT(validate(buffer_slice(&large), NULL, RULES_RELAY), "accepted");
     buffer_grow(&large, 1);
-    CHECK_TEXT(judge(buffer_slice(&large), NULL, RULES_RELAY),
+    CHECK_TEXT(validate(buffer_slice(&large), NULL, RULES_RELAY),
                "profiling_exceed_size_limit: expected at most 52428800 bytes, found 52428801 bytes");
-    CHECK_TEXT(judge(slice_of(large.data, 50000001), NULL, RULES_SPEC), /* V2-10, of V1 too */
+    CHECK_TEXT(validate(slice_of(large.data, 50000001), NULL, RULES_SPEC), /* V2-10, of V1 too */
                "profiling_exceed_size_limit: expected at most 50000000 bytes, found 50000001 bytes");
-    CHECK_TEXT(judge(slice_of(large.data, 50000000), NULL, RULES_SPEC), "accepted");
+    CHECK_TEXT(validate(slice_of(large.data, 50000000), NULL, RULES_SPEC), "accepted");
     buffer_fini(&large);
 }
 

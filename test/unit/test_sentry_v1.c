@@ -375,7 +375,7 @@ TEST(the_sender_refuses_what_the_server_would_V1_4)
     profile_fini(&profile);
 }
 
-TEST(a_profile_goes_out_in_one_envelope_with_its_transaction_V1_5)
+TEST(a_profile_is_written_in_one_envelope_with_its_transaction_V1_5)
 {
     struct profile profile;
     struct buffer out;

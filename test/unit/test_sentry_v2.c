@@ -376,7 +376,7 @@ TEST(idle_ticks_can_be_thinned_to_their_ends_and_one_a_second)
     profile_fini(&read);
 }
 
-/* Who counts samples sees the time in which a thread ran; the columns are those of a recording. */
+/* The number of samples is the time in which a thread ran; the columns are the columns of a recording. */
 TEST(ticks_in_which_a_thread_ran_are_never_thinned_SES_12)
 {
     enum { TICKS = 250, COLUMNS = 5 };
@@ -662,7 +662,7 @@ TEST(stacks_are_leaf_first_and_stacks_and_frames_are_written_once_FMT_2)
 }
 
 /* Without addresses a chunk does not distinguish an inlined function from one that was called. */
-TEST(stacks_that_only_the_model_tells_apart_are_written_once_FMT_2)
+TEST(stacks_that_differ_only_in_the_model_are_written_once_FMT_2)
 {
     struct profile profile;
     struct buffer out;
@@ -703,7 +703,7 @@ TEST(a_frame_without_function_file_and_address_is_written_with_a_function_FMT_3)
     profile_fini(&profile);
 }
 
-TEST(a_chunk_goes_out_in_its_own_envelope_that_names_its_platform_V2_7)
+TEST(a_chunk_has_its_own_envelope_that_names_its_platform_V2_7)
 {
     const uint64_t times_ns[2] = {0, SECOND};
     struct profile profile;

@@ -41,7 +41,7 @@ TEST(an_evented_profile_becomes_a_sample_for_each_stretch_between_events)
     buffer_fini(&out);
 }
 
-TEST(profiles_of_one_name_are_threads_of_their_own_and_members_come_in_any_order)
+TEST(profiles_of_one_name_are_separate_threads_in_any_member_order)
 {
     static const char text[] =
         "{\"profiles\":[{\"weights\":[3,4],\"samples\":[[0,1],[]],\"unit\":\"bytes\",\"endValue\":7,\"startValue\":0,"

@@ -303,7 +303,7 @@ static bool count_payload(void *context, const struct store_chunk *chunk)
     return true;
 }
 
-static bool go_on(void *context)
+static bool continue_always(void *context)
 {
     return true;
 }
@@ -354,7 +354,7 @@ static void check_upgraded(int version)
     size_t counts[2] = {0};
     struct store *store = open_store();
     const struct store_query query = {.project = 1};
-    const struct store_sum_visitor visitor = {count_sum, count_payload, go_on, counts};
+    const struct store_sum_visitor visitor = {count_sum, count_payload, continue_always, counts};
     CHECK_UINT(count_chunks(store), 2);
     CHECK_UINT(store_each_sum(store, &query, &visitor, NULL), STATUS_OK);
     if (counts[0] != 0 || counts[1] != 2)

@@ -183,7 +183,7 @@ TEST(compressed_debug_sections_are_read)
     check_marks(FIXTURE("chain-compressed"));
 }
 
-TEST(a_unit_whose_functions_have_sections_of_their_own_is_named)
+TEST(names_a_unit_whose_functions_have_separate_sections)
 {
     check_marks(FIXTURE("chain-sections"));
 }
@@ -527,7 +527,7 @@ TEST(the_vdso_is_named_out_of_our_own_process)
     if (!code) {
         elf_file_close(&vdso);
         profile_fini(&scene.profile);
-        SKIP("the vdso tells no sections");
+        SKIP("the vdso has no sections");
     }
     bool any = false;
     for (uint64_t i = 0; i < code->size; i += 16) (void)add_address(&scene, code->address + i);
@@ -698,7 +698,7 @@ TEST(names_that_run_past_the_end_of_their_section_are_not_read)
     shorten_section(".debug_line_str");
 }
 
-/* --- Other tools as judges ---------------------------------------------------------------------------------------- */
+/* --- Compared with other tools ------------------------------------------------------------------------------------ */
 
 /* Reads one address's answer of `addr2line -a -f -i`: pairs of a function and a place, until the next address. */
 static void read_judgement(FILE *answers, char *line, size_t line_size, char *ret_chain)
@@ -721,8 +721,8 @@ static void read_judgement(FILE *answers, char *line, size_t line_size, char *re
     }
 }
 
-/* Leaves of a chain its line numbers: addr2line has short names for local functions of C++, tells the symbol's name for
- * small inlined ones, and the unit's file where a function begins. */
+/* Leaves of a chain its line numbers: addr2line has short names for local functions of C++, prints the symbol's name
+ * for small inlined ones, and the unit's file where a function begins. */
 static const char *lines_of(const char *chain, char *ret_lines)
 {
     char *end = ret_lines;
@@ -832,7 +832,7 @@ static void compare_with_answers(const char *path, struct json_reader *reader)
 }
 
 /* FMT-9: as sentry-cli names the file. A stored profile finds the file by that id. */
-TEST(a_file_without_build_id_has_an_id_made_of_its_code_FMT_9)
+TEST(a_file_without_build_id_has_an_id_of_its_code_FMT_9)
 {
     static const struct debug_sources none = {0};
     char path[PATH_MAX];

@@ -375,7 +375,7 @@ static void check_sums(const struct top *top, const struct top_group *thread)
     for (int name = 0; name < NAMES; name++) CHECK(sums[name].self == 0 && sums[name].total == 0);
 }
 
-TEST(sums_are_those_of_every_sample_by_itself_wherever_stacks_part)
+TEST(sums_agree_with_single_samples_wherever_stacks_part)
 {
     for (uint32_t tree = 0; tree < TREES; tree++) {
         grow(tree);

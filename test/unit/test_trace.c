@@ -625,7 +625,7 @@ TEST(more_open_transactions_than_the_maximum_are_refused_and_reported)
 
 /* --- Who listens -------------------------------------------------------------------------------------------------- */
 
-TEST(the_first_sampled_root_and_the_last_are_told_also_when_they_overlap)
+TEST(reports_the_first_and_last_sampled_root_if_they_overlap)
 {
     struct tracer *tracer = begin_at_rate(1);
     struct trace_span *first = start_root(tracer), *second = start_root(tracer);
@@ -644,7 +644,7 @@ TEST(the_first_sampled_root_and_the_last_are_told_also_when_they_overlap)
     end(tracer);
 }
 
-TEST(a_closed_tracer_starts_and_tells_nothing)
+TEST(a_closed_tracer_starts_and_reports_nothing)
 {
     struct tracer *tracer = begin_at_rate(1);
     struct trace_span *root = start_root(tracer), *child = trace_span_start_child(root, "op", NULL);
@@ -706,7 +706,7 @@ static const char *baggage_of(struct trace_span *span)
     return text;
 }
 
-TEST(the_sampler_is_told_what_starts_and_decides_before_the_parent)
+TEST(the_sampler_gets_what_starts_and_decides_before_the_parent)
 {
     struct tracer *tracer = begin_with_sampler(1);
     struct trace_incoming incoming =
@@ -954,11 +954,11 @@ TEST(of_many_threads_everything_made_is_handed_over_or_reported)
 }
 
 static atomic_bool is_over;
-static atomic_size_t told_too_late;
+static atomic_size_t reported_too_late;
 
 static void on_anything(void *data, const char *reason, const char *category, uint64_t quantity)
 {
-    if (atomic_load(&is_over)) atomic_fetch_add(&told_too_late, 1);
+    if (atomic_load(&is_over)) atomic_fetch_add(&reported_too_late, 1);
 }
 
 static void *start_until_it_is_over(void *tracer)
@@ -968,7 +968,7 @@ static void *start_until_it_is_over(void *tracer)
     return NULL;
 }
 
-TEST(a_tracer_may_be_closed_while_others_trace_and_tells_nothing_afterwards)
+TEST(a_tracer_closed_while_others_trace_reports_nothing_later)
 {
     struct tracer *tracer =
         tracer_new(&(struct tracer_options){.has_traces_sample_rate = true, .listener = {.discarded = on_anything}});
@@ -978,7 +978,7 @@ TEST(a_tracer_may_be_closed_while_others_trace_and_tells_nothing_afterwards)
     tracer_close(tracer);
     atomic_store(&is_over, true);
     for (size_t i = 0; i < CROWD; i++) (void)pthread_join(threads[i], NULL);
-    CHECK_UINT(told_too_late, 0);
+    CHECK_UINT(reported_too_late, 0);
     tracer_free(tracer);
 }
 

@@ -51,7 +51,7 @@ static void check_transaction(const struct transaction *transaction)
     CHECK_SLICE(transaction_profiler_of(transaction, &transaction->spans.items[1]), "396db3692b7746b88f609446f08703ae");
 }
 
-TEST(a_transaction_tells_its_profiler_and_thread_and_its_spans_theirs_LNK_1_LNK_2_LNK_3)
+TEST(reads_profiler_and_thread_of_transaction_and_spans_LNK_1_LNK_2_LNK_3)
 {
     struct transaction transaction;
     CHECK_UINT(transaction_decode(slice_of_text(transaction_text), &transaction, NULL), STATUS_OK);

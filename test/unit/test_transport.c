@@ -44,7 +44,7 @@ TEST(a_dsn_gives_the_address_of_its_project)
     CHECK_TEXT(url_of("http://" KEY "@h/18446744073709551615"), "http://h/api/18446744073709551615/envelope/");
 }
 
-TEST(a_dsn_that_is_none_is_refused)
+TEST(rejects_an_invalid_dsn)
 {
     static const char *const wrong[] = {
         "",
@@ -227,10 +227,10 @@ TEST(all_items_of_a_lost_envelope_are_counted_and_its_report_is_sent_again)
     CHECK_UINT(discards_item_count(&discards), 7);
 }
 
-TEST(reports_tell_every_count_once_and_each_fits_into_4_KiB)
+TEST(reports_contain_every_count_once_and_fit_into_4_KiB)
 {
     struct discards discards = {0};
-    uint64_t told = 0;
+    uint64_t reported = 0;
     unsigned reports = 0;
     for (unsigned i = 0; i < DISCARD_REASON_COUNT; i++) {
         for (unsigned j = 0; j < CATEGORY_COUNT; j++)
@@ -245,12 +245,12 @@ TEST(reports_tell_every_count_once_and_each_fits_into_4_KiB)
         CHECK_INT(client_report_decode(buffer_slice(&payload), &report, NULL), STATUS_OK);
         CHECK_UINT(report.time_ns, 1700000000 * S);
         for (size_t i = 0; i < report.count; i++) CHECK(report.items[i].is_known_reason);
-        told += report.count;
+        reported += report.count;
         reports++;
         client_report_fini(&report);
         buffer_fini(&payload);
     }
-    CHECK_UINT(told, DISCARD_REASON_COUNT * CATEGORY_COUNT);
+    CHECK_UINT(reported, DISCARD_REASON_COUNT * CATEGORY_COUNT);
     CHECK(reports > 1);
 }
 
@@ -272,7 +272,7 @@ static const char *build(const char *limits_header, struct outgoing *outgoing)
     return text;
 }
 
-TEST(an_envelope_goes_with_its_time_of_sending_and_without_the_dsn_ENV_1_ENV_2)
+TEST(an_envelope_has_its_sending_time_and_no_dsn_ENV_1_ENV_2)
 {
     struct outgoing outgoing;
     const char *text = build("", &outgoing);

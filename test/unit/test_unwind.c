@@ -520,7 +520,7 @@ TEST(a_row_takes_less_than_5_bytes)
     frame_table_fini(&table);
 }
 
-TEST(the_first_row_of_a_function_is_told_even_where_its_rule_is_the_one_before)
+TEST(has_the_first_row_of_a_function_with_the_same_rule_as_before)
 {
     struct assembled *assembled = fresh();
     struct frame_table table;
@@ -565,7 +565,7 @@ TEST(debug_frame_describes_what_eh_frame_does_not)
 }
 
 /* By turns, so that nothing of one CIE is taken for what the next one says. */
-TEST(functions_of_several_cies_begin_with_the_rules_of_their_own)
+TEST(functions_of_several_cies_begin_with_their_own_rules)
 {
     struct assembled *assembled = fresh();
     struct frame_table table;
@@ -777,7 +777,7 @@ TEST(a_plt_entry_has_pushed_from_its_limit_on)
     }
 }
 
-/* GCC's way to realign a stack: R10 holds the CFA, and is itself saved where RBP tells. */
+/* GCC's way to realign a stack: R10 holds the CFA, and is itself saved at a place relative to RBP. */
 /* A function without frame information from its system call on, up to where it says that this is the outermost frame.
  */
 static struct scene *clone_scene(unsigned gap, uint8_t first_instruction)
@@ -1025,7 +1025,7 @@ TEST(walks_that_share_a_slot_do_not_disturb_each_other)
     }
 }
 
-TEST(a_module_whose_table_is_to_be_built_is_told)
+TEST(reports_a_module_whose_table_must_be_built)
 {
     struct unwind_module module = {.start = CODE, .end = CODE + 0x1000, .is_pending = true};
     struct unwind_modules modules = {.items = &module, .count = 1};
@@ -1153,7 +1153,8 @@ static struct simulated simulated_program(void)
 TEST(a_walk_that_continues_from_the_one_before_gives_the_same_stack)
 {
     static struct resume_cache resume_cache;
-    struct simulated threads[2] = {simulated_program()}; /* with stacks of their own, and one resume cache for both */
+    struct simulated threads[2] = {simulated_program()}; /* with separate stacks, and one resume cache for both */
+
     threads[1] = threads[0];
     threads[1].sp -= 8 * STACK_WORDS / 2;
     size_t frames = 0, taken_over = 0;

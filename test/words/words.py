@@ -66,16 +66,8 @@ RULES = [(re.compile(pattern, re.IGNORECASE), instead) for pattern, instead in W
 
 # Folders and files that were not rewritten yet. The check passes over them and says so: shorten this list, never lengthen it.
 NOT_REWRITTEN = [
-    "bench/analyze.py", "CHANGELOG.md", "bench/blocked.c", "bench/blocked.py", "bench/chunks.c", "bench/chunks.py",
-    "bench/formats.py", "bench/hash_tables.cc", "bench/interruptions.c", "bench/symbolize.c", "bench/symbolize.py",
-    "bench/truth.py", "bench/truth/vfork_clone.c", "doc/requirements.md", "src/analyze", "src/format/format.h",
-    "src/format/pprof", "src/format/recording", "src/format/text", "src/format/viewer", "src/profile",
-    "src/report", "src/sampler/modules.c", "test/cli", "test/damage/damage.c", "test/differential/peer.c",
-    "test/differential/tables.c", "test/differential/tables.py", "test/end_to_end", "test/fuzz",
-    "test/install/install.py", "test/install/meson.build", "test/layers/hardening.py", "test/layers/layers.py",
-    "test/meson.build", "test/package.sh", "test/programs/list.py", "test/safety/safety.py", "test/safety/sdk.py",
-    "test/safety/wrong_arguments.c", "test/soak/plugin.c", "test/soak/seccomp.c", "test/soak/signals.c",
-    "test/soak/soak.py", "test/soak/storm.c", "test/soak/storm.h", "test/summary.py", "test/tap.py", "test/unit",
+    "src/analyze", "src/format/format.h", "src/format/pprof", "src/format/recording", "src/format/text",
+    "src/format/viewer", "src/profile", "src/report", "src/sampler/modules.c", "test/end_to_end",
 ]
 
 # (files, what the line contains, why it may stay)
@@ -88,6 +80,7 @@ EXCEPTIONS = [
     ("*", r"OFFBEAT_SYMBOLS|symbols=\"receiver\"|\.BR symbols|receiver: the server", "the value of an option; programs use it"),
     ("*.py", r"\b(is|is not|==) None\b", "Python's None"),
     ("src/*", r"time_line", "the header profile/time_line.h and its functions"),
+    ("test/*", r"time_line", "the header profile/time_line.h and its functions"),
 ]
 COMMENT = re.compile(r"^\s*(\*+/?|#+|//|/\*+|\.\\\"|>)?\s*")
 SUFFIXES = (".c", ".h", ".cc", ".cpp", ".S", ".py", ".sh", ".md", ".1", ".3", ".build", ".in", ".symbols", "/dev")

@@ -65,7 +65,7 @@ static void try_envelope(struct slice bytes, const struct rate_limits *limits)
     if (outgoing_build(bytes, limits, 1000 * SECOND_NS, 1700000000 * SECOND_NS, &out, &outgoing, NULL) == STATUS_OK &&
         !out.failed) {
         demand(count_items(buffer_slice(&out)) == outgoing.counted_count);
-        /* What a report in it told is counted only if that is left behind, which it never is. */
+        /* The counts of a report inside are counted only if the report is left out, which never happens. */
         demand(outgoing.counted_count + discards_item_count(&outgoing.limited) == count_items(bytes));
     }
     buffer_fini(&out);
