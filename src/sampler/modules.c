@@ -271,7 +271,7 @@ static void write_module(const struct module *module, struct recording_writer *w
     recording_text(writer, module->path, strlen(module->path));
 }
 
-/* Modules that are known already keep their number and table; the others of OLD are gone. */
+/* Modules that are known already keep their number and table; the other modules in OLD are gone. */
 static void take_over(struct modules *modules, struct pages_array *found, struct recording_writer *writer)
 {
     struct module *fresh = found->items;

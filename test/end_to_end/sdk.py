@@ -122,7 +122,7 @@ def trace_runs_from_the_first_sampled_root_to_the_end_of_the_chunk_of_the_last_o
 def trace_without_tracing_says_so_SES_5():
     """SES-5"""
     with Folder() as folder, FakeServer() as server:
-        ran = drive(server, folder, "init transaction one id work 50 finish one look", profile_lifecycle="trace", debug=None)
+        ran = drive(server, folder, "init transaction root id work 50 finish root look", profile_lifecycle="trace", debug=None)
         check_equal(ran.said, "offbeat: nothing is profiled, because profiles follow transactions and tracing is off: set traces_sample_rate",
                     "said")
         check_equal((ran.printed["runs"], ran.printed["threads"]), ([False], [1]), "runs, threads")

@@ -67,7 +67,7 @@ RULES = [(re.compile(pattern, re.IGNORECASE), instead) for pattern, instead in W
 # Folders and files that were not rewritten yet. The check passes over them and says so: shorten this list, never lengthen it.
 NOT_REWRITTEN = [
     "src/analyze", "src/format/format.h", "src/format/pprof", "src/format/recording", "src/format/text",
-    "src/format/viewer", "src/profile", "src/report", "src/sampler/modules.c", "test/end_to_end",
+    "src/format/viewer", "src/profile", "src/report",
 ]
 
 # (files, what the line contains, why it may stay)
