@@ -164,7 +164,7 @@ static const char *number_in_id(const char *id, int64_t pid)
 static void begin_track(struct encoder *encoder, const struct track_sample *sample)
 {
     const struct profile *profile = encoder->profile;
-    const struct process *process = &encoder->tracks.processes.items[sample->process];
+    const struct process_key *process = &encoder->tracks.processes.items[sample->process];
     const struct thread *thread = profile_thread(profile, (struct thread_id){sample->thread});
     const char *id = number_in_id(profile_c_string(profile, thread->id), process->pid);
     char *end;
