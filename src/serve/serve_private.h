@@ -47,7 +47,7 @@ struct request {
     const char *content_type;
     struct buffer answer;
     bool asks_for_login;
-    bool is_damaged; /* the answer lacks data that are damaged */
+    bool is_damaged;       /* the answer lacks data that are damaged */
     bool is_page, is_kept; /* a file of the page, compressed; browsers may keep it */
     struct request *next;
 };

@@ -1,4 +1,4 @@
-"""The page of `offbeat serve` in a headless Chromium: services, profiles, comparisons, sessions, ingest, the token, and what is said where
+"""The page of `offbeat serve` in a headless Chromium: services, profiles, comparisons, sessions, ingest, the token, and what it shows where
 nothing is. Keeps screenshots.
 
     page.py OFFBEAT FOLDER      FOLDER: for the screenshots
@@ -140,7 +140,7 @@ def services_lead_to_the_flame_graph_with_the_numbers_of_the_server():
             picture(browser, f"diff-table-{theme}")
             browser.open("about:blank")
             browser.open(link)
-            check_equal(boxes(browser)["all"], found["all"], "total behind the link")
+            check_equal(boxes(browser)["all"], found["all"], "total of the link")
             check_quiet(browser)
 
 

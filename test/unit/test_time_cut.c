@@ -65,7 +65,7 @@ TEST(samples_outside_are_removed)
     check_sample(0, 200, 100);
 }
 
-TEST(a_sample_ends_at_the_next_one_of_its_own_thread)
+TEST(a_sample_ends_at_the_next_one_of_the_same_thread)
 {
     begin();
     sample("1", 100, 400);
