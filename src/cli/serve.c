@@ -384,9 +384,9 @@ int command_serve(int argc, char **argv)
         .usage = "[options]",
         .example = "offbeat serve --data /var/lib/offbeat",
         .about = "Stores the profiles that Sentry SDKs, pprof producers and offbeat send, and answers over HTTP.\n"
-                 "The first start creates a project and prints its DSN and a URL with a read token:\n"
-                 "OFFBEAT_DSN=DSN LD_PRELOAD=liboffbeat.so PROGRAM sends, `go tool pprof URL` reads.\n"
-                 "doc/serve.md describes the routes. SIGTERM and Ctrl-C end the server without loss.\n"
+                 "The first start creates a project. Each start prints its DSN, a URL with a read token, and a page:\n"
+                 "OFFBEAT_DSN=DSN LD_PRELOAD=liboffbeat.so PROGRAM sends, `go tool pprof URL` reads, and a browser\n"
+                 "opens the page. doc/serve.md describes the routes. SIGTERM and Ctrl-C end the server without loss.\n"
                  "With --check the exit status is 1 if something is damaged.",
         .options = options,
     };

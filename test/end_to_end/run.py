@@ -614,10 +614,11 @@ def a_program_killed_half_way_gets_one_line_and_the_profile_until_then_opens():
         process = start_recording(folder, BEHAVES, 15000, "exit", 0)
         children = children_of(process.pid)
         check_equal(len(children), 1, "processes that the recorder has started")
+        time.sleep(2)  # what is lost after the last tick must be little of all, on a loaded machine too
         os.kill(children[0], signal.SIGKILL)
         _, _, err = end_of(process)
         check_lines(err, "signal 9", "x.pb.gz")
-        check(opens(OFFBEAT, folder / "x.pb.gz").get("works", 0) > 0.7e9, "works() is not there with its second")
+        check(opens(OFFBEAT, folder / "x.pb.gz").get("works", 0) > 2.1e9, "works() is not there with its seconds")
 
 
 @case

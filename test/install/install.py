@@ -406,7 +406,8 @@ def the_first_tutorial_works_when_it_is_pasted():
     folder = installation().folder / "first_tutorial"
     folder.mkdir()
     (folder / "build").symlink_to(OFFBEAT.build)
-    done = run("sh", "-c", blocks_of("doc/tutorial.md", but="./dev run"), cwd=folder)
+    ends_server = "trap 'kill $! 2>/dev/null || :' EXIT\n"  # if a command before its end fails
+    done = run("sh", "-c", ends_server + blocks_of("doc/tutorial.md", but="./dev run"), cwd=folder)
     said = text(done.stdout)
     check(done.returncode == 0, f"status {done.returncode}: {said[-500:]} {text(done.stderr)}")
     for function in ("hash_path", "index_batch", "slow"):

@@ -144,7 +144,7 @@ static void take_hex(struct json_reader *reader, const struct field *field, stru
     for (size_t i = 0; is_id && i < text.size; i += 2) {
         int high = hex_digit(text.data[i]), low = hex_digit(text.data[i + 1]);
         is_id = high >= 0 && low >= 0;
-        bytes[i / 2] = (uint8_t)(high << 4 | low);
+        if (is_id) bytes[i / 2] = (uint8_t)(high << 4 | low);
     }
     if (is_id)
         protobuf_append_bytes(out, field->number, slice_of(bytes, text.size / 2));
