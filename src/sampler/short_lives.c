@@ -24,6 +24,7 @@ void short_lives_add(struct sampler *sampler, const struct thread_news *end)
     struct short_routine *routine = routine_of(sampler, end->routine);
     routine->ends += end->ends;
     sampler->cpu_ns_of_ended += end->cpu_ns;
+    sampler->unseen_cpu_ns = difference(sampler->unseen_cpu_ns, end->cpu_ns);
     routine->cpu_ns += end->cpu_ns;
     if (sampler->options.mode == RECORDING_CPU) return;
     uint64_t rest_ns = end->wall_ns - least(end->cpu_ns, end->wall_ns);

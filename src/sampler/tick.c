@@ -491,6 +491,7 @@ uint64_t tick_unseen_cpu_ns(const struct sampler *sampler)
         const struct watched_thread *thread = sampler->threads.items[i].thread;
         uint64_t cpu_ns = thread->cpu_ns_seen;
         if (thread->is_listed) (void)thread_cpu_ns(thread->tid, &cpu_ns);
+        if (thread->life.ends > 0 && cpu_ns < thread->life.cpu_ns) cpu_ns = thread->life.cpu_ns; /* as it will be */
         if (!thread->is_accounted) seen_ns += cpu_ns;
     }
     (void)thread_cpu_ns(sampler->threads.sampler_tid, &own_ns);
