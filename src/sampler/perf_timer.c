@@ -11,10 +11,6 @@
 
 enum {
     PAGE = 4096,
-    /* Room for one record less, and whole pages a power of two of them, as the kernel wants. An ordinary user has
-     * half a megabyte of such memory. */
-    RING_STACKS = 8,
-    RING_STACKS_OF_USER = 2,
     RING_SIZE_MAX = 256 << 10,
     BESIDE_STACK = 256,
     PERIOD_NS_MIN = 10000, /* the kernel waits no less */
@@ -39,7 +35,7 @@ struct record {
 };
 
 int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight sight, uint64_t period_ns,
-                    uint32_t stack_size)
+                    uint32_t stack_size, uint32_t ring_stacks)
 {
     struct perf_event_attr attributes = {
         .type = PERF_TYPE_SOFTWARE,
@@ -61,8 +57,8 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight s
     long descriptor =
         kernel_call6(SYS_perf_event_open, kernel_address(&attributes), tid, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
     if (descriptor < 0) return (int)-descriptor;
-    size_t ring_size = PAGE, ring_stacks = sight == PERF_TIMER_SEES_ALL ? RING_STACKS : RING_STACKS_OF_USER;
-    while (ring_size < ring_stacks * stack_size && ring_size < RING_SIZE_MAX) ring_size *= 2;
+    size_t ring_size = PAGE; /* times a power of two, as the kernel wants */
+    while (ring_size < (size_t)ring_stacks * stack_size && ring_size < RING_SIZE_MAX) ring_size *= 2;
     /* Not to be written by us: that is what lets the kernel write over what is old. */
     void *shared = pages_map(PAGE + ring_size, PROT_READ, MAP_SHARED, (int)descriptor);
     *timer = (struct perf_timer){.control = shared,

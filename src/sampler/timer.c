@@ -15,12 +15,13 @@
 #include <errno.h>
 
 enum {
-    TIMERS_MAX = 256,
-    OPENED_A_TICK_MAX = 8, /* making one costs some 30 µs */
-    SAMPLES_A_PERIOD = 4,  /* changing the period costs some 10 µs, */
-    PERIODS_A_SECOND = 25, /* and so it is not done more often */
-    SLEEP_TICKS = 32,      /* until a timer is closed: opening one again costs more than it does */
-    CUT_STACKS_MAX = 4,    /* until a thread whose stack is larger than the largest copy is sent signals instead */
+    TIMERS_MAX = 1024,
+    TIMERS_WITH_ROOM = 256, /* more threads than that share their processors, and each takes a stack seldom */
+    OPENED_A_TICK_MAX = 8,  /* making one costs some 30 µs */
+    SAMPLES_A_PERIOD = 4,   /* changing the period costs some 10 µs, */
+    PERIODS_A_SECOND = 25,  /* and so it is not done more often */
+    SLEEP_TICKS = 32,       /* until a timer is closed: opening one again costs more than it does */
+    CUT_STACKS_MAX = 4,     /* until a thread whose stack is larger than the largest copy is sent signals instead */
 };
 
 /* A thread that mostly waits for a processor has a sample for each period that it computes, and these are few for the
@@ -52,11 +53,18 @@ static bool run_freely(struct sampler *sampler, struct watched_thread *thread)
     return false;
 }
 
-/* As an ordinary user may have it. */
+/* Memory that the kernel locks: 132 KB for a thread, and 36 KB for each of many. */
+static uint32_t ring_stacks(const struct sampler *sampler)
+{
+    bool has_room = sampler->counters[RECORDING_TIMERS] < TIMERS_WITH_ROOM;
+    return has_room ? PERF_TIMER_RING_STACKS : PERF_TIMER_RING_STACKS_MIN;
+}
+
+/* As an ordinary user may have it, who has half a megabyte of the memory. */
 static int open_for_user_code(struct sampler *sampler, struct watched_thread *thread)
 {
     int result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_USER_CODE, sampler->period_ns,
-                                 thread->timer_stack_size);
+                                 thread->timer_stack_size, PERF_TIMER_RING_STACKS_MIN);
     thread->timer_account = (struct timer_account){.start_cpu_ns = thread->cpu_ns_seen};
     return result;
 }
@@ -64,7 +72,8 @@ static int open_for_user_code(struct sampler *sampler, struct watched_thread *th
 static int open_for_all(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t period_ns = self_has_own_descriptors() ? 0 : chance_period_ns(sampler, thread);
-    int result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_ALL, period_ns, thread->timer_stack_size);
+    int result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_ALL, period_ns, thread->timer_stack_size,
+                                 ring_stacks(sampler));
     bool is_refused = (result == EPERM || result == EACCES) && self_has_own_descriptors();
     sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] = is_refused;
     return result;
@@ -245,7 +254,9 @@ bool timer_ask_waiting(struct sampler *sampler, struct watched_thread *thread)
     if (!timer->control) {
         if (sampler->timers_in_tick >= OPENED_A_TICK_MAX * sampler->periods_in_tick) return true;
         sampler->timers_in_tick++;
-        if (perf_timer_open(timer, thread->tid, PERF_TIMER_SEES_ALL, 0, thread->timer_stack_size) != 0) return false;
+        int result = perf_timer_open(timer, thread->tid, PERF_TIMER_SEES_ALL, 0, thread->timer_stack_size,
+                                     PERF_TIMER_RING_STACKS_MIN);
+        if (result != 0) return false;
     }
     perf_timer_ask(timer);
     return timer->is_asked;
