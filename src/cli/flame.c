@@ -54,7 +54,8 @@ int command_flame(int argc, char **argv)
             "a\n"
             "browser opens. A box is a function below its callers, as wide as the time in it and in its callees. In\n"
             "the browser a click zooms in, Ctrl-F searches, Escape resets, arrows and Enter move and zoom. Only the\n"
-            "5000 widest boxes are drawn; the heading says what is left out. OUT.html is a page with everything:\n"
+            "5000 widest boxes are drawn; the heading says what is left out. With -n 0 the narrow ones appear when a\n"
+            "part is enlarged. OUT.html is a page with everything:\n"
             "tables, callers and callees, the time of each thread. With --time-order the boxes of one\n"
             "thread are in the order of time; with --diff-base colours show what has grown and shrunk. FILE may be -\n"
             "for standard input, and of any format that offbeat reads.",

@@ -140,9 +140,10 @@ static void choose_options(struct flame *flame)
         .column = flame->report.choice.index,
         .is_inverted = request->inverted,
         .is_diff = request->diff_base.count > 0,
-        .parts = request->json ? 0
-                 : is_text     ? FLAME_TEXT_PARTS
-                               : FLAME_PARTS,
+        .parts = request->json          ? 0
+                 : is_text              ? FLAME_TEXT_PARTS
+                 : flame->boxes_max > 0 ? FLAME_PARTS
+                                        : 0,
         .depth_max = FLAME_DEPTH_MAX,
     };
 }

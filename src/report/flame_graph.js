@@ -1,29 +1,59 @@
-/* Zoom, search and keyboard for the flame graph that this script is part of. Without scripts the drawing shows all of
- * its boxes with names and tooltips. SPDX-License-Identifier: MIT */
+/* Zoom, search and keyboard for the flame graph that this script is part of. Without scripts the drawing shows its wide
+ * boxes with names and tooltips. SPDX-License-Identifier: MIT */
 "use strict";
 (function () {
   const SVG = "http://www.w3.org/2000/svg", HTML = "http://www.w3.org/1999/xhtml";
   const WIDTH = 1200, CHARACTER = 6.7, SLACK = 0.002, THIN = 2;
+  const NARROW_MAX = 5000, NARROWEST = 0.25, PARTS = 1e5; /* of narrow boxes: drawn at once; in pixels; of a pixel */
   const root = document.documentElement;
   const rows = Array.from(root.querySelectorAll("g.row"));
   const boxes = [];
   let zoomed = null, current = null, marked = null, matcher = null;
 
-  function read() {
-    rows.forEach((row, depth) => {
-      row.querySelectorAll("rect").forEach((rect) => {
-        const tip = rect.firstChild.textContent, end = tip.indexOf("\n");
-        const x = +rect.getAttribute("x"), width = +rect.getAttribute("width");
-        boxes.push({rect, row, depth, x, width, name: end < 0 ? tip : tip.slice(0, end), text: null,
-                    shown: true, shownX: x, shownWidth: width, isCaller: false});
-      });
-      row.querySelectorAll("text").forEach((text) => text.remove());
-    });
-    boxes.forEach((box) => { box.rect.box = box; });
+  function makeBox(parts) {
+    return Object.assign({rect: null, text: null, isNarrow: false, shown: true, shownX: parts.x, shownWidth: parts.width,
+                          isCaller: false, isMatch: false}, parts);
   }
 
+  function readElements(row, depth) {
+    const found = Array.from(row.querySelectorAll("rect"), (rect) => {
+      const tip = rect.firstChild.textContent, end = tip.indexOf("\n");
+      const x = +rect.getAttribute("x"), width = +rect.getAttribute("width");
+      rect.box = makeBox({rect, row, depth, x, width, tip, name: end < 0 ? tip : tip.slice(0, end)});
+      return rect.box;
+    });
+    row.querySelectorAll("text").forEach((text) => text.remove());
+    return found;
+  }
+
+  /* LINE has five numbers for each box: the gap to the box before and the width, in parts of a pixel, and the strings
+   * that are its name, values and class. */
+  function readNarrow(line, strings, row, depth) {
+    const found = [], numbers = line === "" ? [] : line.split(" ");
+    for (let at = 0, x = 0; at < numbers.length; at += 5) {
+      const width = numbers[at + 1] / PARTS, name = strings[numbers[at + 2]];
+      x += +numbers[at];
+      found.push(makeBox({row, depth, x: x / PARTS, width, name, tip: name + strings[numbers[at + 3]],
+                          className: strings[numbers[at + 4]], isNarrow: true, shown: false}));
+      x += +numbers[at + 1];
+    }
+    return found;
+  }
+
+  function read() {
+    const element = document.getElementById("narrow"), lines = element ? element.textContent.split("\n") : [];
+    const strings = lines.slice(rows.length).map((line) => line.replace(/\t/g, "\n")); /* the empty line is number 0 */
+    rows.forEach((row, depth) => {
+      const wide = readElements(row, depth), narrow = readNarrow(lines[depth] || "", strings, row, depth);
+      const all = narrow.length > 0 ? wide.concat(narrow).sort((a, b) => a.x - b.x) : wide;
+      for (const box of all) boxes.push(box);
+    });
+  }
+
+  /* Boxes are inside each other or apart, so one point decides; edges are rounded. */
   function contains(outer, inner) {
-    return outer.x <= inner.x + SLACK && outer.x + outer.width >= inner.x + inner.width - SLACK;
+    const middle = inner.x + inner.width / 2;
+    return outer.x <= middle && middle <= outer.x + outer.width;
   }
 
   function label(box, x, width) {
@@ -42,10 +72,31 @@
     box.text.textContent = characters.length > room ? characters.slice(0, room - 1).join("") + "…" : box.name;
   }
 
+  function addRect(box) {
+    const rect = document.createElementNS(SVG, "rect"), title = document.createElementNS(SVG, "title");
+    title.textContent = box.tip;
+    rect.appendChild(title);
+    rect.setAttribute("height", 17);
+    rect.setAttribute("class", box.className + (box.width < THIN ? " t" : "") + (box.isMatch ? " match" : ""));
+    rect.setAttribute("x", box.x);
+    rect.setAttribute("width", box.width);
+    box.shownX = box.x;
+    box.shownWidth = box.width;
+    rect.box = box;
+    box.rect = rect;
+    box.row.insertBefore(rect, box.row.firstChild);
+  }
+
   /* The browser's time goes into changes of elements: what is as it was is left alone. */
   function show(box, shown, isCaller) {
-    if (box.shown !== shown) box.rect.style.display = shown ? "" : "none";
-    if (box.isCaller !== isCaller) box.rect.classList.toggle("caller", isCaller);
+    if (box.isNarrow && shown && !box.rect) addRect(box);
+    if (box.isNarrow && !shown && box.rect) {
+      box.rect.remove();
+      box.rect = null;
+      box.isCaller = false;
+    }
+    if (box.rect && !box.isNarrow && box.shown !== shown) box.rect.style.display = shown ? "" : "none";
+    if (box.rect && box.isCaller !== isCaller) box.rect.classList.toggle("caller", isCaller);
     box.shown = shown;
     box.isCaller = isCaller;
   }
@@ -60,20 +111,33 @@
     box.shownWidth = width;
   }
 
+  /* The width below which narrow boxes are not drawn. */
+  function narrowest(view, scale) {
+    const widths = [];
+    for (const box of boxes) {
+      const width = box.width * scale;
+      if (box.isNarrow && width >= NARROWEST && box.depth >= view.depth && contains(view, box)) widths.push(width);
+    }
+    if (widths.length <= NARROW_MAX) return NARROWEST;
+    return Float64Array.from(widths).sort()[widths.length - NARROW_MAX];
+  }
+
   function draw() {
     const view = zoomed || boxes[0], scale = zoomed ? WIDTH / (view.width || WIDTH) : 1;
+    const limit = narrowest(view, scale);
+    let room = NARROW_MAX;
     for (const box of boxes) {
       const isCaller = box.depth < view.depth && contains(box, view);
       const isInside = box.depth >= view.depth && contains(view, box);
       const x = isCaller ? 0 : (box.x - view.x) * scale, width = isCaller ? WIDTH : box.width * scale;
-      const shown = isCaller || isInside;
+      const shown = isCaller || (isInside && (!box.isNarrow || (width >= limit && room-- > 0)));
       show(box, shown, isCaller);
       if (shown) place(box, x, width);
       label(box, x, shown ? width : 0);
     }
-    if (marked) marked.rect.classList.remove("current");
-    if (current) current.rect.classList.add("current");
-    marked = current;
+    if (marked) marked.classList.remove("current");
+    marked = current && current.rect;
+    if (marked) marked.classList.add("current");
     reset.style.display = zoomed ? "" : "none";
   }
 
@@ -103,18 +167,23 @@
     }
   }
 
+  function mark(box, isMatch) {
+    if (box.rect && box.isMatch !== isMatch) box.rect.classList.toggle("match", isMatch);
+    box.isMatch = isMatch;
+  }
+
   function search(pattern) {
     matcher = pattern === "" ? null : compile(pattern);
     const matches = boxes.filter((box) => matcher && box.depth > 0 && matcher.test(box.name));
-    for (const box of boxes) box.rect.classList.remove("match");
-    for (const box of matches) box.rect.classList.add("match");
+    for (const box of boxes) mark(box, false);
+    for (const box of matches) mark(box, true);
     const share = 100 * matchedWidth(matches) / WIDTH;
     result.textContent = matcher ? "matched " + share.toFixed(2) + "% of the drawing, boxes: " + matches.length : "";
   }
 
   function neighbour(key) {
     const from = current || boxes[0], right = from.x + from.width;
-    const inRow = (depth) => boxes.filter((box) => box.depth === depth && box.rect.style.display !== "none");
+    const inRow = (depth) => boxes.filter((box) => box.depth === depth && box.shown);
     if (key === "ArrowUp") return inRow(from.depth - 1).find((box) => contains(box, from));
     if (key === "ArrowDown") return inRow(from.depth + 1).find((box) => contains(from, box));
     if (key === "ArrowRight") return inRow(from.depth).find((box) => box.x >= right - SLACK && box !== from);
@@ -138,7 +207,7 @@
       if (current) zoom(current);
     } else if (event.key.startsWith("Arrow")) {
       current = neighbour(event.key) || current || boxes[0];
-      selected.textContent = current.rect.querySelector("title").textContent.split("\n").join(" · ").slice(0, 110);
+      selected.textContent = current.tip.split("\n").join(" · ").slice(0, 110);
       draw();
     } else {
       return;

@@ -9,6 +9,7 @@ enum {
     FLAME_WIDTH = 1200,             /* of the root, in pixels */
     FLAME_PARTS = FLAME_WIDTH * 10, /* boxes narrower than 0.1 pixels are left out */
     FLAME_BOXES_MAX = 5000,         /* the file stays below 1 MB with names of ordinary length */
+    FLAME_ELEMENTS_MAX = 5000,      /* a browser draws them at once; narrower boxes appear when they are wide enough */
     FLAME_TEXT_PARTS = 200,         /* of text, boxes below 0.5 % */
     FLAME_TEXT_ROWS_MAX = 100,
     FLAME_DEPTH_MAX = 1000,

@@ -19,7 +19,8 @@ enum {
     TIP_CHARACTERS = 240, /* of a name in a tooltip */
     LINE_CHARACTERS = 140,
     SHORTEST_LABEL = 3,
-    THIN = 2, /* pixels: such boxes have no edge, which would be most of them */
+    PIXEL_PARTS = 100000, /* in which narrow boxes are placed: what is enlarged 1000 times is still in its place */
+    THIN = 2,             /* pixels: such boxes have no edge, which would be most of them */
 };
 
 static const double character_width = 6.7; /* of a monospace font of 11 pixels */
@@ -35,6 +36,10 @@ struct drawing {
     uint32_t *order;   /* boxes, row by row */
     size_t *row_first; /* in ORDER, by depth; one more at the end */
     uint32_t row_count;
+    int64_t narrowest;  /* of the boxes that are elements; the others are in the table of narrow boxes */
+    uint32_t tie_depth; /* of boxes as wide as NARROWEST, those down to this depth are elements; 0: all */
+    size_t narrow_count;
+    struct profile strings; /* the texts of the narrow boxes, each once */
     struct buffer *out;
 };
 
@@ -116,7 +121,7 @@ static const char style[] =
     ".merged{fill:#5a6068}.n0{fill:#3a3d42}.g1{fill:#58362e}.g2{fill:#7a3b2b}.g3{fill:#9c3a24}.g4{fill:#c23a1c}"
     ".b1{fill:#2f3b58}.b2{fill:#2f4a80}.b3{fill:#2c58a6}.b4{fill:#2a66cf}.match{fill:#b000d0}}";
 
-/* --- Boxes -------------------------------------------------------------------------------------------------------- */
+/* --- Wide boxes --------------------------------------------------------------------------------------------------- */
 
 static double position(const struct drawing *drawing, uint64_t value)
 {
@@ -140,11 +145,16 @@ static void append_difference(const struct drawing *drawing, const struct flame_
     buffer_append_format(drawing->out, "\n%+.2f points", 100 * flame_growth(drawing->flame, box));
 }
 
-static void append_tip(const struct drawing *drawing, const struct flame_box *box)
+static void append_name(const struct drawing *drawing, const struct flame_box *box)
+{
+    append_xml(drawing->out, flame_name(drawing->flame, box), TIP_CHARACTERS);
+    if (box->group == FLAME_MERGED) buffer_append_format(drawing->out, ": %" PRIu32, box->hidden_count);
+}
+
+/* Lines that follow the name. */
+static void append_values(const struct drawing *drawing, const struct flame_box *box)
 {
     struct buffer *out = drawing->out;
-    append_xml(out, flame_name(drawing->flame, box), TIP_CHARACTERS);
-    if (box->group == FLAME_MERGED) buffer_append_format(out, ": %" PRIu32, box->hidden_count);
     if (drawing->flame->kind == FLAME_DIFF) {
         append_difference(drawing, box);
         return;
@@ -169,7 +179,8 @@ static void append_box(const struct drawing *drawing, const struct flame_box *bo
                          width_of(drawing, box));
     append_class(drawing, box);
     buffer_append_text(out, width_of(drawing, box) < THIN ? " t\"><title>" : "\"><title>");
-    append_tip(drawing, box);
+    append_name(drawing, box);
+    append_values(drawing, box);
     buffer_append_text(out, "</title></rect>\n");
 }
 
@@ -182,14 +193,25 @@ static void append_label(const struct drawing *drawing, const struct flame_box *
     buffer_append_text(drawing->out, "</text>\n");
 }
 
+static bool is_element(const struct drawing *drawing, const struct flame_box *box)
+{
+    if (box->depth == 0 || box->width > (uint64_t)drawing->narrowest) return true;
+    bool is_kept_tie = drawing->tie_depth == 0 || box->depth <= drawing->tie_depth;
+    return box->width == (uint64_t)drawing->narrowest && is_kept_tie;
+}
+
 static void append_row(const struct drawing *drawing, uint32_t depth)
 {
     const struct flame_box *boxes = drawing->layout->boxes;
     size_t first = drawing->row_first[depth], end = drawing->row_first[depth + 1];
     buffer_append_format(drawing->out, "<g class=\"row\" transform=\"translate(%d,%u)\">\n", MARGIN,
                          TOP + depth * ROW_HEIGHT);
-    for (size_t i = first; i < end; i++) append_box(drawing, &boxes[drawing->order[i]]);
-    for (size_t i = first; i < end; i++) append_label(drawing, &boxes[drawing->order[i]]);
+    for (size_t i = first; i < end; i++) {
+        if (is_element(drawing, &boxes[drawing->order[i]])) append_box(drawing, &boxes[drawing->order[i]]);
+    }
+    for (size_t i = first; i < end; i++) {
+        if (is_element(drawing, &boxes[drawing->order[i]])) append_label(drawing, &boxes[drawing->order[i]]);
+    }
     buffer_append_text(drawing->out, "</g>\n");
 }
 
@@ -219,6 +241,71 @@ static bool order_rows(struct drawing *drawing)
         qsort_r(drawing->order + first, count, sizeof(*drawing->order), compare_starts, layout->boxes);
     }
     return true;
+}
+
+/* --- Narrow boxes ------------------------------------------------------------------------------------------------- */
+
+/* An element of a box costs a browser 50 µs and the file 150 bytes. So only as many boxes as a drawing shows at once
+ * are elements. The others are lines of numbers, from which the script makes the boxes that are wide enough once a part
+ * of the drawing is enlarged. */
+
+static size_t count_narrow(const struct drawing *drawing)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < drawing->layout->count; i++) count += !is_element(drawing, &drawing->layout->boxes[i]);
+    return count;
+}
+
+/* What APPEND writes of BOX, as the number of a string. */
+static uint32_t add_string(struct drawing *drawing, const struct flame_box *box,
+                           void (*append)(const struct drawing *drawing, const struct flame_box *box))
+{
+    struct buffer text = {.maximum = SIZE_MAX}, *out = drawing->out;
+    drawing->out = &text;
+    append(drawing, box);
+    drawing->out = out;
+    uint32_t number = profile_string(&drawing->strings, buffer_slice(&text)).index;
+    if (text.failed) out->failed = true;
+    buffer_fini(&text);
+    return number;
+}
+
+/* "7 12 3 4 5": a gap to the box before and a width, in parts of a pixel, and the strings that are the box's name,
+ * values and class. */
+static void append_narrow_row(struct drawing *drawing, uint32_t depth)
+{
+    double last = 0;
+    const char *separator = "";
+    for (size_t i = drawing->row_first[depth]; i < drawing->row_first[depth + 1]; i++) {
+        const struct flame_box *box = &drawing->layout->boxes[drawing->order[i]];
+        if (is_element(drawing, box)) continue;
+        double from = round(PIXEL_PARTS * position(drawing, box->start));
+        double to = round(PIXEL_PARTS * position(drawing, box->start + box->width));
+        uint32_t name = add_string(drawing, box, append_name), values = add_string(drawing, box, append_values);
+        buffer_append_format(drawing->out, "%s%.0f %.0f %" PRIu32 " %" PRIu32 " %" PRIu32, separator, from - last,
+                             to - from, name, values, add_string(drawing, box, append_class));
+        last = to;
+        separator = " ";
+    }
+    buffer_append_text(drawing->out, "\n");
+}
+
+/* A line for each row, an empty one, and a line for each string from number 1 on. Line breaks of values are tabs. */
+static void append_narrow_boxes(struct drawing *drawing)
+{
+    struct error error;
+    profile_init(&drawing->strings);
+    buffer_append_text(drawing->out, "<script type=\"text/plain\" id=\"narrow\">");
+    for (uint32_t depth = 0; depth < drawing->row_count; depth++) append_narrow_row(drawing, depth);
+    for (uint32_t i = 1; i < drawing->strings.strings.count; i++) {
+        struct slice text = profile_slice(&drawing->strings, (struct string_id){i});
+        buffer_append_byte(drawing->out, '\n');
+        for (size_t at = 0; at < text.size; at++)
+            buffer_append_byte(drawing->out, text.data[at] == '\n' ? '\t' : text.data[at]);
+    }
+    buffer_append_text(drawing->out, "</script>\n");
+    if (profile_failed(&drawing->strings, &error) != STATUS_OK) drawing->out->failed = true;
+    profile_fini(&drawing->strings);
 }
 
 /* --- The drawing -------------------------------------------------------------------------------------------------- */
@@ -296,6 +383,8 @@ static void append_heading(const struct drawing *drawing)
         append_xml(out, slice_of_text(*filter), LINE_CHARACTERS / 2);
     }
     append_left_out(drawing);
+    if (drawing->narrow_count > 0)
+        buffer_append_format(out, "; %zu narrow boxes appear when a part is enlarged", drawing->narrow_count);
     buffer_append_text(out, "</text>\n");
 }
 
@@ -314,7 +403,9 @@ void flame_write_svg(const struct flame_report *flame, struct buffer *out)
                               .layout = flame->layout,
                               .options = flame->options,
                               .out = out};
-    if (order_rows(&drawing)) {
+    bool has_memory = flame_layout_narrowest(flame->layout, FLAME_ELEMENTS_MAX, &drawing.narrowest, &drawing.tie_depth);
+    if (has_memory && order_rows(&drawing)) {
+        drawing.narrow_count = count_narrow(&drawing);
         unsigned width = FLAME_WIDTH + 2 * MARGIN, height = TOP + drawing.row_count * ROW_HEIGHT + MARGIN;
         buffer_append_format(out,
                              "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
@@ -324,6 +415,7 @@ void flame_write_svg(const struct flame_report *flame, struct buffer *out)
         buffer_append_text(out, "<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n");
         append_heading(&drawing);
         for (uint32_t depth = 0; depth < drawing.row_count; depth++) append_row(&drawing, depth);
+        if (drawing.narrow_count > 0) append_narrow_boxes(&drawing);
         append_script(out);
         buffer_append_text(out, "</svg>\n");
     } else {
