@@ -23,7 +23,7 @@ struct step {
     uint32_t node, edge; /* GRAPH_NONE: it brings no edge */
 };
 
-/* A run of stacks on the way, and what to go back to behind it. */
+/* A run of stacks that the walk is in, and the state to restore when it leaves the run. */
 struct run_on_way {
     size_t step_count;
     uint32_t caller, site;
@@ -161,7 +161,8 @@ static inline void enter_node(struct walk *walk, uint32_t index, int64_t sum)
         add(walk->pass == PASS_VALUES ? &node->cum : &node->cum_div, sum);
 }
 
-/* Which edges are inlined and which go over something follows from the first time that a stack uses them. */
+/* The first stack that uses an edge decides whether the edge is inlined and whether frames between its ends are hidden.
+ */
 static inline uint32_t enter_edge(struct walk *walk, uint32_t to, const struct frame *frame, int64_t sum)
 {
     if (walk->no_edges || walk->caller == GRAPH_NONE || walk->caller == to) return GRAPH_NONE;
@@ -292,7 +293,7 @@ static void leave(struct walk *walk)
     walk->way = run->way;
 }
 
-/* Mostly few groups are kept, and most locations are passed with one look. False without memory. */
+/* Usually few groups are kept; most locations can then be skipped after reading one entry. False without memory. */
 static bool find_passed(struct walk *walk)
 {
     const struct grouping *grouping = walk->source->grouping;
@@ -333,16 +334,16 @@ static bool walk_stacks(struct walk *walk)
 
 /* --- Building ----------------------------------------------------------------------------------------------------- */
 
-/* A sample without value and divisor is none; one without value alone is part of the way, for the means. IS_WANTED, by
- * sample, may be NULL. */
+/* A sample whose value and divisor are 0 is left out. A sample whose value alone is 0 counts for the means. IS_WANTED,
+ * by sample, may be NULL. */
 static void add_samples(struct graph_source *source, size_t column, const bool *is_wanted)
 {
     const struct profile *profile = source->profile;
     for (size_t i = 0; i < profile->samples.count; i++) {
         if (is_wanted && !is_wanted[i]) continue;
         const int64_t *values = profile_sample_values(profile, i);
-        bool is_none = values[source->choice.index] == 0 && (!source->choice.is_mean || values[0] == 0);
-        if (!is_none) stack_tree_add(&source->stacks, profile->samples.stack[i], values[column]);
+        bool is_empty = values[source->choice.index] == 0 && (!source->choice.is_mean || values[0] == 0);
+        if (!is_empty) stack_tree_add(&source->stacks, profile->samples.stack[i], values[column]);
     }
 }
 

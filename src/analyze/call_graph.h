@@ -80,7 +80,7 @@ struct stack_marks {
 struct graph_marks {
     uint32_t *mark_of_node;    /* by node, plus one; 0: it has none */
     const bool *is_wanted;     /* by sample */
-    struct stack_marks *items; /* by run of the tree of stacks; only those of wanted samples are set */
+    struct stack_marks *items; /* by run of the tree of stacks; set for the runs of wanted samples only */
 };
 /* Sets the ITEMS of MARKS, which has room for all runs, for GRAPH, which was built from SOURCE and KEPT. False without
  * memory. */

@@ -1,4 +1,4 @@
-/* A stack that is incomplete has a frame with a name of its own at its root (profile/incomplete.h). What was lost is in
+/* An incomplete stack has a frame with a special name at its root (profile/incomplete.h). What was lost is in
  * the facts of the recorder.  SPDX-License-Identifier: MIT */
 #include "analyze/completeness.h"
 
@@ -65,20 +65,20 @@ static struct ends *find_ends(const struct profile *profile)
     return ends;
 }
 
-/* pprof files give each address a mapping, //anon where it lies in no file. */
-static bool lies_in_file(const struct profile *profile, struct mapping_id mapping)
+/* pprof files give each address a mapping; it is //anon if no file contains the address. */
+static bool is_in_file(const struct profile *profile, struct mapping_id mapping)
 {
     if (!mapping.index) return false;
     return !slice_equals_text(profile_slice(profile, profile->mappings.items[mapping.index].file_name),
                               ANONYMOUS_MAPPING);
 }
 
-/* Where a stack ends. The caller of code without a table is a guess: if it lies in no file and has no name, the code
- * that it is said to have called is where the stack ends. */
+/* Where a stack ends. The caller of code without an unwind table is a guess. If no file contains it and it has no name,
+ * the stack ends at the code that it seems to have called. */
 static struct mapping_id mapping_at_end(const struct profile *profile, const struct ends *ends)
 {
     const struct location *next = profile_location(profile, ends->next);
-    if (lies_in_file(profile, next->mapping) || next->line_count > 0) return next->mapping;
+    if (is_in_file(profile, next->mapping) || next->line_count > 0) return next->mapping;
     return profile_location(profile, ends->inner)->mapping;
 }
 

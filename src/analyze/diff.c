@@ -75,8 +75,8 @@ static void sum_column(struct comparison *all, int side, size_t column, bool is_
     group_sums_clear(&all->sums);
 }
 
-/* The value of one sample if it is the same for all samples, as in profiles of CPU time, else 0. The sums of values are
- * then those of samples, times it: nothing has to be walked for them. */
+/* The value of one sample if it is the same for all samples, as in profiles of CPU time, else 0. A sum of values
+ * is then the number of samples times this value, and needs no second walk. */
 static int64_t value_of_a_sample(const struct comparison *all)
 {
     const struct profile *profile = all->profile;
@@ -221,14 +221,14 @@ static double expected_share(const struct comparison *all)
     return base + new > 0 ? new / (base + new) : 0.5;
 }
 
-static void judge(struct diff *diff, struct diff_function *function, double share, double limit)
+static void classify(struct diff *diff, struct diff_function *function, double share, double limit)
 {
     function->probability = noise_probability(counts_of(diff, function), share);
     bool exceeds = function->difference != 0 && function->probability <= limit;
     function->noise = exceeds ? DIFF_EXCEEDS_NOISE : DIFF_WITHIN_NOISE;
 }
 
-static bool judge_all(const struct comparison *all, struct diff *diff)
+static bool classify_all(const struct comparison *all, struct diff *diff)
 {
     if (all->count_column < 0) return true;
     struct sample_counts *counts = calloc(diff->count + 1, sizeof(*counts));
@@ -237,10 +237,10 @@ static bool judge_all(const struct comparison *all, struct diff *diff)
     for (size_t i = 0; i < diff->count; i++) counts[i] = counts_of(diff, &diff->functions[i]);
     diff->limit = noise_limit(counts, diff->count, share, diff->level);
     for (size_t i = 0; i < diff->count; i++) {
-        judge(diff, &diff->functions[i], share, diff->limit);
+        classify(diff, &diff->functions[i], share, diff->limit);
         diff->exceeding_count += diff->functions[i].noise == DIFF_EXCEEDS_NOISE;
     }
-    judge(diff, &diff->all, share, diff->level);
+    classify(diff, &diff->all, share, diff->level);
     free(counts);
     return true;
 }
@@ -268,7 +268,7 @@ static bool compute(struct comparison *all, struct diff *diff)
     int64_t value_of_each = all->count_column >= 0 ? value_of_a_sample(all) : 0;
     for (int side = 0; side < SIDES; side++) sum_side(all, side, value_of_each);
     if (all->options->normalizes) normalize(all);
-    if (!list_functions(all, diff) || !judge_all(all, diff)) return false;
+    if (!list_functions(all, diff) || !classify_all(all, diff)) return false;
     qsort_r(diff->functions, diff->count, sizeof(*diff->functions), compare_functions, &all->grouping.names);
     return names_failed(&all->grouping.names, NULL) == STATUS_OK;
 }

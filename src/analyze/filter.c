@@ -10,8 +10,8 @@ static enum status add_tag_frames(struct profile *profile, const struct filter_o
     bool has_root, has_leaf;
     enum status status = tag_frames_add(profile, &frames, &has_root, &has_leaf, error);
     if (status != STATUS_OK) return status;
-    if (frames.root && frames.root[0] && !has_root) filter_tell_unmatched(outcome, "tagroot");
-    if (frames.leaf && frames.leaf[0] && !has_leaf) filter_tell_unmatched(outcome, "tagleaf");
+    if (frames.root && frames.root[0] && !has_root) filter_note_unmatched(outcome, "tagroot");
+    if (frames.leaf && frames.leaf[0] && !has_leaf) filter_note_unmatched(outcome, "tagleaf");
     return status;
 }
 

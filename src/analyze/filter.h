@@ -30,7 +30,7 @@ struct filter_options {
 
 enum { FILTER_OPTIONS = 16 };
 
-/* What is worth telling a user. */
+/* What a user should know about the result. */
 struct filter_outcome {
     const char *unmatched[FILTER_OPTIONS]; /* options, "focus", that matched nothing */
     size_t unmatched_count;
@@ -53,7 +53,7 @@ enum status filter_labels(struct profile *profile, const struct filter_options *
                           struct error *error);
 
 /* Adds OPTION to those that matched nothing. */
-static inline void filter_tell_unmatched(struct filter_outcome *outcome, const char *option)
+static inline void filter_note_unmatched(struct filter_outcome *outcome, const char *option)
 {
     if (outcome->unmatched_count < FILTER_OPTIONS) outcome->unmatched[outcome->unmatched_count++] = option;
 }

@@ -127,7 +127,7 @@ static bool take_lines(struct frame_filter *filter, const struct location *locat
     return true;
 }
 
-static bool judge_location(struct frame_filter *filter, struct location_id id)
+static bool filter_location(struct frame_filter *filter, struct location_id id)
 {
     struct rest_of_location *rest = &filter->locations[id.index];
     struct location location = *profile_location(filter->profile, id);
@@ -163,7 +163,7 @@ static bool judge_location(struct frame_filter *filter, struct location_id id)
 
 /* --- Stacks and samples ------------------------------------------------------------------------------------------- */
 
-static void judge_stack(struct frame_filter *filter, uint32_t index)
+static void filter_stack(struct frame_filter *filter, uint32_t index)
 {
     struct stack stack = profile_stack_at(filter->profile, index);
     const struct rest_of_location *location = &filter->locations[stack.location.index];
@@ -219,10 +219,10 @@ static bool run(struct frame_filter *filter)
     filter->stacks = calloc(stack_count, sizeof(*filter->stacks));
     if (!filter->locations || !filter->stacks) return false;
     for (uint32_t i = 1; i < location_count; i++) {
-        if (!judge_location(filter, (struct location_id){i})) return false;
+        if (!filter_location(filter, (struct location_id){i})) return false;
     }
     for (uint32_t i = 1; i < stack_count && profile->failed == STATUS_OK; i++) {
-        if (profile_is_stack(profile, i)) judge_stack(filter, i);
+        if (profile_is_stack(profile, i)) filter_stack(filter, i);
     }
     return profile->failed == STATUS_OK && move_samples(filter);
 }
@@ -253,7 +253,7 @@ enum status filter_frames(struct profile *profile, const struct filter_options *
     for (unsigned i = 0; i < MATCHERS && status == STATUS_OK; i++)
         status = check_steps(&filter.matches[i].regexp, option_names[i], error);
     for (unsigned i = 0; i < PRUNE_FROM && status == STATUS_OK; i++) {
-        if (filter.matches[i].is_set && !filter.has_matched[i]) filter_tell_unmatched(outcome, option_names[i]);
+        if (filter.matches[i].is_set && !filter.has_matched[i]) filter_note_unmatched(outcome, option_names[i]);
     }
     for (unsigned i = 0; i < MATCHERS; i++) name_match_fini(&filter.matches[i]);
     free(filter.lines);

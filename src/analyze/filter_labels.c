@@ -155,12 +155,12 @@ static enum status check_all_steps(const struct label_filter *filter, struct err
     return status == STATUS_OK ? check_steps(&filter->hide, "taghide", error) : status;
 }
 
-static void tell(const struct label_filter *filter, struct filter_outcome *outcome)
+static void note_unmatched(const struct label_filter *filter, struct filter_outcome *outcome)
 {
-    if (filter->focus.is_set && !filter->has_focused) filter_tell_unmatched(outcome, "tagfocus");
-    if (filter->ignore.is_set && !filter->has_ignored) filter_tell_unmatched(outcome, "tagignore");
-    if (filter->shows && !filter->has_shown) filter_tell_unmatched(outcome, "tagshow");
-    if (filter->hides && !filter->has_hidden) filter_tell_unmatched(outcome, "taghide");
+    if (filter->focus.is_set && !filter->has_focused) filter_note_unmatched(outcome, "tagfocus");
+    if (filter->ignore.is_set && !filter->has_ignored) filter_note_unmatched(outcome, "tagignore");
+    if (filter->shows && !filter->has_shown) filter_note_unmatched(outcome, "tagshow");
+    if (filter->hides && !filter->has_hidden) filter_note_unmatched(outcome, "taghide");
     outcome->tag_focus_is_range = filter->focus.is_range;
     outcome->tag_ignore_is_range = filter->ignore.is_range;
 }
@@ -175,7 +175,7 @@ enum status filter_labels(struct profile *profile, const struct filter_options *
         if (status == STATUS_OK) status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to filter");
     }
     if (status == STATUS_OK) status = check_all_steps(&filter, error);
-    if (status == STATUS_OK) tell(&filter, outcome);
+    if (status == STATUS_OK) note_unmatched(&filter, outcome);
     free(filter.kept);
     regexp_fini(&filter.show);
     regexp_fini(&filter.hide);

@@ -118,11 +118,11 @@ static enum status prepare(struct sample_filter *filter, const struct filter_opt
     return STATUS_OK;
 }
 
-static void tell(const struct sample_filter *filter, struct filter_outcome *outcome)
+static void note_unmatched(const struct sample_filter *filter, struct filter_outcome *outcome)
 {
-    if (filter->thread.name.is_set && !filter->thread.has_matched) filter_tell_unmatched(outcome, "thread");
-    if (filter->process.name.is_set && !filter->process.has_matched) filter_tell_unmatched(outcome, "process");
-    if (filter->has_times && !filter->has_matched_times) filter_tell_unmatched(outcome, "from and to-time");
+    if (filter->thread.name.is_set && !filter->thread.has_matched) filter_note_unmatched(outcome, "thread");
+    if (filter->process.name.is_set && !filter->process.has_matched) filter_note_unmatched(outcome, "process");
+    if (filter->has_times && !filter->has_matched_times) filter_note_unmatched(outcome, "from and to-time");
 }
 
 enum status filter_samples(struct profile *profile, const struct filter_options *options,
@@ -135,7 +135,7 @@ enum status filter_samples(struct profile *profile, const struct filter_options 
         status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to filter");
     if (status == STATUS_OK) status = check_steps(&filter.thread.name.regexp, "thread", error);
     if (status == STATUS_OK) status = check_steps(&filter.process.name.regexp, "process", error);
-    if (status == STATUS_OK) tell(&filter, outcome);
+    if (status == STATUS_OK) note_unmatched(&filter, outcome);
     who_fini(&filter.thread);
     who_fini(&filter.process);
     processes_fini(&filter.processes);

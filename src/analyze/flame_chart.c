@@ -275,7 +275,7 @@ static void add_interval(struct chart *chart, const struct interval *interval)
 
 /* --- All of it ---------------------------------------------------------------------------------------------------- */
 
-/* Removes merged boxes that are still too narrow. A box's children are behind it, and its place becomes known first. */
+/* Removes merged boxes that are still too narrow. A box comes before its children, so its new place is known first. */
 static bool drop_narrow(struct chart *chart)
 {
     struct flame_layout *layout = chart->layout;

@@ -273,7 +273,7 @@ static void add_boxes(struct builder *builder, uint32_t parent, size_t from)
     }
 }
 
-/* The items of each part together, in the order of the parts; those of boxes that are not drawn are dropped. */
+/* Groups the items by part, in the order of the parts, and drops the items of boxes that are not drawn. */
 static void sort_items(struct builder *builder, size_t from)
 {
     size_t count = builder->item_count - from, end = from;

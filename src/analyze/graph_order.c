@@ -120,8 +120,8 @@ static int compare_printable(const void *left, const void *right, void *context)
     return compare_names(&grouping->names, a->printable, b->printable);
 }
 
-/* By group: the place of its printable name among those of the groups that edges lead to or from; equal names have the
- * same place. NULL without memory. */
+/* By group: the rank of its printable name among the names of all groups with edges; equal names have the same rank.
+ * NULL without memory. */
 static uint32_t *order_names(const struct call_graph *graph, const struct graph_source *source)
 {
     struct context context = {.graph = graph, .source = source};

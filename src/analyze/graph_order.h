@@ -7,8 +7,8 @@
 enum node_order {
     ORDER_FLAT,
     ORDER_CUM,
-    /* Nodes with much of their own, and those where ways meet or part, before those that only pass it on: by cum times
-     * the entropy of the edges, plus flat. The graph must be linked. */
+    /* Nodes with a large self value, and nodes where paths meet or split, come before nodes with one caller and one
+     * callee: by cum times the entropy of the edges, plus flat. The graph must be linked. */
     ORDER_ENTROPY,
 };
 

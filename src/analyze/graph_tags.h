@@ -33,13 +33,13 @@ struct graph_tag_options {
     int64_t cutoff;   /* tags whose flat and cum are both below it are left out */
 };
 
-/* Of the listed nodes of GRAPH, which was built from SOURCE and KEPT. Texts are "key:value", joined by "\n" (two
- * characters); of the numbers only those of the key "bytes" count, as in pprof. */
+/* The tags of the listed nodes of GRAPH, which was built from SOURCE and KEPT. Strings are "key:value", joined by "\n"
+ * (two characters). Numbers count only under the key "bytes", as in pprof. */
 enum status graph_tags_init(struct graph_tags *tags, struct call_graph *graph, struct graph_source *source,
                             const bool *kept, const struct graph_tag_options *options, struct error *error);
 void graph_tags_fini(struct graph_tags *tags); /* accepts {0} */
 
-/* How many tags of NODE have something of their own. */
+/* How many tags of NODE have a self value. */
 size_t graph_tags_count_flat(const struct graph_tags *tags, uint32_t node);
 
 static inline const char *graph_tag_string(const struct graph_tags *tags, uint32_t string)

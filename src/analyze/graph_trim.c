@@ -162,8 +162,8 @@ static enum status find_tags(struct trim *trim, size_t node_max)
     return graph_tags_init(&trimmed->tags, &trimmed->graph, trim->source, trimmed->kept, &options, trim->error);
 }
 
-/* Whether the labels that were found to choose the nodes are those of the chosen ones: of a node, they do not depend on
- * which others there are. The nodes of a tree have other numbers than before. */
+/* Whether the labels that were collected to choose the nodes can be used for the chosen nodes. The labels of a node do
+ * not depend on the other nodes. In a tree, trimming renumbers the nodes. */
 static bool has_tags(const struct trim *trim)
 {
     const struct graph_tags *tags = &trim->trimmed->tags;

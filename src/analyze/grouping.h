@@ -23,8 +23,8 @@ struct grouping_options {
     bool splits_nameless;
 };
 
-/* What the frames of a group have in common; what the granularity does not ask for is "" or 0. Names are those of
- * the grouping. */
+/* What the frames of a group have in common. A field that the granularity does not distinguish is "" or 0. Name ids
+ * belong to the grouping. */
 struct group {
     struct name_id printable; /* the group's name in a report */
     struct name_id name, file;
@@ -42,7 +42,7 @@ struct grouping {
     uint32_t *lists; /* how many, and the groups, innermost first: of locations that have several */
     size_t list_size;
     struct index_table index;
-    struct names names; /* beside those of the profile: clean paths, names of places, printable names */
+    struct names names; /* in addition to the profile's: clean paths, names of locations, printable names */
 };
 
 /* PROFILE must stay as it is. STATUS_NO_MEMORY, or what names_failed says. */

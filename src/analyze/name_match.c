@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum verdict { NOT_JUDGED, MATCHES, DIFFERS };
+enum match_result { NOT_MATCHED_YET, MATCHES, DIFFERS };
 
 enum status compile_option(struct regexp *regexp, const char *option, struct slice pattern, struct error *error)
 {
@@ -35,14 +35,14 @@ enum status name_match_init(struct name_match *match, const struct profile *prof
     match->is_set = true;
     for (size_t i = 0; i < match->count; i++)
         match->regexp.steps_left += EXPRESSION_STEPS_OF_BYTE * profile->strings.items[i].size;
-    match->verdicts = calloc(match->count, sizeof(*match->verdicts));
-    return match->verdicts ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for %s", option);
+    match->results = calloc(match->count, sizeof(*match->results));
+    return match->results ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for %s", option);
 }
 
 void name_match_fini(struct name_match *match)
 {
     regexp_fini(&match->regexp);
-    free(match->verdicts);
+    free(match->results);
     *match = (struct name_match){0};
 }
 
@@ -55,8 +55,8 @@ bool name_matches_text(struct name_match *match, struct slice name)
 bool name_matches(struct name_match *match, struct string_id string)
 {
     if (!match->is_set || string.index >= match->count) return false;
-    uint8_t *verdict = &match->verdicts[string.index];
-    if (*verdict == NOT_JUDGED)
-        *verdict = name_matches_text(match, profile_slice(match->profile, string)) ? MATCHES : DIFFERS;
-    return *verdict == MATCHES;
+    uint8_t *result = &match->results[string.index];
+    if (*result == NOT_MATCHED_YET)
+        *result = name_matches_text(match, profile_slice(match->profile, string)) ? MATCHES : DIFFERS;
+    return *result == MATCHES;
 }

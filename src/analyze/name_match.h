@@ -10,7 +10,7 @@ struct name_match {
     bool is_set; /* false: there is no expression, and nothing matches */
     const struct profile *profile;
     struct regexp regexp;
-    uint8_t *verdicts; /* by string */
+    uint8_t *results; /* by string */
     size_t count;
     bool simplifies; /* names are matched without parameters (profile/simple_name.h) */
 };
@@ -31,7 +31,7 @@ enum { EXPRESSION_STEPS_OF_BYTE = 16 };
 /* STATUS_TOO_LARGE, and ERROR names OPTION, if the expression had no steps left. */
 enum status check_steps(const struct regexp *regexp, const char *option, struct error *error);
 
-/* Compiles PATTERN; on failure ERROR tells OPTION and what to do. */
+/* Compiles PATTERN; on failure ERROR names OPTION and the remedy. */
 enum status compile_option(struct regexp *regexp, const char *option, struct slice pattern, struct error *error);
 
 #endif

@@ -8,7 +8,7 @@
 struct names {
     const struct profile *profile;
     struct profile added; /* private: only its strings are used */
-    uint32_t first_added; /* private: ids from here on are those of ADDED */
+    uint32_t first_added; /* private: ids from here on belong to ADDED */
 };
 
 /* clang-format off */

@@ -50,8 +50,8 @@ static void sum(struct walk *walk, struct value_choice choice, size_t summed)
     struct stack_visit visit;
     for (size_t i = 0; i < profile->samples.count; i++) {
         const int64_t *values = profile_sample_values(profile, i);
-        bool is_none = values[choice.index] == 0 && (!choice.is_mean || values[0] == 0);
-        if (!is_none) stack_tree_add(&walk->tree, profile->samples.stack[i], values[summed]);
+        bool is_empty = values[choice.index] == 0 && (!choice.is_mean || values[0] == 0);
+        if (!is_empty) stack_tree_add(&walk->tree, profile->samples.stack[i], values[summed]);
     }
     while (stack_tree_next(&walk->tree, &visit)) {
         if (visit.is_entry)

@@ -3,7 +3,7 @@
 
 #include "base/pages.h"
 
-/* What lies behind the last end before a branch is in no sample, and in no run. */
+/* Stacks between the last end and a branch are in no sample and in no run. */
 static void find_ends(struct stack_tree *tree)
 {
     const struct profile *profile = tree->profile;
@@ -15,7 +15,7 @@ static void find_ends(struct stack_tree *tree)
     }
 }
 
-/* Parents of branches lie anywhere: their memory is fetched in time. */
+/* The parent of a branch may be anywhere in the table: its memory is prefetched. */
 static inline void fetch_ahead(const struct stack_tree *tree, uint32_t i)
 {
     enum { AHEAD = 128 };
@@ -68,7 +68,7 @@ void stack_tree_fini(struct stack_tree *tree)
     *tree = (struct stack_tree){0};
 }
 
-/* Makes RUN part of the walk, if it is none yet. True if it was none. */
+/* Adds RUN to the walk. False if it was already added. */
 static bool include(struct stack_tree *tree, uint32_t run)
 {
     if (tree->nodes[run].walk == tree->walk) return false;

@@ -1,8 +1,8 @@
 /* The tree of a profile's stacks, walked depth first for some of its samples at a time.
  *
  * Its nodes are runs: stacks that each are the parent of the next, as long as they have no samples and no other child.
- * All of a run has the same sum of what lies below, and there are far fewer runs than stacks. A walk costs as much as
- * its samples have distinct stacks and callers, however many samples there are and however deep they lie.
+ * All stacks of a run have the same sum of values below them, and there are far fewer runs than stacks. The cost of a
+ * walk grows with the distinct stacks and callers of its samples, not with the number of samples or their depth.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_ANALYZE_STACK_TREE_H
 #define OFFBEAT_ANALYZE_STACK_TREE_H
@@ -51,7 +51,8 @@ void stack_tree_fini(struct stack_tree *tree);
 /* Before a walk: STACK, which some sample of the profile has, is part of it, and has VALUE more. */
 void stack_tree_add(struct stack_tree *tree, struct stack_id stack, int64_t value);
 
-/* The next step; the empty stack is none. False when the walk has come to its end, and has forgotten what was added. */
+/* The next step; the empty stack is not visited. False at the end of the walk; the tree is then ready for the next
+ * one. */
 bool stack_tree_next(struct stack_tree *tree, struct stack_visit *ret_visit);
 
 #endif

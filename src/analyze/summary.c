@@ -65,7 +65,7 @@ static uint32_t add_depths(uint32_t a, uint32_t b)
 /* DEPTHS, by run, is filled. */
 static void measure_runs(const struct stack_tree *tree, const uint32_t *frames, uint32_t *depths)
 {
-    enum { AHEAD = 16 }; /* in runs: their parents lie anywhere */
+    enum { AHEAD = 16 }; /* in runs; a parent may be anywhere */
     for (uint32_t i = 1; i < tree->run_count; i++) {
         const struct stack_run *run = &tree->runs[i];
         uint32_t depth = depths[run->parent];

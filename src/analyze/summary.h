@@ -13,7 +13,7 @@ struct summary {
     size_t nameless_count;    /* of these, without any name */
     size_t image_count;       /* mappings */
     size_t thread_count;      /* that have samples */
-    uint64_t *thread_samples; /* by thread, thread_table_count of them; [0] are those of no thread */
+    uint64_t *thread_samples; /* by thread, thread_table_count of them; [0] counts samples without a thread */
     size_t thread_table_count;
     uint64_t first_ns, last_ns; /* times of the entries; 0 where the profile keeps none */
 };

@@ -17,7 +17,7 @@ struct number {
     char unit[32];
 };
 
-/* "-12kb" at *TEXT, which is moved behind it. */
+/* Reads "-12kb" at *TEXT and moves *TEXT past it. */
 static bool take_number(const char **text, struct number *ret_number)
 {
     const char *at = *text;

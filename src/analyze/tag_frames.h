@@ -6,7 +6,7 @@
 
 enum { TAG_FRAMES_MAX = 64 };
 
-/* Lists of label keys, separated by commas; NULL or "" is none. */
+/* Lists of label keys, separated by commas; NULL or "" for no keys. */
 struct tag_frames {
     const char *root; /* frames outside of each stack, the first key outermost */
     const char *leaf; /* frames inside of each stack, the last key innermost */

@@ -37,16 +37,16 @@ struct top_options {
     size_t value_index; /* below the profile's value_type_count */
     enum top_grouping grouping;
     bool by_cumulative;  /* order by TOTAL; default: by SELF */
-    bool is_mean;        /* all sums are divided by those of the first value */
-    bool drops_negative; /* without functions that have less than none, in a difference */
+    bool is_mean;        /* each sum is divided by the sum of the first value */
+    bool drops_negative; /* in a difference: leaves out functions with a negative value */
     enum granularity granularity;
     bool no_inlines, has_columns; /* as in struct grouping_options */
 };
 
-/* By default, functions of one name are one, whatever their files, and each inlined function counts as a frame of its
- * own. A frame without a name is named by its place: "libx.so.1+0x1234" (the address as the file has it), "0x1234"
- * without a mapping. Functions are ordered by |self| (or |total|) falling, then by the other, then by name. Sums that
- * leave 64 bits stay at their limit. TOP is set on success; free it with top_fini, before PROFILE. */
+/* By default, functions with equal names are one function, even in different files, and each inlined function counts as
+ * a separate frame. A frame without a name is named by its location: "libx.so.1+0x1234" (the address as the file has
+ * it), "0x1234" without a mapping. Functions are ordered by |self| (or |total|) falling, then by the other, then by
+ * name. Sums that leave 64 bits stay at their limit. TOP is set on success; free it with top_fini, before PROFILE. */
 enum status top_compute(const struct profile *profile, const struct top_options *options, struct top *ret_top,
                         struct error *error);
 void top_fini(struct top *top);

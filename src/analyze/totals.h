@@ -9,7 +9,7 @@
 
 struct value_choice {
     size_t index; /* below the profile's value_type_count */
-    bool is_mean; /* sums are divided by those of the first value */
+    bool is_mean; /* each sum is divided by the sum of the first value */
 };
 
 /* By label set: whether samples with it are of the base of a comparison: `pprof -diff_base` labels those, whose values

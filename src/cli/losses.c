@@ -6,7 +6,7 @@
 #include "cli/message.h"
 #include "profile/thread_labels.h"
 #include "profile/time_labels.h"
-#include "profile/time_line.h"
+#include "profile/sample_times.h"
 
 /* --- Whether a profile has it ------------------------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include "format/format.h"
 #include "format/sentry/envelope_profile.h"
 #include "format/sentry/sentry_v2.h"
-#include "profile/time_line.h"
+#include "profile/sample_times.h"
 
 #include <stdlib.h>
 
@@ -90,7 +90,7 @@ static enum status plan_from(struct delivery *delivery, uint64_t from_ns)
         if (count == DELIVER_CHUNKS_MAX) return refuse_count(delivery);
         if (part.to_ns < part.from_ns)
             return error_set(delivery->error, STATUS_TOO_LARGE, 0, "has samples after the year 2500");
-        struct time_line_part facts = time_line_part(delivery->profile, part.from_ns, part.to_ns);
+        struct sample_times_part facts = sample_times_part(delivery->profile, part.from_ns, part.to_ns);
         if (sentry_v2_has_enough_samples(delivery->profile, part.from_ns, part.to_ns))
             status = add_part(delivery, part);
         else if (!join_previous(delivery, first, part, facts.last_ns))
@@ -103,15 +103,15 @@ static enum status plan_from(struct delivery *delivery, uint64_t from_ns)
 /* The number of ticks alone shows it, so that a small file with huge counts is rejected at once. */
 static bool is_too_long(const struct profile *profile)
 {
-    double ticks = (double)time_line_part(profile, 0, UINT64_MAX).tick_count / (double)profile->threads.count;
+    double ticks = (double)sample_times_part(profile, 0, UINT64_MAX).tick_count / (double)profile->threads.count;
     double longest_ns = (double)DELIVER_CHUNKS_MAX * DELIVER_CHUNK_SECONDS * (double)SECOND_NS;
-    return ticks * (double)time_line_period_ns(profile) > longest_ns;
+    return ticks * (double)sample_times_period_ns(profile) > longest_ns;
 }
 
 static enum status plan_all(struct delivery *delivery)
 {
     if (is_too_long(delivery->profile)) return refuse_count(delivery);
-    return plan_from(delivery, time_line_part(delivery->profile, 0, 0).next_ns);
+    return plan_from(delivery, sample_times_part(delivery->profile, 0, 0).next_ns);
 }
 
 /* --- One chunk ---------------------------------------------------------------------------------------------------- */
@@ -182,7 +182,8 @@ static bool make_smaller(struct delivery *delivery, size_t number, enum status *
         delivery->thins_idle = true;
         return true;
     }
-    struct time_line_part facts = time_line_part(delivery->profile, part.from_ns, part.to_ns ? part.to_ns : UINT64_MAX);
+    struct sample_times_part facts =
+        sample_times_part(delivery->profile, part.from_ns, part.to_ns ? part.to_ns : UINT64_MAX);
     uint64_t extent_ns = facts.last_ns - facts.first_ns;
     if (extent_ns < SECOND_NS || delivery->length_ns <= SECOND_NS) return false;
     delivery->length_ns = (extent_ns < delivery->length_ns ? extent_ns : delivery->length_ns) / 2 + 1;
@@ -229,7 +230,7 @@ static enum status deliver(struct delivery *delivery)
 {
     const struct profile *profile = delivery->profile;
     struct rules_result result;
-    bool is_empty = time_line_part(profile, 0, 0).next_ns == UINT64_MAX;
+    bool is_empty = sample_times_part(profile, 0, 0).next_ns == UINT64_MAX;
     bool tries = delivery->options->tries_one_chunk && sentry_v2_has_enough_samples(profile, 0, 0);
     if (is_empty) return deliver_one(delivery, &result); /* which is rejected for having no samples */
     if (tries) {

@@ -3,7 +3,7 @@
 
 #include "base/uuid.h"
 #include "binary/debug_id.h"
-#include "profile/time_line.h"
+#include "profile/sample_times.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +50,7 @@ bool deliver_complete(struct profile *profile)
     struct timespec now;
     bool has_times = profile->has_times;
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    if (!has_times) time_line_lay_out(profile, (uint64_t)now.tv_sec * SECOND_NS);
+    if (!has_times) sample_times_assign(profile, (uint64_t)now.tv_sec * SECOND_NS);
     if (profile->release.index == 0) give_release(profile);
     return !has_times;
 }
@@ -72,12 +72,12 @@ bool deliver_complete_v1(struct profile *profile)
 
 bool deliver_cut_v1(struct profile *profile)
 {
-    struct time_line_part all = time_line_part(profile, 0, UINT64_MAX);
+    struct sample_times_part all = sample_times_part(profile, 0, UINT64_MAX);
     uint64_t start_ns = profile_start_ns(profile), end_ns;
     if (start_ns == 0 || start_ns > all.first_ns) start_ns = all.first_ns;
     if (all.tick_count == 0 || __builtin_add_overflow(start_ns, DELIVER_V1_SECONDS_MAX * SECOND_NS, &end_ns))
         return false;
     if (all.last_ns <= end_ns) return false;
-    time_line_keep(profile, 0, end_ns);
+    sample_times_keep(profile, 0, end_ns);
     return true;
 }

@@ -8,7 +8,7 @@
 #include "deliver/in_app.h"
 #include "format/recording/recording.h"
 #include "format/sentry/sentry_v1.h"
-#include "profile/time_line.h"
+#include "profile/sample_times.h"
 
 #include <sys/utsname.h>
 
@@ -138,7 +138,7 @@ static enum status deliver_v1(struct making *making)
     /* Servers reject a longer profile: a longer transaction has the profile of its first 30 s. */
     uint64_t limit_ns = transaction->start_ns + DELIVER_V1_SECONDS_MAX * SECOND_NS;
     uint64_t end_ns = transaction->end_ns < limit_ns ? transaction->end_ns : limit_ns;
-    time_line_keep(&making->profile, transaction->start_ns, end_ns);
+    sample_times_keep(&making->profile, transaction->start_ns, end_ns);
     describe_machine(&making->profile);
     describe_transaction(&making->profile, transaction);
     buffer_init(&payload, CHUNK_PAYLOAD_BYTES_MAX);

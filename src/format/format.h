@@ -9,7 +9,7 @@
 enum { FORMAT_COUNT = 0 FORMATS(FORMAT_ONE) };
 #undef FORMAT_ONE
 
-/* All of them, in the order of detection. Where a function returns or takes a format, NULL is none. */
+/* All formats, in the order of detection. Where a function returns or takes a format, NULL means "no format". */
 extern const struct format *const formats[FORMAT_COUNT];
 
 enum {
@@ -20,11 +20,11 @@ enum {
 /* "unknown" for NULL. */
 const char *format_name(const struct format *format);
 const struct format *format_of_name(const char *name);
-/* The format that a file name asks for: x.pb.gz and x.pb pprof, x.json sentry-v2, x.envelope, x.collapsed or x.folded,
- * x.speedscope.json, x.firefox.json, x.otlp, x.otlp.json; each with .gz behind it too. */
+/* The format that a file name selects: x.pb.gz and x.pb pprof, x.json sentry-v2, x.envelope, x.collapsed or x.folded,
+ * x.speedscope.json, x.firefox.json, x.otlp, x.otlp.json; .gz may follow each of them. */
 const struct format *format_of_path(const char *path);
-/* The end of PATH that tells its format, ".speedscope.json" or ".pb.gz"; where none does, what begins with the last dot
- * of the file's name, or nothing. Within PATH. */
+/* The suffix of PATH that selects a format, such as ".speedscope.json" or ".pb.gz". If no known suffix matches, the
+ * part from the last dot of the file's name on, or "". Points into PATH. */
 const char *format_suffix_of_path(const char *path);
 /* The suffix of a file of FORMAT that the user did not name; "" if there is none. */
 const char *format_written_suffix(const struct format *format);

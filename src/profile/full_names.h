@@ -7,7 +7,7 @@
 /* Puts the module in front of each function's name (FMT-4, FMT-11): java.lang.Object.wait, not wait. The name without
  * it becomes the system name where there is none. NAMES_UNNAMED: a function without a name is called by its file and
  * line,
- * "[index.js:9]". The profile is not to be added to afterwards. Failures are those of profile_failed. */
+ * "[index.js:9]". The profile is not to be added to afterwards. Fails as profile_failed does. */
 void profile_give_full_names(struct profile *profile, bool names_unnamed);
 
 /* The functions of a profile and which one each line has, as they were before names were changed for one format. */

@@ -5,10 +5,10 @@
 
 #include "profile/profile.h"
 
-/* FMT-4, FMT-11: a name that two packages have becomes "name [libx.so]" in each, or with the entire path where the last
- * parts are equal. A package is the mapping's file, or else the function's package. A function with a module is told
- * apart by that (profile_give_full_names, which comes first). ONLY_UNMAPPED: names in mappings stay as they are, for a
- * format that shows those. The profile is not to be added to afterwards. Failures are those of profile_failed. */
+/* FMT-4, FMT-11: a name that two packages have becomes "name [libx.so]" in each, or has the entire path where the last
+ * parts are equal. A package is the mapping's file, or else the function's package. Functions with modules are already
+ * distinct after profile_give_full_names, which must be called first. ONLY_UNMAPPED: keeps names in mappings, for a
+ * format that shows mappings. Nothing may be added to the profile afterwards. Fails as profile_failed does. */
 void profile_distinguish_packages(struct profile *profile, bool only_unmapped);
 
 #endif

@@ -183,7 +183,7 @@ struct fact {
     int64_t number;
 };
 
-/* An item that came in one envelope with the profile and is none itself: kept as it came, for the way back. */
+/* An item that is not a profile, from the same envelope: kept unchanged, to be written again. */
 struct carried_item {
     struct string_id type;        /* "transaction", "client_report", … */
     struct slice header, payload; /* the profile's own copies */
@@ -266,13 +266,13 @@ struct profile {
 void profile_init(struct profile *profile);
 void profile_fini(struct profile *profile); /* accepts {0} */
 
-/* STATUS_OK, or what was wrong with the first addition that failed, told in ERROR. */
+/* STATUS_OK, or the status of the first addition that failed; sets ERROR. */
 enum status profile_failed(const struct profile *profile, struct error *error);
 
 /* --- Adding. Equal things get equal ids, except samples, measurements, facts and comments. --------------------- */
 
-/* Makes room for so many more as a decoder expects, so that large tables need not move while they grow. A wish: nothing
- * fails of it, and there may be more or fewer. */
+/* Reserves memory for as many more entries as a decoder expects, so that large tables need not move while they grow. A
+ * hint; failure is ignored, and there may be more or fewer entries. */
 struct profile_expected {
     size_t strings, functions, locations, stacks, samples;
 };
@@ -355,8 +355,8 @@ const struct process *profile_process(const struct profile *profile, struct proc
 const struct thread *profile_thread(const struct profile *profile, struct thread_id id);
 /* Frames of STACK, 0 for the empty one. */
 size_t profile_stack_depth(const struct profile *profile, struct stack_id stack);
-/* Has the memory fetched that a walk from each of these stacks to its root needs: of many at once, before one walks
- * them one by one, it is had much sooner. COUNT is at most PROFILE_ADDED_AT_ONCE. */
+/* Prefetches the memory that a walk from each of these stacks to its root reads. Prefetching for many stacks together,
+ * before they are walked one by one, is much faster. COUNT is at most PROFILE_ADDED_AT_ONCE. */
 void profile_fetch_stacks(const struct profile *profile, const struct stack_id *stacks, size_t count);
 /* The thread to open on, as its place among those that have samples: the one that a transaction ran on, or else the one
  * whose stack changes most often. A thread whose samples are all alike mostly waits, however much they weigh. */
@@ -412,8 +412,8 @@ static inline int64_t profile_add_values(int64_t a, int64_t b)
 
 /* --- Whole-profile operations ------------------------------------------------------------------------------------- */
 
-/* Adds everything of FROM to INTO. Every sample gets EXTRA_LABELS (may be NULL) in front of its own; ids, times,
- * measurements and metadata that INTO has not yet are taken over; passthrough items of an envelope are not. A thread
+/* Adds everything of FROM to INTO. Every sample gets EXTRA_LABELS (may be NULL) before its other labels. Ids, times,
+ * measurements and metadata that INTO lacks are copied; passthrough items of an envelope are not. A thread
  * whose process is not known gets the process of its profile's profiler_id, if there is one. FROM's
  * value types must be INTO's (INTO may have none yet), else STATUS_UNSUPPORTED and INTO is unchanged. The start is the
  * earlier one, the duration reaches to the later end, numeric facts add up. Mappings of one file that are at different

@@ -1,5 +1,5 @@
-/* drop_frames and keep_frames. Stacks are walked as the tree that they are: a parent comes before its children, so one
- * pass over the table tells for each what is left of it. SPDX-License-Identifier: MIT */
+/* drop_frames and keep_frames. In the table of stacks a parent comes before its children, so one pass over the table
+ * computes the pruned stack of each. SPDX-License-Identifier: MIT */
 #include "profile/profile_prune.h"
 
 #include "base/regexp.h"
@@ -12,7 +12,7 @@
  * nanoseconds, so a megabyte of names takes under a second. */
 enum { PRUNE_STEPS_FREE = 1 << 25, PRUNE_STEPS_OF_BYTE = 32 };
 
-enum verdict { NOT_JUDGED, STAYS, GOES };
+enum match { NOT_MATCHED_YET, IS_KEPT, IS_DROPPED };
 
 /* What is left of a stack. */
 struct rest {
@@ -25,7 +25,7 @@ struct pruning {
     struct profile *profile;
     struct regexp drop, keep;
     bool has_keep;
-    uint8_t *verdicts;  /* by string, as a name of functions */
+    uint8_t *matches;   /* enum match, by string: of functions with this name */
     struct rest *rests; /* by stack */
     struct line *lines; /* of the place at hand */
     uint32_t line_capacity;
@@ -33,18 +33,18 @@ struct pruning {
 
 /* --- Names -------------------------------------------------------------------------------------------------------- */
 
-static bool goes(struct pruning *pruning, struct function_id id)
+static bool is_dropped(struct pruning *pruning, struct function_id id)
 {
     if (id.index == 0) return false;
     struct string_id name_id = profile_function(pruning->profile, id)->name;
-    uint8_t *verdict = &pruning->verdicts[name_id.index];
-    if (*verdict == NOT_JUDGED) {
+    uint8_t *match = &pruning->matches[name_id.index];
+    if (*match == NOT_MATCHED_YET) {
         struct slice name = profile_slice(pruning->profile, name_id);
-        bool is_dropped = name.size > 0 && regexp_matches_whole(&pruning->drop, simple_name(name));
-        if (is_dropped && pruning->has_keep) is_dropped = !regexp_matches_whole(&pruning->keep, simple_name(name));
-        *verdict = is_dropped ? GOES : STAYS;
+        bool drops = name.size > 0 && regexp_matches_whole(&pruning->drop, simple_name(name));
+        if (drops && pruning->has_keep) drops = !regexp_matches_whole(&pruning->keep, simple_name(name));
+        *match = drops ? IS_DROPPED : IS_KEPT;
     }
-    return *verdict == GOES;
+    return *match == IS_DROPPED;
 }
 
 /* --- Stacks ------------------------------------------------------------------------------------------------------- */
@@ -68,18 +68,18 @@ static struct location_id outer_lines(struct pruning *pruning, struct location_i
     return profile_add_location(profile, &location, pruning->lines, count);
 }
 
-/* How many lines stand outside of the outermost one that goes; all, if none does. */
+/* The number of lines outside of the outermost dropped one; all lines if none is dropped. */
 static uint32_t unmatched_lines(struct pruning *pruning, struct location_id id)
 {
     const struct location *location = profile_location(pruning->profile, id);
     const struct line *lines = profile_lines(pruning->profile, location);
     uint32_t kept = 0;
-    while (kept < location->line_count && !goes(pruning, lines[location->line_count - 1 - kept].function)) kept++;
+    while (kept < location->line_count && !is_dropped(pruning, lines[location->line_count - 1 - kept].function)) kept++;
     return kept;
 }
 
-/* What is left of INDEX, whose parent has been judged. */
-static struct rest judge(struct pruning *pruning, uint32_t index)
+/* What is left of INDEX, whose parent was pruned before. */
+static struct rest prune_stack(struct pruning *pruning, uint32_t index)
 {
     struct profile *profile = pruning->profile;
     struct stack stack = profile_stack_at(profile, index);
@@ -108,7 +108,7 @@ static void prune(struct pruning *pruning)
     struct profile *profile = pruning->profile;
     size_t stack_count = profile->stacks.count;
     for (uint32_t i = 1; i < stack_count && profile->failed == STATUS_OK && !is_exhausted(pruning); i++) {
-        if (profile_is_stack(profile, i)) pruning->rests[i] = judge(pruning, i);
+        if (profile_is_stack(profile, i)) pruning->rests[i] = prune_stack(pruning, i);
     }
     if (profile->failed != STATUS_OK || is_exhausted(pruning)) return;
     for (size_t i = 0; i < profile->samples.count; i++) {
@@ -144,9 +144,9 @@ enum status profile_prune(struct profile *profile, struct error *error)
         status = compile(&pruning.keep, profile, profile->keep_frames, "keep_frames", error);
     if (status == STATUS_OK) {
         limit_steps(&pruning);
-        pruning.verdicts = calloc(profile->strings.count, sizeof(*pruning.verdicts));
+        pruning.matches = calloc(profile->strings.count, sizeof(*pruning.matches));
         pruning.rests = calloc(profile->stacks.count, sizeof(*pruning.rests));
-        if (pruning.verdicts && pruning.rests) {
+        if (pruning.matches && pruning.rests) {
             prune(&pruning);
         } else {
             profile_fail(profile, STATUS_NO_MEMORY);
@@ -159,7 +159,7 @@ enum status profile_prune(struct profile *profile, struct error *error)
     }
     regexp_fini(&pruning.drop);
     regexp_fini(&pruning.keep);
-    free(pruning.verdicts);
+    free(pruning.matches);
     free(pruning.rests);
     free(pruning.lines);
     return status;

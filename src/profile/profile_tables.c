@@ -1,7 +1,7 @@
 /* Interning of everything but strings, and the lists that are not interned.
  *
- * Every table works alike: hash the content, look for an equal entry, else append one. A hash may leave out what is
- * changed after adding (a mapping's flags, a thread's name), never what tells many entries apart.
+ * Every table works alike: hash the content, look for an equal entry, else append one. A hash may leave out fields
+ * that change after adding (a mapping's flags, a thread's name), but not the fields in which most entries differ.
  * SPDX-License-Identifier: MIT */
 #include "profile/profile_private.h"
 
@@ -94,7 +94,7 @@ static bool function_equal(const void *context, uint32_t index, const void *key)
            same_string(a->module, b->module) && same_string(a->package, b->package) && a->in_app == b->in_app;
 }
 
-/* Entry 0 is none, whatever it holds. */
+/* Entry 0 means "no function", whatever its fields are. */
 bool profile_is_function(const struct profile *profile, uint32_t index, const struct function *function)
 {
     return index > 0 && index < profile->functions.count && function_equal(profile, index, function);
@@ -248,8 +248,8 @@ static inline four_words four_frames(const struct location_id *end)
     return __builtin_shufflevector(words, words, 3, 2, 1, 0);
 }
 
-/* How many of the four are equal before one that is not. The result does not go by branches, which no processor could
- * guess. */
+/* The number of equal words before the first that differs. Computed without branches, which no processor could
+ * predict. */
 static inline uint32_t count_equal(four_words left, const uint32_t *words)
 {
     enum { WORD_BITS = 32 };
@@ -263,8 +263,8 @@ static inline uint32_t count_equal(four_words left, const uint32_t *words)
     return (halves[0] ? 0 : 2) + (uint32_t)__builtin_ctzll(half) / WORD_BITS;
 }
 
-/* Goes down as long as the next entry is the next stack. No branch is equal to a frame. */
-static inline void go_down(const struct profile *profile, struct descent *descent)
+/* Descends while the next entry is the next stack. No branch word is equal to a frame. */
+static inline void descend(const struct profile *profile, struct descent *descent)
 {
     const struct location_id *frames = descent->frames, *frame = frames + descent->left;
     const uint32_t *words = profile->stacks.items, *word = words + descent->at + 1,
@@ -287,7 +287,7 @@ static inline void go_down(const struct profile *profile, struct descent *descen
  * all. */
 static bool follow_entries(const struct profile *profile, struct descent *descent)
 {
-    if (descent->left > 0 && profile->stacks.count > 0) go_down(profile, descent);
+    if (descent->left > 0 && profile->stacks.count > 0) descend(profile, descent);
     if (descent->left == 0) return false;
     descent->hash = stack_hash(next_stack(descent));
     return true;
@@ -345,7 +345,7 @@ struct stack_id profile_add_stack(struct profile *profile, struct stack_id paren
     return finish_descent(profile, &descent);
 }
 
-/* Goes on from the candidate if it is the right one, and asks for the memory that the step after it needs. */
+/* Continues from the candidate if it is the right one, and prefetches the memory that the following step needs. */
 static bool enter_candidate(const struct profile *profile, struct descent *descent)
 {
     struct stack next = next_stack(descent);

@@ -24,8 +24,8 @@ struct sample_labels {
 bool sample_labels_init(struct sample_labels *labels, const struct profile *profile);
 void sample_labels_fini(struct sample_labels *labels); /* accepts {0} */
 
-/* Replaces LABELS by those of a sample with the labels SET and the thread THREAD: the thread's are the last ones, and
- * only where the set has none of these keys. */
+/* Sets LABELS to the labels of a sample with the set SET and the thread THREAD. The thread's labels are last; a key
+ * that the set has already is left out. */
 void sample_labels_collect(struct sample_labels *labels, const struct profile *profile, struct label_set_id set,
                            struct thread_id thread);
 

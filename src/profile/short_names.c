@@ -4,7 +4,7 @@
 
 #include <ctype.h>
 
-/* Of a name: each costs a look at the rest of it. */
+/* In a name: for each bracket, the rest of the name is searched. */
 enum { OPEN_BRACKETS_MAX = 16 };
 
 static uint8_t byte_at(struct slice name, size_t place)

@@ -10,8 +10,8 @@
  * angle brackets (<lambda(int)>, <init>, <module>, <T as Trait>) stay. A bracket without its counterpart stays. */
 void short_name_append(struct slice name, struct buffer *out);
 
-/* Gives every function its short name. The profile is not to be added to afterwards. Failures are those of
- * profile_failed. */
+/* Gives every function its short name. Nothing may be added to the profile afterwards. Fails as
+ * profile_failed does. */
 void profile_give_short_names(struct profile *profile);
 
 #endif

@@ -1,4 +1,4 @@
-/* A table of units; those of one kind are reported in the smallest.  SPDX-License-Identifier: MIT */
+/* A table of units. Units of one kind are converted to the smallest one.  SPDX-License-Identifier: MIT */
 #include "profile/units.h"
 
 #include <stdio.h>

@@ -4,9 +4,10 @@
 
 #include "base/buffer.h"
 
-/* How many TO one FROM is: 1000 for "seconds" in "ms", 1 for equal names. 0 if they do not measure the same. Names are
- * those of pprof, in either case, with or without an s at the end: of times, of bytes (1024 each), of Google's compute
- * units. */
+/* How many TO one FROM is: 1000 for "seconds" in "ms", 1 for equal names. 0 if they measure different things. The names
+ * are pprof's, in upper or lower case, with or without an s at the end: times, bytes (1024 each), Google's compute
+ * units.
+ */
 double unit_ratio(const char *from, const char *to);
 
 /* VALUE, which is in the unit FROM, in the unit TO, and the name that reports give that unit. TO is "minimum" or "auto"

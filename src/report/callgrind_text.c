@@ -18,8 +18,8 @@ struct callgrind {
 
 /* --- Nodes of one name -------------------------------------------------------------------------------------------- */
 
-/* Readers of the format take functions of one file and name for one. Nodes that are more than one function, because
- * their callers or start lines differ, are told apart by "[1/2]" as part of the name. */
+/* Readers of the format merge functions with equal file and name. Nodes that differ only in callers or start lines
+ * therefore get "[1/2]" as part of the name. */
 struct sharer {
     uint32_t node, place; /* PLACE: in the order of the report */
 };
@@ -130,7 +130,7 @@ static void append_name(struct callgrind *all, const char *key, uint32_t *number
     buffer_append_text(all->out, "\n");
 }
 
-/* The name of a callee is told apart; that of a node itself is not, as in pprof. */
+/* The name of a callee gets the number; the name of the node itself does not, as in pprof. */
 static void append_callee(struct callgrind *all, uint32_t node)
 {
     struct buffer text = {.maximum = SIZE_MAX};

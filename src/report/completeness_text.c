@@ -151,7 +151,7 @@ bool completeness_append_calls(const struct profile *profile, struct buffer *out
     double in_kernel = fact_number(profile, "system_cpu_ns") / cpu_ns;
     if (has_timers || in_calls <= in_kernel + excess_max) return false;
     const char *remedy = perf_remedy(profile);
-    buffer_append_text(out, "short stretches of user code are shown as the system calls behind them: calls have ");
+    buffer_append_text(out, "short stretches of user code are attributed to the following system calls: calls have ");
     append_percent(out, in_calls);
     buffer_append_text(out, " of the stacks, and the kernel ");
     append_percent(out, in_kernel);
@@ -186,9 +186,9 @@ bool completeness_append_losses(const struct profile *profile, const struct comp
         append_percent(out, loss->samples / all);
         buffer_append_text(out, " ");
         append_printable(out, explained.cause);
-        bool is_said_next =
+        bool has_next_same =
             i + 1 < count && strcmp(explain(profile, completeness->losses[i + 1].cause).remedy, explained.remedy) == 0;
-        buffer_append_format(out, "%s%s%s", is_said_next ? "" : " — ", is_said_next ? "" : explained.remedy,
+        buffer_append_format(out, "%s%s%s", has_next_same ? "" : " — ", has_next_same ? "" : explained.remedy,
                              i + 1 < count ? "; " : "");
     }
     return true;

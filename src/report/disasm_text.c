@@ -1,5 +1,5 @@
-/* Instructions with their costs. The layout of `pprof -disasm` has the source place after the instruction; ours has a
- * line for it, with the source text, before the instructions.  SPDX-License-Identifier: MIT */
+/* Instructions with their costs. `pprof -disasm` prints the source location after each instruction; we print a separate
+ * line with the source text before the instructions.  SPDX-License-Identifier: MIT */
 #include "report/code_report.h"
 
 #include <inttypes.h>

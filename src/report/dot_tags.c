@@ -59,7 +59,7 @@ static void add_to_range(struct box *range, const struct box *box)
     range->tag.cum_div = profile_add_values(range->tag.cum_div, box->tag.cum_div);
 }
 
-/* The heaviest numbers stay apart; each other one goes to the nearest of them. */
+/* Keeps the heaviest numbers; each other number is added to the nearest of them. */
 static size_t collapse(struct boxes *boxes, struct box *items, size_t count)
 {
     int64_t centres[NODE_TAGS_SHOWN];
@@ -123,7 +123,7 @@ static void append_arrow(struct boxes *boxes, const char *from, const char *to, 
     buffer_append_format(boxes->out, "\"%s]\n", style);
 }
 
-/* The numbers among ITEMS, as boxes behind the box SOURCE. */
+/* The numbers among ITEMS, as boxes that follow the box SOURCE. */
 static void append_numbers(struct boxes *boxes, struct box *items, size_t count, const char *source)
 {
     size_t shown = collapse(boxes, items, count);

@@ -184,7 +184,7 @@ static void write_facts(struct json_writer *json, const struct profile *profile)
     json_end_object(json);
 }
 
-/* FMT-12: of each measurement how many values, and what lies between. */
+/* FMT-12: for each measurement, the number of its values and their range. */
 static void write_measurements(struct json_writer *json, const struct profile *profile)
 {
     json_write_key(json, "measurements");

@@ -21,7 +21,7 @@ struct info_item {
     size_t fact_count, fact_capacity;
 };
 
-/* What is known of the file besides the profile in it. */
+/* The file itself, without the profile in it. */
 struct info_file {
     const char *path;
     const char *format;

@@ -51,7 +51,7 @@ static void append_time(struct buffer *out, const char *label, int64_t time_ns)
     buffer_append_text(out, "\n");
 }
 
-/* Without a start, times of samples are those of a clock that began anywhere. */
+/* Without a start, times of samples are of a clock whose start is arbitrary. */
 static void append_start(struct buffer *out, const struct profile *profile, const struct summary *summary)
 {
     append_time(out, "Start", profile->time_ns);

@@ -1,4 +1,4 @@
-/* Numbers with units as people read them; the units and digits are those of pprof.  SPDX-License-Identifier: MIT */
+/* Numbers with units for people; units and digits as pprof prints them.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_REPORT_QUANTITY_H
 #define OFFBEAT_REPORT_QUANTITY_H
 

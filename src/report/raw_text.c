@@ -29,7 +29,7 @@ static void append_time(struct buffer *out, int64_t time_ns)
     buffer_append_text(out, " +0000 UTC\n");
 }
 
-/* Appends to TEXT the WHOLE and the fraction NANOSECONDS / ONE without zeros at its end. */
+/* Appends to TEXT the integer WHOLE and the fraction NANOSECONDS / ONE, without trailing zeros. */
 static int fraction(char *text, size_t size, uint64_t whole, uint64_t nanoseconds, uint64_t one)
 {
     int digits = 0;

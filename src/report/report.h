@@ -40,7 +40,7 @@ void report_append_facts(const struct report *report, struct buffer *out);
 void report_append_header(const struct report *report, const struct trimmed_graph *trimmed, bool is_drawing,
                           struct buffer *out);
 
-/* --- The reports. Each appends to OUT, whose failure tells that memory was short. ----------------------------------
+/* --- The reports. Each appends to OUT; OUT has failed if memory was short. ----------------------------------
  */
 
 struct graph_report {

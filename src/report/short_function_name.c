@@ -31,7 +31,7 @@ static const char *skip(const char *at, bool (*belongs)(char))
 
 /* --- Go: "github.com/x/y/v2.(*T).f" ------------------------------------------------------------------------------- */
 
-/* Where "/v2" and higher versions of a module stand, before a dot or slash; NULL: nowhere. */
+/* The position of "/v2" or a higher version of a module, before a dot or slash; NULL if there is none. */
 static const char *find_version(const char *name, const char **ret_end)
 {
     for (const char *at = strstr(name, "/v"); at; at = strstr(at + 1, "/v")) {
@@ -51,7 +51,7 @@ static bool is_path_character(char c)
     return is_word(c) || c == '-' || c == '.';
 }
 
-/* Behind the last slash of the path that NAME begins with, if a package and a function follow; else NULL. */
+/* NAME after the last slash of its import path, if a package and a function follow; else NULL. */
 static const char *go_function(const char *name)
 {
     const char *found = NULL;
@@ -116,7 +116,7 @@ static const char *cpp_member(const char *name, const char **ret_end)
 }
 
 /* Template arguments belong to the name. */
-static const char *behind_template(const char *end)
+static const char *after_template(const char *end)
 {
     const char *last = *end == '<' ? strrchr(end, '>') : NULL;
     return last ? last + 1 : end;
@@ -132,7 +132,7 @@ static void append_short(struct buffer *out, const char *name)
     } else if ((found = java_method(name, &end))) {
         buffer_append(out, found, (size_t)(end - found));
     } else if ((found = cpp_member(name, &end))) {
-        buffer_append(out, found, (size_t)(behind_template(end) - found));
+        buffer_append(out, found, (size_t)(after_template(end) - found));
     } else {
         buffer_append_text(out, name);
     }

@@ -8,7 +8,7 @@
  * (base/printable.h). */
 void append_printable(struct buffer *out, const char *text);
 /* The same, with "…" in the middle if it has more than WIDTH characters (at least 3); WIDTH 0: complete. Counts
- * characters, not columns: those of East Asian scripts take two. */
+ * characters, not columns: a character of an East Asian script takes two columns. */
 void append_shortened(struct buffer *out, const char *text, size_t width);
 /* The same for lines that are made already: their ends stay. */
 void make_printable(struct buffer *lines);

@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include "format/format.h"
 #include "memory.h"
-#include "profile/time_line.h"
+#include "profile/sample_times.h"
 #include "times.h"
 
 #include <stdio.h>
@@ -48,7 +48,7 @@ static bool is_short(const struct profile *profile)
 {
     uint64_t left = TICKS_MAX;
     for (size_t i = 0; i < profile->samples.count; i++) {
-        uint64_t ticks = time_line_ticks(profile, i);
+        uint64_t ticks = sample_ticks(profile, i);
         if (ticks > left) return false;
         left -= ticks;
     }

@@ -1,11 +1,11 @@
 /* Reads profile.proto.
  *
- * Messages come in any order, samples before the strings that they name as a rule. One pass over the outermost fields
- * notes where each kind lies (a survey); then each kind is read where the kinds that it refers to are known already:
- * strings, functions, mappings, locations, samples. Nothing is copied but into the profile; ids of the file become ids
- * of the profile through one array a kind.
+ * Messages come in any order; samples usually come before the strings that they refer to. One pass over the outermost
+ * fields (a survey) notes where each kind of message is. Then the kinds are read in the order of their references:
+ * strings, functions, mappings, locations, samples. The decoder copies bytes only into the profile. One array for each
+ * kind maps ids of the file to ids of the profile.
  *
- * The first error ends it; what a reader must refuse is what pprof's own does (CheckValid).
+ * The decoder stops at the first error. It rejects what pprof's CheckValid rejects.
  * SPDX-License-Identifier: MIT */
 #include "format/pprof/pprof.h"
 
@@ -33,8 +33,8 @@ struct sparse_id {
     uint32_t index;
 };
 
-/* Files number their entities from 1 on, mostly, as the profile does: ids that are the same in both need no map. Ids
- * that are nearly as few as the entities go by an array. All others are looked up. */
+/* Most files number their entities from 1 on, as the profile does: ids that are equal in both need no map. Dense ids
+ * use an array. All other ids use a hash table. */
 struct id_map {
     uint64_t same_count; /* the ids from 1 to this one are the same in the profile */
     uint32_t *dense;     /* 0: no such id */
@@ -100,7 +100,7 @@ static bool id_map_add(struct id_map *map, uint64_t id, uint32_t index)
 
 /* --- The decoder -------------------------------------------------------------------------------------------------- */
 
-/* Where the messages of one kind lie: from the first to the end of the last, others among them. */
+/* The range of the messages of one kind, from the first to the end of the last; others may be between them. */
 struct span {
     const uint8_t *first, *end;
     size_t count;
@@ -275,7 +275,8 @@ static void survey(struct decoder *decoder)
     check_cursor(decoder, &cursor, "the profile");
 }
 
-/* --- Strings and what is made of a few ---------------------------------------------------------------------------- */
+/* --- Strings, and entities built from few ----------------------------------------------------------------------------
+ */
 
 static const char *const process_keys[THREAD_LABEL_KEYS] = {PROCESS_ID_LABEL, PROCESS_NAME_LABEL, NULL};
 

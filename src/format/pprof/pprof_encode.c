@@ -1,10 +1,10 @@
 /* Writes profile.proto.
  *
- * The model can tell more apart than the format: two functions that differ only in what pprof has no field for would be
- * read back as one, and so would locations, stacks and samples built of them. Before anything is written, each entry is
- * therefore replaced by the first that looks like it in the file ("canonical"), and samples are summed on that footing:
- * what is read back and written again is the same to the byte. Only what samples refer to is written, in the order of
- * the model, the program's mapping first, and the locations that stand in many stacks ahead of the others, as their ids
+ * The model distinguishes more than the format: two functions that differ only in a field that pprof lacks would be
+ * read back as one function, and so would locations, stacks and samples that use them. Therefore each entry is first
+ * replaced by the first entry with the same bytes in the file (its "canonical" entry), and samples are summed by
+ * canonical entries: a file that is read and written again is the same to the byte. Only entries that samples refer to
+ * are written, in the order of the model. The program's mapping is first. Frequent locations are first, as their ids
  * are most of a large file and small ids take fewer bytes.
  * SPDX-License-Identifier: MIT */
 #include "format/pprof/pprof.h"
@@ -22,7 +22,7 @@
 
 #include <inttypes.h>
 
-/* The labels of a sample as they are written: those of its set, then those of its thread. */
+/* The labels of a sample as written: first the labels of its set, then the labels of its thread. */
 struct written_labels {
     uint32_t set, thread;
     size_t offset, size; /* in encoder.label_bytes */
@@ -424,9 +424,8 @@ static struct ranked_location *rank_locations(struct encoder *encoder)
     return ranked;
 }
 
-/* The ids of one byte go to the most frequent locations, those of two to the next, and so on. Among those whose ids
- * take equally many bytes the order is the model's, in which neighbours have much in common: that is compressed best.
- */
+/* The most frequent locations get the ids of one byte, the next ones get ids of two bytes, and so on. Locations whose
+ * ids have the same size keep the order of the model, where neighbours are similar: this compresses best. */
 static void number_locations(struct encoder *encoder)
 {
     struct ranked_location *ranked = rank_locations(encoder);
@@ -470,7 +469,7 @@ static uint32_t number_marked(uint32_t *ids, size_t count)
     return last;
 }
 
-/* Behind the others, whose first is the program's. */
+/* After the other mappings, whose first is the program's. */
 static void number_made_mappings(struct encoder *encoder, uint32_t last)
 {
     for (size_t i = 0; i < encoder->made.count; i++) {
@@ -768,8 +767,8 @@ static enum status encode_raw(struct encoder *encoder, struct error *error)
                                                          : "a stack or a text is too long for a pprof profile");
 }
 
-/* A large profile is mostly ids that look like chance: the higher level takes twice the time for a twenty-fifth of the
- * size. */
+/* A large profile consists mainly of ids that compress badly: the higher level takes twice the time to save a
+ * twenty-fifth of the size. */
 static int level_of_size(size_t size)
 {
     enum { LARGE_BYTES = 1 << 20, LEVEL_LARGE = 1 };

@@ -139,7 +139,7 @@ static bool begins_with(struct slice text, const char *start)
     return text.size >= size && memcmp(text.data, start, size) == 0;
 }
 
-static struct slice behind(struct slice text, size_t size)
+static struct slice after(struct slice text, size_t size)
 {
     return slice_of(text.data + size, text.size - size);
 }
@@ -147,20 +147,20 @@ static struct slice behind(struct slice text, size_t size)
 bool pprof_fact_read(struct pprof_facts *facts, struct slice comment)
 {
     if (!begins_with(comment, PREFIX)) return false;
-    struct slice rest = behind(comment, strlen(PREFIX));
+    struct slice rest = after(comment, strlen(PREFIX));
     size_t size = 0;
     while (size < rest.size && rest.data[size] != ' ' && rest.data[size] != ':') size++;
     struct slice key = slice_of(rest.data, size);
-    rest = behind(rest, size);
+    rest = after(rest, size);
     int64_t number = 0;
     if (key.size == 0) return false;
-    if (begins_with(rest, " = ") && read_number(behind(rest, 3), &number)) {
+    if (begins_with(rest, " = ") && read_number(after(rest, 3), &number)) {
         add_fact(facts, unescape(facts->profile, key), true, number, (struct string_id){0});
         return true;
     }
     if (!begins_with(rest, ": ")) return false;
     struct string_id key_id = unescape(facts->profile, key);
-    add_fact(facts, key_id, false, 0, unescape(facts->profile, behind(rest, 2)));
+    add_fact(facts, key_id, false, 0, unescape(facts->profile, after(rest, 2)));
     return true;
 }
 

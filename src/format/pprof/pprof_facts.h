@@ -7,9 +7,9 @@
 #include "base/index_table.h"
 #include "profile/profile.h"
 
-/* Numbers bear a tag: `# offbeat ticks = 101 (3f9a12)`. pprof writes equal comments of the profiles that it merges only
- * once, and the tag tells lines of different profiles apart. Texts do not: `# offbeat engine: …`. Control characters
- * and backslashes become \xHH, in keys also all that is no letter, digit, '_', '.' or '-'. */
+/* A number has a tag: `# offbeat ticks = 101 (3f9a12)`. When pprof merges profiles, it writes equal comments only once;
+ * the tag makes lines of different profiles differ. A string has no tag: `# offbeat engine: …`. Control characters and
+ * backslashes become \xHH; in keys, so does everything except letters, digits, '_', '.' and '-'. */
 void pprof_fact_append(const struct profile *profile, const struct fact *fact, uint32_t tag, struct buffer *out);
 
 /* The same for equal profiles, on every machine. */

@@ -1,7 +1,7 @@
-/* Tells pprof's older formats apart, and makes a profile of what their readers found.
+/* Detects pprof's legacy formats, and builds a profile from what their readers found.
  *
- * All of them are lists of stacks as addresses, and behind them the mappings that the addresses lie in; so every reader
- * fills one plain form (struct legacy), and what is the same for all is done to that. SPDX-License-Identifier: MIT */
+ * Each is a list of stacks (addresses), followed by the mappings of these addresses. Every reader fills the same
+ * struct legacy; the common steps work on that. SPDX-License-Identifier: MIT */
 #include "format/pprof/pprof_legacy_private.h"
 
 #include "base/array.h"
@@ -168,7 +168,7 @@ void legacy_find_places(struct legacy *legacy)
     }
 }
 
-/* --- Telling them apart ------------------------------------------------------------------------------------------- */
+/* --- Detection ---------------------------------------------------------------------------------------------------- */
 
 typedef void (*reader)(struct legacy *legacy, struct cursor *cursor);
 
@@ -288,7 +288,7 @@ static void set_dropped_frames(struct profile *profile)
     profile->keep_frames = profile_text(profile, keep);
 }
 
-/* MAPPINGS and LOCATIONS are the ids in the profile; mappings.items[0] is none. */
+/* MAPPINGS and LOCATIONS are the ids in the profile; mappings.items[0] means "no mapping". */
 static void add_places(struct legacy *legacy, struct mapping_id *mappings, struct location_id *locations)
 {
     for (size_t i = 0; i < legacy->mappings.count; i++) {

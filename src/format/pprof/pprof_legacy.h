@@ -11,7 +11,7 @@ enum {
     PPROF_LEGACY_FRAMES_MAX = 256 << 20, /* of all samples */
     PPROF_LEGACY_MAPPINGS_MAX = 1 << 16,
     PPROF_LEGACY_VARIABLES_MAX = 64,         /* "name=value" among the mappings */
-    PPROF_LEGACY_HEADER_LINES_MAX = 256,     /* ahead of the line that tells what it is */
+    PPROF_LEGACY_HEADER_LINES_MAX = 256,     /* before the line that identifies the format */
     PPROF_LEGACY_HEADER_BYTES_MAX = 1 << 20, /* of one of these lines */
 };
 

@@ -58,7 +58,7 @@ static void read_samples(struct legacy *legacy, struct cursor *cursor, struct wo
         const uint8_t *place = cursor->position;
         uint64_t count = read_word(cursor, words), depth = read_word(cursor, words);
         if (cursor->failed || depth > cursor_left(cursor) / words.size || count > INT64_MAX) {
-            LEGACY_FAIL(legacy, place, "a stack is cut short, or is none");
+            LEGACY_FAIL(legacy, place, "a stack is cut short or empty");
             return;
         }
         struct cursor frames = *cursor;

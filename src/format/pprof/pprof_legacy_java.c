@@ -1,7 +1,7 @@
-/* Java's heap and contention profiles, and the names behind its stacks.
+/* Java's heap and contention profiles, and the names that follow their stacks.
  *
- * Addresses are only numbers there: "0x12 com.example.Class.method (Class.java:34)" behind the stacks tells what each
- * stands for, and a place that has a name loses its number, so that profiles of two processes can be compared.
+ * Addresses are only numbers there: a line "0x12 com.example.Class.method (Class.java:34)" after the stacks names each
+ * of them. A location with a name loses its number, so that profiles of two processes can be compared.
  * SPDX-License-Identifier: MIT */
 #include "format/pprof/pprof_legacy_private.h"
 
@@ -12,7 +12,7 @@ struct java_name {
     int64_t line;
 };
 
-/* Where the last "(" behind a blank is, in a text that ends with ")". NULL if there is none. */
+/* The last "(" after a blank, in a string that ends with ")". NULL if there is none. */
 static const uint8_t *last_bracket(struct slice text)
 {
     if (text.size == 0 || text.data[text.size - 1] != ')') return NULL;
@@ -35,8 +35,8 @@ static bool split_line(struct slice text, struct java_name *name)
     return true;
 }
 
-/* What stands in brackets is a source line, or the path of a library, of which the last part is enough. What has none
- * is a state of the machine: "GC". */
+/* The brackets contain a source line, or the path of a library, of which the last part is enough. A line without
+ * brackets is a state of the virtual machine: "GC". */
 static struct java_name split_name(struct slice text)
 {
     struct java_name name = {.function = text};

@@ -1,7 +1,7 @@
-/* The mappings behind pprof's older profiles, and the mapping of each address (requirement PPF-7).
+/* The mappings at the end of pprof's legacy profiles, and the mapping of each address (requirement PPF-7).
  *
  * A line is one of /proc/PID/maps, or briefer: "start-end: file (@offset) build-id". "name=value" lines stand for what
- * "$name" is replaced by in those that follow. The heuristics are those of the reference tool, step by step.
+ * "$name" is replaced by in those that follow. The heuristics are the reference tool's, step by step.
  * SPDX-License-Identifier: MIT */
 #include "format/pprof/pprof_legacy_private.h"
 
@@ -271,7 +271,7 @@ static void put_program_first(struct legacy *legacy)
     }
 }
 
-/* What handlers get wrong of a program that lies in huge pages, or that is known to begin at 0x400000. */
+/* Repairs what handlers report wrongly for a program in huge pages, or for one that is known to begin at 0x400000. */
 static void repair_program(struct legacy *legacy)
 {
     struct legacy_mapping *items = legacy->mappings.items;
@@ -305,7 +305,7 @@ static uint32_t mapping_of(struct legacy *legacy, uint64_t address)
     return 0;
 }
 
-/* Addresses that lie nowhere share a mapping of everything: Go's profiles came without any. */
+/* Addresses without a mapping share one that covers everything: Go's profiles had no mappings. */
 static void give_mappings(struct legacy *legacy)
 {
     uint32_t everything = 0;

@@ -43,7 +43,7 @@ struct legacy {
 };
 /* clang-format on */
 
-/* The first failure stays. PLACE lies in BYTES. */
+/* Keeps the first failure. PLACE points into BYTES. */
 #define LEGACY_FAIL(legacy, place, ...)                                                                                \
     ((legacy)->status == STATUS_OK                                                                                     \
          ? (void)((legacy)->status = error_set((legacy)->error, STATUS_MALFORMED,                                      \
@@ -78,7 +78,7 @@ void legacy_read_mappings(struct legacy *legacy, struct cursor *cursor);
 /* The same of what follows the first line that says that mappings follow; CURRENT is the line read last. */
 void legacy_read_mappings_section(struct legacy *legacy, struct slice current, struct cursor *cursor);
 
-/* One reader for each kind. CURSOR begins with the line or word that told it. */
+/* One reader for each kind. CURSOR begins with the line or word that identified it. */
 void legacy_read_cpu(struct legacy *legacy, struct cursor *cursor);
 void legacy_read_heap(struct legacy *legacy, struct cursor *cursor);
 void legacy_read_count(struct legacy *legacy, struct cursor *cursor);
@@ -100,7 +100,7 @@ int64_t legacy_times(int64_t a, int64_t b); /* saturating */
 /* The next line without its end. False when there is none. */
 bool legacy_next_line(struct cursor *cursor, struct slice *ret_line);
 struct slice legacy_trim(struct slice text);
-/* Nothing, or a comment behind "#". */
+/* Empty, or a comment that begins with "#". */
 bool legacy_is_blank(struct slice line);
 bool legacy_begins(struct slice text, const char *start);
 /* Where WORD begins in TEXT, or NULL. */

@@ -1,5 +1,5 @@
 /* Heap, growth and fragmentation profiles, contention profiles, threads and Go's counts: a line a stack, all of them
- * with hexadecimal return addresses behind "@" or in lines of their own (requirements PPF-1, PPF-3, PPF-4).
+ * with hexadecimal return addresses after "@" or in separate lines (requirements PPF-1, PPF-3, PPF-4).
  * SPDX-License-Identifier: MIT */
 #include "format/pprof/pprof_legacy_private.h"
 
@@ -37,7 +37,7 @@ struct heap_kind {
     int64_t sample_rate; /* that distance */
 };
 
-/* The kind is the word behind "@": its name, and perhaps "/" and a period. Go means half of its period. */
+/* The kind is the word after "@": its name, and perhaps "/" and a period. Go's period is half of the number. */
 static bool read_heap_kind(struct cursor *cursor, struct heap_kind *kind)
 {
     static const char *const whole[] = {"heapprofile", "growth", "growthz", "fragmentation", "fragmentationz"};

@@ -1,5 +1,5 @@
-/* Replays a recording tick by tick. What is told of a thread follows on its time line without a gap; a tick that says
- * nothing of a thread gives the time since the tick before to its last blocked stack.  SPDX-License-Identifier: MIT */
+/* Replays a recording tick by tick. The times of a thread follow each other without a gap. If a tick has no record of a
+ * thread, the time since the previous tick belongs to the thread's last blocked stack.  SPDX-License-Identifier: MIT */
 #include "format/recording/recording.h"
 
 #include "base/array.h"
@@ -51,17 +51,17 @@ static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
     [RECORDING_TABLE_NS] = "table_build_ns",
     [RECORDING_THREADS_MISSED] = "threads_missed",
     [RECORDING_PERF_PAGES] = "perf_pages",
-    [RECORDING_PERF_ERRNO] = NULL, /* told in words */
+    [RECORDING_PERF_ERRNO] = NULL, /* a fact in words */
     [RECORDING_TIMERS] = "perf_timers",
     [RECORDING_TIMER_STACKS] = "timer_stacks",
-    [RECORDING_TIMER_ERRNO] = NULL, /* told in words */
+    [RECORDING_TIMER_ERRNO] = NULL, /* a fact in words */
     [RECORDING_SAMPLER_CPU_NS] = "sampler_cpu_ns",
     [RECORDING_TIMES_ASIDE] = "times_aside",
     [RECORDING_ASIDE_NS] = "aside_ns",
-    [RECORDING_END_REASON] = NULL, /* told in words */
+    [RECORDING_END_REASON] = NULL, /* a fact in words */
     [RECORDING_TICKS_SPARED] = "ticks_spared",
     [RECORDING_TICKS_LEFT_OUT] = "ticks_left_out",
-    [RECORDING_CPU_MAX_PPM] = NULL, /* told in percent */
+    [RECORDING_CPU_MAX_PPM] = NULL, /* a fact in percent */
     [RECORDING_ANSWERS_IN_CALL] = "answers_in_call",
     [RECORDING_SYSTEM_CPU_NS] = "system_cpu_ns",
 };
@@ -88,11 +88,11 @@ struct replayed_thread {
     struct label_set_id first_labels, labels; /* none: it has had one name */
     bool is_named;
     bool is_live;
-    uint64_t told_tick,
-        told_tick_ns; /* the last tick that told of it, and its time; silent ticks up to the open one are added */
+    /* The last tick with a record of it, and its time. Later ticks without a record are added up to the open one. */
+    uint64_t recorded_tick, recorded_tick_ns;
     struct run run;
     double rest_of_period; /* that is not counted as a sample yet */
-    uint64_t told_until_ns;
+    uint64_t covered_until_ns;
     uint64_t routine; /* address where it started; 0: not known */
     bool has_running, has_blocked;
     struct stack_id running, blocked; /* the last stacks of each kind */
@@ -116,7 +116,7 @@ struct replay {
     uint64_t tick_span_ns;            /* since the one before */
     uint64_t splits_left, steps_left; /* limits on work, by the size of the input */
     bool has_usage;
-    uint64_t usage_ns, usage_cpu_ns; /* as told last */
+    uint64_t usage_ns, usage_cpu_ns; /* of the last record */
     uint64_t first_usage_cpu_ns;
     uint64_t started_cpu_ns; /* of that, what samples stand for */
     struct {
@@ -185,8 +185,8 @@ static uint64_t sum_of(struct recording_time time)
     return time.cpu_ns + time.runnable_ns + time.blocked_ns;
 }
 
-/* Samples are periods of time, whatever the number of stacks that were taken: who counts them sees the same shares.
- * What is left of a period goes to the thread's next run. */
+/* Samples are periods of time, however many stacks were taken, so that counts have the same shares as times. The rest
+ * of a period is added to the thread's next run. */
 static int64_t count_periods(const struct replay *replay, struct replayed_thread *thread, uint64_t ns)
 {
     const double rest_max = 8; /* runs of less than a period count for one, but not at the cost of all others */
@@ -222,19 +222,19 @@ static void end_run(struct replay *replay, struct replayed_thread *thread)
 }
 
 /* Times come from a file: sums must not wrap around. */
-static bool is_time_line_too_long(const struct replayed_thread *thread, struct recording_time time)
+static bool is_time_too_large(const struct replayed_thread *thread, struct recording_time time)
 {
     const uint64_t limit_ns = INT64_MAX / 4;
     return time.cpu_ns > limit_ns || time.runnable_ns > limit_ns || time.blocked_ns > limit_ns ||
-           thread->told_until_ns > limit_ns * 3;
+           thread->covered_until_ns > limit_ns * 3;
 }
 
-/* In CPU mode nothing is told of the time in which a thread does not run: what it ran for begins with the open tick's
- * span, or after what was told of that. */
+/* In CPU mode, no record covers the time in which a thread does not run. CPU time begins with the open tick's span, or
+ * after the part of the span that earlier records cover. */
 static void keep_up_with_ticks(const struct replay *replay, struct replayed_thread *thread)
 {
     uint64_t span_start_ns = replay->now_ns - replay->tick_span_ns;
-    if (thread->told_until_ns < span_start_ns) thread->told_until_ns = span_start_ns;
+    if (thread->covered_until_ns < span_start_ns) thread->covered_until_ns = span_start_ns;
 }
 
 static void add_time(struct replay *replay, struct replayed_thread *thread, struct stack_id stack,
@@ -242,19 +242,19 @@ static void add_time(struct replay *replay, struct replayed_thread *thread, stru
 {
     bool is_cpu = replay->mode == RECORDING_CPU;
     struct run *run = &thread->run;
-    if (is_time_line_too_long(thread, time)) {
+    if (is_time_too_large(thread, time)) {
         broken(replay);
         return;
     }
     if (is_cpu || stack.index != run->stack.index) end_run(replay, thread);
     if (is_cpu) keep_up_with_ticks(replay, thread);
-    if (!run->is_open) run->start_ns = thread->told_until_ns;
+    if (!run->is_open) run->start_ns = thread->covered_until_ns;
     run->stack = stack;
     run->is_open = true;
     run->time.cpu_ns += time.cpu_ns;
     run->time.runnable_ns += time.runnable_ns;
     run->time.blocked_ns += time.blocked_ns;
-    thread->told_until_ns += sum_of(time);
+    thread->covered_until_ns += sum_of(time);
     if (is_cpu || sum_of(run->time) >= RUN_NS_MAX) end_run(replay, thread);
 }
 
@@ -274,13 +274,13 @@ static void add_blocked_ticks(struct replay *replay, struct replayed_thread *thr
     add_time(replay, thread, thread->blocked, (struct recording_time){.blocked_ns = time_ns});
 }
 
-/* A thread of which nothing was said at the ticks after TOLD_TICK, up to TICK at NOW_NS, was blocked where it was. */
+/* A thread without a record at the ticks after RECORDED_TICK, up to TICK at NOW_NS, stayed blocked. */
 static void settle(struct replay *replay, struct replayed_thread *thread, uint64_t tick, uint64_t now_ns)
 {
-    if (!thread->is_live || replay->mode == RECORDING_CPU || tick <= thread->told_tick) return;
-    uint64_t ticks = tick - thread->told_tick, time_ns = now_ns - thread->told_tick_ns;
-    thread->told_tick = tick;
-    thread->told_tick_ns = now_ns;
+    if (!thread->is_live || replay->mode == RECORDING_CPU || tick <= thread->recorded_tick) return;
+    uint64_t ticks = tick - thread->recorded_tick, time_ns = now_ns - thread->recorded_tick_ns;
+    thread->recorded_tick = tick;
+    thread->recorded_tick_ns = now_ns;
     add_blocked_ticks(replay, thread, ticks, time_ns);
 }
 
@@ -290,13 +290,13 @@ static void settle_before_open_tick(struct replay *replay, struct replayed_threa
 }
 
 /* The open tick is not silent. */
-static void tell_tick(struct replay *replay, struct replayed_thread *thread)
+static void mark_tick(struct replay *replay, struct replayed_thread *thread)
 {
-    thread->told_tick = replay->tick;
-    thread->told_tick_ns = replay->now_ns;
+    thread->recorded_tick = replay->tick;
+    thread->recorded_tick_ns = replay->now_ns;
 }
 
-/* A thread may still be told of after the module that it was last seen in is gone: the latest that was there counts. */
+/* A record of a thread may come after the module of its stack was unloaded: the last module at the address counts. */
 static struct mapping_id mapping_of(struct replay *replay, uint64_t address)
 {
     struct mapping_id gone = {0};
@@ -445,14 +445,14 @@ static void replay_sample(struct replay *replay)
         thread->has_running = true;
         thread->running = stack;
     }
-    tell_tick(replay, thread);
+    mark_tick(replay, thread);
     if (sum_of(time) > 0) add_time(replay, thread, stack, time);
 }
 
 static void replay_waiting(struct replay *replay)
 {
     struct replayed_thread *thread = known_thread(replay);
-    if (thread) tell_tick(replay, thread);
+    if (thread) mark_tick(replay, thread);
 }
 
 static void replay_lost(struct replay *replay)
@@ -526,7 +526,7 @@ static void add_short_time(struct replay *replay, struct stack_id stack, struct 
             .process = replay->process, .id = profile_text(profile, "0"), .name = profile_text(profile, SHORT_THREADS)};
         *thread = (struct replayed_thread){.id = profile_add_thread(profile, &short_lived), .last_blocked = NO_SAMPLE};
     }
-    thread->told_until_ns = replay->now_ns;
+    thread->covered_until_ns = replay->now_ns;
     add_time(replay, thread, stack, time);
     end_run(replay, thread);
 }
@@ -718,9 +718,9 @@ static void replay_thread(struct replay *replay)
         (struct replayed_thread){.id = profile_add_thread(profile, &thread),
                                  .since_ns = replay->now_ns,
                                  .is_live = true,
-                                 .told_tick = replay->tick, /* it was not there yet in the open tick */
-                                 .told_tick_ns = replay->now_ns,
-                                 .told_until_ns = replay->now_ns,
+                                 .recorded_tick = replay->tick, /* it was not there yet in the open tick */
+                                 .recorded_tick_ns = replay->now_ns,
+                                 .covered_until_ns = replay->now_ns,
                                  .last_blocked = NO_SAMPLE};
 }
 
@@ -828,9 +828,9 @@ static void replay_record(struct replay *replay)
     }
 }
 
-/* --- The whole ---------------------------------------------------------------------------------------------------- */
+/* --- All of it ---------------------------------------------------------------------------------------------------- */
 
-/* How threads that sleep are told from others. */
+/* How sleeping threads are detected. */
 static void add_idle_fact(struct replay *replay)
 {
     char text[160];
@@ -840,7 +840,7 @@ static void add_idle_fact(struct replay *replay)
         (void)snprintf(text, sizeof(text), "perf event pages, CPU clocks before a thread has one");
     } else {
         (void)snprintf(text, sizeof(text), "CPU clocks%s, because of perf_event_open: %s",
-                       replay->counters[RECORDING_PERF_PAGES] ? " beside the perf event pages that could be had" : "",
+                       replay->counters[RECORDING_PERF_PAGES] ? " for threads without a perf event page" : "",
                        strerror(refusal));
     }
     profile_add_fact_text(replay->profile, "idle_detection", text);
@@ -857,7 +857,7 @@ static void add_running_fact(struct replay *replay)
                        sees_user_code ? " for user code, signals for system calls and" : ", signals");
     } else {
         (void)snprintf(text, sizeof(text), "signals%s, because of perf_event_open: %s",
-                       replay->counters[RECORDING_TIMERS] ? " beside the perf timers that could be had" : "",
+                       replay->counters[RECORDING_TIMERS] ? " for threads without a perf timer" : "",
                        strerror(refusal));
     }
     profile_add_fact_text(replay->profile, "running_threads", text);

@@ -9,10 +9,10 @@
  * A field is a ULEB128 number unless a note says otherwise; a text is its length and its bytes; SIGNED is zigzag.
  * Numbers of modules and threads count up from 0 and are not used again. Times are nanoseconds of CLOCK_MONOTONIC.
  *
- * In wall-clock mode a tick is the moment at which all threads are looked at, and a thread's time is told in three
- * parts: CPU, runnable (it waited for a processor) and blocked. A tick that has neither a SAMPLE nor a WAITING record
- * of a thread means: the thread was blocked since the tick before, where its last sample with RECORDING_BLOCKED saw it.
- * In CPU mode only CPU time is told. SPDX-License-Identifier: MIT */
+ * In wall-clock mode a tick is the moment at which the sampler checks all threads. A thread's time has three parts:
+ * CPU, runnable (it waited for a processor) and blocked. If a tick has neither a SAMPLE nor a WAITING record of a
+ * thread, the thread was blocked since the previous tick, at the stack of its last sample with RECORDING_BLOCKED. In
+ * CPU mode there is only CPU time. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_RECORDING_RECORDING_LAYOUT_H
 #define OFFBEAT_FORMAT_RECORDING_RECORDING_LAYOUT_H
 
@@ -52,17 +52,17 @@ enum recording_kind {
      * followers, or RECORDING_FOLLOWERS more than the zigzag difference to its caller. Addresses as unwind_walk gives
      * them; the caller of the outermost is 0. */
     RECORDING_SAMPLE,
-    RECORDING_WAITING, /* thread number: its time since the tick before is told later */
+    RECORDING_WAITING, /* thread number: its time since the previous tick comes in a later record */
     RECORDING_LOST, /* thread number, cause (enum recording_loss), CPU µs, runnable µs, blocked µs without a stack */
     /* thread number, enum recording_share, CPU µs, runnable µs, blocked µs: more of the thread's last stack of that
      * kind. If it has none, the thread was too short to be sampled. */
     RECORDING_MORE,
-    /* thread number, ns: so much of the blocked time that was told of the thread last was a wait for a processor, where
-     * it had been blocked. The kernel counts a wait when it ends. */
+    /* thread number, ns: part of the last blocked time of the thread that was in fact a wait for a processor, at the
+     * same stack. The kernel counts a wait when it ends. */
     RECORDING_WOKEN,
     RECORDING_COUNTERS, /* count, then so many: enum recording_counter, all since the sampler started */
     RECORDING_STOP,     /* nothing: the recording is whole */
-    RECORDING_USAGE,    /* of the whole process: CPU ns since it began, bytes resident in memory */
+    RECORDING_USAGE,    /* of the process: CPU ns since it began, bytes resident in memory */
     /* address of the start routine or 0, threads that ended, thread number + 1 or 0, enum recording_share, CPU µs,
      * runnable µs, blocked µs: of threads that no tick met. The last stack of that kind of the thread, which had the
      * same start routine and a short life, too, stands for them; 0: none does. */
@@ -132,9 +132,9 @@ enum recording_counter {
     RECORDING_TABLE_BYTES,
     RECORDING_TABLE_NS,             /* time spent building tables */
     RECORDING_THREADS_MISSED,       /* more threads than the sampler follows */
-    RECORDING_PERF_PAGES,           /* threads that sleep under the eye of a perf event's page, now */
+    RECORDING_PERF_PAGES,           /* sleeping threads that are observed through a perf event's page, now */
     RECORDING_PERF_ERRNO,           /* why there are no (more) such pages; 0: nothing was refused */
-    RECORDING_TIMERS,               /* threads that run under a timer of their own (perf's cpu-clock event), now */
+    RECORDING_TIMERS,               /* running threads that have a timer (perf's cpu-clock event), now */
     RECORDING_TIMER_STACKS,         /* stacks that such timers took */
     RECORDING_TIMER_ERRNO,          /* why there are no (more) such timers; 0: nothing was refused */
     RECORDING_SAMPLER_CPU_NS,       /* what the sampler thread itself cost */

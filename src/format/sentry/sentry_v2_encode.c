@@ -7,7 +7,7 @@
 #include "base/uuid.h"
 #include "binary/debug_id.h"
 #include "format/common/facts.h"
-#include "profile/time_line.h"
+#include "profile/sample_times.h"
 
 #include <inttypes.h>
 #include <math.h>

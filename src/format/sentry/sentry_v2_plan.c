@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
-#include "profile/time_line.h"
+#include "profile/sample_times.h"
 
 #include <stdlib.h>
 
@@ -80,8 +80,8 @@ static bool has_run(const struct profile *profile, size_t sample, uint64_t spaci
 static bool add_ticks(struct chunk_plan *plan, size_t sample, uint64_t time_ns)
 {
     const struct sentry_v2_options *options = plan->options;
-    uint64_t spacing = time_line_spacing_ns(plan->profile, sample, plan->period_ns);
-    uint64_t first = 0, count = time_line_ticks(plan->profile, sample);
+    uint64_t spacing = sample_times_spacing_ns(plan->profile, sample, plan->period_ns);
+    uint64_t first = 0, count = sample_ticks(plan->profile, sample);
     if (options && (options->from_ns || options->to_ns)) {
         first = tick_at(time_ns, spacing, options->from_ns);
         uint64_t end = tick_at(time_ns, spacing, options->to_ns);
@@ -106,7 +106,7 @@ static int compare_ticks(const void *left, const void *right)
 /* Whether a value says how long SAMPLE lasted. */
 static bool lasts(const struct profile *profile, size_t sample)
 {
-    return time_line_spacing_ns(profile, sample, 1) > 1;
+    return sample_times_spacing_ns(profile, sample, 1) > 1;
 }
 
 static uint64_t first_tick_ns(const struct chunk_plan *plan)
@@ -183,7 +183,7 @@ static uint64_t typical_length_ns(struct chunk_plan *plan)
 
 static uint64_t length_ns(const struct chunk_plan *plan, uint32_t sample)
 {
-    return lasts(plan->profile, sample) ? time_line_spacing_ns(plan->profile, sample, plan->period_ns)
+    return lasts(plan->profile, sample) ? sample_times_spacing_ns(plan->profile, sample, plan->period_ns)
                                         : plan->typical_ns;
 }
 
@@ -241,8 +241,8 @@ static bool lay_out_ticks(struct chunk_plan *plan)
         if (!profile->has_times) {
             uint64_t *end = &ends[profile->samples.thread[i].index], length;
             time_ns = profile_start_ns(profile) + *end;
-            uint64_t spacing = time_line_spacing_ns(profile, i, plan->period_ns);
-            if (__builtin_mul_overflow(time_line_ticks(profile, i), spacing, &length) ||
+            uint64_t spacing = sample_times_spacing_ns(profile, i, plan->period_ns);
+            if (__builtin_mul_overflow(sample_ticks(profile, i), spacing, &length) ||
                 __builtin_add_overflow(*end, length, end))
                 fits = false;
         }
@@ -421,7 +421,7 @@ bool chunk_plan_make(struct chunk_plan *plan, const struct profile *profile, con
 {
     plan->profile = profile;
     plan->options = options;
-    plan->period_ns = time_line_period_ns(profile);
+    plan->period_ns = sample_times_period_ns(profile);
     plan->stack_numbers = calloc(profile->stacks.count, sizeof(*plan->stack_numbers));
     plan->thread_samples = calloc(profile->threads.count, sizeof(*plan->thread_samples));
     plan->mapping_is_used = calloc(profile->mappings.count, sizeof(*plan->mapping_is_used));
@@ -449,14 +449,14 @@ void chunk_plan_fini(struct chunk_plan *plan)
 bool sentry_v2_has_enough_samples(const struct profile *profile, uint64_t from_ns, uint64_t to_ns)
 {
     enum { TICKS_MIN = 2 };
-    uint64_t period_ns = time_line_period_ns(profile);
+    uint64_t period_ns = sample_times_period_ns(profile);
     uint64_t *counts = calloc(profile->threads.count, sizeof(*counts));
     bool is_enough = !counts; /* the encoder reports it */
     for (size_t i = 0; !is_enough && i < profile->samples.count; i++) {
-        uint64_t time_ns = profile->samples.time_ns[i], first = 0, end = time_line_ticks(profile, i);
+        uint64_t time_ns = profile->samples.time_ns[i], first = 0, end = sample_ticks(profile, i);
         if (profile->samples.stack[i].index == 0) continue;
         if (from_ns || to_ns) {
-            uint64_t spacing = time_line_spacing_ns(profile, i, period_ns), limit = tick_at(time_ns, spacing, to_ns);
+            uint64_t spacing = sample_times_spacing_ns(profile, i, period_ns), limit = tick_at(time_ns, spacing, to_ns);
             first = tick_at(time_ns, spacing, from_ns);
             if (end > limit) end = limit;
         }

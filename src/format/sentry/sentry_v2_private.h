@@ -108,7 +108,7 @@ struct written_stack {
 struct chunk_plan {
     const struct profile *profile;
     const struct sentry_v2_options *options;
-    uint64_t period_ns; /* time_line_period_ns */
+    uint64_t period_ns; /* sample_times_period_ns */
     bool is_v1;         /* by V1's rules, and times since START_NS */
     uint64_t start_ns;
     bool is_thinned;    /* as by OPTIONS->thins_idle */

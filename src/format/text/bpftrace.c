@@ -81,7 +81,7 @@ static struct slice without_offset(struct slice name)
     return slice_of(name.data, size - 1);
 }
 
-/* A frame whose module, up to MARK, stands before the name; MARK 0: has none. */
+/* A frame "module MARK name"; MARK 0: only the name. */
 static void add_frame(struct decoder *decoder, struct slice text, uint8_t mark)
 {
     struct profile *profile = decoder->profile;

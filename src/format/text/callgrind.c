@@ -211,7 +211,7 @@ static void add_event(struct decoder *decoder, struct slice word)
     profile_add_value_type(decoder->profile, type, unit);
 }
 
-/* Later parts of a file have a header of their own with the same events. */
+/* Each later part of a file has a header with the same events. */
 static void read_events(struct decoder *decoder, struct slice text)
 {
     if (decoder->event_count > 0) return;
@@ -243,7 +243,7 @@ static void read_thread(struct decoder *decoder, struct slice text)
     decoder->thread = text.size > 0 ? profile_add_thread(decoder->profile, &thread) : (struct thread_id){0};
 }
 
-/* Takes "key: value"; false if the line is none. */
+/* Reads "key: value"; false if the line is something else. */
 static bool read_header(struct decoder *decoder)
 {
     static const char *const comments[] = {"creator:", "cmd:", "desc:"};
@@ -326,7 +326,7 @@ static void begin_function(struct decoder *decoder, struct slice text)
     decoder->node = node_of(decoder, decoder->object, decoder->file, decoder->function);
 }
 
-/* Takes "key=value"; false if the line is none. */
+/* Reads "key=value"; false if the line is something else. */
 static bool read_assignment(struct decoder *decoder)
 {
     struct slice line = decoder->line;

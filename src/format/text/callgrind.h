@@ -15,7 +15,7 @@ enum {
 bool callgrind_detect(struct slice bytes);
 
 /* Each event becomes a value type, each place with costs samples, see format/common/cost_graph.h. A name such as
- * "Time_(10ns)" or "cpu(ms)" tells the unit. Errors have the offset of their line. See format_decode for the rest of
+ * "Time_(10ns)" or "cpu(ms)" contains the unit. Errors have the offset of their line. See format_decode for the rest of
  * the contract. */
 enum status callgrind_decode(struct slice bytes, struct profile *profile, struct error *error);
 

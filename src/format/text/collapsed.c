@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Behind a name. flame graph tools colour by them and do not show them. */
+/* Suffixes of a name. Flame graph tools choose the colour by them and do not show them. */
 #define MARK_INLINED "_[i]"
 #define MARK_KERNEL "_[k]"
 #define MARK_JIT "_[j]"
@@ -147,7 +147,7 @@ static void add_name(struct profile *profile, struct slice name, struct place *p
     place->lines[place->line_count++] = (struct line){.function = profile_add_function(profile, &function)};
 }
 
-/* False if there are more frames than we take. Separators behind the last name part nothing, as in flamegraph.pl. */
+/* False if there are more frames than the maximum. Separators after the last name are ignored, as in flamegraph.pl. */
 static bool add_stack(struct profile *profile, struct slice names, struct stack_id *ret_stack)
 {
     struct place place;
@@ -167,7 +167,7 @@ static bool is_control(uint8_t byte)
     return byte < ' ' || byte == 0x7f;
 }
 
-/* No binary format goes without control characters for a line. */
+/* Every binary format has a control character in its first line. */
 static bool is_text(struct slice line)
 {
     for (size_t i = 0; i < line.size; i++) {
@@ -292,7 +292,7 @@ struct encoder {
     int64_t *sums;              /* by stack */
     struct location_id *frames; /* of the stack at hand, leaf first */
     size_t frame_capacity;
-    struct buffer text; /* all stacks, one behind the other */
+    struct buffer text; /* all stacks in sequence */
     struct text_line *lines;
     size_t line_count, line_capacity;
     bool too_deep;
@@ -432,7 +432,7 @@ static void append_value(struct buffer *out, int64_t value, unsigned decimals)
     buffer_append_byte(out, '\n');
 }
 
-/* Different stacks may look the same: their lines lie side by side now, and are written as one. */
+/* Different stacks may have equal lines. Such lines are neighbours after sorting, and are written as one. */
 static void write_lines(struct encoder *encoder, struct buffer *out)
 {
     unsigned decimals = decimals_of(encoder->profile, profile_value_index(encoder->profile, ""));

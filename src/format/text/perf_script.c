@@ -5,8 +5,8 @@
  *               source:line
  *     (empty line)
  *
- * Without call graphs the one frame stands behind the event. Twice through the text: which events there are decides
- * about the columns, before there is a sample.  SPDX-License-Identifier: MIT */
+ * Without call graphs the only frame follows the event. The text is read twice: the columns depend on the events, and
+ * must be known before the first sample.  SPDX-License-Identifier: MIT */
 #include "format/text/perf_script.h"
 
 #include "base/array.h"
@@ -25,7 +25,7 @@ enum {
 };
 
 struct header {
-    struct slice comm, pid, tid; /* PID is empty where only one number is told */
+    struct slice comm, pid, tid; /* PID is empty where there is only one number */
     struct slice event, rest;
     uint64_t time_ns, cpu;
     int64_t period;
@@ -216,8 +216,8 @@ static void take_ids(struct header *header, const struct header *ids)
     header->tid = ids->tid;
 }
 
-/* "cycles:" and what is behind it, where no times are printed: the first number is the thread then, and a second one
- * the period. */
+/* "cycles:" and the rest of the line, where no times are printed: the first number is then the thread, and a second
+ * number is the period. */
 static bool finish_without_time(struct slice event, const struct header *first_ids, struct header *header)
 {
     uint64_t period = 0;
@@ -298,9 +298,9 @@ static bool ends_with_number(struct slice line)
     return blank && parse_number(slice_from(line, (size_t)(blank + 1 - line.data)), &number);
 }
 
-/* Whether LEFT goes on as perf's text: with a frame, or with samples to the end. Among collapsed stacks, whose names
- * may be anything, one looks like a sample by chance, and hardly all. */
-static bool goes_on(struct slice left)
+/* Whether LEFT continues like perf's output: with a frame, or with samples to the end. Names of collapsed stacks are
+ * arbitrary: one line may look like a sample by chance, but hardly every line. */
+static bool continues_as_perf(struct slice left)
 {
     struct header header;
     struct slice line = next_line(&left);
@@ -313,7 +313,7 @@ static bool goes_on(struct slice left)
     return true;
 }
 
-/* What a tracepoint tells may end with a number, as a collapsed stack does. */
+/* The output of a tracepoint may end with a number, as a collapsed stack does. */
 bool perf_script_detect(struct slice bytes)
 {
     struct header header;
@@ -325,7 +325,7 @@ bool perf_script_detect(struct slice bytes)
         if (!in_record) break;
     }
     if (line.size == 0 || !parse_header(line, &header)) return false;
-    if (ends_with_number(line)) return goes_on(bytes);
+    if (ends_with_number(line)) return continues_as_perf(bytes);
     return header.has_time || header.rest.size == 0 || ends_with(header.rest, ")");
 }
 
@@ -338,8 +338,8 @@ static struct slice without_offset(struct slice symbol)
     uint64_t offset;
     if (!plus) return symbol;
     size_t size = (size_t)(plus - symbol.data);
-    struct slice behind = slice_from(symbol, size + 1);
-    if (!starts_with(behind, "0x") || !parse_hex(slice_from(behind, 2), &offset)) return symbol;
+    struct slice after = slice_from(symbol, size + 1);
+    if (!starts_with(after, "0x") || !parse_hex(slice_from(after, 2), &offset)) return symbol;
     return slice_of(symbol.data, size);
 }
 
@@ -401,7 +401,7 @@ static void parse_source(struct slice line, struct frame *frame)
 
 /* --- Into the model ----------------------------------------------------------------------------------------------- */
 
-/* Where perf has told that the file was in memory, also where. The kernel prints addresses as they are. */
+/* Has the address range too, if a mmap record named the file. Addresses of the kernel are printed unchanged. */
 static struct mapping_id mapping_of(struct decoder *decoder, const struct frame *frame, uint64_t address)
 {
     if (frame->file.size == 0) return (struct mapping_id){0};
@@ -464,7 +464,7 @@ static struct location_id add_location(struct decoder *decoder, size_t first, si
 {
     const struct frame *outermost = &decoder->frames.items[last];
     bool is_exact = has_exact_address(decoder, first, last);
-    uint64_t address = outermost->address - (!is_exact && outermost->address); /* a return address is behind the call */
+    uint64_t address = outermost->address - (!is_exact && outermost->address); /* a return address is after the call */
     struct location location = {.mapping = mapping_of(decoder, outermost, address), .address = address};
     decoder->lines.count = 0;
     for (size_t i = first; i <= last && decoder->status == STATUS_OK; i++) {

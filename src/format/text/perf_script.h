@@ -10,13 +10,13 @@ enum {
     PERF_SCRIPT_EVENTS_MAX = PROFILE_VALUES_MAX - 1,
 };
 
-/* True if the first line that is neither empty nor a comment heads a sample or tells of a record of perf's. */
+/* True if the first line that is neither empty nor a comment is the header of a sample or one of perf's records. */
 bool perf_script_detect(struct slice bytes);
 
-/* Values are samples/count and, for each event, its period. Times are those of perf's clock, which begins anywhere
- * (profile.time_ns stays 0). perf prints return addresses for all frames but the leaf: they are stored less one. Where
- * there are several processes, samples are labelled with their `pid`; where processors are told, with their `cpu`.
- * See format_decode for the rest of the contract. */
+/* Values are samples/count and, for each event, its period. Times are of perf's clock, whose start is arbitrary
+ * (profile.time_ns stays 0). perf prints return addresses for all frames but the leaf: they are stored less one. If
+ * there are several processes, samples have the label `pid`; if the file names processors, samples have the label
+ * `cpu`. See format_decode for the rest of the contract. */
 enum status perf_script_decode(struct slice bytes, struct profile *profile, struct error *error);
 
 #endif

@@ -1,8 +1,9 @@
 /* Reads V8's CPU profiles.
  *
  * A profile is a tree of nodes (a function as called from the functions above it), the numbers of the nodes that were
- * sampled, and the microseconds between these. Nodes name their children, in a trace their parents, and in files of
- * old they hold them. A trace brings a profile in chunks, among other events.  SPDX-License-Identifier: MIT */
+ * sampled, and the microseconds between the samples. A node has the numbers of its children; in a trace, the number of
+ * its parent; in legacy files, the children themselves. A trace has a profile in chunks, among other events.
+ * SPDX-License-Identifier: MIT */
 #include "format/viewer/chrome_cpuprofile.h"
 
 #include "base/array.h"
@@ -17,7 +18,7 @@
 
 enum { ITEMS_MAX = PROFILE_ENTITIES_MAX, THREAD_ID_BYTES_MAX = 64 };
 
-#define MICROSECONDS_LIMIT 9e15 /* what is beyond is not told in nanoseconds */
+#define MICROSECONDS_LIMIT 9e15 /* larger values do not fit in nanoseconds */
 
 enum node_kind { NODE_FUNCTION, NODE_ROOT, NODE_IDLE, NODE_COLLECTOR };
 
@@ -198,7 +199,7 @@ static void note_child(struct decoder *decoder, struct track *track, uint32_t pa
     if (child) *child = (struct child){.parent = parent, .id = id};
 }
 
-/* Numbers of nodes, or, in files of old, the nodes themselves. */
+/* Numbers of nodes, or, in legacy files, the nodes themselves. */
 static void read_children(struct decoder *decoder, struct json_reader *reader, struct track *track, uint32_t parent)
 {
     json_array_begin(reader);
@@ -295,7 +296,7 @@ static void read_deltas(struct decoder *decoder, struct track *track, struct sli
     json_parts_finish(&decoder->file, &reader);
 }
 
-/* Old files tell times, not differences. */
+/* Legacy files have times, not differences. */
 static void read_timestamps(struct decoder *decoder, struct track *track, struct slice value)
 {
     size_t first = track->deltas.count;

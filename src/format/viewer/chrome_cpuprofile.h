@@ -13,10 +13,10 @@ enum {
 
 bool chrome_cpuprofile_detect(struct slice bytes);
 
-/* Values are samples/count and wall/nanoseconds, the time to the next sample. Times are those of the browser's clock,
- * which begins anywhere (profile.time_ns stays 0); a file without samples has hits instead and no times. "(root)" is
- * left out, "(idle)" is an empty stack, "(garbage collector)" stands on the stack that it interrupted, and "(program)",
- * native code, alone. See format_decode for the rest of the contract. */
+/* Values are samples/count and wall/nanoseconds, the time to the next sample. Times are of the browser's clock,
+ * whose start is arbitrary (profile.time_ns stays 0); a file without samples has hits instead and no times. "(root)" is
+ * left out, "(idle)" is an empty stack, "(garbage collector)" is added to the stack that it interrupted, and
+ * "(program)", native code, is a stack with this frame only. See format_decode for the rest of the contract. */
 enum status chrome_cpuprofile_decode(struct slice bytes, struct profile *profile, struct error *error);
 
 #endif

@@ -298,7 +298,7 @@ static void advance(struct decoder *decoder, uint64_t time_ns)
     decoder->clock_ns = time_ns;
 }
 
-/* Closes the complete events that end at TIME_NS or before, and goes there. */
+/* Closes the complete events that end at TIME_NS or earlier, and moves the clock to TIME_NS. */
 static void advance_to(struct decoder *decoder, uint64_t time_ns)
 {
     for (; decoder->open.count > 0; decoder->open.count--) {

@@ -7,7 +7,7 @@
 #include "base/json_writer.h"
 #include "format/common/frame_name.h"
 #include "format/common/tracks.h"
-#include "profile/time_line.h"
+#include "profile/sample_times.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -256,7 +256,7 @@ enum status chrome_trace_encode(const struct profile *profile, struct buffer *ou
     if (column < 0 && !counts)
         return error_set(error, STATUS_UNSUPPORTED, 0, "trace events hold time, and the profile has none");
     struct encoder encoder = {.profile = profile, .writer = json_writer_of(out), .column = column};
-    encoder.period_ns = time_line_period_ns(profile);
+    encoder.period_ns = sample_times_period_ns(profile);
     if (profile->period > 0 || profile->sample_format) encoder.bridged_ns = encoder.period_ns;
     buffer_init(&encoder.name, PROFILE_STRING_BYTES_MAX);
     if (tracks_init(&encoder.tracks, profile))

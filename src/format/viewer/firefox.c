@@ -1,7 +1,7 @@
 /* Writes the processed profile of the Firefox Profiler.
  *
- * Its tables are columns, and its stacks a tree of (caller, frame) as the model's are; an inlined function is a frame
- * of its own there, with its depth. First all entries are numbered, then each column is written.
+ * Its tables consist of columns, and its stacks are a tree of (caller, frame), as in the model. An inlined function is
+ * a separate frame with an inline depth. The encoder first numbers all entries, then writes each column.
  * SPDX-License-Identifier: MIT */
 #include "format/viewer/firefox.h"
 
@@ -15,7 +15,7 @@
 #include "format/common/json_kind.h"
 #include "format/common/tracks.h"
 #include "format/common/text_line.h"
-#include "profile/time_line.h"
+#include "profile/sample_times.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -47,7 +47,7 @@ struct written_function {
 };
 
 struct written_frame {
-    uint32_t location, line; /* what it was made of: index of the location, and which of its lines */
+    uint32_t location, line; /* its source: index of the location, and of one of its lines */
     uint32_t function;
     int64_t address; /* from the start of its library */
     uint32_t depth;  /* of inlining */
@@ -245,7 +245,7 @@ static void add_frame(struct encoder *encoder, uint32_t index, uint32_t line_ind
     encoder->frames.items[encoder->frames.count - 1].function = number;
 }
 
-/* The frames of a location stand one behind the other, the innermost first. */
+/* The frames of a location are consecutive, the innermost first. */
 static uint32_t frames_of(struct encoder *encoder, uint32_t location)
 {
     uint32_t *first = &encoder->first_frame[location];
@@ -291,12 +291,12 @@ static void add_stacks(struct encoder *encoder)
 static void lay_out(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
-    uint64_t *clocks = calloc(profile->threads.count, sizeof(*clocks)), period_ns = time_line_period_ns(profile);
+    uint64_t *clocks = calloc(profile->threads.count, sizeof(*clocks)), period_ns = sample_times_period_ns(profile);
     if (!clocks) fail(encoder);
     for (size_t i = 0; clocks && i < profile->samples.count; i++) {
         uint64_t *clock = &clocks[profile->samples.thread[i].index], length_ns;
-        uint64_t spacing_ns = time_line_spacing_ns(profile, i, period_ns);
-        if (__builtin_mul_overflow(time_line_ticks(profile, i), spacing_ns, &length_ns)) length_ns = period_ns;
+        uint64_t spacing_ns = sample_times_spacing_ns(profile, i, period_ns);
+        if (__builtin_mul_overflow(sample_ticks(profile, i), spacing_ns, &length_ns)) length_ns = period_ns;
         encoder->tracks.samples[i].time_ns = *clock;
         if (*clock + length_ns <= INT64_MAX) *clock += length_ns;
     }
@@ -391,7 +391,7 @@ static void write_place(struct json_writer *writer, int64_t number)
         json_write_null(writer);
 }
 
-/* A number that is told plus one, or null for 0. */
+/* NUMBER less one, or null for 0. */
 static void write_reference(struct json_writer *writer, uint32_t number)
 {
     if (number > 0)
@@ -426,7 +426,7 @@ static void write_meta(struct encoder *encoder)
     write_number(encoder, "version", GECKO_VERSION);
     write_slice(encoder, "product", product.size ? product : slice_of_text("offbeat"));
     write_text(encoder, "importedFrom", "offbeat " OFFBEAT_VERSION);
-    write_milliseconds(encoder, "interval", time_line_period_ns(profile));
+    write_milliseconds(encoder, "interval", sample_times_period_ns(profile));
     write_milliseconds(encoder, "startTime", encoder->start_ns);
     write_number(encoder, "processType", 0);
     write_number(encoder, "stackwalk", 1);

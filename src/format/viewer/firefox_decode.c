@@ -18,7 +18,7 @@ enum {
     PAGE = 4096,
 };
 
-/* A column of numbers; null is NONE. */
+/* A column of numbers; null is stored as NONE. */
 struct column {
     int64_t *items;
     size_t count, capacity;
@@ -87,7 +87,7 @@ static void note(struct decoder *decoder, struct slice object, const char *const
     json_parts_finish(&decoder->file, &reader);
 }
 
-/* A text, or a number as it stands. */
+/* A string, or the digits of a number. */
 static struct string_id text_of(struct decoder *decoder, struct slice value)
 {
     struct json_reader reader;

@@ -15,8 +15,8 @@ enum {
 bool speedscope_detect(struct slice bytes);
 
 /* Each profile of the file becomes a thread, each of its samples, or of the stretches between its events, a sample.
- * Times are those of the file, which begin anywhere unless offbeat wrote it (profile.time_ns is 0 then); without a unit
- * of time there are none. See format_decode for the rest of the contract. */
+ * Times are the file's. Their start is arbitrary (profile.time_ns is then 0) unless offbeat wrote the file. Without a
+ * unit of time there are no times. See format_decode for the rest of the contract. */
 enum status speedscope_decode(struct slice bytes, struct profile *profile, struct error *error);
 
 /* A sampled profile for each thread, of the default value. STATUS_UNSUPPORTED if a value is negative: speedscope shows

@@ -15,7 +15,7 @@
 
 enum { THREAD_ID_BYTES_MAX = 1 << 10 };
 
-#define LIMIT 0x1p61 /* of what lies at a place in a profile, so that differences are numbers too */
+#define LIMIT 0x1p61 /* of a position in a profile, so that differences do not overflow */
 
 /* What the values of a profile are. */
 enum measure { MEASURE_NONE, MEASURE_TIME, MEASURE_BYTES };
@@ -153,7 +153,7 @@ static void note_track(struct decoder *decoder, struct json_reader *reader, stru
         json_parts_fail(&decoder->file, STATUS_MALFORMED, place, "a profile has a unit that speedscope does not know");
 }
 
-/* Where POSITION, a value of the file, lies in whole nanoseconds, bytes or counts. */
+/* POSITION, a value of the file, in integer nanoseconds, bytes or counts. */
 static int64_t whole(const struct unit *unit, double position)
 {
     double value = position * unit->factor;
@@ -162,7 +162,7 @@ static int64_t whole(const struct unit *unit, double position)
     return (int64_t)(value < 0 ? value - 0.5 : value + 0.5);
 }
 
-/* What lies from FROM to TO. */
+/* The distance from FROM to TO. */
 static void add_sample(struct decoder *decoder, const struct track *track, struct stack_id stack, double from,
                        double to)
 {
@@ -194,7 +194,7 @@ static struct stack_id read_stack(struct decoder *decoder, struct json_reader *r
     return stack;
 }
 
-/* The next of the numbers in a list, which ascend; SIZE_MAX behind the last one. */
+/* The next number of an ascending list; SIZE_MAX after the last one. */
 static size_t next_gap(struct json_reader *gaps)
 {
     if (!gaps->start || !json_array_next(gaps)) return SIZE_MAX;

@@ -1,7 +1,7 @@
 /* Writes speedscope's JSON: a sampled profile for each thread.
  *
- * speedscope puts the samples of a profile one behind the other, each as long as its weight. So that each is where it
- * was in time, what lies between the end of one and the next becomes a sample with an empty stack.
+ * speedscope shows the samples of a profile in sequence, each as long as its weight. To keep each sample at its time,
+ * the gap between the end of one and the next becomes a sample with an empty stack.
  * SPDX-License-Identifier: MIT */
 #include "format/viewer/speedscope.h"
 
@@ -10,7 +10,7 @@
 #include "base/json_writer.h"
 #include "format/common/frame_name.h"
 #include "format/common/tracks.h"
-#include "profile/time_line.h"
+#include "profile/sample_times.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ struct encoder {
     const struct profile *profile;
     int column; /* the value that is written */
     const char *unit;
-    bool is_timed;    /* samples lie where their times are */
+    bool is_timed;    /* samples are shown at their times */
     uint64_t base_ns; /* what times count from: the first sample, so that they are whole in a double; 0: as is */
     uint64_t gap_ns;  /* less than this between two samples is no gap */
     struct tracks tracks;
@@ -193,7 +193,7 @@ static uint64_t write_weights(struct encoder *encoder, struct json_writer *write
     return clock_ns;
 }
 
-/* Which samples of the file are none of the profile's. */
+/* The samples of the file that fill gaps and are not in the profile. */
 static void write_gaps(struct encoder *encoder, struct json_writer *writer, const struct track_sample *samples,
                        size_t count)
 {
@@ -222,7 +222,8 @@ static void write_own(struct encoder *encoder, struct json_writer *writer, const
     json_end_object(writer);
 }
 
-/* The thread's name; in a profile of several processes behind that of its process: "cc1 259", "server 259: worker". */
+/* The thread's name; in a profile of several processes, after the name of its process: "cc1 259", "server 259: worker".
+ */
 static void write_name(struct encoder *encoder, struct json_writer *writer, const struct track_sample *sample)
 {
     const struct profile *profile = encoder->profile;
@@ -378,7 +379,7 @@ enum status speedscope_encode(const struct profile *profile, struct buffer *out,
     struct encoder encoder = {.profile = profile, .column = column, .unit = unit_of_column(profile, column)};
     encoder.is_timed = profile->has_times && strcmp(encoder.unit, "nanoseconds") == 0;
     if (encoder.is_timed && profile->time_ns != 0) encoder.base_ns = first_time_ns(profile);
-    encoder.gap_ns = time_line_period_ns(profile) / 2;
+    encoder.gap_ns = sample_times_period_ns(profile) / 2;
     buffer_init(&encoder.list, SPEEDSCOPE_BYTES_MAX);
     status = check(&encoder, error);
     if (status == STATUS_OK) status = encode(&encoder, out, error);

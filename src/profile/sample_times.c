@@ -1,5 +1,5 @@
 /* Samples on the axis of time.  SPDX-License-Identifier: MIT */
-#include "profile/time_line.h"
+#include "profile/sample_times.h"
 
 #include <stdlib.h>
 
@@ -38,7 +38,7 @@ static uint64_t period_of_values(const struct profile *profile)
     return mean >= 1 && mean < 1e18 ? (uint64_t)(mean + 0.5) : 0;
 }
 
-uint64_t time_line_period_ns(const struct profile *profile)
+uint64_t sample_times_period_ns(const struct profile *profile)
 {
     if (has_period(profile)) return (uint64_t)profile->period;
     uint64_t period_ns = period_of_values(profile);
@@ -57,7 +57,7 @@ bool profile_counts_cpu_time(const struct profile *profile)
     return false;
 }
 
-uint64_t time_line_ticks(const struct profile *profile, size_t sample)
+uint64_t sample_ticks(const struct profile *profile, size_t sample)
 {
     if (!counts_ticks(profile)) return 1;
     int64_t count = profile_sample_values(profile, sample)[0];
@@ -66,13 +66,13 @@ uint64_t time_line_ticks(const struct profile *profile, size_t sample)
     return is_one_at_its_time ? 1 : (uint64_t)count;
 }
 
-uint64_t time_line_spacing_ns(const struct profile *profile, size_t sample, uint64_t period_ns)
+uint64_t sample_times_spacing_ns(const struct profile *profile, size_t sample, uint64_t period_ns)
 {
     if (profile->value_type_count < 2 || !counts_ticks(profile)) return period_ns;
     if (!has_unit(profile, profile->value_types[1], "nanoseconds")) return period_ns;
     const int64_t *values = profile_sample_values(profile, sample);
     if (values[0] <= 0 || values[1] < values[0]) return period_ns;
-    return (uint64_t)values[1] / time_line_ticks(profile, sample);
+    return (uint64_t)values[1] / sample_ticks(profile, sample);
 }
 
 static uint64_t add_limited(uint64_t a, uint64_t b)
@@ -105,17 +105,17 @@ static struct ticks ticks_within(const struct profile *profile, size_t sample, u
                                  uint64_t to_ns)
 {
     struct ticks ticks = {.time_ns = profile->samples.time_ns[sample],
-                          .count = time_line_ticks(profile, sample),
-                          .spacing_ns = time_line_spacing_ns(profile, sample, period_ns)};
+                          .count = sample_ticks(profile, sample),
+                          .spacing_ns = sample_times_spacing_ns(profile, sample, period_ns)};
     ticks.skipped = ticks_before(ticks.time_ns, ticks.count, ticks.spacing_ns, from_ns);
     ticks.end = ticks_before(ticks.time_ns, ticks.count, ticks.spacing_ns, to_ns);
     return ticks;
 }
 
-struct time_line_part time_line_part(const struct profile *profile, uint64_t from_ns, uint64_t to_ns)
+struct sample_times_part sample_times_part(const struct profile *profile, uint64_t from_ns, uint64_t to_ns)
 {
-    struct time_line_part part = {.first_ns = UINT64_MAX, .next_ns = UINT64_MAX};
-    uint64_t period_ns = time_line_period_ns(profile);
+    struct sample_times_part part = {.first_ns = UINT64_MAX, .next_ns = UINT64_MAX};
+    uint64_t period_ns = sample_times_period_ns(profile);
     for (size_t i = 0; i < profile->samples.count; i++) {
         struct ticks in = ticks_within(profile, i, period_ns, from_ns, to_ns);
         if (in.end < in.count) {
@@ -151,10 +151,10 @@ static void keep_ticks(struct profile *profile, size_t from, size_t to, uint64_t
     }
 }
 
-void time_line_keep(struct profile *profile, uint64_t from_ns, uint64_t to_ns)
+void sample_times_keep(struct profile *profile, uint64_t from_ns, uint64_t to_ns)
 {
     size_t kept = 0;
-    uint64_t period_ns = time_line_period_ns(profile);
+    uint64_t period_ns = sample_times_period_ns(profile);
     for (size_t i = 0; i < profile->samples.count; i++) {
         struct ticks in = ticks_within(profile, i, period_ns, from_ns, to_ns);
         if (in.end <= in.skipped) continue;
@@ -163,20 +163,20 @@ void time_line_keep(struct profile *profile, uint64_t from_ns, uint64_t to_ns)
     profile->samples.count = kept;
 }
 
-void time_line_lay_out(struct profile *profile, uint64_t start_ns)
+void sample_times_assign(struct profile *profile, uint64_t start_ns)
 {
     uint64_t *clocks = calloc(profile->threads.count, sizeof(*clocks)); /* by thread, from the start */
     if (!clocks) {
         profile->failed = STATUS_NO_MEMORY;
         return;
     }
-    uint64_t period_ns = time_line_period_ns(profile);
+    uint64_t period_ns = sample_times_period_ns(profile);
     if (profile->time_ns == 0) profile->time_ns = profile_start_at(start_ns);
     for (size_t i = 0; i < profile->samples.count; i++) {
         uint64_t *clock = &clocks[profile->samples.thread[i].index];
         profile->samples.time_ns[i] = add_limited(profile_start_ns(profile), *clock);
-        uint64_t spacing_ns = time_line_spacing_ns(profile, i, period_ns);
-        *clock = add_limited(*clock, multiply_limited(time_line_ticks(profile, i), spacing_ns));
+        uint64_t spacing_ns = sample_times_spacing_ns(profile, i, period_ns);
+        *clock = add_limited(*clock, multiply_limited(sample_ticks(profile, i), spacing_ns));
     }
     free(clocks);
     profile->has_times = true;

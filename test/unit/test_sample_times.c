@@ -1,7 +1,7 @@
 /* Samples on the axis of time: a sample of n ticks is at n times (V2-6).  SPDX-License-Identifier: MIT */
 #include "test.h"
 
-#include "profile/time_line.h"
+#include "profile/sample_times.h"
 
 static struct profile profile;
 
@@ -28,29 +28,29 @@ TEST(a_part_holds_the_ticks_that_are_in_it_and_knows_the_next)
     begin(true, 10);
     sample("1", 100, 5, 50); /* 100, 110, 120, 130, 140 */
     sample("2", 125, 1, 10);
-    struct time_line_part part = time_line_part(&profile, 110, 130);
+    struct sample_times_part part = sample_times_part(&profile, 110, 130);
     CHECK_UINT(part.tick_count, 3);
     CHECK_UINT(part.first_ns, 110);
     CHECK_UINT(part.last_ns, 125);
     CHECK_UINT(part.next_ns, 130);
-    part = time_line_part(&profile, 101, 109);
+    part = sample_times_part(&profile, 101, 109);
     CHECK_UINT(part.tick_count, 0);
     CHECK_UINT(part.next_ns, 110);
-    part = time_line_part(&profile, 140, 141);
+    part = sample_times_part(&profile, 140, 141);
     CHECK_UINT(part.tick_count, 1);
     CHECK_UINT(part.next_ns, UINT64_MAX);
-    CHECK_UINT(time_line_part(&profile, 0, 0).next_ns, 100);
+    CHECK_UINT(sample_times_part(&profile, 0, 0).next_ns, 100);
 }
 
 TEST(ticks_are_as_far_apart_as_the_time_that_their_sample_lasted)
 {
     begin(true, 10);
     sample("1", 100, 5, 100); /* every other tick was missed: 100, 120, 140, 160, 180 */
-    struct time_line_part part = time_line_part(&profile, 121, UINT64_MAX);
+    struct sample_times_part part = sample_times_part(&profile, 121, UINT64_MAX);
     CHECK_UINT(part.tick_count, 3);
     CHECK_UINT(part.first_ns, 140);
     CHECK_UINT(part.last_ns, 180);
-    CHECK_UINT(time_line_spacing_ns(&profile, 0, 10), 20);
+    CHECK_UINT(sample_times_spacing_ns(&profile, 0, 10), 20);
 }
 
 TEST(every_tick_is_in_exactly_one_of_the_parts_that_follow_each_other)
@@ -59,9 +59,9 @@ TEST(every_tick_is_in_exactly_one_of_the_parts_that_follow_each_other)
     sample("1", 1000, 1000, 7000);
     sample("2", 3001, 333, 2331);
     sample("1", 100000, 2, 14);
-    uint64_t ticks = 0, from_ns = time_line_part(&profile, 0, 0).next_ns;
+    uint64_t ticks = 0, from_ns = sample_times_part(&profile, 0, 0).next_ns;
     while (from_ns != UINT64_MAX) {
-        struct time_line_part part = time_line_part(&profile, from_ns, from_ns + 60);
+        struct sample_times_part part = sample_times_part(&profile, from_ns, from_ns + 60);
         ticks += part.tick_count;
         from_ns = part.next_ns;
     }
@@ -72,8 +72,8 @@ TEST(without_a_period_a_timed_sample_is_one_tick)
 {
     begin(true, 0);
     sample("1", 100, 5, 50);
-    CHECK_UINT(time_line_part(&profile, 0, 1000).tick_count, 1);
-    CHECK_UINT(time_line_part(&profile, 0, 1000).last_ns, 100);
+    CHECK_UINT(sample_times_part(&profile, 0, 1000).tick_count, 1);
+    CHECK_UINT(sample_times_part(&profile, 0, 1000).last_ns, 100);
 }
 
 TEST(samples_without_times_are_laid_out_thread_by_thread)
@@ -82,20 +82,20 @@ TEST(samples_without_times_are_laid_out_thread_by_thread)
     sample("1", 0, 3, 60);
     sample("2", 0, 1, 20);
     sample("1", 0, 2, 40);
-    time_line_lay_out(&profile, 1000);
+    sample_times_assign(&profile, 1000);
     CHECK(profile.has_times);
-    CHECK_UINT(time_line_period_ns(&profile), 20); /* 120 ns by 6 ticks */
+    CHECK_UINT(sample_times_period_ns(&profile), 20); /* 120 ns by 6 ticks */
     CHECK_UINT(profile.samples.time_ns[0], 1000);
     CHECK_UINT(profile.samples.time_ns[1], 1000);
     CHECK_UINT(profile.samples.time_ns[2], 1060);
-    CHECK_UINT(time_line_part(&profile, 0, UINT64_MAX).last_ns, 1080);
+    CHECK_UINT(sample_times_part(&profile, 0, UINT64_MAX).last_ns, 1080);
 }
 
 TEST(counts_at_the_limit_do_not_wrap_around)
 {
     begin(true, INT64_MAX);
     sample("1", UINT64_MAX - 10, INT64_MAX, 1);
-    struct time_line_part part = time_line_part(&profile, UINT64_MAX - 20, UINT64_MAX);
+    struct sample_times_part part = sample_times_part(&profile, UINT64_MAX - 20, UINT64_MAX);
     CHECK_UINT(part.tick_count, 1);
     CHECK_UINT(part.next_ns, UINT64_MAX);
 }
