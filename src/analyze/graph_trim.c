@@ -15,7 +15,7 @@ struct trim {
     struct error *error;
 };
 
-static enum status refuse_memory(const struct trim *trim)
+static enum status without_memory(const struct trim *trim)
 {
     return error_set(trim->error, STATUS_NO_MEMORY, 0, "not enough memory for the call graph");
 }
@@ -198,7 +198,7 @@ static enum status select_nodes(struct trim *trim)
     (void)drop_small_edges(trim);
     size_t count = room_for_nodes(trim);
     if (count == trim->trimmed->graph.listed_count) return STATUS_OK;
-    return keep_first(trim, count) && sort(trim) ? STATUS_OK : refuse_memory(trim);
+    return keep_first(trim, count) && sort(trim) ? STATUS_OK : without_memory(trim);
 }
 
 static int64_t part_of(double total, double fraction)
@@ -238,7 +238,7 @@ static enum status choose_boxes(struct trim *trim)
 {
     struct call_graph *graph = &trim->trimmed->graph;
     bool is_preliminary = trim->options->node_fraction > 0 && !trim->source->is_tree;
-    if (!build(trim, is_preliminary)) return refuse_memory(trim);
+    if (!build(trim, is_preliminary)) return without_memory(trim);
     find_cutoffs(trim);
     bool is_done = true;
     size_t all = graph->listed_count, large = find_large_nodes(trim);
@@ -246,7 +246,7 @@ static enum status choose_boxes(struct trim *trim)
         is_done = keep_first(trim, large);
     else if (is_preliminary)
         is_done = build(trim, false);
-    if (!is_done || !sort(trim)) return refuse_memory(trim);
+    if (!is_done || !sort(trim)) return without_memory(trim);
     return trim->options->node_count > 0 ? select_nodes(trim) : STATUS_OK;
 }
 
@@ -258,13 +258,13 @@ static enum status trim_all(struct trim *trim)
     if (is_drawing || trim->source->is_tree)
         status = choose_boxes(trim);
     else if (!choose_rows(trim))
-        status = refuse_memory(trim);
+        status = without_memory(trim);
     if (status == STATUS_OK && !has_tags(trim)) status = find_tags(trim, SIZE_MAX);
     if (status != STATUS_OK) return status;
     trimmed->dropped_edges = drop_small_edges(trim);
-    if (is_drawing && !drop_redundant_edges(&trimmed->graph)) return refuse_memory(trim);
+    if (is_drawing && !drop_redundant_edges(&trimmed->graph)) return without_memory(trim);
     bool is_linked = call_graph_link(&trimmed->graph, trim->source, trim->options->keeps_edge_order);
-    return is_linked ? STATUS_OK : refuse_memory(trim);
+    return is_linked ? STATUS_OK : without_memory(trim);
 }
 
 enum status trim_graph(struct trimmed_graph *trimmed, struct graph_source *source, const struct trim_options *options,

@@ -55,7 +55,7 @@ static void fail(struct json_reader *reader, const char *message)
     fail_at(reader, reader->position, STATUS_MALFORMED, reader->position == reader->end ? "input ends early" : message);
 }
 
-void json_reader_refuse(struct json_reader *reader, enum status status, const char *message)
+void json_reader_reject(struct json_reader *reader, enum status status, const char *message)
 {
     fail_at(reader, reader->position, status, message);
 }
@@ -70,7 +70,7 @@ enum status json_reader_finish(struct json_reader *reader, struct error *error)
 {
     (void)json_next_byte(reader);
     if (reader->position != reader->end)
-        json_reader_refuse(reader, STATUS_MALFORMED, "more bytes after the end of the value");
+        json_reader_reject(reader, STATUS_MALFORMED, "more bytes after the end of the value");
     return json_reader_status(reader, error);
 }
 
@@ -109,7 +109,7 @@ static inline unsigned first_stop(const uint8_t *bytes)
 
 /* --- Containers --------------------------------------------------------------------------------------------------- */
 
-void json_reader_refuse_begin(struct json_reader *reader, uint8_t bracket)
+void json_reader_reject_begin(struct json_reader *reader, uint8_t bracket)
 {
     if (json_next_byte(reader) != bracket)
         fail(reader, bracket == '{' ? "expected an object" : "expected an array");
@@ -117,7 +117,7 @@ void json_reader_refuse_begin(struct json_reader *reader, uint8_t bracket)
         fail_at(reader, reader->position, STATUS_TOO_LARGE, "nested too deeply");
 }
 
-void json_reader_refuse_item(struct json_reader *reader, uint8_t bracket)
+void json_reader_reject_item(struct json_reader *reader, uint8_t bracket)
 {
     fail(reader, bracket == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
 }

@@ -60,7 +60,7 @@ enum status json_reader_finish(struct json_reader *reader, struct error *error);
 enum status json_reader_status(const struct json_reader *reader, struct error *error);
 
 /* Makes the reader fail for the caller's own reason (constant text) unless it has failed already. */
-void json_reader_refuse(struct json_reader *reader, enum status status, const char *message);
+void json_reader_reject(struct json_reader *reader, enum status status, const char *message);
 
 /* How many bytes were taken: the offset right after the last thing that was read. */
 static inline size_t json_reader_taken(const struct json_reader *reader)
@@ -103,13 +103,13 @@ static inline enum json_kind json_peek(struct json_reader *reader)
 }
 
 /* What the functions below fail with: there is no such container, or it is too deep; no comma and no end of it. */
-void json_reader_refuse_begin(struct json_reader *reader, uint8_t bracket);
-void json_reader_refuse_item(struct json_reader *reader, uint8_t bracket);
+void json_reader_reject_begin(struct json_reader *reader, uint8_t bracket);
+void json_reader_reject_item(struct json_reader *reader, uint8_t bracket);
 
 static inline void json_begin(struct json_reader *reader, uint8_t bracket)
 {
     if (json_next_byte(reader) != bracket || reader->depth == reader->depth_max) {
-        json_reader_refuse_begin(reader, bracket);
+        json_reader_reject_begin(reader, bracket);
         return;
     }
     reader->depth++;
@@ -130,7 +130,7 @@ static inline bool json_next(struct json_reader *reader, uint8_t bracket)
     }
     if (at_first) return !reader->failed;
     if (byte != ',') {
-        json_reader_refuse_item(reader, bracket);
+        json_reader_reject_item(reader, bracket);
         return false;
     }
     reader->position++;

@@ -57,7 +57,7 @@ static void print_help(FILE *out)
                 out);
 }
 
-static int refuse_unknown(const char *name)
+static int reject_unknown(const char *name)
 {
     const char *names[COMMAND_COUNT];
     for (size_t i = 0; i < COMMAND_COUNT; i++) names[i] = commands[i].name;
@@ -115,7 +115,7 @@ static int help_of(char *name)
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         if (strcmp(commands[i].name, name) == 0) return commands[i].run(2, arguments);
     }
-    return refuse_unknown(name);
+    return reject_unknown(name);
 }
 
 /* By a symbolic link of that name. */
@@ -147,5 +147,5 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         if (strcmp(commands[i].name, argv[1]) == 0) return finish(commands[i].run(argc - 1, argv + 1));
     }
-    return refuse_unknown(argv[1]);
+    return reject_unknown(argv[1]);
 }

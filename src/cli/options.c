@@ -261,7 +261,7 @@ struct parse {
     int argc, position;
 };
 
-static void refuse_unknown(const struct parse *parse, const char *name)
+static void reject_unknown(const struct parse *parse, const char *name)
 {
     const char *names[OPTIONS_MAX];
     size_t count = 0;
@@ -301,7 +301,7 @@ static bool take_long(struct parse *parse, const char *word)
     for (const struct option *option = parse->syntax->options; option->name; option++) {
         if (strcmp(option->name, name) == 0) return take_option(parse, option, word[length] ? word + length + 1 : NULL);
     }
-    refuse_unknown(parse, name);
+    reject_unknown(parse, name);
     return false;
 }
 

@@ -90,7 +90,7 @@ static bool refuse(struct pprof_flags *flags, const struct flag *flag, const cha
 
 /* --- Values ------------------------------------------------------------------------------------------------------- */
 
-static bool refuse_value(const struct flag *flag, const char *text)
+static bool reject_value(const struct flag *flag, const char *text)
 {
     message("invalid value \"%s\" for flag -%s", text, flag->name);
     return false;
@@ -108,7 +108,7 @@ static bool take_texts(struct pprof_flags *flags, const struct flag *flag, const
     (void)flags;
     struct option_texts *texts = flag->value;
     if (text[0] == '\0') return true;
-    if (texts->count == OPTION_TEXTS_MAX) return refuse_value(flag, text);
+    if (texts->count == OPTION_TEXTS_MAX) return reject_value(flag, text);
     texts->items[texts->count++] = text;
     return true;
 }
@@ -119,7 +119,7 @@ static bool take_node_count(struct pprof_flags *flags, const struct flag *flag, 
     char *end;
     errno = 0;
     long long count = strtoll(text, &end, 10);
-    if (text[0] == '\0' || *end != '\0' || errno != 0 || count > INT_MAX) return refuse_value(flag, text);
+    if (text[0] == '\0' || *end != '\0' || errno != 0 || count > INT_MAX) return reject_value(flag, text);
     flags->request.node_count = count < 0 ? UINT64_MAX : (uint64_t)count;
     return true;
 }
@@ -130,7 +130,7 @@ static bool take_seconds(struct pprof_flags *flags, const struct flag *flag, con
     errno = 0;
     long seconds = strtol(text, &end, 10);
     if (text[0] == '\0' || *end != '\0' || errno != 0 || seconds < 0 || seconds > INT_MAX)
-        return refuse_value(flag, text);
+        return reject_value(flag, text);
     *(uint64_t *)flag->value = (uint64_t)seconds;
     return true;
 }
@@ -138,7 +138,7 @@ static bool take_seconds(struct pprof_flags *flags, const struct flag *flag, con
 static bool take_decimal(struct pprof_flags *flags, const struct flag *flag, const char *text)
 {
     (void)flags;
-    return parse_decimal(text, flag->value) || refuse_value(flag, text);
+    return parse_decimal(text, flag->value) || reject_value(flag, text);
 }
 
 static bool take_symbolize(struct pprof_flags *flags, const struct flag *flag, const char *text)
@@ -174,7 +174,7 @@ static bool take_switch(struct pprof_flags *flags, const struct flag *flag, cons
     return !is_on || !flag->take || flag->take(flags, flag, NULL);
 }
 
-static bool refuse_unknown(const struct flag *table, const char *name)
+static bool reject_unknown(const struct flag *table, const char *name)
 {
     const char *names[128];
     size_t count = 0;
@@ -197,7 +197,7 @@ static bool take_flag(struct pprof_flags *flags, const struct flag *table, int a
     const char *text = word[length] ? word + length + 1 : NULL;
     const struct flag *flag = table;
     while (flag->name && strcmp(flag->name, name) != 0) flag++;
-    if (!flag->name) return refuse_unknown(table, name);
+    if (!flag->name) return reject_unknown(table, name);
     if (flag->is_switch) return take_switch(flags, flag, text);
     if (!text && *place == argc) {
         message("-%s needs a value", name);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void refuse_value_type(const struct profile *profile, const char *name)
+static void reject_value_type(const struct profile *profile, const char *name)
 {
     if (profile->value_type_count == 0) {
         message("there are no values in the profile");
@@ -38,6 +38,6 @@ static int find_column(const struct profile *profile, const char *name)
 int choose_value_type(const struct profile *profile, const char *name)
 {
     int column = find_column(profile, name);
-    if (column < 0) refuse_value_type(profile, name);
+    if (column < 0) reject_value_type(profile, name);
     return column;
 }

@@ -126,7 +126,7 @@ static void read_recordings(struct reading *reading)
     json_array_begin(&reading->reader);
     while (json_array_next(&reading->reader)) {
         if (request->recording_count == CHUNK_RECORDINGS_MAX) {
-            json_reader_refuse(&reading->reader, STATUS_TOO_LARGE, "too many recordings");
+            json_reader_reject(&reading->reader, STATUS_TOO_LARGE, "too many recordings");
             return;
         }
         request->recordings[request->recording_count++] = read_text(reading);
@@ -160,7 +160,7 @@ static void read_measurements(struct reading *reading)
     while (json_array_next(&reading->reader)) {
         if (!array_reserve(&file->measurements, &reading->measurement_capacity, file->request.measurement_count + 1,
                            sizeof(*file->measurements), CHUNK_MEASUREMENTS_MAX)) {
-            json_reader_refuse(&reading->reader, STATUS_TOO_LARGE, "too many measurements");
+            json_reader_reject(&reading->reader, STATUS_TOO_LARGE, "too many measurements");
             return;
         }
         file->measurements[file->request.measurement_count++] = read_measurement(&reading->reader);

@@ -529,7 +529,7 @@ static void print_value_types(const struct profile *profile, char ret_text[VALUE
     }
 }
 
-static enum status refuse_value_types(const struct profile *into, const struct profile *from, struct error *error)
+static enum status reject_value_types(const struct profile *into, const struct profile *from, struct error *error)
 {
     char known[VALUE_TYPES_TEXT_MAX], other[VALUE_TYPES_TEXT_MAX];
     print_value_types(into, known);
@@ -543,7 +543,7 @@ enum status profile_merge(struct profile *into, const struct profile *from,
 {
     if (into == from) return error_set(error, STATUS_UNSUPPORTED, 0, "a profile cannot be merged into itself");
     if (!merge_value_types(into, from)) {
-        return refuse_value_types(into, from, error);
+        return reject_value_types(into, from, error);
     }
     struct merge merge;
     if (merge_init(&merge, into, from)) {

@@ -206,7 +206,7 @@ static struct offbeat_span *start(const struct offbeat_transaction *transaction,
 }
 
 /* A value outside its enum counts as not set. */
-static void refuse_unknown_values(struct offbeat_transaction *transaction)
+static void reject_unknown_values(struct offbeat_transaction *transaction)
 {
     if (!trace_source_is_known((enum trace_source)transaction->source)) {
         sdk_debug("a transaction's source is not a value of enum offbeat_source: ignored");
@@ -229,7 +229,7 @@ static struct offbeat_transaction known_part(const struct offbeat_transaction *t
         return known;
     }
     memcpy(&known, transaction, transaction->size < sizeof(known) ? transaction->size : sizeof(known));
-    refuse_unknown_values(&known);
+    reject_unknown_values(&known);
     return known;
 }
 

@@ -315,7 +315,7 @@ def instructions_of_libstdcxx_have_the_samples_of_perf_annotate():
 
 
 @case
-def instructions_and_lines_of_a_rust_program_have_the_samples_of_perf_annotate():
+def agrees_with_perf_annotate_on_a_rust_program():
     needs("perf", "addr2line")
     rustc = compiler_of_rust()
     with tempfile.TemporaryDirectory() as name:

@@ -175,7 +175,7 @@ def a_file_through_standard_input_is_the_same():
 
 
 @case
-def a_file_that_is_cut_short_is_refused_with_its_place():
+def a_file_that_is_cut_short_is_rejected_with_its_place():
     cut = FOLDER / "cut.data"
     cut.write_bytes((DATA / "chains.data").read_bytes()[:6000])
     done = subprocess.run([OFFBEAT, "top", cut], capture_output=True, text=True)

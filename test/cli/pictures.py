@@ -51,7 +51,7 @@ def the_ending_of_the_output_names_the_format():
 
 
 @case
-def an_ending_of_another_kind_of_picture_is_refused():
+def an_ending_of_another_kind_of_picture_is_rejected():
     with tempfile.TemporaryDirectory() as folder:
         for name in ("x.bmp", "x.jpg", "X.JPEG", "x.webp", "x.html"):
             done = offbeat(folder, "graph", PROFILE, "-o", name, status=2)
@@ -130,7 +130,7 @@ def names_stay_text():
 
 
 @case
-def too_large_a_graph_is_refused():
+def too_large_a_graph_is_rejected():
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, "x.collapsed").write_text("".join(f"main;f{i} 5\n" for i in range(600)), encoding="utf-8")
         done = offbeat(folder, "graph", "--no-trim", "x.collapsed", "-o", "x.svg", status=3)

@@ -133,7 +133,7 @@ def check_flames(folder, path):
 
 
 @case
-def flame_graphs_and_flamecharts_agree_with_the_backend_on_every_real_profile():
+def flame_graphs_and_charts_agree_with_the_backend():
     """REL-2: each thread alone, by name or number; totals add up."""
     files, threads = 0, 0
     with CheckedFolder() as name:

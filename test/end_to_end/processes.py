@@ -96,7 +96,7 @@ def threads_that_end_at_any_moment_have_their_share():
 
 
 @case
-def what_short_programs_use_before_the_library_is_loaded_is_in_the_profile():
+def counts_cpu_time_from_before_the_library_was_loaded():
     script = "i=0; while [ $i -lt 60 ]; do perl -e 1; i=$((i+1)); done; times"
     with Folder() as folder:
         done = run(OFFBEAT.program, "record", "--mode", "cpu", "-o", "x.pb.gz", "--", "sh", "-c", script, cwd=folder)

@@ -58,7 +58,7 @@ def stacks_without_a_signal_equal_those_with_one():
 
 
 @case
-def stacks_without_a_signal_equal_those_with_one_where_frame_pointers_are_used():
+def stacks_with_and_without_a_signal_agree_with_frame_pointers():
     with Folder() as folder:
         check_blocked([BENCH / "interruptions_with_frame_pointers", 3], folder, 3)
 

@@ -230,7 +230,7 @@ def every_envelope_holds_one_chunk_that_a_strict_server_accepts():
 
 
 @case
-def a_program_without_build_id_has_its_own_image_and_a_release_FMT_9_V2_12():
+def a_program_without_build_id_has_image_and_release_FMT_9_V2_12():
     with Folder() as folder:
         program = folder / "nameless"
         run("objcopy", "--remove-section=.note.gnu.build-id", BEHAVES, program)
@@ -386,7 +386,7 @@ def a_signal_that_comes_twice_like_that_of_timeout_is_one():
 
 
 @case
-def a_program_that_ends_at_once_leaves_a_file_or_says_that_there_was_nothing():
+def a_short_program_leaves_a_file_or_a_message():
     with Folder() as folder:
         done = OFFBEAT.record(folder, "true")
         check_equal(done.returncode, 0, "status")
@@ -546,7 +546,7 @@ def a_setuid_program_gets_one_line():
 
 
 @case
-def an_output_that_cannot_be_written_is_reported_before_the_program_starts():
+def reports_an_unwritable_output_before_the_program_starts():
     with Folder() as folder:
         (folder / "link.pb.gz").symlink_to("nowhere")
         (folder / "folder.pb.gz").mkdir()
@@ -609,7 +609,7 @@ def children_of(pid):
 
 
 @case
-def a_program_killed_half_way_gets_one_line_and_the_profile_until_then_opens():
+def a_killed_program_leaves_a_profile_and_one_line():
     with Folder() as folder:
         process = start_recording(folder, BEHAVES, 15000, "exit", 0)
         children = children_of(process.pid)

@@ -15,7 +15,7 @@ SOURCE = ROOT / "test/end_to_end/sdk_drives.c"
 # --- Lifecycle -------------------------------------------------------------------------------------------------------
 
 @case
-def manual_starts_stops_and_starts_again_with_a_new_id_SES_3_SES_4_SES_11_LNK_1():
+def manual_restarts_have_new_ids_SES_3_SES_4_SES_11_LNK_1():
     """SES-3, SES-4, SES-11, LNK-1"""
     with Folder() as folder, FakeServer() as server:
         ran = drive(server, folder, "init id transaction alone start id await work 300 stop id flush 30000 finish alone transaction after finish after work_in_child 200 "
@@ -48,7 +48,7 @@ def a_session_that_is_not_sampled_is_never_profiled_SES_2_SES_6():
 
 
 @case
-def what_is_drawn_comes_as_often_as_its_rate_says_SES_2_SES_8_SES_9_SES_10():
+def samples_sessions_at_the_set_rate_SES_2_SES_8_SES_9_SES_10():
     """SES-2, SES-8, SES-9, SES-10: 60 draws at 0.5: fewer than 11 or more than 49 would come once in a million times."""
     takes_long()
     for what, words, options in (("sessions of processes", "init start id " * 60, {}),
@@ -73,7 +73,7 @@ def the_items_header_names_the_platform_that_the_program_chose_V2_7():
 
 
 @case_by_the_clock
-def the_program_is_sampled_101_times_a_second_unless_it_says_otherwise_SES_1():
+def samples_101_times_a_second_by_default_SES_1():
     """SES-1"""
     takes_long()
     for options, expected in (({}, 1 / 101), ({"frequency": 50}, 1 / 50)):
@@ -102,7 +102,7 @@ def a_thread_that_runs_has_a_sample_each_tick_SES_12():
 
 
 @case
-def trace_runs_from_the_first_sampled_root_to_the_end_of_the_chunk_of_the_last_one_SES_5_SES_11():
+def trace_mode_runs_from_first_sampled_root_to_last_chunk_SES_5_SES_11():
     """SES-5, SES-11"""
     with Folder() as folder, FakeServer() as server:
         ran = drive(server, folder, "init unsampled u id finish u transaction a id await work 200 transaction b finish a id work 200 "
@@ -274,7 +274,7 @@ def a_session_of_a_user_interface_ends_in_the_background_SES_9():
 
 
 @case
-def the_first_transaction_of_a_new_session_names_the_new_profiler_LNK_1_SES_9():
+def a_new_session_has_a_new_profiler_id_LNK_1_SES_9():
     """The profiler restarts a moment after the transaction's root span began."""
     with Folder() as folder, FakeServer() as server:
         ran = drive(server, folder, "init transaction a id await work 200 background foreground finish a transaction b id await work 300 "
@@ -298,7 +298,7 @@ def spans_have_the_name_that_their_thread_has_in_the_chunk_LNK_4():
 
 
 @case
-def the_start_of_the_program_is_profiled_as_the_launch_before_decided_SES_10():
+def profiles_the_launch_as_the_previous_launch_decided_SES_10():
     """SES-10"""
     with Folder() as folder, FakeServer() as server:
         def launch(words, **options):
@@ -332,7 +332,7 @@ def the_decision_for_a_start_belongs_to_one_program_in_one_release_SES_13():
 
 
 @case
-def rates_outside_of_their_range_are_refused_and_an_explicit_zero_counts_SES_14_SES_15():
+def rejects_invalid_rates_and_accepts_zero_SES_14_SES_15():
     with Folder() as folder, FakeServer() as server:
         for name in ("traces_sample_rate", "profiles_sample_rate"):
             for rate in (2, -1, "nan"):
@@ -345,7 +345,7 @@ def rates_outside_of_their_range_are_refused_and_an_explicit_zero_counts_SES_14_
 
 
 @case
-def transactions_and_spans_name_their_profile_and_thread_LNK_1_LNK_2_LNK_3():
+def spans_name_their_profile_and_thread_LNK_1_LNK_2_LNK_3():
     """LNK-1, LNK-2, LNK-3"""
     with Folder() as folder, FakeServer() as server:
         ran = drive(server, folder, "init transaction a span part a await work 200 thread 300 work 100 finish part join finish a id work 50",

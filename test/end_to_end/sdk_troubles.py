@@ -39,7 +39,7 @@ TWICE = "init start await work 200 stop flush 30000 start await work 200 stop fl
 
 
 @case
-def what_is_refused_is_counted_and_not_sent_again():
+def what_is_rejected_is_counted_and_not_sent_again():
     for status in (400, 403, 413, 500, 503):
         with Folder() as folder, FakeServer([answer(status, '{"detail":"no"}')]) as server:
             ran = drive(server, folder, TWICE)
@@ -188,7 +188,7 @@ def read_envelope(path):
 
 
 @case
-def killed_at_any_moment_nothing_whole_is_lost_or_sent_twice_and_nothing_torn_is_sent():
+def a_kill_at_any_moment_loses_and_repeats_no_complete_envelope():
     with Folder() as folder, FakeServer(default=HANG) as server:
         for _ in range(3):
             programs = [start(server, folder, "init start await work 60000", chunk_seconds=1) for _ in range(3)]
@@ -337,7 +337,7 @@ def the_helper_holds_nothing_of_the_program_open_and_is_killed_with_it():
 
 
 @case
-def no_descriptor_and_no_thread_stays_after_many_chunks_and_none_after_the_end():
+def leaks_no_descriptor_and_no_thread():
     with Folder() as folder, FakeServer() as server:
         ran = drive(server, folder, "look init start work 100 flush 60000 look " + "work 50 flush 60000 stop flush 60000 start await " * 12
                     + "work 50 flush 60000 look shutdown sleep 500 look") # a thread that ends is listed a moment longer
@@ -379,7 +379,7 @@ def a_daemon_is_profiled():
 
 
 @case
-def a_process_that_is_stopped_for_seconds_sends_valid_chunks_none_much_longer_than_asked():
+def a_stopped_process_sends_valid_chunks_of_the_asked_length():
     # A pause of more than two seconds after the end of a chunk is in none (facts 2.1: 66 s are the most).
     for chunk_seconds, expected in ((2, range(2, 40)), (30, range(1, 2))):
         with Folder() as folder, FakeServer() as server:
@@ -420,7 +420,7 @@ def after_the_end_no_function_of_the_program_is_called():
 
 
 @case
-def what_a_program_opens_after_it_closed_all_is_its_own_and_profiling_continues():
+def survives_a_program_that_closes_all_descriptors():
     line, held = b"the program's\n", "work 200 write flush 30000 work 100 write flush 30000 write shutdown write"
     for before, options in (("init start await work 300 flush 60000", {}), ("init start await work 100", {"helper": "/nonexistent"}),
                             ("init start await work 300 flush 60000", {"spool_directory": "", "helper": "/nonexistent"}),

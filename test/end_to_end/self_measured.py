@@ -102,7 +102,7 @@ def samples_carry_the_name_that_their_thread_had():
 
 
 @case_by_the_clock
-def constructors_and_destructors_of_needed_libraries_are_inside_the_recording():
+def records_constructors_and_destructors_of_needed_libraries():
     check_shares("constructors")
 
 

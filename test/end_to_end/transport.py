@@ -70,7 +70,7 @@ def what_is_accepted_arrives_once_and_over_one_connection():
 
 
 @case
-def what_is_refused_is_reported_and_not_sent_again():
+def what_is_rejected_is_reported_and_not_sent_again():
     for status in (400, 401, 403, 413, 500, 503, 302):
         with FakeServer([answer(status, '{"detail":"no"}'), answer(200)]) as server:
             printed = sends(server, count=3, flushes_each=1)
@@ -243,7 +243,7 @@ def a_full_spool_drops_the_oldest_and_reports_them():
 
 
 @case
-def killed_while_it_spools_nothing_whole_is_lost_or_sent_twice_and_nothing_torn_is_sent():
+def a_kill_while_spooling_loses_and_repeats_no_complete_envelope():
     with Folder() as folder, FakeServer(default=HANG) as server:
         for turn in range(12):
             program = start(server, count=100000, prefix=f"k{turn}", spool=folder / "spool", spool_count=4000, padding=200000)
@@ -339,7 +339,7 @@ def a_file_system_that_is_full_leaves_envelopes_in_memory_and_says_so():
 
 
 @case
-def a_folder_that_cannot_be_written_leaves_envelopes_in_memory_and_says_so():
+def keeps_envelopes_in_memory_if_the_folder_is_read_only():
     with Folder() as folder, FakeServer() as server:
         (folder / "spool").mkdir(mode=0o555)
         check_memory_takes_over(folder, server, OFFBEAT.reachable().programs / "sends", **user_without_rights())
@@ -348,7 +348,7 @@ def a_folder_that_cannot_be_written_leaves_envelopes_in_memory_and_says_so():
 # --- libcurl ---------------------------------------------------------------------------------------------------------
 
 @case
-def libcurl_is_linked_by_nothing_and_without_it_envelopes_wait_in_the_spool():
+def without_libcurl_envelopes_wait_in_the_spool():
     for program in (OFFBEAT.program, SENDS):
         check("libcurl" not in text(run("readelf", "-d", program).stdout), f"{program.name} needs libcurl")
     with Folder() as folder, FakeServer() as server:
@@ -407,7 +407,7 @@ def offbeat_send_says_what_the_server_said():
 
 
 @case
-def offbeat_send_that_cannot_say_what_was_answered_has_sent_and_ends_with_3():
+def send_exits_with_3_if_it_cannot_print_the_answer():
     for output in ("&-", "/dev/full"):
         with FakeServer() as server:
             done = run("sh", "-c", f'exec "$@" >{output}', "sh", OFFBEAT.program, "send", ENVELOPE, ENVELOPE, "--dsn", server.dsn, env=ENVIRONMENT)
@@ -416,7 +416,7 @@ def offbeat_send_that_cannot_say_what_was_answered_has_sent_and_ends_with_3():
 
 
 @case
-def offbeat_send_ends_with_3_where_nobody_answers_or_a_file_is_no_envelope():
+def send_exits_with_3_without_a_server_or_an_envelope():
     began = time.monotonic()
     done = send(ENVELOPE, ENVELOPE, "--timeout", "0.3", "--dsn", f"http://{KEY}@127.0.0.1:{closed_port()}/1")
     check_equal(done.returncode, 3, "status")

@@ -98,7 +98,7 @@ def declared_functions():
 
 
 @case
-def both_libraries_show_what_the_header_declares_and_the_shared_one_what_it_interposes():
+def both_libraries_export_exactly_the_declared_functions():
     copy = installation()
     declared = declared_functions()
     interposed = {word for line in (ROOT / "test/layers/interposed.symbols").read_text(encoding="utf-8").splitlines()
@@ -325,7 +325,7 @@ def the_wrapper_does_what_it_says():
 
 
 @case
-def a_program_that_knows_nothing_of_it_is_profiled_by_the_environment_alone():
+def profiles_an_unchanged_program_by_environment_variables():
     folder = source_folder("unaware")
     (folder / "unaware.c").write_text("#include <stdio.h>\nint main(void) { volatile double s = 0; for (int i = 1; i < 300000000; i++)"
                                       " s += 1.0 / i; puts(\"done\"); }\n")

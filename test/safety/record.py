@@ -199,7 +199,7 @@ def samples_children_of_a_process_that_gave_up_root():
 
 
 @case
-def samples_programs_run_as_another_user_where_only_root_can_enter_the_build():
+def samples_programs_of_another_user_from_a_private_build():
     need_root()
     with Folder() as folder:
         offbeat = copy_of_offbeat(folder)

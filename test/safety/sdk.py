@@ -149,7 +149,7 @@ def seconds_to_end(folder, name, number, **more):
 
 
 @case
-def exit_in_a_signal_handler_that_interrupted_malloc_ends_within_the_promised_time():
+def exit_in_a_handler_that_interrupted_malloc_ends_in_time():
     for _ in range(8):
         with Folder() as folder:
             seconds, status = seconds_to_end(folder, "exit_in_handler", signal.SIGTERM, LD_PRELOAD=LIBRARY)
@@ -157,7 +157,7 @@ def exit_in_a_signal_handler_that_interrupted_malloc_ends_within_the_promised_ti
 
 
 @case
-def exit_in_a_signal_handler_that_interrupted_the_library_ends_within_the_promised_time():
+def exit_in_a_handler_that_interrupted_the_library_ends_in_time():
     for _ in range(8):
         with Folder() as folder:
             seconds, status = seconds_to_end(folder, "exit_in_span", signal.SIGTERM)
@@ -330,7 +330,7 @@ def a_program_that_has_used_openssl_ends_as_it_would_without_us():
 
 
 @case
-def a_program_that_ends_while_the_library_loads_libcurl_ends_as_it_would_without_us():
+def a_program_can_end_while_libcurl_is_loaded():
     """From the second run on, envelopes wait in the spool: the library loads libcurl while the program starts and ends."""
     if not shutil.which("ssh-keygen"):
         skip("ssh-keygen is not installed")
@@ -457,7 +457,7 @@ def a_program_that_forks_workers_sleeps_or_works_ends_as_it_does_without():
 
 
 @case
-def a_closed_pipe_or_a_full_file_as_standard_error_does_not_end_the_program():
+def a_closed_or_full_standard_error_does_not_end_the_program():
     with Folder() as folder:
         for condition in ("exec 2>full; ulimit -f 0", "exec 2>/dev/full"):
             status, said, _ = under(folder, condition, f"{program('busy')} 0.3", True, OFFBEAT_DEBUG=1,
@@ -482,7 +482,7 @@ def in_namespace(folder, server, release, seconds, *prefix):
 
 
 @case
-def two_processes_with_the_same_number_on_one_spool_leave_each_other_alone():
+def two_processes_with_equal_pids_share_one_spool_safely():
     if run("unshare", "--pid", "--fork", "true").returncode != 0:
         skip("no PID namespace can be made here (it needs root)")
     for prefix in (("--mount-proc",),): # without its own /proc nothing can be sampled
@@ -546,7 +546,7 @@ def rejects_a_value_that_is_not_in_its_enum():
 
 
 @case
-def wrong_arguments_are_refused_by_every_function():
+def wrong_arguments_are_rejected_by_every_function():
     check_equal(text(ends_well("wrong_arguments").stdout), "lived", "output")
 
 

@@ -102,7 +102,7 @@ def every_answer_is_as_described():
 
 
 @case
-def every_parameter_of_a_query_is_described_and_another_one_is_refused():
+def every_parameter_of_a_query_is_described_and_another_one_is_rejected():
     readable = {resolve(parameter)["name"] for _, _, operation in operations() if {"token": []} in operation["security"]
                 for parameter in operation["parameters"]}
     check_equal(readable, parameters_of_program(), "parameters of the description and of the program")
@@ -274,7 +274,7 @@ def forms_of(secret):
 
 
 @case
-def every_route_refuses_each_wrong_credential_and_does_nothing():
+def every_route_rejects_each_wrong_credential_and_does_nothing():
     tried = 0
     with two_projects() as (server, key_of_second, token_of_second, token_of_first, token_of_metrics):
         unknown = "0" * 32
@@ -351,7 +351,7 @@ def an_address_of_the_network_needs_a_project_first():
 
 
 @case
-def wrong_projects_and_roles_are_refused_on_the_command_line():
+def wrong_projects_and_roles_are_rejected_on_the_command_line():
     with tempfile.TemporaryDirectory() as folder:
         for arguments in (("--add-token", "1"), ("--add-token", "0"), ("--add-token", "x"), ("--add-token", "all", "--role", "king"),
                           ("--add-token", "1", "--role", "metrics")):

@@ -52,7 +52,7 @@ def more_requests_than_the_rate_are_answered_with_429_and_counted():
 
 
 @case
-def refused_requests_are_outcomes_after_the_end():
+def rejected_requests_are_outcomes_after_the_end():
     with tempfile.TemporaryDirectory() as folder:
         with running(OFFBEAT, "--rate", "1", data=folder) as server:
             check_equal([server.send(envelope()).status for _ in range(4)], [200, 429, 429, 429], "statuses")
@@ -62,7 +62,7 @@ def refused_requests_are_outcomes_after_the_end():
 
 
 @case
-def more_bytes_than_the_rate_are_refused():
+def more_bytes_than_the_rate_are_rejected():
     with running(OFFBEAT, "--rate-megabytes", "1") as server:
         body = envelope(item("event", b"[]" + b" " * 900_000))
         check_equal([server.send(body).status for _ in range(3)], [200, 200, 429], "statuses")
@@ -149,7 +149,7 @@ def raw(server, data, shut=False):
 
 
 @case
-def broken_requests_are_refused_and_others_are_served():
+def broken_requests_are_rejected_and_others_are_served():
     with running(OFFBEAT) as server:
         key, token = f"sentry_key={server.key}", f"Authorization: Bearer {server.token}\r\n"
         head = f"POST /api/1/envelope/?{key} HTTP/1.1\r\nHost: x\r\n"

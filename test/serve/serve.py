@@ -45,7 +45,7 @@ def tool(program):
 
 
 @case
-def the_first_start_creates_a_private_folder_and_a_project_and_the_second_keeps_them():
+def creates_a_private_folder_and_a_project_once():
     with tempfile.TemporaryDirectory() as folder:
         data = f"{folder}/a/data"
         server = Server(OFFBEAT, data)
@@ -60,7 +60,7 @@ def the_first_start_creates_a_private_folder_and_a_project_and_the_second_keeps_
 
 
 @case
-def refuses_an_address_of_the_network_without_keys_and_a_folder_that_is_open():
+def refuses_network_addresses_without_keys_and_open_folders():
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([OFFBEAT, "serve", "--data", folder, "--listen", "0.0.0.0:0"], capture_output=True, text=True, timeout=30)
         check_equal(done.returncode, 2, "exit status")
@@ -413,7 +413,7 @@ def exports_other_formats():
 
 
 @case
-def every_route_refuses_no_key_a_wrong_key_and_a_key_that_only_writes():
+def every_route_rejects_no_key_a_wrong_key_and_a_key_that_only_writes():
     with running(OFFBEAT) as server:
         server.send(chunk_envelope(1))
         wrong = ({}, {"Authorization": "Bearer " + "0" * 32}, {"Authorization": f"Bearer {server.key}"}, server.auth(),

@@ -11,7 +11,7 @@
 #include "base/rfc3339.h"
 #include "base/varint_groups.h"
 
-TEST(a_buffer_refuses_to_grow_past_its_maximum_and_remembers)
+TEST(a_buffer_rejects_to_grow_past_its_maximum_and_remembers)
 {
     struct buffer buffer;
     buffer_init(&buffer, 10);
@@ -53,7 +53,7 @@ TEST(a_cursor_never_reads_past_its_end_and_stays_failed)
     CHECK_UINT(cursor_u8(&cursor), 0);
 }
 
-TEST(points_in_time_are_read_in_every_spelling_of_rfc_3339_and_nothing_else)
+TEST(reads_every_form_of_an_rfc_3339_time_and_nothing_else)
 {
     static const struct {
         const char *text;
@@ -107,7 +107,7 @@ TEST(points_in_time_are_read_in_every_spelling_of_rfc_3339_and_nothing_else)
     CHECK_TEXT(text, "2554-07-21T23:34:33.709551615Z");
 }
 
-TEST(leb128_takes_64_bits_and_refuses_more)
+TEST(leb128_takes_64_bits_and_rejects_more)
 {
     static const uint8_t largest[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
     struct cursor cursor = cursor_of(slice_of(largest, sizeof(largest)));

@@ -283,7 +283,7 @@ TEST(random_graphs_of_some_functions_agree_with_a_plain_computation)
     }
 }
 
-TEST(the_roots_of_random_call_trees_sum_to_the_total_and_nodes_to_their_children)
+TEST(sums_of_random_call_trees_agree_at_roots_and_nodes)
 {
     for (unsigned round = 0; round < ROUNDS; round++) {
         int64_t total = 0, roots = 0;

@@ -88,7 +88,7 @@ TEST(positions_are_relative_and_inlined_code_has_its_own_file)
     profile_fini(&profile);
 }
 
-TEST(refuses_what_is_broken_with_its_place)
+TEST(rejects_what_is_broken_with_its_place)
 {
     static const struct {
         const char *text;

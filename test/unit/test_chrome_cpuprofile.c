@@ -27,7 +27,7 @@ static const char *read_text(struct buffer *out, const char *text, unsigned what
     return (const char *)out->data;
 }
 
-TEST(root_is_left_out_idle_is_empty_and_the_collector_is_on_what_it_interrupted)
+TEST(reads_root_idle_and_garbage_collector_frames)
 {
     struct buffer out;
     CHECK_TEXT(
@@ -115,7 +115,7 @@ TEST(a_trace_brings_profiles_of_several_threads_in_chunks)
     buffer_fini(&out);
 }
 
-TEST(what_is_broken_is_refused_with_what_was_wrong)
+TEST(what_is_broken_is_rejected_with_what_was_wrong)
 {
     static const struct {
         const char *text, *message;

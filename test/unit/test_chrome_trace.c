@@ -106,7 +106,7 @@ TEST(what_is_written_is_read_again_to_the_nanosecond)
     profile_fini(&again);
 }
 
-TEST(refuses_what_is_broken_and_says_where)
+TEST(rejects_what_is_broken_and_says_where)
 {
     static const struct {
         const char *text;

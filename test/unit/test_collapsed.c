@@ -36,7 +36,7 @@ TEST(separators_after_the_last_name_part_nothing)
     profile_fini(&profile);
 }
 
-TEST(a_first_line_without_a_number_is_another_format_and_a_later_one_broken)
+TEST(a_missing_number_is_another_format_or_later_an_error)
 {
     static const char *const others[] = {"",   "\n\n", "main;work", "main;work 4x\n", "a;b 99999999999999999999\n",
                                          "a; "};
@@ -53,7 +53,7 @@ TEST(a_first_line_without_a_number_is_another_format_and_a_later_one_broken)
     profile_fini(&profile);
 }
 
-TEST(inlined_functions_are_frames_and_places_without_a_name_are_called_by_their_file)
+TEST(writes_inlined_functions_as_frames_and_unnamed_ones_by_file)
 {
     struct profile profile;
     profile_init(&profile);
@@ -97,7 +97,7 @@ TEST(marks_show_inlined_functions_the_kernel_and_jit_code)
     profile_fini(&profile);
 }
 
-TEST(two_numbers_on_every_line_are_a_difference_and_on_some_a_name_that_ends_with_one)
+TEST(two_numbers_are_a_difference_only_if_every_line_has_them)
 {
     struct profile profile;
     profile_init(&profile);
@@ -154,7 +154,7 @@ TEST(fractions_are_read_in_the_smallest_unit_that_keeps_them)
     }
 }
 
-TEST(refuses_a_number_that_has_no_room_with_its_place)
+TEST(rejects_a_number_that_has_no_room_with_its_place)
 {
     static const char *const broken[] = {"a 1.5\nb 9223372036854775807\n", "a 1\nb 99999999999999999999\n",
                                          "a 1\nb 1.5x\n", "a 1\nb .5\n", "a 1\nb 1e5\n"};

@@ -48,7 +48,7 @@ TEST(each_encoding_gives_back_what_was_packed_after_what_was_there)
     }
 }
 
-TEST(what_is_cut_short_or_followed_by_something_else_is_refused)
+TEST(what_is_cut_short_or_followed_by_something_else_is_rejected)
 {
     uint8_t more[100];
     for (size_t i = 1; i < PACKED_COUNT; i++) {

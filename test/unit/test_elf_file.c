@@ -239,7 +239,7 @@ TEST(versions_are_no_part_of_a_name)
     elf_file_close(&file);
 }
 
-TEST(an_address_belongs_to_the_function_around_it_and_to_none_after_the_end)
+TEST(an_address_after_the_end_belongs_to_no_function)
 {
     struct elf_file file = open_fixture(FIXTURE("chain-dwarf5"));
     struct elf_symbols symbols = symbols_of(&file);

@@ -249,7 +249,7 @@ static enum status check_one(const char *type, size_t size, unsigned count, char
     return status;
 }
 
-TEST(what_is_over_a_limit_is_refused_with_the_type_that_is)
+TEST(what_is_over_a_limit_is_rejected_with_the_type_that_is)
 {
     static const struct {
         const char *type;

@@ -295,7 +295,7 @@ TEST(shares_of_cpu_time_have_no_bias_and_the_variance_that_is_predicted)
     check_estimator(false);
 }
 
-TEST(shares_of_blocked_time_have_no_bias_and_the_variance_that_is_predicted)
+TEST(estimates_blocked_time_without_bias_and_as_precisely_as_said)
 {
     check_estimator(true);
 }

@@ -143,7 +143,7 @@ TEST(reports_a_full_device_and_a_missing_directory)
     CHECK_UINT(files_in_directory(), 1);
 }
 
-TEST(a_file_of_exactly_the_maximum_is_read_and_one_byte_more_refused)
+TEST(a_file_of_exactly_the_maximum_is_read_and_one_byte_more_rejected)
 {
     struct error error;
     struct buffer content;

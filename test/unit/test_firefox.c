@@ -79,7 +79,7 @@ static void check_holds(const struct buffer *text, const char *part)
     if (!strstr((const char *)text->data, part)) TEST_FAIL("%s\n# is not in\n# %s", part, (const char *)text->data);
 }
 
-TEST(stacks_frames_and_functions_are_columns_and_inlined_functions_frames_with_their_depth)
+TEST(writes_columns_and_inlined_functions_as_frames_with_depth)
 {
     struct profile profile;
     struct buffer out;
@@ -224,7 +224,7 @@ TEST(tables_of_each_thread_are_read)
     buffer_fini(&out);
 }
 
-TEST(broken_profiles_are_refused_with_the_place)
+TEST(broken_profiles_are_rejected_with_the_place)
 {
     static const struct {
         const char *text, *message;

@@ -79,7 +79,7 @@ static void add_lines(struct buffer *out, size_t count)
     for (size_t i = 0; i < count; i++) buffer_append_text(out, "main;work 42\n");
 }
 
-TEST(reads_a_file_that_is_compressed_twice_or_begins_with_a_byte_order_mark)
+TEST(reads_a_file_compressed_twice_or_with_a_byte_order_mark)
 {
     struct buffer text, once, twice;
     struct profile profile;
@@ -114,7 +114,7 @@ TEST(reads_a_file_that_is_compressed_twice_or_begins_with_a_byte_order_mark)
 }
 
 /* 800 bytes that held 1 GiB made `top` take 6.7 GB. */
-TEST(refuses_a_small_file_that_holds_very_much)
+TEST(rejects_a_small_file_that_holds_very_much)
 {
     struct buffer text, packed;
     struct profile profile;
@@ -133,7 +133,7 @@ TEST(refuses_a_small_file_that_holds_very_much)
 }
 
 /* A stack of 100 000 frames at one place with 60 000 inlined functions was counted 6e9 times. */
-TEST(refuses_stacks_that_are_far_larger_than_their_file)
+TEST(rejects_stacks_that_are_far_larger_than_their_file)
 {
     struct profile profile;
     struct error error = {0};
@@ -207,7 +207,7 @@ TEST(says_that_a_brotli_file_was_cut_short)
     profile_fini(&profile);
 }
 
-TEST(an_unknown_file_and_a_read_only_format_are_refused_by_name)
+TEST(an_unknown_file_and_a_read_only_format_are_rejected_by_name)
 {
     struct profile profile;
     struct error error;

@@ -42,7 +42,7 @@ TEST(reads_value_types_of_the_events_that_are_there)
     buffer_fini(&bytes);
 }
 
-TEST(refuses_a_chunk_that_is_cut_short_at_any_place)
+TEST(rejects_a_chunk_that_is_cut_short_at_any_place)
 {
     struct buffer bytes;
     struct error error = {0};
@@ -54,7 +54,7 @@ TEST(refuses_a_chunk_that_is_cut_short_at_any_place)
     buffer_fini(&bytes);
 }
 
-TEST(refuses_what_is_broken_with_its_place)
+TEST(rejects_what_is_broken_with_its_place)
 {
     struct buffer bytes;
     struct error error = {0};

@@ -57,7 +57,7 @@ TEST(json_that_the_grammar_allows_is_accepted)
     }
 }
 
-TEST(json_that_the_grammar_does_not_allow_is_refused)
+TEST(json_that_the_grammar_does_not_allow_is_rejected)
 {
     static const char *const texts[] = {
         "",
@@ -133,7 +133,7 @@ TEST(a_json_error_has_the_offset_at_which_it_was_noticed)
     CHECK_TEXT(error.message, "input ends early");
 }
 
-TEST(json_nested_deeper_than_the_maximum_is_refused)
+TEST(json_nested_deeper_than_the_maximum_is_rejected)
 {
     char text[2 * JSON_DEPTH_MAX + 2];
     memset(text, '[', JSON_DEPTH_MAX + 1);
@@ -220,7 +220,7 @@ static bool read_i64(const char *text, int64_t *ret_value)
     return json_reader_finish(&reader, NULL) == STATUS_OK;
 }
 
-TEST(json_integers_are_exact_to_their_last_value_and_refused_beyond)
+TEST(json_integers_are_exact_to_their_last_value_and_rejected_beyond)
 {
     uint64_t u;
     int64_t i;

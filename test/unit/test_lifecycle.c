@@ -107,7 +107,7 @@ TEST(SES_3_the_lifecycle_is_manual_by_default)
 
 /* --- Manual ------------------------------------------------------------------------------------------------------- */
 
-TEST(SES_4_a_sampled_session_is_started_and_stopped_by_the_program_again_and_again_whatever_spans_do)
+TEST(SES_4_the_program_restarts_a_sampled_session_whatever_spans_do)
 {
     begin(manual(), yes);
     for (int i = 0; i < 3; i++) {
@@ -145,7 +145,7 @@ TEST(SES_5_trace_without_tracing_is_reported)
     CHECK(!lifecycle_warning(&options, 1));
 }
 
-TEST(SES_5_the_first_sampled_root_starts_it_and_the_last_lets_its_chunk_finish)
+TEST(SES_5_runs_from_the_first_sampled_root_to_the_last_chunk_end)
 {
     begin(trace(), yes);
     CHECK_STEP(root(false), "nothing");
@@ -165,7 +165,7 @@ TEST(SES_5_the_first_sampled_root_starts_it_and_the_last_lets_its_chunk_finish)
     CHECK_STEP(root(true), "start");
 }
 
-TEST(SES_5_a_sampled_root_that_begins_while_the_last_chunk_finishes_keeps_it_going)
+TEST(SES_5_a_sampled_root_during_the_last_chunk_keeps_it_running)
 {
     begin(trace(), yes);
     CHECK_STEP(root(true), "start");
@@ -227,7 +227,7 @@ TEST(SES_8_only_V1_options_or_only_session_options_give_no_warning)
     CHECK(strstr(lifecycle_warning(&options, 0), "tracing is off"));
 }
 
-TEST(SES_8_SES_9_transactions_of_V1_continue_when_the_user_leaves_and_comes_back)
+TEST(SES_8_SES_9_V1_transactions_continue_in_a_new_session)
 {
     begin((struct lifecycle_options){.has_v1 = true, .has_tracing = true, .is_ui = true}, no);
     CHECK_STEP(root(true), "start");
@@ -242,7 +242,7 @@ TEST(SES_8_SES_9_transactions_of_V1_continue_when_the_user_leaves_and_comes_back
     CHECK_STEP(end(token, true), "stop");
 }
 
-TEST(SES_8_with_V1_options_the_profiled_transactions_start_and_stop_it_whatever_the_session)
+TEST(SES_8_V1_transactions_start_and_stop_it_in_any_session)
 {
     begin((struct lifecycle_options){.has_v1 = true, .has_tracing = true}, no);
     CHECK(!lifecycle_profiles_transaction(&machine, false, 1, 0));
@@ -291,7 +291,7 @@ TEST(SES_9_a_user_who_comes_back_begins_a_new_session_decided_again)
     CHECK_STEP(lifecycle_start_profiler(&machine), "start");
 }
 
-TEST(SES_9_an_open_trace_carries_the_running_session_to_the_end_of_its_last_root)
+TEST(SES_9_an_open_trace_extends_the_session_to_its_last_root)
 {
     begin(ui(trace()), yes);
     CHECK_STEP(root(true), "start");
@@ -311,7 +311,7 @@ TEST(SES_9_an_open_trace_carries_the_running_session_to_the_end_of_its_last_root
     CHECK_STEP(root(true), "nothing");
 }
 
-TEST(SES_9_after_a_carried_trace_a_sampled_session_continues_with_its_own_profiler)
+TEST(SES_9_a_new_profiler_follows_a_trace_of_the_old_session)
 {
     begin(ui(trace()), yes);
     CHECK_STEP(root(true), "start");
@@ -382,7 +382,7 @@ TEST(SES_16_manual_background_stops_at_once_also_with_an_open_trace)
     CHECK_STEP(lifecycle_start_profiler(&machine), "start");
 }
 
-TEST(SES_9_SES_11_a_session_does_not_keep_on_the_last_chunk_of_the_one_before)
+TEST(SES_9_SES_11_a_session_does_not_extend_the_previous_chunk)
 {
     begin(ui(trace()), yes);
     CHECK_STEP(root(true), "start");
@@ -392,7 +392,7 @@ TEST(SES_9_SES_11_a_session_does_not_keep_on_the_last_chunk_of_the_one_before)
     CHECK_STEP(root(true), "restart");
 }
 
-TEST(SES_9_what_is_carried_is_not_followed_by_another_session_in_the_background)
+TEST(SES_9_no_session_follows_an_open_trace_in_the_background)
 {
     begin(ui(trace()), yes);
     CHECK_STEP(root(true), "start");
@@ -488,7 +488,7 @@ TEST(SES_10_manual_the_program_stops_the_profile_of_its_start)
     CHECK_STEP(lifecycle_start_profiler(&machine), "start"); /* the launch's session is sampled as was kept */
 }
 
-TEST(SES_10_trace_the_profile_of_the_start_stops_with_the_root_of_the_start)
+TEST(SES_10_the_launch_profile_stops_with_the_launch_root)
 {
     for (int is_sampled = 0; is_sampled < 2; is_sampled++) {
         CHECK_STEP(launch(trace(), LIFECYCLE_KEPT_YES, no, no), "start");
@@ -525,7 +525,7 @@ TEST(SES_10_trace_a_start_without_any_root_is_over_with_its_first_chunk)
     CHECK_STEP(root(true), "start");
 }
 
-TEST(SES_9_SES_10_the_root_of_the_start_is_carried_also_if_it_is_not_sampled)
+TEST(SES_9_SES_10_an_unsampled_launch_root_extends_the_session)
 {
     CHECK_STEP(launch(ui(trace()), LIFECYCLE_KEPT_YES, no, no), "start");
     CHECK_STEP(root(false), "nothing");
@@ -715,7 +715,7 @@ static struct lifecycle_step random_event(struct open_root *open, size_t *count)
     }
 }
 
-TEST(SES_5_SES_9_SES_11_on_a_long_walk_each_step_fits_the_state_and_nothing_runs_for_nobody)
+TEST(SES_5_SES_9_SES_11_each_random_step_fits_the_model)
 {
     struct open_root open[OPEN_MAX];
     size_t count = 0, starts = 0;

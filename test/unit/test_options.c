@@ -123,7 +123,7 @@ TEST(the_options_of_a_command_that_is_run_are_its_own)
     CHECK_TEXT(operands.items[0], "--json");
 }
 
-TEST(values_outside_of_their_range_are_refused)
+TEST(values_outside_of_their_range_are_rejected)
 {
     CHECK(parse("top -F 1000", false));
     CHECK(!parse("top -F 1001", false));
@@ -152,7 +152,7 @@ TEST(seconds_are_read_to_the_nanosecond)
     CHECK(!parse("top -d 99999999999999999999", false));
 }
 
-TEST(what_is_not_an_option_is_refused)
+TEST(what_is_not_an_option_is_rejected)
 {
     CHECK(!parse("top --jsno", false));
     CHECK_UINT(status, EXIT_WRONG_USE);

@@ -60,7 +60,7 @@ static void check_stacks(const struct format *format, const char *text, const ch
     profile_fini(&profile);
 }
 
-static void check_refused(const struct format *format, const char *text, enum status status, uint64_t offset)
+static void check_rejected(const struct format *format, const char *text, enum status status, uint64_t offset)
 {
     struct profile profile;
     struct error error = {0};
@@ -82,10 +82,10 @@ TEST(a_heap_profile_of_node_has_its_sizes)
     profile_fini(&profile);
 }
 
-TEST(a_heap_profile_that_is_broken_is_refused)
+TEST(a_heap_profile_that_is_broken_is_rejected)
 {
-    check_refused(&format_v8_heap, "{\"head\":{\"callFrame\":{\"functionName\":\"f\"},\"selfSize\":x}}",
-                  STATUS_MALFORMED, 53);
+    check_rejected(&format_v8_heap, "{\"head\":{\"callFrame\":{\"functionName\":\"f\"},\"selfSize\":x}}",
+                   STATUS_MALFORMED, 53);
 }
 
 TEST(stackprof_has_samples_and_time)
@@ -112,11 +112,11 @@ TEST(stackprof_without_stacks_has_functions_and_a_comment)
     "{\"version\":1.2,\"mode\":\"cpu\",\"interval\":10,\"missed_samples\":0,\"frames\":{\"7\":{\"name\":\"f\"}},"      \
     "\"raw\":" raw "}"
 
-TEST(stackprof_with_a_broken_stack_is_refused)
+TEST(stackprof_with_a_broken_stack_is_rejected)
 {
     check_stacks(&format_stackprof, STACKPROF("[1,7,3]"), "f 30000\n");
-    check_refused(&format_stackprof, STACKPROF("[1,8,3]"), STATUS_MALFORMED, 99);
-    check_refused(&format_stackprof, STACKPROF("[2,7]"), STATUS_MALFORMED, 100);
+    check_rejected(&format_stackprof, STACKPROF("[1,8,3]"), STATUS_MALFORMED, 99);
+    check_rejected(&format_stackprof, STACKPROF("[2,7]"), STATUS_MALFORMED, 100);
 }
 
 TEST(dhat_has_the_totals_that_valgrind_prints)
@@ -131,10 +131,10 @@ TEST(dhat_has_the_totals_that_valgrind_prints)
     profile_fini(&profile);
 }
 
-TEST(dhat_with_an_unknown_frame_is_refused)
+TEST(dhat_with_an_unknown_frame_is_rejected)
 {
-    check_refused(&format_dhat, "{\"dhatFileVersion\":2,\"pps\":[{\"tb\":1,\"fs\":[4]}],\"ftbl\":[\"[root]\"]}",
-                  STATUS_MALFORMED, 43);
+    check_rejected(&format_dhat, "{\"dhatFileVersion\":2,\"pps\":[{\"tb\":1,\"fs\":[4]}],\"ftbl\":[\"[root]\"]}",
+                   STATUS_MALFORMED, 43);
 }
 
 TEST(massif_has_the_heap_at_its_peak)
@@ -154,8 +154,8 @@ TEST(massif_stacks_begin_at_the_outermost_caller)
                  MASSIF "heap_tree=detailed\nn2: 90 (heap allocation functions) malloc\n n1: 70 0x10: leaf (a.c:3)\n"
                         "  n0: 50 0x20: main (a.c:9)\n n0: 20 in 2 places, all below massif's threshold (1.00%)\n",
                  "[unknown] 20\nleaf 20\nmain;leaf 50\n");
-    check_refused(&format_massif, MASSIF, STATUS_UNSUPPORTED, 36);
-    check_refused(&format_massif, MASSIF "heap_tree=peak\nn1: 4 malloc\nx\n", STATUS_MALFORMED, 64);
+    check_rejected(&format_massif, MASSIF, STATUS_UNSUPPORTED, 36);
+    check_rejected(&format_massif, MASSIF "heap_tree=peak\nn1: 4 malloc\nx\n", STATUS_MALFORMED, 64);
 }
 
 TEST(bpftrace_has_the_values_of_its_map)
@@ -172,8 +172,8 @@ TEST(bpftrace_stacks_of_kernel_and_program_are_one)
                  "Attaching 2 probes...\n\n@total: 9\n@[\n    vfs_read+12\n    ksys_read+95\n, \n    read+16\n    "
                  "main(int, char**)+3\n, cat]: 7\n@[, \n    f+1\n, cat]: 2\n",
                  "f 2\nmain(int, char**);read;ksys_read;vfs_read 7\n");
-    check_refused(&format_bpftrace, "@[\n    f+1\n]: (1, 2)\n", STATUS_UNSUPPORTED, 11);
-    check_refused(&format_bpftrace, "@[\n    f+1\n", STATUS_MALFORMED, 3);
+    check_rejected(&format_bpftrace, "@[\n    f+1\n]: (1, 2)\n", STATUS_UNSUPPORTED, 11);
+    check_rejected(&format_bpftrace, "@[\n    f+1\n", STATUS_MALFORMED, 3);
 }
 
 TEST(dtrace_stacks_end_with_their_number)
@@ -182,7 +182,7 @@ TEST(dtrace_stacks_end_with_their_number)
                  "\n              libc.so.1`read+0x10\n              prog`main+0x2a\n                7\n\n"
                  "              prog`main+0x9\n              3\n",
                  "main 3\nmain;read 7\n");
-    check_refused(&format_dtrace, "  prog`main+0x2a\nwhat\n", STATUS_MALFORMED, 17);
+    check_rejected(&format_dtrace, "  prog`main+0x2a\nwhat\n", STATUS_MALFORMED, 17);
 }
 
 #define SAMPLE "Analysis of sampling prog (pid 7) every 2 milliseconds\nCall graph:\n"
@@ -194,7 +194,7 @@ TEST(samples_of_macos_have_threads_and_time)
                         "    +   ! 4 work  (in prog) + 8  [0x1010]\n    +   3 idle  (in lib) + 8  [0x1010]\n"
                         "    5 Thread_2\n      5 start  (in prog)\n\nTotal number in stack\n",
                  "main 6000000\nmain;idle 6000000\nmain;work 8000000\nstart 10000000\n");
-    check_refused(&format_macos_sample, SAMPLE "    10 Thread_1\nwhat\n", STATUS_MALFORMED, 83);
+    check_rejected(&format_macos_sample, SAMPLE "    10 Thread_1\nwhat\n", STATUS_MALFORMED, 83);
 }
 
 TEST_MAIN()

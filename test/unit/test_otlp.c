@@ -144,7 +144,7 @@ static enum status decode_sample(struct slice sample, struct error *error)
     return status;
 }
 
-TEST(refuses_what_is_broken_and_says_where)
+TEST(rejects_what_is_broken_and_says_where)
 {
     static const struct {
         const char *bytes;

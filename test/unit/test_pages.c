@@ -55,7 +55,7 @@ TEST(an_array_grows_when_its_mapping_was_split)
     pages_array_fini(&array);
 }
 
-TEST(an_array_refuses_more_than_its_maximum)
+TEST(an_array_rejects_more_than_its_maximum)
 {
     struct pages_array array = {0};
     for (unsigned i = 0; i < 3; i++) CHECK(pages_array_add(&array, 1, 3) != NULL);

@@ -277,7 +277,7 @@ TEST(each_event_has_a_column_and_its_id_says_which)
     buffer_fini(&out);
 }
 
-TEST(broken_files_are_refused_with_the_place)
+TEST(broken_files_are_rejected_with_the_place)
 {
     static const uint64_t chain[] = {PERF_CONTEXT_USER, 0x1010};
     struct buffer file, out;

@@ -60,7 +60,7 @@ static enum status decode(const struct buffer *file, struct profile *profile, st
 }
 
 /* Refused, with a message that holds WORDS. */
-static void check_refused(struct buffer *file, const char *words)
+static void check_rejected(struct buffer *file, const char *words)
 {
     struct profile profile;
     struct error error = {0};
@@ -80,7 +80,7 @@ static struct buffer new_file(void)
 
 /* --- What must be read -------------------------------------------------------------------------------------------- */
 
-TEST(messages_come_in_any_order_ids_may_be_sparse_and_numbers_packed_or_not_PPF_1)
+TEST(reads_messages_in_any_order_sparse_ids_and_packed_numbers_PPF_1)
 {
     struct buffer file = new_file();
     static const uint64_t ids[] = {(uint64_t)1 << 60, (uint64_t)1 << 60};
@@ -111,7 +111,7 @@ TEST(messages_come_in_any_order_ids_may_be_sparse_and_numbers_packed_or_not_PPF_
 /* The ids of the file and the profile's are the same up to 2; then two locations are one, and ids continue as they
  * like.
  */
-TEST(locations_are_found_by_their_ids_also_after_one_that_there_is_twice_PPF_1)
+TEST(finds_locations_by_id_also_after_a_duplicate_PPF_1)
 {
     static const struct {
         uint64_t id, address;
@@ -235,7 +235,7 @@ TEST(a_location_of_a_mapping_that_is_not_there_has_none)
     buffer_fini(&file);
 }
 
-TEST(gzip_members_join_and_one_that_is_cut_short_is_refused_PPF_1)
+TEST(gzip_members_join_and_one_that_is_cut_short_is_rejected_PPF_1)
 {
     struct buffer file = new_file(), packed = new_file();
     add_entities(&file);
@@ -258,33 +258,33 @@ TEST(gzip_members_join_and_one_that_is_cut_short_is_refused_PPF_1)
 /* --- What must be refused (pprof's CheckValid), naming what it is --------------------------------------------------
  */
 
-TEST(a_value_too_few_is_refused_PPF_2)
+TEST(a_value_too_few_is_rejected_PPF_2)
 {
     struct buffer file = new_file();
     add_entities(&file);
     MESSAGE(&file, 2, {1, LOCATION});
     add_strings(&file);
-    check_refused(&file, "sample 0 has 0 values");
+    check_rejected(&file, "sample 0 has 0 values");
 }
 
-TEST(samples_without_sample_types_are_refused)
+TEST(samples_without_sample_types_are_rejected)
 {
     struct buffer file = new_file();
     MESSAGE(&file, 2, {2, 1});
     add_strings(&file);
-    check_refused(&file, "no sample types");
+    check_rejected(&file, "no sample types");
 }
 
-TEST(a_sample_of_a_location_that_is_not_there_is_refused_PPF_4)
+TEST(a_sample_of_a_location_that_is_not_there_is_rejected_PPF_4)
 {
     struct buffer file = new_file();
     add_entities(&file);
     MESSAGE(&file, 2, {1, 12345}, {2, 1});
     add_strings(&file);
-    check_refused(&file, "location 12345");
+    check_rejected(&file, "location 12345");
 }
 
-TEST(a_line_of_a_function_that_is_not_there_is_refused)
+TEST(a_line_of_a_function_that_is_not_there_is_rejected)
 {
     struct buffer file = new_file();
     size_t location = protobuf_begin_message(&file, 4);
@@ -292,66 +292,66 @@ TEST(a_line_of_a_function_that_is_not_there_is_refused)
     MESSAGE(&file, 4, {1, 321});
     protobuf_end_message(&file, location);
     add_strings(&file);
-    check_refused(&file, "function 321");
+    check_rejected(&file, "function 321");
 }
 
-TEST(ids_that_are_zero_or_double_are_refused_PPF_4)
+TEST(ids_that_are_zero_or_double_are_rejected_PPF_4)
 {
     struct buffer file = new_file();
     MESSAGE(&file, 3, {1, 0});
     add_strings(&file);
-    check_refused(&file, "mapping has the id 0");
+    check_rejected(&file, "mapping has the id 0");
     file = new_file();
     add_entities(&file);
     MESSAGE(&file, 4, {1, LOCATION});
     add_strings(&file);
-    check_refused(&file, "two locations have the id 1152921504606846976");
+    check_rejected(&file, "two locations have the id 1152921504606846976");
     file = new_file();
     add_entities(&file);
     MESSAGE(&file, 5, {1, 10});
     add_strings(&file);
-    check_refused(&file, "two functions have the id 10");
+    check_rejected(&file, "two functions have the id 10");
 }
 
-TEST(strings_that_are_not_there_and_a_first_one_that_is_not_empty_are_refused)
+TEST(rejects_missing_strings_and_a_first_string_that_is_not_empty)
 {
     struct buffer file = new_file();
     MESSAGE(&file, 1, {1, 8}, {2, 2});
     add_strings(&file);
-    check_refused(&file, "string 8");
+    check_rejected(&file, "string 8");
     file = new_file();
     protobuf_append_bytes(&file, 6, slice_of_text("x"));
     add_strings(&file);
-    check_refused(&file, "first string");
+    check_rejected(&file, "first string");
     file = new_file();
     MESSAGE(&file, 1, {1, 0});
-    check_refused(&file, "no strings");
+    check_rejected(&file, "no strings");
 }
 
-TEST(two_profiles_in_one_file_are_refused)
+TEST(two_profiles_in_one_file_are_rejected)
 {
     struct buffer file = new_file();
     add_strings(&file);
     protobuf_append_number(&file, 9, 5);
     protobuf_append_number(&file, 9, 6);
-    check_refused(&file, "two profiles");
+    check_rejected(&file, "two profiles");
 }
 
-TEST(wrong_wire_types_and_broken_messages_are_refused)
+TEST(wrong_wire_types_and_broken_messages_are_rejected)
 {
     struct buffer file = new_file();
     add_strings(&file);
     for (int i = 0; i < 20; i++) protobuf_append_number(&file, 12, 1);
     protobuf_append_bytes(&file, 12, slice_of_text("x"));
-    check_refused(&file, "field 12");
+    check_rejected(&file, "field 12");
     file = new_file();
     add_strings(&file);
     protobuf_append_bytes(&file, 3, slice_of_text("\x08"));
-    check_refused(&file, "mapping is cut short");
+    check_rejected(&file, "mapping is cut short");
     file = new_file();
     add_strings(&file);
     protobuf_append_bytes(&file, 3, slice_of_text("\x0a\x01x"));
-    check_refused(&file, "field 1 of a mapping");
+    check_rejected(&file, "field 1 of a mapping");
 }
 
 TEST(what_is_no_profile_is_distinguished_from_a_broken_one)
@@ -464,7 +464,7 @@ TEST(facts_are_lines_that_pprof_hides)
     buffer_fini(&file);
 }
 
-TEST(equal_samples_are_summed_threads_become_labels_and_facts_comments_PPF_2)
+TEST(sums_equal_samples_and_writes_threads_as_labels_PPF_2)
 {
     struct profile profile, again;
     struct buffer file = new_file();
@@ -648,7 +648,7 @@ TEST(every_field_of_every_message_is_written_back_PPF_1_PPF_3_PPF_6_PPF_7)
     buffer_fini(&raw);
 }
 
-TEST(every_field_means_the_same_again_PPF_1_PPF_3_PPF_4_PPF_6_PPF_7_PPF_8_PPF_9)
+TEST(keeps_every_field_PPF_1_PPF_3_PPF_4_PPF_6_PPF_7_PPF_8_PPF_9)
 {
     struct buffer file = complete_file(), written = new_file();
     struct profile profile;
@@ -856,7 +856,7 @@ TEST(strings_are_utf_8_PPF_1)
     profile_fini(&again);
 }
 
-TEST(locations_that_differ_in_the_column_of_an_inlined_line_stay_apart_PPF_2)
+TEST(keeps_locations_with_different_inlined_columns_distinct_PPF_2)
 {
     struct profile profile, merged;
     struct buffer file = new_file();
@@ -1039,7 +1039,7 @@ TEST(real_profiles_say_the_same_after_a_round_trip_PPF_1)
 }
 
 /* Half of the damage is a changed byte, half a cut or a repeated piece; what comes out is decoded or refused. */
-TEST(damaged_profiles_are_read_or_refused_but_never_crash)
+TEST(damaged_profiles_are_read_or_rejected_but_never_crash)
 {
     struct buffer bytes, raw;
     buffer_init(&bytes, 1 << 24);

@@ -53,7 +53,7 @@ static void check_text(const char *file, const char *expected)
     check_raw(slice_of_text(file), expected);
 }
 
-static void check_refused(const char *file, const char *words)
+static void check_rejected(const char *file, const char *words)
 {
     struct profile profile;
     struct error error = {0};
@@ -64,7 +64,7 @@ static void check_refused(const char *file, const char *words)
     if (!strstr(error.message, words)) TEST_FAIL("\"%s\" does not say \"%s\"", error.message, words);
 }
 
-TEST(all_14_captures_read_as_the_reference_tool_reads_them_PPF_1_PPF_3_PPF_4_PPF_7)
+TEST(reads_all_14_captures_as_pprof_does_PPF_1_PPF_3_PPF_4_PPF_7)
 {
     CHECK_UINT(CAPTURES, 14);
     for (size_t i = 0; i < CAPTURES; i++) {
@@ -103,7 +103,7 @@ static struct buffer cpu_file(const uint64_t *words, size_t count, unsigned size
 #define CPU_HEADER 0, 3, 0, 10000, 0
 #define WORDS(...) (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t)
 
-TEST(words_of_a_cpu_profile_are_of_either_size_and_order_and_callers_are_inside_the_call_PPF_4)
+TEST(reads_cpu_profiles_of_each_word_size_and_byte_order_PPF_4)
 {
     for (int form = 0; form < 4; form++) {
         struct buffer file =
@@ -173,7 +173,7 @@ TEST(a_count_may_have_comments_between_its_stacks)
         "Locations\n     1: 0x10 M=1 \n     2: 0x20 M=1 \nMappings\n1: 0x0/0xffffffffffffffff/0x0   \n");
 }
 
-TEST(names_of_java_take_the_place_of_addresses_and_an_address_without_a_name_stays)
+TEST(java_names_replace_addresses_and_unnamed_addresses_stay)
 {
     check_text("--- heapz 1 ---\nformat = java\nresolution = bytes\n  4096 2 @ 0x1 0x2 0x3\n\n"
                " 0x1 a.B.c (generated) (B.java:12)\n 0x2 memcpy (/lib/x/libc.so.6)\n",
@@ -195,7 +195,7 @@ TEST(mappings_have_a_brief_form_with_variables_and_a_loggers_prefix_PPF_7)
                RAW_OF_0x5000 "1: 0x5000/0x6000/0xf00 /opt/bin 0123abcdef \n");
 }
 
-TEST(adjacent_mappings_of_a_file_are_joined_and_the_program_is_the_first_PPF_7)
+TEST(joins_adjacent_mappings_and_puts_the_program_first_PPF_7)
 {
     check_text(COUNT_OF_0x5000
                "3000-4000 r-xp 00000000 08:01 1 /lib/libz.so.1\n5000-6000 r-xp 00001000 08:01 1 /bin/x\n"
@@ -212,20 +212,20 @@ TEST(the_next_mapping_gets_the_part_of_a_file_without_one_PPF_7)
 
 /* --- Refusals ----------------------------------------------------------------------------------------------------- */
 
-TEST(what_is_broken_is_refused_with_what_was_expected)
+TEST(what_is_broken_is_rejected_with_what_was_expected)
 {
-    check_refused("heap profile: 1: 2 [3: 4] @ heap_v9/1\n", "nobody knows");
-    check_refused("heap profile: 1: 2 [3: 4] @ heap_v2/1\n1: 2 [3: 4]\n", "1: 2 [3: 4] @ 0x");
-    check_refused("heap profile: 1: 2 [3: 4] @ heap_v2/1\n0: 2 [3: 4] @\n", "0 objects");
-    check_refused("heap profile: 1: 2 [3: 4] @ heap_v2/1\n1: 2 [3: 4] @ 0x12345678901234567\n", "64 bits");
-    check_refused("x profile: total 2\n1 @ 0x1\none @ 0x1\n", "1 @ 0x");
-    check_refused("--- contention:\ncolour = 3\n", "colour");
-    check_refused("--- contention:\nsampling period = many\n", "number");
-    check_refused("--- contention:\n1 @ 0x1\n", "1 2 @ 0x");
-    check_refused("--- threadz 1 ---\n\n--- Threat 1 ---\n", "Thread");
-    check_refused("--- heapz 1 ---\nformat = cobol\n", "java");
-    check_refused("--- heapz 1 ---\nformat = java\n10 1 @ 0x1\n", "resolution");
-    check_refused("--- heapz 1 ---\nformat = java\nresolution = bytes\n10 0 @ 0x1\n", "no objects");
+    check_rejected("heap profile: 1: 2 [3: 4] @ heap_v9/1\n", "nobody knows");
+    check_rejected("heap profile: 1: 2 [3: 4] @ heap_v2/1\n1: 2 [3: 4]\n", "1: 2 [3: 4] @ 0x");
+    check_rejected("heap profile: 1: 2 [3: 4] @ heap_v2/1\n0: 2 [3: 4] @\n", "0 objects");
+    check_rejected("heap profile: 1: 2 [3: 4] @ heap_v2/1\n1: 2 [3: 4] @ 0x12345678901234567\n", "64 bits");
+    check_rejected("x profile: total 2\n1 @ 0x1\none @ 0x1\n", "1 @ 0x");
+    check_rejected("--- contention:\ncolour = 3\n", "colour");
+    check_rejected("--- contention:\nsampling period = many\n", "number");
+    check_rejected("--- contention:\n1 @ 0x1\n", "1 2 @ 0x");
+    check_rejected("--- threadz 1 ---\n\n--- Threat 1 ---\n", "Thread");
+    check_rejected("--- heapz 1 ---\nformat = cobol\n", "java");
+    check_rejected("--- heapz 1 ---\nformat = java\n10 1 @ 0x1\n", "resolution");
+    check_rejected("--- heapz 1 ---\nformat = java\nresolution = bytes\n10 0 @ 0x1\n", "no objects");
     struct buffer file = cpu_file(WORDS(CPU_HEADER, 1, 1000, 0x10), 8, false, "");
     struct profile profile;
     profile_init(&profile);
@@ -250,7 +250,7 @@ TEST(does_not_detect_similar_text_of_other_formats)
 }
 
 /* A changed byte or a cut: what comes of it is read or refused. */
-TEST(damaged_captures_are_read_or_refused_but_never_crash)
+TEST(damaged_captures_are_read_or_rejected_but_never_crash)
 {
     uint64_t random = 88172645463325252u;
     for (size_t i = 0; i < CAPTURES; i++) {

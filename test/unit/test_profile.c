@@ -572,7 +572,7 @@ TEST(merging_finds_what_is_there_in_whatever_order_it_comes)
     profile_fini(&into);
 }
 
-TEST(merging_adds_extra_labels_in_front_and_samples_that_differ_in_them_do_not_sum_PPF_8)
+TEST(merging_adds_extra_labels_first_and_keeps_samples_distinct_PPF_8)
 {
     struct profile into, one;
     profile_init(&into);

@@ -50,7 +50,7 @@ TEST(white_space_and_capitals_in_sentry_trace_do_no_harm)
     CHECK_TEXT(parent.trace_id, TRACE);
 }
 
-TEST(a_broken_sentry_trace_is_refused)
+TEST(a_broken_sentry_trace_is_rejected)
 {
     static const char *const headers[] = {"",
                                           "-",

@@ -137,7 +137,7 @@ TEST(a_broken_expression_is_reported_and_drops_nothing)
 }
 
 /* Each character of the name is looked for by 8000 parts of the expression at once. */
-TEST(an_expression_that_takes_too_long_is_refused_and_nothing_dropped)
+TEST(an_expression_that_takes_too_long_is_rejected_and_nothing_dropped)
 {
     enum { NAME_BYTES = 100000 };
     struct profile profile;

@@ -59,7 +59,7 @@ TEST(reads_what_the_module_profile_writes)
     profile_fini(&profile);
 }
 
-TEST(refuses_what_is_broken_and_says_where)
+TEST(rejects_what_is_broken_and_says_where)
 {
     static const struct {
         const char *bytes;

@@ -85,7 +85,7 @@ TEST(a_match_within_a_text_is_found)
     CHECK(matches("", "", regexp_matches_within));
 }
 
-TEST(what_is_broken_or_not_known_is_refused)
+TEST(what_is_broken_or_not_known_is_rejected)
 {
     static const struct {
         const char *pattern;

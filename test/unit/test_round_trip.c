@@ -101,7 +101,7 @@ static bool check_v2_pprof_v2(struct profile *profile, const char *path)
 }
 
 /* FMT-1, V2-3, PPF-1, PPF-4. */
-TEST(a_chunk_that_goes_through_pprof_keeps_stacks_threads_times_and_addresses)
+TEST(a_chunk_through_pprof_keeps_stacks_threads_times_addresses)
 {
     for_each_profile(real_path("envelopes/*/*.raw"), check_v2_pprof_v2, real_is_complete() ? 35 : 12);
 }
@@ -152,7 +152,7 @@ TEST(a_profile_that_goes_through_speedscope_keeps_stacks_and_times)
     for_each_profile(real_path("envelopes/java-*/*.raw"), check_speedscope, 1);
 }
 
-TEST(a_profile_that_goes_through_firefoxs_format_keeps_stacks_times_and_values)
+TEST(a_profile_through_firefox_keeps_stacks_times_and_values)
 {
     for_each_profile(real_path("envelopes/*-v2-*/*.raw"), check_firefox, real_is_complete() ? 4 : 3);
     for_each_profile(real_path("cpuprofile/*.cpuprofile"), check_firefox, 2);

@@ -399,7 +399,7 @@ TEST(a_payload_of_any_size_gets_a_result_V2_10)
     }
 }
 
-TEST(a_chunk_over_50_mib_is_refused_V2_5)
+TEST(a_chunk_over_50_mib_is_rejected_V2_5)
 {
     struct rules_result result;
     size_t size = RULES_RELAY_BYTES_MAX + 1;

@@ -261,7 +261,7 @@ TEST(times_are_strings_of_whole_numbers_V1_3_V1_9)
     }
 }
 
-TEST(frames_images_threads_and_measurements_have_their_types_FMT_3_FMT_6_FMT_7)
+TEST(frames_images_threads_measurements_are_typed_FMT_3_FMT_6_FMT_7)
 {
     static const struct rule_case cases[] = {
         {"\"lineno\":7", "\"lineno\":-1",
@@ -333,7 +333,7 @@ TEST(native_platforms_must_bring_images_and_addresses_V1_2_FMT_6_FMT_10)
     }
 }
 
-TEST(native_platforms_must_bring_images_by_the_documents_and_cocoa_more_by_the_service_FMT_6)
+TEST(native_platforms_need_images_and_cocoa_more_FMT_6)
 {
     static const struct rule_case cases[] = {
         {"\"platform\":\"python\"", "\"platform\":\"cocoa\"", "",
@@ -469,7 +469,7 @@ TEST(what_is_outside_of_the_transaction_goes_first_V1_4)
     buffer_fini(&payload);
 }
 
-TEST(what_is_no_json_or_too_large_is_refused_V1_4)
+TEST(what_is_no_json_or_too_large_is_rejected_V1_4)
 {
     CHECK_TEXT(validate(slice_of_text(""), NULL, RULES_RELAY),
                INVALID "expected valid JSON, found input ends early at byte 0");

@@ -166,7 +166,7 @@ static const char *unit_of(const struct label_units *units, struct string_id key
     return label_unit(units, &label);
 }
 
-TEST(the_unit_of_a_label_is_the_first_that_a_label_has_or_follows_from_its_key_PPF_8)
+TEST(takes_a_label_unit_from_the_first_label_or_its_key_PPF_8)
 {
     struct profile profile;
     struct label_units units;

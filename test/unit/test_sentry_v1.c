@@ -126,7 +126,7 @@ static void rewrite(struct slice bytes, struct buffer *out)
     profile_fini(&profile);
 }
 
-TEST(the_object_of_a_transaction_counts_before_the_list_and_of_the_list_the_first_V1_1)
+TEST(prefers_the_transaction_object_to_the_first_of_the_list_V1_1)
 {
     static const char format[] = "{\"version\":\"1\",%s,\"profile\":{\"frames\":[],\"stacks\":[],\"samples\":[]}}";
     static const char *const spellings[] = {
@@ -148,7 +148,7 @@ TEST(the_object_of_a_transaction_counts_before_the_list_and_of_the_list_the_firs
     }
 }
 
-TEST(what_a_profile_does_not_say_is_written_as_what_servers_take_for_it_V1_2)
+TEST(writes_the_defaults_of_servers_for_missing_fields_V1_2)
 {
     static const char text[] =
         "{\"version\":\"1\",\"event_id\":\"41fed0925670468bb0457f61a74688ec\",\"release\":\"a@1\",\"transaction\":{"
@@ -228,7 +228,7 @@ TEST(v1_and_v2_are_distinguished_wherever_the_version_is)
     }
 }
 
-TEST(what_is_broken_is_refused_V1_3)
+TEST(what_is_broken_is_rejected_V1_3)
 {
     static const struct {
         const char *text;
@@ -360,7 +360,7 @@ static const char *encode_refusal(const struct profile *profile)
     return error.message;
 }
 
-TEST(the_sender_refuses_what_the_server_would_V1_4)
+TEST(the_sender_rejects_what_the_server_would_V1_4)
 {
     struct profile profile;
     make_profile(&profile, 30000000000);

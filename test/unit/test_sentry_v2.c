@@ -180,7 +180,7 @@ static enum status check_times(uint64_t first_ns, uint64_t second_ns, struct err
     return status;
 }
 
-TEST(samples_that_are_over_66_seconds_apart_are_refused_before_sending)
+TEST(samples_that_are_over_66_seconds_apart_are_rejected_before_sending)
 {
     struct error error = {.message = ""};
     CHECK_UINT(check_times(0, 66u * (uint64_t)SECOND, &error), STATUS_OK);
@@ -219,7 +219,7 @@ TEST(a_chunk_needs_a_release)
     buffer_fini(&out);
 }
 
-TEST(a_chunk_over_50_mib_is_refused_and_nothing_of_it_is_given_out)
+TEST(a_chunk_over_50_mib_is_rejected_and_nothing_of_it_is_given_out)
 {
     struct profile profile;
     struct buffer out;
@@ -519,7 +519,7 @@ TEST(return_addresses_are_stored_less_one_and_the_leaf_as_it_is_PPF_4)
     CHECK_TEXT(decoded_stack(NATIVE_CHUNK("[0,4,4]")), "leaf@100;script;script");
 }
 
-TEST(neighbours_with_one_address_are_inlined_but_a_function_that_calls_itself_is_not)
+TEST(equal_addresses_are_inlined_frames_but_recursion_is_not)
 {
     CHECK_TEXT(decoded_stack(NATIVE_CHUNK("[1,2,3]")), "a,b@200;c@2ff");
     CHECK_TEXT(decoded_stack(NATIVE_CHUNK("[0,1,2,3]")), "leaf@100;a,b@1ff;c@2ff");
@@ -554,7 +554,7 @@ TEST(reading_is_as_liberal_as_the_server_and_more)
     profile_fini(&profile);
 }
 
-TEST(what_is_no_chunk_or_a_broken_one_is_refused)
+TEST(what_is_no_chunk_or_a_broken_one_is_rejected)
 {
     static const struct {
         const char *text;
@@ -685,7 +685,7 @@ TEST(stacks_that_differ_only_in_the_model_are_written_once_FMT_2)
     profile_fini(&profile);
 }
 
-TEST(a_frame_without_function_file_and_address_is_written_with_a_function_FMT_3)
+TEST(writes_a_function_for_a_frame_that_has_no_field_FMT_3)
 {
     struct profile profile;
     struct buffer out;

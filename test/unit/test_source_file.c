@@ -93,7 +93,7 @@ TEST(folders_above_and_trimmed_paths_are_searched_as_in_pprof)
     CHECK_TEXT(first_line("/otherwise/a.c"), "");
 }
 
-TEST(what_is_no_text_file_is_refused_without_waiting)
+TEST(what_is_no_text_file_is_rejected_without_waiting)
 {
     prepare();
     search(NULL, NULL);
@@ -105,7 +105,7 @@ TEST(what_is_no_text_file_is_refused_without_waiting)
     CHECK_INT(source_files_find(&files, "/dev/zero")->status, STATUS_UNSUPPORTED);
 }
 
-TEST(a_file_of_more_than_the_maximum_is_refused)
+TEST(a_file_of_more_than_the_maximum_is_rejected)
 {
     prepare();
     search(NULL, NULL);
@@ -115,7 +115,7 @@ TEST(a_file_of_more_than_the_maximum_is_refused)
     CHECK_INT(files.bytes_read, 0);
 }
 
-TEST(a_file_of_too_many_lines_is_refused)
+TEST(a_file_of_too_many_lines_is_rejected)
 {
     prepare();
     search(NULL, NULL);

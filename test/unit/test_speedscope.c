@@ -56,7 +56,7 @@ TEST(profiles_of_one_name_are_separate_threads_in_any_member_order)
     buffer_fini(&out);
 }
 
-TEST(what_is_broken_is_refused_with_what_was_wrong)
+TEST(what_is_broken_is_rejected_with_what_was_wrong)
 {
 #define ONE(body) "{" FRAMES ",\"profiles\":[{\"name\":\"x\",\"startValue\":0,\"endValue\":9," body "}]}"
     static const struct {
@@ -146,7 +146,7 @@ static bool opens_on(const struct profile *profile, const char *member)
     return is_found;
 }
 
-TEST(it_opens_on_the_thread_whose_stack_changes_most_or_on_that_of_the_transaction)
+TEST(opens_on_the_busiest_thread_or_the_one_of_the_transaction)
 {
     struct profile profile;
     make(&profile);
@@ -194,7 +194,7 @@ TEST(what_was_read_and_written_is_read_the_same)
     profile_fini(&profile);
 }
 
-TEST(negative_values_are_refused)
+TEST(negative_values_are_rejected)
 {
     struct profile profile;
     struct buffer out;

@@ -112,7 +112,7 @@ TEST(random_payloads_with_random_damage_come_back)
     CHECK(with_columns > 5000);
 }
 
-TEST(damaged_columns_are_refused_or_stay_within_their_size)
+TEST(damaged_columns_are_rejected_or_stay_within_their_size)
 {
     unsigned state = 2;
     for (int round = 0; round < 2000; round++) {
@@ -203,7 +203,7 @@ static size_t count_chunks(struct store *store)
     return count;
 }
 
-TEST(a_chunk_that_is_sent_again_is_stored_once_also_after_midnight_and_a_restart)
+TEST(stores_a_repeated_chunk_once_also_after_midnight_and_restart)
 {
     struct store *store = new_store();
     CHECK_UINT(add_chunk(store, 1, DAY(10)), 0);
@@ -363,7 +363,7 @@ static void check_upgraded(int version)
     CHECK_INT(read_number("1970-01-11.db", "PRAGMA user_version"), 3);
 }
 
-TEST(files_of_earlier_versions_are_upgraded_and_one_of_a_later_version_refused)
+TEST(upgrades_files_of_earlier_versions_and_rejects_a_later_version)
 {
     static const char downgrade[] =
         "DROP TABLE space; DROP TABLE segment; DROP TABLE sum_group; DROP TABLE sum; DROP TABLE stale;"

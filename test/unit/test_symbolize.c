@@ -222,7 +222,7 @@ TEST(members_templates_and_lambdas_have_names_for_people_and_for_linkers)
     profile_fini(&scene.profile);
 }
 
-TEST(a_function_without_a_declaration_starts_at_its_first_row_of_the_line_table_PPF_6)
+TEST(an_undeclared_function_starts_at_its_first_line_row_PPF_6)
 {
     struct scene scene;
     scene_init(&scene, FIXTURE("assembled"));
@@ -254,7 +254,7 @@ TEST(a_function_inside_of_another_is_named)
     profile_fini(&scene.profile);
 }
 
-TEST(code_that_several_units_define_is_that_of_the_unit_that_the_linker_kept)
+TEST(takes_shared_code_from_the_unit_that_the_linker_kept)
 {
     if (access(FIXTURE("twice"), R_OK) != 0) SKIP("no C++ compiler");
     struct scene scene;
@@ -582,7 +582,7 @@ TEST(a_module_is_read_once_for_several_profiles)
     (void)rmdir(copy);
 }
 
-TEST(a_file_without_a_build_id_in_the_profile_is_used_only_if_paths_are_trusted)
+TEST(uses_a_file_without_build_id_only_if_paths_are_trusted)
 {
     for (int trusts = 0; trusts < 2; trusts++) {
         struct scene scene;

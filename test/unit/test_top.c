@@ -106,7 +106,7 @@ TEST(a_recursive_function_counts_once_a_sample)
     top_fini(&top);
 }
 
-TEST(an_inlined_function_is_a_frame_and_a_repeated_one_in_a_location_counts_once)
+TEST(counts_an_inlined_function_once_per_location)
 {
     begin();
     struct stack_id at = profile_add_stack(&profile, (struct stack_id){0}, place(0x10, "inner inner outer"));

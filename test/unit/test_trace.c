@@ -309,7 +309,7 @@ TEST(a_transaction_names_the_profiler_that_ran_longest_in_it_LNK_1)
     end(tracer);
 }
 
-TEST(a_transaction_names_the_profiler_that_ran_and_each_span_its_own_LNK_1_LNK_3)
+TEST(transactions_and_spans_name_their_profilers_LNK_1_LNK_3)
 {
     struct tracer *tracer = begin_at_rate(1);
     tracer_set_profiler(tracer, PROFILER);
@@ -330,7 +330,7 @@ TEST(a_transaction_names_the_profiler_that_ran_and_each_span_its_own_LNK_1_LNK_3
     end(tracer);
 }
 
-TEST(of_many_profilers_each_transaction_names_its_own_and_a_span_of_one_long_gone_names_none_LNK_1_LNK_3)
+TEST(spans_name_one_of_many_profilers_unless_forgotten_LNK_1_LNK_3)
 {
     struct tracer *tracer = begin_at_rate(1);
     char id[UUID_TEXT_SIZE];
@@ -351,7 +351,7 @@ TEST(of_many_profilers_each_transaction_names_its_own_and_a_span_of_one_long_gon
     end(tracer);
 }
 
-TEST(a_profiler_that_began_within_the_transaction_is_named_and_one_that_did_not_overlap_is_not_LNK_1)
+TEST(names_a_profiler_only_if_it_overlaps_the_transaction_LNK_1)
 {
     struct tracer *tracer = begin_at_rate(1);
     struct trace_span *root = start_root(tracer);
@@ -408,7 +408,7 @@ TEST(spans_have_the_last_name_that_their_thread_had_LNK_4)
     end(tracer);
 }
 
-TEST(the_root_and_each_span_name_the_thread_that_they_started_on_LNK_2_LNK_3)
+TEST(root_and_spans_name_the_thread_they_started_on_LNK_2_LNK_3)
 {
     struct tracer *tracer = begin_at_rate(1);
     (void)prctl(PR_SET_NAME, "at start");
@@ -471,7 +471,7 @@ static void *enter_and_end(void *span)
     return NULL;
 }
 
-TEST(a_span_that_another_thread_finishes_is_current_no_more_and_a_thread_that_ends_leaves_its_spans)
+TEST(finishing_a_span_or_ending_a_thread_clears_the_current_span)
 {
     struct tracer *tracer = begin_at_rate(1);
     struct trace_span *root = start_root(tracer), *child = trace_span_start_child(root, "op", NULL);
@@ -487,7 +487,7 @@ TEST(a_span_that_another_thread_finishes_is_current_no_more_and_a_thread_that_en
     end(tracer);
 }
 
-TEST(what_is_finished_is_let_go_at_once_or_when_the_thread_that_entered_it_looks_again)
+TEST(frees_finished_spans_at_once_or_when_their_thread_returns)
 {
     struct tracer *tracer = begin_at_rate(0);
     struct trace_span *first = start_root(tracer), *second = start_root(tracer);
@@ -562,7 +562,7 @@ TEST(a_transaction_has_at_most_1000_spans_and_the_others_are_reported)
     end(tracer);
 }
 
-TEST(a_payload_is_at_most_a_mebibyte_and_the_spans_that_do_not_fit_are_reported)
+TEST(limits_a_payload_to_one_mebibyte_and_reports_dropped_spans)
 {
     struct tracer *tracer = begin_at_rate(1);
     struct trace_span *root = start_root(tracer);
@@ -598,7 +598,7 @@ TEST(an_unsampled_transaction_is_reported_with_its_spans_and_not_sent)
     end(tracer);
 }
 
-TEST(a_transaction_that_is_given_up_unfinished_is_reported_and_ends_for_the_profiler)
+TEST(reports_an_abandoned_transaction_and_ends_it_for_the_profiler)
 {
     struct tracer *tracer = begin_at_rate(1);
     struct trace_span *root = start_root(tracer);
@@ -609,7 +609,7 @@ TEST(a_transaction_that_is_given_up_unfinished_is_reported_and_ends_for_the_prof
     end(tracer);
 }
 
-TEST(more_open_transactions_than_the_maximum_are_refused_and_reported)
+TEST(more_open_transactions_than_the_maximum_are_rejected_and_reported)
 {
     static struct trace_span *roots[TRACE_TRANSACTIONS_OPEN_MAX];
     struct tracer *tracer = begin_at_rate(0);
@@ -872,7 +872,7 @@ TEST(a_trace_received_without_baggage_stays_without)
     end(tracer);
 }
 
-TEST(without_tracing_a_trace_is_passed_on_undecided_and_nothing_is_reported)
+TEST(without_tracing_a_trace_is_passed_on_undecided)
 {
     struct tracer *tracer = begin_with((struct tracer_options){0});
     struct trace_span *root = start_root(tracer);
@@ -898,7 +898,7 @@ static int in_child(struct tracer *tracer, struct trace_span *root)
     return slice_equals_text(sent.transaction.root.thread_id, raw_thread()) ? 0 : 3;
 }
 
-TEST(in_a_forked_child_the_spans_of_the_parent_do_nothing_and_a_new_tracer_works)
+TEST(a_forked_child_ignores_spans_of_the_parent)
 {
     struct tracer *tracer = begin_at_rate(1);
     struct trace_span *root = start_root(tracer);

@@ -62,7 +62,7 @@ static bool trace_something(const struct trace_headers *headers)
     return tracer;
 }
 
-TEST(whatever_allocation_fails_tracing_continues_and_accounts_for_what_it_made)
+TEST(tracing_survives_each_failed_allocation_and_keeps_its_counts)
 {
     static const struct trace_headers none,
         some = {.sentry_trace = {(const uint8_t *)"8450ef61f4aa4d4d976c50a41715229d-abd71dabf8bde62b-1", 51},

@@ -105,7 +105,7 @@ TEST(members_of_other_types_are_passed_over)
     CHECK_UINT(transaction_decode(slice_of_text("{\"spans\":[{]}"), &transaction, NULL), STATUS_MALFORMED);
 }
 
-TEST(more_spans_than_are_accepted_are_refused)
+TEST(more_spans_than_are_accepted_are_rejected)
 {
     struct transaction transaction;
     struct buffer text;

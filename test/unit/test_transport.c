@@ -79,7 +79,7 @@ TEST(rejects_an_invalid_dsn)
     }
 }
 
-TEST(the_auth_header_names_version_client_and_key_and_nothing_can_be_slipped_into_it)
+TEST(the_auth_header_has_version_client_key_and_no_injected_text)
 {
     struct dsn dsn;
     char auth[DSN_AUTH_SIZE];
@@ -419,7 +419,7 @@ TEST(a_full_spool_drops_the_oldest_that_nobody_sends_and_counts_it)
     delete_spool(&spool);
 }
 
-TEST(what_a_dead_process_left_half_written_is_deleted_and_what_a_living_one_writes_is_not)
+TEST(deletes_partial_files_of_dead_processes_only)
 {
     struct spool spool = new_spool();
     struct spool_claim none;

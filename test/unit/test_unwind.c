@@ -238,7 +238,7 @@ TEST(restoring_gives_back_the_cies_rule_and_remembering_the_entire_row)
     CHECK_RULE(rows.rows[1], RBX, CFI_SAME_VALUE, 0);
 }
 
-TEST(registers_that_nobody_follows_and_the_size_of_arguments_are_passed_over)
+TEST(ignores_unused_registers_and_the_size_of_arguments)
 {
     struct taken_rows rows;
     CHECK(run(&rows, 0x05, 17, 1, 0x05, 0xff, 1, 1, 0x07, 40, 0x2e, 0x90, 1, 0x10, 60, 1, 0x30, 0x0e, 16, END));
@@ -253,7 +253,7 @@ TEST(offsets_that_do_not_fit_are_not_believed)
     CHECK_UINT(rows.rows[0].cfa_register, UINT16_MAX);
 }
 
-TEST(broken_instructions_are_refused)
+TEST(broken_instructions_are_rejected)
 {
     struct taken_rows rows;
     CHECK(!run(&rows, 0x3f, END));      /* no such instruction */
@@ -276,7 +276,7 @@ TEST(the_rows_before_a_broken_instruction_have_been_given)
     CHECK_INT(rows.rows[0].cfa_offset, 16);
 }
 
-TEST(broken_entries_are_refused)
+TEST(broken_entries_are_rejected)
 {
     struct assembled *assembled = fresh();
     struct cfi_fde fde = {0};
@@ -400,7 +400,7 @@ static void put_header(struct assembled *header, uint64_t address, const uint64_
     }
 }
 
-TEST(the_header_says_which_entries_there_are_and_may_be_missing_or_unsorted)
+TEST(reads_a_header_that_is_missing_or_unsorted)
 {
     enum { HEADER_ADDRESS = 0x20000 };
     static struct assembled header;
@@ -720,7 +720,7 @@ TEST(a_walk_follows_sp_fp_and_every_other_register_to_the_root)
     }
 }
 
-TEST(a_return_address_after_a_function_that_does_not_return_belongs_to_that_function)
+TEST(a_return_address_after_a_noreturn_call_belongs_to_the_caller)
 {
     struct scene *scene = fresh_scene();
     put_fde(scene->assembled, CODE + 0x100, 0x100, 0x0e, 16, END);
@@ -790,7 +790,7 @@ static struct scene *clone_scene(unsigned gap, uint8_t first_instruction)
     return scene;
 }
 
-TEST(after_the_system_call_of_clone_the_new_thread_begins_and_the_old_one_returns)
+TEST(a_clone_call_begins_the_new_thread_and_returns_in_the_old)
 {
     enum { UNDEFINED = 0x07, SAME = 0x08 };
     struct scene *scene = clone_scene(10, UNDEFINED);
@@ -861,7 +861,7 @@ static struct scene *signal_scene(void)
     return scene;
 }
 
-TEST(the_caller_of_a_signal_frame_is_looked_up_exactly_and_has_all_registers)
+TEST(looks_up_the_caller_of_a_signal_frame_with_all_registers)
 {
     struct scene *scene = signal_scene();
     enter(scene, 0x200, 10);
@@ -894,7 +894,7 @@ TEST(the_trampoline_of_a_signal_handler_has_an_exact_address)
     frame_table_fini(&scene->table);
 }
 
-TEST(a_register_that_only_the_innermost_frame_has_is_not_believed_further_out)
+TEST(uses_caller_saved_registers_in_the_innermost_frame_only)
 {
     struct scene *scene = fresh_scene();
     put_fde(scene->assembled, CODE + 0x100, 0x100, END);
@@ -1180,7 +1180,7 @@ TEST(a_walk_that_continues_from_the_one_before_gives_the_same_stack)
 }
 
 /* What is where frames were is what it was, but the stack has another shape. */
-TEST(a_walk_does_not_continue_from_the_one_before_where_registers_lead_elsewhere)
+TEST(does_not_resume_a_walk_if_registers_lead_elsewhere)
 {
     static struct resume_cache resume_cache;
     for (int by_saved_fp = 0; by_saved_fp < 2; by_saved_fp++) {
@@ -1297,7 +1297,7 @@ TEST(a_frame_pointer_is_recovered_where_a_direct_call_proves_it)
     frame_table_fini(&scene->table);
 }
 
-TEST(a_frame_pointer_is_recovered_where_the_code_that_begins_a_thread_calls_through_a_pointer)
+TEST(recovers_a_frame_pointer_where_thread_start_calls_a_pointer)
 {
     size_t recovered_count = 0;
     struct scene *scene = blocked_scene();
@@ -1504,7 +1504,7 @@ TEST(every_operation_of_expressions_computes_what_the_standard_says)
     CHECK_EVALUATES(3, 0x33, 0x96);                            /* nop */
 }
 
-TEST(expressions_that_are_broken_or_endless_or_need_the_unknown_are_refused)
+TEST(rejects_expressions_that_are_broken_endless_or_unsupported)
 {
     uint64_t value;
     CHECK(!evaluate(&value, 0x22, END)); /* nothing on the stack */
@@ -1699,7 +1699,7 @@ static bool read_cut(void *context, uint64_t offset, void *bytes, size_t size)
     return pread(file->descriptor, bytes, size, (off_t)offset) == (ssize_t)size;
 }
 
-TEST(sections_of_a_file_that_was_cut_are_refused)
+TEST(sections_of_a_file_that_was_cut_are_rejected)
 {
     struct elf_frame_sections sections;
     struct cut_file file = {.descriptor = open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};

@@ -42,7 +42,7 @@ double json_number_or_text(struct json_reader *reader)
     struct json_number number = {0};
     if (json_peek(reader) != JSON_STRING) return json_double(reader);
     if (!json_number_of_text(json_string(reader), &number))
-        json_reader_refuse(reader, STATUS_MALFORMED, "expected a number, or a text that holds one");
+        json_reader_reject(reader, STATUS_MALFORMED, "expected a number, or a text that holds one");
     return json_number_to_double(&number);
 }
 

@@ -929,7 +929,7 @@ enum status otlp_json_decode(struct slice bytes, struct profile *profile, struct
         buffer_init(&message, 2 * bytes.size + 64);
         profile_init(&part);
         if (documents == OTLP_DOCUMENTS_MAX)
-            json_reader_refuse(&reader, STATUS_TOO_LARGE, "more than 65536 documents in one file");
+            json_reader_reject(&reader, STATUS_TOO_LARGE, "more than 65536 documents in one file");
         otlp_json_take(&reader, &message);
         status = json_reader_status(&reader, error);
         if (status == STATUS_OK && message.failed) status = error_set(error, STATUS_NO_MEMORY, 0, "no memory");

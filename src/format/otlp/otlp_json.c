@@ -118,14 +118,14 @@ static uint64_t take_integer(struct json_reader *reader)
     if (!is_text) number = json_number(reader);
     bool is_number = is_text ? json_number_of_text(json_string(reader), &number) : !reader->failed;
     if (!is_number || !number.is_integer || number.text.size > 20) {
-        json_reader_refuse(reader, STATUS_MALFORMED, "expected a whole number, or a text that holds one");
+        json_reader_reject(reader, STATUS_MALFORMED, "expected a whole number, or a text that holds one");
         return 0;
     }
     uint64_t value = 0;
     for (size_t i = number.is_negative ? 1 : 0; i < number.text.size; i++)
         if (__builtin_mul_overflow(value, 10u, &value) ||
             __builtin_add_overflow(value, (uint64_t)(number.text.data[i] - '0'), &value))
-            json_reader_refuse(reader, STATUS_TOO_LARGE, "a number of more than 64 bits");
+            json_reader_reject(reader, STATUS_TOO_LARGE, "a number of more than 64 bits");
     return number.is_negative ? 0 - value : value;
 }
 
@@ -149,7 +149,7 @@ static void take_hex(struct json_reader *reader, const struct field *field, stru
     if (is_id)
         protobuf_append_bytes(out, field->number, slice_of(bytes, text.size / 2));
     else
-        json_reader_refuse(reader, STATUS_MALFORMED, "expected an id of at most 32 hexadecimal digits");
+        json_reader_reject(reader, STATUS_MALFORMED, "expected an id of at most 32 hexadecimal digits");
 }
 
 static void append_fixed(struct buffer *out, uint64_t value)

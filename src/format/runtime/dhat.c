@@ -38,7 +38,7 @@ static void read_frames(struct decoder *decoder, struct slice table)
         struct slice text = json_string(&reader);
         if (!array_reserve(&decoder->frames.items, &decoder->frames.capacity, decoder->frames.count + 1,
                            sizeof(*decoder->frames.items), PROFILE_ENTITIES_MAX))
-            json_reader_refuse(&reader, STATUS_NO_MEMORY, "no memory for the frames");
+            json_reader_reject(&reader, STATUS_NO_MEMORY, "no memory for the frames");
         else
             decoder->frames.items[decoder->frames.count++] = valgrind_frame_add(decoder->file.profile, text);
     }
@@ -53,12 +53,12 @@ static struct stack_id read_stack(struct decoder *decoder, struct json_reader *r
     while (json_array_next(reader)) {
         uint64_t frame = json_u64(reader);
         if (frame >= decoder->frames.count)
-            json_reader_refuse(reader, STATUS_MALFORMED, "a frame that is not in the table");
+            json_reader_reject(reader, STATUS_MALFORMED, "a frame that is not in the table");
         else if (decoder->path.count == DHAT_DEPTH_MAX)
-            json_reader_refuse(reader, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
+            json_reader_reject(reader, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
         else if (!array_reserve(&decoder->path.items, &decoder->path.capacity, decoder->path.count + 1,
                                 sizeof(*decoder->path.items), DHAT_DEPTH_MAX))
-            json_reader_refuse(reader, STATUS_NO_MEMORY, "no memory for the stacks");
+            json_reader_reject(reader, STATUS_NO_MEMORY, "no memory for the stacks");
         else
             decoder->path.items[decoder->path.count++] = (uint32_t)frame;
     }

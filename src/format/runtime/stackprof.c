@@ -43,7 +43,7 @@ static uint64_t parse_id(struct json_reader *reader, struct slice text)
         bool is_digit = text.data[i] >= '0' && text.data[i] <= '9';
         if (!is_digit || __builtin_mul_overflow(id, 10u, &id) ||
             __builtin_add_overflow(id, (uint64_t)(text.data[i] - '0'), &id))
-            json_reader_refuse(reader, STATUS_MALFORMED, "the number of a frame is no number of 64 bits");
+            json_reader_reject(reader, STATUS_MALFORMED, "the number of a frame is no number of 64 bits");
     }
     return id;
 }
@@ -74,12 +74,12 @@ static void read_frame(struct decoder *decoder, struct json_reader *reader, uint
     size_t count = decoder->frames.count;
     if (!array_reserve(&decoder->frames.items, &decoder->frames.capacity, count + 1, sizeof(frame),
                        PROFILE_ENTITIES_MAX))
-        json_reader_refuse(reader, STATUS_NO_MEMORY, "no memory for the frames");
+        json_reader_reject(reader, STATUS_NO_MEMORY, "no memory for the frames");
     if (reader->failed) return;
     decoder->frames.items[decoder->frames.count++] = frame;
     bool is_new = find_frame(decoder, id) == INDEX_NONE;
     if (is_new && !index_table_add(&decoder->frames.index, hash_mix(0, id), (uint32_t)count))
-        json_reader_refuse(reader, STATUS_NO_MEMORY, "no memory for the frames");
+        json_reader_reject(reader, STATUS_NO_MEMORY, "no memory for the frames");
 }
 
 static void read_frames(struct decoder *decoder, struct slice frames)
@@ -102,7 +102,7 @@ static void add_sample(struct decoder *decoder, struct stack_id stack, int64_t c
 static uint64_t next_number(struct json_reader *reader)
 {
     if (json_array_next(reader)) return json_u64(reader);
-    json_reader_refuse(reader, STATUS_MALFORMED, "the last stack is cut short");
+    json_reader_reject(reader, STATUS_MALFORMED, "the last stack is cut short");
     return 0;
 }
 
@@ -115,11 +115,11 @@ static void read_raw(struct decoder *decoder, struct slice raw)
         uint64_t depth = json_u64(&reader);
         struct stack_id stack = {0};
         if (depth > STACKPROF_DEPTH_MAX)
-            json_reader_refuse(&reader, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
+            json_reader_reject(&reader, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
         for (uint64_t i = 0; i < depth && !reader.failed; i++) {
             uint32_t frame = find_frame(decoder, next_number(&reader));
             if (frame == INDEX_NONE)
-                json_reader_refuse(&reader, STATUS_MALFORMED, "a stack with a frame that is not there");
+                json_reader_reject(&reader, STATUS_MALFORMED, "a stack with a frame that is not there");
             else
                 stack = profile_add_stack(decoder->file.profile, stack, decoder->frames.items[frame].location);
         }

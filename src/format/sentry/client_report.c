@@ -41,7 +41,7 @@ static void read_entry(struct json_reader *reader, struct client_report *report)
     struct discarded *entry = add_entry(report);
     struct slice key;
     if (!entry) {
-        json_reader_refuse(reader, report->count == DISCARDED_MAX ? STATUS_TOO_LARGE : STATUS_NO_MEMORY,
+        json_reader_reject(reader, report->count == DISCARDED_MAX ? STATUS_TOO_LARGE : STATUS_NO_MEMORY,
                            "more entries than are accepted");
         return;
     }

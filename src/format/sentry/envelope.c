@@ -65,11 +65,11 @@ static enum status find_header(struct slice bytes, bool is_lenient, struct slice
 {
     struct json_reader reader;
     json_reader_init(&reader, bytes);
-    if (json_peek(&reader) != JSON_OBJECT) json_reader_refuse(&reader, STATUS_MALFORMED, "expected a JSON object");
+    if (json_peek(&reader) != JSON_OBJECT) json_reader_reject(&reader, STATUS_MALFORMED, "expected a JSON object");
     json_skip(&reader);
     size_t size = json_reader_taken(&reader);
     if (size < bytes.size && line_end(slice_of(bytes.data + size, bytes.size - size), is_lenient) == 0)
-        json_reader_refuse(&reader, STATUS_MALFORMED, "header does not end with its line");
+        json_reader_reject(&reader, STATUS_MALFORMED, "header does not end with its line");
     enum status status = json_reader_status(&reader, error);
     json_reader_fini(&reader);
     if (status == STATUS_OK) *ret_header = slice_of(bytes.data, size);
@@ -100,12 +100,12 @@ static bool read_attribute(struct json_reader *reader, struct slice key, struct 
 {
     if (slice_equals_text(key, "event_id")) {
         if (!json_null(reader) && !uuid_parse(json_string(reader), attributes->event_id))
-            json_reader_refuse(reader, STATUS_MALFORMED, "event_id is no uuid");
+            json_reader_reject(reader, STATUS_MALFORMED, "event_id is no uuid");
     } else if (slice_equals_text(key, "dsn")) {
         if (!json_null(reader)) attributes->dsn = read_text(reader, texts);
     } else if (slice_equals_text(key, "sent_at")) {
         if (!json_null(reader) && !rfc3339_parse(json_string(reader), &attributes->sent_at_ns))
-            json_reader_refuse(reader, STATUS_MALFORMED, "sent_at is no RFC 3339 time");
+            json_reader_reject(reader, STATUS_MALFORMED, "sent_at is no RFC 3339 time");
     } else if (slice_equals_text(key, "sdk")) {
         read_sdk(reader, texts, attributes);
     } else if (slice_equals_text(key, "trace")) {
@@ -157,7 +157,7 @@ static void read_item_member(struct json_reader *reader, struct slice key, struc
     } else if (slice_equals_text(key, "length")) {
         header->length = json_u64(reader);
         header->has_length = true;
-        if (header->length > UINT32_MAX) json_reader_refuse(reader, STATUS_MALFORMED, "length is over 32 bits");
+        if (header->length > UINT32_MAX) json_reader_reject(reader, STATUS_MALFORMED, "length is over 32 bits");
     } else if (slice_equals_text(key, "platform")) {
         header->item.platform = read_text(reader, texts);
     } else if (slice_equals_text(key, "content_type")) {

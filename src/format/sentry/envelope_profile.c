@@ -132,7 +132,7 @@ void envelope_profile_wrap(const struct profile *profile, struct slice chunk, bo
     if (carries) add_carried(profile, out);
 }
 
-static enum status refuse_memory(struct error *error)
+static enum status without_memory(struct error *error)
 {
     return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the envelope");
 }
@@ -141,10 +141,10 @@ enum status envelope_profile_check(const struct buffer *out, size_t first, struc
 {
     struct slice bytes = slice_of(out->data + first, out->size - first);
     struct error reason = {0};
-    if (out->failed) return refuse_memory(error);
+    if (out->failed) return without_memory(error);
     enum status status = envelope_check(bytes, &reason);
     if (status == STATUS_OK) return STATUS_OK;
-    if (status == STATUS_NO_MEMORY) return refuse_memory(error);
+    if (status == STATUS_NO_MEMORY) return without_memory(error);
     const char *name =
         reject_reason_name(status == STATUS_TOO_LARGE ? REJECT_ENVELOPE_TOO_LARGE : REJECT_ENVELOPE_MALFORMED);
     return error_set(error, status, reason.offset, "%s: %.200s", name, reason.message);
@@ -157,7 +157,7 @@ enum status envelope_profile_encode(const struct profile *profile, struct buffer
     size_t first = out->size;
     enum status status = sentry_v2_encode(profile, NULL, &chunk, error);
     if (status == STATUS_OK) envelope_profile_wrap(profile, buffer_slice(&chunk), true, out);
-    if (status == STATUS_OK && out->failed) status = refuse_memory(error);
+    if (status == STATUS_OK && out->failed) status = without_memory(error);
     if (status == STATUS_OK) status = envelope_profile_check(out, first, error);
     buffer_fini(&chunk);
     return status;
@@ -215,7 +215,7 @@ enum status envelope_profile_encode_v1(const struct profile *profile, struct buf
         }
         if (carries) add_carried(profile, out);
         envelope_add_item(out, "profile", NULL, buffer_slice(&payload));
-        if (out->failed || transaction.failed) status = refuse_memory(error);
+        if (out->failed || transaction.failed) status = without_memory(error);
     }
     if (status == STATUS_OK) status = envelope_profile_check(out, first, error);
     buffer_fini(&transaction);

@@ -307,7 +307,7 @@ static void validate_by_spec(struct v1_validation *validation)
 
 /* --- The payload -------------------------------------------------------------------------------------------------- */
 
-static enum status refuse_memory(struct error *error)
+static enum status without_memory(struct error *error)
 {
     return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory to validate the payload");
 }
@@ -317,7 +317,7 @@ static enum status apply_rules(struct v1_validation *validation, struct error *e
     const struct chunk_decoder *decoder = &validation->decoder->chunk, *header = &validation->header->chunk;
     if (decoder->reader.status == STATUS_NO_MEMORY || header->reader.status == STATUS_NO_MEMORY ||
         header->profile->failed)
-        return refuse_memory(error);
+        return without_memory(error);
     if (!check_types(validation, validation->header, READING_HEADER) || !check_version(validation) ||
         !check_types(validation, validation->decoder, READING_BODY))
         return STATUS_OK;
@@ -330,7 +330,7 @@ static enum status apply_rules(struct v1_validation *validation, struct error *e
         validate_by_spec(validation);
     free(validation->kept);
     free(ranges);
-    return has_memory ? STATUS_OK : refuse_memory(error);
+    return has_memory ? STATUS_OK : without_memory(error);
 }
 
 /* A payload that could not be read to its end still has a header, which counts first. */

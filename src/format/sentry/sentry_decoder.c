@@ -81,11 +81,11 @@ void chunk_note_absent(struct chunk_decoder *decoder, unsigned rules, const stru
     add_note(decoder, rules, (struct note){.expected = expected, .missing = member, .offset = offset});
 }
 
-void chunk_refuse_value(struct chunk_decoder *decoder, const struct expectation *expected, uint64_t offset)
+void chunk_reject_value(struct chunk_decoder *decoder, const struct expectation *expected, uint64_t offset)
 {
     if (decoder->reader.failed) return;
     decoder->refusal = (struct note){.expected = expected, .offset = offset};
-    json_reader_refuse(&decoder->reader, STATUS_MALFORMED, expected->message);
+    json_reader_reject(&decoder->reader, STATUS_MALFORMED, expected->message);
 }
 
 /* --- Members of objects ------------------------------------------------------------------------------------------- */
@@ -162,7 +162,7 @@ int chunk_find_next_member(struct chunk_decoder *decoder, struct members *member
             decoder->reading = members->rules->header & bit ? READING_HEADER : READING_BODY;
         }
         uint64_t offset = json_reader_taken(reader);
-        if (members->seen & bit) chunk_refuse_value(decoder, &expected_once, offset);
+        if (members->seen & bit) chunk_reject_value(decoder, &expected_once, offset);
         if (members->order) members->order->next[members->place] = (uint8_t)(member - members->known);
         chunk_take_member(members, member); /* its key may have been written with escapes */
         if (!json_null(reader)) return member->number;
@@ -242,7 +242,7 @@ void chunk_keep_text(struct chunk_decoder *decoder, struct members *members, con
 struct string_id chunk_take_attributes(struct chunk_decoder *decoder, struct members *members)
 {
     struct buffer *attributes = &decoder->attributes;
-    if (attributes->failed) json_reader_refuse(&decoder->reader, STATUS_NO_MEMORY, "no memory for the chunk");
+    if (attributes->failed) json_reader_reject(&decoder->reader, STATUS_NO_MEMORY, "no memory for the chunk");
     if (attributes->size <= members->kept_from || decoder->reader.failed) return (struct string_id){0};
     buffer_append_byte(attributes, '}');
     struct slice kept = slice_of(attributes->data + members->kept_from, attributes->size - members->kept_from);
@@ -310,7 +310,7 @@ static uint64_t read_any_address(struct chunk_decoder *decoder, const struct exp
 {
     uint64_t value = 0, offset = chunk_offset(decoder);
     bool is_valid = chunk_parse_address(chunk_read_text_or_number(decoder), &value, ret_is_hex);
-    if (!is_valid) chunk_refuse_value(decoder, expected, offset);
+    if (!is_valid) chunk_reject_value(decoder, expected, offset);
     return is_valid ? value : 0;
 }
 
@@ -336,7 +336,7 @@ uint64_t chunk_read_u64(struct chunk_decoder *decoder)
 {
     uint64_t value = 0, offset = chunk_offset(decoder);
     if (!chunk_parse_decimal(chunk_read_text_or_number(decoder), &value)) {
-        chunk_refuse_value(decoder, &expected_whole, offset);
+        chunk_reject_value(decoder, &expected_whole, offset);
     }
     return value;
 }
@@ -347,7 +347,7 @@ struct string_id chunk_read_uuid(struct chunk_decoder *decoder)
     uint64_t offset = chunk_offset(decoder);
     struct slice text = json_string(&decoder->reader);
     if (!uuid_parse(text, plain)) {
-        chunk_refuse_value(decoder, &expected_uuid, offset);
+        chunk_reject_value(decoder, &expected_uuid, offset);
         return (struct string_id){0};
     }
     if (!slice_equals_text(text, plain)) chunk_note(decoder, BREAKS_SPEC, &expected_plain_uuid, offset);
@@ -401,7 +401,7 @@ double chunk_read_finite(struct chunk_decoder *decoder)
     uint64_t offset = chunk_offset(decoder);
     double value = json_double_or_infinity(&decoder->reader);
     if (isfinite(value)) return value;
-    chunk_refuse_value(decoder, &expected_finite, offset);
+    chunk_reject_value(decoder, &expected_finite, offset);
     return 0;
 }
 
@@ -410,6 +410,6 @@ double chunk_read_measured(struct chunk_decoder *decoder)
     double value = 0;
     uint64_t offset = chunk_offset(decoder);
     if (json_peek(&decoder->reader) == JSON_NUMBER) return chunk_read_finite(decoder);
-    if (!parse_float(json_string(&decoder->reader), &value)) chunk_refuse_value(decoder, &expected_measured, offset);
+    if (!parse_float(json_string(&decoder->reader), &value)) chunk_reject_value(decoder, &expected_measured, offset);
     return value;
 }

@@ -94,7 +94,7 @@ void chunk_note(struct chunk_decoder *decoder, unsigned rules, const struct expe
 void chunk_note_absent(struct chunk_decoder *decoder, unsigned rules, const struct expectation *expected,
                        const char *member, uint64_t offset);
 /* The value at OFFSET, which was taken or comes next, cannot be understood. */
-void chunk_refuse_value(struct chunk_decoder *decoder, const struct expectation *expected, uint64_t offset);
+void chunk_reject_value(struct chunk_decoder *decoder, const struct expectation *expected, uint64_t offset);
 
 /* --- Members of objects ------------------------------------------------------------------------------------------- */
 

@@ -33,7 +33,7 @@ static inline void *add_item(struct chunk_decoder *decoder, void *items, size_t 
                              size_t item_size)
 {
     if (*count == *capacity && !array_reserve(items, capacity, *count + 1, item_size, CHUNK_ITEMS_MAX)) {
-        json_reader_refuse(&decoder->reader, STATUS_NO_MEMORY, "no memory for the chunk");
+        json_reader_reject(&decoder->reader, STATUS_NO_MEMORY, "no memory for the chunk");
         return NULL;
     }
     uint8_t *item = *(uint8_t **)items + *count * item_size;
@@ -410,7 +410,7 @@ static void read_sample(struct chunk_decoder *decoder)
         }
     }
     if ((taken & ALL) != ALL) {
-        json_reader_refuse(&decoder->reader, STATUS_MALFORMED,
+        json_reader_reject(&decoder->reader, STATUS_MALFORMED,
                            decoder->is_relative ? "sample without elapsed_since_start_ns, stack_id or thread_id"
                                                 : "sample without timestamp, stack_id or thread_id");
     }

@@ -21,7 +21,7 @@ static struct string_id read_id(struct v1_decoder *decoder, struct v1_transactio
     struct slice text = json_string(&decoder->chunk.reader);
     size_t zeros = 0;
     if (!uuid_parse(text, ret_plain)) {
-        chunk_refuse_value(&decoder->chunk, &expected_uuid, offset);
+        chunk_reject_value(&decoder->chunk, &expected_uuid, offset);
         return (struct string_id){0};
     }
     while (ret_plain[zeros] == '0') zeros++;
@@ -205,7 +205,7 @@ static void read_timestamp(struct v1_decoder *decoder)
 {
     uint64_t offset = chunk_offset(&decoder->chunk);
     struct slice text = json_string(&decoder->chunk.reader);
-    if (!rfc3339_parse(text, &decoder->start_ns)) chunk_refuse_value(&decoder->chunk, &expected_time, offset);
+    if (!rfc3339_parse(text, &decoder->start_ns)) chunk_reject_value(&decoder->chunk, &expected_time, offset);
 }
 
 static void read_version(struct v1_decoder *decoder)

@@ -601,10 +601,10 @@ enum status chunk_encode(struct chunk_plan *plan, const struct profile *profile,
     chunk_plan_fini(plan); /* before the validation, which needs memory, too */
     enum status status = STATUS_OK;
     if (plan->is_too_large || (chunk.failed && chunk.is_full)) status = reject_size(ret_result, error);
-    if (plan->no_memory || (chunk.failed && !chunk.is_full)) status = chunk_refuse_memory(error);
+    if (plan->no_memory || (chunk.failed && !chunk.is_full)) status = chunk_no_memory(error);
     if (status == STATUS_OK) status = validate(profile, buffer_slice(&chunk), plan->is_v1, ret_result, error);
     if (status == STATUS_OK) buffer_append(out, chunk.data, chunk.size);
-    if (status == STATUS_OK && out->failed) status = chunk_refuse_memory(error);
+    if (status == STATUS_OK && out->failed) status = chunk_no_memory(error);
     buffer_fini(&chunk);
     return status;
 }

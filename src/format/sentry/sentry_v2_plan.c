@@ -23,7 +23,7 @@ enum status chunk_reject(struct error *error, enum reject_reason reason, const c
     return error_set(error, STATUS_MALFORMED, 0, "%s: %s", reject_reason_name(reason), message);
 }
 
-enum status chunk_refuse_memory(struct error *error)
+enum status chunk_no_memory(struct error *error)
 {
     return error_set(error, STATUS_NO_MEMORY, 0, "no memory for the chunk");
 }

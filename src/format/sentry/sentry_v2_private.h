@@ -135,6 +135,6 @@ int64_t chunk_period_ns(const struct profile *profile); /* 0 = not known */
 enum { CHUNK_BYTES_MAX = 50 << 20 }; /* facts §1.2 (16) */
 
 enum status chunk_reject(struct error *error, enum reject_reason reason, const char *message);
-enum status chunk_refuse_memory(struct error *error);
+enum status chunk_no_memory(struct error *error);
 
 #endif

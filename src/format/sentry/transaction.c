@@ -149,7 +149,7 @@ static struct span *add_span(struct reader *reader)
 {
     struct span_list *spans = reader->spans;
     if (!array_reserve(&spans->items, &spans->capacity, spans->count + 1, sizeof(*spans->items), SPANS_MAX)) {
-        json_reader_refuse(&reader->json, spans->count == SPANS_MAX ? STATUS_TOO_LARGE : STATUS_NO_MEMORY,
+        json_reader_reject(&reader->json, spans->count == SPANS_MAX ? STATUS_TOO_LARGE : STATUS_NO_MEMORY,
                            "more spans than are accepted");
         return NULL;
     }

@@ -215,7 +215,7 @@ static void read_parent(struct decoder *decoder, struct json_reader *reader, str
 {
     uint32_t parent = find_node(track, json_u64(reader));
     if (parent == INDEX_NONE)
-        json_reader_refuse(reader, STATUS_MALFORMED, "a node names a parent that does not come before it");
+        json_reader_reject(reader, STATUS_MALFORMED, "a node names a parent that does not come before it");
     if (node != INDEX_NONE && decoder->file.status == STATUS_OK) track->nodes.items[node].parent = parent;
 }
 

@@ -102,7 +102,7 @@ static uint64_t read_time(struct decoder *decoder, struct slice value)
     if (json_peek(&reader) != JSON_STRING)
         number = json_number(&reader);
     else if (!json_number_of_text(json_string(&reader), &number))
-        json_reader_refuse(&reader, STATUS_MALFORMED, "expected a number, or a text that holds one");
+        json_reader_reject(&reader, STATUS_MALFORMED, "expected a number, or a text that holds one");
     json_parts_finish(&decoder->file, &reader);
     return nanoseconds_of(&number);
 }

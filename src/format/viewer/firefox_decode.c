@@ -139,7 +139,7 @@ static void read_column(struct decoder *decoder, struct slice value, int power, 
     while (json_array_next(&reader)) {
         int64_t number = read_number(&reader, power);
         if (!array_reserve(&column->items, &column->capacity, column->count + 1, sizeof(number), PROFILE_SAMPLES_MAX))
-            json_reader_refuse(&reader, STATUS_NO_MEMORY, "no memory for a column");
+            json_reader_reject(&reader, STATUS_NO_MEMORY, "no memory for a column");
         if (reader.failed) break;
         column->items[column->count++] = number;
     }
@@ -169,7 +169,7 @@ static void read_strings(struct decoder *decoder, struct slice list, struct tabl
         struct string_id text = profile_string(decoder->file.profile, json_string(&reader));
         if (!array_reserve(&tables->strings, &tables->string_capacity, tables->string_count + 1, sizeof(text),
                            PROFILE_STRINGS_MAX))
-            json_reader_refuse(&reader, STATUS_NO_MEMORY, "no memory for the strings");
+            json_reader_reject(&reader, STATUS_NO_MEMORY, "no memory for the strings");
         if (reader.failed) break;
         tables->strings[tables->string_count++] = text;
     }

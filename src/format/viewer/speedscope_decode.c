@@ -108,7 +108,7 @@ static void read_frames(struct decoder *decoder, struct slice shared)
         struct location_id frame = read_frame(decoder, &reader);
         if (!array_reserve(&decoder->frames.items, &decoder->frames.capacity, decoder->frames.count + 1,
                            sizeof(*decoder->frames.items), PROFILE_ENTITIES_MAX)) {
-            json_reader_refuse(&reader, STATUS_NO_MEMORY, "no memory for the frames");
+            json_reader_reject(&reader, STATUS_NO_MEMORY, "no memory for the frames");
         } else {
             decoder->frames.items[decoder->frames.count++] = frame;
         }
@@ -121,7 +121,7 @@ static uint32_t read_frame_number(struct decoder *decoder, struct json_reader *r
     double number = json_number_or_text(reader);
     bool is_place = number >= 0 && number < (double)decoder->frames.count;
     if (is_place && number == (double)(uint32_t)number) return (uint32_t)number;
-    json_reader_refuse(reader, STATUS_MALFORMED, "a frame that is not there");
+    json_reader_reject(reader, STATUS_MALFORMED, "a frame that is not there");
     return 0;
 }
 
@@ -187,7 +187,7 @@ static struct stack_id read_stack(struct decoder *decoder, struct json_reader *r
     while (json_array_next(reader)) {
         uint32_t frame = read_frame_number(decoder, reader);
         if (depth++ == SPEEDSCOPE_DEPTH_MAX)
-            json_reader_refuse(reader, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
+            json_reader_reject(reader, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
         if (reader->failed) break;
         stack = profile_add_stack(decoder->file.profile, stack, decoder->frames.items[frame]);
     }
@@ -214,7 +214,7 @@ static void read_sampled(struct decoder *decoder, const struct track *track)
     size_t gap = next_gap(&gaps);
     for (size_t i = 0; decoder->file.profile->failed == STATUS_OK && json_array_next(&samples); i++) {
         struct stack_id stack = read_stack(decoder, &samples);
-        if (!json_array_next(&weights)) json_reader_refuse(&weights, STATUS_MALFORMED, "fewer weights than samples");
+        if (!json_array_next(&weights)) json_reader_reject(&weights, STATUS_MALFORMED, "fewer weights than samples");
         double weight = json_number_or_text(&weights);
         if (samples.failed || weights.failed) break;
         if (i == gap)
@@ -225,7 +225,7 @@ static void read_sampled(struct decoder *decoder, const struct track *track)
     }
     bool is_whole = !samples.failed && !weights.failed && decoder->file.profile->failed == STATUS_OK;
     if (is_whole && json_array_next(&weights))
-        json_reader_refuse(&weights, STATUS_MALFORMED, "more weights than samples");
+        json_reader_reject(&weights, STATUS_MALFORMED, "more weights than samples");
     json_parts_finish(&decoder->file, &samples);
     json_parts_finish(&decoder->file, &weights);
     json_parts_finish(&decoder->file, &gaps);
@@ -259,7 +259,7 @@ static struct event read_event(struct decoder *decoder, struct json_reader *read
         }
     }
     if (!has_time || !event.has_frame || event.opens == event.closes)
-        json_reader_refuse(reader, STATUS_MALFORMED, "an event without type, frame or at");
+        json_reader_reject(reader, STATUS_MALFORMED, "an event without type, frame or at");
     return event;
 }
 
@@ -272,12 +272,12 @@ static struct stack_id open_stack(const struct decoder *decoder)
 static void open_frame(struct decoder *decoder, struct json_reader *reader, uint32_t frame)
 {
     if (decoder->open.count == SPEEDSCOPE_DEPTH_MAX) {
-        json_reader_refuse(reader, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
+        json_reader_reject(reader, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
     } else if (!array_reserve(&decoder->open.items, &decoder->open.capacity, decoder->open.count + 1,
                               sizeof(*decoder->open.items), SPEEDSCOPE_DEPTH_MAX) ||
                !array_reserve(&decoder->open_frames.items, &decoder->open_frames.capacity, decoder->open.count + 1,
                               sizeof(*decoder->open_frames.items), SPEEDSCOPE_DEPTH_MAX)) {
-        json_reader_refuse(reader, STATUS_NO_MEMORY, "no memory for the stack");
+        json_reader_reject(reader, STATUS_NO_MEMORY, "no memory for the stack");
     } else {
         struct stack_id stack =
             profile_add_stack(decoder->file.profile, open_stack(decoder), decoder->frames.items[frame]);
@@ -289,7 +289,7 @@ static void open_frame(struct decoder *decoder, struct json_reader *reader, uint
 static void close_frame(struct decoder *decoder, struct json_reader *reader, uint32_t frame)
 {
     if (decoder->open.count == 0 || decoder->open_frames.items[decoder->open.count - 1] != frame) {
-        json_reader_refuse(reader, STATUS_MALFORMED, "an event closes a frame that is not the innermost open one");
+        json_reader_reject(reader, STATUS_MALFORMED, "an event closes a frame that is not the innermost open one");
     } else {
         decoder->open.count--;
     }
@@ -306,7 +306,7 @@ static void read_evented(struct decoder *decoder, const struct track *track)
     json_array_begin(&reader);
     while (decoder->file.profile->failed == STATUS_OK && json_array_next(&reader)) {
         struct event event = read_event(decoder, &reader);
-        if (event.at < position) json_reader_refuse(&reader, STATUS_MALFORMED, "an event before the one before it");
+        if (event.at < position) json_reader_reject(&reader, STATUS_MALFORMED, "an event before the one before it");
         if (reader.failed) break;
         if (event.at > position) add_sample(decoder, track, open_stack(decoder), position, event.at);
         position = event.at;
@@ -396,7 +396,7 @@ static void read_tracks(struct decoder *decoder, struct slice profiles, bool is_
     while (decoder->file.status == STATUS_OK && json_array_next(&reader)) {
         struct track track = {0};
         if (decoder->track_count++ == SPEEDSCOPE_PROFILES_MAX)
-            json_reader_refuse(&reader, STATUS_TOO_LARGE, "too many profiles");
+            json_reader_reject(&reader, STATUS_TOO_LARGE, "too many profiles");
         note_track(decoder, &reader, &track);
         if (reader.failed || decoder->file.status != STATUS_OK) break;
         if (is_first_time)

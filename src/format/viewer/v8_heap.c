@@ -75,7 +75,7 @@ static void read_node(struct decoder *decoder, struct stack_id parent, int depth
     struct node node = {.stack = parent};
     bool has_frame = false;
     struct slice name;
-    if (depth > V8_HEAP_DEPTH_MAX) json_reader_refuse(reader, STATUS_TOO_LARGE, "a stack of more than 400 frames");
+    if (depth > V8_HEAP_DEPTH_MAX) json_reader_reject(reader, STATUS_TOO_LARGE, "a stack of more than 400 frames");
     json_object_begin(reader);
     while (json_object_next(reader, &name)) {
         if (slice_equals_text(name, "callFrame")) {
@@ -88,7 +88,7 @@ static void read_node(struct decoder *decoder, struct stack_id parent, int depth
             node.id = json_u64(reader);
         } else if (slice_equals_text(name, "children")) {
             if (!has_frame)
-                json_reader_refuse(reader, STATUS_UNSUPPORTED, "children before the frame that called them");
+                json_reader_reject(reader, STATUS_UNSUPPORTED, "children before the frame that called them");
             json_array_begin(reader);
             while (json_array_next(reader)) read_node(decoder, node.stack, depth + 1);
         } else {
@@ -99,13 +99,13 @@ static void read_node(struct decoder *decoder, struct stack_id parent, int depth
     size_t count = decoder->nodes.count;
     if (!array_reserve(&decoder->nodes.items, &decoder->nodes.capacity, count + 1, sizeof(node),
                        PROFILE_ENTITIES_MAX)) {
-        json_reader_refuse(reader, STATUS_NO_MEMORY, "no memory for the nodes");
+        json_reader_reject(reader, STATUS_NO_MEMORY, "no memory for the nodes");
         return;
     }
     decoder->nodes.items[decoder->nodes.count++] = node;
     bool is_new = node.id != 0 && find_node(decoder, node.id) == INDEX_NONE;
     if (is_new && !index_table_add(&decoder->nodes.index, hash_mix(0, node.id), (uint32_t)count))
-        json_reader_refuse(reader, STATUS_NO_MEMORY, "no memory for the nodes");
+        json_reader_reject(reader, STATUS_NO_MEMORY, "no memory for the nodes");
 }
 
 /* {"size":16,"nodeId":7,"ordinal":3}: COUNT allocations of one size. */
