@@ -243,11 +243,11 @@ static size_t take_several(struct walk *walk, struct frame *frames, size_t count
 static void enter_run(struct walk *walk, const struct stack_visit *visit)
 {
     struct frame frames[FRAMES_AT_ONCE];
-    const uint32_t *locations = walk->source->profile->stacks.items;
+    const uint32_t *locations = profile_run_locations(walk->source->profile, visit->first);
     const uint32_t *at = walk->at ? walk->at : walk->source->grouping->at;
     size_t count = 0;
     for (uint32_t stack = visit->first; stack <= visit->last && !walk->failed; stack++) {
-        uint32_t location = locations[stack], group = at[location];
+        uint32_t location = locations[stack - visit->first], group = at[location];
         if (group == PASSED) {
             walk->is_residual = true;
             continue;

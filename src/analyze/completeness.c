@@ -49,10 +49,10 @@ static bool has_incomplete_stacks(const struct profile *profile)
 /* NULL without memory. A parent comes before its children. */
 static struct ends *find_ends(const struct profile *profile)
 {
-    struct ends *ends = calloc(profile->stacks.count, sizeof(*ends));
-    for (size_t i = 1; ends && i < profile->stacks.count; i++) {
-        if (profile->stacks.items[i] & PROFILE_BRANCH) continue;
-        struct stack stack = profile_stack(profile, (struct stack_id){(uint32_t)i});
+    struct ends *ends = calloc(profile_stack_limit(profile), sizeof(*ends));
+    for (uint32_t i = 1; ends && i < profile_stack_limit(profile); i++) {
+        if (!profile_is_stack(profile, i)) continue;
+        struct stack stack = profile_stack(profile, (struct stack_id){i});
         struct ends of_parent = ends[stack.parent.index];
         if (of_parent.root.index == 0)
             ends[i].root = stack.location;

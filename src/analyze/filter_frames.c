@@ -214,7 +214,7 @@ static bool move_samples(struct frame_filter *filter)
 static bool run(struct frame_filter *filter)
 {
     struct profile *profile = filter->profile;
-    uint32_t location_count = (uint32_t)profile->locations.count, stack_count = (uint32_t)profile->stacks.count;
+    uint32_t location_count = (uint32_t)profile->locations.count, stack_count = profile_stack_limit(profile);
     filter->locations = calloc(location_count, sizeof(*filter->locations));
     filter->stacks = calloc(stack_count, sizeof(*filter->stacks));
     if (!filter->locations || !filter->stacks) return false;

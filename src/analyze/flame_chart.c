@@ -227,7 +227,7 @@ static void find_frames(struct chart *chart, struct stack_id stack)
     chart->stack = stack;
     for (uint32_t at = stack.index; at != 0; at = profile_parent_at(chart->profile, at)) {
         uint32_t inlined;
-        const uint32_t *groups = grouping_frames(chart->grouping, chart->profile->stacks.items[at], &inlined);
+        const uint32_t *groups = grouping_frames(chart->grouping, profile_stack_location(chart->profile, at), &inlined);
         if (!array_reserve(&chart->frames, &chart->frame_capacity, count + inlined, sizeof(*chart->frames),
                            SIZE_MAX / sizeof(*chart->frames))) {
             chart->failed = true;

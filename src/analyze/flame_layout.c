@@ -88,7 +88,7 @@ static int compare_parts(const void *a, const void *b)
 
 static const uint32_t *frames_of(const struct builder *builder, uint32_t stack, uint32_t *ret_count)
 {
-    return grouping_frames(builder->grouping, builder->profile->stacks.items[stack], ret_count);
+    return grouping_frames(builder->grouping, profile_stack_location(builder->profile, stack), ret_count);
 }
 
 static struct item *add_item(struct builder *builder)

@@ -70,7 +70,7 @@ static void enter_frames(struct group_sums *sums, const uint32_t *locations, siz
 
 static void enter(struct group_sums *sums, const struct stack_visit *visit)
 {
-    const uint32_t *locations = sums->profile->stacks.items + visit->first;
+    const uint32_t *locations = profile_run_locations(sums->profile, visit->first);
     size_t count = (size_t)visit->last - visit->first + 1;
     sums->way[sums->way_count++] = RUN_BEGIN;
     size_t first_new = sums->way_count;

@@ -19,7 +19,7 @@ static void enter(struct walk *walk, const struct stack_visit *visit)
     uint32_t count;
     const uint32_t *groups = NULL;
     for (uint32_t stack = visit->first; stack <= visit->last; stack++) {
-        groups = grouping_frames(walk->grouping, walk->profile->stacks.items[stack], &count);
+        groups = grouping_frames(walk->grouping, profile_stack_location(walk->profile, stack), &count);
         for (uint32_t i = 0; i < count; i++) {
             uint32_t row = walk->row_of_group[groups[i]];
             walk->active[row]++;
@@ -35,7 +35,7 @@ static void leave(struct walk *walk, const struct stack_visit *visit)
 {
     for (uint32_t stack = visit->first; stack <= visit->last; stack++) {
         uint32_t count;
-        const uint32_t *groups = grouping_frames(walk->grouping, walk->profile->stacks.items[stack], &count);
+        const uint32_t *groups = grouping_frames(walk->grouping, profile_stack_location(walk->profile, stack), &count);
         for (uint32_t i = 0; i < count; i++) {
             uint32_t row = walk->row_of_group[groups[i]];
             if (--walk->active[row] == 0) walk->costs[row].cum = profile_add_values(walk->costs[row].cum, visit->sum);

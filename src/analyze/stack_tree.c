@@ -7,11 +7,10 @@
 static void find_ends(struct stack_tree *tree)
 {
     const struct profile *profile = tree->profile;
-    const uint32_t *words = profile->stacks.items;
     ranked_bits_add(&tree->ends, 0);
     for (size_t i = 0; i < profile->samples.count; i++) ranked_bits_add(&tree->ends, profile->samples.stack[i].index);
-    for (uint32_t i = 1; i < profile->stacks.count; i++) {
-        if (!profile_is_stack(profile, i)) ranked_bits_add(&tree->ends, words[i] & ~PROFILE_BRANCH);
+    for (uint32_t i = 1; i < profile_stack_limit(profile); i++) {
+        if (!profile_is_stack(profile, i)) ranked_bits_add(&tree->ends, profile_branch_parent(profile, i));
     }
 }
 
@@ -19,19 +18,18 @@ static void find_ends(struct stack_tree *tree)
 static inline void fetch_ahead(const struct stack_tree *tree, uint32_t i)
 {
     enum { AHEAD = 128 };
-    if (tree->profile->stacks.count - i <= AHEAD) return;
-    uint32_t word = tree->profile->stacks.items[i + AHEAD];
-    if (word & PROFILE_BRANCH) ranked_bits_prefetch(&tree->ends, word & ~PROFILE_BRANCH);
+    if (profile_stack_limit(tree->profile) - i <= AHEAD) return;
+    if (profile_is_stack(tree->profile, i + AHEAD)) return;
+    ranked_bits_prefetch(&tree->ends, profile_branch_parent(tree->profile, i + AHEAD));
 }
 
 static void find_runs(struct stack_tree *tree)
 {
-    const uint32_t *words = tree->profile->stacks.items;
     uint32_t run = 0, parent = 0, first = 1;
-    for (uint32_t i = 1; i < tree->profile->stacks.count; i++) {
+    for (uint32_t i = 1; i < profile_stack_limit(tree->profile); i++) {
         fetch_ahead(tree, i);
         if (!profile_is_stack(tree->profile, i)) {
-            parent = ranked_bits_rank(&tree->ends, words[i] & ~PROFILE_BRANCH);
+            parent = ranked_bits_rank(&tree->ends, profile_branch_parent(tree->profile, i));
             first = i + 1;
         } else if (ranked_bits_has(&tree->ends, i)) {
             tree->runs[++run] = (struct stack_run){.first = first, .last = i, .parent = parent};
@@ -44,7 +42,7 @@ static void find_runs(struct stack_tree *tree)
 bool stack_tree_init(struct stack_tree *tree, const struct profile *profile)
 {
     *tree = (struct stack_tree){.profile = profile, .walk = 1};
-    if (!ranked_bits_init(&tree->ends, profile->stacks.count)) return false;
+    if (!ranked_bits_init(&tree->ends, profile_stack_limit(profile))) return false;
     find_ends(tree);
     tree->run_count = ranked_bits_count(&tree->ends);
     tree->runs = calloc((size_t)tree->run_count + 1, sizeof(*tree->runs));
@@ -134,9 +132,9 @@ static inline void fetch_runs(const struct stack_tree *tree, uint32_t place)
     __builtin_prefetch(&tree->runs[run]);
     __builtin_prefetch(&tree->nodes[run]);
     const struct stack_run *next = &tree->runs[tree->order[place + STACKS_AHEAD]];
-    const uint32_t *words = tree->profile->stacks.items;
-    __builtin_prefetch(&words[next->first]);
-    if (next->last - next->first >= LINE_WORDS) __builtin_prefetch(&words[next->first + LINE_WORDS]);
+    const uint32_t *locations = profile_run_locations(tree->profile, next->first);
+    __builtin_prefetch(locations);
+    if (next->last - next->first >= LINE_WORDS) __builtin_prefetch(locations + LINE_WORDS);
 }
 
 static void describe(const struct stack_tree *tree, bool is_entry, struct stack_visit *ret_visit)

@@ -11,7 +11,7 @@
 #include "profile/profile.h"
 
 struct stack_run {
-    uint32_t first, last; /* stacks: neighbours in the profile's table */
+    uint32_t first, last; /* stacks with consecutive indices */
     uint32_t parent;      /* run */
 };
 

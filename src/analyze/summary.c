@@ -71,7 +71,7 @@ static void measure_runs(const struct stack_tree *tree, const uint32_t *frames, 
         uint32_t depth = depths[run->parent];
         if (tree->run_count - i > AHEAD) __builtin_prefetch(&depths[run[AHEAD].parent]);
         for (uint32_t stack = run->first; stack <= run->last; stack++)
-            depth = add_depths(depth, frames[tree->profile->stacks.items[stack]]);
+            depth = add_depths(depth, frames[profile_stack_location(tree->profile, stack)]);
         depths[i] = depth;
     }
 }
@@ -111,7 +111,7 @@ enum status summary_compute(const struct profile *profile, struct summary *ret_s
     struct summary summary = {.thread_table_count = profile->threads.count};
     struct ranked_bits sampled;
     summary.thread_samples = calloc(profile->threads.count, sizeof(*summary.thread_samples));
-    bool has_memory = ranked_bits_init(&sampled, profile->stacks.count) && summary.thread_samples;
+    bool has_memory = ranked_bits_init(&sampled, profile_stack_limit(profile)) && summary.thread_samples;
     if (has_memory) count_samples(profile, &summary, &sampled);
     has_memory = has_memory && measure_stacks(profile, &summary, &sampled);
     if (has_memory) {

@@ -146,7 +146,7 @@ static bool tag_samples(struct tagging *tagging)
 
 static bool run(struct tagging *tagging)
 {
-    tagging->stack_count = (uint32_t)tagging->profile->stacks.count;
+    tagging->stack_count = profile_stack_limit(tagging->profile);
     tagging->copies = calloc(tagging->stack_count, sizeof(*tagging->copies));
     tagging->path = calloc(tagging->stack_count, sizeof(*tagging->path));
     return tagging->copies && tagging->path && label_groups_init(&tagging->groups, tagging->profile) &&

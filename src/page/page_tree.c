@@ -46,9 +46,9 @@ static uint32_t find_child(struct page_tree *tree, uint32_t parent, uint32_t gro
 /* Children are met after their parents, so that the marks of all callers are complete in one pass from the end. */
 static void mark_needed(struct page_tree *tree, const struct profile *profile)
 {
-    memset(tree->of_stack, 0xff, profile->stacks.count * sizeof(*tree->of_stack)); /* PAGE_NO_NODE */
+    memset(tree->of_stack, 0xff, profile_stack_limit(profile) * sizeof(*tree->of_stack)); /* PAGE_NO_NODE */
     for (size_t i = 0; i < profile->samples.count; i++) tree->of_stack[profile->samples.stack[i].index] = 0;
-    for (uint32_t stack = (uint32_t)profile->stacks.count; stack-- > 1;) {
+    for (uint32_t stack = profile_stack_limit(profile); stack-- > 1;) {
         if (tree->of_stack[stack] == 0) tree->of_stack[profile_parent_at(profile, stack)] = 0;
     }
     tree->of_stack[0] = 0;
@@ -56,7 +56,7 @@ static void mark_needed(struct page_tree *tree, const struct profile *profile)
 
 static bool add_stacks(struct page_tree *tree, const struct profile *profile, const struct grouping *grouping)
 {
-    for (uint32_t stack = 1; stack < profile->stacks.count; stack++) {
+    for (uint32_t stack = 1; stack < profile_stack_limit(profile); stack++) {
         if (tree->of_stack[stack] == PAGE_NO_NODE) continue;
         struct stack frame = profile_stack_at(profile, stack);
         uint32_t node = tree->of_stack[frame.parent.index], count;
@@ -83,7 +83,7 @@ enum status page_tree_init(struct page_tree *tree, const struct profile *profile
                            struct error *error)
 {
     uint32_t pops, number = 0;
-    *tree = (struct page_tree){.of_stack = calloc(profile->stacks.count + 1, sizeof(*tree->of_stack))};
+    *tree = (struct page_tree){.of_stack = calloc(profile_stack_limit(profile) + 1, sizeof(*tree->of_stack))};
     bool is_done = tree->of_stack && add_node(tree, (struct child_key){0, PAGE_NO_NODE}) == 0;
     if (is_done) {
         mark_needed(tree, profile);

@@ -16,8 +16,8 @@ struct ancestry {
 /* By stack. A parent's index is below its children's, so that it is known when they come. NULL without memory. */
 static struct ancestry *find_ancestry(const struct profile *profile)
 {
-    struct ancestry *of = calloc(profile->stacks.count, sizeof(*of));
-    for (uint32_t i = 1; of && i < profile->stacks.count; i++) {
+    struct ancestry *of = calloc(profile->stack_words.count, sizeof(*of));
+    for (uint32_t i = 1; of && i < profile->stack_words.count; i++) {
         if (!profile_is_stack(profile, i)) continue;
         uint32_t parent = profile_parent_at(profile, i), jump = of[parent].jump;
         bool is_as_far = of[parent].depth - of[jump].depth == of[jump].depth - of[of[jump].jump].depth;

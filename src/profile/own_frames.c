@@ -37,7 +37,7 @@ static bool *find_own(struct profile *profile)
 
 static void rewrite_samples(struct profile *profile, const bool *is_own_location)
 {
-    uint32_t count = (uint32_t)profile->stacks.count;
+    uint32_t count = (uint32_t)profile->stack_words.count;
     struct stack_id *rewritten = calloc(count, sizeof(*rewritten));
     if (!rewritten) profile->failed = STATUS_NO_MEMORY;
     for (uint32_t i = 1; rewritten && i < count; i++) {

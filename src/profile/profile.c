@@ -42,7 +42,7 @@ void profile_init(struct profile *profile)
     ADD_NONE(profile, mappings);
     ADD_NONE(profile, functions);
     ADD_NONE(profile, locations);
-    ADD_NONE(profile, stacks);
+    ADD_NONE(profile, stack_words);
     ADD_NONE(profile, processes);
     ADD_NONE(profile, threads);
     ADD_NONE(profile, label_sets);
@@ -71,8 +71,8 @@ void profile_fini(struct profile *profile)
     free(profile->locations.items);
     index_table_fini(&profile->locations.index);
     free(profile->lines.items);
-    free(profile->stacks.items);
-    index_table_fini(&profile->stacks.index);
+    free(profile->stack_words.items);
+    index_table_fini(&profile->stack_words.index);
     free(profile->processes.items);
     index_table_fini(&profile->processes.index);
     free(profile->threads.items);
@@ -262,7 +262,7 @@ const struct line *profile_lines(const struct profile *profile, const struct loc
 
 struct stack profile_stack(const struct profile *profile, struct stack_id id)
 {
-    bool is_one = id.index > 0 && id.index < profile->stacks.count && profile_is_stack(profile, id.index);
+    bool is_one = id.index > 0 && id.index < profile->stack_words.count && profile_is_stack(profile, id.index);
     return is_one ? profile_stack_at(profile, id.index) : (struct stack){0};
 }
 

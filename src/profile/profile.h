@@ -217,7 +217,7 @@ struct profile {
     struct { struct function *items; size_t count, capacity; struct index_table index; } functions;
     struct { struct location *items; size_t count, capacity; struct index_table index; } locations;
     struct { struct line *items; size_t count, capacity; } lines;
-    struct { uint32_t *items; size_t count, capacity; struct index_table index; } stacks; /* words, see struct stack */
+    struct { uint32_t *items; size_t count, capacity; struct index_table index; } stack_words; /* private, see struct stack */
     struct { struct process *items; size_t count, capacity; struct index_table index; } processes;
     struct { struct thread *items; size_t count, capacity; struct index_table index; } threads;
     struct { struct label *items; size_t count, capacity; } labels;
@@ -366,23 +366,48 @@ struct thread_id profile_thread_with_samples(const struct profile *profile, size
 /* The column of the value type called TYPE, or -1. "" = the default one. */
 int profile_value_index(const struct profile *profile, const char *type);
 
-/* False for a branch in the table of stacks. */
+/* All stacks have indices below this; not every index below it is a stack. */
+static inline uint32_t profile_stack_limit(const struct profile *profile)
+{
+    return (uint32_t)profile->stack_words.count;
+}
+
+/* Whether INDEX, below the limit, is a stack. */
 static inline bool profile_is_stack(const struct profile *profile, uint32_t index)
 {
-    return !(profile->stacks.items[index] & PROFILE_BRANCH);
+    return !(profile->stack_words.items[index] & PROFILE_BRANCH);
 }
 
 /* The parent of stack INDEX, which is one and not 0. */
 static inline uint32_t profile_parent_at(const struct profile *profile, uint32_t index)
 {
-    uint32_t before = profile->stacks.items[index - 1];
+    uint32_t before = profile->stack_words.items[index - 1];
     return before & PROFILE_BRANCH ? before & ~PROFILE_BRANCH : index - 1;
 }
 
-/* The same as profile_stack() without looking whether there is such a stack: INDEX is one and not 0. */
+/* The location of stack INDEX, which is one and not 0. */
+static inline uint32_t profile_stack_location(const struct profile *profile, uint32_t index)
+{
+    return profile->stack_words.items[index];
+}
+
+/* The parent of stack INDEX + 1, where INDEX is not a stack. */
+static inline uint32_t profile_branch_parent(const struct profile *profile, uint32_t index)
+{
+    return profile->stack_words.items[index] & ~PROFILE_BRANCH;
+}
+
+/* The locations of the stacks FIRST, FIRST + 1, …, as far as each is the parent of the next. */
+static inline const uint32_t *profile_run_locations(const struct profile *profile, uint32_t first)
+{
+    return profile->stack_words.items + first;
+}
+
+/* The same as profile_stack() without checking the index: INDEX is a stack and not 0. */
 static inline struct stack profile_stack_at(const struct profile *profile, uint32_t index)
 {
-    return (struct stack){.parent = {profile_parent_at(profile, index)}, .location = {profile->stacks.items[index]}};
+    return (struct stack){.parent = {profile_parent_at(profile, index)},
+                          .location = {profile->stack_words.items[index]}};
 }
 
 /* The start of a profile among times since 1970, as samples have them; 0 if it is earlier or not known. */

@@ -16,7 +16,7 @@ static enum status refuse(uint64_t most, const char *what, struct error *error)
 
 static uint32_t frames_at(const struct profile *profile, uint32_t stack)
 {
-    uint32_t lines = profile->locations.items[profile->stacks.items[stack]].line_count;
+    uint32_t lines = profile->locations.items[profile->stack_words.items[stack]].line_count;
     return lines > 1 ? lines : 1;
 }
 
@@ -33,7 +33,7 @@ enum status profile_check_inlined(const struct profile *profile, uint64_t source
 {
     uint64_t count = 0, most = frames_max(source_bytes);
     if (!has_long_location(profile)) return STATUS_OK;
-    for (uint32_t i = 1; i < profile->stacks.count && count <= most; i++) {
+    for (uint32_t i = 1; i < profile->stack_words.count && count <= most; i++) {
         if (profile_is_stack(profile, i)) count += frames_at(profile, i);
     }
     return count > most ? refuse(most, ", inlined functions included", error) : STATUS_OK;
@@ -43,9 +43,9 @@ enum status profile_check_flat(const struct profile *profile, bool stacks_once, 
 {
     uint64_t count = 0, most = frames_max(profile->source_bytes);
     if (profile->source_bytes == 0) return STATUS_OK;
-    uint32_t *depths = calloc(profile->stacks.count, sizeof(*depths));
+    uint32_t *depths = calloc(profile->stack_words.count, sizeof(*depths));
     if (!depths) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
-    for (uint32_t i = 1; i < profile->stacks.count; i++) {
+    for (uint32_t i = 1; i < profile->stack_words.count; i++) {
         if (!profile_is_stack(profile, i)) continue;
         if (__builtin_add_overflow(depths[profile_parent_at(profile, i)], frames_at(profile, i), &depths[i])) {
             depths[i] = UINT32_MAX;

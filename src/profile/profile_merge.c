@@ -23,7 +23,7 @@ static bool merge_init(struct merge *merge, struct profile *into, const struct p
     merge->mappings = calloc(from->mappings.count + 1, sizeof(uint32_t));
     merge->functions = calloc(from->functions.count + 1, sizeof(uint32_t));
     merge->locations = calloc(from->locations.count + 1, sizeof(uint32_t));
-    merge->stacks = calloc(from->stacks.count + 1, sizeof(uint32_t));
+    merge->stacks = calloc(from->stack_words.count + 1, sizeof(uint32_t));
     merge->processes = calloc(from->processes.count + 1, sizeof(uint32_t));
     merge->threads = calloc(from->threads.count + 1, sizeof(uint32_t));
     merge->label_sets = calloc(from->label_sets.count + 1, sizeof(uint32_t));
@@ -236,7 +236,7 @@ static void mark_wanted_stacks(struct merge *merge)
     uint32_t *wanted = merge->stacks;
     bool is_parent_of_wanted = false;
     for (size_t i = 0; i < samples->count; i++) wanted[samples->stack[i].index] = true;
-    for (uint32_t i = (uint32_t)merge->from->stacks.count; i-- > 1;) {
+    for (uint32_t i = (uint32_t)merge->from->stack_words.count; i-- > 1;) {
         if (!profile_is_stack(merge->from, i)) continue;
         bool is_wanted = is_parent_of_wanted || wanted[i];
         uint32_t parent = profile_parent_at(merge->from, i);

@@ -106,7 +106,7 @@ static bool is_exhausted(const struct pruning *pruning)
 static void prune(struct pruning *pruning)
 {
     struct profile *profile = pruning->profile;
-    size_t stack_count = profile->stacks.count;
+    size_t stack_count = profile->stack_words.count;
     for (uint32_t i = 1; i < stack_count && profile->failed == STATUS_OK && !is_exhausted(pruning); i++) {
         if (profile_is_stack(profile, i)) pruning->rests[i] = prune_stack(pruning, i);
     }
@@ -145,7 +145,7 @@ enum status profile_prune(struct profile *profile, struct error *error)
     if (status == STATUS_OK) {
         limit_steps(&pruning);
         pruning.matches = calloc(profile->strings.count, sizeof(*pruning.matches));
-        pruning.rests = calloc(profile->stacks.count, sizeof(*pruning.rests));
+        pruning.rests = calloc(profile->stack_words.count, sizeof(*pruning.rests));
         if (pruning.matches && pruning.rests) {
             prune(&pruning);
         } else {

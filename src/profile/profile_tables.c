@@ -51,9 +51,9 @@ void profile_expect(struct profile *profile, const struct profile_expected *expe
     EXPECT_ALL(profile, locations, expected->locations, PROFILE_ENTITIES_MAX);
     index_table_reserve(&profile->locations.index, expected->locations);
     EXPECT_ALL(profile, lines, expected->locations, PROFILE_ENTITIES_MAX);
-    EXPECT(profile, stacks, expected->stacks, PROFILE_STACK_WORDS_MAX);
+    EXPECT(profile, stack_words, expected->stacks, PROFILE_STACK_WORDS_MAX);
     /* A new stack has one entry at most in the index, where it parts from those that were there. */
-    index_table_reserve(&profile->stacks.index, at_most(expected->samples, PROFILE_ENTITIES_MAX));
+    index_table_reserve(&profile->stack_words.index, at_most(expected->samples, PROFILE_ENTITIES_MAX));
 }
 
 /* --- Mappings ----------------------------------------------------------------------------------------------------- */
@@ -213,7 +213,7 @@ void profile_set_lines(struct profile *profile, struct location_id location, con
 /* INDEX is of a stack after a branch: only those are in the index. */
 static bool stack_equal(const void *context, uint32_t index, const void *key)
 {
-    const uint32_t *words = ((const struct profile *)context)->stacks.items;
+    const uint32_t *words = ((const struct profile *)context)->stack_words.items;
     const struct stack *stack = key;
     return words[index - 1] == (stack->parent.index | PROFILE_BRANCH) && words[index] == stack->location.index;
 }
@@ -267,8 +267,8 @@ static inline uint32_t count_equal(four_words left, const uint32_t *words)
 static inline void descend(const struct profile *profile, struct descent *descent)
 {
     const struct location_id *frames = descent->frames, *frame = frames + descent->left;
-    const uint32_t *words = profile->stacks.items, *word = words + descent->at + 1,
-                   *end = words + profile->stacks.count;
+    const uint32_t *words = profile->stack_words.items, *word = words + descent->at + 1,
+                   *end = words + profile->stack_words.count;
     uint32_t equal = FOUR;
     while (equal == FOUR && frame - frames >= FOUR && end - word >= FOUR) {
         equal = count_equal(four_frames(frame), word);
@@ -287,7 +287,7 @@ static inline void descend(const struct profile *profile, struct descent *descen
  * all. */
 static bool follow_entries(const struct profile *profile, struct descent *descent)
 {
-    if (descent->left > 0 && profile->stacks.count > 0) descend(profile, descent);
+    if (descent->left > 0 && profile->stack_words.count > 0) descend(profile, descent);
     if (descent->left == 0) return false;
     descent->hash = stack_hash(next_stack(descent));
     return true;
@@ -297,13 +297,13 @@ static bool follow_entries(const struct profile *profile, struct descent *descen
  * is the last entry, which has no children yet. HASH is that of FIRST. */
 static bool begin_entries(struct profile *profile, struct stack first, uint64_t hash, size_t count)
 {
-    if (!PROFILE_RESERVE(profile, stacks, count + 1, PROFILE_STACK_WORDS_MAX)) return false;
-    if (first.parent.index + 1 == profile->stacks.count) return true;
-    if (!index_table_add(&profile->stacks.index, hash, (uint32_t)profile->stacks.count + 1)) {
+    if (!PROFILE_RESERVE(profile, stack_words, count + 1, PROFILE_STACK_WORDS_MAX)) return false;
+    if (first.parent.index + 1 == profile->stack_words.count) return true;
+    if (!index_table_add(&profile->stack_words.index, hash, (uint32_t)profile->stack_words.count + 1)) {
         profile_fail(profile, STATUS_NO_MEMORY);
         return false;
     }
-    profile->stacks.items[profile->stacks.count++] = first.parent.index | PROFILE_BRANCH;
+    profile->stack_words.items[profile->stack_words.count++] = first.parent.index | PROFILE_BRANCH;
     return true;
 }
 
@@ -312,14 +312,14 @@ static bool append_entries(struct profile *profile, struct descent *descent)
 {
     uint32_t left = descent->left;
     if (!begin_entries(profile, next_stack(descent), descent->hash, left)) return false;
-    uint32_t *next = profile->stacks.items + profile->stacks.count;
+    uint32_t *next = profile->stack_words.items + profile->stack_words.count;
     for (; left >= FOUR; left -= FOUR, next += FOUR) {
         four_words words = four_frames(descent->frames + left);
         memcpy(next, &words, sizeof(words));
     }
     while (left > 0) *next++ = descent->frames[--left].index;
-    profile->stacks.count += descent->left;
-    descent->at = (uint32_t)profile->stacks.count - 1;
+    profile->stack_words.count += descent->left;
+    descent->at = (uint32_t)profile->stack_words.count - 1;
     descent->left = 0;
     return true;
 }
@@ -328,7 +328,7 @@ static struct stack_id finish_descent(struct profile *profile, struct descent *d
 {
     while (follow_entries(profile, descent)) {
         struct stack next = next_stack(descent);
-        uint32_t known = index_table_find(&profile->stacks.index, descent->hash, stack_equal, profile, &next);
+        uint32_t known = index_table_find(&profile->stack_words.index, descent->hash, stack_equal, profile, &next);
         if (known == INDEX_NONE) {
             bool is_added = append_entries(profile, descent);
             return (struct stack_id){is_added ? descent->at : 0};
@@ -353,7 +353,7 @@ static bool enter_candidate(const struct profile *profile, struct descent *desce
     descent->at = descent->candidate;
     descent->left--;
     if (!follow_entries(profile, descent)) return false;
-    index_table_prefetch(&profile->stacks.index, descent->hash);
+    index_table_prefetch(&profile->stack_words.index, descent->hash);
     return true;
 }
 
@@ -366,16 +366,16 @@ static void descend_together(const struct profile *profile, struct descent *desc
     size_t active_count = 0;
     for (size_t i = 0; i < count; i++) {
         if (!follow_entries(profile, &descents[i])) continue;
-        index_table_prefetch(&profile->stacks.index, descents[i].hash);
+        index_table_prefetch(&profile->stack_words.index, descents[i].hash);
         active[active_count++] = &descents[i];
     }
     while (active_count > 0) {
         for (size_t i = 0; i < active_count; i++) {
-            uint32_t candidate = index_table_peek(&profile->stacks.index, active[i]->hash);
+            uint32_t candidate = index_table_peek(&profile->stack_words.index, active[i]->hash);
             active[i]->candidate = candidate;
             if (candidate == INDEX_NONE) continue;
-            __builtin_prefetch(&profile->stacks.items[candidate]);
-            __builtin_prefetch(&profile->stacks.items[candidate] + FOLLOWED_ENTRIES);
+            __builtin_prefetch(&profile->stack_words.items[candidate]);
+            __builtin_prefetch(&profile->stack_words.items[candidate] + FOLLOWED_ENTRIES);
         }
         size_t kept = 0;
         for (size_t i = 0; i < active_count; i++) {
@@ -416,7 +416,7 @@ struct chain {
 
 static inline uint32_t moved_location(const struct stack_move *move, uint32_t index)
 {
-    return move->locations[move->from->stacks.items[index]];
+    return move->locations[move->from->stack_words.items[index]];
 }
 
 static inline struct stack moved_stack(const struct stack_move *move, uint32_t index)
@@ -428,7 +428,7 @@ static inline struct stack moved_stack(const struct stack_move *move, uint32_t i
 /* The next chains of marked entries from *AT on, which moves after them. Branches are never marked. */
 static size_t find_chains(const struct stack_move *move, uint32_t *at, struct chain chains[PROFILE_ADDED_AT_ONCE])
 {
-    size_t found = 0, count = move->from->stacks.count;
+    size_t found = 0, count = move->from->stack_words.count;
     uint32_t i = *at;
     while (i < count && found < PROFILE_ADDED_AT_ONCE) {
         uint32_t first = i++;
@@ -451,13 +451,13 @@ static void fetch_for_chains(const struct profile *profile, const struct stack_m
     for (size_t i = 0; i < count; i++) {
         if (profile_parent_at(move->from, chains[i].first) >= chains[0].first) continue;
         firsts[known] = moved_stack(move, chains[i].first);
-        __builtin_prefetch(&profile->stacks.items[firsts[known].parent.index + 1]);
-        index_table_prefetch(&profile->stacks.index, stack_hash(firsts[known]));
+        __builtin_prefetch(&profile->stack_words.items[firsts[known].parent.index + 1]);
+        index_table_prefetch(&profile->stack_words.index, stack_hash(firsts[known]));
         known++;
     }
     for (size_t i = 0; i < known; i++) {
-        uint32_t candidate = index_table_peek(&profile->stacks.index, stack_hash(firsts[i]));
-        if (candidate != INDEX_NONE) __builtin_prefetch(&profile->stacks.items[candidate]);
+        uint32_t candidate = index_table_peek(&profile->stack_words.index, stack_hash(firsts[i]));
+        if (candidate != INDEX_NONE) __builtin_prefetch(&profile->stack_words.items[candidate]);
     }
 }
 
@@ -465,8 +465,8 @@ static void fetch_for_chains(const struct profile *profile, const struct stack_m
 static inline uint32_t find_stack(const struct profile *profile, struct stack stack)
 {
     uint32_t after = stack.parent.index + 1;
-    if (after < profile->stacks.count && profile->stacks.items[after] == stack.location.index) return after;
-    return index_table_find(&profile->stacks.index, stack_hash(stack), stack_equal, profile, &stack);
+    if (after < profile->stack_words.count && profile->stack_words.items[after] == stack.location.index) return after;
+    return index_table_find(&profile->stack_words.index, stack_hash(stack), stack_equal, profile, &stack);
 }
 
 /* Adds a chain whose first entry is new, and all the others with it. */
@@ -475,8 +475,8 @@ static void append_chain(struct profile *profile, const struct stack_move *move,
     struct stack first = moved_stack(move, chain.first);
     bool has_room = begin_entries(profile, first, stack_hash(first), chain.end - chain.first);
     for (uint32_t i = chain.first; i < chain.end; i++) {
-        if (has_room) profile->stacks.items[profile->stacks.count] = moved_location(move, i);
-        move->stacks[i] = has_room ? (uint32_t)profile->stacks.count++ : 0;
+        if (has_room) profile->stack_words.items[profile->stack_words.count] = moved_location(move, i);
+        move->stacks[i] = has_room ? (uint32_t)profile->stack_words.count++ : 0;
     }
 }
 
@@ -507,7 +507,7 @@ void profile_add_stacks_of(struct profile *profile, const struct profile *from, 
  * all of them continue to their next jump in turn. */
 void profile_fetch_stacks(const struct profile *profile, const struct stack_id *stacks, size_t count)
 {
-    const uint32_t *words = profile->stacks.items;
+    const uint32_t *words = profile->stack_words.items;
     uint32_t active[PROFILE_ADDED_AT_ONCE];
     size_t active_count = 0;
     for (size_t i = 0; i < count; i++) {

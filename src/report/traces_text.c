@@ -81,7 +81,7 @@ static void append_sample(struct traces *traces, size_t sample)
     append_labels(traces, sample);
     int64_t value = mean_of(values[choice.index], choice.is_mean ? values[0] : 0);
     for (; stack != 0; stack = profile_parent_at(profile, stack))
-        append_frames(traces, profile->stacks.items[stack], &is_first, value);
+        append_frames(traces, profile_stack_location(profile, stack), &is_first, value);
 }
 
 void traces_write_text(const struct report *report, const struct grouping *grouping, struct buffer *out)

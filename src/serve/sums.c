@@ -81,7 +81,7 @@ static bool mark_stacks(const struct profile *profile, struct numbering *numberi
     size_t count = 1;
     for (size_t i = 0; i < profile->samples.count; i++) numbering->stacks[profile->samples.stack[i].index] = 1;
     numbering->stacks[0] = 1;
-    for (uint32_t i = (uint32_t)profile->stacks.count; i-- > 1;) {
+    for (uint32_t i = profile_stack_limit(profile); i-- > 1;) {
         if (!numbering->stacks[i]) continue;
         numbering->stacks[profile_parent_at(profile, i)] = 1;
         count++;
@@ -106,7 +106,7 @@ static bool number_location(struct profile_sum *sum, const struct profile *profi
 static bool add_nodes(struct profile_sum *sum, const struct profile *profile, struct numbering *numbering)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < profile->stacks.count; i++) {
+    for (uint32_t i = 0; i < profile_stack_limit(profile); i++) {
         if (!numbering->stacks[i]) continue;
         numbering->stacks[i] = ++count;
         if (i == 0) continue;
@@ -161,7 +161,7 @@ bool profile_sum_init(struct profile_sum *sum, const struct profile *profile)
 {
     *sum = (struct profile_sum){0};
     if (profile->value_type_count == 0 || profile->value_type_count > STORE_SUM_VALUES_MAX) return false;
-    struct numbering numbering = {.stacks = calloc(profile->stacks.count + 1, sizeof(uint32_t)),
+    struct numbering numbering = {.stacks = calloc(profile_stack_limit(profile) + 1, sizeof(uint32_t)),
                                   .locations = calloc(profile->locations.count + 1, sizeof(uint32_t)),
                                   .ends = calloc(profile->locations.count + 1, sizeof(uint32_t))};
     bool is_fine = numbering.stacks && numbering.locations && numbering.ends && fill_sum(sum, profile, &numbering);

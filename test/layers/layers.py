@@ -123,6 +123,14 @@ def only_one_file_reads_the_environment():
 
 
 @case
+def only_the_model_knows_how_stacks_are_encoded():
+    users = [path for path in source_files() if re.search(r"\bstack_words\b|\bPROFILE_BRANCH\b", path.read_text())]
+    check(users, "no file has stack_words: this check looks for a name that is gone")
+    others = [str(path) for path in users if "src/profile/" not in str(path)]
+    check(not others, f"{others} read the table of stacks: use the functions of profile/profile.h")
+
+
+@case
 def the_signal_handler_calls_only_what_is_on_its_list():
     allowed = set()
     for line in (ROOT / "test/layers/signal_handler.symbols").read_text(encoding="utf-8").splitlines():

@@ -39,7 +39,7 @@ static struct label_set_id add_label(struct profile *profile, const char *key, c
 static size_t count_stacks(const struct profile *profile)
 {
     size_t count = 0;
-    for (uint32_t i = 0; i < profile->stacks.count; i++) count += profile_is_stack(profile, i);
+    for (uint32_t i = 0; i < profile_stack_limit(profile); i++) count += profile_is_stack(profile, i);
     return count;
 }
 
@@ -118,7 +118,7 @@ TEST(stacks_added_together_are_those_added_frame_by_frame)
         }
         CHECK_UINT(ids[i].index, stack.index);
     }
-    CHECK_UINT(together.stacks.count, one_by_one.stacks.count);
+    CHECK_UINT(profile_stack_limit(&together), profile_stack_limit(&one_by_one));
     profile_fini(&together);
     profile_fini(&one_by_one);
 }
@@ -314,7 +314,7 @@ TEST(merging_folds_a_file_that_was_elsewhere_and_keeps_every_value_PPF_7)
     CHECK_UINT(into.mappings.count, 2);
     CHECK_UINT(into.locations.count, 3);
     CHECK_UINT(into.locations.items[2].address, 0x10020);
-    CHECK_UINT(into.stacks.count, 3);
+    CHECK_UINT(profile_stack_limit(&into), 3);
     CHECK_UINT(into.samples.count, 2);
     CHECK_UINT(into.samples.stack[0].index, into.samples.stack[1].index);
     CHECK_INT(profile_sample_values(&into, 0)[0] + profile_sample_values(&into, 1)[0], 12);
@@ -489,7 +489,7 @@ static void check_all_stacks_are_needed(const struct profile *profile)
     static bool is_needed[100000];
     size_t needed = 1;
     memset(is_needed, 0, sizeof(is_needed));
-    CHECK(profile->stacks.count < sizeof(is_needed));
+    CHECK(profile_stack_limit(profile) < sizeof(is_needed));
     for (size_t i = 0; i < profile->samples.count; i++) {
         struct stack_id stack = profile->samples.stack[i];
         for (; stack.index != 0 && !is_needed[stack.index]; needed++) {
@@ -513,9 +513,9 @@ TEST(merging_takes_the_stacks_that_samples_have_each_once_and_no_others)
         CHECK_UINT(profile_merge(&into, &two, NULL, NULL), STATUS_OK);
         check_merged(&into, into.samples.count - two.samples.count, &two);
         check_all_stacks_are_needed(&into);
-        if (round == 0) stack_count = into.stacks.count;
+        if (round == 0) stack_count = profile_stack_limit(&into);
     }
-    CHECK_UINT(into.stacks.count, stack_count);
+    CHECK_UINT(profile_stack_limit(&into), stack_count);
     profile_fini(&into);
     profile_fini(&one);
     profile_fini(&two);

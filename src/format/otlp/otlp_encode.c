@@ -649,7 +649,7 @@ static void encode(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
     encoder->next_samples = calloc(profile->samples.count + 1, sizeof(*encoder->next_samples));
-    if (!encoder->next_samples || !numbering_init(&encoder->stacks, profile->stacks.count) ||
+    if (!encoder->next_samples || !numbering_init(&encoder->stacks, profile_stack_limit(profile)) ||
         !numbering_init(&encoder->locations, profile->locations.count) ||
         !numbering_init(&encoder->functions, profile->functions.count) ||
         !numbering_init(&encoder->mappings, profile->mappings.count)) {

@@ -226,8 +226,9 @@ static void make_canonical(struct encoder *encoder)
     find_canonical(encoder, encoder->mappings, profile->mappings.count, mapping_hash, mapping_equal);
     find_canonical(encoder, encoder->functions, profile->functions.count, function_hash, function_equal);
     if (!find_canonical(encoder, encoder->locations, profile->locations.count, location_hash, location_equal)) return;
-    encoder->stacks = new_map(encoder, profile->stacks.count);
-    if (encoder->stacks) find_canonical(encoder, encoder->stacks, profile->stacks.count, stack_hash, stack_equal);
+    encoder->stacks = new_map(encoder, profile_stack_limit(profile));
+    if (encoder->stacks)
+        find_canonical(encoder, encoder->stacks, profile_stack_limit(profile), stack_hash, stack_equal);
 }
 
 /* --- Labels ------------------------------------------------------------------------------------------------------- */
@@ -353,7 +354,7 @@ static void sum_samples(struct encoder *encoder)
     const struct sample_columns *columns = &encoder->profile->samples;
     size_t row = encoder->profile->value_type_count;
     /* As many are written as there are stacks, mostly, however many equal samples there may be. */
-    size_t stack_count = encoder->profile->stacks.count;
+    size_t stack_count = profile_stack_limit(encoder->profile);
     index_table_reserve(&encoder->samples.index, columns->count < stack_count ? columns->count : stack_count);
     for (size_t i = 0; i < columns->count && encoder->failed == STATUS_OK; i++) {
         uint32_t stack = columns->stack[i].index;
@@ -392,14 +393,14 @@ static int compare_ranked(const void *left, const void *right)
 static bool count_frames(struct encoder *encoder, struct ranked_location *ranked)
 {
     const struct profile *profile = encoder->profile;
-    size_t stack_count = profile->stacks.count;
+    size_t stack_count = profile_stack_limit(profile);
     uint32_t *samples = new_map(encoder, stack_count);
     if (!samples) return false;
     pages_prepare(samples, stack_count * sizeof(*samples));
     for (size_t i = 0; i < encoder->samples.count; i++) samples[encoder->samples.items[i].stack]++;
     for (uint32_t i = (uint32_t)stack_count; i-- > 1;) {
         if (!profile_is_stack(profile, i)) continue;
-        ranked[encoder->locations[profile->stacks.items[i]]].frame_count += samples[i];
+        ranked[encoder->locations[profile_stack_location(profile, i)]].frame_count += samples[i];
         samples[profile_parent_at(profile, i)] += samples[i];
     }
     free(samples);
@@ -533,7 +534,7 @@ static void collect_frames(struct encoder *encoder, uint32_t stack)
     const uint32_t *varints = encoder->frame_varints;
     size_t size = 0, depth = 0;
     for (; stack != 0; stack = profile_parent_at(profile, stack)) {
-        uint32_t varint = varints[profile->stacks.items[stack]];
+        uint32_t varint = varints[profile_stack_location(profile, stack)];
         if (varint == 0) continue; /* a frame without a location */
         if (depth++ == PPROF_DEPTH_MAX) {
             fail(encoder, STATUS_TOO_LARGE);

@@ -422,7 +422,7 @@ bool chunk_plan_make(struct chunk_plan *plan, const struct profile *profile, con
     plan->profile = profile;
     plan->options = options;
     plan->period_ns = sample_times_period_ns(profile);
-    plan->stack_numbers = calloc(profile->stacks.count, sizeof(*plan->stack_numbers));
+    plan->stack_numbers = calloc(profile_stack_limit(profile), sizeof(*plan->stack_numbers));
     plan->thread_samples = calloc(profile->threads.count, sizeof(*plan->thread_samples));
     plan->mapping_is_used = calloc(profile->mappings.count, sizeof(*plan->mapping_is_used));
     plan->no_memory = !plan->stack_numbers || !plan->thread_samples || !plan->mapping_is_used;

@@ -395,13 +395,13 @@ static bool add_lines(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
     int value_index = profile_value_index(profile, "");
-    encoder->sums = calloc(profile->stacks.count + 1, sizeof(*encoder->sums));
+    encoder->sums = calloc(profile_stack_limit(profile) + 1, sizeof(*encoder->sums));
     if (!encoder->sums) return false;
     for (size_t i = 0; i < profile->samples.count; i++) {
         int64_t *sum = &encoder->sums[profile->samples.stack[i].index];
         *sum = profile_add_values(*sum, value_index < 0 ? 1 : profile_sample_values(profile, i)[value_index]);
     }
-    for (uint32_t i = 0; i < profile->stacks.count; i++) {
+    for (uint32_t i = 0; i < profile_stack_limit(profile); i++) {
         if (encoder->sums[i] != 0 && !add_line(encoder, (struct stack_id){i}, encoder->sums[i])) return false;
     }
     return !encoder->text.failed;

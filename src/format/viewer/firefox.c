@@ -274,12 +274,12 @@ static void add_stack(struct encoder *encoder, uint32_t index)
 static void add_stacks(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
-    bool *is_used = calloc(profile->stacks.count, sizeof(*is_used));
+    bool *is_used = calloc(profile_stack_limit(profile), sizeof(*is_used));
     if (!is_used) fail(encoder);
     for (size_t i = 0; is_used && i < profile->samples.count; i++) is_used[profile->samples.stack[i].index] = true;
-    for (uint32_t i = (uint32_t)profile->stacks.count; is_used && i-- > 1;)
+    for (uint32_t i = profile_stack_limit(profile); is_used && i-- > 1;)
         if (is_used[i]) is_used[profile_parent_at(profile, i)] = true;
-    for (uint32_t i = 1; is_used && i < profile->stacks.count && encoder->status == STATUS_OK; i++) {
+    for (uint32_t i = 1; is_used && i < profile_stack_limit(profile) && encoder->status == STATUS_OK; i++) {
         if (is_used[i]) add_stack(encoder, i);
     }
     free(is_used);
@@ -707,7 +707,7 @@ static void encode(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
     encoder->first_frame = calloc(profile->locations.count, sizeof(*encoder->first_frame));
-    encoder->stack_ends = calloc(profile->stacks.count, sizeof(*encoder->stack_ends));
+    encoder->stack_ends = calloc(profile_stack_limit(profile), sizeof(*encoder->stack_ends));
     bool has_tracks = tracks_init(&encoder->tracks, profile) && number_programs(encoder);
     if (!encoder->first_frame || !encoder->stack_ends || !has_tracks) {
         fail(encoder);
