@@ -17,10 +17,10 @@ static void append_percent(struct buffer *out, double share)
 
 static const char *const explanations[INCOMPLETE_CAUSES] = {
     [INCOMPLETE_CAUSE_NO_TABLE] = "which has no unwind table there — rebuild it with -fasynchronous-unwind-tables or "
-                                  "install its debug package",
+                                  "install its debug package (Go's compiler writes no table)",
     [INCOMPLETE_CAUSE_UNKNOWN_REGISTER] =
-        "whose unwind table uses a register that is not known there — rebuild it with "
-        "-fasynchronous-unwind-tables",
+        "whose frames are found by a register that a blocked thread does not show — rebuild it with "
+        "-fomit-frame-pointer",
     [INCOMPLETE_CAUSE_TOO_DEEP] = "on stacks deeper than 1024 frames — their callers near main are missing",
     [INCOMPLETE_CAUSE_BAD_MEMORY] = "where the stack could not be read — the program changed it meanwhile, or its "
                                     "unwind table is wrong",

@@ -2,14 +2,14 @@
  * SP, and is there now: how much it subtracts is in its code, so there are only a few places where that return
  * address can be. One is believed if the instruction before it is a direct call (or one through a slot that the loader
  * fills) to exactly the start of this function, and no other place passes as well. What an older call left on the stack
- * can look the same, but not at the right distance. A call through a pointer is believed only of the code that begins
- * a thread (it calls main and thread functions so): where a few frames further, all of them known, is the root.
- * Functions that were called through other pointers, or that move SP by amounts computed at run time, are not
- * recovered.  SPDX-License-Identifier: MIT */
+ * can look the same, but not at the right distance. A call through a pointer is believed if the function that makes it
+ * was itself called directly, or through pointers by one that was, a few frames further; or if the root is there: the
+ * code that begins a thread calls main and thread functions so. Functions that move SP by amounts computed at run time
+ * are not recovered.  SPDX-License-Identifier: MIT */
 #include "unwind/call_site.h"
 #include "unwind/unwind_private.h"
 
-enum { WORD = 8, CODE_MAX = 2048, SIZES_MAX = 16, CALL_ALIGNMENT = 16, OUTERMOST_FRAMES_MAX = 3 };
+enum { WORD = 8, CODE_MAX = 2048, SIZES_MAX = 16, CALL_ALIGNMENT = 16, CALLERS_MAX = 4 };
 
 /* The numbers of bytes by which a function may have lowered SP, from its code up to the address where it is. */
 struct frame_sizes {
@@ -49,21 +49,39 @@ struct search {
     const struct unwind_modules *modules;
     struct unwind_memory *memory;
     const struct unwind_code *code;
-    uint64_t start; /* of the function */
+    const struct machine_rule *rule; /* of the function */
+    uint64_t start;
     uint64_t found_cfa;
     unsigned found_count;
 };
 
-/* From a call to RETURN_ADDRESS, with the stack pointer at SP, it is at most a few frames to the root. */
-static bool is_outermost(const struct search *search, uint64_t return_address, uint64_t sp)
+/* The frame that called through a pointer and continues at RETURN_ADDRESS, with the FP that was saved below CFA. */
+static struct unwind_registers caller_of(const struct search *search, uint64_t return_address, uint64_t cfa)
 {
-    uint64_t addresses[OUTERMOST_FRAMES_MAX];
-    size_t count = 0;
     struct unwind_registers registers = {.known = 1u << MACHINE_IP | 1u << MACHINE_SP};
+    uint64_t place = machine_fp_place(search->rule, cfa);
     registers.values[MACHINE_IP] = return_address - 1;
-    registers.values[MACHINE_SP] = sp;
-    return unwind_walk_recovering(search->modules, &registers, search->memory, NULL, addresses, OUTERMOST_FRAMES_MAX,
-                                  &count) == UNWIND_ROOT;
+    registers.values[MACHINE_SP] = cfa;
+    if (place != 0 && unwind_read(search->memory, place, &registers.values[MACHINE_FP]))
+        registers.known |= 1u << MACHINE_FP;
+    return registers;
+}
+
+static bool is_caller_proven(const struct search *search, uint64_t return_address, uint64_t cfa)
+{
+    uint64_t addresses[CALLERS_MAX], start = 0;
+    size_t count = 0;
+    struct unwind_registers registers = caller_of(search, return_address, cfa);
+    enum unwind_outcome outcome =
+        unwind_walk_recovering(search->modules, &registers, search->memory, NULL, addresses, CALLERS_MAX, &count);
+    if (outcome == UNWIND_ROOT) return true;
+    for (size_t i = 0; i + 1 < count; i++) {
+        uint64_t inside = addresses[i] - (i > 0);
+        if (!called_function(search->modules, inside, search->memory->work, &start)) return false;
+        if (call_site_calls(search->code, addresses[i + 1], start)) return true;
+        if (!call_site_is_indirect(search->code, addresses[i + 1])) return false;
+    }
+    return false;
 }
 
 static void try_cfa(struct search *search, uint64_t cfa)
@@ -72,7 +90,7 @@ static void try_cfa(struct search *search, uint64_t cfa)
     if (cfa % CALL_ALIGNMENT != 0 || (search->found_count > 0 && cfa == search->found_cfa)) return;
     if (!unwind_read(search->memory, cfa - WORD, &return_address)) return;
     if (!call_site_calls(search->code, return_address, search->start) &&
-        !(call_site_is_indirect(search->code, return_address) && is_outermost(search, return_address, cfa))) {
+        !(call_site_is_indirect(search->code, return_address) && is_caller_proven(search, return_address, cfa))) {
         return;
     }
     search->found_cfa = cfa;
@@ -116,7 +134,8 @@ static bool find_frame_pointer(const struct unwind_recovery *recovery, const str
     struct frame_sizes sizes = {.count = 0};
     if (!find_function(module, lookup, memory, &rule, &start)) return false;
     if (rule.kind != RULE_REGISTER || rule.cfa_register != MACHINE_FP || rule.value < 0) return false;
-    struct search search = {.modules = recovery->modules, .memory = memory, .code = recovery->code, .start = start};
+    struct search search = {
+        .modules = recovery->modules, .memory = memory, .code = recovery->code, .rule = &rule, .start = start};
     if (!read_code(recovery->code, search.start, lookup, &sizes)) return false;
 
     /* Registers are saved by pushes before SP is lowered, or into the room that was made. */

@@ -75,7 +75,7 @@ TEST(more_than_five_percent_of_incomplete_stacks_are_explained)
     CHECK_TEXT(
         stacks_text(),
         "5.1 % of the stacks are incomplete: 5.1 % end in libfoo.so, which has no unwind table there — rebuild it "
-        "with -fasynchronous-unwind-tables or install its debug package");
+        "with -fasynchronous-unwind-tables or install its debug package (Go's compiler writes no table)");
 }
 
 TEST(names_the_module_in_which_most_stacks_of_a_cause_end)
@@ -89,7 +89,8 @@ TEST(names_the_module_in_which_most_stacks_of_a_cause_end)
     CHECK_TEXT(
         stacks_text(),
         "20 % of the stacks are incomplete: 9.0 % end in libfoo.so, which has no unwind table there — rebuild it "
-        "with -fasynchronous-unwind-tables or install its debug package; 8.9 % end in deep, on stacks deeper than "
+        "with -fasynchronous-unwind-tables or install its debug package (Go's compiler writes no table); 8.9 % end in "
+        "deep, on stacks deeper than "
         "1024 frames — their callers near main are missing");
 }
 

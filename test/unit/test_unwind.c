@@ -1308,6 +1308,41 @@ TEST(recovers_a_frame_pointer_where_thread_start_calls_a_pointer)
     frame_table_fini(&scene->table);
 }
 
+/* The function at 0x300 has called the one at 0x200 through a register. It finds its own caller by the RBP that the
+ * callee has saved, and was called from 0x410, in a function that the root has called. */
+static struct scene *blocked_in_callback(void)
+{
+    struct scene *scene = blocked_scene();
+    put_fde(scene->assembled, CODE + 0x300, 0x100, 0x0c, RBP, 16, 0x86, 2, END);
+    put_fde(scene->assembled, CODE + 0x400, 0x100, END);
+    enter(scene, 0x210, 10);
+    put_code(0x30e, "\xff\xd0", 2);
+    scene->stack[10 + 4] = STACK + 8 * 20;
+    scene->stack[10 + 5] = CODE + 0x310;
+    scene->stack[20] = 0x1234;
+    scene->stack[21] = CODE + 0x410;
+    for (size_t i = 22; i < 30; i++) scene->stack[i] = CODE + 0x410; /* far from the root */
+    scene->stack[30] = CODE + 0xf10;
+    return scene;
+}
+
+TEST(a_frame_pointer_is_recovered_where_the_function_that_calls_through_a_pointer_was_called_directly)
+{
+    size_t recovered_count = 0;
+    struct scene *scene = blocked_in_callback();
+    put_call(0x410, 0x300);
+    CHECK_UINT(walk_without_registers(scene, &recovered_count), UNWIND_ROOT);
+    CHECK_UINT(recovered_count, 1);
+    CHECK_UINT(scene->addresses[1], CODE + 0x310);
+    CHECK_UINT(scene->addresses[2], CODE + 0x410);
+    frame_table_fini(&scene->table);
+
+    scene = blocked_in_callback();
+    put_call(0x410, 0x308); /* it was not called by what seems to have called it */
+    CHECK_UINT(walk_without_registers(scene, &recovered_count), UNWIND_UNKNOWN_REGISTER);
+    frame_table_fini(&scene->table);
+}
+
 TEST(a_frame_pointer_is_never_guessed)
 {
     size_t recovered_count = 0;
