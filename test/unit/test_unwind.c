@@ -1326,7 +1326,7 @@ static struct scene *blocked_in_callback(void)
     return scene;
 }
 
-TEST(a_frame_pointer_is_recovered_where_the_function_that_calls_through_a_pointer_was_called_directly)
+TEST(a_callback_that_blocks_is_found_where_its_caller_was_called_directly)
 {
     size_t recovered_count = 0;
     struct scene *scene = blocked_in_callback();
