@@ -57,6 +57,41 @@ bool access_names_key(const struct request *request)
     return find_keys(request, &key) > 0;
 }
 
+static int base64_digit(char digit)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *found = digit ? strchr(digits, digit) : NULL;
+    return found ? (int)(found - digits) : -1;
+}
+
+/* RFC 4648; what does not fit is cut. */
+static void decode_base64(const char *text, char *ret_plain, size_t size)
+{
+    unsigned bits = 0, count = 0;
+    size_t used = 0;
+    for (; base64_digit(*text) >= 0 && used + 1 < size; text++) {
+        bits = (bits << 6 | (unsigned)base64_digit(*text)) & 0xffff;
+        count += 6;
+        if (count < 8) continue;
+        count -= 8;
+        ret_plain[used++] = (char)(bits >> count);
+    }
+    ret_plain[used] = '\0';
+}
+
+enum { PLAIN_SIZE = 200 };
+
+/* The Bearer token, or the password of Basic authentication; NULL: neither is there. PLAIN keeps it. */
+static const char *find_secret(const struct request *request, char plain[PLAIN_SIZE])
+{
+    const char *value = request->authorization;
+    if (begins_with(value, "bearer ")) return value + strlen("bearer ") + strspn(value + strlen("bearer "), " ");
+    if (!begins_with(value, "basic ")) return NULL;
+    decode_base64(value + strlen("basic ") + strspn(value + strlen("basic "), " "), plain, PLAIN_SIZE);
+    const char *colon = strchr(plain, ':');
+    return colon ? colon + 1 : NULL; /* any user's name */
+}
+
 static bool refuse(struct request *request, unsigned status, const char *detail)
 {
     answer_error(request, status, "%s", detail);
@@ -108,42 +143,31 @@ bool access_may_write(struct request *request, struct slice dsn)
     return check_key(request, slice_of_text(parsed.public_key));
 }
 
+bool access_may_write_by_key(struct request *request)
+{
+    struct slice key;
+    char plain[PLAIN_SIZE], text[UUID_TEXT_SIZE];
+    const char *secret = find_secret(request, plain);
+    int count = find_keys(request, &key);
+    if (secret) key = slice_of_text(secret);
+    if (count + (secret != NULL) > 1) return refuse(request, 401, "multiple authorization payloads detected");
+    if (count == 0 && !secret) {
+        request->asks_for_login = true;
+        return refuse(request, 401,
+                      "the key of a project is needed: as a Bearer token, as the password of Basic "
+                      "authentication, or as sentry_key");
+    }
+    if (uuid_parse(key, text)) request->project = store_project_of_key(request->server->store, slice_of_text(text));
+    return check_key(request, key);
+}
+
 /* --- Reading -------------------------------------------------------------------------------------------------------
  */
 
-static int base64_digit(char digit)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *found = digit ? strchr(digits, digit) : NULL;
-    return found ? (int)(found - digits) : -1;
-}
-
-/* RFC 4648; what does not fit is cut. */
-static void decode_base64(const char *text, char *ret_plain, size_t size)
-{
-    unsigned bits = 0, count = 0;
-    size_t used = 0;
-    for (; base64_digit(*text) >= 0 && used + 1 < size; text++) {
-        bits = (bits << 6 | (unsigned)base64_digit(*text)) & 0xffff;
-        count += 6;
-        if (count < 8) continue;
-        count -= 8;
-        ret_plain[used++] = (char)(bits >> count);
-    }
-    ret_plain[used] = '\0';
-}
-
 bool access_may_read(struct request *request, enum store_role role, uint64_t project)
 {
-    char plain[200], token[UUID_TEXT_SIZE];
-    const char *given = NULL, *value = request->authorization;
-    if (begins_with(value, "bearer ")) {
-        given = value + strlen("bearer ") + strspn(value + strlen("bearer "), " ");
-    } else if (begins_with(value, "basic ")) {
-        decode_base64(value + strlen("basic ") + strspn(value + strlen("basic "), " "), plain, sizeof(plain));
-        given = strchr(plain, ':'); /* any user's name; the password is the token */
-        if (given) given++;
-    }
+    char plain[PLAIN_SIZE], token[UUID_TEXT_SIZE];
+    const char *given = find_secret(request, plain);
     if (!given) {
         request->asks_for_login = true;
         return refuse(request, 401,

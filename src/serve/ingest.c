@@ -1,11 +1,9 @@
-/* Envelopes and profiles into the store. The rules of the real service decide what is accepted (doc/formats/rules.md).
+/* Envelopes into the store. The rules of the real service decide what is accepted (doc/formats/rules.md).
  *
  * A request is one batch: all of it is on disk when the client gets its 200, or nothing is.
  * SPDX-License-Identifier: MIT */
 #include "base/array.h"
 #include "base/rfc3339.h"
-#include "base/uuid.h"
-#include "format/format.h"
 #include "format/sentry/client_report.h"
 #include "format/sentry/envelope.h"
 #include "format/sentry/envelope_profile.h"
@@ -14,8 +12,7 @@
 #include "format/sentry/sentry_v2.h"
 #include "format/sentry/transaction.h"
 #include "profile/profile_extent.h"
-#include "serve/serve_private.h"
-#include "serve/sums.h"
+#include "serve/ingest.h"
 #include "transport/category.h"
 
 #include <stdio.h>
@@ -45,7 +42,6 @@ struct ingest {
     size_t report_count, report_capacity;
     struct store_outcome outcomes[STORE_BATCH_OUTCOMES_MAX];
     size_t outcome_count;
-    char generated_id[UUID_TEXT_SIZE], event_id[UUID_TEXT_SIZE];
     struct rules_context context;
 };
 
@@ -80,14 +76,13 @@ static void count_outcome(struct ingest *ingest, const char *outcome, const char
 /* --- What a chunk is called ----------------------------------------------------------------------------------------
  */
 
-static struct slice cut_name(struct slice name)
+struct slice ingest_cut_name(struct slice name)
 {
     if (name.size > STORE_NAME_BYTES_MAX) name.size = STORE_NAME_BYTES_MAX;
     return name;
 }
 
-/* "redis-server" of the release "redis-server@7.0.15": releases are PACKAGE@VERSION. */
-static struct slice service_of_release(struct slice release)
+struct slice ingest_service_of_release(struct slice release)
 {
     const uint8_t *at = release.size ? memchr(release.data, '@', release.size) : NULL;
     return at ? slice_of(release.data, (size_t)(at - release.data)) : slice_of(NULL, 0);
@@ -109,27 +104,25 @@ static void find_extent(const struct profile *profile, struct store_chunk *chunk
     chunk->end_ns = end_ns < start_ns ? start_ns : end_ns;
 }
 
-static void describe_chunk(struct ingest *ingest, enum store_kind kind, struct slice payload)
+void ingest_describe(const struct request *request, const struct profile *profile, enum store_kind kind,
+                     struct slice payload, struct store_chunk *chunk, struct profile_sum *sum)
 {
-    const struct profile *profile = &ingest->profile;
-    struct store_chunk *chunk = &ingest->chunk;
     *chunk = (struct store_chunk){
-        .project = ingest->request->project,
+        .project = request->project,
         .kind = kind,
         .profiler_id = profile_slice(profile, profile->profiler_id),
         .chunk_id = profile_slice(profile, profile->chunk_id),
-        .environment = cut_name(profile_slice(profile, profile->environment)),
-        .release = cut_name(profile_slice(profile, profile->release)),
-        .platform = cut_name(profile_slice(profile, profile->platform)),
-        .received_ns = ingest->request->received_ns,
+        .environment = ingest_cut_name(profile_slice(profile, profile->environment)),
+        .release = ingest_cut_name(profile_slice(profile, profile->release)),
+        .platform = ingest_cut_name(profile_slice(profile, profile->platform)),
+        .received_ns = request->received_ns,
         .sample_count = profile->samples.count,
         .payload = payload,
     };
-    chunk->service = service_of_release(chunk->release);
+    chunk->service = ingest_service_of_release(chunk->release);
     find_extent(profile, chunk);
     /* Profiles of V1 change when they are decoded for a query. */
-    if (kind != STORE_PROFILE && profile_sum_init(&ingest->sum, profile)) chunk->sum = &ingest->sum.sum;
-    ingest->has_chunk = true;
+    if (kind != STORE_PROFILE && profile_sum_init(sum, profile)) chunk->sum = &sum->sum;
 }
 
 /* --- Items ----------------------------------------------------------------------------------------------------------
@@ -186,7 +179,9 @@ static enum status take_profile(struct ingest *ingest, const struct envelope_ite
         reject(ingest, item, category);
         return STATUS_OK;
     }
-    describe_chunk(ingest, is_chunk ? STORE_CHUNK : STORE_PROFILE, item->payload);
+    ingest_describe(ingest->request, &ingest->profile, is_chunk ? STORE_CHUNK : STORE_PROFILE, item->payload,
+                    &ingest->chunk, &ingest->sum);
+    ingest->has_chunk = true;
     count_outcome(ingest, "accepted", category, slice_of(NULL, 0), 1);
     return STATUS_OK;
 }
@@ -197,19 +192,19 @@ static void add_span(struct ingest *ingest, const struct span *span, struct slic
                        INGEST_SPANS_MAX))
         return;
     const struct transaction *transaction = ingest->has_transaction ? &ingest->transaction : NULL;
-    struct slice release = cut_name(transaction ? transaction->release : span->release);
+    struct slice release = ingest_cut_name(transaction ? transaction->release : span->release);
     bool has_thread = span->thread_id.size > 0 || !transaction;
     ingest->spans[ingest->span_count++] = (struct store_span){
-        .trace_id = cut_name(span->trace_id),
-        .span_id = cut_name(span->span_id),
-        .name = cut_name(is_transaction && transaction ? transaction->name : span->description),
-        .op = cut_name(span->op),
-        .service = service_of_release(release),
-        .environment = cut_name(transaction ? transaction->environment : span->environment),
+        .trace_id = ingest_cut_name(span->trace_id),
+        .span_id = ingest_cut_name(span->span_id),
+        .name = ingest_cut_name(is_transaction && transaction ? transaction->name : span->description),
+        .op = ingest_cut_name(span->op),
+        .service = ingest_service_of_release(release),
+        .environment = ingest_cut_name(transaction ? transaction->environment : span->environment),
         .release = release,
-        .profiler_id = cut_name(profiler),
-        .profile_id = transaction ? cut_name(transaction->profile_id) : slice_of(NULL, 0),
-        .thread_id = cut_name(has_thread ? span->thread_id : transaction->root.thread_id),
+        .profiler_id = ingest_cut_name(profiler),
+        .profile_id = transaction ? ingest_cut_name(transaction->profile_id) : slice_of(NULL, 0),
+        .thread_id = ingest_cut_name(has_thread ? span->thread_id : transaction->root.thread_id),
         .start_ns = span->start_ns,
         .end_ns = span->end_ns,
         .is_transaction = is_transaction,
@@ -291,14 +286,26 @@ static enum status take_item(struct ingest *ingest, const struct envelope_item *
 /* --- The batch ------------------------------------------------------------------------------------------------------
  */
 
-static bool store_it(struct ingest *ingest)
+bool ingest_store(struct request *request, const struct store_batch *batch)
 {
-    struct request *request = ingest->request;
     struct server *server = request->server;
     struct error error = {0};
     uint64_t duplicates = 0;
-    const struct store_batch batch = {.project = request->project,
-                                      .received_ns = request->received_ns,
+    if (store_add(server->store, batch, &duplicates, &error) != STATUS_OK) {
+        server_log(server, "cannot store: %s", error.message);
+        answer_error(request, 503, "%s", error.message);
+        return false;
+    }
+    atomic_fetch_add(&server->chunks, batch->chunk_count - duplicates);
+    atomic_fetch_add(&server->duplicates, duplicates);
+    atomic_fetch_add(&server->rejected, batch->rejected_count);
+    return true;
+}
+
+static bool store_it(struct ingest *ingest)
+{
+    const struct store_batch batch = {.project = ingest->request->project,
+                                      .received_ns = ingest->request->received_ns,
                                       .chunks = &ingest->chunk,
                                       .chunk_count = ingest->has_chunk,
                                       .spans = ingest->spans,
@@ -308,26 +315,17 @@ static bool store_it(struct ingest *ingest)
                                       .outcomes = ingest->outcomes,
                                       .outcome_count = ingest->outcome_count};
     bool is_empty = !ingest->has_chunk && ingest->span_count + ingest->rejected_count + ingest->outcome_count == 0;
-    if (is_empty) return true;
-    if (store_add(server->store, &batch, &duplicates, &error) != STATUS_OK) {
-        server_log(server, "cannot store: %s", error.message);
-        answer_error(request, 503, "%s", error.message);
-        return false;
-    }
-    atomic_fetch_add(&server->chunks, ingest->has_chunk - duplicates);
-    atomic_fetch_add(&server->duplicates, duplicates);
-    atomic_fetch_add(&server->rejected, ingest->rejected_count);
-    return true;
+    return is_empty || ingest_store(ingest->request, &batch);
 }
 
-static void answer_id(struct request *request, const char *id)
+void ingest_answer_id(struct request *request, struct slice id)
 {
     struct json_writer json = json_writer_of(&request->answer);
     buffer_clear(&request->answer);
     json_begin_object(&json);
-    if (id[0]) {
+    if (id.size) {
         json_write_key(&json, "id");
-        json_write_text(&json, id);
+        json_write_string(&json, id);
     }
     json_end_object(&json);
     answer_finish(request, "application/json");
@@ -345,7 +343,7 @@ static void take_items(struct ingest *ingest, struct envelope_reader *reader)
     if (status != STATUS_OK)
         answer_failure(ingest->request, &error);
     else if (store_it(ingest))
-        answer_id(ingest->request, attributes->event_id);
+        ingest_answer_id(ingest->request, slice_of_text(attributes->event_id));
 }
 
 static void take_envelope(struct request *request, struct slice bytes)
@@ -385,67 +383,5 @@ void ingest_envelope(struct request *request)
     bool is_large;
     if (!body_decompress(request, ENVELOPE_BYTES_MAX, &bytes, &is_large)) return;
     take_envelope(request, buffer_slice(&bytes));
-    body_release(request, &bytes, is_large);
-}
-
-/* --- Profiles of any format ----------------------------------------------------------------------------------------
- */
-
-static struct slice parameter_or(const struct request *request, const char *name, struct slice other)
-{
-    struct slice given = request_slice(request, name);
-    return cut_name(given.size ? given : other);
-}
-
-static void label_chunk(struct ingest *ingest)
-{
-    struct request *request = ingest->request;
-    struct store_chunk *chunk = &ingest->chunk;
-    chunk->release = parameter_or(request, "release", chunk->release);
-    chunk->service = parameter_or(request, "service", service_of_release(chunk->release));
-    chunk->environment = parameter_or(request, "environment", chunk->environment);
-    chunk->host = parameter_or(request, "host", chunk->host);
-    chunk->platform = parameter_or(request, "platform", chunk->platform);
-    if (chunk->start_ns == 0) chunk->start_ns = chunk->end_ns = request->received_ns;
-    char plain[UUID_TEXT_SIZE];
-    if (uuid_parse(request_slice(request, "id"), plain)) {
-        (void)memcpy(ingest->generated_id, plain, sizeof(plain));
-        chunk->chunk_id = slice_of_text(ingest->generated_id);
-    } else if (chunk->chunk_id.size == 0 && uuid_new(ingest->generated_id)) {
-        chunk->chunk_id = slice_of_text(ingest->generated_id);
-    }
-}
-
-static void take_file(struct request *request, struct slice bytes)
-{
-    struct error error = {0};
-    struct ingest ingest = {.request = request};
-    profile_init(&ingest.profile);
-    enum status status = format_decode(bytes, &ingest.profile, NULL, &error);
-    if (status == STATUS_OK) status = profile_check_inlined(&ingest.profile, ingest.profile.source_bytes, &error);
-    if (status != STATUS_OK) {
-        answer_failure(request, &error);
-    } else if (ingest.profile.samples.count == 0) {
-        answer_error(request, 400, "the profile has no samples");
-    } else {
-        describe_chunk(&ingest, STORE_FILE, bytes);
-        label_chunk(&ingest);
-        count_outcome(&ingest, "accepted", "profile_file", slice_of(NULL, 0), 1);
-        char id[64];
-        (void)snprintf(id, sizeof(id), "%.*s", SLICE_ARGUMENTS(ingest.chunk.chunk_id));
-        if (store_it(&ingest)) answer_id(request, id);
-    }
-    ingest_fini(&ingest);
-}
-
-void ingest_profile(struct request *request)
-{
-    struct buffer bytes;
-    bool is_large;
-    if (!body_decompress(request, STORE_PAYLOAD_BYTES_MAX, &bytes, &is_large)) return;
-    if (bytes.size == 0)
-        answer_error(request, 400, "empty profile");
-    else
-        take_file(request, buffer_slice(&bytes));
     body_release(request, &bytes, is_large);
 }

@@ -10,6 +10,7 @@ enum access {
     ACCESS_READ_ALL,
     ACCESS_METRICS,
     ACCESS_WRITE,
+    ACCESS_WRITE_BY_KEY, /* the project is that of the key */
 };
 
 struct route {
@@ -64,6 +65,8 @@ static const struct route routes[] = {
     {"GET",  "spans",        ACCESS_READ,  list_spans},
     {"GET",  "rejected",     ACCESS_READ,  list_rejected},
     {"GET",  "outcomes",     ACCESS_READ,  list_outcomes},
+    {"POST", "/ingest",      ACCESS_WRITE_BY_KEY, ingest_pyroscope},
+    {"POST", "/v1development/profiles", ACCESS_WRITE_BY_KEY, ingest_otlp},
     {"GET",  "/api/projects", ACCESS_READ_ALL, list_projects},
     {"GET",  "/metrics",     ACCESS_METRICS, show_metrics},
     {"GET",  "/healthz",     ACCESS_ALL,   show_health},
@@ -186,6 +189,9 @@ bool request_check_early(struct request *request)
     case ACCESS_WRITE:
         /* An envelope may carry its key inside. */
         return is_envelope && !access_names_key(request) ? true : access_may_write(request, slice_of(NULL, 0));
+    case ACCESS_WRITE_BY_KEY:
+        request->has_otlp_errors = route->run == ingest_otlp;
+        return access_may_write_by_key(request);
     case ACCESS_ALL:
     default:
         return true;

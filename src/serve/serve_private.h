@@ -26,7 +26,7 @@ struct request {
     int socket; /* of the connection; -1: unknown */
     enum request_state state;
     char *method, *path;
-    char *sentry_auth, *authorization, *encoding; /* headers; NULL: not there */
+    char *sentry_auth, *authorization, *encoding, *content; /* headers; NULL: not there */
     struct parameter parameters[SERVE_PARAMETERS_MAX];
     size_t parameter_count;
     uint64_t begun_ns, received_ns; /* monotonic; UTC */
@@ -47,6 +47,7 @@ struct request {
     const char *content_type;
     struct buffer answer;
     bool asks_for_login;
+    bool has_otlp_errors;  /* errors are as OTLP has them */
     bool is_damaged;       /* the answer lacks data that are damaged */
     bool is_page, is_kept; /* a file of the page, compressed; browsers may keep it */
     struct request *next;
@@ -120,6 +121,9 @@ void answer_finish(struct request *request, const char *content_type);
 bool access_names_key(const struct request *request);
 /* DSN: that of the envelope's header; empty: none. */
 bool access_may_write(struct request *request, struct slice dsn);
+/* The same where the path names no project: it is the key's, which may also be a Bearer token or the password of Basic
+ * authentication, as clients of other servers send theirs. */
+bool access_may_write_by_key(struct request *request);
 bool access_may_read(struct request *request, enum store_role role, uint64_t project);
 
 /* --- Rates (rates.c) ------------------------------------------------------------------------------------------------
@@ -141,6 +145,8 @@ bool request_is_post(const struct request *request);
 
 void ingest_envelope(struct request *request);
 void ingest_profile(struct request *request);
+void ingest_pyroscope(struct request *request);
+void ingest_otlp(struct request *request);
 
 /* Decompresses the body into OUT. IS_LARGE: server.large is held, and the caller gives it back. */
 bool body_decompress(struct request *request, size_t bytes_max, struct buffer *out, bool *ret_is_large);

@@ -1,4 +1,5 @@
 /* Connections, the queue of requests, and the workers.  SPDX-License-Identifier: MIT */
+#include "base/protobuf.h"
 #include "page/page.h"
 #include "serve/serve_private.h"
 
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -81,6 +83,7 @@ static struct request *request_new(struct server *server, struct MHD_Connection 
     request->sentry_auth = copy_header(connection, "X-Sentry-Auth");
     request->authorization = copy_header(connection, "Authorization");
     request->encoding = copy_header(connection, "Content-Encoding");
+    request->content = copy_header(connection, "Content-Type");
     request->begun_ns = monotonic_ns();
     request->received_ns = utc_now_ns();
     request->status = 200;
@@ -113,6 +116,7 @@ static void request_free(struct request *request)
     free(request->sentry_auth);
     free(request->authorization);
     free(request->encoding);
+    free(request->content);
     buffer_fini(&request->body);
     buffer_fini(&request->answer);
     free(request);
@@ -200,6 +204,23 @@ static enum MHD_Result send_answer(struct request *request)
     return result;
 }
 
+/* google.rpc.Status: what a client of OTLP reads. Its code is that of gRPC; clients decide by the status of HTTP. */
+static void write_otlp_error(struct request *request, const char *text)
+{
+    enum { STATUS_MESSAGE = 2 };
+    struct json_writer json = json_writer_of(&request->answer);
+    bool is_protobuf = request->content && strncasecmp(request->content, "application/x-protobuf", 22) == 0;
+    request->content_type = is_protobuf ? "application/x-protobuf" : "application/json";
+    if (is_protobuf) {
+        protobuf_append_bytes(&request->answer, STATUS_MESSAGE, slice_of_text(text));
+        return;
+    }
+    json_begin_object(&json);
+    json_write_key(&json, "message");
+    json_write_text(&json, text);
+    json_end_object(&json);
+}
+
 void answer_error(struct request *request, unsigned status, const char *format, ...)
 {
     char text[400];
@@ -208,13 +229,17 @@ void answer_error(struct request *request, unsigned status, const char *format, 
     (void)vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     buffer_clear(&request->answer);
+    request->status = status;
+    if (request->has_otlp_errors) {
+        write_otlp_error(request, text);
+        return;
+    }
     struct json_writer json = json_writer_of(&request->answer);
     json_begin_object(&json);
     json_write_key(&json, "detail");
     json_write_text(&json, text);
     json_end_object(&json);
     buffer_append_text(&request->answer, "\n");
-    request->status = status;
     request->content_type = "application/json";
 }
 

@@ -1,0 +1,46 @@
+/* Profiles that a request stores together: what the routes that receive them share (ingest_file.c, ingest.c).
+ * SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_SERVE_INGEST_H
+#define OFFBEAT_SERVE_INGEST_H
+
+#include "base/uuid.h"
+#include "serve/serve_private.h"
+#include "serve/sums.h"
+
+/* At most STORE_NAME_BYTES_MAX of NAME. */
+struct slice ingest_cut_name(struct slice name);
+/* "redis-server" of the release "redis-server@7.0.15": releases are PACKAGE@VERSION. */
+struct slice ingest_service_of_release(struct slice release);
+/* {"id": ID}; without an id {}. */
+void ingest_answer_id(struct request *request, struct slice id);
+
+/* CHUNK and SUM from PROFILE, which was decoded from PAYLOAD; both must outlive them. */
+void ingest_describe(const struct request *request, const struct profile *profile, enum store_kind kind,
+                     struct slice payload, struct store_chunk *chunk, struct profile_sum *sum);
+
+/* False: answered. */
+bool ingest_store(struct request *request, const struct store_batch *batch);
+
+/* What a request says of a profile that it brings; empty slices and zeros: the profile says it. */
+struct sent_profile {
+    struct slice payload;
+    struct slice service, environment, release, host, platform, id;
+    uint64_t start_ns, end_ns;
+};
+
+/* A profile as it is stored. The slices of what was sent must outlive it. */
+struct ingest_file {
+    struct profile profile;
+    struct profile_sum sum;
+    struct store_chunk chunk;
+    char id[UUID_TEXT_SIZE];
+};
+
+/* FILE is to be finished in every case. A profile without samples is not stored. */
+enum status ingest_file_init(struct ingest_file *file, const struct request *request, const struct sent_profile *sent,
+                             struct error *error);
+void ingest_file_fini(struct ingest_file *file);
+/* In one batch. False: answered. */
+bool ingest_files_store(struct request *request, const struct ingest_file *files, size_t count);
+
+#endif

@@ -1,0 +1,107 @@
+/* Profiles of any format into the store.  SPDX-License-Identifier: MIT */
+#include "format/format.h"
+#include "profile/profile_extent.h"
+#include "serve/ingest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct slice either(struct slice given, struct slice other)
+{
+    return ingest_cut_name(given.size ? given : other);
+}
+
+static void label_chunk(struct ingest_file *file, const struct request *request, const struct sent_profile *sent)
+{
+    struct store_chunk *chunk = &file->chunk;
+    struct slice service = chunk->service;
+    chunk->release = either(sent->release, chunk->release);
+    if (sent->release.size) service = ingest_service_of_release(chunk->release);
+    chunk->service = either(sent->service, service);
+    chunk->environment = either(sent->environment, chunk->environment);
+    chunk->host = either(sent->host, chunk->host);
+    chunk->platform = either(sent->platform, chunk->platform);
+    if (sent->start_ns) {
+        chunk->start_ns = sent->start_ns;
+        chunk->end_ns = sent->end_ns > sent->start_ns ? sent->end_ns : sent->start_ns;
+    }
+    if (chunk->start_ns == 0) chunk->start_ns = chunk->end_ns = request->received_ns;
+    if (uuid_parse(sent->id, file->id) || (chunk->chunk_id.size == 0 && uuid_new(file->id)))
+        chunk->chunk_id = slice_of_text(file->id);
+}
+
+enum status ingest_file_init(struct ingest_file *file, const struct request *request, const struct sent_profile *sent,
+                             struct error *error)
+{
+    *file = (struct ingest_file){0};
+    profile_init(&file->profile);
+    enum status status = format_decode(sent->payload, &file->profile, NULL, error);
+    if (status == STATUS_OK) status = profile_check_inlined(&file->profile, file->profile.source_bytes, error);
+    if (status != STATUS_OK || file->profile.samples.count == 0) return status;
+    ingest_describe(request, &file->profile, STORE_FILE, sent->payload, &file->chunk, &file->sum);
+    label_chunk(file, request, sent);
+    return STATUS_OK;
+}
+
+void ingest_file_fini(struct ingest_file *file)
+{
+    profile_fini(&file->profile);
+    profile_sum_fini(&file->sum);
+}
+
+bool ingest_files_store(struct request *request, const struct ingest_file *files, size_t count)
+{
+    const struct store_outcome outcome = {
+        .outcome = slice_of_text("accepted"), .category = slice_of_text("profile_file"), .quantity = count};
+    struct store_chunk *chunks = malloc((count ? count : 1) * sizeof(*chunks));
+    if (!chunks) {
+        answer_error(request, 503, "not enough memory");
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) chunks[i] = files[i].chunk;
+    const struct store_batch batch = {.project = request->project,
+                                      .received_ns = request->received_ns,
+                                      .chunks = chunks,
+                                      .chunk_count = count,
+                                      .outcomes = &outcome,
+                                      .outcome_count = 1};
+    bool is_stored = count == 0 || ingest_store(request, &batch);
+    free(chunks);
+    return is_stored;
+}
+
+/* --- POST /api/N/profiles -------------------------------------------------------------------------------------------
+ */
+
+static void take_file(struct request *request, struct slice bytes)
+{
+    struct error error = {0};
+    struct ingest_file file;
+    const struct sent_profile sent = {.payload = bytes,
+                                      .service = request_slice(request, "service"),
+                                      .environment = request_slice(request, "environment"),
+                                      .release = request_slice(request, "release"),
+                                      .host = request_slice(request, "host"),
+                                      .platform = request_slice(request, "platform"),
+                                      .id = request_slice(request, "id")};
+    enum status status = ingest_file_init(&file, request, &sent, &error);
+    if (status != STATUS_OK)
+        answer_failure(request, &error);
+    else if (file.profile.samples.count == 0)
+        answer_error(request, 400, "the profile has no samples");
+    else if (ingest_files_store(request, &file, 1))
+        ingest_answer_id(request, file.chunk.chunk_id);
+    ingest_file_fini(&file);
+}
+
+void ingest_profile(struct request *request)
+{
+    struct buffer bytes;
+    bool is_large;
+    if (!body_decompress(request, STORE_PAYLOAD_BYTES_MAX, &bytes, &is_large)) return;
+    if (bytes.size == 0)
+        answer_error(request, 400, "empty profile");
+    else
+        take_file(request, buffer_slice(&bytes));
+    body_release(request, &bytes, is_large);
+}

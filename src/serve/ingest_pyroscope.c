@@ -1,0 +1,334 @@
+/* What Pyroscope's clients send: POST /ingest, and the push of Grafana Alloy (doc/serve.md).
+ *
+ * A pprof file or a recording of Java is stored as it came. Labels that have no column in the store, and collapsed
+ * stacks, whose types are in the query, become a pprof file that has them.  SPDX-License-Identifier: MIT */
+#include "base/array.h"
+#include "base/protobuf.h"
+#include "format/format.h"
+#include "format/pprof/pprof.h"
+#include "format/text/collapsed.h"
+#include "serve/ingest.h"
+#include "serve/multipart.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMES_MAX = 64, PUSHED_MAX = 256 };
+
+struct name_label {
+    struct slice name, value;
+};
+
+/* What a request says of its profile. */
+struct description {
+    struct sent_profile sent;
+    struct slice type; /* of values: "alloc_space"; empty: not said */
+    struct name_label others[NAMES_MAX];
+    size_t other_count;
+};
+
+/* --- Labels ---------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_one_of(struct slice name, const char *const *names)
+{
+    while (*names && !slice_equals_text(name, *names)) names++;
+    return *names != NULL;
+}
+
+/* Labels that the store has columns for. */
+static struct slice *column_of_label(struct description *description, struct slice name)
+{
+    static const char *const services[] = {"service_name", "service", NULL};
+    static const char *const environments[] = {"environment", "env", "deployment_environment", NULL};
+    static const char *const releases[] = {"release", "version", "service_version", "service_git_ref", NULL};
+    static const char *const hosts[] = {"hostname", "host", "instance", "node", "pod", NULL};
+    struct sent_profile *sent = &description->sent;
+    struct slice *column = NULL;
+    if (is_one_of(name, services)) column = &sent->service;
+    if (is_one_of(name, environments)) column = &sent->environment;
+    if (is_one_of(name, releases)) column = &sent->release;
+    if (is_one_of(name, hosts)) column = &sent->host;
+    return column;
+}
+
+static void add_label(struct description *description, struct slice name, struct slice value)
+{
+    /* "__session_id__" and others of their kind are for their own server. */
+    bool is_private = name.size >= 2 && memcmp(name.data, "__", 2) == 0;
+    struct slice *column = column_of_label(description, name);
+    if (name.size == 0 || value.size == 0 || is_private) return;
+    if (column && (column->size == 0 || column == &description->sent.service))
+        *column = value;
+    else if (description->other_count < NAMES_MAX)
+        description->others[description->other_count++] =
+            (struct name_label){ingest_cut_name(name), ingest_cut_name(value)};
+}
+
+static struct slice trim(struct slice text)
+{
+    while (text.size > 0 && text.data[0] == ' ') text = slice_of(text.data + 1, text.size - 1);
+    while (text.size > 0 && text.data[text.size - 1] == ' ') text.size--;
+    return text;
+}
+
+/* The text before BYTE, and TEXT what follows it. */
+static struct slice take_until(struct slice *text, char byte)
+{
+    const uint8_t *at = text->size ? memchr(text->data, byte, text->size) : NULL;
+    size_t size = at ? (size_t)(at - text->data) : text->size;
+    struct slice taken = slice_of(text->data, size);
+    *text = slice_of(text->data + size + (at != NULL), text->size - size - (at != NULL));
+    return taken;
+}
+
+/* "shop.cpu{env=live,region=eu}": the application, the type of its values, and labels. */
+static void read_name(struct description *description, struct slice name)
+{
+    static const char *const types[] = {
+        "cpu",           "wall",       "itimer",        "alloc_objects", "alloc_space",    "alloc_in_new_tlab_objects",
+        "inuse_objects", "goroutines", "inuse_space",   "mutex_count",   "mutex_duration", "alloc_in_new_tlab_bytes",
+        "block_count",   "lock_count", "lock_duration", "exceptions",    "block_duration", NULL};
+    struct slice application = trim(take_until(&name, '{')), labels = take_until(&name, '}');
+    size_t dot = application.size;
+    while (dot > 0 && application.data[dot - 1] != '.') dot--;
+    struct slice type = slice_of(application.data + dot, application.size - dot);
+    if (dot > 1 && is_one_of(type, types)) {
+        description->type = type;
+        application.size = dot - 1;
+    }
+    description->sent.service = application;
+    while (labels.size > 0) {
+        struct slice value = take_until(&labels, ',');
+        struct slice key = trim(take_until(&value, '='));
+        value = trim(value);
+        if (value.size >= 2 && value.data[0] == '"' && value.data[value.size - 1] == '"')
+            value = slice_of(value.data + 1, value.size - 2);
+        add_label(description, key, value);
+    }
+}
+
+/* --- A file with what the request says ------------------------------------------------------------------------------
+ */
+
+/* Adds the labels to each sample. */
+static void label_samples(struct profile *profile, const struct description *description)
+{
+    struct label *labels = NULL;
+    size_t set_count = profile->label_sets.count, capacity = 0;
+    struct label_set_id *sets = calloc(set_count ? set_count : 1, sizeof(*sets));
+    for (size_t i = 0; i < set_count && sets; i++) {
+        const struct label_set set = profile->label_sets.items[i];
+        size_t count = set.count;
+        if (!array_reserve(&labels, &capacity, count + NAMES_MAX, sizeof(*labels), PROFILE_ENTITIES_MAX)) {
+            free(sets);
+            sets = NULL;
+            break;
+        }
+        if (count) (void)memcpy(labels, profile->labels.items + set.first, count * sizeof(*labels));
+        for (size_t k = 0; k < description->other_count; k++)
+            labels[count++] = (struct label){.key = profile_string(profile, description->others[k].name),
+                                             .text = profile_string(profile, description->others[k].value)};
+        sets[i] = profile_add_labels(profile, labels, (uint32_t)count);
+    }
+    for (size_t i = 0; i < profile->samples.count && sets; i++)
+        profile->samples.labels[i] = sets[profile->samples.labels[i].index];
+    if (!sets) profile->failed = STATUS_NO_MEMORY;
+    free(sets);
+    free(labels);
+}
+
+static enum status write_pprof(struct profile *profile, const struct description *description, struct buffer *file,
+                               struct error *error)
+{
+    if (description->other_count) label_samples(profile, description);
+    enum status status = profile_failed(profile, error);
+    return status == STATUS_OK ? pprof_encode(profile, file, error) : status;
+}
+
+/* A file that another format than pprof's needs no change for. */
+static enum status add_labels(struct slice bytes, const struct description *description, struct buffer *file,
+                              struct error *error)
+{
+    struct profile profile;
+    profile_init(&profile);
+    enum status status = format_decode(bytes, &profile, NULL, error);
+    if (status == STATUS_OK) status = write_pprof(&profile, description, file, error);
+    profile_fini(&profile);
+    return status;
+}
+
+/* --- Collapsed stacks -----------------------------------------------------------------------------------------------
+ */
+
+/* Lines without counts: each is one sample. */
+static void count_lines(struct slice text, struct buffer *counted)
+{
+    while (text.size > 0) {
+        struct slice line = take_until(&text, '\n');
+        if (line.size > 0 && line.data[line.size - 1] == '\r') line.size--;
+        if (line.size == 0) continue;
+        buffer_append(counted, line.data, line.size);
+        buffer_append_text(counted, " 1\n");
+    }
+}
+
+static const char *unit_of(struct slice units)
+{
+    if (slice_equals_text(units, "bytes")) return "bytes";
+    bool is_time = slice_equals_text(units, "lock_nanoseconds") || slice_equals_text(units, "nanoseconds");
+    return is_time ? "nanoseconds" : "count";
+}
+
+static void name_values(struct profile *profile, const struct description *description, const struct request *request)
+{
+    struct slice units = request_slice(request, "units"), type = description->type;
+    bool is_sample = units.size == 0 || slice_equals_text(units, "samples");
+    const char *rate_text = request_parameter(request, "sampleRate");
+    double rate = rate_text ? strtod(rate_text, NULL) : 0;
+    if (type.size == 0 || is_sample) type = is_sample ? slice_of_text("samples") : units;
+    profile->value_types[0] =
+        (struct value_type){profile_string(profile, ingest_cut_name(type)), profile_text(profile, unit_of(units))};
+    profile->default_value_type = profile->value_types[0].type;
+    if (is_sample && profile->period == 0) {
+        profile->period_type = (struct value_type){profile_text(profile, "cpu"), profile_text(profile, "nanoseconds")};
+        profile->period = rate >= 1 && rate <= 1e6 ? (int64_t)(1e9 / rate) : 10 * 1000 * 1000;
+    }
+    profile->time_ns = (int64_t)description->sent.start_ns;
+    profile->duration_ns = description->sent.end_ns - description->sent.start_ns;
+}
+
+static enum status convert_stacks(const struct request *request, struct slice text,
+                                  const struct description *description, struct buffer *file, struct error *error)
+{
+    struct profile profile;
+    struct buffer counted;
+    profile_init(&profile);
+    buffer_init(&counted, 3 * text.size + 16);
+    if (slice_equals_text(request_slice(request, "format"), "lines")) {
+        count_lines(text, &counted);
+        text = buffer_slice(&counted);
+    }
+    enum status status = counted.failed ? error_set(error, STATUS_NO_MEMORY, 0, "not enough memory")
+                                        : collapsed_decode(text, &profile, error);
+    if (status == STATUS_OK && profile.value_type_count != 1)
+        status = error_set(error, STATUS_MALFORMED, 0, "lines with two numbers are no profile");
+    if (status == STATUS_OK) {
+        name_values(&profile, description, request);
+        status = write_pprof(&profile, description, file, error);
+    }
+    buffer_fini(&counted);
+    profile_fini(&profile);
+    return status;
+}
+
+/* --- POST /ingest ---------------------------------------------------------------------------------------------------
+ */
+
+/* UNIX time: seconds, or as many digits as milliseconds, microseconds or nanoseconds have. 0 if it is none. */
+static uint64_t read_time(const char *text)
+{
+    uint64_t time = 0;
+    for (; text && *text >= '0' && *text <= '9'; text++) {
+        if (__builtin_mul_overflow(time, 10, &time) || __builtin_add_overflow(time, (uint64_t)(*text - '0'), &time))
+            return 0;
+    }
+    while (time > 0 && time < (uint64_t)100 * 1000 * 1000 * SECOND_NS / 1000) time *= 1000;
+    return time <= INT64_MAX ? time : 0;
+}
+
+static struct slice platform_of_spy(struct slice spy)
+{
+    static const char *const platforms[][2] = {{"gospy", "go"},     {"pyspy", "python"},   {"rbspy", "ruby"},
+                                               {"nodespy", "node"}, {"javaspy", "java"},   {"dotnetspy", "csharp"},
+                                               {"phpspy", "php"},   {"ebpfspy", "native"}, {"pyroscope-rs", "rust"}};
+    for (size_t i = 0; i < sizeof(platforms) / sizeof(platforms[0]); i++) {
+        if (slice_equals_text(spy, platforms[i][0])) return slice_of_text(platforms[i][1]);
+    }
+    return spy;
+}
+
+static bool describe(struct request *request, struct description *description)
+{
+    struct slice name = request_slice(request, "name");
+    *description = (struct description){0};
+    if (name.size == 0) {
+        answer_error(request, 400, "the parameter name is needed: name=APPLICATION{label=value}");
+        return false;
+    }
+    read_name(description, name);
+    description->sent.platform = platform_of_spy(request_slice(request, "spyName"));
+    uint64_t start_ns = read_time(request_parameter(request, "from"));
+    uint64_t end_ns = read_time(request_parameter(request, "until"));
+    description->sent.start_ns = start_ns;
+    description->sent.end_ns = end_ns > start_ns ? end_ns : start_ns;
+    return true;
+}
+
+static void store_file(struct request *request, const struct sent_profile *sent)
+{
+    struct error error = {0};
+    struct ingest_file file;
+    enum status status = ingest_file_init(&file, request, sent, &error);
+    size_t count = file.profile.samples.count > 0; /* nothing ran: that is no error of the client */
+    if (status != STATUS_OK)
+        answer_failure(request, &error);
+    else if (ingest_files_store(request, &file, count))
+        ingest_answer_id(request, file.chunk.chunk_id);
+    ingest_file_fini(&file);
+}
+
+/* The profile in BODY. False: answered. */
+static bool find_profile(struct request *request, struct slice body, struct slice *ret_profile)
+{
+    *ret_profile = body;
+    bool is_found = !multipart_is_form(request->content) ||
+                    multipart_find(body, request->content, "profile", ret_profile) ||
+                    multipart_find(body, request->content, "jfr", ret_profile);
+    if (!is_found) answer_error(request, 400, "the form has no part \"profile\" or \"jfr\"");
+    return is_found;
+}
+
+static void take_ingest(struct request *request, struct slice body)
+{
+    static const char *const files[] = {"pprof", "jfr", "speedscope", NULL};
+    static const char *const stacks[] = {"folded", "lines", "collapsed", "", NULL};
+    struct description description;
+    struct slice profile, format = request_slice(request, "format");
+    struct error error = {0};
+    struct buffer file;
+    if (!describe(request, &description) || !find_profile(request, body, &profile)) return;
+    bool is_file = is_one_of(format, files) || multipart_is_form(request->content) ||
+                   (format.size == 0 && !collapsed_detect(profile));
+    if (!is_file && !is_one_of(format, stacks)) {
+        answer_error(request, 400, "format=%.50s is not read; use pprof, jfr, speedscope, folded or lines",
+                     request_parameter(request, "format"));
+        return;
+    }
+    if (profile.size == 0) {
+        ingest_answer_id(request, slice_of(NULL, 0)); /* clients send what they have at the end of each interval */
+        return;
+    }
+    enum status status = STATUS_OK;
+    buffer_init(&file, STORE_PAYLOAD_BYTES_MAX);
+    description.sent.payload = profile;
+    if (!is_file)
+        status = convert_stacks(request, profile, &description, &file, &error);
+    else if (description.other_count > 0)
+        status = add_labels(profile, &description, &file, &error);
+    if (file.size > 0) description.sent.payload = buffer_slice(&file);
+    if (status == STATUS_OK)
+        store_file(request, &description.sent);
+    else
+        answer_failure(request, &error);
+    buffer_fini(&file);
+}
+
+void ingest_pyroscope(struct request *request)
+{
+    struct buffer bytes;
+    bool is_large;
+    if (!body_decompress(request, STORE_PAYLOAD_BYTES_MAX, &bytes, &is_large)) return;
+    take_ingest(request, buffer_slice(&bytes));
+    body_release(request, &bytes, is_large);
+}

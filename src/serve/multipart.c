@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "serve/multipart.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+enum { DELIMITER_SIZE = 80 }; /* of "\r\n--" and a boundary, which has at most 70 bytes */
+
+static const char form[] = "multipart/form-data";
+
+bool multipart_is_form(const char *type)
+{
+    return type && strncasecmp(type, form, strlen(form)) == 0;
+}
+
+/* The value of the parameter NAME in a header: a word or a text in quotes; empty if it is not there. */
+static struct slice parameter_of(struct slice header, const char *name)
+{
+    size_t size = strlen(name);
+    const char *text = (const char *)header.data;
+    for (size_t i = 1; i + size < header.size; i++) {
+        bool begins = text[i - 1] == ';' || text[i - 1] == ' ' || text[i - 1] == '\t';
+        if (!begins || strncasecmp(text + i, name, size) != 0 || text[i + size] != '=') continue;
+        size_t start = i + size + 1;
+        bool is_quoted = start < header.size && text[start] == '"';
+        start += is_quoted;
+        size_t end = start;
+        while (end < header.size && (is_quoted ? text[end] != '"' : text[end] != ';' && text[end] != ' ')) end++;
+        return slice_of(text + start, end - start);
+    }
+    return slice_of(NULL, 0);
+}
+
+/* "\r\n--BOUNDARY". False if TYPE has no usable boundary. */
+static bool find_delimiter(const char *type, char ret_delimiter[DELIMITER_SIZE])
+{
+    struct slice boundary = parameter_of(slice_of_text(type), "boundary");
+    if (boundary.size == 0 || boundary.size > 70) return false;
+    (void)snprintf(ret_delimiter, DELIMITER_SIZE, "\r\n--%.*s", SLICE_ARGUMENTS(boundary));
+    return true;
+}
+
+/* The lines between BEGIN and END: whether Content-Disposition says that the part is NAME. */
+static bool has_name(struct slice header, const char *name)
+{
+    static const char key[] = "content-disposition:";
+    while (header.size > 0) {
+        const uint8_t *line_end = memchr(header.data, '\n', header.size);
+        size_t size = line_end ? (size_t)(line_end - header.data) : header.size;
+        struct slice line = slice_of(header.data, size > 0 && header.data[size - 1] == '\r' ? size - 1 : size);
+        if (line.size >= sizeof(key) - 1 && strncasecmp((const char *)line.data, key, sizeof(key) - 1) == 0)
+            return slice_equals_text(parameter_of(line, "name"), name);
+        header = slice_of(header.data + size + (line_end != NULL), header.size - size - (line_end != NULL));
+    }
+    return false;
+}
+
+static const uint8_t *find(const uint8_t *from, const uint8_t *end, const char *text, size_t size)
+{
+    return memmem(from, (size_t)(end - from), text, size);
+}
+
+bool multipart_find(struct slice body, const char *type, const char *name, struct slice *ret_part)
+{
+    char delimiter[DELIMITER_SIZE];
+    if (body.size == 0 || !multipart_is_form(type) || !find_delimiter(type, delimiter)) return false;
+    size_t size = strlen(delimiter);
+    const uint8_t *end = body.data + body.size, *position = body.data;
+    /* The first delimiter has no line before it, if nothing is before it. */
+    bool is_first = body.size >= size - 2 && memcmp(position, delimiter + 2, size - 2) == 0;
+    position = is_first ? position + size - 2 : find(position, end, delimiter, size);
+    if (!position) return false;
+    if (!is_first) position += size;
+    for (int i = 0; i < MULTIPART_PARTS_MAX; i++) {
+        const uint8_t *limit =
+            (size_t)(end - position) > MULTIPART_HEADER_BYTES_MAX ? position + MULTIPART_HEADER_BYTES_MAX : end;
+        const uint8_t *header_end = find(position, limit, "\r\n\r\n", 4);
+        if (!header_end) return false; /* "--": the end */
+        const uint8_t *part_end = find(header_end + 2, end, delimiter, size);
+        if (!part_end) return false;
+        struct slice header = slice_of(position, (size_t)(header_end - position));
+        if (has_name(header, name)) {
+            const uint8_t *start = header_end + 4;
+            *ret_part = slice_of(start, part_end > start ? (size_t)(part_end - start) : 0);
+            return true;
+        }
+        position = part_end + size;
+    }
+    return false;
+}
