@@ -286,7 +286,17 @@ static bool read_certificate(const char *certificate, const char *key, struct bu
     if (!read_pem(certificate, &pem[0]) || !read_pem(key, &pem[1])) return false;
     serve->certificate = (char *)pem[0].data;
     serve->private_key = (char *)pem[1].data;
+    serve->certificate_path = certificate;
+    serve->key_path = key;
     return true;
+}
+
+static enum exit_status back_up(const char *folder, const char *target)
+{
+    struct error error = {0};
+    if (store_backup(folder, target, say, NULL, &error) == STATUS_OK) return EXIT_DONE;
+    message("serve: %s", error.message);
+    return EXIT_FAILED;
 }
 
 static enum exit_status check(const char *folder, bool repairs)
@@ -342,7 +352,7 @@ static enum exit_status open_and_run(const char *folder, const struct additions 
 
 int command_serve(int argc, char **argv)
 {
-    const char *listen = "127.0.0.1", *folder = NULL, *certificate = NULL, *key = NULL;
+    const char *listen = "127.0.0.1", *folder = NULL, *target = NULL, *certificate = NULL, *key = NULL;
     struct buffer pem[2] = {0};
     uint64_t keep_days = 14, disk_megabytes = 0, workers = 0, requests = 0, megabytes = 0;
     bool checks = false, repairs = false, logs_json = false;
@@ -360,7 +370,7 @@ int command_serve(int argc, char **argv)
          .help = "requests that are handled at the same time (default: four for each processor)", .minimum = 1,
          .maximum = SERVE_WORKERS_MAX},
         {"tls-cert", 0, OPTION_TEXT, &certificate, .argument = "FILE",
-         .help = "speak TLS with this certificate (PEM, with its chain)"},
+         .help = "speak TLS with this certificate (PEM, with its chain); read again when it changes"},
         {"tls-key", 0, OPTION_TEXT, &key, .argument = "FILE", .help = "the private key of that certificate (PEM)"},
         {"rate", 0, OPTION_NUMBER, &requests, .argument = "REQUESTS",
          .help = "what a project may send in a minute, 0 for no limit (default: 0)", .maximum = 1 << 30},
@@ -374,6 +384,8 @@ int command_serve(int argc, char **argv)
          .help = "do not serve: create a token for the project with that number, or for \"all\""},
         {"role", 0, OPTION_TEXT, &additions.role, .argument = "ROLE",
          .help = "what that token is for: read, or metrics for /metrics alone (default: read)"},
+        {"backup", 0, OPTION_TEXT, &target, .argument = "DIR",
+         .help = "do not serve: copy all data to this new folder; a server may be running"},
         {"check", 0, OPTION_SWITCH, &checks, .help = "do not serve: read all data and report what is damaged"},
         {"repair", 0, OPTION_SWITCH, &repairs,
          .help = "the same, and replace damaged files by what is readable in them"},
@@ -405,6 +417,7 @@ int command_serve(int argc, char **argv)
     }
     if (!folder) folder = path;
     if (checks || repairs) return (int)check(folder, repairs);
+    if (target) return (int)back_up(folder, target);
     serve.keep_ns = keep_days * 86400 * 1000000000U;
     serve.disk_bytes_max = disk_megabytes << 20;
     serve.workers = (unsigned)workers;

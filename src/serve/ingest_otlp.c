@@ -12,7 +12,7 @@
 
 enum { SERVICES_MAX = 256, RESOURCES_MAX = 1 << 16, STRINGS_MAX = 1 << 20 };
 
-/* Fields of opentelemetry-proto that tell resources apart; the decoder reads everything else. */
+/* Fields of opentelemetry-proto that distinguish resources; the decoder reads everything else. */
 enum { REQUEST_RESOURCES = 1, REQUEST_DICTIONARY = 2, DICTIONARY_STRINGS = 5, RESOURCES_RESOURCE = 1 };
 enum { RESOURCES_SCOPES = 2, SCOPE_PROFILES = 2, RESOURCE_ATTRIBUTES = 1 };
 enum { ATTRIBUTE_KEY = 1, ATTRIBUTE_VALUE = 2, ATTRIBUTE_KEY_STRING = 3, VALUE_TEXT = 1, VALUE_STRING = 8 };

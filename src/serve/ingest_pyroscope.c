@@ -225,7 +225,8 @@ static enum status convert_stacks(const struct request *request, struct slice te
 /* --- POST /ingest ---------------------------------------------------------------------------------------------------
  */
 
-/* UNIX time: seconds, or as many digits as milliseconds, microseconds or nanoseconds have. 0 if it is none. */
+/* UNIX time: seconds, or as many digits as milliseconds, microseconds or nanoseconds have. 0 if TEXT is not a number.
+ */
 static uint64_t read_time(const char *text)
 {
     uint64_t time = 0;

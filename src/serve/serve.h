@@ -26,6 +26,8 @@ enum {
     SERVE_WINDOWS_MAX = 1000,       /* spans whose parts one answer merges */
     SERVE_BUCKETS_MAX = 200,        /* parts of a trend */
     SERVE_LIST_MAX = 10000,         /* entries of a list */
+    SERVE_FORMER_MAX = 8,           /* certificates whose connections are still open */
+    SERVE_PEM_BYTES_MAX = 1 << 20,
 };
 
 /* A request that was answered. Without its parameters and headers: keys are among them. */
@@ -37,12 +39,13 @@ struct serve_event {
 };
 
 struct serve_options {
-    const char *address;              /* "127.0.0.1"; an IPv6 address without brackets */
-    uint16_t port;                    /* 0: any */
-    unsigned workers;                 /* 0: four for each processor, at most 16 */
-    char *certificate, *private_key;  /* PEM texts, for TLS; NULL: without */
-    uint64_t keep_ns, disk_bytes_max; /* 0: no limit */
-    uint64_t requests_max, bytes_max; /* of a project, in a minute; 0: no limit */
+    const char *address;                     /* "127.0.0.1"; an IPv6 address without brackets */
+    uint16_t port;                           /* 0: any */
+    unsigned workers;                        /* 0: four for each processor, at most 16 */
+    char *certificate, *private_key;         /* PEM texts, for TLS; NULL: without */
+    const char *certificate_path, *key_path; /* where they are read again; NULL: nowhere */
+    uint64_t keep_ns, disk_bytes_max;        /* 0: no limit */
+    uint64_t requests_max, bytes_max;        /* of a project, in a minute; 0: no limit */
     /* One line of what the server does; not for requests that are answered as usual. */
     void (*log)(void *context, const char *text);
     void *log_context;

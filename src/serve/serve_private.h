@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 
 #define SECOND_NS ((uint64_t)1000000000)
 
@@ -73,7 +74,11 @@ struct queue {
 struct server {
     struct store *store;
     struct serve_options options;
+    pthread_mutex_t daemon_lock; /* of what follows, after the start */
     struct MHD_Daemon *daemon;
+    struct MHD_Daemon *former[SERVE_FORMER_MAX]; /* serve the connections that began with an earlier certificate */
+    size_t former_count;
+    struct pem *served, *refused; /* certificates; NULL: none */
     uint16_t port;
 
     pthread_mutex_t lock; /* of the queue */
@@ -134,6 +139,23 @@ unsigned rates_take(struct server *server, uint64_t project);
 void rates_add_bytes(struct server *server, uint64_t project, size_t bytes);
 /* Adds what was refused to the outcomes. */
 void rates_report(struct server *server);
+
+/* --- Connections ---------------------------------------------------------------------------------------------------
+ */
+
+/* A certificate and its key, as texts. */
+struct pem {
+    char *texts[2];
+};
+
+/* LISTENING: a socket, or -1 to open one at ADDRESS; both none: the daemon only shows whether PEM can be used. NULL on
+ * failure. PEM NULL: without TLS. */
+struct MHD_Daemon *server_start_daemon(struct server *server, const struct pem *pem, const struct sockaddr *address,
+                                       int listening);
+/* Lets new connections have the certificate that the files have now (certificate.c). */
+void certificate_reload(struct server *server);
+struct pem *pem_of_texts(const char *certificate, const char *key); /* NULL: no memory */
+void pem_free(struct pem *pem);                                     /* accepts NULL */
 
 /* --- What is done --------------------------------------------------------------------------------------------------
  */

@@ -480,25 +480,38 @@ static void roll_up(struct server *server)
     atomic_fetch_add(&server->rolled_up, count);
 }
 
-/* Removes and adds up what is old, every minute. */
+/* Removes and adds up what is old. */
+static void keep_once(struct server *server)
+{
+    uint64_t removed = 0;
+    struct error error;
+    if (store_expire(server->store, utc_now_ns(), server->options.keep_ns, server->options.disk_bytes_max, &removed,
+                     &error) != STATUS_OK)
+        server_log(server, "cannot remove old data: %s", error.message);
+    else if (removed > 0)
+        server_log(server, "removed %llu days of data", (unsigned long long)removed);
+    roll_up(server);
+    rates_report(server);
+}
+
+/* What is old every minute, and the certificate every two seconds. */
 static void *keep(void *context)
 {
+    enum { KEEP_SECONDS = 60, CERTIFICATE_SECONDS = 2 };
     struct server *server = context;
+    uint64_t kept_ns = 0;
     (void)pthread_mutex_lock(&server->lock);
     while (!server->is_stopping) {
         (void)pthread_mutex_unlock(&server->lock);
-        uint64_t removed = 0;
-        struct error error;
-        if (store_expire(server->store, utc_now_ns(), server->options.keep_ns, server->options.disk_bytes_max, &removed,
-                         &error) != STATUS_OK)
-            server_log(server, "cannot remove old data: %s", error.message);
-        else if (removed > 0)
-            server_log(server, "removed %llu days of data", (unsigned long long)removed);
-        roll_up(server);
-        rates_report(server);
+        uint64_t now = monotonic_ns();
+        if (kept_ns == 0 || now - kept_ns >= KEEP_SECONDS * SECOND_NS) {
+            keep_once(server);
+            kept_ns = now;
+        }
+        certificate_reload(server);
         struct timespec until;
         (void)clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += 60;
+        until.tv_sec += server->options.certificate_path ? CERTIFICATE_SECONDS : KEEP_SECONDS;
         (void)pthread_mutex_lock(&server->lock);
         if (!server->is_stopping) (void)pthread_cond_timedwait(&server->keeper_wakes, &server->lock, &until);
     }
@@ -538,25 +551,38 @@ bool serve_is_loopback(const char *address)
     return (ntohl(parsed.v4.sin_addr.s_addr) >> 24) == 127;
 }
 
+struct MHD_Daemon *server_start_daemon(struct server *server, const struct pem *pem, const struct sockaddr *address,
+                                       int listening)
+{
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (pem ? MHD_USE_TLS : 0U);
+    if (address && address->sa_family == AF_INET6) flags |= MHD_USE_IPv6;
+    if (!address && listening < 0) flags |= MHD_USE_NO_LISTEN_SOCKET;
+    struct MHD_OptionItem more[6];
+    size_t count = 0;
+    if (pem) {
+        more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, pem->texts[0]};
+        more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, pem->texts[1]};
+    }
+    if (address) more[count++] = (struct MHD_OptionItem){MHD_OPTION_SOCK_ADDR, 0, (void *)(uintptr_t)address};
+    if (listening >= 0) more[count++] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, listening, NULL};
+    more[count] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+    return http->start_daemon(flags, server->options.port, NULL, NULL, handle, server, MHD_OPTION_CONNECTION_LIMIT,
+                              (unsigned)SERVE_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+                              (unsigned)SERVE_IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32 << 10,
+                              MHD_OPTION_NOTIFY_COMPLETED, complete, NULL, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1U,
+                              MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+}
+
 static enum status listen_on(struct server *server, struct error *error)
 {
     union any_address address;
     if (!parse_address(server->options.address, server->options.port, &address))
         return error_set(error, STATUS_UNSUPPORTED, 0, "%s is no address; use numbers, as in 127.0.0.1",
                          server->options.address);
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
-    if (address.any.sa_family == AF_INET6) flags |= MHD_USE_IPv6;
-    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, server->options.certificate},
-                                   {MHD_OPTION_HTTPS_MEM_KEY, 0, server->options.private_key},
-                                   {MHD_OPTION_END, 0, NULL}};
     bool has_tls = server->options.certificate != NULL;
-    if (has_tls) flags |= MHD_USE_TLS;
-    server->daemon =
-        http->start_daemon(flags, server->options.port, NULL, NULL, handle, server, MHD_OPTION_SOCK_ADDR, &address.any,
-                           MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVE_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-                           (unsigned)SERVE_IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32 << 10,
-                           MHD_OPTION_NOTIFY_COMPLETED, complete, NULL, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1U,
-                           MHD_OPTION_ARRAY, has_tls ? tls : tls + 2, MHD_OPTION_END);
+    if (has_tls) server->served = pem_of_texts(server->options.certificate, server->options.private_key);
+    if (has_tls && !server->served) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
+    server->daemon = server_start_daemon(server, server->served, &address.any, -1);
     if (!server->daemon && has_tls)
         return error_set(error, STATUS_IO, 0,
                          "cannot listen on %s port %u, or the certificate or its key is not usable",
@@ -588,6 +614,7 @@ enum status server_start(struct store *store, const struct serve_options *option
     server->usual.end = &server->usual.first;
     server->queries.end = &server->queries.first;
     (void)pthread_mutex_init(&server->lock, NULL);
+    (void)pthread_mutex_init(&server->daemon_lock, NULL);
     (void)pthread_mutex_init(&server->large, NULL);
     (void)pthread_mutex_init(&server->rates.lock, NULL);
     (void)pthread_cond_init(&server->has_jobs, NULL);
@@ -599,8 +626,8 @@ enum status server_start(struct store *store, const struct serve_options *option
            pthread_create(&server->workers[server->worker_count], NULL, work, server) == 0)
         server->worker_count++;
     if (server->worker_count == 0) status = error_set(error, STATUS_NO_MEMORY, 0, "cannot start a thread");
-    if (status == STATUS_OK) server->has_keeper = pthread_create(&server->keeper, NULL, keep, server) == 0;
     if (status == STATUS_OK) status = listen_on(server, error);
+    if (status == STATUS_OK) server->has_keeper = pthread_create(&server->keeper, NULL, keep, server) == 0;
     if (status != STATUS_OK) {
         server_stop(server);
         return status;
@@ -631,7 +658,9 @@ static void finish_requests(struct server *server)
 void server_stop(struct server *server)
 {
     if (!server) return;
+    (void)pthread_mutex_lock(&server->daemon_lock); /* no new certificate from here on */
     atomic_store(&server->is_ending, true);
+    (void)pthread_mutex_unlock(&server->daemon_lock);
     if (server->daemon) {
         MHD_socket listening = http->quiesce_daemon(server->daemon);
         if (listening != MHD_INVALID_SOCKET) (void)close(listening);
@@ -645,6 +674,10 @@ void server_stop(struct server *server)
     for (unsigned i = 0; i < server->worker_count; i++) (void)pthread_join(server->workers[i], NULL);
     if (server->has_keeper) (void)pthread_join(server->keeper, NULL);
     if (server->daemon) http->stop_daemon(server->daemon);
+    for (size_t i = 0; i < server->former_count; i++) http->stop_daemon(server->former[i]);
+    pem_free(server->served);
+    pem_free(server->refused);
+    (void)pthread_mutex_destroy(&server->daemon_lock);
     (void)pthread_mutex_destroy(&server->lock);
     (void)pthread_mutex_destroy(&server->large);
     (void)pthread_mutex_destroy(&server->rates.lock);

@@ -209,6 +209,11 @@ enum status store_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, 
  * up. Waiting batches are stored in between. RET_COUNT counts the sums made. */
 enum status store_roll_up(struct store *store, uint64_t now_ns, uint64_t *ret_count, struct error *error);
 
+/* Copies the store in the folder PATH to the new folder TARGET while a server has it open: everything that was on disk
+ * before the call. TARGET may exist if it is empty, and is not there after a failure; TARGET.part then may be. */
+enum status store_backup(const char *path, const char *target, store_report *report, void *context,
+                         struct error *error);
+
 struct store_usage {
     uint64_t bytes, days, commits, batches, waiting;
 };

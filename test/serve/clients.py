@@ -43,7 +43,7 @@ def fields(number, values):
 
 
 def pprof(stacks):
-    """profile.proto: {("root", "leaf"): nanoseconds}, each function at a location of its own."""
+    """profile.proto: {("root", "leaf"): nanoseconds}, each function at its own location."""
     names = sorted({name for stack in stacks for name in stack})
     strings = ["", "cpu", "nanoseconds", *names]
     number = {name: i + 1 for i, name in enumerate(names)}
@@ -278,8 +278,8 @@ def the_answer_says_what_was_rejected():
                                             ("a type", b"x", {"Content-Type": "text/plain"}, 415), ("no type", b"x", {}, 415)):
             answer = post(server, body, headers)
             check_equal(answer.status, status, f"status of {what}: {answer.body}")
-            told = parse(answer.body)[2] if headers == PROTOBUF else answer.json()["message"]
-            check(told, f"no message about {what}")
+            said = parse(answer.body)[2] if headers == PROTOBUF else answer.json()["message"]
+            check(said, f"no message about {what}")
         answer = post(server, export(resource("shop", 7, 1)), key="0" * 32)
         check_equal((answer.status, b"key" in parse(answer.body)[2]), (403, True), "an unknown key")
         check_equal(len(server.read("chunks")["chunks"]), 1, "chunks")

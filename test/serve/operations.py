@@ -13,7 +13,7 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from server_process import Server, chunk_envelope, running  # noqa: E402
+from server_process import Server, chunk, chunk_envelope, envelope, item, running  # noqa: E402
 from tap import case, check, check_equal, main, skip  # noqa: E402
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
@@ -121,6 +121,149 @@ def speaks_tls_with_a_certificate_from_files():
         broken = ("--tls-cert", certificate, "--tls-key", certificate, "--listen", "127.0.0.1:0")
         done = subprocess.run([OFFBEAT, "serve", "--data", f"{folder}/data", *broken], capture_output=True, text=True, timeout=30)
         check_equal((done.returncode, "not usable" in done.stderr), (3, True), done.stderr)
+
+
+def make_certificate(folder, name):
+    certificate, key = f"{folder}/{name}.pem", f"{folder}/{name}-key.pem"
+    subprocess.run([shutil.which("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "1",
+                    "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+    return certificate, key
+
+
+def served_name(port):
+    """The common name of the certificate that a new connection gets."""
+    text = ssl.get_server_certificate(("127.0.0.1", port), timeout=30)
+    done = subprocess.run([shutil.which("openssl"), "x509", "-noout", "-subject"], input=text, capture_output=True, text=True, timeout=30)
+    return done.stdout.strip().rsplit("=", 1)[1].strip()
+
+
+def wait_for_name(port, name):
+    deadline = time.monotonic() + 30
+    while served_name(port) != name:
+        check(time.monotonic() < deadline, f"new connections do not get {name}")
+        time.sleep(0.2)
+
+
+@case
+def a_changed_certificate_is_served_and_no_connection_is_lost():
+    if not shutil.which("openssl"):
+        skip("openssl is not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        pairs = {name: make_certificate(folder, name) for name in ("first", "second", "third")}
+        for path, used in zip(pairs["first"], ("cert.pem", "key.pem")):
+            shutil.copy(path, f"{folder}/{used}")
+        with open(f"{folder}/errors", "wb") as errors:
+            server = subprocess.Popen([OFFBEAT, "serve", "--data", f"{folder}/data", "--listen", "127.0.0.1:0", "--tls-cert", f"{folder}/cert.pem",
+                                       "--tls-key", f"{folder}/key.pem"], stdout=subprocess.PIPE, stderr=errors, text=True)
+        dsn, _ = (server.stdout.readline().split()[1] for _ in range(2))
+        key, port = re.fullmatch(r"https://(\w{32})@127\.0\.0\.1:(\d+)/1", dsn).groups()
+        port = int(port)
+        anyone = ssl._create_unverified_context()
+        body = chunk_envelope(1)
+        open_one = http.client.HTTPSConnection("127.0.0.1", port, context=anyone, timeout=30)
+        open_one.putrequest("POST", f"/api/1/envelope/?sentry_key={key}")
+        open_one.putheader("Content-Length", str(len(body)))
+        open_one.endheaders()
+        open_one.send(body[:100])  # its rest follows after the change
+        statuses, is_over = [], threading.Event()
+
+        def ask():
+            while not is_over.is_set():
+                connection = http.client.HTTPSConnection("127.0.0.1", port, context=anyone, timeout=30)
+                try:
+                    connection.request("GET", "/healthz")
+                    statuses.append(connection.getresponse().status)
+                except OSError as error:
+                    statuses.append(str(error))
+                finally:
+                    connection.close()
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        check_equal(served_name(port), "first", "certificate at the start")
+        for name in ("second", "third"):
+            for path, used in zip(pairs[name], ("cert.pem", "key.pem")):
+                shutil.copy(path, f"{folder}/new")
+                pathlib.Path(folder, "new").rename(f"{folder}/{used}")
+            wait_for_name(port, name)
+        pathlib.Path(folder, "cert.pem").write_text("no certificate", encoding="utf-8")
+        deadline = time.monotonic() + 30
+        while b"not usable" not in pathlib.Path(folder, "errors").read_bytes():
+            check(time.monotonic() < deadline, "a broken certificate is not reported")
+            time.sleep(0.1)
+        check_equal(served_name(port), "third", "certificate after a broken one")
+        open_one.send(body[100:])
+        check_equal(open_one.getresponse().status, 200, "status of the request that was open all the time")
+        open_one.close()
+        is_over.set()
+        thread.join()
+        print(f"# {len(statuses)} connections")
+        check_equal((set(statuses), len(statuses) > 10), ({200}, True), "answers while certificates changed")
+        server.terminate()
+        check_equal(server.wait(30), 0, "exit status")
+
+
+@case
+def a_backup_of_a_running_server_has_everything_acknowledged_before_it():
+    with tempfile.TemporaryDirectory() as folder:
+        server, is_over, sent = Server(OFFBEAT, f"{folder}/data"), threading.Event(), []
+
+        def send():
+            while not is_over.is_set():
+                number = len(sent)
+                body = chunk(number, start=START + number)
+                check_equal(server.send(envelope(item("profile_chunk", body, platform="python"))).status, 200, "status")
+                sent.append(json.dumps(body).encode())
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        while len(sent) < 50:
+            time.sleep(0.01)
+        before = len(sent)
+        done = backup(folder, "copy")
+        check_equal(done.returncode, 0, done.stderr)
+        after = len(sent)
+        is_over.set()
+        thread.join()
+        check(after > before, "nothing was sent while the copy was made")
+        token, key = server.token, server.key
+        server.kill()
+        checked = subprocess.run([OFFBEAT, "serve", "--data", f"{folder}/copy", "--check"], capture_output=True, text=True, timeout=60)
+        check_equal(checked.returncode, 0, checked.stderr)
+        copy = Server(OFFBEAT, f"{folder}/copy")
+        check_equal((copy.token, copy.key), (token, key), "token and key")
+        ids = {one["chunk"] for one in copy.read("chunks")["chunks"]}
+        print(f"# {before} chunks before, {len(ids)} in the copy, {after} after")
+        check(ids >= {f"{number:032x}" for number in range(before)}, "a chunk is missing")
+        for number in (0, before - 1):
+            check_equal(copy.get(f"raw?chunk={number:032x}").body, sent[number], "a payload")
+        copy.stop()
+        name, = pathlib.Path(folder, "copy").glob("????-??-??.db")
+        data = bytearray(name.read_bytes())
+        data[len(data) // 2:len(data) // 2 + 20000] = bytes(20000)
+        name.write_bytes(data)
+        checked = subprocess.run([OFFBEAT, "serve", "--data", f"{folder}/copy", "--check"], capture_output=True, text=True, timeout=60)
+        check_equal(checked.returncode, 1, f"the check of a damaged copy: {checked.stderr}")
+
+
+def backup(folder, name, data="data"):
+    return subprocess.run([OFFBEAT, "serve", "--data", f"{folder}/{data}", "--backup", f"{folder}/{name}"], capture_output=True, text=True, timeout=60)
+
+
+@case
+def a_backup_never_writes_over_something():
+    with tempfile.TemporaryDirectory() as folder:
+        Server(OFFBEAT, f"{folder}/data").stop()
+        check_equal(backup(folder, "copy").returncode, 0, "status of the first")
+        files = {path.name: path.read_bytes() for path in pathlib.Path(folder, "copy").iterdir()}
+        check_equal(backup(folder, "copy").returncode, 3, "status of the second")
+        check_equal({path.name: path.read_bytes() for path in pathlib.Path(folder, "copy").iterdir()}, files, "the first copy")
+        pathlib.Path(folder, "other.part").mkdir()
+        check_equal(backup(folder, "other").returncode, 3, "status beside an interrupted copy")
+        check_equal((backup(folder, "third", "nothing").returncode, pathlib.Path(folder, "nothing").exists(), pathlib.Path(folder, "third").exists()),
+                    (3, False, False), "no data")
+        pathlib.Path(folder, "empty").mkdir()
+        check_equal(backup(folder, "empty").returncode, 0, "status with an empty folder")
 
 
 @case

@@ -1,0 +1,95 @@
+/* A copy of all data while a server writes them.
+ *
+ * Each file is copied as it is at one moment, by SQLite, without stopping its writer. The files of days are first and
+ * the control file is last, so that the copy knows every project that its days have. The folder gets its name when
+ * everything is in it and on disk: an interrupted copy is not taken for a whole one.  SPDX-License-Identifier: MIT */
+#include "store/store_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BACKUP_PATH_SIZE = STORE_PATH_SIZE + 32 };
+
+static enum status copy_database(sqlite3 *from, sqlite3 *to, const char *name, struct error *error)
+{
+    sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
+    if (!backup) return sql_failed(to, error, name);
+    int code;
+    while ((code = sqlite3_backup_step(backup, -1)) == SQLITE_BUSY || code == SQLITE_LOCKED) (void)sqlite3_sleep(20);
+    int finished = sqlite3_backup_finish(backup);
+    return code == SQLITE_DONE && finished == SQLITE_OK ? STATUS_OK : sql_failed(to, error, name);
+}
+
+/* STATUS_NOT_FOUND if FOLDER has no such file: retention may have removed it. */
+static enum status copy_file(const char *folder, const char *target, const char *name, struct error *error)
+{
+    char from[BACKUP_PATH_SIZE], to[BACKUP_PATH_SIZE];
+    sqlite3 *source = NULL, *copy = NULL;
+    (void)snprintf(from, sizeof(from), "%s/%s", folder, name);
+    (void)snprintf(to, sizeof(to), "%s/%s", target, name);
+    if (access(from, F_OK) != 0) return error_set(error, STATUS_NOT_FOUND, 0, "%s: there is no such file", from);
+    enum status status = STATUS_OK;
+    if (sqlite3_open_v2(from, &source, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+        status = sql_failed(source, error, from);
+    if (status == STATUS_OK &&
+        sqlite3_open_v2(to, &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+        status = sql_failed(copy, error, to);
+    if (status == STATUS_OK) {
+        (void)sqlite3_busy_timeout(source, BUSY_MS);
+        status = copy_database(source, copy, name, error);
+    }
+    (void)sqlite3_close(source);
+    (void)sqlite3_close(copy);
+    return status;
+}
+
+static enum status copy_files(const char *folder, const char *target, store_report *report, void *context,
+                              struct error *error)
+{
+    char(*names)[DAY_NAME_SIZE];
+    size_t count, copied = 0;
+    enum status status = list_days(folder, &names, &count, error);
+    if (status != STATUS_OK) return status;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        status = copy_file(folder, target, names[i], error);
+        copied += status == STATUS_OK;
+        if (status == STATUS_NOT_FOUND) status = STATUS_OK;
+    }
+    free(names);
+    if (status == STATUS_OK) status = copy_file(folder, target, "control.db", error);
+    if (status == STATUS_OK) store_print(report, context, "%zu days were copied", copied);
+    return status;
+}
+
+/* So that a rename in it, or what it has, is on disk. */
+static enum status sync_folder(const char *path, struct error *error)
+{
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool is_synced = folder >= 0 && fsync(folder) == 0;
+    enum status status = is_synced ? STATUS_OK : error_set_errno(error, "%s", path);
+    if (folder >= 0) (void)close(folder);
+    return status;
+}
+
+enum status store_backup(const char *path, const char *target, store_report *report, void *context, struct error *error)
+{
+    char part[STORE_PATH_SIZE], above[STORE_PATH_SIZE + 8], control[BACKUP_PATH_SIZE];
+    size_t size = strlen(target);
+    while (size > 1 && target[size - 1] == '/') size--;
+    if (size + 32 > sizeof(part) || strlen(path) + 32 > STORE_PATH_SIZE)
+        return error_set(error, STATUS_TOO_LARGE, 0, "the path is too long");
+    (void)snprintf(part, sizeof(part), "%.*s.part", (int)size, target);
+    (void)snprintf(above, sizeof(above), "%.*s/..", (int)size, target);
+    (void)snprintf(control, sizeof(control), "%s/control.db", path);
+    if (access(control, F_OK) != 0) return error_set_errno(error, "%s", control);
+    if (rmdir(target) != 0 && errno != ENOENT) return error_set_errno(error, "%s", target);
+    if (mkdir(part, 0700) != 0) return error_set_errno(error, "%s", part);
+    enum status status = copy_files(path, part, report, context, error);
+    if (status == STATUS_OK) status = sync_folder(part, error);
+    if (status == STATUS_OK && rename(part, target) != 0) status = error_set_errno(error, "%s", target);
+    return status == STATUS_OK ? sync_folder(above, error) : status;
+}
