@@ -22,8 +22,8 @@ struct filter_options {
      * which the other filters see. */
     const char *tag_root, *tag_leaf;
     const char *tag_unit; /* of numbers in those frames */
-    /* Regular expressions: keep samples whose thread or process has such a name (any part of it) or number (all of it).
-     */
+    /* Regular expressions: keep samples whose thread or process has such a name (any part of it) or number (all of it;
+     * of a thread also PID/TID). */
     const char *thread, *process;
     uint64_t from_ns, to_ns; /* keep samples of this time since the profile's start; TO_NS 0: to the end */
 };

@@ -12,6 +12,7 @@ struct who {
     struct name_match name;
     struct regexp id;
     bool has_matched;
+    bool has_pair; /* the pattern may be PID/TID */
 };
 
 struct sample_filter {
@@ -27,6 +28,7 @@ static enum status who_init(struct who *who, const struct profile *profile, cons
 {
     enum status status = name_match_init(&who->name, profile, option, pattern, error);
     if (status != STATUS_OK || !who->name.is_set) return status;
+    who->has_pair = strchr(pattern, '/') != NULL;
     return compile_option(&who->id, option, slice_of_text(pattern), error);
 }
 
@@ -44,12 +46,23 @@ static bool is_who(struct who *who, struct string_id name, struct slice id)
     return is_match;
 }
 
+/* PID/TID chooses between threads of several processes that have the same number. */
+static bool is_thread_of_process(struct who *who, const struct profile *profile, const struct thread *thread)
+{
+    char process[PROCESS_LABEL_SIZE], text[PROCESS_LABEL_SIZE + 64];
+    if (!who->has_pair || !process_label(profile, thread->process, process)) return false;
+    int size = snprintf(text, sizeof(text), "%s/%s", process, profile_c_string(profile, thread->id));
+    if (size <= 0 || (size_t)size >= sizeof(text)) return false;
+    return is_who(who, (struct string_id){0}, slice_of_text(text));
+}
+
 static bool is_in_thread(struct sample_filter *filter, size_t sample)
 {
     const struct profile *profile = filter->profile;
     if (!filter->thread.name.is_set) return true;
     const struct thread *thread = profile_thread(profile, profile->samples.thread[sample]);
-    return is_who(&filter->thread, profile_thread_name_at(profile, sample), profile_slice(profile, thread->id));
+    return is_who(&filter->thread, profile_thread_name_at(profile, sample), profile_slice(profile, thread->id)) ||
+           is_thread_of_process(&filter->thread, profile, thread);
 }
 
 static bool is_in_process(struct sample_filter *filter, size_t sample)

@@ -145,8 +145,12 @@ enum status line_listing_init(struct line_listing *listing, const struct profile
     struct name_match match;
     *listing = (struct line_listing){0};
     enum status status = name_match_init(&match, profile, "REGEX", pattern, error);
-    if (status == STATUS_OK && !(match_groups(&builder, &match) && build(&builder, listing)))
-        status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the lines of the functions");
+    if (status == STATUS_OK) {
+        bool has_memory = match_groups(&builder, &match);
+        if (has_memory) status = check_steps(&match.regexp, "REGEX", error);
+        if (!has_memory || (status == STATUS_OK && !build(&builder, listing)))
+            status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the lines of the functions");
+    }
     name_match_fini(&match);
     free(builder.matches);
     free(builder.row_of_group);

@@ -89,7 +89,7 @@ struct report_request {
     {"prune-from", 0, OPTION_TEXT, &(r).filter.prune_from, .argument = "REGEX", .help = "leave out what the innermost match calls"}
 
 #define REPORT_OPTIONS_THREADS(r)                                                                                      \
-    {"thread", 0, OPTION_TEXT, &(r).filter.thread, .argument = "REGEX", .help = "only threads of such a name, or number"},                      \
+    {"thread", 0, OPTION_TEXT, &(r).filter.thread, .argument = "REGEX", .help = "only threads of such a name, number or PID/TID"},                      \
     {"process", 0, OPTION_TEXT, &(r).filter.process, .argument = "REGEX", .help = "only processes of such a name, or number"}
 
 #define REPORT_OPTIONS_SAMPLES(r)                                                                                      \

@@ -257,6 +257,10 @@ static enum exit_status run(struct disasm *disasm, struct buffer *out)
             return EXIT_FAILED;
         }
         status = find_functions(disasm, &error);
+        if (status == STATUS_OK && check_steps(&disasm->regexp, "REGEX", &error) != STATUS_OK) {
+            message("%s", error.message);
+            return EXIT_WRONG_USE;
+        }
     }
     if (status == STATUS_OK && disasm->functions.count == 0) return explain_nothing_found(disasm);
     if (status == STATUS_OK) status = write_functions(disasm, out, &error);

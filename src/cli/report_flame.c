@@ -169,8 +169,9 @@ static enum exit_status choose_thread(struct flame *flame)
     append_thread_name(profile, flame->thread, &flame->thread_name);
     size_t count = count_threads(profile);
     if (count > 1)
-        message("the flamechart is of thread %.*s, one of %zu; --thread NAME chooses another: offbeat info lists them",
-                SLICE_ARGUMENTS(buffer_slice(&flame->thread_name)), count);
+        message("the flamechart is of thread %.*s, one of %zu; --thread %s chooses another: offbeat info lists them",
+                SLICE_ARGUMENTS(buffer_slice(&flame->thread_name)), count,
+                has_several_processes(profile) ? "PID/TID" : "NAME");
     buffer_append_byte(&flame->thread_name, '\0');
     flame->drawing.thread = (const char *)flame->thread_name.data;
     return flame->thread_name.failed ? EXIT_FAILED : EXIT_DONE;

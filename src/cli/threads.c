@@ -2,21 +2,30 @@
 #include "cli/threads.h"
 
 #include "cli/message.h"
+#include "profile/processes.h"
 
 #include <stdlib.h>
 
 enum { THREADS_LISTED = 20 };
 
+bool has_several_processes(const struct profile *profile)
+{
+    return profile->processes.count > 2; /* entry 0 means "not known" */
+}
+
 void append_thread_name(const struct profile *profile, struct thread_id thread, struct buffer *out)
 {
     const struct thread *facts = profile_thread(profile, thread);
     const char *name = profile_c_string(profile, facts->name), *id = profile_c_string(profile, facts->id);
-    if (name[0] == '\0' && id[0] == '\0')
+    char process[PROCESS_LABEL_SIZE];
+    if (name[0] == '\0' && id[0] == '\0') {
         buffer_append_text(out, "(none)");
-    else if (name[0] == '\0')
-        buffer_append_text(out, id);
-    else
-        buffer_append_format(out, "%s (%s)", name, id);
+        return;
+    }
+    if (name[0] != '\0') buffer_append_format(out, "%s (", name);
+    if (has_several_processes(profile) && process_label(profile, facts->process, process))
+        buffer_append_format(out, "%s/", process);
+    buffer_append_format(out, "%s%s", id, name[0] != '\0' ? ")" : "");
 }
 
 size_t count_threads(const struct profile *profile)

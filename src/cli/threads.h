@@ -5,7 +5,11 @@
 #include "base/buffer.h"
 #include "profile/profile.h"
 
-/* "main (101)"; without a name "101"; "(none)" for samples without a thread. */
+/* Whether the number of a thread may be ambiguous: PID/TID is not. */
+bool has_several_processes(const struct profile *profile);
+
+/* "main (101)"; without a name "101"; "(none)" for samples without a thread. In a profile of several processes the
+ * number is PID/TID, as --thread accepts it. */
 void append_thread_name(const struct profile *profile, struct thread_id thread, struct buffer *out);
 
 /* How many threads have samples. */

@@ -5,6 +5,8 @@
 #include "base/hash.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static int64_t number_of(const char *digits)
@@ -141,6 +143,15 @@ bool processes_are_several(const struct processes *processes)
 {
     bool is_first_known = processes->items[0].pid != 0 || processes->items[0].name.index != 0;
     return processes->count > (is_first_known ? 1 : 2);
+}
+
+bool process_label(const struct profile *profile, struct process_id id, char ret_text[PROCESS_LABEL_SIZE])
+{
+    const struct process *process = profile_process(profile, id);
+    const char *profiler = profile_c_string(profile, process->profiler_id);
+    int size = process->pid != 0 ? snprintf(ret_text, PROCESS_LABEL_SIZE, "%" PRId64, process->pid)
+                                 : snprintf(ret_text, PROCESS_LABEL_SIZE, "%s", profiler);
+    return size > 0 && size < PROCESS_LABEL_SIZE;
 }
 
 struct string_id profile_thread_name_at(const struct profile *profile, size_t sample)

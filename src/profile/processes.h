@@ -44,6 +44,10 @@ struct profile_extra_labels processes_labels_of_one(const struct processes *proc
 /* True if two processes are known. */
 bool processes_are_several(const struct processes *processes);
 
+enum { PROCESS_LABEL_SIZE = 40 };
+/* "1234", or the profiler id of a process whose pid is not known. False if neither is known. */
+bool process_label(const struct profile *profile, struct process_id id, char ret_text[PROCESS_LABEL_SIZE]);
+
 /* The name that the thread of SAMPLE had when it was taken. */
 struct string_id profile_thread_name_at(const struct profile *profile, size_t sample);
 

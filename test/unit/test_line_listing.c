@@ -3,6 +3,8 @@
 
 #include "analyze/line_listing.h"
 
+#include <stdlib.h>
+
 enum { FUNCTIONS = 5, LINES = 4, LOCATIONS = 24, FRAMES_MAX = 3, DEPTH_MAX = 6, SAMPLES = 40 };
 
 static struct profile profile;
@@ -51,6 +53,26 @@ static void list_cpu(const char *pattern)
 {
     struct error error = {0};
     if (list(pattern, (struct value_choice){.index = 1}, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+}
+
+TEST(an_expression_that_takes_too_long_is_reported)
+{
+    enum { NAME_BYTES = 1 << 19 };
+    char *name = malloc(NAME_BYTES);
+    struct error error = {0};
+    begin();
+    CHECK(name);
+    /* Letters in an order that makes the states of this expression ever new. */
+    for (uint32_t i = 0, state = 1; i < NAME_BYTES; i++) {
+        state = state * 1664525u + 1013904223u;
+        name[i] = state >> 31 ? 'a' : 'b';
+    }
+    name[NAME_BYTES - 1] = '\0';
+    struct line line = line_of(name, "a.c", 1, 1);
+    struct location_id location = place(0x10, &line, 1);
+    add_sample(&location, 1, 5);
+    free(name);
+    CHECK(list("a[ab]{900}c", (struct value_choice){.index = 1}, &error) == STATUS_TOO_LARGE);
 }
 
 TEST(an_inlined_function_has_its_own_lines_and_its_caller_the_call)
