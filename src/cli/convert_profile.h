@@ -1,4 +1,4 @@
-/* Profiles in another format than they came in, the same way for every command that writes one.
+/* Converts profiles to another format, in the same way for every command that writes profiles.
  * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_CLI_CONVERT_PROFILE_H
 #define OFFBEAT_CLI_CONVERT_PROFILE_H

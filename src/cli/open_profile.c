@@ -179,7 +179,7 @@ static size_t name_missing_types(const struct profile *profile, const struct pro
     return count;
 }
 
-/* Where nothing is in common nothing is done: profile_merge names what both have. */
+/* If no value type is common to both, changes nothing: the error of profile_merge names the types of both. */
 static enum status keep_common_types(const char *path, struct profile *into, struct profile *from, struct error *error)
 {
     struct buffer names;

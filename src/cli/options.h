@@ -38,7 +38,7 @@ struct option {
     const char *name; /* without dashes; NULL ends the table */
     char letter;      /* 0: none */
     enum option_kind kind;
-    void *value;          /* keeps what it has where the option is not given */
+    void *value;          /* unchanged if the option is not given */
     const char *argument; /* how help calls the value; unused for switches */
     const char *help;
     uint64_t minimum, maximum;

@@ -357,7 +357,7 @@ static void print_why_empty(const struct record *record, const struct missing *m
     }
 }
 
-/* Where a file could not be written, that is the one thing to say. */
+/* If a file could not be written, the error is the only message. */
 static void write_outputs(struct record *record, struct profile *all, const char *program)
 {
     struct missing missing;

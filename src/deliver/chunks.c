@@ -55,7 +55,7 @@ static enum status add_part(struct delivery *delivery, struct part part)
     return STATUS_OK;
 }
 
-/* Makes PART the end of the part before it, which is at FIRST or later. False if that one would be too long. */
+/* Appends PART to the previous part, whose index is at least FIRST. False if the previous part would be too long. */
 static bool join_previous(struct delivery *delivery, size_t first, struct part part, uint64_t last_ns)
 {
     if (delivery->part_count == first) return false;

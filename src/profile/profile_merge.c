@@ -1,7 +1,8 @@
-/* One profile into another.
+/* Merges one profile into another.
  *
- * Table by table, bottom up, each entry of FROM is added to INTO; a map from old ids to new ones carries every
- * reference along. What is equal meets itself through the interning of INTO. SPDX-License-Identifier: MIT */
+ * Adds each entry of FROM to INTO, table by table: a table comes after the tables that it refers to. One map for each
+ * table translates old ids into new ones. INTO interns its entries, so equal ones become one.
+ * SPDX-License-Identifier: MIT */
 #include "profile/profile_private.h"
 
 #include "base/hash.h"
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* New indices by old ones, a map a table. */
+/* New indices by old ones, one map for each table. */
 struct merge {
     struct profile *into;
     const struct profile *from;
@@ -53,8 +54,8 @@ static void take_string(const struct merge *merge, struct string_id *into, struc
     if (into->index == 0) *into = move_string(merge, from);
 }
 
-/* Profiles of one program name the same things in the same order, mostly: after the entry that was the last one's is,
- * perhaps, the next one's. This spares most of the searching. */
+/* Profiles of one program usually have equal strings in the same order: the next string is perhaps the entry after the
+ * last match. This avoids most searches. */
 static uint32_t guess_next(const uint32_t *map, size_t i)
 {
     return map[i - 1] + 1;
@@ -80,7 +81,7 @@ static bool has_thread_without_process(const struct profile *profile)
     return false;
 }
 
-/* A thread without a process belongs to the process that the profiler ran in. FROM's is entry 0. */
+/* A thread without a process belongs to the process of the profiler. In FROM it has entry 0. */
 static void merge_processes(struct merge *merge)
 {
     const struct profile *from = merge->from;
@@ -104,8 +105,7 @@ static void merge_processes(struct merge *merge)
 
 /* --- Mappings: the same part of the same file is one, wherever a process had it. ---------------------------------- */
 
-/* The string that says which file it is, or 0 where nothing does: anonymous memory is not the same by looking alike.
- */
+/* The string that identifies the file, or 0 without one: two similar anonymous mappings are not the same memory. */
 static uint32_t file_identity(const struct profile *profile, const struct mapping *mapping)
 {
     static const char anonymous[] = ANONYMOUS_MAPPING;
@@ -128,7 +128,7 @@ static bool segment_equal(const void *context, uint32_t index, const void *key)
            a->process.index == b->process.index && file_identity(profile, a) == file_identity(profile, b);
 }
 
-/* Indexes those that INTO has before anything is merged. */
+/* Indexes the mappings that INTO has before the merge. */
 static bool index_segments(struct profile *into, struct index_table *segments)
 {
     for (size_t i = 1; i < into->mappings.count; i++) {
@@ -141,7 +141,7 @@ static bool index_segments(struct profile *into, struct index_table *segments)
     return true;
 }
 
-/* A file counts as symbolized as far as both sides are. */
+/* The merged mapping is symbolized only as far as both sides are. */
 static void merge_flags(struct mapping *into, const struct mapping *from)
 {
     into->has_functions &= from->has_functions;
@@ -189,7 +189,7 @@ static void merge_functions(struct merge *merge)
     }
 }
 
-/* Where the code at LOCATION is in the process that INTO describes. */
+/* The address of LOCATION in the process of INTO. */
 static uint64_t move_address(const struct merge *merge, const struct location *location)
 {
     uint32_t mapping = merge->mappings[location->mapping.index];
@@ -229,7 +229,7 @@ static void merge_locations(struct merge *merge)
     free(lines);
 }
 
-/* Marks those that samples have, with their parents, which have lower indices. */
+/* Marks the stacks of samples and their parents, which have lower indices. */
 static void mark_wanted_stacks(struct merge *merge)
 {
     const struct sample_columns *samples = &merge->from->samples;
@@ -241,7 +241,7 @@ static void mark_wanted_stacks(struct merge *merge)
         bool is_wanted = is_parent_of_wanted || wanted[i];
         uint32_t parent = profile_parent_at(merge->from, i);
         wanted[i] = is_wanted;
-        is_parent_of_wanted = is_wanted && parent == i - 1; /* most are, and so need not go through memory */
+        is_parent_of_wanted = is_wanted && parent == i - 1; /* usually true: then no memory is read */
         if (is_wanted && !is_parent_of_wanted) wanted[parent] = true;
     }
     wanted[0] = 0;
@@ -312,7 +312,7 @@ static void merge_labels(struct merge *merge, const struct profile_extra_labels 
     free(labels);
 }
 
-/* A process that runs another program keeps the number of its thread, under another name: the samples say which. */
+/* A process that runs another program keeps the id of its thread but changes its name: samples have the name. */
 static struct label_set_id label_thread_name(struct profile *into, struct label_set_id id, struct string_id name)
 {
     enum { LABELS_MAX = 64 };
@@ -406,8 +406,8 @@ static void merge_images(struct merge *merge)
     }
 }
 
-/* Two recordings of which both know when they began cover what is between the first beginning and the last end; else
- * their durations can only be added. */
+/* If both starts are known, the merged profile covers the time from the first start to the last end; else the durations
+ * are added. */
 static void merge_time(struct profile *into, const struct profile *from)
 {
     if (into->time_ns == 0 || from->time_ns == 0) {
@@ -434,7 +434,7 @@ static void merge_period(struct merge *merge)
     if (same && merge->from->period > into->period) into->period = merge->from->period;
 }
 
-/* A transaction belongs together: all of it or nothing. */
+/* The members of a transaction are copied together. */
 static void merge_origin(struct merge *merge)
 {
     struct profile *into = merge->into;
@@ -492,7 +492,7 @@ static void merge_metadata(struct merge *merge)
     merge_time(into, from);
 }
 
-/* Takes the value types over if INTO has none; else they must be the same. */
+/* Copies the value types if INTO has none; else they must be equal. */
 static bool merge_value_types(struct profile *into, const struct profile *from)
 {
     if (into->value_type_count == 0 && into->samples.count == 0) {

@@ -7,8 +7,8 @@
 /* Remembers the first failure. */
 void profile_fail(struct profile *profile, enum status status);
 
-/* Room for NEEDED items in one of the profile's arrays. False, and the profile failed, if there is none, or if the
- * profile had failed before: what is added to a failed profile is not kept. */
+/* Makes room for NEEDED items in one of the profile's arrays. False, and the profile has failed, if there is no memory.
+ * Also false if the profile had failed before: nothing can be added to a failed profile. */
 bool profile_reserve(struct profile *profile, void *items, size_t *capacity, size_t needed, size_t item_size,
                      size_t maximum);
 

@@ -3,7 +3,7 @@
 
 #include "base/unsigned.h"
 
-enum { WAKE_UP_NS_MIN = 100000 }; /* less is what the kernel's clocks differ by */
+enum { WAKE_UP_NS_MIN = 100000 }; /* the kernel's clocks differ by up to this */
 
 static bool is_cpu_mode(const struct sampler *sampler)
 {
@@ -21,8 +21,7 @@ uint64_t account_unwritten_cpu_ns(const struct watched_thread *thread, uint64_t 
     return difference(cpu_ns, thread->account.cpu_written_ns);
 }
 
-/* --- What is to be written -------------------------------------------------------------------------------------------
- */
+/* --- Pending time ------------------------------------------------------------------------------------------------- */
 
 void account_was_there(struct watched_thread *thread, uint64_t cpu_ns)
 {
@@ -36,8 +35,8 @@ void account_begin(struct watched_thread *thread)
     thread->account.is_new = !thread->account.was_there;
 }
 
-/* A thread that began since the tick before has at least run for its CPU time, and waited for what the kernel counts.
- */
+/* A thread that began after the previous tick has existed at least for its CPU time plus the wait that the kernel
+ * counted. */
 static void take_first(struct thread_account *account, uint64_t ns)
 {
     uint64_t taken_ns = least(ns, account->first_ns);
@@ -46,7 +45,7 @@ static void take_first(struct thread_account *account, uint64_t ns)
     account->pending_ns += taken_ns;
 }
 
-/* Where no stack was taken, the start routine at least is known. */
+/* If no stack was taken, at least the start routine is known. */
 static void write_routine(struct sampler *sampler, struct watched_thread *thread)
 {
     if (thread->life.routine == 0 || thread->account.has_written_routine) return;
@@ -68,7 +67,7 @@ static void write_more(struct sampler *sampler, struct watched_thread *thread, e
     recording_time(sampler->writer, time);
 }
 
-/* It is reported once, and no stack is looked for. */
+/* The time is reported once, without a stack. */
 static void write_start_wait(struct sampler *sampler, struct watched_thread *thread)
 {
     struct thread_account *account = &thread->account;
@@ -90,7 +89,7 @@ void account_begins_at(struct sampler *sampler, struct watched_thread *thread)
 {
     struct thread_account *account = &thread->account;
     uint64_t created_ns = thread->life.created_ns;
-    if (account->since_ns == 0 || is_cpu_mode(sampler)) return; /* it was there before the sampler */
+    if (account->since_ns == 0 || is_cpu_mode(sampler)) return; /* it is older than the sampler */
     if (created_ns < sampler->recording_start_ns) created_ns = sampler->recording_start_ns;
     account->pending_ns += difference(account->since_ns, created_ns);
     account->since_ns = least(account->since_ns, created_ns);
@@ -113,8 +112,8 @@ void account_begin_tick(struct sampler *sampler, struct watched_thread *thread)
     }
 }
 
-/* THREAD was blocked and was woken. It waited for a processor where it had been blocked. Most of WAIT_NS may have been
- * written as blocked already, at ticks that said nothing. */
+/* THREAD was blocked, then woken, and waited for a processor at the same stack. Most of WAIT_NS may already be recorded
+ * as blocked time, by ticks without a record. */
 static void write_wake_up(struct sampler *sampler, struct watched_thread *thread, uint64_t wait_ns)
 {
     struct thread_account *account = &thread->account;
@@ -129,8 +128,8 @@ static void write_wake_up(struct sampler *sampler, struct watched_thread *thread
     recording_number(sampler->writer, wait_ns - now_ns);
 }
 
-/* The part of WAIT_NS in which THREAD had been woken, and not preempted. Its timer knows, if it has one. Threads
- * without one run for short times and are seldom preempted. */
+/* The part of WAIT_NS after THREAD was woken, without the part after it was preempted. A timer measures both. A thread
+ * without a timer runs for short times and is seldom preempted. */
 static uint64_t wait_after_wake_up(struct watched_thread *thread, uint64_t wait_ns)
 {
     struct thread_account *account = &thread->account;
@@ -152,16 +151,15 @@ void account_read_delay(struct sampler *sampler, struct watched_thread *thread)
     uint64_t wait_ns = difference(delay_ns, account->delay_ns);
     account->delay_ns = delay_ns;
     take_first(account, wait_ns);
-    if (!account->is_first_scan) account->first_ns = 0; /* what it waited for then has ended by now */
+    if (!account->is_first_scan) account->first_ns = 0; /* that wait has ended */
     uint64_t woken_ns = wait_after_wake_up(thread, wait_ns);
     if (thread->account.has_blocked && woken_ns >= WAKE_UP_NS_MIN) write_wake_up(sampler, thread, woken_ns);
 }
 
-/* --- What is written -------------------------------------------------------------------------------------------------
- */
+/* --- Records ------------------------------------------------------------------------------------------------------ */
 
-/* The CPU time up to CPU_NS, with the same part of the waits for a processor: nobody knows when they were. By the wall
- * clock no more than has passed: clocks are read one after the other. */
+/* The CPU time up to CPU_NS, and the same share of the waits for a processor, whose times are not known. The sum is at
+ * most the wall-clock time that has passed: the clocks are not read at the same moment. */
 static struct recording_time running_time(const struct sampler *sampler, const struct watched_thread *thread,
                                           uint64_t cpu_ns)
 {
@@ -221,7 +219,7 @@ void account_waited(struct sampler *sampler, struct watched_thread *thread, cons
 
 void account_blocked(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
 {
-    take_first(&thread->account, thread->account.first_ns / 2); /* it began at any moment */
+    take_first(&thread->account, thread->account.first_ns / 2); /* on average it began half-way */
     struct recording_time time = {.blocked_ns = blocked_ns(sampler, thread)};
     write_sample(sampler, thread, time, stack->flags | RECORDING_BLOCKED, stack);
     thread->state = THREAD_BLOCKED;
@@ -260,11 +258,11 @@ void account_end(struct sampler *sampler, struct watched_thread *thread, uint64_
 {
     thread->account.pending_ns += unseen_cpu_ns;
     if (thread->state == THREAD_BLOCKED && unseen_cpu_ns < sampler->period_ns)
-        thread->account.pending_ns += (sampler->period_ns - unseen_cpu_ns) / 2; /* it ended at any moment */
+        thread->account.pending_ns += (sampler->period_ns - unseen_cpu_ns) / 2; /* on average it ended half-way */
     account_rest(sampler, thread);
 }
 
-/* A thread that was not found in the open tick has its time written up to the tick before. */
+/* If the open tick did not find a thread, its time is written up to the previous tick. */
 void account_end_as_reported(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t written_until_ns = thread->is_missing ? sampler->before_ns : sampler->tick_ns;

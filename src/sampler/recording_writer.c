@@ -167,7 +167,7 @@ static void write_frame(struct recording_writer *writer, uint64_t caller, uint64
     uint64_t *followers = recording_followers_of(&writer->followers, caller);
     uint64_t place = 0;
     while (place < RECORDING_FOLLOWERS && followers[place] != address) place++;
-    /* Wraps around for no difference that two addresses can have. */
+    /* No difference of two addresses is large enough to overflow. */
     uint64_t difference = zigzag((int64_t)(address - caller)) + RECORDING_FOLLOWERS;
     recording_number(writer, place < RECORDING_FOLLOWERS ? place : difference);
     recording_follow(followers, place, address);

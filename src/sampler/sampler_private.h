@@ -78,7 +78,7 @@ struct sampler {
     struct recording_writer *writer;
 };
 
-/* --- tick.c: what is done with each thread at a tick -------------------------------------------------------------- */
+/* --- tick.c: the work for each thread at a tick ------------------------------------------------------------------- */
 
 /* False if some thread has ended. */
 bool tick_all_threads(struct sampler *sampler);
@@ -158,8 +158,8 @@ uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, const struct watc
  * further periods have passed, whose stacks have not been read. */
 void timer_note_request(const struct sampler *sampler, struct watched_thread *thread);
 
-/* Whether the answer, which came from inside a system call or not, is written for these periods; they are counted then,
- * and all CPU time up to the request is accounted for. */
+/* Whether the answer is written for the periods since the last one. Counts them then; all CPU time up to the request is
+ * then accounted for. WAS_IN_CALL: the answer came from inside a system call. */
 bool timer_accepts_answer(struct watched_thread *thread, bool was_in_call);
 
 /* There is no answer: they are counted all the same. */

@@ -1,15 +1,15 @@
-/* What is done with each thread at a tick. account.h describes how its time is divided.
+/* The work for each thread at a tick. account.h describes how the thread's time is divided.
  *
- * A thread whose CPU clock has stopped is where it was at the tick before: nothing is done and nothing is written. A
- * thread that ran and is blocked now is unwound from outside (blocked.c); that stack counts for the time that it was
- * blocked. The stacks that the kernel takes while it runs, with its own timer (timer.c), count for its CPU time.
+ * A thread whose CPU clock has stopped has the same stack as at the previous tick: nothing is read or written. A thread
+ * that ran and is blocked now is unwound from outside (blocked.c); that stack counts for its blocked time. The stacks
+ * that the kernel takes with the thread's timer (timer.c) count for its CPU time.
  *
- * Where the kernel grants no timer, or one that sees user code only, a thread that is met running is sent a signal and
- * unwinds itself (signal_handler.c); the answer is fetched at the next tick. A thread that waits for a processor
- * answers when it gets one, from the place where it was stopped. A signal takes some 10 µs to arrive. A thread that
- * only woke up for a moment is blocked again by then, or about to be, and its wait would end with EINTR. So a thread
- * that sleeps for the most part and is met awake is looked at again a little later: it is blocked and can be read, or
- * has run on all the while and is signalled. A thread that is known to sleep is never sent a signal.
+ * If the kernel grants no timer, or a timer that sees only user code, the sampler sends a signal to a running thread,
+ * which unwinds itself (signal_handler.c); the next tick reads the answer. A thread that waits for a processor answers
+ * when it gets one, at the instruction where it was stopped. A signal takes about 10 µs to arrive. A thread that woke
+ * up only for a moment is then blocked again, or about to block, and the signal would end its wait with EINTR. So a
+ * thread that usually sleeps and is found awake is checked again a little later: either it is blocked and can be read,
+ * or it has kept running and gets a signal. A thread that is known to sleep never gets a signal.
  * SPDX-License-Identifier: MIT */
 #include "base/kernel.h"
 #include "sampler/account.h"
@@ -19,8 +19,8 @@
 #include "sampler/slots.h"
 
 enum {
-    UNANSWERED_TICKS_MAX = 2, /* of a thread that runs meanwhile: it has blocked the signal since we looked */
-    AHEAD = 8,                /* how many threads ahead memory is asked for */
+    UNANSWERED_TICKS_MAX = 2, /* of a thread that runs meanwhile: it has blocked the signal since the last check */
+    AHEAD = 8,                /* memory is prefetched this many threads ahead */
     SELDOM_AWAKE = 16,        /* runs for less than this part of the time, at one of two ticks or both */
     LASTING_NS = 50000,
     SECOND_SCANS_MAX = 3,
@@ -28,7 +28,7 @@ enum {
     SECOND_LOOK_AFTER_NS = 60000, /* the next ones after twice as long each */
     EXACT_REQUESTS_MAX = 4,       /* in a tick: each takes some 100 µs */
     LONG_WAIT_NS = 8000000,
-    PERIODS_TO_WAIT = 4, /* of CPU time, for a timer or an answer, until something else is done */
+    PERIODS_TO_WAIT = 4, /* of CPU time, for a timer or an answer, before another way is tried */
 };
 
 static bool is_cpu_mode(const struct sampler *sampler)
@@ -38,7 +38,7 @@ static bool is_cpu_mode(const struct sampler *sampler)
 
 /* --- Stacks of threads that run ----------------------------------------------------------------------------------- */
 
-/* A walk met a module for the first time, at its last address. */
+/* The walk reached a new module at its last address. */
 static enum modules_answer build_table_for(struct sampler *sampler, const uint64_t *addresses, size_t count)
 {
     return modules_build(&sampler->modules, addresses[count - 1] - (count > 1), sampler->for_tables, sampler->writer);
@@ -54,8 +54,8 @@ static void wait_for_table(struct sampler *sampler, struct watched_thread *threa
         account_lost(sampler, thread, cpu_ns, RECORDING_LOST_NO_TABLE);
 }
 
-/* A running thread gets one module further a tick. A stack that goes through many must not take as many ticks, so each
- * further one brings twice as many tables. */
+/* The stack of a running thread reaches one more new module at each tick. So that a stack through many modules does not
+ * take as many ticks, each further module doubles the number of tables that are built. */
 static void build_ahead(struct sampler *sampler, const struct watched_thread *thread)
 {
     enum { TICKS_ALONE = 2, DOUBLINGS_MAX = 12 };
@@ -65,7 +65,7 @@ static void build_ahead(struct sampler *sampler, const struct watched_thread *th
                        sampler->for_tables);
 }
 
-/* False if the stack of SAMPLE is not available, or not yet. */
+/* False if the stack of SAMPLE is not available yet, or never will be. */
 static bool walk_sample(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_sample *sample,
                         struct found_stack *ret_stack)
 {
@@ -81,13 +81,13 @@ static bool walk_sample(struct sampler *sampler, struct watched_thread *thread, 
         wait_for_table(sampler, thread, thread->cpu_ns_seen);
         return false;
     }
-    if (outcome == UNWIND_PENDING) outcome = UNWIND_NO_TABLE; /* without memory no table is ever there */
+    if (outcome == UNWIND_PENDING) outcome = UNWIND_NO_TABLE; /* without memory there will never be a table */
     sampler->counters[RECORDING_TIMER_STACKS]++;
     *ret_stack = (struct found_stack){addresses, count, outcome | RECORDING_WITHOUT_SIGNAL};
     return true;
 }
 
-/* STACK: of an answer to a request, or NULL. */
+/* STACK: from the answer to a request, or NULL. */
 static void write_wait(struct sampler *sampler, struct watched_thread *thread, const struct found_stack *stack)
 {
     struct perf_timer_sample sample;
@@ -96,7 +96,7 @@ static void write_wait(struct sampler *sampler, struct watched_thread *thread, c
     if (stack) account_waited(sampler, thread, stack);
 }
 
-/* Each of NEWS stands for the same part of the CPU time up to CPU_NS that is not written yet. */
+/* Each of NEWS gets an equal share of the CPU time up to CPU_NS that is not written yet. */
 static void write_samples(struct sampler *sampler, struct watched_thread *thread, const struct perf_timer_news *news,
                           uint64_t cpu_ns)
 {
@@ -109,8 +109,8 @@ static void write_samples(struct sampler *sampler, struct watched_thread *thread
     }
 }
 
-/* The kernel's numbers, and what THREAD's own timer took since the scan before. OF_WAIT: where it waited for a
- * processor, or NULL. */
+/* Writes THREAD's times as the kernel counts them, with the stacks of its timer since the previous scan. OF_WAIT: the
+ * stack where it waited for a processor, or NULL. */
 static void write_new_time(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns,
                            const struct found_stack *of_wait)
 {
@@ -137,14 +137,14 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
         if (answer != MODULES_NOTHING) return;
         stack.flags = UNWIND_NO_TABLE;
     }
-    /* It ran when it was looked at and slept when it was asked: where it sleeps is not where its time went. */
+    /* It ran at the check and slept when it was asked: it did not spend its time where it sleeps. */
     if (blocked_was_asleep(&slot->registers)) return;
     if (thread->is_asked_for_wait) {
         write_new_time(sampler, thread, thread->cpu_ns_seen, &stack);
         return;
     }
     if (timer_sees_user_code(thread) && thread->account.has_run) {
-        /* An answer from outside of a call is a page fault or an interrupt, or the thread had left the call already. */
+        /* An answer outside of a system call is a page fault, an interrupt, or a thread that has just left the call. */
         if (!timer_accepts_answer(thread, blocked_was_in_call(&slot->registers))) return;
         if (thread_cpu_ns(thread->tid, &cpu_ns)) cpu_ns = timer_accounted_cpu_ns(sampler, thread, cpu_ns);
     }
@@ -165,8 +165,8 @@ void tick_fetch_answers(struct sampler *sampler)
 
 /* --- Asking a thread that is running ------------------------------------------------------------------------------ */
 
-/* THREAD can be sent no signal, so that only a timer can see it. A thread that blocks signals only for a moment, as a
- * starting one does, is given time: its next stack stands for what it spent meanwhile. */
+/* THREAD cannot receive a signal, so only a timer can sample it. A thread that blocks signals for a moment, for example
+ * while it starts, gets time: its next stack counts for the CPU time until then. */
 static void do_without_signal(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     timer_note_busy(sampler, thread);
@@ -180,8 +180,8 @@ static void do_without_signal(struct sampler *sampler, struct watched_thread *th
     account_lost(sampler, thread, cpu_ns, is_in_kernel ? RECORDING_LOST_IN_KERNEL : RECORDING_LOST_UNANSWERED);
 }
 
-/* The handler runs before anything else that a thread does when it gets a processor: one that has run and has not
- * answered blocks the signal. CPU_NS was read before the slot is looked at. */
+/* A thread that gets a processor runs the handler first: a thread that has run without an answer blocks the signal.
+ * CPU_NS was read before the slot is checked. */
 static void watch_waiting(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     if (slot_phase_of(thread->slot) != SLOT_REQUESTED) return;
@@ -193,10 +193,10 @@ static void watch_waiting(struct sampler *sampler, struct watched_thread *thread
         account_lost(sampler, thread, cpu_ns, RECORDING_LOST_UNANSWERED);
 }
 
-/* A request that no signal may carry is counted as lost. One that would find its thread asleep, in sigwait for example,
- * is put off. A thread that waits for a processor may have been woken from a call that sleeps, and a signal would break
- * that call off after all (poll after its timeout returns EINTR). So it is asked only if it has not gone to sleep since
- * the last time: then it was preempted. */
+/* A request whose thread cannot receive a signal is counted as lost. If the thread sleeps, in sigwait for example, the
+ * request is postponed. A thread that waits for a processor may have been woken from a system call that sleeps, and a
+ * signal would still interrupt that call (poll after its timeout returns EINTR). So the thread is asked only if it has
+ * not slept since the last check: then it was preempted. */
 static void send_request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_waiting)
 {
     struct signal_choice choice = signal_choose(thread);
@@ -208,7 +208,7 @@ static void send_request(struct sampler *sampler, struct watched_thread *thread,
         return;
     }
     if (choice.is_asleep) {
-        (void)blocked_awaits_signals(thread, cpu_ns); /* if so, it is left alone for a while */
+        (void)blocked_awaits_signals(thread, cpu_ns); /* if so, no signal is sent for a while */
         return;
     }
     struct slot *slot = slot_take(thread->tid, sampler->modules.current, choice.reading);
@@ -225,7 +225,7 @@ static void send_request(struct sampler *sampler, struct watched_thread *thread,
     }
 }
 
-/* Where ticks come late, threads of which there is no stack yet come first. */
+/* If ticks are late, threads without a stack have precedence. */
 static uint32_t requests_max_of(const struct sampler *sampler, const struct watched_thread *thread)
 {
     return sampler->requests_in_tick_max * (thread->account.has_run ? 1 : sampler->periods_in_tick);
@@ -234,7 +234,7 @@ static uint32_t requests_max_of(const struct sampler *sampler, const struct watc
 static void request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     bool is_exact = timer_sees_user_code(thread) && thread->account.has_run; /* a first stack need not be exact */
-    if (is_exact && sampler->is_late) return; /* it would sleep beside the thread for longer than it has */
+    if (is_exact && sampler->is_late) return; /* the exact request would take longer than the time that is left */
     uint32_t requests_max = is_exact ? EXACT_REQUESTS_MAX : requests_max_of(sampler, thread);
     if (sampler->requests_in_tick >= requests_max || cpu_ns < thread->no_signal_until_cpu_ns) return;
     sampler->requests_in_tick++;
@@ -249,7 +249,7 @@ static void request(struct sampler *sampler, struct watched_thread *thread, uint
 
 /* --- A thread that has run since the tick before ------------------------------------------------------------------ */
 
-/* BLOCKED_WALKED if the stack was read and written, BLOCKED_PENDING if a table is needed that takes longer. */
+/* BLOCKED_WALKED if the stack was read and written, BLOCKED_PENDING if it needs a table that is still being built. */
 static enum blocked_result read_blocked(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     static uint64_t addresses[RECORDING_FRAMES_MAX]; /* the sampler thread's alone */
@@ -273,18 +273,18 @@ static enum blocked_result read_blocked(struct sampler *sampler, struct watched_
     return BLOCKED_WALKED;
 }
 
-/* In CPU mode there is nothing to be written of a thread that does not run. */
+/* In CPU mode nothing is written for a thread that does not run. */
 static enum blocked_result read_unless_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     if (!is_cpu_mode(sampler)) return read_blocked(sampler, thread, cpu_ns);
-    if (timer_sees_user_code(thread)) return BLOCKED_RUNNING; /* it is looked at when the sampler is beside it */
+    if (timer_sees_user_code(thread)) return BLOCKED_RUNNING; /* an exact request will read it */
     return blocked_is_running(thread) ? BLOCKED_RUNNING : BLOCKED_WALKED;
 }
 
-/* Threads that sleep for the most part and were met awake in the open tick. The sampler thread's alone. */
+/* Threads that usually sleep and were awake in the open tick. Used only by the sampler thread. */
 static struct watched_thread *met_awake[MET_AWAKE_MAX];
 
-/* False if it has to be looked at again: it is awake, and has not been for long. */
+/* False if it must be checked again, because it woke up only recently. */
 static bool settle(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t cpu_ns = 0;
@@ -299,10 +299,10 @@ static bool settle(struct sampler *sampler, struct watched_thread *thread)
 static void scan_again(struct sampler *sampler)
 {
     struct timespec pause = {.tv_nsec = SECOND_LOOK_AFTER_NS};
-    unsigned scans_max = sampler->is_late ? 0 : SECOND_SCANS_MAX; /* their time is written later */
+    unsigned scans_max = sampler->is_late ? 0 : SECOND_SCANS_MAX; /* later ticks write their time */
     for (unsigned scan = 0; scan < scans_max && sampler->met_awake_count > 0; scan++) {
         (void)kernel_call3(SYS_nanosleep, kernel_address(&pause), 0,
-                           0); /* and not a loop: it may be our processor that they wait for */
+                           0); /* not a busy loop: they may wait for our processor */
         pause.tv_nsec *= 2;
         size_t kept = 0;
         for (size_t i = 0; i < sampler->met_awake_count; i++) {
@@ -320,7 +320,7 @@ static bool is_left_to_timer(const struct sampler *sampler, const struct watched
     return thread->timer.control && account_unwritten_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns;
 }
 
-/* A thread that runs for a moment only would be about to sleep when a signal comes. */
+/* A thread that runs only for a moment would be about to sleep when the signal arrives. */
 static void scan_running(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_busy)
 {
     bool has_time = sampler->period_ns / SELDOM_AWAKE >= LASTING_NS; /* up to 1 kHz */
@@ -331,8 +331,8 @@ static void scan_running(struct sampler *sampler, struct watched_thread *thread,
         request(sampler, thread, cpu_ns);
 }
 
-/* Wall clock: thousands of threads that started at once must not take as long as many ticks. Their first stacks come at
- * the ticks that follow, and count for the ticks that they waited. */
+/* Wall clock: reading thousands of threads that started together must not take several ticks. Their first stacks are
+ * read at the following ticks, and count for all of them. */
 static bool has_room_for_first_scan(struct sampler *sampler, const struct watched_thread *thread)
 {
     enum { FIRST_SCANS_A_SECOND = 25600 };
@@ -362,11 +362,11 @@ static void scan_awake(struct sampler *sampler, struct watched_thread *thread, u
         scan_running(sampler, thread, cpu_ns, is_busy);
 }
 
-/* Wall clock: THREAD is not blocked, and has not run since the tick before. Its timer is asked where it waits; a thread
- * without one is sent a signal. */
+/* Wall clock: THREAD is not blocked, and has not run since the previous tick. Its timer reports the stack where it
+ * waits; a thread without a timer gets a signal. */
 static void scan_waiting(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    /* Asking costs 40 µs, and a short wait matters little. */
+    /* A request costs 40 µs, and a short wait matters little. */
     thread->waited_ns += sampler->tick_span_ns;
     if (thread->waited_ns < LONG_WAIT_NS) return;
     timer_note_busy(sampler, thread);
@@ -384,7 +384,7 @@ static void meet(struct sampler *sampler, struct watched_thread *thread)
     thread->is_known = true;
 }
 
-/* False if the thread has ended. The cheapest proof that it is where it was comes first. */
+/* False if the thread has ended. The cheapest proof that it has not moved is tried first. */
 static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
 {
     if (sleep_continues(listed)) return true;
@@ -393,13 +393,13 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     uint32_t count = sleep_count(thread);
     if (!thread_cpu_ns(thread->tid, &cpu_ns)) {
         thread->is_missing = true;
-        account_end_tick(sampler, thread); /* it is not blocked where it was */
+        account_end_tick(sampler, thread); /* it is not blocked at its last stack */
         return false;
     }
     uint64_t ran_ns = cpu_ns - thread->cpu_ns_seen;
     thread->cpu_ns_seen = cpu_ns;
     meet(sampler, thread);
-    /* Twice in a row: in a virtual machine, time that the host took counts as the thread's. */
+    /* Twice in a row: in a virtual machine, the kernel adds time of the host to the thread. */
     bool ran_long = ran_ns >= sampler->period_ns / SELDOM_AWAKE, is_busy = ran_long && thread->ran_long;
     thread->ran_long = ran_long;
     bool is_asleep = ran_ns == 0 && !thread->slot && (is_cpu_mode(sampler) || thread->state == THREAD_BLOCKED);
@@ -421,7 +421,7 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     return true;
 }
 
-/* Of a thousand sleeping threads each costs a cache miss: asked for ahead, they overlap. */
+/* Each of a thousand sleeping threads costs a cache miss: with prefetching, the misses overlap. */
 static void prefetch(const struct listed_thread *listed)
 {
     if (listed->page_asleep)
@@ -430,7 +430,7 @@ static void prefetch(const struct listed_thread *listed)
         __builtin_prefetch(listed->thread);
 }
 
-/* The threads that were put off for want of room come first in some later tick: it begins at another one each time. */
+/* Each tick begins at another thread, so that threads which were postponed for lack of room become the first ones. */
 bool tick_all_threads(struct sampler *sampler)
 {
     bool all_live = true;
@@ -459,7 +459,7 @@ void tick_new_threads(struct sampler *sampler)
     scan_again(sampler);
 }
 
-/* The last tick of the recording, at which no stack is taken any more. */
+/* The last tick of the recording, which takes no stacks. */
 void tick_last(struct sampler *sampler)
 {
     for (size_t i = 0; i < sampler->threads.count; i++) {
@@ -482,7 +482,7 @@ void tick_last(struct sampler *sampler)
 
 /* --- A thread that has ended -------------------------------------------------------------------------------------- */
 
-/* CPU time of the process that no thread accounts for: threads that ended spent it after they were last looked at. */
+/* CPU time of the process that belongs to no living thread: ended threads spent it after their last scan. */
 uint64_t tick_unseen_cpu_ns(const struct sampler *sampler)
 {
     uint64_t all_ns = 0, seen_ns = sampler->cpu_ns_of_ended, own_ns = 0;
@@ -491,14 +491,14 @@ uint64_t tick_unseen_cpu_ns(const struct sampler *sampler)
         const struct watched_thread *thread = sampler->threads.items[i].thread;
         uint64_t cpu_ns = thread->cpu_ns_seen;
         if (thread->is_listed) (void)thread_cpu_ns(thread->tid, &cpu_ns);
-        if (thread->life.ends > 0 && cpu_ns < thread->life.cpu_ns) cpu_ns = thread->life.cpu_ns; /* as it will be */
+        if (thread->life.ends > 0 && cpu_ns < thread->life.cpu_ns) cpu_ns = thread->life.cpu_ns; /* its final value */
         if (!thread->is_accounted) seen_ns += cpu_ns;
     }
     (void)thread_cpu_ns(sampler->threads.sampler_tid, &own_ns);
     return all_ns > seen_ns + own_ns ? all_ns - seen_ns - own_ns : 0;
 }
 
-/* What a thread spent after its last scan. Of many that end at one tick, the first ones are given it. */
+/* The CPU time of a thread after its last scan. If many threads end at one tick, the first ones get it. */
 static uint64_t take_unseen_time(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t unseen_max_ns = 2 * sampler->period_ns;
@@ -512,7 +512,7 @@ static uint64_t take_unseen_time(struct sampler *sampler, struct watched_thread 
     return unseen_ns;
 }
 
-/* What was not written yet of THREAD, which has said what it spent. */
+/* Writes the remaining time of THREAD, which has reported its CPU time. */
 static void account_as_reported(struct sampler *sampler, struct watched_thread *thread)
 {
     if (!thread->is_known) {
@@ -529,7 +529,7 @@ static void account_as_reported(struct sampler *sampler, struct watched_thread *
 
 void tick_thread_ended(struct sampler *sampler, struct watched_thread *thread)
 {
-    if (!sampler->is_ending) short_lives_read(sampler); /* it was listed, and ended before now: what it said is there */
+    if (!sampler->is_ending) short_lives_read(sampler); /* it ended after it was listed: its report is available */
     if (thread->life.ends > 0) {
         account_as_reported(sampler, thread);
     } else if (sampler->is_ending) {

@@ -46,7 +46,7 @@ static uint64_t chance_period_ns(struct sampler *sampler, struct watched_thread 
 /* False if THREAD has no timer any more. */
 static bool run_freely(struct sampler *sampler, struct watched_thread *thread)
 {
-    /* A filter may kill for an ioctl. */
+    /* A seccomp filter may kill the process because of an ioctl. */
     if (!self_is_confined()) perf_timer_run_freely(&thread->timer, chance_period_ns(sampler, thread));
     if (thread->timer.is_free) return true;
     timer_forget(sampler, thread);

@@ -1,8 +1,8 @@
 /* When the profiler runs: the lifecycle, what the worker shall do, and the transactions that wait for their profiles.
  * The program's threads note here what they want and wake the worker, which alone starts and stops the sampler.
  *
- * Each function takes LOCK_PROFILER for a moment, unless it says that the caller has it.  SPDX-License-Identifier: MIT
- */
+ * Each function takes LOCK_PROFILER briefly, unless its comment says that the caller holds it.
+ * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SDK_PROFILER_H
 #define OFFBEAT_SDK_PROFILER_H
 

@@ -537,8 +537,8 @@ static bool is_over(const struct worker *worker)
     return worker->profiler_id[0] == '\0' && has_sent && profiler_is_ending();
 }
 
-/* Nothing wakes the worker for an end that it has just made possible: a sampler that ended before it was stopped has
- * no news. */
+/* Does not wait if the sampler may have ended already: a sampler that ended before it was stopped sends no news, so
+ * nothing would wake the worker. */
 static void wait_for_news(const struct worker *worker, uint32_t news, uint64_t deadline_ns)
 {
     if (!is_over(worker)) sampler_wait(news, deadline_ns);

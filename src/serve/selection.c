@@ -1,4 +1,5 @@
-/* The chunks that a query selects, as one profile. All of them: nothing is sampled.  SPDX-License-Identifier: MIT */
+/* The chunks that a query selects, as one profile. Every chunk is used; none is left out to save time.
+ * SPDX-License-Identifier: MIT */
 #include "analyze/time_cut.h"
 #include "base/rfc3339.h"
 #include "format/format.h"

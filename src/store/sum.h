@@ -4,7 +4,7 @@
 
 #include "store/store_private.h"
 
-/* The key of a sum, and the times of what it adds up. CHUNK: its row, or 0 above LEVEL_CHUNK. */
+/* The key of a sum, and the time range that it covers. CHUNK: its row, or 0 above LEVEL_CHUNK. */
 struct sum_row {
     int64_t group;
     int level;

@@ -14,7 +14,7 @@ struct text_table {
     struct index_table index;
 };
 
-/* False if memory is short; text_table_fini is to be called in any case. */
+/* False without memory; call text_table_fini in both cases. */
 bool text_table_init(struct text_table *table);
 void text_table_fini(struct text_table *table);
 

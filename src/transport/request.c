@@ -59,7 +59,7 @@ static bool claim_spooled(struct transport *transport)
     return transport->has_nothing && claim_since(transport, 0);
 }
 
-/* Finds what is to be sent next; RET_ENVELOPE is empty where that is nothing but a report. */
+/* Finds the next envelope to send; RET_ENVELOPE is empty if only a client report is sent. */
 static bool choose(struct transport *transport, struct slice *ret_envelope)
 {
     struct request *request = &transport->request;

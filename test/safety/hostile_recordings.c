@@ -1,4 +1,5 @@
-/* Gives up root, then leaves in the folder of recordings what an attacker would.  SPDX-License-Identifier: MIT */
+/* Drops root's rights, then creates in the folder of recordings the files that an attacker would create.
+ * SPDX-License-Identifier: MIT */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@ enum { ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES };
 
 #define FRAME(name, line) "\"callFrame\":{\"functionName\":\"" name "\",\"url\":\"a.js\",\"lineNumber\":" #line "}"
 
-/* What TEXT is read as, or the message that refuses it, in OUT. */
+/* Writes to OUT what TEXT is decoded to, or the message of the error. */
 static const char *read_text(struct buffer *out, const char *text, unsigned what)
 {
     struct profile profile;

@@ -152,7 +152,7 @@ TEST(each_process_has_its_own_tracks)
 
 enum { ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES | DUMP_ADDRESSES | DUMP_LABELS };
 
-/* What TEXT is read as, or the message that refuses it, in OUT. */
+/* Writes to OUT what TEXT is decoded to, or the message of the error. */
 static const char *read_text(struct buffer *out, struct slice text)
 {
     struct profile profile;

@@ -12,7 +12,7 @@ static const char evented[] = "{" SCHEMA FRAMES ",\"profiles\":[{\"type\":\"even
                               "{\"type\":\"O\",\"frame\":0,\"at\":10},{\"type\":\"O\",\"frame\":1,\"at\":12.5},"
                               "{\"type\":\"C\",\"frame\":1,\"at\":13},{\"type\":\"C\",\"frame\":0,\"at\":14}]}]}";
 
-/* What TEXT is read as, or the message that refuses it, in OUT. */
+/* Writes to OUT what TEXT is decoded to, or the message of the error. */
 static const char *read_text(struct buffer *out, const char *text, unsigned what)
 {
     struct profile profile;

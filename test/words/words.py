@@ -75,6 +75,7 @@ EXCEPTIONS = [
     ("*.py", r"\b(is|is not|==) None\b", "Python's None"),
 ]
 TEST_NAME_CHARACTERS = 70  # too many
+ANY = re.compile("|".join(f"(?:{pattern})" for pattern, _ in WORDS + NOUNS), re.IGNORECASE)  # most lines have no hit
 COMMENT = re.compile(r"^\s*(\*+/?|#+|//|/\*+|\.\\\"|>)?\s*")
 SUFFIXES = (".c", ".h", ".cc", ".cpp", ".S", ".py", ".sh", ".md", ".1", ".3", ".build", ".in", ".symbols", "/dev")
 
@@ -94,6 +95,8 @@ def hits_in(name, text):
     for number, line in enumerate(lines, 1):
         following = COMMENT.sub("", lines[number]) if number < len(lines) else ""
         searched = f"{line} {following}".replace("_", " ")
+        if not ANY.search(searched):
+            continue
         for expression, instead in RULES:
             for match in expression.finditer(searched):
                 if match.start() < len(line) and not is_excepted(name, line):

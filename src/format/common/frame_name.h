@@ -1,4 +1,4 @@
-/* What a place in the code is called where its function is not known.  SPDX-License-Identifier: MIT */
+/* The name of a location whose function is not known.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_FORMAT_COMMON_FRAME_NAME_H
 #define OFFBEAT_FORMAT_COMMON_FRAME_NAME_H
 

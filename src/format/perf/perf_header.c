@@ -63,7 +63,7 @@ struct string_id perf_hex(struct profile *profile, struct slice bytes)
     return profile_string(profile, slice_of(text, is_zero ? 0 : 2 * size));
 }
 
-/* A text with its size in front, padded with NULs. */
+/* A string after its size, padded with NULs. */
 static struct slice take_text(struct cursor *cursor)
 {
     struct slice text = cursor_take(cursor, cursor_u32(cursor));

@@ -22,7 +22,7 @@ struct perf_threads {
     struct index_table by_tid;
 };
 
-/* The thread TID, which is made if there is none. Valid until the next call. NULL: too many, or no memory. */
+/* The thread TID, which is added if it is new. Valid until the next call. NULL: too many, or no memory. */
 struct perf_thread *perf_threads_get(struct perf_threads *threads, uint32_t tid);
 
 void perf_threads_fini(struct perf_threads *threads);

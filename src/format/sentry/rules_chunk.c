@@ -17,7 +17,7 @@ enum { FRAMES_MIN = 2 /* samples with frames that a thread must have to be kept 
 /* What is to be known of the samples that are not dropped. */
 struct kept {
     size_t count;
-    size_t without_stack; /* the first one whose stack is not there; SIZE_MAX: none */
+    size_t without_stack; /* the first sample whose stack is missing; SIZE_MAX: none */
     uint64_t unsorted;    /* are earlier than the one before */
     double first, last;   /* seconds */
 };

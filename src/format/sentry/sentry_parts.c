@@ -1,10 +1,10 @@
-/* The parts of a payload that sample formats V1 and V2 have both: the profile with its frames, stacks, samples and
- * threads, the images, the measurements, and who sent it.
+/* The parts of a payload that sample formats V1 and V2 share: the profile with its frames, stacks, samples and
+ * threads, the images, the measurements, and the SDK that sent it.
  *
- * JSON may bring them in any order, so they are put into arrays as they come; sentry_v2_build.c makes the model of
- * them. Attributes keep what the model would not give back unchanged (a line 0, a file name that is not the end of its
- * path). If a server would reject the payload because of a value, the attribute's name begins with "offbeat_"
- * (doc/formats/sentry-v2.md). SPDX-License-Identifier: MIT */
+ * The parts of a JSON object come in any order, so the decoder first stores them in arrays; sentry_v2_build.c then
+ * builds the model. Attributes keep values that the model cannot write back unchanged (a line 0, a file name that is
+ * not the end of its path). If a server would reject the payload because of a value, the attribute's name begins with
+ * "offbeat_" (doc/formats/sentry-v2.md). SPDX-License-Identifier: MIT */
 #include "format/sentry/sentry_decoder_private.h"
 
 #include "base/array.h"
@@ -20,7 +20,7 @@ enum {
 
 #define OURS "offbeat_"
 
-/* Measurements of Node's SDK have milliseconds where all else has seconds (year 5138 on is taken for that). */
+/* Measurements of Node's SDK use milliseconds; all others use seconds. A time after the year 5138 is milliseconds. */
 #define MILLISECONDS_FROM 1e11
 
 /* Room for one more item of decoder->TABLE, zeroed and counted; NULL on failure, which the reader then remembers. */
@@ -48,7 +48,7 @@ static inline void read_list(struct chunk_decoder *decoder, void (*read_item)(st
     while (json_array_next(&decoder->reader)) read_item(decoder);
 }
 
-/* A text that the model holds; that it was there and empty is kept beside it. */
+/* A string of the model; whether it was present but empty is stored too. */
 static struct string_id read_text(struct chunk_decoder *decoder, struct members *members)
 {
     struct slice text = json_string(&decoder->reader);
@@ -64,13 +64,13 @@ static struct string_id read_text_if_any(struct chunk_decoder *decoder, struct m
     return (struct string_id){0};
 }
 
-/* The set of rules of V1's documents has what only the service asks of V2. */
+/* V1's documents require what only the service requires of V2. */
 static unsigned breaks_relay(const struct chunk_decoder *decoder)
 {
     return decoder->is_relative ? BREAKS_BOTH : BREAKS_RELAY;
 }
 
-/* V1 has no MEMBERS (bits): its rules ask nothing of them, not even that they come once. */
+/* V1 has no MEMBERS (bits): its rules allow missing and repeated members. */
 static uint32_t ignored_in_v1(const struct chunk_decoder *decoder, uint32_t members)
 {
     return decoder->is_relative && decoder->only_validates ? members : 0;
@@ -91,7 +91,7 @@ static int64_t read_place(struct chunk_decoder *decoder, struct members *members
     return number;
 }
 
-/* Our own addition: what is not as we write it is kept as it is. */
+/* Our own addition: values that differ from what we write are kept unchanged. */
 static int64_t read_start_line(struct chunk_decoder *decoder, struct members *members)
 {
     uint64_t offset = chunk_offset(decoder);
@@ -104,7 +104,7 @@ static int64_t read_start_line(struct chunk_decoder *decoder, struct members *me
     return 0;
 }
 
-/* Whether sentry_v2_encode.c, which has one path, will write the file as it came. */
+/* Whether sentry_v2_encode.c, which writes one path, will reproduce the file name. */
 static bool is_file_written_back(const struct profile *profile, const struct chunk_frame *frame)
 {
     struct slice name = profile_slice(profile, frame->file_name), path = profile_slice(profile, frame->absolute_path);
@@ -127,7 +127,7 @@ static void keep_what_is_lost(struct chunk_decoder *decoder, struct members *mem
     if (function->system_name.index && (!function->name.index || function->name.index == function->system_name.index)) {
         chunk_keep_text(decoder, members, "raw_function", function->system_name);
     }
-    /* A bare address becomes a place without a function, which holds neither of these. */
+    /* A bare address becomes a location without a function, which can store neither of these. */
     bool is_bare = frame->has_address && !function->name.index && !frame->file_name.index &&
                    !frame->absolute_path.index && !function->module.index && !frame->line;
     if (!is_bare || !members->keeps) return;
@@ -152,7 +152,7 @@ static void read_frame_address(struct chunk_decoder *decoder, struct members *me
     if (frame->address == 0) chunk_keep_json(decoder, members, "", slice_of_text("\"0x0\""));
 }
 
-/* Which kind of code the platform that comes next is of. It is read again as an attribute. */
+/* The kind of code of the platform that is read next. It is read again as an attribute. */
 static enum chunk_code read_code(struct chunk_decoder *decoder)
 {
     static const char *const native[] = {"\"native\"", "\"cocoa\"", "\"rust\""};
@@ -254,7 +254,7 @@ static void read_frame(struct chunk_decoder *decoder)
             break;
         }
     }
-    /* FMT-3. Of native code too: an address serves to find these names by. */
+    /* FMT-3. Native code too: the address is used to find these names. */
     if ((seen & NAMED) == 0) chunk_note(decoder, BREAKS_SPEC, &expected_name_of_frame, members.offset);
     frame->offset = members.offset;
     keep_what_is_lost(decoder, &members, frame, file_json);
@@ -263,7 +263,7 @@ static void read_frame(struct chunk_decoder *decoder)
 
 /* --- Stacks and samples ------------------------------------------------------------------------------------------- */
 
-/* INDEX_NONE is that or more. V1 allows digits only, no "-0". */
+/* INDEX_NONE for this value or more. V1 allows digits only, not "-0". */
 static uint32_t read_index(struct chunk_decoder *decoder)
 {
     if (decoder->is_relative && json_next_byte(&decoder->reader) == '-')
@@ -343,7 +343,7 @@ static uint64_t read_elapsed(struct chunk_decoder *decoder)
     return chunk_read_u64(decoder);
 }
 
-/* All threads of a tick have one timestamp, mostly: it is converted once. */
+/* Usually all threads of a tick have the same timestamp: it is converted once. */
 static double read_seconds(struct chunk_decoder *decoder)
 {
     struct json_reader *reader = &decoder->reader;
@@ -521,7 +521,7 @@ void chunk_read_profile(struct chunk_decoder *decoder)
     static const struct member_rules rules = {
         .required = {[RULES_SPEC] = TABLES | 1 << THREADS, [RULES_RELAY] = TABLES}};
     struct members members = MEMBERS_VALIDATED(known, rules);
-    if (decoder->is_relative) members.known = of_v1; /* of several that are missing, the first one is named */
+    if (decoder->is_relative) members.known = of_v1; /* if several are missing, the error names the first one */
     decoder->has_profile = true;
     json_object_begin(&decoder->reader);
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
@@ -554,7 +554,7 @@ static bool is_one_of(struct slice text, const char *const *words, size_t count)
 }
 #define IS_ONE_OF(text, words) is_one_of((text), (words), sizeof(words) / sizeof((words)[0]))
 
-/* False for what is no native code. */
+/* False for everything except native code. */
 static bool read_image_type(struct chunk_decoder *decoder, struct members *members)
 {
     static const char *const types[] = {"macho", "symbolic", "sourcemap", "proguard", "jvm"};
@@ -593,7 +593,7 @@ static bool is_debug_id(struct slice text, bool *ret_is_plain)
     return uuid_parse(front, uuid);
 }
 
-/* What the model holds is written back where it is a plain uuid. */
+/* The encoder writes the model's id if it is a plain uuid. */
 static void read_debug_id(struct chunk_decoder *decoder, struct members *members, struct mapping *mapping)
 {
     bool is_plain = false;
@@ -623,7 +623,7 @@ static void read_image_uuid(struct chunk_decoder *decoder, struct members *membe
     chunk_keep_text(decoder, members, name, id);
 }
 
-/* Documents ask more of images where there is native code, which is known only when all has been read. */
+/* For native code, the documents require more of images; this is known only after reading everything. */
 static void note_incomplete(struct chunk_decoder *decoder, const struct members *members, const char *missing)
 {
     struct chunk *chunk = &decoder->chunk;
@@ -807,7 +807,7 @@ void chunk_read_measurements(struct chunk_decoder *decoder)
     struct slice key;
     json_object_begin(&decoder->reader);
     while (json_object_next(&decoder->reader, &key)) {
-        /* Their number has a maximum; a rule asks for their values alone. */
+        /* Only their number is limited; a rule requires their values. */
         const char *name = decoder->only_validates ? "" : profile_c_string(profile, profile_string(profile, key));
         uint64_t offset = chunk_offset(decoder);
         if (json_null(&decoder->reader)) {

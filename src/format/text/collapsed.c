@@ -26,7 +26,7 @@ struct decimal {
     unsigned decimals;
 };
 
-/* What the values of a file count: the smallest of these units in which all of them are whole. */
+/* The unit of a file's values: the largest of these in which all values are integers. */
 static const struct {
     unsigned decimals;
     const char *unit;
@@ -40,7 +40,7 @@ static bool add_digit(int64_t *number, uint8_t digit)
            !__builtin_add_overflow(*number, digit - '0', number);
 }
 
-/* Whole, or with a fraction, of which the digits after DECIMALS_MAX are cut off. */
+/* An integer, or a number with a fraction, whose digits after DECIMALS_MAX are cut off. */
 static bool parse_decimal(struct slice text, struct decimal *ret_number)
 {
     bool is_negative = text.size > 0 && text.data[0] == '-';
@@ -93,7 +93,7 @@ static bool is_comment(struct slice line)
     return line.size > 0 && line.data[0] == '#' && (line.size == 1 || is_blank(line.data[1]));
 }
 
-/* Takes MARK off the end of *NAME; a name that is nothing else keeps it. */
+/* Removes MARK from the end of *NAME, unless the name is only the mark. */
 static bool take_mark(struct slice *name, const char *mark)
 {
     size_t size = strlen(mark);
@@ -111,7 +111,7 @@ static struct slice take_name(struct slice *names)
     return name;
 }
 
-/* One place in the code: a function and those that are inlined into it. */
+/* A location: a function and the functions inlined into it. */
 struct place {
     struct line lines[COLLAPSED_INLINED_MAX]; /* the outermost first */
     uint32_t line_count;
@@ -127,8 +127,8 @@ static struct stack_id add_place(struct profile *profile, struct stack_id stack,
     return profile_add_stack(profile, stack, profile_add_location(profile, &location, lines, place->line_count));
 }
 
-/* Adds the function NAME, with its mark, to PLACE, if it is inlined into what is there. Else PLACE becomes a new one,
- * and what it was joins *STACK. */
+/* If the mark of NAME says that it is inlined, adds the function to PLACE. Else adds the finished PLACE to *STACK, and
+ * begins a new one with the function. */
 static void add_name(struct profile *profile, struct slice name, struct place *place, struct stack_id *stack)
 {
     bool is_inlined = take_mark(&name, MARK_INLINED);
@@ -188,8 +188,8 @@ bool collapsed_detect(struct slice bytes)
     return false;
 }
 
-/* What all lines have in common. A file of differences has two numbers on every line. A name may end with a number,
- * but all of them hardly do. */
+/* Properties of all lines. A file of differences has two numbers on every line. A single name may end with a number,
+ * but hardly every name does. */
 struct layout {
     bool has_pairs;
     unsigned decimals; /* of one of UNITS */
@@ -210,7 +210,7 @@ static struct layout layout_of(struct slice bytes)
         struct decimal values[2] = {{0}};
         if (line.size == 0 || is_comment(line)) continue;
         if (layout.has_pairs) layout.has_pairs = split_pair(line, &stack, values);
-        if (!layout.has_pairs && !split_line(line, &stack, &values[1])) break; /* the decoder refuses it */
+        if (!layout.has_pairs && !split_line(line, &stack, &values[1])) break; /* the decoder rejects it */
         first_decimals = larger_decimals(first_decimals, values[0].decimals);
         last_decimals = larger_decimals(last_decimals, values[1].decimals);
     }
@@ -280,9 +280,9 @@ enum status collapsed_decode(struct slice bytes, struct profile *profile, struct
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
 
-/* A finished line but for its value. */
+/* A complete line except for its value. */
 struct text_line {
-    const uint8_t *text; /* while they are made: NULL, and OFFSET counts */
+    const uint8_t *text; /* NULL while lines are added: OFFSET is valid then */
     size_t offset, size;
     int64_t value;
 };
@@ -298,7 +298,7 @@ struct encoder {
     bool too_deep;
 };
 
-/* The text is UTF-8: no file begins as what is compressed does. */
+/* The output is UTF-8, so that no file begins like a compressed one. */
 static void append_name(struct buffer *text, struct slice name)
 {
     uint8_t *place = buffer_reserve(text, name.size);
@@ -339,7 +339,7 @@ static void append_marks(struct encoder *encoder, const struct location *locatio
         buffer_append_text(&encoder->text, MARK_KERNEL);
 }
 
-/* The functions of one place, the real one first and the innermost inlined one last. */
+/* The functions of one location, the outermost first and the innermost inlined one last. */
 static void append_location(struct encoder *encoder, struct location_id id)
 {
     const struct location *location = profile_location(encoder->profile, id);

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 
 enum {
-    GECKO_VERSION = 29, /* of Firefox's own format, which a processed profile names too */
+    GECKO_VERSION = 29, /* of Firefox's own format; a processed profile has this number too */
     RESOURCE_LIBRARY = 1,
     ADDRESS_NONE = -1,
     BREAKPAD_ID_SIZE = 34, /* 32 digits, the age, NUL */
@@ -196,7 +196,7 @@ static uint32_t number_function(struct encoder *encoder, struct written_function
     return number;
 }
 
-/* From the start of the library; what is further away than a library is large has none. */
+/* The offset from the start of the library; none if it is larger than a library can be. */
 static int64_t relative_address(const struct profile *profile, const struct location *location)
 {
     const struct mapping *mapping = profile_mapping(profile, location->mapping);
@@ -270,7 +270,7 @@ static void add_stack(struct encoder *encoder, uint32_t index)
     encoder->stack_ends[index] = parent;
 }
 
-/* Only what samples use. */
+/* Adds only the stacks that samples use. */
 static void add_stacks(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
@@ -287,7 +287,7 @@ static void add_stacks(struct encoder *encoder)
 
 /* --- Samples ------------------------------------------------------------------------------------------------------ */
 
-/* Of a profile without times: each sample begins where the one before of its thread ends. */
+/* In a profile without times, each sample begins where the previous sample of its thread ends. */
 static void lay_out(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
@@ -382,7 +382,7 @@ static void begin_array(struct encoder *encoder, const char *key)
         json_end_array(&(encoder)->writer);                                                                            \
     } while (0)
 
-/* Zero is not known. */
+/* Zero means "not known". */
 static void write_place(struct json_writer *writer, int64_t number)
 {
     if (number > 0)
@@ -629,7 +629,7 @@ static void write_samples(struct encoder *encoder, const struct track_sample *sa
     json_end_object(&encoder->writer);
 }
 
-/* A process that runs another program keeps its pid; the profiler wants one for each: "7", "7.1", "7.2". */
+/* A process keeps its pid when it runs another program; the viewer needs distinct pids: "7", "7.1", "7.2". */
 static void write_process_id(struct encoder *encoder, uint32_t process)
 {
     const struct process_key *items = encoder->tracks.processes.items;
@@ -685,7 +685,7 @@ static int compare_pids(const void *left, const void *right, void *context)
     return (a > b) - (a < b);
 }
 
-/* Counts, of each process, the earlier ones with the same pid. */
+/* Counts, for each process, the earlier ones with the same pid. */
 static bool number_programs(struct encoder *encoder)
 {
     size_t count = encoder->tracks.processes.count;
