@@ -1,6 +1,7 @@
 /* A request may be any bytes, and so may its parameters: the server answers each with a status and, where it says so,
  * with JSON. The first line is what the client authenticates with ("ok": what is right for the route), the second one
- * the Content-Encoding, the third one "METHOD PATH?QUERY", the rest is the body.  SPDX-License-Identifier: MIT */
+ * the Content-Encoding and, after a tab, the Content-Type, the third one "METHOD PATH?QUERY", the rest is the body.
+ * SPDX-License-Identifier: MIT */
 #include "base/json_reader.h"
 #include "serve/serve_private.h"
 
@@ -105,6 +106,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *path = strchr(target, ' ');
     if (!path) return 0;
     *path++ = '\0';
+    char *type = strchr(encoding, '\t');
+    if (type) *type++ = '\0';
     char *query = strchr(path, '?');
     if (query) *query++ = '\0';
     struct request *request = calloc(1, sizeof(*request));
@@ -114,6 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                 .method = target,
                                 .path = path,
                                 .encoding = encoding,
+                                .content = type,
                                 .authorization = access,
                                 .status = 200,
                                 .received_ns = utc_now_ns()};
