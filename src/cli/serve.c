@@ -188,7 +188,7 @@ static enum exit_status run(struct store *store, const struct serve_options *opt
  */
 
 struct additions {
-    const char *project, *token, *role; /* NULL: not asked for */
+    const char *project, *token, *role, *limited; /* NULL: not asked for */
 };
 
 static bool parse_scope(const char *text, uint64_t *ret_project)
@@ -258,6 +258,22 @@ static enum exit_status add_token(struct store *store, const struct additions *a
     }
     (void)printf("token: %s\n", token);
     return EXIT_DONE;
+}
+
+/* As SERVE says for the project. */
+static enum exit_status limit_project(struct store *store, const char *project, const struct serve_options *serve)
+{
+    uint64_t id;
+    struct error error = {0};
+    if (!parse_scope(project, &id) || id == 0) {
+        message("serve: --limit-project %s: a project's number is needed", project);
+        return EXIT_WRONG_USE;
+    }
+    uint64_t keep_ns = serve->keep_ns ? serve->keep_ns : STORE_FOREVER;
+    enum status status = store_limit_project(store, id, keep_ns, serve->disk_bytes_max, &error);
+    if (status == STATUS_OK) return EXIT_DONE;
+    message("serve: %s", error.message);
+    return status == STATUS_NOT_FOUND ? EXIT_WRONG_USE : EXIT_FAILED;
 }
 
 /* PEM, as a text. False after a message. */
@@ -344,6 +360,8 @@ static enum exit_status open_and_run(const char *folder, const struct additions 
         status = add_project(store, additions->project, serve->address, serve->port);
     else if (additions->token)
         status = add_token(store, additions);
+    else if (additions->limited)
+        status = limit_project(store, additions->limited, serve);
     else
         status = run(store, serve, &ends);
     store_close(store);
@@ -384,6 +402,8 @@ int command_serve(int argc, char **argv)
          .help = "do not serve: create a token for the project with that number, or for \"all\""},
         {"role", 0, OPTION_TEXT, &additions.role, .argument = "ROLE",
          .help = "what that token is for: read, or metrics for /metrics alone (default: read)"},
+        {"limit-project", 0, OPTION_TEXT, &additions.limited, .argument = "PROJECT",
+         .help = "do not serve: from now on, keep the data of that project as --keep and --disk say"},
         {"backup", 0, OPTION_TEXT, &target, .argument = "DIR",
          .help = "do not serve: copy all data to this new folder; a server may be running"},
         {"check", 0, OPTION_SWITCH, &checks, .help = "do not serve: read all data and report what is damaged"},

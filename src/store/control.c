@@ -7,14 +7,20 @@
 #include <sys/stat.h>
 
 static const char SCHEMA[] =
-    "CREATE TABLE IF NOT EXISTS project(id INTEGER PRIMARY KEY, name TEXT NOT NULL, key TEXT NOT NULL UNIQUE);"
+    "CREATE TABLE IF NOT EXISTS project(id INTEGER PRIMARY KEY, name TEXT NOT NULL, key TEXT NOT NULL UNIQUE,"
+    " keep_ns INTEGER NOT NULL DEFAULT 0, disk_bytes INTEGER NOT NULL DEFAULT 0);"
     "CREATE TABLE IF NOT EXISTS token(id INTEGER PRIMARY KEY, project INTEGER NOT NULL, token TEXT NOT NULL UNIQUE,"
     " role INTEGER NOT NULL DEFAULT 0);"
-    "PRAGMA user_version=2;";
+    "PRAGMA user_version=3;";
 /* Version 1 had no roles: its tokens read. */
-static const char UPGRADE[] = "BEGIN IMMEDIATE; ALTER TABLE token ADD COLUMN role INTEGER NOT NULL DEFAULT 0;"
-                              "PRAGMA user_version=2; COMMIT";
-enum { CONTROL_VERSION = 2 };
+#define ROLES "ALTER TABLE token ADD COLUMN role INTEGER NOT NULL DEFAULT 0;"
+/* Version 2 had no limits of projects. A negative time is forever. */
+#define LIMITS                                                                                                         \
+    "ALTER TABLE project ADD COLUMN keep_ns INTEGER NOT NULL DEFAULT 0;"                                               \
+    "ALTER TABLE project ADD COLUMN disk_bytes INTEGER NOT NULL DEFAULT 0; PRAGMA user_version=3; COMMIT"
+enum { CONTROL_VERSION = 3 };
+static const char *const UPGRADES[CONTROL_VERSION + 1] = {SCHEMA, "BEGIN IMMEDIATE; " ROLES LIMITS,
+                                                          "BEGIN IMMEDIATE; " LIMITS, SCHEMA};
 
 static int find_version(sqlite3 *db)
 {
@@ -39,8 +45,8 @@ enum status control_open(struct store *store, struct error *error)
         opened = sqlite3_exec(store->control, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", NULL, NULL, NULL);
     }
     int version = opened == SQLITE_OK ? find_version(store->control) : 0;
-    if (opened == SQLITE_OK && version <= CONTROL_VERSION)
-        opened = sqlite3_exec(store->control, version == 1 ? UPGRADE : SCHEMA, NULL, NULL, NULL);
+    if (opened == SQLITE_OK && version >= 0 && version <= CONTROL_VERSION)
+        opened = sqlite3_exec(store->control, UPGRADES[version], NULL, NULL, NULL);
     (void)umask(mask);
     if (version > CONTROL_VERSION)
         return error_set(error, STATUS_UNSUPPORTED, 0, "%s was written by a later version of offbeat", path);

@@ -59,13 +59,20 @@ enum status store_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, 
     char(*names)[DAY_NAME_SIZE], oldest[DAY_NAME_SIZE];
     size_t count;
     uint64_t bytes = 0, removed = 0;
+    struct project_limits limits;
+    enum status status = limits_read(store, &limits, error);
+    if (status != STATUS_OK) {
+        free(limits.items);
+        return status;
+    }
+    uint64_t longest_ns = limits_longest_age(&limits, age_ns);
     (void)pthread_mutex_lock(&store->writer_lock);
-    enum status status = list_days(store->folder, &names, &count, error);
+    status = list_days(store->folder, &names, &count, error);
     if (status == STATUS_OK) {
         for (size_t i = 0; i < count; i++) bytes += bytes_of_day(store->folder, names[i]);
-        day_name(now_ns > age_ns ? now_ns - age_ns : 0, oldest);
+        day_name(now_ns > longest_ns ? now_ns - longest_ns : 0, oldest);
         for (size_t i = 0; i < count; i++) {
-            bool is_expired = age_ns && strcmp(names[i], oldest) < 0;
+            bool is_expired = longest_ns && strcmp(names[i], oldest) < 0;
             if (is_expired || (is_over(bytes, bytes_max) && i + 1 < count)) {
                 bytes -= bytes_of_day(store->folder, names[i]);
                 remove_day(store, names[i]);
@@ -77,6 +84,8 @@ enum status store_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, 
         free(names);
     }
     (void)pthread_mutex_unlock(&store->writer_lock);
+    if (status == STATUS_OK) status = limits_apply(store, &limits, now_ns, age_ns, &removed, error);
+    free(limits.items);
     if (ret_removed) *ret_removed = removed;
     return status;
 }

@@ -201,9 +201,18 @@ enum status store_first_token(struct store *store, char ret_token[STORE_KEY_SIZE
 /* --- Keeping ------------------------------------------------------------------------------------------------------ */
 
 /* Removes the days that ended before NOW_NS - AGE_NS, then the oldest days until the files have at most BYTES_MAX (0:
- * no limit; the last day stays), and rejected items that are older than a day. RET_REMOVED counts removed days. */
+ * no limit; the last day stays), and rejected items that are older than a day. A project with limits
+ * (store_limit_project) keeps its data as they say. RET_REMOVED counts removed days, also where only one project's data
+ * was. */
 enum status store_expire(struct store *store, uint64_t now_ns, uint64_t age_ns, uint64_t bytes_max,
                          uint64_t *ret_removed, struct error *error);
+
+#define STORE_FOREVER UINT64_MAX
+
+/* How long PROJECT's data is kept (0: as store_expire says), and in how many bytes of payloads as they are stored (0:
+ * no limit; the last day stays). STATUS_NOT_FOUND if there is no such project. */
+enum status store_limit_project(struct store *store, uint64_t project, uint64_t age_ns, uint64_t bytes_max,
+                                struct error *error);
 
 /* Adds up the sums of 10 minutes, hours and days that have ended and that nothing was added to since they were added
  * up. Waiting batches are stored in between. RET_COUNT counts the sums made. */

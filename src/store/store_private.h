@@ -172,6 +172,23 @@ struct store_chunk chunk_of_row(sqlite3_stmt *row);
 /* How QUICK_CHECK finds the file; "ok" or what is wrong. */
 bool day_is_whole(struct day *day, char *ret_problem, size_t size);
 
+/* --- Limits of projects ---------------------------------------------------------------------------------------------
+ */
+
+struct project_limit {
+    uint64_t project, age_ns, bytes_max; /* 0: the store's, none */
+};
+struct project_limits {
+    struct project_limit *items; /* to be freed */
+    size_t count;
+};
+enum status limits_read(struct store *store, struct project_limits *ret_limits, struct error *error);
+/* Of AGE_NS and the projects' own; 0: some project keeps its data forever. */
+uint64_t limits_longest_age(const struct project_limits *limits, uint64_t age_ns);
+/* Removes what projects keep for a shorter time than the files. Takes the writer's lock for moments. */
+enum status limits_apply(struct store *store, const struct project_limits *limits, uint64_t now_ns, uint64_t age_ns,
+                         uint64_t *removed, struct error *error);
+
 /* --- Reading --------------------------------------------------------------------------------------------------------
  */
 

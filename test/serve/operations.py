@@ -267,6 +267,16 @@ def a_backup_never_writes_over_something():
 
 
 @case
+def a_project_can_have_its_own_limits():
+    """Only the option: test_store has what is removed."""
+    with tempfile.TemporaryDirectory() as folder:
+        Server(OFFBEAT, folder).stop()
+        for arguments, status in ((("1", "--keep", "1", "--disk", "5"), 0), (("1", "--keep", "0"), 0), (("2",), 2), (("x",), 2), (("all",), 2)):
+            done = subprocess.run([OFFBEAT, "serve", "--data", folder, "--limit-project", *arguments], capture_output=True, text=True, timeout=60)
+            check_equal(done.returncode, status, f"status with {arguments}: {done.stderr}")
+
+
+@case
 def health_and_readiness_need_no_token():
     with running(OFFBEAT) as server:
         for path in ("/healthz", "/readyz"):

@@ -264,6 +264,96 @@ static void run_sql(const char *name, const char *sql)
     (void)sqlite3_close(db);
 }
 
+enum { LARGE_BYTES = 100000 };
+
+static void add_large(struct store *store, uint64_t project, unsigned number)
+{
+    static uint8_t payload[LARGE_BYTES];
+    unsigned state = number;
+    char id[40];
+    struct error error = {0};
+    for (size_t i = 0; i < sizeof(payload); i++) {
+        state = state * 1664525 + 1013904223;
+        payload[i] = (uint8_t)(state >> 24);
+    }
+    (void)snprintf(id, sizeof(id), "%032x", number);
+    const struct store_chunk chunk = {.project = project,
+                                      .kind = STORE_FILE,
+                                      .chunk_id = slice_of_text(id),
+                                      .start_ns = DAY(3),
+                                      .end_ns = DAY(3),
+                                      .payload = slice_of(payload, sizeof(payload))};
+    const struct store_batch batch = {
+        .project = project, .received_ns = DAY(number), .chunks = &chunk, .chunk_count = 1};
+    if (store_add(store, &batch, NULL, &error) != STATUS_OK) TEST_FAIL("%s", error.message);
+}
+
+static bool count_any(void *context, const struct store_chunk *chunk)
+{
+    *(size_t *)context += chunk->payload.size == LARGE_BYTES;
+    return true;
+}
+
+static size_t count_of_project(struct store *store, uint64_t project)
+{
+    const struct store_query query = {.project = project, .with_payload = true};
+    size_t count = 0;
+    CHECK_UINT(store_each_chunk(store, &query, count_any, &count, NULL), STATUS_OK);
+    return count;
+}
+
+static uint64_t used_bytes(struct store *store)
+{
+    struct store_usage usage;
+    store_usage(store, &usage);
+    return usage.bytes;
+}
+
+TEST(projects_can_have_their_own_limits)
+{
+    struct store *store = new_store();
+    struct store_project project;
+    uint64_t removed;
+    for (int i = 0; i < 3; i++) CHECK_UINT(store_add_project(store, "p", &project, NULL), STATUS_OK);
+    for (unsigned day = 10; day < 16; day++) {
+        for (uint64_t of = 1; of <= 3; of++) add_large(store, of, day);
+    }
+    uint64_t before = used_bytes(store);
+    CHECK_UINT(store_limit_project(store, 2, DAY(1), 0, NULL), STATUS_OK);
+    CHECK_UINT(store_limit_project(store, 3, STORE_FOREVER, 0, NULL), STATUS_OK);
+    CHECK_UINT(store_limit_project(store, 4, DAY(1), 0, NULL), STATUS_NOT_FOUND);
+    CHECK_UINT(store_expire(store, DAY(15), DAY(3), 0, &removed, NULL), STATUS_OK);
+    CHECK_UINT(removed, 6); /* two days of project 1, four of project 2 */
+    CHECK_UINT(count_of_project(store, 1), 4);
+    CHECK_UINT(count_of_project(store, 2), 2);
+    CHECK_UINT(count_of_project(store, 3), 6);
+    CHECK(used_bytes(store) + 5 * LARGE_BYTES < before);
+    CHECK_UINT(store_expire(store, DAY(15), DAY(3), 0, &removed, NULL), STATUS_OK);
+    CHECK_UINT(removed, 0);
+
+    CHECK_UINT(store_limit_project(store, 3, STORE_FOREVER, 5 * LARGE_BYTES / 2, NULL), STATUS_OK);
+    CHECK_UINT(store_expire(store, DAY(15), DAY(3), 0, &removed, NULL), STATUS_OK);
+    CHECK_UINT(count_of_project(store, 3), 2);
+    CHECK_UINT(store_limit_project(store, 3, 0, 1, NULL), STATUS_OK);
+    CHECK_UINT(store_expire(store, DAY(15), DAY(3), 0, &removed, NULL), STATUS_OK);
+    CHECK_UINT(count_of_project(store, 3), 1);
+    CHECK_UINT(count_of_project(store, 1), 4);
+    CHECK_UINT(count_of_project(store, 2), 2);
+    add_large(store, 2, 15);
+    CHECK_UINT(count_of_project(store, 2), 2);
+    store_close(store);
+    uint64_t damaged = 99;
+    CHECK_UINT(store_check(folder, false, NULL, NULL, &damaged, NULL), STATUS_OK);
+    CHECK_UINT(damaged, 0);
+
+    run_sql("control.db", "ALTER TABLE project DROP COLUMN keep_ns; ALTER TABLE project DROP COLUMN disk_bytes;"
+                          "PRAGMA user_version=2");
+    store = open_store();
+    CHECK_UINT(store_limit_project(store, 2, STORE_FOREVER, 0, NULL), STATUS_OK);
+    store_close(store);
+    remove_folder();
+}
+
 static int64_t read_number(const char *name, const char *sql)
 {
     char path[100];

@@ -1,0 +1,171 @@
+/* Projects that keep their data for another time than the server does, or in less room.
+ *
+ * A file of a day has all projects. It is removed when the last of them needs it no more; before that, the rows of
+ * projects whose time is over are deleted, and the file is made smaller.  SPDX-License-Identifier: MIT */
+#include "store/store_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIMITED_PROJECTS_MAX = 4096 };
+
+uint64_t limits_longest_age(const struct project_limits *limits, uint64_t age_ns)
+{
+    bool is_forever = age_ns == 0;
+    for (size_t i = 0; i < limits->count; i++) {
+        is_forever |= limits->items[i].age_ns == STORE_FOREVER;
+        if (limits->items[i].age_ns > age_ns) age_ns = limits->items[i].age_ns;
+    }
+    return is_forever ? 0 : age_ns;
+}
+
+enum status limits_read(struct store *store, struct project_limits *ret_limits, struct error *error)
+{
+    static const char sql[] = "SELECT id,keep_ns,disk_bytes FROM project ORDER BY id LIMIT ?";
+    sqlite3_stmt *row = NULL;
+    *ret_limits = (struct project_limits){.items = calloc(LIMITED_PROJECTS_MAX, sizeof(*ret_limits->items))};
+    if (!ret_limits->items) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
+    (void)pthread_mutex_lock(&store->control_lock);
+    int code = sqlite3_prepare_v2(store->control, sql, -1, &row, NULL);
+    (void)sqlite3_bind_int(row, 1, LIMITED_PROJECTS_MAX);
+    while (code == SQLITE_OK && (code = sqlite3_step(row)) == SQLITE_ROW) {
+        int64_t age_ns = sqlite3_column_int64(row, 1);
+        ret_limits->items[ret_limits->count++] =
+            (struct project_limit){.project = sql_u64(row, 0),
+                                   .age_ns = age_ns < 0 ? STORE_FOREVER : (uint64_t)age_ns,
+                                   .bytes_max = sql_u64(row, 2)};
+        code = SQLITE_OK;
+    }
+    enum status status =
+        code == SQLITE_DONE ? STATUS_OK : sql_failed(store->control, error, "cannot read the projects");
+    (void)sqlite3_finalize(row);
+    (void)pthread_mutex_unlock(&store->control_lock);
+    return status;
+}
+
+enum status store_limit_project(struct store *store, uint64_t project, uint64_t age_ns, uint64_t bytes_max,
+                                struct error *error)
+{
+    sqlite3_stmt *set = NULL;
+    (void)pthread_mutex_lock(&store->control_lock);
+    int code =
+        sqlite3_prepare_v2(store->control, "UPDATE project SET keep_ns=?,disk_bytes=? WHERE id=?", -1, &set, NULL);
+    if (code == SQLITE_OK) {
+        (void)sqlite3_bind_int64(set, 1, age_ns == STORE_FOREVER ? -1 : (int64_t)age_ns);
+        sql_bind_u64(set, 2, bytes_max);
+        sql_bind_u64(set, 3, project);
+        code = sqlite3_step(set);
+    }
+    enum status status =
+        code == SQLITE_DONE ? STATUS_OK : sql_failed(store->control, error, "cannot limit the project");
+    if (status == STATUS_OK && sqlite3_changes(store->control) == 0)
+        status = error_set(error, STATUS_NOT_FOUND, 0, "there is no such project");
+    (void)sqlite3_finalize(set);
+    (void)pthread_mutex_unlock(&store->control_lock);
+    return status;
+}
+
+/* The number in the first row of SQL for PROJECT; 0 if there is none. */
+static uint64_t number_of(struct day *day, const char *sql, uint64_t project)
+{
+    sqlite3_stmt *row = NULL;
+    uint64_t number = 0;
+    if (sqlite3_prepare_v2(day->db, sql, -1, &row, NULL) == SQLITE_OK) {
+        sql_bind_u64(row, 1, project);
+        if (sqlite3_step(row) == SQLITE_ROW) number = sql_u64(row, 0);
+    }
+    (void)sqlite3_finalize(row);
+    return number;
+}
+
+static uint64_t bytes_of_project(struct store *store, const char *name, uint64_t project)
+{
+    struct day day;
+    struct error ignored;
+    if (day_open(&day, store->folder, name, false, &ignored) != STATUS_OK) return 0;
+    uint64_t bytes = number_of(
+        &day, "SELECT sum(length(payload)) FROM chunk CROSS JOIN chunk_raw USING(id) WHERE project=?", project);
+    day_close(&day);
+    return bytes;
+}
+
+static enum status delete_rows(struct day *day, uint64_t project, struct error *error)
+{
+#define GROUPS "(SELECT id FROM sum_group WHERE space IN (SELECT id FROM space WHERE project=?1))"
+    static const char *const deletions[] = {
+        "DELETE FROM chunk_raw WHERE id IN (SELECT id FROM chunk WHERE project=?1)",
+        "DELETE FROM chunk WHERE project=?1",
+        "DELETE FROM span WHERE project=?1",
+        "DELETE FROM rejected WHERE project=?1",
+        "DELETE FROM outcome WHERE project=?1",
+        "DELETE FROM sum WHERE sum_group IN " GROUPS,
+        "DELETE FROM stale WHERE sum_group IN " GROUPS,
+        "DELETE FROM sum_group WHERE space IN (SELECT id FROM space WHERE project=?1)",
+        "DELETE FROM segment WHERE space IN (SELECT id FROM space WHERE project=?1)",
+        "DELETE FROM space WHERE project=?1",
+    };
+#undef GROUPS
+    enum status status = STATUS_OK;
+    if (sqlite3_exec(day->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+        return sql_failed(day->db, error, day->name);
+    for (size_t i = 0; i < sizeof(deletions) / sizeof(deletions[0]) && status == STATUS_OK; i++) {
+        sqlite3_stmt *statement = NULL;
+        int code = sqlite3_prepare_v2(day->db, deletions[i], -1, &statement, NULL);
+        sql_bind_u64(statement, 1, project);
+        if (code != SQLITE_OK || sqlite3_step(statement) != SQLITE_DONE) status = sql_failed(day->db, error, day->name);
+        (void)sqlite3_finalize(statement);
+    }
+    if (status == STATUS_OK && sqlite3_exec(day->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
+        status = sql_failed(day->db, error, day->name);
+    if (status != STATUS_OK) (void)sqlite3_exec(day->db, "ROLLBACK", NULL, NULL, NULL);
+    return status;
+}
+
+/* The room is given back to the disk while others write: only this thread changes files of earlier days for long. */
+static enum status remove_project(struct store *store, const char *name, uint64_t project, uint64_t *removed,
+                                  struct error *error)
+{
+    static const char find[] = "SELECT EXISTS(SELECT 1 FROM chunk WHERE project=?1) OR EXISTS(SELECT 1 FROM span WHERE "
+                               "project=?1) OR EXISTS(SELECT 1 FROM outcome WHERE project=?1)";
+    struct day day;
+    struct error problem = {0};
+    enum status status = day_open(&day, store->folder, name, true, &problem);
+    if (status == STATUS_OK && number_of(&day, find, project)) {
+        (void)pthread_mutex_lock(&store->writer_lock);
+        status = delete_rows(&day, project, &problem);
+        spaces_clear(&store->spaces);
+        (void)pthread_mutex_unlock(&store->writer_lock);
+        if (status == STATUS_OK &&
+            sqlite3_exec(day.db, "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL) != SQLITE_OK)
+            status = sql_failed(day.db, &problem, name);
+        *removed += status == STATUS_OK;
+    }
+    day_close(&day);
+    if (status == STATUS_MALFORMED) return STATUS_OK; /* queries report the damage */
+    if (status != STATUS_OK && error) *error = problem;
+    return status;
+}
+
+enum status limits_apply(struct store *store, const struct project_limits *limits, uint64_t now_ns, uint64_t age_ns,
+                         uint64_t *removed, struct error *error)
+{
+    char(*names)[DAY_NAME_SIZE], oldest[DAY_NAME_SIZE];
+    size_t count;
+    enum status status = list_days(store->folder, &names, &count, error);
+    if (status != STATUS_OK) return status;
+    for (size_t i = 0; i < limits->count && status == STATUS_OK; i++) {
+        const struct project_limit *limit = &limits->items[i];
+        uint64_t keep_ns = limit->age_ns ? limit->age_ns : age_ns, bytes = 0;
+        bool has_age = keep_ns && keep_ns != STORE_FOREVER;
+        day_name(now_ns > keep_ns ? now_ns - keep_ns : 0, oldest);
+        for (size_t k = count; k-- > 0 && status == STATUS_OK;) { /* the latest first */
+            if (limit->bytes_max) bytes += bytes_of_project(store, names[k], limit->project);
+            bool is_over = limit->bytes_max && bytes > limit->bytes_max && k + 1 < count;
+            if (is_over || (has_age && strcmp(names[k], oldest) < 0))
+                status = remove_project(store, names[k], limit->project, removed, error);
+        }
+    }
+    free(names);
+    return status;
+}
