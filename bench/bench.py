@@ -13,6 +13,7 @@ import sys
 sys.dont_write_bytecode = True
 from analyze import analyze  # noqa: E402
 from blocked import blocked  # noqa: E402
+from crowd import crowd  # noqa: E402
 from fleet import fleet  # noqa: E402
 from formats import formats  # noqa: E402
 from interruptions import interruptions  # noqa: E402
@@ -28,7 +29,7 @@ from truth import truth  # noqa: E402
 from unwinders import unwinders  # noqa: E402
 
 PARTS = {part.__name__: part for part in (slowdown, memory, unwinders, interruptions, blocked, sleepers, startup, recording_size,
-                                         symbolize, formats, analyze, sdk, server, fleet, truth)}
+                                         symbolize, formats, analyze, sdk, server, fleet, crowd, truth)}
 
 
 def cpu_name():

@@ -150,13 +150,13 @@ def compare(truth, profile, job):
     return rows + [Row(name, 0, count, 0, f" of {of}") for name, count, of in truth.never]
 
 
-def record(offbeat, folder, job, seconds):
-    """The rows of one recording, or a text that says why there are none."""
+def record(offbeat, folder, job, seconds, before=()):
+    """The rows of one recording, or a text that says why there are none. BEFORE: words before the command."""
     command, rate, mode, user = job
     own = pathlib.Path(tempfile.mkdtemp(dir=folder))
     own.chmod(0o777)
     identity = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if user == "user" and os.geteuid() == 0 else {}
-    words = [offbeat, "record", "-F", str(rate), "--mode", mode, "-o", f"{own}/x.pb.gz", "--", *f"./{command}".split()]
+    words = [*before, offbeat, "record", "-F", str(rate), "--mode", mode, "-o", f"{own}/x.pb.gz", "--", *f"./{command}".split()]
     done = subprocess.run(words, cwd=folder, env=environment(TRUTH_SECONDS=seconds), capture_output=True, text=True, check=False,
                           timeout=TIMEOUT_SECONDS, **identity)
     truth = Truth(done.stderr.splitlines(), mode)
