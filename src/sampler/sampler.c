@@ -96,11 +96,13 @@ static void note_start(void)
     sampler.system_cpu_ns_before = system_cpu_ns();
 }
 
+/* Of the threads that the first list has, those that were created since note_start are no older than the recording. */
 static void note_first_threads(void)
 {
     for (size_t i = 0; i < sampler.threads.count; i++) {
         struct watched_thread *thread = sampler.threads.items[i].thread;
         bool is_starter = thread->tid == sampler.starter;
+        if (thread->life.created_ns >= sampler.start_ns) continue;
         uint64_t cpu_ns = sampler.starter_cpu_ns;
         if (!is_starter && !thread_cpu_ns(thread->tid, &cpu_ns)) continue;
         account_was_there(thread, cpu_ns);
@@ -648,15 +650,16 @@ static void begin_thread(int kept_descriptor)
     signal_choice_start();
 }
 
-/* CPU time from before the recording: of threads that have ended, or that exec has ended. The clocks are read one after
- * the other while threads run on, so this is rather too much, and nothing is reported twice. */
+/* CPU time from before the recording: of threads that had ended at note_start, or that exec has ended. */
 static void note_unseen_before(void)
 {
-    uint64_t before_ns = 0, after_ns = 0;
-    (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &before_ns);
-    uint64_t unseen_ns = tick_unseen_cpu_ns(&sampler);
-    (void)kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID, &after_ns);
-    sampler.cpu_ns_of_ended = unseen_ns + after_ns - before_ns;
+    uint64_t before_ns = difference(sampler.process_cpu_ns, sampler.starter_cpu_ns);
+    for (size_t i = 0; i < sampler.threads.count; i++) {
+        const struct watched_thread *thread = sampler.threads.items[i].thread;
+        if (thread->account.was_there && thread->tid != sampler.starter)
+            before_ns = difference(before_ns, thread->account.cpu_written_ns);
+    }
+    sampler.cpu_ns_of_ended += before_ns;
 }
 
 static void begin(void)
@@ -670,8 +673,8 @@ static void begin(void)
     atomic_store(&sampler.modules.is_changing, false);
     recording_writer_flush(&writer); /* creates the file while there is a descriptor for it: each thread takes some */
     refresh_threads();
-    note_unseen_before();
     note_first_threads();
+    note_unseen_before();
     plan_first_tick();
 }
 
