@@ -135,7 +135,7 @@ static bool has_transaction(const struct profile *profile)
 
 static bool has_items(const struct profile *profile)
 {
-    return profile->carried.count > 0;
+    return profile->passthrough_items.count > 0;
 }
 
 static bool has_envelope_header(const struct profile *profile)

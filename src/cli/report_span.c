@@ -101,8 +101,9 @@ static void search_item(struct search *search, struct slice type, struct slice p
 
 static void search_carried(struct search *search, const struct profile *profile)
 {
-    for (size_t i = 0; i < profile->carried.count; i++)
-        search_item(search, profile_slice(profile, profile->carried.items[i].type), profile->carried.items[i].payload);
+    for (size_t i = 0; i < profile->passthrough_items.count; i++)
+        search_item(search, profile_slice(profile, profile->passthrough_items.items[i].type),
+                    profile->passthrough_items.items[i].payload);
 }
 
 static void search_envelope(struct search *search, struct slice bytes)
@@ -126,7 +127,7 @@ static bool search_file(struct search *search, const char *path)
     return is_read;
 }
 
-/* Several profiles, merged, carry nothing: their files are read again, but standard input is gone. */
+/* Several profiles, merged, have no passthrough items: their files are read again, but standard input is gone. */
 static bool search_all(struct search *search, const struct report_request *request, char *const *files, size_t count,
                        const struct profile *profile)
 {

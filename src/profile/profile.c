@@ -85,7 +85,7 @@ void profile_fini(struct profile *profile)
     free(profile->facts.items);
     free(profile->comments.items);
     free(profile->images.items);
-    free(profile->carried.items);
+    free(profile->passthrough_items.items);
     free(profile->samples.stack);
     free(profile->samples.thread);
     free(profile->samples.labels);
@@ -137,12 +137,13 @@ void profile_set_envelope_header(struct profile *profile, struct slice header)
     profile->envelope_header = copy_of(profile, header);
 }
 
-void profile_carry_item(struct profile *profile, struct slice type, struct slice header, struct slice payload)
+void profile_add_passthrough_item(struct profile *profile, struct slice type, struct slice header, struct slice payload)
 {
-    if (!PROFILE_RESERVE(profile, carried, 1, PROFILE_CARRIED_MAX)) return;
-    profile->carried.items[profile->carried.count++] = (struct carried_item){.type = profile_string(profile, type),
-                                                                             .header = copy_of(profile, header),
-                                                                             .payload = copy_of(profile, payload)};
+    if (!PROFILE_RESERVE(profile, passthrough_items, 1, PROFILE_PASSTHROUGH_ITEMS_MAX)) return;
+    profile->passthrough_items.items[profile->passthrough_items.count++] =
+        (struct passthrough_item){.type = profile_string(profile, type),
+                                  .header = copy_of(profile, header),
+                                  .payload = copy_of(profile, payload)};
 }
 
 /* Twice the one before: many strings get into large pages, few take little. */

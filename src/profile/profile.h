@@ -39,7 +39,7 @@ enum {
     PROFILE_STRING_BYTES_MAX = 1 << 20,
     PROFILE_FACTS_MAX = 4096, /* each of comments and facts */
     PROFILE_MEASUREMENTS_MAX = 4096,
-    PROFILE_CARRIED_MAX = 4096,
+    PROFILE_PASSTHROUGH_ITEMS_MAX = 4096,
     PROFILE_IMAGES_MAX = 16384,
     PROFILE_ADDED_AT_ONCE = 128, /* as many stacks, or label sets, as are added together; and stacks fetched */
 };
@@ -184,7 +184,7 @@ struct fact {
 };
 
 /* An item that is not a profile, from the same envelope: kept unchanged, to be written again. */
-struct carried_item {
+struct passthrough_item {
     struct string_id type;        /* "transaction", "client_report", … */
     struct slice header, payload; /* the profile's own copies */
 };
@@ -255,7 +255,7 @@ struct profile {
     struct profile_runtime runtime;
     bool has_item_members; /* its item in an envelope had members that no format keeps */
     struct slice envelope_header; /* of the envelope that it came in, a JSON object; empty = none */
-    struct { struct carried_item *items; size_t count, capacity; } carried;
+    struct { struct passthrough_item *items; size_t count, capacity; } passthrough_items;
 
     enum status failed; /* the first failure to add, or STATUS_OK */
 
@@ -337,7 +337,8 @@ void profile_add_comment(struct profile *profile, struct slice text);
 /* JSON is one object; equal ones are kept once. */
 void profile_add_image(struct profile *profile, struct slice json);
 void profile_set_envelope_header(struct profile *profile, struct slice header);
-void profile_carry_item(struct profile *profile, struct slice type, struct slice header, struct slice payload);
+void profile_add_passthrough_item(struct profile *profile, struct slice type, struct slice header,
+                                  struct slice payload);
 
 /* --- Asking ------------------------------------------------------------------------------------------------------- */
 

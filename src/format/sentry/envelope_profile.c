@@ -46,7 +46,7 @@ static enum status decode_items(struct envelope_reader *reader, struct profile *
     profile_set_envelope_header(profile, reader->header);
     while (status == STATUS_OK && envelope_next(reader, &item, &framing)) {
         if (!is_v1_item(&item) && !envelope_item_is_chunk(&item)) {
-            profile_carry_item(profile, item.type, item.header, item.payload);
+            profile_add_passthrough_item(profile, item.type, item.header, item.payload);
         } else {
             profile->has_item_members |= item.has_further_members;
             status = count++ == 0 ? decode_payload(&item, profile, error) : add_payload(&item, profile, error);
@@ -119,8 +119,9 @@ static void begin(const struct profile *profile, bool carries, struct buffer *ou
 
 static void add_carried(const struct profile *profile, struct buffer *out)
 {
-    for (size_t i = 0; i < profile->carried.count && !out->failed; i++) {
-        envelope_add_item_with(out, profile->carried.items[i].header, profile->carried.items[i].payload);
+    for (size_t i = 0; i < profile->passthrough_items.count && !out->failed; i++) {
+        envelope_add_item_with(out, profile->passthrough_items.items[i].header,
+                               profile->passthrough_items.items[i].payload);
     }
 }
 
@@ -165,12 +166,13 @@ enum status envelope_profile_encode(const struct profile *profile, struct buffer
 
 /* --- V1 ----------------------------------------------------------------------------------------------------------- */
 
-/* An envelope has one transaction at most, so a carried one is the profile's. It need not name its event_id: with PHP's
- * SDK only the envelope's header does. */
+/* An envelope has one transaction at most, so a passthrough transaction is the profile's. It need not name its
+ * event_id: with PHP's SDK only the envelope's header does. */
 static bool carries_transaction(const struct profile *profile)
 {
-    for (size_t i = 0; i < profile->carried.count; i++) {
-        if (slice_equals_text(profile_slice(profile, profile->carried.items[i].type), "transaction")) return true;
+    for (size_t i = 0; i < profile->passthrough_items.count; i++) {
+        if (slice_equals_text(profile_slice(profile, profile->passthrough_items.items[i].type), "transaction"))
+            return true;
     }
     return false;
 }
