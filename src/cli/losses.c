@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "cli/message.h"
+#include "format/viewer/firefox.h"
 #include "profile/thread_labels.h"
 #include "profile/time_labels.h"
 #include "profile/sample_times.h"
@@ -276,6 +277,15 @@ static unsigned lost_to_other_version(const struct profile *profile, const struc
     return KEEPS_ITEMS | (profile->attributes.chunk.index ? KEEPS_MEMBERS_OF_PROFILE : 0);
 }
 
+static bool has_addresses_outside_images(const struct profile *profile)
+{
+    for (size_t i = 1; i < profile->locations.count; i++) {
+        const struct location *location = &profile->locations.items[i];
+        if (location->address && !firefox_has_address(profile, location)) return true;
+    }
+    return false;
+}
+
 static void add_name(struct buffer *names, const char *name)
 {
     if (names->size > 0) buffer_append_text(names, ", ");
@@ -295,6 +305,14 @@ static void warn_idle_filling(const struct profile *profile, const char *path, c
     if (format->sentry_version != 1 || !profile->has_times || !has_other_time(profile)) return;
     message("%s: servers show the time between two runs of a thread under the callers that both have",
             message_name(path, true));
+}
+
+/* What one format loses of a part that it keeps. */
+static void add_lost_members(const struct profile *profile, const struct format *format, struct buffer *names)
+{
+    if (format == &format_firefox && has_addresses_outside_images(profile))
+        add_name(names, "addresses outside of images");
+    if (format->sentry_version == 1 && profile->profiler_id.index) add_name(names, "profiler_id");
 }
 
 /* Sentry's formats have the time between samples for a value, and most others one value. */
@@ -324,6 +342,7 @@ void warn_losses(const struct profile *profile, const char *path, const struct f
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         if (!(keeps & parts[i].bit) && parts[i].is_there(profile)) add_name(&names, parts[i].name);
     }
+    add_lost_members(profile, format, &names);
     add_values(profile, format, &names);
     if (names.size > 0) {
         message("%s: %s cannot store %.*s", message_name(path, true), format_name(format),

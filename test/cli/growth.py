@@ -153,6 +153,40 @@ def stacks_of_otlp_that_are_all_different(size):
                 field(2, b""), *(field(2, field(2, i + 1)) for i in range(100)), field(7, b""), *stacks)
 
 
+def trace_events_that_never_end(size):
+    return json.dumps([{"ph": "B", "name": "f", "pid": 1, "tid": 1, "ts": i} for i in range(size // 58)]).encode()
+
+
+def trace_events_in_each_other(size):
+    count = min(size // 70, 60000)
+    events = [{"ph": "X", "name": f"f{i}", "pid": 1, "tid": 1, "ts": i, "dur": 2 * (count - i)} for i in range(count)]
+    return json.dumps(events).encode() + b" " * max(0, size - 80 * count)
+
+
+def pstats_of_one_function_that_all_call(size):
+    """Each name is written once, and all functions call the first one."""
+    def name(i):
+        return b")\x03z\x01fi" + struct.pack("<I", i) + b"z\x01g"
+    numbers = b"i\x01\0\0\0" * 2 + b"g" + struct.pack("<d", 1e-3) + b"g" + struct.pack("<d", 1e-3)
+    count = size // 110
+    callers = b"".join(name(i) + b")\x04" + numbers for i in range(1, count))
+    functions = b"".join(name(i) + b")\x05" + numbers + b"{0" for i in range(1, count))
+    return b"{" + name(0) + b")\x05" + numbers + b"{" + callers + b"0" + functions + b"0"
+
+
+def a_deep_tree_of_massif(size):
+    lines = ["desc: x", "cmd: x", "time_unit: i", "heap_tree=peak", f"n{size // 700}: {size} (all)"]
+    for i in range(size // 700):
+        lines += [f"{' ' * k}n{0 if k == 20 else 1}: {20 + 20 - k} 0x{i * 32 + k:x}: f" for k in range(1, 21)]
+    return "\n".join(lines).encode() + b"\n"
+
+
+def a_macos_sample_of_many_functions(size):
+    lines = ["Analysis of sampling x (pid 1) every 1 millisecond", "Call graph:", f"    {size} Thread_1"]
+    lines += [f"    {'  ' * (1 + i % 40)}{i % 7 + 1} f{i}  (in x)" for i in range(size // 60)]
+    return "\n".join(lines).encode() + b"\n"
+
+
 def calls_of_everything_by_everything(size):
     """Each function calls all that follow it: the number of stacks doubles with each one."""
     count = int((size / 20) ** 0.5)
@@ -303,7 +337,9 @@ GENERATORS = [strings_that_shared_a_hash, lines_that_shared_a_hash, inlined_func
               a_recording_of_many_modules, forks_that_map, records_in_reverse_order, mappings_in_reverse_order,
               inlined_functions_without_an_end_for_firefox, a_deep_stack_for_firefox, calls_of_everything_by_everything,
               values_without_bytes_in_jfr, lines_with_all_events_of_callgrind, a_long_chain_of_callgrind,
-              values_of_one_sample_in_two_profiles_of_otlp, stacks_of_otlp_that_are_all_different]
+              values_of_one_sample_in_two_profiles_of_otlp, stacks_of_otlp_that_are_all_different,
+              trace_events_that_never_end, trace_events_in_each_other, pstats_of_one_function_that_all_call, a_deep_tree_of_massif,
+              a_macos_sample_of_many_functions]
 
 
 # --- Measuring --------------------------------------------------------------------------------------------------------

@@ -205,6 +205,12 @@ static int64_t relative_address(const struct profile *profile, const struct loca
     return is_inside && location->address - start <= INT32_MAX ? (int64_t)(location->address - start) : ADDRESS_NONE;
 }
 
+bool firefox_has_address(const struct profile *profile, const struct location *location)
+{
+    return profile_mapping(profile, location->mapping)->file_name.index != 0 &&
+           relative_address(profile, location) != ADDRESS_NONE;
+}
+
 static struct string_id unnamed(struct encoder *encoder, const struct location *location, int64_t address)
 {
     char name[NAME_BYTES_MAX];
