@@ -55,3 +55,14 @@ double json_parts_double(struct json_parts *parts, struct slice value)
     json_parts_finish(parts, &reader);
     return number;
 }
+
+struct string_id json_parts_string(struct json_parts *parts, struct slice value)
+{
+    struct json_reader reader;
+    if (value.size == 0) return (struct string_id){0};
+    if (value.data[0] != '"') return profile_string(parts->profile, value);
+    json_reader_init(&reader, value);
+    struct string_id text = profile_string(parts->profile, json_string(&reader));
+    json_parts_finish(parts, &reader);
+    return text;
+}

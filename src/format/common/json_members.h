@@ -35,4 +35,8 @@ double json_number_or_text(struct json_reader *reader);
 /* The number that VALUE, a part, is; 0 where it is empty. */
 double json_parts_double(struct json_parts *parts, struct slice value);
 
+/* VALUE, a text or a number as it is written, as a string of the profile. Programs write ids of processes and threads
+ * as both. */
+struct string_id json_parts_string(struct json_parts *parts, struct slice value);
+
 #endif

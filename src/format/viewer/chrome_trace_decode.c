@@ -107,18 +107,6 @@ static uint64_t read_time(struct decoder *decoder, struct slice value)
     return nanoseconds_of(&number);
 }
 
-/* Numbers of processes and threads may be texts. */
-static struct string_id read_text(struct decoder *decoder, struct slice value)
-{
-    struct json_reader reader;
-    if (value.size == 0) return (struct string_id){0};
-    if (value.data[0] != '"') return profile_string(decoder->file.profile, value);
-    json_reader_init(&reader, value);
-    struct string_id text = profile_string(decoder->file.profile, json_string(&reader));
-    json_parts_finish(&decoder->file, &reader);
-    return text;
-}
-
 /* --- Threads and processes ---------------------------------------------------------------------------------------- */
 
 static bool is_same_track(const void *context, uint32_t index, const void *key)
@@ -174,7 +162,7 @@ static struct string_id name_of_metadata(struct decoder *decoder, struct slice a
     json_reader_init(&reader, arguments);
     json_members_note(&reader, &name, 1);
     json_parts_finish(&decoder->file, &reader);
-    return read_text(decoder, name.value);
+    return json_parts_string(&decoder->file, name.value);
 }
 
 static void read_metadata(struct decoder *decoder, const struct json_member *members)
@@ -183,12 +171,12 @@ static void read_metadata(struct decoder *decoder, const struct json_member *mem
     bool names_process = slice_equals_text(members[NAME].value, "\"process_name\"");
     if (!names_thread && !names_process) return;
     struct string_id name = name_of_metadata(decoder, members[ARGUMENTS].value);
-    struct string_id pid = read_text(decoder, members[PID].value);
+    struct string_id pid = json_parts_string(&decoder->file, members[PID].value);
     if (names_process) {
         struct process_name *process = find_process(decoder, pid);
         if (process) process->name = name;
     } else {
-        uint32_t track = find_track(decoder, pid, read_text(decoder, members[TID].value));
+        uint32_t track = find_track(decoder, pid, json_parts_string(&decoder->file, members[TID].value));
         if (track != INDEX_NONE) decoder->tracks.items[track].name = name;
     }
 }
@@ -196,16 +184,16 @@ static void read_metadata(struct decoder *decoder, const struct json_member *mem
 static void add_event(struct decoder *decoder, const struct json_member *members, enum kind kind)
 {
     struct profile *profile = decoder->file.profile;
-    struct string_id pid = read_text(decoder, members[PID].value);
+    struct string_id pid = json_parts_string(&decoder->file, members[PID].value);
     struct event event = {
         .start_ns = read_time(decoder, members[TIME].value),
-        .track = find_track(decoder, pid, read_text(decoder, members[TID].value)),
+        .track = find_track(decoder, pid, json_parts_string(&decoder->file, members[TID].value)),
         .order = (uint32_t)decoder->events.count,
         .kind = kind,
     };
     event.end_ns = event.start_ns + read_time(decoder, members[DURATION].value);
     if (kind != EVENT_ENDS) {
-        struct function function = {.name = read_text(decoder, members[NAME].value)};
+        struct function function = {.name = json_parts_string(&decoder->file, members[NAME].value)};
         struct line line = {.function = profile_add_function(profile, &function)};
         event.place = profile_add_location(profile, &(struct location){0}, &line, 1);
     }

@@ -87,18 +87,6 @@ static void note(struct decoder *decoder, struct slice object, const char *const
     json_parts_finish(&decoder->file, &reader);
 }
 
-/* A string, or the digits of a number. */
-static struct string_id text_of(struct decoder *decoder, struct slice value)
-{
-    struct json_reader reader;
-    if (value.size == 0) return (struct string_id){0};
-    if (value.data[0] != '"') return profile_string(decoder->file.profile, value);
-    json_reader_init(&reader, value);
-    struct string_id text = profile_string(decoder->file.profile, json_string(&reader));
-    json_parts_finish(&decoder->file, &reader);
-    return text;
-}
-
 /* --- Columns ------------------------------------------------------------------------------------------------------ */
 
 /* NUMBER × 10^POWER as a whole number, exactly where the digits let it be. */
@@ -343,7 +331,8 @@ static struct stack_id make_stack(struct decoder *decoder, struct tables *tables
 
 static enum measure measure_of(struct decoder *decoder, const struct thread_parts *thread)
 {
-    struct slice type = profile_slice(decoder->file.profile, text_of(decoder, thread->samples[WEIGHT_TYPE].value));
+    struct slice type =
+        profile_slice(decoder->file.profile, json_parts_string(&decoder->file, thread->samples[WEIGHT_TYPE].value));
     if (slice_equals_text(type, "tracing-ms")) return MEASURE_TIME;
     return slice_equals_text(type, "bytes") ? MEASURE_BYTES : MEASURE_SAMPLES;
 }
@@ -367,8 +356,9 @@ static void give_columns(struct decoder *decoder)
 static struct process_id process_of(struct decoder *decoder, const struct thread_parts *thread)
 {
     struct profile *profile = decoder->file.profile;
-    const char *pid = profile_c_string(profile, text_of(decoder, thread->own[PID].value));
-    return profile_add_pid(profile, strtoll(pid, NULL, 10), text_of(decoder, thread->own[PROCESS_NAME].value));
+    const char *pid = profile_c_string(profile, json_parts_string(&decoder->file, thread->own[PID].value));
+    return profile_add_pid(profile, strtoll(pid, NULL, 10),
+                           json_parts_string(&decoder->file, thread->own[PROCESS_NAME].value));
 }
 
 static struct label_set_id labels_of(struct decoder *decoder, const struct thread_parts *thread)
@@ -376,8 +366,8 @@ static struct label_set_id labels_of(struct decoder *decoder, const struct threa
     struct profile *profile = decoder->file.profile;
     struct label labels[2];
     uint32_t count = 0;
-    struct string_id pid = text_of(decoder, thread->own[PID].value),
-                     name = text_of(decoder, thread->own[PROCESS_NAME].value);
+    struct string_id pid = json_parts_string(&decoder->file, thread->own[PID].value),
+                     name = json_parts_string(&decoder->file, thread->own[PROCESS_NAME].value);
     const char *text = profile_c_string(profile, pid);
     char *end;
     int64_t number = strtoll(text, &end, 10);
@@ -425,8 +415,8 @@ static void add_samples(struct decoder *decoder, struct tables *tables, const st
 {
     struct profile *profile = decoder->file.profile;
     struct thread thread = {.process = process_of(decoder, parts),
-                            .id = text_of(decoder, parts->own[TID].value),
-                            .name = text_of(decoder, parts->own[NAME].value)};
+                            .id = json_parts_string(&decoder->file, parts->own[TID].value),
+                            .name = json_parts_string(&decoder->file, parts->own[NAME].value)};
     if (thread.name.index == thread.id.index) thread.name = (struct string_id){0}; /* it has none */
     struct sample sample = {.thread = profile_add_thread(profile, &thread), .labels = labels_of(decoder, parts)};
     int64_t clock = 0;
@@ -541,11 +531,12 @@ static void take_library(struct decoder *decoder, struct slice object)
     struct library library = {0};
     note(decoder, object, names, parts, LIBRARY_PARTS);
     struct mapping *mapping = &library.mapping;
-    mapping->file_name = text_of(decoder, parts[LIBRARY_PATH].value);
-    if (mapping->file_name.index == 0) mapping->file_name = text_of(decoder, parts[LIBRARY_NAME].value);
-    mapping->build_id = text_of(decoder, parts[CODE_ID].value);
+    mapping->file_name = json_parts_string(&decoder->file, parts[LIBRARY_PATH].value);
+    if (mapping->file_name.index == 0)
+        mapping->file_name = json_parts_string(&decoder->file, parts[LIBRARY_NAME].value);
+    mapping->build_id = json_parts_string(&decoder->file, parts[CODE_ID].value);
     if (mapping->build_id.index == 0)
-        mapping->debug_id = debug_id_of(decoder, text_of(decoder, parts[BREAKPAD_ID].value));
+        mapping->debug_id = debug_id_of(decoder, json_parts_string(&decoder->file, parts[BREAKPAD_ID].value));
     mapping->start = mapping->image_start = (uint64_t)(decoder->library_count + 1) << LIBRARY_SHIFT;
     if (!array_reserve(&decoder->libraries, &decoder->library_capacity, decoder->library_count + 1, sizeof(library),
                        FIREFOX_LIBRARIES_MAX))
@@ -560,7 +551,7 @@ static int64_t cpu_unit(struct decoder *decoder, struct slice units)
     static const char *const names[] = {"threadCPUDelta"};
     struct json_member part[1];
     note(decoder, units, names, part, 1);
-    struct slice unit = profile_slice(decoder->file.profile, text_of(decoder, part[0].value));
+    struct slice unit = profile_slice(decoder->file.profile, json_parts_string(&decoder->file, part[0].value));
     if (slice_equals_text(unit, "ns")) return 1;
     return slice_equals_text(unit, "\xc2\xb5s") || slice_equals_text(unit, "\xce\xbcs") ? 1000 : 0;
 }
@@ -603,8 +594,8 @@ static void add_process(struct decoder *decoder)
 {
     if (decoder->thread_count == 0 || decoder->has_several_processes) return;
     struct profile *profile = decoder->file.profile;
-    struct string_id pid = text_of(decoder, decoder->threads[0].own[PID].value),
-                     name = text_of(decoder, decoder->threads[0].own[PROCESS_NAME].value);
+    struct string_id pid = json_parts_string(&decoder->file, decoder->threads[0].own[PID].value),
+                     name = json_parts_string(&decoder->file, decoder->threads[0].own[PROCESS_NAME].value);
     if (pid.index) profile_add_fact_text(profile, PROCESS_ID_LABEL, profile_c_string(profile, pid));
     if (name.index) profile_add_fact_text(profile, PROCESS_NAME_LABEL, profile_c_string(profile, name));
 }
