@@ -18,6 +18,7 @@ from fleet import fleet  # noqa: E402
 from formats import formats  # noqa: E402
 from interruptions import interruptions  # noqa: E402
 from memory import memory  # noqa: E402
+from page_speed import page  # noqa: E402
 from recording_size import recording_size  # noqa: E402
 from sdk import sdk  # noqa: E402
 from serving import server  # noqa: E402
@@ -29,7 +30,7 @@ from truth import truth  # noqa: E402
 from unwinders import unwinders  # noqa: E402
 
 PARTS = {part.__name__: part for part in (slowdown, memory, unwinders, interruptions, blocked, sleepers, startup, recording_size,
-                                         symbolize, formats, analyze, sdk, server, fleet, crowd, truth)}
+                                         symbolize, formats, analyze, sdk, server, fleet, crowd, page, truth)}
 
 
 def cpu_name():
