@@ -3,6 +3,7 @@
 import { amount, App, changeText, nameOf, packageOf, placeOf, shareChange } from "./app";
 import { make } from "./dom";
 import type { Boxes } from "./protocol";
+import { blend, Raster } from "./raster";
 import { quantity, seconds } from "./text";
 
 const ROW = 20, LABEL_MIN = 28, NARROWEST_PX = 0.5, ITEMS_MAX = 400, ZOOM_STEP = 1.5, PAN_STEP = 0.15;
@@ -61,6 +62,7 @@ export class BoxView {
   private font = "";
   private letter = 0;
   private readonly labels = new Map<number, string>();
+  private raster: Raster | null = null;
   selected: Box | null = null;
 
   constructor(private readonly app: App, label: string, private readonly events: Events) {
@@ -181,23 +183,21 @@ export class BoxView {
     }
     const context = this.canvas.getContext("2d", { alpha: false })!;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.fillStyle = this.app.theme.background;
-    context.fillRect(0, 0, width, height);
+    const raster = (this.raster ||= new Raster(context));
+    raster.begin(ratio, this.app.theme.background);
     context.font = this.font ||= getComputedStyle(this.element).font;
     context.textBaseline = "middle";
-    this.drawBoxes(context, width, height);
+    this.drawBoxes(context, raster, width, height);
     this.drawMarks(context, width, height);
   }
 
-  private drawBoxes(context: CanvasRenderingContext2D, width: number, height: number): void {
+  private drawBoxes(context: CanvasRenderingContext2D, raster: Raster, width: number, height: number): void {
     const boxes = this.boxes!, { palette, theme, found, state } = this.app, scale = width / (this.to - this.from);
     const isDiff = this.app.sums.base !== null && !this.source!.isTime;
     const letter = (this.letter ||= context.measureText("eeeeeeeeee").width / 10), path: number[] = [];
     const first = this.firstTop(), step = this.rowStep;
-    let filled = "", alpha = 1;
-    const fill = (colour: string) => {
-      if (colour !== filled) context.fillStyle = filled = colour; // setting it parses it
-    };
+    const background = raster.colour(theme.background), line = raster.colour(theme.line);
+    const texts: { text: string; x: number; y: number; isMatch: boolean }[] = [];
     for (let i = 0; i < boxes.id.length; i++) {
       const y = first + boxes.depth[i] * step, left = (boxes.start[i] - this.from) * scale, right = left + boxes.width[i] * scale;
       const func = boxes.func[i];
@@ -206,20 +206,25 @@ export class BoxView {
       const x = Math.max(left, 0), end = Math.min(right, width), shown = Math.max(end - x - (right - left > 3 ? 1 : 0), 0.5);
       const isMatch = found !== null && func >= 0 && found.matches[func] === 1;
       if (boxes.merged[i] > 0) {
-        this.drawMerged(context, x, y, shown);
-        filled = "";
+        // Thin stripes, which no function has.
+        raster.fill(x, y, shown, ROW - 1, line);
+        for (let row = 3; row < ROW - 2; row += 4) raster.fill(x, y + row, shown, 1.5, background);
         continue;
       }
       const isRecursive = state.colours === "recursion" && func >= 0 && path.slice(0, boxes.depth[i]).includes(func);
-      const wanted = found !== null && !isMatch ? 0.4 : 1;
-      if (wanted !== alpha) context.globalAlpha = alpha = wanted;
-      fill(isMatch ? theme.accent : isDiff ? palette.ofChange(shareChange(this.app, boxes.width[i], boxes.base[i])) : isRecursive ? palette.recursive : palette.of(func));
-      context.fillRect(x, y, shown, ROW - 1);
+      const colour = raster.colour(isMatch ? theme.accent
+        : isDiff ? palette.ofChange(shareChange(this.app, boxes.width[i], boxes.base[i])) : isRecursive ? palette.recursive : palette.of(func));
+      raster.fill(x, y, shown, ROW - 1, found !== null && !isMatch ? blend(colour, background, 0.4) : colour);
       if (shown >= LABEL_MIN) {
         const text = this.label(func), letters = Math.floor((shown - 8) / letter);
-        fill(isMatch ? theme.background : theme.text);
-        context.fillText(text.length <= letters ? text : text.slice(0, Math.max(letters - 1, 1)) + "…", x + 4, y + ROW / 2);
+        texts.push({ text: text.length <= letters ? text : text.slice(0, Math.max(letters - 1, 1)) + "…", x: x + 4, y: y + ROW / 2, isMatch });
       }
+    }
+    raster.finish(); // replaces all pixels: texts come after it
+    for (const { text, x, y, isMatch } of texts) {
+      context.globalAlpha = found !== null && !isMatch ? 0.4 : 1;
+      context.fillStyle = isMatch ? theme.background : theme.text;
+      context.fillText(text, x, y);
     }
     context.globalAlpha = 1;
   }
@@ -252,14 +257,6 @@ export class BoxView {
     });
     return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12" fill="${theme.text}">` +
       `<rect width="100%" height="100%" fill="${theme.background}"/>${lines.join("\n")}</svg>\n`;
-  }
-
-  // Boxes that are too narrow: thin stripes, which no function has.
-  private drawMerged(context: CanvasRenderingContext2D, x: number, y: number, width: number): void {
-    context.fillStyle = this.app.theme.line;
-    context.fillRect(x, y, width, ROW - 1);
-    context.fillStyle = this.app.theme.background;
-    for (let row = 3; row < ROW - 2; row += 4) context.fillRect(x, y + row, width, 1.5);
   }
 
   private drawMarks(context: CanvasRenderingContext2D, width: number, height: number): void {
