@@ -187,6 +187,52 @@ def a_macos_sample_of_many_functions(size):
     return "\n".join(lines).encode() + b"\n"
 
 
+def a_tree_of_v8_with_many_branches(size):
+    """Each function allocates in each of its callees: the stacks are all different."""
+    def node(i, children):
+        return {"callFrame": {"functionName": f"f{i}", "scriptId": "0", "url": "", "lineNumber": 1, "columnNumber": 1},
+                "selfSize": 8, "id": i, "children": children}
+    branches = []
+    for i in range(size // 1250):
+        branch = node(10 * i, [])
+        for k in range(1, 10):
+            branch = node(10 * i + k, [branch])
+        branches.append(branch)
+    return json.dumps({"head": node(0, branches)}).encode()
+
+
+def stacks_of_stackprof_that_are_all_different(size):
+    """Stacks of 100 functions that differ in the first of them, so that they share nothing below it."""
+    count = size // 520
+    raw = [number for i in range(count) for number in (100, i % 1000, *range(1, 100), 1)]
+    frames = {str(i): {"name": f"f{i}", "file": "", "line": None, "total_samples": 1, "samples": 1} for i in range(1000)}
+    return json.dumps({"version": 1.2, "mode": "wall", "interval": 1000, "samples": count, "gc_samples": 0, "missed_samples": 0,
+                       "metadata": {}, "frames": frames, "raw": raw}).encode()
+
+
+def places_of_dhat_with_long_stacks(size):
+    numbers = '"tb":8,"tbk":1,"tl":9,"mb":8,"mbk":1,"gb":8,"gbk":1,"eb":8,"ebk":1,"rb":0,"wb":0,"acc":[-8,0]'
+    frames = ",".join(str(i) for i in range(1, 100))
+    places = ",\n".join(f'{{{numbers},"fs":[{100 + i % 1000},{frames}]}}' for i in range(size // 400))
+    table = ",\n".join(['"[root]"', *(f'"0x{i:X}: f{i} (a.c:{i})"' for i in range(1, 1101))])
+    return ('{"dhatFileVersion":2,"mode":"heap","verb":"Allocated","bklt":true,"bkacc":true,"tu":"instrs","Mtu":"Minstr",'
+            f'"tuth":500,"cmd":"./x","pid":1,"te":9,"tg":9,"pps":[{places}],"ftbl":[{table}]}}').encode()
+
+
+def stacks_of_bpftrace_that_share_nothing(size):
+    lines = ["Attaching 1 probe...", ""]
+    for i in range(size // 600):
+        lines += ["@[", f"    f{i}+1", *(f"    g{k}+{i % 7}" for k in range(60)), f", x{i % 100}]: 1"]
+    return "\n".join(lines).encode() + b"\n"
+
+
+def stacks_of_dtrace_that_share_nothing(size):
+    lines = [""]
+    for i in range(size // 1800):
+        lines += [f"              prog`f{i}+0x1", *(f"              prog`g{k}+0x{i % 7}" for k in range(70)), "                1", ""]
+    return "\n".join(lines).encode() + b"\n"
+
+
 def calls_of_everything_by_everything(size):
     """Each function calls all that follow it: the number of stacks doubles with each one."""
     count = int((size / 20) ** 0.5)
@@ -339,7 +385,8 @@ GENERATORS = [strings_that_shared_a_hash, lines_that_shared_a_hash, inlined_func
               values_without_bytes_in_jfr, lines_with_all_events_of_callgrind, a_long_chain_of_callgrind,
               values_of_one_sample_in_two_profiles_of_otlp, stacks_of_otlp_that_are_all_different,
               trace_events_that_never_end, trace_events_in_each_other, pstats_of_one_function_that_all_call, a_deep_tree_of_massif,
-              a_macos_sample_of_many_functions]
+              a_macos_sample_of_many_functions, a_tree_of_v8_with_many_branches, stacks_of_stackprof_that_are_all_different,
+              places_of_dhat_with_long_stacks, stacks_of_bpftrace_that_share_nothing, stacks_of_dtrace_that_share_nothing]
 
 
 # --- Measuring --------------------------------------------------------------------------------------------------------
