@@ -15,6 +15,7 @@ struct mark {
     uint8_t size;      /* 0: up to the NUL */
     uint16_t offset;   /* of AT_START */
     const char *other; /* NULL, or what must be WITHIN, too */
+    bool is_certain;   /* although a reader of text may take such a file for its own */
     const char *hint;
 };
 
@@ -28,6 +29,8 @@ static const struct mark marks[] = {
     {AT_START, BYTES("\x1f\x9d"), .hint = "data of compress; decompress them first: gzip -dc FILE | offbeat top -"},
     {AT_START, BYTES("LZIP"), .hint = "lzip data; decompress them first: lzip -dc FILE | offbeat top -"},
     {AT_START, BYTES("\x89LZO\0\r\n\x1a\n"), .hint = "lzop data; decompress them first: lzop -dc FILE | offbeat top -"},
+    {AT_START, BYTES("\xff\x06\0\0sNaPpY"),
+     .hint = "snappy data; decompress them first: snzip -dc FILE | offbeat top -"},
     {AT_START, BYTES("PK\x03\x04"), .hint = "a zip archive; unpack it first"},
     {AT_START, BYTES("7z\xbc\xaf\x27\x1c"), .hint = "a 7z archive; unpack it first"},
     {AT_START, BYTES("Rar!\x1a\x07"), .hint = "a rar archive; unpack it first"},
@@ -58,6 +61,10 @@ static const struct mark marks[] = {
     {AT_LINE,
      .text = "# tracer: ", .hint = "text of the kernel's ftrace; trace-cmd and perf ftrace record such events"},
     {AT_START, BYTES("\xc1\x1f\xfc\xc1"), .hint = "a trace in the Common Trace Format (LTTng); babeltrace2 prints it"},
+    {AT_START, BYTES("\x57\x1d\xd1\x75"),
+     .hint = "metadata of a trace in the Common Trace Format (LTTng); babeltrace2 prints the folder that has it"},
+    {AT_START, BYTES("/* CTF 1."),
+     .hint = "metadata of a trace in the Common Trace Format (LTTng); babeltrace2 prints the folder that has it"},
     {AT_START, BYTES("\x5e\x97\xca\xfd"), .hint = "a capture of sysprof; open it in sysprof"},
     {AT_START, BYTES("gmon"), .hint = "a gmon.out of gcc -pg, which has no stacks; type: gprof PROGRAM FILE"},
     {AT_START, BYTES("Flat profile:"), .hint = "a report of gprof; use its gmon.out, or record again: offbeat record"},
@@ -66,27 +73,58 @@ static const struct mark marks[] = {
     {AT_START, BYTES("\x81iforpl\xff"), .hint = "a profile of LLVM's instrumentation; type: llvm-profdata show FILE"},
     {AT_START, BYTES("\x81rforpl\xff"),
      .hint = "a raw profile of LLVM's instrumentation; type: llvm-profdata merge FILE -o x.profdata"},
-    {AT_LINE, .text = "Samples: ", .other = "Event count (approx.)",
+    {AT_LINE, .text = "Samples: ", .is_certain = true, .other = "Event count (approx.)",
      .hint = "a report of perf; use its perf.data: offbeat top perf.data"},
     {AT_LINE, .text = "# Samples: ", .other = "Event count (approx.)",
      .hint = "a report of perf; use its perf.data: offbeat top perf.data"},
     {AT_LINE, .text = "CPU: ", .other = "samples  %", .hint = "a report of OProfile, which has no stacks"},
+    {AT_LINE, .text = " Performance counter stats for",
+     .hint = "a table of perf stat, which has no stacks; record some: perf record -g, or offbeat record"},
+    {AT_START, BYTES("% time     seconds"),
+     .hint = "a table of strace -c, which has no stacks; record some: offbeat record"},
+    {AT_START, BYTES("v 1"), .is_certain = true, .other = "\nX ",
+     .hint = "data of heaptrack; type: heaptrack_print -f FILE -F x.folded, and open x.folded"},
+    {AT_START, BYTES("heap_v2/"),
+     .hint = "a heap profile of jemalloc; type: jeprof --collapsed PROGRAM FILE | offbeat top -"},
+    {WITHIN, .text = "== Memcheck, a memory error detector",
+     .hint = "text of valgrind's memcheck; for a profile type: valgrind --tool=callgrind PROGRAM"},
+    {AT_LINE, .text = "#0  ", .is_certain = true, .other = "\n#1  ",
+     .hint = "stacks of a debugger: one of each thread, which is no profile"},
     /* Browsers and JavaScript. */
     {WITHIN_JSON, .text = "\"snapshot\":{\"meta\"",
      .hint = "a heap snapshot of V8; open it in the Memory panel of Chrome"},
     {AT_LINE, .text = "v8-version,", .hint = "a log of node --prof; type: node --prof-process --preprocess FILE"},
     {AT_LINE, .text = "shared-library,", .hint = "a log of node --prof; type: node --prof-process --preprocess FILE"},
-    {WITHIN, .text = "\"traceEvents\"",
-     .hint = "a trace without CPU profiles and without events that last; open it at ui.perfetto.dev"},
-    {WITHIN, .text = "\"WebInspector\"", .hint = "a recording of Safari's Web Inspector; open it there"},
+    {WITHIN_JSON, .text = "\"creator\"", .other = "{\"log\"",
+     .hint = "a HAR file: requests of a browser, not a profile; record one in its Performance panel"},
+    {WITHIN_JSON, .text = "\"logEventTypes\"", .hint = "a net log of Chrome; open it at netlog-viewer.appspot.com"},
+    {WITHIN_JSON, .text = "\"instrumentTypes\"", .hint = "a recording of Safari's Web Inspector; open it there"},
     /* Python, Ruby, PHP, Go, Rust, Erlang, .NET. */
     {AT_START, BYTES("memray"), .hint = "a file of memray; type: memray transform csv FILE, or memray flamegraph FILE"},
     {AT_START, BYTES("MOJ"), .hint = "a file of austin in its binary form (MOJO); type: mojo2austin FILE x.austin"},
+    {WITHIN_JSON, .text = "\"frame_records\"",
+     .hint = "a session of pyinstrument; type: pyinstrument --load=FILE -r speedscope -o x.speedscope.json"},
+    {AT_START, BYTES("\x80\x04\x95"), .hint = "a pickle of Python, which only Python opens; it may hold a program"},
+    {WITHIN, .text = "(most recent call first)",
+     .hint = "stacks of Python's faulthandler: one of each thread; for a profile type: py-spy record"},
+    {AT_START, BYTES("rbspy0"),
+     .hint = "raw data of rbspy; type: rbspy report -f speedscope -i FILE -o x.speedscope.json"},
+    {WITHIN_JSON, .text = "\"main()==>", .other = "\"wt\"",
+     .hint = "a profile of xhprof: pairs of callers and callees without stacks; its own page shows it"},
     {AT_START, BYTES("\x04\x08{"),
      .hint = "a dump of stackprof or another Ruby program; type: stackprof --json FILE | offbeat top -"},
     {AT_START, BYTES("go 1."), .other = " trace\0",
      .hint = "an execution trace of Go; type: go tool trace -pprof=sched FILE >x.pb.gz"},
+    {AT_LINE, .text = "goroutine ", .other = "]:\n",
+     .hint = "stacks of a Go program, as text; its profile of them is at /debug/pprof/goroutine"},
     {AT_START, BYTES("Nettrace"), .hint = "a trace of .NET; type: dotnet-trace convert FILE --format Speedscope"},
+    {WITHIN, BYTES(".\0e\0t\0l\0"),
+     .hint = "an event trace of Windows; open it in PerfView and save it as a file of speedscope"},
+    {WITHIN, .text = "Time and Allocation Profiling Report",
+     .hint = "a profile of GHC; run the program with +RTS -P, and type: ghc-prof-flamegraph FILE"},
+    {AT_START, BYTES("hdrb"), .hint = "an event log of GHC; type: hs-speedscope FILE"},
+    {AT_START, BYTES("JOB \""), .hint = "a heap profile of GHC, which has no stacks; type: hp2ps -c FILE"},
+    {WITHIN, .text = "sample.interval=", .hint = "a profile of R; there, type: summaryRprof(FILE)"},
     {AT_START, BYTES("MMPD"),
      .hint = "a file of measureme (rustc -Z self-profile); type: crox FILE, and open it in Chrome"},
     /* macOS, Windows, others. */
@@ -94,8 +132,20 @@ static const struct mark marks[] = {
      .hint = "a property list of macOS; export a trace as: xctrace export --input X.trace"},
     {WITHIN, .text = "<trace-query-result",
      .hint = "an export of Instruments; type: samply import, or open it in speedscope"},
+    {WITHIN_JSON, .text = "\"bug_type\"", .other = "\"app_name\"",
+     .hint = "a crash report of macOS: one stack of each thread, which is no profile"},
+    {AT_START, BYTES("tr\xfdP"), .hint = "a trace of Tracy; type: tracy-csvexport FILE"},
     {AT_START, BYTES("tlZ"), .hint = "a trace of Tracy; type: tracy-csvexport FILE"},
     {AT_START, BYTES("tracy"), .hint = "a trace of Tracy; type: tracy-csvexport FILE"},
+    {AT_START, BYTES("\x0d\xf0\xad\x0b\0\0\0\0"), .hint = "a trace of Spall; open it there"},
+    {AT_START, BYTES("\n"), .other = "\x0clinux.ftrace",
+     .hint = "a trace of Perfetto; type: traceconv profile --perf FILE, or open it at ui.perfetto.dev"},
+    {AT_START, BYTES("SIMPLEPERF"),
+     .hint = "a report of Android's simpleperf; give offbeat its perf.data, or type: stackcollapse.py -i perf.data"},
+    {AT_START, BYTES("*version\n"), .hint = "a method trace of Android; open it in Android Studio"},
+    {WITHIN_JSON, .text = "\"resourceSpans\"", .hint = "spans of OpenTelemetry without a profile"},
+    {AT_START, BYTES("# HELP "), .is_certain = true,
+     .hint = "metrics of Prometheus; a Go program has its profile at /debug/pprof/profile"},
     {AT_START, BYTES("SQLite format 3"),
      .hint = "a database of SQLite, as Nsight Systems and VTune export; not a profile"},
     /* Documents that are given by mistake. */
@@ -103,6 +153,8 @@ static const struct mark marks[] = {
     {WITHIN, .text = "<html", .hint = "a web page; a server may have answered with an error"},
     {WITHIN, .text = "<!DOCTYPE html", .hint = "a web page; a server may have answered with an error"},
     {AT_START, BYTES("\x89PNG"), .hint = "a picture (PNG); give the profile that it was drawn from"},
+    {AT_START, BYTES("\xff\xd8\xff"), .hint = "a picture (JPEG); give the profile that it was drawn from"},
+    {AT_START, BYTES("GIF8"), .hint = "a picture (GIF); give the profile that it was drawn from"},
     {AT_START, BYTES("%PDF"), .hint = "a PDF document; give the profile that it was drawn from"},
     {WITHIN, .text = "digraph ", .hint = "a graph for Graphviz; give the profile that it was made from"},
     {AT_START, BYTES("version https://git-lfs"),
@@ -158,7 +210,7 @@ bool known_kind_is_certain(struct slice bytes)
 {
     bytes = front_of(bytes);
     for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
-        if (marks[i].place == WITHIN_JSON && has_mark(bytes, &marks[i])) return true;
+        if ((marks[i].place == WITHIN_JSON || marks[i].is_certain) && has_mark(bytes, &marks[i])) return true;
     }
     return false;
 }

@@ -11,7 +11,7 @@ enum { KNOWN_KIND_BYTES_MAX = 4096 }; /* looked at */
 const char *known_kind_of(struct slice bytes);
 
 /* Whether BYTES are such a kind although a reader of ours may take them for its own: JSON with members that several
- * programs use. */
+ * programs use, and text whose lines end with numbers. */
 bool known_kind_is_certain(struct slice bytes);
 
 #endif
