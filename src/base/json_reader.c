@@ -311,7 +311,7 @@ static struct json_number reject_broken(struct json_reader *reader, const uint8_
 static inline struct json_number read_number(struct json_reader *reader)
 {
     bool is_negative = json_next_byte(reader) == '-', is_integer = true;
-    const uint8_t *first = reader->position, *end = reader->end, *integer = first + is_negative;
+    const uint8_t *first = reader->position, *end = reader->end, *integer = is_negative ? first + 1 : first;
     uint64_t digits = 0;
     int64_t exponent = 0;
     const uint8_t *place = take_digits(integer, end, &digits);

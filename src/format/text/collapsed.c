@@ -375,6 +375,8 @@ static bool add_line(struct encoder *encoder, struct stack_id stack, int64_t val
         append_location(encoder, encoder->frames[i]);
         if (i > 0) buffer_append_byte(&encoder->text, ';');
     }
+    struct slice line = slice_of(encoder->text.data + offset, encoder->text.size - offset);
+    if (!encoder->text.failed && is_comment(line)) encoder->text.data[offset] = '_';
     if (!array_reserve(&encoder->lines, &encoder->line_capacity, encoder->line_count + 1, sizeof(*encoder->lines),
                        PROFILE_ENTITIES_MAX)) {
         return false;
