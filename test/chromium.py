@@ -28,6 +28,12 @@ def find_axe():
 KEY_CODES = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Tab": 9}
 
 
+NAME_OF_CONTROL = "(each) => each.getAttribute('aria-label') || each.title || each.id || each.textContent.slice(0, 60)"
+CONTROLS = """[...document.querySelectorAll('button, select, input, a[href], [tabindex]')].filter((each) => !each.disabled
+  && each.checkVisibility({checkVisibilityCSS: true}) && (!document.querySelector('dialog[open]') || each.closest('dialog[open]'))
+  && !(each.tabIndex < 0 && each.closest('[data-arrows]')?.querySelector('[tabindex="0"]')))"""
+
+
 def high_pipe():
     """A pipe whose numbers are above those that the browser has. dash knows no numbers over 9."""
     ends = os.pipe()
@@ -115,6 +121,29 @@ class Browser:
         return self.run("""axe.run(document, {resultTypes: ['violations']}).then(({violations}) => violations
           .filter(({impact}) => impact === 'serious' || impact === 'critical')
           .map(({id, help, nodes}) => `${id}: ${help}: ${nodes.slice(0, 3).map(({html}) => html.slice(0, 150)).join(' | ')}`))""")
+
+    def controls(self):
+        """The names of all visible controls, of an open dialog alone. One of a group that arrows move through stands for the group."""
+        return self.run(f"{CONTROLS}.map({NAME_OF_CONTROL})")
+
+    def focused(self):
+        return self.run(f"document.activeElement === document.body ? '' : ({NAME_OF_CONTROL})(document.activeElement)")
+
+    def faults_of_tab(self):
+        """The controls that Tab does not reach, or that do not show that they have the focus, one line each."""
+        self.run("document.activeElement.blur(), window.reached = new Set(), window.unmarked = []")
+        step = f"""((each) => {{
+          const isNew = !reached.has(each), isFirst = [...reached].find((other) => other !== document.body) === each;
+          if (isNew && each !== document.body && getComputedStyle(each).outlineStyle === 'none') unmarked.push(({NAME_OF_CONTROL})(each));
+          reached.add(each);
+          return isNew ? 'new' : isFirst ? 'first' : 'known';
+        }})(document.activeElement)"""
+        for turn in range(400):
+            self.press("Tab")
+            if self.run(step) == "first" and turn > 8:
+                break
+        lost = self.run(f"{CONTROLS}.filter((each) => !reached.has(each)).map({NAME_OF_CONTROL})")
+        return [f"{name}: not reached" for name in lost] + [f"{name}: has the focus without a mark" for name in self.run("unmarked")]
 
     def resize(self, width, height, scale=1):
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False)

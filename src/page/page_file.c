@@ -36,20 +36,21 @@ static enum status append_asset(int which, struct buffer *out, struct error *err
     return status;
 }
 
-static void append_base64(struct slice bytes, struct buffer *out)
+/* Four bytes are five digits of base 85: less than base64 by a sixteenth. No digit is "<", so that the text cannot end
+ * its element. The last one to three bytes have one digit more than they are bytes. */
+static void append_digits(struct slice bytes, struct buffer *out)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    uint8_t *text = buffer_reserve(out, (bytes.size + 2) / 3 * 4);
+    enum { BASE = 85, GROUP = 4, FIRST_DIGIT = '(', INSTEAD = '}' };
+    uint8_t *text = buffer_reserve(out, (bytes.size + GROUP - 1) / GROUP * (GROUP + 1));
     if (!text) return;
     size_t size = 0;
-    for (size_t i = 0; i < bytes.size; i += 3) {
-        size_t left = bytes.size - i;
-        uint32_t three = (uint32_t)bytes.data[i] << 16 | (left > 1 ? (uint32_t)bytes.data[i + 1] << 8 : 0) |
-                         (left > 2 ? bytes.data[i + 2] : 0);
-        text[size++] = (uint8_t)digits[three >> 18];
-        text[size++] = (uint8_t)digits[three >> 12 & 63];
-        text[size++] = left > 1 ? (uint8_t)digits[three >> 6 & 63] : '=';
-        text[size++] = left > 2 ? (uint8_t)digits[three & 63] : '=';
+    for (size_t i = 0; i < bytes.size; i += GROUP) {
+        size_t left = bytes.size - i < GROUP ? bytes.size - i : GROUP;
+        uint32_t number = 0;
+        for (size_t k = 0; k < GROUP; k++) number = number << 8 | (k < left ? bytes.data[i + k] : 0);
+        uint8_t digits[GROUP + 1];
+        for (size_t k = GROUP + 1; k-- > 0; number /= BASE) digits[k] = (uint8_t)(FIRST_DIGIT + number % BASE);
+        for (size_t k = 0; k <= left; k++) text[size++] = digits[k] == '<' ? INSTEAD : digits[k];
     }
     buffer_grow(out, size);
 }
@@ -66,7 +67,7 @@ enum status page_file_write(struct slice data, struct buffer *out, struct error 
         embedded_files[EMBEDDED_SCRIPT].csp_hash, embedded_files[EMBEDDED_STYLE].csp_hash);
     enum status status = append_asset(EMBEDDED_STYLE, out, error);
     buffer_append_text(out, "</style>\n<body>\n<script type=\"application/octet-stream\" id=\"data\">");
-    append_base64(data, out);
+    append_digits(data, out);
     buffer_append_text(out, "</script>\n<script>");
     if (status == STATUS_OK) status = append_asset(EMBEDDED_SCRIPT, out, error);
     buffer_append_text(out, "</script>\n</body>\n</html>\n");

@@ -17,9 +17,10 @@ import time
 import urllib.error
 import urllib.request
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[level] / folder) for level, folder in ((1, ""), (2, "bench"))]
 import chromium  # noqa: E402
 from fixtures import REAL, of_real  # noqa: E402
+from pprof_data import missing_tools, pprof_files  # noqa: E402
 from tap import case, check, check_equal, main, skip  # noqa: E402
 
 OFFBEAT, PICTURES = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -290,6 +291,145 @@ def the_time_view_chooses_threads_by_name_and_a_range_is_a_flame_graph():
         check_quiet(browser, path)
 
 
+# --- Keyboard --------------------------------------------------------------------------------------------------------
+
+
+SOURCES = pathlib.Path(__file__).resolve().parents[2] / "web/src"
+# How the overlay of keys calls those that have no letter.
+IN_OVERLAY = {"ArrowUp": "↑", "ArrowDown": "↓", "ArrowLeft": "←", "ArrowRight": "→", "Arrow": "arrows", "PageUp": "Page", "PageDown": "Page", "=": "+", "-": "−"}
+UNLISTED = {" "}  # a button is pressed with it, as everywhere
+
+
+def keys_of_the_sources():
+    """All keys that the page's code asks for, and the digits of the views."""
+    text = "".join(path.read_text(encoding="utf-8") for path in SOURCES.glob("*.ts"))
+    named = set(re.findall(r'\bkey === "([^"]+)"', text)) | set(re.findall(r'key\.startsWith\("([^"]+)"\)', text))
+    table = re.search(r"const steps: [^=]*= \{(.*?)\};", text).group(1)
+    return named | set(re.findall(r"(\w+):", table)) | {str(number) for number in range(1, len(VIEWS) + 1)}
+
+
+VIEWS = ("flame", "top", "sandwich", "tree", "time")
+
+
+@case
+def the_overlay_of_keys_lists_every_shortcut():
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        open_page(browser, write_page(pathlib.Path(name), STACKS))
+        browser.press("?")
+        listed = " ".join(browser.wait("[...document.querySelectorAll('dialog[open] dt')].map((each) => each.textContent)"))
+        words = set(re.split(r"[\s,]+|(?<=Ctrl)-(?=F)", listed))
+        keys = keys_of_the_sources()
+        check(len(keys) > 30, f"the sources have only {sorted(keys)}")
+        missing = [key for key in sorted(keys - UNLISTED) if IN_OVERLAY.get(key, key) not in words and key.upper() not in words]
+        check_equal(missing, [], f"keys that are not among {sorted(words)}")
+
+
+@case
+def tab_reaches_every_control_of_every_view_and_shows_where_it_is():
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        path = write_page(pathlib.Path(name), perf_text())
+        open_page(browser, path)
+        for state in [f"#v=1&view={view}" for view in VIEWS] + ["#v=1&view=sandwich&function=1", "#v=1&range=0~1000000000&search=work"]:
+            browser.run(f"location.hash = {json.dumps(state)}")
+            settle(browser)
+            check_equal(browser.faults_of_tab(), [], f"controls of {state}")
+            check(len(browser.controls()) > 8, f"{state}: {browser.controls()}")
+        for key in "e?":
+            browser.press(key)
+            browser.wait("!!document.querySelector('dialog[open]')")
+            check_equal(browser.faults_of_tab(), [], f"controls of the dialog of {key}")
+            browser.press("Escape")
+            browser.wait("!document.querySelector('dialog[open]')")
+        browser.run("document.querySelector('header').append(Object.assign(document.createElement('button'), {tabIndex: -1, title: 'lost'}))")
+        check("lost" in " ".join(browser.faults_of_tab()), "a control that Tab does not reach is found")
+        check_quiet(browser, path)
+
+
+def focus_by_tab(browser, name):
+    """Tab until the control NAME has the focus."""
+    browser.run("document.activeElement.blur()")
+    for _ in range(60):
+        browser.press("Tab")
+        if browser.focused() == name:
+            return
+    raise AssertionError(f"Tab does not lead to {name!r}")
+
+
+@case
+def the_keyboard_operates_every_control_of_every_view():
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        path = write_page(pathlib.Path(name), perf_text())
+        open_page(browser, path)
+        browser.run("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+
+        def becomes(part, is_there=True):
+            browser.wait(f"location.hash.includes({json.dumps(part)}) === {json.dumps(is_there)}")
+
+        for label, part in (("Thread", "thread="), ("Colours", "colors=system"), ("Order", "order=name")):
+            focus_by_tab(browser, label)
+            browser.press("ArrowDown")
+            becomes(part)
+            browser.press("ArrowUp")
+            becomes(part, False)
+        for label, part in (("callers inside (i)", "inverted=1"), ("light or dark (t)", "theme=dark"), ("Functions (2)", "view=top"), ("sort by the function with all that it calls", "sort=total")):
+            focus_by_tab(browser, label)
+            browser.press("Enter")
+            becomes(part)
+        for key, part in (("i", "inverted"), ("t", "theme=light"), ("o", "order=name"), ("c", "colors=system"), ("1", "view=top")):
+            browser.press(key)
+            becomes(part, part in ("theme=light", "order=name", "colors=system"))
+        settle(browser)
+        selected = "document.querySelector('.view:not([hidden]) .boxes:not([hidden]) [aria-selected=true][role=treeitem]')?.textContent || ''"
+        browser.press("Home")
+        browser.wait(f"({selected}).startsWith('all')")
+        browser.press("End")
+        browser.wait(f"!!({selected}) && !({selected}).startsWith('all')")
+        for key, wanted in (("y", "\\w+"), ("Y", "\\w+\\n\\w+"), ("p", "prog|libc")):
+            browser.run("window.copied = ''")
+            browser.press(key)
+            browser.wait(f"/^({wanted})/.test(window.copied)")
+        browser.press("+")
+        becomes("zoom=")
+        before = browser.run("location.hash")
+        browser.press("d")
+        browser.wait(f"location.hash !== {json.dumps(before)}")
+        browser.press("0")
+        becomes("zoom=", False)
+        browser.press("4")
+        browser.wait("!document.querySelector('.view.tree').hidden && document.activeElement.getAttribute('role') === 'treegrid'")
+        browser.wait("!!document.querySelector('.view.tree [aria-expanded]')")
+        browser.press("Home")
+        open_rows = "document.querySelectorAll('.view.tree [aria-expanded=true]').length"
+        count = browser.run(open_rows)
+        browser.press("ArrowLeft" if count else "ArrowRight")
+        browser.wait(f"{open_rows} !== {count}")
+        browser.press("g")
+        becomes("view=sandwich")
+        for graph in ("Callers", "Callees"):
+            focus_by_tab(browser, graph)
+            browser.press("ArrowDown")
+            browser.wait(f"!!document.querySelector('[aria-label={graph}] [aria-selected=true]')")
+        browser.press("5")
+        browser.wait("document.querySelectorAll('.lane').length === 2")
+        chosen = "document.querySelector('.lane[aria-selected=true]').textContent"
+        first = browser.run(chosen)
+        focus_by_tab(browser, "Threads")
+        browser.press("ArrowDown")
+        browser.wait(f"{chosen} !== {json.dumps(first)}")
+        browser.press("[")
+        browser.wait(f"{chosen} === {json.dumps(first)}")
+        focus_by_tab(browser, "Flamechart")
+        browser.press("w")
+        becomes("window=")
+        browser.press("r")
+        becomes("range=")
+        browser.wait("!document.querySelector('.view.flame').hidden")
+        focus_by_tab(browser, "show all of the time")
+        browser.press("Enter")
+        becomes("range=", False)
+        check_quiet(browser, path)
+
+
 # --- offbeat view ----------------------------------------------------------------------------------------------------
 
 
@@ -394,6 +534,38 @@ def hostile_names_are_shown_and_never_executed():
             screenshot(browser, f"hostile-{view}")
         text = browser.run("document.body.innerText")
         check(not re.search("[\u202a-\u202e\u2066-\u2069\x1b\ufeff]", text), "a dangerous character is in the page")
+        check_quiet(browser, path)
+
+
+@case
+def a_million_threads_are_shown_or_counted():
+    count, tail = 1_000_000, "\t1000 work (prog)\n\t2000 main (prog)\n\n"
+    stacks = "".join(f"t 9/{i} {1 + i / 1e6:.6f}: 1000 cpu-clock:\n{tail}" for i in range(1, count + 1)).encode()
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        path = write_page(pathlib.Path(name), stacks)
+        open_page(browser, path)
+        check_equal(browser.wait("document.querySelector('select[aria-label=Thread]')?.options[0].textContent"), f"all {count} threads", "the list of threads")
+        options = browser.run("[...document.querySelector('select[aria-label=Thread]').options].map((each) => each.textContent)")
+        check(len(options) < 10_000 and f"{count - len(options) + 2} more" in options[-1], f"{len(options)} options, the last one: {options[-1]}")
+        browser.press("5")
+        line = browser.wait("[...document.querySelectorAll('.view.time .hint')].find((each) => !each.hidden && /threads/.test(each.textContent))?.textContent", 60)
+        lanes = browser.run("document.querySelectorAll('.lane').length")
+        check(line.startswith(f"{count - lanes} more threads"), f"{lanes} lanes; {line}")
+        browser.wait("!!document.querySelector('.view.time [role=treeitem]')", 60)
+        screenshot(browser, "million-threads")
+        check_quiet(browser, path)
+
+
+@case
+def the_page_of_the_large_bench_file_is_at_most_3_MB_and_asks_for_nothing():
+    if missing_tools():
+        skip(f"not found: {missing_tools()}")
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        path = write_page(pathlib.Path(name), pprof_files("m")[0])
+        check(path.stat().st_size <= 3_000_000, f"{path.stat().st_size} bytes")
+        open_page(browser, path)
+        total = json.loads(run("top", "--json", *pprof_files("m"), check=True).stdout)["total"]
+        check_equal(browser.wait("Number(document.querySelector('.total').dataset.total)"), total, "total")
         check_quiet(browser, path)
 
 

@@ -215,6 +215,28 @@ def axe_finds_nothing_serious_in_any_place_and_theme():
 
 
 @case
+def tab_reaches_every_control_of_every_place_and_arrows_every_span():
+    with opened() as browser:
+        ready(browser)
+        for name in each_place(browser):
+            check_equal(browser.faults_of_tab(), [], f"controls of {name}")
+            check(len(browser.controls()) > 3, f"{name}: {browser.controls()}")
+            if name == "session":
+                spans = browser.run("[...document.querySelectorAll('.span')].map((each) => each.title)")
+                check(len(spans) > 3, f"spans: {spans}")
+                browser.run("document.querySelector('.span[tabindex=\"0\"]').focus()")
+                seen = [browser.focused()]
+                for _ in spans[1:]:
+                    browser.press("ArrowRight")
+                    seen.append(browser.focused())
+                check_equal(seen, spans, "spans that the arrows reach")
+                browser.press("Enter")
+                browser.wait("location.hash.includes('window=')")
+                check_equal(browser.focused(), seen[-1], "focus after the zoom")
+        check(all("404" in problem for problem in browser.problems), f"complaints: {browser.problems}")
+
+
+@case
 def the_keyboard_alone_leads_to_the_function():
     with opened() as browser:
         ready(browser, "!!document.querySelector('table.list')")

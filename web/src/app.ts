@@ -28,6 +28,7 @@ export interface ViewOfApp {
   // True if the key was for this view.
   key(event: KeyboardEvent): boolean;
   readonly picture?: BoxView; // of which a picture can be kept
+  readonly path: number[]; // functions from the outermost one to the selected one; []: none is selected
 }
 
 export function nameOf(app: App, func: number): string {

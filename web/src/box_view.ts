@@ -7,6 +7,7 @@ import { blend, Raster } from "./raster";
 import { quantity, seconds } from "./text";
 
 const ROW = 20, LABEL_MIN = 28, NARROWEST_PX = 0.5, ITEMS_MAX = 400, ZOOM_STEP = 1.5, PAN_STEP = 0.15;
+const DIMMED = 0.4; // what a search does not find
 
 export interface Source {
   fetch(from: number, to: number, narrowest: number): Promise<Boxes>;
@@ -207,14 +208,14 @@ export class BoxView {
       const isMatch = found !== null && func >= 0 && found.matches[func] === 1;
       if (boxes.merged[i] > 0) {
         // Thin stripes, which no function has.
-        raster.fill(x, y, shown, ROW - 1, line);
+        raster.fill(x, y, shown, ROW - 1, found !== null ? blend(line, background, DIMMED) : line);
         for (let row = 3; row < ROW - 2; row += 4) raster.fill(x, y + row, shown, 1.5, background);
         continue;
       }
       const isRecursive = state.colours === "recursion" && func >= 0 && path.slice(0, boxes.depth[i]).includes(func);
       const colour = raster.colour(isMatch ? theme.accent
         : isDiff ? palette.ofChange(shareChange(this.app, boxes.width[i], boxes.base[i])) : isRecursive ? palette.recursive : palette.of(func));
-      raster.fill(x, y, shown, ROW - 1, found !== null && !isMatch ? blend(colour, background, 0.4) : colour);
+      raster.fill(x, y, shown, ROW - 1, found !== null && !isMatch ? blend(colour, background, DIMMED) : colour);
       if (shown >= LABEL_MIN) {
         const text = this.label(func), letters = Math.floor((shown - 8) / letter);
         texts.push({ text: text.length <= letters ? text : text.slice(0, Math.max(letters - 1, 1)) + "…", x: x + 4, y: y + ROW / 2, isMatch });
@@ -222,7 +223,7 @@ export class BoxView {
     }
     raster.finish(); // replaces all pixels: texts come after it
     for (const { text, x, y, isMatch } of texts) {
-      context.globalAlpha = found !== null && !isMatch ? 0.4 : 1;
+      context.globalAlpha = found !== null && !isMatch ? DIMMED : 1;
       context.fillStyle = isMatch ? theme.background : theme.text;
       context.fillText(text, x, y);
     }
@@ -252,7 +253,7 @@ export class BoxView {
       const isMatch = found !== null && box.func >= 0 && found.matches[box.func] === 1;
       const fill = box.merged > 0 ? theme.line : isMatch ? theme.accent : sums.base && !this.source!.isTime ? palette.ofChange(shareChange(this.app, box.width, box.base || 0)) : palette.of(box.func);
       const text = box.merged > 0 ? "" : this.label(box.func), letters = Math.floor((end - x - 8) / 7);
-      lines.push(`<g><title>${markup(this.describe(box).join("\n"))}</title><rect x="${x.toFixed(2)}" y="${y}" width="${Math.max(0.5, end - x - 0.5).toFixed(2)}" height="${ROW - 1}" fill="${fill}"/>` +
+      lines.push(`<g${found !== null && !isMatch ? ` opacity="${DIMMED}"` : ""}><title>${markup(this.describe(box).join("\n"))}</title><rect x="${x.toFixed(2)}" y="${y}" width="${Math.max(0.5, end - x - 0.5).toFixed(2)}" height="${ROW - 1}" fill="${fill}"/>` +
         (letters >= 2 && text ? `<text x="${(x + 4).toFixed(2)}" y="${y + 14}">${markup(text.length <= letters ? text : text.slice(0, letters - 1) + "…")}</text>` : "") + "</g>");
     });
     return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12" fill="${theme.text}">` +
@@ -421,9 +422,22 @@ export class BoxView {
     else if (event.key === "a") this.moveTo(this.from - pan, this.to - pan);
     else if (event.key === "d") this.moveTo(this.from + pan, this.to + pan);
     else if (event.key === "0" || event.key === "Escape") this.moveTo(this.source!.low, this.source!.high);
+    else if (event.key === "Home" || event.key === "End") {
+      const boxes = this.all().filter((box) => box.start < this.to && box.start + box.width > this.from);
+      const box = event.key === "Home" ? boxes[0] : boxes[boxes.length - 1];
+      if (box) this.choose(box, false);
+    } else if (event.key === "r" && this.events.range) this.events.range(Math.max(this.from, this.source!.low), Math.min(this.to, this.source!.high));
     else if (event.key === "g" && this.selected && this.selected.func >= 0) this.events.open(this.selected.func);
     else return false;
     return true;
+  }
+
+  // Functions from the outermost visible box to the selected one.
+  get path(): number[] {
+    const { selected } = this;
+    if (!selected || !this.boxes) return [];
+    const around = this.all().filter((box) => box.depth <= selected.depth && box.func >= 0 && box.start <= selected.start && box.start + box.width > selected.start);
+    return around.sort((a, b) => a.depth - b.depth).map((box) => box.func);
   }
 
   private writeItems(): void {

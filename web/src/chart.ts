@@ -127,21 +127,44 @@ function firstEndAfter(ends: Float64Array, time: number): number {
   return low;
 }
 
-// How busy each thread was, of equal parts of the whole time: by CPU time if the profile has it, else by changes of the stack.
-export function lanesOf(data: Data, bins: number): Lanes {
-  const { samples, profile } = data, activity = new Float32Array(bins * profile.threads.length);
-  const cpu = profile.types.findIndex(({ type, unit }) => type === "cpu" && NANOSECONDS[unit]);
-  const part = Math.max(profile.durationNs / bins, 1);
-  const counts = new Float32Array(activity.length);
+// How busy a thread was when the sample was taken: its CPU time if the profile has it, else whether the stack has changed.
+function activityOf(data: Data): (sample: number) => number {
+  const { samples, profile } = data, cpu = profile.types.findIndex(({ type, unit }) => type === "cpu" && NANOSECONDS[unit]);
+  if (cpu >= 0) {
+    const values = samples.values[cpu], factor = NANOSECONDS[profile.types[cpu].unit];
+    return (sample) => values[sample] * factor;
+  }
+  const { thread, node } = samples;
+  return (sample) => (sample > 0 && thread[sample - 1] === thread[sample] && node[sample - 1] !== node[sample] ? 1 : 0);
+}
+
+// The MOST busiest threads and ALSO, the busiest one first.
+function busiestThreads(data: Data, most: number, also: number, activity: (sample: number) => number): { threads: Int32Array; more: number } {
+  const { samples, profile } = data, sums = new Float64Array(profile.threads.length);
+  for (let i = 0; i < samples.count; i++) sums[samples.thread[i]] += activity(i);
+  const active = profile.threads.map((_, thread) => thread).filter((thread) => profile.threads[thread].samples > 0);
+  const sorted = active.sort((a, b) => sums[b] - sums[a] || a - b), chosen = sorted.slice(0, most);
+  if (also >= 0 && sorted.indexOf(also, most) >= 0) chosen.push(also);
+  return { threads: Int32Array.from(chosen), more: sorted.length - chosen.length };
+}
+
+// How busy threads were, of equal parts of the whole time.
+export function lanesOf(data: Data, bins: number, most: number, also: number): Lanes {
+  const { samples, profile } = data, of = activityOf(data), { threads, more } = busiestThreads(data, most, also, of);
+  const isTime = profile.types.some(({ type, unit }) => type === "cpu" && NANOSECONDS[unit]);
+  const part = Math.max(profile.durationNs / bins, 1), activity = new Float32Array(bins * threads.length), counts = new Float32Array(activity.length);
+  const placeOf = new Int32Array(profile.threads.length).fill(-1);
+  threads.forEach((thread, place) => (placeOf[thread] = place));
   for (let i = 0; i < samples.count; i++) {
-    const bin = samples.thread[i] * bins + Math.min(bins - 1, Math.floor(samples.time[i] / part));
+    const place = placeOf[samples.thread[i]];
+    if (place < 0) continue;
+    const bin = place * bins + Math.min(bins - 1, Math.floor(samples.time[i] / part));
     counts[bin]++;
-    if (cpu >= 0) activity[bin] += samples.values[cpu][i] * NANOSECONDS[profile.types[cpu].unit];
-    else if (i > 0 && samples.thread[i - 1] === samples.thread[i] && samples.node[i - 1] !== samples.node[i]) activity[bin]++;
+    activity[bin] += of(i);
   }
   for (let i = 0; i < activity.length; i++) {
-    if (cpu >= 0) activity[i] = Math.min(1, activity[i] / part);
+    if (isTime) activity[i] = Math.min(1, activity[i] / part);
     else if (counts[i] > 0) activity[i] = activity[i] / counts[i];
   }
-  return { bins, activity };
+  return { bins, threads, more, activity };
 }

@@ -62,6 +62,10 @@ export class FlameView implements ViewOfApp {
     this.boxes.refresh();
   }
 
+  get path(): number[] {
+    return this.boxes.path;
+  }
+
   get picture(): BoxView {
     return this.boxes;
   }

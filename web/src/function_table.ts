@@ -80,6 +80,10 @@ export class FunctionTable {
     this.table.show(rows.length);
   }
 
+  get path(): number[] {
+    return this.rows.slice(this.table.current, this.table.current + 1);
+  }
+
   focus(): void {
     this.element.focus();
   }

@@ -1,5 +1,5 @@
 // The page: its controls, its views, and the state that the URL has.  SPDX-License-Identifier: MIT
-import { amount, App, nameOf, ViewOfApp } from "./app";
+import { amount, App, nameOf, packageOf, placeOf, ViewOfApp } from "./app";
 import { Client } from "./client";
 import { button, choice, make } from "./dom";
 import { makeExport, Source } from "./export_dialog";
@@ -17,6 +17,8 @@ import { TreeView } from "./tree_view";
 
 const TITLES: { [view in View]: string } = { flame: "Flame graph", top: "Functions", sandwich: "Callers & callees", tree: "Call tree", time: "Time" };
 const COLOUR_TITLES = { package: "by package", system: "application or system", name: "by name", recursion: "recursion" };
+
+const THREADS_MAX = 5000; // in the list
 
 export class Page implements App {
   state: State;
@@ -70,11 +72,12 @@ export class Page implements App {
 
   private makeControls(): { [name: string]: HTMLSelectElement | HTMLButtonElement } {
     const { types, threads } = this.profile;
-    const shown = threads.map((thread, i) => [String(i), threadName(thread.name, thread.id)] as [string, string])
-      .filter(([i]) => threads[Number(i)].samples > 0).slice(0, 5000);
+    const active = threads.map((_, i) => i).filter((i) => threads[i].samples > 0);
+    const shown = active.slice(0, THREADS_MAX).map((i) => [String(i), threadName(threads[i].name, threads[i].id)] as [string, string]);
+    const left = active.length - shown.length;
     return {
       type: choice("Value", types.map(({ type }, i) => [String(i), safe(type, 60)]), (value) => this.update({ type: Number(value), zoom: null, path: [] })),
-      thread: choice("Thread", [["-1", `all ${shown.length} threads`], ...shown], (value) => this.update({ thread: Number(value), zoom: null, path: [] })),
+      thread: choice("Thread", [["-1", `all ${active.length} threads`], ...shown, ...(left > 0 ? [["-1", `… ${left} more`] as [string, string]] : [])], (value) => this.update({ thread: Number(value), zoom: null, path: [] })),
       colours: choice("Colours", COLOURS.map((mode) => [mode, COLOUR_TITLES[mode]]), (value) => this.update({ colours: value as State["colours"] })),
       order: choice("Order", [["heavy", "largest first"], ["name", "by name"]], (value) => this.update({ order: value as State["order"], zoom: null })),
       inverted: button("Inverted", "callers inside (i)", () => this.update({ inverted: !this.state.inverted, zoom: null, path: [] })),
@@ -244,22 +247,45 @@ export class Page implements App {
     else if (key === "n") void this.goToMatch(1);
     else if (key === "N") void this.goToMatch(-1);
     else if (key === "e") this.showExport();
-    else if (key === "y") void this.copyName();
+    else if (key === "y" || key === "Y" || key === "p") void this.copy(key);
     else return false;
     return true;
   }
 
-  private async copyName(): Promise<void> {
-    const func = this.state.view === "flame" && this.state.path.length > 0 ? this.state.path[this.state.path.length - 1] : this.state.func;
-    if (func < 0) return;
-    await navigator.clipboard?.writeText(this.profile.names[func]);
-    this.announce(`copied: ${nameOf(this, func)}`);
+  // y: the name of the selected function, p: its file and line, Y: the stack, the outermost function first.
+  private async copy(key: "y" | "Y" | "p"): Promise<void> {
+    const path = this.views[this.state.view].path, func = path[path.length - 1];
+    if (func === undefined) {
+      this.announce("select a function first: arrows, or a click");
+      return;
+    }
+    const text = key === "y" ? this.profile.names[func] : key === "p" ? placeOf(this, func) || packageOf(this, func) : this.stackOf(path);
+    if (text === "") this.announce(`the profile does not say where ${nameOf(this, func)} is`);
+    else if (!navigator.clipboard) this.announce("this page may not use the clipboard");
+    else {
+      await navigator.clipboard.writeText(text);
+      this.announce(key === "Y" ? `copied: a stack of ${path.length}` : `copied: ${safe(text)}`);
+    }
+  }
+
+  private stackOf(path: number[]): string {
+    const isInverted = this.state.inverted && (this.state.view === "flame" || this.state.view === "tree");
+    return (isInverted ? path.slice().reverse() : path).map((func) => this.profile.names[func]).join("\n");
   }
 }
 
-function bytesOfText(text: string): Uint8Array {
-  const letters = atob(text.trim()), bytes = new Uint8Array(letters.length);
-  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+// Five digits of base 85 are four bytes (src/page/page_file.c); "}" is the digit that "<" would be.
+function bytesOfText(given: string): Uint8Array {
+  const text = given.trim(), whole = Math.floor(text.length / 5), rest = text.length % 5;
+  const bytes = new Uint8Array(whole * 4 + Math.max(0, rest - 1));
+  const digit = (at: number) => {
+    const code = at < text.length ? text.charCodeAt(at) : 124; // the highest one
+    return code === 125 ? 20 : code - 40;
+  };
+  for (let at = 0, to = 0; to < bytes.length; at += 5, to += 4) {
+    const number = (((digit(at) * 85 + digit(at + 1)) * 85 + digit(at + 2)) * 85 + digit(at + 3)) * 85 + digit(at + 4);
+    for (let i = 0; i < 4 && to + i < bytes.length; i++) bytes[to + i] = number >>> (24 - 8 * i);
+  }
   return bytes;
 }
 

@@ -106,7 +106,9 @@ export interface Found {
 
 export interface Lanes {
   bins: number;
-  activity: Float32Array; // by thread, then bin: 0 … 1
+  threads: Int32Array; // the busiest first
+  more: number; // threads with samples that are left out
+  activity: Float32Array; // by place in THREADS, then bin: 0 … 1
 }
 
 export interface Requests {
@@ -114,7 +116,7 @@ export interface Requests {
   select: { ask: Selection; answer: Sums };
   boxes: { ask: { tree: TreeName; from: number; to: number; narrowest: number }; answer: Boxes };
   chart: { ask: { thread: number; from: number; to: number; narrowest: number }; answer: Boxes };
-  lanes: { ask: { bins: number }; answer: Lanes };
+  lanes: { ask: { bins: number; most: number; thread: number }; answer: Lanes }; // THREAD is never left out
   rows: { ask: { tree: TreeName; box: number }; answer: Row[] };
   find: { ask: { text: string }; answer: Found };
   // The box of a path of functions from the root, or its nearest ancestor that there is.

@@ -53,6 +53,13 @@ export class SandwichView implements ViewOfApp {
     this.graph(this.callees, "callees");
   }
 
+  get path(): number[] {
+    if (this.table.element.contains(document.activeElement)) return this.table.path;
+    const { func } = this.app.state, from = [this.callers, this.callees].find((view) => view.element.contains(document.activeElement));
+    const path = from ? from.path : [];
+    return path.length === 0 ? (func < 0 ? [] : [func]) : from === this.callers ? path.reverse() : path;
+  }
+
   get picture(): BoxView {
     return this.callees;
   }

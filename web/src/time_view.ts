@@ -10,12 +10,14 @@ const LANES_MAX = 2000, BINS = 600, LANE_HEIGHT = 16, SPAN_ROW = 18, SPAN_ROWS_M
 export class TimeView implements ViewOfApp {
   readonly element: HTMLElement;
   private readonly list = make("div", { class: "lanes", role: "listbox", "aria-label": "Threads", tabindex: "0" });
+  private readonly more = make("p", { class: "hint", hidden: true });
   private readonly axis = make("canvas", { class: "axis", "aria-hidden": "true" });
   private readonly window = make("div", { class: "window", "aria-hidden": "true" });
   private readonly map = make("div", { class: "map", title: "drag to move what is shown" });
   private readonly overview = make("canvas", { "aria-hidden": "true" });
-  private readonly spans = make("div", { class: "spans", role: "list", "aria-label": "Spans" });
+  private readonly spans = make("div", { class: "spans", role: "list", "aria-label": "Spans", "data-arrows": true });
   private readonly rows: Span[][];
+  private span: Span | null = null; // that had the focus last
   private readonly boxes: BoxView;
   private readonly hint = make("p", { class: "hint" });
   private lanes: Lanes | null = null;
@@ -34,7 +36,7 @@ export class TimeView implements ViewOfApp {
     this.spans.hidden = this.rows.length === 0;
     this.spans.style.height = `${this.rows.length * SPAN_ROW + 1}px`;
     this.map.append(this.overview, this.window);
-    this.element = make("section", { class: "view time" }, this.list, this.map, this.axis, this.spans, this.boxes.element, this.hint);
+    this.element = make("section", { class: "view time" }, this.list, this.more, this.map, this.axis, this.spans, this.boxes.element, this.hint);
     new ResizeObserver(() => this.drawAround()).observe(this.boxes.element);
     this.map.addEventListener("pointerdown", (event) => {
       this.map.setPointerCapture(event.pointerId);
@@ -80,8 +82,8 @@ export class TimeView implements ViewOfApp {
       this.hint.replaceChildren("This profile has no times: its samples are sums. A recording, a Sentry profile and the text of perf script have times.");
       return;
     }
-    this.hint.replaceChildren("Shift and drag: the flame graph of a range. Ctrl and wheel: zoom.");
-    if (!this.lanes) void client.ask("lanes", { bins: BINS }).then((lanes) => {
+    this.hint.replaceChildren("Shift and drag, or r: the flame graph of a range. Ctrl and wheel, or w and s: zoom.");
+    if (!this.lanes) void client.ask("lanes", { bins: BINS, most: LANES_MAX, thread: this.thread }).then((lanes) => {
       this.lanes = lanes;
       this.writeLanes();
       this.drawAround();
@@ -98,17 +100,12 @@ export class TimeView implements ViewOfApp {
 
   // --- Threads --------------------------------------------------------------------------------------------------------
 
+  // Before the worker has answered, in the order of the profile.
   private get order(): number[] {
-    const { threads } = this.app.profile;
-    const busy = (thread: number) => {
-      let sum = 0;
-      for (let bin = 0; bin < BINS; bin++) sum += this.lanes!.activity[thread * BINS + bin];
-      return sum;
-    };
-    const shown = threads.map((_, thread) => thread).filter((thread) => threads[thread].samples > 0);
-    if (!this.lanes) return shown.slice(0, LANES_MAX);
-    const sums = new Map(shown.map((thread) => [thread, busy(thread)]));
-    return shown.sort((a, b) => sums.get(b)! - sums.get(a)! || a - b).slice(0, LANES_MAX);
+    if (this.lanes) return Array.from(this.lanes.threads);
+    const { threads } = this.app.profile, shown: number[] = [];
+    for (let thread = 0; thread < threads.length && shown.length < LANES_MAX; thread++) if (threads[thread].samples > 0) shown.push(thread);
+    return shown;
   }
 
   private writeLanes(): void {
@@ -116,6 +113,8 @@ export class TimeView implements ViewOfApp {
     if (key !== this.drawnLanes) {
       this.drawnLanes = key;
       this.list.replaceChildren(...this.order.map((thread) => this.lane(thread)));
+      this.more.hidden = !this.lanes || this.lanes.more === 0;
+      this.more.textContent = this.lanes ? `${this.lanes.more} more threads are not in this list` : "";
     }
     for (const lane of Array.from(this.list.children)) {
       const isShown = Number(lane.getAttribute("data-thread")) === this.thread;
@@ -134,12 +133,12 @@ export class TimeView implements ViewOfApp {
   }
 
   private drawLane(canvas: HTMLCanvasElement, thread: number, height: number): void {
-    const { activity, bins } = this.lanes!, context = canvas.getContext("2d")!;
+    const { activity, bins, threads } = this.lanes!, context = canvas.getContext("2d")!, place = threads.indexOf(thread);
     canvas.width = bins;
     canvas.height = height;
     context.fillStyle = this.app.theme.faint;
     for (let bin = 0; bin < bins; bin++) {
-      const value = activity[thread * bins + bin];
+      const value = place < 0 ? 0 : activity[place * bins + bin];
       if (value > 0) context.fillRect(bin, height - Math.max(1, value * height), 1, height);
     }
   }
@@ -171,19 +170,27 @@ export class TimeView implements ViewOfApp {
 
   // Only spans that are visible; a click shows the time of one.
   private drawSpans(from: number, to: number, width: number): void {
-    const shown: HTMLElement[] = [], scale = width / (to - from);
+    const shown: HTMLElement[] = [], scale = width / (to - from), hadFocus = this.spans.contains(document.activeElement);
     this.rows.forEach((row, place) => row.forEach((span) => {
       if (span.end <= from || span.start >= to || shown.length >= SPANS_MAX) return;
       const left = Math.max(0, (span.start - from) * scale), right = Math.min(width, (span.end - from) * scale);
       const text = `${safe(span.op, 40)} ${safe(span.name, 200)}`.trim() || "span";
-      const press = make("button", { type: "button", class: "span", tabindex: "-1", title: `${text}: ${seconds(span.end - span.start)}, from ${seconds(span.start)}` }, text);
+      const press = make("button", { type: "button", class: "span", tabindex: span === this.span ? "0" : "-1", title: `${text}: ${seconds(span.end - span.start)}, from ${seconds(span.start)}` }, text);
       press.style.left = `${left}px`;
       press.style.top = `${place * SPAN_ROW}px`;
       press.style.width = `${Math.max(2, right - left - 1)}px`;
+      press.addEventListener("focus", () => (this.span = span));
       press.addEventListener("click", () => this.app.update({ window: [Math.max(0, span.start), Math.min(this.end, span.end)] }));
       shown.push(make("div", { role: "listitem" }, press));
     }));
     this.spans.replaceChildren(...shown);
+    const chosen = this.spans.querySelector<HTMLElement>("[tabindex='0']") || this.spans.querySelector("button");
+    chosen?.setAttribute("tabindex", "0"); // one of them is reached by Tab, the others by arrows
+    if (hadFocus) chosen?.focus();
+  }
+
+  get path(): number[] {
+    return this.boxes.path;
   }
 
   get picture(): BoxView {
@@ -200,6 +207,14 @@ export class TimeView implements ViewOfApp {
       const order = this.order, place = order.indexOf(this.thread) + (event.key === "]" || event.key === "ArrowDown" ? 1 : -1);
       if (order[place] !== undefined) this.app.update({ lane: order[place] });
       this.list.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
+      return true;
+    }
+    if (this.spans.contains(document.activeElement) && event.key.startsWith("Arrow")) {
+      const all = Array.from(this.spans.querySelectorAll("button")), step = event.key === "ArrowRight" || event.key === "ArrowDown" ? 1 : -1;
+      const next = all[all.indexOf(document.activeElement as HTMLButtonElement) + step];
+      document.activeElement!.setAttribute("tabindex", "-1");
+      (next || document.activeElement as HTMLElement).setAttribute("tabindex", "0");
+      (next || document.activeElement as HTMLElement).focus();
       return true;
     }
     return this.boxes.key(event);

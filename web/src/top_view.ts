@@ -16,6 +16,10 @@ export class TopView implements ViewOfApp {
     this.table.show();
   }
 
+  get path(): number[] {
+    return this.table.path;
+  }
+
   focus(): void {
     this.table.focus();
   }

@@ -96,6 +96,15 @@ export class TreeView implements ViewOfApp {
     this.table.show(this.lines.length);
   }
 
+  get path(): number[] {
+    const path: number[] = [];
+    for (let at = this.table.current; this.lines[at]; at = this.parentOf(at)) {
+      path.push(this.lines[at].func);
+      if (this.lines[at].depth === 0) break;
+    }
+    return path.reverse();
+  }
+
   focus(): void {
     this.table.element.focus();
   }

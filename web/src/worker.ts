@@ -99,7 +99,7 @@ const handlers: Handlers = {
   },
   boxes: ({ tree: name, from, to, narrowest }): Boxes => tree(name).visible(from, to, narrowest),
   chart: ({ thread, from, to, narrowest }): Boxes => chart(thread).visible(from, to, narrowest),
-  lanes: ({ bins }) => lanesOf(data, bins),
+  lanes: ({ bins, most, thread }) => lanesOf(data, bins, most, thread),
   rows: ({ tree: name, box }) => tree(name).rows(box),
   find: ({ text }) => find(text),
   path: ({ tree: name, path }) => tree(name).at(path),
