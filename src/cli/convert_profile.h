@@ -8,8 +8,9 @@
 
 /* What --to may be. */
 #define CONVERT_TARGETS                                                                                                \
-    "pprof|sentry-v2|envelope|sentry-v1|envelope-v1|collapsed|speedscope|firefox|chrome-trace|otlp|otlp-json"
-enum { CONVERT_TARGET_PPROF = 0, CONVERT_TARGET_COUNT = 11 };
+    "pprof|sentry-v2|envelope|sentry-v1|envelope-v1|collapsed|speedscope|firefox|chrome-trace|otlp|otlp-json|"         \
+    "callgrind"
+enum { CONVERT_TARGET_PPROF = 0, CONVERT_TARGET_COUNT = 12 };
 
 /* Where a profile goes, and as what. */
 struct convert_target {

@@ -307,9 +307,19 @@ static void warn_idle_filling(const struct profile *profile, const char *path, c
             message_name(path, true));
 }
 
+static bool has_callers(const struct profile *profile)
+{
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        if (profile_stack(profile, profile->samples.stack[i]).parent.index) return true;
+    }
+    return false;
+}
+
 /* What one format loses of a part that it keeps. */
 static void add_lost_members(const struct profile *profile, const struct format *format, struct buffer *names)
 {
+    if (format == &format_callgrind && has_callers(profile))
+        add_name(names, "stacks, but the calls that they consist of");
     if (format == &format_firefox && has_addresses_outside_images(profile))
         add_name(names, "addresses outside of images");
     if (format->sentry_version == 1 && profile->profiler_id.index) add_name(names, "profiler_id");

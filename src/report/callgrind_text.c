@@ -2,16 +2,15 @@
  * was written before.  SPDX-License-Identifier: MIT */
 #include "report/report.h"
 
+#include "format/common/callgrind_text.h"
+
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 struct callgrind {
     const struct graph_report *all;
     struct buffer *out;
-    struct names texts;                /* objects, files and names as they are printed */
-    uint32_t *objects, *files, *names; /* by text: the number that it has in the file, 0: none yet */
-    uint32_t object_count, file_count, name_count;
+    struct callgrind_text text;
     uint32_t *nodes_in_order; /* by node: which one it is of those that share file and name, 0: the only one */
     uint32_t *sharers;        /* by node: how many share */
 };
@@ -113,22 +112,8 @@ static bool find_sharers(struct callgrind *all)
     return has_memory;
 }
 
-/* --- Names and addresses ------------------------------------------------------------------------------------------ */
-
-/* "(1) name" for a new one, "(1)" from then on. */
-static void append_name(struct callgrind *all, const char *key, uint32_t *numbers, uint32_t *count, const char *name)
-{
-    uint32_t text = names_add(&all->texts, slice_of_text(name)).index;
-    uint32_t *number = &numbers[text];
-    buffer_append_format(all->out, "%s=", key);
-    if (text != 0) {
-        bool is_new = *number == 0;
-        if (is_new) *number = ++*count;
-        buffer_append_format(all->out, "(%" PRIu32 ")%s", *number, is_new ? " " : "");
-        if (is_new) buffer_append_text(all->out, name);
-    }
-    buffer_append_text(all->out, "\n");
-}
+/* --- Names ---------------------------------------------------------------------------------------------------------
+ */
 
 /* The name of a callee gets the number; the name of the node itself does not, as in pprof. */
 static void append_callee(struct callgrind *all, uint32_t node)
@@ -137,28 +122,11 @@ static void append_callee(struct callgrind *all, uint32_t node)
     buffer_append_text(&text, name_at(all, group_at(all, node)->name));
     if (all->nodes_in_order[node] != 0)
         buffer_append_format(&text, " [%" PRIu32 "/%" PRIu32 "]", all->nodes_in_order[node], all->sharers[node]);
-    buffer_append_byte(&text, '\0');
     if (text.failed)
         all->out->failed = true;
     else
-        append_name(all, "cfn", all->names, &all->name_count, (const char *)text.data);
+        callgrind_append_name(&all->text, "cfn", CALLGRIND_FUNCTION, buffer_slice(&text));
     buffer_fini(&text);
-}
-
-/* Relative to the one before, where that is shorter. */
-static void append_address(struct buffer *out, const struct group *before, uint64_t address)
-{
-    char absolute[24], relative[24];
-    int length = snprintf(absolute, sizeof(absolute), "0x%" PRIx64, address);
-    if (!before) {
-        buffer_append_text(out, absolute);
-    } else if (before->address == address) {
-        buffer_append_text(out, "*");
-    } else {
-        int64_t difference = (int64_t)(address - before->address);
-        bool is_shorter = snprintf(relative, sizeof(relative), "%+" PRId64, difference) < length;
-        buffer_append_text(out, is_shorter ? relative : absolute);
-    }
 }
 
 /* --- The file ----------------------------------------------------------------------------------------------------- */
@@ -168,16 +136,26 @@ static bool is_same_function(const struct group *a, const struct group *b)
     return a->object.index == b->object.index && a->file.index == b->file.index && a->name.index == b->name.index;
 }
 
+static void append_text(struct callgrind *all, const char *key, enum callgrind_kind kind, const char *name)
+{
+    callgrind_append_name(&all->text, key, kind, slice_of_text(name));
+}
+
+static void append_address(struct callgrind *all, const struct group *before, uint64_t address)
+{
+    callgrind_append_address(all->out, before ? &before->address : NULL, address);
+}
+
 static void append_calls(struct callgrind *all, uint32_t node, const struct group *before)
 {
     const struct call_graph *graph = &all->all->trimmed->graph;
     for (uint32_t i = graph->out_first[node]; i < graph->out_first[node + 1]; i++) {
         const struct call_edge *edge = &graph->edges[graph->out[i]];
         const struct group *callee = group_at(all, edge->to);
-        append_name(all, "cfl", all->files, &all->file_count, name_at(all, callee->file));
+        append_text(all, "cfl", CALLGRIND_FILE, name_at(all, callee->file));
         append_callee(all, edge->to);
         buffer_append_text(all->out, "calls=0 "); /* how often is not known */
-        append_address(all->out, before, callee->address);
+        append_address(all, before, callee->address);
         buffer_append_format(all->out, " %" PRId64 "\n* * %" PRId64 "\n", callee->line,
                              report_scale(all->all->report, edge->weight));
     }
@@ -192,12 +170,11 @@ static void append_nodes(struct callgrind *all)
         const struct group *group = group_at(all, node);
         if (!before || !is_same_function(before, group)) {
             buffer_append_text(all->out, "\n");
-            append_name(all, "ob", all->objects, &all->object_count,
-                        profile_c_string(all->all->report->profile, group->object));
-            append_name(all, "fl", all->files, &all->file_count, name_at(all, group->file));
-            append_name(all, "fn", all->names, &all->name_count, name_at(all, group->name));
+            append_text(all, "ob", CALLGRIND_OBJECT, profile_c_string(all->all->report->profile, group->object));
+            append_text(all, "fl", CALLGRIND_FILE, name_at(all, group->file));
+            append_text(all, "fn", CALLGRIND_FUNCTION, name_at(all, group->name));
         }
-        append_address(all->out, before, group->address);
+        append_address(all, before, group->address);
         buffer_append_format(all->out, " %" PRId64 " %" PRId64 "\n", group->line,
                              report_scale(all->all->report, node_flat(&graph->nodes[node])));
         append_calls(all, node, before);
@@ -208,16 +185,9 @@ static void append_nodes(struct callgrind *all)
 static bool prepare(struct callgrind *all)
 {
     const struct call_graph *graph = &all->all->trimmed->graph;
-    /* Each listed node may add one name for its callers. */
-    size_t string_count = names_limit(&all->all->source->grouping->names) + graph->node_count;
-    names_init(&all->texts, all->all->report->profile);
-    all->objects = calloc(string_count, sizeof(*all->objects));
-    all->files = calloc(string_count, sizeof(*all->files));
-    all->names = calloc(string_count, sizeof(*all->names));
     all->nodes_in_order = calloc(graph->node_count + 1, sizeof(*all->nodes_in_order));
     all->sharers = calloc(graph->node_count + 1, sizeof(*all->sharers));
-    bool has_memory = all->objects && all->files && all->names && all->nodes_in_order && all->sharers;
-    return has_memory && find_sharers(all);
+    return all->nodes_in_order && all->sharers && find_sharers(all);
 }
 
 void graph_write_callgrind(const struct graph_report *graph, struct buffer *out)
@@ -227,15 +197,12 @@ void graph_write_callgrind(const struct graph_report *graph, struct buffer *out)
     const char *type = profile_c_string(report->profile, report->profile->value_types[report->choice.index].type);
     buffer_append_format(out, "positions: instr line\nevents: %s%s(%s)\n", report->choice.is_mean ? "mean_" : "", type,
                          report->unit);
+    callgrind_text_init(&all.text, out);
     if (prepare(&all))
         append_nodes(&all);
     else
         out->failed = true;
-    if (names_failed(&all.texts, NULL) != STATUS_OK) out->failed = true;
-    names_fini(&all.texts);
-    free(all.objects);
-    free(all.files);
-    free(all.names);
+    callgrind_text_fini(&all.text);
     free(all.nodes_in_order);
     free(all.sharers);
 }

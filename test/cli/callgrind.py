@@ -5,6 +5,7 @@ event, and what some of them cost with their callees. test/data/callgrind/make.s
 
 SPDX-License-Identifier: MIT"""
 import collections
+import contextlib
 import gzip
 import json
 import pathlib
@@ -30,19 +31,23 @@ def run(*command):
 
 def annotated(name, *options):
     """{(file, function): [cost of each event]} and the events, as callgrind_annotate says."""
-    if not shutil.which("callgrind_annotate"):
-        skip("callgrind_annotate (package valgrind) is not installed")
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / name
         path.write_bytes(gzip.decompress((DATA / f"{name}.out.gz").read_bytes()))
-        text = run("callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no", *options, str(path))
+        return annotated_file(path, *options)
+
+
+def annotated_file(path, *options):
+    if not shutil.which("callgrind_annotate"):
+        skip("callgrind_annotate (package valgrind) is not installed")
+    text = run("callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no", *options, str(path))
     events = re.search(r"Events shown: +(.*)", text)[1].split()
     rows = collections.defaultdict(lambda: [0] * len(events))
     for line in text.splitlines():
         words = line.split(None, len(events))
         if len(words) != len(events) + 1 or not re.fullmatch(r"-?[\d,]+", words[0]) or words[-1] == "PROGRAM TOTALS":
             continue
-        place = re.sub(r" \[[^]]*\]$", "", words[-1])
+        place = re.sub(r"( \[[^]]*\])+$", "", words[-1])
         values = [0 if word == "." else int(word.replace(",", "")) for word in words[:-1]]
         file, function = place.rsplit(":", 1) if "::" not in place else place.split(":php::")
         key = (file.rsplit("/", 1)[-1], function.removeprefix("php::"))
@@ -52,8 +57,12 @@ def annotated(name, *options):
 
 def opened(name, event, what="self"):
     """What offbeat says of the same."""
+    return opened_file(DATA / f"{name}.out.gz", event, what)
+
+
+def opened_file(path, event, what):
     report = json.loads(run(OFFBEAT, "top", "--json", "-n", "0", "--granularity", "filefunctions", "--sample-index", event,
-                            str(DATA / f"{name}.out.gz")))
+                            str(path)))
     rows = collections.Counter()
     for row in report["functions"]:
         name_only = row["name"].rsplit(" ", 1)[0] if row["file"] else row["name"]
@@ -85,6 +94,49 @@ def functions_that_do_not_call_themselves_cost_as_much_with_their_callees():
         for key in (("program.c" if ("program.c", "main") in expected else "p.c", function)
                     for function in ("main", "middle", "leaf", "compare")):
             check(abs(found[key] / expected[key][0] - 1) < 1e-4, f"{name}: {key}: {found[key]} and {expected[key][0]}")
+
+
+# The files of other tools that convert writes in callgrind's format.
+SOURCES = {"jfr": "jfr/serial.jfr.gz", "perf.data": "perf/chains.data", "stackprof": "stackprof/wall.json", "pstats": "pstats/python3.11.pstats",
+           "callgrind": "callgrind/calls.out.gz"}
+# callgrind_annotate adds the costs of a recursion again, and of a function that was called it leaves out the stacks that
+# begin with it.
+RECURSIVE = {"jfr": {"Program.deep", "java.util.ArrayList.add"}, "perf.data": {"_int_free"},
+             "stackprof": {"Enumerable#map", "Object#leaf", "Range#each", "<main>"}}
+
+
+@contextlib.contextmanager
+def converted(source):
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "x.callgrind"
+        run(OFFBEAT, "convert", str(DATA.parent / SOURCES[source]), "-o", str(path))
+        yield path
+
+
+def by_function(rows):
+    """Files may begin with different folders, and frames without a function have different names."""
+    sums = collections.Counter()
+    for (_, function), value in rows.items():
+        sums["???" if re.fullmatch(r"\[.*|(.*\+)?0x[0-9a-f]+", function) else function] += value
+    return {function: value for function, value in sums.items() if value}
+
+
+for one in SOURCES:
+    def written(source=one):
+        with converted(source) as path:
+            events, costs = annotated_file(path)
+            _, with_callees = annotated_file(path, "--inclusive=yes")
+        event = re.sub(r"\(.*", "", events[0])
+        for what, rows in (("self", costs), ("total", with_callees)):
+            wanted = by_function(opened_file(DATA.parent / SOURCES[source], event, what))
+            found = by_function({key: values[0] for key, values in rows.items()})
+            check(wanted, "there is nothing to compare")
+            # Functions without a name are one in the file.
+            names = wanted.keys() | found.keys() if what == "self" else set(wanted) - RECURSIVE.get(source, set()) - {"???"}
+            for name in sorted(names):
+                check_equal(found.get(name), wanted.get(name), f"{what} of {name}")
+    written.__name__ = f"callgrind_annotate_reads_what_convert_writes_of_{one}"
+    case(written)
 
 
 main()

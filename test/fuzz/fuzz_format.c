@@ -122,7 +122,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (size_t i = 0; i < FORMAT_COUNT; i++) {
             if (writes_all || !formats[i]->sentry_version) write_and_read(&profile, formats[i]);
         }
-        if (format_is_written(chosen_format)) check_agreement(bytes);
+        /* Each reading of callgrind's calls estimates the stacks again, with its own rounding. */
+        if (format_is_written(chosen_format) && chosen_format != &format_callgrind) check_agreement(bytes);
     }
     profile_fini(&profile);
     return 0;

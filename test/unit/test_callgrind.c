@@ -48,6 +48,57 @@ TEST(places_that_cost_nothing_by_the_first_event_are_kept)
     profile_fini(&profile);
 }
 
+static void check_written(const char *collapsed, const char *expected)
+{
+    struct profile profile;
+    struct buffer out;
+    profile_init(&profile);
+    buffer_init(&out, 1 << 16);
+    CHECK_UINT(collapsed_decode(slice_of_text(collapsed), &profile, NULL), STATUS_OK);
+    CHECK_UINT(callgrind_encode(&profile, &out, NULL), STATUS_OK);
+    buffer_append_byte(&out, '\0');
+    const char *body = strstr((const char *)out.data, "events:");
+    CHECK(body != NULL);
+    CHECK_TEXT(body, expected);
+    buffer_fini(&out);
+    profile_fini(&profile);
+}
+
+TEST(writes_own_costs_and_calls_of_each_function)
+{
+    check_written("main 1\nmain;leaf 5\nmain;middle;leaf 10\n",
+                  "events: samples\n\nob=(1) ???\nfl=(1) ???\nfn=(1) main\n0 1\ncfi=(1)\ncfn=(2) leaf\ncalls=1 0\n0 5\n"
+                  "cfi=(1)\ncfn=(3) middle\ncalls=1 0\n0 10\n\nob=(1)\nfl=(1)\nfn=(2)\n0 15\n\n"
+                  "ob=(1)\nfl=(1)\nfn=(3)\ncfi=(1)\ncfn=(2)\ncalls=1 0\n0 10\n\ntotals: 16\n");
+}
+
+/* even → odd costs 7, though the last of the samples is in the second of these calls. */
+TEST(writes_a_recursive_call_once_for_each_sample)
+{
+    check_written(
+        "even;odd 3\neven;odd;even;odd 4\n",
+        "events: samples\n\nob=(1) ???\nfl=(1) ???\nfn=(1) odd\n0 7\ncfi=(1)\ncfn=(2) even\ncalls=1 0\n0 4\n\n"
+        "ob=(1)\nfl=(1)\nfn=(2)\ncfi=(1)\ncfn=(1)\ncalls=1 0\n0 7\n\ntotals: 7\n");
+}
+
+TEST(the_default_value_is_the_first_event_and_units_have_no_blanks)
+{
+    struct profile profile;
+    struct buffer out;
+    profile_init(&profile);
+    buffer_init(&out, 1 << 16);
+    profile_add_value_type(&profile, "page faults", "count");
+    profile_add_value_type(&profile, "cpu", "nanoseconds");
+    profile_add_sample(&profile, &(struct sample){0}, (int64_t[]){2, -70});
+    CHECK_UINT(callgrind_encode(&profile, &out, NULL), STATUS_OK);
+    buffer_append_byte(&out, '\0');
+    CHECK_TEXT(
+        strstr((const char *)out.data, "events:"),
+        "events: cpu(nanoseconds) page_faults\n\nob=(1) ???\nfl=(1) ???\nfn=(1) ???\n0 -70 2\n\ntotals: -70 2\n");
+    buffer_fini(&out);
+    profile_fini(&profile);
+}
+
 TEST(units_of_events_are_read_and_values_below_zero_kept)
 {
     struct profile profile;

@@ -74,7 +74,7 @@ struct format {
     X(macos_sample) /* read only */                                                                                    \
     X(pprof_legacy) /* what pprof read before profile.proto; read only */                                              \
     X(perf_script)  /* read only */                                                                                    \
-    X(callgrind)    /* read only; its first line may look as a collapsed stack does */                                 \
+    X(callgrind)    /* its first line may look as a collapsed stack does */                                            \
     X(collapsed)                                                                                                       \
     X(otlp_json)                                                                                                       \
     X(dhat)      /* read only */                                                                                       \

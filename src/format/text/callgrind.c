@@ -378,8 +378,12 @@ static void read_costs(struct decoder *decoder)
             return;
         }
         int64_t factor = decoder->events[count].factor;
-        if (!parse_cost(word, &costs[count]) || __builtin_mul_overflow(costs[count], factor, &costs[count])) {
+        if (!parse_cost(word, &costs[count])) {
             refuse(decoder, STATUS_MALFORMED, "a cost that is no number of 64 bits");
+            return;
+        }
+        if (__builtin_mul_overflow(costs[count], factor, &costs[count])) {
+            refuse(decoder, STATUS_TOO_LARGE, "a cost of more than 64 bits in the unit of its event");
             return;
         }
         count++;
@@ -437,4 +441,7 @@ const struct format format_callgrind = {
     .suffixes = {".callgrind"},
     .detect = callgrind_detect,
     .decode = callgrind_decode,
+    .encode = callgrind_encode,
+    .keeps = KEEPS_VALUES | KEEPS_LINES | KEEPS_ADDRESSES,
+    .needs_full_names = true,
 };

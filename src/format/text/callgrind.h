@@ -3,6 +3,7 @@
 #ifndef OFFBEAT_FORMAT_TEXT_CALLGRIND_H
 #define OFFBEAT_FORMAT_TEXT_CALLGRIND_H
 
+#include "base/buffer.h"
 #include "profile/profile.h"
 
 enum {
@@ -18,5 +19,10 @@ bool callgrind_detect(struct slice bytes);
  * "Time_(10ns)" or "cpu(ms)" contains the unit. Errors have the offset of their line. See format_decode for the rest of
  * the contract. */
 enum status callgrind_decode(struct slice bytes, struct profile *profile, struct error *error);
+
+/* Each value type becomes an event, the default one first. Functions are distinguished by object, file and name. A call
+ * has its costs; how often it happened is not known. STATUS_UNSUPPORTED if there is no sample, or more value types than
+ * CALLGRIND_EVENTS_MAX. */
+enum status callgrind_encode(const struct profile *profile, struct buffer *out, struct error *error);
 
 #endif

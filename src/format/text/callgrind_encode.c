@@ -1,0 +1,447 @@
+/* Writes callgrind's format, for KCachegrind: what the code of each function costs, line by line, and what the
+ * functions that it calls cost from there.
+ *
+ * The costs of samples are summed up along the tree of stacks, so that each stack is entered once. A call that is part
+ * of a recursion counts where it is entered first.  SPDX-License-Identifier: MIT */
+#include "format/text/callgrind.h"
+
+#include "base/array.h"
+#include "base/hash.h"
+#include "format/common/callgrind_text.h"
+#include "format/common/frame_name.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct written_function {
+    struct string_id object, file, name; /* of the profile */
+    uint64_t address;                    /* where it was seen first */
+    int64_t line;
+    uint32_t first_cost, last_cost; /* plus one; 0: none */
+};
+
+/* What the code of a place costs, or one function that is called from there. */
+struct written_cost {
+    uint32_t function, callee; /* CALLEE plus one; 0: its own cost */
+    uint64_t address;
+    int64_t line;
+    uint32_t next;    /* of the same function, plus one */
+    uint32_t entered; /* how often it is part of the stack at hand */
+};
+
+/* clang-format off */
+struct encoder {
+    const struct profile *profile;
+    struct buffer *out;
+    struct callgrind_text text;
+    size_t value_count;
+    uint32_t columns[CALLGRIND_EVENTS_MAX]; /* in the order in which they are written: the default one first */
+    int64_t *sums;                          /* by stack and column: of the stack itself, then with all that it calls */
+    uint32_t *first_child, *next_sibling;   /* by stack */
+    struct { struct written_function *items; size_t count, capacity; struct index_table index; } functions;
+    struct { struct written_cost *items; size_t count, capacity; struct index_table index; } costs;
+    struct { int64_t *items; size_t count, capacity; } values; /* by cost and column */
+    struct { uint32_t *items; size_t count, capacity; } path;  /* costs that the stack at hand has entered */
+    bool has_addresses;
+    enum status status;
+};
+/* clang-format on */
+
+static void fail(struct encoder *encoder)
+{
+    encoder->status = STATUS_NO_MEMORY;
+}
+
+/* --- Functions and costs ------------------------------------------------------------------------------------------ */
+
+static bool function_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct written_function *a = &((const struct encoder *)context)->functions.items[index], *b = key;
+    return a->object.index == b->object.index && a->file.index == b->file.index && a->name.index == b->name.index;
+}
+
+/* INDEX_NONE without memory. */
+static uint32_t number_function(struct encoder *encoder, const struct written_function *function)
+{
+    uint64_t hash = hash_mix((uint64_t)function->object.index << 32 | function->file.index, function->name.index);
+    uint32_t known = index_table_find(&encoder->functions.index, hash, function_equal, encoder, function);
+    if (known != INDEX_NONE) return known;
+    if (!array_reserve(&encoder->functions.items, &encoder->functions.capacity, encoder->functions.count + 1,
+                       sizeof(*function), PROFILE_ENTITIES_MAX) ||
+        !index_table_add(&encoder->functions.index, hash, (uint32_t)encoder->functions.count)) {
+        fail(encoder);
+        return INDEX_NONE;
+    }
+    encoder->functions.items[encoder->functions.count] = *function;
+    return (uint32_t)encoder->functions.count++;
+}
+
+static bool cost_equal(const void *context, uint32_t index, const void *key)
+{
+    const struct written_cost *a = &((const struct encoder *)context)->costs.items[index], *b = key;
+    return a->function == b->function && a->callee == b->callee && a->address == b->address && a->line == b->line;
+}
+
+static void append_cost_to_function(struct encoder *encoder, uint32_t number)
+{
+    struct written_function *function = &encoder->functions.items[encoder->costs.items[number].function];
+    if (function->last_cost)
+        encoder->costs.items[function->last_cost - 1].next = number + 1;
+    else
+        function->first_cost = number + 1;
+    function->last_cost = number + 1;
+}
+
+/* INDEX_NONE without memory. */
+static uint32_t number_cost(struct encoder *encoder, const struct written_cost *cost)
+{
+    uint64_t hash =
+        hash_mix(hash_mix((uint64_t)cost->function << 32 | cost->callee, cost->address), (uint64_t)cost->line);
+    uint32_t known = index_table_find(&encoder->costs.index, hash, cost_equal, encoder, cost);
+    if (known != INDEX_NONE) return known;
+    size_t values = (encoder->costs.count + 1) * encoder->value_count;
+    if (!array_reserve(&encoder->costs.items, &encoder->costs.capacity, encoder->costs.count + 1, sizeof(*cost),
+                       PROFILE_ENTITIES_MAX) ||
+        !array_reserve(&encoder->values.items, &encoder->values.capacity, values, sizeof(*encoder->values.items),
+                       SIZE_MAX / sizeof(*encoder->values.items)) ||
+        !index_table_add(&encoder->costs.index, hash, (uint32_t)encoder->costs.count)) {
+        fail(encoder);
+        return INDEX_NONE;
+    }
+    uint32_t number = (uint32_t)encoder->costs.count++;
+    encoder->costs.items[number] = *cost;
+    memset(encoder->values.items + number * encoder->value_count, 0,
+           encoder->value_count * sizeof(*encoder->values.items));
+    append_cost_to_function(encoder, number);
+    return number;
+}
+
+/* One function of a stack, at the place where it was executing or calling. */
+struct frame {
+    uint32_t function;
+    uint64_t address;
+    int64_t line;
+};
+
+/* Line LINE_INDEX of LOCATION; one without lines is a function without a name. */
+static struct frame frame_of(struct encoder *encoder, const struct location *location, uint32_t line_index)
+{
+    const struct profile *profile = encoder->profile;
+    struct line line = {0};
+    if (location->line_count > 0) line = profile_lines(profile, location)[line_index];
+    const struct function *function = profile_function(profile, line.function);
+    struct written_function written = {
+        .object = profile_mapping(profile, location->mapping)->file_name,
+        .file = function->file_name,
+        .name = frame_name_of_function(function),
+        .address = location->address,
+    };
+    int64_t at = line.line > 0 ? line.line : 0;
+    written.line = function->start_line > 0 ? function->start_line : at;
+    return (struct frame){number_function(encoder, &written), location->address, at};
+}
+
+static void add_values(struct encoder *encoder, uint32_t cost, const int64_t *values)
+{
+    int64_t *sums = encoder->values.items + cost * encoder->value_count;
+    for (size_t i = 0; i < encoder->value_count; i++) sums[i] = profile_add_values(sums[i], values[i]);
+}
+
+static void enter_call(struct encoder *encoder, const struct frame *caller, uint32_t callee, const int64_t *values)
+{
+    struct written_cost cost = {
+        .function = caller->function, .callee = callee + 1, .address = caller->address, .line = caller->line};
+    if (encoder->status != STATUS_OK) return;
+    uint32_t number = number_cost(encoder, &cost);
+    if (number == INDEX_NONE) return;
+    if (!array_reserve(&encoder->path.items, &encoder->path.capacity, encoder->path.count + 1, sizeof(number),
+                       SIZE_MAX / sizeof(number))) {
+        fail(encoder);
+        return;
+    }
+    encoder->path.items[encoder->path.count++] = number;
+    if (encoder->costs.items[number].entered++ == 0) add_values(encoder, number, values);
+}
+
+/* --- The tree of stacks ------------------------------------------------------------------------------------------- */
+
+static int64_t *sums_of(const struct encoder *encoder, uint32_t stack)
+{
+    return encoder->sums + (size_t)stack * encoder->value_count;
+}
+
+static const struct location *location_at(const struct encoder *encoder, uint32_t stack)
+{
+    return profile_location(encoder->profile, profile_stack(encoder->profile, (struct stack_id){stack}).location);
+}
+
+static struct frame innermost_of(struct encoder *encoder, uint32_t stack)
+{
+    return frame_of(encoder, location_at(encoder, stack), 0);
+}
+
+static void add_samples(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        int64_t *sums = sums_of(encoder, profile->samples.stack[i].index);
+        const int64_t *values = profile_sample_values(profile, i);
+        for (size_t k = 0; k < encoder->value_count; k++)
+            sums[k] = profile_add_values(sums[k], values[encoder->columns[k]]);
+    }
+}
+
+static bool has_cost(const struct encoder *encoder, const int64_t *values)
+{
+    for (size_t i = 0; i < encoder->value_count; i++) {
+        if (values[i] != 0) return true;
+    }
+    return false;
+}
+
+static void add_own_cost(struct encoder *encoder, const struct frame *frame, const int64_t *values)
+{
+    struct written_cost cost = {.function = frame->function, .address = frame->address, .line = frame->line};
+    if (encoder->status != STATUS_OK) return;
+    uint32_t number = number_cost(encoder, &cost);
+    if (number != INDEX_NONE) add_values(encoder, number, values);
+}
+
+static void add_own_costs(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    struct written_function unknown = {0};
+    for (uint32_t i = 0; i < profile_stack_limit(profile) && encoder->status == STATUS_OK; i++) {
+        if (!profile_is_stack(profile, i) || !has_cost(encoder, sums_of(encoder, i))) continue;
+        struct frame frame = {0};
+        if (i == 0)
+            frame.function = number_function(encoder, &unknown);
+        else
+            frame = innermost_of(encoder, i);
+        add_own_cost(encoder, &frame, sums_of(encoder, i));
+    }
+}
+
+/* From here on a stack costs what its callees cost, too. A parent's index is below its children's. */
+static void sum_up(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    for (uint32_t i = profile_stack_limit(profile); i-- > 1;) {
+        if (!profile_is_stack(profile, i)) continue;
+        uint32_t parent = profile_parent_at(profile, i);
+        encoder->next_sibling[i] = encoder->first_child[parent];
+        encoder->first_child[parent] = i;
+        if (parent == 0) continue;
+        int64_t *into = sums_of(encoder, parent);
+        for (size_t k = 0; k < encoder->value_count; k++) into[k] = profile_add_values(into[k], sums_of(encoder, i)[k]);
+    }
+}
+
+/* The calls that lead into STACK: from its caller, and from each of its functions into the inlined one. */
+static void enter_stack(struct encoder *encoder, uint32_t stack)
+{
+    const struct location *location = location_at(encoder, stack);
+    uint32_t parent = profile_parent_at(encoder->profile, stack),
+             count = location->line_count ? location->line_count : 1;
+    struct frame caller = {0};
+    if (parent != 0) caller = innermost_of(encoder, parent);
+    for (uint32_t i = count; i-- > 0 && encoder->status == STATUS_OK;) {
+        struct frame frame = frame_of(encoder, location, i);
+        if (parent != 0 || i + 1 < count) enter_call(encoder, &caller, frame.function, sums_of(encoder, stack));
+        caller = frame;
+    }
+}
+
+static void leave_stack(struct encoder *encoder, uint32_t stack)
+{
+    const struct location *location = location_at(encoder, stack);
+    uint32_t count = location->line_count ? location->line_count : 1;
+    if (profile_parent_at(encoder->profile, stack) == 0) count--;
+    for (; count > 0 && encoder->status == STATUS_OK; count--)
+        encoder->costs.items[encoder->path.items[--encoder->path.count]].entered--;
+}
+
+static void walk(struct encoder *encoder)
+{
+    uint32_t at = encoder->first_child[0];
+    while (at != 0 && encoder->status == STATUS_OK) {
+        enter_stack(encoder, at);
+        if (encoder->first_child[at] != 0) {
+            at = encoder->first_child[at];
+            continue;
+        }
+        leave_stack(encoder, at);
+        while (at != 0 && encoder->next_sibling[at] == 0) {
+            at = profile_parent_at(encoder->profile, at);
+            if (at != 0) leave_stack(encoder, at);
+        }
+        if (at != 0) at = encoder->next_sibling[at];
+    }
+}
+
+/* --- Writing ------------------------------------------------------------------------------------------------------ */
+
+/* The default value is the first event: the one that KCachegrind shows. */
+static void choose_columns(struct encoder *encoder)
+{
+    int chosen = profile_value_index(encoder->profile, "");
+    size_t count = 0;
+    if (chosen >= 0) encoder->columns[count++] = (uint32_t)chosen;
+    for (uint32_t i = 0; i < encoder->value_count; i++) {
+        if ((int)i != chosen) encoder->columns[count++] = i;
+    }
+}
+
+/* A blank would begin another event, and each event needs a name. */
+static void append_word(struct buffer *out, struct slice word)
+{
+    if (word.size == 0) buffer_append_text(out, "value");
+    for (size_t i = 0; i < word.size; i++) buffer_append_byte(out, word.data[i] <= ' ' ? '_' : word.data[i]);
+}
+
+static void write_header(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    buffer_append_text(encoder->out,
+                       "# callgrind format\nversion: 1\ncreator: offbeat " OFFBEAT_VERSION "\npositions:");
+    buffer_append_text(encoder->out, encoder->has_addresses ? " instr line\nevents:" : " line\nevents:");
+    for (size_t i = 0; i < encoder->value_count; i++) {
+        const struct value_type *type = &profile->value_types[encoder->columns[i]];
+        struct slice unit = profile_slice(profile, type->unit);
+        buffer_append_byte(encoder->out, ' ');
+        append_word(encoder->out, profile_slice(profile, type->type));
+        if (unit.size == 0 || slice_equals_text(unit, "count")) continue;
+        buffer_append_byte(encoder->out, '(');
+        append_word(encoder->out, unit);
+        buffer_append_byte(encoder->out, ')');
+    }
+    buffer_append_byte(encoder->out, '\n');
+}
+
+/* Control characters would break the line, and readers do not see a name of blanks. */
+static void append_name(struct encoder *encoder, const char *key, enum callgrind_kind kind, struct string_id name)
+{
+    struct slice text = profile_slice(encoder->profile, name);
+    struct buffer clean = {.maximum = PROFILE_STRING_BYTES_MAX};
+    bool is_blank = true;
+    for (size_t i = 0; i < text.size; i++) {
+        is_blank &= text.data[i] <= ' ';
+        buffer_append_byte(&clean, text.data[i] < ' ' ? ' ' : text.data[i]);
+    }
+    callgrind_append_name(&encoder->text, key, kind, is_blank ? slice_of_text("???") : buffer_slice(&clean));
+    if (clean.failed) fail(encoder);
+    buffer_fini(&clean);
+}
+
+static void append_place(struct encoder *encoder, uint64_t address, int64_t line)
+{
+    if (encoder->has_addresses) buffer_append_format(encoder->out, "0x%" PRIx64 " ", address);
+    buffer_append_format(encoder->out, "%" PRId64, line);
+}
+
+/* Readers take the size of a number first: the least one of 64 bits has none. */
+static void append_value(struct encoder *encoder, int64_t value)
+{
+    buffer_append_format(encoder->out, " %" PRId64, value == INT64_MIN ? -INT64_MAX : value);
+}
+
+static void write_cost(struct encoder *encoder, const struct written_function *function, uint32_t number)
+{
+    const struct written_cost *cost = &encoder->costs.items[number];
+    if (cost->callee) {
+        const struct written_function *callee = &encoder->functions.items[cost->callee - 1];
+        if (callee->object.index != function->object.index)
+            append_name(encoder, "cob", CALLGRIND_OBJECT, callee->object);
+        append_name(encoder, "cfi", CALLGRIND_FILE, callee->file);
+        append_name(encoder, "cfn", CALLGRIND_FUNCTION, callee->name);
+        /* How often is not known. callgrind_annotate takes the costs of no call for the function's own. */
+        buffer_append_text(encoder->out, "calls=1 ");
+        append_place(encoder, callee->address, callee->line);
+        buffer_append_byte(encoder->out, '\n');
+    }
+    append_place(encoder, cost->address, cost->line);
+    for (size_t i = 0; i < encoder->value_count; i++)
+        append_value(encoder, encoder->values.items[number * encoder->value_count + i]);
+    buffer_append_byte(encoder->out, '\n');
+}
+
+static void write_functions(struct encoder *encoder)
+{
+    for (size_t i = 0; i < encoder->functions.count && !encoder->out->failed; i++) {
+        const struct written_function *function = &encoder->functions.items[i];
+        buffer_append_byte(encoder->out, '\n');
+        append_name(encoder, "ob", CALLGRIND_OBJECT, function->object);
+        append_name(encoder, "fl", CALLGRIND_FILE, function->file);
+        append_name(encoder, "fn", CALLGRIND_FUNCTION, function->name);
+        for (uint32_t at = function->first_cost; at != 0; at = encoder->costs.items[at - 1].next)
+            write_cost(encoder, function, at - 1);
+    }
+}
+
+static void write_totals(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    buffer_append_text(encoder->out, "\ntotals:");
+    for (size_t i = 0; i < encoder->value_count; i++) {
+        int64_t sum = 0;
+        for (size_t k = 0; k < profile->samples.count; k++)
+            sum = profile_add_values(sum, profile_sample_values(profile, k)[encoder->columns[i]]);
+        append_value(encoder, sum);
+    }
+    buffer_append_byte(encoder->out, '\n');
+}
+
+static void encode(struct encoder *encoder)
+{
+    const struct profile *profile = encoder->profile;
+    size_t count = profile_stack_limit(profile);
+    encoder->sums = calloc(count * encoder->value_count, sizeof(*encoder->sums));
+    encoder->first_child = calloc(count, sizeof(*encoder->first_child));
+    encoder->next_sibling = calloc(count, sizeof(*encoder->next_sibling));
+    if (!encoder->sums || !encoder->first_child || !encoder->next_sibling) {
+        fail(encoder);
+        return;
+    }
+    for (uint32_t i = 1; i < profile->locations.count; i++)
+        encoder->has_addresses |= profile_location(profile, (struct location_id){i})->address != 0;
+    choose_columns(encoder);
+    add_samples(encoder);
+    add_own_costs(encoder);
+    sum_up(encoder);
+    walk(encoder);
+    if (encoder->status != STATUS_OK) return;
+    write_header(encoder);
+    write_functions(encoder);
+    write_totals(encoder);
+}
+
+static void encoder_fini(struct encoder *encoder)
+{
+    callgrind_text_fini(&encoder->text);
+    free(encoder->sums);
+    free(encoder->first_child);
+    free(encoder->next_sibling);
+    free(encoder->functions.items);
+    index_table_fini(&encoder->functions.index);
+    free(encoder->costs.items);
+    index_table_fini(&encoder->costs.index);
+    free(encoder->values.items);
+    free(encoder->path.items);
+}
+
+enum status callgrind_encode(const struct profile *profile, struct buffer *out, struct error *error)
+{
+    enum status status = profile_failed(profile, error);
+    if (status != STATUS_OK) return status;
+    if (profile->samples.count == 0 || profile->value_type_count == 0)
+        return error_set(error, STATUS_UNSUPPORTED, 0, "there is no sample to be written");
+    if (profile->value_type_count > CALLGRIND_EVENTS_MAX)
+        return error_set(error, STATUS_UNSUPPORTED, 0, "more than %d values", CALLGRIND_EVENTS_MAX);
+    struct encoder encoder = {.profile = profile, .out = out, .value_count = profile->value_type_count};
+    callgrind_text_init(&encoder.text, out);
+    encode(&encoder);
+    status = encoder.status;
+    encoder_fini(&encoder);
+    if (status == STATUS_OK && !out->failed) return STATUS_OK;
+    return error_set(error, STATUS_NO_MEMORY, 0, "larger than %zu bytes, or than memory", out->maximum);
+}
