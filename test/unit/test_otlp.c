@@ -57,7 +57,10 @@ static void check_contents(const struct profile *profile)
         CHECK_INT(profile_sample_values(profile, i)[1], values[i][1]);
         if (times[i]) CHECK_UINT(profile->samples.time_ns[i], (uint64_t)first_ns + times[i]);
     }
-    CHECK_TEXT(text(profile, profile_thread(profile, profile->samples.thread[1])->name), "worker");
+    const struct thread *worker = profile_thread(profile, profile->samples.thread[1]);
+    CHECK_TEXT(text(profile, worker->name), "worker");
+    CHECK_INT(profile_process(profile, worker->process)->pid, label_of(profile, 1, "pid")->number);
+    CHECK_UINT(profile->processes.count, 3); /* the unknown one, and one of each resource */
     CHECK_TEXT(text(profile, profile_thread(profile, profile->samples.thread[1])->id), "42");
     CHECK_INT(label_of(profile, 0, "pid")->number, 8);
     CHECK_TEXT(text(profile, label_of(profile, 0, "service.name")->text), "bank");

@@ -601,11 +601,26 @@ static void add_attribute_label(struct decoder *decoder, const struct attribute 
     add_label(decoder, &label);
 }
 
+/* The process that the labels at hand name: labels of the resource come first. */
+static struct process_id process_at_hand(struct decoder *decoder)
+{
+    struct profile *profile = decoder->profile;
+    struct string_id name = {0};
+    int64_t pid = 0;
+    for (uint32_t i = 0; i < decoder->label_count; i++) {
+        const struct label *label = &decoder->labels[i];
+        struct slice key = profile_slice(profile, label->key);
+        if (pid == 0 && label->is_number && slice_equals_text(key, PROCESS_ID_LABEL)) pid = label->number;
+        if (name.index == 0 && !label->is_number && slice_equals_text(key, PROCESS_NAME_LABEL)) name = label->text;
+    }
+    return profile_add_pid(profile, pid, name);
+}
+
 /* A thread that has a name alone is known by it. A sample whose thread had another name then has that as a label. */
 static struct thread_id add_thread(struct decoder *decoder, struct string_id id, struct string_id name)
 {
     struct profile *profile = decoder->profile;
-    struct thread thread = {.id = id.index ? id : name, .name = name};
+    struct thread thread = {.process = process_at_hand(decoder), .id = id.index ? id : name, .name = name};
     if (thread.id.index == 0) return (struct thread_id){0};
     struct thread_id found = profile_add_thread(profile, &thread);
     if (name.index && profile_thread(profile, found)->name.index != name.index)
