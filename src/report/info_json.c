@@ -136,6 +136,24 @@ static void write_completeness(struct json_writer *json, const struct completene
     write_number(json, "samples_lost", (uint64_t)completeness->lost);
 }
 
+static void write_processes(struct json_writer *json, const struct profile *profile)
+{
+    json_write_key(json, "processes");
+    json_begin_array(json);
+    for (uint32_t i = 1; i < profile->processes.count; i++) {
+        const struct process *process = profile_process(profile, (struct process_id){i});
+        json_begin_object(json);
+        json_write_key(json, "pid");
+        json_write_i64(json, process->pid);
+        write_string(json, profile, "name", process->name);
+        write_string(json, profile, "profiler_id", process->profiler_id);
+        write_string(json, profile, "host", process->host);
+        write_string(json, profile, "container", process->container);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
 static void write_threads(struct json_writer *json, const struct profile *profile, const struct summary *summary)
 {
     json_write_key(json, "threads");
@@ -239,6 +257,7 @@ void info_write_json(const struct info_file *file, const struct profile *profile
     write_values(&json, profile);
     write_counts(&json, summary);
     write_completeness(&json, &file->completeness);
+    write_processes(&json, profile);
     write_threads(&json, profile, summary);
     write_images(&json, profile);
     write_measurements(&json, profile);

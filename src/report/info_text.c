@@ -1,4 +1,5 @@
 /* What is in a file, line by line.  SPDX-License-Identifier: MIT */
+#include "profile/processes.h"
 #include "report/completeness_text.h"
 #include "report/info_report.h"
 #include "report/moment.h"
@@ -107,6 +108,23 @@ static void append_samples(struct buffer *out, const struct summary *summary)
         buffer_append_format(out, " in %zu entries", summary->entry_count);
     }
     buffer_append_text(out, "\n");
+}
+
+static void append_processes(struct buffer *out, const struct profile *profile)
+{
+    if (profile->processes.count > 1) append_number(out, "Processes", profile->processes.count - 1);
+    for (uint32_t i = 1; i < profile->processes.count; i++) {
+        char label[PROCESS_LABEL_SIZE];
+        const struct process *process = profile_process(profile, (struct process_id){i});
+        const struct string_id texts[] = {process->name, process->host, process->container};
+        buffer_append_text(out, "  ");
+        append_printable(out, process_label(profile, (struct process_id){i}, label) ? label : "?");
+        for (size_t k = 0; k < sizeof(texts) / sizeof(texts[0]); k++) {
+            buffer_append_text(out, texts[k].index ? " " : "");
+            append_printable(out, profile_c_string(profile, texts[k]));
+        }
+        buffer_append_text(out, "\n");
+    }
 }
 
 static void append_threads(struct buffer *out, const struct profile *profile, const struct summary *summary)
@@ -273,6 +291,7 @@ static void append_profile(struct buffer *out, const struct info_file *file, con
     append_number(out, "Deepest stack", summary->deepest_stack);
     append_label(out, "Frames");
     buffer_append_format(out, "%zu, %zu without a name\n", summary->frame_count, summary->nameless_count);
+    append_processes(out, profile);
     append_threads(out, profile, summary);
     append_images(out, profile, summary);
     append_completeness(out, profile, &file->completeness);
