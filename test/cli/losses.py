@@ -3,6 +3,7 @@
 What a file has is looked up in the file that was written from it, with info --json and raw. What is missing there must be in
 the line that convert printed. Arguments: the program, the folder test. SPDX-License-Identifier: MIT"""
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -23,8 +24,13 @@ SOURCES = {
     "macos-sample": "fuzz/corpus/macos-sample/small", "pprof-legacy": "data/heap-profile.txt",
     "callgrind": "data/callgrind/xdebug.out.gz", "dhat": "data/dhat/dhat.out", "stackprof": "data/stackprof/wall.json",
     "v8-heap": "data/v8-heap/node20.heapprofile", "envelope": "data/bound.envelope", "sentry-v1": "data/sentry-v1.json",
-    "sentry-v2": "data/sentry-v2-chunk.json",
+    "sentry-v2": "data/sentry-v2-chunk.json", "chrome": "data/real/cpuprofile/mixed-1ms.cpuprofile",
+    "perf-script": "data/perf/chains.script.gz",
 }
+# Made here by convert from these: what another format has and the written file keeps is the most that it can have.
+WRITTEN = {"pprof": "data/perf/events.data", "collapsed": "data/perf/chains.data", "speedscope": "data/jfr/serial.jfr.gz",
+           "firefox": "data/perf/chains.data", "chrome-trace": "data/jfr/serial.jfr.gz"}
+RECORDING = "recording"
 # What info --json has, and what convert calls it.
 MEMBERS = {
     "threads": "threads", "comments": "comments", "recorder": "facts of the recorder",
@@ -100,16 +106,50 @@ def check_pair(kind, source, described, target, folder):
     return True
 
 
-for name, place in SOURCES.items():
-    def one(kind=name, source=TEST / place):
-        described = describe(source)
-        check_equal(described[0]["format"], kind, source)
-        with tempfile.TemporaryDirectory() as folder:
-            count = sum(check_pair(kind, source, described, target, pathlib.Path(folder)) for target in targets())
+def record(folder):
+    """A recording as liboffbeat leaves it."""
+    environment = {**os.environ, "LD_PRELOAD": str(OFFBEAT.parent / "liboffbeat.so"), "OFFBEAT_RECORD_DIRECTORY": str(folder)}
+    program = "import threading, time\nthreading.Thread(target=lambda: sum(range(10**7))).start()\ntime.sleep(0.3)"
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=60)
+    found = [path for path in folder.iterdir() if path.is_file()]
+    check(found, "nothing was recorded")
+    return max(found, key=lambda path: path.stat().st_size)
+
+
+def source_of(kind, folder):
+    if kind in SOURCES:
+        return TEST / SOURCES[kind]
+    (folder / "source").mkdir()
+    if kind == RECORDING:
+        return record(folder / "source")
+    path = folder / "source" / "x"
+    written = run("convert", TEST / WRITTEN[kind], "--to", kind, "-o", path)
+    check_equal(written.returncode, 0, f"{kind}: {written.stderr}")
+    return path
+
+
+for name in (*SOURCES, *WRITTEN, RECORDING):
+    def one(kind=name):
+        with tempfile.TemporaryDirectory() as place:
+            folder = pathlib.Path(place)
+            source = source_of(kind, folder)
+            described = describe(source)
+            check_equal(described[0]["format"], kind, source)
+            count = sum(check_pair(kind, source, described, target, folder) for target in targets())
         print(f"# {kind}: {count} of {len(targets())} formats were written")
         check(count >= 5, f"only {count} formats were written")
     one.__name__ = f"every_loss_of_{name}_is_named"
     case(one)
+
+
+@case
+def every_format_that_is_read_is_a_source():
+    """convert --help and doc/command-line.md name the formats; envelope-v1 is read as an envelope."""
+    table = (TEST.parent / "doc/command-line.md").read_text(encoding="utf-8")
+    read_only = re.findall(r"^\|[^|]*\| ((?:`[a-z0-9-]+`(?:, )?)+) \| read only \|$", table, re.M)
+    named = set(targets()) | {name for cell in read_only for name in re.findall("`([a-z0-9-]+)`", cell)}
+    check(len(named) > 20, f"only {sorted(named)} are known")
+    check_equal(sorted(named - {"envelope-v1"}), sorted({*SOURCES, *WRITTEN, RECORDING}), "formats and sources")
 
 
 @case
