@@ -35,7 +35,7 @@ struct record {
 };
 
 int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight sight, uint64_t period_ns,
-                    uint32_t stack_size, uint32_t ring_stacks)
+                    uint32_t stack_size, uint32_t ring_size)
 {
     struct perf_event_attr attributes = {
         .type = PERF_TYPE_SOFTWARE,
@@ -49,6 +49,8 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight s
         .exclude_kernel = sight == PERF_TIMER_SEES_USER_CODE,
         .exclude_hv = 1,
         .context_switch = 1,
+        .watermark = 1, /* each is an interrupt, though nobody waits: */
+        .wakeup_watermark = UINT32_MAX,
         .sample_id_all = 1,
         .use_clockid = 1,
         .clockid = CLOCK_MONOTONIC,
@@ -57,13 +59,13 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight s
     long descriptor =
         kernel_call6(SYS_perf_event_open, kernel_address(&attributes), tid, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
     if (descriptor < 0) return (int)-descriptor;
-    size_t ring_size = PAGE; /* times a power of two, as the kernel wants */
-    while (ring_size < (size_t)ring_stacks * stack_size && ring_size < RING_SIZE_MAX) ring_size *= 2;
+    size_t size = PAGE; /* times a power of two, as the kernel wants */
+    while (size < ring_size && size < RING_SIZE_MAX) size *= 2;
     /* Not to be written by us: that is what lets the kernel write over what is old. */
-    void *shared = pages_map(PAGE + ring_size, PROT_READ, MAP_SHARED, (int)descriptor);
+    void *shared = pages_map(PAGE + size, PROT_READ, MAP_SHARED, (int)descriptor);
     *timer = (struct perf_timer){.control = shared,
                                  .descriptor = (int)descriptor,
-                                 .ring_size = ring_size,
+                                 .ring_size = size,
                                  .stack_size = stack_size,
                                  .is_free = period_ns != 0,
                                  .sight = sight};
@@ -73,6 +75,11 @@ int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight s
         timer->descriptor = -1;
     }
     return shared ? 0 : EPERM; /* what it says when there is no locked memory left */
+}
+
+uint32_t perf_timer_room(const struct perf_timer *timer)
+{
+    return (uint32_t)(timer->ring_size / (sizeof(struct record) + timer->stack_size + sizeof(uint64_t)));
 }
 
 bool perf_timer_active_ns(const struct perf_timer *timer, uint64_t *ret_ns)

@@ -15,9 +15,7 @@
 enum perf_timer_sight { PERF_TIMER_SEES_ALL, PERF_TIMER_SEES_USER_CODE };
 
 enum {
-    PERF_TIMER_RING_STACKS = 8,
-    PERF_TIMER_RING_STACKS_MIN = 2,
-    PERF_TIMER_STACK_MIN = 16 << 10,
+    PERF_TIMER_STACK_MIN = 4 << 10,
     PERF_TIMER_STACK_MAX = 63 << 10, /* the kernel drops a record of more than 64 KB */
 };
 
@@ -38,12 +36,14 @@ struct perf_timer {
     enum perf_timer_sight sight;
 };
 
-/* A sample each PERIOD_NS of TID's CPU time, with up to STACK_SIZE bytes of stack (a power of two), in memory for
- * RING_STACKS (a power of two) less one, over which later samples are written; no descriptor stays open. With a period
- * of 0 one whenever it is asked for. That, and a timer for user code, keeps a descriptor, and needs a table of our own
- * for it (self_own_descriptors). 0, or the errno with which the kernel refuses. */
+/* A sample each PERIOD_NS of TID's CPU time, with up to STACK_SIZE bytes of stack (a power of two), in RING_SIZE bytes
+ * (the next power of two), in which later samples are written over earlier ones; no descriptor stays open. With a
+ * period of 0 one whenever it is asked for. That, and a timer for user code, keeps a descriptor, and needs a table of
+ * our own for it (self_own_descriptors). 0, or the errno with which the kernel refuses. */
 int perf_timer_open(struct perf_timer *timer, pid_t tid, enum perf_timer_sight sight, uint64_t period_ns,
-                    uint32_t stack_size, uint32_t ring_stacks);
+                    uint32_t stack_size, uint32_t ring_size);
+/* How many samples its memory holds. */
+uint32_t perf_timer_room(const struct perf_timer *timer);
 /* How long the timer has been active, if it keeps a descriptor: its thread's CPU time without the context switches. */
 bool perf_timer_active_ns(const struct perf_timer *timer, uint64_t *ret_ns);
 
@@ -55,7 +55,7 @@ void perf_timer_close(struct perf_timer *timer); /* accepts {0} */
 /* Has it take a sample when its thread has run for 10 µs more; nothing, if it has yet to take one. */
 void perf_timer_ask(struct perf_timer *timer);
 
-enum { PERF_TIMER_NEWS_MAX = 7 };
+enum { PERF_TIMER_NEWS_MAX = 31 };
 
 struct perf_timer_news {
     uint32_t count;                          /* new samples; the newest are still there, at most PERF_TIMER_NEWS_MAX */

@@ -534,12 +534,14 @@ static void slow_timers(uint64_t left_out)
 }
 
 /* While the kernel samples all threads that run, and the others sleep, there is nothing else to see: it is enough to
- * come before a timer's memory is full. */
+ * come before a timer's memory is full, and before much else may have begun. A sample takes at least 3/5 of a period
+ * (chance_timer_ns). */
 static uint64_t periods_without_news(void)
 {
-    enum { STEADY_TICKS = 8, PERIODS_MAX = 3 };
-    uint64_t periods = sampler.steady_ticks / STEADY_TICKS;
-    return periods < PERIODS_MAX ? periods : PERIODS_MAX;
+    enum { STEADY_TICKS = 8, PERIODS_ALWAYS = 4, TOGETHER_NS = 16000000 };
+    uint64_t most = least(sampler.timer_room * 3 / 5, TOGETHER_NS / sampler.period_ns);
+    if (most < PERIODS_ALWAYS) most = PERIODS_ALWAYS;
+    return least(sampler.steady_ticks / STEADY_TICKS, most - 1);
 }
 
 /* Periods that are over already have no tick: the next one stands for their time. */

@@ -53,6 +53,7 @@ struct sampler {
     bool is_late;                            /* for the open tick: the one before it was missed */
     bool is_steady;                          /* in the open tick every thread continues with what it did */
     uint32_t steady_ticks;                   /* in a row */
+    uint64_t timer_room;                     /* samples that each timer's memory holds in the open tick */
     uint64_t period_start_ns;                /* the next tick falls somewhere in the period that begins here, */
     uint64_t plan_ns;                        /* and is so long */
     uint64_t second_due_ns, names_due_ns;    /* what is done once a second, and when names are read */
@@ -149,10 +150,12 @@ bool timer_has_run_on(const struct watched_thread *thread);
 bool timer_sees_user_code(const struct watched_thread *thread);
 
 /* For such a timer. Periods at whose end the thread was inside the kernel, not yet counted as such. */
-uint64_t timer_kernel_periods(const struct sampler *sampler, const struct watched_thread *thread);
+uint64_t timer_kernel_periods(const struct sampler *sampler, struct watched_thread *thread);
+/* True if there are some, and it is time to ask THREAD, which has run for CPU_NS, where it spent them. */
+bool timer_wants_answer(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns);
 
 /* The CPU time, at most CPU_NS, that the periods which are counted stand for. */
-uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, const struct watched_thread *thread, uint64_t cpu_ns);
+uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns);
 
 /* THREAD is about to be asked for a stack for these periods, as many as there are now: an answer is fetched when
  * further periods have passed, whose stacks have not been read. */

@@ -23,6 +23,7 @@ struct blocked_place {
 struct timer_account {
     uint64_t start_cpu_ns;
     uint64_t user_periods, kernel_periods;
+    uint64_t read_at_ns, inactive_ns;  /* CPU time since then when the event was read, and without the event */
     uint64_t asked_periods;            /* inside the kernel, not counted yet when a stack was asked for */
     uint32_t answers, answers_in_call; /* of signals; older ones count for less */
     double outside_part; /* answers from outside of a call that are to be written, minus those that were */
@@ -72,6 +73,9 @@ struct watched_thread {
     struct perf_timer wait_timer; /* takes a stack right after a wait for a processor, when it is asked to */
     uint32_t timer_stack_size;    /* that it needs; 0: not known yet; more than there can be: it gets no timer */
     uint32_t cut_stacks;          /* of the largest size, which did not reach the root */
+    uint32_t stacks_seen;         /* whole ones, of the last few, */
+    uint64_t largest_stack;       /* and the bytes of the largest of these */
+    bool has_large_stack;         /* a copy was too small once */
     uint32_t timer_samples;
     struct timer_account timer_account;
     struct timer_waits timer_waits;

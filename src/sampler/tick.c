@@ -12,6 +12,7 @@
  * or it has kept running and gets a signal. A thread that is known to sleep never gets a signal.
  * SPDX-License-Identifier: MIT */
 #include "base/kernel.h"
+#include "base/unsigned.h"
 #include "sampler/account.h"
 #include "sampler/beside.h"
 #include "sampler/blocked.h"
@@ -313,10 +314,10 @@ static void scan_again(struct sampler *sampler)
 }
 
 /* True if THREAD's CPU time needs no signal: its timer reports it, sooner or later. */
-static bool is_left_to_timer(const struct sampler *sampler, const struct watched_thread *thread, uint64_t cpu_ns)
+static bool is_left_to_timer(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     if (sampler->is_late && !thread->account.has_run) return false;
-    if (timer_sees_user_code(thread)) return timer_kernel_periods(sampler, thread) == 0;
+    if (timer_sees_user_code(thread)) return !timer_wants_answer(sampler, thread, cpu_ns);
     return thread->timer.control && account_unwritten_cpu_ns(thread, cpu_ns) < PERIODS_TO_WAIT * sampler->period_ns;
 }
 
@@ -409,6 +410,7 @@ static bool scan_thread(struct sampler *sampler, struct listed_thread *listed)
     }
     sleep_note_awake(sampler, listed);
     account_begin_tick(sampler, thread);
+    if (thread->timer.control) sampler->timer_room = least(sampler->timer_room, perf_timer_room(&thread->timer));
     bool was_running = thread->state == THREAD_RUNNABLE;
     if (thread->slot)
         watch_waiting(sampler, thread, cpu_ns);
@@ -440,6 +442,7 @@ bool tick_all_threads(struct sampler *sampler)
     sampler->first_scans_in_tick = 0;
     sampler->met_awake_count = 0;
     sampler->is_steady = true;
+    sampler->timer_room = UINT32_MAX;
     for (size_t i = 0, at = count ? sampler->tick % count : 0; i < count; i++, at = at + 1 < count ? at + 1 : 0) {
         prefetch(&items[at + AHEAD < count ? at + AHEAD : at]);
         if (!scan_thread(sampler, &items[at])) all_live = false;

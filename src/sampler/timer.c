@@ -22,6 +22,8 @@ enum {
     PERIODS_A_SECOND = 25,  /* and so it is not done more often */
     SLEEP_TICKS = 32,       /* until a timer is closed: opening one again costs more than it does */
     CUT_STACKS_MAX = 4,     /* until a thread whose stack is larger than the largest copy is sent signals instead */
+    FIRST_COPY = 16 << 10,  /* of a stack; smaller once it is known to be enough */
+    STACKS_TO_KNOW = 128,   /* from which that is known */
 };
 
 /* A thread that mostly waits for a processor has a sample for each period that it computes, and these are few for the
@@ -53,18 +55,28 @@ static bool run_freely(struct sampler *sampler, struct watched_thread *thread)
     return false;
 }
 
+static uint32_t greatest(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Memory that the kernel locks: 132 KB for a thread, and 36 KB for each of many. */
-static uint32_t ring_stacks(const struct sampler *sampler)
+static uint32_t ring_size_min(const struct watched_thread *thread)
+{
+    return greatest(32 << 10, 2 * thread->timer_stack_size);
+}
+
+static uint32_t ring_size(const struct sampler *sampler, const struct watched_thread *thread)
 {
     bool has_room = sampler->counters[RECORDING_TIMERS] < TIMERS_WITH_ROOM;
-    return has_room ? PERF_TIMER_RING_STACKS : PERF_TIMER_RING_STACKS_MIN;
+    return has_room ? greatest(128 << 10, 4 * thread->timer_stack_size) : ring_size_min(thread);
 }
 
 /* As an ordinary user may have it, who has half a megabyte of the memory. */
 static int open_for_user_code(struct sampler *sampler, struct watched_thread *thread)
 {
     int result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_USER_CODE, sampler->period_ns,
-                                 thread->timer_stack_size, PERF_TIMER_RING_STACKS_MIN);
+                                 thread->timer_stack_size, ring_size_min(thread));
     thread->timer_account = (struct timer_account){.start_cpu_ns = thread->cpu_ns_seen};
     return result;
 }
@@ -73,7 +85,7 @@ static int open_for_all(struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t period_ns = self_has_own_descriptors() ? 0 : chance_period_ns(sampler, thread);
     int result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_ALL, period_ns, thread->timer_stack_size,
-                                 ring_stacks(sampler));
+                                 ring_size(sampler, thread));
     bool is_refused = (result == EPERM || result == EACCES) && self_has_own_descriptors();
     sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] = is_refused;
     return result;
@@ -104,7 +116,7 @@ void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
     if (sampler->timers_in_tick >= OPENED_A_TICK_MAX * sampler->periods_in_tick ||
         sampler->counters[RECORDING_TIMERS] >= TIMERS_MAX)
         return;
-    if (thread->timer_stack_size == 0) thread->timer_stack_size = PERF_TIMER_STACK_MIN;
+    if (thread->timer_stack_size == 0) thread->timer_stack_size = FIRST_COPY;
     sampler->timers_in_tick++;
     int result = open_timer(sampler, thread);
     if (result == 0)
@@ -156,33 +168,60 @@ bool timer_sees_user_code(const struct watched_thread *thread)
 
 /* The time, since the timer was opened, in which it can have gone off; 0: not known. The event is not active during
  * most of a context switch, to which perf attributes no time. It is active while the kernel looks for other work before
- * one, and while the host of a virtual machine has the processor, but not the thread's CPU clock. */
-static uint64_t watched_ns(const struct watched_thread *thread, uint64_t cpu_ns)
+ * one, and while the host of a virtual machine has the processor, but not the thread's CPU clock. To ask for it
+ * interrupts the processor that the thread runs on, so between two times the event is taken to be as active as the
+ * thread. */
+static uint64_t watched_ns(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
-    uint64_t active_ns = 0, start_ns = thread->timer_account.start_cpu_ns;
-    if (!perf_timer_active_ns(&thread->timer, &active_ns)) return 0;
-    return least(active_ns, cpu_ns > start_ns ? cpu_ns - start_ns : 0);
+    enum { PERIODS_BETWEEN = 8 };
+    struct timer_account *account = &thread->timer_account;
+    uint64_t active_ns = 0, charged_ns = difference(cpu_ns, account->start_cpu_ns);
+    if (charged_ns >= account->read_at_ns + PERIODS_BETWEEN * sampler->period_ns || account->read_at_ns == 0) {
+        if (!perf_timer_active_ns(&thread->timer, &active_ns)) return 0;
+        account->read_at_ns = charged_ns;
+        account->inactive_ns = difference(charged_ns, active_ns);
+    }
+    return difference(charged_ns, account->inactive_ns);
 }
 
-static uint64_t watched_periods(const struct sampler *sampler, const struct watched_thread *thread)
+static uint64_t watched_periods(const struct sampler *sampler, struct watched_thread *thread)
 {
     uint64_t late_ns = sampler->period_ns / 8; /* it may go off late, above all in a virtual machine */
-    uint64_t ns = watched_ns(thread, thread->cpu_ns_seen);
+    uint64_t ns = watched_ns(sampler, thread, thread->cpu_ns_seen);
     return ns < late_ns ? 0 : (ns - late_ns) / sampler->period_ns;
 }
 
-uint64_t timer_kernel_periods(const struct sampler *sampler, const struct watched_thread *thread)
+uint64_t timer_kernel_periods(const struct sampler *sampler, struct watched_thread *thread)
 {
     const struct timer_account *account = &thread->timer_account;
     uint64_t all = watched_periods(sampler, thread), known = account->user_periods + account->kernel_periods;
     return all > known ? all - known : 0;
 }
 
-uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, const struct watched_thread *thread, uint64_t cpu_ns)
+static double kernel_part(const struct timer_account *account)
+{
+    double all = (double)(account->user_periods + account->kernel_periods + account->asked_periods);
+    return all > 0 ? 1 - (double)account->user_periods / all : 1;
+}
+
+/* Of a thread that is rarely inside the kernel few answers are accepted (accepts_answer), and each costs 100 µs. So it
+ * is asked less often, and each answer that is accepted stands for the periods that have come together. */
+bool timer_wants_answer(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
+{
+    enum { PERIODS_MAX = 32 };
+    const double seldom = 0.125;
+    double part = kernel_part(&thread->timer_account);
+    double periods = part < seldom ? (seldom / part) * (seldom / part) : 0;
+    double wait_ns = (periods < PERIODS_MAX ? periods : PERIODS_MAX) * (double)sampler->period_ns;
+    if (cpu_ns < thread->cpu_ns_at_request + (uint64_t)wait_ns) return false;
+    return timer_kernel_periods(sampler, thread) > 0;
+}
+
+uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns)
 {
     const struct timer_account *account = &thread->timer_account;
     uint64_t known_ns = (account->user_periods + account->kernel_periods) * sampler->period_ns;
-    uint64_t all_ns = watched_ns(thread, cpu_ns);
+    uint64_t all_ns = watched_ns(sampler, thread, cpu_ns);
     if (all_ns <= known_ns) return cpu_ns;
     double part = (double)known_ns / (double)all_ns;
     return account->start_cpu_ns + (uint64_t)((double)(cpu_ns - account->start_cpu_ns) * part);
@@ -195,8 +234,7 @@ uint64_t timer_accounted_cpu_ns(const struct sampler *sampler, const struct watc
 static bool accepts_answer(struct timer_account *account, bool was_in_call)
 {
     enum { ANSWERS_MAX = 1024 };
-    double all = (double)(account->user_periods + account->kernel_periods + account->asked_periods);
-    double kernel = all > 0 ? 1 - (double)account->user_periods / all : 1;
+    double kernel = kernel_part(account);
     if (account->answers >= ANSWERS_MAX) {
         account->answers /= 2;
         account->answers_in_call /= 2;
@@ -232,7 +270,7 @@ bool timer_accepts_answer(struct watched_thread *thread, bool was_in_call)
 
 uint32_t timer_fetch(struct sampler *sampler, struct watched_thread *thread, struct perf_timer_news *ret_news)
 {
-    if (thread->timer.control && thread->timer.stack_size < thread->timer_stack_size) timer_forget(sampler, thread);
+    if (thread->timer.control && thread->timer.stack_size != thread->timer_stack_size) timer_forget(sampler, thread);
     if (!thread->timer.control || perf_timer_read(&thread->timer, ret_news) == 0) return 0;
     thread->timer_account.user_periods += ret_news->count;
     uint32_t before = thread->timer_samples;
@@ -255,7 +293,7 @@ bool timer_ask_waiting(struct sampler *sampler, struct watched_thread *thread)
         if (sampler->timers_in_tick >= OPENED_A_TICK_MAX * sampler->periods_in_tick) return true;
         sampler->timers_in_tick++;
         int result = perf_timer_open(timer, thread->tid, PERF_TIMER_SEES_ALL, 0, thread->timer_stack_size,
-                                     PERF_TIMER_RING_STACKS_MIN);
+                                     ring_size_min(thread));
         if (result != 0) return false;
     }
     perf_timer_ask(timer);
@@ -280,6 +318,19 @@ static void enlarge_copy(struct watched_thread *thread, const struct copied_stac
     while (thread->timer_stack_size < needed && thread->timer_stack_size < PERF_TIMER_STACK_MAX)
         thread->timer_stack_size *= 2;
     if (thread->timer_stack_size > PERF_TIMER_STACK_MAX) thread->timer_stack_size = PERF_TIMER_STACK_MAX;
+    thread->has_large_stack = true;
+}
+
+/* Copying costs, and of smaller copies the ring holds more, so that ticks can be spared. They have room for stacks
+ * twice as large as the largest that was seen. A thread whose copy was once too small keeps the larger one. */
+static void note_stack_size(struct watched_thread *thread, uint64_t bytes)
+{
+    if (bytes > thread->largest_stack) thread->largest_stack = bytes;
+    if (++thread->stacks_seen < STACKS_TO_KNOW || thread->has_large_stack) return;
+    while (thread->timer_stack_size > PERF_TIMER_STACK_MIN && thread->timer_stack_size / 4 >= thread->largest_stack)
+        thread->timer_stack_size /= 2;
+    thread->stacks_seen = 0;
+    thread->largest_stack = 0;
 }
 
 /* The thread's functions outside of the largest copy had returned before they were read. The handler of a signal, if
@@ -312,7 +363,11 @@ bool timer_walk(struct sampler *sampler, struct watched_thread *thread, const st
     *ret_outcome = unwind_walk_copied_stack(sampler->modules.current, &registers, &copy, &live, &stack_reader_code,
                                             addresses, RECORDING_FRAMES_MAX, ret_count, &has_left_copy);
     if (!perf_timer_holds(sample->timer)) return false;
-    if (!has_left_copy || *ret_outcome == UNWIND_PENDING) return true;
+    if (*ret_outcome == UNWIND_PENDING) return true;
+    if (!has_left_copy) {
+        note_stack_size(thread, registers.values[MACHINE_SP] - copy.start);
+        return true;
+    }
     if (sample->stack_bytes < sample->timer->stack_size)
         map_untouched_pages(&copy);
     else if (sample->stack_bytes < PERF_TIMER_STACK_MAX)
