@@ -6,7 +6,7 @@ enum place {
     AT_START,
     AT_LINE, /* at the beginning of any line */
     WITHIN,
-    WITHIN_JSON, /* in an object that a reader of JSON may take for its own */
+    WITHIN_JSON, /* in an object that a reader of JSON may take for its own: a key, or a key and what follows it */
 };
 
 struct mark {
@@ -184,6 +184,19 @@ static bool has_within(struct slice bytes, const char *text, size_t size)
     return bytes.size >= size && memmem(bytes.data, bytes.size, text, size) != NULL;
 }
 
+/* Whether TEXT is within BYTES, and is followed by a colon if it is one word in quotes: a function may be called so. */
+static bool has_key(struct slice bytes, const char *text, size_t size)
+{
+    bool is_word = memchr(text + 1, '"', size - 1) == text + size - 1;
+    while (has_within(bytes, text, size)) {
+        const uint8_t *end = (const uint8_t *)memmem(bytes.data, bytes.size, text, size) + size;
+        bytes = slice_of(end, (size_t)(bytes.data + bytes.size - end));
+        while (end < bytes.data + bytes.size && (*end == ' ' || *end == '\n' || *end == '\r' || *end == '\t')) end++;
+        if (!is_word || (end < bytes.data + bytes.size && *end == ':')) return true;
+    }
+    return false;
+}
+
 static bool has_mark(struct slice bytes, const struct mark *mark)
 {
     size_t size = mark->size ? mark->size : strlen(mark->text);
@@ -196,7 +209,7 @@ static bool has_mark(struct slice bytes, const struct mark *mark)
     case WITHIN:
         return has_within(bytes, mark->text, size);
     case WITHIN_JSON:
-        return has_at(bytes, 0, "{", 1) && has_within(bytes, mark->text, size);
+        return has_at(bytes, 0, "{", 1) && has_key(bytes, mark->text, size);
     }
     return false;
 }
