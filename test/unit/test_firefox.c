@@ -224,14 +224,50 @@ TEST(tables_of_each_thread_are_read)
     buffer_fini(&out);
 }
 
+/* Two processes, each with its own clock and library. The caller has its return address. */
+static const char raw[] =
+    "{\"meta\":{\"version\":34,\"startTime\":1000,\"interval\":1,\"sampleUnits\":{\"threadCPUDelta\":\"ns\"}},"
+    "\"libs\":[{\"name\":\"p\",\"path\":\"/opt/p\",\"codeId\":\"ab\",\"start\":4096,\"end\":8192}],"
+    "\"threads\":[{\"name\":\"GeckoMain\",\"pid\":7,\"tid\":7,\"processName\":\"web\","
+    "\"samples\":{\"schema\":{\"stack\":0,\"time\":1,\"threadCPUDelta\":3},"
+    "\"data\":[[1,0.5,0,40],[2,1.5],[null,2]]},"
+    "\"markers\":{\"schema\":{\"name\":0},\"data\":[[0],[0]]},"
+    "\"stackTable\":{\"schema\":{\"prefix\":0,\"frame\":1},\"data\":[[null,0],[0,1],[1,2]]},"
+    "\"frameTable\":{\"schema\":{\"location\":0,\"line\":4},\"data\":[[0],[1],[2,false,0,null,9]]},"
+    "\"stringTable\":[\"(root)\",\"0x1010\",\"inner (http://x/a.js:2:15)[7]\"]}],"
+    "\"processes\":[{\"meta\":{\"startTime\":2000},\"libs\":[],\"processes\":[],\"threads\":[{\"name\":\"GeckoMain\","
+    "\"pid\":8,\"tid\":8,\"processName\":\"tab\",\"samples\":{\"schema\":{\"stack\":1,\"time\":0},\"data\":[[1,0]]},"
+    "\"stackTable\":{\"schema\":{\"prefix\":0,\"frame\":1},\"data\":[[null,0]]},"
+    "\"frameTable\":{\"schema\":{\"location\":0},\"data\":[[0]]},\"stringTable\":[\"0x1010\"]}]}]}";
+
+TEST(the_raw_form_has_processes_with_their_own_clocks_and_libraries)
+{
+    struct buffer out;
+    CHECK_TEXT(read_text(&out, slice_of_text(raw)), "samples/count cpu/nanoseconds\n"
+                                                    "sample at 1000500000 thread 7/GeckoMain 1 40 pid=7 process=web\n"
+                                                    " @100000010 in /opt/p ?\n"
+                                                    " @0 in  (root) (:0:0)\n"
+                                                    "sample at 1001500000 thread 7/GeckoMain 1 0 pid=7 process=web\n"
+                                                    " @0 in  inner (http://x/a.js:9:0)\n"
+                                                    " @10000000f in /opt/p ?\n"
+                                                    " @0 in  (root) (:0:0)\n"
+                                                    "sample at 1002000000 thread 7/GeckoMain 1 0 pid=7 process=web\n"
+                                                    "sample at 2001000000 thread 8/GeckoMain 1 0 pid=8 process=tab\n"
+                                                    " @0 in  0x1010 (:0:0)\n");
+    buffer_fini(&out);
+}
+
 TEST(broken_profiles_are_rejected_with_the_place)
 {
     static const struct {
         const char *text, *message;
     } files[] = {
         {"{\"meta\":{},\"libs\":[]}", "there is no list of threads (offset 0)"},
-        {"{\"meta\":{},\"threads\":[{\"samples\":{\"schema\":{},\"data\":[]}}]}",
-         "a raw profile of Firefox; open it at profiler.firefox.com and save it there (offset 22)"},
+        {"{\"meta\":{},\"threads\":[{\"samples\":{\"schema\":{\"stack\":0,\"time\":1},\"data\":[[0,1]]}}]}",
+         "a sample has a stack that is not there (offset 71)"},
+        {"{\"meta\":{},\"threads\":[{\"samples\":{\"schema\":{},\"data\":[]},\"frameTable\":{\"schema\":"
+         "{\"location\":0},\"data\":[[1]]}}]}",
+         "a frame has a string that is not there (offset 0)"},
         {"{\"meta\":{},\"threads\":[{\"stackTable\":{\"frame\":[0],\"prefix\":[null]},\"frameTable\":{\"func\":[]}}]}",
          "a stack has a frame that is not there (offset 36)"},
         {"{\"meta\":{},\"threads\":[{\"stackTable\":{\"frame\":[0],\"prefix\":[0]},\"frameTable\":{\"func\":[0]}}]}",

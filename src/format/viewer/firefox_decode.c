@@ -1,11 +1,10 @@
 /* Reads the processed profile of the Firefox Profiler: tables as columns, in each thread, or (from version 60 on) once
  * for all threads. First the places of all parts are noted, as their order is not to be relied on.
  * SPDX-License-Identifier: MIT */
-#include "format/viewer/firefox.h"
+#include "format/viewer/firefox_private.h"
 
 #include "base/array.h"
 #include "format/common/json_kind.h"
-#include "format/common/json_members.h"
 #include "profile/processes.h"
 
 #include <inttypes.h>
@@ -13,71 +12,17 @@
 #include <stdlib.h>
 
 enum {
-    NONE = -1,
     LIBRARY_SHIFT = 32, /* library n is put at n × 4 GiB: the file does not say where it was */
     PAGE = 4096,
 };
 
-/* A column of numbers; null is stored as NONE. */
-struct column {
-    int64_t *items;
-    size_t count, capacity;
-};
-
-enum { FRAME_ADDRESS, FRAME_DEPTH, FRAME_FUNCTION, FRAME_LINE, FRAME_COLUMN, FRAME_COLUMNS };
-enum { FUNCTION_NAME, FUNCTION_FILE, FUNCTION_SOURCE, FUNCTION_LINE, FUNCTION_RESOURCE, FUNCTION_COLUMNS };
-enum { STACK_FRAME, STACK_PREFIX, STACK_COLUMNS };
-
-/* The tables that the stacks of one thread, or of all, refer to. */
-struct tables {
-    struct column stacks[STACK_COLUMNS], frames[FRAME_COLUMNS], functions[FUNCTION_COLUMNS];
-    struct column resource_libraries, source_names;
-    struct string_id *strings;
-    size_t string_count, string_capacity;
-    struct stack_id *made; /* of each stack */
-    bool *is_made;
-};
-
-struct library {
-    struct mapping mapping;
-    struct mapping_id id;
-    uint64_t size; /* up to the last address used */
-};
-
-enum { META, LIBS, SHARED, THREADS, PROFILE_PARTS };
-enum { STACK_TABLE, FRAME_TABLE, FUNCTION_TABLE, RESOURCE_TABLE, SOURCES, STRINGS, STRING_TABLE, TABLE_PARTS };
-enum { NAME, PID, TID, PROCESS_NAME, SAMPLES, THREAD_PARTS };
-enum { STACKS, TIMES, TIME_DELTAS, WEIGHTS, WEIGHT_TYPE, CPU_DELTAS, SCHEMA, SAMPLE_PARTS };
-
-struct thread_parts {
-    struct json_member own[THREAD_PARTS], samples[SAMPLE_PARTS];
-    struct slice tables; /* the object itself */
-};
-
-enum measure { MEASURE_SAMPLES, MEASURE_TIME, MEASURE_BYTES, MEASURE_CPU, MEASURES };
-
-struct decoder {
-    struct json_parts file;
-    struct thread_parts *threads;
-    size_t thread_count, thread_capacity;
-    struct library *libraries;
-    size_t library_count, library_capacity;
-    uint64_t start_ns;
-    int64_t cpu_unit_ns; /* 0: CPU time is not known */
-    unsigned columns[MEASURES];
-    struct slice first_pid;
-    bool has_several_processes;
-    struct tables shared;
-    bool has_shared_stacks;
-};
-
-static void fail(struct decoder *decoder, enum status status, struct slice place, const char *message)
+void firefox_fail(struct decoder *decoder, enum status status, struct slice place, const char *message)
 {
     json_parts_fail(&decoder->file, status, place.data, message);
 }
 
-static void note(struct decoder *decoder, struct slice object, const char *const *names, struct json_member *members,
-                 size_t count)
+void firefox_note(struct decoder *decoder, struct slice object, const char *const *names, struct json_member *members,
+                  size_t count)
 {
     struct json_reader reader;
     for (size_t i = 0; i < count; i++) members[i] = (struct json_member){.name = names[i]};
@@ -110,7 +55,7 @@ static int64_t scaled(const struct json_number *number, int power)
     return number->is_negative ? -(int64_t)value : (int64_t)value;
 }
 
-static int64_t read_number(struct json_reader *reader, int power)
+int64_t firefox_number(struct json_reader *reader, int power)
 {
     if (json_null(reader)) return NONE;
     if (json_peek(reader) == JSON_BOOL) return json_bool(reader);
@@ -125,7 +70,7 @@ static void read_column(struct decoder *decoder, struct slice value, int power, 
     json_reader_init(&reader, value);
     json_array_begin(&reader);
     while (json_array_next(&reader)) {
-        int64_t number = read_number(&reader, power);
+        int64_t number = firefox_number(&reader, power);
         if (!array_reserve(&column->items, &column->capacity, column->count + 1, sizeof(number), PROFILE_SAMPLES_MAX))
             json_reader_reject(&reader, STATUS_NO_MEMORY, "no memory for a column");
         if (reader.failed) break;
@@ -143,11 +88,11 @@ static void read_columns(struct decoder *decoder, struct slice object, const cha
                          size_t count)
 {
     struct json_member members[FRAME_COLUMNS];
-    note(decoder, object, names, members, count);
+    firefox_note(decoder, object, names, members, count);
     for (size_t i = 0; i < count; i++) read_column(decoder, members[i].value, 0, &columns[i]);
 }
 
-static void read_strings(struct decoder *decoder, struct slice list, struct tables *tables)
+void firefox_read_strings(struct decoder *decoder, struct slice list, struct tables *tables)
 {
     struct json_reader reader;
     if (list.size == 0) return;
@@ -174,6 +119,23 @@ static const struct column *stack_frames_of(const struct tables *tables)
     return &tables->stacks[STACK_FRAME];
 }
 
+void firefox_check_tables(struct decoder *decoder, struct slice place, struct tables *tables)
+{
+    size_t count = stack_frames_of(tables)->count;
+    if (tables->stacks[STACK_PREFIX].count < count)
+        firefox_fail(decoder, STATUS_MALFORMED, place, "the columns of stackTable differ in length");
+    for (size_t i = 0; i < count && decoder->file.status == STATUS_OK; i++) {
+        int64_t frame = tables->stacks[STACK_FRAME].items[i], prefix = tables->stacks[STACK_PREFIX].items[i];
+        if (frame < 0 || (uint64_t)frame >= tables->frames[FRAME_FUNCTION].count)
+            firefox_fail(decoder, STATUS_MALFORMED, place, "a stack has a frame that is not there");
+        if (prefix < NONE || prefix >= (int64_t)i)
+            firefox_fail(decoder, STATUS_MALFORMED, place, "a stack comes before the one that it extends");
+    }
+    tables->made = calloc(count + 1, sizeof(*tables->made));
+    tables->is_made = calloc(count + 1, sizeof(*tables->is_made));
+    if (!tables->made || !tables->is_made) firefox_fail(decoder, STATUS_NO_MEMORY, place, "no memory for the stacks");
+}
+
 static void read_tables(struct decoder *decoder, struct slice object, struct tables *tables)
 {
     static const char *const names[TABLE_PARTS] = {"stackTable", "frameTable",  "funcTable",  "resourceTable",
@@ -183,27 +145,15 @@ static void read_tables(struct decoder *decoder, struct slice object, struct tab
     static const char *const function_names[] = {"name", "fileName", "source", "lineNumber", "resource"};
     static const char *const library[] = {"lib"}, *const file_name[] = {"filename"};
     struct json_member parts[TABLE_PARTS];
-    note(decoder, object, names, parts, TABLE_PARTS);
+    firefox_note(decoder, object, names, parts, TABLE_PARTS);
     read_columns(decoder, parts[STACK_TABLE].value, stack_names, tables->stacks, STACK_COLUMNS);
     read_columns(decoder, parts[FRAME_TABLE].value, frame_names, tables->frames, FRAME_COLUMNS);
     read_columns(decoder, parts[FUNCTION_TABLE].value, function_names, tables->functions, FUNCTION_COLUMNS);
     read_columns(decoder, parts[RESOURCE_TABLE].value, library, &tables->resource_libraries, 1);
     read_columns(decoder, parts[SOURCES].value, file_name, &tables->source_names, 1);
     struct slice strings = parts[STRINGS].value.size ? parts[STRINGS].value : parts[STRING_TABLE].value;
-    read_strings(decoder, strings, tables);
-    size_t count = stack_frames_of(tables)->count;
-    if (tables->stacks[STACK_PREFIX].count < count)
-        fail(decoder, STATUS_MALFORMED, parts[STACK_TABLE].value, "the columns of stackTable differ in length");
-    for (size_t i = 0; i < count && decoder->file.status == STATUS_OK; i++) {
-        int64_t frame = tables->stacks[STACK_FRAME].items[i], prefix = tables->stacks[STACK_PREFIX].items[i];
-        if (frame < 0 || (uint64_t)frame >= tables->frames[FRAME_FUNCTION].count)
-            fail(decoder, STATUS_MALFORMED, parts[STACK_TABLE].value, "a stack has a frame that is not there");
-        if (prefix < NONE || prefix >= (int64_t)i)
-            fail(decoder, STATUS_MALFORMED, parts[STACK_TABLE].value, "a stack comes before the one that it extends");
-    }
-    tables->made = calloc(count + 1, sizeof(*tables->made));
-    tables->is_made = calloc(count + 1, sizeof(*tables->is_made));
-    if (!tables->made || !tables->is_made) fail(decoder, STATUS_NO_MEMORY, object, "no memory for the stacks");
+    firefox_read_strings(decoder, strings, tables);
+    firefox_check_tables(decoder, parts[STACK_TABLE].value.size ? parts[STACK_TABLE].value : object, tables);
 }
 
 static void tables_fini(struct tables *tables)
@@ -244,13 +194,14 @@ static struct line line_of(struct decoder *decoder, const struct tables *tables,
                          .column = column > 0 ? column : 0};
 }
 
-/* Whether all that is known of the place is its address: then its name is that in hex. */
+/* Whether all that is known of the place is its address: then its name is that in hex, or empty. */
 static bool is_unnamed(const struct profile *profile, const struct line *line, int64_t address)
 {
     char text[32];
     (void)snprintf(text, sizeof(text), "0x%" PRIx64, (uint64_t)address);
     const struct function *function = profile_function(profile, line->function);
-    return function->file_name.index == 0 && slice_equals_text(profile_slice(profile, function->name), text);
+    return function->file_name.index == 0 &&
+           (function->name.index == 0 || slice_equals_text(profile_slice(profile, function->name), text));
 }
 
 /* The location whose LINES, innermost first, end with that of FRAME. */
@@ -345,7 +296,8 @@ static void give_columns(struct decoder *decoder)
     bool is_used[MEASURES] = {[MEASURE_SAMPLES] = true};
     for (size_t i = 0; i < decoder->thread_count; i++) {
         is_used[measure_of(decoder, &decoder->threads[i])] = true;
-        is_used[MEASURE_CPU] |= decoder->cpu_unit_ns && decoder->threads[i].samples[CPU_DELTAS].value.size > 0;
+        is_used[MEASURE_CPU] |= decoder->cpu_unit_ns && (decoder->threads[i].samples[CPU_DELTAS].value.size > 0 ||
+                                                         firefox_is_raw(&decoder->threads[i]));
     }
     for (unsigned i = 0; i < MEASURES; i++) {
         decoder->columns[i] = (unsigned)profile->value_type_count;
@@ -383,7 +335,20 @@ struct samples {
     struct column stacks, times, weights, cpu;
     bool has_deltas;
     enum measure measure;
+    size_t leaves; /* rows before the first one that a sample may refer to, see firefox_raw_tables() */
 };
+
+static void read_raw_samples(struct decoder *decoder, const struct thread_parts *thread, struct samples *samples)
+{
+    enum { RAW_STACK, RAW_TIME, RAW_CPU, RAW_COLUMNS };
+    static const char *const names[RAW_COLUMNS] = {"stack", "time", "threadCPUDelta"};
+    static const int powers[RAW_COLUMNS] = {0, 6, 0};
+    struct column columns[RAW_COLUMNS] = {{0}};
+    firefox_raw_columns(decoder, thread->own[SAMPLES].value, names, powers, columns, RAW_COLUMNS);
+    samples->stacks = columns[RAW_STACK];
+    samples->times = columns[RAW_TIME];
+    samples->cpu = columns[RAW_CPU];
+}
 
 static void read_samples(struct decoder *decoder, const struct thread_parts *thread, struct samples *samples)
 {
@@ -400,14 +365,14 @@ static void read_samples(struct decoder *decoder, const struct thread_parts *thr
     bool is_broken = samples->times.count < samples->stacks.count ||
                      (samples->weights.count > 0 && samples->weights.count < samples->stacks.count);
     if (is_broken)
-        fail(decoder, STATUS_MALFORMED, thread->own[SAMPLES].value, "the columns of samples differ in length");
+        firefox_fail(decoder, STATUS_MALFORMED, thread->own[SAMPLES].value, "the columns of samples differ in length");
 }
 
-static uint64_t time_at(const struct decoder *decoder, int64_t offset_ns)
+static uint64_t time_at(uint64_t start_ns, int64_t offset_ns)
 {
     uint64_t time;
-    if (offset_ns < 0) return decoder->start_ns > 0 - (uint64_t)offset_ns ? decoder->start_ns + (uint64_t)offset_ns : 0;
-    return __builtin_add_overflow(decoder->start_ns, (uint64_t)offset_ns, &time) ? UINT64_MAX : time;
+    if (offset_ns < 0) return start_ns > 0 - (uint64_t)offset_ns ? start_ns + (uint64_t)offset_ns : 0;
+    return __builtin_add_overflow(start_ns, (uint64_t)offset_ns, &time) ? UINT64_MAX : time;
 }
 
 static void add_samples(struct decoder *decoder, struct tables *tables, const struct thread_parts *parts,
@@ -424,13 +389,15 @@ static void add_samples(struct decoder *decoder, struct tables *tables, const st
         int64_t values[PROFILE_VALUES_MAX] = {1}, stack = samples->stacks.items[i];
         int64_t weight = samples->weights.count > 0 ? samples->weights.items[i] : 1;
         int64_t cpu = item_at(&samples->cpu, (int64_t)i);
-        if (stack < NONE || (stack != NONE && (uint64_t)stack >= stack_frames_of(tables)->count)) {
-            fail(decoder, STATUS_MALFORMED, parts->samples[STACKS].value, "a sample has a stack that is not there");
+        if (stack < NONE || (stack != NONE && (uint64_t)stack >= stack_frames_of(tables)->count - samples->leaves)) {
+            firefox_fail(decoder, STATUS_MALFORMED, parts->samples[firefox_is_raw(parts) ? DATA : STACKS].value,
+                         "a sample has a stack that is not there");
             return;
         }
         clock = samples->has_deltas ? profile_add_values(clock, samples->times.items[i]) : samples->times.items[i];
+        if (stack != NONE) stack += (int64_t)samples->leaves;
         sample.stack = stack == NONE ? (struct stack_id){0} : make_stack(decoder, tables, stack, todo);
-        sample.time_ns = time_at(decoder, clock);
+        sample.time_ns = time_at(decoder->processes[parts->process].start_ns, clock);
         values[decoder->columns[samples->measure]] = weight;
         if (cpu > 0 && __builtin_mul_overflow(cpu, decoder->cpu_unit_ns, &values[decoder->columns[MEASURE_CPU]]))
             values[decoder->columns[MEASURE_CPU]] = INT64_MAX;
@@ -445,7 +412,10 @@ static void read_thread(struct decoder *decoder, const struct thread_parts *thre
     struct samples samples = {0};
     struct column todo = {0};
     bool borrows_strings = false;
-    if (!decoder->has_shared_stacks) {
+    if (firefox_is_raw(thread)) {
+        tables = &own;
+        firefox_raw_tables(decoder, thread, tables, &samples.leaves);
+    } else if (!decoder->has_shared_stacks) {
         tables = &own;
         read_tables(decoder, thread->tables, tables);
         /* Strings were shared before all other tables were. */
@@ -456,7 +426,10 @@ static void read_thread(struct decoder *decoder, const struct thread_parts *thre
             own.string_count = decoder->shared.string_count;
         }
     }
-    if (decoder->file.status == STATUS_OK) read_samples(decoder, thread, &samples);
+    if (decoder->file.status == STATUS_OK && firefox_is_raw(thread))
+        read_raw_samples(decoder, thread, &samples);
+    else if (decoder->file.status == STATUS_OK)
+        read_samples(decoder, thread, &samples);
     if (decoder->file.status == STATUS_OK) add_samples(decoder, tables, thread, &samples, &todo);
     free(todo.items);
     free(samples.stacks.items);
@@ -469,23 +442,40 @@ static void read_thread(struct decoder *decoder, const struct thread_parts *thre
 
 /* --- The parts of the file ---------------------------------------------------------------------------------------- */
 
+/* Markers are not read: their number is a fact, so that nobody misses them without knowing. */
+static void count_markers(struct decoder *decoder, struct slice table)
+{
+    enum { LENGTH, ROWS, MARKER_PARTS };
+    static const char *const names[MARKER_PARTS] = {"length", "data"};
+    struct json_member parts[MARKER_PARTS];
+    struct json_number length = {0};
+    struct json_reader reader;
+    firefox_note(decoder, table, names, parts, MARKER_PARTS);
+    if (json_number_of_text(parts[LENGTH].value, &length)) {
+        decoder->marker_count = profile_add_values(decoder->marker_count, scaled(&length, 0));
+    } else if (parts[ROWS].value.size > 0) {
+        json_reader_init(&reader, parts[ROWS].value);
+        json_array_begin(&reader);
+        for (; json_array_next(&reader); json_skip(&reader)) decoder->marker_count++;
+        json_parts_finish(&decoder->file, &reader);
+    }
+}
+
 static void note_thread(struct decoder *decoder, struct slice object)
 {
-    static const char *const names[THREAD_PARTS] = {"name", "pid", "tid", "processName", "samples"};
+    static const char *const names[THREAD_PARTS] = {"name", "pid", "tid", "processName", "samples", "markers"};
     static const char *const sample_names[SAMPLE_PARTS] = {"stack",      "time",           "timeDeltas", "weight",
-                                                           "weightType", "threadCPUDelta", "schema"};
+                                                           "weightType", "threadCPUDelta", "schema",     "data"};
     if (!array_reserve(&decoder->threads, &decoder->thread_capacity, decoder->thread_count + 1,
                        sizeof(*decoder->threads), FIREFOX_THREADS_MAX)) {
-        fail(decoder, STATUS_TOO_LARGE, object, "more than 65536 threads");
+        firefox_fail(decoder, STATUS_TOO_LARGE, object, "more than 65536 threads");
         return;
     }
     struct thread_parts *thread = &decoder->threads[decoder->thread_count++];
-    *thread = (struct thread_parts){.tables = object};
-    note(decoder, object, names, thread->own, THREAD_PARTS);
-    note(decoder, thread->own[SAMPLES].value, sample_names, thread->samples, SAMPLE_PARTS);
-    if (thread->samples[SCHEMA].value.size > 0)
-        fail(decoder, STATUS_UNSUPPORTED, object,
-             "a raw profile of Firefox; open it at profiler.firefox.com and save it there");
+    *thread = (struct thread_parts){.tables = object, .process = (uint32_t)decoder->process_count - 1};
+    firefox_note(decoder, object, names, thread->own, THREAD_PARTS);
+    firefox_note(decoder, thread->own[SAMPLES].value, sample_names, thread->samples, SAMPLE_PARTS);
+    count_markers(decoder, thread->own[MARKERS].value);
     struct slice pid = thread->own[PID].value;
     if (decoder->thread_count == 1) decoder->first_pid = pid;
     decoder->has_several_processes |= !slice_equal(pid, decoder->first_pid);
@@ -525,11 +515,14 @@ static struct string_id debug_id_of(struct decoder *decoder, struct string_id br
 
 static void take_library(struct decoder *decoder, struct slice object)
 {
-    enum { LIBRARY_NAME, LIBRARY_PATH, BREAKPAD_ID, CODE_ID, LIBRARY_PARTS };
-    static const char *const names[LIBRARY_PARTS] = {"name", "path", "breakpadId", "codeId"};
+    enum { LIBRARY_NAME, LIBRARY_PATH, BREAKPAD_ID, CODE_ID, LIBRARY_START, LIBRARY_END, LIBRARY_PARTS };
+    static const char *const names[LIBRARY_PARTS] = {"name", "path", "breakpadId", "codeId", "start", "end"};
+    struct json_number start = {0}, end = {0};
     struct json_member parts[LIBRARY_PARTS];
     struct library library = {0};
-    note(decoder, object, names, parts, LIBRARY_PARTS);
+    firefox_note(decoder, object, names, parts, LIBRARY_PARTS);
+    if (json_number_of_text(parts[LIBRARY_START].value, &start)) library.start = (uint64_t)scaled(&start, 0);
+    if (json_number_of_text(parts[LIBRARY_END].value, &end)) library.end = (uint64_t)scaled(&end, 0);
     struct mapping *mapping = &library.mapping;
     mapping->file_name = json_parts_string(&decoder->file, parts[LIBRARY_PATH].value);
     if (mapping->file_name.index == 0)
@@ -540,7 +533,7 @@ static void take_library(struct decoder *decoder, struct slice object)
     mapping->start = mapping->image_start = (uint64_t)(decoder->library_count + 1) << LIBRARY_SHIFT;
     if (!array_reserve(&decoder->libraries, &decoder->library_capacity, decoder->library_count + 1, sizeof(library),
                        FIREFOX_LIBRARIES_MAX))
-        fail(decoder, STATUS_TOO_LARGE, object, "more than 65536 libraries");
+        firefox_fail(decoder, STATUS_TOO_LARGE, object, "more than 65536 libraries");
     else
         decoder->libraries[decoder->library_count++] = library;
 }
@@ -550,24 +543,25 @@ static int64_t cpu_unit(struct decoder *decoder, struct slice units)
 {
     static const char *const names[] = {"threadCPUDelta"};
     struct json_member part[1];
-    note(decoder, units, names, part, 1);
+    firefox_note(decoder, units, names, part, 1);
     struct slice unit = profile_slice(decoder->file.profile, json_parts_string(&decoder->file, part[0].value));
     if (slice_equals_text(unit, "ns")) return 1;
     return slice_equals_text(unit, "\xc2\xb5s") || slice_equals_text(unit, "\xce\xbcs") ? 1000 : 0;
 }
 
-static void read_meta(struct decoder *decoder, struct slice meta)
+static void read_meta(struct decoder *decoder, struct slice meta, struct process_parts *process)
 {
     enum { START, INTERVAL, UNITS, META_PARTS };
     static const char *const names[META_PARTS] = {"startTime", "interval", "sampleUnits"};
     struct json_member parts[META_PARTS];
     struct profile *profile = decoder->file.profile;
     struct json_number start = {0}, interval = {0};
-    note(decoder, meta, names, parts, META_PARTS);
+    firefox_note(decoder, meta, names, parts, META_PARTS);
     if (json_number_of_text(parts[START].value, &start)) {
         int64_t start_ns = scaled(&start, 6);
-        decoder->start_ns = start_ns > 0 ? (uint64_t)start_ns : 0;
+        process->start_ns = start_ns > 0 ? (uint64_t)start_ns : 0;
     }
+    if (decoder->depth > 0) return;
     if (json_number_of_text(parts[INTERVAL].value, &interval)) {
         profile->period = scaled(&interval, 6);
         profile->period_type =
@@ -600,25 +594,48 @@ static void add_process(struct decoder *decoder)
     if (name.index) profile_add_fact_text(profile, PROCESS_NAME_LABEL, profile_c_string(profile, name));
 }
 
+/* Notes what is in one process: a raw profile has those that Firefox started in it, as nested profiles. */
+static void note_process(struct decoder *decoder, struct slice object)
+{
+    static const char *const names[PROFILE_PARTS] = {"meta", "libs", "shared", "threads", "processes"};
+    struct json_member parts[PROFILE_PARTS];
+    struct process_parts process = {.library_first = decoder->library_count};
+    firefox_note(decoder, object, names, parts, PROFILE_PARTS);
+    if (decoder->file.status == STATUS_OK && parts[THREADS].value.size == 0)
+        firefox_fail(decoder, STATUS_MALFORMED, object, "there is no list of threads");
+    if (decoder->depth > FIREFOX_PROCESS_DEPTH_MAX)
+        firefox_fail(decoder, STATUS_TOO_LARGE, object, "processes in more than 8 others");
+    read_meta(decoder, parts[META].value, &process);
+    for_each(decoder, parts[LIBS].value, take_library);
+    process.library_end = decoder->library_count;
+    if (!array_reserve(&decoder->processes, &decoder->process_capacity, decoder->process_count + 1, sizeof(process),
+                       FIREFOX_THREADS_MAX)) {
+        firefox_fail(decoder, STATUS_TOO_LARGE, object, "more than 65536 processes");
+        return;
+    }
+    decoder->processes[decoder->process_count++] = process;
+    for_each(decoder, parts[THREADS].value, note_thread);
+    if (decoder->depth == 0 && parts[SHARED].value.size > 0)
+        read_tables(decoder, parts[SHARED].value, &decoder->shared);
+    decoder->depth++;
+    for_each(decoder, parts[PROCESSES].value, note_process);
+    decoder->depth--;
+}
+
 static void read_file(struct decoder *decoder)
 {
-    static const char *const names[PROFILE_PARTS] = {"meta", "libs", "shared", "threads"};
-    struct json_member parts[PROFILE_PARTS];
-    note(decoder, decoder->file.bytes, names, parts, PROFILE_PARTS);
-    if (decoder->file.status == STATUS_OK && parts[THREADS].value.size == 0)
-        fail(decoder, STATUS_MALFORMED, decoder->file.bytes, "there is no list of threads");
-    read_meta(decoder, parts[META].value);
-    for_each(decoder, parts[LIBS].value, take_library);
-    for_each(decoder, parts[THREADS].value, note_thread);
-    if (parts[SHARED].value.size > 0) read_tables(decoder, parts[SHARED].value, &decoder->shared);
+    struct profile *profile = decoder->file.profile;
+    note_process(decoder, decoder->file.bytes);
+    if (decoder->file.status != STATUS_OK) return;
     decoder->has_shared_stacks = stack_frames_of(&decoder->shared)->count > 0;
-    if (decoder->file.status == STATUS_OK) give_columns(decoder);
-    decoder->file.profile->has_times = true;
-    decoder->file.profile->time_ns = profile_start_at(decoder->start_ns);
+    give_columns(decoder);
+    profile->has_times = true;
+    profile->time_ns = profile_start_at(decoder->processes[0].start_ns);
     for (size_t i = 0; i < decoder->thread_count && decoder->file.status == STATUS_OK; i++)
         read_thread(decoder, &decoder->threads[i]);
     size_libraries(decoder);
     add_process(decoder);
+    if (decoder->marker_count > 0) profile_add_fact_number(profile, "markers_not_read", decoder->marker_count);
 }
 
 enum status firefox_decode(struct slice bytes, struct profile *profile, struct error *error)
@@ -630,6 +647,7 @@ enum status firefox_decode(struct slice bytes, struct profile *profile, struct e
     tables_fini(&decoder.shared);
     free(decoder.threads);
     free(decoder.libraries);
+    free(decoder.processes);
     if (decoder.file.status == STATUS_OK) decoder.file.status = profile_failed(profile, error);
     return decoder.file.status == STATUS_OK ? profile_sort_by_time(profile, error) : decoder.file.status;
 }
