@@ -145,6 +145,36 @@ def services_lead_to_the_flame_graph_with_the_numbers_of_the_server():
 
 
 @case
+def a_comparison_shows_both_sides_with_one_selection():
+    with opened() as browser:
+        ready(browser)
+        browser.open(f"http://127.0.0.1:{browser.server.port}/?place=profile&service=shop&release=shop@2.0&base_release=shop@1.0")
+        boxes(browser)
+        check_equal(browser.run("getComputedStyle(document.querySelectorAll('.side')[1]).display"), "none", "the base without the key")
+        browser.press("b")
+        browser.wait("location.hash.includes('sides=1')")
+        base = "document.querySelector('[aria-label=\"Flame graph of the base\"]')"
+        browser.wait(f"!!{base}.querySelector('[role=treeitem]')")
+        found = dict(browser.run(f"[...{base}.querySelectorAll('[role=treeitem]')].map((item) => [item.textContent.split(':')[0], Number(item.dataset.total)])"))
+        check_equal(found["all"], top(browser.server, "service=shop&release=shop@1.0")["total"], "total of the base")
+        check("query" in found and "highlight" not in found, f"functions of the base: {sorted(found)}")
+        browser.press("1")
+        for name in ("all", "main", "serve"):
+            browser.press("ArrowDown")
+            browser.wait(f"document.querySelector('[aria-label=\"Flame graph\"] [aria-selected=true]')?.textContent.startsWith('{name}:')")
+        browser.wait(f"{base}.querySelector('[aria-selected=true]')?.textContent.startsWith('serve:')")
+        browser.run(f"{base}.focus()")
+        browser.press("ArrowDown")
+        inner = browser.wait(f"((name) => name && name !== 'serve' && name)({base}.querySelector('[aria-selected=true]')?.textContent.split(':')[0])")
+        browser.wait(f"document.querySelector('[aria-label=\"Flame graph\"] [aria-selected=true]')?.textContent.split(':')[0] === {json.dumps(inner)}")
+        check_equal(browser.faults_of_tab(), [], "controls of both sides")
+        picture(browser, "sides")
+        browser.press("b")
+        browser.wait("!location.hash.includes('sides')")
+        check_quiet(browser)
+
+
+@case
 def sessions_and_transactions_have_a_flamechart_with_spans():
     with opened() as browser:
         press_button(browser, "Sessions")

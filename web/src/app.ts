@@ -13,6 +13,7 @@ export interface App {
   state: State;
   selection: Selection;
   sums: Sums;
+  isBase?: boolean; // SUMS are those of the base, compared with the shown profile
   found: Found | null; // null: nothing is searched for
   theme: Theme;
   palette: Palette;
@@ -54,21 +55,32 @@ export function amount(app: App, value: number): string {
   return `${quantity(value, unitOf(app))} (${percent(value, app.sums.total)})`;
 }
 
+// The same for what draws the base beside the shown profile.
+export function appOfBase(app: App): App {
+  const sums = () => {
+    const { total, self, inclusive, samples, base } = app.sums;
+    return base ? { ...base, samples, base: { total, self, inclusive } } : app.sums;
+  };
+  return Object.create(app, { sums: { get: sums }, isBase: { value: true } }) as App;
+}
+
 // How the share of the total changed against the base: -1 (only in the base) … 1 (only in what is shown).
 export function shareChange(app: App, value: number, base: number): number {
   const { total, base: other } = app.sums;
   const now = total > 0 ? value / total : 0, before = other && other.total > 0 ? base / other.total : 0;
-  return now + before > 0 ? (now - before) / (now + before) : 0;
+  const change = now + before > 0 ? (now - before) / (now + before) : 0;
+  return app.isBase ? -change : change;
 }
 
 // The change of the share, in percent of the total.
 export function pointsOf(app: App, value: number, base: number): number {
   const { total, base: other } = app.sums;
-  return 100 * ((total > 0 ? value / total : 0) - (other && other.total > 0 ? base / other.total : 0));
+  const points = 100 * ((total > 0 ? value / total : 0) - (other && other.total > 0 ? base / other.total : 0));
+  return app.isBase ? -points : points;
 }
 
 // "base 1.2 s (3.10%), +0.42 points", of shares.
 export function changeText(app: App, value: number, base: number): string {
   const points = pointsOf(app, value, base), whole = app.sums.base ? app.sums.base.total : 0;
-  return `base ${quantity(base, unitOf(app))} (${percent(base, whole)}), ${points >= 0 ? "+" : "−"}${Math.abs(points).toFixed(2)} points`;
+  return `${app.isBase ? "now" : "base"} ${quantity(base, unitOf(app))} (${percent(base, whole)}), ${points >= 0 ? "+" : "−"}${Math.abs(points).toFixed(2)} points`;
 }

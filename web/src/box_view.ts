@@ -29,7 +29,7 @@ export interface Box {
 }
 
 export interface Events {
-  select(box: Box): void;
+  select(box: Box, zooms: boolean): void;
   viewport(from: number, to: number): void;
   open(func: number): void;
   range?(from: number, to: number): void; // dragged with Shift
@@ -388,8 +388,16 @@ export class BoxView {
     if (zooms) this.setViewport(box.start, box.start + box.width);
     this.redraw();
     this.writeItems();
-    this.events.select(box);
+    this.events.select(box, zooms);
     if (zooms) this.events.viewport(this.from, this.to);
+  }
+
+  // Selects BOX without telling anyone, and shows it.
+  mark(box: Box, zooms: boolean): void {
+    this.selected = box;
+    if (zooms || box.start < this.from || box.start + box.width > this.to) this.setViewport(box.start, box.start + box.width);
+    this.scrollTo(box);
+    this.refresh();
   }
 
   private scrollTo(box: Box): void {

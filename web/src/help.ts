@@ -3,7 +3,7 @@ import { make } from "./dom";
 
 const KEYS: [heading: string, keys: [string, string][]][] = [
   ["Views", [["1", "flame graph"], ["2", "hottest functions"], ["3", "callers and callees of a function"], ["4", "call tree"],
-             ["5", "time"], ["i", "invert: callers inside"], ["o", "order: largest first, or by name"], ["c", "next colours"],
+             ["5", "time"], ["i", "invert: callers inside"], ["b", "of a comparison: the base beside it"], ["o", "order: largest first, or by name"], ["c", "next colours"],
              ["t", "light or dark"], ["e", "export: files for other programs, pictures"]]],
   ["Boxes", [["arrows, Home, End", "select a neighbour, the first, the last"], ["Enter, click", "zoom to the box"], ["+ − or w s, Ctrl-wheel", "zoom"],
              ["a d, drag, Shift-wheel", "move"], ["0, Escape", "show all"], ["g, double-click", "callers and callees of the function"],

@@ -81,6 +81,7 @@ export class Page implements App {
       colours: choice("Colours", COLOURS.map((mode) => [mode, COLOUR_TITLES[mode]]), (value) => this.update({ colours: value as State["colours"] })),
       order: choice("Order", [["heavy", "largest first"], ["name", "by name"]], (value) => this.update({ order: value as State["order"], zoom: null })),
       inverted: button("Inverted", "callers inside (i)", () => this.update({ inverted: !this.state.inverted, zoom: null, path: [] })),
+      sides: button("Side by side", "the base beside it (b)", () => this.update({ sides: !this.state.sides })),
     };
   }
 
@@ -93,7 +94,7 @@ export class Page implements App {
                        button("⤓", "export (e)", () => this.showExport()), button("◐", "light or dark (t)", () => this.switchTheme()), button("?", "keys (?)", () => this.help.showModal()));
     return make("header", {}, make("div", { class: "bar" }, make("h1", { title: safe(profile.title) }, safe(profile.title, 80) || "profile"),
                                    make("span", { class: "facts" }, facts), tabs, right),
-                make("div", { class: "bar options" }, controls.type, controls.thread, controls.inverted, controls.order, controls.colours, this.chips));
+                make("div", { class: "bar options" }, controls.type, controls.thread, controls.inverted, controls.sides, controls.order, controls.colours, this.chips));
   }
 
   private showControls(): void {
@@ -102,6 +103,8 @@ export class Page implements App {
     for (const view of VIEWS) this.views[view].element.hidden = view !== state.view;
     const isTree = state.view === "flame" || state.view === "tree", hasBoxes = isTree || state.view === "sandwich";
     controls.inverted.hidden = !isTree;
+    controls.sides.hidden = !profile.isDiff || state.view !== "flame";
+    controls.sides.setAttribute("aria-pressed", String(state.sides));
     controls.order.hidden = !hasBoxes;
     controls.colours.hidden = profile.isDiff || state.view === "top" || state.view === "tree";
     controls.type.hidden = profile.types.length < 2 || state.view === "time";
@@ -241,6 +244,7 @@ export class Page implements App {
       void this.applying.then(() => this.views[view].focus());
     } else if (key === "?") this.help.showModal();
     else if (key === "i") this.controls.inverted.click();
+    else if (key === "b" && this.profile.isDiff) this.update({ view: "flame", sides: this.state.view !== "flame" || !state.sides });
     else if (key === "o") this.update({ order: state.order === "heavy" ? "name" : "heavy", zoom: null });
     else if (key === "c") this.update({ colours: COLOURS[(COLOURS.indexOf(state.colours) + 1) % COLOURS.length] });
     else if (key === "t") this.switchTheme();

@@ -72,6 +72,7 @@ export type Order = "heavy" | "name";
 export interface TreeName {
   kind: TreeKind;
   func: number; // of "callers" and "callees"
+  isBase?: boolean; // of what the profile is compared with
   order: Order;
 }
 

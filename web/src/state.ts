@@ -14,6 +14,7 @@ export interface State {
   thread: number; // -1: all
   range: [number, number] | null; // nanoseconds: only samples of this time
   inverted: boolean;
+  sides: boolean; // a comparison shows its base beside it
   order: Order;
   colours: Colours;
   zoom: [number, number] | null; // of the flame graph, parts of the total
@@ -27,7 +28,7 @@ export interface State {
 }
 
 export const START: State = {
-  view: "flame", type: -1, thread: -1, range: null, inverted: false, order: "heavy", colours: "package", zoom: null,
+  view: "flame", type: -1, thread: -1, range: null, inverted: false, sides: false, order: "heavy", colours: "package", zoom: null,
   path: [], func: -1, search: "", sort: "self", lane: -1, window: null, theme: "",
 };
 
@@ -57,6 +58,7 @@ export function parseState(hash: string): State {
     thread: integer(given.get("thread")),
     range: pair(given.get("range")),
     inverted: given.get("inverted") === "1",
+    sides: given.get("sides") === "1",
     order: one(given.get("order"), ["heavy", "name"] as const, "heavy"),
     colours: one(given.get("colors"), COLOURS, "package"),
     zoom: pair(given.get("zoom")),
@@ -81,6 +83,7 @@ export function stateText(state: State): string {
   add("thread", String(state.thread), "-1");
   add("range", range(state.range), "");
   add("inverted", state.inverted ? "1" : "", "");
+  add("sides", state.sides ? "1" : "", "");
   add("order", state.order, "heavy");
   add("colors", state.colours, "package");
   add("zoom", range(state.zoom && [Number(state.zoom[0].toPrecision(9)), Number(state.zoom[1].toPrecision(9))]), "");

@@ -29,6 +29,11 @@ export function sumCalls(data: Data, selection: Selection): CallSums {
   return { self, total: totalsOf(calls, self), base, samples: count };
 }
 
+// The base, compared with what it is the base of.
+export function exchanged(sums: CallSums): CallSums {
+  return sums.base ? { ...sums.base, base: { self: sums.self, total: sums.total }, samples: sums.samples } : sums;
+}
+
 function totalsOf(calls: Calls, self: Float64Array): Float64Array {
   const total = self.slice();
   for (let node = calls.count - 1; node > 0; node--) total[calls.parent[node]] += total[node];

@@ -5,7 +5,7 @@ import { combine } from "./combine";
 import { Data, decode } from "./data";
 import { collapsed, speedscope } from "./export";
 import type { Boxes, Found, RequestName, Requests, Selection, TreeName } from "./protocol";
-import { CallSums, sumCalls, sumFunctions } from "./sums";
+import { CallSums, exchanged, sumCalls, sumFunctions } from "./sums";
 
 const TREES_MAX = 6;
 const MATCHES_MAX = 10000;
@@ -18,11 +18,11 @@ let lowerNames: string[] = [];
 let matching: number[] = []; // calls that match, the largest first
 
 function tree(name: TreeName): BoxTree {
-  const key = `${name.kind} ${name.func} ${name.order}`;
+  const key = `${name.kind} ${name.func} ${name.order} ${name.isBase === true}`;
   let found = trees.get(key);
   if (!found) {
     if (trees.size >= TREES_MAX) trees.delete(trees.keys().next().value as string);
-    found = new BoxTree(data.calls, sums, data.profile.names, name.kind, name.func, name.order);
+    found = new BoxTree(data.calls, name.isBase ? exchanged(sums) : sums, data.profile.names, name.kind, name.func, name.order);
     trees.set(key, found);
   }
   return found;
