@@ -48,7 +48,7 @@ function endsOf(data: Data, span: Span): Float64Array {
   const { column, factor } = columnOfTime(data);
   const gaps = new Float64Array(Math.max(0, count - 1));
   for (let i = 0; i + 1 < count; i++) gaps[i] = time[span.first + i + 1] - time[span.first + i];
-  const usual = gaps.length > 0 ? gaps.slice().sort()[gaps.length >> 1] : 0;
+  const usual = gaps.length > 0 ? gaps.sort()[gaps.length >> 1] : 0;
   for (let i = 0; i < count; i++) {
     const sample = span.first + i, next = i + 1 < count ? time[sample + 1] : Infinity;
     const lasts = column >= 0 ? values[column][sample] * factor : next - time[sample] > 4 * usual ? usual : next - time[sample];
@@ -58,39 +58,48 @@ function endsOf(data: Data, span: Span): Float64Array {
   return ends;
 }
 
+// Calls BEGIN for each box, row by row from left to right, and END when the last one of a row ends. Lists that grow would need several times
+// the memory of the boxes, so they are counted first.
+function eachBox(data: Data, span: Span, ends: Float64Array, begin: (depth: number, func: number, start: number) => void, end: (depth: number, at: number) => void): void {
+  const { node, time } = data.samples, { parent, func } = data.calls;
+  let path: number[] = [], last = 0, lastEnd = -1;
+  const endFrom = (depth: number) => {
+    for (let open = depth; open < path.length; open++) end(open, lastEnd);
+  };
+  for (let i = 0; i < ends.length; i++) {
+    const sample = span.first + i, start = time[sample];
+    if (ends[i] <= start) continue;
+    if (node[sample] !== last || start > lastEnd) {
+      const next: number[] = [];
+      for (let at = node[sample]; at !== 0; at = parent[at]) next.push(at);
+      next.reverse();
+      let common = 0; // boxes that continue
+      if (start <= lastEnd) while (common < next.length && common < path.length && next[common] === path[common]) common++;
+      endFrom(common);
+      for (let depth = common; depth < next.length; depth++) begin(depth, func[next[depth]], start);
+      path = next;
+      last = node[sample];
+    }
+    lastEnd = ends[i];
+  }
+  endFrom(0);
+}
+
 export class Chart {
   private readonly rows: RowOfBoxes[] = [];
   readonly begin: number;
   readonly end: number;
 
   constructor(data: Data, thread: number) {
-    const span = spanOf(data, thread), ends = endsOf(data, span), { node, time } = data.samples;
-    const rows: { start: number[]; end: number[]; func: number[] }[] = [];
-    const { parent, func } = data.calls;
-    let last = 0, lastEnd = -1, path: number[] = [];
-    for (let i = 0; i < ends.length; i++) {
-      const sample = span.first + i, start = time[sample], end = ends[i];
-      if (end <= start) continue;
-      if (node[sample] !== last || start > lastEnd) {
-        const next: number[] = [];
-        for (let at = node[sample]; at !== 0; at = parent[at]) next.push(at);
-        next.reverse();
-        let common = 0; // boxes that continue
-        if (start <= lastEnd) while (common < next.length && common < path.length && next[common] === path[common]) common++;
-        for (let depth = common; depth < next.length; depth++) {
-          const row = (rows[depth] ||= { start: [], end: [], func: [] });
-          row.start.push(start);
-          row.end.push(end);
-          row.func.push(func[next[depth]]);
-        }
-        path = next;
-        last = node[sample];
-      }
-      for (let depth = 0; depth < path.length; depth++) rows[depth].end[rows[depth].end.length - 1] = end;
-      lastEnd = end;
-    }
-    for (const row of rows)
-      this.rows.push({ start: Float64Array.from(row.start), end: Float64Array.from(row.end), func: Int32Array.from(row.func) });
+    const span = spanOf(data, thread), ends = endsOf(data, span), { time } = data.samples;
+    const counts: number[] = [];
+    eachBox(data, span, ends, (depth) => (counts[depth] = (counts[depth] || 0) + 1), () => {});
+    for (const count of counts) this.rows.push({ start: new Float64Array(count), end: new Float64Array(count), func: new Int32Array(count) });
+    const used = new Int32Array(counts.length);
+    eachBox(data, span, ends, (depth, func, start) => {
+      this.rows[depth].start[used[depth]] = start;
+      this.rows[depth].func[used[depth]++] = func;
+    }, (depth, end) => (this.rows[depth].end[used[depth] - 1] = end));
     this.begin = ends.length > 0 ? time[span.first] : 0;
     this.end = ends.length > 0 ? ends[ends.length - 1] : 0;
   }
