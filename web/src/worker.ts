@@ -15,7 +15,8 @@ let sums: CallSums;
 let trees = new Map<string, BoxTree>();
 let charts = new Map<number, Chart>();
 let lowerNames: string[] = [];
-let matching: number[] = []; // calls that match, the largest first
+let matching: number[] = []; // calls that match; the largest first from the first question for one on
+let isSorted = false;
 
 function tree(name: TreeName): BoxTree {
   const key = `${name.kind} ${name.func} ${name.order} ${name.isBase === true}`;
@@ -71,9 +72,14 @@ function find(text: string): Found {
       }
     }
   }
-  const calls = matching.length;
-  matching = matching.sort((a, b) => sums.total[b] - sums.total[a]).slice(0, MATCHES_MAX);
-  return { matches, functions, share: sums.total[0] > 0 ? total / sums.total[0] : 0, calls };
+  isSorted = false;
+  return { matches, functions, share: sums.total[0] > 0 ? total / sums.total[0] : 0, calls: matching.length };
+}
+
+function pathOfMatch(place: number): number[] {
+  if (!isSorted) matching = matching.sort((a, b) => sums.total[b] - sums.total[a]).slice(0, MATCHES_MAX);
+  isSorted = true;
+  return matching.length > 0 ? pathOfCall(matching[place % matching.length]) : [];
 }
 
 function pathOfCall(node: number): number[] {
@@ -105,7 +111,7 @@ const handlers: Handlers = {
   path: ({ tree: name, path }) => tree(name).at(path),
   pathOf: ({ tree: name, box }) => tree(name).pathOf(box),
   export: ({ format, type, title }) => (format === "collapsed" ? collapsed(data, sums) : speedscope(data, sums, type, title)),
-  match: ({ place }) => (matching.length > 0 ? pathOfCall(matching[place % matching.length]) : []),
+  match: ({ place }) => pathOfMatch(place),
 };
 
 export function startWorker(): void {
