@@ -19,6 +19,7 @@ from formats import formats  # noqa: E402
 from interruptions import interruptions  # noqa: E402
 from memory import memory  # noqa: E402
 from page_speed import page  # noqa: E402
+from perf_file import perf_file  # noqa: E402
 from recording_size import recording_size  # noqa: E402
 from sdk import sdk  # noqa: E402
 from serving import server  # noqa: E402
@@ -30,7 +31,7 @@ from truth import truth  # noqa: E402
 from unwinders import unwinders  # noqa: E402
 
 PARTS = {part.__name__: part for part in (slowdown, memory, unwinders, interruptions, blocked, sleepers, startup, recording_size,
-                                         symbolize, formats, analyze, sdk, server, fleet, crowd, page, truth)}
+                                         symbolize, perf_file, formats, analyze, sdk, server, fleet, crowd, page, truth)}
 
 
 def cpu_name():
