@@ -3,7 +3,7 @@
  *   sleepers THREADS WAKES SECONDS [timer] [unperfed]
  *
  * WAKES: how often a second each thread wakes up; 0: never. timer: one more thread does nothing 101 times a second,
- * which is what any sampler has to do. unperfed: perf_event_open is refused to all threads, as most containers do.
+ * which is what any sampler has to do. unperfed: perf_event_open is denied to all threads, as most containers do.
  * SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <linux/audit.h>
@@ -57,7 +57,7 @@ static void *run_timer(void *unused)
     return repeat(NANOSECONDS / TICKS_A_SECOND, 0);
 }
 
-static int refuse_perf(void)
+static int deny_perf(void)
 {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -89,7 +89,7 @@ int main(int argc, char **argv)
     sleep_until(clock_ns(CLOCK_MONOTONIC) + NANOSECONDS / 5); /* a profiler that is preloaded has started by now */
     for (int i = 4; i < argc; i++) {
         if (strcmp(argv[i], "timer") == 0 && start(run_timer, 0) != 0) return 1;
-        if (strcmp(argv[i], "unperfed") == 0 && refuse_perf() != 0) return 1;
+        if (strcmp(argv[i], "unperfed") == 0 && deny_perf() != 0) return 1;
     }
     for (uintptr_t i = 0; i < threads && i < THREADS_MAX; i++)
         if (start(run_sleeper, i) != 0) return 1;

@@ -51,7 +51,7 @@ class text
     const char *characters_;
 };
 
-/* --- Options and the whole ---------------------------------------------------------------------------------------- */
+/* --- Options, init and shutdown ----------------------------------------------------------------------------------- */
 
 /* struct offbeat_options with its size set: set its members. Instead of a function and a pointer, a callable can be
  * given. It is called out of C, so it must be noexcept; it is not copied, and a thread of the library's that is late
@@ -138,7 +138,7 @@ class span;
 class span_reference;
 class scope;
 
-/* What can be done with a span, whoever owns it. An empty one, of which `if (span)` is false, does nothing. */
+/* The operations of a span, no matter which object owns it. An empty one, of which `if (span)` is false, does nothing. */
 class basic_span
 {
   public:

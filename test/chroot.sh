@@ -33,7 +33,7 @@ cannot() {
 # --- inside the mount namespace -------------------------------------------------------------------------------------
 
 # enter SYSTEM SHARED COMMAND…: mounts what programs expect of a machine, and becomes COMMAND in it. SYSTEM becomes the root
-# of the mount namespace: in a mere chroot the kernel refuses user namespaces, and nsenter leaves it.
+# of the mount namespace: in a mere chroot the kernel denies user namespaces, and nsenter leaves it.
 enter() {
     system=$1 shared=$2
     shift 2
@@ -93,7 +93,7 @@ mirror() {
 
 need_tools() {
     [ "$(id -u)" = 0 ] || cannot "this needs root"
-    unshare --mount --propagation private true 2>/dev/null || cannot "mount namespaces are refused here"
+    unshare --mount --propagation private true 2>/dev/null || cannot "mount namespaces are denied here"
     command -v debootstrap >/dev/null || {
         say "installing debootstrap"
         apt-get update -qq >/dev/null 2>&1 || true

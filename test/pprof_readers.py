@@ -1,5 +1,5 @@
 """Whether others read the pprof files that offbeat writes: protoc, Python's protobuf and `go tool pprof`. The first two are
-strict: they refuse a file in which one string is not UTF-8 (PPF-1).  SPDX-License-Identifier: MIT"""
+strict: they reject a file in which one string is not UTF-8 (PPF-1).  SPDX-License-Identifier: MIT"""
 import atexit
 import functools
 import gzip

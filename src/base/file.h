@@ -12,8 +12,8 @@ enum status file_read(const char *path, struct buffer *out, struct error *error)
 
 /* Makes BYTES the content of PATH ("-" is standard output). A regular file is written beside its place and renamed, so
  * that a failure, or a signal that ends the process, leaves what was there and nothing else; symbolic links are
- * followed, and refused where they lead nowhere; permissions of a file that is replaced are kept, and where they do not
- * let it be written it stays. Pipes and devices are written in place. The message does not repeat PATH. Not durable
+ * followed, and rejected where they lead nowhere; permissions of a file that is replaced are kept, and where they do
+ * not let it be written it stays. Pipes and devices are written in place. The message does not repeat PATH. Not durable
  * against a power cut (no fsync). */
 enum status file_write(const char *path, struct slice bytes, struct error *error);
 

@@ -8,9 +8,9 @@
  *     }
  *     status = json_reader_finish(&reader, error);
  *
- * Accepts exactly RFC 8259, in UTF-8 and without a byte order mark. Bytes in a string that are not UTF-8 are refused;
+ * Accepts exactly RFC 8259, in UTF-8 and without a byte order mark. Bytes in a string that are not UTF-8 are rejected;
  * an escaped lone surrogate (\ud800), which the RFC's grammar allows, becomes U+FFFD. Duplicate keys are the caller's
- * affair. Nesting deeper than JSON_DEPTH_MAX is refused, or than DEPTH_MAX if the caller sets that after init.
+ * affair. Nesting deeper than JSON_DEPTH_MAX is rejected, or than DEPTH_MAX if the caller sets that after init.
  *
  * The first thing that is broken, or not what was asked for, is remembered with its place; from then on every call
  * gives nothing (false, 0, an empty slice), so that a decoder checks once, at the end. Not for several threads.

@@ -81,7 +81,7 @@ static inline bool kernel_clock_ns(clockid_t clock, uint64_t *ret_ns)
     return true;
 }
 
-/* At ADDRESS if that is free, else where the kernel likes. NULL if it refuses. */
+/* At ADDRESS if that is free, else where the kernel likes. NULL if it denies that. */
 static inline void *kernel_map(uintptr_t address, size_t size, int protection, int flags, int descriptor)
 {
     long result = kernel_call6(SYS_mmap, (long)address, (long)size, protection, flags, descriptor, 0);

@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* mmap's arguments; the memory is away from the program's own (pages.c). NULL if the kernel refuses. Keeps errno. Every
- * mapping of ours is made here. */
+/* mmap's arguments; the memory is away from the program's own (pages.c). NULL if the kernel denies it. Keeps errno.
+ * Every mapping of ours is made here. */
 void *pages_map(size_t size, int protection, int flags, int descriptor);
 
-/* Zeroed, page-aligned, touched only where it is used; NULL if the kernel refuses. Keeps errno. */
+/* Zeroed, page-aligned, touched only where it is used; NULL if the kernel denies it. Keeps errno. */
 void *pages_allocate(size_t size);
 void pages_free(void *memory, size_t size);
 

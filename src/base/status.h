@@ -11,7 +11,7 @@ enum status {
     STATUS_TOO_LARGE,       /* a stated maximum would be exceeded */
     STATUS_UNSUPPORTED,     /* valid, but not something we can do */
     STATUS_NO_MEMORY,
-    STATUS_IO,        /* the operating system refused; errno_value says how */
+    STATUS_IO,        /* the operating system reported an error; errno_value says how */
     STATUS_NOT_FOUND, /* no such file, process, symbol, … */
 };
 

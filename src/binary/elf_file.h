@@ -52,7 +52,7 @@ struct elf_file {
     unsigned notes_read;                   /* private */
 };
 
-/* Opens a regular file; anything else (a pipe, a device) is refused without waiting for it. STATUS_NOT_FOUND,
+/* Opens a regular file; anything else (a pipe, a device) is rejected without waiting for it. STATUS_NOT_FOUND,
  * STATUS_IO; STATUS_NOT_THIS_FORMAT if it is no ELF file; STATUS_UNSUPPORTED if it is 32-bit or big-endian;
  * STATUS_MALFORMED, STATUS_TOO_LARGE, STATUS_NO_MEMORY. */
 enum status elf_file_open(struct elf_file *file, const char *path, struct error *error);

@@ -106,7 +106,7 @@ static bool set_options(const struct curl_library *curl, CURL *easy, const char 
 }
 
 /* The first line of an answer that is no profile: "Could not enable CPU profiling: already in use". */
-static enum status refuse_status(long status, const struct buffer *body, struct error *error)
+static enum status reject_status(long status, const struct buffer *body, struct error *error)
 {
     struct slice text = buffer_slice(body);
     size_t size = 0;
@@ -126,7 +126,7 @@ static enum status run(const struct curl_library *curl, CURL *easy, struct reque
         return error_set(error, STATUS_TOO_LARGE, 0, "the server's answer is larger than %zu bytes",
                          request->out->maximum);
     if (code != CURLE_OK) return error_set(error, STATUS_IO, 0, "%s", said[0] ? said : curl->easy_strerror(code));
-    return status == 200 ? STATUS_OK : refuse_status(status, request->out, error);
+    return status == 200 ? STATUS_OK : reject_status(status, request->out, error);
 }
 
 enum status fetch(const char *url, struct buffer *out, struct error *error)

@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 #include "base/status.h"
 
-/* The time that Graphviz takes grows faster than the number of lines: more are refused. */
+/* The time that Graphviz takes grows faster than the number of lines: more are rejected. */
 enum { GRAPHVIZ_NODES_MAX = 500, GRAPHVIZ_EDGES_MAX = 2000, GRAPHVIZ_CPU_SECONDS_MAX = 30 };
 
 /* Replaces the DOT in DRAWING by a picture in FORMAT. Names in the DOT may come from anywhere. Graphviz runs in a child

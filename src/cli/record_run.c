@@ -113,7 +113,7 @@ static void set_number(const char *name, uint64_t number)
     (void)setenv(name, digits, 1);
 }
 
-/* A program that shares the library of AddressSanitizer refuses to run if another library is preloaded before it. The
+/* A program that shares the library of AddressSanitizer rejects to run if another library is preloaded before it. The
  * children of the program inherit LD_PRELOAD, so no order in it is right for all; but none is needed, because
  * liboffbeat replaces none of the functions that the sanitizer must see first. */
 static void allow_sanitizer(void)

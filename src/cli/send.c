@@ -55,8 +55,8 @@ static void take_answer(void *context, const struct transport_answer *answer)
 static const char *outcome_name(enum transport_outcome outcome)
 {
     static const char *const names[] = {
-        [TRANSPORT_SENT] = "accepted",      [TRANSPORT_REFUSED] = "refused", [TRANSPORT_LIMITED] = "limited",
-        [TRANSPORT_WITHHELD] = "withheld",  [TRANSPORT_BROKEN] = "broken",   [TRANSPORT_NO_ANSWER] = "no answer",
+        [TRANSPORT_SENT] = "accepted",      [TRANSPORT_REJECTED] = "rejected", [TRANSPORT_LIMITED] = "limited",
+        [TRANSPORT_WITHHELD] = "withheld",  [TRANSPORT_BROKEN] = "broken",     [TRANSPORT_NO_ANSWER] = "no answer",
         [TRANSPORT_GIVEN_UP] = "no answer",
     };
     return names[outcome];

@@ -41,7 +41,7 @@ struct delivery {
 
 /* --- Planning ----------------------------------------------------------------------------------------------------- */
 
-static enum status refuse_count(const struct delivery *delivery)
+static enum status reject_count(const struct delivery *delivery)
 {
     return error_set(delivery->error, STATUS_TOO_LARGE, 0, "needs more than %d chunks", DELIVER_CHUNKS_MAX);
 }
@@ -50,7 +50,7 @@ static enum status add_part(struct delivery *delivery, struct part part)
 {
     if (!array_reserve(&delivery->parts, &delivery->capacity, delivery->part_count + 1, sizeof(part),
                        DELIVER_CHUNKS_MAX))
-        return refuse_count(delivery);
+        return reject_count(delivery);
     delivery->parts[delivery->part_count++] = part;
     return STATUS_OK;
 }
@@ -87,7 +87,7 @@ static enum status plan_from(struct delivery *delivery, uint64_t from_ns)
     enum status status = STATUS_OK;
     for (unsigned count = 0; status == STATUS_OK && from_ns != UINT64_MAX; count++) {
         struct part part = {.from_ns = from_ns, .to_ns = from_ns + delivery->length_ns};
-        if (count == DELIVER_CHUNKS_MAX) return refuse_count(delivery);
+        if (count == DELIVER_CHUNKS_MAX) return reject_count(delivery);
         if (part.to_ns < part.from_ns)
             return error_set(delivery->error, STATUS_TOO_LARGE, 0, "has samples after the year 2500");
         struct sample_times_part facts = sample_times_part(delivery->profile, part.from_ns, part.to_ns);
@@ -110,7 +110,7 @@ static bool is_too_long(const struct profile *profile)
 
 static enum status plan_all(struct delivery *delivery)
 {
-    if (is_too_long(delivery->profile)) return refuse_count(delivery);
+    if (is_too_long(delivery->profile)) return reject_count(delivery);
     return plan_from(delivery, sample_times_part(delivery->profile, 0, 0).next_ns);
 }
 

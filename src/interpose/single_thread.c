@@ -1,4 +1,4 @@
-/* unshare and setns. The kernel refuses a new user, mount or time namespace to a process of more than one thread, or
+/* unshare and setns. The kernel denies a new user, mount or time namespace to a process of more than one thread, or
  * one that shares its root directory (unshare(2), setns(2)), and it counts the sampler thread. Other namespaces belong
  * to threads: the sampler comes back as a clone of the calling thread, and so in the new ones. A pid namespace is for
  * children only. SPDX-License-Identifier: MIT */

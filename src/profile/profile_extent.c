@@ -9,7 +9,7 @@ static uint64_t frames_max(uint64_t source_bytes)
     return EXTENT_FRAMES_FREE + source_bytes * EXTENT_FRAMES_OF_BYTE;
 }
 
-static enum status refuse(uint64_t most, const char *what, struct error *error)
+static enum status reject(uint64_t most, const char *what, struct error *error)
 {
     return error_set(error, STATUS_TOO_LARGE, 0, "its stacks have more than %" PRIu64 " frames%s", most, what);
 }
@@ -36,7 +36,7 @@ enum status profile_check_inlined(const struct profile *profile, uint64_t source
     for (uint32_t i = 1; i < profile->stack_words.count && count <= most; i++) {
         if (profile_is_stack(profile, i)) count += frames_at(profile, i);
     }
-    return count > most ? refuse(most, ", inlined functions included", error) : STATUS_OK;
+    return count > most ? reject(most, ", inlined functions included", error) : STATUS_OK;
 }
 
 enum status profile_check_flat(const struct profile *profile, bool stacks_once, struct error *error)
@@ -57,5 +57,5 @@ enum status profile_check_flat(const struct profile *profile, bool stacks_once, 
         if (stacks_once) *depth = 0;
     }
     free(depths);
-    return count > most ? refuse(most, " when they are written with all their callers", error) : STATUS_OK;
+    return count > most ? reject(most, " when they are written with all their callers", error) : STATUS_OK;
 }

@@ -87,7 +87,7 @@
     box.row.insertBefore(rect, box.row.firstChild);
   }
 
-  /* The browser's time goes into changes of elements: what is as it was is left alone. */
+  /* Changing elements costs the browser most time, so elements that stay the same are not touched. */
   function show(box, shown, isCaller) {
     if (box.isNarrow && shown && !box.rect) addRect(box);
     if (box.isNarrow && !shown && box.rect) {

@@ -107,7 +107,7 @@ enum blocked_result blocked_walk(struct watched_thread *thread, uint64_t cpu_ns,
 {
     static struct stack_reader stack; /* the sampler thread's alone */
     char text[256];
-    if (!read_syscall(thread, text, sizeof(text))) return BLOCKED_REFUSED;
+    if (!read_syscall(thread, text, sizeof(text))) return BLOCKED_DENIED;
     struct blocked_place place;
     if (!parse_place(text, &place)) return BLOCKED_RUNNING;
     struct unwind_registers registers = {.known = 1u << MACHINE_IP | 1u << MACHINE_SP};

@@ -11,7 +11,7 @@ enum blocked_result {
     BLOCKED_INCOMPLETE, /* a register is needed that only the thread itself knows; it is not woken up for that */
     BLOCKED_RUNNING,    /* the thread runs, or ran meanwhile */
     BLOCKED_PENDING,    /* the last address needs a table first: modules_build, and again */
-    BLOCKED_REFUSED,    /* the kernel does not say */
+    BLOCKED_DENIED,     /* the kernel does not say */
 };
 
 /* CPU_NS is the thread's CPU time as read before; if it has not changed afterwards, the stack did not move under us. */

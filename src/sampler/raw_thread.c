@@ -3,7 +3,7 @@
 
 #include "base/kernel.h"
 #include "base/pages.h"
-#include "base/thread_refusal.h"
+#include "base/thread_denial.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -176,10 +176,10 @@ bool raw_thread_start(int (*run)(void *context), void *context)
     if (!kept.storage || !kept.stack) return false;
     atomic_store(&kept.is_alive, 1);
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&all), kernel_address(&mask), sizeof(mask));
-    struct thread_refusal refusal = {0};
+    struct thread_denial denial = {0};
     int thread;
     do thread = make_thread(run, context);
-    while (thread_refusal_may_end(&refusal, thread > 0 ? 0 : -thread));
+    while (thread_denial_may_end(&denial, thread > 0 ? 0 : -thread));
     if (thread > 0) note_tid(thread);
     (void)kernel_call4(SYS_rt_sigprocmask, SIG_SETMASK, kernel_address(&mask), 0, sizeof(mask));
     if (thread <= 0) raw_thread_forget();

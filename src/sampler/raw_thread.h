@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 /* Runs RUN(CONTEXT) with all signals blocked. There is one such thread at a time, whose memory the next one has again:
- * the one before must be about to end, and is waited for for 100 ms. False without memory, if the kernel refuses, or if
- * that one does not end. It ends with RUN or with the process. */
+ * the one before must be about to end, and is waited for for 100 ms. False without memory, if the kernel denies it, or
+ * if that one does not end. It ends with RUN or with the process. */
 bool raw_thread_start(int (*run)(void *context), void *context);
 
 /* Waits until the thread has left the process, so that the kernel counts it no more. False after LIMIT_NS. */

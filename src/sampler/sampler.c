@@ -133,9 +133,8 @@ static void write_counters(void)
 {
     uint64_t system_ns = system_cpu_ns();
     sampler.counters[RECORDING_SYSTEM_CPU_NS] = system_ns - sampler.system_cpu_ns_before;
-    uint64_t *perf_refusal = &sampler.counters[RECORDING_PERF_ERRNO];
-    if (*perf_refusal == 0 && self_is_confined())
-        *perf_refusal = EPERM; /* nobody slept long enough to ask for a page */
+    uint64_t *perf_denial = &sampler.counters[RECORDING_PERF_ERRNO];
+    if (*perf_denial == 0 && self_is_confined()) *perf_denial = EPERM; /* nobody slept long enough to ask for a page */
     sampler.counters[RECORDING_BYTES_LOST] = writer.bytes_lost;
     sampler.counters[RECORDING_MODULES_WITHOUT_TABLE] = sampler.modules.without_table;
     sampler.counters[RECORDING_TABLE_BYTES] = sampler.modules.table_bytes;

@@ -18,7 +18,7 @@ uint32_t self_processor_count(void);
 
 /* Gives the calling thread its own table of descriptors, empty: nothing that it opens takes a number from the
  * program, nothing of the program is kept open by it, and no close by the program can hit it. KEPT, if it is not
- * negative, stays open. False where the kernel (before 5.9, or a seccomp filter) refuses. */
+ * negative, stays open. False where the kernel (before 5.9, or a seccomp filter) denies it. */
 bool self_own_descriptors(int kept);
 bool self_has_own_descriptors(void);
 void self_close_descriptors(void); /* those that this file keeps open */

@@ -31,7 +31,7 @@
 
 enum { PAGE = 4096, SYSCALL_INSTRUCTION = 2 };
 
-/* sigaction as the kernel has it: libc's refuses the signals that it keeps for itself. */
+/* sigaction as the kernel has it: libc's rejects the signals that it keeps for itself. */
 struct kernel_action {
     void (*handler)(int, siginfo_t *, void *);
     unsigned long flags;
@@ -72,7 +72,7 @@ static bool probe_next_page(struct unwind_memory *memory, uint64_t address)
     return true;
 }
 
-static bool refuse(struct unwind_memory *memory, uint64_t address)
+static bool deny(struct unwind_memory *memory, uint64_t address)
 {
     (void)memory;
     (void)address;
@@ -110,7 +110,7 @@ void signal_handler_answer(struct slot *slot, const ucontext_t *context)
     struct unwind_registers registers = slot->registers = unwind_registers_of(context);
     struct unwind_memory memory = {.extend = copy_block, .context = slot, .work = &slot->work};
     if (may_have_new_filter(context)) {
-        memory.extend = refuse;
+        memory.extend = deny;
     } else if (slot->reading == SLOT_PROBES) {
         memory.low = memory.high = registers.values[MACHINE_SP] & ~(uint64_t)(PAGE - 1);
         memory.extend = probe_next_page;

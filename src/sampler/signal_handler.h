@@ -70,7 +70,7 @@ enum { SIGNAL_CODE = -0x4f42 };
 
 /* Prepares the handler. Answers are written to SLOTS (SLOT_COUNT of them), which must exist as long as the process,
  * because an answer can come at any time. Call it again in a forked child, where requests of the parent mean nothing.
- * Call it on a thread of libc's. False if libc refuses. */
+ * Call it on a thread of libc's. False if libc fails. */
 bool signal_handler_install(struct slot *slots, uint32_t slot_count);
 
 /* True if a request by signal NUMBER would reach our handler. Installs it if the program leaves the signal ignored; a

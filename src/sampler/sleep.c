@@ -29,12 +29,12 @@ static void make_page(struct sampler *sampler, struct watched_thread *thread)
 {
     if (sampler->counters[RECORDING_PERF_ERRNO] || sampler->pages_in_tick >= PAGES_A_TICK_MAX) return;
     bool is_confined = sampler->pages_in_tick++ == 0 && self_is_confined();
-    int refusal = EPERM;
-    thread->page = is_confined ? NULL : perf_page_open(thread->tid, &refusal);
+    int denial = EPERM;
+    thread->page = is_confined ? NULL : perf_page_open(thread->tid, &denial);
     if (thread->page)
         sampler->counters[RECORDING_PERF_PAGES]++;
-    else if (refusal != ESRCH)
-        sampler->counters[RECORDING_PERF_ERRNO] = (uint64_t)refusal;
+    else if (denial != ESRCH)
+        sampler->counters[RECORDING_PERF_ERRNO] = (uint64_t)denial;
 }
 
 static void drop_page(struct sampler *sampler, struct watched_thread *thread)

@@ -18,7 +18,7 @@ struct slot *slot_take(pid_t thread, const struct unwind_modules *modules, enum 
 /* The answer was read, or is no longer wanted. */
 void slot_give_back(struct slot *slot);
 
-/* Sends signal NUMBER to SLOT's thread. False if the kernel refuses. */
+/* Sends signal NUMBER to SLOT's thread. False if the kernel denies it. */
 bool slot_send(const struct slot *slot, int number);
 
 enum slot_phase slot_phase_of(const struct slot *slot);

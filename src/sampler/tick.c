@@ -266,7 +266,7 @@ static enum blocked_result read_blocked(struct sampler *sampler, struct watched_
         result = BLOCKED_INCOMPLETE;
         outcome = UNWIND_NO_TABLE;
     }
-    if (result == BLOCKED_INCOMPLETE || result == BLOCKED_REFUSED) sampler->counters[RECORDING_BLOCKED_REFUSED]++;
+    if (result == BLOCKED_INCOMPLETE || result == BLOCKED_DENIED) sampler->counters[RECORDING_BLOCKED_DENIED]++;
     if (result != BLOCKED_WALKED && result != BLOCKED_INCOMPLETE) return result;
     sampler->counters[RECORDING_BLOCKED_READ]++;
     struct found_stack stack = {addresses, count, outcome | RECORDING_WITHOUT_SIGNAL};
@@ -354,7 +354,7 @@ static void scan_awake(struct sampler *sampler, struct watched_thread *thread, u
     enum blocked_result result = is_running ? BLOCKED_RUNNING : read_unless_running(sampler, thread, cpu_ns);
     if (result == BLOCKED_WALKED) return;
     thread->state = result == BLOCKED_RUNNING ? THREAD_RUNNABLE : THREAD_UNKNOWN;
-    if (result == BLOCKED_REFUSED && ran_ns == 0) {
+    if (result == BLOCKED_DENIED && ran_ns == 0) {
         account_unreadable(sampler, thread);
         return;
     }

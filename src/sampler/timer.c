@@ -86,8 +86,8 @@ static int open_for_all(struct sampler *sampler, struct watched_thread *thread)
     uint64_t period_ns = self_has_own_descriptors() ? 0 : chance_period_ns(sampler, thread);
     int result = perf_timer_open(&thread->timer, thread->tid, PERF_TIMER_SEES_ALL, period_ns, thread->timer_stack_size,
                                  ring_size(sampler, thread));
-    bool is_refused = (result == EPERM || result == EACCES) && self_has_own_descriptors();
-    sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] = is_refused;
+    bool is_denied = (result == EPERM || result == EACCES) && self_has_own_descriptors();
+    sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] = is_denied;
     return result;
 }
 
@@ -110,9 +110,9 @@ static int open_timer(struct sampler *sampler, struct watched_thread *thread)
 
 void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
 {
-    uint64_t *refusal = &sampler->counters[RECORDING_TIMER_ERRNO];
+    uint64_t *denial = &sampler->counters[RECORDING_TIMER_ERRNO];
     if (sampler->counters[RECORDING_TIMERS_SEE_USER_CODE] && is_young(sampler, thread)) return;
-    if (thread->timer.control || thread->timer_stack_size > PERF_TIMER_STACK_MAX || *refusal) return;
+    if (thread->timer.control || thread->timer_stack_size > PERF_TIMER_STACK_MAX || *denial) return;
     if (sampler->timers_in_tick >= OPENED_A_TICK_MAX * sampler->periods_in_tick ||
         sampler->counters[RECORDING_TIMERS] >= TIMERS_MAX)
         return;
@@ -122,7 +122,7 @@ void timer_note_busy(struct sampler *sampler, struct watched_thread *thread)
     if (result == 0)
         sampler->counters[RECORDING_TIMERS]++;
     else if (result != ESRCH && result != EAGAIN)
-        *refusal = (uint64_t)result;
+        *denial = (uint64_t)result;
 }
 
 void timer_forget(struct sampler *sampler, struct watched_thread *thread)

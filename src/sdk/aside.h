@@ -27,7 +27,7 @@ bool sdk_has_threads(void);
  * two functions must follow. Keeps errno, as they all do. */
 bool sdk_step_aside(enum sdk_absence absence);
 
-/* Starts them again. Where the kernel refuses that, the library ends, and the next launch sends what is left. */
+/* Starts them again. Where the kernel denies that, the library ends, and the next launch sends what is left. */
 void sdk_come_back(void);
 
 /* The library ends. Makes no system call: a seccomp filter is in force. */

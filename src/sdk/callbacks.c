@@ -43,7 +43,7 @@ const struct offbeat_options *sdk_options(void)
 
 /* --- Calls -------------------------------------------------------------------------------------------------------- */
 
-/* Checks before it takes the lock, so that refused calls do not make the end wait. */
+/* Checks before it takes the lock, so that rejected calls do not make the end wait. */
 bool callback_begin(void)
 {
     if (!atomic_load(&callbacks.may_call)) return false;

@@ -7,7 +7,7 @@
 
 #include "base/environment.h"
 #include "base/kernel.h"
-#include "base/thread_refusal.h"
+#include "base/thread_denial.h"
 #include "format/recording/record_environment.h"
 #include "sampler/sampler.h"
 
@@ -232,10 +232,10 @@ struct helper *helper_start(const char *path, const char *request, const char *p
     *helper = (struct helper){.path = path, .request = request, .payloads = payloads, .timeout_ns = timeout_ns};
     (void)pthread_attr_init(&attributes);
     (void)pthread_attr_setstacksize(&attributes, THREAD_STACK_BYTES);
-    struct thread_refusal refusal = {0};
+    struct thread_denial denial = {0};
     int error;
     do error = pthread_create(&helper->thread, &attributes, see_to_helper, helper);
-    while (thread_refusal_may_end(&refusal, error));
+    while (thread_denial_may_end(&denial, error));
     (void)pthread_attr_destroy(&attributes);
     if (error == 0) return helper;
     free(helper);

@@ -2,7 +2,7 @@
 #include "base/environment.h"
 #include "base/invariant.h"
 #include "base/kernel.h"
-#include "base/thread_refusal.h"
+#include "base/thread_denial.h"
 #include "base/timespec.h"
 #include "sampler/sampler.h"
 #include "sdk/callbacks.h"
@@ -118,10 +118,10 @@ bool thread_start(void *(*run)(void *context), void *context)
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &mask);
     own_threads_expect();
-    struct thread_refusal refusal = {0};
+    struct thread_denial denial = {0};
     int error;
     do error = pthread_create(&thread, &attributes, run, context);
-    while (thread_refusal_may_end(&refusal, error));
+    while (thread_denial_may_end(&denial, error));
     if (error != 0) own_threads_end_one();
     (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
     (void)pthread_attr_destroy(&attributes);

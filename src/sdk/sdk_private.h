@@ -16,7 +16,7 @@ struct library {
     _Atomic pid_t pid;   /* of the same, as the kernel has it */
     atomic_bool is_on;   /* between init and shutdown; written under LOCK_PROFILER, or without a lock by the end */
     atomic_bool is_running;         /* a profiler is wanted: a forked child starts with that */
-    atomic_bool is_without_threads; /* it ended because the kernel refused threads; a forked child may have some */
+    atomic_bool is_without_threads; /* it ended because the kernel denied threads; a forked child may have some */
     atomic_bool is_confined;        /* it ended because of a seccomp filter: it never begins again */
     /* Of the settings: threads of the program ask for them at any time. */
     _Atomic double frame_rate_hz;

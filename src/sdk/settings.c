@@ -143,7 +143,7 @@ static void default_texts(struct settings *settings)
 
 /* --- Numbers, flags and choices ----------------------------------------------------------------------------------- */
 
-static enum status refuse(struct error *error, const char *variable, const char *expected, const char *found)
+static enum status reject(struct error *error, const char *variable, const char *expected, const char *found)
 {
     return error_set(error, STATUS_MALFORMED, 0, "%s must be %s, not \"%.60s\"", variable, expected, found);
 }
@@ -156,7 +156,7 @@ static enum status read_rate(const char *variable, double *rate, bool *has_rate,
     bool is_zero = *rate == 0 && __builtin_signbit(*rate); /* OFFBEAT_RATE_ZERO */
     if (*has_rate || is_zero || !text || !*text) return STATUS_OK;
     double number = strtod(text, &end);
-    if (*end != '\0' || !(number >= 0 && number <= 1)) return refuse(error, variable, "a number from 0 to 1", text);
+    if (*end != '\0' || !(number >= 0 && number <= 1)) return reject(error, variable, "a number from 0 to 1", text);
     *rate = number;
     *has_rate = true;
     return STATUS_OK;
@@ -173,7 +173,7 @@ static enum status read_number(const char *variable, uint64_t *number, uint64_t 
     (void)snprintf(expected, sizeof(expected), "a whole number from %llu to %llu", (unsigned long long)minimum,
                    (unsigned long long)maximum);
     if (*end != '\0' || text[0] == '-' || errno || value < minimum || value > maximum)
-        return refuse(error, variable, expected, text);
+        return reject(error, variable, expected, text);
     *number = value;
     return STATUS_OK;
 }
@@ -193,7 +193,7 @@ static enum status read_percent(const char *variable, double *percent, struct er
     uint32_t ppm;
     if (*percent != 0 || !text || !*text) return STATUS_OK;
     if (!percent_parse(text, &ppm) || ppm < PERCENT_PPM * CPU_PERCENT_MIN)
-        return refuse(error, variable, "a number from 0.1 to 100", text);
+        return reject(error, variable, "a number from 0.1 to 100", text);
     *percent = (double)ppm / PERCENT_PPM;
     return STATUS_OK;
 }
@@ -204,7 +204,7 @@ static enum status read_flag(const char *variable, bool *flag, struct error *err
     if (*flag || !text || !*text) return STATUS_OK;
     bool is_on = strcmp(text, "1") == 0 || strcmp(text, "true") == 0;
     if (!is_on && strcmp(text, "0") != 0 && strcmp(text, "false") != 0)
-        return refuse(error, variable, "1, true, 0 or false", text);
+        return reject(error, variable, "1, true, 0 or false", text);
     *flag = is_on;
     return STATUS_OK;
 }
@@ -215,7 +215,7 @@ static enum status read_choice(const char *variable, const char *usual, const ch
 {
     const char *text = environment_get(variable);
     if (*choice != 0 || !text || !*text) return STATUS_OK;
-    if (strcmp(text, usual) != 0 && strcmp(text, other) != 0) return refuse(error, variable, expected, text);
+    if (strcmp(text, usual) != 0 && strcmp(text, other) != 0) return reject(error, variable, expected, text);
     *choice = strcmp(text, other) == 0;
     return STATUS_OK;
 }

@@ -249,7 +249,7 @@ static enum status make_by_helper(struct worker *worker, const struct chunk_requ
         status = file_read(payloads_path, payloads, error);
     else
         status = error_set(error, STATUS_UNSUPPORTED, 0, "%s did not do it (status %d)", worker->helper, exit_status);
-    if (status == STATUS_OK && exit_status == 1) /* it would be refused, and this is why */
+    if (status == STATUS_OK && exit_status == 1) /* it would be rejected, and this is why */
         status = error_set(error, STATUS_MALFORMED, 0, "%.*s", (int)payloads->size, (const char *)payloads->data);
     (void)unlink(request_path);
     (void)unlink(payloads_path);

@@ -92,7 +92,7 @@ static const char *find_secret(const struct request *request, char plain[PLAIN_S
     return colon ? colon + 1 : NULL; /* any user's name */
 }
 
-static bool refuse(struct request *request, unsigned status, const char *detail)
+static bool reject(struct request *request, unsigned status, const char *detail)
 {
     answer_error(request, status, "%s", detail);
     return false;
@@ -106,20 +106,20 @@ static bool take_from_rates(struct request *request)
         rates_add_bytes(request->server, request->project, request->body.size);
     else
         atomic_fetch_add(&request->server->limited, 1);
-    return request->has_key || refuse(request, 429, "the project sends more than its rate; try again later");
+    return request->has_key || reject(request, 429, "the project sends more than its rate; try again later");
 }
 
 static bool check_key(struct request *request, struct slice key)
 {
     char plain[UUID_TEXT_SIZE];
-    if (!uuid_parse(key, plain)) return refuse(request, 400, "bad sentry_key: 32 hex digits are needed");
+    if (!uuid_parse(key, plain)) return reject(request, 400, "bad sentry_key: 32 hex digits are needed");
     switch (store_may_write(request->server->store, slice_of_text(plain), request->project)) {
     case STORE_ACCESS:
         return request->has_key || take_from_rates(request);
     case STORE_OTHER_PROJECT:
     case STORE_NO_ACCESS:
     default:
-        return refuse(request, 403, "the project does not exist or the key is not one of its keys");
+        return reject(request, 403, "the project does not exist or the key is not one of its keys");
     }
 }
 
@@ -130,16 +130,16 @@ bool access_may_write(struct request *request, struct slice dsn)
     struct dsn parsed;
     char text[DSN_URL_SIZE];
     int count = find_keys(request, &key);
-    if (count > 1) return refuse(request, 401, "multiple authorization payloads detected");
+    if (count > 1) return reject(request, 401, "multiple authorization payloads detected");
     if (dsn.size == 0) {
-        if (count == 0) return refuse(request, 401, "missing authorization information");
+        if (count == 0) return reject(request, 401, "missing authorization information");
         return check_key(request, key);
     }
     (void)snprintf(text, sizeof(text), "%.*s", SLICE_ARGUMENTS(dsn));
     if (dsn.size >= sizeof(text) || dsn_parse(text, &parsed, NULL) != STATUS_OK)
-        return refuse(request, 400, "the DSN in the envelope is not valid");
+        return reject(request, 400, "the DSN in the envelope is not valid");
     if (parsed.project != request->project || (count == 1 && !slice_equals_text(key, parsed.public_key)))
-        return refuse(request, 400, "the DSN in the envelope is of another project or key than the request");
+        return reject(request, 400, "the DSN in the envelope is of another project or key than the request");
     return check_key(request, slice_of_text(parsed.public_key));
 }
 
@@ -150,10 +150,10 @@ bool access_may_write_by_key(struct request *request)
     const char *secret = find_secret(request, plain);
     int count = find_keys(request, &key);
     if (secret) key = slice_of_text(secret);
-    if (count + (secret != NULL) > 1) return refuse(request, 401, "multiple authorization payloads detected");
+    if (count + (secret != NULL) > 1) return reject(request, 401, "multiple authorization payloads detected");
     if (count == 0 && !secret) {
         request->asks_for_login = true;
-        return refuse(request, 401,
+        return reject(request, 401,
                       "the key of a project is needed: as a Bearer token, as the password of Basic "
                       "authentication, or as sentry_key");
     }
@@ -170,11 +170,11 @@ bool access_may_read(struct request *request, enum store_role role, uint64_t pro
     const char *given = find_secret(request, plain);
     if (!given) {
         request->asks_for_login = true;
-        return refuse(request, 401,
+        return reject(request, 401,
                       "a read token is needed: as a Bearer token, or as the password of Basic authentication");
     }
     if (uuid_parse(slice_of_text(given), token) &&
         store_may_read(request->server->store, slice_of_text(token), role, project) == STORE_ACCESS)
         return true;
-    return refuse(request, 403, "the token is unknown or may not read this");
+    return reject(request, 403, "the token is unknown or may not read this");
 }

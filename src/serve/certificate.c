@@ -92,10 +92,10 @@ void certificate_reload(struct server *server)
     struct pem *pem = read_files(&server->options);
     (void)pthread_mutex_lock(&server->daemon_lock);
     end_former(server, http);
-    bool is_new = pem && !is_same(pem, server->served) && !is_same(pem, server->refused);
+    bool is_new = pem && !is_same(pem, server->served) && !is_same(pem, server->unusable);
     if (is_new && server->former_count < SERVE_FORMER_MAX && !atomic_load(&server->is_ending)) {
         bool is_served = replace_daemon(server, http, pem);
-        struct pem **place = is_served ? &server->served : &server->refused;
+        struct pem **place = is_served ? &server->served : &server->unusable;
         struct pem *before = *place;
         *place = pem;
         pem = before;

@@ -69,9 +69,9 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
                                     .bytes = slice_of((const uint8_t *)missing, sizeof(missing) - 1)};
     const struct fixed_file *file = find_file(server, path);
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
-        struct fixed_file refusal = text;
-        refusal.bytes = slice_of((const uint8_t *)wrong, sizeof(wrong) - 1);
-        return answer(server, connection, 405, &refusal);
+        struct fixed_file rejection = text;
+        rejection.bytes = slice_of((const uint8_t *)wrong, sizeof(wrong) - 1);
+        return answer(server, connection, 405, &rejection);
     }
     return file ? answer(server, connection, 200, file) : answer(server, connection, 404, &text);
 }

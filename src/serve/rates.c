@@ -51,7 +51,7 @@ unsigned rates_take(struct server *server, uint64_t project)
             seconds = seconds_until(rate->bytes, 0, options->bytes_max);
         else
             rate->requests--;
-        rate->refused += seconds > 0;
+        rate->rejected += seconds > 0;
     }
     (void)pthread_mutex_unlock(&server->rates.lock);
     return seconds;
@@ -67,7 +67,7 @@ void rates_add_bytes(struct server *server, uint64_t project, size_t bytes)
     (void)pthread_mutex_unlock(&server->rates.lock);
 }
 
-static void store_refused(struct server *server, uint64_t project, uint64_t count)
+static void store_rejected(struct server *server, uint64_t project, uint64_t count)
 {
     struct error error;
     uint64_t duplicates;
@@ -84,11 +84,11 @@ void rates_report(struct server *server)
     (void)pthread_mutex_lock(&server->rates.lock);
     for (size_t i = 0; i < server->rates.count; i++) {
         struct rate *rate = &server->rates.items[i];
-        uint64_t refused = rate->refused, project = rate->project;
-        if (refused == 0) continue;
-        rate->refused = 0;
+        uint64_t rejected = rate->rejected, project = rate->project;
+        if (rejected == 0) continue;
+        rate->rejected = 0;
         (void)pthread_mutex_unlock(&server->rates.lock);
-        store_refused(server, project, refused);
+        store_rejected(server, project, rejected);
         (void)pthread_mutex_lock(&server->rates.lock);
     }
     (void)pthread_mutex_unlock(&server->rates.lock);

@@ -19,7 +19,7 @@ struct parameter {
     char *name, *value;
 };
 
-enum request_state { REQUEST_ARRIVING, REQUEST_REFUSED, REQUEST_WAITING, REQUEST_ANSWERED };
+enum request_state { REQUEST_ARRIVING, REQUEST_REJECTED, REQUEST_WAITING, REQUEST_ANSWERED };
 
 struct request {
     struct server *server;
@@ -39,7 +39,7 @@ struct request {
     bool is_stranger;       /* counted in server.stranger_bytes */
     bool is_query;          /* see struct server */
     bool adds_stacks;       /* the answer needs no times, threads and labels: sums of the store serve it */
-    unsigned retry_seconds; /* of a refusal; 0: the usual time */
+    unsigned retry_seconds; /* of a rejection; 0: the usual time */
 
     uint64_t project;
     const char *route; /* what follows /api/N/, without a slash at its end; "" */
@@ -57,7 +57,7 @@ struct request {
 struct rate {
     uint64_t project, updated_ns;
     double requests, bytes; /* that it may still send; BYTES can be below 0 */
-    uint64_t refused;       /* requests that are not yet in the store's outcomes */
+    uint64_t rejected;      /* requests that are not yet in the store's outcomes */
 };
 
 struct rates {
@@ -78,7 +78,7 @@ struct server {
     struct MHD_Daemon *daemon;
     struct MHD_Daemon *former[SERVE_FORMER_MAX]; /* serve the connections that began with an earlier certificate */
     size_t former_count;
-    struct pem *served, *refused; /* certificates; NULL: none */
+    struct pem *served, *unusable; /* certificates; NULL: none */
     uint16_t port;
 
     pthread_mutex_t lock; /* of the queue */
@@ -119,7 +119,7 @@ void answer_failure(struct request *request, const struct error *error);
 /* Ends an answer that was written into REQUEST->answer. */
 void answer_finish(struct request *request, const char *content_type);
 
-/* --- Access: each answers the request and returns false if it is refused. -------------------------------------------
+/* --- Access: each answers the request and returns false if it is rejected. -------------------------------------------
  */
 
 /* Whether the request names a key at all in its header or query. */
@@ -137,7 +137,7 @@ bool access_may_read(struct request *request, enum store_role role, uint64_t pro
 /* 0 if PROJECT may send one more request, else the seconds until it may. */
 unsigned rates_take(struct server *server, uint64_t project);
 void rates_add_bytes(struct server *server, uint64_t project, size_t bytes);
-/* Adds what was refused to the outcomes. */
+/* Adds what was rejected to the outcomes. */
 void rates_report(struct server *server);
 
 /* --- Connections ---------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ void pem_free(struct pem *pem);                                     /* accepts N
  */
 
 void request_run(struct request *request); /* routes.c; in a worker */
-/* False, and REQUEST answered, if its path, method or key is refused before its body arrives. */
+/* False, and REQUEST answered, if its path, method or key is rejected before its body arrives. */
 bool request_check_early(struct request *request);
 bool request_is_post(const struct request *request);
 

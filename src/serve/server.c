@@ -197,7 +197,7 @@ static enum MHD_Result send_answer(struct request *request)
     /* go tool pprof shows the body of an error only with these. */
     if (request->status >= 400) (void)http->add_response_header(response, "X-Go-Pprof", "1");
     if (request->status == 503 || request->status == 429) add_retry_headers(request, response);
-    if (request->state == REQUEST_REFUSED) (void)http->add_response_header(response, "Connection", "close");
+    if (request->state == REQUEST_REJECTED) (void)http->add_response_header(response, "Connection", "close");
     enum MHD_Result result = http->queue_response(request->connection, request->status, response);
     http->destroy_response(response);
     if (request->status < STATUS_CODES_MAX) atomic_fetch_add(&request->server->answers[request->status], 1);
@@ -297,26 +297,26 @@ bool request_is_abandoned(struct request *request)
 /* --- Arrival --------------------------------------------------------------------------------------------------------
  */
 
-static void refuse(struct request *request, unsigned status, const char *detail)
+static void reject(struct request *request, unsigned status, const char *detail)
 {
     answer_error(request, status, "%s", detail);
-    request->state = REQUEST_REFUSED;
+    request->state = REQUEST_REJECTED;
 }
 
 /* What the header alone decides. */
 static void begin(struct request *request)
 {
     if (!request->method || !request->path) {
-        refuse(request, 503, "not enough memory");
+        reject(request, 503, "not enough memory");
         return;
     }
     const char *text = http->lookup_connection_value(request->connection, MHD_HEADER_KIND, "Content-Length");
     unsigned long long length = text ? strtoull(text, NULL, 10) : 0;
     request->expected_bytes = length < SERVE_EXPECTED_BYTES_MAX ? (size_t)length : SERVE_EXPECTED_BYTES_MAX;
     if (length > SERVE_BODY_BYTES_MAX)
-        refuse(request, 413, "the body is larger than 40 MiB");
+        reject(request, 413, "the body is larger than 40 MiB");
     else if (!request_check_early(request))
-        request->state = REQUEST_REFUSED;
+        request->state = REQUEST_REJECTED;
 }
 
 /* False if there is no room: bodies without a key in front of them have a small part of it. */
@@ -337,17 +337,17 @@ static void take_bytes(struct request *request, const char *bytes, size_t size)
     atomic_fetch_add(&server->received_bytes, size);
     request->body_bytes += size;
     if (!request_is_post(request)) {
-        refuse(request, 413, "this request has no body");
+        reject(request, 413, "this request has no body");
     } else if (size > SERVE_BODY_BYTES_MAX - request->body.size) {
-        refuse(request, 413, "the body is larger than 40 MiB");
+        reject(request, 413, "the body is larger than 40 MiB");
     } else if (!count_bytes(request, size)) {
-        refuse(request, 503, "too many bodies are arriving; try again");
+        reject(request, 503, "too many bodies are arriving; try again");
     } else {
         if (request->body.size == 0) (void)buffer_reserve(&request->body, request->expected_bytes);
         buffer_append(&request->body, bytes, size);
-        if (request->body.failed) refuse(request, 503, "not enough memory");
+        if (request->body.failed) reject(request, 503, "not enough memory");
     }
-    if (request->state != REQUEST_REFUSED) return;
+    if (request->state != REQUEST_REJECTED) return;
     buffer_fini(&request->body);
     uncount_body(request);
 }
@@ -382,7 +382,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         if (!request) return MHD_NO;
         begin(request);
         /* An honest client that is above its rate must see the answer: its body is read and dropped. */
-        bool reads_body = request->state != REQUEST_REFUSED || request->status == 429;
+        bool reads_body = request->state != REQUEST_REJECTED || request->status == 429;
         return reads_body ? MHD_YES : send_answer(request);
     }
     if (*size > 0) {
@@ -394,7 +394,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     if (request->state == REQUEST_ARRIVING) {
         if (request->has_key) rates_add_bytes(server, request->project, request->body.size);
         if (enqueue(server, request)) return MHD_YES; /* from here on REQUEST is a worker's */
-        refuse(request, 503, "too many requests wait");
+        reject(request, 503, "too many requests wait");
     }
     return send_answer(request);
 }
@@ -676,7 +676,7 @@ void server_stop(struct server *server)
     if (server->daemon) http->stop_daemon(server->daemon);
     for (size_t i = 0; i < server->former_count; i++) http->stop_daemon(server->former[i]);
     pem_free(server->served);
-    pem_free(server->refused);
+    pem_free(server->unusable);
     (void)pthread_mutex_destroy(&server->daemon_lock);
     (void)pthread_mutex_destroy(&server->lock);
     (void)pthread_mutex_destroy(&server->large);

@@ -33,7 +33,7 @@ enum {
     TRACE_NAME_BYTES_MAX = 200, /* of a transaction's name, an op, a key, a tag */
     TRACE_DESCRIPTION_BYTES_MAX = 4096,
     TRACE_DATA_BYTES_MAX = 1024,
-    TRACE_TEXT_BYTES_MAX = 1 << 20,    /* of all texts of a transaction; data and tags beyond are refused */
+    TRACE_TEXT_BYTES_MAX = 1 << 20,    /* of all texts of a transaction; data and tags beyond are rejected */
     TRACE_PROFILERS_KEPT_MAX = 64,     /* how many profilers back a span can still be linked */
     TRACE_PAYLOAD_BYTES_MAX = 1 << 20, /* what a server takes; spans that do not fit are counted */
 };

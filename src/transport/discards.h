@@ -15,7 +15,7 @@ enum discard_reason {
     DISCARD_QUEUE_OVERFLOW, /* the queue in memory is full: the newest */
     DISCARD_RATELIMIT_BACKOFF,
     DISCARD_SAMPLE_RATE,
-    DISCARD_SEND_ERROR, /* the server refused it */
+    DISCARD_SEND_ERROR, /* the server rejected it */
     DISCARD_REASON_COUNT
 };
 

@@ -184,7 +184,7 @@ void request_fail(struct transport *transport, const char *failure, bool was_sen
 static enum transport_outcome outcome_of(long status)
 {
     if (status >= 200 && status < 300) return TRANSPORT_SENT;
-    return status == 429 ? TRANSPORT_LIMITED : TRANSPORT_REFUSED;
+    return status == 429 ? TRANSPORT_LIMITED : TRANSPORT_REJECTED;
 }
 
 static bool is_in_hurry(struct transport *transport)
@@ -226,7 +226,7 @@ void request_answer(struct transport *transport, const struct http_response *res
     report_network(transport, NULL);
     plan_next(transport);
     transport_add_discards(transport, &request->outgoing.limited);
-    if (outcome == TRANSPORT_REFUSED)
+    if (outcome == TRANSPORT_REJECTED)
         transport_discard_envelope(transport, DISCARD_SEND_ERROR, sent_envelope(transport));
     if (outcome != TRANSPORT_SENT) {
         report_failed(transport);

@@ -3,7 +3,7 @@
 
 #include "base/invariant.h"
 #include "base/process.h"
-#include "base/thread_refusal.h"
+#include "base/thread_denial.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -101,10 +101,10 @@ static bool start_thread(struct transport *transport)
     (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     if (transport->options.will_start) transport->options.will_start(transport->options.context);
-    struct thread_refusal refusal = {0};
+    struct thread_denial denial = {0};
     int failure;
     do failure = pthread_create(&transport->thread, &attributes, transport_run, transport);
-    while (thread_refusal_may_end(&refusal, failure));
+    while (thread_denial_may_end(&denial, failure));
     bool is_started = failure == 0;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);

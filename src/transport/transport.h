@@ -29,7 +29,7 @@
 
 enum transport_outcome {
     TRANSPORT_SENT,      /* 2xx */
-    TRANSPORT_REFUSED,   /* any other status but 429 */
+    TRANSPORT_REJECTED,  /* any other status but 429 */
     TRANSPORT_LIMITED,   /* 429 */
     TRANSPORT_WITHHELD,  /* no request: a rate limit was in force for all of it */
     TRANSPORT_BROKEN,    /* no request: it is no envelope */

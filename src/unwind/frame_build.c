@@ -285,7 +285,7 @@ static bool begin_packing(struct frame_build *build)
         .expression_bytes = (uint32_t)build->rules.expressions.count,
         .fde_count = build->fde_count,
         .broken_fde_count = build->broken_count,
-        .refused_row_count = build->rules.refused_count,
+        .rejected_row_count = build->rules.rejected_count,
     };
     struct frame_table_layout layout = frame_table_layout(&table);
     uint8_t *memory = pages_allocate(layout.size);

@@ -38,7 +38,7 @@ struct frame_table {
     const struct wide_rule *wide;
     const uint8_t *expressions;
     uint32_t row_count, block_count, rule_count, wide_count, expression_bytes;
-    uint32_t fde_count, broken_fde_count, refused_row_count;
+    uint32_t fde_count, broken_fde_count, rejected_row_count;
     void *memory; /* of base/pages.h */
     size_t memory_size;
 };

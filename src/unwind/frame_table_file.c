@@ -20,7 +20,7 @@ struct file_header {
     uint8_t key[FRAME_TABLE_KEY_MAX];
     uint32_t start, end;
     uint32_t row_count, block_count, rule_count, wide_count, expression_bytes;
-    uint32_t fde_count, broken_fde_count, refused_row_count;
+    uint32_t fde_count, broken_fde_count, rejected_row_count;
     uint64_t block_size;
     uint64_t checksum; /* of the header with 0 here, and of the block */
 };
@@ -87,7 +87,7 @@ bool frame_table_save(const struct frame_table *table, const char *path, struct 
         .expression_bytes = table->expression_bytes,
         .fde_count = table->fde_count,
         .broken_fde_count = table->broken_fde_count,
-        .refused_row_count = table->refused_row_count,
+        .rejected_row_count = table->rejected_row_count,
         .block_size = table->memory_size,
     };
     char beside[PATH_SIZE];
@@ -158,7 +158,7 @@ static bool read_table(int descriptor, const struct file_header *header, struct 
         .expression_bytes = header->expression_bytes,
         .fde_count = header->fde_count,
         .broken_fde_count = header->broken_fde_count,
-        .refused_row_count = header->refused_row_count,
+        .rejected_row_count = header->rejected_row_count,
     };
     if (frame_table_layout(&table).size != header->block_size) return false;
     uint8_t *block = pages_allocate(header->block_size);

@@ -151,7 +151,7 @@ struct rule_builder {
     uint64_t registers_version;        /* of the row that the next two are of */
     bool is_usual;                     /* its registers fit into a narrow rule: */
     struct rule_words saved;
-    uint32_t refused_count; /* rows whose rule did not fit any more, or cannot be followed */
+    uint32_t rejected_count; /* rows whose rule did not fit any more, or cannot be followed */
 };
 
 /* {0} is not enough: allocates. False if there is no memory. */

@@ -160,7 +160,7 @@ enum compiled machine_compile_narrow(const struct cfi_section *section, const st
         *ret_rule = rule_words(RULE_PLT, 0, (int32_t)limit);
     } else {
         unsigned cfa_register = machine_of_dwarf(row->cfa_register);
-        if (cfa_register == MACHINE_REGISTER_OTHER) return COMPILED_REFUSED;
+        if (cfa_register == MACHINE_REGISTER_OTHER) return COMPILED_REJECTED;
         *ret_rule = rule_words(RULE_REGISTER, cfa_register, row->cfa_offset);
     }
     ret_rule->first |= saved->first;
@@ -176,7 +176,7 @@ bool machine_compile_one_rule(const struct cfi_section *section, const struct cf
     if (row->registers[DWARF_RETURN].kind != CFI_UNDEFINED) {
         bool is_usual = machine_compile_registers(row, &saved);
         enum compiled compiled = machine_compile_narrow(section, fde, row, is_usual, &saved, &rule);
-        if (compiled == COMPILED_REFUSED) return false;
+        if (compiled == COMPILED_REJECTED) return false;
         if (compiled == COMPILED_NOT_NARROW) {
             if (!machine_compile_wide(section, fde, row, ret_wide)) return false;
             rule = rule_words(RULE_WIDE, 0, 0);

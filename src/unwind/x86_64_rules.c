@@ -48,7 +48,7 @@ static uint32_t indexed_number(struct rule_builder *builder, struct rule_words r
         if (*number == 0) {
             struct machine_rule *added = pages_array_add(&builder->rules, sizeof(*added), FRAME_TABLE_RULES_MAX);
             if (!added) {
-                builder->refused_count++;
+                builder->rejected_count++;
                 return RULE_NONE;
             }
             memcpy(added, &rule, sizeof(*added));
@@ -68,9 +68,9 @@ static uint32_t rule_number(struct rule_builder *builder, struct rule_words rule
     return *recent;
 }
 
-static uint32_t refuse(struct rule_builder *builder)
+static uint32_t reject(struct rule_builder *builder)
 {
-    builder->refused_count++;
+    builder->rejected_count++;
     return RULE_NONE;
 }
 
@@ -129,12 +129,12 @@ static uint32_t wide_number(const struct cfi_fde *fde, const struct cfi_row *row
         return rule_number(builder, rule_words(RULE_WIDE, 0, number));
     }
     builder->expressions.count = expressions_before;
-    return refuse(builder);
+    return reject(builder);
 }
 
 uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *row, struct rule_builder *builder)
 {
-    if (fde->cie.return_register != DWARF_RETURN) return refuse(builder);
+    if (fde->cie.return_register != DWARF_RETURN) return reject(builder);
     if (row->registers[DWARF_RETURN].kind == CFI_UNDEFINED) return rule_number(builder, rule_words(RULE_ROOT, 0, 0));
     if (row->registers_version != builder->registers_version) { /* half of the rows change nothing but the CFA */
         builder->registers_version = row->registers_version;
@@ -146,10 +146,10 @@ uint32_t machine_compile_rule(const struct cfi_fde *fde, const struct cfi_row *r
         return rule_number(builder, rule);
     case COMPILED_NOT_NARROW:
         return wide_number(fde, row, builder);
-    case COMPILED_REFUSED:
+    case COMPILED_REJECTED:
         break;
     }
-    return refuse(builder);
+    return reject(builder);
 }
 
 /* glibc leaves the system call in clone and clone3, and what follows until it is clear which thread this is, without

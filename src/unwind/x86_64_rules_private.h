@@ -37,7 +37,7 @@ bool machine_compile_registers(const struct cfi_row *row, struct rule_words *ret
 enum compiled {
     COMPILED_NARROW,
     COMPILED_NOT_NARROW, /* a wide rule may do */
-    COMPILED_REFUSED,
+    COMPILED_REJECTED,
 };
 
 /* SAVED is what machine_compile_registers gave, if IS_USUAL. */

@@ -47,13 +47,13 @@ class Object(dict):
             (self.repeated if name in seen else seen).add(name)
 
 
-def refuse_constant(text):
+def reject_constant(text):
     raise ValueError(f'{text} is not JSON')
 
 
 def parse(data, place):
     try:
-        value = json.loads(data.decode('utf-8'), object_pairs_hook=Object, parse_constant=refuse_constant)
+        value = json.loads(data.decode('utf-8'), object_pairs_hook=Object, parse_constant=reject_constant)
     except (ValueError, RecursionError) as error:
         invalid(place, error)
     if not isinstance(value, Object):
@@ -64,7 +64,7 @@ def parse(data, place):
 # --- Types ---------------------------------------------------------------------------------------------------------
 
 def members(value, place, *names):
-    """The named members of an object, a list of names being aliases; None where absent. Repeated ones are refused."""
+    """The named members of an object, a list of names being aliases; None where absent. Repeated ones are rejected."""
     if not isinstance(value, Object):
         invalid(place, f'expected an object, found {kind(value)}')
     found = []

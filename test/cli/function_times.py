@@ -149,7 +149,7 @@ def check_all(source, expected, share, least, folder, targets=tuple(TARGETS), sc
     for target in targets:
         paths, said = converted(source, target, folder)
         if not paths:
-            # A refusal says why; V1 and V2 refuse what a server would reject.
+            # A rejection says why; V1 and V2 reject what a server would reject.
             has_time = sum(expected.values()) > 0
             check("profiling_" in said or not has_time, f"{source} to {target}: {said}")
             continue

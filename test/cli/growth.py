@@ -393,7 +393,7 @@ GENERATORS = [strings_that_shared_a_hash, lines_that_shared_a_hash, inlined_func
 
 
 def cost(arguments):
-    """Seconds of processor time and bytes of memory; the program may refuse the file, but not crash."""
+    """Seconds of processor time and bytes of memory; the program may reject the file, but not crash."""
     pid = os.fork()
     if pid == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (20, 20))

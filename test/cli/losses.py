@@ -97,7 +97,7 @@ def check_pair(kind, source, described, target, folder):
         old.unlink()
     converted = run("convert", source, "--to", target, "-o", output)
     if converted.returncode != 0:
-        check(converted.stderr.startswith("offbeat: "), f"{kind} to {target}: refused without a line")
+        check(converted.stderr.startswith("offbeat: "), f"{kind} to {target}: rejected without a line")
         return False
     written = describe(output)
     for words in losses_of(described, written):

@@ -1,4 +1,4 @@
-/* Files with one byte damaged: whatever it is, a decoder accepts or refuses them, in little time and no more memory
+/* Files with one byte damaged: whatever it is, a decoder accepts or rejects them, in little time and no more memory
  * than doc/formats/limits.md states.
  *
  *     damage COUNT BYTES FILE|FOLDER…
@@ -71,7 +71,7 @@ static void decode(struct slice bytes)
     const char *wrong = NULL;
     if (status == STATUS_NO_MEMORY) wrong = "takes too much memory";
     if (status != STATUS_OK && (error.message[0] == '\0' || error.status != status))
-        wrong = "is refused without a reason";
+        wrong = "is rejected without a reason";
     if (seconds > SECONDS_MAX) wrong = "takes too long";
     if (wrong) (void)snprintf(progress->complaint, sizeof(progress->complaint), "%s (%s)", wrong, error.message);
 }
@@ -106,7 +106,7 @@ static void damage_bytes(struct slice original)
     free(bytes);
 }
 
-/* In a sanitizer's build the address space is full already, and large allocations are what its options refuse. */
+/* In a sanitizer's build the address space is full already, and large allocations are what its options reject. */
 static void limit_memory(size_t raw_size)
 {
 #ifndef __SANITIZE_ADDRESS__
@@ -169,8 +169,8 @@ int main(int argc, char **argv)
         bool is_there = nftw(argv[i], visit, OPEN_FOLDERS_MAX, FTW_PHYS) == 0;
         has_failed |= failure_count > 0;
         if (is_there) {
-            printf("%s %d - %u damages of %u files of %s are read or refused\n", failure_count ? "not ok" : "ok", i - 2,
-                   damage_count, file_count, argv[i]);
+            printf("%s %d - %u damages of %u files of %s are read or rejected\n", failure_count ? "not ok" : "ok",
+                   i - 2, damage_count, file_count, argv[i]);
         } else {
             printf("ok %d - damages of %s # SKIP it is not beside this repository\n", i - 2, argv[i]);
         }

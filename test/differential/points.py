@@ -94,7 +94,7 @@ def kept_busy(client, folder):
 
 
 def measure(points, count, command):
-    """The figures as a dictionary; None if ptrace is refused."""
+    """The figures as a dictionary; None if ptrace is denied."""
     done = subprocess.run([points, "--points", str(count), "--every", "1500", "--verbose", "--", *command], capture_output=True,
                           text=True, check=False)
     if done.returncode == 77:
@@ -125,7 +125,7 @@ def main():
             with kept_busy(client, folder):
                 figures = measure(points, 4000 if is_long else 800, command) if command[0] else None
             if not figures:
-                print(f"ok {number} - {program} # SKIP {'ptrace is refused' if command[0] else 'is not installed'}")
+                print(f"ok {number} - {program} # SKIP {'ptrace is denied' if command[0] else 'is not installed'}")
                 continue
             print("#", program, *(f"{key} {value:g}" for key, value in figures.items()))
             good = is_good(figures, is_long)

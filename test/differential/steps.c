@@ -149,7 +149,7 @@ static void step_through(struct figures *figures, unsigned long limit)
     peer_free(peer);
 }
 
-/* False if ptrace is refused. */
+/* False if ptrace is denied. */
 static bool run_program(const char *program, unsigned long limit, struct figures *figures)
 {
     int status;
@@ -186,7 +186,7 @@ int main(int argc, char **argv)
             continue;
         }
         if (!run_program(*program, limit, &figures)) {
-            printf("ok %u - %s # SKIP ptrace is refused\n", number, name);
+            printf("ok %u - %s # SKIP ptrace is denied\n", number, name);
             continue;
         }
         printf("# %s: %lu instructions, %.1f frames, %lu equal, %lu excused; without registers %lu resolved (%lu "

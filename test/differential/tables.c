@@ -664,9 +664,9 @@ static void check_table(const char *path, const struct module *module)
            " restored=%" PRIu64,
            counts.functions, counts.rows, counts.probes, counts.equal, counts.different, counts.without_rule,
            counts.overlapped, counts.expressions, counts.compressed, counts.restored);
-    printf(" fdes=%u broken=%u refused=%u rules=%u wide=%u expression_bytes=%u table_rows=%u table_bytes=%zu code=%u "
+    printf(" fdes=%u broken=%u rejected=%u rules=%u wide=%u expression_bytes=%u table_rows=%u table_bytes=%zu code=%u "
            "build_us=%" PRIu64 "\n",
-           table->fde_count, table->broken_fde_count, table->refused_row_count, table->rule_count, table->wide_count,
+           table->fde_count, table->broken_fde_count, table->rejected_row_count, table->rule_count, table->wide_count,
            table->expression_bytes, table->row_count, table->memory_size, table->end, build_ns / 1000);
 }
 

@@ -106,7 +106,7 @@ def report(results, notes, slowest):
     for reason, count in excluded.most_common():
         print(f"# excluded, {reason}: {count}")
     for name in ("functions", "rows", "probes", "equal", "different", "without_rule", "overlapped", "expressions", "compressed", "restored", "broken",
-                 "refused", "wide"):
+                 "rejected", "wide"):
         print(f"# {name}: {totals[name]}")
     for name in ("fdes", "table_rows", "rules", "wide", "expression_bytes", "code", "table_bytes"):
         if tables:

@@ -128,13 +128,13 @@ def shares_in_the_envelope_are_within_3_points_of_the_truth():
 
 
 @case_by_the_clock
-def shares_are_as_true_where_perf_refuses_its_timers():
+def shares_are_as_true_where_perf_denies_its_timers():
     # root without CAP_PERFMON; anybody else has to do without it anyhow, where perf_event_paranoid is not lowered
     prefix = ["setpriv", "--bounding-set", "-sys_admin,-perfmon"] if os.geteuid() == 0 else []
     with Folder() as folder:
         recording = Shares(folder, prefix)
         if OFFBEAT.answer("info", recording.pprof)["recorder"]["running_threads"].startswith("perf timers"):
-            skip("perf refuses nothing here")
+            skip("perf denies nothing here")
         of_child = recording.truth["child"]
         main_threads = {"main": recording.run_ns + of_child["works_in_the_child"], **of_child}
         check_shares(recording.pprof, {**recording.truth["threads"], "shares_program": main_threads}, recording)

@@ -126,7 +126,7 @@ def who_never_answers_holds_nobody_up_and_the_next_launch_sends():
 
 
 def nobody_listens():
-    """A DSN whose connections are refused."""
+    """A DSN whose connections are rejected."""
     with FakeServer() as gone:
         return gone.dsn
 

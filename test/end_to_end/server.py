@@ -66,7 +66,7 @@ class FakeServer:
         self.bodies = []      # decompressed, of what was taken
         self.chunks = []      # ids, in the order in which they were taken
         self.limited = []     # ids of those answered with 429
-        self.refused = []     # and with anything else
+        self.rejected = []     # and with anything else
         self.reported = {}    # {"reason:category": quantity}
         self.requests = 0
         self.connections = set()
@@ -163,7 +163,7 @@ class FakeServer:
             if status == 429:
                 self.limited += ids
             elif status >= 300:
-                self.refused += ids
+                self.rejected += ids
             else:
                 self.bodies.append(envelope)
                 self.chunks += ids

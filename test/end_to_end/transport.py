@@ -394,7 +394,7 @@ def offbeat_send_says_what_the_server_said():
         lines = text(done.stdout).splitlines()
         check_equal(done.returncode, 1, "status")
         check_equal([line.split(": ", 1)[1] for line in lines],
-                    ['refused (413): {"detail":"too [31m large"}',
+                    ['rejected (413): {"detail":"too [31m large"}',
                      "limited (429): {}; rate limits: 60::key; retry after: 60",
                      "withheld: a rate limit is in force",
                      "accepted (200): {}; withheld by a rate limit: 3 items"], "lines")

@@ -1,4 +1,4 @@
-/* Any bytes get a result by both sets of rules. The encoder writes what was decoded, or refuses it by a name. The
+/* Any bytes get a result by both sets of rules. The encoder writes what was decoded, or rejects it by a name. The
  * service accepts what is written, and reading and writing it again and again gives the same bytes.
  * SPDX-License-Identifier: MIT */
 #include "format/sentry/sentry_v2.h"
@@ -21,7 +21,7 @@ static bool is_accepted(struct slice payload, enum rules rules)
     return result.accepted;
 }
 
-/* Reads BYTES and writes them to RET_WRITTEN. False if either is refused. */
+/* Reads BYTES and writes them to RET_WRITTEN. False if either is rejected. */
 static bool rewrite(struct slice bytes, struct buffer *ret_written)
 {
     struct profile profile;

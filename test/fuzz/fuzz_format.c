@@ -1,4 +1,4 @@
-/* Any bytes decode or are refused, and what was decoded can be written in every format and be read again.
+/* Any bytes decode or are rejected, and what was decoded can be written in every format and be read again.
  *
  * With a format named by FUZZ_FORMAT in the environment, that one's decoder alone gets the bytes; without, detection
  * and decompression are before all of them. The word "list" as the only argument prints the names there are.

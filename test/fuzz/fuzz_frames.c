@@ -6,7 +6,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { ADDRESS = 0x40000000, WORDS = 512, FRAMES_MAX = 64 };
 
-static bool refuse(struct unwind_memory *memory, uint64_t address)
+static bool reject(struct unwind_memory *memory, uint64_t address)
 {
     return false;
 }
@@ -27,7 +27,7 @@ static void walk_from(uint64_t pc, const struct unwind_modules *modules, uint64_
     for (size_t i = 0; i < MACHINE_REGISTERS; i++) registers.values[i] = (uint64_t)(uintptr_t)&words[i * 8];
     registers.values[MACHINE_IP] = pc;
     struct unwind_memory memory = {
-        .low = (uint64_t)(uintptr_t)words, .high = (uint64_t)(uintptr_t)(words + WORDS), .extend = refuse};
+        .low = (uint64_t)(uintptr_t)words, .high = (uint64_t)(uintptr_t)(words + WORDS), .extend = reject};
     (void)unwind_walk(modules, &registers, &memory, NULL, addresses, FRAMES_MAX, &count);
 }
 

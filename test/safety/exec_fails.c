@@ -8,13 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 static atomic_bool over;
-static _Atomic long refused;
+static _Atomic long denied;
 static void *exec_again_and_again(void *file)
 {
     char *const arguments[] = {file, NULL};
     while (!over) {
         execve(file, arguments, arguments + 1);
-        refused++;
+        denied++;
         nanosleep(&(struct timespec){.tv_nsec = 20000}, 0);
     }
     return 0;
@@ -41,6 +41,6 @@ int main(int count, char **arguments)
     }
     over = 1;
     pthread_join(thread, 0);
-    printf("%ld %d\n", refused, failures);
+    printf("%ld %d\n", denied, failures);
     return 0;
 }

@@ -70,7 +70,7 @@ def counts_static_children_and_names_them_once():
 
 @case
 def a_program_of_musl_runs_beside_the_library():
-    """It inherits LD_PRELOAD. musl's loader refuses a library with a symbol that musl does not have."""
+    """It inherits LD_PRELOAD. musl's loader rejects a library with a symbol that musl does not have."""
     compiler = shutil.which("musl-gcc") or skip("musl-gcc is not installed")
     with Folder() as folder:
         source = ROOT / "test/safety/busy.c"

@@ -70,7 +70,7 @@ def check_same(*command, needs=None):
 
 @case
 def programs_that_make_namespaces_work():
-    """What the machine refuses without us, it refuses with us in the same words."""
+    """What the machine rejects without us, it rejects with us in the same words."""
     check_same("unshare", "-Ur", "id", "-u")
     check_same("unshare", "-Urm", "sh", "-c", "mount -t tmpfs none /tmp && ls -A /tmp && id -u")
     check_same("unshare", "-Urpf", "--mount-proc", "sh", "-c", "echo $$")

@@ -106,7 +106,7 @@ def every_function_may_be_called_from_any_thread_at_any_time():
 
 @case
 def the_library_starts_while_another_thread_fails_to_exec():
-    """The kernel refuses each new thread as long as another thread of the process is in execve."""
+    """The kernel denies each new thread as long as another thread of the process is in execve."""
     with Folder() as folder:
         file = folder / "not_a_program"
         file.write_bytes(bytes(16))
@@ -114,11 +114,11 @@ def the_library_starts_while_another_thread_fails_to_exec():
         for _ in range(4):  # few of the 50 threads meet an execve, and on a busy machine sometimes none does
             done = run(program("exec_fails"), file, 50, cwd=folder, env=variables(folder))
             check_equal((done.returncode, text(done.stderr)), (0, ""), "status and standard error")
-            refused_execs, refused_threads = map(int, text(done.stdout).split())
-            check(refused_execs > 1000, f"only {refused_execs} calls of execve failed")
-            if refused_threads > 0:
+            denied_execs, denied_threads = map(int, text(done.stdout).split())
+            check(denied_execs > 1000, f"only {denied_execs} calls of execve failed")
+            if denied_threads > 0:
                 return
-        check(False, "the kernel refused no thread: this case shows nothing")
+        check(False, "the kernel denied no thread: this case shows nothing")
 
 
 @case

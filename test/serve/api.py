@@ -321,7 +321,7 @@ def every_route_rejects_each_wrong_credential_and_does_nothing():
 
 @case
 def the_right_credential_is_accepted_on_every_route():
-    """So that the case above does not pass because everything is refused."""
+    """So that the case above does not pass because everything is rejected."""
     with two_projects() as (server, key_of_second, token_of_second, token_of_first, token_of_metrics):
         for (method, path), access in routes_of_program().items():
             if access.startswith("WRITE"):

@@ -142,7 +142,7 @@ def collapsed_stacks_have_the_types_of_the_query():
 
 
 @case
-def what_cannot_be_read_is_refused_and_not_stored():
+def what_cannot_be_read_is_rejected_and_not_stored():
     with running(OFFBEAT) as server:
         for what, body, headers, query in (
                 ("no name", b"a 1\n", {}, {"name": None}), ("trie", b"\x01\x02", {}, {"format": "trie"}),
@@ -286,7 +286,7 @@ def the_answer_says_what_was_rejected():
 
 
 @case
-def too_many_services_in_one_request_are_refused():
+def too_many_services_in_one_request_are_rejected():
     with running(OFFBEAT) as server:
         many = [resource(f"s{number}", 1, 1) for number in range(257)]
         check_equal((post(server, export(*many)).status, server.read("chunks")["chunks"]), (413, []), "257 services")

@@ -89,7 +89,7 @@ def every_acknowledged_chunk_is_there_once_after_kills_at_random_moments():
 
 
 def fill(server, first):
-    """Sends until something is refused. The numbers that were acknowledged."""
+    """Sends until something is rejected. The numbers that were acknowledged."""
     acknowledged = []
     for number in range(first, first + 3000):
         status = server.send(chunk_envelope(number, start=START + 7 * (number % 5000), samples=SAMPLES, functions=("main", f"f{number}"))).status
@@ -163,7 +163,7 @@ def a_clock_that_jumps_between_two_attempts_stores_nothing_twice():
 
 
 @case
-def a_second_server_on_the_folder_is_refused_and_the_first_one_continues():
+def a_second_server_on_the_folder_is_rejected_and_the_first_one_continues():
     with tempfile.TemporaryDirectory() as folder:
         server = Server(OFFBEAT, folder)
         for number in range(5):

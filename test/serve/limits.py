@@ -115,7 +115,7 @@ def bodies_without_a_key_in_front_have_a_small_part_of_the_memory():
             try:
                 connection.sendall(b"x" * 10_000_000)
             except OSError:
-                pass  # refused while it was sent
+                pass  # rejected while it was sent
             held.append(connection)
         time.sleep(0.5)
         check(metric(server, "body_bytes") <= 32 << 20, f"{metric(server, 'body_bytes')} bytes are held")

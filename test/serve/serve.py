@@ -60,7 +60,7 @@ def creates_a_private_folder_and_a_project_once():
 
 
 @case
-def refuses_network_addresses_without_keys_and_open_folders():
+def rejects_network_addresses_without_keys_and_open_folders():
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([OFFBEAT, "serve", "--data", folder, "--listen", "0.0.0.0:0"], capture_output=True, text=True, timeout=30)
         check_equal(done.returncode, 2, "exit status")

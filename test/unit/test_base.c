@@ -70,7 +70,7 @@ TEST(reads_every_form_of_an_rfc_3339_time_and_nothing_else)
         {"2024-02-29T00:00:00Z", 1709164800000000000},
         {"2016-12-31T23:59:60Z", 1483228800000000000},
     };
-    static const char *const refused[] = {
+    static const char *const rejected[] = {
         "",
         "2023",
         "2023-11-14",
@@ -95,8 +95,8 @@ TEST(reads_every_form_of_an_rfc_3339_time_and_nothing_else)
         if (!rfc3339_parse(slice_of_text(times[i].text), &ns)) TEST_FAIL("%s", times[i].text);
         CHECK_UINT(ns, times[i].ns);
     }
-    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
-        if (rfc3339_parse(slice_of_text(refused[i]), &ns)) TEST_FAIL("%s", refused[i]);
+    for (size_t i = 0; i < sizeof(rejected) / sizeof(rejected[0]); i++) {
+        if (rfc3339_parse(slice_of_text(rejected[i]), &ns)) TEST_FAIL("%s", rejected[i]);
     }
     char text[RFC3339_TEXT_SIZE];
     rfc3339_format(1700000000123456789, text);

@@ -151,7 +151,7 @@ TEST(two_lost_samples_are_chance)
     CHECK_TEXT(losses_text(), "nothing");
 }
 
-TEST(a_refused_perf_timer_is_the_cause_that_can_be_removed)
+TEST(a_denied_perf_timer_is_the_cause_that_can_be_removed)
 {
     begin();
     add("main", NULL, 90);

@@ -268,11 +268,11 @@ TEST(json_integers_of_every_length_are_exact_wherever_they_are)
             json_reader_fini(&reader);
         }
     }
-    static const char *const refused[] = {"01",         "01,       ", "1.5       ", "1e5       ",
-                                          "1E5       ", "1234567.5 ", "-        "};
-    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+    static const char *const rejected[] = {"01",         "01,       ", "1.5       ", "1e5       ",
+                                           "1E5       ", "1234567.5 ", "-        "};
+    for (size_t i = 0; i < sizeof(rejected) / sizeof(rejected[0]); i++) {
         uint64_t value;
-        CHECK(!read_u64(refused[i], &value));
+        CHECK(!read_u64(rejected[i], &value));
     }
 }
 

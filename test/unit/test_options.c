@@ -1,4 +1,4 @@
-/* The command line: what is understood and what is refused.  SPDX-License-Identifier: MIT */
+/* The command line: what is understood and what is rejected.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "cli/options.h"
@@ -73,7 +73,7 @@ TEST(percentages_are_read_exactly)
 {
     static const struct {
         const char *line;
-        uint64_t ppm; /* 0: refused */
+        uint64_t ppm; /* 0: rejected */
     } cases[] = {{"top --cpu 1%", 10000},
                  {"top --cpu 0.5", 5000},
                  {"top --cpu 12.34567%", 123456},

@@ -144,7 +144,7 @@ static void put_round(struct buffer *file)
     end_record(file, begin_record(file, PERF_RECORD_FINISHED_ROUND, 0));
 }
 
-/* What FILE is read as, or the message that refuses it, in OUT. FILE is freed. */
+/* What FILE is read as, or the message that rejects it, in OUT. FILE is freed. */
 static const char *read_file(struct buffer *out, struct buffer *file, unsigned what)
 {
     struct profile profile;

@@ -59,7 +59,7 @@ static enum status decode(const struct buffer *file, struct profile *profile, st
     return pprof_decode(buffer_slice(file), profile, error);
 }
 
-/* Refused, with a message that holds WORDS. */
+/* Rejected, with a message that holds WORDS. */
 static void check_rejected(struct buffer *file, const char *words)
 {
     struct profile profile;
@@ -67,7 +67,7 @@ static void check_rejected(struct buffer *file, const char *words)
     enum status status = decode(file, &profile, &error);
     profile_fini(&profile);
     buffer_fini(file);
-    if (status != STATUS_MALFORMED) TEST_FAIL("status %d (%s), expected a refusal", status, error.message);
+    if (status != STATUS_MALFORMED) TEST_FAIL("status %d (%s), expected a rejection", status, error.message);
     if (!strstr(error.message, words)) TEST_FAIL("\"%s\" does not say \"%s\"", error.message, words);
 }
 
@@ -255,7 +255,7 @@ TEST(gzip_members_join_and_one_that_is_cut_short_is_rejected_PPF_1)
     buffer_fini(&packed);
 }
 
-/* --- What must be refused (pprof's CheckValid), naming what it is --------------------------------------------------
+/* --- What must be rejected (pprof's CheckValid), naming what it is --------------------------------------------------
  */
 
 TEST(a_value_too_few_is_rejected_PPF_2)
@@ -1038,7 +1038,7 @@ TEST(real_profiles_say_the_same_after_a_round_trip_PPF_1)
     globfree(&files);
 }
 
-/* Half of the damage is a changed byte, half a cut or a repeated piece; what comes out is decoded or refused. */
+/* Half of the damage is a changed byte, half a cut or a repeated piece; what comes out is decoded or rejected. */
 TEST(damaged_profiles_are_read_or_rejected_but_never_crash)
 {
     struct buffer bytes, raw;
@@ -1050,7 +1050,7 @@ TEST(damaged_profiles_are_read_or_rejected_but_never_crash)
     CHECK_UINT(gzip_decompress(buffer_slice(&bytes), &raw, NULL), STATUS_OK);
     uint8_t *damaged = malloc(raw.size);
     uint64_t random = 88172645463325252u;
-    unsigned refused = 0;
+    unsigned rejected = 0;
     for (int round = 0; round < 3000; round++) {
         memcpy(damaged, raw.data, raw.size);
         size_t size = raw.size;
@@ -1066,11 +1066,11 @@ TEST(damaged_profiles_are_read_or_rejected_but_never_crash)
         buffer_init(&out, 1 << 24);
         enum status status = pprof_decode(slice_of(damaged, size), &profile, NULL);
         if (status == STATUS_OK) CHECK_UINT(pprof_encode(&profile, &out, NULL), STATUS_OK);
-        refused += status != STATUS_OK;
+        rejected += status != STATUS_OK;
         buffer_fini(&out);
         profile_fini(&profile);
     }
-    CHECK(refused > 100);
+    CHECK(rejected > 100);
     free(damaged);
     buffer_fini(&bytes);
     buffer_fini(&raw);

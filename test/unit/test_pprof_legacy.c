@@ -60,7 +60,8 @@ static void check_rejected(const char *file, const char *words)
     profile_init(&profile);
     enum status status = pprof_legacy_decode(slice_of_text(file), &profile, &error);
     profile_fini(&profile);
-    if (status != STATUS_MALFORMED) TEST_FAIL("status %d (%s), expected a refusal of %s", status, error.message, file);
+    if (status != STATUS_MALFORMED)
+        TEST_FAIL("status %d (%s), expected a rejection of %s", status, error.message, file);
     if (!strstr(error.message, words)) TEST_FAIL("\"%s\" does not say \"%s\"", error.message, words);
 }
 
@@ -210,7 +211,8 @@ TEST(the_next_mapping_gets_the_part_of_a_file_without_one_PPF_7)
                RAW_OF_0x5000 "1: 0x4000/0x7000/0x0 /bin/x  \n");
 }
 
-/* --- Refusals ----------------------------------------------------------------------------------------------------- */
+/* --- Rejections -----------------------------------------------------------------------------------------------------
+ */
 
 TEST(what_is_broken_is_rejected_with_what_was_expected)
 {
@@ -249,7 +251,7 @@ TEST(does_not_detect_similar_text_of_other_formats)
         CHECK(!pprof_legacy_detect(slice_of_text(others[i])));
 }
 
-/* A changed byte or a cut: what comes of it is read or refused. */
+/* A changed byte or a cut: what comes of it is read or rejected. */
 TEST(damaged_captures_are_read_or_rejected_but_never_crash)
 {
     uint64_t random = 88172645463325252u;

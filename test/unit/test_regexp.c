@@ -256,7 +256,7 @@ TEST(an_expression_with_too_many_states_stays_right_and_limited)
     free(text);
 }
 
-/* Any bytes: compiled or refused, and what was compiled matches or not. */
+/* Any bytes: compiled or rejected, and what was compiled matches or not. */
 TEST(arbitrary_expressions_never_crash)
 {
     static const char alphabet[] = "ab()[]{}|*+?\\^$.,-:?idwsxQEbz0129\xc3\xa9=P<>";

@@ -347,7 +347,7 @@ static void make_profile(struct profile *profile, uint64_t elapsed_ns)
     profile_add_sample(profile, &sample, values);
 }
 
-static const char *encode_refusal(const struct profile *profile)
+static const char *encode_rejection(const struct profile *profile)
 {
     static struct error error;
     struct buffer out;
@@ -364,14 +364,14 @@ TEST(the_sender_rejects_what_the_server_would_V1_4)
 {
     struct profile profile;
     make_profile(&profile, 30000000000);
-    CHECK_TEXT(encode_refusal(&profile), "");
+    CHECK_TEXT(encode_rejection(&profile), "");
     profile.transaction.id.index = 0;
-    CHECK(strstr(encode_refusal(&profile), "profiling_no_transaction_associated") != NULL);
+    CHECK(strstr(encode_rejection(&profile), "profiling_no_transaction_associated") != NULL);
     profile_fini(&profile);
     make_profile(&profile, 30000000001);
-    CHECK(strstr(encode_refusal(&profile), "profiling_duration_is_too_long") != NULL);
+    CHECK(strstr(encode_rejection(&profile), "profiling_duration_is_too_long") != NULL);
     profile.samples.count = 1;
-    CHECK(strstr(encode_refusal(&profile), "profiling_not_enough_samples") != NULL);
+    CHECK(strstr(encode_rejection(&profile), "profiling_not_enough_samples") != NULL);
     profile_fini(&profile);
 }
 

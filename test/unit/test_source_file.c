@@ -1,4 +1,4 @@
-/* Source files: where they are looked for, and which are refused.  SPDX-License-Identifier: MIT */
+/* Source files: where they are looked for, and which are rejected.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
 #include "symbolize/source_file.h"

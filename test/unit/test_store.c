@@ -227,7 +227,7 @@ TEST(a_clock_that_jumps_loses_nothing)
     remove_folder();
 }
 
-TEST(a_second_server_on_the_folder_is_refused)
+TEST(a_second_server_on_the_folder_is_rejected)
 {
     struct store *store = new_store(), *second = NULL;
     struct error error = {0};

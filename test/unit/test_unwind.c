@@ -1695,7 +1695,7 @@ TEST(a_table_that_leads_out_of_itself_is_not_loaded)
 {
     struct frame_table table, loaded;
     struct slice key = slice_of(some_key, sizeof(some_key));
-    unsigned refused = 0;
+    unsigned rejected = 0;
     static struct scene scene;
     CHECK(own_table(&table));
     uint8_t *bytes = table.memory;
@@ -1709,11 +1709,11 @@ TEST(a_table_that_leads_out_of_itself_is_not_loaded)
             for (uint32_t pc = 0; pc < 0x20000; pc += 7) (void)frame_table_rule_at(&scene.table, pc);
             frame_table_fini(&scene.table);
         } else {
-            refused++;
+            rejected++;
         }
         bytes[place] = byte;
     }
-    CHECK(refused > 20);
+    CHECK(rejected > 20);
     table.block_count++;
     CHECK(frame_table_save(&table, scratch_path(), key));
     CHECK(!frame_table_load(scratch_path(), key, &loaded));

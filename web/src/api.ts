@@ -2,7 +2,7 @@
 
 export type Parameters = { [name: string]: string };
 
-export class Refusal extends Error {
+export class Rejection extends Error {
   constructor(readonly status: number, message: string) {
     super(message);
   }
@@ -55,7 +55,7 @@ export class Api {
     const answer = await fetch(url, { headers: { Authorization: `Bearer ${this.token}` }, signal: this.asking.signal, credentials: "omit" });
     if (answer.ok) return answer;
     const detail = await answer.json().then(({ detail: text }) => String(text), () => `the server answers ${answer.status}`);
-    throw new Refusal(answer.status, detail);
+    throw new Rejection(answer.status, detail);
   }
 
   async json<Answer>(route: string, parameters: Parameters = {}): Promise<Answer> {

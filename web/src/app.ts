@@ -13,7 +13,7 @@ export interface App {
   state: State;
   selection: Selection;
   sums: Sums;
-  isBase?: boolean; // SUMS are those of the base, compared with the shown profile
+  isBase?: boolean; // SUMS are the sums of the base, compared with the shown profile
   found: Found | null; // null: nothing is searched for
   theme: Theme;
   palette: Palette;

@@ -392,7 +392,7 @@ export class BoxView {
     if (zooms) this.events.viewport(this.from, this.to);
   }
 
-  // Selects BOX without telling anyone, and shows it.
+  // Selects BOX without a notification, and shows it.
   mark(box: Box, zooms: boolean): void {
     this.selected = box;
     if (zooms || box.start < this.from || box.start + box.width > this.to) this.setViewport(box.start, box.start + box.width);

@@ -157,7 +157,7 @@ function busiestThreads(data: Data, most: number, also: number, activity: (sampl
   return { threads: Int32Array.from(chosen), more: sorted.length - chosen.length };
 }
 
-// How busy threads were, of equal parts of the whole time.
+// How busy threads were, of equal parts of all time.
 export function lanesOf(data: Data, bins: number, most: number, also: number): Lanes {
   const { samples, profile } = data, of = activityOf(data), { threads, more } = busiestThreads(data, most, also, of);
   const isTime = profile.types.some(({ type, unit }) => type === "cpu" && NANOSECONDS[unit]);

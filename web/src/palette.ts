@@ -1,4 +1,4 @@
-// Colours of boxes, by what the reader wants to tell apart.  SPDX-License-Identifier: MIT
+// Colours of boxes, by what the reader wants to distinguish.  SPDX-License-Identifier: MIT
 import type { Profile } from "./protocol";
 import type { Colours } from "./state";
 
@@ -12,7 +12,7 @@ export interface Theme {
   accent: string;
 }
 
-const HUES = [30, 205, 150, 255, 345]; // few, so that packages stand out and not each box
+const HUES = [30, 205, 150, 255, 345]; // few, so that packages are easy to see, not single boxes
 
 function hash(text: string): number {
   let sum = 2166136261;

@@ -1,5 +1,5 @@
 // The page of `offbeat serve`: where one is, what is chosen of the store, and who may see it.  SPDX-License-Identifier: MIT
-import { Api, Refusal } from "./api";
+import { Api, Rejection } from "./api";
 import { button, choice, make } from "./dom";
 import { IngestView } from "./ingest_view";
 import { ProfileView } from "./profile_view";
@@ -98,9 +98,9 @@ class ServerPage implements ServerApp {
 
   private fail(error: Error): void {
     if (error.name === "AbortError") return;
-    const isOfToken = error instanceof Refusal && (error.status === 401 || error.status === 403);
+    const isOfToken = error instanceof Rejection && (error.status === 401 || error.status === 403);
     if (isOfToken) this.askForToken(error.message);
-    else this.say(error instanceof Refusal ? error.message : `The server does not answer: ${error.message}`);
+    else this.say(error instanceof Rejection ? error.message : `The server does not answer: ${error.message}`);
   }
 
   private askForToken(problem: string): void {

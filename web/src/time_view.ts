@@ -232,7 +232,7 @@ function rowsOf(spans: Span[]): Span[][] {
   return rows;
 }
 
-// The same number of digits at each mark, enough to tell neighbours apart.
+// The same number of digits at each mark, enough that neighbours differ.
 function tick(time: number, step: number): string {
   const [factor, unit] = step >= 1e8 ? [1e9, "s"] : step >= 1e5 ? [1e6, "ms"] : [1e3, "µs"];
   const digits = Math.max(0, Math.ceil(-Math.log10(step / factor) - 1e-9));

@@ -47,7 +47,7 @@ struct decoder {
     struct error *error;
 };
 
-static void refuse(struct decoder *decoder, enum status status, size_t offset, const char *message)
+static void reject(struct decoder *decoder, enum status status, size_t offset, const char *message)
 {
     if (decoder->status != STATUS_OK) return;
     uint64_t in_file = (uint64_t)(decoder->chunk.data - decoder->bytes.data) + offset;
@@ -135,7 +135,7 @@ static void add_constant(struct decoder *decoder, const struct constant *constan
     if (!array_reserve(&decoder->constants.items, &decoder->constants.capacity, decoder->constants.count + 1,
                        sizeof(*decoder->constants.items), JFR_CONSTANTS_MAX) ||
         !index_table_add(&decoder->constants.index, hash_of(constant), (uint32_t)decoder->constants.count)) {
-        refuse(decoder, STATUS_NO_MEMORY, constant->offset, "no memory for the constants of the chunk");
+        reject(decoder, STATUS_NO_MEMORY, constant->offset, "no memory for the constants of the chunk");
         return;
     }
     decoder->constants.items[decoder->constants.count++] = *constant;
@@ -159,7 +159,7 @@ static void read_constants(struct decoder *decoder, struct cursor *cursor)
             if (!cursor->failed) add_constant(decoder, &constant);
         }
     }
-    if (cursor->failed) refuse(decoder, STATUS_MALFORMED, event, "a table of constants that is broken");
+    if (cursor->failed) reject(decoder, STATUS_MALFORMED, event, "a table of constants that is broken");
 }
 
 /* The constant NUMBER of the class of FIELD; NULL: there is none. */
@@ -347,7 +347,7 @@ static void read_frames(struct decoder *decoder, struct cursor *cursor, const st
     uint64_t count = field->is_array ? jfr_varint(cursor) : 1;
     decoder->frames.count = 0;
     if (count > JFR_FRAMES_MAX) {
-        refuse(decoder, STATUS_TOO_LARGE, offset, "a stack of more than 65536 frames");
+        reject(decoder, STATUS_TOO_LARGE, offset, "a stack of more than 65536 frames");
         return;
     }
     if (field->is_constant || count > cursor_left(cursor) ||
@@ -496,7 +496,7 @@ static void read_event(struct decoder *decoder, size_t offset, uint64_t size, en
     decoder->is_present[kind] = true;
     if (pass == PASS_SAMPLES && kind != JFR_SETTING) add_event(decoder, &cursor, class_index);
     if (pass == PASS_KINDS && kind == JFR_SETTING) read_setting(decoder, &cursor, class_index);
-    if (cursor.failed) refuse(decoder, STATUS_MALFORMED, offset, "an event that ends in the middle");
+    if (cursor.failed) reject(decoder, STATUS_MALFORMED, offset, "an event that ends in the middle");
 }
 
 static void for_each_event(struct decoder *decoder, enum pass pass)
@@ -506,7 +506,7 @@ static void for_each_event(struct decoder *decoder, enum pass pass)
         struct cursor cursor = cursor_at(decoder, offset);
         uint64_t size = jfr_varint(&cursor);
         if (cursor.failed || size < 2 || size > decoder->chunk.size - offset) {
-            refuse(decoder, STATUS_MALFORMED, offset, "an event that does not fit into its chunk");
+            reject(decoder, STATUS_MALFORMED, offset, "an event that does not fit into its chunk");
             return;
         }
         read_event(decoder, offset, size, pass);
@@ -529,7 +529,7 @@ static void begin_chunk(struct decoder *decoder, struct slice left)
     const uint8_t *header = left.data;
     decoder->chunk = left;
     if (left.size < HEADER_BYTES || !jfr_detect(left)) {
-        refuse(decoder, STATUS_MALFORMED, 0, "the header of a chunk is broken or cut short");
+        reject(decoder, STATUS_MALFORMED, 0, "the header of a chunk is broken or cut short");
         return;
     }
     uint64_t size = big_endian(header + 8, 8), metadata = big_endian(header + 24, 8);
@@ -538,17 +538,17 @@ static void begin_chunk(struct decoder *decoder, struct slice left)
     decoder->start_ticks = big_endian(header + 48, 8);
     decoder->ticks_per_second = big_endian(header + 56, 8);
     if (!(big_endian(header + 64, 4) & COMPRESSED_NUMBERS)) {
-        refuse(decoder, STATUS_UNSUPPORTED, 64, "a chunk whose numbers are not compressed");
+        reject(decoder, STATUS_UNSUPPORTED, 64, "a chunk whose numbers are not compressed");
     } else if (size < HEADER_BYTES || size > left.size || metadata < HEADER_BYTES || metadata >= size ||
                decoder->ticks_per_second == 0) {
-        refuse(decoder, STATUS_MALFORMED, 0, "a chunk that is cut short, or was not finished");
+        reject(decoder, STATUS_MALFORMED, 0, "a chunk that is cut short, or was not finished");
     }
     if (decoder->status != STATUS_OK) return;
     decoder->chunk.size = (size_t)size;
     decoder->steps_left = JFR_STEPS_FREE + 16 * size;
     struct cursor cursor = cursor_at(decoder, (size_t)metadata);
     if (!jfr_types_read(&decoder->types, &cursor))
-        refuse(decoder, decoder->types.status, (size_t)metadata, decoder->types.message);
+        reject(decoder, decoder->types.status, (size_t)metadata, decoder->types.message);
     struct profile *profile = decoder->profile;
     uint64_t end_ns;
     if (__builtin_add_overflow(decoder->start_ns, duration_ns, &end_ns)) end_ns = UINT64_MAX;

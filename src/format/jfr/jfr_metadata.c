@@ -53,7 +53,7 @@ struct jfr_text jfr_text(struct cursor *cursor)
     return text;
 }
 
-static bool refuse(struct jfr_types *types, enum status status, const char *message)
+static bool reject(struct jfr_types *types, enum status status, const char *message)
 {
     if (!types->message) {
         types->message = message;
@@ -137,7 +137,7 @@ struct element {
 static struct slice string_at(struct jfr_types *types, uint64_t index)
 {
     if (index < types->strings.count) return types->strings.items[index];
-    (void)refuse(types, STATUS_MALFORMED, "the metadata uses a string that it does not have");
+    (void)reject(types, STATUS_MALFORMED, "the metadata uses a string that it does not have");
     return slice_of(NULL, 0);
 }
 
@@ -178,13 +178,13 @@ static bool add_class(struct jfr_types *types, const struct element *element)
     struct jfr_class class = {.id = number_of(element->id), .field_first = (uint32_t)types->fields.count};
     name_class(&class, element->type_name);
     if (jfr_types_find(types, class.id) != INDEX_NONE)
-        return refuse(types, STATUS_MALFORMED, "two classes of the metadata have one number");
+        return reject(types, STATUS_MALFORMED, "two classes of the metadata have one number");
     if (types->classes.count == JFR_CLASSES_MAX)
-        return refuse(types, STATUS_TOO_LARGE, "more than 65536 classes in the metadata of a chunk");
+        return reject(types, STATUS_TOO_LARGE, "more than 65536 classes in the metadata of a chunk");
     if (!array_reserve(&types->classes.items, &types->classes.capacity, types->classes.count + 1,
                        sizeof(*types->classes.items), JFR_CLASSES_MAX) ||
         !index_table_add(&types->classes.index, hash_mix(0, class.id), (uint32_t)types->classes.count))
-        return refuse(types, STATUS_NO_MEMORY, "no memory for the metadata");
+        return reject(types, STATUS_NO_MEMORY, "no memory for the metadata");
     types->classes.items[types->classes.count++] = class;
     return true;
 }
@@ -195,7 +195,7 @@ static bool add_field(struct jfr_types *types, const struct element *element)
     if (types->classes.count == 0) return true;
     if (!array_reserve(&types->fields.items, &types->fields.capacity, types->fields.count + 1,
                        sizeof(*types->fields.items), PROFILE_ENTITIES_MAX))
-        return refuse(types, STATUS_NO_MEMORY, "no memory for the metadata");
+        return reject(types, STATUS_NO_MEMORY, "no memory for the metadata");
     types->fields.items[types->fields.count++] = (struct jfr_field){
         .class_id = number_of(element->class_id),
         .role = role_of(element->type_name),
@@ -209,7 +209,7 @@ static bool add_field(struct jfr_types *types, const struct element *element)
 static bool read_element(struct jfr_types *types, struct cursor *cursor, unsigned depth)
 {
     struct element element = {.name = string_at(types, jfr_varint(cursor))};
-    if (depth == JFR_DEPTH_MAX) return refuse(types, STATUS_TOO_LARGE, "the metadata is nested deeper than 32");
+    if (depth == JFR_DEPTH_MAX) return reject(types, STATUS_TOO_LARGE, "the metadata is nested deeper than 32");
     read_attributes(types, cursor, &element);
     if (cursor->failed || types->message) return false;
     if (slice_equals_text(element.name, "class") && !add_class(types, &element)) return false;
@@ -225,10 +225,10 @@ static bool read_strings(struct jfr_types *types, struct cursor *cursor)
 {
     uint64_t count = jfr_varint(cursor);
     if (count > JFR_STRINGS_MAX || count > cursor_left(cursor))
-        return refuse(types, STATUS_MALFORMED, "the metadata has more strings than it can hold");
+        return reject(types, STATUS_MALFORMED, "the metadata has more strings than it can hold");
     if (!array_reserve(&types->strings.items, &types->strings.capacity, (size_t)count, sizeof(*types->strings.items),
                        JFR_STRINGS_MAX))
-        return refuse(types, STATUS_NO_MEMORY, "no memory for the metadata");
+        return reject(types, STATUS_NO_MEMORY, "no memory for the metadata");
     for (uint64_t i = 0; i < count && !cursor->failed; i++) {
         /* Names are ASCII, which is the same bytes in every encoding: UTF-16 has a varint for each unit. */
         types->strings.items[types->strings.count++] = jfr_text(cursor).bytes;
@@ -240,7 +240,7 @@ bool jfr_types_read(struct jfr_types *types, struct cursor *cursor)
 {
     for (int i = 0; i < 5; i++) (void)jfr_varint(cursor); /* size, type, start, duration, number */
     bool is_read = read_strings(types, cursor) && read_element(types, cursor, 0);
-    if (!is_read) return refuse(types, STATUS_MALFORMED, "the metadata ends in the middle");
+    if (!is_read) return reject(types, STATUS_MALFORMED, "the metadata ends in the middle");
     for (size_t i = 0; i < types->fields.count; i++)
         types->fields.items[i].class_index = jfr_types_find(types, types->fields.items[i].class_id);
     return true;

@@ -75,7 +75,7 @@ static void fail(struct encoder *encoder, enum status status)
     if (encoder->failed == STATUS_OK) encoder->failed = status;
 }
 
-/* Readers refuse a file in which one string is not UTF-8 (PPF-1): the kernel cuts names of threads in the middle of a
+/* Readers reject a file in which one string is not UTF-8 (PPF-1): the kernel cuts names of threads in the middle of a
  * character, and symbols are any bytes. */
 static uint64_t text_number(struct encoder *encoder, struct slice text)
 {

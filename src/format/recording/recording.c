@@ -44,7 +44,7 @@ static const char *const counter_facts[RECORDING_COUNTER_COUNT] = {
     [RECORDING_SIGNALS] = "signals_sent",
     [RECORDING_ANSWERS] = "signals_answered",
     [RECORDING_BLOCKED_READ] = "blocked_without_signal",
-    [RECORDING_BLOCKED_REFUSED] = "blocked_refused",
+    [RECORDING_BLOCKED_DENIED] = "blocked_denied",
     [RECORDING_BYTES_LOST] = "bytes_lost",
     [RECORDING_MODULES_WITHOUT_TABLE] = "modules_without_table",
     [RECORDING_TABLE_BYTES] = "table_bytes",
@@ -834,14 +834,14 @@ static void replay_record(struct replay *replay)
 static void add_idle_fact(struct replay *replay)
 {
     char text[160];
-    int refusal = replay->counters[RECORDING_PERF_ERRNO] < 4096 ? (int)replay->counters[RECORDING_PERF_ERRNO] : 0;
+    int denial = replay->counters[RECORDING_PERF_ERRNO] < 4096 ? (int)replay->counters[RECORDING_PERF_ERRNO] : 0;
     if (replay->mode == RECORDING_CPU) return;
-    if (refusal == 0) {
+    if (denial == 0) {
         (void)snprintf(text, sizeof(text), "perf event pages, CPU clocks before a thread has one");
     } else {
         (void)snprintf(text, sizeof(text), "CPU clocks%s, because of perf_event_open: %s",
                        replay->counters[RECORDING_PERF_PAGES] ? " for threads without a perf event page" : "",
-                       strerror(refusal));
+                       strerror(denial));
     }
     profile_add_fact_text(replay->profile, "idle_detection", text);
 }
@@ -850,15 +850,14 @@ static void add_idle_fact(struct replay *replay)
 static void add_running_fact(struct replay *replay)
 {
     char text[160];
-    int refusal = replay->counters[RECORDING_TIMER_ERRNO] < 4096 ? (int)replay->counters[RECORDING_TIMER_ERRNO] : 0;
-    if (refusal == 0) {
+    int denial = replay->counters[RECORDING_TIMER_ERRNO] < 4096 ? (int)replay->counters[RECORDING_TIMER_ERRNO] : 0;
+    if (denial == 0) {
         bool sees_user_code = replay->counters[RECORDING_TIMERS_SEE_USER_CODE] != 0;
         (void)snprintf(text, sizeof(text), "perf timers%s before a thread has one",
                        sees_user_code ? " for user code, signals for system calls and" : ", signals");
     } else {
         (void)snprintf(text, sizeof(text), "signals%s, because of perf_event_open: %s",
-                       replay->counters[RECORDING_TIMERS] ? " for threads without a perf timer" : "",
-                       strerror(refusal));
+                       replay->counters[RECORDING_TIMERS] ? " for threads without a perf timer" : "", strerror(denial));
     }
     profile_add_fact_text(replay->profile, "running_threads", text);
 }

@@ -125,23 +125,23 @@ enum recording_counter {
     RECORDING_TICKS_MISSED, /* the sampler came too late: the next tick stands for them */
     RECORDING_SIGNALS,
     RECORDING_ANSWERS,
-    RECORDING_BLOCKED_READ,    /* stacks of blocked threads read without a signal */
-    RECORDING_BLOCKED_REFUSED, /* of them, read only in part */
-    RECORDING_BYTES_LOST,      /* batches that could not be written: the disk was full */
+    RECORDING_BLOCKED_READ,   /* stacks of blocked threads read without a signal */
+    RECORDING_BLOCKED_DENIED, /* of them, read only in part */
+    RECORDING_BYTES_LOST,     /* batches that could not be written: the disk was full */
     RECORDING_MODULES_WITHOUT_TABLE,
     RECORDING_TABLE_BYTES,
     RECORDING_TABLE_NS,             /* time spent building tables */
     RECORDING_THREADS_MISSED,       /* more threads than the sampler follows */
     RECORDING_PERF_PAGES,           /* sleeping threads that are observed through a perf event's page, now */
-    RECORDING_PERF_ERRNO,           /* why there are no (more) such pages; 0: nothing was refused */
+    RECORDING_PERF_ERRNO,           /* why there are no (more) such pages; 0: nothing was denied */
     RECORDING_TIMERS,               /* running threads that have a timer (perf's cpu-clock event), now */
     RECORDING_TIMER_STACKS,         /* stacks that such timers took */
-    RECORDING_TIMER_ERRNO,          /* why there are no (more) such timers; 0: nothing was refused */
+    RECORDING_TIMER_ERRNO,          /* why there are no (more) such timers; 0: nothing was denied */
     RECORDING_SAMPLER_CPU_NS,       /* what the sampler thread itself cost */
     RECORDING_TIMES_ASIDE,          /* how often the sampler thread stepped aside for a call of the program */
     RECORDING_ASIDE_NS,             /* for how long in all; these ticks are in TICKS_MISSED, too */
     RECORDING_END_REASON,           /* enum recording_end */
-    RECORDING_TIMERS_SEE_USER_CODE, /* 1: the kernel refuses perf timers that see system calls, too */
+    RECORDING_TIMERS_SEE_USER_CODE, /* 1: the kernel denies perf timers that see system calls, too */
     RECORDING_TICKS_SPARED,   /* there was nothing to see: the kernel sampled all threads that ran, and the others slept
                                */
     RECORDING_TICKS_LEFT_OUT, /* of TICKS_MISSED: to keep to the sampler's share of a processor */

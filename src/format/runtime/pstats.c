@@ -36,7 +36,7 @@ struct decoder {
 };
 /* clang-format on */
 
-static uint32_t refuse(struct decoder *decoder, enum status status, const char *message)
+static uint32_t reject(struct decoder *decoder, enum status status, const char *message)
 {
     uint64_t offset = (uint64_t)(decoder->cursor.position - decoder->bytes.data);
     if (decoder->status == STATUS_OK) decoder->status = error_set(decoder->error, status, offset, "%s", message);
@@ -48,7 +48,7 @@ static uint32_t refuse(struct decoder *decoder, enum status status, const char *
 #define ADD(decoder, list, item)                                                                                       \
     (array_reserve(&(list)->items, &(list)->capacity, (list)->count + 1, sizeof(*(list)->items), PSTATS_OBJECTS_MAX)   \
          ? ((list)->items[(list)->count++] = (item), true)                                                             \
-         : (refuse((decoder), STATUS_NO_MEMORY, "no memory for the objects, or too many"), false))
+         : (reject((decoder), STATUS_NO_MEMORY, "no memory for the objects, or too many"), false))
 
 static uint32_t add_object(struct decoder *decoder, struct object object)
 {
@@ -114,7 +114,7 @@ static uint32_t read_tuple(struct decoder *decoder, uint64_t count, int depth)
     for (uint64_t i = 0; i < count && decoder->status == STATUS_OK && !decoder->cursor.failed; i++) {
         bool ends = false;
         uint32_t item = read_object(decoder, depth + 1, &ends);
-        if (ends) return refuse(decoder, STATUS_MALFORMED, "a tuple is cut short");
+        if (ends) return reject(decoder, STATUS_MALFORMED, "a tuple is cut short");
         (void)ADD(decoder, &decoder->pending, item);
     }
     return add_container(decoder, KIND_TUPLE, first);
@@ -129,7 +129,7 @@ static uint32_t read_dictionary(struct decoder *decoder, int depth)
         uint32_t key = read_object(decoder, depth + 1, &ends);
         if (ends) break;
         uint32_t value = read_object(decoder, depth + 1, &value_ends);
-        if (value_ends) return refuse(decoder, STATUS_MALFORMED, "a key without a value");
+        if (value_ends) return reject(decoder, STATUS_MALFORMED, "a key without a value");
         if (ADD(decoder, &decoder->pending, key)) (void)ADD(decoder, &decoder->pending, value);
     }
     return add_container(decoder, KIND_DICTIONARY, first);
@@ -173,7 +173,7 @@ static uint32_t read_body(struct decoder *decoder, uint8_t type, int depth, bool
     case '{':
         return read_dictionary(decoder, depth);
     default:
-        return refuse(decoder, STATUS_UNSUPPORTED, "an object of a kind that no profile has");
+        return reject(decoder, STATUS_UNSUPPORTED, "an object of a kind that no profile has");
     }
 }
 
@@ -181,17 +181,17 @@ static uint32_t read_body(struct decoder *decoder, uint8_t type, int depth, bool
 static uint32_t read_object(struct decoder *decoder, int depth, bool *ret_ends)
 {
     uint8_t type = cursor_u8(&decoder->cursor);
-    if (decoder->cursor.failed) return refuse(decoder, STATUS_MALFORMED, "the file is cut short");
-    if (depth > PSTATS_DEPTH_MAX) return refuse(decoder, STATUS_TOO_LARGE, "more than 8 containers in each other");
+    if (decoder->cursor.failed) return reject(decoder, STATUS_MALFORMED, "the file is cut short");
+    if (depth > PSTATS_DEPTH_MAX) return reject(decoder, STATUS_TOO_LARGE, "more than 8 containers in each other");
     if ((type & ~FLAG_REFERENCE) == 'r') {
         uint32_t number = cursor_u32(&decoder->cursor);
         if (number < decoder->references.count) return decoder->references.items[number];
-        return refuse(decoder, STATUS_MALFORMED, "a reference to an object that is not there yet");
+        return reject(decoder, STATUS_MALFORMED, "a reference to an object that is not there yet");
     }
     size_t number = decoder->references.count;
     if (type & FLAG_REFERENCE && !ADD(decoder, &decoder->references, NO_OBJECT)) return NO_OBJECT;
     uint32_t object = read_body(decoder, type & (uint8_t)~FLAG_REFERENCE, depth, ret_ends);
-    if (decoder->cursor.failed) return refuse(decoder, STATUS_MALFORMED, "the file is cut short");
+    if (decoder->cursor.failed) return reject(decoder, STATUS_MALFORMED, "the file is cut short");
     if (type & FLAG_REFERENCE) decoder->references.items[number] = object;
     return object;
 }
@@ -212,11 +212,11 @@ static bool is_tuple(const struct object *object, uint32_t count)
 static uint32_t node_of(struct decoder *decoder, const struct object *key, struct location_id *ret_place)
 {
     struct profile *profile = decoder->profile;
-    if (!is_tuple(key, FUNCTION_PARTS)) return refuse(decoder, STATUS_MALFORMED, "a key is not (file, line, name)");
+    if (!is_tuple(key, FUNCTION_PARTS)) return reject(decoder, STATUS_MALFORMED, "a key is not (file, line, name)");
     const struct object *file = item_of(decoder, key, 0), *line = item_of(decoder, key, 1);
     const struct object *name = item_of(decoder, key, 2);
     if (file->kind != KIND_TEXT || line->kind != KIND_NUMBER || name->kind != KIND_TEXT)
-        return refuse(decoder, STATUS_MALFORMED, "a key is not (file, line, name)");
+        return reject(decoder, STATUS_MALFORMED, "a key is not (file, line, name)");
     struct function function = {.name = name->text, .file_name = file->text};
     if (slice_equals_text(profile_slice(profile, file->text), "~")) function.file_name.index = 0; /* built in */
     if (line->number > 0 && line->number < INT32_MAX) function.start_line = (int64_t)line->number;
@@ -263,7 +263,7 @@ static void add_function(struct decoder *decoder, const struct object *key, cons
     if (decoder->status != STATUS_OK) return;
     if (!is_tuple(statistics, STATISTICS_PARTS + 1) ||
         item_of(decoder, statistics, STATISTICS_PARTS)->kind != KIND_DICTIONARY) {
-        refuse(decoder, STATUS_MALFORMED, "the statistics of a function are not five, the last one its callers");
+        reject(decoder, STATUS_MALFORMED, "the statistics of a function are not five, the last one its callers");
         return;
     }
     double calls = number_at(decoder, statistics, 1);
@@ -282,7 +282,7 @@ static void read_file(struct decoder *decoder)
     if (decoder->status != STATUS_OK) return;
     const struct object *file = &decoder->objects.items[index];
     if (file->kind != KIND_DICTIONARY) {
-        refuse(decoder, STATUS_MALFORMED, "the file is not one dictionary");
+        reject(decoder, STATUS_MALFORMED, "the file is not one dictionary");
         return;
     }
     for (uint32_t i = 0; i + 1 < file->count && decoder->status == STATUS_OK; i += 2)

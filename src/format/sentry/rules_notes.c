@@ -42,7 +42,8 @@ bool rules_reject_failure(struct rules_result *result, struct slice payload, con
 {
     const struct json_reader *reader = &decoder->reader;
     struct expectation expected = {.text = expectation_of(reader->message)};
-    if (decoder->refusal.expected) return rules_reject_note(result, payload, &decoder->refusal, REJECT_INVALID_JSON);
+    if (decoder->rejection.expected)
+        return rules_reject_note(result, payload, &decoder->rejection, REJECT_INVALID_JSON);
     for (enum json_kind kind = JSON_OBJECT; kind <= JSON_BOOL; kind++) {
         if (strcmp(expected.text, json_kind_name(kind)) == 0) expected.kind = kind;
     }
@@ -87,7 +88,7 @@ bool rules_reject_first_failure(struct rules_result *result, struct slice payloa
 {
     struct error failure;
     bool is_broken =
-        !decoder->refusal.expected && !is_json(payload, &failure) && failure.offset <= decoder->reader.failed_offset;
+        !decoder->rejection.expected && !is_json(payload, &failure) && failure.offset <= decoder->reader.failed_offset;
     return is_broken ? reject_json(result, payload, &failure) : rules_reject_failure(result, payload, decoder);
 }
 

@@ -84,7 +84,7 @@ void chunk_note_absent(struct chunk_decoder *decoder, unsigned rules, const stru
 void chunk_reject_value(struct chunk_decoder *decoder, const struct expectation *expected, uint64_t offset)
 {
     if (decoder->reader.failed) return;
-    decoder->refusal = (struct note){.expected = expected, .offset = offset};
+    decoder->rejection = (struct note){.expected = expected, .offset = offset};
     json_reader_reject(&decoder->reader, STATUS_MALFORMED, expected->message);
 }
 

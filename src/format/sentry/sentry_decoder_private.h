@@ -69,7 +69,7 @@ struct chunk_decoder {
     struct buffer attributes; /* members that were kept of the objects that are being read */
     enum reading reading;
     struct note notes[READINGS][RULES_COUNT];
-    struct note refusal;     /* where the reader failed since we made it; else expected is NULL */
+    struct note rejection;   /* where the reader failed since we made it; else expected is NULL */
     uint64_t version_offset; /* if has_version */
     bool is_relative;        /* V1: times count from the profile's start, in nanoseconds */
     bool has_version, is_version_2, has_profile;

@@ -13,7 +13,7 @@
 enum status sentry_v2_decode(struct slice bytes, struct profile *profile, struct error *error);
 
 /* The same, with the result of the same reading: RET_RESULT is set in every case but STATUS_NO_MEMORY. What is
- * refused may still be decoded, where it can be understood, and the other way round: STATUS_OK says that it was. */
+ * rejected may still be decoded, where it can be understood, and the other way round: STATUS_OK says that it was. */
 enum status sentry_v2_decode_and_validate(struct slice bytes, const struct rules_context *context, enum rules rules,
                                           struct profile *profile, struct rules_result *ret_result,
                                           struct error *error);

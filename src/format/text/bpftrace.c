@@ -25,7 +25,7 @@ struct decoder {
     struct error *error;
 };
 
-static void refuse(struct decoder *decoder, enum status status, const char *message)
+static void reject(struct decoder *decoder, enum status status, const char *message)
 {
     uint64_t offset = (uint64_t)(decoder->line.data - decoder->bytes.data);
     if (decoder->status == STATUS_OK) decoder->status = error_set(decoder->error, status, offset, "%s", message);
@@ -97,10 +97,10 @@ static void add_frame(struct decoder *decoder, struct slice text, uint8_t mark)
     struct function function = {.name = profile_string(profile, without_offset(text))};
     line.function = profile_add_function(profile, &function);
     if (decoder->path.count == BPFTRACE_DEPTH_MAX)
-        refuse(decoder, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
+        reject(decoder, STATUS_TOO_LARGE, "a stack of more than 65536 frames");
     else if (!array_reserve(&decoder->path.items, &decoder->path.capacity, decoder->path.count + 1,
                             sizeof(*decoder->path.items), BPFTRACE_DEPTH_MAX))
-        refuse(decoder, STATUS_NO_MEMORY, "no memory for the stacks");
+        reject(decoder, STATUS_NO_MEMORY, "no memory for the stacks");
     else
         decoder->path.items[decoder->path.count++] =
             profile_add_location(profile, &location, &line, location.address ? 0 : 1);
@@ -168,12 +168,12 @@ static void read_map(struct decoder *decoder)
             if (parse_number(value, &number))
                 add_sample(decoder, number, key);
             else
-                refuse(decoder, STATUS_UNSUPPORTED, "a map whose values are no numbers, as hist() and stats() have");
+                reject(decoder, STATUS_UNSUPPORTED, "a map whose values are no numbers, as hist() and stats() have");
             return;
         }
         if (text.size > 0 && !slice_equals_text(text, ",")) add_frame(decoder, text, 0);
     }
-    refuse(decoder, STATUS_MALFORMED, "the key of a map does not end: \"]: 7\"");
+    reject(decoder, STATUS_MALFORMED, "the key of a map does not end: \"]: 7\"");
 }
 
 bool bpftrace_detect(struct slice bytes)
@@ -247,9 +247,9 @@ enum status dtrace_decode(struct slice bytes, struct profile *profile, struct er
         else if (parse_number(text, &number) && decoder.path.count > 0)
             add_sample(&decoder, number, slice_of(NULL, 0));
         else if (text.size > 0 && decoder.path.count > 0)
-            refuse(&decoder, STATUS_MALFORMED, "expected another frame, or a number after the last one");
+            reject(&decoder, STATUS_MALFORMED, "expected another frame, or a number after the last one");
     }
-    if (decoder.path.count > 0) refuse(&decoder, STATUS_MALFORMED, "the last stack has no number");
+    if (decoder.path.count > 0) reject(&decoder, STATUS_MALFORMED, "the last stack has no number");
     return finish(&decoder);
 }
 

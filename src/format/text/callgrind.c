@@ -45,7 +45,7 @@ struct decoder {
     struct error *error;
 };
 
-static void refuse(struct decoder *decoder, enum status status, const char *message)
+static void reject(struct decoder *decoder, enum status status, const char *message)
 {
     if (decoder->status != STATUS_OK) return;
     uint64_t offset = (uint64_t)(decoder->line.data - decoder->bytes.data);
@@ -142,15 +142,15 @@ static struct string_id known_name(struct decoder *decoder, const struct short_n
         return decoder->names.items[found].name;
     }
     if (!is_new) {
-        refuse(decoder, STATUS_MALFORMED, "a number in parentheses has no name yet");
+        reject(decoder, STATUS_MALFORMED, "a number in parentheses has no name yet");
         return (struct string_id){0};
     }
     if (decoder->names.count == CALLGRIND_NAMES_MAX) {
-        refuse(decoder, STATUS_TOO_LARGE, "too many numbers of names");
+        reject(decoder, STATUS_TOO_LARGE, "too many numbers of names");
     } else if (!array_reserve(&decoder->names.items, &decoder->names.capacity, decoder->names.count + 1,
                               sizeof(*decoder->names.items), CALLGRIND_NAMES_MAX) ||
                !index_table_add(&decoder->names.index, hash, (uint32_t)decoder->names.count)) {
-        refuse(decoder, STATUS_NO_MEMORY, "no memory for the names");
+        reject(decoder, STATUS_NO_MEMORY, "no memory for the names");
     } else {
         decoder->names.items[decoder->names.count++] = *name;
     }
@@ -189,7 +189,7 @@ static const struct {
 static void add_event(struct decoder *decoder, struct slice word)
 {
     if (decoder->event_count == CALLGRIND_EVENTS_MAX) {
-        refuse(decoder, STATUS_TOO_LARGE, "more than 32 events");
+        reject(decoder, STATUS_TOO_LARGE, "more than 32 events");
         return;
     }
     struct event *event = &decoder->events[decoder->event_count++];
@@ -217,7 +217,7 @@ static void read_events(struct decoder *decoder, struct slice text)
     if (decoder->event_count > 0) return;
     for (struct slice word = take_word(&text); word.size > 0; word = take_word(&text)) add_event(decoder, word);
     if (decoder->event_count == 0) {
-        refuse(decoder, STATUS_MALFORMED, "\"events:\" names none");
+        reject(decoder, STATUS_MALFORMED, "\"events:\" names none");
         return;
     }
     /* Instructions or time, not the last event, which may be rare. */
@@ -233,7 +233,7 @@ static void read_positions(struct decoder *decoder, struct slice text)
         else if (slice_equals_text(word, "line"))
             decoder->has_lines = true;
         else
-            refuse(decoder, STATUS_UNSUPPORTED, "a position that is neither \"instr\" nor \"line\"");
+            reject(decoder, STATUS_UNSUPPORTED, "a position that is neither \"instr\" nor \"line\"");
     }
 }
 
@@ -310,7 +310,7 @@ static struct location_id place_at_hand(struct decoder *decoder)
 static void begin_call(struct decoder *decoder)
 {
     if (!decoder->has_callee || decoder->node == INDEX_NONE) {
-        refuse(decoder, STATUS_MALFORMED, "\"calls=\" without \"fn=\" and \"cfn=\" before it");
+        reject(decoder, STATUS_MALFORMED, "\"calls=\" without \"fn=\" and \"cfn=\" before it");
         return;
     }
     struct string_id object = decoder->has_callee_object ? decoder->callee_object : decoder->object;
@@ -364,26 +364,26 @@ static void read_costs(struct decoder *decoder)
     uint32_t count = 0;
     struct slice left = decoder->line;
     if (decoder->event_count == 0 || decoder->node == INDEX_NONE) {
-        refuse(decoder, STATUS_MALFORMED, "costs without \"events:\" and \"fn=\" before them");
+        reject(decoder, STATUS_MALFORMED, "costs without \"events:\" and \"fn=\" before them");
         return;
     }
     if ((decoder->has_addresses && !take_position(&left, &decoder->address)) ||
         (decoder->has_lines && !take_position(&left, &decoder->line_number))) {
-        refuse(decoder, STATUS_MALFORMED, "a line that is neither costs, \"key=value\" nor \"key: value\"");
+        reject(decoder, STATUS_MALFORMED, "a line that is neither costs, \"key=value\" nor \"key: value\"");
         return;
     }
     for (struct slice word = take_word(&left); word.size > 0; word = take_word(&left)) {
         if (count == decoder->event_count) {
-            refuse(decoder, STATUS_MALFORMED, "more costs than events");
+            reject(decoder, STATUS_MALFORMED, "more costs than events");
             return;
         }
         int64_t factor = decoder->events[count].factor;
         if (!parse_cost(word, &costs[count])) {
-            refuse(decoder, STATUS_MALFORMED, "a cost that is no number of 64 bits");
+            reject(decoder, STATUS_MALFORMED, "a cost that is no number of 64 bits");
             return;
         }
         if (__builtin_mul_overflow(costs[count], factor, &costs[count])) {
-            refuse(decoder, STATUS_TOO_LARGE, "a cost of more than 64 bits in the unit of its event");
+            reject(decoder, STATUS_TOO_LARGE, "a cost of more than 64 bits in the unit of its event");
             return;
         }
         count++;
@@ -408,7 +408,7 @@ static void read_line(struct decoder *decoder)
     if (is_cost)
         read_costs(decoder);
     else if (!read_header(decoder) && !read_assignment(decoder))
-        refuse(decoder, STATUS_MALFORMED, "a line that is neither costs, \"key=value\" nor \"key: value\"");
+        reject(decoder, STATUS_MALFORMED, "a line that is neither costs, \"key=value\" nor \"key: value\"");
 }
 
 static void read_lines(struct decoder *decoder)
@@ -417,7 +417,7 @@ static void read_lines(struct decoder *decoder)
     while (left.size > 0 && decoder->status == STATUS_OK && decoder->profile->failed == STATUS_OK) {
         decoder->line = text_take_line(&left);
         read_line(decoder);
-        if (decoder->graph.failed) refuse(decoder, STATUS_NO_MEMORY, "no memory for the costs");
+        if (decoder->graph.failed) reject(decoder, STATUS_NO_MEMORY, "no memory for the costs");
     }
     if (decoder->status == STATUS_OK) decoder->status = profile_failed(decoder->profile, decoder->error);
 }

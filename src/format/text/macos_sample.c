@@ -30,7 +30,7 @@ struct decoder {
     struct error *error;
 };
 
-static void refuse(struct decoder *decoder, enum status status, const char *message)
+static void reject(struct decoder *decoder, enum status status, const char *message)
 {
     uint64_t offset = (uint64_t)(decoder->line.data - decoder->bytes.data);
     if (decoder->status == STATUS_OK) decoder->status = error_set(decoder->error, status, offset, "%s", message);
@@ -121,7 +121,7 @@ static void open_frame(struct decoder *decoder, size_t column, int64_t count, st
     bool is_thread = decoder->depth == 0 && text_begins_with(text, "Thread");
     struct open_frame frame = {.column = column, .left = count};
     if (decoder->depth == MACOS_SAMPLE_DEPTH_MAX) {
-        refuse(decoder, STATUS_TOO_LARGE, "a stack of more than 4096 frames");
+        reject(decoder, STATUS_TOO_LARGE, "a stack of more than 4096 frames");
         return;
     }
     if (decoder->depth > 0) {
@@ -145,7 +145,7 @@ static void read_graph(struct decoder *decoder)
         decoder->line = text_take_line(&decoder->left);
         if (!split_line(decoder, &column, &count, &text)) {
             if (decoder->line.size > 0)
-                refuse(decoder, STATUS_MALFORMED, "expected a number of samples and a function");
+                reject(decoder, STATUS_MALFORMED, "expected a number of samples and a function");
             break;
         }
         close_frames(decoder, column);
@@ -187,7 +187,7 @@ enum status macos_sample_decode(struct slice bytes, struct profile *profile, str
     while (decoder.left.size > 0 && !slice_equals_text(decoder.line, "Call graph:"))
         decoder.line = text_take_line(&decoder.left);
     if (decoder.left.size == 0)
-        refuse(&decoder, STATUS_MALFORMED, "there is no call graph");
+        reject(&decoder, STATUS_MALFORMED, "there is no call graph");
     else
         read_graph(&decoder);
     free(decoder.open);

@@ -23,7 +23,7 @@ struct decoder {
     struct error *error;
 };
 
-static void refuse(struct decoder *decoder, enum status status, const char *message)
+static void reject(struct decoder *decoder, enum status status, const char *message)
 {
     uint64_t offset = (uint64_t)(decoder->line.data - decoder->bytes.data);
     if (decoder->status == STATUS_OK) decoder->status = error_set(decoder->error, status, offset, "%s", message);
@@ -88,7 +88,7 @@ static void close_node(struct decoder *decoder)
 static void open_node(struct decoder *decoder, uint64_t children, uint64_t bytes, struct slice place)
 {
     if (decoder->depth == MASSIF_DEPTH_MAX) {
-        refuse(decoder, STATUS_TOO_LARGE, "a stack of more than 1024 frames");
+        reject(decoder, STATUS_TOO_LARGE, "a stack of more than 1024 frames");
         return;
     }
     if (decoder->depth > 0) {
@@ -109,7 +109,7 @@ static void read_tree(struct decoder *decoder)
         struct slice place;
         decoder->line = text_take_line(&decoder->left);
         if (!read_node(decoder, &children, &bytes, &place)) {
-            refuse(decoder, STATUS_MALFORMED, "expected a node of the heap's tree: \"n0: 16 0x1F: main (a.c:5)\"");
+            reject(decoder, STATUS_MALFORMED, "expected a node of the heap's tree: \"n0: 16 0x1F: main (a.c:5)\"");
             return;
         }
         open_node(decoder, children, bytes, place);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/thread_refusal.h"
+#include "base/thread_denial.h"
 
 #include "base/kernel.h"
 
@@ -8,13 +8,13 @@
 
 static atomic_bool is_lasting;
 
-bool thread_refusal_may_end(struct thread_refusal *refusal, long error)
+bool thread_denial_may_end(struct thread_denial *denial, long error)
 {
     enum { COUNT_MAX = 100 };
     const struct timespec pause = {.tv_nsec = 1000000};
     if (error == 0) atomic_store(&is_lasting, false);
     if (error != EAGAIN || atomic_load(&is_lasting)) return false;
-    if (++refusal->count == COUNT_MAX) {
+    if (++denial->count == COUNT_MAX) {
         atomic_store(&is_lasting, true);
         return false;
     }
