@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include <ucontext.h>
 
 #define INTERPOSED __attribute__((visibility("default")))
 
@@ -33,6 +34,8 @@ struct next_functions {
     int (*pthread_setname_np)(pthread_t thread, const char *name);
     int (*pthread_create)(pthread_t *thread, const pthread_attr_t *attributes, void *(*routine)(void *),
                           void *argument);
+    int (*sigaltstack)(const stack_t *stack, stack_t *old);
+    void *makecontext; /* entered by a jump only: it has a variable number of arguments */
     int (*prctl)(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 };
 
@@ -60,6 +63,12 @@ long interpose_alone(interpose_call make_call, const long arguments[6], bool nee
 
 /* The sampler ends if MAKE_CALL succeeds, and is away while it runs. */
 long interpose_confinement(interpose_call make_call, const long arguments[6]);
+
+/* The sampler knows the thread's alternate stack when MAKE_CALL sets it. */
+long interpose_sigaltstack(interpose_call make_call, const long arguments[6]);
+
+/* Notes the size of a coroutine's stack, and gives the address of libc's makecontext. */
+void *interpose_before_makecontext(const ucontext_t *context);
 
 /* RESULT, after the sampler has followed if that is not -1. */
 long interpose_followed(long result);

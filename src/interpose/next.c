@@ -51,6 +51,8 @@ static void find_all(void)
     FIND(_exit);
     FIND(pthread_setname_np);
     FIND(pthread_create);
+    FIND(sigaltstack);
+    next.makecontext = dlsym(RTLD_NEXT, "makecontext");
     syscall_function of_libc = (syscall_function)(uintptr_t)dlsym(RTLD_NEXT, "syscall");
     if (of_libc) interpose_next_syscall = of_libc;
     atomic_store(&is_found, true);

@@ -14,23 +14,12 @@ enum { NUMBER_OF_LANDLOCK_RESTRICT_SELF = 446, MATTERS = 1 };
 
 extern const uint8_t interpose_syscall_matters[INTERPOSE_NUMBERS_END];
 const uint8_t interpose_syscall_matters[INTERPOSE_NUMBERS_END] = {
-    [SYS_setuid] = MATTERS,
-    [SYS_setgid] = MATTERS,
-    [SYS_setreuid] = MATTERS,
-    [SYS_setregid] = MATTERS,
-    [SYS_setresuid] = MATTERS,
-    [SYS_setresgid] = MATTERS,
-    [SYS_setfsuid] = MATTERS,
-    [SYS_setfsgid] = MATTERS,
-    [SYS_setgroups] = MATTERS,
-    [SYS_capset] = MATTERS,
-    [SYS_chroot] = MATTERS,
-    [SYS_pivot_root] = MATTERS,
-    [SYS_prctl] = MATTERS,
-    [SYS_unshare] = MATTERS,
-    [SYS_setns] = MATTERS,
-    [SYS_seccomp] = MATTERS,
-    [NUMBER_OF_LANDLOCK_RESTRICT_SELF] = MATTERS,
+    [SYS_setuid] = MATTERS,   [SYS_setgid] = MATTERS,      [SYS_setreuid] = MATTERS,
+    [SYS_setregid] = MATTERS, [SYS_setresuid] = MATTERS,   [SYS_setresgid] = MATTERS,
+    [SYS_setfsuid] = MATTERS, [SYS_setfsgid] = MATTERS,    [SYS_setgroups] = MATTERS,
+    [SYS_capset] = MATTERS,   [SYS_chroot] = MATTERS,      [SYS_pivot_root] = MATTERS,
+    [SYS_prctl] = MATTERS,    [SYS_unshare] = MATTERS,     [SYS_setns] = MATTERS,
+    [SYS_seccomp] = MATTERS,  [SYS_sigaltstack] = MATTERS, [NUMBER_OF_LANDLOCK_RESTRICT_SELF] = MATTERS,
 };
 
 struct call {
@@ -54,6 +43,7 @@ MAKER(unshare, SYS_unshare)
 MAKER(setns, SYS_setns)
 MAKER(prctl, SYS_prctl)
 MAKER(seccomp, SYS_seccomp)
+MAKER(sigaltstack, SYS_sigaltstack)
 MAKER(landlock, NUMBER_OF_LANDLOCK_RESTRICT_SELF)
 #undef MAKER
 
@@ -95,6 +85,7 @@ long interpose_syscall(long number, long a, long b, long c, long d, long e, long
 long interpose_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
     const long arguments[6] = {a, b, c, d, e, f};
+    if (number == SYS_sigaltstack) return interpose_sigaltstack(make_sigaltstack, arguments);
     if (!interpose_is_watched()) return make(&(struct call){number, arguments});
     switch (number) {
     case SYS_prctl:

@@ -116,16 +116,18 @@ static struct explained_loss explain(const struct profile *profile, const char *
     if (strcmp(key, "lost_late") == 0)
         return (struct explained_loss){"because threads did not answer the sampler in time", perf ? perf : OVERLOADED};
     if (strcmp(key, "lost_unanswered") == 0)
-        return (struct explained_loss){"because threads block the sampler's signal",
-                                       perf ? perf : "let them not block SIGURG"};
+        return (struct explained_loss){"because threads block the sampler's signal, or have stacks too small for it",
+                                       perf ? perf : "let them not block SIGURG, and have stacks of 16 KB"};
     if (strcmp(key, "lost_before_first_stack") == 0)
         return (struct explained_loss){"of threads that had no stack yet",
                                        "they live only for a moment: raise --frequency"};
     if (strcmp(key, "lost_no_table") == 0)
         return (struct explained_loss){"while unwind tables of large libraries were read", OVERLOADED};
     if (strcmp(key, "lost_in_kernel") == 0)
-        return (struct explained_loss){"inside the kernel, in threads that block the sampler's signal",
-                                       perf ? perf : "let them not block SIGURG, or record as root"};
+        return (struct explained_loss){"inside the kernel, in threads that block the sampler's signal or have stacks "
+                                       "too small for it",
+                                       perf ? perf
+                                            : "let them not block SIGURG, and have stacks of 16 KB, or record as root"};
     if (strcmp(key, "lost_unreadable") == 0)
         return (struct explained_loss){"of blocked threads whose stacks the kernel does not show",
                                        "the program is not dumpable: see prctl(2), PR_SET_DUMPABLE"};

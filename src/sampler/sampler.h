@@ -9,6 +9,7 @@
 #include "format/recording/recording_layout.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -62,6 +63,14 @@ uint64_t sampler_clock_ns(void); /* CLOCK_MONOTONIC */
 /* The program has unloaded a library, or given a thread a name. Any thread, signal-safe. */
 void sampler_note_unload(void);
 void sampler_note_name(void);
+
+/* The calling thread is about to change to the alternate stack, or has tried to: a thread whose alternate stack has no
+ * room for a signal is sent none. Signal-safe. */
+void sampler_expect_alternate_stack(void);
+void sampler_note_alternate_stack(void);
+
+/* A coroutine's stack has BYTES. If that is too small for a signal, no thread is sent one, for any may run on it. */
+void sampler_note_coroutine_stack(size_t bytes);
 
 /* Ends the sampler thread, so that the process is as if it had never had one. REASON is what the recording says if it
  * never comes back. If true, exactly one of the next two functions must follow. Keeps errno, as they all do. */

@@ -1,13 +1,14 @@
 /* A thread cannot be sent a signal that it blocks: the signal would stay with it, and surprise it in sigwait or
  * signalfd. Nor one that the program handles: standard signals are not queued, so while ours is on its way the
  * program's own would be dropped. Nor any if the thread has confined itself: a filter can kill for a system call that
- * the handler makes. All of this can change at any time, so the sampler reads it right before it sends a signal.
- * SPDX-License-Identifier: MIT */
+ * the handler makes. Nor any if its stack may have no room for the signal's frame (signal_stacks.h). All of this can
+ * change at any time, so the sampler reads it right before it sends a signal. SPDX-License-Identifier: MIT */
 #include "sampler/signal_choice.h"
 
 #include "base/kernel.h"
 #include "base/plain_text.h"
 #include "sampler/self.h"
+#include "sampler/signal_stacks.h"
 
 #include <string.h>
 
@@ -72,7 +73,7 @@ struct signal_choice signal_choose(struct watched_thread *thread)
     choice.is_asleep = state && *state != 'R';
     choice.sleep_count = self_status_number(status_text, "voluntary_ctxt_switches", 10);
     choice.reading = seccomp == SECCOMP_NONE ? SLOT_COPIES : SLOT_PROBES;
-    if (is_confined_since(status_text, seccomp)) return choice;
+    if (is_confined_since(status_text, seccomp) || !signal_stacks_have_room(thread->tid)) return choice;
     if (is_open(blocked, SIGNAL_USUAL))
         choice.number = SIGNAL_USUAL;
     else if (!has_terminal() && is_open(blocked, SIGNAL_SUBSTITUTE))

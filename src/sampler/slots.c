@@ -4,6 +4,7 @@
 #include "base/kernel.h"
 #include "base/pages.h"
 #include "sampler/self.h"
+#include "sampler/signal_stacks.h"
 
 static struct slot *slots; /* stay forever: a late answer may come at any time */
 static uint32_t free_slots[SLOTS_MAX];
@@ -63,13 +64,16 @@ void slot_give_back(struct slot *slot)
 
 bool slot_send(const struct slot *slot, int number)
 {
+    if (!signal_stacks_before_sending(slot->thread)) return false;
     siginfo_t information = {0};
     information.si_signo = number;
     information.si_code = SIGNAL_CODE;
     information.si_pid = self_pid();
     information.si_uid = (uid_t)kernel_call3(SYS_getuid, 0, 0, 0);
     information.si_value.sival_ptr = (void *)(uintptr_t)slot_cookie((uint32_t)(slot - slots), generation_of(slot));
-    return kernel_call4(SYS_rt_tgsigqueueinfo, self_pid(), slot->thread, number, kernel_address(&information)) == 0;
+    long result = kernel_call4(SYS_rt_tgsigqueueinfo, self_pid(), slot->thread, number, kernel_address(&information));
+    signal_stacks_sent();
+    return result == 0;
 }
 
 bool slots_in_use(void)

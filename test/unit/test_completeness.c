@@ -159,7 +159,8 @@ TEST(a_denied_perf_timer_is_the_cause_that_can_be_removed)
     profile_add_fact_number(&profile, "lost_unanswered", 6);
     profile_add_fact_text(&profile, "running_threads", "signals, because of perf_event_open: Permission denied");
     CHECK_TEXT(losses_text(),
-               "10 % of the samples are lost: 6.0 % because threads block the sampler's signal; "
+               "10 % of the samples are lost: 6.0 % because threads block the sampler's signal, or have stacks too "
+               "small for it; "
                "4.0 % because threads did not answer the sampler in time — perf timers avoid this, but the system does "
                "not permit them: set kernel.perf_event_paranoid to 1 (sysctl), or record as root");
 }

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+#include "sampler/signal_stacks.h"
+
+#include "base/kernel.h"
+#include "sampler/sampler.h"
+#include "sampler/self.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/auxv.h>
+
+enum { SMALL_STACKS_MAX = 256, WAITS_MAX = 1000 };
+
+static struct {
+    _Atomic pid_t threads[SMALL_STACKS_MAX]; /* that have a small alternate stack; 0: a free place */
+    _Atomic uint32_t count;
+    atomic_bool has_more;      /* than there are places, so any thread may have a small one */
+    atomic_bool in_coroutines; /* a stack of makecontext is small: any thread may be on it */
+    _Atomic pid_t asked;       /* is being sent a signal at this moment */
+} small;
+
+static pid_t own_tid(void)
+{
+    return (pid_t)kernel_call3(SYS_gettid, 0, 0, 0);
+}
+
+/* --- How much a signal needs -------------------------------------------------------------------------------------- */
+
+/* AT_MINSIGSTKSZ counts the tiles of AMX for every process. The kernel writes them only for one that asked for them,
+ * and refuses that as long as a thread's alternate stack is too small for them (Documentation/arch/x86/xstate.rst). */
+static size_t frame_bytes(void)
+{
+    enum { GET_PERMITTED = 0x1022 /* ARCH_GET_XCOMP_PERM */, TILES_BIT = 18, TILES_BYTES = 8192, OLDER_KERNEL = 2048 };
+    uint64_t permitted = 0;
+    size_t bytes = getauxval(AT_MINSIGSTKSZ);
+    bool has_tiles = kernel_call3(SYS_arch_prctl, GET_PERMITTED, kernel_address(&permitted), 0) != 0 ||
+                     (permitted >> TILES_BIT & 1) != 0;
+    if (bytes == 0) return OLDER_KERNEL;
+    return bytes > TILES_BYTES && !has_tiles ? bytes - TILES_BYTES : bytes;
+}
+
+/* Twice a frame: ours may come on top of the frame and the handler of another signal. */
+static bool has_room(size_t bytes)
+{
+    return bytes >= 2 * frame_bytes();
+}
+
+/* --- On a thread of the program ----------------------------------------------------------------------------------- */
+
+static bool put(pid_t old, pid_t new)
+{
+    for (size_t i = 0; i < SMALL_STACKS_MAX; i++) {
+        pid_t expected = old;
+        if (atomic_compare_exchange_strong(&small.threads[i], &expected, new)) return true;
+    }
+    return false;
+}
+
+static bool has_ended(pid_t thread)
+{
+    return kernel_call3(SYS_tgkill, self_pid(), thread, 0) == -ESRCH;
+}
+
+static void forget_ended(void)
+{
+    for (size_t i = 0; i < SMALL_STACKS_MAX; i++) {
+        pid_t thread = atomic_load(&small.threads[i]);
+        if (thread != 0 && has_ended(thread) && atomic_compare_exchange_strong(&small.threads[i], &thread, 0))
+            atomic_fetch_sub(&small.count, 1);
+    }
+}
+
+static bool is_listed(pid_t thread)
+{
+    if (atomic_load(&small.count) == 0) return false;
+    for (size_t i = 0; i < SMALL_STACKS_MAX; i++) {
+        if (atomic_load(&small.threads[i]) == thread) return true;
+    }
+    return false;
+}
+
+static void add(pid_t thread)
+{
+    if (is_listed(thread)) return;
+    atomic_fetch_add(&small.count, 1); /* first, so that IS_LISTED never misses it */
+    if (put(0, thread)) return;
+    forget_ended();
+    if (put(0, thread)) return;
+    atomic_fetch_sub(&small.count, 1);
+    atomic_store(&small.has_more, true);
+}
+
+static void take_out(pid_t thread)
+{
+    if (is_listed(thread) && put(thread, 0)) atomic_fetch_sub(&small.count, 1);
+}
+
+/* A signal that was sent before arrives at the end of one of the calls. */
+static void wait_for_signal(pid_t thread)
+{
+    for (unsigned i = 0; i < WAITS_MAX && atomic_load(&small.asked) == thread; i++)
+        (void)kernel_call3(SYS_sched_yield, 0, 0, 0);
+    (void)own_tid();
+}
+
+/* As if it were a small one: an address that the program gives is read by the kernel only. */
+void sampler_expect_alternate_stack(void)
+{
+    add(own_tid());
+    wait_for_signal(own_tid());
+}
+
+void sampler_note_alternate_stack(void)
+{
+    stack_t present = {0};
+    if (kernel_call3(SYS_sigaltstack, 0, kernel_address(&present), 0) != 0) return;
+    if ((present.ss_flags & SS_DISABLE) || has_room(present.ss_size))
+        take_out(own_tid()); /* without one, the frame is written to the thread's own stack, which has room */
+    else
+        add(own_tid());
+}
+
+void sampler_note_coroutine_stack(size_t bytes)
+{
+    if (has_room(bytes) || atomic_exchange(&small.in_coroutines, true)) return;
+    wait_for_signal(own_tid());
+}
+
+void signal_stacks_after_fork(void)
+{
+    for (size_t i = 0; i < SMALL_STACKS_MAX; i++) atomic_store(&small.threads[i], 0);
+    atomic_store(&small.count, 0);
+    atomic_store(&small.has_more, false);
+    atomic_store(&small.asked, 0);
+    sampler_note_alternate_stack();
+}
+
+/* --- On the sampler thread ---------------------------------------------------------------------------------------- */
+
+bool signal_stacks_have_room(pid_t thread)
+{
+    return !atomic_load(&small.in_coroutines) && !atomic_load(&small.has_more) && !is_listed(thread);
+}
+
+bool signal_stacks_before_sending(pid_t thread)
+{
+    atomic_store(&small.asked, thread);
+    if (signal_stacks_have_room(thread)) return true;
+    signal_stacks_sent();
+    return false;
+}
+
+void signal_stacks_sent(void)
+{
+    atomic_store(&small.asked, 0);
+}
