@@ -29,7 +29,7 @@ static pid_t own_tid(void)
 /* --- How much a signal needs -------------------------------------------------------------------------------------- */
 
 /* AT_MINSIGSTKSZ counts the tiles of AMX for every process. The kernel writes them only for one that asked for them,
- * and refuses that as long as a thread's alternate stack is too small for them (Documentation/arch/x86/xstate.rst). */
+ * and denies that as long as a thread's alternate stack is too small for them (Documentation/arch/x86/xstate.rst). */
 static size_t frame_bytes(void)
 {
     enum { GET_PERMITTED = 0x1022 /* ARCH_GET_XCOMP_PERM */, TILES_BIT = 18, TILES_BYTES = 8192, OLDER_KERNEL = 2048 };
