@@ -4,8 +4,6 @@ aggregate. The window has 1920 × 1080 pixels.
 
 SPDX-License-Identifier: MIT"""
 import contextlib
-import functools
-import http.server
 import json
 import os
 import pathlib
@@ -13,13 +11,13 @@ import random
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 from pprof_data import missing_tools, pprof_files
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "test"))
 import chromium  # noqa: E402
+from speedscope_page import served, speedscope_folder  # noqa: E402
 
 SECONDS, FRAMES_WANTED = 4, 30
 SAMPLES, VISIBLE_SECONDS, VISIBLE_MB = 1_000_000, 2, 300
@@ -72,13 +70,6 @@ def hash_of(browser):
     return browser.run("location.hash")
 
 
-def speedscope_folder():
-    """What npm installed (./dev setup all); None: it is not there."""
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
-    folder = cache / "offbeat-npm/node_modules/speedscope/dist/release"
-    return folder if folder.exists() else None
-
-
 def peak_mb(browser):
     """The largest peak of resident memory among the browser's renderers: the page with its worker, and Chromium's own."""
     peaks = []
@@ -102,19 +93,6 @@ def write_samples(path):
                "weights": [100] * SAMPLES}
     names = [{"name": f"module{i % 40}::function_{i}"} for i in range(2000)]
     path.write_text(json.dumps({"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {"frames": names}, "profiles": [profile]}))
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
-@contextlib.contextmanager
-def served(folder):
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-        server.shutdown()
 
 
 @contextlib.contextmanager

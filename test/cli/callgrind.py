@@ -20,7 +20,7 @@ from tap import case, check, check_equal, main, skip  # noqa: E402
 
 OFFBEAT = str(pathlib.Path(sys.argv[1]).resolve())
 DATA = pathlib.Path(sys.argv[2]).resolve() / "callgrind"
-NAMES = ("calls", "instructions", "threads", "cachegrind", "xdebug")
+NAMES = sorted(path.name.removesuffix(".out.gz") for path in DATA.glob("*.out.gz"))
 
 
 def run(*command):
@@ -49,7 +49,7 @@ def annotated_file(path, *options):
             continue
         place = re.sub(r"( \[[^]]*\])+$", "", words[-1])
         values = [0 if word == "." else int(word.replace(",", "")) for word in words[:-1]]
-        file, function = place.rsplit(":", 1) if "::" not in place else place.split(":php::")
+        file, function = place.split(":", 1) if "::" not in place else place.split(":php::")
         key = (file.rsplit("/", 1)[-1], function.removeprefix("php::"))
         rows[key] = [a + b for a, b in zip(rows[key], values)]
     return events, rows
@@ -84,6 +84,13 @@ for one in NAMES:
                 check_equal(found.get(key), wanted.get(key), f"{event} of {key}")
     same.__name__ = f"every_event_of_each_function_in_{one}_is_callgrind_annotates"
     case(same)
+
+
+@case
+def each_tool_has_three_files():
+    for tool in ("cachegrind", "xdebug", ""):
+        names = [name for name in NAMES if (name.split("-")[0] == tool if tool else not re.match("cachegrind|xdebug", name))]
+        check(len(names) >= 3, f"{tool or 'callgrind'}: {names}")
 
 
 @case

@@ -20,7 +20,7 @@ from tap import case, check, check_equal, main  # noqa: E402
 OFFBEAT = str(pathlib.Path(sys.argv[1]).resolve())
 DATA = pathlib.Path(sys.argv[2]).resolve() / "jfr"
 # Both in one file are two chunks. jfr print would take constants of the first program for the second: it reads each alone.
-PARTS = {"g1": ["g1"], "serial": ["serial"], "both": ["g1", "serial"]}
+PARTS = {"g1": ["g1"], "serial": ["serial"], "parallel": ["parallel"], "both": ["g1", "serial"]}
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="offbeat-test-jfr-"))
 KINDS = {"jdk.ExecutionSample": "samples", "jdk.NativeMethodSample": "native", "jdk.ObjectAllocationSample": "alloc_objects",
          "jdk.ObjectAllocationInNewTLAB": "tlab_objects", "jdk.JavaMonitorEnter": "contentions", "jdk.ThreadPark": "contentions"}
