@@ -59,6 +59,20 @@ TEST(reads_what_the_module_profile_writes)
     profile_fini(&profile);
 }
 
+/* `python3 -m profile` calls what it ran by its code, which each of these versions of Python writes in another way. */
+TEST(reads_code_as_the_name_of_a_function)
+{
+    static const char *const names[] = {"code-3.7.pstats", "code-3.10.pstats", "code-3.13.pstats"};
+    for (size_t i = 0; i < 3; i++) {
+        struct profile profile;
+        read_file(names[i], &profile);
+        CHECK_INT(sum_of(&profile, "inner", 1, 1), 9);
+        CHECK_INT(sum_of(&profile, "<genexpr>", 2, 1), 45);
+        CHECK_INT(sum_of(&profile, "<module>", 0, 1), 1);
+        profile_fini(&profile);
+    }
+}
+
 TEST(rejects_what_is_broken_and_says_where)
 {
     static const struct {

@@ -11,7 +11,15 @@
 
 enum kind { KIND_OTHER, KIND_TEXT, KIND_NUMBER, KIND_TUPLE, KIND_DICTIONARY };
 
-enum { NO_OBJECT = 0, FLAG_REFERENCE = 0x80, FUNCTION_PARTS = 3, STATISTICS_PARTS = 4 };
+enum {
+    NO_OBJECT = 0,
+    FLAG_REFERENCE = 0x80,
+    FUNCTION_PARTS = 3,
+    STATISTICS_PARTS = 4,
+    CODE_NUMBERS = 5,
+    CODE_PARTS = 8,
+    CODE_FREE_VARIABLES = 4,
+};
 
 struct object {
     enum kind kind;
@@ -135,6 +143,26 @@ static uint32_t read_dictionary(struct decoder *decoder, int depth)
     return add_container(decoder, KIND_DICTIONARY, first);
 }
 
+/* The name of a code object: `python3 -m profile` uses one as the name of what it ran. After five or six numbers there
+ * are eight objects, of which the name is the last one, or the one before that since Python 3.11, which has bytes where
+ * older versions have the tuple of free variables. Two or three objects follow. */
+static uint32_t read_code(struct decoder *decoder, int depth)
+{
+    struct cursor *cursor = &decoder->cursor;
+    uint32_t parts[CODE_PARTS];
+    bool ends = false;
+    (void)cursor_take(cursor, CODE_NUMBERS * sizeof(uint32_t));
+    struct cursor ahead = *cursor; /* is it the bytecode? The sixth number may begin as bytes do. */
+    bool is_bytes = (cursor_u8(&ahead) & ~FLAG_REFERENCE) == 's' && cursor_u32(&ahead) <= cursor_left(&ahead);
+    if (!is_bytes) (void)cursor_u32(cursor);
+    for (size_t i = 0; i < CODE_PARTS; i++) parts[i] = read_object(decoder, depth + 1, &ends);
+    bool is_old = decoder->objects.items[parts[CODE_FREE_VARIABLES]].kind == KIND_TUPLE;
+    (void)cursor_u32(cursor); /* the first line */
+    for (int left = is_old ? 1 : 2; left > 0; left--) (void)read_object(decoder, depth + 1, &ends);
+    if (ends) return reject(decoder, STATUS_MALFORMED, "a function's code is cut short");
+    return parts[is_old ? CODE_PARTS - 1 : CODE_PARTS - 2];
+}
+
 static uint32_t read_body(struct decoder *decoder, uint8_t type, int depth, bool *ret_ends)
 {
     struct cursor *cursor = &decoder->cursor;
@@ -145,6 +173,8 @@ static uint32_t read_body(struct decoder *decoder, uint8_t type, int depth, bool
     case 'N':
     case 'T':
     case 'F':
+    case 'S':
+    case '.':
         return NO_OBJECT;
     case 'i':
         return add_number(decoder, (int32_t)cursor_u32(cursor));
@@ -156,6 +186,11 @@ static uint32_t read_body(struct decoder *decoder, uint8_t type, int depth, bool
         return add_number(decoder, read_double(decoder));
     case 'f':
         return add_number(decoder, read_number_text(decoder));
+    case 'y': /* a complex number */
+        (void)cursor_take(cursor, 2 * sizeof(double));
+        return NO_OBJECT;
+    case 'c':
+        return read_code(decoder, depth);
     case 'z':
     case 'Z':
         return add_text(decoder, cursor_u8(cursor));
@@ -169,6 +204,8 @@ static uint32_t read_body(struct decoder *decoder, uint8_t type, int depth, bool
         return read_tuple(decoder, cursor_u8(cursor), depth);
     case '(':
     case '[':
+    case '<':
+    case '>':
         return read_tuple(decoder, cursor_u32(cursor), depth);
     case '{':
         return read_dictionary(decoder, depth);
@@ -182,7 +219,7 @@ static uint32_t read_object(struct decoder *decoder, int depth, bool *ret_ends)
 {
     uint8_t type = cursor_u8(&decoder->cursor);
     if (decoder->cursor.failed) return reject(decoder, STATUS_MALFORMED, "the file is cut short");
-    if (depth > PSTATS_DEPTH_MAX) return reject(decoder, STATUS_TOO_LARGE, "more than 8 containers in each other");
+    if (depth > PSTATS_DEPTH_MAX) return reject(decoder, STATUS_TOO_LARGE, "more than 32 containers in each other");
     if ((type & ~FLAG_REFERENCE) == 'r') {
         uint32_t number = cursor_u32(&decoder->cursor);
         if (number < decoder->references.count) return decoder->references.items[number];

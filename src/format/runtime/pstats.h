@@ -6,7 +6,7 @@
 #include "profile/profile.h"
 
 enum {
-    PSTATS_DEPTH_MAX = 8,         /* of tuples and dictionaries in each other */
+    PSTATS_DEPTH_MAX = 32,        /* of tuples, dictionaries and functions' code in each other */
     PSTATS_OBJECTS_MAX = 1 << 26, /* values in one file */
 };
 

@@ -158,17 +158,32 @@ static bool split_end(struct slice line, struct slice *ret_key, struct slice *re
     return true;
 }
 
+static void add_entry(struct decoder *decoder, struct slice value, struct slice key)
+{
+    int64_t number;
+    if (parse_number(value, &number))
+        add_sample(decoder, number, key);
+    else
+        reject(decoder, STATUS_UNSUPPORTED, "a map whose values are no numbers, as hist() and stats() have");
+}
+
+/* "@[, cat]: 7": a stack that bpftrace had no room for, in one line. A map without stacks has no comma there. */
+static void read_lost_stack(struct decoder *decoder)
+{
+    struct slice line = decoder->line, key, value;
+    const uint8_t *open = line.size > 0 && line.data[0] == '@' ? memchr(line.data, '[', line.size) : NULL;
+    if (!open) return;
+    line = slice_of(open + 1, line.size - (size_t)(open + 1 - line.data));
+    if (line.size > 0 && line.data[0] == ',' && split_end(line, &key, &value)) add_entry(decoder, value, key);
+}
+
 /* A lone "," is between a stack of the kernel and one of the program that follows it. */
 static void read_map(struct decoder *decoder)
 {
     while (decoder->left.size > 0 && decoder->status == STATUS_OK) {
         struct slice line = next_line(decoder), key, value, text = trim(line);
-        int64_t number;
         if (split_end(line, &key, &value)) {
-            if (parse_number(value, &number))
-                add_sample(decoder, number, key);
-            else
-                reject(decoder, STATUS_UNSUPPORTED, "a map whose values are no numbers, as hist() and stats() have");
+            add_entry(decoder, value, key);
             return;
         }
         if (text.size > 0 && !slice_equals_text(text, ",")) add_frame(decoder, text, 0);
@@ -194,7 +209,10 @@ enum status bpftrace_decode(struct slice bytes, struct profile *profile, struct 
     if (!bpftrace_detect(bytes)) return error_set(error, STATUS_NOT_THIS_FORMAT, 0, "not stacks of bpftrace");
     profile_add_value_type(profile, "samples", "count");
     while (decoder.left.size > 0 && decoder.status == STATUS_OK && profile->failed == STATUS_OK) {
-        if (begins_map(next_line(&decoder))) read_map(&decoder);
+        if (begins_map(next_line(&decoder)))
+            read_map(&decoder);
+        else
+            read_lost_stack(&decoder);
     }
     return finish(&decoder);
 }

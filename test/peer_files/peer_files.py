@@ -1,9 +1,9 @@
 """Profiles that other tools write here and now, and what those tools, or a third one, say of them: totals, functions, threads.
 
-Each case is a format. It lets the format's tools write at least three files, and compares what offbeat reads in each with a judge
+Each case is a format. It lets the format's tools write at least three files, and compares what offbeat reads in each with a peer
 that offbeat has no part in. A tool that is not installed is a skip that names it. doc/formats/README.md has the table.
 
-    judges.py OFFBEAT DATA [NAME]…
+    peer_files.py OFFBEAT DATA [NAME]…
 
 SPDX-License-Identifier: MIT"""
 import collections
@@ -33,7 +33,7 @@ FILES_MIN = 3
 def need(*programs):
     for program in programs:
         if not shutil.which(program):
-            skip(f"NOT JUDGED: {program} is not installed")
+            skip(f"NOT COMPARED: {program} is not installed")
 
 
 def run(*command, folder=None, status=0, errors=subprocess.STDOUT, **environment):
@@ -63,23 +63,23 @@ def check_format(path, name):
     check_equal(info(path)["format"], name, f"{path.name}: format")
 
 
-def check_functions(what, ours, judged, least=3):
+def check_functions(what, ours, theirs, least=3):
     """Equal numbers for all functions that either has."""
-    judged = {name: value for name, value in judged.items() if value}
+    theirs = {name: value for name, value in theirs.items() if value}
     ours = {name: value for name, value in ours.items() if value}
-    check(len(judged) >= least, f"{what}: the judge has only {judged}")
-    for name in sorted(ours.keys() | judged.keys(), key=str):
-        check_equal(ours.get(name, 0), judged.get(name, 0), f"{what}: {name}")
+    check(len(theirs) >= least, f"{what}: the peer has only {theirs}")
+    for name in sorted(ours.keys() | theirs.keys(), key=str):
+        check_equal(ours.get(name, 0), theirs.get(name, 0), f"{what}: {name}")
 
 
-def judged(function):
-    """A case of files, each judged by FUNCTION, which yields a line for each of them."""
+def compared(function):
+    """A case of files, each compared by FUNCTION, which yields a line for each of them."""
     def one():
-        with tempfile.TemporaryDirectory(prefix="offbeat-judges-") as folder:
+        with tempfile.TemporaryDirectory(prefix="offbeat-peers-") as folder:
             lines = list(function(pathlib.Path(folder)))
         for line in lines:
             print(f"# {line}")
-        check(len(lines) >= FILES_MIN, f"only {len(lines)} files were judged")
+        check(len(lines) >= FILES_MIN, f"only {len(lines)} files were compared")
     one.__name__ = function.__name__
     if len(sys.argv) < 4 or any(word in function.__name__ for word in sys.argv[3:]):
         case(one)
@@ -92,7 +92,7 @@ def built(folder, source, *options):
     return folder / "program"
 
 
-# --- Files that are kept too: made again, and judged by the test of the kept ones ---------------------------------------------
+# --- Files that are kept too: made again, and compared by the test of the kept ones ---------------------------------------------
 
 def made_again(folder, name, test, *programs):
     """DATA with its folder NAME made again by make.sh, and the lines that TEST printed of it."""
@@ -107,17 +107,17 @@ def made_again(folder, name, test, *programs):
     return [f"{line[5:]}: {test}" for line in text.splitlines() if line.startswith("ok ")]
 
 
-@judged
+@compared
 def jfr_of_java(folder):
     yield from made_again(folder, "jfr", "jfr.py", "java", "javac", "jfr")
 
 
-@judged
+@compared
 def callgrind_and_cachegrind_of_valgrind_and_xdebug(folder):
     yield from made_again(folder, "callgrind", "callgrind.py", "valgrind", "callgrind_annotate", "php", "gcc")
 
 
-@judged
+@compared
 def raw_profiles_of_firefox(folder):
     """Another interval, other features, a page that does more."""
     need("firefox-esr")
@@ -138,7 +138,7 @@ def raw_profiles_of_firefox(folder):
 
 # --- Valgrind --------------------------------------------------------------------------------------------------------------------
 
-@judged
+@compared
 def dhat_of_valgrind(folder):
     """Valgrind's own sums at the end."""
     need("valgrind")
@@ -168,7 +168,7 @@ def peak_of_ms_print(path):
     return int(row[1].replace(",", "")), functions
 
 
-@judged
+@compared
 def massif_of_valgrind(folder):
     need("valgrind", "ms_print")
     program = built(folder, HERE / "heap.c")
@@ -202,7 +202,7 @@ def stackprof_files(folder):
         yield mode, folder / f"{mode}.json", folder / f"{mode}.dump"
 
 
-@judged
+@compared
 def stackprof_of_ruby(folder):
     for mode, path, dump in stackprof_files(folder):
         check_format(path, "stackprof")
@@ -215,7 +215,7 @@ def stackprof_of_ruby(folder):
         yield f"{mode}: {total} samples, {len(wanted)} functions"
 
 
-@judged
+@compared
 def pstats_of_python(folder):
     """cProfile, profile, and two files of cProfile that pstats added up."""
     paths = []
@@ -240,9 +240,9 @@ def pstats_of_python(folder):
         yield f"{path.name}: {len(wanted)} functions, {sum(calls.values())} calls"
 
 
-@judged
+@compared
 def collapsed_of_stackprof_and_excimer(folder):
-    """What each says of its functions by itself."""
+    """What both tools say of the functions, too."""
     for mode, _, dump in stackprof_files(folder):
         path = folder / f"{mode}.collapsed"
         path.write_text(run("stackprof", "--stackcollapse", dump))
@@ -260,7 +260,7 @@ def collapsed_of_stackprof_and_excimer(folder):
         # Excimer 1.0.4 may crash when PHP ends, after its files are written.
         run("php", HERE / "excimer.php", period, name, status=None)
         if not name.with_name(name.name + ".json").exists():
-            skip("NOT JUDGED: php-excimer is not installed")
+            skip("NOT COMPARED: php-excimer is not installed")
         count, functions = json.loads(name.with_name(name.name + ".json").read_text())
         path = name.with_name(name.name + ".collapsed")
         check_format(path, "collapsed")
@@ -284,9 +284,9 @@ def uftrace_report(data):
     return rows
 
 
-@judged
+@compared
 def trace_events_of_uftrace_and_clang(folder):
-    """uftrace report; clang's own sums, which are in its file as events of their own."""
+    """uftrace report; clang's own sums, which its file has as separate events."""
     need("uftrace", "gcc", "clang-14")
     program = folder / "traced"
     run("gcc", "-pg", "-O1", "-g", DATA / "callgrind/program.c", "-o", program)
@@ -327,7 +327,7 @@ BPFTRACE = {
 }
 
 
-@judged
+@compared
 def bpftrace_maps(folder):
     """Maps without stacks that the same program counts beside the one with stacks."""
     need("bpftrace")
@@ -335,7 +335,7 @@ def bpftrace_maps(folder):
         path = folder / f"{name}.bpftrace"
         text = run("bpftrace", "-c", f"{sys.executable} {HERE / 'program.py'} 1", "-e", program, status=None, errors=subprocess.DEVNULL)
         if "@all:" not in text:
-            skip(f"NOT JUDGED: bpftrace cannot count here: {run('bpftrace', '-e', program, status=None)[:200]!r}")
+            skip(f"NOT COMPARED: bpftrace cannot count here: {run('bpftrace', '-e', program, status=None)[:200]!r}")
         path.write_text(text)
         check_format(path, "bpftrace")
         everything = int(re.search(r"^@all: (\d+)$", text, re.M)[1])
@@ -346,7 +346,7 @@ def bpftrace_maps(folder):
         yield f"{name}: {everything} in all, {len(wanted)} names of threads"
 
 
-@judged
+@compared
 def legacy_profiles_of_gperftools(folder):
     """google-pprof, which is in Perl and has no part of the newer pprof."""
     need("google-pprof")
@@ -373,7 +373,7 @@ def legacy_profiles_of_gperftools(folder):
         yield f"{path.name}: {total}, {len(wanted)} functions"
 
 
-@judged
+@compared
 def perf_script_text(folder):
     """perf report on the recording that the text was printed from."""
     need("perf", "gcc")
@@ -384,7 +384,7 @@ def perf_script_text(folder):
         data, path = folder / f"{name}.data", folder / f"{name}.perf"
         done = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock", "-o", data, *map(str, command)], capture_output=True, text=True)
         if done.returncode:
-            skip(f"NOT JUDGED: perf cannot record here: {done.stderr[:200]!r}")
+            skip(f"NOT COMPARED: perf cannot record here: {done.stderr[:200]!r}")
         path.write_text(run("perf", "script", "-i", data, "--no-inline"))
         check_format(path, "perf-script")
         text = run("perf", "report", "--stdio", "-i", data, "--no-children", "-g", "none", "--no-inline", "--sort", "sym", "-F", "period,sym",
@@ -413,7 +413,7 @@ HTMLAnchorElement.prototype.click = function () {};
 def speedscope(folder):
     """A function that lets speedscope open a file of FOLDER and write what it read as its own JSON."""
     if not chromium.find() or not speedscope_folder():
-        skip("NOT JUDGED: chromium or speedscope is not installed (./dev setup all)")
+        skip("NOT COMPARED: chromium or speedscope is not installed (./dev setup all)")
     (folder / "speedscope").symlink_to(speedscope_folder())
     with served(folder) as url, chromium.Browser("--enable-unsafe-swiftshader") as browser:
         browser.ask("Page.addScriptToEvaluateOnNewDocument", source=HOOK)
@@ -430,7 +430,7 @@ def speedscope(folder):
 
 
 def sums_of_speedscope(path):
-    """{name: weight of its own} over all profiles of a file that speedscope wrote; its frames have parentheses for places."""
+    """{name: weight of the function alone} over all profiles of a file that speedscope wrote; its frames have parentheses for places."""
     document = json.loads(path.read_text(encoding="utf-8"))
     names = [frame["name"] for frame in document["shared"]["frames"]]
     sums = collections.Counter()
@@ -465,7 +465,7 @@ def by_name(rows):
     return sums
 
 
-@judged
+@compared
 def cpu_profiles_of_v8(folder):
     """speedscope, which gives the last sample no time; its own file, which offbeat reads too."""
     need("node")
@@ -488,7 +488,7 @@ def cpu_profiles_of_v8(folder):
             yield f"{interval} us: {sum(wanted.values()) // 1000} us, {len(wanted)} functions, and the same from speedscope's file"
 
 
-@judged
+@compared
 def heap_profiles_of_v8(folder):
     need("node")
     with speedscope(folder) as read_and_write:
@@ -501,7 +501,7 @@ def heap_profiles_of_v8(folder):
             yield f"{interval} bytes: {sum(wanted.values())} bytes, {len(wanted)} functions"
 
 
-@judged
+@compared
 def what_convert_writes_for_speedscope(folder):
     """speedscope's own sums of files that convert wrote."""
     with speedscope(folder) as read_and_write:
