@@ -6,19 +6,22 @@
 #include "cli/open_profile.h"
 #include "cli/output.h"
 #include "format/sentry/envelope.h"
+#include "format/sentry/sentry_extension.h"
 #include "report/info_report.h"
 
 #include <limits.h>
 
 static const char *version_of(const struct profile *profile)
 {
-    return profile->sample_format == 2 ? "2" : profile->sample_format == 1 ? "1" : "";
+    return sentry_extension(profile)->sample_format == 2   ? "2"
+           : sentry_extension(profile)->sample_format == 1 ? "1"
+                                                           : "";
 }
 
 /* Servers read a missing environment as this one (V2-11). */
 static void set_default_environment(struct profile *profile)
 {
-    if (profile->sample_format != 0 && profile->environment.index == 0)
+    if (sentry_extension(profile)->sample_format != 0 && profile->environment.index == 0)
         profile->environment = profile_text(profile, "production");
 }
 

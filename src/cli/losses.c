@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "cli/message.h"
+#include "format/sentry/sentry_extension.h"
 #include "format/viewer/firefox.h"
 #include "profile/thread_labels.h"
 #include "profile/time_labels.h"
@@ -131,22 +132,22 @@ static bool has_metadata(const struct profile *profile)
 
 static bool has_transaction(const struct profile *profile)
 {
-    return profile->transaction.id.index != 0;
+    return sentry_extension(profile)->transaction.id.index != 0;
 }
 
 static bool has_items(const struct profile *profile)
 {
-    return profile->passthrough_items.count > 0;
+    return sentry_extension(profile)->passthrough_items.count > 0;
 }
 
 static bool has_envelope_header(const struct profile *profile)
 {
-    return profile->envelope_header.size > 0;
+    return sentry_extension(profile)->envelope_header.size > 0;
 }
 
 static bool has_item_members(const struct profile *profile)
 {
-    return profile->has_item_members;
+    return sentry_extension(profile)->has_item_members;
 }
 
 static bool has_comments(const struct profile *profile)
@@ -171,8 +172,8 @@ static bool has_facts(const struct profile *profile)
 
 static bool has_device(const struct profile *profile)
 {
-    return profile->device.architecture.index || profile->device.model.index || profile->os.name.index ||
-           profile->runtime.name.index;
+    return sentry_extension(profile)->device.architecture.index || sentry_extension(profile)->device.model.index ||
+           sentry_extension(profile)->os.name.index || sentry_extension(profile)->runtime.name.index;
 }
 
 static bool has_members_of_frames(const struct profile *profile)
@@ -207,18 +208,19 @@ static bool has_members_of_images(const struct profile *profile)
     for (size_t i = 1; i < profile->mappings.count; i++) {
         if (profile->mappings.items[i].attributes.index) return true;
     }
-    return profile->attributes.debug_meta.index != 0;
+    return sentry_extension(profile)->attributes.debug_meta.index != 0;
 }
 
 /* Source maps. */
 static bool has_images_elsewhere(const struct profile *profile)
 {
-    return profile->images.count > 0;
+    return sentry_extension(profile)->images.count > 0;
 }
 
 static bool has_members_of_profile(const struct profile *profile)
 {
-    return profile->attributes.chunk.index || profile->attributes.data.index || profile->attributes.client_sdk.index;
+    return sentry_extension(profile)->attributes.chunk.index || sentry_extension(profile)->attributes.data.index ||
+           sentry_extension(profile)->attributes.client_sdk.index;
 }
 
 static const struct {
@@ -273,8 +275,8 @@ static bool loses_times(const struct profile *profile, const struct format *form
  * envelope with a V1 profile belong to its transaction: neither is written in the other version. */
 static unsigned lost_to_other_version(const struct profile *profile, const struct format *format)
 {
-    if (profile->sample_format == format->sentry_version) return 0;
-    return KEEPS_ITEMS | (profile->attributes.chunk.index ? KEEPS_MEMBERS_OF_PROFILE : 0);
+    if (sentry_extension(profile)->sample_format == format->sentry_version) return 0;
+    return KEEPS_ITEMS | (sentry_extension(profile)->attributes.chunk.index ? KEEPS_MEMBERS_OF_PROFILE : 0);
 }
 
 static bool has_addresses_outside_images(const struct profile *profile)

@@ -8,6 +8,7 @@
 #include "cli/message.h"
 #include "cli/perf_file.h"
 #include "cli/progress.h"
+#include "format/sentry/sentry_extension.h"
 #include "profile/processes.h"
 #include "profile/profile_scale.h"
 #include "profile/system_names.h"
@@ -101,7 +102,7 @@ static bool open_for_sums(const char *path, struct profile *profile)
 {
     struct error error = {0};
     if (!open_profile(path, profile, NULL)) return false;
-    if (profile->sample_format != 1 || profile_fill_idle(profile, &error) == STATUS_OK) return true;
+    if (sentry_extension(profile)->sample_format != 1 || profile_fill_idle(profile, &error) == STATUS_OK) return true;
     message_error(path, &error, false);
     return false;
 }

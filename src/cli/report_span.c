@@ -8,6 +8,7 @@
 #include "cli/open_profile.h"
 #include "format/format.h"
 #include "format/sentry/envelope.h"
+#include "format/sentry/sentry_extension.h"
 #include "format/sentry/transaction.h"
 
 #include <stdio.h>
@@ -101,9 +102,9 @@ static void search_item(struct search *search, struct slice type, struct slice p
 
 static void search_carried(struct search *search, const struct profile *profile)
 {
-    for (size_t i = 0; i < profile->passthrough_items.count; i++)
-        search_item(search, profile_slice(profile, profile->passthrough_items.items[i].type),
-                    profile->passthrough_items.items[i].payload);
+    for (size_t i = 0; i < sentry_extension(profile)->passthrough_items.count; i++)
+        search_item(search, profile_slice(profile, sentry_extension(profile)->passthrough_items.items[i].type),
+                    sentry_extension(profile)->passthrough_items.items[i].payload);
 }
 
 static void search_envelope(struct search *search, struct slice bytes)
@@ -167,11 +168,12 @@ static bool belongs(const struct search *search, const struct profile *profile)
     const struct found_span *found = &search->found;
     struct slice profiler = profile_slice(profile, profile->profiler_id);
     struct slice id = profile_slice(profile, profile->chunk_id);
-    bool is_other = profile->sample_format == 1 ? differ(found->profile, id) : differ(found->profiler, profiler);
+    bool is_other =
+        sentry_extension(profile)->sample_format == 1 ? differ(found->profile, id) : differ(found->profiler, profiler);
     if (is_other)
         message("span %s was recorded by profiler %s, and the profile is of %.*s", search->wanted,
-                profile->sample_format == 1 ? found->profile : found->profiler,
-                SLICE_ARGUMENTS(profile->sample_format == 1 ? id : profiler));
+                sentry_extension(profile)->sample_format == 1 ? found->profile : found->profiler,
+                SLICE_ARGUMENTS(sentry_extension(profile)->sample_format == 1 ? id : profiler));
     return !is_other;
 }
 
@@ -179,7 +181,7 @@ static bool belongs(const struct search *search, const struct profile *profile)
 static void find_thread(const struct profile *profile, const char *id, struct time_cut *cut)
 {
     struct slice wanted = slice_of_text(id);
-    if (wanted.size == 0) wanted = profile_slice(profile, profile->transaction.active_thread);
+    if (wanted.size == 0) wanted = profile_slice(profile, profile->active_thread);
     if (wanted.size == 0) return;
     cut->has_thread = true;
     for (uint32_t i = 1; i < profile->threads.count; i++) {

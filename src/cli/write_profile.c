@@ -7,6 +7,7 @@
 #include "cli/message.h"
 #include "cli/staging.h"
 #include "deliver/complete.h"
+#include "format/sentry/sentry_extension.h"
 #include "profile/full_names.h"
 #include "profile/packages.h"
 #include "profile/profile_extent.h"
@@ -139,7 +140,7 @@ static void report_times(const char *path, bool were_assigned)
 /* What came as one chunk is written as one, although it may be somewhat longer than the chunks that we split. */
 static bool may_be_one_chunk(const struct profile *profile)
 {
-    return profile->sample_format == 2 && profile->duration_ns <= ONE_CHUNK_SECONDS_MAX * SECOND_NS;
+    return sentry_extension(profile)->sample_format == 2 && profile->duration_ns <= ONE_CHUNK_SECONDS_MAX * SECOND_NS;
 }
 
 static enum status stage_chunks(const struct profile *profile, const char *path, const struct format *format,

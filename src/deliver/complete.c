@@ -3,6 +3,7 @@
 
 #include "base/uuid.h"
 #include "binary/debug_id.h"
+#include "format/sentry/sentry_extension.h"
 #include "profile/sample_times.h"
 
 #include <stdio.h>
@@ -35,14 +36,15 @@ static void give_id(struct profile *profile, struct string_id *id)
 
 static void give_transaction(struct profile *profile)
 {
-    struct profile_transaction *transaction = &profile->transaction;
+    struct sentry_extension *extension = sentry_extension_make(profile);
     const struct sample_columns *samples = &profile->samples;
-    if (transaction->id.index || samples->count == 0) return;
+    if (!extension || extension->transaction.id.index || samples->count == 0) return;
+    struct sentry_transaction *transaction = &extension->transaction;
     give_id(profile, &transaction->id);
     give_id(profile, &transaction->trace_id);
     if (transaction->name.index == 0) transaction->name = profile->release;
     struct string_id thread = profile_thread(profile, samples->thread[0])->id;
-    transaction->active_thread = thread.index ? thread : profile_text(profile, "0");
+    profile->active_thread = thread.index ? thread : profile_text(profile, "0");
 }
 
 bool deliver_complete(struct profile *profile)

@@ -7,6 +7,7 @@
 #include "deliver/complete.h"
 #include "deliver/in_app.h"
 #include "format/recording/recording.h"
+#include "format/sentry/sentry_extension.h"
 #include "format/sentry/sentry_v1.h"
 #include "profile/sample_times.h"
 
@@ -108,24 +109,25 @@ static enum status deliver_v2(struct making *making)
 /* --- V1 ----------------------------------------------------------------------------------------------------------- */
 
 /* V1-1. */
-static void describe_machine(struct profile *profile)
+static void describe_machine(struct profile *profile, struct sentry_extension *extension)
 {
     struct utsname system;
     if (uname(&system) != 0) return;
-    profile->os.name = profile_text(profile, system.sysname);
-    profile->os.version = profile_text(profile, system.release);
-    profile->os.build_number = profile_text(profile, system.version);
-    profile->device.architecture = profile_text(profile, system.machine);
+    extension->os.name = profile_text(profile, system.sysname);
+    extension->os.version = profile_text(profile, system.release);
+    extension->os.build_number = profile_text(profile, system.version);
+    extension->device.architecture = profile_text(profile, system.machine);
 }
 
-static void describe_transaction(struct profile *profile, const struct chunk_transaction *transaction)
+static void describe_transaction(struct profile *profile, struct sentry_extension *extension,
+                                 const struct chunk_transaction *transaction)
 {
     profile->chunk_id = profile_text(profile, transaction->profile_id);
-    profile->transaction = (struct profile_transaction){
+    profile->active_thread = profile_text(profile, transaction->thread_id);
+    extension->transaction = (struct sentry_transaction){
         .id = profile_text(profile, transaction->event_id),
         .trace_id = profile_text(profile, transaction->trace_id),
         .name = profile_text(profile, transaction->name),
-        .active_thread = profile_text(profile, transaction->thread_id),
     };
     profile->time_ns = profile_start_at(transaction->start_ns);
     profile->duration_ns = transaction->end_ns - transaction->start_ns;
@@ -139,8 +141,10 @@ static enum status deliver_v1(struct making *making)
     uint64_t limit_ns = transaction->start_ns + DELIVER_V1_SECONDS_MAX * SECOND_NS;
     uint64_t end_ns = transaction->end_ns < limit_ns ? transaction->end_ns : limit_ns;
     sample_times_keep(&making->profile, transaction->start_ns, end_ns);
-    describe_machine(&making->profile);
-    describe_transaction(&making->profile, transaction);
+    struct sentry_extension *extension = sentry_extension_make(&making->profile);
+    if (!extension) return profile_failed(&making->profile, making->error);
+    describe_machine(&making->profile, extension);
+    describe_transaction(&making->profile, extension, transaction);
     buffer_init(&payload, CHUNK_PAYLOAD_BYTES_MAX);
     enum status status = sentry_v1_encode(&making->profile, &payload, making->error);
     if (status == STATUS_OK && payload.failed) {

@@ -11,7 +11,7 @@ struct liveliness {
 
 static size_t interest_of(const struct profile *profile, size_t thread, const struct liveliness *liveliness)
 {
-    struct string_id id = profile->threads.items[thread].id, active = profile->transaction.active_thread;
+    struct string_id id = profile->threads.items[thread].id, active = profile->active_thread;
     return active.index != 0 && id.index == active.index ? SIZE_MAX : liveliness->change_count;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/invariant.h"
 
 enum { STRING_BLOCK_BYTES = 64 << 10, STRING_BLOCK_BYTES_MAX = 2 * PAGES_LARGE_BYTES };
 
@@ -84,8 +85,8 @@ void profile_fini(struct profile *profile)
     free(profile->measurements.items);
     free(profile->facts.items);
     free(profile->comments.items);
-    free(profile->images.items);
-    free(profile->passthrough_items.items);
+    if (profile->extension) profile->extension_type->fini(profile->extension);
+    free(profile->extension);
     free(profile->samples.stack);
     free(profile->samples.thread);
     free(profile->samples.labels);
@@ -123,8 +124,7 @@ static uint8_t *string_block_new(struct profile *profile, size_t size)
     return block->bytes;
 }
 
-/* Its own copy with a block. */
-static struct slice copy_of(struct profile *profile, struct slice bytes)
+struct slice profile_copy(struct profile *profile, struct slice bytes)
 {
     uint8_t *copy = profile->failed == STATUS_OK && bytes.size ? string_block_new(profile, bytes.size) : NULL;
     if (!copy) return slice_of(NULL, 0);
@@ -132,18 +132,16 @@ static struct slice copy_of(struct profile *profile, struct slice bytes)
     return slice_of(copy, bytes.size);
 }
 
-void profile_set_envelope_header(struct profile *profile, struct slice header)
+void *profile_extension_make(struct profile *profile, const struct profile_extension_type *type)
 {
-    profile->envelope_header = copy_of(profile, header);
-}
-
-void profile_add_passthrough_item(struct profile *profile, struct slice type, struct slice header, struct slice payload)
-{
-    if (!PROFILE_RESERVE(profile, passthrough_items, 1, PROFILE_PASSTHROUGH_ITEMS_MAX)) return;
-    profile->passthrough_items.items[profile->passthrough_items.count++] =
-        (struct passthrough_item){.type = profile_string(profile, type),
-                                  .header = copy_of(profile, header),
-                                  .payload = copy_of(profile, payload)};
+    if (profile->extension) return INVARIANT(profile->extension_type == type) ? profile->extension : NULL;
+    if (profile->failed != STATUS_OK) return NULL;
+    profile->extension = calloc(1, type->size);
+    if (!profile->extension)
+        profile_fail(profile, STATUS_NO_MEMORY);
+    else
+        profile->extension_type = type;
+    return profile->extension;
 }
 
 /* Twice the one before: many strings get into large pages, few take little. */

@@ -39,8 +39,6 @@ enum {
     PROFILE_STRING_BYTES_MAX = 1 << 20,
     PROFILE_FACTS_MAX = 4096, /* each of comments and facts */
     PROFILE_MEASUREMENTS_MAX = 4096,
-    PROFILE_PASSTHROUGH_ITEMS_MAX = 4096,
-    PROFILE_IMAGES_MAX = 16384,
     PROFILE_ADDED_AT_ONCE = 128, /* as many stacks, or label sets, as are added together; and stacks fetched */
 };
 
@@ -183,30 +181,13 @@ struct fact {
     int64_t number;
 };
 
-/* An item that is not a profile, from the same envelope: kept unchanged, to be written again. */
-struct passthrough_item {
-    struct string_id type;        /* "transaction", "client_report", … */
-    struct slice header, payload; /* the profile's own copies */
-};
-
-/* For what a profile was taken, and where: Sentry's V1 has it. */
-struct profile_transaction {
-    struct string_id id, trace_id; /* 32 lowercase hex digits; ID "" = there is none */
-    struct string_id name;
-    struct string_id active_thread; /* the id of the thread that it ran on */
-    uint64_t start_ns, end_ns;      /* since the profile's start; both 0 = not said */
-    struct string_id attributes;
-};
-struct profile_device {
-    struct string_id architecture, manufacturer, model, locale;
-    bool has_is_emulator, is_emulator;
-    struct string_id attributes;
-};
-struct profile_os {
-    struct string_id name, version, build_number, attributes;
-};
-struct profile_runtime {
-    struct string_id name, version, attributes;
+/* What only one family of formats has of a profile: its owner defines the struct. A profile has one at most. */
+struct profile;
+struct profile_extension_type {
+    size_t size;
+    void (*fini)(void *extension);
+    /* Adds to INTO what the extension of FROM, which has this type, has and INTO lacks. */
+    void (*merge)(struct profile *into, const struct profile *from);
 };
 
 /* clang-format off */
@@ -241,21 +222,15 @@ struct profile {
 
     struct string_id drop_frames, keep_frames, doc_url; /* pprof */
 
-    /* Sentry. Empty where the source had none. */
+    /* Of what was profiled, and of the profile itself. Empty where the source had none. */
     struct string_id profiler_id, chunk_id; /* 32 lowercase hex digits */
     struct string_id platform, release, environment, dist;
     struct string_id sdk_name, sdk_version;
-    struct { struct string_id chunk, client_sdk, data, debug_meta; } attributes; /* DATA: of the object "profile" */
-    /* Images that have no place in memory (source maps), each a JSON object. */
-    struct { struct string_id *items; size_t count, capacity; } images;
-    int sample_format; /* 1 or 2: the version that it was read from; 0 = none of Sentry's */
-    struct profile_transaction transaction;
-    struct profile_device device;
-    struct profile_os os;
-    struct profile_runtime runtime;
-    bool has_item_members; /* its item in an envelope had members that no format keeps */
-    struct slice envelope_header; /* of the envelope that it came in, a JSON object; empty = none */
-    struct { struct passthrough_item *items; size_t count, capacity; } passthrough_items;
+    struct string_id active_thread; /* the id of the thread that the profile was taken for */
+    bool has_ticks; /* samples were taken at a period, which may not be known: a short gap is no end */
+
+    const struct profile_extension_type *extension_type; /* of EXTENSION; see profile_extension */
+    void *extension;
 
     enum status failed; /* the first failure to add, or STATUS_OK */
 
@@ -334,13 +309,25 @@ void profile_measure(struct profile *profile, struct measurement *measurement, u
 void profile_add_fact_number(struct profile *profile, const char *key, int64_t number);
 void profile_add_fact_text(struct profile *profile, const char *key, const char *text);
 void profile_add_comment(struct profile *profile, struct slice text);
-/* JSON is one object; equal ones are kept once. */
-void profile_add_image(struct profile *profile, struct slice json);
-void profile_set_envelope_header(struct profile *profile, struct slice header);
-void profile_add_passthrough_item(struct profile *profile, struct slice type, struct slice header,
-                                  struct slice payload);
+/* A copy that lives as long as the profile; empty without memory. */
+struct slice profile_copy(struct profile *profile, struct slice bytes);
+/* Remembers the first failure. */
+void profile_fail(struct profile *profile, enum status status);
+/* Makes room for NEEDED items in an array of PROFILE or its extension. False, and the profile has failed, if there is
+ * no memory. Also false if the profile had failed before: nothing can be added to a failed profile. */
+bool profile_reserve(struct profile *profile, void *items, size_t *capacity, size_t needed, size_t item_size,
+                     size_t maximum);
+/* The extension of PROFILE, created with zeros if there is none. NULL without memory, or if PROFILE had failed before.
+ */
+void *profile_extension_make(struct profile *profile, const struct profile_extension_type *type);
 
 /* --- Asking ------------------------------------------------------------------------------------------------------- */
+
+/* The extension of PROFILE if it has one of TYPE, else NULL. */
+static inline const void *profile_extension(const struct profile *profile, const struct profile_extension_type *type)
+{
+    return profile->extension_type == type ? profile->extension : NULL;
+}
 
 /* NUL-terminated; valid until profile_fini. */
 const char *profile_c_string(const struct profile *profile, struct string_id id);
@@ -439,7 +426,7 @@ static inline int64_t profile_add_values(int64_t a, int64_t b)
 /* --- Whole-profile operations ------------------------------------------------------------------------------------- */
 
 /* Adds everything of FROM to INTO. Every sample gets EXTRA_LABELS (may be NULL) before its other labels. Ids, times,
- * measurements and metadata that INTO lacks are copied; passthrough items of an envelope are not. A thread
+ * measurements and metadata that INTO lacks are copied; of an extension, what its merge copies. A thread
  * whose process is not known gets the process of its profile's profiler_id, if there is one. FROM's
  * value types must be INTO's (INTO may have none yet), else STATUS_UNSUPPORTED and INTO is unchanged. The start is the
  * earlier one, the duration reaches to the later end, numeric facts add up. Mappings of one file that are at different

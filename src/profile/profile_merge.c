@@ -399,13 +399,6 @@ static void merge_comments(struct merge *merge)
     }
 }
 
-static void merge_images(struct merge *merge)
-{
-    for (size_t i = 0; i < merge->from->images.count; i++) {
-        profile_add_image(merge->into, profile_slice(merge->from, merge->from->images.items[i]));
-    }
-}
-
 /* If both starts are known, the merged profile covers the time from the first start to the last end; else the durations
  * are added. */
 static void merge_time(struct profile *into, const struct profile *from)
@@ -434,37 +427,6 @@ static void merge_period(struct merge *merge)
     if (same && merge->from->period > into->period) into->period = merge->from->period;
 }
 
-/* The members of a transaction are copied together. */
-static void merge_origin(struct merge *merge)
-{
-    struct profile *into = merge->into;
-    const struct profile *from = merge->from;
-    if (into->transaction.id.index == 0 && from->transaction.id.index != 0) {
-        into->transaction = from->transaction;
-        into->transaction.id = move_string(merge, from->transaction.id);
-        into->transaction.trace_id = move_string(merge, from->transaction.trace_id);
-        into->transaction.name = move_string(merge, from->transaction.name);
-        into->transaction.active_thread = move_string(merge, from->transaction.active_thread);
-        into->transaction.attributes = move_string(merge, from->transaction.attributes);
-    }
-    take_string(merge, &into->device.architecture, from->device.architecture);
-    take_string(merge, &into->device.manufacturer, from->device.manufacturer);
-    take_string(merge, &into->device.model, from->device.model);
-    take_string(merge, &into->device.locale, from->device.locale);
-    take_string(merge, &into->device.attributes, from->device.attributes);
-    if (!into->device.has_is_emulator) {
-        into->device.has_is_emulator = from->device.has_is_emulator;
-        into->device.is_emulator = from->device.is_emulator;
-    }
-    take_string(merge, &into->os.name, from->os.name);
-    take_string(merge, &into->os.version, from->os.version);
-    take_string(merge, &into->os.build_number, from->os.build_number);
-    take_string(merge, &into->os.attributes, from->os.attributes);
-    take_string(merge, &into->runtime.name, from->runtime.name);
-    take_string(merge, &into->runtime.version, from->runtime.version);
-    take_string(merge, &into->runtime.attributes, from->runtime.attributes);
-}
-
 static void merge_metadata(struct merge *merge)
 {
     struct profile *into = merge->into;
@@ -481,13 +443,9 @@ static void merge_metadata(struct merge *merge)
     take_string(merge, &into->dist, from->dist);
     take_string(merge, &into->sdk_name, from->sdk_name);
     take_string(merge, &into->sdk_version, from->sdk_version);
-    into->has_item_members |= from->has_item_members;
-    take_string(merge, &into->attributes.chunk, from->attributes.chunk);
-    take_string(merge, &into->attributes.client_sdk, from->attributes.client_sdk);
-    take_string(merge, &into->attributes.data, from->attributes.data);
-    take_string(merge, &into->attributes.debug_meta, from->attributes.debug_meta);
-    if (into->sample_format == 0) into->sample_format = from->sample_format;
-    merge_origin(merge);
+    take_string(merge, &into->active_thread, from->active_thread);
+    into->has_ticks |= from->has_ticks;
+    if (from->extension) from->extension_type->merge(into, from);
     merge_period(merge);
     merge_time(into, from);
 }
@@ -559,7 +517,6 @@ enum status profile_merge(struct profile *into, const struct profile *from,
         merge_measurements(&merge);
         merge_facts(&merge);
         merge_comments(&merge);
-        merge_images(&merge);
         merge_metadata(&merge);
         into->source_bytes += from->source_bytes;
     } else {

@@ -4,15 +4,7 @@
 
 #include "profile/profile.h"
 
-/* Remembers the first failure. */
-void profile_fail(struct profile *profile, enum status status);
-
-/* Makes room for NEEDED items in one of the profile's arrays. False, and the profile has failed, if there is no memory.
- * Also false if the profile had failed before: nothing can be added to a failed profile. */
-bool profile_reserve(struct profile *profile, void *items, size_t *capacity, size_t needed, size_t item_size,
-                     size_t maximum);
-
-/* The same for TABLE of PROFILE; COUNT more. */
+/* profile_reserve for TABLE of PROFILE; COUNT more. */
 #define PROFILE_RESERVE(profile, table, more, maximum)                                                                 \
     profile_reserve((profile), &(profile)->table.items, &(profile)->table.capacity, (profile)->table.count + (more),   \
                     sizeof(*(profile)->table.items), (maximum))

@@ -754,14 +754,3 @@ void profile_add_comment(struct profile *profile, struct slice text)
     if (!PROFILE_RESERVE(profile, comments, 1, PROFILE_FACTS_MAX)) return;
     profile->comments.items[profile->comments.count++] = id;
 }
-
-/* Found by a walk: there are as many as the program has scripts. */
-void profile_add_image(struct profile *profile, struct slice json)
-{
-    struct string_id id = profile_string(profile, json);
-    for (size_t i = 0; i < profile->images.count; i++) {
-        if (same_string(profile->images.items[i], id)) return;
-    }
-    if (!PROFILE_RESERVE(profile, images, 1, PROFILE_IMAGES_MAX)) return;
-    profile->images.items[profile->images.count++] = id;
-}

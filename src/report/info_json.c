@@ -1,5 +1,6 @@
 /* What is in a file, for programs: the object described in doc/command-line.md.  SPDX-License-Identifier: MIT */
 #include "base/json_writer.h"
+#include "format/sentry/sentry_extension.h"
 #include "report/info_report.h"
 
 static void write_string(struct json_writer *json, const struct profile *profile, const char *key,
@@ -44,25 +45,25 @@ static void write_origin(struct json_writer *json, const struct profile *profile
 {
     json_write_key(json, "transaction");
     json_begin_object(json);
-    write_string(json, profile, "id", profile->transaction.id);
-    write_string(json, profile, "name", profile->transaction.name);
-    write_string(json, profile, "trace_id", profile->transaction.trace_id);
-    write_string(json, profile, "thread_id", profile->transaction.active_thread);
+    write_string(json, profile, "id", sentry_extension(profile)->transaction.id);
+    write_string(json, profile, "name", sentry_extension(profile)->transaction.name);
+    write_string(json, profile, "trace_id", sentry_extension(profile)->transaction.trace_id);
+    write_string(json, profile, "thread_id", profile->active_thread);
     json_end_object(json);
     json_write_key(json, "device");
     json_begin_object(json);
-    write_string(json, profile, "architecture", profile->device.architecture);
-    write_string(json, profile, "model", profile->device.model);
+    write_string(json, profile, "architecture", sentry_extension(profile)->device.architecture);
+    write_string(json, profile, "model", sentry_extension(profile)->device.model);
     json_end_object(json);
     json_write_key(json, "os");
     json_begin_object(json);
-    write_string(json, profile, "name", profile->os.name);
-    write_string(json, profile, "version", profile->os.version);
+    write_string(json, profile, "name", sentry_extension(profile)->os.name);
+    write_string(json, profile, "version", sentry_extension(profile)->os.version);
     json_end_object(json);
     json_write_key(json, "runtime");
     json_begin_object(json);
-    write_string(json, profile, "name", profile->runtime.name);
-    write_string(json, profile, "version", profile->runtime.version);
+    write_string(json, profile, "name", sentry_extension(profile)->runtime.name);
+    write_string(json, profile, "version", sentry_extension(profile)->runtime.version);
     json_end_object(json);
 }
 

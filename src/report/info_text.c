@@ -1,5 +1,6 @@
 /* What is in a file, line by line.  SPDX-License-Identifier: MIT */
 #include "profile/processes.h"
+#include "format/sentry/sentry_extension.h"
 #include "report/completeness_text.h"
 #include "report/info_report.h"
 #include "report/moment.h"
@@ -273,16 +274,19 @@ static void append_profile(struct buffer *out, const struct info_file *file, con
     append_string(out, profile, "Release", profile->release);
     append_string(out, profile, "Environment", profile->environment);
     append_string(out, profile, "Profiler id", profile->profiler_id);
-    append_string(out, profile, profile->sample_format == 1 ? "Profile id" : "Chunk id", profile->chunk_id);
+    append_string(out, profile, sentry_extension(profile)->sample_format == 1 ? "Profile id" : "Chunk id",
+                  profile->chunk_id);
     append_string(out, profile, "SDK", profile->sdk_name);
     append_string(out, profile, "SDK version", profile->sdk_version);
-    append_string(out, profile, "Transaction", profile->transaction.name);
-    append_string(out, profile, "  id", profile->transaction.id);
-    append_string(out, profile, "  trace id", profile->transaction.trace_id);
-    append_string(out, profile, "  thread", profile->transaction.active_thread);
-    append_pair(out, profile, "Device", profile->device.architecture, profile->device.model);
-    append_pair(out, profile, "System", profile->os.name, profile->os.version);
-    append_pair(out, profile, "Runtime", profile->runtime.name, profile->runtime.version);
+    append_string(out, profile, "Transaction", sentry_extension(profile)->transaction.name);
+    append_string(out, profile, "  id", sentry_extension(profile)->transaction.id);
+    append_string(out, profile, "  trace id", sentry_extension(profile)->transaction.trace_id);
+    append_string(out, profile, "  thread", profile->active_thread);
+    append_pair(out, profile, "Device", sentry_extension(profile)->device.architecture,
+                sentry_extension(profile)->device.model);
+    append_pair(out, profile, "System", sentry_extension(profile)->os.name, sentry_extension(profile)->os.version);
+    append_pair(out, profile, "Runtime", sentry_extension(profile)->runtime.name,
+                sentry_extension(profile)->runtime.version);
     append_start(out, profile, summary);
     append_duration(out, profile, summary);
     append_values(out, profile);

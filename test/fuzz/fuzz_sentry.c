@@ -5,6 +5,7 @@
 #include "format/sentry/client_report.h"
 #include "format/sentry/envelope.h"
 #include "format/sentry/rules.h"
+#include "format/sentry/sentry_extension.h"
 #include "format/sentry/sentry_v1.h"
 #include "format/sentry/transaction.h"
 
@@ -24,7 +25,8 @@ static bool rewrite_v1(struct slice bytes, struct buffer *out)
     profile_init(&profile);
     bool is_written = sentry_v1_decode(bytes, &profile, NULL) == STATUS_OK;
     if (profile.chunk_id.index == 0) profile.chunk_id = profile_text(&profile, "41fed0925670468bb0457f61a74688ec");
-    if (profile.transaction.trace_id.index == 0) profile.transaction.trace_id = profile.chunk_id;
+    struct sentry_extension *extension = sentry_extension_make(&profile);
+    if (extension && extension->transaction.trace_id.index == 0) extension->transaction.trace_id = profile.chunk_id;
     is_written = is_written && sentry_v1_encode(&profile, out, NULL) == STATUS_OK;
     profile_fini(&profile);
     return is_written;

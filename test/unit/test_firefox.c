@@ -105,7 +105,7 @@ TEST(a_profile_without_times_is_one_sample_after_the_other)
     struct buffer out;
     make(&profile);
     profile.has_times = false;
-    profile.transaction.active_thread = profile_text(&profile, "10");
+    profile.active_thread = profile_text(&profile, "10");
     buffer_init(&out, 1 << 20);
     CHECK_UINT(firefox_encode(&profile, &out, NULL), STATUS_OK);
     buffer_append_byte(&out, '\0');

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "dump.h"
 #include "format/format.h"
+#include "format/sentry/sentry_extension.h"
 #include "profile/time_labels.h"
 
 #include <glob.h>
@@ -84,7 +85,7 @@ static void sum_repeats(struct profile *profile)
 static bool check_v2_pprof_v2(struct profile *profile, const char *path)
 {
     struct profile in_pprof, chunk, again;
-    if (profile->sample_format != 2) return false;
+    if (sentry_extension(profile)->sample_format != 2) return false;
     pass_through(profile, &format_sentry_v2, &chunk, path);
     sum_repeats(&chunk);
     time_labels_put(&chunk);
@@ -137,7 +138,7 @@ static bool check_speedscope(struct profile *profile, const char *path)
     pass_through(profile, &format_speedscope, &first, path);
     pass_through(&first, &format_speedscope, &second, path);
     check_same(&first, &second, DUMP_TIMES | DUMP_THREADS | DUMP_VALUES, path);
-    if (profile->sample_format == 2) {
+    if (sentry_extension(profile)->sample_format == 2) {
         CHECK_UINT(first.samples.count, profile->samples.count);
         check_same_threads(profile, &first, path);
     }

@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "format/sentry/envelope.h"
 #include "format/format.h"
+#include "format/sentry/sentry_extension.h"
 #include "format/sentry/sentry_v1.h"
 
 static const char seconds_of_v1[] =
@@ -36,28 +37,28 @@ static enum status decode(struct profile *profile, const char *text, struct erro
 
 static void check_metadata(const struct profile *profile)
 {
-    CHECK_INT(profile->sample_format, 1);
+    CHECK_INT(sentry_extension(profile)->sample_format, 1);
     CHECK_STRING(profile, profile->chunk_id, "41fed0925670468bb0457f61a74688ec");
     CHECK_STRING(profile, profile->platform, "python");
     CHECK_STRING(profile, profile->release, "a@1");
     CHECK_STRING(profile, profile->dist, "d");
     CHECK_STRING(profile, profile->environment, "test");
-    CHECK_STRING(profile, profile->transaction.id, "30976f2ddbe04ac9b6bffe6e35d4710c");
-    CHECK_STRING(profile, profile->transaction.name, "GET /");
-    CHECK_STRING(profile, profile->transaction.trace_id, "4b25bc58f14243d8b208d1e22a054164");
-    CHECK_STRING(profile, profile->transaction.active_thread, "7");
-    CHECK_UINT(profile->transaction.start_ns, 1);
-    CHECK_UINT(profile->transaction.end_ns, 40000000);
-    CHECK_STRING(profile, profile->device.architecture, "arm64e");
-    CHECK(profile->device.has_is_emulator && !profile->device.is_emulator);
-    CHECK_STRING(profile, profile->device.locale, "en_US");
-    CHECK_STRING(profile, profile->device.manufacturer, "Apple");
-    CHECK_STRING(profile, profile->device.model, "iPhone14,8");
-    CHECK_STRING(profile, profile->os.name, "iOS");
-    CHECK_STRING(profile, profile->os.version, "16.3");
-    CHECK_STRING(profile, profile->os.build_number, "20D47");
-    CHECK_STRING(profile, profile->runtime.name, "CPython");
-    CHECK_STRING(profile, profile->runtime.version, "3.11");
+    CHECK_STRING(profile, sentry_extension(profile)->transaction.id, "30976f2ddbe04ac9b6bffe6e35d4710c");
+    CHECK_STRING(profile, sentry_extension(profile)->transaction.name, "GET /");
+    CHECK_STRING(profile, sentry_extension(profile)->transaction.trace_id, "4b25bc58f14243d8b208d1e22a054164");
+    CHECK_STRING(profile, profile->active_thread, "7");
+    CHECK_UINT(sentry_extension(profile)->transaction.start_ns, 1);
+    CHECK_UINT(sentry_extension(profile)->transaction.end_ns, 40000000);
+    CHECK_STRING(profile, sentry_extension(profile)->device.architecture, "arm64e");
+    CHECK(sentry_extension(profile)->device.has_is_emulator && !sentry_extension(profile)->device.is_emulator);
+    CHECK_STRING(profile, sentry_extension(profile)->device.locale, "en_US");
+    CHECK_STRING(profile, sentry_extension(profile)->device.manufacturer, "Apple");
+    CHECK_STRING(profile, sentry_extension(profile)->device.model, "iPhone14,8");
+    CHECK_STRING(profile, sentry_extension(profile)->os.name, "iOS");
+    CHECK_STRING(profile, sentry_extension(profile)->os.version, "16.3");
+    CHECK_STRING(profile, sentry_extension(profile)->os.build_number, "20D47");
+    CHECK_STRING(profile, sentry_extension(profile)->runtime.name, "CPython");
+    CHECK_STRING(profile, sentry_extension(profile)->runtime.version, "3.11");
 }
 
 static void check_samples(const struct profile *profile)
@@ -142,8 +143,8 @@ TEST(prefers_the_transaction_object_to_the_first_of_the_list_V1_1)
         struct profile profile;
         (void)snprintf(text, sizeof(text), format, spellings[i]);
         CHECK_UINT(decode(&profile, text, NULL), STATUS_OK);
-        CHECK_STRING(&profile, profile.transaction.name, "a");
-        CHECK_STRING(&profile, profile.transaction.id, "30976f2ddbe04ac9b6bffe6e35d4710c");
+        CHECK_STRING(&profile, sentry_extension(&profile)->transaction.name, "a");
+        CHECK_STRING(&profile, sentry_extension(&profile)->transaction.id, "30976f2ddbe04ac9b6bffe6e35d4710c");
         profile_fini(&profile);
     }
 }
@@ -313,7 +314,7 @@ TEST(what_one_version_does_not_know_does_not_get_into_the_other)
     profile_init(&again);
     buffer_init(&out, 1 << 14);
     CHECK_UINT(format_decode(slice_of_text(v2), &profile, NULL, NULL), STATUS_OK);
-    profile.transaction.id = profile_text(&profile, "30976f2ddbe04ac9b6bffe6e35d4710c");
+    sentry_extension_make(&profile)->transaction.id = profile_text(&profile, "30976f2ddbe04ac9b6bffe6e35d4710c");
     CHECK_UINT(sentry_v1_encode(&profile, &out, NULL), STATUS_OK);
     CHECK_UINT(sentry_v1_decode(buffer_slice(&out), &again, NULL), STATUS_OK);
     CHECK_UINT(again.time_ns, 1700000000000000000u);
@@ -334,7 +335,7 @@ static void make_profile(struct profile *profile, uint64_t elapsed_ns)
     profile->has_times = true;
     profile->time_ns = 1700000000000000000u;
     profile->release = profile_text(profile, "a@1");
-    profile->transaction.id = profile_text(profile, "30976f2ddbe04ac9b6bffe6e35d4710c");
+    sentry_extension_make(profile)->transaction.id = profile_text(profile, "30976f2ddbe04ac9b6bffe6e35d4710c");
     struct function function = {.name = profile_text(profile, "f")};
     struct line line = {.function = profile_add_function(profile, &function)};
     struct location_id place = profile_add_location(profile, &(struct location){0}, &line, 1);
@@ -345,6 +346,37 @@ static void make_profile(struct profile *profile, uint64_t elapsed_ns)
     profile_add_sample(profile, &sample, values);
     sample.time_ns += elapsed_ns;
     profile_add_sample(profile, &sample, values);
+}
+
+TEST(a_merge_takes_what_the_first_profile_lacks)
+{
+    struct profile into, from;
+    make_profile(&into, 1000000);
+    make_profile(&from, 1000000);
+    struct sentry_extension *extension = sentry_extension_make(&from);
+    extension->transaction.id = profile_text(&from, "40976f2ddbe04ac9b6bffe6e35d4710c");
+    extension->device.model = profile_text(&from, "iPhone14,8");
+    sentry_add_image(&from, slice_of_text("{}"));
+    sentry_add_passthrough_item(&from, slice_of_text("transaction"), slice_of_text("{}"), slice_of_text("{}"));
+    CHECK_UINT(profile_merge(&into, &from, NULL, NULL), STATUS_OK);
+    profile_fini(&from);
+    CHECK_STRING(&into, sentry_extension(&into)->transaction.id, "30976f2ddbe04ac9b6bffe6e35d4710c");
+    CHECK_STRING(&into, sentry_extension(&into)->device.model, "iPhone14,8");
+    CHECK_UINT(sentry_extension(&into)->images.count, 1);
+    CHECK_UINT(sentry_extension(&into)->passthrough_items.count, 0); /* of an envelope that is not there any more */
+    profile_fini(&into);
+}
+
+TEST(a_profile_without_the_extension_has_an_empty_one)
+{
+    struct profile into, from;
+    profile_init(&into);
+    profile_init(&from);
+    CHECK(sentry_extension(&from)->sample_format == 0 && sentry_extension(&from)->images.count == 0);
+    CHECK_UINT(profile_merge(&into, &from, NULL, NULL), STATUS_OK);
+    CHECK(!into.extension && !from.extension); /* neither a reader nor a merge creates it */
+    profile_fini(&from);
+    profile_fini(&into);
 }
 
 static const char *encode_rejection(const struct profile *profile)
@@ -365,7 +397,7 @@ TEST(the_sender_rejects_what_the_server_would_V1_4)
     struct profile profile;
     make_profile(&profile, 30000000000);
     CHECK_TEXT(encode_rejection(&profile), "");
-    profile.transaction.id.index = 0;
+    sentry_extension_make(&profile)->transaction.id.index = 0;
     CHECK(strstr(encode_rejection(&profile), "profiling_no_transaction_associated") != NULL);
     profile_fini(&profile);
     make_profile(&profile, 30000000001);

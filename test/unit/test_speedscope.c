@@ -156,7 +156,7 @@ TEST(opens_on_the_busiest_thread_or_the_one_of_the_transaction)
         profile_add_sample(&profile, &sample, (const int64_t[]){1, 10000000});
     }
     CHECK(opens_on(&profile, "\"activeProfileIndex\":1,"));
-    profile.transaction.active_thread = profile_text(&profile, "10");
+    profile.active_thread = profile_text(&profile, "10");
     CHECK(opens_on(&profile, "\"activeProfileIndex\":0,"));
     profile_fini(&profile);
 }

@@ -5,6 +5,7 @@
 #include "format/common/descriptor.h"
 #include "format/sentry/envelope.h"
 #include "format/sentry/rules.h"
+#include "format/sentry/sentry_extension.h"
 #include "format/sentry/sentry_v1.h"
 #include "format/sentry/sentry_v2.h"
 #include "format/sentry/transaction.h"
@@ -43,18 +44,21 @@ static enum status decode_items(struct envelope_reader *reader, struct profile *
     struct error framing = {.status = STATUS_OK};
     enum status status = STATUS_OK;
     size_t count = 0;
-    profile_set_envelope_header(profile, reader->header);
+    bool has_item_members = false;
+    sentry_set_envelope_header(profile, reader->header);
     while (status == STATUS_OK && envelope_next(reader, &item, &framing)) {
         if (!is_v1_item(&item) && !envelope_item_is_chunk(&item)) {
-            profile_add_passthrough_item(profile, item.type, item.header, item.payload);
+            sentry_add_passthrough_item(profile, item.type, item.header, item.payload);
         } else {
-            profile->has_item_members |= item.has_further_members;
+            has_item_members |= item.has_further_members;
             status = count++ == 0 ? decode_payload(&item, profile, error) : add_payload(&item, profile, error);
         }
     }
     if (status != STATUS_OK) return status;
     if (framing.status != STATUS_OK) return error_set(error, framing.status, framing.offset, "%s", framing.message);
     if (count == 0) return error_set(error, STATUS_UNSUPPORTED, 0, "the envelope holds no profile");
+    struct sentry_extension *extension = sentry_extension_make(profile);
+    if (extension) extension->has_item_members = has_item_members;
     return profile_sort_by_time(profile, error);
 }
 
@@ -109,25 +113,27 @@ static void begin(const struct profile *profile, bool carries, struct buffer *ou
 {
     struct envelope_attributes attributes = {.sdk_name = slice_of_text("offbeat"),
                                              .sdk_version = slice_of_text(OFFBEAT_VERSION)};
-    if (carries && profile->envelope_header.size) {
-        envelope_begin_with(out, profile->envelope_header);
+    const struct sentry_extension *extension = sentry_extension(profile);
+    if (carries && extension->envelope_header.size) {
+        envelope_begin_with(out, extension->envelope_header);
         return;
     }
-    (void)uuid_parse(profile_slice(profile, profile->transaction.id), attributes.event_id);
+    (void)uuid_parse(profile_slice(profile, extension->transaction.id), attributes.event_id);
     envelope_begin(out, &attributes);
 }
 
 static void add_carried(const struct profile *profile, struct buffer *out)
 {
-    for (size_t i = 0; i < profile->passthrough_items.count && !out->failed; i++) {
-        envelope_add_item_with(out, profile->passthrough_items.items[i].header,
-                               profile->passthrough_items.items[i].payload);
+    const struct sentry_extension *extension = sentry_extension(profile);
+    for (size_t i = 0; i < extension->passthrough_items.count && !out->failed; i++) {
+        const struct passthrough_item *item = &extension->passthrough_items.items[i];
+        envelope_add_item_with(out, item->header, item->payload);
     }
 }
 
 void envelope_profile_wrap(const struct profile *profile, struct slice chunk, bool is_first, struct buffer *out)
 {
-    bool carries = is_first && profile->sample_format == 2;
+    bool carries = is_first && sentry_extension(profile)->sample_format == 2;
     begin(profile, carries, out);
     envelope_add_item(out, "profile_chunk", sentry_v2_platform(profile), chunk);
     if (carries) add_carried(profile, out);
@@ -170,9 +176,10 @@ enum status envelope_profile_encode(const struct profile *profile, struct buffer
  * event_id: with PHP's SDK only the envelope's header does. */
 static bool carries_transaction(const struct profile *profile)
 {
-    for (size_t i = 0; i < profile->passthrough_items.count; i++) {
-        if (slice_equals_text(profile_slice(profile, profile->passthrough_items.items[i].type), "transaction"))
-            return true;
+    const struct sentry_extension *extension = sentry_extension(profile);
+    for (size_t i = 0; i < extension->passthrough_items.count; i++) {
+        struct string_id type = extension->passthrough_items.items[i].type;
+        if (slice_equals_text(profile_slice(profile, type), "transaction")) return true;
     }
     return false;
 }
@@ -180,7 +187,7 @@ static bool carries_transaction(const struct profile *profile)
 /* Writes a transaction from what the profile knows about it. It lasts as long as the profile, unless it has an end. */
 static void make_transaction(const struct profile *profile, struct buffer *out)
 {
-    const struct profile_transaction *known = &profile->transaction;
+    const struct sentry_transaction *known = &sentry_extension(profile)->transaction;
     char span_id[UUID_TEXT_SIZE] = "00000000000000000000000000000000";
     (void)uuid_new(span_id);
     struct transaction transaction = {
@@ -193,7 +200,7 @@ static void make_transaction(const struct profile *profile, struct buffer *out)
                  .span_id = slice_of(span_id, 16),
                  .op = slice_of_text("profile"),
                  .status = slice_of_text("ok"),
-                 .thread_id = profile_slice(profile, known->active_thread),
+                 .thread_id = profile_slice(profile, profile->active_thread),
                  .start_ns = profile_start_ns(profile) + known->start_ns,
                  .end_ns = profile_start_ns(profile) + (known->end_ns ? known->end_ns : profile->duration_ns)},
     };
@@ -204,7 +211,7 @@ static void make_transaction(const struct profile *profile, struct buffer *out)
 enum status envelope_profile_encode_v1(const struct profile *profile, struct buffer *out, struct error *error)
 {
     struct buffer payload, transaction;
-    bool carries = profile->sample_format == 1;
+    bool carries = sentry_extension(profile)->sample_format == 1;
     buffer_init(&payload, PAYLOAD_BYTES_MAX);
     buffer_init(&transaction, PAYLOAD_BYTES_MAX);
     size_t first = out->size;

@@ -8,8 +8,8 @@
 #include "profile/profile.h"
 
 /* All chunks and profiles of the envelope in BYTES become one profile, in the order of time. The header and every other
- * item are kept (profile.passthrough_items). STATUS_UNSUPPORTED if there is no profile in it. See format_decode for the
- * rest.
+ * item are kept (sentry_extension.passthrough_items). STATUS_UNSUPPORTED if there is no profile in it. See
+ * format_decode for the rest.
  */
 enum status envelope_profile_decode(struct slice bytes, struct profile *profile, struct error *error);
 

@@ -42,6 +42,8 @@ const struct expectation expected_once = {"key that comes once", "duplicate key"
 void chunk_decoder_init(struct chunk_decoder *decoder, struct slice bytes, struct profile *profile)
 {
     *decoder = (struct chunk_decoder){.profile = profile, .reading = READING_BODY};
+    struct sentry_extension *extension = sentry_extension_make(profile);
+    decoder->extension = extension ? extension : &decoder->no_extension;
     json_reader_init(&decoder->reader, bytes);
     buffer_init(&decoder->attributes, ATTRIBUTES_BYTES_MAX);
 }

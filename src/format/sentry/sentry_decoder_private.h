@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/json_reader.h"
 #include "format/sentry/rules.h"
+#include "format/sentry/sentry_extension.h"
 #include "format/sentry/sentry_v2_private.h"
 
 /* --- What was expected -------------------------------------------------------------------------------------------- */
@@ -53,6 +54,8 @@ struct member_order {
 struct chunk_decoder {
     struct json_reader reader;
     struct profile *profile;
+    struct sentry_extension *extension; /* of PROFILE; without memory NO_EXTENSION, and PROFILE has failed */
+    struct sentry_extension no_extension;
     struct chunk chunk;
     struct cached_thread {
         struct slice text;

@@ -540,7 +540,7 @@ void chunk_read_profile(struct chunk_decoder *decoder)
             break;
         }
     }
-    decoder->profile->attributes.data = chunk_take_attributes(decoder, &members);
+    decoder->extension->attributes.data = chunk_take_attributes(decoder, &members);
 }
 
 /* --- Images ------------------------------------------------------------------------------------------------------- */
@@ -693,7 +693,7 @@ static void read_image(struct chunk_decoder *decoder)
     decoder->chunk.has_images |= is_native;
     if (!mapping.image_start) { /* a source map, a mapping of classes: no place in memory */
         if (decoder->only_validates) return;
-        profile_add_image(decoder->profile, slice_of(start, (size_t)(decoder->reader.position - start)));
+        sentry_add_image(decoder->profile, slice_of(start, (size_t)(decoder->reader.position - start)));
         return;
     }
     struct chunk_image *image = ADD_ITEM(decoder, images);
@@ -712,7 +712,7 @@ void chunk_read_debug_meta(struct chunk_decoder *decoder)
     while (chunk_next_member(decoder, &members) >= 0) {
         read_list(decoder, read_image);
     }
-    decoder->profile->attributes.debug_meta = chunk_take_attributes(decoder, &members);
+    decoder->extension->attributes.debug_meta = chunk_take_attributes(decoder, &members);
 }
 
 void chunk_read_client_sdk(struct chunk_decoder *decoder)
@@ -725,7 +725,7 @@ void chunk_read_client_sdk(struct chunk_decoder *decoder)
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) {
         *(member == 0 ? &decoder->profile->sdk_name : &decoder->profile->sdk_version) = chunk_read_string(decoder);
     }
-    decoder->profile->attributes.client_sdk = chunk_take_attributes(decoder, &members);
+    decoder->extension->attributes.client_sdk = chunk_take_attributes(decoder, &members);
 }
 
 /* --- Measurements ------------------------------------------------------------------------------------------------- */

@@ -57,7 +57,8 @@ static void read_transaction(struct v1_decoder *decoder, struct v1_transaction *
     };
     static const struct member_rules rules = {.required = {REQUIRED, REQUIRED}, .not_null = {NOT_NULL, NOT_NULL}};
     struct members members = MEMBERS_VALIDATED(known, rules);
-    struct profile_transaction transaction = {0};
+    struct sentry_transaction transaction = {0};
+    struct string_id thread = {0};
     struct v1_transaction facts = {.is_there = true};
     char trace_id[UUID_TEXT_SIZE];
     if (!decoder->chunk.only_validates) members.ignored = CPU; /* the model has no place for them */
@@ -75,7 +76,7 @@ static void read_transaction(struct v1_decoder *decoder, struct v1_transaction *
             transaction.trace_id = read_id(decoder, &facts, trace_id);
             break;
         case THREAD:
-            transaction.active_thread = read_active_thread(decoder);
+            thread = read_active_thread(decoder);
             facts.has_thread = true;
             break;
         case START:
@@ -94,15 +95,16 @@ static void read_transaction(struct v1_decoder *decoder, struct v1_transaction *
     }
     transaction.attributes = chunk_take_attributes(&decoder->chunk, &members);
     /* The object counts before the list; of the list, the first. */
-    if (decoder->chunk.profile->transaction.id.index == 0) decoder->chunk.profile->transaction = transaction;
+    if (decoder->chunk.extension->transaction.id.index == 0) {
+        decoder->chunk.extension->transaction = transaction;
+        decoder->chunk.profile->active_thread = thread;
+    }
     *ret_facts = facts;
 }
 
 /* Only the first one counts, but all are checked. */
 static void read_transactions(struct v1_decoder *decoder)
 {
-    struct profile *profile = decoder->chunk.profile;
-    struct profile_transaction first = profile->transaction;
     struct json_reader *reader = &decoder->chunk.reader;
     size_t start = chunk_offset(&decoder->chunk);
     json_array_begin(reader);
@@ -110,10 +112,8 @@ static void read_transactions(struct v1_decoder *decoder)
         struct v1_transaction facts;
         read_transaction(decoder, &facts);
         if (!decoder->transaction.is_there) decoder->transaction = facts;
-        if (first.id.index == 0) first = profile->transaction;
         decoder->transaction_count++;
     }
-    profile->transaction = first;
     decoder->transactions = slice_of(reader->start + start, json_reader_taken(reader) - start);
 }
 
@@ -141,7 +141,7 @@ static void read_device(struct v1_decoder *decoder)
                                          [LOCALE] = V1_LOCALE,
                                          [IS_EMULATOR] = V1_IS_EMULATOR};
     struct members members = MEMBERS_VALIDATED(known, rules);
-    struct profile_device *device = &decoder->chunk.profile->device;
+    struct sentry_device *device = &decoder->chunk.extension->device;
     json_object_begin(&decoder->chunk.reader);
     for (int member; (member = chunk_next_member(&decoder->chunk, &members)) >= 0;) {
         decoder->described |= described[member];
@@ -188,7 +188,7 @@ static void read_os(struct v1_decoder *decoder)
                                           MEMBER("build_number", BUILD_NUMBER)};
     static const struct member_rules rules = {.required = {3, 3}};
     struct members members = MEMBERS_VALIDATED(known, rules);
-    struct profile_os *os = &decoder->chunk.profile->os;
+    struct sentry_os *os = &decoder->chunk.extension->os;
     os->attributes =
         read_texts(decoder, &members, (struct string_id *const[]){&os->name, &os->version, &os->build_number});
 }
@@ -197,7 +197,7 @@ static void read_runtime(struct v1_decoder *decoder)
 {
     static const struct member known[] = {MEMBER("name", 0), MEMBER("version", 1)};
     struct members members = MEMBERS(known);
-    struct profile_runtime *runtime = &decoder->chunk.profile->runtime;
+    struct sentry_runtime *runtime = &decoder->chunk.extension->runtime;
     runtime->attributes = read_texts(decoder, &members, (struct string_id *const[]){&runtime->name, &runtime->version});
 }
 
@@ -263,7 +263,7 @@ static void read_part(struct v1_decoder *decoder, enum part part)
         read_timestamp(decoder);
         break;
     case TRANSACTION:
-        profile->transaction = (struct profile_transaction){0};
+        chunk->extension->transaction = (struct sentry_transaction){0};
         read_transaction(decoder, &decoder->transaction);
         decoder->has_transaction = true;
         break;
@@ -353,7 +353,7 @@ static void read_members(struct v1_decoder *decoder, uint32_t chosen)
     }
     note_absent(&decoder->chunk, &members, has_event_id);
     keep_transactions(decoder, &members);
-    decoder->chunk.profile->attributes.chunk = chunk_take_attributes(&decoder->chunk, &members);
+    decoder->chunk.extension->attributes.chunk = chunk_take_attributes(&decoder->chunk, &members);
 }
 
 void v1_read_payload(struct v1_decoder *decoder)
@@ -419,7 +419,8 @@ static enum status decode(struct v1_decoder *decoder, struct error *error)
                          decoder->has_version ? "profile" : "version");
     }
     add_start(decoder);
-    profile->sample_format = 1;
+    decoder->chunk.extension->sample_format = 1;
+    profile->has_ticks = true;
     status = chunk_to_profile(&decoder->chunk.chunk, profile, error);
     if (status != STATUS_OK) return status;
     uint64_t end_ns =

@@ -3,6 +3,7 @@
 
 #include "base/rfc3339.h"
 #include "format/sentry/sentry_encoder_private.h"
+#include "format/sentry/sentry_extension.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@ static void write_text_or(struct json_writer *writer, const struct profile *prof
 
 static void write_device(struct json_writer *writer, const struct profile *profile)
 {
-    const struct profile_device *device = &profile->device;
+    const struct sentry_device *device = &sentry_extension(profile)->device;
     json_write_key(writer, "device");
     json_begin_object(writer);
     write_text_or(writer, profile, "architecture", device->architecture, "unknown");
@@ -33,7 +34,7 @@ static void write_device(struct json_writer *writer, const struct profile *profi
 
 static void write_os(struct json_writer *writer, const struct profile *profile)
 {
-    const struct profile_os *os = &profile->os;
+    const struct sentry_os *os = &sentry_extension(profile)->os;
     json_write_key(writer, "os");
     json_begin_object(writer);
     write_text_or(writer, profile, "name", os->name, "unknown");
@@ -41,14 +42,15 @@ static void write_os(struct json_writer *writer, const struct profile *profile)
     write_text_or(writer, profile, "version", os->version, os->name.index ? "" : "unknown");
     /* V1-6: for cocoa only. What another client wrote stays. */
     bool is_cocoa = strcmp(sentry_v2_platform(profile), "cocoa") == 0;
-    if (is_cocoa || profile->sample_format != 0) chunk_write_member(writer, profile, "build_number", os->build_number);
+    if (is_cocoa || sentry_extension(profile)->sample_format != 0)
+        chunk_write_member(writer, profile, "build_number", os->build_number);
     chunk_write_attributes(writer, profile, os->attributes);
     json_end_object(writer);
 }
 
 static void write_runtime(struct json_writer *writer, const struct profile *profile)
 {
-    const struct profile_runtime *runtime = &profile->runtime;
+    const struct sentry_runtime *runtime = &sentry_extension(profile)->runtime;
     if (runtime->name.index == 0 && runtime->version.index == 0 && runtime->attributes.index == 0) return;
     json_write_key(writer, "runtime");
     json_begin_object(writer);
@@ -77,13 +79,13 @@ static const char *first_thread(const struct profile *profile)
 
 static void write_transaction(struct json_writer *writer, const struct profile *profile)
 {
-    const struct profile_transaction *transaction = &profile->transaction;
+    const struct sentry_transaction *transaction = &sentry_extension(profile)->transaction;
     json_write_key(writer, "transaction");
     json_begin_object(writer);
     chunk_write_uuid(writer, "id", profile_slice(profile, transaction->id));
     write_text_or(writer, profile, "name", transaction->name, "unknown");
     chunk_write_uuid(writer, "trace_id", profile_slice(profile, transaction->trace_id));
-    write_text_or(writer, profile, "active_thread_id", transaction->active_thread, first_thread(profile));
+    write_text_or(writer, profile, "active_thread_id", profile->active_thread, first_thread(profile));
     if (transaction->start_ns || transaction->end_ns) {
         write_nanoseconds(writer, "relative_start_ns", transaction->start_ns);
         write_nanoseconds(writer, "relative_end_ns", transaction->end_ns);
@@ -128,7 +130,7 @@ enum status sentry_v1_encode(const struct profile *profile, struct buffer *out, 
 {
     struct chunk_plan plan = {.is_v1 = true, .start_ns = find_start(profile)};
     struct rules_result result;
-    if (profile->transaction.id.index == 0) {
+    if (sentry_extension(profile)->transaction.id.index == 0) {
         return chunk_reject(error, REJECT_NO_TRANSACTION_ASSOCIATED, "the profile belongs to no transaction");
     }
     return chunk_encode(&plan, profile, NULL, write_metadata, out, &result, error);

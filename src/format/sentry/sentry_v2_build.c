@@ -5,6 +5,7 @@
  * Frames next to each other with the same address are one location with inlined functions. SPDX-License-Identifier: MIT
  */
 #include "format/sentry/sentry_v2_private.h"
+#include "format/sentry/sentry_extension.h"
 
 #include <stdlib.h>
 
@@ -192,7 +193,7 @@ static enum status check_stacks(const struct chunk *chunk, const struct profile 
 {
     struct chunk_thread *threads = NULL;
     enum status status = STATUS_OK;
-    uint32_t spared_below = profile->sample_format == 1 ? 0 : 2;
+    uint32_t spared_below = sentry_extension(profile)->sample_format == 1 ? 0 : 2;
     for (size_t i = 0; status == STATUS_OK && i < chunk->samples.count; i++) {
         const struct chunk_sample *sample = &chunk->samples.items[i];
         if (sample->stack < chunk->stacks.count) continue;
@@ -248,7 +249,7 @@ static enum status add_samples(struct builder *builder, struct error *error)
 {
     static const int64_t values[2] = {1, 0};
     struct profile *profile = builder->profile;
-    bool is_v1 = profile->sample_format == 1;
+    bool is_v1 = sentry_extension(profile)->sample_format == 1;
     profile_add_value_type(profile, "samples", "count");
     profile_add_value_type(profile, time_type(builder->chunk), "nanoseconds");
     profile_expect_samples(profile, builder->chunk->samples.count);

@@ -104,7 +104,7 @@ static void read_members(struct chunk_decoder *decoder, uint32_t chosen)
     members.ignored = ALL & ~chosen;
     json_object_begin(&decoder->reader);
     for (int member; (member = chunk_next_member(decoder, &members)) >= 0;) read_member(decoder, &members, member);
-    decoder->profile->attributes.chunk = chunk_take_attributes(decoder, &members);
+    decoder->extension->attributes.chunk = chunk_take_attributes(decoder, &members);
 }
 
 /* --- Whether it is one -------------------------------------------------------------------------------------------- */
@@ -143,7 +143,8 @@ enum status chunk_build(struct chunk_decoder *decoder, struct slice bytes, struc
         return error_set(error, STATUS_MALFORMED, 0, "%s: no %s", reject_reason_name(REJECT_INVALID_JSON),
                          decoder->has_profile ? "version" : "profile");
     }
-    decoder->profile->sample_format = 2;
+    decoder->extension->sample_format = 2;
+    decoder->profile->has_ticks = true;
     return chunk_to_profile(&decoder->chunk, decoder->profile, error);
 }
 

@@ -7,6 +7,7 @@
 #include "base/uuid.h"
 #include "binary/debug_id.h"
 #include "format/common/facts.h"
+#include "format/sentry/sentry_extension.h"
 #include "profile/sample_times.h"
 
 #include <inttypes.h>
@@ -68,7 +69,7 @@ void chunk_write_client_sdk(struct json_writer *writer, const struct profile *pr
     json_write_text(writer, has_sdk ? profile_c_string(profile, profile->sdk_name) : "offbeat");
     json_write_key(writer, "version");
     json_write_text(writer, has_sdk ? profile_c_string(profile, profile->sdk_version) : OFFBEAT_VERSION);
-    if (has_sdk) chunk_write_attributes(writer, profile, profile->attributes.client_sdk);
+    if (has_sdk) chunk_write_attributes(writer, profile, sentry_extension(profile)->attributes.client_sdk);
     json_end_object(writer);
 }
 
@@ -78,8 +79,8 @@ static void write_chunk_metadata(struct json_writer *writer, const struct chunk_
     const char *chunk_id = plan->options ? plan->options->chunk_id : NULL;
     enum { DIST = 1 };
     uint32_t kept;
-    (void)find_attributes(profile_slice(profile, profile->attributes.chunk), (const char *const[]){"dist", NULL},
-                          &kept);
+    (void)find_attributes(profile_slice(profile, sentry_extension(profile)->attributes.chunk),
+                          (const char *const[]){"dist", NULL}, &kept);
     json_write_key(writer, "version");
     json_write_text(writer, "2");
     chunk_write_uuid(writer, "profiler_id", profile_slice(profile, profile->profiler_id));
@@ -168,7 +169,8 @@ static bool is_image(const struct profile *profile, const struct mapping *mappin
 /* FMT-9, FMT-10: a frame without an address or an image is not native. A frame that came from Sentry is not changed. */
 static bool is_other_code(const struct profile *profile, const struct written_frame *frame)
 {
-    if (profile->sample_format != 0 || strcmp(sentry_v2_platform(profile), "native") != 0) return false;
+    if (sentry_extension(profile)->sample_format != 0 || strcmp(sentry_v2_platform(profile), "native") != 0)
+        return false;
     return frame->address == 0 || frame->mapping.index == 0 ||
            !is_image(profile, profile_mapping(profile, frame->mapping));
 }
@@ -357,7 +359,7 @@ static void write_profile(struct json_writer *writer, const struct chunk_plan *p
     }
     json_end_array(writer);
     write_thread_metadata(writer, plan);
-    chunk_write_attributes(writer, plan->profile, plan->profile->attributes.data);
+    chunk_write_attributes(writer, plan->profile, sentry_extension(plan->profile)->attributes.data);
     json_end_object(writer);
 }
 
@@ -407,7 +409,7 @@ static bool uses_images(const struct chunk_plan *plan)
     for (size_t i = 1; i < plan->profile->mappings.count; i++) {
         if (plan->mapping_is_used[i] && is_image(plan->profile, &plan->profile->mappings.items[i])) return true;
     }
-    return plan->profile->sample_format != 0; /* what came from Sentry has its own */
+    return sentry_extension(plan->profile)->sample_format != 0; /* what came from Sentry has its own */
 }
 
 /* A file is one image, however many segments of it are mappings. */
@@ -432,12 +434,12 @@ static void write_debug_meta(struct json_writer *writer, struct chunk_plan *plan
         if (!index_table_add(&starts.index, hash, i)) plan->no_memory = true;
         write_image(writer, profile, mapping, has_id ? debug_id : NULL);
     }
-    for (size_t i = 0; i < profile->images.count; i++) {
-        json_write_raw(writer, profile_slice(profile, profile->images.items[i]));
+    for (size_t i = 0; i < sentry_extension(profile)->images.count; i++) {
+        json_write_raw(writer, profile_slice(profile, sentry_extension(profile)->images.items[i]));
     }
     index_table_fini(&starts.index);
     json_end_array(writer);
-    chunk_write_attributes(writer, profile, profile->attributes.debug_meta);
+    chunk_write_attributes(writer, profile, sentry_extension(profile)->attributes.debug_meta);
     json_end_object(writer);
 }
 
@@ -508,7 +510,7 @@ static void write_our_measurements(struct json_writer *writer, const struct chun
     for (size_t i = 0; i < profile->measurements.count; i++) {
         are_known &= is_known_unit(profile_slice(profile, profile->measurements.items[i].unit));
     }
-    (void)find_attributes(profile_slice(profile, profile->attributes.chunk), names, &kept);
+    (void)find_attributes(profile_slice(profile, sentry_extension(profile)->attributes.chunk), names, &kept);
     if (are_known || kept) return;
     json_write_key(writer, names[0]);
     write_measurements_of(writer, plan, false);
@@ -540,8 +542,8 @@ static void write_rest(struct json_writer *writer, const struct chunk_plan *plan
     write_offbeat(writer, plan->profile);
     write_our_measurements(writer, plan);
     /* What one version does not know may be a member of the other, and would then be there twice. */
-    if (plan->profile->sample_format == (plan->is_v1 ? 1 : 2)) {
-        chunk_write_attributes(writer, plan->profile, plan->profile->attributes.chunk);
+    if (sentry_extension(plan->profile)->sample_format == (plan->is_v1 ? 1 : 2)) {
+        chunk_write_attributes(writer, plan->profile, sentry_extension(plan->profile)->attributes.chunk);
     }
 }
 
@@ -563,7 +565,7 @@ static void write_chunk(struct chunk_plan *plan, chunk_write_metadata *write_met
 const char *sentry_v2_platform(const struct profile *profile)
 {
     struct slice known = profile_slice(profile, profile->platform);
-    bool is_kept = profile->sample_format != 0 || !slice_equals_text(known, "native");
+    bool is_kept = sentry_extension(profile)->sample_format != 0 || !slice_equals_text(known, "native");
     if (known.size > 0 && is_kept) return profile_c_string(profile, profile->platform);
     for (size_t i = 1; i < profile->mappings.count; i++) {
         if (is_image(profile, &profile->mappings.items[i])) return "native";
@@ -578,7 +580,7 @@ static enum status validate(const struct profile *profile, struct slice payload,
 {
     const struct rules_context context = {
         .is_in_envelope = true, .platform = slice_of_text(sentry_v2_platform(profile)), .has_transaction = true};
-    unsigned sets = profile->sample_format == 0 ? RULES_BOTH : 1 << RULES_RELAY;
+    unsigned sets = sentry_extension(profile)->sample_format == 0 ? RULES_BOTH : 1 << RULES_RELAY;
     enum status status = is_v1 ? rules_validate_profile_by(payload, &context, sets, ret_result, error)
                                : rules_validate_chunk_by(payload, &context, sets, ret_result, error);
     return status == STATUS_OK ? rules_result_status(ret_result, error) : status;

@@ -257,7 +257,7 @@ enum status chrome_trace_encode(const struct profile *profile, struct buffer *ou
         return error_set(error, STATUS_UNSUPPORTED, 0, "trace events hold time, and the profile has none");
     struct encoder encoder = {.profile = profile, .writer = json_writer_of(out), .column = column};
     encoder.period_ns = sample_times_period_ns(profile);
-    if (profile->period > 0 || profile->sample_format) encoder.bridged_ns = encoder.period_ns;
+    if (profile->period > 0 || profile->has_ticks) encoder.bridged_ns = encoder.period_ns;
     buffer_init(&encoder.name, PROFILE_STRING_BYTES_MAX);
     if (tracks_init(&encoder.tracks, profile))
         encode(&encoder);
