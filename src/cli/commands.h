@@ -17,6 +17,7 @@ int command_raw(int argc, char **argv);
 int command_record(int argc, char **argv);
 int command_send(int argc, char **argv);
 int command_serve(int argc, char **argv);
+int command_store(int argc, char **argv);
 int command_symbolize(int argc, char **argv);
 int command_tags(int argc, char **argv);
 int command_top(int argc, char **argv);

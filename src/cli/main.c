@@ -39,6 +39,7 @@ static const struct command commands[] = {
     {"pprof",   command_pprof,   "what pprof prints, by its flags"},
     {"send", command_send, "sends envelopes to a server"},
     {"serve", command_serve, "stores profiles and answers over HTTP"},
+    {"store", command_store, "checks, repairs and copies the data of serve"},
 };
 /* clang-format on */
 

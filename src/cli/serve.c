@@ -2,13 +2,14 @@
  * SPDX-License-Identifier: MIT */
 #include "serve/serve.h"
 
-#include "base/environment.h"
 #include "base/file.h"
 #include "base/json_writer.h"
 #include "base/rfc3339.h"
 #include "cli/commands.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "cli/serve_self.h"
+#include "cli/store_folder.h"
 #include "page/page.h"
 
 #include <inttypes.h>
@@ -104,18 +105,6 @@ static bool parse_listen(const char *text, char ret_address[ADDRESS_SIZE], uint1
     return true;
 }
 
-/* $XDG_STATE_HOME/offbeat, as the base directory specification has it. */
-static bool default_folder(char *ret_path, size_t size)
-{
-    const char *state = environment_get("XDG_STATE_HOME"), *home = environment_get("HOME");
-    int length = -1;
-    if (state && state[0] == '/')
-        length = snprintf(ret_path, size, "%s/offbeat", state);
-    else if (home && home[0] == '/')
-        length = snprintf(ret_path, size, "%s/.local/state/offbeat", home);
-    return length > 0 && (size_t)length < size;
-}
-
 static bool take_first(void *context, const struct store_project *project)
 {
     *(struct store_project *)context = *project;
@@ -163,7 +152,8 @@ static void print_urls(const struct server *server, const char *scheme, const ch
     (void)fflush(stdout);
 }
 
-static enum exit_status run(struct store *store, const struct serve_options *options, const sigset_t *ends)
+static enum exit_status run(struct store *store, const struct serve_options *options, bool profiles_self,
+                            const sigset_t *ends)
 {
     struct store_project project;
     struct server *server;
@@ -177,9 +167,14 @@ static enum exit_status run(struct store *store, const struct serve_options *opt
         return EXIT_FAILED;
     }
     print_urls(server, options->certificate ? "https" : "http", options->address, &project, token);
+    if (profiles_self && !serve_self_start(store, server, options)) {
+        server_stop(server);
+        return EXIT_FAILED;
+    }
     (void)sigwait(ends, &signal_number);
     /* A second signal ends the program at once; what was acknowledged is on disk. */
     (void)pthread_sigmask(SIG_UNBLOCK, ends, NULL);
+    serve_self_stop();
     server_stop(server);
     return EXIT_DONE;
 }
@@ -189,6 +184,7 @@ static enum exit_status run(struct store *store, const struct serve_options *opt
 
 struct additions {
     const char *project, *token, *role, *limited; /* NULL: not asked for */
+    bool profiles_self;
 };
 
 static bool parse_scope(const char *text, uint64_t *ret_project)
@@ -307,25 +303,6 @@ static bool read_certificate(const char *certificate, const char *key, struct bu
     return true;
 }
 
-static enum exit_status back_up(const char *folder, const char *target)
-{
-    struct error error = {0};
-    if (store_backup(folder, target, say, NULL, &error) == STATUS_OK) return EXIT_DONE;
-    message("serve: %s", error.message);
-    return EXIT_FAILED;
-}
-
-static enum exit_status check(const char *folder, bool repairs)
-{
-    uint64_t damaged;
-    struct error error = {0};
-    if (store_check(folder, repairs, say, NULL, &damaged, &error) != STATUS_OK) {
-        message("serve: %s", error.message);
-        return EXIT_FAILED;
-    }
-    return damaged ? EXIT_NO : EXIT_DONE;
-}
-
 /* A request needs some blocks of the size of its body. The server reuses their memory: with a separate mapping for
  * each, as in the other commands, page faults took a fifth of its time. */
 static void keep_memory(void)
@@ -363,17 +340,17 @@ static enum exit_status open_and_run(const char *folder, const struct additions 
     else if (additions->limited)
         status = limit_project(store, additions->limited, serve);
     else
-        status = run(store, serve, &ends);
+        status = run(store, serve, additions->profiles_self, &ends);
     store_close(store);
     return status;
 }
 
 int command_serve(int argc, char **argv)
 {
-    const char *listen = "127.0.0.1", *folder = NULL, *target = NULL, *certificate = NULL, *key = NULL;
+    const char *listen = "127.0.0.1", *folder = NULL, *certificate = NULL, *key = NULL;
     struct buffer pem[2] = {0};
     uint64_t keep_days = 14, disk_megabytes = 0, workers = 0, requests = 0, megabytes = 0;
-    bool checks = false, repairs = false, logs_json = false;
+    bool logs_json = false;
     struct additions additions = {0};
     const struct option options[] = {
         {"listen", 0, OPTION_TEXT, &listen, .argument = "ADDR:PORT",
@@ -396,6 +373,8 @@ int command_serve(int argc, char **argv)
          .help = "the same, of bodies as they are sent (default: 0)", .maximum = 1 << 30},
         {"log-json", 0, OPTION_SWITCH, &logs_json,
          .help = "log each request, and all messages, as JSON on standard error"},
+        {"profile-self", 0, OPTION_SWITCH, &additions.profiles_self,
+         .help = "profile the server itself, into a project called \"offbeat serve\""},
         {"add-project", 0, OPTION_TEXT, &additions.project, .argument = "NAME",
          .help = "do not serve: create a project and print its DSN"},
         {"add-token", 0, OPTION_TEXT, &additions.token, .argument = "PROJECT",
@@ -404,11 +383,6 @@ int command_serve(int argc, char **argv)
          .help = "what that token is for: read, or metrics for /metrics alone (default: read)"},
         {"limit-project", 0, OPTION_TEXT, &additions.limited, .argument = "PROJECT",
          .help = "do not serve: from now on, keep the data of that project as --keep and --disk say"},
-        {"backup", 0, OPTION_TEXT, &target, .argument = "DIR",
-         .help = "do not serve: copy all data to this new folder; a server may be running"},
-        {"check", 0, OPTION_SWITCH, &checks, .help = "do not serve: read all data and report what is damaged"},
-        {"repair", 0, OPTION_SWITCH, &repairs,
-         .help = "the same, and replace damaged files by what is readable in them"},
         {0},
     };
     const struct command_syntax syntax = {
@@ -418,8 +392,7 @@ int command_serve(int argc, char **argv)
         .about = "Stores the profiles that Sentry SDKs, pprof producers and offbeat send, and answers over HTTP.\n"
                  "The first start creates a project. Each start prints its DSN, a URL with a read token, and a page:\n"
                  "OFFBEAT_DSN=DSN LD_PRELOAD=liboffbeat.so PROGRAM sends, `go tool pprof URL` reads, and a browser\n"
-                 "opens the page. doc/serve.md describes the routes. SIGTERM and Ctrl-C end the server without loss.\n"
-                 "With --check the exit status is 1 if something is damaged.",
+                 "opens the page. doc/serve.md describes the routes. SIGTERM and Ctrl-C end the server without loss.",
         .options = options,
     };
     struct operands operands;
@@ -431,13 +404,8 @@ int command_serve(int argc, char **argv)
         message("serve: --listen %s: ADDRESS:PORT is needed, as in 127.0.0.1:7117", listen);
         return EXIT_WRONG_USE;
     }
-    if (!folder && !default_folder(path, sizeof(path))) {
-        message("serve: --data is needed: neither XDG_STATE_HOME nor HOME is set");
-        return EXIT_WRONG_USE;
-    }
-    if (!folder) folder = path;
-    if (checks || repairs) return (int)check(folder, repairs);
-    if (target) return (int)back_up(folder, target);
+    folder = store_folder_choose("serve", folder, path);
+    if (!folder) return EXIT_WRONG_USE;
     serve.keep_ns = keep_days * 86400 * 1000000000U;
     serve.disk_bytes_max = disk_megabytes << 20;
     serve.workers = (unsigned)workers;

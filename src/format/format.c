@@ -138,10 +138,10 @@ static enum status take_layer(struct slice bytes, size_t bytes_max, struct buffe
 }
 
 /* format_decompress, which also detects: each layer once. */
-static enum status open_bytes(struct slice bytes, struct buffer *storage, struct slice *ret_raw,
+static enum status open_bytes(struct slice bytes, size_t limit, struct buffer *storage, struct slice *ret_raw,
                               const struct format **ret_format, struct error *error)
 {
-    size_t bytes_max = decompressed_bytes_max(bytes.size, FORMAT_BYTES_MAX);
+    size_t bytes_max = decompressed_bytes_max(bytes.size, limit);
     buffer_init(storage, bytes_max);
     *ret_raw = without_mark(bytes);
     for (int layers = 0;; layers++) {
@@ -161,10 +161,11 @@ static enum status open_bytes(struct slice bytes, struct buffer *storage, struct
     }
 }
 
-enum status format_decompress(struct slice bytes, struct buffer *storage, struct slice *ret_raw, struct error *error)
+enum status format_decompress(struct slice bytes, size_t bytes_max, struct buffer *storage, struct slice *ret_raw,
+                              struct error *error)
 {
     const struct format *format;
-    return open_bytes(bytes, storage, ret_raw, &format, error);
+    return open_bytes(bytes, bytes_max, storage, ret_raw, &format, error);
 }
 
 const struct format *format_detect(struct slice bytes)
@@ -172,7 +173,7 @@ const struct format *format_detect(struct slice bytes)
     struct buffer storage;
     struct slice raw;
     const struct format *format = NULL;
-    enum status status = open_bytes(bytes, &storage, &raw, &format, NULL);
+    enum status status = open_bytes(bytes, FORMAT_BYTES_MAX, &storage, &raw, &format, NULL);
     buffer_fini(&storage);
     return status == STATUS_OK ? format : NULL;
 }
@@ -213,7 +214,7 @@ enum status format_decode(struct slice bytes, struct profile *profile, const str
     struct buffer storage;
     struct slice raw;
     const struct format *format;
-    enum status status = open_bytes(bytes, &storage, &raw, &format, error);
+    enum status status = open_bytes(bytes, FORMAT_BYTES_MAX, &storage, &raw, &format, error);
     struct buffer *releasable = raw.data == storage.data && raw.size > 0 ? &storage : NULL;
     if (status == STATUS_OK) status = decode_raw(format, raw, releasable, profile, ret_format, error);
     buffer_fini(&storage);
@@ -232,7 +233,7 @@ enum status format_open(struct buffer *bytes, const struct format **ret_format, 
 {
     struct buffer storage;
     struct slice raw;
-    enum status status = open_bytes(buffer_slice(bytes), &storage, &raw, ret_format, error);
+    enum status status = open_bytes(buffer_slice(bytes), FORMAT_BYTES_MAX, &storage, &raw, ret_format, error);
     if (status == STATUS_OK && storage.data) {
         buffer_fini(bytes);
         *bytes = storage;

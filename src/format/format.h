@@ -37,8 +37,10 @@ const struct format *format_detect(struct slice bytes);
 
 /* RET_RAW: what BYTES hold compressed, for which STORAGE, not yet initialised and the caller's to finish, keeps the
  * memory; or BYTES themselves. A file may be compressed up to FORMAT_LAYERS_MAX times; it holds at most
- * decompressed_bytes_max(). What only looks compressed is taken as it is. A byte order mark is left out. */
-enum status format_decompress(struct slice bytes, struct buffer *storage, struct slice *ret_raw, struct error *error);
+ * decompressed_bytes_max(), and never more than BYTES_MAX. What only looks compressed is taken as it is. A byte order
+ * mark is left out. */
+enum status format_decompress(struct slice bytes, size_t bytes_max, struct buffer *storage, struct slice *ret_raw,
+                              struct error *error);
 
 /* Decodes BYTES, whatever they are, into PROFILE, which must be initialised and empty; after a failure it is only good
  * for profile_fini. BYTES stay the caller's and may be freed afterwards. All chunks of an envelope become one profile.

@@ -78,8 +78,10 @@ static void count_outcome(struct ingest *ingest, const char *outcome, const char
 
 struct slice ingest_cut_name(struct slice name)
 {
-    if (name.size > STORE_NAME_BYTES_MAX) name.size = STORE_NAME_BYTES_MAX;
-    return name;
+    if (name.size <= STORE_NAME_BYTES_MAX) return name;
+    size_t size = STORE_NAME_BYTES_MAX;
+    while (size > 0 && (name.data[size] & 0xC0) == 0x80) size--; /* not inside of a character of UTF-8 */
+    return slice_of(name.data, size);
 }
 
 struct slice ingest_service_of_release(struct slice release)
@@ -380,8 +382,7 @@ static void take_envelope(struct request *request, struct slice bytes)
 void ingest_envelope(struct request *request)
 {
     struct buffer bytes;
-    bool is_large;
-    if (!body_decompress(request, ENVELOPE_BYTES_MAX, &bytes, &is_large)) return;
+    if (!body_decompress(request, ENVELOPE_BYTES_MAX, &bytes)) return;
     take_envelope(request, buffer_slice(&bytes));
-    body_release(request, &bytes, is_large);
+    buffer_fini(&bytes);
 }

@@ -37,7 +37,7 @@ struct ingest_file {
 };
 
 /* FILE is to be finished in every case. A profile without samples is not stored. */
-enum status ingest_file_init(struct ingest_file *file, const struct request *request, const struct sent_profile *sent,
+enum status ingest_file_init(struct ingest_file *file, struct request *request, const struct sent_profile *sent,
                              struct error *error);
 void ingest_file_fini(struct ingest_file *file);
 /* In one batch. False: answered. */

@@ -30,12 +30,16 @@ static void label_chunk(struct ingest_file *file, const struct request *request,
         chunk->chunk_id = slice_of_text(file->id);
 }
 
-enum status ingest_file_init(struct ingest_file *file, const struct request *request, const struct sent_profile *sent,
+enum status ingest_file_init(struct ingest_file *file, struct request *request, const struct sent_profile *sent,
                              struct error *error)
 {
+    struct buffer storage;
+    struct slice raw;
     *file = (struct ingest_file){0};
     profile_init(&file->profile);
-    enum status status = format_decode(sent->payload, &file->profile, NULL, error);
+    enum status status = body_open_file(request, sent->payload, &storage, &raw, error);
+    if (status == STATUS_OK) status = format_decode(raw, &file->profile, NULL, error);
+    buffer_fini(&storage);
     if (status == STATUS_OK) status = profile_check_inlined(&file->profile, file->profile.source_bytes, error);
     if (status != STATUS_OK || file->profile.samples.count == 0) return status;
     ingest_describe(request, &file->profile, STORE_FILE, sent->payload, &file->chunk, &file->sum);
@@ -97,11 +101,10 @@ static void take_file(struct request *request, struct slice bytes)
 void ingest_profile(struct request *request)
 {
     struct buffer bytes;
-    bool is_large;
-    if (!body_decompress(request, STORE_PAYLOAD_BYTES_MAX, &bytes, &is_large)) return;
+    if (!body_decompress(request, SERVE_FILE_BYTES_MAX, &bytes)) return;
     if (bytes.size == 0)
         answer_error(request, 400, "empty profile");
     else
         take_file(request, buffer_slice(&bytes));
-    body_release(request, &bytes, is_large);
+    buffer_fini(&bytes);
 }

@@ -285,12 +285,11 @@ void ingest_otlp(struct request *request)
 {
     static const char type[] = "application/x-protobuf";
     struct buffer bytes;
-    bool is_large;
     if (!is_json(request) && (!request->content || strncasecmp(request->content, type, sizeof(type) - 1) != 0)) {
         answer_error(request, 415, "the Content-Type must be application/x-protobuf or application/json");
         return;
     }
-    if (!body_decompress(request, STORE_PAYLOAD_BYTES_MAX, &bytes, &is_large)) return;
+    if (!body_decompress(request, SERVE_FILE_BYTES_MAX, &bytes)) return;
     take_export(request, buffer_slice(&bytes));
-    body_release(request, &bytes, is_large);
+    buffer_fini(&bytes);
 }

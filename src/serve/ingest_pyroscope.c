@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { NAMES_MAX = 64, PUSHED_MAX = 256 };
 
@@ -328,8 +329,139 @@ static void take_ingest(struct request *request, struct slice body)
 void ingest_pyroscope(struct request *request)
 {
     struct buffer bytes;
-    bool is_large;
-    if (!body_decompress(request, STORE_PAYLOAD_BYTES_MAX, &bytes, &is_large)) return;
+    if (!body_decompress(request, SERVE_FILE_BYTES_MAX, &bytes)) return;
     take_ingest(request, buffer_slice(&bytes));
-    body_release(request, &bytes, is_large);
+    buffer_fini(&bytes);
+}
+
+/* --- POST /push.v1.PusherService/Push -------------------------------------------------------------------------------
+ * The Connect protocol: the request is one protobuf message, and so is the answer, which has no fields.
+ */
+
+enum {
+    PUSH_SERIES = 1,
+    SERIES_LABELS = 1,
+    SERIES_SAMPLES = 2,
+    LABEL_NAME = 1,
+    LABEL_VALUE = 2,
+    SAMPLE_PROFILE = 1,
+    SAMPLE_ID = 2
+};
+
+/* The profiles of a request, and the memory of those that got labels. */
+struct push {
+    struct request *request;
+    struct ingest_file files[PUSHED_MAX];
+    struct buffer labelled[PUSHED_MAX];
+    size_t count;
+    uint64_t source_bytes;
+};
+
+/* The fields FIRST and SECOND of MESSAGE, which are texts or bytes. */
+static bool read_pair(struct slice message, uint32_t first, uint32_t second, struct slice *ret_first,
+                      struct slice *ret_second)
+{
+    struct protobuf_field field;
+    struct cursor cursor = cursor_of(message);
+    *ret_first = *ret_second = slice_of(NULL, 0);
+    while (protobuf_next(&cursor, &field)) {
+        if (field.wire_type != PROTOBUF_BYTES) continue;
+        if (field.number == first) *ret_first = field.bytes;
+        if (field.number == second) *ret_second = field.bytes;
+    }
+    return !cursor.failed;
+}
+
+/* Several profiles of a request are decompressed at the same time. */
+static enum status take_pushed(struct push *push, const struct description *description, struct slice profile,
+                               struct slice id, struct error *error)
+{
+    struct sent_profile sent = description->sent;
+    struct ingest_file *file = &push->files[push->count];
+    struct buffer *labelled = &push->labelled[push->count];
+    enum status status = STATUS_OK;
+    if (push->count == PUSHED_MAX || push->source_bytes > SERVE_SMALL_BYTES_MAX)
+        return error_set(error, STATUS_TOO_LARGE, 0, "too many profiles in one request; send fewer at once");
+    buffer_init(labelled, STORE_PAYLOAD_BYTES_MAX);
+    sent.payload = profile;
+    sent.id = id;
+    if (description->other_count > 0) {
+        status = add_labels(profile, description, labelled, error);
+        sent.payload = buffer_slice(labelled);
+    }
+    if (status == STATUS_OK) {
+        status = ingest_file_init(file, push->request, &sent, error);
+        push->source_bytes += file->profile.source_bytes;
+        if (status == STATUS_OK && file->profile.samples.count > 0) {
+            push->count++;
+            return STATUS_OK;
+        }
+        ingest_file_fini(file);
+    }
+    buffer_fini(labelled);
+    return status;
+}
+
+static enum status take_series(struct push *push, struct slice series, struct error *error)
+{
+    struct protobuf_field field;
+    struct description description = {0};
+    struct slice first, second;
+    enum status status = STATUS_OK;
+    bool is_fine = true;
+    struct cursor cursor = cursor_of(series);
+    while (is_fine && protobuf_next(&cursor, &field)) {
+        if (field.number != SERIES_LABELS || field.wire_type != PROTOBUF_BYTES) continue;
+        is_fine = read_pair(field.bytes, LABEL_NAME, LABEL_VALUE, &first, &second);
+        add_label(&description, first, second);
+    }
+    is_fine &= !cursor.failed;
+    cursor = cursor_of(series);
+    while (is_fine && status == STATUS_OK && protobuf_next(&cursor, &field)) {
+        if (field.number != SERIES_SAMPLES || field.wire_type != PROTOBUF_BYTES) continue;
+        is_fine = read_pair(field.bytes, SAMPLE_PROFILE, SAMPLE_ID, &first, &second);
+        if (is_fine) status = take_pushed(push, &description, first, second, error);
+    }
+    return is_fine ? status : error_set(error, STATUS_MALFORMED, 0, "not protobuf");
+}
+
+static void take_push(struct push *push, struct slice message)
+{
+    struct request *request = push->request;
+    struct protobuf_field field;
+    struct error error = {0};
+    enum status status = STATUS_OK;
+    struct cursor cursor = cursor_of(message);
+    while (status == STATUS_OK && protobuf_next(&cursor, &field)) {
+        if (field.number == PUSH_SERIES && field.wire_type == PROTOBUF_BYTES)
+            status = take_series(push, field.bytes, &error);
+    }
+    if (cursor.failed) status = error_set(&error, STATUS_MALFORMED, cursor_offset(&cursor), "not protobuf");
+    if (status != STATUS_OK)
+        answer_failure(request, &error);
+    else if (ingest_files_store(request, push->files, push->count))
+        answer_finish(request, "application/proto");
+}
+
+void ingest_push(struct request *request)
+{
+    static const char type[] = "application/proto";
+    struct buffer bytes;
+    if (!request->content || strncasecmp(request->content, type, sizeof(type) - 1) != 0) {
+        answer_error(request, 415, "the Content-Type must be application/proto");
+        return;
+    }
+    struct push *push = calloc(1, sizeof(*push));
+    if (!push) {
+        answer_error(request, 503, "not enough memory");
+    } else if (body_decompress(request, SERVE_FILE_BYTES_MAX, &bytes)) {
+        push->request = request;
+        take_push(push, buffer_slice(&bytes));
+        buffer_fini(&bytes);
+    }
+    for (size_t i = 0; push && i < push->count; i++) {
+        ingest_file_fini(&push->files[i]);
+        buffer_fini(&push->labelled[i]);
+    }
+    free(push);
 }

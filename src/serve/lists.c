@@ -2,16 +2,21 @@
 #include "base/rfc3339.h"
 #include "serve/serve_private.h"
 
-#include <malloc.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct list {
     struct json_writer json;
     size_t count, limit;
+    uint64_t skipped, to_skip; /* entries of the pages before */
+    struct buffer last;        /* value of the last entry, in a list of values */
     bool is_cut, only_transactions;
     struct span_choice spans;
 };
+
+enum { LAST_BYTES_MAX = 1 << 16 };
 
 static void write_slice(struct json_writer *json, const char *key, struct slice text)
 {
@@ -49,8 +54,35 @@ static bool end_entry(struct list *list)
     return !list->json.out->failed;
 }
 
+/* Whether the next entry is one of a page before. */
+static bool skip_entry(struct list *list)
+{
+    bool is_before = list->skipped < list->to_skip;
+    list->skipped += is_before;
+    return is_before;
+}
+
+/* "after" is the member "next" of the page before: the last value, or how many entries the pages have. */
+static bool read_after(struct request *request, bool has_values, struct list *list, struct store_query *query)
+{
+    const char *after = request_parameter(request, "after");
+    if (!after) return true;
+    if (has_values) {
+        query->after = slice_of_text(after);
+        return true;
+    }
+    size_t digits = strspn(after, "0123456789");
+    bool is_number = digits > 0 && digits < 19 && after[digits] == '\0';
+    if (is_number)
+        list->to_skip = strtoull(after, NULL, 10);
+    else
+        answer_error(request, 400, "after: the member next of the page before is needed");
+    return is_number;
+}
+
 /* Reads the parameters and begins {"NAME":[. False: answered. */
-static bool begin_list(struct request *request, const char *name, struct list *list, struct store_query *query)
+static bool begin_list(struct request *request, const char *name, bool has_values, struct list *list,
+                       struct store_query *query)
 {
     struct selection selection;
     const char *limit = request_parameter(request, "limit");
@@ -58,23 +90,41 @@ static bool begin_list(struct request *request, const char *name, struct list *l
     *query = selection.query;
     *list = (struct list){.json = json_writer_of(&request->answer), .limit = SERVE_LIST_MAX, .spans = selection.spans};
     if (limit && strtoull(limit, NULL, 10) < SERVE_LIST_MAX) list->limit = (size_t)strtoull(limit, NULL, 10);
+    buffer_init(&list->last, LAST_BYTES_MAX);
+    if (!read_after(request, has_values, list, query)) return false;
     json_begin_object(&list->json);
     json_write_key(&list->json, name);
     json_begin_array(&list->json);
     return true;
 }
 
+/* Where the next page begins. */
+static void write_next(struct list *list)
+{
+    char number[24];
+    struct slice next = buffer_slice(&list->last);
+    if (!list->is_cut || list->count == 0) return;
+    if (next.data == NULL) {
+        (void)snprintf(number, sizeof(number), "%" PRIu64, list->skipped + list->count);
+        next = slice_of_text(number);
+    }
+    json_write_key(&list->json, "next");
+    json_write_string(&list->json, next);
+}
+
 static void end_list(struct request *request, struct list *list, enum status status, const struct error *error)
 {
-    if (status != STATUS_OK) {
+    if (status == STATUS_OK) {
+        json_end_array(&list->json);
+        json_write_key(&list->json, "is_cut");
+        json_write_bool(&list->json, list->is_cut);
+        write_next(list);
+        json_end_object(&list->json);
+        answer_finish(request, "application/json");
+    } else {
         answer_failure(request, error);
-        return;
     }
-    json_end_array(&list->json);
-    json_write_key(&list->json, "is_cut");
-    json_write_bool(&list->json, list->is_cut);
-    json_end_object(&list->json);
-    answer_finish(request, "application/json");
+    buffer_fini(&list->last);
 }
 
 /* --- Projects -------------------------------------------------------------------------------------------------------
@@ -84,6 +134,7 @@ static void end_list(struct request *request, struct list *list, enum status sta
 static bool write_project(void *context, const struct store_project *project)
 {
     struct list *list = context;
+    if (skip_entry(list)) return true;
     if (!begin_entry(list)) return false;
     write_u64(&list->json, "id", project->id);
     write_slice(&list->json, "name", slice_of_text(project->name));
@@ -95,7 +146,7 @@ void list_projects(struct request *request)
     struct list list;
     struct store_query query;
     struct error error = {0};
-    if (!begin_list(request, "projects", &list, &query)) return;
+    if (!begin_list(request, "projects", false, &list, &query)) return;
     enum status status = store_each_project(request->server->store, write_project, &list, &error);
     end_list(request, &list, status, &error);
 }
@@ -108,6 +159,7 @@ static bool write_chunk(void *context, const struct store_chunk *chunk)
     static const char *const kinds[] = {[STORE_CHUNK] = "chunk", [STORE_PROFILE] = "profile", [STORE_FILE] = "file"};
     struct list *list = context;
     struct json_writer *json = &list->json;
+    if (skip_entry(list)) return true;
     if (!begin_entry(list)) return false;
     bool is_known = chunk->kind >= STORE_CHUNK && chunk->kind <= STORE_FILE;
     write_slice(json, "kind", slice_of_text(is_known ? kinds[chunk->kind] : "unknown"));
@@ -131,7 +183,7 @@ void list_chunks(struct request *request)
     struct list list;
     struct store_query query;
     struct error error = {0};
-    if (!begin_list(request, "chunks", &list, &query)) return;
+    if (!begin_list(request, "chunks", false, &list, &query)) return;
     enum status status = store_each_chunk(request->server->store, &query, write_chunk, &list, &error);
     end_list(request, &list, status, &error);
 }
@@ -168,6 +220,9 @@ static bool write_value(void *context, const struct store_value *value)
 {
     struct list *list = context;
     if (!begin_entry(list)) return false;
+    buffer_clear(&list->last);
+    (void)buffer_reserve(&list->last, 1); /* the value may be empty */
+    buffer_append(&list->last, value->value.data, value->value.size);
     write_slice(&list->json, "name", value->value);
     write_time(&list->json, "first", value->first_ns);
     write_time(&list->json, "last", value->last_ns);
@@ -187,7 +242,7 @@ void list_values(struct request *request)
     struct error error = {0};
     unsigned column = 0;
     while (column + 1 < STORE_COLUMNS && strcmp(names[column], request->route) != 0) column++;
-    if (!begin_list(request, names[column], &list, &query)) return;
+    if (!begin_list(request, names[column], true, &list, &query)) return;
     enum status status =
         store_each_value(request->server->store, &query, (enum store_column)column, write_value, &list, &error);
     end_list(request, &list, status, &error);
@@ -201,7 +256,7 @@ static bool write_span(void *context, const struct store_span *span)
     struct list *list = context;
     struct json_writer *json = &list->json;
     if (list->only_transactions && !span->is_transaction) return true;
-    if (!span_is_chosen(&list->spans, span)) return true;
+    if (!span_is_chosen(&list->spans, span) || skip_entry(list)) return true;
     if (!begin_entry(list)) return false;
     write_slice(json, "trace", span->trace_id);
     write_slice(json, "span", span->span_id);
@@ -226,7 +281,7 @@ void list_spans(struct request *request)
     struct store_query query;
     struct error error = {0};
     bool only_transactions = strcmp(request->route, "transactions") == 0;
-    if (!begin_list(request, only_transactions ? "transactions" : "spans", &list, &query)) return;
+    if (!begin_list(request, only_transactions ? "transactions" : "spans", false, &list, &query)) return;
     list.only_transactions = only_transactions;
     enum status status = store_each_span(request->server->store, &query, write_span, &list, &error);
     end_list(request, &list, status, &error);
@@ -239,6 +294,7 @@ static bool write_rejected(void *context, const struct store_rejected *rejected)
 {
     struct list *list = context;
     struct json_writer *json = &list->json;
+    if (skip_entry(list)) return true;
     if (!begin_entry(list)) return false;
     write_time(json, "received", rejected->received_ns);
     write_slice(json, "type", rejected->type);
@@ -257,7 +313,7 @@ void list_rejected(struct request *request)
     struct list list;
     struct store_query query;
     struct error error = {0};
-    if (!begin_list(request, "rejected", &list, &query)) return;
+    if (!begin_list(request, "rejected", false, &list, &query)) return;
     if (query.to_ns == 0) query.to_ns = UINT64_MAX;
     enum status status = store_each_rejected(request->server->store, &query, write_rejected, &list, &error);
     end_list(request, &list, status, &error);
@@ -266,6 +322,7 @@ void list_rejected(struct request *request)
 static bool write_outcome(void *context, const struct store_outcome *outcome)
 {
     struct list *list = context;
+    if (skip_entry(list)) return true;
     if (!begin_entry(list)) return false;
     write_slice(&list->json, "outcome", outcome->outcome);
     write_slice(&list->json, "category", outcome->category);
@@ -279,7 +336,7 @@ void list_outcomes(struct request *request)
     struct list list;
     struct store_query query;
     struct error error = {0};
-    if (!begin_list(request, "outcomes", &list, &query)) return;
+    if (!begin_list(request, "outcomes", false, &list, &query)) return;
     enum status status = store_each_outcome(request->server->store, &query, write_outcome, &list, &error);
     end_list(request, &list, status, &error);
 }

@@ -66,6 +66,7 @@ static const struct route routes[] = {
     {"GET",  "rejected",     ACCESS_READ,  list_rejected},
     {"GET",  "outcomes",     ACCESS_READ,  list_outcomes},
     {"POST", "/ingest",      ACCESS_WRITE_BY_KEY, ingest_pyroscope},
+    {"POST", "/push.v1.PusherService/Push", ACCESS_WRITE_BY_KEY, ingest_push},
     {"POST", "/v1development/profiles", ACCESS_WRITE_BY_KEY, ingest_otlp},
     {"GET",  "/api/projects", ACCESS_READ_ALL, list_projects},
     {"GET",  "/metrics",     ACCESS_METRICS, show_metrics},
@@ -80,7 +81,7 @@ static const char *const texts[] = {
     "service", "environment", "release", "host",     "platform",   "profiler",  "chunk",      "thread",
     "trace",   "span",        "from",    "to",       "seconds",    "focus",     "ignore",     "hide",
     "show",    "show_from",   "type",    "order",    "prune_from", "tag_focus", "tag_ignore", "transaction",
-    "by",      "normalize",   "format",  "inverted", "name",       "times",     NULL,
+    "by",      "normalize",   "format",  "inverted", "name",       "times",     "after",      NULL,
 };
 /* With "base_" in front, too. */
 static const char *const of_bases[] = {
@@ -190,7 +191,8 @@ bool request_check_early(struct request *request)
         /* An envelope may carry its key inside. */
         return is_envelope && !access_names_key(request) ? true : access_may_write(request, slice_of(NULL, 0));
     case ACCESS_WRITE_BY_KEY:
-        request->has_otlp_errors = route->run == ingest_otlp;
+        if (route->run == ingest_otlp) request->error_form = ERRORS_OF_OTLP;
+        if (route->run == ingest_push) request->error_form = ERRORS_OF_CONNECT;
         return access_may_write_by_key(request);
     case ACCESS_ALL:
     default:
@@ -202,4 +204,5 @@ void request_run(struct request *request)
 {
     const struct route *route = find_route(request);
     if (route) route->run(request);
+    decoding_end(request);
 }

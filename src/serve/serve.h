@@ -17,7 +17,9 @@ enum {
     SERVE_STRANGERS_BYTES_MAX = 32 << 20, /* of bodies among them whose key is in the body, if they have any */
     SERVE_EXPECTED_BYTES_MAX = 2 << 20,   /* reserved for a body at once, if its client says that it has so many */
     SERVE_RATES_MAX = 4096,               /* projects whose rates are limited */
-    SERVE_SMALL_BYTES_MAX = 32 << 20,     /* decompressed: larger bodies are read one at a time */
+    SERVE_SMALL_BYTES_MAX = 8 << 20,      /* decompressed: larger bodies are decoded one at a time */
+    SERVE_DECODING_BYTES_MAX = 24 << 20,  /* of smaller ones that are decoded at the same time */
+    SERVE_FILE_BYTES_MAX = 32 << 20,      /* decompressed, of a profile that is not in an envelope */
     SERVE_JOBS_MAX = 1024,
     SERVE_WORKERS_MAX = 64,
     SERVE_PARAMETERS_MAX = 32,
@@ -59,6 +61,8 @@ struct server;
 enum status server_start(struct store *store, const struct serve_options *options, struct server **ret_server,
                          struct error *error);
 uint16_t server_port(const struct server *server);
+/* A port of 127.0.0.1 where SERVER speaks HTTP without TLS, for programs of this machine. 0 if there is none. */
+uint16_t server_open_loopback(struct server *server);
 /* Accepts no more connections, stores what has arrived, answers queries that still compute with 503, and ends. Accepts
  * NULL. */
 void server_stop(struct server *server);

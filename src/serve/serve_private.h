@@ -19,6 +19,13 @@ struct parameter {
     char *name, *value;
 };
 
+/* What a client of the route reads. */
+enum error_form {
+    ERRORS_AS_DETAIL,  /* {"detail": …} */
+    ERRORS_OF_OTLP,    /* google.rpc.Status */
+    ERRORS_OF_CONNECT, /* {"code": …, "message": …} */
+};
+
 enum request_state { REQUEST_ARRIVING, REQUEST_REJECTED, REQUEST_WAITING, REQUEST_ANSWERED };
 
 struct request {
@@ -38,6 +45,8 @@ struct request {
     bool has_key;           /* that may write, and was counted in the rates */
     bool is_stranger;       /* counted in server.stranger_bytes */
     bool is_query;          /* see struct server */
+    bool is_large;          /* the one that is decoded now */
+    size_t decoding_bytes;  /* of it, in server.decoding */
     bool adds_stacks;       /* the answer needs no times, threads and labels: sums of the store serve it */
     unsigned retry_seconds; /* of a rejection; 0: the usual time */
 
@@ -47,8 +56,8 @@ struct request {
     unsigned status;
     const char *content_type;
     struct buffer answer;
+    enum error_form error_form;
     bool asks_for_login;
-    bool has_otlp_errors;  /* errors are as OTLP has them */
     bool is_damaged;       /* the answer lacks data that are damaged */
     bool is_page, is_kept; /* a file of the page, compressed; browsers may keep it */
     struct request *next;
@@ -66,6 +75,15 @@ struct rates {
     size_t count;
 };
 
+/* What is decoded now (body.c). */
+struct decoding {
+    pthread_mutex_t lock;
+    pthread_cond_t has_room;
+    size_t bytes; /* of small bodies */
+    bool has_large;
+    unsigned waiting_large;
+};
+
 /* Requests that wait for a worker. */
 struct queue {
     struct request *first, **end;
@@ -78,6 +96,7 @@ struct server {
     struct MHD_Daemon *daemon;
     struct MHD_Daemon *former[SERVE_FORMER_MAX]; /* serve the connections that began with an earlier certificate */
     size_t former_count;
+    struct MHD_Daemon *loopback;   /* without TLS; NULL: none, or DAEMON is it */
     struct pem *served, *unusable; /* certificates; NULL: none */
     uint16_t port;
 
@@ -91,7 +110,7 @@ struct server {
     unsigned worker_count;
     bool has_keeper;
 
-    pthread_mutex_t large; /* of bodies over SERVE_SMALL_BYTES_MAX */
+    struct decoding decoding;
     struct rates rates;
 
     atomic_bool is_ending; /* queries that compute give up */
@@ -168,11 +187,17 @@ bool request_is_post(const struct request *request);
 void ingest_envelope(struct request *request);
 void ingest_profile(struct request *request);
 void ingest_pyroscope(struct request *request);
+void ingest_push(struct request *request);
 void ingest_otlp(struct request *request);
 
-/* Decompresses the body into OUT. IS_LARGE: server.large is held, and the caller gives it back. */
-bool body_decompress(struct request *request, size_t bytes_max, struct buffer *out, bool *ret_is_large);
-void body_release(struct request *request, struct buffer *bytes, bool is_large);
+/* Decompresses the body, of at most BYTES_MAX, into OUT, and waits until it may be decoded. False: answered. */
+bool body_decompress(struct request *request, size_t bytes_max, struct buffer *out);
+/* The same for a file in the body that may be compressed itself; STORAGE and RET_RAW as format_decompress has them. */
+enum status body_open_file(struct request *request, struct slice bytes, struct buffer *storage, struct slice *ret_raw,
+                           struct error *error);
+/* Waits until BYTES more of REQUEST may be decoded; STATUS_IO if too many wait. */
+enum status decoding_begin(struct request *request, size_t bytes, struct error *error);
+void decoding_end(struct request *request); /* of all of it */
 
 void query_pprof(struct request *request);
 void query_export(struct request *request);

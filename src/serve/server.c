@@ -221,6 +221,39 @@ static void write_otlp_error(struct request *request, const char *text)
     json_end_object(&json);
 }
 
+/* A client tries again if the code is "unavailable" or "resource_exhausted". */
+static const char *connect_code(unsigned status)
+{
+    switch (status) {
+    case 401:
+        return "unauthenticated";
+    case 403:
+        return "permission_denied";
+    case 429:
+        return "resource_exhausted";
+    case 503:
+        return "unavailable";
+    default:
+        return "invalid_argument";
+    }
+}
+
+static void write_error(struct request *request, const char *text)
+{
+    bool is_of_connect = request->error_form == ERRORS_OF_CONNECT;
+    struct json_writer json = json_writer_of(&request->answer);
+    json_begin_object(&json);
+    if (is_of_connect) {
+        json_write_key(&json, "code");
+        json_write_text(&json, connect_code(request->status));
+    }
+    json_write_key(&json, is_of_connect ? "message" : "detail");
+    json_write_text(&json, text);
+    json_end_object(&json);
+    buffer_append_text(&request->answer, "\n");
+    request->content_type = "application/json";
+}
+
 void answer_error(struct request *request, unsigned status, const char *format, ...)
 {
     char text[400];
@@ -230,17 +263,10 @@ void answer_error(struct request *request, unsigned status, const char *format, 
     va_end(arguments);
     buffer_clear(&request->answer);
     request->status = status;
-    if (request->has_otlp_errors) {
+    if (request->error_form == ERRORS_OF_OTLP)
         write_otlp_error(request, text);
-        return;
-    }
-    struct json_writer json = json_writer_of(&request->answer);
-    json_begin_object(&json);
-    json_write_key(&json, "detail");
-    json_write_text(&json, text);
-    json_end_object(&json);
-    buffer_append_text(&request->answer, "\n");
-    request->content_type = "application/json";
+    else
+        write_error(request, text);
 }
 
 void answer_failure(struct request *request, const struct error *error)
@@ -615,7 +641,8 @@ enum status server_start(struct store *store, const struct serve_options *option
     server->queries.end = &server->queries.first;
     (void)pthread_mutex_init(&server->lock, NULL);
     (void)pthread_mutex_init(&server->daemon_lock, NULL);
-    (void)pthread_mutex_init(&server->large, NULL);
+    (void)pthread_mutex_init(&server->decoding.lock, NULL);
+    (void)pthread_cond_init(&server->decoding.has_room, NULL);
     (void)pthread_mutex_init(&server->rates.lock, NULL);
     (void)pthread_cond_init(&server->has_jobs, NULL);
     (void)pthread_cond_init(&server->keeper_wakes, NULL);
@@ -639,6 +666,20 @@ enum status server_start(struct store *store, const struct serve_options *option
 uint16_t server_port(const struct server *server)
 {
     return server->port;
+}
+
+static uint16_t port_of(struct MHD_Daemon *daemon)
+{
+    const union MHD_DaemonInfo *info = http->get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
+    return info ? info->port : 0;
+}
+
+uint16_t server_open_loopback(struct server *server)
+{
+    union any_address address;
+    if (!parse_address("127.0.0.1", 0, &address)) return 0;
+    if (!server->loopback) server->loopback = server_start_daemon(server, NULL, &address.any, -1);
+    return server->loopback ? port_of(server->loopback) : 0;
 }
 
 /* Requests that arrived are answered: the workers empty the queue, and their connections get a moment to send. */
@@ -673,13 +714,15 @@ void server_stop(struct server *server)
     (void)pthread_mutex_unlock(&server->lock);
     for (unsigned i = 0; i < server->worker_count; i++) (void)pthread_join(server->workers[i], NULL);
     if (server->has_keeper) (void)pthread_join(server->keeper, NULL);
+    if (server->loopback) http->stop_daemon(server->loopback);
     if (server->daemon) http->stop_daemon(server->daemon);
     for (size_t i = 0; i < server->former_count; i++) http->stop_daemon(server->former[i]);
     pem_free(server->served);
     pem_free(server->unusable);
     (void)pthread_mutex_destroy(&server->daemon_lock);
     (void)pthread_mutex_destroy(&server->lock);
-    (void)pthread_mutex_destroy(&server->large);
+    (void)pthread_mutex_destroy(&server->decoding.lock);
+    (void)pthread_cond_destroy(&server->decoding.has_room);
     (void)pthread_mutex_destroy(&server->rates.lock);
     (void)pthread_cond_destroy(&server->has_jobs);
     (void)pthread_cond_destroy(&server->keeper_wakes);

@@ -18,6 +18,7 @@ void query_bind(sqlite3_stmt *statement, const struct store_query *query)
     for (int i = 0; i < 7; i++) {
         if (texts[i].size) sql_bind_slice(statement, 4 + i, texts[i]); /* else NULL: any */
     }
+    if (query->after.data) sql_bind_slice(statement, 11, query->after); /* of VALUES_OF */
 }
 
 /* What can be read is served; queries say once what cannot. */
@@ -33,7 +34,7 @@ static void report_damage(struct store *store, const struct store_query *query, 
     (void)pthread_mutex_unlock(&store->queue_lock);
     if (is_new)
         store_print(store->report, store->report_context,
-                    "answers lack data of %s: %s; offbeat serve --check says how much", name, error->message);
+                    "answers lack data of %s: %s; offbeat store check says how much", name, error->message);
 }
 
 /* A file that was removed between listing and opening is no damage. */
@@ -359,8 +360,8 @@ enum status store_each_value(struct store *store, const struct store_query *quer
                              store_visit_value *visit, void *context, struct error *error)
 {
 #define VALUES_OF(column)                                                                                              \
-    "SELECT " column ",min(start_ns),max(end_ns),count(*),sum(samples) FROM chunk" WHERE_CHUNK " GROUP BY " column     \
-    " ORDER BY " column " LIMIT 10001"
+    "SELECT " column ",min(start_ns),max(end_ns),count(*),sum(samples) FROM chunk" WHERE_CHUNK                         \
+    " AND (?11 IS NULL OR " column ">?11) GROUP BY " column " ORDER BY " column " LIMIT 10001"
     static const char *const statements[STORE_COLUMNS] = {
         [STORE_SERVICE] = VALUES_OF("service"),   [STORE_ENVIRONMENT] = VALUES_OF("environment"),
         [STORE_RELEASE] = VALUES_OF("release"),   [STORE_HOST] = VALUES_OF("host"),

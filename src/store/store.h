@@ -113,6 +113,7 @@ struct store_query {
     uint64_t project;
     uint64_t from_ns, to_ns; /* what has some time in [from, to); TO_NS 0: no end */
     struct slice service, environment, release, host, platform, profiler_id, chunk_id;
+    struct slice after; /* for store_each_value: only values that are greater; no DATA: all */
     bool with_payload;
     bool *is_damaged; /* set to true if damaged data were left out; may be NULL */
 };

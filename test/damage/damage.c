@@ -127,7 +127,8 @@ static void damage_file(const char *path)
     struct slice raw;
     buffer_init(&file, FORMAT_BYTES_MAX);
     if (file_read(path, &file, NULL) != STATUS_OK) _exit(1);
-    if (format_decompress(buffer_slice(&file), &storage, &raw, NULL) != STATUS_OK) raw = buffer_slice(&file);
+    if (format_decompress(buffer_slice(&file), FORMAT_BYTES_MAX, &storage, &raw, NULL) != STATUS_OK)
+        raw = buffer_slice(&file);
     limit_memory(raw.size);
     damage_bytes(buffer_slice(&file));
     if (raw.data != file.data) damage_bytes(raw);

@@ -103,7 +103,7 @@ static size_t decompressed_bytes(struct slice bytes)
     struct buffer storage;
     struct slice raw = bytes;
     if (chosen_format != NULL) return bytes.size;
-    (void)format_decompress(bytes, &storage, &raw, NULL);
+    (void)format_decompress(bytes, FORMAT_BYTES_MAX, &storage, &raw, NULL);
     size_t size = storage.size > raw.size ? storage.size : raw.size;
     buffer_fini(&storage);
     return size > bytes.size ? size : bytes.size;

@@ -8,10 +8,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from openapi import DOCUMENT, faults, operations, parameters_of_program, resolve, routes_of_program  # noqa: E402
-from server_process import Server, chunk, chunk_envelope, envelope, item  # noqa: E402
+from server_process import Server, chunk, chunk_envelope, envelope, item, running  # noqa: E402
 from tap import case, check, check_equal, main  # noqa: E402
 
 OFFBEAT = pathlib.Path(sys.argv[1]).resolve() / "offbeat"
@@ -111,6 +112,53 @@ def every_parameter_of_a_query_is_described_and_another_one_is_rejected():
             for route in ("top", "chunks", "trend"):
                 answer = server.get(f"{route}?{query}")
                 check_equal(answer.status, 400, f"status of {route}?{query}")
+
+
+# --- Lists ---------------------------------------------------------------------------------------------------------------
+
+
+def pages(server, route, name, limit):
+    """The entries of all pages, and how many pages there are."""
+    entries, count, after = [], 0, ""
+    while True:
+        answer = server.read(f"{route}{'&' if '?' in route else '?'}limit={limit}{after}")
+        entries += answer[name]
+        count += 1
+        check_equal("next" in answer, answer["is_cut"], "a page that is cut says where the next one begins")
+        if not answer["is_cut"]:
+            return entries, count
+        after = "&after=" + urllib.parse.quote(answer["next"])
+
+
+@case
+def the_pages_of_a_list_have_each_entry_once():
+    with running(OFFBEAT) as server:
+        names = [f"{name}&=\u00e9 {number:03}" for number in range(23) for name in ("shop", "bank")] + ["x" * 190 + "\u20ac" * 10]
+        for number, name in enumerate(names):  # one name is cut after 200 bytes, in the middle of a character
+            check_equal(server.upload(b"main;work 3\n", "service=" + urllib.parse.quote(name)).status, 200, "status")
+        for number in range(7):
+            check_equal(server.send(envelope(item("profile_chunk", b"{}", platform="python"))).status, 200, "status")
+        for route in ("services", "chunks", "rejected", "outcomes", "chunks?service=" + urllib.parse.quote(names[3])):
+            name = route.split("?")[0]
+            whole = server.read(route)
+            check_equal(whole["is_cut"], False, f"{route} is cut")
+            for limit in (1, 10, len(whole[name]), 1000):
+                entries, count = pages(server, route, name, limit)
+                check_equal(entries, whole[name], f"entries of {route} in pages of {limit}")
+                check_equal(count, max(1, -(-len(whole[name]) // limit)), f"pages of {route} in pages of {limit}")
+        check_equal(len(server.read("services")["services"]), len(names), "services")
+        for wrong in ("x", "", "-1", "99999999999999999999"):
+            check_equal(server.get(f"chunks?after={wrong}").status, 400, f"status of after={wrong}")
+
+
+@case
+def the_pages_of_spans_have_the_filters_of_the_list():
+    with two_projects() as (server, *_):
+        for route in ("spans", "transactions", f"spans?span={'1' * 16}"):
+            name = route.split("?")[0]
+            entries, _ = pages(server, route, name, 1)
+            check_equal(entries, server.read(route)[name], f"entries of {route}")
+            check(entries, f"{route} is empty")
 
 
 # --- Queries ----------------------------------------------------------------------------------------------------------
@@ -273,6 +321,10 @@ def forms_of(secret):
             {"Authorization": f"Bearer {secret}"}, basic(secret)]
 
 
+def members_of_error(path):
+    return ["message"] if "v1development" in path else ["code", "message"] if "push.v1" in path else ["detail"]
+
+
 @case
 def every_route_rejects_each_wrong_credential_and_does_nothing():
     tried = 0
@@ -301,7 +353,7 @@ def every_route_rejects_each_wrong_credential_and_does_nothing():
                 answer = server.request(method, target, body, headers)
                 allowed = (400, 401, 403) if access.startswith("WRITE") else (401, 403)
                 check(answer.status in allowed, f"{method} {target} with {headers}: {answer.status} {answer.body[:100]}")
-                check_equal(list(answer.json()), ["message" if "v1development" in path else "detail"], f"answer to {method} {target} with {headers}")
+                check_equal(list(answer.json()), members_of_error(path), f"answer to {method} {target} with {headers}")
                 tried += 1
             for other in ("/api/2/", "/api/3/"):  # the right key, the wrong project
                 if access == "READ" or access == "WRITE":

@@ -157,6 +157,47 @@ def what_cannot_be_read_is_rejected_and_not_stored():
         check_equal(server.read("chunks")["chunks"], [], "chunks")
 
 
+# --- Pushes of Grafana Alloy -------------------------------------------------------------------------------------------
+
+
+def push(server, *series, headers=None, key=None):
+    """Each SERIES: (labels, profiles), of push.proto."""
+    body = fields(1, [fields(1, [field(1, name) + field(2, value) for name, value in labels.items()]) +
+                      fields(2, [field(1, profile) + field(2, one_id) for profile, one_id in profiles]) for labels, profiles in series])
+    return server.request("POST", "/push.v1.PusherService/Push", body, {"Content-Type": "application/proto"} | basic(key or server.key) | (headers or {}))
+
+
+@case
+def each_profile_of_a_push_is_stored_once_with_its_labels():
+    labels = {"__name__": "process_cpu", "service_name": "shop", "instance": "h1", "region": "eu", "__session_id__": "7"}
+    series = [(labels, [(gzip.compress(pprof(STACKS)), f"{1:032x}"), (pprof(STACKS), f"{2:032x}")]),
+              (labels | {"service_name": "bank", "region": "us"}, [(pprof(STACKS), "")])]
+    with running(OFFBEAT) as server:
+        for _ in range(2):  # as a client that had no answer
+            answer = push(server, *series)
+            check_equal((answer.status, answer.body, answer.headers["Content-Type"]), (200, b"", "application/proto"), "answer")
+        found = sorted((one["service"], one["host"], one["chunk"] in (f"{1:032x}", f"{2:032x}")) for one in server.read("chunks")["chunks"])
+        check_equal(found, [("bank", "h1", False), ("bank", "h1", False), ("shop", "h1", True), ("shop", "h1", True)], "chunks")
+        check_equal(functions(server, "service=shop"), {"work": 140, "wait": 60}, "functions")
+        check_equal(functions(server, "tag_focus=region=us"), {"work": 140, "wait": 60}, "functions of a label")
+
+
+@case
+def errors_of_a_push_follow_the_connect_protocol():
+    good = ({"service_name": "shop"}, [(pprof(STACKS), "")])
+    with running(OFFBEAT) as server:
+        for what, answer, status, code in (
+                ("a broken profile", push(server, good, ({"a": "b"}, [(pprof(STACKS)[:-7], "")])), 400, "invalid_argument"),
+                ("an unknown key", push(server, good, key="0" * 32), 403, "permission_denied"),
+                ("another type", push(server, good, headers={"Content-Type": "application/json"}), 415, "invalid_argument"),
+                ("too many", push(server, ({}, [(pprof(STACKS), "")] * 257)), 413, "invalid_argument"),
+                ("no protobuf", server.request("POST", "/push.v1.PusherService/Push", b"\x0a\xff", basic(server.key) | {"Content-Type": "application/proto"}),
+                 400, "invalid_argument")):
+            check_equal((answer.status, answer.json().get("code")), (status, code), f"answer to {what}: {answer.body}")
+        check_equal(server.read("chunks")["chunks"], [], "chunks: a request is stored all or not at all")
+        check_equal(push(server, *[({}, [])] * 3).status, 200, "status of nothing")
+
+
 # --- OTLP -------------------------------------------------------------------------------------------------------------
 
 

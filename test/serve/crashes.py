@@ -83,7 +83,7 @@ def every_acknowledged_chunk_is_there_once_after_kills_at_random_moments():
         server = Server(OFFBEAT, folder)
         found = check_all(server, acknowledged)
         check_equal((server.stop(), server.said()), (0, ""), "the end")
-        check_equal(subprocess.run([OFFBEAT, "serve", "--check", "--data", folder], capture_output=True, timeout=300).returncode, 0, "--check")
+        check_equal(subprocess.run([OFFBEAT, "store", "check", "--data", folder], capture_output=True, timeout=300).returncode, 0, "store check")
     print(f"# seed {seed}: {KILLS} kills, {len(acknowledged)} chunks acknowledged, {len(found)} stored")
     check(len(acknowledged) > KILLS, "nothing was sent")
 

@@ -15,11 +15,12 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from server_process import Server, chunk, chunk_envelope, envelope, item, running  # noqa: E402
-from tap import case, check, check_equal, main, skip  # noqa: E402
+from tap import case, check, check_equal, leave_out, main, skip  # noqa: E402
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 OFFBEAT = BUILD / "offbeat"
 START = 1_800_000_000
+IS_ASAN = "libasan" in subprocess.run(["ldd", OFFBEAT], capture_output=True, text=True, check=False).stdout
 
 
 @case
@@ -231,7 +232,7 @@ def a_backup_of_a_running_server_has_everything_acknowledged_before_it():
         check(after > before, "nothing was sent while the copy was made")
         token, key = server.token, server.key
         server.kill()
-        checked = subprocess.run([OFFBEAT, "serve", "--data", f"{folder}/copy", "--check"], capture_output=True, text=True, timeout=60)
+        checked = subprocess.run([OFFBEAT, "store", "check", "--data", f"{folder}/copy"], capture_output=True, text=True, timeout=60)
         check_equal(checked.returncode, 0, checked.stderr)
         copy = Server(OFFBEAT, f"{folder}/copy")
         check_equal((copy.token, copy.key), (token, key), "token and key")
@@ -245,12 +246,12 @@ def a_backup_of_a_running_server_has_everything_acknowledged_before_it():
         data = bytearray(name.read_bytes())
         data[len(data) // 2:len(data) // 2 + 20000] = bytes(20000)
         name.write_bytes(data)
-        checked = subprocess.run([OFFBEAT, "serve", "--data", f"{folder}/copy", "--check"], capture_output=True, text=True, timeout=60)
+        checked = subprocess.run([OFFBEAT, "store", "check", "--data", f"{folder}/copy"], capture_output=True, text=True, timeout=60)
         check_equal(checked.returncode, 1, f"the check of a damaged copy: {checked.stderr}")
 
 
 def backup(folder, name, data="data"):
-    return subprocess.run([OFFBEAT, "serve", "--data", f"{folder}/{data}", "--backup", f"{folder}/{name}"], capture_output=True, text=True, timeout=60)
+    return subprocess.run([OFFBEAT, "store", "backup", f"{folder}/{name}", "--data", f"{folder}/{data}"], capture_output=True, text=True, timeout=60)
 
 
 @case
@@ -267,6 +268,51 @@ def a_backup_never_writes_over_something():
                     (3, False, False), "no data")
         pathlib.Path(folder, "empty").mkdir()
         check_equal(backup(folder, "empty").returncode, 0, "status with an empty folder")
+
+
+@case
+def store_needs_one_of_its_two_actions():
+    with tempfile.TemporaryDirectory() as folder:
+        Server(OFFBEAT, f"{folder}/data").stop()
+        for arguments, status in (((), 2), (("frob",), 2), (("check", "x"), 2), (("backup",), 2), (("backup", f"{folder}/x", "--repair"), 2),
+                                  (("check",), 0), (("check", "--repair"), 0)):
+            done = subprocess.run([OFFBEAT, "store", *arguments, "--data", f"{folder}/data"], capture_output=True, text=True, timeout=60)
+            check_equal(done.returncode, status, f"status with {arguments}: {done.stderr}")
+        done = subprocess.run([OFFBEAT, "store", "check", "--data", f"{folder}/nothing"], capture_output=True, text=True, timeout=60)
+        check_equal((done.returncode, pathlib.Path(folder, "nothing").exists()), (3, False), done.stderr)
+        with running(OFFBEAT, data=f"{folder}/data"):
+            done = subprocess.run([OFFBEAT, "store", "check", "--data", f"{folder}/data"], capture_output=True, text=True, timeout=60)
+            check_equal(done.returncode, 3, f"status beside a server: {done.stderr}")
+
+
+@case
+def the_server_profiles_itself_into_its_own_project():
+    """With TLS, which its own connection does not need."""
+    if IS_ASAN:
+        leave_out("the library with a sanitizer can be loaded into its own programs only")
+    if not shutil.which("openssl"):
+        skip("openssl is not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        certificate, key = make_certificate(folder, "self")
+        environment = os.environ | {"OFFBEAT_CHUNK_SECONDS": "1"}
+        server = subprocess.Popen([OFFBEAT, "serve", "--data", f"{folder}/data", "--listen", "127.0.0.1:0", "--tls-cert", certificate,
+                                   "--tls-key", key, "--profile-self"], env=environment, stdout=subprocess.PIPE, text=True)
+        server.stdout.readline()
+        url = server.stdout.readline().removeprefix("URL: ").strip().replace("/api/1/profile.pb.gz", "/api/2/top")
+        curl, deadline, answer = ["curl", "-sk", f"{url}?service=offbeat-serve"], time.time() + 60, ""
+        while "sample_type" not in answer and time.time() < deadline:
+            time.sleep(0.5)
+            answer = subprocess.run(curl, capture_output=True, text=True, timeout=60).stdout
+        functions = [one["name"] for one in json.loads(answer)["functions"]]
+        begun = time.monotonic()
+        server.send_signal(signal.SIGTERM)
+        check_equal(server.wait(60), 0, "exit status")
+        print(f"# stopped in {time.monotonic() - begun:.1f} s")
+        check("work" in functions, f"functions {functions[:20]}")  # of src/serve/server.c
+        server = Server(OFFBEAT, f"{folder}/data")
+        check_equal([one["name"] for one in json.loads(server.request("GET", "/api/projects", headers=server.read_header()).body)["projects"]],
+                    ["default", "offbeat serve"], "projects")
+        server.kill()
 
 
 @case

@@ -12,7 +12,7 @@ static void read_real(struct buffer *raw)
     struct slice bytes;
     buffer_init(&file, 1 << 20);
     CHECK_UINT(file_read(TEST_SOURCE_ROOT "/test/data/jfr/g1.jfr.gz", &file, NULL), STATUS_OK);
-    CHECK_UINT(format_decompress(buffer_slice(&file), raw, &bytes, NULL), STATUS_OK);
+    CHECK_UINT(format_decompress(buffer_slice(&file), FORMAT_BYTES_MAX, raw, &bytes, NULL), STATUS_OK);
     buffer_fini(&file);
 }
 
