@@ -107,8 +107,8 @@ static bool open_for_sums(const char *path, struct profile *profile)
     return false;
 }
 
-/* Copies PROFILE into LABELLED, each sample with the labels of the process that the facts of PROFILE name. */
-static enum status label_process(struct profile *labelled, const struct profile *profile, struct error *error)
+/* The facts of PROFILE name its process. */
+enum status label_process(struct profile *labelled, const struct profile *profile, struct error *error)
 {
     struct processes processes;
     enum status status = error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the processes");

@@ -18,6 +18,9 @@ bool open_profile(const char *path, struct profile *profile, struct opened_file 
  * process, pid and process, so that samples of two processes stay apart. */
 bool open_for_merge(const char *path, struct profile *profile);
 
+/* Copies PROFILE, one process, into LABELLED, which is empty: each sample has the labels of its process. */
+enum status label_process(struct profile *labelled, const struct profile *profile, struct error *error);
+
 /* The two steps of open_profile: the file's bytes, decompressed, with their format (NULL: unknown), and what they hold.
  * The caller finishes BYTES in every case; after the second they are empty. Of a file of perf record, which may be
  * larger than memory, they are empty after the first, too. */

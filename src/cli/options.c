@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -351,6 +352,7 @@ bool options_parse(const struct command_syntax *syntax, int argc, char **argv, s
 {
     struct parse parse = {.syntax = syntax, .argv = argv, .argc = argc, .position = 1};
     unsigned operand_count = 0; /* kept at argv[1…], over what was read already */
+    unsigned before_dashes = UINT_MAX;
     bool is_ended = false;
     *ret_status = EXIT_WRONG_USE;
     while (parse.position < argc) {
@@ -360,6 +362,7 @@ bool options_parse(const struct command_syntax *syntax, int argc, char **argv, s
             if (syntax->stops_at_operand) is_ended = true;
         } else if (strcmp(word, "--") == 0) {
             is_ended = true;
+            before_dashes = operand_count;
         } else if (is_help(word)) {
             print_help(syntax);
             *ret_status = EXIT_DONE;
@@ -371,5 +374,6 @@ bool options_parse(const struct command_syntax *syntax, int argc, char **argv, s
     if (!check_operands(syntax, operand_count)) return false;
     argv[1 + operand_count] = NULL; /* the end of ARGV, or a word that was read */
     *ret_operands = (struct operands){.items = argv + 1, .count = operand_count};
+    ret_operands->before_dashes = before_dashes < operand_count ? before_dashes : operand_count;
     return true;
 }

@@ -58,6 +58,7 @@ struct command_syntax {
 struct operands {
     char **items;
     unsigned count;
+    unsigned before_dashes; /* how many were before "--"; COUNT: there was none */
 };
 
 /* Reads ARGV (ARGV[0] is the command's name), and reorders its words. Options may be before and after operands, unless

@@ -12,6 +12,7 @@
 #include "cli/open_profile.h"
 #include "cli/options.h"
 #include "cli/process_starts.h"
+#include "cli/record.h"
 #include "cli/record_folder.h"
 #include "cli/record_library.h"
 #include "cli/record_outputs.h"
@@ -34,8 +35,6 @@
 #define DURATION_NS_MAX (365 * 86400 * (uint64_t)1000000000)
 
 enum {
-    FREQUENCY_DEFAULT = 101,
-    FREQUENCY_MAX = 10000,
     CPU_PPM_MIN = 1000,
     RECORDINGS_MAX = 100000,
     CPU_UNSEEN_NS_MAX = 100000000,
@@ -66,6 +65,7 @@ struct record {
     uint64_t tick_count, stack_count, lost_ticks;
     bool is_quiet;
     bool is_failed;
+    const struct record_watcher *watcher; /* NULL: none */
 };
 
 struct record_arguments {
@@ -96,20 +96,6 @@ static uint64_t fact_number(const struct profile *profile, const char *key)
     return 0;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
-/* In the order of the clock that is part of the names: parents before their children. */
-static int compare_times(const void *a, const void *b)
-{
-    const char *left = strchr(a, '-'), *right = strchr(b, '-');
-    if (!left || !right) return compare_names(a, b);
-    unsigned long long left_time = strtoull(left + 1, NULL, 16), right_time = strtoull(right + 1, NULL, 16);
-    return (left_time > right_time) - (left_time < right_time);
-}
-
 /* A process that ended as soon as it had made its recording was there to be sampled. */
 static bool is_empty(const struct record *record, const char *name)
 {
@@ -134,7 +120,8 @@ static void list_recordings(struct record *record)
     }
     if (directory) (void)closedir(directory);
     if (record->recordings.count > 1)
-        qsort(record->recordings.names, record->recordings.count, sizeof(*record->recordings.names), compare_times);
+        qsort(record->recordings.names, record->recordings.count, sizeof(*record->recordings.names),
+              record_folder_compare);
 }
 
 static void set_metadata(struct profile *profile, const struct record *record)
@@ -397,6 +384,7 @@ static void write_everything(struct record *record, const char *program)
     for (size_t i = 0; i < record->outputs.count; i++)
         report_left_out(record->outputs.items[i].path, &record->outputs.items[i].series);
     if (!record->is_failed && !record->is_quiet && record->stack_count > 0) print_result(record);
+    if (record->watcher) record->watcher->written(record->watcher->context, &all);
     profile_fini(&all);
 }
 
@@ -449,14 +437,23 @@ static bool prepare_run(struct record *record)
     return true;
 }
 
+static void note_started(void *context)
+{
+    const struct record *record = context;
+    record->watcher->started(record->watcher->context, &record->folder);
+}
+
 /* Returns early where something fails: record_end stops and frees whatever was begun. */
 static void record_begin(struct record *record, const struct record_arguments *arguments, char **command)
 {
     record->exit_status = EXIT_FAILED;
     record->program = run_find_program(command[0]);
     if (!record->program || !prepare_outputs(record, arguments) || !prepare_run(record)) return;
+    if (record->watcher) record->run.started = note_started;
+    record->run.context = record;
     record->has_run = run_program(record->program, command, &record->run, record->descendants, &record->result);
     if (!record->has_run) return;
+    if (record->watcher) record->watcher->ended(record->watcher->context);
     print_end(command[0], record->result.status);
     prepare_last_words(record);
     write_everything(record, command[0]);
@@ -469,6 +466,7 @@ static int record_end(struct record *record)
     run_end_without_words();
     if (record->has_folder) remove_recordings(record);
     if (record->has_run) index_store_make_room();
+    if (record->watcher && record->has_run) record->watcher->last(record->watcher->context);
     free(record->program);
     record_outputs_fini(&record->outputs);
     free(record->recordings.names);
@@ -479,9 +477,17 @@ static int record_end(struct record *record)
     return record->exit_status;
 }
 
+int record_watched(char **command, const struct record_request *request, const struct record_watcher *watcher)
+{
+    struct record record = {.run = {.frequency_hz = request->frequency_hz}, .watcher = watcher};
+    const struct record_arguments arguments = {.outputs = request->outputs, .format_choice = CONVERT_TARGET_COUNT};
+    record_begin(&record, &arguments, command);
+    return record_end(&record);
+}
+
 int command_record(int argc, char **argv)
 {
-    struct record record = {.run = {.frequency_hz = FREQUENCY_DEFAULT}};
+    struct record record = {.run = {.frequency_hz = RECORD_FREQUENCY_DEFAULT}};
     struct record_arguments arguments = {.format_choice = CONVERT_TARGET_COUNT};
     unsigned mode = 0;
     /* clang-format off */
@@ -491,7 +497,7 @@ int command_record(int argc, char **argv)
         {"to", 0, OPTION_CHOICE, &arguments.format_choice, .argument = CONVERT_TARGETS,
          .help = "the format, if the name of FILE does not choose it (default: pprof)"},
         {"frequency", 'F', OPTION_NUMBER, &record.run.frequency_hz, .argument = "HZ",
-         .help = "samples of each thread a second (default: 101)", .minimum = 1, .maximum = FREQUENCY_MAX},
+         .help = "samples of each thread a second (default: 101)", .minimum = 1, .maximum = RECORD_FREQUENCY_MAX},
         {"cpu-max", 0, OPTION_PERCENT, &record.run.cpu_max_ppm, .argument = "PERCENT",
          .help = "what the sampler may use of a processor, in each process (default: 20%)", .minimum = CPU_PPM_MIN,
          .maximum = 100 * PERCENT_PPM},

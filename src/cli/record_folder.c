@@ -110,6 +110,14 @@ enum record_file record_folder_read(const struct record_folder *folder, const ch
     return found;
 }
 
+int record_folder_compare(const void *left, const void *right)
+{
+    const char *a = strchr(left, '-'), *b = strchr(right, '-');
+    if (!a || !b) return strcmp(left, right);
+    unsigned long long a_time = strtoull(a + 1, NULL, 16), b_time = strtoull(b + 1, NULL, 16);
+    return (a_time > b_time) - (a_time < b_time);
+}
+
 bool record_folder_delete_empty(const struct record_folder *folder, const char *name)
 {
     char path[PATH_MAX + 260];

@@ -32,6 +32,9 @@ enum record_file { RECORD_FILE_READ, RECORD_FILE_FAILED, RECORD_FILE_LEFT_OUT };
  * Unless READ, one line on standard error says why. */
 enum record_file record_folder_read(const struct record_folder *folder, const char *name, struct buffer *bytes);
 
+/* Two names of recordings, for qsort: in the order of the clock that is part of them, parents before their children. */
+int record_folder_compare(const void *left, const void *right);
+
 /* Deletes the file NAME if it is empty: its process ended between making the file and writing to it. */
 bool record_folder_delete_empty(const struct record_folder *folder, const char *name);
 void record_folder_delete(const struct record_folder *folder, const char *name);

@@ -276,6 +276,7 @@ bool run_program(const char *path, char *const *arguments, const struct run_opti
     (void)close(failure[1]);
     if (child > 0) errno_value = read_failure(failure[0]);
     (void)close(failure[0]);
+    if (child > 0 && errno_value == 0 && options->started) options->started(options->context);
     if (child > 0) wait_for(child, &signals, errno_value == 0 ? descendants : NULL, ret_result);
     ret_result->wall_ns = monotonic_ns() - started_ns;
     (void)sigaction(SIGCHLD, &inherited.of_children, NULL);

@@ -17,7 +17,9 @@ struct run_options {
     bool is_cpu_mode;
     uint64_t duration_ns; /* 0: as long as it runs */
     bool no_children;
-    bool stdout_is_taken; /* by a profile: the program's output is sent to standard error */
+    bool stdout_is_taken;           /* by a profile: the program's output is sent to standard error */
+    void (*started)(void *context); /* when the program runs, with signals blocked; may be NULL */
+    void *context;
 };
 
 /* The place of PROGRAM as a shell would find it, checked that liboffbeat.so can be preloaded into it. NULL after one

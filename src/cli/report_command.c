@@ -73,7 +73,7 @@ static enum exit_status filter(struct run *run)
     }
     if (outcome.tag_focus_is_range) warn_range("tagfocus", options->tag_focus);
     if (outcome.tag_ignore_is_range) warn_range("tagignore", options->tag_ignore);
-    for (size_t i = 0; i < outcome.unmatched_count; i++) {
+    for (size_t i = 0; i < outcome.unmatched_count && !run->request->is_update; i++) {
         if (strcmp(outcome.unmatched[i], "thread") == 0)
             message_unknown_thread(run->profile, options->thread);
         else

@@ -7,6 +7,8 @@
 #include "analyze/grouping.h"
 #include "cli/options.h"
 
+struct browser_page;
+
 enum report_kind {
     REPORT_TOP,  /* as offbeat top has it; TABLE is that of pprof */
     REPORT_DIFF, /* of DIFF_BASE and one file */
@@ -59,9 +61,13 @@ struct report_request {
 
     unsigned granularity; /* enum granularity */
     bool no_inlines, columns;
-    bool inverted;       /* REPORT_FLAME: the leaf of each stack is outermost */
-    bool time_order;     /* REPORT_FLAME: of one thread, from left to right in time */
-    bool no_browser;     /* REPORT_VIEW: the URL is only printed */
+    bool inverted;   /* REPORT_FLAME: the leaf of each stack is outermost */
+    bool time_order; /* REPORT_FLAME: of one thread, from left to right in time */
+    bool no_browser; /* REPORT_VIEW: the URL is only printed */
+    /* REPORT_VIEW: a page that is open already; NULL: a new one. It is shown until Ctrl-C and then closed, unless this
+     * is an update while a command runs. */
+    struct browser_page *page;
+    bool is_update;
     unsigned flame_form; /* REPORT_FLAME: enum flame_form */
     unsigned colour_by;  /* REPORT_FLAME: enum flame_colours */
     bool by_cumulative, call_tree, drop_negative;

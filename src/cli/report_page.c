@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/report_page.h"
 
-#include "base/uuid.h"
+#include "analyze/line_listing.h"
+#include "cli/browser_page.h"
+#include "cli/code_source.h"
 #include "cli/message.h"
 #include "page/page.h"
-#include "serve/fixed_server.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-enum { URL_SIZE = 96 };
+#include <ctype.h>
 
 static enum status encode(const struct report_request *request, const struct report *report, struct buffer *data,
                           struct error *error)
@@ -48,67 +43,96 @@ enum exit_status report_page_write(const struct report_request *request, const s
     return finish(status, &error);
 }
 
-/* Starts xdg-open, which may run as long as the browser. If it fails, people still have the URL. */
-static void open_browser(const char *url, const sigset_t *blocked)
+/* --- Source lines ------------------------------------------------------------------------------------------------- */
+
+struct shown {
+    const struct report_request *request;
+    const struct report *report;
+};
+
+/* An expression that only NAME matches. */
+static void append_expression(const char *name, struct buffer *out)
 {
-    pid_t process = fork();
-    if (process < 0) message("cannot start xdg-open; open the URL in a browser");
-    if (process != 0) return;
-    (void)sigprocmask(SIG_UNBLOCK, blocked, NULL);
-    (void)execlp("xdg-open", "xdg-open", url, (char *)NULL);
-    message("cannot start xdg-open; open the URL in a browser");
-    _exit(EXIT_FAILED);
+    buffer_append_byte(out, '^');
+    for (const char *letter = name; *letter; letter++) {
+        if (isascii((unsigned char)*letter) && ispunct((unsigned char)*letter)) buffer_append_byte(out, '\\');
+        buffer_append_byte(out, (uint8_t)*letter);
+    }
+    buffer_append(out, "$", sizeof("$"));
 }
 
-static void wait_for_end(const sigset_t *ends)
+static bool has_file(const struct line_listing *listing)
 {
-    int number;
-    do {
-        (void)sigwait(ends, &number);
-        if (number == SIGCHLD) (void)waitpid(-1, NULL, WNOHANG); /* xdg-open */
-    } while (number == SIGCHLD);
+    bool found = false;
+    for (size_t i = 0; i < listing->function_count; i++) found |= listing->functions[i].file[0] != '\0';
+    return found;
 }
 
-static enum status serve(const struct report_request *request, struct slice data, struct error *error)
+static bool write_lines(const struct shown *shown, struct report *report, const char *expression, struct buffer *out)
 {
-    char token[UUID_TEXT_SIZE], url[URL_SIZE];
-    struct page_asset assets[PAGE_ASSETS_MAX];
-    struct fixed_file files[PAGE_ASSETS_MAX + 1] = {
-        {.path = "data", .content_type = "application/octet-stream", .bytes = data}};
-    size_t count = page_assets(assets);
-    for (size_t i = 0; i < count; i++)
-        files[i + 1] = (struct fixed_file){.path = assets[i].path,
-                                           .content_type = assets[i].content_type,
-                                           .bytes = assets[i].gzip,
-                                           .is_compressed = true};
-    if (!uuid_new(token)) return error_set(error, STATUS_IO, 0, "the system has no random bytes for the URL");
-    sigset_t ends;
-    (void)sigemptyset(&ends);
-    (void)sigaddset(&ends, SIGINT);
-    (void)sigaddset(&ends, SIGTERM);
-    (void)sigaddset(&ends, SIGHUP);
-    (void)sigaddset(&ends, SIGCHLD);
-    (void)pthread_sigmask(SIG_BLOCK, &ends, NULL); /* the server's thread leaves them to this one */
-    struct fixed_server *server;
-    enum status status = fixed_server_start(token, PAGE_POLICY, files, count + 1, &server, error);
-    if (status != STATUS_OK) return status;
-    (void)snprintf(url, sizeof(url), "http://127.0.0.1:%u/%s/", fixed_server_port(server), token);
-    (void)printf("%s\n", url);
-    (void)fflush(stdout);
-    message("the profile is at this URL until Ctrl-C");
-    if (!request->no_browser) open_browser(url, &ends);
-    wait_for_end(&ends);
-    fixed_server_stop(server);
-    return STATUS_OK;
+    struct error error = {0};
+    struct grouping grouping;
+    struct line_listing listing = {0};
+    const struct grouping_options options = {.granularity = GRANULARITY_LINES,
+                                             .no_inlines = shown->request->no_inlines,
+                                             .keeps_objects = true,
+                                             .names_places = true};
+    enum status status = grouping_init(&grouping, report->profile, &options, &error);
+    if (status == STATUS_OK)
+        status = line_listing_init(&listing, report->profile, &grouping, expression, report->choice, &error);
+    bool has_lines = status == STATUS_OK && has_file(&listing);
+    if (has_lines) {
+        struct code_source source;
+        code_source_init(&source, shown->request, report->profile);
+        struct code_report all = code_report_of(shown->request, report, &source, out);
+        list_write_json(&all, &listing);
+        code_source_fini(&source);
+    }
+    line_listing_fini(&listing);
+    grouping_fini(&grouping);
+    return has_lines;
+}
+
+/* As offbeat list: what each line of the function cost, and its text if the file is on this machine. */
+static bool write_source(void *context, const char *name, size_t type, struct buffer *out)
+{
+    enum { EXPRESSION_BYTES_MAX = 1 << 16 };
+    const struct shown *shown = context;
+    struct report report = *shown->report;
+    struct buffer expression;
+    if (type >= report.profile->value_type_count) return false;
+    report.choice = (struct value_choice){.index = type};
+    buffer_init(&expression, EXPRESSION_BYTES_MAX);
+    append_expression(name, &expression);
+    bool has_lines = !expression.failed && write_lines(shown, &report, (const char *)expression.data, out);
+    buffer_fini(&expression);
+    return has_lines;
+}
+
+/* --- Showing ------------------------------------------------------------------------------------------------------ */
+
+static void show_until_end(const struct report_request *request, const struct report *report, struct browser_page *page)
+{
+    struct shown shown = {.request = request, .report = report};
+    browser_page_give_source(page, write_source, &shown);
+    browser_page_wait(page);
+    browser_page_give_source(page, NULL, NULL);
+    browser_page_close(page);
 }
 
 enum exit_status report_page_serve(const struct report_request *request, const struct report *report)
 {
+    const struct browser_page_options options = {.opens_browser = !request->no_browser};
+    struct browser_page *page = request->page;
     struct buffer data;
     struct error error = {0};
     buffer_init(&data, PAGE_DATA_BYTES_MAX);
     enum status status = encode(request, report, &data, &error);
-    if (status == STATUS_OK) status = serve(request, buffer_slice(&data), &error);
+    if (status == STATUS_OK && !page) status = browser_page_open(&options, &page, &error);
+    if (status == STATUS_OK) {
+        browser_page_publish(page, &data, !request->is_update);
+        if (!request->is_update) show_until_end(request, report, page);
+    }
     buffer_fini(&data);
     return finish(status, &error);
 }

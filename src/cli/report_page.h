@@ -9,7 +9,7 @@
 enum exit_status report_page_write(const struct report_request *request, const struct report *report,
                                    struct buffer *out);
 
-/* Shows it in a browser until Ctrl-C. */
+/* Shows it in a browser until Ctrl-C; or updates the page of REQUEST. */
 enum exit_status report_page_serve(const struct report_request *request, const struct report *report);
 
 #endif

@@ -1,5 +1,6 @@
-/* offbeat view: a profile in the browser.  SPDX-License-Identifier: MIT */
+/* offbeat view: a profile in the browser, of files or of a command that runs.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
+#include "cli/live_view.h"
 #include "cli/message.h"
 #include "cli/report_command.h"
 #include "page/page.h"
@@ -9,6 +10,7 @@
 int command_view(int argc, char **argv)
 {
     struct report_request request = {REPORT_REQUEST_INIT, .kind = REPORT_VIEW};
+    struct record_request recording = {.frequency_hz = RECORD_FREQUENCY_DEFAULT};
     request.unit = "auto";
     const struct option options[] = {
         {"no-browser", 0, OPTION_SWITCH, &request.no_browser, .help = "print the URL, and do not open a browser"},
@@ -22,14 +24,22 @@ int command_view(int argc, char **argv)
         {"short-names", 0, OPTION_SWITCH, &request.short_names,
          .help = "names without their modules, packages and template arguments"},
         REPORT_OPTIONS_FRAME_NAMES(request),
+        REPORT_OPTIONS_CODE(request),
+        {"output", 'o', OPTION_TEXTS, &recording.outputs, .argument = "FILE",
+         .help = "of a COMMAND: the file to write, as record does (default: NAME.pb.gz)"},
+        {"frequency", 'F', OPTION_NUMBER, &recording.frequency_hz, .argument = "HZ",
+         .help = "of a COMMAND: samples of each thread a second (default: 101)", .minimum = 1,
+         .maximum = RECORD_FREQUENCY_MAX},
         {0}};
     const struct command_syntax syntax = {
         .name = "view",
-        .usage = "FILE… [options]",
+        .usage = "[options] FILE… | [options] -- COMMAND [ARGUMENT]…",
         .example = "offbeat view xz.pb.gz",
         .about = "Shows the profiles in FILE…, merged, in a browser: flame graph, functions, callers and callees of a\n"
                  "function, call tree, and what each thread did in time. The key ? lists all keys. Only this machine\n"
                  "can reach the page, and only with the URL that is printed: it has a secret part. Ctrl-C ends it.\n"
+                 "With -- COMMAND, runs and records COMMAND as offbeat record does, and updates the page while it\n"
+                 "runs; Ctrl-C ends COMMAND first, its profile stays until the next Ctrl-C and is written to a file.\n"
                  "FILE may be - for standard input, and of any format that offbeat reads. offbeat flame -o x.html\n"
                  "writes the same page into one file.",
         .options = options,
@@ -42,6 +52,15 @@ int command_view(int argc, char **argv)
     if (!page_is_built()) {
         message("this offbeat was built without its web page, because esbuild was missing; offbeat flame draws SVG");
         return EXIT_FAILED;
+    }
+    if (files.before_dashes == 0) return live_view_run(&request, &recording, files.items);
+    if (files.before_dashes < files.count) {
+        message("either FILE… or -- COMMAND: a page shows one of them");
+        return EXIT_WRONG_USE;
+    }
+    if (recording.outputs.count > 0) {
+        message("--output is for -- COMMAND; offbeat flame FILE -o x.html writes a page");
+        return EXIT_WRONG_USE;
     }
     return (int)report_run(&request, files.items, files.count);
 }

@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,39 +13,37 @@ enum { IDLE_SECONDS = 30, CONNECTION_BYTES_MAX = 32 << 10 };
 
 struct fixed_server {
     const struct http_library *http;
-    const char *folder, *policy;
-    const struct fixed_file *files;
-    size_t count;
+    struct fixed_server_options options;
     struct MHD_Daemon *daemon;
 };
 
-/* PATH is "/FOLDER/NAME". The folder is compared in a time that does not depend on where it differs. */
-static const struct fixed_file *find_file(const struct fixed_server *server, const char *path)
+/* What is sent: a file or a computed answer. */
+struct sent {
+    unsigned status;
+    const char *content_type;
+    struct slice bytes;
+    bool is_copied, is_compressed, is_live;
+    uint64_t version;
+};
+
+/* What follows "/FOLDER/" in PATH, or NULL. The folder is compared in a time that does not depend on where it differs.
+ */
+static const char *find_path(const struct fixed_server *server, const char *path)
 {
-    size_t size = strlen(server->folder);
+    const char *folder = server->options.folder;
+    size_t size = strlen(folder);
     unsigned difference = 0;
     if (path[0] != '/' || strlen(path) < size + 2 || path[size + 1] != '/') return NULL;
-    for (size_t i = 0; i < size; i++) difference |= (unsigned)(path[i + 1] ^ server->folder[i]);
-    for (size_t i = 0; i < server->count && difference == 0; i++) {
-        if (strcmp(server->files[i].path, path + size + 2) == 0) return &server->files[i];
-    }
-    return NULL;
+    for (size_t i = 0; i < size; i++) difference |= (unsigned)(path[i + 1] ^ folder[i]);
+    return difference == 0 ? path + size + 2 : NULL;
 }
 
-static enum MHD_Result answer(const struct fixed_server *server, struct MHD_Connection *connection, unsigned status,
-                              const struct fixed_file *file)
+static void add_headers(const struct fixed_server *server, struct MHD_Response *response, const struct sent *sent)
 {
     const struct http_library *http = server->http;
-    union {
-        const uint8_t *constant;
-        void *bytes;
-    } body = {.constant = file->bytes.data}; /* the library only reads it */
-    struct MHD_Response *response =
-        http->create_response_from_buffer(file->bytes.size, body.bytes, MHD_RESPMEM_PERSISTENT);
-    if (!response) return MHD_NO;
     const char *const headers[][2] = {
-        {"Content-Type", file->content_type},
-        {"Content-Security-Policy", server->policy},
+        {"Content-Type", sent->content_type},
+        {"Content-Security-Policy", server->options.policy},
         {"Cache-Control", "no-store"},
         {"X-Content-Type-Options", "nosniff"},
         {"Referrer-Policy", "no-referrer"},
@@ -53,37 +52,93 @@ static enum MHD_Result answer(const struct fixed_server *server, struct MHD_Conn
     };
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
         (void)http->add_response_header(response, headers[i][0], headers[i][1]);
-    if (file->is_compressed) (void)http->add_response_header(response, "Content-Encoding", "gzip");
-    enum MHD_Result result = http->queue_response(connection, status, response);
+    if (sent->is_compressed) (void)http->add_response_header(response, "Content-Encoding", "gzip");
+    if (sent->is_live) (void)http->add_response_header(response, "Offbeat-Live", "1");
+    if (sent->version) {
+        char tag[32];
+        (void)snprintf(tag, sizeof(tag), "\"%llu\"", (unsigned long long)sent->version);
+        (void)http->add_response_header(response, "ETag", tag);
+    }
+}
+
+static enum MHD_Result send_answer(const struct fixed_server *server, struct MHD_Connection *connection,
+                                   const struct sent *sent)
+{
+    const struct http_library *http = server->http;
+    union {
+        const uint8_t *constant;
+        void *bytes;
+    } body = {.constant = sent->bytes.data}; /* the library only reads it */
+    struct MHD_Response *response = http->create_response_from_buffer(
+        sent->bytes.size, body.bytes, sent->is_copied ? MHD_RESPMEM_MUST_COPY : MHD_RESPMEM_PERSISTENT);
+    if (!response) return MHD_NO;
+    add_headers(server, response, sent);
+    enum MHD_Result result = http->queue_response(connection, sent->status, response);
     http->destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result send_text(const struct fixed_server *server, struct MHD_Connection *connection, unsigned status,
+                                 const char *text)
+{
+    const struct sent sent = {
+        .status = status, .content_type = "text/plain; charset=utf-8", .bytes = slice_of_text(text)};
+    return send_answer(server, connection, &sent);
+}
+
+/* The number of the version that the browser has. */
+static uint64_t known_version(const struct fixed_server *server, struct MHD_Connection *connection)
+{
+    const char *tag = server->http->lookup_connection_value(connection, MHD_HEADER_KIND, "If-None-Match");
+    return tag && tag[0] == '"' ? strtoull(tag + 1, NULL, 10) : 0;
+}
+
+static enum MHD_Result send_computed(const struct fixed_server *server, struct MHD_Connection *connection,
+                                     const char *path)
+{
+    struct fixed_answer answer = {.status = 404, .body = {.maximum = SIZE_MAX}};
+    server->options.answer(server->options.context, path, known_version(server, connection), &answer);
+    bool is_constant = answer.bytes.size > 0;
+    const struct sent sent = {.status = answer.body.failed ? 500 : answer.status,
+                              .content_type = answer.content_type ? answer.content_type : "text/plain; charset=utf-8",
+                              .bytes = is_constant ? answer.bytes : buffer_slice(&answer.body),
+                              .is_copied = !is_constant,
+                              .version = answer.version,
+                              .is_live = answer.is_live};
+    enum MHD_Result result = send_answer(server, connection, &sent);
+    buffer_fini(&answer.body);
     return result;
 }
 
 static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *path, const char *method,
                               const char *version, const char *bytes, size_t *size, void **of_connection)
 {
-    static const char missing[] = "There is no such page. The URL that offbeat view prints has a secret part.\n";
-    static const char wrong[] = "Only GET is answered.\n";
     const struct fixed_server *server = context;
-    const struct fixed_file text = {.content_type = "text/plain; charset=utf-8",
-                                    .bytes = slice_of((const uint8_t *)missing, sizeof(missing) - 1)};
-    const struct fixed_file *file = find_file(server, path);
-    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
-        struct fixed_file rejection = text;
-        rejection.bytes = slice_of((const uint8_t *)wrong, sizeof(wrong) - 1);
-        return answer(server, connection, 405, &rejection);
+    const struct fixed_server_options *options = &server->options;
+    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+        return send_text(server, connection, 405, "Only GET is answered.\n");
+    const char *inner = find_path(server, path);
+    for (size_t i = 0; inner && i < options->file_count; i++) {
+        const struct fixed_file *file = &options->files[i];
+        const struct sent sent = {.status = 200,
+                                  .content_type = file->content_type,
+                                  .bytes = file->bytes,
+                                  .is_compressed = file->is_compressed};
+        if (strcmp(file->path, inner) == 0) return send_answer(server, connection, &sent);
     }
-    return file ? answer(server, connection, 200, file) : answer(server, connection, 404, &text);
+    if (inner && options->answer) return send_computed(server, connection, inner);
+    return send_text(server, connection, 404,
+                     "There is no such page. The URL that offbeat view prints has a secret part.\n");
 }
 
-enum status fixed_server_start(const char *folder, const char *policy, const struct fixed_file *files, size_t count,
-                               struct fixed_server **ret_server, struct error *error)
+enum status fixed_server_start(const struct fixed_server_options *options, struct fixed_server **ret_server,
+                               struct error *error)
 {
     const struct http_library *http = http_library_get(error);
     if (!http) return error->status;
     struct fixed_server *server = calloc(1, sizeof(*server));
     if (!server) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the server");
-    *server = (struct fixed_server){.http = http, .folder = folder, .policy = policy, .files = files, .count = count};
+    *server = (struct fixed_server){.http = http, .options = *options};
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     server->daemon = http->start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, handle, server, MHD_OPTION_SOCK_ADDR,

@@ -1,8 +1,9 @@
-/* A small server of files in memory, for a browser on this machine.  SPDX-License-Identifier: MIT */
+/* A small server for a browser on this machine: files in memory, and answers that are computed.
+ * SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SERVE_FIXED_SERVER_H
 #define OFFBEAT_SERVE_FIXED_SERVER_H
 
-#include "base/slice.h"
+#include "base/buffer.h"
 #include "base/status.h"
 
 enum { FIXED_SERVER_CONNECTIONS_MAX = 64 };
@@ -14,12 +15,32 @@ struct fixed_file {
     bool is_compressed; /* BYTES are gzip, and the browser decompresses them */
 };
 
+/* What is sent for a path that no file has. */
+struct fixed_answer {
+    unsigned status; /* of HTTP; 404 before the call */
+    const char *content_type;
+    struct slice bytes; /* outlive the server; or empty, and BODY is sent */
+    struct buffer body; /* the server frees it */
+    uint64_t version;   /* sent as ETag; 0: none */
+    bool is_live;       /* there will be a later version: the page asks again */
+};
+
+struct fixed_server_options {
+    const char *folder; /* the first part of each path: who does not know it gets nothing */
+    const char *policy; /* the Content-Security-Policy of every answer */
+    const struct fixed_file *files;
+    size_t file_count;
+    /* Fills ANSWER for PATH, without the folder. KNOWN is the version that the browser has, 0: none. Runs in the
+     * server's only thread. May be NULL. */
+    void (*answer)(void *context, const char *path, uint64_t known, struct fixed_answer *answer);
+    void *context;
+};
+
 struct fixed_server;
 
-/* Listens on 127.0.0.1 and a free port. FOLDER is the first part of each path: who does not know it gets no file.
- * POLICY is the Content-Security-Policy of every answer. FILES and texts must outlive the server. */
-enum status fixed_server_start(const char *folder, const char *policy, const struct fixed_file *files, size_t count,
-                               struct fixed_server **ret_server, struct error *error);
+/* Listens on 127.0.0.1 and a free port. What OPTIONS points to must outlive the server. */
+enum status fixed_server_start(const struct fixed_server_options *options, struct fixed_server **ret_server,
+                               struct error *error);
 uint16_t fixed_server_port(const struct fixed_server *server);
 void fixed_server_stop(struct fixed_server *server); /* accepts NULL */
 

@@ -514,6 +514,60 @@ def view_opens_the_browser_unless_it_must_not():
 # --- Hostile names ---------------------------------------------------------------------------------------------------
 
 
+# Python's interpreter is a native program whose functions have names. The program ends when it may not read FILE any more.
+RUNS = "import os, sys\nwhile os.path.exists(sys.argv[1]): sum(i * i for i in range(20000))\nsys.exit(7)"
+TOTAL = "Number(document.querySelector('.total').dataset.total)"
+
+
+@case
+def view_shows_a_command_while_it_runs():
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        folder, flag = pathlib.Path(name), pathlib.Path(name, "runs")
+        (folder / "tmp").mkdir()
+        flag.touch()
+        command = [OFFBEAT, "view", "--no-browser", "-o", folder / "x.pb.gz", "--", sys.executable, "-c", RUNS, flag]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": f"{folder}/tmp"})
+        try:
+            first = process.stderr.readline()
+            if "built without its web page" in first:
+                skip("offbeat was built without its page: esbuild is not installed")
+            browser.open(re.search(r"http://\S+", first)[0])
+            browser.wait("document.querySelector('.live') && !document.querySelector('.live').hidden")
+            # The selected function stays selected, whatever number it has in the next profile.
+            browser.wait("document.querySelectorAll('.view.flame [role=treeitem]').length > 3")
+            browser.press("1")
+            for _ in range(3):
+                browser.press("ArrowDown")
+            selected = browser.wait("document.querySelector('.view.flame [aria-selected=true]')?.textContent.split(':')[0]")
+            before = browser.run(TOTAL)
+            browser.wait(f"{TOTAL} > {before}")
+            settle(browser)
+            check_equal(browser.wait("document.querySelector('.view.flame [aria-selected=true]')?.textContent.split(':')[0]"), selected, "selected function")
+            browser.press("l")
+            browser.wait("document.querySelector('.live').textContent === 'paused'")
+            settle(browser)
+            paused = browser.run(TOTAL)
+            browser.run("new Promise((resolve) => setTimeout(resolve, 1500))")
+            check_equal(browser.run(TOTAL), paused, "total while the page is paused")
+            browser.press("l")
+            screenshot(browser, "live")
+            flag.unlink()
+            browser.wait("document.querySelector('.live').hidden")
+            settle(browser)
+            top = json.loads(run("top", "--json", folder / "x.pb.gz", check=True).stdout)
+            check_equal(browser.run(TOTAL), top["total"], "total of the final profile")
+            check(top["total"] > paused, "the page has shown more than the file has")
+            check_equal(browser.problems, [], "complaints of the console and the policy")
+            check(process.poll() is None, "view ended with the command")
+            process.send_signal(signal.SIGINT)
+            lines = process.communicate(timeout=20)[1]
+            check_equal(process.returncode, 7, f"exit status of the command: {lines}")
+            check("x.pb.gz" in lines and "until Ctrl-C" in lines, f"messages: {lines}")
+            check_equal(list((folder / "tmp").iterdir()), [], "recordings that are left")
+        finally:
+            process.kill()
+
+
 @case
 def hostile_names_are_shown_and_never_executed():
     hostile = ["<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "<!--<script>", "\x1b[31mred", "a\u202egnp.exe", "&ltb&gt",

@@ -1,6 +1,7 @@
 // What the views share.  SPDX-License-Identifier: MIT
 import type { BoxView } from "./box_view";
 import type { Client } from "./client";
+import type { Host } from "./host";
 import type { Palette, Theme } from "./palette";
 import type { Found, Profile, Selection, Span, Sums } from "./protocol";
 import type { State } from "./state";
@@ -10,6 +11,7 @@ export interface App {
   client: Client;
   profile: Profile;
   spans: Span[];
+  host: Host | null; // of one profile; null: a server has it
   state: State;
   selection: Selection;
   sums: Sums;

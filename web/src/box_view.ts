@@ -87,6 +87,7 @@ export class BoxView {
   show(source: Source, from: number, to: number): void {
     this.source = source;
     this.version++;
+    this.labels.clear(); // the profile may be a newer one
     this.setViewport(from, to);
   }
 

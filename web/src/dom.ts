@@ -20,9 +20,13 @@ export function button(label: string, title: string, press: () => void): HTMLBut
   return element;
 }
 
+export function fill(select: HTMLSelectElement, options: [value: string, text: string][]): void {
+  select.replaceChildren(...options.map(([value, text]) => make("option", { value }, text)));
+}
+
 export function choice(label: string, options: [value: string, text: string][], choose: (value: string) => void): HTMLSelectElement {
   const element = make("select", { "aria-label": label, title: label });
-  for (const [value, text] of options) element.append(make("option", { value }, text));
+  fill(element, options);
   element.addEventListener("change", () => choose(element.value));
   return element;
 }

@@ -11,6 +11,7 @@ export class FlameView implements ViewOfApp {
   private readonly sides: HTMLElement[];
   private shownBase = "";
   private shown = "";
+  private version = 0; // of the selection that is shown
   private timer = 0;
 
   constructor(private readonly app: App) {
@@ -97,15 +98,17 @@ export class FlameView implements ViewOfApp {
     this.shown = this.key_(state.zoom);
     this.boxes.show({ fetch: (from, to, narrowest) => client.ask("boxes", { tree, from, to, narrowest }), low: 0, high: sums.total || 1,
                       isTime: false, growsUp: false }, zoom[0] * sums.total, zoom[1] * sums.total || 1);
-    if (state.path.length > 0) void this.select(state.path, false);
+    if (state.path.length > 0) void this.select(state.path, this.version !== this.app.selection.version && state.zoom ? "follows" : false);
+    this.version = this.app.selection.version;
   }
 
-  // Selects the box of a path of functions.
-  async select(path: number[], zooms: boolean): Promise<void> {
+  // Selects the box of a path of functions. "follows": of a newer profile, where the box that is zoomed to has another place.
+  async select(path: number[], zooms: boolean | "follows"): Promise<void> {
     const found = await this.app.client.ask("path", { tree: this.tree, path });
     const func = found.depth > 0 ? path[found.depth - 1] : -1;
     const box = { id: found.box, func, depth: found.depth, start: found.start, width: found.width, self: 0, merged: 0 };
-    if (zooms) this.boxes.choose(box, true);
+    if (zooms === "follows") this.boxes.mark(box, true);
+    else if (zooms) this.boxes.choose(box, true);
     else this.boxes.selected = box;
     this.boxes.refresh();
   }

@@ -14,7 +14,7 @@ const KEYS: [heading: string, keys: [string, string][]][] = [
   ["Time", [["[ ]", "previous, next thread"], ["↑ ↓ in the list of threads", "the same"], ["arrows in the spans", "previous, next span; Enter: its time"]]],
   ["Search", [["/ or Ctrl-F", "search; /…/ is a regular expression"], ["n N", "next, previous match, the largest first"],
               ["Escape", "leave the field"]]],
-  ["Page", [["Alt-← Alt-→", "back and forward"], ["?", "this help"]]],
+  ["Page", [["Alt-← Alt-→", "back and forward"], ["l", "of a command that runs: pause the page, or continue"], ["?", "this help"]]],
 ];
 
 export function makeHelp(): HTMLDialogElement {

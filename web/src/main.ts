@@ -1,5 +1,5 @@
 // One script for both: the page, and the worker that the page starts from the same text.  SPDX-License-Identifier: MIT
-import { startPage } from "./page";
+import { startPage } from "./start";
 import { startWorker } from "./worker";
 
 if (typeof document === "undefined") startWorker();

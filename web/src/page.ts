@@ -1,14 +1,15 @@
 // The page: its controls, its views, and the state that the URL has.  SPDX-License-Identifier: MIT
 import { amount, App, nameOf, packageOf, placeOf, ViewOfApp } from "./app";
-import { Client } from "./client";
-import { button, choice, make } from "./dom";
+import type { Client } from "./client";
+import { button, choice, fill, make } from "./dom";
 import { makeExport, Source } from "./export_dialog";
 import { FlameView } from "./flame_view";
 import { makeHelp } from "./help";
+import type { Host } from "./host";
+import { carryOver } from "./live";
 import { Palette, readTheme } from "./palette";
 import type { Found, Profile, Selection, Span, Sums } from "./protocol";
 import { SandwichView } from "./sandwich_view";
-import { startServerPage } from "./server_page";
 import { COLOURS, parseState, State, stateText, View, VIEWS } from "./state";
 import { percent, quantity, safe, Unit } from "./text";
 import { rangeText, threadName, TimeView } from "./time_view";
@@ -19,6 +20,13 @@ const TITLES: { [view in View]: string } = { flame: "Flame graph", top: "Functio
 const COLOUR_TITLES = { package: "by package", system: "application or system", name: "by name", recursion: "recursion" };
 
 const THREADS_MAX = 5000; // in the list
+
+// What else the page may show.
+export interface More {
+  spans?: Span[]; // above the flamechart
+  source?: Source; // where a server computes files
+  host?: Host; // of one profile
+}
 
 export class Page implements App {
   state: State;
@@ -44,9 +52,15 @@ export class Page implements App {
   private applying: Promise<void> = Promise.resolve();
   private searchTimer = 0;
   private readonly ending = new AbortController();
+  private next: Profile | null = null; // that the worker has and the page does not show yet
+  private version = 0; // counts the profiles that were shown
+  isPaused = false;
+  private readonly live = button("live", "the command runs: pause the page, or continue (l)", () => this.pause());
 
-  // PLACE gets the page's elements. SPANS are shown above the flamechart.
-  constructor(readonly client: Client, readonly profile: Profile, private readonly place: HTMLElement, readonly spans: Span[] = [], private readonly source: Source | null = null) {
+  // PLACE gets the page's elements.
+  constructor(readonly client: Client, public profile: Profile, private readonly place: HTMLElement, private readonly more: More = {}) {
+    this.live.className = "live";
+    this.live.hidden = true;
     this.state = parseState(location.hash);
     this.tabs = VIEWS.map((view, i) => {
       const tab = button(TITLES[view], `${TITLES[view]} (${i + 1})`, () => this.update({ view }));
@@ -54,12 +68,51 @@ export class Page implements App {
       return tab;
     });
     this.controls = this.makeControls();
+    this.fillControls();
     this.views = { flame: new FlameView(this), top: new TopView(this), sandwich: new SandwichView(this), tree: new TreeView(this), time: new TimeView(this) };
     for (const view of VIEWS) this.main.append(this.views[view].element);
     document.title = `${safe(profile.title) || "profile"} – offbeat`;
     place.append(this.makeHeader(), this.main, make("footer", {}, this.status, this.total), this.help);
     this.listen();
     this.apply();
+  }
+
+  get spans(): Span[] {
+    return this.more.spans || [];
+  }
+
+  get host(): Host | null {
+    return this.more.host || null;
+  }
+
+  // --- A command that runs --------------------------------------------------------------------------------------------
+
+  // Shows PROFILE, which the worker has opened, with the same view of it.
+  replace(profile: Profile): void {
+    this.next = profile;
+    this.apply();
+  }
+
+  showLive(isLive: boolean): void {
+    this.live.hidden = !isLive;
+    this.live.setAttribute("aria-pressed", String(this.isPaused));
+    this.live.textContent = this.isPaused ? "paused" : "live";
+  }
+
+  private pause(): void {
+    this.isPaused = !this.isPaused;
+    this.showLive(true);
+    this.announce(this.isPaused ? "The page is paused; the command runs on." : "The page follows the command.");
+  }
+
+  private takeNext(next: Profile): void {
+    this.state = carryOver(this.state, this.profile, next);
+    this.profile = next;
+    this.version++;
+    this.shownColours = "";
+    this.fillControls();
+    const url = location.pathname + location.search + stateText(this.state);
+    history.replaceState(null, "", url);
   }
 
   // Removes the page, so that another one can take its place.
@@ -70,14 +123,19 @@ export class Page implements App {
 
   // --- Controls -------------------------------------------------------------------------------------------------------
 
-  private makeControls(): { [name: string]: HTMLSelectElement | HTMLButtonElement } {
+  private fillControls(): void {
     const { types, threads } = this.profile;
     const active = threads.map((_, i) => i).filter((i) => threads[i].samples > 0);
     const shown = active.slice(0, THREADS_MAX).map((i) => [String(i), threadName(threads[i].name, threads[i].id)] as [string, string]);
     const left = active.length - shown.length;
+    fill(this.controls.type as HTMLSelectElement, types.map(({ type }, i) => [String(i), safe(type, 60)]));
+    fill(this.controls.thread as HTMLSelectElement, [["-1", `all ${active.length} threads`], ...shown, ...(left > 0 ? [["-1", `… ${left} more`] as [string, string]] : [])]);
+  }
+
+  private makeControls(): { [name: string]: HTMLSelectElement | HTMLButtonElement } {
     return {
-      type: choice("Value", types.map(({ type }, i) => [String(i), safe(type, 60)]), (value) => this.update({ type: Number(value), zoom: null, path: [] })),
-      thread: choice("Thread", [["-1", `all ${active.length} threads`], ...shown, ...(left > 0 ? [["-1", `… ${left} more`] as [string, string]] : [])], (value) => this.update({ thread: Number(value), zoom: null, path: [] })),
+      type: choice("Value", [], (value) => this.update({ type: Number(value), zoom: null, path: [] })),
+      thread: choice("Thread", [], (value) => this.update({ thread: Number(value), zoom: null, path: [] })),
       colours: choice("Colours", COLOURS.map((mode) => [mode, COLOUR_TITLES[mode]]), (value) => this.update({ colours: value as State["colours"] })),
       order: choice("Order", [["heavy", "largest first"], ["name", "by name"]], (value) => this.update({ order: value as State["order"], zoom: null })),
       inverted: button("Inverted", "callers inside (i)", () => this.update({ inverted: !this.state.inverted, zoom: null, path: [] })),
@@ -93,7 +151,7 @@ export class Page implements App {
     const right = make("div", { class: "right" }, make("span", { class: "search" }, this.search, this.searchResult, previous, next),
                        button("⤓", "export (e)", () => this.showExport()), button("◐", "light or dark (t)", () => this.switchTheme()), button("?", "keys (?)", () => this.help.showModal()));
     return make("header", {}, make("div", { class: "bar" }, make("h1", { title: safe(profile.title) }, safe(profile.title, 80) || "profile"),
-                                   make("span", { class: "facts" }, facts), tabs, right),
+                                   this.live, make("span", { class: "facts" }, facts), tabs, right),
                 make("div", { class: "bar options" }, controls.type, controls.thread, controls.inverted, controls.sides, controls.order, controls.colours, this.chips));
   }
 
@@ -127,7 +185,7 @@ export class Page implements App {
   }
 
   private showExport(): void {
-    const dialog = makeExport(this, this.views[this.state.view].picture, this.source);
+    const dialog = makeExport(this, this.views[this.state.view].picture, this.more.source || null);
     this.place.append(dialog);
     dialog.addEventListener("close", () => dialog.remove());
     dialog.showModal();
@@ -157,26 +215,41 @@ export class Page implements App {
   }
 
   private async applyNow(): Promise<void> {
-    const { state, profile } = this;
-    const selection: Selection = {
-      type: state.type >= 0 && state.type < profile.types.length ? state.type : profile.type,
-      thread: state.thread < profile.threads.length ? state.thread : -1,
-      from: state.range ? state.range[0] : 0, to: state.range ? state.range[1] : Infinity,
-    };
-    const selectionKey = JSON.stringify(selection), hasChanged = selectionKey !== this.shownSelection;
-    this.selection = selection;
-    if (hasChanged) {
-      this.sums = await this.client.ask("select", selection);
-      this.shownSelection = selectionKey;
-    }
-    if (hasChanged || state.search !== this.shownSearch) {
+    const { next } = this, profile = next || this.profile, wanted = next ? carryOver(this.state, this.profile, next) : this.state;
+    await this.select(next, this.selectionOf(wanted, profile));
+    const { state } = this;
+    if (state.search !== this.shownSearch) {
       this.found = state.search === "" ? null : await this.client.ask("find", { text: state.search });
       this.shownSearch = state.search;
       this.matchPlace = -1;
     }
     this.showTheme();
     this.showControls();
-    this.views[this.state.view].show();
+    this.views[state.view].show();
+  }
+
+  private selectionOf(state: State, profile: Profile): Selection {
+    return {
+      type: state.type >= 0 && state.type < profile.types.length ? state.type : profile.type,
+      thread: state.thread < profile.threads.length ? state.thread : -1,
+      from: state.range ? state.range[0] : 0, to: state.range ? state.range[1] : Infinity,
+      version: this.version + (profile === this.profile ? 0 : 1),
+    };
+  }
+
+  private async select(next: Profile | null, selection: Selection): Promise<void> {
+    const key = JSON.stringify(selection);
+    if (key !== this.shownSelection) {
+      if (next) void this.client.ask("show", {});
+      const sums = await this.client.ask("select", selection);
+      if (next) this.takeNext(next);
+      if (next === this.next) this.next = null;
+      this.sums = sums;
+      this.shownSelection = key;
+      this.shownSearch = "";
+      this.found = null;
+    }
+    this.selection = selection;
   }
 
   private showTheme(): void {
@@ -251,6 +324,7 @@ export class Page implements App {
     else if (key === "n") void this.goToMatch(1);
     else if (key === "N") void this.goToMatch(-1);
     else if (key === "e") this.showExport();
+    else if (key === "l" && !this.live.hidden) this.pause();
     else if (key === "y" || key === "Y" || key === "p") void this.copy(key);
     else return false;
     return true;
@@ -276,49 +350,4 @@ export class Page implements App {
     const isInverted = this.state.inverted && (this.state.view === "flame" || this.state.view === "tree");
     return (isInverted ? path.slice().reverse() : path).map((func) => this.profile.names[func]).join("\n");
   }
-}
-
-// Five digits of base 85 are four bytes (src/page/page_file.c); "}" is the digit that "<" would be.
-function bytesOfText(given: string): Uint8Array {
-  const text = given.trim(), whole = Math.floor(text.length / 5), rest = text.length % 5;
-  const bytes = new Uint8Array(whole * 4 + Math.max(0, rest - 1));
-  const digit = (at: number) => {
-    const code = at < text.length ? text.charCodeAt(at) : 124; // the highest one
-    return code === 125 ? 20 : code - 40;
-  };
-  for (let at = 0, to = 0; to < bytes.length; at += 5, to += 4) {
-    const number = (((digit(at) * 85 + digit(at + 1)) * 85 + digit(at + 2)) * 85 + digit(at + 3)) * 85 + digit(at + 4);
-    for (let i = 0; i < 4 && to + i < bytes.length; i++) bytes[to + i] = number >>> (24 - 8 * i);
-  }
-  return bytes;
-}
-
-// `offbeat view` serves one profile, in a folder with a secret name; `offbeat serve` serves its store.
-function isOfServer(): boolean {
-  return !document.getElementById("data") && !/\/[0-9a-f]{32}\/$/.test(location.pathname);
-}
-
-// In a file, the data is a part of it; else the server has it beside the page.
-async function loadBytes(): Promise<ArrayBuffer> {
-  const data = document.getElementById("data");
-  if (data) return bytesOfText(data.textContent!).buffer as ArrayBuffer;
-  const answer = await fetch("data");
-  if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
-  return answer.arrayBuffer();
-}
-
-async function open(script: HTMLScriptElement): Promise<void> {
-  if (isOfServer()) return startServerPage(script);
-  const client = new Client(script), bytes = await loadBytes();
-  const profile = await client.ask("open", { bytes }, [bytes]);
-  document.getElementById("loading")?.remove();
-  new Page(client, profile, document.body);
-}
-
-export function startPage(script: HTMLScriptElement): void {
-  document.body.append(make("p", { id: "loading", role: "status" }, "Reading the profile …"));
-  open(script).catch((error: Error) => {
-    const line = make("p", { id: "failed", role: "alert" }, `This profile cannot be shown: ${safe(error.message)}`);
-    document.body.replaceChildren(line);
-  });
 }

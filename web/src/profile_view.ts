@@ -65,7 +65,7 @@ export class ProfileView implements ServerView {
       if (asked !== this.app.state) return;
       Object.assign(profile, { release: state.release, environment: state.environment }); // a sum may have several
       if (this.isSession && !/view=/.test(location.hash)) history.replaceState(null, "", location.pathname + location.search + `#v=1&view=time${windowText(state, profile)}`);
-      this.page = new Page(this.client, profile, this.place, spansOnAxis(spans, profile), { api, parameters });
+      this.page = new Page(this.client, profile, this.place, { spans: spansOnAxis(spans, profile), source: { api, parameters } });
     } catch (error) {
       if (asked === this.app.state) this.showNothing(error as Error);
       throw error;

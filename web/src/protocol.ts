@@ -50,6 +50,7 @@ export interface Selection {
   thread: number; // -1: all
   from: number; // nanoseconds since time 0
   to: number; // Infinity: no end
+  version: number; // counts the profiles that a page has shown; a new one has other numbers for functions
 }
 
 export interface Sums {
@@ -113,7 +114,9 @@ export interface Lanes {
 }
 
 export interface Requests {
-  open: { ask: { bytes: ArrayBuffer; base?: ArrayBuffer }; answer: Profile };
+  // The questions that follow are about this profile; with WAITS, those after "show".
+  open: { ask: { bytes: ArrayBuffer; base?: ArrayBuffer; waits?: boolean }; answer: Profile };
+  show: { ask: {}; answer: void };
   select: { ask: Selection; answer: Sums };
   boxes: { ask: { tree: TreeName; from: number; to: number; narrowest: number }; answer: Boxes };
   chart: { ask: { thread: number; from: number; to: number; narrowest: number }; answer: Boxes };

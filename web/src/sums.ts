@@ -12,7 +12,9 @@ export interface CallSums {
 export function sumCalls(data: Data, selection: Selection): CallSums {
   const { calls, samples } = data, self = new Float64Array(calls.count);
   const baseSelf = data.profile.isDiff ? new Float64Array(calls.count) : null;
-  const values = samples.values[selection.type];
+  const values = samples.values[selection.type], { types } = data.profile;
+  // One row of a recording is one stack that lasts several ticks.
+  const ticks = types[0].type === "samples" && types[0].unit === "count" ? samples.values[0] : null;
   const hasRange = data.profile.hasTimes && (selection.from > 0 || selection.to !== Infinity);
   let count = 0;
   for (let i = 0; i < samples.count; i++) {
@@ -23,7 +25,7 @@ export function sumCalls(data: Data, selection: Selection): CallSums {
       continue;
     }
     self[samples.node[i]] += values[i];
-    count++;
+    count += ticks ? ticks[i] : 1;
   }
   const base = baseSelf && { self: baseSelf, total: totalsOf(calls, baseSelf) };
   return { self, total: totalsOf(calls, self), base, samples: count };

@@ -21,6 +21,8 @@ export class TimeView implements ViewOfApp {
   private readonly boxes: BoxView;
   private readonly hint = make("p", { class: "hint" });
   private lanes: Lanes | null = null;
+  private version = -1; // of the profile that LANES are of
+  private askedVersion = -1;
   private shown = "";
   private drawnLanes = "";
   private timer = 0;
@@ -72,7 +74,7 @@ export class TimeView implements ViewOfApp {
   }
 
   private keyOf(range: [number, number] | null): string {
-    return JSON.stringify([this.thread, range && [Math.floor(range[0]), Math.ceil(range[1])]]);
+    return JSON.stringify([this.app.selection.version, this.thread, range && [Math.floor(range[0]), Math.ceil(range[1])]]);
   }
 
   show(): void {
@@ -83,12 +85,18 @@ export class TimeView implements ViewOfApp {
       return;
     }
     this.hint.replaceChildren("Shift and drag, or r: the flame graph of a range. Ctrl and wheel, or w and s: zoom.");
-    if (!this.lanes) void client.ask("lanes", { bins: BINS, most: LANES_MAX, thread: this.thread }).then((lanes) => {
-      this.lanes = lanes;
-      this.writeLanes();
-      this.drawAround();
-    });
-    this.writeLanes();
+    const { version } = this.app.selection;
+    if (this.askedVersion !== version) {
+      this.askedVersion = version;
+      void client.ask("lanes", { bins: BINS, most: LANES_MAX, thread: this.thread }).then((lanes) => {
+        if (version !== this.app.selection.version) return;
+        this.lanes = lanes;
+        this.version = version;
+        this.writeLanes();
+        this.drawAround();
+      });
+    }
+    if (!this.lanes || this.version === version) this.writeLanes();
     if (this.shown !== this.keyOf(state.window)) {
       const thread = this.thread, [from, to] = state.window || [0, this.end];
       this.shown = this.keyOf(state.window);
@@ -109,7 +117,7 @@ export class TimeView implements ViewOfApp {
   }
 
   private writeLanes(): void {
-    const key = JSON.stringify([this.lanes !== null, this.app.theme.isDark]);
+    const key = JSON.stringify([this.version, this.app.theme.isDark]);
     if (key !== this.drawnLanes) {
       this.drawnLanes = key;
       this.list.replaceChildren(...this.order.map((thread) => this.lane(thread)));

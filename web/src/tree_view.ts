@@ -19,6 +19,8 @@ export class TreeView implements ViewOfApp {
   private lines: Line[] = [];
   private unit = new Unit("count", 0);
   private shown = "";
+  private version = -1; // of the profile that is shown
+  private open_: Set<string> | null = null; // paths of names that are open
 
   constructor(private readonly app: App) {
     this.table = new Table("Call tree", "treegrid", this.header, (index) => this.row(index), (index) => void this.toggle(index));
@@ -71,6 +73,7 @@ export class TreeView implements ViewOfApp {
     if (this.lines[index].isOpen) this.close(index);
     else await this.open(index);
     this.table.show(this.lines.length);
+    this.remember();
   }
 
   show(): void {
@@ -79,8 +82,14 @@ export class TreeView implements ViewOfApp {
     else this.table.show(this.lines.length);
   }
 
-  // Opens the path on which most has been spent.
+  private namesOf(index: number): string {
+    return this.pathTo(index).map((func) => this.app.profile.names[func]).join("\n");
+  }
+
+  // Of a newer profile, the calls that were open are opened; else the path on which most has been spent.
   private async load(key: string): Promise<void> {
+    const { version } = this.app.selection, known = version !== this.version ? this.open_ : null;
+    this.version = version;
     this.shown = key;
     this.unit = new Unit(unitOf(this.app), this.app.sums.total);
     const suffix = this.unit.name ? `, ${this.unit.name}` : "", head = (text: string, kind: string) => make("div", { class: kind, role: "columnheader" }, text);
@@ -88,17 +97,29 @@ export class TreeView implements ViewOfApp {
     const rows = await this.rowsOf(0, 0);
     if (key !== this.shown) return;
     this.lines = rows;
-    for (let at = 0, least = this.app.sums.total * HOT_SHARE; this.lines[at] && this.lines[at].total >= least; at++) {
-      const count = this.lines.length;
-      await this.open(at);
-      if (key !== this.shown || this.lines.length === count) break;
+    let least = HOT_SHARE * HOT_SHARE * this.app.sums.total; // the first call is opened if it is not one of many
+    for (let at = 0; this.lines[at]; at++) {
+      const line = this.lines[at], isOpen = known ? known.has(this.namesOf(at)) : line.total >= least && at === line.depth;
+      if (isOpen) await this.open(at);
+      if (key !== this.shown) return;
+      if (!known && !line.isOpen) break;
+      least = HOT_SHARE * line.total;
     }
     this.table.show(this.lines.length);
+    this.remember();
+  }
+
+  private remember(): void {
+    this.open_ = new Set(this.lines.map((line, index) => (line.isOpen ? this.namesOf(index) : "")));
   }
 
   get path(): number[] {
+    return this.pathTo(this.table.current);
+  }
+
+  private pathTo(index: number): number[] {
     const path: number[] = [];
-    for (let at = this.table.current; this.lines[at]; at = this.parentOf(at)) {
+    for (let at = index; this.lines[at]; at = this.parentOf(at)) {
       path.push(this.lines[at].func);
       if (this.lines[at].depth === 0) break;
     }

@@ -11,6 +11,7 @@ const TREES_MAX = 6;
 const MATCHES_MAX = 10000;
 
 let data: Data;
+let waiting: Data | null = null; // takes the place of DATA
 let sums: CallSums;
 let trees = new Map<string, BoxTree>();
 let charts = new Map<number, Chart>();
@@ -88,15 +89,24 @@ function pathOfCall(node: number): number[] {
   return path.reverse();
 }
 
+function show(opened: Data): void {
+  data = opened;
+  charts = new Map();
+  lowerNames = data.profile.names.map((name) => name.toLowerCase());
+}
+
 type Handlers = { [Name in RequestName]: (ask: Requests[Name]["ask"]) => Requests[Name]["answer"] | Promise<Requests[Name]["answer"]> };
 
 const handlers: Handlers = {
-  async open({ bytes, base }) {
-    data = await decode(bytes);
-    if (base) data = combine(data, await decode(base));
-    charts = new Map();
-    lowerNames = data.profile.names.map((name) => name.toLowerCase());
-    return data.profile;
+  async open({ bytes, base, waits }) {
+    const decoded = await decode(bytes), opened = base ? combine(decoded, await decode(base)) : decoded;
+    if (waits) waiting = opened;
+    else show(opened);
+    return opened.profile;
+  },
+  show() {
+    if (waiting) show(waiting);
+    waiting = null;
   },
   select(selection: Selection) {
     sums = sumCalls(data, selection);

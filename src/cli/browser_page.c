@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/browser_page.h"
+
+#include "base/uuid.h"
+#include "cli/message.h"
+#include "cli/options.h"
+#include "page/page.h"
+#include "serve/fixed_server.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { URL_SIZE = 96, SOURCE_BYTES_MAX = 16 << 20 };
+
+struct browser_page {
+    char token[UUID_TEXT_SIZE];
+    struct fixed_file files[PAGE_ASSETS_MAX];
+    struct fixed_server *server;
+    bool is_live;
+    sigset_t ends, before; /* signals: that end the page; that were blocked */
+    pthread_mutex_t lock;  /* of what follows, which the server's thread reads */
+    struct buffer data;
+    uint64_t version; /* of DATA; 0: there is none yet */
+    bool is_final;
+    browser_page_source *source;
+    void *source_context;
+};
+
+/* --- Answers ------------------------------------------------------------------------------------------------------ */
+
+static void answer_data(struct browser_page *page, uint64_t known, struct fixed_answer *answer)
+{
+    (void)pthread_mutex_lock(&page->lock);
+    *answer = (struct fixed_answer){.status = page->version == 0       ? 202
+                                              : page->version == known ? 304
+                                                                       : 200,
+                                    .content_type = "application/octet-stream",
+                                    .body = answer->body,
+                                    .version = page->version,
+                                    .is_live = !page->is_final};
+    if (answer->status == 200 && page->is_final) answer->bytes = buffer_slice(&page->data);
+    if (answer->status == 200 && !page->is_final) buffer_append(&answer->body, page->data.data, page->data.size);
+    (void)pthread_mutex_unlock(&page->lock);
+}
+
+/* "source/TYPE/NAME" */
+static void answer_source(struct browser_page *page, const char *words, struct fixed_answer *answer)
+{
+    char *name;
+    unsigned long type = strtoul(words, &name, 10);
+    (void)pthread_mutex_lock(&page->lock);
+    browser_page_source *source = page->source;
+    void *context = page->source_context;
+    (void)pthread_mutex_unlock(&page->lock);
+    answer->body.maximum = SOURCE_BYTES_MAX;
+    if (!source || *name != '/' || !source(context, name + 1, type, &answer->body)) return;
+    answer->status = 200;
+    answer->content_type = "application/json";
+}
+
+static void answer(void *context, const char *path, uint64_t known, struct fixed_answer *answer)
+{
+    static const char source[] = "source/";
+    struct browser_page *page = context;
+    if (strcmp(path, "data") == 0) answer_data(page, known, answer);
+    if (strncmp(path, source, strlen(source)) == 0) answer_source(page, path + strlen(source), answer);
+}
+
+void browser_page_publish(struct browser_page *page, struct buffer *data, bool is_final)
+{
+    (void)pthread_mutex_lock(&page->lock);
+    struct buffer old = page->data;
+    page->data = *data;
+    page->version++;
+    page->is_final = is_final;
+    (void)pthread_mutex_unlock(&page->lock);
+    *data = (struct buffer){.maximum = data->maximum};
+    buffer_fini(&old);
+}
+
+void browser_page_give_source(struct browser_page *page, browser_page_source *source, void *context)
+{
+    (void)pthread_mutex_lock(&page->lock);
+    page->source = source;
+    page->source_context = context;
+    (void)pthread_mutex_unlock(&page->lock);
+}
+
+/* --- Beginning and end -------------------------------------------------------------------------------------------- */
+
+/* Starts xdg-open, which may run as long as the browser: in its own session, so that Ctrl-C does not end it. If it
+ * fails, people still have the URL. */
+static void open_browser(const char *url, const sigset_t *mask)
+{
+    pid_t process = fork();
+    if (process < 0) message("cannot start xdg-open; open the URL in a browser");
+    if (process != 0) return;
+    (void)sigprocmask(SIG_SETMASK, mask, NULL);
+    (void)setsid();
+    (void)execlp("xdg-open", "xdg-open", url, (char *)NULL);
+    message("cannot start xdg-open; open the URL in a browser");
+    _exit(EXIT_FAILED);
+}
+
+static void print_url(const struct browser_page *page, const char *url)
+{
+    if (page->is_live) {
+        message("the profile is at %s while the command runs, and then until Ctrl-C", url);
+        return;
+    }
+    (void)printf("%s\n", url);
+    (void)fflush(stdout);
+    message("the profile is at this URL until Ctrl-C");
+}
+
+static void list_files(struct browser_page *page, struct fixed_server_options *options)
+{
+    struct page_asset assets[PAGE_ASSETS_MAX];
+    options->file_count = page_assets(assets);
+    for (size_t i = 0; i < options->file_count; i++)
+        page->files[i] = (struct fixed_file){.path = assets[i].path,
+                                             .content_type = assets[i].content_type,
+                                             .bytes = assets[i].gzip,
+                                             .is_compressed = true};
+    options->files = page->files;
+}
+
+/* The server's thread leaves the signals to this one. */
+static void block_ends(struct browser_page *page)
+{
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+    (void)sigemptyset(&page->ends);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) (void)sigaddset(&page->ends, ends[i]);
+    (void)pthread_sigmask(SIG_BLOCK, &page->ends, &page->before);
+}
+
+enum status browser_page_open(const struct browser_page_options *options, struct browser_page **ret_page,
+                              struct error *error)
+{
+    char url[URL_SIZE];
+    struct browser_page *page = calloc(1, sizeof(*page));
+    if (!page) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the page");
+    page->is_live = options->is_live;
+    struct fixed_server_options server = {
+        .folder = page->token, .policy = PAGE_POLICY, .answer = answer, .context = page};
+    (void)pthread_mutex_init(&page->lock, NULL);
+    list_files(page, &server);
+    enum status status = STATUS_OK;
+    if (!uuid_new(page->token)) status = error_set(error, STATUS_IO, 0, "the system has no random bytes for the URL");
+    block_ends(page);
+    if (status == STATUS_OK) status = fixed_server_start(&server, &page->server, error);
+    if (status != STATUS_OK) {
+        (void)pthread_sigmask(SIG_SETMASK, &page->before, NULL);
+        browser_page_close(page);
+        return status;
+    }
+    (void)snprintf(url, sizeof(url), "http://127.0.0.1:%u/%s/", fixed_server_port(page->server), page->token);
+    print_url(page, url);
+    if (options->opens_browser) open_browser(url, &page->before);
+    *ret_page = page;
+    return STATUS_OK;
+}
+
+void browser_page_wait(struct browser_page *page)
+{
+    int number;
+    (void)pthread_sigmask(SIG_BLOCK, &page->ends, NULL);
+    do {
+        (void)sigwait(&page->ends, &number);
+        if (number == SIGCHLD) (void)waitpid(-1, NULL, WNOHANG); /* xdg-open */
+    } while (number == SIGCHLD);
+}
+
+void browser_page_close(struct browser_page *page)
+{
+    if (!page) return;
+    fixed_server_stop(page->server);
+    buffer_fini(&page->data);
+    (void)pthread_mutex_destroy(&page->lock);
+    free(page);
+}
