@@ -147,7 +147,7 @@ enum status browser_page_open(const struct browser_page_options *options, struct
     if (!page) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the page");
     page->is_live = options->is_live;
     struct fixed_server_options server = {
-        .folder = page->token, .policy = PAGE_POLICY, .answer = answer, .context = page};
+        .port = options->port, .folder = page->token, .policy = PAGE_POLICY, .answer = answer, .context = page};
     (void)pthread_mutex_init(&page->lock, NULL);
     list_files(page, &server);
     enum status status = STATUS_OK;

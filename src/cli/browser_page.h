@@ -11,7 +11,8 @@ struct browser_page;
 typedef bool browser_page_source(void *context, const char *name, size_t type, struct buffer *out);
 
 struct browser_page_options {
-    bool is_live; /* a command runs, whose output standard output has: the URL is printed on standard error */
+    uint16_t port; /* 0: a free one */
+    bool is_live;  /* a command runs, whose output standard output has: the URL is printed on standard error */
     bool opens_browser;
 };
 

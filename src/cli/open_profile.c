@@ -212,7 +212,9 @@ static bool open_and_merge(const char *path, const struct open_options *options,
     struct profile profile;
     profile_init(&profile);
     bool is_opened = open_one(path, options, &profile);
+    uint64_t durations_ns = into->duration_ns + profile.duration_ns;
     bool is_merged = is_opened && merge_opened(path, into, &profile, NULL, &error) == STATUS_OK;
+    if (options->adds_durations) into->duration_ns = durations_ns;
     if (is_opened && !is_merged) message_error(path, &error, false);
     profile_fini(&profile);
     return is_merged;

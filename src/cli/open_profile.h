@@ -49,6 +49,7 @@ enum status merge_opened(const char *path, struct profile *into, struct profile 
 struct open_options {
     bool fills_idle;       /* for sums as Sentry's backend has them, by profile_fill_idle for profiles of V1 */
     bool labels_processes; /* samples of several files have labels for their process (profile/processes.h) */
+    bool adds_durations;   /* as pprof; else the merged profile lasts from the first start to the last end */
 };
 
 /* Merges COUNT files (at least one) into PROFILE, as open_profile does one. */

@@ -141,6 +141,32 @@ static bool take_decimal(struct pprof_flags *flags, const struct flag *flag, con
     return parse_decimal(text, flag->value) || reject_value(flag, text);
 }
 
+/* [HOST]:[PORT] of a page that only this machine can reach. */
+static bool take_address(struct pprof_flags *flags, const struct flag *flag, const char *text)
+{
+    static const char *const hosts[] = {"", "localhost", "127.0.0.1"};
+    char *end;
+    const char *colon = strrchr(text, ':');
+    size_t host_size = colon ? (size_t)(colon - text) : 0;
+    bool is_local = false;
+    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
+        is_local |= strlen(hosts[i]) == host_size && strncmp(text, hosts[i], host_size) == 0;
+    unsigned long port = colon ? strtoul(colon + 1, &end, 10) : 0;
+    if (!colon || *end != '\0' || port > UINT16_MAX) {
+        message("-%s needs [HOST]:[PORT], as localhost:8080 or :0, not \"%s\"", flag->name, text);
+        return false;
+    }
+    if (!is_local) {
+        message("-%s: only this machine can reach the page: -http=localhost:%lu; offbeat serve is for others",
+                flag->name, port);
+        return false;
+    }
+    flags->request.kind = REPORT_VIEW;
+    flags->request.port = (uint16_t)port;
+    flags->report_count++;
+    return true;
+}
+
 static bool take_symbolize(struct pprof_flags *flags, const struct flag *flag, const char *text)
 {
     (void)flags, (void)flag;
@@ -286,7 +312,8 @@ static void make_table(struct pprof_flags *flags, struct flag table[FLAGS_MAX])
         VALUE("trim_path", .take = take_text, .value = &r->trim_path),
         VALUE("symbolize", .take = take_symbolize),
         SWITCH("intel_syntax", .value = &r->intel_syntax),
-        SWITCH("no_browser", .take = take_nothing),
+        VALUE("http", .take = take_address),
+        SWITCH("no_browser", .value = &r->no_browser),
         SWITCH("h", .take = take_help),
         SWITCH("help", .take = take_help),
 
@@ -300,7 +327,6 @@ static void make_table(struct pprof_flags *flags, struct flag table[FLAGS_MAX])
         SWITCH("evince", .take = reject, .text = "-pdf writes a file for it"),
         SWITCH("gv", .take = reject, .text = "-ps writes a file for it"),
         SWITCH("kcachegrind", .take = reject, .text = "-callgrind -output=FILE writes a file for it"),
-        VALUE("http", .take = reject, .text = "offbeat convert writes files for speedscope and the Firefox Profiler"),
         VALUE("seconds", .take = take_seconds, .value = &flags->seconds),
         VALUE("timeout", .take = take_seconds, .value = &flags->fetch.timeout_seconds),
         VALUE("tls_cert", .take = take_text, .value = &flags->fetch.certificate),

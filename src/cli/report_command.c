@@ -21,6 +21,7 @@
 #include "cli/value_types.h"
 #include "cli/write_profile.h"
 #include "profile/profile_scale.h"
+#include "profile/units.h"
 #include "report/raw_report.h"
 #include "report/report.h"
 #include "report/text.h"
@@ -59,6 +60,20 @@ static void warn_range(const char *option, const char *value)
     message("%s: %s is a range of numbers, not a regular expression", option, equals ? equals + 1 : value);
 }
 
+static void message_unmatched(const struct run *run, const char *option)
+{
+    if (strcmp(option, "thread") == 0)
+        message_unknown_thread(run->profile, run->request->filter.thread);
+    else if (strcmp(option, "process") == 0)
+        message("the expression of process matches nothing; offbeat info lists the processes");
+    else if (strncmp(option, "tag", 3) == 0)
+        message("the expression of %s matches nothing; offbeat tags lists the labels", option);
+    else if (strncmp(option, "from", 4) == 0)
+        message("no sample is between from and to-time; offbeat info prints the times of the first and the last one");
+    else
+        message("the expression of %s matches nothing; offbeat top --nodecount 0 lists all functions", option);
+}
+
 static enum exit_status filter(struct run *run)
 {
     struct filter_outcome outcome;
@@ -73,12 +88,8 @@ static enum exit_status filter(struct run *run)
     }
     if (outcome.tag_focus_is_range) warn_range("tagfocus", options->tag_focus);
     if (outcome.tag_ignore_is_range) warn_range("tagignore", options->tag_ignore);
-    for (size_t i = 0; i < outcome.unmatched_count && !run->request->is_update; i++) {
-        if (strcmp(outcome.unmatched[i], "thread") == 0)
-            message_unknown_thread(run->profile, options->thread);
-        else
-            message("the expression of %s matches nothing", outcome.unmatched[i]);
-    }
+    for (size_t i = 0; i < outcome.unmatched_count && !run->request->is_update; i++)
+        message_unmatched(run, outcome.unmatched[i]);
     return EXIT_DONE;
 }
 
@@ -493,12 +504,25 @@ static bool find_total(struct run *run)
     return has_memory;
 }
 
+/* pprof ignores a unit that it does not know. */
+static bool check_unit(const struct run *run, size_t column)
+{
+    static const char *const known[] = {"minimum", "auto", "nanoseconds", "bytes", "gcu"};
+    const char *wanted = run->request->unit;
+    const char *own = profile_c_string(run->profile, run->profile->value_types[column].unit);
+    bool is_known = run->request->is_pprof || unit_ratio(own, wanted) > 0;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) is_known |= unit_ratio(known[i], wanted) > 0;
+    if (!is_known)
+        message("--unit: no unit \"%s\"; there are ns us ms s hrs, B kB MB GB TB PB, minimum and auto", wanted);
+    return is_known;
+}
+
 static enum exit_status run_report(struct run *run)
 {
     enum report_kind kind = run->request->kind;
     bool has_own_output = kind == REPORT_PROTO || kind == REPORT_TOPPROTO || kind == REPORT_VIEW;
     int column = choose_value_type(run->profile, run->request->running ? "cpu" : run->request->value_type);
-    if (column < 0) return EXIT_WRONG_USE;
+    if (column < 0 || !check_unit(run, (size_t)column)) return EXIT_WRONG_USE;
     describe(run, column);
     if (run->request->time_order) run->report.start_ns = start_of_times(run->profile);
     if (!run->request->relative && !find_total(run)) return EXIT_FAILED;
@@ -540,7 +564,9 @@ static bool check(const struct report_request *request)
     } else if (request->divide_by == 0) {
         message("cannot divide by 0");
     } else {
-        return request->kind != REPORT_FLAME || report_flame_check(request);
+        return request->kind == REPORT_FLAME  ? report_flame_check(request)
+               : request->kind == REPORT_VIEW ? report_page_check(request)
+                                              : true;
     }
     return false;
 }

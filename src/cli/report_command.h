@@ -64,6 +64,7 @@ struct report_request {
     bool inverted;   /* REPORT_FLAME: the leaf of each stack is outermost */
     bool time_order; /* REPORT_FLAME: of one thread, from left to right in time */
     bool no_browser; /* REPORT_VIEW: the URL is only printed */
+    uint16_t port;   /* REPORT_VIEW: 0: a free one */
     /* REPORT_VIEW: a page that is open already; NULL: a new one. It is shown until Ctrl-C and then closed, unless this
      * is an update while a command runs. */
     struct browser_page *page;

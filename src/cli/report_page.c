@@ -120,9 +120,21 @@ static void show_until_end(const struct report_request *request, const struct re
     browser_page_close(page);
 }
 
+bool report_page_check(const struct report_request *request)
+{
+    if (!page_is_built())
+        message("this offbeat was built without its web page, because esbuild was missing; offbeat flame draws SVG");
+    else if (request->base.count + request->diff_base.count > 0)
+        message(
+            "this page does not compare profiles; offbeat flame --diff-base BASE NEW -o OUT.svg draws a comparison");
+    else
+        return true;
+    return false;
+}
+
 enum exit_status report_page_serve(const struct report_request *request, const struct report *report)
 {
-    const struct browser_page_options options = {.opens_browser = !request->no_browser};
+    const struct browser_page_options options = {.port = request->port, .opens_browser = !request->no_browser};
     struct browser_page *page = request->page;
     struct buffer data;
     struct error error = {0};

@@ -9,6 +9,9 @@
 enum exit_status report_page_write(const struct report_request *request, const struct report *report,
                                    struct buffer *out);
 
+/* Before files are read: false after a line on standard error. */
+bool report_page_check(const struct report_request *request);
+
 /* Shows it in a browser until Ctrl-C; or updates the page of REQUEST. */
 enum exit_status report_page_serve(const struct report_request *request, const struct report *report);
 

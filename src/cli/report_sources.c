@@ -26,7 +26,8 @@ static struct open_options open_options(const struct report_request *request)
 {
     bool has_process = request->filter.process && request->filter.process[0];
     return (struct open_options){.fills_idle = !request->keeps_names,
-                                 .labels_processes = request->by_process || has_process};
+                                 .labels_processes = request->by_process || has_process,
+                                 .adds_durations = request->is_pprof};
 }
 
 /* What is in both cancels out, unless the base keeps apart by its label. */
@@ -42,10 +43,14 @@ static bool subtract(const struct report_request *request, const struct option_t
     enum status status = STATUS_OK;
     /* These need the samples of both as they are. */
     bool is_comparison = request->kind == REPORT_DIFF || request->kind == REPORT_FLAME;
-    if (is_open && request->normalize && !is_comparison) status = profile_normalize(profile, &base, &error);
+    uint64_t durations_ns = profile->duration_ns + base.duration_ns;
+    bool normalizes = is_open && request->normalize && !is_comparison;
+    if (normalizes) status = profile_compact(profile, &error); /* sums are rounded, not their parts */
+    if (normalizes && status == STATUS_OK) status = profile_normalize(profile, &base, &error);
     if (is_open && status == STATUS_OK)
         status = merge_base(files->items[0], profile, &base, is_diff, !is_comparison, &error);
     if (is_open && status == STATUS_OK && !is_comparison) status = profile_compact(profile, &error);
+    if (request->is_pprof) profile->duration_ns = durations_ns;
     if (status != STATUS_OK) message_error(files->items[0], &error, false);
     profile_fini(&base);
     return is_open && status == STATUS_OK;

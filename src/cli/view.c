@@ -3,7 +3,7 @@
 #include "cli/live_view.h"
 #include "cli/message.h"
 #include "cli/report_command.h"
-#include "page/page.h"
+#include "cli/report_page.h"
 
 #include <limits.h>
 
@@ -49,10 +49,7 @@ int command_view(int argc, char **argv)
     struct operands files;
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
-    if (!page_is_built()) {
-        message("this offbeat was built without its web page, because esbuild was missing; offbeat flame draws SVG");
-        return EXIT_FAILED;
-    }
+    if (!report_page_check(&request)) return EXIT_FAILED;
     if (files.before_dashes == 0) return live_view_run(&request, &recording, files.items);
     if (files.before_dashes < files.count) {
         message("either FILE… or -- COMMAND: a page shows one of them");

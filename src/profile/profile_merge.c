@@ -492,7 +492,8 @@ static enum status reject_value_types(const struct profile *into, const struct p
     char known[VALUE_TYPES_TEXT_MAX], other[VALUE_TYPES_TEXT_MAX];
     print_value_types(into, known);
     print_value_types(from, other);
-    return error_set(error, STATUS_UNSUPPORTED, 0, "has the sample types %s, and what it is added to has %s",
+    return error_set(error, STATUS_UNSUPPORTED, 0,
+                     "has the sample types %s, and the other profile has %s; they need one in common",
                      other[0] ? other : "none", known[0] ? known : "none");
 }
 

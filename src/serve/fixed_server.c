@@ -139,7 +139,8 @@ enum status fixed_server_start(const struct fixed_server_options *options, struc
     struct fixed_server *server = calloc(1, sizeof(*server));
     if (!server) return error_set(error, STATUS_NO_MEMORY, 0, "not enough memory for the server");
     *server = (struct fixed_server){.http = http, .options = *options};
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(options->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     server->daemon = http->start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, handle, server, MHD_OPTION_SOCK_ADDR,
         (const struct sockaddr *)&address, MHD_OPTION_CONNECTION_LIMIT, (unsigned)FIXED_SERVER_CONNECTIONS_MAX,
@@ -147,7 +148,7 @@ enum status fixed_server_start(const struct fixed_server_options *options, struc
         (size_t)CONNECTION_BYTES_MAX, MHD_OPTION_END);
     if (!server->daemon) {
         free(server);
-        return error_set_errno(error, "cannot listen on 127.0.0.1");
+        return error_set_errno(error, "cannot listen on 127.0.0.1:%u", options->port);
     }
     *ret_server = server;
     return STATUS_OK;

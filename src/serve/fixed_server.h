@@ -26,6 +26,7 @@ struct fixed_answer {
 };
 
 struct fixed_server_options {
+    uint16_t port;      /* 0: a free one */
     const char *folder; /* the first part of each path: who does not know it gets nothing */
     const char *policy; /* the Content-Security-Policy of every answer */
     const struct fixed_file *files;
@@ -38,7 +39,7 @@ struct fixed_server_options {
 
 struct fixed_server;
 
-/* Listens on 127.0.0.1 and a free port. What OPTIONS points to must outlive the server. */
+/* Listens on 127.0.0.1. What OPTIONS points to must outlive the server. */
 enum status fixed_server_start(const struct fixed_server_options *options, struct fixed_server **ret_server,
                                struct error *error);
 uint16_t fixed_server_port(const struct fixed_server *server);

@@ -62,10 +62,10 @@ int main()
 {
     std::map<std::string, unsigned> counts;
     std::ostringstream out;
-    for (unsigned i = 0; i < 800000; i++) {
+    for (unsigned i = 0; i < 800000; i++)
         counts[std::to_string(i * 7919u % 10007u)]++;
+    for (unsigned i = 0; i < 6000000; i++) /* in libstdc++, so long that it has hundreds of samples */
         out << i << ' ';
-    }
     return counts.size() + out.str().size() == 0;
 }
 """

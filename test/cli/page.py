@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
@@ -434,12 +435,12 @@ def the_keyboard_operates_every_control_of_every_view():
 
 
 class View:
-    """offbeat view of STACKS, and its URL."""
+    """offbeat view of STACKS, or COMMAND, and its URL."""
 
-    def __init__(self, folder, stacks, *options, **environment):
+    def __init__(self, folder, stacks, *options, command=("view",), **environment):
         path = folder / "x.collapsed"
         path.write_text(stacks)
-        self.process = subprocess.Popen([OFFBEAT, "view", path, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        self.process = subprocess.Popen([OFFBEAT, *command, *options, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         env={**os.environ, **environment})
         self.url = self.process.stdout.readline().strip()
 
@@ -509,6 +510,20 @@ def view_opens_the_browser_unless_it_must_not():
         with View(folder, STACKS, "--no-browser", PATH=path) as view:
             check_equal(answer_of(view.url)[0], 200, "status of the page")
         check(not seen.exists(), "--no-browser opened a browser")
+
+
+@case
+def pprof_http_serves_the_page_at_the_port_that_it_names():
+    with tempfile.TemporaryDirectory() as name, socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        port = other.getsockname()[1]
+        other.close()
+        with View(pathlib.Path(name), STACKS, f"-http=localhost:{port}", "-no_browser", command=("pprof",)) as view:
+            if "built without its web page" in (view.url or view.end()[1]):
+                skip("offbeat was built without its page: esbuild is not installed")
+            check(view.url.startswith(f"http://127.0.0.1:{port}/"), f"URL: {view.url!r}")
+            check_equal(answer_of(view.url)[0], 200, "status of the page")
+            check_equal(view.end()[0], 0, "status")
 
 
 # --- Hostile names ---------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def topproto_is_a_profile_with_the_rows_of_the_table():
 @case
 def what_is_not_there_yet_is_one_line():
     needs_goldens()
-    for flag in ("-eog", "-http=:1", "-symbolize=local"):
+    for flag in ("-eog", "-http=0.0.0.0:1", "-http=8080", "-symbolize=local"):
         done = run(flag, "profiles/00.cpu.pb.gz")
         check_equal((done.returncode, done.stdout, done.stderr.count(b"\n")), (2, b"", 1), flag)
 

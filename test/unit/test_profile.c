@@ -605,7 +605,7 @@ TEST(profiles_of_different_values_or_the_profile_itself_do_not_merge)
     CHECK_UINT(into.strings.count, 3);
     CHECK(strstr(error.message, "cannot be merged into itself"));
     CHECK_UINT(profile_merge(&into, &one, NULL, &error), STATUS_UNSUPPORTED);
-    CHECK(strstr(error.message, "what it is added to has wall/nanoseconds"));
+    CHECK(strstr(error.message, "the other profile has wall/nanoseconds"));
     profile_fini(&into);
     profile_fini(&one);
 }
