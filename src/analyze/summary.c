@@ -3,6 +3,7 @@
 #include "analyze/summary.h"
 
 #include "analyze/stack_tree.h"
+#include "profile/frame_kind.h"
 
 #include <stdlib.h>
 
@@ -94,12 +95,20 @@ static bool measure_stacks(const struct profile *profile, struct summary *summar
     return has_memory;
 }
 
+static void count_kinds(const struct profile *profile, const struct location *location, struct summary *summary)
+{
+    uint32_t inlined = location->line_count > 0 ? location->line_count - 1 : 0;
+    summary->kinds[frame_kind_of(profile, location, inlined)]++;
+    summary->kinds[FRAME_INLINED] += inlined;
+}
+
 static void count_tables(const struct profile *profile, struct summary *summary)
 {
     summary->frame_count = profile->locations.count - 1;
     summary->image_count = profile->mappings.count - 1;
     for (size_t i = 1; i < profile->locations.count; i++) {
         summary->nameless_count += is_nameless(profile, &profile->locations.items[i]);
+        count_kinds(profile, &profile->locations.items[i], summary);
     }
     for (size_t i = 0; i < summary->thread_table_count; i++) {
         summary->thread_count += i > 0 && summary->thread_samples[i] > 0;

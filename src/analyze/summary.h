@@ -5,15 +5,16 @@
 #include "profile/profile.h"
 
 struct summary {
-    uint64_t sample_count;    /* how often was sampled: the sum of samples/count, where that is the first value */
-    size_t entry_count;       /* what the profile holds them in: equal samples may be one */
-    size_t stack_count;       /* distinct ones that samples have */
-    size_t deepest_stack;     /* frames of the deepest of them, inlined ones too */
-    size_t frame_count;       /* distinct places in the code */
-    size_t nameless_count;    /* of these, without any name */
-    size_t image_count;       /* mappings */
-    size_t thread_count;      /* that have samples */
-    uint64_t *thread_samples; /* by thread, thread_table_count of them; [0] counts samples without a thread */
+    uint64_t sample_count;     /* how often was sampled: the sum of samples/count, where that is the first value */
+    size_t entry_count;        /* what the profile holds them in: equal samples may be one */
+    size_t stack_count;        /* distinct ones that samples have */
+    size_t deepest_stack;      /* frames of the deepest of them, inlined ones too */
+    size_t frame_count;        /* distinct places in the code */
+    size_t nameless_count;     /* of these, without any name */
+    size_t kinds[FRAME_KINDS]; /* of these, by kind; inlined functions are counted in addition */
+    size_t image_count;        /* mappings */
+    size_t thread_count;       /* that have samples */
+    uint64_t *thread_samples;  /* by thread, thread_table_count of them; [0] counts samples without a thread */
     size_t thread_table_count;
     uint64_t first_ns, last_ns; /* times of the entries; 0 where the profile keeps none */
 };

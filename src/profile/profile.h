@@ -82,6 +82,17 @@ struct line {
     int64_t column;              /* 0 = not known */
 };
 
+/* What kind of code a frame runs; profile/frame_kind.h derives it where a format does not say. */
+enum frame_kind {
+    FRAME_UNKNOWN,
+    FRAME_NATIVE, /* machine code of a file */
+    FRAME_KERNEL,
+    FRAME_JIT, /* machine code that the process wrote */
+    FRAME_INTERPRETED,
+    FRAME_INLINED, /* into the frame of its caller */
+    FRAME_KINDS
+};
+
 /* One place in the code. ADDRESS is inside the instruction that was executing or calling (PPF-4): a return address is
  * stored less one. Formats that want return addresses (Sentry, facts §3.5) convert at their edge. */
 struct location {
@@ -90,7 +101,8 @@ struct location {
     uint64_t address;            /* 0 where a format has none */
     /* In profile.lines; innermost inlined function first, the real one last. LINE_COUNT may be 0. */
     uint32_t line_first, line_count;
-    bool is_folded; /* pprof: several symbols share the address */
+    bool is_folded;       /* pprof: several symbols share the address */
+    enum frame_kind kind; /* of the last line, as the format gave it; FRAME_UNKNOWN: frame_kind_of() derives it */
 };
 
 /* A stack is a leaf and the stack of its caller. Stack 0 is empty and is every root's parent; a parent's index is

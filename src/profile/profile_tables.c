@@ -138,8 +138,9 @@ static bool location_equal(const void *context, uint32_t index, const void *key)
     const struct location_key *b = key;
     const struct location *a = &profile->locations.items[index];
     return a->address == b->location->address && a->mapping.index == b->location->mapping.index &&
-           a->is_folded == b->location->is_folded && same_string(a->attributes, b->location->attributes) &&
-           a->line_count == b->line_count && lines_equal(profile_lines(profile, a), b->lines, b->line_count);
+           a->is_folded == b->location->is_folded && a->kind == b->location->kind &&
+           same_string(a->attributes, b->location->attributes) && a->line_count == b->line_count &&
+           lines_equal(profile_lines(profile, a), b->lines, b->line_count);
 }
 
 bool profile_is_location(const struct profile *profile, uint32_t index, const struct location *location,
@@ -151,7 +152,8 @@ bool profile_is_location(const struct profile *profile, uint32_t index, const st
 
 static uint64_t location_hash(const struct location_key *key)
 {
-    uint64_t hash = hash_pair(key->location->address, key->location->mapping.index, key->location->is_folded);
+    uint64_t hash = hash_pair(key->location->address, key->location->mapping.index,
+                              (uint32_t)key->location->kind << 1 | key->location->is_folded);
     for (uint32_t i = 0; i < key->line_count; i++) {
         hash = hash_pair(hash, key->lines[i].function.index, (uint32_t)key->lines[i].line);
         hash = hash_mix(hash, (uint64_t)key->lines[i].column ^ (uint64_t)key->lines[i].attributes.index << 32);

@@ -1,6 +1,7 @@
 /* What is in a file, for programs: the object described in doc/command-line.md.  SPDX-License-Identifier: MIT */
 #include "base/json_writer.h"
 #include "format/sentry/sentry_extension.h"
+#include "profile/frame_kind.h"
 #include "report/info_report.h"
 
 static void write_string(struct json_writer *json, const struct profile *profile, const char *key,
@@ -129,6 +130,12 @@ static void write_counts(struct json_writer *json, const struct summary *summary
     write_number(json, "deepest_stack", summary->deepest_stack);
     write_number(json, "frames", summary->frame_count);
     write_number(json, "frames_without_name", summary->nameless_count);
+    json_write_key(json, "frame_kinds");
+    json_begin_object(json);
+    for (enum frame_kind kind = FRAME_UNKNOWN; kind < FRAME_KINDS; kind++) {
+        if (summary->kinds[kind] > 0) write_number(json, frame_kind_name(kind), summary->kinds[kind]);
+    }
+    json_end_object(json);
 }
 
 static void write_completeness(struct json_writer *json, const struct completeness *completeness)

@@ -1,4 +1,5 @@
 /* What is in a file, line by line.  SPDX-License-Identifier: MIT */
+#include "profile/frame_kind.h"
 #include "profile/processes.h"
 #include "format/sentry/sentry_extension.h"
 #include "report/completeness_text.h"
@@ -107,6 +108,20 @@ static void append_samples(struct buffer *out, const struct summary *summary)
     buffer_append_format(out, "%" PRIu64, summary->sample_count);
     if (summary->entry_count != summary->sample_count) {
         buffer_append_format(out, " in %zu entries", summary->entry_count);
+    }
+    buffer_append_text(out, "\n");
+}
+
+/* "120, 3 without a name; 90 native, 30 kernel, 12 inlined" */
+static void append_frames(struct buffer *out, const struct summary *summary)
+{
+    const char *separator = "; ";
+    append_label(out, "Frames");
+    buffer_append_format(out, "%zu, %zu without a name", summary->frame_count, summary->nameless_count);
+    for (enum frame_kind kind = FRAME_UNKNOWN + 1; kind < FRAME_KINDS; kind++) {
+        if (summary->kinds[kind] == 0) continue;
+        buffer_append_format(out, "%s%zu %s", separator, summary->kinds[kind], frame_kind_name(kind));
+        separator = ", ";
     }
     buffer_append_text(out, "\n");
 }
@@ -293,8 +308,7 @@ static void append_profile(struct buffer *out, const struct info_file *file, con
     append_samples(out, summary);
     append_number(out, "Stacks", summary->stack_count);
     append_number(out, "Deepest stack", summary->deepest_stack);
-    append_label(out, "Frames");
-    buffer_append_format(out, "%zu, %zu without a name\n", summary->frame_count, summary->nameless_count);
+    append_frames(out, summary);
     append_processes(out, profile);
     append_threads(out, profile, summary);
     append_images(out, profile, summary);

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "profile/frame_kind.h"
 #include "symbolize/contents_ids.h"
 #include "symbolize/jit_names.h"
 #include "symbolize/kernel_names.h"
@@ -299,7 +300,7 @@ static void name_jit_location(struct symbolizer *symbolizer, const struct wanted
 {
     struct profile *profile = symbolizer->profile;
     struct slice file;
-    struct function function = {.name = profile_text(profile, name), .package = profile_text(profile, "[jit]")};
+    struct function function = {.name = profile_text(profile, name), .package = profile_text(profile, JIT_PACKAGE)};
     function.system_name = function.name;
     if (jit_name_place(name, &file, &function.start_line)) function.file_name = profile_string(profile, file);
     struct line line = {.function = profile_add_function(profile, &function)};

@@ -95,6 +95,11 @@ TEST(marks_show_inlined_functions_the_kernel_and_jit_code)
     CHECK_TEXT(profile_c_string(&profile, profile_mapping(&profile, kernel->mapping)->file_name), "[kernel]");
     check_encoded(&profile, text);
     profile_fini(&profile);
+    profile_init(&profile);
+    CHECK_UINT(collapsed_decode(slice_of_text("a_[0] 1\n"), &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.locations.items[1].kind, FRAME_INTERPRETED);
+    check_encoded(&profile, "a_[0] 1\n");
+    profile_fini(&profile);
 }
 
 TEST(two_numbers_are_a_difference_only_if_every_line_has_them)

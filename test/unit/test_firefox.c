@@ -5,6 +5,7 @@
 
 #include "base/json_reader.h"
 #include "dump.h"
+#include "profile/frame_kind.h"
 
 /* main calls outer, into which inner is inlined; then an address that nobody could name. Two threads. */
 static void make(struct profile *profile)
@@ -284,6 +285,34 @@ TEST(broken_profiles_are_rejected_with_the_place)
         CHECK_TEXT(read_text(&out, slice_of_text(files[i].text)), files[i].message);
         buffer_fini(&out);
     }
+}
+
+TEST(keeps_the_kinds_of_frames_as_categories)
+{
+    static const enum frame_kind kinds[] = {FRAME_KERNEL, FRAME_JIT, FRAME_INTERPRETED, FRAME_UNKNOWN};
+    struct profile profile, read;
+    struct buffer out;
+    make(&profile);
+    struct stack_id stack = {0};
+    for (size_t i = 0; i < 4; i++) {
+        struct line line = {.function = profile_add_function(&profile, &(struct function){.name = profile.platform})};
+        struct location location = {.kind = kinds[i]};
+        stack = profile_add_stack(&profile, stack, profile_add_location(&profile, &location, &line, 1));
+    }
+    struct sample sample = {.stack = stack, .thread = {1}, .time_ns = profile_start_ns(&profile) + 20000000};
+    profile_add_sample(&profile, &sample, (const int64_t[]){1, 10000000});
+    buffer_init(&out, 1 << 20);
+    CHECK_UINT(firefox_encode(&profile, &out, NULL), STATUS_OK);
+    profile_init(&read);
+    CHECK_UINT(firefox_decode(buffer_slice(&out), &read, NULL), STATUS_OK);
+    struct stack_id at = read.samples.stack[read.samples.count - 1];
+    for (size_t i = 4; i-- > 0; at = profile_stack(&read, at).parent) {
+        const struct location *location = profile_location(&read, profile_stack(&read, at).location);
+        CHECK_TEXT(frame_kind_name(frame_kind_of(&read, location, 0)), frame_kind_name(kinds[i]));
+    }
+    profile_fini(&read);
+    profile_fini(&profile);
+    buffer_fini(&out);
 }
 
 TEST_MAIN()

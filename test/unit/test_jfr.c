@@ -76,4 +76,21 @@ TEST(only_format_2_is_detected)
     CHECK(!jfr_detect(slice_of("FLR", 3)));
 }
 
+TEST(frames_have_the_kind_that_the_virtual_machine_gave_them)
+{
+    struct buffer bytes;
+    struct profile profile;
+    size_t counts[FRAME_KINDS] = {0};
+    read_real(&bytes);
+    profile_init(&profile);
+    CHECK_UINT(jfr_decode(buffer_slice(&bytes), &profile, NULL), STATUS_OK);
+    for (size_t i = 1; i < profile.locations.count; i++) counts[profile.locations.items[i].kind]++;
+    CHECK(counts[FRAME_INTERPRETED] > 0);
+    CHECK(counts[FRAME_JIT] > 0);
+    CHECK(counts[FRAME_INLINED] > 0);
+    CHECK_UINT(counts[FRAME_UNKNOWN], 0);
+    profile_fini(&profile);
+    buffer_fini(&bytes);
+}
+
 TEST_MAIN()

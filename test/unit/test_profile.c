@@ -2,6 +2,7 @@
  * (PPF-2, PPF-7, PPF-8).  SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include "profile/frame_kind.h"
 #include "profile/own_frames.h"
 #include "profile/profile.h"
 #include "profile/short_names.h"
@@ -765,6 +766,67 @@ TEST(own_frames_are_hidden_and_their_time_is_the_callers)
         CHECK_UINT(depth, depths[i]);
         CHECK_INT(profile_sample_values(&profile, i)[0], 7);
     }
+    profile_fini(&profile);
+}
+
+static enum frame_kind kind_in_file(const char *file_name, uint64_t address)
+{
+    struct profile profile;
+    profile_init(&profile);
+    struct location location = {.address = address};
+    if (file_name) location.mapping = add_mapping(&profile, file_name, 0x1000);
+    struct location_id id = profile_add_location(&profile, &location, NULL, 0);
+    enum frame_kind kind = frame_kind_of(&profile, profile_location(&profile, id), 0);
+    profile_fini(&profile);
+    return kind;
+}
+
+TEST(the_kind_of_a_frame_follows_from_its_file_and_address)
+{
+    static const struct {
+        const char *file;
+        uint64_t address;
+        enum frame_kind kind;
+    } cases[] = {
+        {"/usr/lib/libc.so.6", 0x1100, FRAME_NATIVE},
+        {"[vdso]", 0x1100, FRAME_NATIVE},
+        {NULL, 0x1100, FRAME_NATIVE},
+        {NULL, 0, FRAME_UNKNOWN},
+        {"[kernel.kallsyms]", 0x1100, FRAME_KERNEL},
+        {"[guest.kernel.kallsyms]", 0, FRAME_KERNEL},
+        {"/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko", 0x1100, FRAME_KERNEL},
+        {"/lib/modules/6.1.0/build/tool", 0x1100, FRAME_NATIVE},
+        {NULL, 0xffffffff81000000u, FRAME_KERNEL},
+        {"[jit]", 0, FRAME_JIT},
+        {ANONYMOUS_MAPPING, 0x1100, FRAME_JIT},
+        {"/tmp/perf-12.map", 0x1100, FRAME_JIT},
+        {"/home/a/.debug/jit/jitted-12-3.so", 0x1100, FRAME_JIT},
+        {"/tmp/perf-12.data", 0x1100, FRAME_NATIVE},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        CHECK_TEXT(frame_kind_name(kind_in_file(cases[i].file, cases[i].address)), frame_kind_name(cases[i].kind));
+}
+
+TEST(a_frame_has_the_kind_that_its_format_gives_unless_it_is_inlined)
+{
+    struct profile profile;
+    profile_init(&profile);
+    struct line lines[2] = {{.function = add_function(&profile, "inner")},
+                            {.function = add_function(&profile, "outer")}};
+    struct location location = {.kind = FRAME_INTERPRETED};
+    struct location_id interpreted = profile_add_location(&profile, &location, lines, 2);
+    location.kind = FRAME_JIT;
+    struct location_id jit = profile_add_location(&profile, &location, lines, 2);
+    CHECK(interpreted.index != jit.index);
+    CHECK_UINT(frame_kind_of(&profile, profile_location(&profile, interpreted), 0), FRAME_INLINED);
+    CHECK_UINT(frame_kind_of(&profile, profile_location(&profile, interpreted), 1), FRAME_INTERPRETED);
+    CHECK_UINT(frame_kind_of(&profile, profile_location(&profile, jit), 1), FRAME_JIT);
+    struct profile merged;
+    profile_init(&merged);
+    CHECK_UINT(profile_merge(&merged, &profile, NULL, NULL), STATUS_OK);
+    CHECK_UINT(merged.locations.count, 3);
+    CHECK_UINT(merged.locations.items[2].kind, FRAME_JIT);
+    profile_fini(&merged);
     profile_fini(&profile);
 }
 

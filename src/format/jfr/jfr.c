@@ -328,17 +328,40 @@ static struct thread_id thread_of(struct decoder *decoder, struct constant *cons
 
 /* --- Stacks ------------------------------------------------------------------------------------------------------- */
 
+/* TYPE: its member "description" says what the code of a frame is. */
+static enum frame_kind kind_of_type(struct decoder *decoder, struct constant *type)
+{
+    static const struct {
+        const char *name;
+        enum frame_kind kind;
+    } known[] = {{"Interpreted", FRAME_INTERPRETED},
+                 {"JIT compiled", FRAME_JIT},
+                 {"C1 compiled", FRAME_JIT},
+                 {"Inlined", FRAME_INLINED},
+                 {"Native", FRAME_NATIVE},
+                 {"C++", FRAME_NATIVE},
+                 {"Kernel", FRAME_KERNEL}};
+    struct slice name = profile_slice(decoder->profile, name_of_constant(decoder, type, false, 0));
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (slice_equals_text(name, known[i].name)) return known[i].kind;
+    }
+    return FRAME_UNKNOWN;
+}
+
 static struct location_id read_frame(struct decoder *decoder, struct cursor *cursor, uint32_t class_index)
 {
     struct member member;
+    struct location location = {0};
     struct line line = {0};
     uint32_t next = 0;
     while (next_member(decoder, cursor, class_index, &next, &member)) {
+        if (member.field->role == JFR_TYPE)
+            location.kind = kind_of_type(decoder, constant_of(decoder, member.field, member.number));
         if (member.field->role == JFR_METHOD)
             line.function = function_of(decoder, constant_of(decoder, member.field, member.number));
         if (member.field->role == JFR_LINE && member.number <= INT32_MAX) line.line = (int64_t)member.number;
     }
-    return profile_add_location(decoder->profile, &(struct location){0}, &line, 1);
+    return profile_add_location(decoder->profile, &location, &line, 1);
 }
 
 static void read_frames(struct decoder *decoder, struct cursor *cursor, const struct jfr_field *field)

@@ -405,6 +405,19 @@ static void add_line(struct decoder *decoder, struct slice message)
                           .column = line_number(numbers[LINE_COLUMN])};
 }
 
+/* The kind that TYPE names, unless LOCATION shows that anyway. Some runtimes always interpret. */
+static enum frame_kind kind_of_type(struct slice type, const struct location *location)
+{
+    static const char *const interpreters[] = {"cpython", "php", "ruby", "perl"};
+    if (slice_equals_text(type, "kernel")) return FRAME_KERNEL;
+    if (slice_equals_text(type, "native") && location->address == 0 && location->mapping.index == 0)
+        return FRAME_NATIVE;
+    for (size_t i = 0; i < sizeof(interpreters) / sizeof(interpreters[0]); i++) {
+        if (slice_equals_text(type, interpreters[i])) return FRAME_INTERPRETED;
+    }
+    return FRAME_UNKNOWN;
+}
+
 static void add_location(struct decoder *decoder, struct slice message)
 {
     uint64_t numbers[LOCATION_ADDRESS + 1] = {0};
@@ -418,6 +431,8 @@ static void add_location(struct decoder *decoder, struct slice message)
     for (size_t i = 0; i < decoder->numbers.count; i++) {
         const struct attribute *attribute = attribute_at(decoder, i);
         if (is_key(decoder, attribute, KEY_FOLDED)) location.is_folded = attribute->is_true;
+        if (is_key(decoder, attribute, KEY_FRAME_TYPE))
+            location.kind = kind_of_type(profile_slice(decoder->profile, attribute->label.text), &location);
     }
     if (id && message.size > 0)
         *id = profile_add_location(decoder->profile, &location, decoder->lines.items, (uint32_t)decoder->lines.count);

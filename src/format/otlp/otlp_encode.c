@@ -7,6 +7,7 @@
 #include "base/protobuf.h"
 #include "base/utf8.h"
 #include "format/otlp/otlp_private.h"
+#include "profile/frame_kind.h"
 #include "profile/processes.h"
 
 #include <errno.h>
@@ -564,6 +565,19 @@ static void append_line(struct encoder *encoder, const struct line *line)
     protobuf_end_message(encoder->out, begin);
 }
 
+/* The convention has values for these kinds, and for runtimes, which the model does not know. */
+static void add_frame_type(struct encoder *encoder, const struct location *location)
+{
+    uint32_t outermost = location->line_count > 0 ? location->line_count - 1 : 0;
+    enum frame_kind kind = frame_kind_of(encoder->profile, location, outermost);
+    if (kind != FRAME_NATIVE && kind != FRAME_KERNEL) return;
+    struct buffer *out = &encoder->attributes.bytes;
+    size_t offset = out->size;
+    protobuf_append_number(out, ATTRIBUTE_KEY, key_number(encoder, KEY_FRAME_TYPE));
+    append_text_value(out, ATTRIBUTE_VALUE, slice_of_text(frame_kind_name(kind)));
+    add_number(encoder, number_of_message(encoder, &encoder->attributes, offset));
+}
+
 static void append_locations(struct encoder *encoder)
 {
     append_empty(encoder, DICTIONARY_LOCATIONS);
@@ -576,6 +590,7 @@ static void append_locations(struct encoder *encoder)
         protobuf_append_explicit_number(encoder->out, LOCATION_ADDRESS, location->address);
         for (uint32_t k = 0; k < location->line_count; k++) append_line(encoder, &lines[k]);
         add_flag(encoder, KEY_FOLDED, location->is_folded);
+        add_frame_type(encoder, location);
         append_numbers(encoder, LOCATION_ATTRIBUTES);
         protobuf_end_message(encoder->out, begin);
     }

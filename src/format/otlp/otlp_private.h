@@ -36,6 +36,7 @@ enum { TRACE_ID_BYTES = 16, SPAN_ID_BYTES = 8, PROFILE_ID_BYTES = 16 };
 #define KEY_RELEASE "service.version"
 #define KEY_ENVIRONMENT "deployment.environment.name"
 #define KEY_INSTANCE "service.instance.id"
+#define KEY_FRAME_TYPE "profile.frame.type"
 #define KEY_FOLDED "pprof.location.is_folded"
 #define KEY_HAS_FUNCTIONS "pprof.mapping.has_functions"
 #define KEY_HAS_FILENAMES "pprof.mapping.has_filenames"

@@ -191,7 +191,7 @@ static void take_lost(struct decoder *decoder, const struct perf_record *record)
 static struct location_id find_location(struct decoder *decoder, struct perf_space *space, enum mode mode,
                                         uint64_t address)
 {
-    struct location location = {.address = address};
+    struct location location = {.address = address, .kind = mode == MODE_KERNEL ? FRAME_KERNEL : FRAME_UNKNOWN};
     const struct perf_map *map = mode == MODE_OTHER ? NULL : perf_space_map_at(space, address);
     if (map) {
         location.mapping = perf_spaces_place(&decoder->spaces, map, address, &location.address);

@@ -255,11 +255,13 @@ static uint32_t node_of(struct decoder *decoder, const struct object *key, struc
     if (file->kind != KIND_TEXT || line->kind != KIND_NUMBER || name->kind != KIND_TEXT)
         return reject(decoder, STATUS_MALFORMED, "a key is not (file, line, name)");
     struct function function = {.name = name->text, .file_name = file->text};
-    if (slice_equals_text(profile_slice(profile, file->text), "~")) function.file_name.index = 0; /* built in */
+    bool is_built_in = slice_equals_text(profile_slice(profile, file->text), "~");
+    if (is_built_in) function.file_name.index = 0;
     if (line->number > 0 && line->number < INT32_MAX) function.start_line = (int64_t)line->number;
     struct cost_node node = {.function = profile_add_function(profile, &function)};
     struct line at = {.function = node.function, .line = function.start_line};
-    *ret_place = profile_add_location(profile, &(struct location){0}, &at, 1);
+    struct location location = {.kind = is_built_in ? FRAME_NATIVE : FRAME_INTERPRETED};
+    *ret_place = profile_add_location(profile, &location, &at, 1);
     return cost_graph_node(&decoder->graph, &node);
 }
 

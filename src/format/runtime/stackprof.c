@@ -70,7 +70,7 @@ static void read_frame(struct decoder *decoder, struct json_reader *reader, uint
     }
     if (function.start_line < 0 || function.start_line > INT32_MAX) function.start_line = 0;
     struct line line = {.function = profile_add_function(profile, &function), .line = function.start_line};
-    frame.location = profile_add_location(profile, &(struct location){0}, &line, 1);
+    frame.location = profile_add_location(profile, &(struct location){.kind = FRAME_INTERPRETED}, &line, 1);
     size_t count = decoder->frames.count;
     if (!array_reserve(&decoder->frames.items, &decoder->frames.capacity, count + 1, sizeof(frame),
                        PROFILE_ENTITIES_MAX))

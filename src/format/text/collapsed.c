@@ -6,6 +6,7 @@
 #include "format/common/descriptor.h"
 #include "format/common/frame_name.h"
 #include "format/common/text_line.h"
+#include "profile/frame_kind.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,9 +15,10 @@
 #define MARK_INLINED "_[i]"
 #define MARK_KERNEL "_[k]"
 #define MARK_JIT "_[j]"
+/* Flame graph tools show this one: it stays in the name. */
+#define MARK_INTERPRETED "_[0]"
 
 #define KERNEL_FILE "[kernel]"
-#define JIT_PACKAGE "[jit]" /* as the symbolizer has it */
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
 
@@ -94,11 +96,16 @@ static bool is_comment(struct slice line)
 }
 
 /* Removes MARK from the end of *NAME, unless the name is only the mark. */
-static bool take_mark(struct slice *name, const char *mark)
+static bool has_mark(struct slice name, const char *mark)
 {
     size_t size = strlen(mark);
-    if (name->size <= size || memcmp(name->data + name->size - size, mark, size) != 0) return false;
-    name->size -= size;
+    return name.size > size && memcmp(name.data + name.size - size, mark, size) == 0;
+}
+
+static bool take_mark(struct slice *name, const char *mark)
+{
+    if (!has_mark(*name, mark)) return false;
+    name->size -= strlen(mark);
     return true;
 }
 
@@ -116,6 +123,7 @@ struct place {
     struct line lines[COLLAPSED_INLINED_MAX]; /* the outermost first */
     uint32_t line_count;
     struct mapping_id mapping;
+    enum frame_kind kind;
 };
 
 static struct stack_id add_place(struct profile *profile, struct stack_id stack, const struct place *place)
@@ -123,7 +131,7 @@ static struct stack_id add_place(struct profile *profile, struct stack_id stack,
     struct line lines[COLLAPSED_INLINED_MAX];
     if (place->line_count == 0) return stack;
     for (uint32_t i = 0; i < place->line_count; i++) lines[i] = place->lines[place->line_count - 1 - i];
-    struct location location = {.mapping = place->mapping};
+    struct location location = {.mapping = place->mapping, .kind = place->kind};
     return profile_add_stack(profile, stack, profile_add_location(profile, &location, lines, place->line_count));
 }
 
@@ -139,6 +147,7 @@ static void add_name(struct profile *profile, struct slice name, struct place *p
         *stack = add_place(profile, *stack, place);
         place->line_count = 0;
         place->mapping.index = 0;
+        place->kind = has_mark(name, MARK_INTERPRETED) ? FRAME_INTERPRETED : FRAME_UNKNOWN;
         if (is_kernel)
             place->mapping =
                 profile_add_mapping(profile, &(struct mapping){.file_name = profile_text(profile, KERNEL_FILE)});
@@ -325,18 +334,22 @@ static void append_unnamed(struct encoder *encoder, const struct location *locat
     buffer_fini(&name);
 }
 
-static void append_marks(struct encoder *encoder, const struct location *location, const struct function *function,
-                         bool is_inlined)
+static const char *mark_of(enum frame_kind kind)
 {
-    const struct profile *profile = encoder->profile;
-    struct slice file = profile_slice(profile, profile_mapping(profile, location->mapping)->file_name);
-    bool is_jit = slice_equals_text(profile_slice(profile, function->package), JIT_PACKAGE) ||
-                  slice_equals_text(file, JIT_PACKAGE); /* of a pprof file */
-    if (is_jit) buffer_append_text(&encoder->text, MARK_JIT);
-    if (is_inlined)
-        buffer_append_text(&encoder->text, MARK_INLINED);
-    else if (text_begins_with(file, "[kernel") || text_begins_with(file, "[guest.kernel"))
-        buffer_append_text(&encoder->text, MARK_KERNEL);
+    switch (kind) {
+    case FRAME_KERNEL:
+        return MARK_KERNEL;
+    case FRAME_JIT:
+        return MARK_JIT;
+    case FRAME_INLINED:
+        return MARK_INLINED;
+    case FRAME_UNKNOWN:
+    case FRAME_NATIVE:
+    case FRAME_INTERPRETED:
+    case FRAME_KINDS:
+        break;
+    }
+    return "";
 }
 
 /* The functions of one location, the outermost first and the innermost inlined one last. */
@@ -353,7 +366,7 @@ static void append_location(struct encoder *encoder, struct location_id id)
         } else {
             append_unnamed(encoder, location);
         }
-        append_marks(encoder, location, function, i + 1 < location->line_count);
+        buffer_append_text(&encoder->text, mark_of(frame_kind_of(encoder->profile, location, i)));
         if (i > 0) buffer_append_byte(&encoder->text, ';');
     }
 }

@@ -12,6 +12,7 @@
 #include "binary/debug_id.h"
 #include "format/common/descriptor.h"
 #include "format/common/frame_name.h"
+#include "profile/frame_kind.h"
 #include "format/common/json_kind.h"
 #include "format/common/tracks.h"
 #include "format/common/text_line.h"
@@ -31,12 +32,21 @@ enum {
 };
 
 /* In the order in which they are written; the first grey one is the default. */
-enum category { CATEGORY_OTHER, CATEGORY_PROGRAM, CATEGORY_LIBRARY, CATEGORY_JIT, CATEGORY_KERNEL, CATEGORIES };
+enum category {
+    CATEGORY_OTHER,
+    CATEGORY_PROGRAM,
+    CATEGORY_LIBRARY,
+    CATEGORY_JIT,
+    CATEGORY_KERNEL,
+    CATEGORY_INTERPRETER,
+    CATEGORIES
+};
 
 static const struct {
     const char *name, *colour;
 } categories[CATEGORIES] = {
-    {"Other", "grey"}, {"Program", "yellow"}, {"Library", "blue"}, {"JIT", "green"}, {"Kernel", "orange"},
+    {"Other", "grey"}, {"Program", "yellow"}, {"Library", "blue"},
+    {"JIT", "green"},  {"Kernel", "orange"},  {"Interpreter", "purple"},
 };
 
 struct written_function {
@@ -159,14 +169,16 @@ static uint32_t number_source(struct encoder *encoder, struct string_id file)
     return number;
 }
 
+/* Inlined functions have the category of the function that contains them, unless it is the program's or a library's. */
 static enum category category_of(const struct encoder *encoder, const struct location *location,
                                  const struct function *function)
 {
     const struct profile *profile = encoder->profile;
+    enum frame_kind kind = frame_kind_of(profile, location, location->line_count > 0 ? location->line_count - 1 : 0);
     struct slice file = profile_slice(profile, profile_mapping(profile, location->mapping)->file_name);
-    if (slice_equals_text(profile_slice(profile, function->package), "[jit]")) return CATEGORY_JIT;
-    if (slice_equals_text(file, "[jit]")) return CATEGORY_JIT; /* of a pprof file */
-    if (text_begins_with(file, "[kernel") || text_begins_with(file, "[guest.kernel")) return CATEGORY_KERNEL;
+    if (kind == FRAME_JIT) return CATEGORY_JIT;
+    if (kind == FRAME_KERNEL) return CATEGORY_KERNEL;
+    if (kind == FRAME_INTERPRETED) return CATEGORY_INTERPRETER;
     if (text_begins_with(file, "/lib") || text_begins_with(file, "/usr/lib") || text_begins_with(file, "["))
         return CATEGORY_LIBRARY;
     if (function->in_app == IN_APP_NO) return CATEGORY_LIBRARY;

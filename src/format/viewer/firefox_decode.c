@@ -141,7 +141,7 @@ static void read_tables(struct decoder *decoder, struct slice object, struct tab
     static const char *const names[TABLE_PARTS] = {"stackTable", "frameTable",  "funcTable",  "resourceTable",
                                                    "sources",    "stringArray", "stringTable"};
     static const char *const stack_names[] = {"frame", "prefix"};
-    static const char *const frame_names[] = {"address", "inlineDepth", "func", "line", "column"};
+    static const char *const frame_names[] = {"address", "inlineDepth", "func", "line", "column", "category"};
     static const char *const function_names[] = {"name", "fileName", "source", "lineNumber", "resource"};
     static const char *const library[] = {"lib"}, *const file_name[] = {"filename"};
     struct json_member parts[TABLE_PARTS];
@@ -204,13 +204,21 @@ static bool is_unnamed(const struct profile *profile, const struct line *line, i
            (function->name.index == 0 || slice_equals_text(profile_slice(profile, function->name), text));
 }
 
+/* The kind that the category of FRAME stands for. */
+static enum frame_kind kind_of(const struct decoder *decoder, const struct tables *tables, int64_t frame)
+{
+    int64_t category = item_at(&tables->frames[FRAME_CATEGORY], frame);
+    bool is_known = category >= 0 && (uint64_t)category < decoder->category_count;
+    return is_known ? decoder->category_kinds[category] : FRAME_UNKNOWN;
+}
+
 /* The location whose LINES, innermost first, end with that of FRAME. */
 static struct location_id add_location(struct decoder *decoder, const struct tables *tables, int64_t frame,
                                        const struct line *lines, uint32_t count)
 {
     int64_t address = item_at(&tables->frames[FRAME_ADDRESS], frame);
     int64_t number = library_of(decoder, tables, item_at(&tables->frames[FRAME_FUNCTION], frame));
-    struct location location = {0};
+    struct location location = {.kind = kind_of(decoder, tables, frame)};
     if (address < NONE || address > INT32_MAX) address = NONE;
     if (number != NONE) {
         struct library *library = &decoder->libraries[number];
@@ -538,6 +546,24 @@ static void take_library(struct decoder *decoder, struct slice object)
         decoder->libraries[decoder->library_count++] = library;
 }
 
+static void take_category(struct decoder *decoder, struct slice object)
+{
+    static const struct {
+        const char *name;
+        enum frame_kind kind;
+    } known[] = {{"Kernel", FRAME_KERNEL}, {"JIT", FRAME_JIT}, {"Interpreter", FRAME_INTERPRETED}};
+    static const char *const names[] = {"name"};
+    struct json_member part[1];
+    if (decoder->category_count == CATEGORIES_MAX) return;
+    firefox_note(decoder, object, names, part, 1);
+    struct slice name = profile_slice(decoder->file.profile, json_parts_string(&decoder->file, part[0].value));
+    enum frame_kind kind = FRAME_UNKNOWN;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (slice_equals_text(name, known[i].name)) kind = known[i].kind;
+    }
+    decoder->category_kinds[decoder->category_count++] = kind;
+}
+
 /* What one number of threadCPUDelta is; 0 if it is not a time. */
 static int64_t cpu_unit(struct decoder *decoder, struct slice units)
 {
@@ -551,8 +577,8 @@ static int64_t cpu_unit(struct decoder *decoder, struct slice units)
 
 static void read_meta(struct decoder *decoder, struct slice meta, struct process_parts *process)
 {
-    enum { START, INTERVAL, UNITS, META_PARTS };
-    static const char *const names[META_PARTS] = {"startTime", "interval", "sampleUnits"};
+    enum { START, INTERVAL, UNITS, CATEGORIES, META_PARTS };
+    static const char *const names[META_PARTS] = {"startTime", "interval", "sampleUnits", "categories"};
     struct json_member parts[META_PARTS];
     struct profile *profile = decoder->file.profile;
     struct json_number start = {0}, interval = {0};
@@ -561,7 +587,8 @@ static void read_meta(struct decoder *decoder, struct slice meta, struct process
         int64_t start_ns = scaled(&start, 6);
         process->start_ns = start_ns > 0 ? (uint64_t)start_ns : 0;
     }
-    if (decoder->depth > 0) return;
+    if (decoder->depth > 0) return; /* all processes have the same categories */
+    for_each(decoder, parts[CATEGORIES].value, take_category);
     if (json_number_of_text(parts[INTERVAL].value, &interval)) {
         profile->period = scaled(&interval, 6);
         profile->period_type =

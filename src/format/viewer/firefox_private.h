@@ -14,7 +14,7 @@ struct column {
     size_t count, capacity;
 };
 
-enum { FRAME_ADDRESS, FRAME_DEPTH, FRAME_FUNCTION, FRAME_LINE, FRAME_COLUMN, FRAME_COLUMNS };
+enum { FRAME_ADDRESS, FRAME_DEPTH, FRAME_FUNCTION, FRAME_LINE, FRAME_COLUMN, FRAME_CATEGORY, FRAME_COLUMNS };
 enum { FUNCTION_NAME, FUNCTION_FILE, FUNCTION_SOURCE, FUNCTION_LINE, FUNCTION_RESOURCE, FUNCTION_COLUMNS };
 enum { STACK_FRAME, STACK_PREFIX, STACK_COLUMNS };
 
@@ -52,6 +52,8 @@ struct process_parts {
     size_t library_first, library_end;
 };
 
+enum { CATEGORIES_MAX = 256 }; /* later ones are ignored */
+
 enum measure { MEASURE_SAMPLES, MEASURE_TIME, MEASURE_BYTES, MEASURE_CPU, MEASURES };
 
 struct decoder {
@@ -68,6 +70,8 @@ struct decoder {
     unsigned columns[MEASURES];
     struct slice first_pid;
     bool has_several_processes;
+    enum frame_kind category_kinds[CATEGORIES_MAX];
+    size_t category_count;
     struct tables shared;
     bool has_shared_stacks;
 };

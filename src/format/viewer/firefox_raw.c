@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { RAW_LOCATION, RAW_LINE, RAW_COLUMN, RAW_FRAME_COLUMNS };
+enum { RAW_LOCATION, RAW_LINE, RAW_COLUMN, RAW_CATEGORY, RAW_FRAME_COLUMNS };
 
 /* --- Rows --------------------------------------------------------------------------------------------------------- */
 
@@ -26,7 +26,7 @@ static bool push(struct column *column, int64_t number)
 static bool read_row(struct json_reader *reader, const int64_t *places, const int *powers, struct column *columns,
                      size_t count)
 {
-    int64_t values[RAW_FRAME_COLUMNS] = {NONE, NONE, NONE};
+    int64_t values[RAW_FRAME_COLUMNS] = {NONE, NONE, NONE, NONE};
     json_array_begin(reader);
     for (int64_t place = 0; json_array_next(reader); place++) {
         size_t i = 0;
@@ -195,7 +195,7 @@ static void add_frame(struct raw_thread *raw, size_t index, uint64_t nudge)
     struct tables *tables = raw->tables;
     int64_t string = raw->frames[RAW_LOCATION].items[index];
     int64_t function[FUNCTION_COLUMNS] = {NONE, NONE, NONE, NONE, NONE};
-    int64_t frame[FRAME_COLUMNS] = {NONE, NONE, NONE, NONE, NONE};
+    int64_t frame[FRAME_COLUMNS] = {NONE, NONE, NONE, NONE, NONE, NONE};
     uint64_t address = 0;
     if (string < 0 || (uint64_t)string >= tables->string_count) {
         json_parts_fail(&decoder->file, STATUS_MALFORMED, NULL, "a frame has a string that is not there");
@@ -212,6 +212,7 @@ static void add_frame(struct raw_thread *raw, size_t index, uint64_t nudge)
     frame[FRAME_FUNCTION] = (int64_t)tables->functions[FUNCTION_NAME].count;
     frame[FRAME_LINE] = raw->frames[RAW_LINE].items[index];
     frame[FRAME_COLUMN] = raw->frames[RAW_COLUMN].items[index];
+    frame[FRAME_CATEGORY] = raw->frames[RAW_CATEGORY].items[index];
     bool has_memory = true;
     for (size_t i = 0; i < FUNCTION_COLUMNS; i++) has_memory &= push(&tables->functions[i], function[i]);
     for (size_t i = 0; i < FRAME_COLUMNS; i++) has_memory &= push(&tables->frames[i], frame[i]);
@@ -248,7 +249,7 @@ void firefox_raw_tables(struct decoder *decoder, const struct thread_parts *thre
     enum { RAW_STACKS, RAW_FRAMES, RAW_STRINGS, RAW_TABLES };
     static const char *const names[RAW_TABLES] = {"stackTable", "frameTable", "stringTable"};
     static const char *const stack_names[STACK_COLUMNS] = {"frame", "prefix"};
-    static const char *const frame_names[RAW_FRAME_COLUMNS] = {"location", "line", "column"};
+    static const char *const frame_names[RAW_FRAME_COLUMNS] = {"location", "line", "column", "category"};
     static const int powers[RAW_FRAME_COLUMNS] = {0};
     struct json_member parts[RAW_TABLES];
     struct raw_thread raw = {.decoder = decoder, .tables = tables};
