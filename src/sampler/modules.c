@@ -502,18 +502,30 @@ static void note_outcome(struct modules *modules, struct module *module, enum ta
         modules->without_table++;
 }
 
-/* Works on the table of MODULE until BUDGET is used up. True if a snapshot could say something new of it. */
-static bool work_on(struct modules *modules, struct module *module, struct modules_budget budget)
+static bool has_lookup(const struct module *module)
+{
+    struct frame_lookup lookup;
+    return module->job && table_job_lookup(module->job, &lookup);
+}
+
+enum work_goal { WORK_UNTIL_LOOKUP, WORK_UNTIL_TABLE };
+
+/* Works on the table of MODULE until GOAL is reached or BUDGET is used up. True if a snapshot could say something new
+ * of it. */
+static bool work_on(struct modules *modules, struct module *module, enum work_goal goal, struct modules_budget budget)
 {
     uint64_t before_ns = self_monotonic_ns();
-    struct frame_lookup lookup;
     if (!module->job) begin_job(modules, module);
-    bool had_lookup = module->job && table_job_lookup(module->job, &lookup), continues = module->job != NULL;
-    while (continues && !is_used_up(budget)) {
-        for (unsigned i = 0; continues && i < STEPS_A_CLOCK; i++) continues = table_job_step(module->job);
+    bool had_lookup = has_lookup(module), continues = module->job != NULL;
+    bool is_enough = goal == WORK_UNTIL_LOOKUP && had_lookup;
+    while (continues && !is_enough && !is_used_up(budget)) {
+        for (unsigned i = 0; continues && !is_enough && i < STEPS_A_CLOCK; i++) {
+            continues = table_job_step(module->job);
+            is_enough = goal == WORK_UNTIL_LOOKUP && has_lookup(module);
+        }
     }
     modules->table_ns += self_monotonic_ns() - before_ns;
-    if (continues) return !had_lookup && table_job_lookup(module->job, &lookup);
+    if (continues) return !had_lookup && has_lookup(module);
     note_outcome(modules, module, module->job ? end_job(modules, module) : TABLE_NO_MEMORY);
     return true;
 }
@@ -521,8 +533,7 @@ static bool work_on(struct modules *modules, struct module *module, struct modul
 /* A walk can continue in MODULE: it has a table or a lookup, or never will have. */
 static bool is_ready(const struct module *module)
 {
-    struct frame_lookup lookup;
-    return module->is_tried || (module->job && table_job_lookup(module->job, &lookup));
+    return module->is_tried || has_lookup(module);
 }
 
 enum modules_answer modules_build(struct modules *modules, uint64_t address, struct modules_budget budget,
@@ -537,7 +548,7 @@ enum modules_answer modules_build(struct modules *modules, uint64_t address, str
         module = find_untried(modules, address);
     }
     if (!module) return MODULES_NOTHING;
-    if (work_on(modules, module, budget)) publish(modules);
+    if (work_on(modules, module, WORK_UNTIL_LOOKUP, budget)) publish(modules);
     return is_ready(module) ? MODULES_READY : MODULES_LATER;
 }
 
@@ -548,9 +559,18 @@ void modules_work(struct modules *modules, struct modules_budget budget)
     for (size_t i = 0; i < modules->items.count; i++) {
         if (!items[i].job) continue; /* nearly always all of them, and the clock is a system call */
         if (is_used_up(budget)) break;
-        has_news |= work_on(modules, &items[i], budget);
+        has_news |= work_on(modules, &items[i], WORK_UNTIL_TABLE, budget);
     }
     if (has_news) publish(modules);
+}
+
+bool modules_have_any(const struct modules *modules)
+{
+    const struct module *items = modules->items.items;
+    for (size_t i = 0; i < modules->items.count; i++) {
+        if (is_ready(&items[i])) return true;
+    }
+    return false;
 }
 
 void modules_build_more(struct modules *modules, size_t count, struct modules_budget budget)
@@ -558,8 +578,8 @@ void modules_build_more(struct modules *modules, size_t count, struct modules_bu
     struct module *items = modules->items.items;
     size_t built = 0;
     for (size_t i = 0; i < modules->items.count && built < count && !is_used_up(budget); i++) {
-        if (items[i].is_tried) continue;
-        (void)work_on(modules, &items[i], budget);
+        if (is_ready(&items[i])) continue;
+        (void)work_on(modules, &items[i], WORK_UNTIL_LOOKUP, budget);
         built++;
     }
     if (built > 0) publish(modules);

@@ -71,8 +71,8 @@ enum modules_answer {
     MODULES_NOTHING, /* nothing can be done */
 };
 
-/* For a walk that ended at ADDRESS with UNWIND_PENDING: works within BUDGET on the table of the module there,
- * having listed the modules again if it is in none that is known, and publishes a snapshot. */
+/* For a walk that ended at ADDRESS with UNWIND_PENDING: works within BUDGET on the table of the module there until
+ * walks can look rules up, having listed the modules again if it is in none that is known, and publishes a snapshot. */
 enum modules_answer modules_build(struct modules *modules, uint64_t address, struct modules_budget budget,
                                   struct recording_writer *writer);
 
@@ -82,7 +82,11 @@ void modules_work(struct modules *modules, struct modules_budget budget);
 /* Writes the known modules to the start of a new recording, with new numbers. */
 void modules_write_again(struct modules *modules, struct recording_writer *writer);
 
-/* Works on COUNT of the tables that nobody has asked for yet, within BUDGET. */
+/* True if walks can continue in at least one module. */
+bool modules_have_any(const struct modules *modules);
+
+/* Works on COUNT of the tables that nobody has asked for yet, until walks can look rules up, within BUDGET. The modules
+ * with the lowest addresses come first: the program itself, then mostly libc, which the loader maps last. */
 void modules_build_more(struct modules *modules, size_t count, struct modules_budget budget);
 
 /* In a forked child, whose parent may have been building tables. */

@@ -194,12 +194,22 @@ static void watch_waiting(struct sampler *sampler, struct watched_thread *thread
         account_lost(sampler, thread, cpu_ns, RECORDING_LOST_UNANSWERED);
 }
 
+/* The handler cannot build tables. A process that lives for some milliseconds would end before its stacks have gone
+ * through one new module after the other. */
+static void prepare_first_walk(struct sampler *sampler)
+{
+    enum { MODULES = 3 };
+    if (modules_have_any(&sampler->modules)) return;
+    modules_build_more(&sampler->modules, MODULES, sampler->for_tables);
+}
+
 /* A request whose thread cannot receive a signal is counted as lost. If the thread sleeps, in sigwait for example, the
  * request is postponed. A thread that waits for a processor may have been woken from a system call that sleeps, and a
  * signal would still interrupt that call (poll after its timeout returns EINTR). So the thread is asked only if it has
  * not slept since the last check: then it was preempted. */
 static void send_request(struct sampler *sampler, struct watched_thread *thread, uint64_t cpu_ns, bool is_waiting)
 {
+    prepare_first_walk(sampler);
     struct signal_choice choice = signal_choose(thread);
     bool has_slept = choice.sleep_count != thread->sleep_count;
     thread->sleep_count = choice.sleep_count;
