@@ -262,14 +262,28 @@ void account_end(struct sampler *sampler, struct watched_thread *thread, uint64_
     account_rest(sampler, thread);
 }
 
-/* If the open tick did not find a thread, its time is written up to the previous tick. */
-void account_end_as_reported(struct sampler *sampler, struct watched_thread *thread)
+/* The kernel's count of THREAD's waits is gone with it. In the last GAP_NS, of which it ran for CPU_NS, it is taken to
+ * have waited for a processor in the same part of the time that it did not run as before. */
+static void estimate_delay(struct watched_thread *thread, uint64_t gap_ns, uint64_t cpu_ns)
 {
+    struct thread_account *account = &thread->account;
+    uint64_t ran_before_ns = difference(thread->life.cpu_ns, cpu_ns);
+    uint64_t off_before_ns = difference(difference(thread->life.wall_ns, gap_ns), ran_before_ns);
+    if (account->was_there || off_before_ns == 0) return;
+    double part = (double)least(account->delay_ns, off_before_ns) / (double)off_before_ns;
+    account->delay_ns += (uint64_t)(part * (double)difference(gap_ns, cpu_ns));
+}
+
+/* If the open tick did not find a thread, its time is written up to the previous tick. */
+void account_end_as_reported(struct sampler *sampler, struct watched_thread *thread, uint64_t unseen_cpu_ns)
+{
+    enum { PERIODS_TO_ESTIMATE = 2 }; /* a shorter gap continues what the last tick saw */
     uint64_t written_until_ns = thread->is_missing ? sampler->before_ns : sampler->tick_ns;
-    uint64_t end_ns = thread->life.created_ns + thread->life.wall_ns;
+    uint64_t gap_ns = difference(thread->life.created_ns + thread->life.wall_ns, written_until_ns);
     if (!thread->life.has_blocked) thread->state = THREAD_RUNNABLE;
     account_begins_at(sampler, thread);
-    thread->account.pending_ns += difference(end_ns, written_until_ns);
+    if (gap_ns > PERIODS_TO_ESTIMATE * sampler->period_ns) estimate_delay(thread, gap_ns, unseen_cpu_ns);
+    thread->account.pending_ns += gap_ns;
     account_rest(sampler, thread);
 }
 

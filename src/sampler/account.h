@@ -58,8 +58,8 @@ void account_end_tick(struct sampler *sampler, struct watched_thread *thread);
 /* THREAD has ended, and ran for UNSEEN_CPU_NS after the last scan. */
 void account_end(struct sampler *sampler, struct watched_thread *thread, uint64_t unseen_cpu_ns);
 
-/* THREAD has ended, and said when. */
-void account_end_as_reported(struct sampler *sampler, struct watched_thread *thread);
+/* THREAD has ended, and said when. It ran for UNSEEN_CPU_NS after the last scan. */
+void account_end_as_reported(struct sampler *sampler, struct watched_thread *thread, uint64_t unseen_cpu_ns);
 
 /* What was not written yet, to the last stacks: THREAD or the recording ends. */
 void account_rest(struct sampler *sampler, struct watched_thread *thread);

@@ -17,6 +17,8 @@ struct short_lives {
         uint64_t routine;
         uint32_t ends; /* threads that no record has reported yet */
         uint64_t cpu_ns, preempted_ns, blocked_ns, start_wait_ns;
+        uint64_t off_ns;                   /* they waited for a processor, or were blocked: nobody knows which */
+        uint64_t met_off_ns, met_delay_ns; /* of threads that ticks met, and their waits for a processor in it */
     } routines[SHORT_ROUTINES];
     size_t routine_count;
     size_t begun_count;

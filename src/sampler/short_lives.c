@@ -31,7 +31,7 @@ void short_lives_add(struct sampler *sampler, const struct thread_news *end)
     uint64_t start_wait_ns = least(end->start_wait_ns, rest_ns);
     routine->start_wait_ns += start_wait_ns;
     if (end->has_blocked)
-        routine->blocked_ns += rest_ns - start_wait_ns;
+        routine->off_ns += rest_ns - start_wait_ns;
     else
         routine->preempted_ns += rest_ns - start_wait_ns;
 }
@@ -62,12 +62,34 @@ static void write_sum(struct sampler *sampler, struct short_routine *routine, co
     routine->ends = 0;
 }
 
+/* Beside many runnable threads, most of the time that a thread does not run is a wait for a processor. */
+static void note_met(struct short_routine *routine, const struct watched_thread *thread)
+{
+    const struct thread_news *life = &thread->life;
+    if (thread->account.was_there) return;
+    routine->met_off_ns += difference(life->wall_ns, life->cpu_ns + life->start_wait_ns);
+    routine->met_delay_ns += difference(thread->account.runnable_written_ns, life->start_wait_ns);
+}
+
+/* As for the threads of the same routine that ticks met. */
+static void divide_off_time(struct short_routine *routine)
+{
+    double part = routine->met_off_ns > 0 ? (double)routine->met_delay_ns / (double)routine->met_off_ns : 0;
+    uint64_t delay_ns = least((uint64_t)(part * (double)routine->off_ns), routine->off_ns);
+    routine->preempted_ns += delay_ns;
+    routine->blocked_ns += routine->off_ns - delay_ns;
+    routine->off_ns = 0;
+}
+
 void short_lives_stand_for(struct sampler *sampler, const struct watched_thread *thread)
 {
     uint64_t short_ns = sampler->period_ns > sampler->tick_span_ns ? sampler->period_ns : sampler->tick_span_ns;
-    if (thread->life.ends == 0 || thread->life.wall_ns > 2 * short_ns) return;
+    if (thread->life.ends == 0) return;
     struct short_routine *routine = routine_of(sampler, thread->life.routine);
     if (routine->routine != thread->life.routine) return;
+    note_met(routine, thread);
+    if (thread->life.wall_ns > 2 * short_ns) return;
+    divide_off_time(routine);
     if (thread->account.has_run) write_sum(sampler, routine, thread, RECORDING_OF_RUNNING);
     if (thread->account.has_blocked) write_sum(sampler, routine, thread, RECORDING_OF_BLOCKED);
 }
@@ -76,6 +98,7 @@ void short_lives_write_rest(struct sampler *sampler)
 {
     for (size_t i = 0; i < sampler->short_lives.routine_count; i++) {
         struct short_routine *routine = &sampler->short_lives.routines[i];
+        divide_off_time(routine);
         for (enum recording_share share = 0; share < RECORDING_SHARES; share++)
             write_sum(sampler, routine, NULL, share);
         *routine = (struct short_routine){0};

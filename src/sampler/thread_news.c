@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* A begin that is lost costs little: half of the places are for ends, which say what a thread spent. */
-enum { PLACES = 1024, PLACES_OF_BEGINS = PLACES / 2, SUMS = 32 };
+enum { PLACES = 2048, PLACES_OF_BEGINS = PLACES / 2, SUMS = 32 };
 
 static struct {
     struct {

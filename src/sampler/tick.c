@@ -532,11 +532,12 @@ static void account_as_reported(struct sampler *sampler, struct watched_thread *
         short_lives_add(sampler, &thread->life);
         return;
     }
-    if (thread->cpu_ns_seen < thread->life.cpu_ns) thread->cpu_ns_seen = thread->life.cpu_ns;
+    uint64_t unseen_cpu_ns = difference(thread->life.cpu_ns, thread->cpu_ns_seen);
+    thread->cpu_ns_seen += unseen_cpu_ns;
     sampler->cpu_ns_of_ended += thread->cpu_ns_seen;
     thread->is_accounted = true;
     write_new_time(sampler, thread, thread->cpu_ns_seen, NULL);
-    account_end_as_reported(sampler, thread);
+    account_end_as_reported(sampler, thread, unseen_cpu_ns);
     short_lives_stand_for(sampler, thread);
 }
 

@@ -300,4 +300,24 @@ TEST(estimates_blocked_time_without_bias_and_as_precisely_as_said)
     check_estimator(true);
 }
 
+/* It was seen for 100 ms, ran for 10 of them and waited for a processor for 60. Its last 50 ms, of which it ran for 5,
+ * were seen by nobody. */
+TEST(a_thread_that_ends_unseen_is_taken_to_have_waited_as_before)
+{
+    enum { MS = 1000000 };
+    static struct sampler sampler;
+    static struct watched_thread thread;
+    sampler = (struct sampler){.options.mode = RECORDING_WALL, .period_ns = 10 * MS, .tick_ns = 1100 * MS};
+    thread = (struct watched_thread){.cpu_ns_seen = 15 * MS, .state = THREAD_BLOCKED};
+    thread.life = (struct thread_news){.ends = 1, .created_ns = 1000 * MS, .wall_ns = 150 * MS, .cpu_ns = 15 * MS};
+    thread.life.has_blocked = true;
+    thread.account =
+        (struct thread_account){.cpu_written_ns = 10 * MS, .delay_ns = 60 * MS, .runnable_written_ns = 60 * MS};
+    memset(&recording, 0, sizeof(recording));
+    recording.has_last[0] = recording.has_last[1] = true;
+    account_end_as_reported(&sampler, &thread, 5 * MS);
+    CHECK_UINT(recording.written_ns[0][0], 5 * MS + 30 * MS); /* two thirds of the 45 ms */
+    CHECK_UINT(recording.written_ns[1][0], 15 * MS);
+}
+
 TEST_MAIN()
