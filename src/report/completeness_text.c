@@ -163,6 +163,22 @@ bool completeness_append_calls(const struct profile *profile, struct buffer *out
     return true;
 }
 
+/* The count of samples is the time in periods. */
+bool completeness_append_too_short(const struct profile *profile, const struct completeness *completeness,
+                                   struct buffer *out)
+{
+    const double samples_min = 100, share_min = 0.1;
+    double all_ns = completeness->samples * (double)profile->period;
+    if (completeness->samples < samples_min || fact_number(profile, "too_short_ns") < share_min * all_ns) return false;
+    bool is_starved = fact_number(profile, "ticks_missed") > fact_number(profile, "ticks");
+    append_percent(out, fact_number(profile, "too_short_ns") / all_ns);
+    buffer_append_text(out, " of the time has no stack ([too short to sample]): ");
+    buffer_append_text(out, is_starved ? "beside many runnable threads, the sampler rarely got a processor — record as "
+                                         "root or with CAP_SYS_NICE, which gives it priority"
+                                       : "threads or processes ended before a tick met them — raise --frequency");
+    return true;
+}
+
 /* Those that are named: the first, and others where they matter. */
 static size_t count_named(const struct completeness *completeness)
 {

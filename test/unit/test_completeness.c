@@ -182,4 +182,28 @@ TEST(a_loss_that_is_not_known_here_counts_under_its_own_name)
     CHECK_TEXT(losses_text(), "10 % of the samples are lost: 10 % lost_by_magic — offbeat-info(1) explains it");
 }
 
+static const char *too_short_text(uint64_t too_short_ms, uint64_t ticks_missed)
+{
+    begin();
+    profile.period = 10000000;
+    add("main", NULL, 100); /* a second */
+    profile_add_fact_number(&profile, "too_short_ns", (int64_t)too_short_ms * 1000000);
+    profile_add_fact_number(&profile, "ticks", 50);
+    profile_add_fact_number(&profile, "ticks_missed", (int64_t)ticks_missed);
+    CHECK_UINT(completeness_compute(&profile, &completeness, NULL), STATUS_OK);
+    bool is_reported = completeness_append_too_short(&profile, &completeness, &out);
+    buffer_append_byte(&out, '\0');
+    return is_reported ? (const char *)out.data : "nothing";
+}
+
+TEST(names_the_cause_of_time_without_a_stack)
+{
+    CHECK_TEXT(too_short_text(99, 0), "nothing");
+    CHECK_TEXT(too_short_text(200, 0), "20 % of the time has no stack ([too short to sample]): threads or processes "
+                                       "ended before a tick met them — raise --frequency");
+    CHECK_TEXT(too_short_text(970, 51), "97 % of the time has no stack ([too short to sample]): beside many runnable "
+                                        "threads, the sampler rarely got a processor — record as root or with "
+                                        "CAP_SYS_NICE, which gives it priority");
+}
+
 TEST_MAIN()
