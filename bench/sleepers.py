@@ -13,9 +13,10 @@ CASES = [("100 asleep", 100, 0), ("1000 asleep", 1000, 0), ("100, each wakes 10 
 def ways(build, threads, wakes, seconds):
     program = [str(build / "bench/sleepers"), str(threads), str(wakes), str(seconds)]
     record = [str(build / "offbeat"), "record", "-o", "x.pb.gz", "--"]
+    unperfed = [program[0], "unperfed"]
     everyone = environment(LD_PRELOAD=build / "bench/signal_everyone.so")
     return {"timer": (program + ["timer"], None), "perf pages": (record + program, None),
-            "CPU clocks": (record + program + ["unperfed"], None), "signals": (program, everyone)}
+            "CPU clocks": (unperfed + record + program, None), "signals": (program, everyone)}
 
 
 def percents(commands, folder):

@@ -78,10 +78,10 @@ def stacks_without_a_signal_equal_those_with_one_in_python():
 
 # --- what it costs ---------------------------------------------------------------------------------------------------
 
-def sleepers(folder, *words, record=True):
+def sleepers(folder, *words, record=True, prefix=()):
     """CPU time a second of a thousand sleeping threads, in % of a core."""
     command = [BENCH / "sleepers", 1000, 0, 3, *words]
-    done = OFFBEAT.record(folder, *command) if record else run(*command)
+    done = OFFBEAT.record(folder, *command, prefix=prefix) if record else run(*command)
     check_equal(done.returncode, 0, f"status: {text(done.stderr)}")
     return int(done.stdout) / 1e7
 
@@ -98,7 +98,9 @@ def a_thousand_sleeping_threads_cost_next_to_nothing():
 @case_by_the_clock
 def a_thousand_sleeping_threads_cost_little_without_perf_events():
     with Folder() as folder:
-        timer, profiled = sleepers(folder, "timer", record=False), sleepers(folder, "unperfed")
+        timer = sleepers(folder, "timer", record=False)
+        profiled = sleepers(folder, prefix=[BENCH / "sleepers", "unperfed"])
+        check(OFFBEAT.answer("info", folder / "x.pb.gz")["recorder"]["idle_detection"].startswith("CPU clocks"), "has perf pages")
     check(profiled - timer < 15, f"{profiled:.2f} % of a core, over {timer:.2f} % for a timer that does nothing")
 
 
