@@ -28,12 +28,6 @@ static bool read_syscall(struct watched_thread *thread, char *text, size_t size)
     return got > 0;
 }
 
-bool blocked_is_running(struct watched_thread *thread)
-{
-    char text[256];
-    return !read_syscall(thread, text, sizeof(text)) || text[0] == 'r';
-}
-
 static bool is_syscall(uint64_t address)
 {
     static const uint8_t syscall_instruction[] = {0x0f, 0x05};
@@ -84,6 +78,24 @@ static bool parse_place(const char *text, struct blocked_place *ret_place)
     place = blank + (*blank == ' ');
     ret_place->sp = plain_parse(&place, 16);
     return ret_place->sp != 0 && ret_place->pc != 0;
+}
+
+/* Some program counters at which threads sleep. The sampler thread's alone. */
+enum { SLEEPING_PLACES = 32 };
+static uint64_t sleeping_places[SLEEPING_PLACES];
+
+bool blocked_sleeps_at(uint64_t pc)
+{
+    return sleeping_places[pc % SLEEPING_PLACES] == pc;
+}
+
+bool blocked_is_running(struct watched_thread *thread)
+{
+    char text[256];
+    struct blocked_place place;
+    if (!read_syscall(thread, text, sizeof(text)) || text[0] == 'r') return true;
+    if (parse_place(text, &place)) sleeping_places[place.pc % SLEEPING_PLACES] = place.pc;
+    return false;
 }
 
 /* The arguments of the call. They are the registers of the innermost frame, and vfork keeps its return address there.

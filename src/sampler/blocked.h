@@ -28,6 +28,9 @@ bool blocked_was_in_call(const struct unwind_registers *registers);
 /* True also where the kernel does not say. A thread that waits for a processor is running. */
 bool blocked_is_running(struct watched_thread *thread);
 
+/* True if blocked_is_running has lately met a thread asleep in a system call that returns to PC. */
+bool blocked_sleeps_at(uint64_t pc);
+
 /* True if THREAD sleeps in wait for signals, of which any that we send could be one. CPU_NS is its CPU time. */
 bool blocked_awaits_signals(struct watched_thread *thread, uint64_t cpu_ns);
 

@@ -102,6 +102,7 @@ struct watched_thread {
     struct slot *slot;
     uint64_t cpu_ns_at_request;
     bool is_asked_for_wait;          /* its timer measures its CPU time */
+    bool waits_at_request;           /* on an overloaded machine: it was on no processor when it was asked */
     uint64_t sleep_count;            /* how often it had gone to sleep when a signal was last considered */
     uint32_t ticks_asked;            /* since then, at which it had run */
     uint32_t ticks_without_table;    /* at which a walk met a module for the first time, since the last stack */

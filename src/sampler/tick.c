@@ -124,6 +124,14 @@ static void write_new_time(struct sampler *sampler, struct watched_thread *threa
     write_samples(sampler, thread, &news, cpu_ns);
 }
 
+/* Beside many runnable threads, most of those that are asked wait for a processor. One that was woken answers from the
+ * call in which it had slept, where it spends no CPU time. Not where processors are free: there, a thread that is on
+ * none was mostly stopped by the sampler itself, wherever it was. */
+static bool has_just_woken(const struct watched_thread *thread, const struct unwind_registers *registers)
+{
+    return thread->waits_at_request && blocked_sleeps_at(registers->values[MACHINE_IP]);
+}
+
 static void take_answer(struct sampler *sampler, struct watched_thread *thread, const struct slot *slot)
 {
     struct found_stack stack = {slot->addresses, slot->address_count, slot->outcome};
@@ -140,6 +148,7 @@ static void take_answer(struct sampler *sampler, struct watched_thread *thread, 
     }
     /* It ran at the check and slept when it was asked: it did not spend its time where it sleeps. */
     if (blocked_was_asleep(&slot->registers)) return;
+    if (is_cpu_mode(sampler) && has_just_woken(thread, &slot->registers)) return;
     if (thread->is_asked_for_wait) {
         write_new_time(sampler, thread, thread->cpu_ns_seen, &stack);
         return;
@@ -203,6 +212,12 @@ static void prepare_first_walk(struct sampler *sampler)
     modules_build_more(&sampler->modules, MODULES, sampler->for_tables);
 }
 
+static bool has_progress(const struct watched_thread *thread, uint64_t cpu_ns)
+{
+    uint64_t now_ns = 0;
+    return thread_cpu_ns(thread->tid, &now_ns) && now_ns != cpu_ns;
+}
+
 /* A request whose thread cannot receive a signal is counted as lost. If the thread sleeps, in sigwait for example, the
  * request is postponed. A thread that waits for a processor may have been woken from a system call that sleeps, and a
  * signal would still interrupt that call (poll after its timeout returns EINTR). So the thread is asked only if it has
@@ -230,6 +245,7 @@ static void send_request(struct sampler *sampler, struct watched_thread *thread,
     timer_note_request(sampler, thread);
     thread->ticks_asked = 0;
     thread->is_asked_for_wait = false;
+    thread->waits_at_request = sampler->is_late && !has_progress(thread, cpu_ns);
     if (!slot_send(slot, choice.number)) {
         thread->slot = NULL;
         slot_give_back(slot);
