@@ -127,13 +127,21 @@ static enum comparison compare_answer(struct watched_thread *thread, enum blocke
     return NEEDS_SIGNAL;
 }
 
+static bool blocks_signal(pid_t tid, int number)
+{
+    char path[SELF_PATH_SIZE], text[4096];
+    self_task_path(path, tid, "status");
+    if (self_read_file(path, text, sizeof(text)) <= 0) return true;
+    return self_status_number(text, "SigBlk", 16) >> (number - 1) & 1;
+}
+
 static enum comparison check(struct watched_thread *thread)
 {
     static uint64_t addresses[RECORDING_FRAMES_MAX];
     size_t count = 0;
     enum unwind_outcome outcome = UNWIND_ROOT;
     uint64_t cpu_ns = 0, cpu_ns_before_signal = 0, arguments[ARGUMENTS];
-    if (thread_blocked_signals(thread->tid) >> (SIGNAL_USUAL - 1) & 1) return UNANSWERED;
+    if (blocks_signal(thread->tid, SIGNAL_USUAL)) return UNANSWERED;
     enum blocked_result result = walk(thread, addresses, &count, &outcome, &cpu_ns);
     if (result == BLOCKED_RUNNING) return AWAKE;
     if (result != BLOCKED_WALKED && result != BLOCKED_INCOMPLETE) return UNANSWERED;

@@ -32,11 +32,6 @@ bool name_is_string(const struct names *names, struct name_id name, struct strin
     return name.index < names->first_added;
 }
 
-size_t names_limit(const struct names *names)
-{
-    return names->first_added + names->added.strings.count;
-}
-
 enum status names_failed(const struct names *names, struct error *error)
 {
     return profile_failed(&names->added, error);

@@ -26,9 +26,6 @@ struct name_id name_of_string(struct string_id string);
 bool name_is_string(const struct names *names, struct name_id name, struct string_id *ret_string);
 enum status names_failed(const struct names *names, struct error *error);
 
-/* More than the index of any id. */
-size_t names_limit(const struct names *names);
-
 /* Valid until names_fini. */
 struct slice names_slice(const struct names *names, struct name_id name);
 const char *names_text(const struct names *names, struct name_id name); /* NUL-terminated */

@@ -1,7 +1,7 @@
 /* offbeat convert: a profile in another format.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
 #include "cli/convert_profile.h"
-#include "cli/label_units.h"
+#include "cli/label_unit_warnings.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/options.h"

@@ -1,7 +1,7 @@
 /* offbeat info: what is in a file.  SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
 #include "cli/envelope_items.h"
-#include "cli/label_units.h"
+#include "cli/label_unit_warnings.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"
 #include "cli/output.h"

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "cli/fetch.h"
-#include "cli/label_units.h"
+#include "cli/label_unit_warnings.h"
 #include "cli/message.h"
 #include "cli/perf_file.h"
 #include "cli/progress.h"

@@ -17,7 +17,7 @@
 #include "cli/report_sources.h"
 #include "cli/report_span.h"
 #include "cli/report_top.h"
-#include "cli/threads.h"
+#include "cli/thread_text.h"
 #include "cli/value_types.h"
 #include "cli/write_profile.h"
 #include "profile/profile_scale.h"

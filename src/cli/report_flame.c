@@ -7,7 +7,7 @@
 #include "cli/output.h"
 #include "cli/picture.h"
 #include "cli/report_page.h"
-#include "cli/threads.h"
+#include "cli/thread_text.h"
 #include "page/page.h"
 #include "report/flame_report.h"
 

@@ -168,16 +168,6 @@ enum status format_decompress(struct slice bytes, size_t bytes_max, struct buffe
     return open_bytes(bytes, bytes_max, storage, ret_raw, &format, error);
 }
 
-const struct format *format_detect(struct slice bytes)
-{
-    struct buffer storage;
-    struct slice raw;
-    const struct format *format = NULL;
-    enum status status = open_bytes(bytes, FORMAT_BYTES_MAX, &storage, &raw, &format, NULL);
-    buffer_fini(&storage);
-    return status == STATUS_OK ? format : NULL;
-}
-
 /* What people give us that is no profile, and what they can do about it. */
 static enum status explain_unknown(struct slice bytes, struct error *error)
 {

@@ -32,8 +32,6 @@ const char *format_written_suffix(const struct format *format);
 bool format_is_written(const struct format *format);
 /* Whether the name asks for gzip around the output of format_encode(). */
 bool format_path_is_compressed(const char *path);
-/* Looks at the content, through gzip, zlib, brotli and zstd; a file that is recognized may still turn out broken. */
-const struct format *format_detect(struct slice bytes);
 
 /* RET_RAW: what BYTES hold compressed, for which STORAGE, not yet initialised and the caller's to finish, keeps the
  * memory; or BYTES themselves. A file may be compressed up to FORMAT_LAYERS_MAX times; it holds at most

@@ -29,14 +29,6 @@ static uint64_t blocked_in(const char *status)
     return self_status_line(status, "SigBlk") ? self_status_number(status, "SigBlk", 16) : UINT64_MAX;
 }
 
-uint64_t thread_blocked_signals(pid_t tid)
-{
-    char path[SELF_PATH_SIZE];
-    self_task_path(path, tid, "status");
-    if (self_read_file(path, status_text, sizeof(status_text)) <= 0) return UINT64_MAX;
-    return blocked_in(status_text);
-}
-
 /* A terminal sends SIGNAL_SUBSTITUTE to its processes, and our handler would break off calls that sleep. The fifth word
  * after the name is the controlling terminal (proc(5)). */
 static bool has_terminal(void)

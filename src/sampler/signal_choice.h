@@ -18,8 +18,4 @@ void signal_choice_start(void);
 /* Installs our handler for the signal that it chooses. */
 struct signal_choice signal_choose(struct watched_thread *thread);
 
-/* Which signals (bit NUMBER - 1) a thread of this process must not be sent, because it blocks them; all if it is not
- * known. */
-uint64_t thread_blocked_signals(pid_t tid);
-
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "sdk/orphans.h"
 
-#include "base/descriptor.h"
+#include "base/file_descriptor.h"
 #include "base/file.h"
 #include "base/uuid.h"
-#include "deliver/request.h"
+#include "deliver/request_file.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -78,7 +78,7 @@ void own_threads_forget(void);                    /* in a forked child */
  * transport. */
 bool own_threads_shall_leave(void);
 
-/* --- folder.c: where recordings and decisions are kept ------------------------------------------------------------ */
+/* --- recording_folder.c: where recordings and decisions are kept -------------------------------------------------- */
 
 /* The folder of recordings, made if it was not there; false if there is no place for one. */
 bool folder_of_recordings(const struct settings *settings, char ret_path[PATH_MAX]);

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/invariant.h"
 #include "base/percent.h"
-#include "deliver/request.h"
+#include "deliver/request_file.h"
 #include "deliver/symbol_names.h"
 #include "format/sentry/envelope.h"
 #include "format/sentry/sentry_v2.h"

@@ -211,7 +211,7 @@ void query_function(struct request *request);
 void query_trend(struct request *request);
 void query_page(struct request *request);
 
-/* The parts that queries share (query.c). */
+/* The parts that queries share (profile_query.c). */
 /* Whether it names a profiler, chunk or span: chunks of several processes have no common order. False: answered. */
 bool request_names_session(struct request *request);
 /* False: answered. PROFILE is to be finished in every case. */

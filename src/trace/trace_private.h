@@ -2,7 +2,7 @@
 #ifndef OFFBEAT_TRACE_TRACE_PRIVATE_H
 #define OFFBEAT_TRACE_TRACE_PRIVATE_H
 
-#include "trace/thread.h"
+#include "trace/current_thread.h"
 #include "trace/trace.h"
 
 #include <pthread.h>

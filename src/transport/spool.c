@@ -8,7 +8,7 @@
 #include "transport/spool.h"
 
 #include "base/array.h"
-#include "base/descriptor.h"
+#include "base/file_descriptor.h"
 #include "base/uuid.h"
 #include "format/sentry/envelope.h"
 

@@ -2,7 +2,7 @@
  * there is something to do. SPDX-License-Identifier: MIT */
 #include "transport/transport_private.h"
 
-#include "base/descriptor.h"
+#include "base/file_descriptor.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -25,17 +25,4 @@ static inline struct unwind_registers unwind_registers_of(const ucontext_t *cont
     return registers;
 }
 
-/* The last byte of what the kernel put on a stack for the signal: floating-point state, which contains its own size
- * (the kernel's uapi/asm/sigcontext.h, struct _fpx_sw_bytes). Unless the handler has its own stack, the stack that was
- * interrupted begins a red zone above. Signal-safe. */
-static inline uint64_t unwind_signal_frame_end(const ucontext_t *context)
-{
-    enum { USUAL_SIZE = 512, SOFTWARE_BYTES = 464, EXTENDED_MAGIC = 0x46505853 };
-    uint32_t magic_and_size[2];
-    const uint8_t *state = (const uint8_t *)context->uc_mcontext.fpregs;
-    if (!state) return (uint64_t)(uintptr_t)context;
-    memcpy(magic_and_size, state + SOFTWARE_BYTES, sizeof(magic_and_size));
-    return (uint64_t)(uintptr_t)state + (magic_and_size[0] == EXTENDED_MAGIC ? magic_and_size[1] : USUAL_SIZE) - 1;
-}
-
 #endif

@@ -130,6 +130,93 @@ def only_the_model_knows_how_stacks_are_encoded():
     check(not others, f"{others} read the table of stacks: use the functions of profile/profile.h")
 
 
+def stem(path):
+    """Names a header and its source together: "analyze/top_functions"."""
+    return str(path.relative_to(ROOT / "src").with_suffix(""))
+
+
+def file_graph():
+    graph = {}
+    for path in source_files():
+        targets = {header.rpartition(".")[0] for quote, header in includes_of(path) if quote == '"'}
+        graph.setdefault(stem(path), set()).update(targets)
+    return graph
+
+
+def cycle_through(start, graph):
+    """The shortest way from START back to it, or None."""
+    ways = [[start]]
+    seen = set()
+    while ways:
+        way = ways.pop(0)
+        for target in graph.get(way[-1], ()):
+            if target == start and len(way) > 1:
+                return way + [start]
+            if target not in seen:
+                seen.add(target)
+                ways.append(way + [target])
+    return None
+
+
+def cycles_across_folders(graph):
+    ways = (cycle_through(start, graph) for start in sorted(graph))
+    return [" -> ".join(way) for way in ways if way and len({name.rpartition("/")[0] for name in way}) > 1]
+
+
+@case
+def no_cycle_of_includes_crosses_a_folder():
+    check_equal(cycles_across_folders(file_graph()), [], "cycles of files in several folders")
+    made = {"a/x": {"b/y"}, "b/y": {"b/z"}, "b/z": {"a/x"}, "c/w": {"c/v"}, "c/v": {"c/w"}}
+    check_equal(len(cycles_across_folders(made)), 3, "files of a cycle that was made for this check")
+
+
+@case
+def source_files_of_two_folders_have_different_names():
+    """Messages, stacks and editors show a file by its name. Commands of cli/, which have no header, are named as they are
+    typed."""
+    names = {}
+    for path in source_files():
+        if path.parent.name == "cli" and not path.with_suffix(".h").is_file():
+            continue
+        names.setdefault(path.name, []).append(str(path.relative_to(ROOT)))
+    check_equal([paths for paths in names.values() if len(paths) > 1], [], "files with one name")
+
+
+COMMENT_OR_TEXT = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
+DEFINITION = re.compile(r"^(?!static )[a-z_][\w ]*[ *]+(\w+)\([^;{}]*\)\s*\n\{", re.MULTILINE)
+INLINE_DEFINITION = re.compile(r"^static inline [\w ]*[ *]+(\w+)\(", re.MULTILINE)
+# Functions without a caller in src/, and who needs them.
+CALLED_FROM_OUTSIDE = {"main": "libc", "invariant_set_aborts": "tests of invariants", "fcntl64": "the linker",
+                       "__memcpy_chk": "the linker", "__memmove_chk": "the linker", "__snprintf_chk": "the linker",
+                       "__realpath_chk": "the linker"}
+
+
+def uncalled_functions(texts):
+    """Of TEXTS, {path: source}: functions whose names occur nowhere but in lines that declare or define them, which alone
+    begin in the first column."""
+    defined, used = {}, set()
+    for path, text in texts.items():
+        code = COMMENT_OR_TEXT.sub(lambda found: "\n" * found.group().count("\n"), text)
+        pattern = DEFINITION if path.suffix == ".c" else INLINE_DEFINITION
+        defined.update({name: path for name in pattern.findall(code)})
+        for line in code.split("\n"):
+            if line[:1] in (" ", "\t", "#") or path.suffix == ".S":
+                used |= set(re.findall(r"\w+", line))
+    return {name: path for name, path in defined.items() if name not in used}
+
+
+@case
+def every_function_has_a_caller_in_src():
+    paths = source_files() + sorted((ROOT / "src").rglob("*.S"))
+    exported = set(re.findall(r"\w+", (ROOT / "include/offbeat.h").read_text(encoding="utf-8")))
+    known = exported | symbols_on_list("interposed.symbols") | set(CALLED_FROM_OUTSIDE)
+    uncalled = uncalled_functions({path: path.read_text(encoding="utf-8") for path in paths})
+    check_equal([f"{uncalled[name]}: {name}" for name in sorted(set(uncalled) - known)], [], "functions without a caller")
+    check_equal(sorted(set(CALLED_FROM_OUTSIDE) - set(uncalled)), [], "exceptions that are no longer needed")
+    made = {pathlib.Path("a.c"): "int called(void)\n{\n    return 0;\n}\n\nint forgotten(void)\n{\n    return called();\n}\n"}
+    check_equal(list(uncalled_functions(made)), ["forgotten"], "uncalled functions of the source made for this check")
+
+
 @case
 def the_signal_handler_calls_only_what_is_on_its_list():
     allowed = set()

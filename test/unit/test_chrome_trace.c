@@ -1,6 +1,7 @@
 /* Trace events with begin, end and complete events.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include "detected.h"
 #include "format/format.h"
 #include "format/text/collapsed.h"
 #include "format/viewer/chrome_trace.h"
@@ -94,7 +95,7 @@ TEST(what_is_written_is_read_again_to_the_nanosecond)
         STATUS_OK);
     for (size_t i = 0; i < profile.samples.count; i++) profile.samples.time_ns[i] += 1700000000000000001;
     CHECK_UINT(chrome_trace_encode(&profile, &bytes, NULL), STATUS_OK);
-    CHECK(format_detect(buffer_slice(&bytes)) == &format_chrome_trace);
+    CHECK(detected_format(buffer_slice(&bytes)) == &format_chrome_trace);
     CHECK_UINT(chrome_trace_decode(buffer_slice(&bytes), &again, NULL), STATUS_OK);
     CHECK_UINT(again.samples.count, profile.samples.count);
     for (size_t i = 0; i < again.samples.count; i++) {

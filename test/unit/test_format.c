@@ -1,6 +1,7 @@
 /* How formats are distinguished: by content alone, through gzip.  SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include "detected.h"
 #include "base/gzip.h"
 #include "format/sentry/envelope.h"
 #include "format/format.h"
@@ -48,7 +49,7 @@ TEST(a_format_is_known_by_its_content_also_when_compressed)
         struct buffer packed;
         buffer_init(&packed, 1 << 16);
         CHECK_UINT(gzip_compress(raw, 6, &packed, NULL), STATUS_OK);
-        const struct format *found = format_detect(raw), *found_packed = format_detect(buffer_slice(&packed));
+        const struct format *found = detected_format(raw), *found_packed = detected_format(buffer_slice(&packed));
         if (found != contents[i].format || found_packed != found) {
             TEST_FAIL("\"%s\" is %s, compressed %s", contents[i].text, format_name(found), format_name(found_packed));
         }

@@ -3,6 +3,7 @@
 #include "real.h"
 #include "test.h"
 
+#include "detected.h"
 #include "base/file.h"
 #include "dump.h"
 #include "format/format.h"
@@ -169,7 +170,7 @@ static bool check_all_targets(struct profile *profile, const char *path)
         struct error error = {0};
         buffer_init(&bytes, OUTPUT_BYTES_MAX);
         enum status status = format_encode(profile, written[i], &bytes, &error);
-        const struct format *found = format_detect(buffer_slice(&bytes));
+        const struct format *found = detected_format(buffer_slice(&bytes));
         buffer_fini(&bytes);
         if (status == STATUS_UNSUPPORTED) continue; /* negative values, nothing to be written */
         if (status != STATUS_OK) TEST_FAIL("%s: %s: %s", path, format_name(written[i]), error.message);

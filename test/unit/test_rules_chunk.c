@@ -74,7 +74,8 @@ static void check_changes(const struct change *changes, size_t count)
         for (enum rules rules = 0; rules < RULES_COUNT; rules++) {
             const char *found = say(payload, NULL, rules);
             if (strcmp(found, expected[rules]) != 0)
-                TEST_FAIL("%s for %s: %s: %s", changes[i].to, changes[i].from, rules_name(rules), found);
+                TEST_FAIL("%s for %s: %s: %s", changes[i].to, changes[i].from, rules == RULES_SPEC ? "spec" : "relay",
+                          found);
         }
         free(payload);
     }

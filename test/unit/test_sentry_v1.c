@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include "detected.h"
 #include "base/buffer.h"
 #include "format/sentry/envelope.h"
 #include "format/format.h"
@@ -224,7 +225,7 @@ TEST(v1_and_v2_are_distinguished_wherever_the_version_is)
         {"{\"device\":{},\"version\":\"2\"}", &format_sentry_v1},
     };
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        const struct format *found = format_detect(slice_of_text(files[i].text));
+        const struct format *found = detected_format(slice_of_text(files[i].text));
         if (found != files[i].format) TEST_FAIL("%s is %s", files[i].text, format_name(found));
     }
 }

@@ -37,11 +37,6 @@ enum reject_reason reject_reason_of_message(const char *message)
     return REJECT_NONE;
 }
 
-const char *rules_name(enum rules rules)
-{
-    return rules == RULES_SPEC ? "spec" : "relay";
-}
-
 bool rules_allow_size(struct slice payload, enum rules rules, struct rules_result *result)
 {
     char found[RULES_TEXT_SIZE], expected[RULES_TEXT_SIZE];

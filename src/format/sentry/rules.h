@@ -93,9 +93,6 @@ enum status rules_validate_chunk_by(struct slice payload, const struct rules_con
 enum status rules_validate_profile_by(struct slice payload, const struct rules_context *context, unsigned sets,
                                       struct rules_result *ret_result, struct error *error);
 
-/* "spec" or "relay". */
-const char *rules_name(enum rules rules);
-
 /* One line: "profiling_invalid_json: profile.samples[17].thread_id: expected string, found number"; "accepted". */
 void rules_result_print(const struct rules_result *result, char *ret_text, size_t size);
 /* STATUS_OK if RESULT is accepted, else STATUS_MALFORMED with that line as the message. */

@@ -3,7 +3,7 @@
  * PAYLOADS is written completely or not at all. Exit status: 0; 1 if the server would reject the payload (PAYLOADS has
  * the name of the reject reason and the details); 2 for anything else.  SPDX-License-Identifier: MIT */
 #include "base/file.h"
-#include "deliver/request.h"
+#include "deliver/request_file.h"
 #include "symbolize/index_store.h"
 #include "symbolize/symbolizer.h"
 

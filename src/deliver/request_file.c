@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "deliver/request.h"
+#include "deliver/request_file.h"
 
 #include "base/array.h"
 #include "base/json_reader.h"

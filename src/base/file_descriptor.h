@@ -1,6 +1,6 @@
 /* Descriptors that stay open in somebody else's process.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_BASE_DESCRIPTOR_H
-#define OFFBEAT_BASE_DESCRIPTOR_H
+#ifndef OFFBEAT_BASE_FILE_DESCRIPTOR_H
+#define OFFBEAT_BASE_FILE_DESCRIPTOR_H
 
 #include <fcntl.h>
 #include <sys/resource.h>

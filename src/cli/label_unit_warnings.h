@@ -1,6 +1,6 @@
 /* What labels of a profile contradict.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_CLI_LABEL_UNITS_H
-#define OFFBEAT_CLI_LABEL_UNITS_H
+#ifndef OFFBEAT_CLI_LABEL_UNIT_WARNINGS_H
+#define OFFBEAT_CLI_LABEL_UNIT_WARNINGS_H
 
 #include "profile/profile.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/label_units.h"
+#include "cli/label_unit_warnings.h"
 
 #include "cli/message.h"
 #include "profile/label_units.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/threads.h"
+#include "cli/thread_text.h"
 
 #include "cli/message.h"
 #include "profile/processes.h"

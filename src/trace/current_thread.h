@@ -1,6 +1,6 @@
 /* Cached data of the calling thread.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_TRACE_THREAD_H
-#define OFFBEAT_TRACE_THREAD_H
+#ifndef OFFBEAT_TRACE_CURRENT_THREAD_H
+#define OFFBEAT_TRACE_CURRENT_THREAD_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* The threads of a profile in messages.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_CLI_THREADS_H
-#define OFFBEAT_CLI_THREADS_H
+#ifndef OFFBEAT_CLI_THREAD_TEXT_H
+#define OFFBEAT_CLI_THREAD_TEXT_H
 
 #include "base/buffer.h"
 #include "profile/profile.h"

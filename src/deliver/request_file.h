@@ -1,6 +1,6 @@
 /* The request of the library to the helper, as a file.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_DELIVER_REQUEST_H
-#define OFFBEAT_DELIVER_REQUEST_H
+#ifndef OFFBEAT_DELIVER_REQUEST_FILE_H
+#define OFFBEAT_DELIVER_REQUEST_FILE_H
 
 #include "deliver/recordings.h"
 

@@ -1,7 +1,7 @@
 /* Asking the kernel who we are takes longer than all the rest of a span, so each thread asks once. A forked child is
  * noticed by process_number, because locks and references that other threads of the parent held are lost there.
  * SPDX-License-Identifier: MIT */
-#include "trace/thread.h"
+#include "trace/current_thread.h"
 
 #include "base/process.h"
 
