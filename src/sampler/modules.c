@@ -8,6 +8,7 @@
 #include "sampler/modules.h"
 
 #include "base/kernel.h"
+#include "base/maps.h"
 #include "base/plain_text.h"
 #include "base/sort.h"
 #include "sampler/image_headers.h"
@@ -17,7 +18,6 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <stdatomic.h>
-#include <sys/sysmacros.h>
 
 enum {
     RETIRED_MAX = 1 << 16,
@@ -122,7 +122,7 @@ static void add_image(struct pages_array *found, uint64_t image_start, const cha
 
 /* --- The list ----------------------------------------------------------------------------------------------------- */
 
-/* The file whose mappings the lines of /proc/self/maps are passing through. */
+/* The file that the latest mappings are of. */
 struct maps_file {
     char path[MODULE_PATH_MAX];
     uint64_t image_start;
@@ -155,74 +155,37 @@ static void add_file(struct pages_array *found, struct maps_file *file)
     file->is_added = true;
 }
 
-/* " MAJOR:MINOR INODE", in hexadecimal and decimal. */
-static uint64_t parse_device(const char **line, uint64_t *ret_inode)
+static void add_mapping(struct pages_array *found, struct maps_file *file, const struct maps_entry *entry)
 {
-    if (**line == ' ') ++*line;
-    uint64_t major = plain_parse(line, 16), minor = 0;
-    if (**line == ':') ++*line;
-    minor = plain_parse(line, 16);
-    if (**line == ' ') ++*line;
-    *ret_inode = plain_parse(line, 10);
-    return makedev((unsigned)major, (unsigned)minor);
-}
-
-/* "START-END PERMISSIONS OFFSET DEVICE INODE   PATH" */
-static void take_maps_line(struct pages_array *found, struct maps_file *file, const char *line)
-{
-    uint64_t start = plain_parse(&line, 16);
-    line = strchr(line, ' ');
-    if (!line || strlen(line) < 6) return;
-    bool is_executable = line[3] == 'x';
-    line += 6;
-    uint64_t offset = plain_parse(&line, 16), inode = 0;
-    uint64_t device = parse_device(&line, &inode);
-    const char *path = strchr(line, '/');
-    const char *vdso = strstr(line, "[vdso]");
-    if (vdso) {
-        add_image(found, start, "[vdso]", 0, 0);
+    if (strcmp(entry->path, "[vdso]") == 0) {
+        add_image(found, entry->start, entry->path, 0, 0);
         return;
     }
-    bool is_elsewhere = is_executable && !file->is_added && has_code_at(file, start);
+    bool is_elsewhere = entry->is_executable && !file->is_added && has_code_at(file, entry->start);
     if (is_elsewhere) add_file(found, file);
-    if (!path || is_elsewhere) return;
-    size_t length = strlen(path), deleted = strlen(" (deleted)");
-    if (length > deleted && strcmp(path + length - deleted, " (deleted)") == 0) length -= deleted;
-    if (length >= sizeof(file->path)) return;
-    bool is_same = strncmp(file->path, path, length) == 0 && file->path[length] == '\0';
-    if (!is_same || offset == 0) {
-        memcpy(file->path, path, length);
-        file->path[length] = '\0';
-        file->image_start = start;
-        file->device = device;
-        file->inode = inode;
-        file->has_start = offset == 0;
+    size_t length = strlen(entry->path);
+    if (entry->path[0] != '/' || is_elsewhere || length >= sizeof(file->path)) return;
+    if (strcmp(file->path, entry->path) != 0 || entry->file_offset == 0) {
+        memcpy(file->path, entry->path, length + 1);
+        file->image_start = entry->start;
+        file->device = entry->device;
+        file->inode = entry->inode;
+        file->has_start = entry->file_offset == 0;
         file->is_added = false;
     }
-    if (is_executable && file->has_start) add_file(found, file);
+    if (entry->is_executable && file->has_start) add_file(found, file);
 }
 
-/* Line by line, because the list may be longer than any buffer. */
 static bool list_modules(struct pages_array *found)
 {
     static char buffer[MAPS_BUFFER]; /* the sampler thread's alone */
     static struct maps_file file;
-    int descriptor = self_open_maps();
-    if (descriptor < 0) return false;
+    struct maps_reader reader = {.descriptor = self_open_maps(), .buffer = buffer, .size = sizeof(buffer)};
+    struct maps_entry entry;
+    if (reader.descriptor < 0) return false;
     memset(&file, 0, sizeof(file));
-    size_t filled = 0;
-    ssize_t got;
-    while ((got = kernel_read(descriptor, buffer + filled, sizeof(buffer) - 1 - filled)) > 0) {
-        filled += (size_t)got;
-        size_t taken = 0;
-        for (char *end; (end = memchr(buffer + taken, '\n', filled - taken)); taken = (size_t)(end + 1 - buffer)) {
-            *end = '\0';
-            take_maps_line(found, &file, buffer + taken);
-        }
-        memmove(buffer, buffer + taken, filled - taken);
-        filled -= taken;
-    }
-    self_release_maps(descriptor);
+    while (maps_next(&reader, &entry)) add_mapping(found, &file, &entry);
+    self_release_maps(reader.descriptor);
     return true;
 }
 
@@ -259,16 +222,19 @@ static enum table_outcome end_job(struct modules *modules, struct module *module
 
 static void write_module(const struct module *module, struct recording_writer *writer)
 {
-    recording_begin(writer, RECORDING_MODULE, 2 * RECORDING_TEXT_MAX);
-    recording_number(writer, module->number);
-    recording_number(writer, module->start);
-    recording_number(writer, module->end);
-    recording_number(writer, module->file_offset);
-    recording_number(writer, module->image_start);
-    recording_number(writer, module->image_size);
-    recording_number(writer, module->image_vmaddr);
-    recording_text(writer, module->build_id, module->build_id_size);
-    recording_text(writer, module->path, strlen(module->path));
+    struct recording_module record = {
+        .number = module->number,
+        .start = module->start,
+        .end = module->end,
+        .file_offset = module->file_offset,
+        .image_start = module->image_start,
+        .image_size = module->image_size,
+        .image_vmaddr = module->image_vmaddr,
+        .build_id = module->build_id,
+        .build_id_size = module->build_id_size,
+        .path = module->path,
+    };
+    recording_module(writer, &record);
 }
 
 /* Modules that are known already keep their number and table; the other modules in OLD are gone. */
@@ -289,8 +255,7 @@ static void take_over(struct modules *modules, struct pages_array *found, struct
     }
     for (size_t i = 0; i < old_count; i++) {
         if (old[i].is_seen) continue;
-        recording_begin(writer, RECORDING_MODULE_GONE, 16);
-        recording_number(writer, old[i].number);
+        recording_module_gone(writer, old[i].number);
         if (old[i].job) (void)end_job(modules, &old[i]);
         retire(modules, old[i].table.memory, old[i].table.memory_size);
     }

@@ -37,12 +37,6 @@ static bool end_batch(struct recording_writer *writer)
     return payload > 0;
 }
 
-void recording_writer_end_batch(struct recording_writer *writer)
-{
-    (void)end_batch(writer);
-    begin_batch(writer, writer->size);
-}
-
 /* The file's end is taken back when only a part could be written, so that what is there stays whole batches. */
 static bool write_whole(int descriptor, const void *bytes, size_t size)
 {
@@ -151,6 +145,70 @@ void recording_text(struct recording_writer *writer, const void *text, size_t si
     if (size > RECORDING_TEXT_MAX) size = RECORDING_TEXT_MAX;
     recording_number(writer, size);
     recording_bytes(writer, text, size);
+}
+
+void recording_process(struct recording_writer *writer, const struct recording_process *process)
+{
+    recording_begin(writer, RECORDING_START, 2 * RECORDING_TEXT_MAX);
+    recording_number(writer, (uint64_t)process->pid);
+    recording_number(writer, (uint64_t)process->parent_pid);
+    recording_number(writer, process->mode);
+    recording_number(writer, process->period_ns);
+    recording_signed(writer, process->wall_offset_ns);
+    recording_number(writer, process->start_ns);
+    recording_bytes(writer, process->profiler_id, RECORDING_PROFILER_ID_SIZE);
+    recording_text(writer, process->name, strlen(process->name));
+    recording_text(writer, process->path, strlen(process->path));
+    (void)end_batch(writer);
+    begin_batch(writer, writer->size); /* a later flush writes it */
+}
+
+void recording_module(struct recording_writer *writer, const struct recording_module *module)
+{
+    recording_begin(writer, RECORDING_MODULE, 2 * RECORDING_TEXT_MAX);
+    recording_number(writer, module->number);
+    recording_number(writer, module->start);
+    recording_number(writer, module->end);
+    recording_number(writer, module->file_offset);
+    recording_number(writer, module->image_start);
+    recording_number(writer, module->image_size);
+    recording_number(writer, module->image_vmaddr);
+    recording_text(writer, module->build_id, module->build_id_size);
+    recording_text(writer, module->path, strlen(module->path));
+}
+
+static void write_number_of(struct recording_writer *writer, enum recording_kind kind, uint64_t number)
+{
+    recording_begin(writer, kind, 16);
+    recording_number(writer, number);
+}
+
+void recording_module_gone(struct recording_writer *writer, uint32_t number)
+{
+    write_number_of(writer, RECORDING_MODULE_GONE, number);
+}
+
+void recording_thread(struct recording_writer *writer, uint32_t number, pid_t tid, const char *name)
+{
+    recording_begin(writer, RECORDING_THREAD, RECORDING_TEXT_MAX + 64);
+    recording_number(writer, number);
+    recording_number(writer, (uint64_t)tid);
+    recording_text(writer, name, strlen(name));
+}
+
+void recording_thread_gone(struct recording_writer *writer, uint32_t number)
+{
+    write_number_of(writer, RECORDING_THREAD_GONE, number);
+}
+
+void recording_tick(struct recording_writer *writer, uint64_t elapsed_ns)
+{
+    write_number_of(writer, RECORDING_TICK, elapsed_ns);
+}
+
+void recording_stop(struct recording_writer *writer)
+{
+    recording_begin(writer, RECORDING_STOP, 0);
 }
 
 static size_t shared_at_root(const uint64_t *addresses, size_t count, const struct recording_stack *last)

@@ -1,7 +1,13 @@
-/* Writes a recording (format/recording/recording_layout.h): records gather in a buffer, a batch is one write(2).
- * Belongs to the sampler thread. When a batch cannot be written (disk full) the recording breaks off there, because
- * later values are written as differences; what is lost is counted, and only the last batch is tried
- * again. SPDX-License-Identifier: MIT */
+/* Writes a recording (format/recording/recording_layout.h): records gather in a buffer, a batch is one write(2). This
+ * is all that a recorder has to know of a recording: the sampler inside the process uses it, and a recorder outside of
+ * it can (test/unit/test_recording.c has one).
+ *
+ * The order: recording_process() once; recording_module() and recording_thread() before a sample needs them; for each
+ * tick recording_tick() and the samples; at the end recording_stop() and recording_writer_close().
+ *
+ * One thread at a time uses a writer. No function allocates or calls libc. When a batch cannot be written (disk full)
+ * the recording breaks off there, because later values are written as differences; what is lost is counted, and only
+ * the last batch is tried again. SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_SAMPLER_RECORDING_WRITER_H
 #define OFFBEAT_SAMPLER_RECORDING_WRITER_H
 
@@ -10,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct recording_writer {
     char path[4096];
@@ -25,9 +32,6 @@ struct recording_writer {
 /* The file appears with the first flush. */
 void recording_writer_init(struct recording_writer *writer, const char *path, bool keeps_descriptor);
 void recording_writer_flush(struct recording_writer *writer);
-/* The records so far are their own batch; a later flush writes it. If the process is killed during that write, the
- * kernel keeps only the first pages, and a reader keeps only whole batches. */
-void recording_writer_end_batch(struct recording_writer *writer);
 /* Flushes and closes the file, which a later flush opens again by its path; or DESCRIPTOR, if it is not negative, is
  * the file from now on. */
 void recording_writer_release(struct recording_writer *writer);
@@ -36,6 +40,44 @@ void recording_writer_resume(struct recording_writer *writer, int descriptor, bo
  * that came before. */
 void recording_writer_close(struct recording_writer *writer);
 
+/* --- Processes, modules, threads and ticks ------------------------------------------------------------------------ */
+
+struct recording_process {
+    pid_t pid, parent_pid;
+    enum recording_mode mode;
+    uint64_t period_ns;
+    int64_t wall_offset_ns;     /* wall clock minus CLOCK_MONOTONIC */
+    uint64_t start_ns;          /* CLOCK_MONOTONIC */
+    const uint8_t *profiler_id; /* RECORDING_PROFILER_ID_SIZE bytes */
+    const char *name, *path;    /* of the program */
+};
+/* The first record. A recording without it cannot be read, so it is a batch alone: if the process is killed during a
+ * write, the kernel keeps only the first pages, and a reader keeps only whole batches. */
+void recording_process(struct recording_writer *writer, const struct recording_process *process);
+
+/* An executable segment of a file in memory. Numbers count up from 0 and are not used again. */
+struct recording_module {
+    uint32_t number;
+    uint64_t start, end, file_offset;
+    uint64_t image_start, image_size, image_vmaddr; /* from the first loaded byte of the file to the last one */
+    const uint8_t *build_id;
+    size_t build_id_size; /* at most RECORDING_BUILD_ID_MAX; 0: it has none */
+    const char *path;
+};
+void recording_module(struct recording_writer *writer, const struct recording_module *module);
+void recording_module_gone(struct recording_writer *writer, uint32_t number);
+
+/* Again when the name changes. Numbers count up from 0 and are not used again. */
+void recording_thread(struct recording_writer *writer, uint32_t number, pid_t tid, const char *name);
+void recording_thread_gone(struct recording_writer *writer, uint32_t number);
+
+/* ELAPSED_NS: since the tick before, or since the start. */
+void recording_tick(struct recording_writer *writer, uint64_t elapsed_ns);
+/* The recording is complete. */
+void recording_stop(struct recording_writer *writer);
+
+/* --- Other records, field by field -------------------------------------------------------------------------------- */
+
 /* Starts a record, flushing first if less than ROOM bytes are left. */
 void recording_begin(struct recording_writer *writer, enum recording_kind kind, size_t room);
 void recording_number(struct recording_writer *writer, uint64_t number);
@@ -43,12 +85,15 @@ void recording_signed(struct recording_writer *writer, int64_t number);
 void recording_bytes(struct recording_writer *writer, const void *bytes, size_t size); /* without their length */
 void recording_text(struct recording_writer *writer, const void *text, size_t size);
 
+/* --- Samples ------------------------------------------------------------------------------------------------------ */
+
 /* The thread's last sample, to write the next one as a difference. */
 struct recording_stack {
     uint32_t count;
     uint64_t addresses[RECORDING_FRAMES_MAX];
 };
-/* Adds RECORDING_SAMPLE. LAST is brought up to date. */
+/* Adds the stack ADDRESSES, the innermost first, of the tick at hand: the thread's time TIME since its last record was
+ * spent there. FLAGS: see RECORDING_SAMPLE. LAST, zeros before the first sample of THREAD, is brought up to date. */
 void recording_sample(struct recording_writer *writer, uint32_t thread, struct recording_time time, uint32_t flags,
                       const uint64_t *addresses, size_t count, struct recording_stack *last);
 void recording_time(struct recording_writer *writer, struct recording_time time);

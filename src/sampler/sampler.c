@@ -116,17 +116,19 @@ static void write_start(void)
     if (self_read_file("/proc/self/comm", name, sizeof(name)) > 0) name[strlen(name) - 1] = '\0';
     long length = kernel_call4(SYS_readlinkat, AT_FDCWD, kernel_address("/proc/self/exe"), kernel_address(path),
                                sizeof(path) - 1);
-    recording_begin(&writer, RECORDING_START, 2 * RECORDING_TEXT_MAX);
-    recording_number(&writer, (uint64_t)self_pid());
-    recording_number(&writer, (uint64_t)kernel_call3(SYS_getppid, 0, 0, 0));
-    recording_number(&writer, sampler.options.mode);
-    recording_number(&writer, sampler.period_ns);
-    recording_signed(&writer, sampler.wall_offset_ns);
-    recording_number(&writer, sampler.recording_start_ns);
-    recording_bytes(&writer, sampler.profiler_id, sizeof(sampler.profiler_id));
-    recording_text(&writer, name, strlen(name));
-    recording_text(&writer, path, length > 0 ? (size_t)length : 0);
-    recording_writer_end_batch(&writer); /* a recording without it cannot be read */
+    path[length > 0 ? length : 0] = '\0';
+    struct recording_process process = {
+        .pid = self_pid(),
+        .parent_pid = (pid_t)kernel_call3(SYS_getppid, 0, 0, 0),
+        .mode = sampler.options.mode,
+        .period_ns = sampler.period_ns,
+        .wall_offset_ns = sampler.wall_offset_ns,
+        .start_ns = sampler.recording_start_ns,
+        .profiler_id = sampler.profiler_id,
+        .name = name,
+        .path = path,
+    };
+    recording_process(&writer, &process);
 }
 
 static void write_counters(void)
@@ -217,7 +219,7 @@ static void end_recording(void)
     recording_writer_flush(&writer);
     write_usage();
     write_counters();
-    recording_begin(&writer, RECORDING_STOP, 0);
+    recording_stop(&writer);
     recording_writer_close(&writer);
     if (sampler.options.recording_ns > 0) hand_over_recording();
 }
@@ -368,8 +370,7 @@ static void open_tick(uint64_t now_ns, uint64_t before_ns)
     sampler.tick_ns = now_ns;
     sampler.tick_span_ns = now_ns - before_ns;
     sampler.periods_in_tick = periods_in(sampler.tick_span_ns);
-    recording_begin(&writer, RECORDING_TICK, 16);
-    recording_number(&writer, now_ns - before_ns);
+    recording_tick(&writer, now_ns - before_ns);
 }
 
 /* A thread that is more urgent than the program must not take its time away. */

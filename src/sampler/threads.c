@@ -197,10 +197,7 @@ static struct watched_thread *add(struct threads *threads, size_t place, pid_t t
 
 static void write_thread(const struct watched_thread *thread, struct recording_writer *writer)
 {
-    recording_begin(writer, RECORDING_THREAD, 64);
-    recording_number(writer, thread->number);
-    recording_number(writer, (uint64_t)thread->tid);
-    recording_text(writer, thread->name, strlen(thread->name));
+    recording_thread(writer, thread->number, thread->tid, thread->name);
 }
 
 /* True if it is another one than before. */
@@ -281,8 +278,7 @@ void threads_refresh(struct threads *threads, struct recording_writer *writer, t
             threads->items[kept++] = threads->items[i];
             continue;
         }
-        recording_begin(writer, RECORDING_THREAD_GONE, 16);
-        recording_number(writer, thread->number);
+        recording_thread_gone(writer, thread->number);
         pages_free(thread, THREAD_MEMORY);
     }
     threads->count = kept;

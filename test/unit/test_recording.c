@@ -2,11 +2,15 @@
  * SPDX-License-Identifier: MIT */
 #include "test.h"
 
+#include "base/maps.h"
 #include "format/recording/recording.h"
 #include "profile/profile.h"
 #include "sampler/recording_writer.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { SAMPLES = 2000, THREADS = 3, DEPTH_MAX = 40 };
@@ -41,23 +45,19 @@ static void make_stack(size_t index)
 static void write_start(void)
 {
     static const uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE] = {1};
-    recording_begin(&writer, RECORDING_START, 100);
-    recording_number(&writer, 10);
-    recording_number(&writer, 1);
-    recording_number(&writer, mode);
-    recording_number(&writer, 1000000);
-    recording_signed(&writer, 1000000000);
-    recording_number(&writer, 5000);
-    recording_bytes(&writer, profiler_id, sizeof(profiler_id));
-    recording_text(&writer, "program", 7);
-    recording_text(&writer, "/program", 8);
-    recording_writer_end_batch(&writer);
-    for (uint32_t i = 0; i < THREADS; i++) {
-        recording_begin(&writer, RECORDING_THREAD, 32);
-        recording_number(&writer, i);
-        recording_number(&writer, 10 + i);
-        recording_text(&writer, "", 0);
-    }
+    struct recording_process process = {
+        .pid = 10,
+        .parent_pid = 1,
+        .mode = mode,
+        .period_ns = 1000000,
+        .wall_offset_ns = 1000000000,
+        .start_ns = 5000,
+        .profiler_id = profiler_id,
+        .name = "program",
+        .path = "/program",
+    };
+    recording_process(&writer, &process);
+    for (uint32_t i = 0; i < THREADS; i++) recording_thread(&writer, i, (pid_t)(10 + i), "");
 }
 
 /* One sample a tick, and in CPU mode, so that samples come back in the order in which they were written. */
@@ -66,8 +66,7 @@ static void write_samples(void)
     for (size_t i = 0; i < SAMPLES; i++) {
         uint32_t thread = (uint32_t)random_below(THREADS);
         make_stack(i);
-        recording_begin(&writer, RECORDING_TICK, 16);
-        recording_number(&writer, 1000000);
+        recording_tick(&writer, 1000000);
         recording_sample(&writer, thread, (struct recording_time){.cpu_ns = 1000000}, 0, written[i], depths[i],
                          &last[thread]);
         if (random_below(10) == 0) recording_writer_flush(&writer);
@@ -302,6 +301,105 @@ TEST(what_the_process_uses_becomes_measurements)
     CHECK_UINT(processors->values[0].time_ns, 1000000000 + 5000 + 2000000);
     profile_fini(&profile);
     free((void *)(uintptr_t)bytes.data);
+}
+
+/* --- A recorder outside of the process ---------------------------------------------------------------------------- */
+
+enum { CHILD_TICKS = 50, TICK_NS = 10000000 };
+
+static pid_t child;
+static uint64_t child_code; /* in its program */
+
+/* A module from the list of mappings alone. */
+static void write_mapping(const struct maps_entry *entry, uint32_t number)
+{
+    struct recording_module module = {.number = number,
+                                      .start = entry->start,
+                                      .end = entry->end,
+                                      .file_offset = entry->file_offset,
+                                      .image_start = entry->start - entry->file_offset,
+                                      .path = entry->path};
+    recording_module(&writer, &module);
+}
+
+static void write_mappings(const char *program)
+{
+    char path[64];
+    static char buffer[64 << 10];
+    (void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)child);
+    struct maps_reader reader = {.descriptor = open(path, O_RDONLY), .buffer = buffer, .size = sizeof(buffer)};
+    struct maps_entry entry;
+    uint32_t count = 0;
+    CHECK(reader.descriptor >= 0);
+    while (maps_next(&reader, &entry)) {
+        CHECK(entry.start < entry.end);
+        if (!entry.is_executable || entry.path[0] != '/') continue;
+        if (strcmp(entry.path, program) == 0) {
+            struct stat status;
+            CHECK(stat(program, &status) == 0 && status.st_ino == entry.inode && status.st_dev == entry.device);
+            child_code = entry.start + 16;
+        }
+        write_mapping(&entry, count++);
+    }
+    CHECK(count > 1 && child_code != 0);
+    (void)close(reader.descriptor);
+}
+
+/* The kernel gives the program's path; a real recorder would take stacks from a ring that the kernel fills. */
+static void record_child(const char *path)
+{
+    static const uint8_t profiler_id[RECORDING_PROFILER_ID_SIZE] = {2};
+    static struct recording_stack stack;
+    char program[4096] = "", link[64];
+    (void)snprintf(link, sizeof(link), "/proc/%d/exe", (int)child);
+    CHECK(readlink(link, program, sizeof(program) - 1) > 0);
+    struct recording_process process = {.pid = child,
+                                        .parent_pid = getpid(),
+                                        .mode = RECORDING_CPU,
+                                        .period_ns = TICK_NS,
+                                        .profiler_id = profiler_id,
+                                        .name = "outside",
+                                        .path = program};
+    recording_writer_init(&writer, path, true);
+    recording_process(&writer, &process);
+    write_mappings(program);
+    recording_thread(&writer, 0, child, "outside");
+    for (int i = 0; i < CHILD_TICKS; i++) {
+        const uint64_t addresses[] = {child_code, child_code + 32};
+        recording_tick(&writer, TICK_NS);
+        recording_sample(&writer, 0, (struct recording_time){.cpu_ns = TICK_NS}, 0, addresses, 2, &stack);
+    }
+    recording_stop(&writer);
+    recording_writer_close(&writer);
+}
+
+static void check_prints(const char *command, const char *path, const char *expected)
+{
+    char line[8192] = "", text[8192];
+    (void)snprintf(line, sizeof(line), "%s %s %s", OFFBEAT_PROGRAM, command, path);
+    FILE *output = popen(line, "r");
+    CHECK(output);
+    text[fread(text, 1, sizeof(text) - 1, output)] = '\0';
+    CHECK_INT(pclose(output), 0);
+    if (!strstr(text, expected)) TEST_FAIL("%s does not print \"%s\":\n# %s", line, expected, text);
+}
+
+TEST(a_recorder_outside_of_a_process_writes_what_offbeat_reads)
+{
+    char path[64], expected[64];
+    (void)snprintf(path, sizeof(path), "/tmp/offbeat-test-outside-%d.recording", (int)getpid());
+    child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        for (;;) (void)pause();
+    }
+    record_child(path);
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, NULL, 0);
+    (void)snprintf(expected, sizeof(expected), "%d outside  50 samples", (int)child);
+    check_prints("info", path, expected);
+    check_prints("top", path, "500ms");
+    (void)unlink(path);
 }
 
 TEST_MAIN()
