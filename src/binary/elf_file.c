@@ -222,6 +222,13 @@ enum status elf_file_open(struct elf_file *file, const char *path, struct error 
     return finish_opening(file, error);
 }
 
+enum status elf_file_open_descriptor(struct elf_file *file, int descriptor, struct error *error)
+{
+    off_t size = lseek(descriptor, 0, SEEK_END);
+    *file = (struct elf_file){.descriptor = descriptor, .size = size > 0 ? (uint64_t)size : 0};
+    return finish_opening(file, error);
+}
+
 enum status elf_file_open_memory(struct elf_file *file, struct slice bytes, struct error *error)
 {
     *file = (struct elf_file){.descriptor = -1, .memory = bytes, .size = bytes.size};

@@ -57,6 +57,9 @@ struct elf_file {
  * STATUS_MALFORMED, STATUS_TOO_LARGE, STATUS_NO_MEMORY. */
 enum status elf_file_open(struct elf_file *file, const char *path, struct error *error);
 
+/* The same of an open regular file. Closing FILE closes DESCRIPTOR, as a failure does. No path is opened. */
+enum status elf_file_open_descriptor(struct elf_file *file, int descriptor, struct error *error);
+
 /* The same over bytes that stay the caller's and outlive FILE. */
 enum status elf_file_open_memory(struct elf_file *file, struct slice bytes, struct error *error);
 

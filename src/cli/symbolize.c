@@ -7,6 +7,7 @@
 #include "cli/open_profile.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "profile/placeholder.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -30,27 +31,13 @@ struct placeholders {
     size_t count;
 };
 
-static bool is_placeholder(const struct profile *profile, const struct location *location)
-{
-    uint64_t offset;
-    if (location->line_count != 1 || location->address == 0) return false;
-    const struct function *function = profile_function(profile, profile_lines(profile, location)->function);
-    const char *name = profile_c_string(profile, function->name);
-    const char *path = profile_c_string(profile, profile_mapping(profile, location->mapping)->file_name);
-    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
-    size_t size = strlen(file);
-    int end = 0;
-    return size > 0 && strncmp(name, file, size) == 0 && sscanf(name + size, "+0x%" SCNx64 "%n", &offset, &end) == 1 &&
-           name[size + (size_t)end] == '\0';
-}
-
 /* False if memory is short. */
 static bool take_placeholders(struct profile *profile, struct placeholders *ret_taken)
 {
     struct placeholders taken = {.items = calloc(profile->locations.count, sizeof(*taken.items))};
     for (uint32_t i = 1; taken.items && i < profile->locations.count; i++) {
         struct location *location = &profile->locations.items[i];
-        if (!is_placeholder(profile, location)) continue;
+        if (!location_has_placeholder(profile, location)) continue;
         taken.items[taken.count++] = (struct placeholder){.location = {i}, .line = *profile_lines(profile, location)};
         location->line_count = 0;
     }

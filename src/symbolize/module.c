@@ -89,6 +89,14 @@ enum module_state module_open(struct module *module, const char *path, const cha
     return MODULE_OPEN;
 }
 
+enum status module_open_descriptor(struct module *module, int descriptor, struct error *error)
+{
+    *module = (struct module){.path = "a debug file"};
+    enum status status = elf_file_open_descriptor(&module->binary, descriptor, error);
+    module->has_binary = status == STATUS_OK;
+    return status;
+}
+
 void module_close(struct module *module)
 {
     symbol_index_close(&module->names);
@@ -184,6 +192,17 @@ static enum status no_memory(const struct module *module, struct error *error)
 enum status module_read_names(struct module *module, struct error *error)
 {
     return module->names.is_open || use_names(module, true) ? STATUS_OK : no_memory(module, error);
+}
+
+enum status module_read_names_by_descriptor(struct module *module, int kept, int into, struct error *error)
+{
+    struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS];
+    bool is_split;
+    note_inputs(module, inputs);
+    if (symbol_index_open_descriptor(&module->names, kept, inputs)) return STATUS_OK;
+    if (!build_names(module, inputs, &is_split)) return no_memory(module, error);
+    (void)symbol_index_write_descriptor(&module->names, into); /* without room it is built again next time */
+    return STATUS_OK;
 }
 
 enum status module_renew_names(struct module *module, struct error *error)

@@ -28,6 +28,14 @@ struct module {
 enum module_state module_open(struct module *module, const char *path, const char *build_id,
                               const struct debug_sources *sources);
 
+/* The file that is open as DESCRIPTOR, which MODULE closes, as a failure does. Nothing else is opened: no file that it
+ * names, no debug file. */
+enum status module_open_descriptor(struct module *module, int descriptor, struct error *error);
+
+/* As module_read_names, for a module of module_open_descriptor. KEPT: an open file that may hold its index, which the
+ * module closes; INTO: where a new index is kept, if there is room. No path is opened. */
+enum status module_read_names_by_descriptor(struct module *module, int kept, int into, struct error *error);
+
 /* Makes the index of all names of an open module, or finds the one that an earlier run made. Does nothing if the module
  * has one. Fails only for want of memory. */
 enum status module_read_names(struct module *module, struct error *error);

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <libdeflate.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/pages.h"
@@ -112,13 +111,12 @@ uint32_t symbol_index_checksum(const struct symbol_index_header *header, const u
 static bool read_front(struct symbol_index *index, const struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS])
 {
     struct symbol_index_header *header = &index->header;
-    struct stat facts;
-    if (fstat(index->descriptor, &facts) != 0 || !S_ISREG(facts.st_mode) ||
-        !read_at(index->descriptor, 0, header, sizeof(*header)) || !header_is_right(header) ||
+    off_t file_size = lseek(index->descriptor, 0, SEEK_END); /* fails for a pipe */
+    if (file_size < 0 || !read_at(index->descriptor, 0, header, sizeof(*header)) || !header_is_right(header) ||
         memcmp(header->inputs, inputs, sizeof(header->inputs)) != 0)
         return false;
     size_t size = header->block_count * sizeof(*index->checksums);
-    if ((uint64_t)facts.st_size != header->size + size) return false;
+    if ((uint64_t)file_size != header->size + size) return false;
     index->checksums = malloc(size);
     index->block_in_slot = calloc(SYMBOL_INDEX_SLOTS, sizeof(*index->block_in_slot));
     index->mapped_size = SYMBOL_INDEX_SLOTS * SYMBOL_INDEX_BLOCK_BYTES;
@@ -132,7 +130,13 @@ static bool read_front(struct symbol_index *index, const struct symbol_index_inp
 bool symbol_index_open(struct symbol_index *index, const char *path,
                        const struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS])
 {
-    *index = (struct symbol_index){.descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
+    return symbol_index_open_descriptor(index, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), inputs);
+}
+
+bool symbol_index_open_descriptor(struct symbol_index *index, int descriptor,
+                                  const struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS])
+{
+    *index = (struct symbol_index){.descriptor = descriptor};
     if (index->descriptor < 0) return false;
     index->is_open = true;
     buffer_init(&index->text, SYMBOL_INDEX_TEXT_BYTES_MAX);

@@ -86,6 +86,10 @@ struct name_answer {
 bool symbol_index_open(struct symbol_index *index, const char *path,
                        const struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS]);
 
+/* The same of an open file, which the index closes, as a failure does. No path is opened. */
+bool symbol_index_open_descriptor(struct symbol_index *index, int descriptor,
+                                  const struct symbol_index_input inputs[SYMBOL_INDEX_INPUTS]);
+
 void symbol_index_close(struct symbol_index *index);
 
 /* False if the index has failed. */

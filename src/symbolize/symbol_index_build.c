@@ -4,6 +4,7 @@
 
 #include <libdeflate.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/file.h"
@@ -560,7 +561,8 @@ bool symbol_index_build(struct symbol_index *index, struct name_sources *sources
     return ok;
 }
 
-bool symbol_index_write(const struct symbol_index *index, const char *path)
+/* Completes the bytes that are written. */
+static struct slice finish_bytes(const struct symbol_index *index)
 {
     struct symbol_index_header *header = (void *)index->bytes;
     size_t size = (size_t)index->header.size;
@@ -572,5 +574,16 @@ bool symbol_index_write(const struct symbol_index *index, const char *path)
     }
     *header = index->header;
     header->checksum = symbol_index_checksum(header, checksums);
-    return file_write(path, slice_of(index->bytes, index->mapped_size), NULL) == STATUS_OK;
+    return slice_of(index->bytes, index->mapped_size);
+}
+
+bool symbol_index_write(const struct symbol_index *index, const char *path)
+{
+    return file_write(path, finish_bytes(index), NULL) == STATUS_OK;
+}
+
+bool symbol_index_write_descriptor(const struct symbol_index *index, int descriptor)
+{
+    return lseek(descriptor, 0, SEEK_SET) == 0 && ftruncate(descriptor, 0) == 0 &&
+           file_write_descriptor(descriptor, finish_bytes(index), NULL) == STATUS_OK;
 }

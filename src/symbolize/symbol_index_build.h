@@ -22,4 +22,7 @@ bool symbol_index_build(struct symbol_index *index, struct name_sources *sources
 /* Makes INDEX, which was built, the content of the file at PATH: nobody sees half of it. */
 bool symbol_index_write(const struct symbol_index *index, const char *path);
 
+/* The same for the open file DESCRIPTOR; half of it may be there after a failure, which its reader finds out. */
+bool symbol_index_write_descriptor(const struct symbol_index *index, int descriptor);
+
 #endif
