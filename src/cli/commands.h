@@ -14,6 +14,8 @@ int command_merge(int argc, char **argv);
 int command_peek(int argc, char **argv);
 int command_pprof(int argc, char **argv);
 int command_raw(int argc, char **argv);
+/* The process that reads debug files for command_serve; does not return. */
+int command_read_symbols(void);
 int command_record(int argc, char **argv);
 int command_send(int argc, char **argv);
 int command_serve(int argc, char **argv);
@@ -23,6 +25,7 @@ int command_tags(int argc, char **argv);
 int command_top(int argc, char **argv);
 int command_traces(int argc, char **argv);
 int command_tree(int argc, char **argv);
+int command_upload_debug(int argc, char **argv);
 int command_validate(int argc, char **argv);
 int command_view(int argc, char **argv);
 

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/message.h"
 #include "cli/options.h"
+#include "serve/symbol_reader.h"
 
 #include <fcntl.h>
 #include <malloc.h>
@@ -40,6 +41,7 @@ static const struct command commands[] = {
     {"send", command_send, "sends envelopes to a server"},
     {"serve", command_serve, "stores profiles and answers over HTTP"},
     {"store", command_store, "checks, repairs and copies the data of serve"},
+    {"upload-debug", command_upload_debug, "gives a server the debug files that name its profiles"},
 };
 /* clang-format on */
 
@@ -51,7 +53,7 @@ static void print_help(FILE *out)
                 "[options] …\n\nCommands:\n",
                 out);
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        (void)fprintf(out, "  %-10s%s\n", commands[i].name, commands[i].about);
+        (void)fprintf(out, "  %-14s%s\n", commands[i].name, commands[i].about);
     }
     (void)fputs("\nOptions:\n  -h, --help    this text; after a command: its help\n"
                 "  -V, --version the version of offbeat\n",
@@ -129,6 +131,7 @@ static bool is_called_pprof(const char *path)
 
 int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], SYMBOL_READER_ARGUMENT) == 0) return command_read_symbols();
     hold_standard_streams();
     keep_large_blocks_apart();
     if (is_called_pprof(argv[0])) return finish(command_pprof(argc, argv));

@@ -111,9 +111,22 @@ static bool take_first(void *context, const struct store_project *project)
     return false;
 }
 
-/* The first start makes a project and a token, but only where nobody else can reach them. */
+/* Of all projects. */
+struct tokens {
+    char read[STORE_KEY_SIZE], upload[STORE_KEY_SIZE];
+};
+
+/* The first one of ROLE, made if there is none. */
+static enum status find_token(struct store *store, enum store_role role, char token[STORE_KEY_SIZE],
+                              struct error *error)
+{
+    if (store_first_token(store, role, token, error) == STATUS_OK) return STATUS_OK;
+    return store_add_token(store, 0, role, token, error);
+}
+
+/* The first start makes a project and tokens, but only where nobody else can reach them. */
 static enum exit_status find_project(struct store *store, const char *address, struct store_project *project,
-                                     char token[STORE_KEY_SIZE])
+                                     struct tokens *tokens)
 {
     struct error error = {0};
     *project = (struct store_project){0};
@@ -125,8 +138,8 @@ static enum exit_status find_project(struct store *store, const char *address, s
         return EXIT_WRONG_USE;
     }
     if (status == STATUS_OK && project->id == 0) status = store_add_project(store, "default", project, &error);
-    if (status == STATUS_OK && store_first_token(store, token, &error) != STATUS_OK)
-        status = store_add_token(store, 0, STORE_ROLE_READ, token, &error);
+    if (status == STATUS_OK) status = find_token(store, STORE_ROLE_READ, tokens->read, &error);
+    if (status == STATUS_OK) status = find_token(store, STORE_ROLE_UPLOAD, tokens->upload, &error);
     if (status == STATUS_OK) return EXIT_DONE;
     message("serve: %s", error.message);
     return EXIT_FAILED;
@@ -139,16 +152,18 @@ static void print_dsn(const char *scheme, const char *address, unsigned port, co
 }
 
 static void print_urls(const struct server *server, const char *scheme, const char *address,
-                       const struct store_project *project, const char *token)
+                       const struct store_project *project, const struct tokens *tokens)
 {
     const char *open = strchr(address, ':') ? "[" : "", *close = strchr(address, ':') ? "]" : "";
     print_dsn(scheme, address, server_port(server), project);
-    (void)printf("URL: %s://offbeat:%s@%s%s%s:%u/api/%" PRIu64 "/profile.pb.gz\n", scheme, token, open, address, close,
-                 server_port(server), project->id);
+    (void)printf("URL: %s://offbeat:%s@%s%s%s:%u/api/%" PRIu64 "/profile.pb.gz\n", scheme, tokens->read, open, address,
+                 close, server_port(server), project->id);
     /* What follows # stays in the browser. */
     if (page_is_built())
         (void)printf("page: %s://%s%s%s:%u/#token=%s&key=%s&project=%" PRIu64 "\n", scheme, open, address, close,
-                     server_port(server), token, project->key, project->id);
+                     server_port(server), tokens->read, project->key, project->id);
+    (void)printf("upload: %s://%s@%s%s%s:%u/%" PRIu64 "\n", scheme, tokens->upload, open, address, close,
+                 server_port(server), project->id);
     (void)fflush(stdout);
 }
 
@@ -158,15 +173,15 @@ static enum exit_status run(struct store *store, const struct serve_options *opt
     struct store_project project;
     struct server *server;
     struct error error = {0};
-    char token[STORE_KEY_SIZE] = "";
+    struct tokens tokens = {.read = ""};
     int signal_number;
-    enum exit_status status = find_project(store, options->address, &project, token);
+    enum exit_status status = find_project(store, options->address, &project, &tokens);
     if (status != EXIT_DONE) return status;
     if (server_start(store, options, &server, &error) != STATUS_OK) {
         message("serve: %s", error.message);
         return EXIT_FAILED;
     }
-    print_urls(server, options->certificate ? "https" : "http", options->address, &project, token);
+    print_urls(server, options->certificate ? "https" : "http", options->address, &project, &tokens);
     if (profiles_self && !serve_self_start(store, server, options)) {
         server_stop(server);
         return EXIT_FAILED;
@@ -222,9 +237,14 @@ static enum exit_status add_project(struct store *store, const char *name, const
 
 static bool parse_role(const char *text, enum store_role *ret_role)
 {
-    bool is_metrics = text && strcmp(text, "metrics") == 0;
-    *ret_role = is_metrics ? STORE_ROLE_METRICS : STORE_ROLE_READ;
-    return !text || is_metrics || strcmp(text, "read") == 0;
+    static const char *const names[] = {
+        [STORE_ROLE_READ] = "read", [STORE_ROLE_METRICS] = "metrics", [STORE_ROLE_UPLOAD] = "upload"};
+    *ret_role = STORE_ROLE_READ;
+    for (size_t i = 0; text && i < sizeof(names) / sizeof(names[0]); i++) {
+        *ret_role = (enum store_role)i;
+        if (strcmp(text, names[i]) == 0) return true;
+    }
+    return !text;
 }
 
 static enum exit_status add_token(struct store *store, const struct additions *additions)
@@ -234,7 +254,7 @@ static enum exit_status add_token(struct store *store, const struct additions *a
     char token[STORE_KEY_SIZE];
     enum store_role role;
     if (!parse_role(additions->role, &role)) {
-        message("serve: --role %s: read or metrics is needed", additions->role);
+        message("serve: --role %s: read, metrics or upload is needed", additions->role);
         return EXIT_WRONG_USE;
     }
     if (!parse_scope(additions->token, &search.id) || (role == STORE_ROLE_METRICS && search.id != 0)) {
@@ -351,6 +371,7 @@ int command_serve(int argc, char **argv)
     struct buffer pem[2] = {0};
     uint64_t keep_days = 14, disk_megabytes = 0, workers = 0, requests = 0, megabytes = 0;
     bool logs_json = false;
+    uint64_t debug_days = 90, debug_megabytes = 10240;
     struct additions additions = {0};
     const struct option options[] = {
         {"listen", 0, OPTION_TEXT, &listen, .argument = "ADDR:PORT",
@@ -361,6 +382,11 @@ int command_serve(int argc, char **argv)
          .help = "remove data that is older, 0 for never (default: 14)", .maximum = 36500},
         {"disk", 0, OPTION_NUMBER, &disk_megabytes, .argument = "MEGABYTES",
          .help = "remove the oldest days above that size, 0 for no limit (default: 0)", .maximum = 1 << 30},
+        {"debug-keep", 0, OPTION_NUMBER, &debug_days, .argument = "DAYS",
+         .help = "remove debug files that were not used for longer, 0 for never (default: 90)", .maximum = 36500},
+        {"debug-disk", 0, OPTION_NUMBER, &debug_megabytes, .argument = "MEGABYTES",
+         .help = "the same above that size of a project's debug files, 0 for no limit (default: 10240)",
+         .maximum = 1 << 30},
         {"workers", 0, OPTION_NUMBER, &workers, .argument = "N",
          .help = "requests that are handled at the same time (default: four for each processor)", .minimum = 1,
          .maximum = SERVE_WORKERS_MAX},
@@ -380,7 +406,7 @@ int command_serve(int argc, char **argv)
         {"add-token", 0, OPTION_TEXT, &additions.token, .argument = "PROJECT",
          .help = "do not serve: create a token for the project with that number, or for \"all\""},
         {"role", 0, OPTION_TEXT, &additions.role, .argument = "ROLE",
-         .help = "what that token is for: read, or metrics for /metrics alone (default: read)"},
+         .help = "what that token is for: read, metrics (/metrics alone), or upload (debug files) (default: read)"},
         {"limit-project", 0, OPTION_TEXT, &additions.limited, .argument = "PROJECT",
          .help = "do not serve: from now on, keep the data of that project as --keep and --disk say"},
         {0},
@@ -398,7 +424,8 @@ int command_serve(int argc, char **argv)
     struct operands operands;
     enum exit_status status;
     char address[ADDRESS_SIZE] = "127.0.0.1", path[PATH_MAX];
-    struct serve_options serve = {.address = address, .port = DEFAULT_PORT, .log = say};
+    struct serve_options serve = {
+        .address = address, .port = DEFAULT_PORT, .log = say, .symbol_reader = "/proc/self/exe"};
     if (!options_parse(&syntax, argc, argv, &operands, &status)) return (int)status;
     if (!parse_listen(listen, address, &serve.port)) {
         message("serve: --listen %s: ADDRESS:PORT is needed, as in 127.0.0.1:7117", listen);
@@ -409,6 +436,8 @@ int command_serve(int argc, char **argv)
     serve.keep_ns = keep_days * 86400 * 1000000000U;
     serve.disk_bytes_max = disk_megabytes << 20;
     serve.workers = (unsigned)workers;
+    serve.debug_keep_ns = debug_days * 86400 * 1000000000U;
+    serve.debug_bytes_max = debug_megabytes << 20;
     if (logs_json) {
         serve.log = say_json;
         serve.log_request = log_request_json;

@@ -1,6 +1,7 @@
 /* Who may write and who may read (facts §2.4; doc/serve.md).  SPDX-License-Identifier: MIT */
 #include "base/uuid.h"
 #include "serve/serve_private.h"
+#include "store/debug_files.h"
 #include "transport/dsn.h"
 
 #include <stdio.h>
@@ -177,4 +178,54 @@ bool access_may_read(struct request *request, enum store_role role, uint64_t pro
         store_may_read(request->server->store, slice_of_text(token), role, project) == STORE_ACCESS)
         return true;
     return reject(request, 403, "the token is unknown or may not read this");
+}
+
+/* --- Uploading -----------------------------------------------------------------------------------------------------
+ */
+
+struct project_search {
+    struct slice name;
+    uint64_t id;
+};
+
+/* A number, or else a name; the first of several. */
+static bool compare_project(void *context, const struct store_project *project)
+{
+    struct project_search *search = context;
+    char number[24];
+    (void)snprintf(number, sizeof(number), "%llu", (unsigned long long)project->id);
+    if (!slice_equals_text(search->name, number) && !slice_equals_text(search->name, project->name)) return true;
+    search->id = project->id;
+    return false;
+}
+
+/* False if the path names a project that does not exist. */
+static bool find_project(struct request *request)
+{
+    static const char start[] = "/api/0/projects/";
+    if (strncmp(request->path, start, strlen(start)) != 0) return true;
+    const char *name = strchr(request->path + strlen(start), '/'); /* after the organization: any */
+    if (!name) return false;
+    name++;
+    struct project_search search = {.name = slice_of(name, strcspn(name, "/"))};
+    (void)store_each_project(request->server->store, compare_project, &search, NULL);
+    request->project = search.id;
+    return search.id != 0;
+}
+
+bool access_may_upload(struct request *request)
+{
+    char plain[PLAIN_SIZE], token[UUID_TEXT_SIZE];
+    const char *given = find_secret(request, plain);
+    if (!given) return reject(request, 401, "an upload token is needed, as a Bearer token");
+    if (!uuid_parse(slice_of_text(given), token) ||
+        !store_may_upload(request->server->store, slice_of_text(token), &request->upload_scope))
+        return reject(request, 403, "the token is unknown or may not upload debug files");
+    bool has_project = find_project(request);
+    bool may_see = request->upload_scope == 0 || request->project == 0 || request->upload_scope == request->project;
+    if (!may_see) return reject(request, 403, "the token may not upload to this project");
+    if (!has_project) return reject(request, 404, "there is no such project");
+    if (!request->server->assembler) return reject(request, 503, "this server accepts no debug files");
+    request->has_key = true;
+    return true;
 }

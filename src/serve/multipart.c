@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <strings.h>
 
-enum { DELIMITER_SIZE = 80 }; /* of "\r\n--" and a boundary, which has at most 70 bytes */
+enum { DELIMITER_SIZE = 80 }; /* of "\r\n--" and a boundary, which has at most 70 bytes; as in struct multipart */
 
-static const char form[] = "multipart/form-data";
+static const char form_type[] = "multipart/form-data";
 
 bool multipart_is_form(const char *type)
 {
-    return type && strncasecmp(type, form, strlen(form)) == 0;
+    return type && strncasecmp(type, form_type, strlen(form_type)) == 0;
 }
 
 /* The value of the parameter NAME in a header: a word or a text in quotes; empty if it is not there. */
@@ -40,19 +40,21 @@ static bool find_delimiter(const char *type, char ret_delimiter[DELIMITER_SIZE])
     return true;
 }
 
-/* The lines between BEGIN and END: whether Content-Disposition says that the part is NAME. */
-static bool has_name(struct slice header, const char *name)
+/* What Content-Disposition says in HEADER, the lines of a part. */
+static void read_names(struct slice header, struct multipart_part *part)
 {
     static const char key[] = "content-disposition:";
     while (header.size > 0) {
         const uint8_t *line_end = memchr(header.data, '\n', header.size);
         size_t size = line_end ? (size_t)(line_end - header.data) : header.size;
         struct slice line = slice_of(header.data, size > 0 && header.data[size - 1] == '\r' ? size - 1 : size);
-        if (line.size >= sizeof(key) - 1 && strncasecmp((const char *)line.data, key, sizeof(key) - 1) == 0)
-            return slice_equals_text(parameter_of(line, "name"), name);
+        if (line.size >= sizeof(key) - 1 && strncasecmp((const char *)line.data, key, sizeof(key) - 1) == 0) {
+            part->name = parameter_of(line, "name");
+            part->file_name = parameter_of(line, "filename");
+            return;
+        }
         header = slice_of(header.data + size + (line_end != NULL), header.size - size - (line_end != NULL));
     }
-    return false;
 }
 
 static const uint8_t *find(const uint8_t *from, const uint8_t *end, const char *text, size_t size)
@@ -60,31 +62,53 @@ static const uint8_t *find(const uint8_t *from, const uint8_t *end, const char *
     return memmem(from, (size_t)(end - from), text, size);
 }
 
-bool multipart_find(struct slice body, const char *type, const char *name, struct slice *ret_part)
+static void leave(struct multipart *form, const uint8_t *position)
 {
-    char delimiter[DELIMITER_SIZE];
-    if (body.size == 0 || !multipart_is_form(type) || !find_delimiter(type, delimiter)) return false;
-    size_t size = strlen(delimiter);
+    form->left = slice_of(position, (size_t)(form->left.data + form->left.size - position));
+}
+
+bool multipart_open(struct multipart *form, struct slice body, const char *type)
+{
+    *form = (struct multipart){.left = body};
+    if (body.size == 0 || !multipart_is_form(type) || !find_delimiter(type, form->delimiter)) return false;
+    size_t size = form->delimiter_size = strlen(form->delimiter);
     const uint8_t *end = body.data + body.size, *position = body.data;
     /* The first delimiter has no line before it, if nothing is before it. */
-    bool is_first = body.size >= size - 2 && memcmp(position, delimiter + 2, size - 2) == 0;
-    position = is_first ? position + size - 2 : find(position, end, delimiter, size);
+    bool is_first = body.size >= size - 2 && memcmp(position, form->delimiter + 2, size - 2) == 0;
+    position = is_first ? position + size - 2 : find(position, end, form->delimiter, size);
     if (!position) return false;
-    if (!is_first) position += size;
-    for (int i = 0; i < MULTIPART_PARTS_MAX; i++) {
-        const uint8_t *limit =
-            (size_t)(end - position) > MULTIPART_HEADER_BYTES_MAX ? position + MULTIPART_HEADER_BYTES_MAX : end;
-        const uint8_t *header_end = find(position, limit, "\r\n\r\n", 4);
-        if (!header_end) return false; /* "--": the end */
-        const uint8_t *part_end = find(header_end + 2, end, delimiter, size);
-        if (!part_end) return false;
-        struct slice header = slice_of(position, (size_t)(header_end - position));
-        if (has_name(header, name)) {
-            const uint8_t *start = header_end + 4;
-            *ret_part = slice_of(start, part_end > start ? (size_t)(part_end - start) : 0);
-            return true;
-        }
-        position = part_end + size;
+    leave(form, is_first ? position : position + size);
+    return true;
+}
+
+bool multipart_next(struct multipart *form, struct multipart_part *ret_part)
+{
+    struct multipart_part part = {0};
+    const uint8_t *position = form->left.data, *end = position + form->left.size;
+    if (form->part_count++ == MULTIPART_PARTS_MAX || form->left.size == 0) return false;
+    const uint8_t *limit =
+        (size_t)(end - position) > MULTIPART_HEADER_BYTES_MAX ? position + MULTIPART_HEADER_BYTES_MAX : end;
+    const uint8_t *header_end = find(position, limit, "\r\n\r\n", 4);
+    if (!header_end) return false; /* "--": the end */
+    const uint8_t *part_end = find(header_end + 2, end, form->delimiter, form->delimiter_size);
+    if (!part_end) return false;
+    read_names(slice_of(position, (size_t)(header_end - position)), &part);
+    const uint8_t *start = header_end + 4;
+    part.bytes = slice_of(start, part_end > start ? (size_t)(part_end - start) : 0);
+    leave(form, part_end + form->delimiter_size);
+    *ret_part = part;
+    return true;
+}
+
+bool multipart_find(struct slice body, const char *type, const char *name, struct slice *ret_part)
+{
+    struct multipart form;
+    struct multipart_part part;
+    if (!multipart_open(&form, body, type)) return false;
+    while (multipart_next(&form, &part)) {
+        if (!slice_equals_text(part.name, name)) continue;
+        *ret_part = part.bytes;
+        return true;
     }
     return false;
 }

@@ -11,11 +11,12 @@ enum access {
     ACCESS_METRICS,
     ACCESS_WRITE,
     ACCESS_WRITE_BY_KEY, /* the project is that of the key */
+    ACCESS_UPLOAD,       /* of debug files */
 };
 
 struct route {
     const char *method;
-    const char *name; /* begins with '/': the path, else what follows /api/N/ */
+    const char *name; /* begins with '/': the path, where {x} is any word; else what follows /api/N/ */
     enum access access;
     void (*run)(struct request *request);
 };
@@ -68,6 +69,11 @@ static const struct route routes[] = {
     {"POST", "/ingest",      ACCESS_WRITE_BY_KEY, ingest_pyroscope},
     {"POST", "/push.v1.PusherService/Push", ACCESS_WRITE_BY_KEY, ingest_push},
     {"POST", "/v1development/profiles", ACCESS_WRITE_BY_KEY, ingest_otlp},
+    {"GET",  "debug-files",  ACCESS_READ,  debug_list},
+    {"GET",  "/api/0",       ACCESS_UPLOAD, debug_show_version},
+    {"GET",  "/api/0/organizations/{organization}/chunk-upload", ACCESS_UPLOAD, debug_show_options},
+    {"POST", "/api/0/organizations/{organization}/chunk-upload", ACCESS_UPLOAD, debug_take_chunks},
+    {"POST", "/api/0/projects/{organization}/{project}/files/difs/assemble", ACCESS_UPLOAD, debug_assemble},
     {"GET",  "/api/projects", ACCESS_READ_ALL, list_projects},
     {"GET",  "/metrics",     ACCESS_METRICS, show_metrics},
     {"GET",  "/healthz",     ACCESS_ALL,   show_health},
@@ -126,7 +132,7 @@ static bool split_path(struct request *request)
     size_t size = strlen(rest);
     while (size > 1 && rest[size - 1] == '/') rest[--size] = '\0';
     request->route = rest;
-    if (strncmp(rest, "/api/", 5) != 0) return true;
+    if (strncmp(rest, "/api/", 5) != 0 || strncmp(rest, "/api/0/", 7) == 0) return true;
     char *slash = strchr(rest + 5, '/');
     if (!slash) return true;
     uint64_t project = 0;
@@ -140,6 +146,22 @@ static bool split_path(struct request *request)
     return project != 0;
 }
 
+/* Whether PATH is NAME, in which {x} is one or more characters without a slash. */
+static bool matches(const char *name, const char *path)
+{
+    while (*name && *path) {
+        if (*name == '{') {
+            size_t size = strcspn(path, "/");
+            name = strchr(name, '}') + 1;
+            path += size;
+            if (size == 0) return false;
+        } else if (*name++ != *path++) {
+            return false;
+        }
+    }
+    return *name == *path;
+}
+
 /* NULL, and REQUEST answered, if there is none. */
 static const struct route *find_route(struct request *request)
 {
@@ -148,7 +170,7 @@ static const struct route *find_route(struct request *request)
     bool is_known = page_host_has(request->route);
     if (is_known && is_get) return &page;
     for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
-        if (strcmp(routes[i].name, request->route) != 0) continue;
+        if (!matches(routes[i].name, request->route)) continue;
         is_known = true;
         bool is_head = strcmp(request->method, "HEAD") == 0 && strcmp(routes[i].method, "GET") == 0;
         if (is_head || strcmp(routes[i].method, request->method) == 0) return &routes[i];
@@ -190,6 +212,8 @@ bool request_check_early(struct request *request)
     case ACCESS_WRITE:
         /* An envelope may carry its key inside. */
         return is_envelope && !access_names_key(request) ? true : access_may_write(request, slice_of(NULL, 0));
+    case ACCESS_UPLOAD:
+        return access_may_upload(request);
     case ACCESS_WRITE_BY_KEY:
         if (route->run == ingest_otlp) request->error_form = ERRORS_OF_OTLP;
         if (route->run == ingest_push) request->error_form = ERRORS_OF_CONNECT;

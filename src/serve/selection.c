@@ -6,8 +6,10 @@
 #include "format/sentry/sentry_v1.h"
 #include "format/sentry/sentry_v2.h"
 #include "profile/profile_scale.h"
+#include "serve/image_place.h"
 #include "serve/serve_private.h"
 #include "serve/sums.h"
+#include "serve/symbolication.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -164,6 +166,7 @@ static enum status merge_one(struct merge *merge, const struct store_chunk *chun
     if (status == STATUS_OK && merge->selection->thread.size) keep_thread(&profile, merge->selection->thread);
     if (status == STATUS_OK && merge->keeps_times && !profile.has_times)
         status = error_set(merge->error, STATUS_UNSUPPORTED, 0, "a profile of this range has no times");
+    if (status == STATUS_OK && merge->request->adds_stacks) image_places_rebase(&profile); /* as sums have them */
     if (status == STATUS_OK && !merge->keeps_times) status = profile_compact(&profile, merge->error);
     if (status == STATUS_OK && profile.samples.count > 0) {
         status = profile_make_compatible(merge->sum, &profile, merge->error);
@@ -320,6 +323,7 @@ enum status selection_merge(struct request *request, const struct selection *sel
         status = merge_range(&merge, selection);
     if (status == STATUS_OK && profile->samples.count == 0)
         status = error_set(error, STATUS_NOT_FOUND, 0, "no chunk matches");
+    if (status == STATUS_OK) status = symbols_name(request->server->symbols, request->project, profile, error);
     if (status == STATUS_OK && !keeps_times) status = profile_compact(profile, error);
     if (status == STATUS_OK && keeps_times) status = stitch(profile, error);
     const struct store_query *query = &range.query;

@@ -48,6 +48,8 @@ struct serve_options {
     const char *certificate_path, *key_path; /* where they are read again; NULL: nowhere */
     uint64_t keep_ns, disk_bytes_max;        /* 0: no limit */
     uint64_t requests_max, bytes_max;        /* of a project, in a minute; 0: no limit */
+    const char *symbol_reader;               /* the program that reads debug files; NULL: they are not accepted */
+    uint64_t debug_keep_ns, debug_bytes_max; /* of debug files, since their last use; of a project; 0: no limit */
     /* One line of what the server does; not for requests that are answered as usual. */
     void (*log)(void *context, const char *text);
     void *log_context;

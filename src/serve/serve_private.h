@@ -50,6 +50,7 @@ struct request {
     bool adds_stacks;       /* the answer needs no times, threads and labels: sums of the store serve it */
     unsigned retry_seconds; /* of a rejection; 0: the usual time */
 
+    uint64_t upload_scope; /* the project of an upload token; 0: all */
     uint64_t project;
     const char *route; /* what follows /api/N/, without a slash at its end; "" */
 
@@ -112,6 +113,8 @@ struct server {
 
     struct decoding decoding;
     struct rates rates;
+    struct symbols *symbols;     /* NULL: there are no names from debug files */
+    struct assembler *assembler; /* NULL: the same */
 
     atomic_bool is_ending; /* queries that compute give up */
     atomic_size_t body_bytes, stranger_bytes, connections;
@@ -148,6 +151,8 @@ bool access_may_write(struct request *request, struct slice dsn);
 /* The same where the path names no project: it is the key's, which may also be a Bearer token or the password of Basic
  * authentication, as clients of other servers send theirs. */
 bool access_may_write_by_key(struct request *request);
+/* With an upload token. A path /api/0/projects/ORGANIZATION/PROJECT/… names a project by its number or its name. */
+bool access_may_upload(struct request *request);
 bool access_may_read(struct request *request, enum store_role role, uint64_t project);
 
 /* --- Rates (rates.c) ------------------------------------------------------------------------------------------------
@@ -233,6 +238,13 @@ void list_outcomes(struct request *request);
 void show_raw(struct request *request);
 void show_metrics(struct request *request);
 void list_activity(struct request *request);
+
+/* Debug files (debug_files.c). */
+void debug_show_version(struct request *request);
+void debug_show_options(struct request *request);
+void debug_take_chunks(struct request *request);
+void debug_assemble(struct request *request);
+void debug_list(struct request *request);
 
 /* Whether PATH is a file of the page. */
 bool page_host_has(const char *path);

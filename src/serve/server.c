@@ -1,6 +1,7 @@
 /* Connections, the queue of requests, and the workers.  SPDX-License-Identifier: MIT */
 #include "base/protobuf.h"
 #include "page/page.h"
+#include "serve/debug_files.h"
 #include "serve/serve_private.h"
 
 #include <arpa/inet.h>
@@ -506,6 +507,17 @@ static void roll_up(struct server *server)
     atomic_fetch_add(&server->rolled_up, count);
 }
 
+static void expire_debug_files(struct server *server)
+{
+    uint64_t removed = 0;
+    struct error error;
+    if (store_debug_expire(server->store, utc_now_ns(), server->options.debug_keep_ns, server->options.debug_bytes_max,
+                           &removed, &error) != STATUS_OK)
+        server_log(server, "cannot remove old debug files: %s", error.message);
+    else if (removed > 0)
+        server_log(server, "removed %llu debug files", (unsigned long long)removed);
+}
+
 /* Removes and adds up what is old. */
 static void keep_once(struct server *server)
 {
@@ -516,6 +528,7 @@ static void keep_once(struct server *server)
         server_log(server, "cannot remove old data: %s", error.message);
     else if (removed > 0)
         server_log(server, "removed %llu days of data", (unsigned long long)removed);
+    expire_debug_files(server);
     roll_up(server);
     rates_report(server);
 }
@@ -628,6 +641,16 @@ static unsigned worker_count(const struct serve_options *options)
     return count < SERVE_WORKERS_MAX ? count : SERVE_WORKERS_MAX;
 }
 
+static enum status start_symbols(struct server *server, struct error *error)
+{
+    const struct serve_options *options = &server->options;
+    if (!options->symbol_reader) return STATUS_OK;
+    server->symbols =
+        symbols_new(server->store, options->symbol_reader, &server->is_ending, options->log, options->log_context);
+    if (server->symbols) server->assembler = assembler_start(server->store, server->symbols);
+    return server->assembler ? STATUS_OK : error_set(error, STATUS_NO_MEMORY, 0, "not enough memory");
+}
+
 enum status server_start(struct store *store, const struct serve_options *options, struct server **ret_server,
                          struct error *error)
 {
@@ -646,13 +669,14 @@ enum status server_start(struct store *store, const struct serve_options *option
     (void)pthread_mutex_init(&server->rates.lock, NULL);
     (void)pthread_cond_init(&server->has_jobs, NULL);
     (void)pthread_cond_init(&server->keeper_wakes, NULL);
-    enum status status = STATUS_OK;
+    enum status status = start_symbols(server, error);
     unsigned wanted = worker_count(options);
     server->queries_max = wanted > SERVE_QUERIES_MAX ? SERVE_QUERIES_MAX : 1;
     while (server->worker_count < wanted &&
            pthread_create(&server->workers[server->worker_count], NULL, work, server) == 0)
         server->worker_count++;
-    if (server->worker_count == 0) status = error_set(error, STATUS_NO_MEMORY, 0, "cannot start a thread");
+    if (server->worker_count == 0 && status == STATUS_OK)
+        status = error_set(error, STATUS_NO_MEMORY, 0, "cannot start a thread");
     if (status == STATUS_OK) status = listen_on(server, error);
     if (status == STATUS_OK) server->has_keeper = pthread_create(&server->keeper, NULL, keep, server) == 0;
     if (status != STATUS_OK) {
@@ -715,6 +739,8 @@ void server_stop(struct server *server)
     for (unsigned i = 0; i < server->worker_count; i++) (void)pthread_join(server->workers[i], NULL);
     if (server->has_keeper) (void)pthread_join(server->keeper, NULL);
     if (server->loopback) http->stop_daemon(server->loopback);
+    assembler_stop(server->assembler);
+    symbols_free(server->symbols);
     if (server->daemon) http->stop_daemon(server->daemon);
     for (size_t i = 0; i < server->former_count; i++) http->stop_daemon(server->former[i]);
     pem_free(server->served);

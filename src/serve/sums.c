@@ -1,10 +1,12 @@
 /* A frame of the store is a location: what names it, as the sizes and bytes of strings and numbers in LEB128. Its
- * address is left out if its functions have names, because that differs from process to process.
+ * address is left out if its functions have names, because that differs from process to process. If it has none, or a
+ * placeholder, and is in an image, its key is its address, so that a query can name it (serve/image_place.h).
  * SPDX-License-Identifier: MIT */
 #include "serve/sums.h"
 
 #include "base/cursor.h"
 #include "base/leb128.h"
+#include "serve/image_place.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,15 +57,31 @@ static bool is_named(const struct profile *profile, const struct location *locat
     return location->line_count > 0;
 }
 
+/* The build id, or else what the debug id says of it. */
+static void put_image_id(struct buffer *out, const struct profile *profile, const struct mapping *mapping)
+{
+    char id[IMAGE_ID_SIZE];
+    bool is_derived = mapping->build_id.index == 0 && image_id_of(profile, mapping, id);
+    struct slice text = is_derived ? slice_of_text(id) : profile_slice(profile, mapping->build_id);
+    leb128_append(out, text.size);
+    buffer_append(out, text.data, text.size);
+}
+
 static bool write_frame(const struct profile *profile, const struct location *location, struct buffer *out)
 {
     const struct mapping *mapping = profile_mapping(profile, location->mapping);
     bool has_name = is_named(profile, location);
-    if (location->line_count > SUM_LINES_MAX || (!has_name && location->mapping.index)) return false;
+    uint64_t key = 0;
+    bool is_in_image = image_key_of(profile, location, &key);
+    if (location->line_count > SUM_LINES_MAX || (!has_name && location->mapping.index && !is_in_image)) return false;
     buffer_append_byte(out, location->mapping.index != 0);
     put_string(out, profile, mapping->file_name);
-    put_string(out, profile, mapping->build_id);
-    leb128_append(out, has_name ? 0 : location->address);
+    if (is_in_image)
+        put_image_id(out, profile, mapping);
+    else
+        put_string(out, profile, mapping->build_id);
+    if (!is_in_image) key = has_name ? 0 : location->address;
+    leb128_append(out, key);
     leb128_append(out, location->line_count);
     const struct line *lines = profile_lines(profile, location);
     for (uint32_t i = 0; i < location->line_count; i++) put_line(out, profile, &lines[i]);
@@ -226,9 +244,12 @@ static bool read_frame(struct slice bytes, struct profile *profile, struct locat
     struct mapping mapping = {.file_name = take_string(&cursor, profile)};
     mapping.build_id = take_string(&cursor, profile);
     struct location location = {.address = cursor_uleb128(&cursor)};
-    if (has_mapping) location.mapping = profile_add_mapping(profile, &mapping);
     uint64_t count = cursor_uleb128(&cursor);
     if (count > SUM_LINES_MAX) return false;
+    if (has_mapping && location.address)
+        location = image_location(profile, mapping.file_name, mapping.build_id, location.address);
+    else if (has_mapping)
+        location.mapping = profile_add_mapping(profile, &mapping);
     for (uint64_t i = 0; i < count; i++) lines[i] = take_line(&cursor, profile);
     *ret_location = profile_add_location(profile, &location, lines, (uint32_t)count);
     return !cursor.failed && cursor_at_end(&cursor);

@@ -1,5 +1,6 @@
 /* The control file: projects, keys and tokens.  SPDX-License-Identifier: MIT */
 #include "base/uuid.h"
+#include "store/debug_files.h"
 #include "store/store_private.h"
 
 #include <stdio.h>
@@ -113,11 +114,13 @@ enum status store_add_token(struct store *store, uint64_t project, enum store_ro
     return status;
 }
 
-enum status store_first_token(struct store *store, char ret_token[STORE_KEY_SIZE], struct error *error)
+enum status store_first_token(struct store *store, enum store_role role, char ret_token[STORE_KEY_SIZE],
+                              struct error *error)
 {
     enum status status = error_set(error, STATUS_NOT_FOUND, 0, "there is no token for all projects");
     (void)pthread_mutex_lock(&store->control_lock);
-    sqlite3_stmt *find = prepare(store, "SELECT token FROM token WHERE project=0 AND role=0 ORDER BY id LIMIT 1");
+    sqlite3_stmt *find = prepare(store, "SELECT token FROM token WHERE project=0 AND role=? ORDER BY id LIMIT 1");
+    sql_bind_u64(find, 1, role);
     if (find && sqlite3_step(find) == SQLITE_ROW) {
         (void)snprintf(ret_token, STORE_KEY_SIZE, "%.*s", SLICE_ARGUMENTS(sql_text(find, 0)));
         status = STATUS_OK;
@@ -153,11 +156,16 @@ enum store_access store_may_write(struct store *store, struct slice key, uint64_
     return of_key == project ? STORE_ACCESS : STORE_OTHER_PROJECT;
 }
 
+bool store_may_upload(struct store *store, struct slice token, uint64_t *ret_project)
+{
+    return find_number(store, "SELECT project FROM token WHERE token=? AND role=2", token, ret_project);
+}
+
 enum store_access store_may_read(struct store *store, struct slice token, enum store_role role, uint64_t project)
 {
     uint64_t of_token;
     /* Who may read all may read the metrics, too. */
-    const char *find = role == STORE_ROLE_METRICS ? "SELECT project FROM token WHERE token=?"
+    const char *find = role == STORE_ROLE_METRICS ? "SELECT project FROM token WHERE token=? AND role<2"
                                                   : "SELECT project FROM token WHERE token=? AND role=0";
     if (!find_number(store, find, token, &of_token)) return STORE_NO_ACCESS;
     return of_token == 0 || of_token == project ? STORE_ACCESS : STORE_OTHER_PROJECT;

@@ -5,6 +5,7 @@
  * its receipt, because clocks of clients may be years off; a client tries again within minutes, so that a chunk is
  * looked for in the file of the day before, too, and, as clocks of servers jump, in the files that were written last.
  * SPDX-License-Identifier: MIT */
+#include "store/debug_private.h"
 #include "store/store_private.h"
 
 #include <errno.h>
@@ -74,6 +75,7 @@ enum status store_open(const char *path, store_report *report, void *context, st
     (void)pthread_cond_init(&store->has_done, NULL);
     status = lock_folder(path, &store->lock, error);
     if (status == STATUS_OK) status = control_open(store, error);
+    if (status == STATUS_OK) status = debug_open(store, error);
     if (status == STATUS_OK) status = open_all_days(store, error);
     if (status == STATUS_OK) {
         store->has_writer = pthread_create(&store->writer, NULL, store_write, store) == 0;

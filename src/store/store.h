@@ -185,6 +185,7 @@ enum status store_each_project(struct store *store, store_visit_project *visit, 
 enum store_role {
     STORE_ROLE_READ = 0,    /* everything of its project */
     STORE_ROLE_METRICS = 1, /* the figures of the server, no profiles */
+    STORE_ROLE_UPLOAD = 2,  /* adds debug files (store/debug_files.h) and reads nothing */
 };
 /* Makes a token for PROJECT; 0: all projects. */
 enum status store_add_token(struct store *store, uint64_t project, enum store_role role, char ret_token[STORE_KEY_SIZE],
@@ -196,8 +197,9 @@ enum store_access store_may_write(struct store *store, struct slice key, uint64_
 enum store_access store_may_read(struct store *store, struct slice token, enum store_role role, uint64_t project);
 /* The project of which KEY may write, 0 if there is none. */
 uint64_t store_project_of_key(struct store *store, struct slice key);
-/* Writes a token that reads all projects, the oldest one. STATUS_NOT_FOUND if there is none. */
-enum status store_first_token(struct store *store, char ret_token[STORE_KEY_SIZE], struct error *error);
+/* Writes a token of ROLE for all projects, the oldest one. STATUS_NOT_FOUND if there is none. */
+enum status store_first_token(struct store *store, enum store_role role, char ret_token[STORE_KEY_SIZE],
+                              struct error *error);
 
 /* --- Keeping ------------------------------------------------------------------------------------------------------ */
 

@@ -66,7 +66,11 @@ def two_projects():
 
 def read_path(path):
     name = path.rsplit("/", 1)[1]
-    return path.replace("{project}", "1") + ("?" + QUERIES[name] if name in QUERIES else "")
+    return path.replace("{project}", "1").replace("{organization}", "any") + ("?" + QUERIES[name] if name in QUERIES else "")
+
+
+def header_for(server, path):
+    return {"Authorization": f"Bearer {server.upload_token}"} if path.startswith("/api/0") else server.read_header()
 
 
 # --- The description --------------------------------------------------------------------------------------------------
@@ -77,7 +81,8 @@ def every_route_of_the_program_is_described_and_the_reverse():
     described = {(method, path): operation for method, path, operation in operations()}
     program = routes_of_program()
     check_equal(sorted(described), sorted(program), "routes of the description and of the program")
-    names = {"ALL": set(), "WRITE": {"key", "key_in_query"}, "WRITE_BY_KEY": {"key", "key_in_query", "key_as_token", "key_as_password"}}
+    names = {"ALL": set(), "WRITE": {"key", "key_in_query"}, "WRITE_BY_KEY": {"key", "key_in_query", "key_as_token", "key_as_password"},
+             "UPLOAD": {"upload_token", "upload_token_as_password"}}
     for route, access in program.items():
         security = {name for entry in described[route]["security"] for name in entry}
         check_equal(security, names.get(access, {"token", "token_as_password"}), f"security of {route}")
@@ -89,7 +94,7 @@ def every_answer_is_as_described():
         for method, path, operation in operations():
             if method != "GET":
                 continue
-            answer = server.request("GET", read_path(path), headers=server.read_header())
+            answer = server.request("GET", read_path(path), headers=header_for(server, path))
             check_equal(answer.status, 200, f"status of {path}: {answer.body[:200]}")
             (kind, content), = operation["responses"]["200"]["content"].items()
             check_equal(answer.headers["Content-Type"].split(";")[0], kind, f"type of {path}")
@@ -340,6 +345,7 @@ def every_route_rejects_each_wrong_credential_and_does_nothing():
             if access != "WRITE_BY_KEY":  # there the key says which project it is
                 wrong += forms_of(key_of_second)
             wrong += forms_of(server.token if access.startswith("WRITE") else server.key)
+            wrong += forms_of(server.token if access == "UPLOAD" else server.upload_token)
             if access != "METRICS":
                 wrong += forms_of(token_of_metrics)
             if access in ("READ_ALL", "METRICS"):
@@ -376,10 +382,10 @@ def the_right_credential_is_accepted_on_every_route():
     """So that the case above does not pass because everything is rejected."""
     with two_projects() as (server, key_of_second, token_of_second, token_of_first, token_of_metrics):
         for (method, path), access in routes_of_program().items():
-            if access.startswith("WRITE"):
+            if access.startswith("WRITE") or (access == "UPLOAD" and method == "POST"):
                 continue
             good = {"ALL": [{}], "READ": [server.token, token_of_first], "READ_ALL": [server.token],
-                    "METRICS": [server.token, token_of_metrics]}[access]
+                    "METRICS": [server.token, token_of_metrics], "UPLOAD": [server.upload_token]}[access]
             for one in good:
                 for headers in [one] if one == {} else [basic(one), {"Authorization": f"bearer {one}"}]:
                     check_equal(server.request(method, read_path(path), headers=headers).status, 200, f"status of {path}")

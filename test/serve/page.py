@@ -66,9 +66,7 @@ def opened(fills=True, **more):
             skip("offbeat was built without its page: esbuild is not installed")
         if fills:
             fill(server)
-        line = server.process.stdout.readline().split()
-        check_equal(line[0], "page:", "third line of serve")
-        browser.open(line[1])
+        browser.open(server.page_url)
         browser.server = server
         yield browser
 

@@ -34,6 +34,12 @@ class Server:
         check(found, f"the server printed {lines}: {self.said()}")
         self.key, self.port, self.project, self.url, self.token = (found[1], int(found[2]), found[3], found[4], found[5])
         self.dsn = lines[0].removeprefix("DSN: ").strip()
+        while not lines[-1].startswith("upload: "):
+            lines.append(self.process.stdout.readline())
+            check(lines[-1], f"the server printed {lines}: {self.said()}")
+        self.page_url = next((line.split()[1] for line in lines if line.startswith("page: ")), None)
+        self.upload_url = lines[-1].removeprefix("upload: ").strip()
+        self.upload_token = self.upload_url.split("//")[1].split("@")[0]
 
     def said(self):
         self.errors.seek(0)

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include "serve/symbol_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ENDS = 2, POLL_MS = 200 };
+
+struct running {
+    pid_t pid;
+    int request, answer; /* pipes; -1: closed */
+    time_t deadline;
+};
+
+static time_t monotonic_seconds(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+static void close_open(int *descriptor)
+{
+    if (*descriptor >= 0) (void)close(*descriptor);
+    *descriptor = -1;
+}
+
+/* --- Start ----------------------------------------------------------------------------------------------------------
+ */
+
+/* SOURCES are the numbers of the process's descriptors 0, 1, 3, 4 and 5, all above those, so that none is overwritten
+ * before it is copied. */
+static int spawn(const char *program, const int sources[5], pid_t *ret_pid)
+{
+    static const int targets[5] = {STDIN_FILENO, STDOUT_FILENO, SYMBOL_READER_FILE, SYMBOL_READER_KEPT,
+                                   SYMBOL_READER_INTO};
+    char *const arguments[] = {(char[]){"offbeat"}, (char[]){SYMBOL_READER_ARGUMENT}, NULL};
+    char *const environment[] = {NULL}; /* nothing of the server's is for it */
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    (void)sigemptyset(&none);
+    (void)sigfillset(&all);
+    int failed = posix_spawn_file_actions_init(&actions);
+    if (failed) return failed;
+    failed = posix_spawnattr_init(&attributes);
+    if (!failed) failed = posix_spawnattr_setsigmask(&attributes, &none);
+    if (!failed) failed = posix_spawnattr_setsigdefault(&attributes, &all);
+    /* Its own group: Ctrl-C is for the server, which ends it. */
+    if (!failed) failed = posix_spawnattr_setpgroup(&attributes, 0);
+    if (!failed)
+        failed = posix_spawnattr_setflags(&attributes,
+                                          POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    for (size_t i = 0; i < 5 && !failed; i++)
+        failed = posix_spawn_file_actions_adddup2(&actions, sources[i], targets[i]);
+    if (!failed) failed = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!failed) failed = posix_spawn(ret_pid, program, &actions, &attributes, arguments, environment);
+    (void)posix_spawnattr_destroy(&attributes);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    return failed;
+}
+
+static enum status start(const struct symbol_reader *reader, struct running *running, struct error *error)
+{
+    enum { ABOVE = SYMBOL_READER_INTO + 1 };
+    int request[ENDS] = {-1, -1}, answer[ENDS] = {-1, -1}, sources[5] = {-1, -1, -1, -1, -1};
+    *running = (struct running){.request = -1, .answer = -1};
+    bool is_open = pipe2(request, O_CLOEXEC) == 0 && pipe2(answer, O_CLOEXEC) == 0;
+    const int given[5] = {request[0], answer[1], reader->file, reader->kept, reader->into};
+    for (size_t i = 0; i < 5 && is_open; i++) is_open = (sources[i] = fcntl(given[i], F_DUPFD_CLOEXEC, ABOVE)) >= 0;
+    if (!is_open) (void)error_set_errno(error, "cannot start the reader of debug files");
+    int failed = is_open ? spawn(reader->program, sources, &running->pid) : 0;
+    if (failed) {
+        errno = failed;
+        (void)error_set_errno(error, "cannot start the reader of debug files");
+    }
+    close_open(&request[0]);
+    close_open(&answer[1]);
+    for (size_t i = 0; i < 5; i++) close_open(&sources[i]);
+    if (!is_open || failed) {
+        close_open(&request[1]);
+        close_open(&answer[0]);
+        return STATUS_IO;
+    }
+    running->request = request[1];
+    running->answer = answer[0];
+    running->deadline = monotonic_seconds() + SYMBOL_READER_SECONDS;
+    (void)fcntl(running->request, F_SETFL, O_NONBLOCK);
+    return STATUS_OK;
+}
+
+/* --- Talk -----------------------------------------------------------------------------------------------------------
+ */
+
+/* The process sees the end of its request when the pipe is closed. */
+static void write_some(struct running *running, struct slice *left)
+{
+    ssize_t size = left->size ? write(running->request, left->data, left->size) : 0;
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (size > 0) *left = slice_of(left->data + size, left->size - (size_t)size);
+    if (size < 0 || left->size == 0) close_open(&running->request);
+}
+
+static void read_some(struct running *running, struct buffer *answer)
+{
+    enum { AT_ONCE = 1 << 16 };
+    uint8_t *room = buffer_reserve(answer, AT_ONCE);
+    ssize_t size = room ? read(running->answer, room, AT_ONCE) : 0;
+    if (size > 0) buffer_grow(answer, (size_t)size);
+    if (size == 0 || (size < 0 && errno != EINTR)) close_open(&running->answer);
+}
+
+/* False if the process did not end its answer in time. */
+static bool talk(const struct symbol_reader *reader, struct running *running, struct slice left, struct buffer *answer)
+{
+    while (running->answer >= 0) {
+        struct pollfd polled[ENDS] = {{.fd = running->request, .events = POLLOUT},
+                                      {.fd = running->answer, .events = POLLIN}};
+        if (monotonic_seconds() >= running->deadline || atomic_load(reader->is_ending)) return false;
+        if (poll(polled, ENDS, POLL_MS) <= 0) continue;
+        if (polled[0].revents) write_some(running, &left);
+        if (polled[1].revents) read_some(running, answer);
+    }
+    return true;
+}
+
+static enum status finish(const struct symbol_reader *reader, struct running *running, bool has_ended,
+                          struct error *error)
+{
+    int status = 0;
+    close_open(&running->request);
+    close_open(&running->answer);
+    if (!has_ended) (void)kill(running->pid, SIGKILL);
+    while (waitpid(running->pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (!has_ended && atomic_load(reader->is_ending)) return error_set(error, STATUS_IO, 0, "the server is stopping");
+    if (!has_ended)
+        return error_set(error, STATUS_MALFORMED, 0, "reading the debug file took longer than %d s",
+                         SYMBOL_READER_SECONDS);
+    if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL))
+        return error_set(error, STATUS_MALFORMED, 0, "reading the debug file needed more than %d s of processor time",
+                         SYMBOL_READER_CPU_SECONDS);
+    if (WIFSIGNALED(status))
+        return error_set(error, STATUS_MALFORMED, 0, "the reader of the debug file ended by signal %d",
+                         WTERMSIG(status));
+    if (WEXITSTATUS(status) != 0)
+        return error_set(error, STATUS_IO, 0, "the reader of the debug file ended with status %d", WEXITSTATUS(status));
+    return STATUS_OK;
+}
+
+enum status symbol_reader_ask(const struct symbol_reader *reader, struct slice request, struct buffer *answer,
+                              struct error *error)
+{
+    struct running running;
+    enum status status = start(reader, &running, error);
+    if (status != STATUS_OK) return status;
+    bool has_ended = talk(reader, &running, request, answer);
+    status = finish(reader, &running, has_ended, error);
+    if (status == STATUS_OK && answer->failed)
+        status = error_set(error, STATUS_MALFORMED, 0, "the names of a debug file are too long");
+    return status;
+}
