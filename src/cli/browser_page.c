@@ -22,10 +22,10 @@ struct browser_page {
     struct fixed_file files[PAGE_ASSETS_MAX];
     struct fixed_server *server;
     bool is_live;
-    sigset_t ends, before; /* signals: that end the page; that were blocked */
-    pthread_mutex_t lock;  /* of what follows, which the server's thread reads */
-    struct buffer data;
-    uint64_t version; /* of DATA; 0: there is none yet */
+    sigset_t ends, before;    /* signals: that end the page; that were blocked */
+    pthread_mutex_t lock;     /* of what follows, which the server's thread reads */
+    struct buffer data, base; /* BASE is empty unless it is compared */
+    uint64_t version;         /* of DATA; 0: there is none yet */
     bool is_final;
     browser_page_source *source;
     void *source_context;
@@ -42,7 +42,9 @@ static void answer_data(struct browser_page *page, uint64_t known, struct fixed_
                                     .content_type = "application/octet-stream",
                                     .body = answer->body,
                                     .version = page->version,
-                                    .is_live = !page->is_final};
+                                    .note = !page->is_final       ? "live"
+                                            : page->base.size > 0 ? "compared"
+                                                                  : NULL};
     if (answer->status == 200 && page->is_final) answer->bytes = buffer_slice(&page->data);
     if (answer->status == 200 && !page->is_final) buffer_append(&answer->body, page->data.data, page->data.size);
     (void)pthread_mutex_unlock(&page->lock);
@@ -58,9 +60,10 @@ static void answer_source(struct browser_page *page, const char *words, struct f
     void *context = page->source_context;
     (void)pthread_mutex_unlock(&page->lock);
     answer->body.maximum = SOURCE_BYTES_MAX;
-    if (!source || *name != '/' || !source(context, name + 1, type, &answer->body)) return;
     answer->status = 200;
     answer->content_type = "application/json";
+    if (!source || *name != '/' || !source(context, name + 1, type, &answer->body))
+        buffer_append_text(&answer->body, "[]");
 }
 
 static void answer(void *context, const char *path, uint64_t known, struct fixed_answer *answer)
@@ -68,7 +71,16 @@ static void answer(void *context, const char *path, uint64_t known, struct fixed
     static const char source[] = "source/";
     struct browser_page *page = context;
     if (strcmp(path, "data") == 0) answer_data(page, known, answer);
+    if (strcmp(path, "base") == 0 && page->base.size > 0)
+        *answer = (struct fixed_answer){
+            .status = 200, .content_type = "application/octet-stream", .bytes = buffer_slice(&page->base)};
     if (strncmp(path, source, strlen(source)) == 0) answer_source(page, path + strlen(source), answer);
+}
+
+void browser_page_compare(struct browser_page *page, struct buffer *data)
+{
+    page->base = *data;
+    *data = (struct buffer){.maximum = data->maximum};
 }
 
 void browser_page_publish(struct browser_page *page, struct buffer *data, bool is_final)
@@ -181,6 +193,7 @@ void browser_page_close(struct browser_page *page)
     if (!page) return;
     fixed_server_stop(page->server);
     buffer_fini(&page->data);
+    buffer_fini(&page->base);
     (void)pthread_mutex_destroy(&page->lock);
     free(page);
 }

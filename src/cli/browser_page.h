@@ -7,7 +7,8 @@
 
 struct browser_page;
 
-/* Appends JSON for a function called NAME, of the profile's value TYPE; false: nothing is known of it. */
+/* Appends JSON for a function called NAME, of the profile's value TYPE; false, with nothing appended: it has no lines.
+ */
 typedef bool browser_page_source(void *context, const char *name, size_t type, struct buffer *out);
 
 struct browser_page_options {
@@ -19,6 +20,9 @@ struct browser_page_options {
 /* Starts the server, prints the URL and opens the browser. Blocks the signals that browser_page_wait waits for. */
 enum status browser_page_open(const struct browser_page_options *options, struct browser_page **ret_page,
                               struct error *error);
+
+/* The profile that the page compares its own with: takes the bytes of DATA. Before browser_page_publish. */
+void browser_page_compare(struct browser_page *page, struct buffer *data);
 
 /* From now on the page shows DATA, which page_data_encode wrote, and takes its bytes. After the final one there must be
  * no other. */

@@ -8,6 +8,7 @@
 #include "cli/options.h"
 
 struct browser_page;
+struct buffer;
 
 enum report_kind {
     REPORT_TOP,  /* as offbeat top has it; TABLE is that of pprof */
@@ -69,8 +70,9 @@ struct report_request {
      * is an update while a command runs. */
     struct browser_page *page;
     bool is_update;
-    unsigned flame_form; /* REPORT_FLAME: enum flame_form */
-    unsigned colour_by;  /* REPORT_FLAME: enum flame_colours */
+    struct buffer *page_data; /* REPORT_VIEW: only the data of the page is wanted, and appended here */
+    unsigned flame_form;      /* REPORT_FLAME: enum flame_form */
+    unsigned colour_by;       /* REPORT_FLAME: enum flame_colours */
     bool by_cumulative, call_tree, drop_negative;
     bool no_trim, compact;
     uint64_t node_count; /* UINT64_MAX: what suits the report */

@@ -62,8 +62,6 @@ static bool check_page(const struct report_request *request)
 {
     if (!page_is_built())
         message("this offbeat was built without its web page, because esbuild was missing; -o OUT.svg draws");
-    else if (request->diff_base.count > 0)
-        message("the page does not compare profiles; -o OUT.svg draws --diff-base");
     else if (request->time_order || request->inverted)
         message("the page has both orders: leave out --time-order and --inverted, or use -o OUT.svg");
     else

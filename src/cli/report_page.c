@@ -2,12 +2,15 @@
 #include "cli/report_page.h"
 
 #include "analyze/line_listing.h"
+#include "base/json_writer.h"
 #include "cli/browser_page.h"
 #include "cli/code_source.h"
 #include "cli/message.h"
+#include "cli/report_flame.h"
 #include "page/page.h"
 
 #include <ctype.h>
+#include <string.h>
 
 static enum status encode(const struct report_request *request, const struct report *report, struct buffer *data,
                           struct error *error)
@@ -24,6 +27,24 @@ static enum status encode(const struct report_request *request, const struct rep
     return status;
 }
 
+bool report_is_page(const struct report_request *request)
+{
+    return request->kind == REPORT_VIEW || (request->kind == REPORT_FLAME && report_flame_is_page(request));
+}
+
+/* The base goes the way of the profile: the same filters, the same names. BASE stays empty without one. */
+static enum exit_status encode_base(const struct report_request *request, struct buffer *base)
+{
+    struct report_request of_base = *request;
+    char *paths[OPTION_TEXTS_MAX];
+    if (request->diff_base.count == 0) return EXIT_DONE;
+    of_base.kind = REPORT_VIEW;
+    of_base.page_data = base;
+    of_base.diff_base.count = 0;
+    memcpy(paths, request->diff_base.items, sizeof(paths)); /* nobody writes to the words */
+    return report_run(&of_base, paths, request->diff_base.count);
+}
+
 static enum exit_status finish(enum status status, const struct error *error)
 {
     if (status == STATUS_OK) return EXIT_DONE;
@@ -34,13 +55,19 @@ static enum exit_status finish(enum status status, const struct error *error)
 enum exit_status report_page_write(const struct report_request *request, const struct report *report,
                                    struct buffer *out)
 {
-    struct buffer data;
+    struct buffer data, base;
     struct error error = {0};
     buffer_init(&data, PAGE_DATA_BYTES_MAX);
-    enum status status = encode(request, report, &data, &error);
-    if (status == STATUS_OK) status = page_file_write(buffer_slice(&data), out, &error);
+    buffer_init(&base, PAGE_DATA_BYTES_MAX);
+    enum exit_status exit_status = encode_base(request, &base);
+    if (exit_status == EXIT_DONE) {
+        enum status status = encode(request, report, &data, &error);
+        if (status == STATUS_OK) status = page_file_write(buffer_slice(&data), buffer_slice(&base), out, &error);
+        exit_status = finish(status, &error);
+    }
+    buffer_fini(&base);
     buffer_fini(&data);
-    return finish(status, &error);
+    return exit_status;
 }
 
 /* --- Source lines ------------------------------------------------------------------------------------------------- */
@@ -68,7 +95,60 @@ static bool has_file(const struct line_listing *listing)
     return found;
 }
 
-static bool write_lines(const struct shown *shown, struct report *report, const char *expression, struct buffer *out)
+static void write_number(struct json_writer *json, const char *key, int64_t number)
+{
+    json_write_key(json, key);
+    json_write_i64(json, number);
+}
+
+static void write_line(struct json_writer *json, const struct source_text *text, const char *file,
+                       const struct listed_line *line)
+{
+    struct slice source;
+    json_begin_object(json);
+    write_number(json, "line", line->number);
+    write_number(json, "self", line->flat);
+    write_number(json, "total", line->cum);
+    if (text->line(text->context, file, line->number, &source)) {
+        json_write_key(json, "source");
+        json_write_string(json, source);
+    }
+    json_end_object(json);
+}
+
+/* Also the lines without a cost, which list_write_json leaves out: people read code as a whole. */
+static void write_function(struct json_writer *json, const struct source_text *text, const struct line_listing *listing,
+                           const struct listed_function *function)
+{
+    const struct listed_line *line = &listing->lines[function->line_first], *end = line + function->line_count;
+    json_begin_object(json);
+    json_write_key(json, "file");
+    json_write_text(json, function->file);
+    json_write_key(json, "lines");
+    json_begin_array(json);
+    for (; line < end && line->number == 0; line++) write_line(json, text, "", line); /* the line is not known */
+    for (int64_t number = function->first; number > 0 && number <= function->last; number++) {
+        const struct listed_line free = {.number = number};
+        struct slice ignored;
+        if (line < end && line->number == number)
+            write_line(json, text, function->file, line++);
+        else if (text->line(text->context, function->file, number, &ignored))
+            write_line(json, text, function->file, &free);
+    }
+    json_end_array(json);
+    json_end_object(json);
+}
+
+static void write_listing(const struct source_text *text, const struct line_listing *listing, struct buffer *out)
+{
+    struct json_writer json = json_writer_of(out);
+    json_begin_array(&json);
+    for (size_t i = 0; i < listing->function_count; i++) write_function(&json, text, listing, &listing->functions[i]);
+    json_end_array(&json);
+}
+
+static bool write_lines(const struct shown *shown, const struct report *report, const char *expression,
+                        struct buffer *out)
 {
     struct error error = {0};
     struct grouping grouping;
@@ -84,8 +164,7 @@ static bool write_lines(const struct shown *shown, struct report *report, const 
     if (has_lines) {
         struct code_source source;
         code_source_init(&source, shown->request, report->profile);
-        struct code_report all = code_report_of(shown->request, report, &source, out);
-        list_write_json(&all, &listing);
+        write_listing(&source.text, &listing, out);
         code_source_fini(&source);
     }
     line_listing_fini(&listing);
@@ -124,27 +203,38 @@ bool report_page_check(const struct report_request *request)
 {
     if (!page_is_built())
         message("this offbeat was built without its web page, because esbuild was missing; offbeat flame draws SVG");
-    else if (request->base.count + request->diff_base.count > 0)
-        message(
-            "this page does not compare profiles; offbeat flame --diff-base BASE NEW -o OUT.svg draws a comparison");
+    else if (request->base.count > 0)
+        message("this page shows no negative values, which subtracting a base may give; --diff-base compares");
     else
         return true;
     return false;
 }
 
-enum exit_status report_page_serve(const struct report_request *request, const struct report *report)
+static enum exit_status show(const struct report_request *request, const struct report *report, struct buffer *data,
+                             struct buffer *base)
 {
     const struct browser_page_options options = {.port = request->port, .opens_browser = !request->no_browser};
     struct browser_page *page = request->page;
-    struct buffer data;
     struct error error = {0};
+    enum status status = page ? STATUS_OK : browser_page_open(&options, &page, &error);
+    if (status != STATUS_OK) return finish(status, &error);
+    browser_page_compare(page, base);
+    browser_page_publish(page, data, !request->is_update);
+    if (!request->is_update) show_until_end(request, report, page);
+    return EXIT_DONE;
+}
+
+enum exit_status report_page_serve(const struct report_request *request, const struct report *report)
+{
+    struct buffer data, base;
+    struct error error = {0};
+    if (request->page_data) return finish(encode(request, report, request->page_data, &error), &error);
     buffer_init(&data, PAGE_DATA_BYTES_MAX);
-    enum status status = encode(request, report, &data, &error);
-    if (status == STATUS_OK && !page) status = browser_page_open(&options, &page, &error);
-    if (status == STATUS_OK) {
-        browser_page_publish(page, &data, !request->is_update);
-        if (!request->is_update) show_until_end(request, report, page);
-    }
+    buffer_init(&base, PAGE_DATA_BYTES_MAX);
+    enum exit_status status = encode_base(request, &base);
+    if (status == EXIT_DONE) status = finish(encode(request, report, &data, &error), &error);
+    if (status == EXIT_DONE) status = show(request, report, &data, &base);
+    buffer_fini(&base);
     buffer_fini(&data);
-    return finish(status, &error);
+    return status;
 }

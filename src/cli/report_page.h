@@ -5,6 +5,9 @@
 #include "cli/report_command.h"
 #include "report/report.h"
 
+/* A page has its base beside it; other reports have it in their profile. */
+bool report_is_page(const struct report_request *request);
+
 /* Appends the filtered profile of REPORT as one HTML file. */
 enum exit_status report_page_write(const struct report_request *request, const struct report *report,
                                    struct buffer *out);

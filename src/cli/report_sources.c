@@ -4,6 +4,7 @@
 #include "analyze/totals.h"
 #include "cli/message.h"
 #include "cli/open_profile.h"
+#include "cli/report_page.h"
 #include "profile/full_names.h"
 #include "profile/packages.h"
 #include "profile/profile_prune.h"
@@ -58,7 +59,7 @@ static bool subtract(const struct report_request *request, const struct option_t
 
 bool report_open(const struct report_request *request, char *const *files, size_t count, struct profile *profile)
 {
-    bool is_diff = request->diff_base.count > 0;
+    bool is_diff = request->diff_base.count > 0 && !report_is_page(request);
     const struct open_options options = open_options(request);
     if (!open_profiles(files, count, options, profile)) return false;
     if (is_diff && !subtract(request, &request->diff_base, true, profile)) return false;

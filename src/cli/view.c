@@ -25,6 +25,8 @@ int command_view(int argc, char **argv)
          .help = "names without their modules, packages and template arguments"},
         REPORT_OPTIONS_FRAME_NAMES(request),
         REPORT_OPTIONS_CODE(request),
+        {"diff-base", 0, OPTION_TEXTS, &request.diff_base, .argument = "FILE",
+         .help = "compare with this profile; can be given several times"},
         {"output", 'o', OPTION_TEXTS, &recording.outputs, .argument = "FILE",
          .help = "of a COMMAND: the file to write, as record does (default: NAME.pb.gz)"},
         {"frequency", 'F', OPTION_NUMBER, &recording.frequency_hz, .argument = "HZ",
@@ -50,6 +52,10 @@ int command_view(int argc, char **argv)
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
     if (!report_page_check(&request)) return EXIT_FAILED;
+    if (files.before_dashes == 0 && request.diff_base.count > 0) {
+        message("--diff-base is for FILE…: record first, then compare");
+        return EXIT_WRONG_USE;
+    }
     if (files.before_dashes == 0) return live_view_run(&request, &recording, files.items);
     if (files.before_dashes < files.count) {
         message("either FILE… or -- COMMAND: a page shows one of them");

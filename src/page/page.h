@@ -10,6 +10,7 @@ enum {
     PAGE_NODES_MAX = 8 << 20, /* the page has 32 bytes for each */
     PAGE_SAMPLES_MAX = 32 << 20,
     PAGE_DATA_BYTES_MAX = 1 << 30,
+    PAGE_POINTS_MAX = 20000, /* of a measurement; of more, the largest one of several */
 };
 
 struct page_options {
@@ -27,8 +28,9 @@ struct page_options {
 enum status page_data_encode(const struct profile *profile, const struct grouping *grouping,
                              const struct page_options *options, struct buffer *out, struct error *error);
 
-/* Appends one HTML file that shows DATA, which page_data_encode has written, and needs no other file and no network. */
-enum status page_file_write(struct slice data, struct buffer *out, struct error *error);
+/* Appends one HTML file that shows DATA, which page_data_encode has written, compared with BASE unless that is empty.
+ * It needs no other file and no network. */
+enum status page_file_write(struct slice data, struct slice base, struct buffer *out, struct error *error);
 
 /* A file of the page. */
 struct page_asset {

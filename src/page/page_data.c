@@ -10,6 +10,7 @@
 #include "page/page.h"
 #include "page/page_tree.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { COMPRESSION = 9, VARINT_BYTES = 10 };
@@ -358,6 +359,39 @@ static void write_functions(const struct encoder *encoder, struct json_writer *j
     json_end_array(json);
 }
 
+/* [time in ns, value, …]; a value that no number of JSON can be is left out. */
+static void write_points(const struct encoder *encoder, struct json_writer *json, const struct measurement *measurement)
+{
+    size_t step = (measurement->count + PAGE_POINTS_MAX - 1) / PAGE_POINTS_MAX;
+    json_write_key(json, "points");
+    json_begin_array(json);
+    for (size_t first = 0; first < measurement->count; first += step) {
+        const struct measurement_value *largest = &measurement->values[first];
+        for (size_t i = first; i < first + step && i < measurement->count; i++)
+            if (measurement->values[i].value > largest->value) largest = &measurement->values[i];
+        if (!isfinite(largest->value)) continue;
+        json_write_i64(json, (int64_t)(largest->time_ns - encoder->origin_ns));
+        json_write_double(json, largest->value);
+    }
+    json_end_array(json);
+}
+
+static void write_measurements(const struct encoder *encoder, struct json_writer *json)
+{
+    const struct profile *profile = encoder->profile;
+    json_write_key(json, "measurements");
+    json_begin_array(json);
+    for (size_t i = 0; profile->has_times && i < profile->measurements.count; i++) {
+        const struct measurement *measurement = &profile->measurements.items[i];
+        json_begin_object(json);
+        write_string(json, "name", profile_slice(profile, measurement->name));
+        write_string(json, "unit", profile_slice(profile, measurement->unit));
+        write_points(encoder, json, measurement);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
 static bool write_object(struct encoder *encoder)
 {
     const struct profile *profile = encoder->profile;
@@ -379,6 +413,7 @@ static bool write_object(struct encoder *encoder)
         json_write_u64(&json, encoder->origin_ns / 1000000);
         write_number(&json, "nodes", encoder->tree.count);
         write_number(&json, "samples", encoder->written_samples);
+        write_measurements(encoder, &json);
         write_texts(encoder, &json, "files", files, false);
         write_texts(encoder, &json, "packages", packages, true);
         write_functions(encoder, &json, files, packages);

@@ -55,7 +55,14 @@ static void append_digits(struct slice bytes, struct buffer *out)
     buffer_grow(out, size);
 }
 
-enum status page_file_write(struct slice data, struct buffer *out, struct error *error)
+static void append_data(const char *id, struct slice data, struct buffer *out)
+{
+    buffer_append_format(out, "<script type=\"application/octet-stream\" id=\"%s\">", id);
+    append_digits(data, out);
+    buffer_append_text(out, "</script>\n");
+}
+
+enum status page_file_write(struct slice data, struct slice base, struct buffer *out, struct error *error)
 {
     if (!page_is_built()) return error_set(error, STATUS_UNSUPPORTED, 0, missing);
     buffer_append_format(
@@ -66,9 +73,10 @@ enum status page_file_write(struct slice data, struct buffer *out, struct error 
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>offbeat</title>\n<style>",
         embedded_files[EMBEDDED_SCRIPT].csp_hash, embedded_files[EMBEDDED_STYLE].csp_hash);
     enum status status = append_asset(EMBEDDED_STYLE, out, error);
-    buffer_append_text(out, "</style>\n<body>\n<script type=\"application/octet-stream\" id=\"data\">");
-    append_digits(data, out);
-    buffer_append_text(out, "</script>\n<script>");
+    buffer_append_text(out, "</style>\n<body>\n");
+    append_data("data", data, out);
+    if (base.size > 0) append_data("base", base, out);
+    buffer_append_text(out, "<script>");
     if (status == STATUS_OK) status = append_asset(EMBEDDED_SCRIPT, out, error);
     buffer_append_text(out, "</script>\n</body>\n</html>\n");
     if (status == STATUS_OK && out->failed)

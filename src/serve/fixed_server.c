@@ -22,7 +22,8 @@ struct sent {
     unsigned status;
     const char *content_type;
     struct slice bytes;
-    bool is_copied, is_compressed, is_live;
+    bool is_copied, is_compressed;
+    const char *note;
     uint64_t version;
 };
 
@@ -53,7 +54,7 @@ static void add_headers(const struct fixed_server *server, struct MHD_Response *
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
         (void)http->add_response_header(response, headers[i][0], headers[i][1]);
     if (sent->is_compressed) (void)http->add_response_header(response, "Content-Encoding", "gzip");
-    if (sent->is_live) (void)http->add_response_header(response, "Offbeat-Live", "1");
+    if (sent->note) (void)http->add_response_header(response, "Offbeat-Page", sent->note);
     if (sent->version) {
         char tag[32];
         (void)snprintf(tag, sizeof(tag), "\"%llu\"", (unsigned long long)sent->version);
@@ -104,7 +105,7 @@ static enum MHD_Result send_computed(const struct fixed_server *server, struct M
                               .bytes = is_constant ? answer.bytes : buffer_slice(&answer.body),
                               .is_copied = !is_constant,
                               .version = answer.version,
-                              .is_live = answer.is_live};
+                              .note = answer.note};
     enum MHD_Result result = send_answer(server, connection, &sent);
     buffer_fini(&answer.body);
     return result;

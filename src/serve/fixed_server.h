@@ -22,7 +22,7 @@ struct fixed_answer {
     struct slice bytes; /* outlive the server; or empty, and BODY is sent */
     struct buffer body; /* the server frees it */
     uint64_t version;   /* sent as ETag; 0: none */
-    bool is_live;       /* there will be a later version: the page asks again */
+    const char *note;   /* for the page, sent as Offbeat-Page; NULL: none */
 };
 
 struct fixed_server_options {

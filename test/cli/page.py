@@ -292,6 +292,91 @@ def the_time_view_chooses_threads_by_name_and_a_range_is_a_flame_graph():
         check_quiet(browser, path)
 
 
+def chunk(source="x.c", **more):
+    """A Sentry chunk of 2 s with lines, measurements and a second without samples."""
+    start, stacks = 1700000000, [[0, 1], [2, 1]]
+    frames = [{"function": name, "filename": source, "abs_path": source, "lineno": line, "in_app": True} for name, line in (("hash", 2), ("main", 6), ("hash", 3))]
+    samples = [{"timestamp": start + i * 0.01, "stack_id": int(i % 4 == 0), "thread_id": "7"} for i in range(200)]
+    values = {"slow_frame_renders": ("nanosecond", [(0.5, 3e7)]), "cpu_usage": ("percent", [(i / 10, 10 + i) for i in range(20)]), "memory_footprint": ("byte", [(0, 2**20), (1, 2**21)])}
+    measured = {name: {"unit": unit, "values": [{"timestamp": start + time, "value": value} for time, value in all_]} for name, (unit, all_) in values.items()}
+    return {"version": "2", "profiler_id": "7" * 32, "chunk_id": "8" * 32, "platform": "native", "release": "a@1", "client_sdk": {"name": "test", "version": "1"},
+            "measurements": measured, "profile": {"frames": frames, "stacks": stacks, "samples": samples, "thread_metadata": {"7": {"name": "main"}}}, **more}
+
+
+@case
+def measurements_are_below_the_flamechart():
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        source = pathlib.Path(name, "x.json")
+        source.write_text(json.dumps(chunk()))
+        path = write_page(pathlib.Path(name), source)
+        open_page(browser, path, "#v=1&view=time")
+        tracks = browser.wait("((all) => all.length === 3 && all)([...document.querySelectorAll('.track')].map((each) => each.getAttribute('aria-label').replaceAll('\u202f', ' ')))")
+        check_equal(sorted(tracks), ["cpu_usage: 10 % – 29 %", "memory_footprint: 1.000 MiB – 2.000 MiB", "slow_frame_renders: 1, at most 30.00 ms"], "measurements")
+        place = browser.run("((each) => (({x, y, width}) => [x, y, width])(each.getBoundingClientRect()))([...document.querySelectorAll('.track')].find((each) => each.textContent.includes('cpu_usage')))")
+        browser.mouse("mouseMoved", place[0] + place[2] / 2, place[1] + 20)
+        browser.wait("[...document.querySelectorAll('.track .value')].some((each) => /^20.% at 1\\.000.s$/.test(each.textContent))")
+        screenshot(browser, "measurements")
+        check_quiet(browser, path)
+
+
+@case
+def times_without_samples_are_hatched():
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        text = perf_text().decode().replace(" 3.", " 9.")  # from 3 s on, 6 s later
+        path = write_page(pathlib.Path(name), text.encode())
+        open_page(browser, path, "#v=1&view=time")
+        browser.wait("/Hatched: 5\\.998.s without a sample of any thread, in 1 part/.test(document.querySelector('.view.time').textContent)")
+        screenshot(browser, "gap")
+        open_page(browser, write_page(pathlib.Path(name), perf_text(), "y"), "#v=1&view=time")
+        browser.wait("document.querySelectorAll('.lane').length === 2")
+        settle(browser)
+        check("Hatched" not in browser.run("document.querySelector('.view.time').textContent"), "a gap where none is")
+
+
+@case
+def two_files_are_compared():
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        base = pathlib.Path(name, "base.collapsed")
+        base.write_text("main;work;hash 10\nmain;idle 90\n")
+        path = write_page(pathlib.Path(name), STACKS, "x", "--diff-base", base)
+        open_page(browser, path, "#v=1&view=top")
+        rows = browser.wait("((all) => all.length > 0 && all)([...document.querySelectorAll('.view.top [data-change]')].map((each) => [each.parentNode.querySelector('.name').title, Number(each.dataset.change)]))")
+        check_equal({name: round(change, 1) for name, change in rows}, {"hash": 50.0, "copy": 10.0, "idle": -70.0, "mix": 5.0, "main": 5.0, "work": 0.0}, "changes in points")
+        browser.press("b")
+        browser.wait("getComputedStyle(document.querySelectorAll('.side')[1]).display !== 'none'")
+        check_quiet(browser, path)
+        with View(pathlib.Path(name), STACKS, "--no-browser", "--diff-base", base) as view:
+            browser.open(view.url + "#v=1&view=top")
+            browser.wait("[...document.querySelectorAll('.view.top [data-change]')].some((each) => Math.abs(Number(each.dataset.change) - 50) < 0.01)")
+            check_equal(browser.problems, [], "complaints")
+
+
+@case
+def the_flame_graph_rises_from_below_and_two_fingers_zoom():
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        path = write_page(pathlib.Path(name), STACKS)
+        open_page(browser, path)
+        browser.press("u")
+        browser.wait("location.hash.includes('up=1')")
+        settle(browser)
+        screenshot(browser, "upwards")
+        place = browser.run("(({x, y, width, height}) => [x, y, width, height])(document.querySelector('.view.flame .boxes').getBoundingClientRect())")
+        browser.click(place[0] + place[2] / 2, place[1] + place[3] - 12)  # the root is below
+        browser.wait("document.querySelector('.view.flame [aria-selected=true]')?.textContent.startsWith('all')")
+
+        def fingers(kind, *places):
+            browser.ask("Input.dispatchTouchEvent", type=kind, touchPoints=[{"x": x, "y": place[1] + place[3] - 12, "id": i} for i, x in enumerate(places)])
+
+        fingers("touchStart", 400)
+        fingers("touchStart", 400, 600)
+        for step in (50, 100, 150, 200):
+            fingers("touchMove", 400 - step, 600 + step)
+        fingers("touchEnd")
+        zoom = browser.wait("(location.hash.match(/zoom=([\\d.]+)~([\\d.]+)/) || [, ''])[1] && location.hash.match(/zoom=([\\d.]+)~([\\d.]+)/).slice(1).map(Number)")
+        check(0.25 < zoom[1] - zoom[0] < 0.45, f"three times wider: {zoom}")
+        check_quiet(browser, path)
+
+
 # --- Keyboard --------------------------------------------------------------------------------------------------------
 
 
@@ -306,7 +391,7 @@ def keys_of_the_sources():
     text = "".join(path.read_text(encoding="utf-8") for path in SOURCES.glob("*.ts"))
     named = set(re.findall(r'\bkey === "([^"]+)"', text)) | set(re.findall(r'key\.startsWith\("([^"]+)"\)', text))
     table = re.search(r"const steps: [^=]*= \{(.*?)\};", text).group(1)
-    return named | set(re.findall(r"(\w+):", table)) | {str(number) for number in range(1, len(VIEWS) + 1)}
+    return named | set(re.findall(r"(\w+):", table)) | {str(number) for number in range(1, len(VIEWS) + 2)}  # and the source
 
 
 VIEWS = ("flame", "top", "sandwich", "tree", "time")
@@ -527,6 +612,39 @@ def pprof_http_serves_the_page_at_the_port_that_it_names():
 
 
 # --- Hostile names ---------------------------------------------------------------------------------------------------
+
+
+@case
+def view_shows_source_lines_with_their_costs():
+    code = "int hash(int x) {\n\tx ^= x >> 3; // <b>\n\treturn x;\n}\nint main(void) {\n\treturn hash(1);\n}\n"
+    with tempfile.TemporaryDirectory() as name, a_browser() as browser:
+        source, profile = pathlib.Path(name, "x.c"), pathlib.Path(name, "x.json")
+        source.write_text(code)
+        profile.write_text(json.dumps(chunk(str(source))))
+        listed = json.loads(run("list", "--json", "^hash$", profile, check=True).stdout)["functions"][0]
+        process = subprocess.Popen([OFFBEAT, "view", "--no-browser", profile], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            url = process.stdout.readline().strip()
+            browser.open(url)
+            browser.wait("!!document.querySelector('.view.flame [role=treeitem]')")
+            browser.press("2")
+            browser.press("6")
+            rows = browser.wait("((all) => all.length > 0 && all)([...document.querySelectorAll('.view.source [data-line]')].map((row) => [Number(row.dataset.line),"
+                                "Number(row.querySelector('[data-self]').dataset.self), Number(row.querySelector('[data-total]').dataset.total), row.lastChild.textContent]))")
+            costs = {line: (self, total) for line, self, total, _ in rows if total > 0}
+            check_equal(costs, {each["line"]: (each["self"], each["total"]) for each in listed["lines"]}, "costs of lines")
+            texts = {line: text for line, _, _, text in rows}
+            check_equal(texts[2], "    x ^= x >> 3; // <b>", "text of a line")
+            screenshot(browser, "source")
+            source.unlink()
+            browser.open("about:blank")
+            browser.open(url + "#v=1&view=source")
+            browser.wait("document.querySelector('.view.source').textContent.includes('not on this machine')")
+            status, _, body = answer_of(url + "source/0/%2Fetc%2Fpasswd")
+            check_equal((status, body), (200, b"[]"), "a function that the profile has not")
+            check_equal(browser.problems, [], "complaints of the console and the policy")
+        finally:
+            process.kill()
 
 
 # Python's interpreter is a native program whose functions have names. The program ends when it may not read FILE any more.

@@ -22,6 +22,8 @@ export interface App {
   // Shows the changed state. REPLACE: without an entry for the button "back", as small steps are.
   update(changes: Partial<State>, replace?: boolean): void;
   announce(text: string): void;
+  // The same for what is selected, which programs that read the page aloud know already.
+  describe(text: string): void;
 }
 
 export interface ViewOfApp {

@@ -54,9 +54,11 @@ export class BoxView {
   private to = 1;
   private isAsking = false;
   private isStale = false;
+  private isTurned = true; // the root is to be scrolled to
   private frame = 0;
   private itemsTimer = 0;
   private drag: { x: number; y: number; from: number; to: number; top: number; moved: boolean; isRange: boolean } | null = null;
+  private readonly touches = new Map<number, { x: number; value: number }>(); // by finger
   private marked: [number, number] | null = null;
   private hovered: Box | null = null;
   private version = 0;
@@ -75,6 +77,8 @@ export class BoxView {
     this.canvas.addEventListener("pointerdown", (event) => this.press(event));
     this.canvas.addEventListener("pointermove", (event) => this.move(event));
     this.canvas.addEventListener("pointerup", (event) => this.release(event));
+    this.canvas.addEventListener("pointerup", (event) => this.lift(event));
+    this.canvas.addEventListener("pointercancel", (event) => this.lift(event));
     this.canvas.addEventListener("pointerleave", () => this.hover(null, 0, 0));
     this.canvas.addEventListener("dblclick", (event) => {
       const box = this.hit(event);
@@ -85,6 +89,7 @@ export class BoxView {
   // --- What is shown --------------------------------------------------------------------------------------------------
 
   show(source: Source, from: number, to: number): void {
+    this.isTurned = source.growsUp !== this.source?.growsUp;
     this.source = source;
     this.version++;
     this.labels.clear(); // the profile may be a newer one
@@ -125,10 +130,12 @@ export class BoxView {
   }
 
   private take(boxes: Boxes): void {
-    const isFirst = !this.boxes || this.boxes.depthMax === 0;
     this.boxes = boxes;
     this.spacer.style.height = `${(boxes.depthMax + 1) * ROW + 4}px`;
-    if (isFirst && this.source!.growsUp) this.element.scrollTop = this.element.scrollHeight;
+    if (this.isTurned && boxes.depthMax > 0) {
+      this.element.scrollTop = this.source!.growsUp ? this.element.scrollHeight : 0;
+      this.isTurned = false;
+    }
     if (this.selected) this.selected = this.find(this.selected);
     this.redraw();
     clearTimeout(this.itemsTimer);
@@ -176,7 +183,7 @@ export class BoxView {
   private draw(): void {
     this.frame = 0;
     const width = this.element.clientWidth, height = this.element.clientHeight, ratio = window.devicePixelRatio || 1;
-    if (!this.boxes || !this.source || width === 0) return;
+    if (!this.boxes || !this.source || width === 0 || height === 0) return;
     if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
       this.canvas.width = Math.round(width * ratio);
       this.canvas.height = Math.round(height * ratio);
@@ -319,15 +326,38 @@ export class BoxView {
     this.events.viewport(this.from, this.to);
   }
 
+  // The values that are below two fingers stay below them.
+  private pinchTo(): void {
+    const [first, second] = Array.from(this.touches.values()), left = this.canvas.getBoundingClientRect().left;
+    if (Math.abs(second.x - first.x) < 8) return;
+    const scale = (second.value - first.value) / (second.x - first.x), from = first.value - (first.x - left) * scale;
+    if (scale > 0) this.moveTo(from, from + scale * this.element.clientWidth);
+  }
+
+  private lift(event: PointerEvent): void {
+    this.touches.delete(event.pointerId);
+  }
+
   private press(event: PointerEvent): void {
     if (event.button !== 0) return;
+    if (event.pointerType === "touch") this.touches.set(event.pointerId, { x: event.clientX, value: this.at(event).value });
+    if (this.touches.size === 2) {
+      this.canvas.setPointerCapture(event.pointerId);
+      this.drag = this.marked = null;
+      return;
+    }
     this.canvas.setPointerCapture(event.pointerId);
     this.drag = { x: event.clientX, y: event.clientY, from: this.from, to: this.to, top: this.element.scrollTop, moved: false,
                   isRange: event.shiftKey && this.events.range !== undefined };
   }
 
   private move(event: PointerEvent): void {
-    const drag = this.drag;
+    const drag = this.drag, touch = this.touches.get(event.pointerId);
+    if (touch) touch.x = event.clientX;
+    if (touch && this.touches.size === 2) {
+      this.pinchTo();
+      return;
+    }
     if (!drag) {
       this.hover(this.hit(event), event.clientX, event.clientY);
       return;
@@ -385,6 +415,7 @@ export class BoxView {
 
   choose(box: Box, zooms: boolean): void {
     this.selected = box;
+    this.app.describe(this.describe(box).join(" · "));
     this.scrollTo(box);
     if (zooms) this.setViewport(box.start, box.start + box.width);
     this.redraw();

@@ -2,6 +2,7 @@
 import { BoxList } from "./box_tree";
 import type { Data } from "./data";
 import type { Boxes, Lanes } from "./protocol";
+import { NANOSECONDS } from "./text";
 
 // One depth of a thread: boxes from left to right.
 interface RowOfBoxes {
@@ -28,10 +29,6 @@ export function spanOf(data: Data, thread: number): Span {
   return { first: at(thread), end: at(thread + 1) };
 }
 
-const NANOSECONDS: { [unit: string]: number } = {
-  nanoseconds: 1, ns: 1, microseconds: 1e3, us: 1e3, milliseconds: 1e6, ms: 1e6, seconds: 1e9, s: 1e9,
-};
-
 const GAP_MIN = 0.1; // of the usual interval: what is shorter is the jitter of a clock
 
 // The column whose value says how long a sample lasts, and its unit in nanoseconds; -1: none.
@@ -43,7 +40,7 @@ function columnOfTime(data: Data): { column: number; factor: number } {
 }
 
 // When each sample of SPAN ends: at its value's end, at the next sample, or after the usual interval.
-function endsOf(data: Data, span: Span): Float64Array {
+export function endsOf(data: Data, span: Span): Float64Array {
   const { time, values } = data.samples, count = span.end - span.first, ends = new Float64Array(count);
   const { column, factor } = columnOfTime(data);
   const gaps = new Float64Array(Math.max(0, count - 1));

@@ -1,5 +1,5 @@
 // Decodes the data of a page: an object, then streams of varints (doc/decisions/page.md).  SPDX-License-Identifier: MIT
-import type { Profile } from "./protocol";
+import type { Measurement, Profile } from "./protocol";
 
 const NODES_MAX = 8 << 20;
 const SAMPLES_MAX = 32 << 20;
@@ -141,6 +141,7 @@ interface Header {
   start: number;
   nodes: number;
   samples: number;
+  measurements: { name: string; unit: string; points: number[] }[];
   files: string[];
   packages: string[];
   functions: [string, number, number, number, number][];
@@ -170,6 +171,11 @@ function readSamples(header: Header, places: Varints, times: Varints, values: Va
   return samples;
 }
 
+function readMeasurement({ name, unit, points }: Header["measurements"][0]): Measurement {
+  const order = Array.from({ length: points.length >> 1 }, (_, point) => point).sort((a, b) => points[2 * a] - points[2 * b]);
+  return { name, unit, times: Float64Array.from(order, (point) => points[2 * point]), values: Float64Array.from(order, (point) => points[2 * point + 1]) };
+}
+
 function describe(header: Header, samples: Samples): Profile {
   const functions = header.functions;
   const threads = header.threads.map(([id, name]) => ({ id, name, samples: 0 }));
@@ -182,7 +188,7 @@ function describe(header: Header, samples: Samples): Profile {
     title: header.title, release: header.release, environment: header.environment,
     types: header.types.map(({ type, unit }) => ({ type, unit })), type: header.type,
     threads, thread: header.thread, hasTimes: header.has_times, startMs: header.start, durationNs,
-    samples: samples.count, isDiff: false,
+    samples: samples.count, isDiff: false, measurements: header.measurements.map(readMeasurement),
     names: functions.map((entry) => entry[0]), files: header.files, packages: header.packages,
     fileOf: Int32Array.from(functions, (entry) => entry[1]), packageOf: Int32Array.from(functions, (entry) => entry[2]),
     lineOf: Int32Array.from(functions, (entry) => entry[3]), inApp: Uint8Array.from(functions, (entry) => entry[4]),

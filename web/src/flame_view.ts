@@ -44,14 +44,14 @@ export class FlameView implements ViewOfApp {
 
   private showBase(): void {
     const { client, sums, selection } = this.app, tree = this.treeOfBase, total = sums.base!.total || 1;
-    const key = JSON.stringify([tree, selection]);
+    const key = JSON.stringify([tree, selection, this.app.state.up]);
     if (key === this.shownBase) {
       this.base.refresh();
       return;
     }
     this.shownBase = key;
     this.base.selected = null;
-    this.base.show({ fetch: (from, to, narrowest) => client.ask("boxes", { tree, from, to, narrowest }), low: 0, high: total, isTime: false, growsUp: false }, 0, total);
+    this.base.show({ fetch: (from, to, narrowest) => client.ask("boxes", { tree, from, to, narrowest }), low: 0, high: total, isTime: false, growsUp: this.app.state.up }, 0, total);
   }
 
   // What is chosen on one side is chosen on the other one, where it is there.
@@ -83,7 +83,7 @@ export class FlameView implements ViewOfApp {
   }
 
   private key_(zoom: [number, number] | null): string {
-    return JSON.stringify([this.tree, this.app.selection, zoom]);
+    return JSON.stringify([this.tree, this.app.selection, this.app.state.up, zoom]);
   }
 
   show(): void {
@@ -97,7 +97,7 @@ export class FlameView implements ViewOfApp {
     }
     this.shown = this.key_(state.zoom);
     this.boxes.show({ fetch: (from, to, narrowest) => client.ask("boxes", { tree, from, to, narrowest }), low: 0, high: sums.total || 1,
-                      isTime: false, growsUp: false }, zoom[0] * sums.total, zoom[1] * sums.total || 1);
+                      isTime: false, growsUp: state.up }, zoom[0] * sums.total, zoom[1] * sums.total || 1);
     if (state.path.length > 0) void this.select(state.path, this.version !== this.app.selection.version && state.zoom ? "follows" : false);
     this.version = this.app.selection.version;
   }

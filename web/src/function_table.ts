@@ -1,9 +1,9 @@
 // Functions with their self and total values, sorted and filtered by the search.  SPDX-License-Identifier: MIT
 import { App, changeText, nameOf, placeOf, pointsOf, unitOf } from "./app";
 import { make } from "./dom";
-import type { SortBy } from "./state";
-import { Table } from "./table";
-import { percent, Unit } from "./text";
+import type { SortBy, View } from "./state";
+import { amountCells, shareHeading, Table } from "./table";
+import { Unit } from "./text";
 
 export class FunctionTable {
   readonly element: HTMLElement;
@@ -13,29 +13,28 @@ export class FunctionTable {
   private unit = new Unit("count", 0);
   private shown = "";
 
-  constructor(private readonly app: App, private readonly isShort: boolean) {
+  private readonly isShort: boolean;
+
+  // Enter and a click lead to VIEW. Beside it, in the view itself, there is room for few columns.
+  constructor(private readonly app: App, private readonly view: View, isShort = true) {
+    this.isShort = isShort;
     this.table = new Table("Functions", "grid", this.header, (index) => this.row(this.rows[index]),
-                           (index) => app.update({ view: "sandwich", func: this.rows[index] }));
+                           (index) => app.update({ view: this.view, func: this.rows[index] }));
     this.element = this.table.element;
     if (isShort) this.element.classList.add("short");
   }
 
   private heading(text: string, sort: SortBy, title: string): HTMLElement {
     const isChosen = this.app.state.sort === sort;
-    const press = make("button", { type: "button", title }, text + (isChosen ? (sort === "name" ? " ▴" : " ▾") : ""));
+    const press = make("button", { type: "button", title }, !isChosen ? text : sort === "name" ? `${text} ▴` : `▾ ${text}`);
     press.addEventListener("click", () => this.app.update({ sort }));
-    return make("div", { class: sort === "name" ? "name" : sort === "change" ? "number" : "number wide", role: "columnheader",
+    return make("div", { class: sort === "name" ? "name" : "number", role: "columnheader",
                          "aria-sort": isChosen ? (sort === "name" ? "ascending" : "descending") : "none" }, press);
   }
 
   private row(func: number): HTMLElement {
     const { sums, found } = this.app, isMatch = found !== null && found.matches[func] === 1;
-    const number = (value: number, key: string) => {
-      const cell = make("div", { class: "number", role: "gridcell", [`data-${key}`]: value }, this.unit.number(value));
-      const part = make("div", { class: "number part", role: "gridcell" }, percent(value, sums.total));
-      part.style.setProperty("--part", `${sums.total > 0 ? (100 * value) / sums.total : 0}%`);
-      return [cell, part];
-    };
+    const number = (value: number, key: string) => amountCells(key, value, this.unit.number(value), sums.total);
     const place = make("span", { class: "place" }, this.isShort ? "" : placeOf(this.app, func));
     const name = make("div", { class: "name", role: "gridcell", title: nameOf(this.app, func) }, make("span", {}, nameOf(this.app, func)), place);
     return make("div", { class: isMatch ? "row match" : "row", "data-function": func }, ...number(sums.self[func], "self"),
@@ -61,8 +60,8 @@ export class FunctionTable {
     this.shown = key;
     this.unit = new Unit(unitOf(this.app), sums.total);
     const suffix = this.unit.name ? `, ${this.unit.name}` : "";
-    this.header.replaceChildren(this.heading(`Self${suffix}`, "self", "sort by what the function itself has spent"),
-                                ...(this.isShort ? [] : [this.heading(`Total${suffix}`, "total", "sort by the function with all that it calls")]),
+    this.header.replaceChildren(this.heading(`Self${suffix}`, "self", "sort by what the function itself has spent"), shareHeading(),
+                                ...(this.isShort ? [] : [this.heading(`Total${suffix}`, "total", "sort by the function with all that it calls"), shareHeading()]),
                                 ...(sums.base && !this.isShort ? [this.heading("Self, points", "change", "sort by how much the share of the function itself changed")] : []),
                                 this.heading("Function", "name", "sort by name"));
     const rows: number[] = [], { base } = sums;

@@ -2,10 +2,10 @@
 import { make } from "./dom";
 
 const KEYS: [heading: string, keys: [string, string][]][] = [
-  ["Views", [["1", "flame graph"], ["2", "hottest functions"], ["3", "callers and callees of a function"], ["4", "call tree"],
-             ["5", "time"], ["i", "invert: callers inside"], ["b", "of a comparison: the base beside it"], ["o", "order: largest first, or by name"], ["c", "next colours"],
+  ["Views", [["1", "flame graph"], ["2", "hottest functions"], ["3", "callers and callees of the selected function"], ["4", "call tree"],
+             ["5", "time"], ["6", "source lines, with offbeat view"], ["i", "invert: callers inside"], ["u", "the root above or below"], ["b", "of a comparison: the base beside it"], ["o", "order: largest first, or by name"], ["c", "next colours"],
              ["t", "light or dark"], ["e", "export: files for other programs, pictures"]]],
-  ["Boxes", [["arrows, Home, End", "select a neighbour, the first, the last"], ["Enter, click", "zoom to the box"], ["+ − or w s, Ctrl-wheel", "zoom"],
+  ["Boxes", [["two fingers", "zoom and move"], ["arrows, Home, End", "select a neighbour, the first, the last"], ["Enter, click", "zoom to the box"], ["+ − or w s, Ctrl-wheel", "zoom"],
              ["a d, drag, Shift-wheel", "move"], ["0, Escape", "show all"], ["g, double-click", "callers and callees of the function"],
              ["r, Shift-drag", "in time: the flame graph of what is shown, of a range"]]],
   ["Tables and tree", [["↑ ↓ Page Home End", "move"], ["→ ←", "open and close a call"], ["Enter", "callers and callees; in the tree, open and close"],

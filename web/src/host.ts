@@ -29,11 +29,17 @@ export interface SourceLine {
 }
 
 export interface SourceOfFunction {
-  name: string;
   file: string;
-  self: number;
-  total: number;
   lines: SourceLine[];
+}
+
+export interface Bytes {
+  bytes: ArrayBuffer;
+  base?: ArrayBuffer; // what it is compared with
+}
+
+function bytesOf(element: HTMLElement): ArrayBuffer {
+  return bytesOfText(element.textContent!).buffer as ArrayBuffer;
 }
 
 export class Host {
@@ -42,14 +48,20 @@ export class Host {
   private version = "";
 
   // null: there is nothing new.
-  async load(): Promise<ArrayBuffer | null> {
-    if (this.isFile) return bytesOfText(document.getElementById("data")!.textContent!).buffer as ArrayBuffer;
+  async load(): Promise<Bytes | null> {
+    const base = document.getElementById("base");
+    if (this.isFile) return { bytes: bytesOf(document.getElementById("data")!), base: base ? bytesOf(base) : undefined };
     const answer = await fetch("data", this.version ? { headers: { "If-None-Match": this.version } } : {});
     if (!answer.ok && answer.status !== 304) throw new Error(`offbeat view answers ${answer.status}`);
-    this.isLive = answer.headers.get("Offbeat-Live") === "1";
+    const note = answer.headers.get("Offbeat-Page");
+    this.isLive = note === "live";
     if (answer.status !== 200) return null;
     this.version = answer.headers.get("ETag") || "";
-    return answer.arrayBuffer();
+    return { bytes: await answer.arrayBuffer(), base: note === "compared" ? await (await fetch("base")).arrayBuffer() : undefined };
+  }
+
+  get isServed(): boolean {
+    return !this.isFile;
   }
 
   get hasSource(): boolean {
@@ -60,6 +72,6 @@ export class Host {
   async source(name: string, type: number): Promise<SourceOfFunction[] | null> {
     const answer = await fetch(`source/${type}/${encodeURIComponent(name)}`);
     if (!answer.ok) return null;
-    return ((await answer.json()) as { functions: SourceOfFunction[] }).functions;
+    return answer.json() as Promise<SourceOfFunction[]>;
   }
 }

@@ -10,13 +10,14 @@ import { carryOver } from "./live";
 import { Palette, readTheme } from "./palette";
 import type { Found, Profile, Selection, Span, Sums } from "./protocol";
 import { SandwichView } from "./sandwich_view";
+import { SourceView } from "./source_view";
 import { COLOURS, parseState, State, stateText, View, VIEWS } from "./state";
 import { percent, quantity, safe, Unit } from "./text";
 import { rangeText, threadName, TimeView } from "./time_view";
 import { TopView } from "./top_view";
 import { TreeView } from "./tree_view";
 
-const TITLES: { [view in View]: string } = { flame: "Flame graph", top: "Functions", sandwich: "Callers & callees", tree: "Call tree", time: "Time" };
+const TITLES: { [view in View]: string } = { flame: "Flame graph", top: "Functions", sandwich: "Callers & callees", tree: "Call tree", time: "Time", source: "Source" };
 const COLOUR_TITLES = { package: "by package", system: "application or system", name: "by name", recursion: "recursion" };
 
 const THREADS_MAX = 5000; // in the list
@@ -40,7 +41,9 @@ export class Page implements App {
   private readonly status = make("output", { class: "status", role: "status", "aria-live": "polite" });
   private readonly search = make("input", { type: "search", placeholder: "Search", "aria-label": "Search functions", spellcheck: "false" });
   private readonly searchResult = make("span", { class: "result", role: "status" });
+  private readonly matchButtons = [button("‹", "previous match (N)", () => void this.goToMatch(-1)), button("›", "next match (n)", () => void this.goToMatch(1))];
   private readonly chips = make("span", { class: "chips" });
+  private readonly selected = make("span", { class: "selected" });
   private readonly total = make("span", { class: "total" });
   private readonly tabs: HTMLButtonElement[];
   private readonly controls: { [name: string]: HTMLSelectElement | HTMLButtonElement };
@@ -69,10 +72,10 @@ export class Page implements App {
     });
     this.controls = this.makeControls();
     this.fillControls();
-    this.views = { flame: new FlameView(this), top: new TopView(this), sandwich: new SandwichView(this), tree: new TreeView(this), time: new TimeView(this) };
+    this.views = { flame: new FlameView(this), top: new TopView(this), sandwich: new SandwichView(this), tree: new TreeView(this), time: new TimeView(this), source: new SourceView(this) };
     for (const view of VIEWS) this.main.append(this.views[view].element);
     document.title = `${safe(profile.title) || "profile"} – offbeat`;
-    place.append(this.makeHeader(), this.main, make("footer", {}, this.status, this.total), this.help);
+    place.append(this.makeHeader(), this.main, make("footer", {}, this.status, this.selected, this.total), this.help);
     this.listen();
     this.apply();
   }
@@ -139,6 +142,7 @@ export class Page implements App {
       colours: choice("Colours", COLOURS.map((mode) => [mode, COLOUR_TITLES[mode]]), (value) => this.update({ colours: value as State["colours"] })),
       order: choice("Order", [["heavy", "largest first"], ["name", "by name"]], (value) => this.update({ order: value as State["order"], zoom: null })),
       inverted: button("Inverted", "callers inside (i)", () => this.update({ inverted: !this.state.inverted, zoom: null, path: [] })),
+      up: button("Upwards", "the root below, as flames rise (u)", () => this.update({ up: !this.state.up })),
       sides: button("Side by side", "the base beside it (b)", () => this.update({ sides: !this.state.sides })),
     };
   }
@@ -147,12 +151,10 @@ export class Page implements App {
     const { profile, controls } = this;
     const facts = [profile.release, profile.environment].filter((text) => text !== "").map((text) => safe(text, 80)).join(" · ");
     const tabs = make("div", { role: "tablist", class: "tabs" }, ...this.tabs);
-    const next = button("›", "next match (n)", () => void this.goToMatch(1)), previous = button("‹", "previous match (N)", () => void this.goToMatch(-1));
-    const right = make("div", { class: "right" }, make("span", { class: "search" }, this.search, this.searchResult, previous, next),
-                       button("⤓", "export (e)", () => this.showExport()), button("◐", "light or dark (t)", () => this.switchTheme()), button("?", "keys (?)", () => this.help.showModal()));
+    const icons = make("div", { class: "icons" }, button("⤓", "export (e)", () => this.showExport()), button("◐", "light or dark (t)", () => this.switchTheme()), button("?", "keys (?)", () => this.help.showModal()));
     return make("header", {}, make("div", { class: "bar" }, make("h1", { title: safe(profile.title) }, safe(profile.title, 80) || "profile"),
-                                   this.live, make("span", { class: "facts" }, facts), tabs, right),
-                make("div", { class: "bar options" }, controls.type, controls.thread, controls.inverted, controls.sides, controls.order, controls.colours, this.chips));
+                                   this.live, make("span", { class: "facts" }, facts), tabs, make("span", { class: "search" }, this.searchResult, ...this.matchButtons, this.search), icons),
+                make("div", { class: "bar options" }, controls.type, controls.thread, controls.inverted, controls.up, controls.sides, controls.order, controls.colours, this.chips));
   }
 
   private showControls(): void {
@@ -160,11 +162,14 @@ export class Page implements App {
     VIEWS.forEach((view, i) => this.tabs[i].setAttribute("aria-selected", String(view === state.view)));
     for (const view of VIEWS) this.views[view].element.hidden = view !== state.view;
     const isTree = state.view === "flame" || state.view === "tree", hasBoxes = isTree || state.view === "sandwich";
+    this.tabs[VIEWS.indexOf("source")].hidden = !this.host?.isServed;
     controls.inverted.hidden = !isTree;
+    controls.up.hidden = state.view !== "flame";
+    controls.up.setAttribute("aria-pressed", String(state.up));
     controls.sides.hidden = !profile.isDiff || state.view !== "flame";
     controls.sides.setAttribute("aria-pressed", String(state.sides));
     controls.order.hidden = !hasBoxes;
-    controls.colours.hidden = profile.isDiff || state.view === "top" || state.view === "tree";
+    controls.colours.hidden = profile.isDiff || !(hasBoxes || state.view === "time") || state.view === "tree";
     controls.type.hidden = profile.types.length < 2 || state.view === "time";
     controls.thread.hidden = profile.threads.filter(({ samples }) => samples > 0).length < 2 || state.view === "time";
     controls.inverted.setAttribute("aria-pressed", String(state.inverted));
@@ -177,6 +182,7 @@ export class Page implements App {
     if (state.range) this.chips.append(button(`${rangeText(state.range)} ✕`, "show all of the time", () => this.update({ range: null, zoom: null, path: [] })));
     if (profile.isDiff) this.chips.append(make("span", { class: "legend" }, make("span", { class: "more" }, "larger share"), make("span", { class: "less" }, "smaller share"), "than the base"));
     this.searchResult.textContent = this.found ? `${percent(this.found.share, 1)} · ${this.found.functions}` : "";
+    for (const press of this.matchButtons) press.hidden = this.found === null;
     this.searchResult.title = this.found ? `functions that match: ${this.found.functions}, with ${percent(this.found.share, 1)} of the total` : "";
     const unit = profile.types[selection.type].unit;
     const samples = profile.hasTimes ? ` · ${new Unit("count", 0).number(this.sums.samples)} samples` : "";
@@ -197,6 +203,12 @@ export class Page implements App {
 
   announce(text: string): void {
     this.status.textContent = text;
+    this.selected.textContent = "";
+  }
+
+  describe(text: string): void {
+    this.status.textContent = "";
+    this.selected.textContent = text;
   }
 
   // --- State ----------------------------------------------------------------------------------------------------------
@@ -313,10 +325,12 @@ export class Page implements App {
   private ownKey(key: string): boolean {
     const { state } = this, view = VIEWS[Number(key) - 1];
     if (view) {
-      this.update({ view });
+      const path = this.views[state.view].path, isOfFunction = view === "sandwich" || view === "source";
+      this.update(isOfFunction && path.length > 0 ? { view, func: path[path.length - 1] } : { view });
       void this.applying.then(() => this.views[view].focus());
     } else if (key === "?") this.help.showModal();
     else if (key === "i") this.controls.inverted.click();
+    else if (key === "u") this.update({ view: "flame", up: !state.up });
     else if (key === "b" && this.profile.isDiff) this.update({ view: "flame", sides: this.state.view !== "flame" || !state.sides });
     else if (key === "o") this.update({ order: state.order === "heavy" ? "name" : "heavy", zoom: null });
     else if (key === "c") this.update({ colours: COLOURS[(COLOURS.indexOf(state.colours) + 1) % COLOURS.length] });

@@ -12,6 +12,13 @@ export interface Thread {
   samples: number;
 }
 
+export interface Measurement {
+  name: string;
+  unit: string;
+  times: Float64Array; // nanoseconds since time 0, ascending
+  values: Float64Array;
+}
+
 // What does not change while a profile is shown. A function is its place in NAMES.
 export interface Profile {
   title: string;
@@ -26,6 +33,7 @@ export interface Profile {
   durationNs: number;
   samples: number;
   isDiff: boolean; // compared with a base
+  measurements: Measurement[];
   names: string[];
   files: string[];
   packages: string[];
@@ -121,6 +129,7 @@ export interface Requests {
   boxes: { ask: { tree: TreeName; from: number; to: number; narrowest: number }; answer: Boxes };
   chart: { ask: { thread: number; from: number; to: number; narrowest: number }; answer: Boxes };
   lanes: { ask: { bins: number; most: number; thread: number }; answer: Lanes }; // THREAD is never left out
+  gaps: { ask: {}; answer: Float64Array }; // start and end of each time without a sample of any thread
   rows: { ask: { tree: TreeName; box: number }; answer: Row[] };
   find: { ask: { text: string }; answer: Found };
   // The box of a path of functions from the root, or its nearest ancestor that there is.

@@ -16,7 +16,7 @@ export class SandwichView implements ViewOfApp {
 
   constructor(private readonly app: App) {
     const events = { select: () => {}, viewport: () => {}, open: (func: number) => app.update({ func }) };
-    this.table = new FunctionTable(app, true);
+    this.table = new FunctionTable(app, "sandwich");
     this.callers = new BoxView(app, "Callers", events);
     this.callees = new BoxView(app, "Callees", events);
     this.graphs.append(make("h3", {}, "Callers"), this.callers.element, this.title, this.callees.element, make("h3", {}, "Callees"));

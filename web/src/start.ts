@@ -1,7 +1,7 @@
 // Begins the page, and follows a command that runs.  SPDX-License-Identifier: MIT
 import { Client } from "./client";
 import { make } from "./dom";
-import { Host, isOfServer } from "./host";
+import { Bytes, Host, isOfServer } from "./host";
 import { Page } from "./page";
 import { startServerPage } from "./server_page";
 import { safe } from "./text";
@@ -12,10 +12,10 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-async function firstBytes(host: Host, line: HTMLElement): Promise<ArrayBuffer> {
+async function firstBytes(host: Host, line: HTMLElement): Promise<Bytes> {
   for (;;) {
-    const bytes = await host.load();
-    if (bytes) return bytes;
+    const loaded = await host.load();
+    if (loaded) return loaded;
     line.textContent = "The command runs. Waiting for its first samples …";
     await pause(FIRST_PERIOD_MS);
   }
@@ -26,8 +26,8 @@ async function follow(host: Host, client: Client, page: Page): Promise<void> {
     page.showLive(true);
     await pause(PERIOD_MS);
     if (page.isPaused) continue;
-    const bytes = await host.load();
-    if (bytes) page.replace(await client.ask("open", { bytes, waits: true }, [bytes]));
+    const loaded = await host.load();
+    if (loaded) page.replace(await client.ask("open", { bytes: loaded.bytes, waits: true }, [loaded.bytes]));
   }
   page.showLive(false);
   page.announce("The command has ended: this is its profile.");
@@ -35,8 +35,8 @@ async function follow(host: Host, client: Client, page: Page): Promise<void> {
 
 async function open(script: HTMLScriptElement, line: HTMLElement): Promise<void> {
   if (isOfServer()) return startServerPage(script);
-  const host = new Host(), client = new Client(script), bytes = await firstBytes(host, line);
-  const profile = await client.ask("open", { bytes }, [bytes]);
+  const host = new Host(), client = new Client(script), { bytes, base } = await firstBytes(host, line);
+  const profile = await client.ask("open", { bytes, base }, base ? [bytes, base] : [bytes]);
   line.remove();
   const page = new Page(client, profile, document.body, { host });
   if (!host.isLive) return;

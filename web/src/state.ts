@@ -1,11 +1,11 @@
 // All that a link reproduces, as the part of the URL after "#".  SPDX-License-Identifier: MIT
 import type { Order } from "./protocol";
 
-export type View = "flame" | "top" | "sandwich" | "tree" | "time";
+export type View = "flame" | "top" | "sandwich" | "tree" | "time" | "source";
 export type Colours = "package" | "system" | "name" | "recursion";
 export type SortBy = "self" | "total" | "change" | "name";
 
-export const VIEWS: View[] = ["flame", "top", "sandwich", "tree", "time"];
+export const VIEWS: View[] = ["flame", "top", "sandwich", "tree", "time", "source"];
 export const COLOURS: Colours[] = ["package", "system", "name", "recursion"];
 
 export interface State {
@@ -14,6 +14,7 @@ export interface State {
   thread: number; // -1: all
   range: [number, number] | null; // nanoseconds: only samples of this time
   inverted: boolean;
+  up: boolean; // the root is below
   sides: boolean; // a comparison shows its base beside it
   order: Order;
   colours: Colours;
@@ -28,7 +29,7 @@ export interface State {
 }
 
 export const START: State = {
-  view: "flame", type: -1, thread: -1, range: null, inverted: false, sides: false, order: "heavy", colours: "package", zoom: null,
+  view: "flame", type: -1, thread: -1, range: null, inverted: false, up: false, sides: false, order: "heavy", colours: "package", zoom: null,
   path: [], func: -1, search: "", sort: "self", lane: -1, window: null, theme: "",
 };
 
@@ -58,6 +59,7 @@ export function parseState(hash: string): State {
     thread: integer(given.get("thread")),
     range: pair(given.get("range")),
     inverted: given.get("inverted") === "1",
+    up: given.get("up") === "1",
     sides: given.get("sides") === "1",
     order: one(given.get("order"), ["heavy", "name"] as const, "heavy"),
     colours: one(given.get("colors"), COLOURS, "package"),
@@ -83,6 +85,7 @@ export function stateText(state: State): string {
   add("thread", String(state.thread), "-1");
   add("range", range(state.range), "");
   add("inverted", state.inverted ? "1" : "", "");
+  add("up", state.up ? "1" : "", "");
   add("sides", state.sides ? "1" : "", "");
   add("order", state.order, "heavy");
   add("colors", state.colours, "package");

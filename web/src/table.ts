@@ -1,7 +1,21 @@
 // A table of which only the visible rows exist. All rows are equally high.  SPDX-License-Identifier: MIT
 import { make } from "./dom";
+import { percent } from "./text";
 
 const ROW = 24, MARGIN = 8;
+let tables = 0;
+
+// A number and its share of WHOLE. A 0 is faint, so that the others are easy to see.
+export function amountCells(key: string, value: number, text: string, whole: number): HTMLElement[] {
+  const cell = make("div", { class: value === 0 ? "number zero" : "number", role: "gridcell", [`data-${key}`]: value }, value === 0 ? "0" : text);
+  const part = make("div", { class: "number part", role: "gridcell" }, value === 0 ? "" : percent(value, whole));
+  part.style.setProperty("--part", `${whole > 0 ? (100 * value) / whole : 0}%`);
+  return [cell, part];
+}
+
+export function shareHeading(): HTMLElement {
+  return make("div", { class: "number share", role: "columnheader", "aria-label": "share of the total" });
+}
 
 export class Table {
   readonly element: HTMLElement;
@@ -9,6 +23,7 @@ export class Table {
   private readonly spacer = make("div", { class: "spacer" });
   private count = 0;
   private frame = 0;
+  private readonly prefix = `table${++tables}`;
   current = 0;
 
   // WRITE makes the cells of a row. CHOOSE: Enter or a click.
@@ -47,7 +62,7 @@ export class Table {
       row.setAttribute("role", "row");
       row.setAttribute("data-index", String(i));
       row.setAttribute("aria-rowindex", String(i + 2));
-      row.id = `${this.element.getAttribute("aria-label")!.replace(/\W/g, "-")}-${i}`;
+      row.id = `${this.prefix}-${i}`;
       row.classList.toggle("current", i === this.current);
       rows.push(row);
     }

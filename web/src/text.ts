@@ -15,7 +15,9 @@ type Scale = [factor: number, unit: string][];
 
 const TIME: Scale = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
 const SIZE: Scale = [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]];
-const NANOSECONDS: { [unit: string]: number } = { nanoseconds: 1, ns: 1, microseconds: 1e3, us: 1e3, milliseconds: 1e6, ms: 1e6, seconds: 1e9, s: 1e9 };
+export const NANOSECONDS: { [unit: string]: number } = {
+  nanoseconds: 1, nanosecond: 1, ns: 1, microseconds: 1e3, microsecond: 1e3, us: 1e3, milliseconds: 1e6, millisecond: 1e6, ms: 1e6, seconds: 1e9, second: 1e9, s: 1e9,
+};
 
 function grouped(value: number): string {
   return Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f");
@@ -51,6 +53,13 @@ export class Unit {
 // VALUE in a unit that suits it alone.
 export function quantity(value: number, unit: string): string {
   return new Unit(unit, Math.abs(value)).text(value);
+}
+
+// A measured value, which need not be a whole number.
+export function measured(value: number, unit: string): string {
+  if (NANOSECONDS[unit] || unit === "bytes" || unit === "byte") return quantity(value, unit);
+  const number = Math.abs(value) >= 10000 ? grouped(value) : String(Number(value.toPrecision(4)));
+  return unit === "percent" ? `${number}\u202f%` : unit === "hertz" || unit === "hz" ? `${number}\u202fHz` : `${number} ${safe(unit, 20)}`.trim();
 }
 
 export function percent(part: number, whole: number): string {

@@ -2,6 +2,7 @@
 import { App, ViewOfApp } from "./app";
 import { BoxView } from "./box_view";
 import { make } from "./dom";
+import { Measurements } from "./measurements";
 import type { Lanes, Span } from "./protocol";
 import { safe, seconds } from "./text";
 
@@ -19,10 +20,13 @@ export class TimeView implements ViewOfApp {
   private readonly rows: Span[][];
   private span: Span | null = null; // that had the focus last
   private readonly boxes: BoxView;
-  private readonly hint = make("p", { class: "hint" });
+  private readonly measurements: Measurements;
+  private readonly hint = make("div", { class: "hint" });
   private lanes: Lanes | null = null;
   private version = -1; // of the profile that LANES are of
   private askedVersion = -1;
+  private gaps = new Float64Array(0);
+  private readonly gapHint = make("span");
   private shown = "";
   private drawnLanes = "";
   private timer = 0;
@@ -34,11 +38,12 @@ export class TimeView implements ViewOfApp {
       open: (func) => app.update({ view: "sandwich", func }),
       range: (from, to) => app.update({ range: [Math.floor(from), Math.ceil(to)], thread: this.thread, view: "flame", zoom: null, path: [] }),
     });
+    this.measurements = new Measurements(app);
     this.rows = rowsOf(app.spans);
     this.spans.hidden = this.rows.length === 0;
     this.spans.style.height = `${this.rows.length * SPAN_ROW + 1}px`;
     this.map.append(this.overview, this.window);
-    this.element = make("section", { class: "view time" }, this.list, this.more, this.map, this.axis, this.spans, this.boxes.element, this.hint);
+    this.element = make("section", { class: "view time" }, this.list, this.more, this.map, this.axis, this.spans, this.boxes.element, this.measurements.element, this.hint);
     new ResizeObserver(() => this.drawAround()).observe(this.boxes.element);
     this.map.addEventListener("pointerdown", (event) => {
       this.map.setPointerCapture(event.pointerId);
@@ -81,16 +86,19 @@ export class TimeView implements ViewOfApp {
     const { profile, client, state } = this.app;
     this.element.classList.toggle("timeless", !profile.hasTimes);
     if (!profile.hasTimes) {
-      this.hint.replaceChildren("This profile has no times: its samples are sums. A recording, a Sentry profile and the text of perf script have times.");
+      const code = (text: string) => make("p", {}, make("code", {}, text));
+      this.hint.replaceChildren(make("div", { class: "empty" }, make("h2", {}, "This profile has no times"), make("p", {}, "Its samples are sums, as in pprof files. These have times:"),
+                                     code("offbeat record -o x.envelope -- ./program"), code("offbeat view -- ./program"), make("p", {}, "and files of perf, Sentry profiles, recordings, and the formats of Chrome and Firefox.")));
       return;
     }
-    this.hint.replaceChildren("Shift and drag, or r: the flame graph of a range. Ctrl and wheel, or w and s: zoom.");
+    this.hint.replaceChildren("Shift and drag, or r: the flame graph of a range. Ctrl and wheel, or w and s: zoom. ", this.gapHint);
     const { version } = this.app.selection;
     if (this.askedVersion !== version) {
       this.askedVersion = version;
       void client.ask("lanes", { bins: BINS, most: LANES_MAX, thread: this.thread }).then((lanes) => {
         if (version !== this.app.selection.version) return;
         this.lanes = lanes;
+        void client.ask("gaps", {}).then((gaps) => this.takeGaps(gaps, version));
         this.version = version;
         this.writeLanes();
         this.drawAround();
@@ -104,6 +112,39 @@ export class TimeView implements ViewOfApp {
                         high: this.end, isTime: true, growsUp: false }, from, to);
     } else this.boxes.refresh();
     this.drawAround();
+  }
+
+  private takeGaps(gaps: Float64Array, version: number): void {
+    if (version !== this.app.selection.version) return;
+    this.gaps = gaps;
+    const count = gaps.length / 2, sum = gaps.reduce((all, time, i) => all + (i % 2 ? time : -time), 0);
+    this.gapHint.textContent = count === 0 ? "" : `Hatched: ${seconds(sum)} without a sample of any thread, in ${count} ${count === 1 ? "part" : "parts"}.`;
+    this.drawAround();
+  }
+
+  // Thin lines from the top right to the bottom left.
+  private hatch(context: CanvasRenderingContext2D, left: number, width: number, height: number, colour: string): void {
+    context.save();
+    context.beginPath();
+    context.rect(left, 0, Math.max(width, 1), height);
+    context.clip();
+    context.strokeStyle = colour;
+    context.lineWidth = 1;
+    context.beginPath();
+    for (let x = left - height; x < left + width; x += 5) {
+      context.moveTo(x, height);
+      context.lineTo(x + height, 0);
+    }
+    context.stroke();
+    context.restore();
+  }
+
+  private hatchGaps(context: CanvasRenderingContext2D, from: number, to: number, width: number, height: number, colour: string): void {
+    for (let i = 0; i < this.gaps.length; i += 2) {
+      if (this.gaps[i + 1] <= from || this.gaps[i] >= to) continue;
+      const left = Math.max(0, ((this.gaps[i] - from) / (to - from)) * width), right = Math.min(width, ((this.gaps[i + 1] - from) / (to - from)) * width);
+      this.hatch(context, left, right - left, height, colour);
+    }
   }
 
   // --- Threads --------------------------------------------------------------------------------------------------------
@@ -144,7 +185,7 @@ export class TimeView implements ViewOfApp {
     const { activity, bins, threads } = this.lanes!, context = canvas.getContext("2d")!, place = threads.indexOf(thread);
     canvas.width = bins;
     canvas.height = height;
-    context.fillStyle = this.app.theme.faint;
+    context.fillStyle = this.app.theme.bar;
     for (let bin = 0; bin < bins; bin++) {
       const value = place < 0 ? 0 : activity[place * bins + bin];
       if (value > 0) context.fillRect(bin, height - Math.max(1, value * height), 1, height);
@@ -154,18 +195,24 @@ export class TimeView implements ViewOfApp {
   // --- Minimap and axis -----------------------------------------------------------------------------------------------
 
   private drawAround(): void {
-    if (this.lanes) this.drawLane(this.overview, this.thread, 32);
+    if (this.lanes) {
+      this.drawLane(this.overview, this.thread, 32);
+      this.hatchGaps(this.overview.getContext("2d")!, 0, this.end, this.overview.width, 32, this.app.theme.faint);
+    }
     const [from, to] = this.boxes.viewport;
+    this.window.hidden = from <= 0 && to >= this.end;
     this.window.style.left = `${(100 * from) / this.end}%`;
     this.window.style.width = `${(100 * (to - from)) / this.end}%`;
     const width = this.boxes.element.clientWidth, ratio = window.devicePixelRatio || 1, context = this.axis.getContext("2d")!;
     if (width === 0) return;
     this.drawSpans(from, to, width);
+    this.measurements.draw(from, to, width);
     this.axis.width = width * ratio;
     this.axis.height = 20 * ratio;
     context.scale(ratio, ratio);
     context.font = getComputedStyle(this.element).font;
     context.textBaseline = "middle";
+    this.hatchGaps(context, from, to, width, 20, this.app.theme.line);
     const step = stepOf((to - from) / Math.max(1, width / 110));
     for (let time = Math.ceil(from / step) * step; time < to; time += step) {
       const x = ((time - from) / (to - from)) * width;

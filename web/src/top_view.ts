@@ -8,7 +8,7 @@ export class TopView implements ViewOfApp {
   private readonly table: FunctionTable;
 
   constructor(app: App) {
-    this.table = new FunctionTable(app, false);
+    this.table = new FunctionTable(app, "sandwich", false);
     this.element = make("section", { class: "view top" }, this.table.element);
   }
 

@@ -2,8 +2,8 @@
 import { App, nameOf, placeOf, unitOf, ViewOfApp } from "./app";
 import { make } from "./dom";
 import type { Row, TreeName } from "./protocol";
-import { Table } from "./table";
-import { percent, Unit } from "./text";
+import { amountCells, shareHeading, Table } from "./table";
+import { Unit } from "./text";
 
 const DEPTH_MAX = 500, HOT_SHARE = 0.5;
 
@@ -33,15 +33,12 @@ export class TreeView implements ViewOfApp {
 
   private row(index: number): HTMLElement {
     const line = this.lines[index], { sums, found } = this.app, isMatch = found !== null && found.matches[line.func] === 1;
-    const part = make("div", { class: "number part", role: "gridcell" }, percent(line.total, sums.total));
-    part.style.setProperty("--part", `${(100 * line.total) / (sums.total || 1)}%`);
     const name = make("div", { class: "name", role: "gridcell", title: nameOf(this.app, line.func) },
                       make("span", { class: "toggle", "aria-hidden": "true" }, line.hasChildren ? (line.isOpen ? "▾" : "▸") : ""),
                       make("span", {}, nameOf(this.app, line.func)), make("span", { class: "place" }, placeOf(this.app, line.func)));
     name.style.paddingLeft = `${Math.min(line.depth, 60) * 14}px`;
     const row = make("div", { class: isMatch ? "row match" : "row", "aria-level": line.depth + 1, "data-function": line.func },
-                     make("div", { class: "number", role: "gridcell", "data-total": line.total }, this.unit.number(line.total)), part,
-                     make("div", { class: "number", role: "gridcell", "data-self": line.self }, this.unit.number(line.self)), name);
+                     ...amountCells("total", line.total, this.unit.number(line.total), sums.total), amountCells("self", line.self, this.unit.number(line.self), sums.total)[0], name);
     if (line.hasChildren) row.setAttribute("aria-expanded", line.isOpen ? "true" : "false");
     return row;
   }
@@ -93,7 +90,7 @@ export class TreeView implements ViewOfApp {
     this.shown = key;
     this.unit = new Unit(unitOf(this.app), this.app.sums.total);
     const suffix = this.unit.name ? `, ${this.unit.name}` : "", head = (text: string, kind: string) => make("div", { class: kind, role: "columnheader" }, text);
-    this.header.replaceChildren(head(`Total${suffix}`, "number wide"), head(`Self${suffix}`, "number"), head(this.app.state.inverted ? "Function, and its callers" : "Function, and what it calls", "name"));
+    this.header.replaceChildren(head(`Total${suffix}`, "number"), shareHeading(), head(`Self${suffix}`, "number"), head(this.app.state.inverted ? "Function, and its callers" : "Function, and what it calls", "name"));
     const rows = await this.rowsOf(0, 0);
     if (key !== this.shown) return;
     this.lines = rows;

@@ -4,6 +4,7 @@ import { Chart, lanesOf } from "./chart";
 import { combine } from "./combine";
 import { Data, decode } from "./data";
 import { collapsed, speedscope } from "./export";
+import { gapsOf } from "./gaps";
 import type { Boxes, Found, RequestName, Requests, Selection, TreeName } from "./protocol";
 import { CallSums, exchanged, sumCalls, sumFunctions } from "./sums";
 
@@ -116,6 +117,7 @@ const handlers: Handlers = {
   boxes: ({ tree: name, from, to, narrowest }): Boxes => tree(name).visible(from, to, narrowest),
   chart: ({ thread, from, to, narrowest }): Boxes => chart(thread).visible(from, to, narrowest),
   lanes: ({ bins, most, thread }) => lanesOf(data, bins, most, thread),
+  gaps: () => gapsOf(data),
   rows: ({ tree: name, box }) => tree(name).rows(box),
   find: ({ text }) => find(text),
   path: ({ tree: name, path }) => tree(name).at(path),
