@@ -18,7 +18,7 @@ function eachInterval(data: Data, visit: (start: number, end: number) => void): 
   }
 }
 
-// Parts of the time in which nothing is: whole ones only.
+// Parts of the time in which nothing is, between the first and the last sample: whole ones only.
 function emptyParts(data: Data, part: number): Gap[] {
   const opened = new Int32Array(BINS + 2), gaps: Gap[] = [];
   eachInterval(data, (start, end) => {
@@ -32,7 +32,7 @@ function emptyParts(data: Data, part: number): Gap[] {
     if (last && last.to === bin) last.to = bin + 1;
     else gaps.push({ from: bin, to: bin + 1 });
   }
-  return gaps.filter(({ to }) => to < BINS).slice(0, GAPS_MAX).map(({ from, to }) => ({ from: from * part, to: to * part }));
+  return gaps.filter(({ from, to }) => from > 0 && to < BINS).slice(0, GAPS_MAX).map(({ from, to }) => ({ from: from * part, to: to * part }));
 }
 
 // Start and end of each gap, from the samples around it. Gaps below a four-thousandth of the profile are not found.

@@ -29,9 +29,13 @@ const MEANINGS: { [outcome: string]: string } = {
 };
 const SHOWN_MAX = 300;
 
+function classOf(heading: string): string {
+  return heading === "Items" ? "amount" : "";
+}
+
 function table(headings: string[], rows: string[][]): HTMLElement {
-  const head = make("tr", {}, ...headings.map((text) => make("th", { scope: "col" }, text)));
-  const body = rows.map((cells) => make("tr", {}, ...cells.map((text) => make("td", {}, text))));
+  const head = make("tr", {}, ...headings.map((text) => make("th", { scope: "col", class: classOf(text) }, text)));
+  const body = rows.map((cells) => make("tr", {}, ...cells.map((text, i) => make("td", { class: classOf(headings[i]) }, text))));
   return make("div", { class: "scroll", tabindex: "0" }, make("table", { class: "list" }, make("thead", {}, head), make("tbody", {}, ...body)));
 }
 
