@@ -6,6 +6,7 @@
 #include "serve/serve_private.h"
 
 #include <ftw.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ enum { LINE_SIZE = 8192, CHUNKS_MAX = 300, FOLDERS_OPEN_MAX = 8 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static char folder[] = "/tmp/fuzz_serve.XXXXXX";
+static char folder[PATH_MAX];
 static char token[STORE_KEY_SIZE];
 static struct store_project project;
 static struct server server;
@@ -37,20 +38,56 @@ static void close_store(void)
     (void)nftw(folder, remove_one, FOLDERS_OPEN_MAX, FTW_DEPTH | FTW_PHYS);
 }
 
+static void give_request(const char *text);
+
+/* Something to find: a chunk, a transaction in it, and a file of another format. */
+static void fill_store(void)
+{
+    static const char chunk[] =
+        "{\"version\":\"2\",\"profiler_id\":\"00000000000000000000000000000001\",\"chunk_id\":"
+        "\"00000000000000000000000000000001\",\"platform\":\"python\",\"release\":\"shop@1.0\",\"environment\":"
+        "\"test\","
+        "\"client_sdk\":{\"name\":\"test\",\"version\":\"1\"},\"profile\":{\"frames\":[{\"function\":\"main\",\"in_"
+        "app\":true},"
+        "{\"function\":\"work\",\"in_app\":true}],\"stacks\":[[0],[1,0]],\"samples\":[{\"timestamp\":1800000000.0,"
+        "\"stack_id\":0,\"thread_id\":\"1\"},{\"timestamp\":1800000000.01,\"stack_id\":1,\"thread_id\":\"1\"},"
+        "{\"timestamp\":1800000000.02,\"stack_id\":0,\"thread_id\":\"2\"}]}}";
+    static const char transaction[] =
+        "{\"type\":\"transaction\",\"event_id\":\"bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\",\"transaction\":\"GET "
+        "/\",\"release\":"
+        "\"shop@1.0\",\"environment\":\"test\",\"start_timestamp\":1800000000.0,\"timestamp\":1800000000.02,"
+        "\"platform\":"
+        "\"python\",\"contexts\":{\"trace\":{\"trace_id\":\"cccccccccccccccccccccccccccccccc\",\"span_id\":"
+        "\"dddddddddddddddd\",\"op\":\"http\",\"data\":{\"thread.id\":\"1\"}},\"profile\":{\"profiler_id\":"
+        "\"00000000000000000000000000000001\"}},\"spans\":[]}";
+    static char request[LINE_SIZE];
+    (void)snprintf(request, sizeof(request),
+                   "ok\n\nPOST /api/1/envelope/\n{}\n{\"type\":\"profile_chunk\",\"platform\":\"python\"}\n%s\n",
+                   chunk);
+    give_request(request);
+    (void)snprintf(request, sizeof(request), "ok\n\nPOST /api/1/envelope/\n{}\n{\"type\":\"transaction\"}\n%s\n",
+                   transaction);
+    give_request(request);
+    give_request("ok\n\nPOST /api/1/profiles?service=bank&release=2\nmain;work 3\nmain;wait 4\n");
+    demand(atomic_load(&server.chunks) == 2);
+}
+
 /* A new one when much was stored: queries would take longer and longer. */
 static void open_store(void)
 {
     if (server.store && atomic_load(&server.chunks) < CHUNKS_MAX) return;
-    if (server.store) {
+    const char *parent = getenv("TMPDIR");
+    if (server.store)
         close_store();
-    } else {
-        demand(mkdtemp(folder) != NULL);
+    else
         (void)atexit(close_store);
-    }
+    (void)snprintf(folder, sizeof(folder), "%s/fuzz_serve.XXXXXX", parent ? parent : "/tmp");
+    demand(mkdtemp(folder) != NULL);
     atomic_store(&server.chunks, 0);
     demand(store_open(folder, NULL, NULL, &server.store, NULL) == STATUS_OK);
     demand(store_add_project(server.store, "fuzz", &project, NULL) == STATUS_OK);
     demand(store_add_token(server.store, 0, STORE_ROLE_READ, token, NULL) == STATUS_OK);
+    fill_store();
 }
 
 /* The next line of BYTES, without what does not fit. */
@@ -95,16 +132,14 @@ static void run(struct request *request, struct slice body)
     check_answer(request);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void give(struct slice rest)
 {
     static char target[LINE_SIZE], encoding[LINE_SIZE], access[LINE_SIZE], right[64];
-    struct slice rest = slice_of(data, size);
-    open_store();
     take_line(&rest, access);
     take_line(&rest, encoding);
     take_line(&rest, target);
     char *path = strchr(target, ' ');
-    if (!path) return 0;
+    if (!path) return;
     *path++ = '\0';
     char *type = strchr(encoding, '\t');
     if (type) *type++ = '\0';
@@ -134,5 +169,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     buffer_fini(&request->body);
     buffer_fini(&request->answer);
     free(request);
+}
+
+static void give_request(const char *text)
+{
+    give(slice_of_text(text));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    open_store();
+    give(slice_of(data, size));
     return 0;
 }
