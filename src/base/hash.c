@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-uint64_t hash_seed[2] = {0x9E3779B97F4A7C15u, 0xD6E8FEB86659FD93u};
+uint64_t hash_seed[2] = {HASH_SEED_FIRST, HASH_SEED_SECOND};
 
 /* From the 16 random bytes that the kernel gives every process: no system call, nothing to fail. libc makes its stack
  * guard of the same bytes, so they go through a product that does not lead back to them. The constructors of a program

@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What the seed is before that: everybody can read it here. */
+#define HASH_SEED_FIRST 0x9E3779B97F4A7C15u
+#define HASH_SEED_SECOND 0xD6E8FEB86659FD93u
+
 /* Set before any other constructor runs, and never again. */
 extern uint64_t hash_seed[2];
 

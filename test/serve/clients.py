@@ -10,6 +10,7 @@ import tempfile
 import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from protobuf_wire import field, fields, pprof, push_series, varint  # noqa: E402
 from server_process import Server, running  # noqa: E402
 from tap import case, check, check_equal, main  # noqa: E402
 
@@ -18,41 +19,6 @@ START = 1_800_000_000
 BOUNDARY = "5f2c9b4e7d"
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
 JSON = {"Content-Type": "application/json"}
-
-
-# --- Protobuf ---------------------------------------------------------------------------------------------------------
-
-
-def varint(number):
-    out = bytearray()
-    while number >= 0x80:
-        out.append(number & 0x7f | 0x80)
-        number >>= 7
-    return bytes(out + bytes([number]))
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    data = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(data)) + data
-
-
-def fields(number, values):
-    return b"".join(field(number, value) for value in values)
-
-
-def pprof(stacks):
-    """profile.proto: {("root", "leaf"): nanoseconds}, each function at its own location."""
-    names = sorted({name for stack in stacks for name in stack})
-    strings = ["", "cpu", "nanoseconds", *names]
-    number = {name: i + 1 for i, name in enumerate(names)}
-    return (field(1, field(1, 1) + field(2, 2)) +
-            b"".join(field(2, field(1, b"".join(varint(number[name]) for name in reversed(stack))) + field(2, varint(value)))
-                     for stack, value in stacks.items()) +
-            b"".join(field(4, field(1, i) + field(4, field(1, i))) + field(5, field(1, i) + field(2, strings.index(name)))
-                     for name, i in number.items()) +
-            fields(6, strings))
 
 
 STACKS = {("main", "work"): 70, ("main", "wait"): 30}
@@ -162,8 +128,7 @@ def what_cannot_be_read_is_rejected_and_not_stored():
 
 def push(server, *series, headers=None, key=None):
     """Each SERIES: (labels, profiles), of push.proto."""
-    body = fields(1, [fields(1, [field(1, name) + field(2, value) for name, value in labels.items()]) +
-                      fields(2, [field(1, profile) + field(2, one_id) for profile, one_id in profiles]) for labels, profiles in series])
+    body = fields(1, [push_series(*one) for one in series])
     return server.request("POST", "/push.v1.PusherService/Push", body, {"Content-Type": "application/proto"} | basic(key or server.key) | (headers or {}))
 
 

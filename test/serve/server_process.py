@@ -26,7 +26,7 @@ class Answer:
 
 class Server:
     def __init__(self, offbeat, data, *options):
-        self.errors = tempfile.TemporaryFile()
+        self.errors, self.data = tempfile.TemporaryFile(), data
         self.process = subprocess.Popen([offbeat, "serve", "--data", data, *(() if "--listen" in options else ("--listen", "127.0.0.1:0")), *options],
                                         stdout=subprocess.PIPE, stderr=self.errors, text=True)
         lines = [self.process.stdout.readline(), self.process.stdout.readline()]
