@@ -427,8 +427,8 @@ int command_serve(int argc, char **argv)
     struct serve_options serve = {
         .address = address, .port = DEFAULT_PORT, .log = say, .symbol_reader = "/proc/self/exe"};
     if (!options_parse(&syntax, argc, argv, &operands, &status)) return (int)status;
-    if (!parse_listen(listen, address, &serve.port)) {
-        message("serve: --listen %s: ADDRESS:PORT is needed, as in 127.0.0.1:7117", listen);
+    if (!parse_listen(listen, address, &serve.port) || !serve_is_address(address)) {
+        message("serve: --listen %s: an address in numbers and a port are needed, as in 127.0.0.1:7117", listen);
         return EXIT_WRONG_USE;
     }
     folder = store_folder_choose("serve", folder, path);

@@ -69,6 +69,7 @@ uint16_t server_open_loopback(struct server *server);
  * NULL. */
 void server_stop(struct server *server);
 
+bool serve_is_address(const char *text);
 /* Whether only programs of this machine can reach ADDRESS. */
 bool serve_is_loopback(const char *address);
 

@@ -582,6 +582,12 @@ static bool parse_address(const char *text, uint16_t port, union any_address *re
     return true;
 }
 
+bool serve_is_address(const char *text)
+{
+    union any_address ignored;
+    return parse_address(text, 0, &ignored);
+}
+
 bool serve_is_loopback(const char *address)
 {
     union any_address parsed;
@@ -608,8 +614,7 @@ struct MHD_Daemon *server_start_daemon(struct server *server, const struct pem *
     return http->start_daemon(flags, server->options.port, NULL, NULL, handle, server, MHD_OPTION_CONNECTION_LIMIT,
                               (unsigned)SERVE_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
                               (unsigned)SERVE_IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32 << 10,
-                              MHD_OPTION_NOTIFY_COMPLETED, complete, NULL, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1U,
-                              MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+                              MHD_OPTION_NOTIFY_COMPLETED, complete, NULL, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 }
 
 static enum status listen_on(struct server *server, struct error *error)

@@ -271,6 +271,25 @@ def a_backup_never_writes_over_something():
 
 
 @case
+def what_cannot_be_used_is_said_in_one_line():
+    def run(data, listen):
+        return subprocess.run([OFFBEAT, "serve", "--data", data, "--listen", listen], capture_output=True, text=True, timeout=30)
+
+    with tempfile.TemporaryDirectory() as folder, running(OFFBEAT, data=f"{folder}/data") as server:
+        pathlib.Path(folder, "file").touch()
+        used = f"127.0.0.1:{server.port}"
+        for data, listen, status, said in ((f"{folder}/other", used, 3, "Address already in use"), (f"{folder}/data", "127.0.0.1:0", 3, "has it open"),
+                                           (f"{folder}/file", "127.0.0.1:0", 3, "Not a directory"), ("/proc/x", "127.0.0.1:0", 3, "/proc/x"),
+                                           (f"{folder}/other", "localhost:1", 2, "an address in numbers"), (f"{folder}/other", "127.0.0.1:x", 2, "a port")):
+            done = run(data, listen)
+            check_equal((done.returncode, done.stdout, done.stderr.count("\n")), (status, "", 1), f"{data} {listen}: {done.stderr}")
+            check(said in done.stderr, done.stderr)
+        server.kill()
+        again = Server(OFFBEAT, f"{folder}/data", "--listen", used)  # at once, although its connections are not forgotten
+        check_equal((again.port, again.stop()), (server.port, 0), "port and status")
+
+
+@case
 def store_needs_one_of_its_two_actions():
     with tempfile.TemporaryDirectory() as folder:
         Server(OFFBEAT, f"{folder}/data").stop()
