@@ -209,7 +209,7 @@ def deep_nesting_in_each_format_of_json():
 
 
 @case
-def a_thousand_slow_half_closed_and_lying_connections():
+def a_thousand_slow_half_closed_and_false_connections():
     with under_attack("1000 connections", 512) as server:
         head = f"POST /api/1/envelope/?sentry_key={server.key} HTTP/1.1\r\nHost: x\r\n"
         starts = [b"", b"POST", head.encode(), f"{head}Content-Length: 30000000\r\n\r\n{{".encode(), f"{head}Transfer-Encoding: chunked\r\n\r\nfffffff\r\n{{".encode(),

@@ -271,7 +271,7 @@ def a_backup_never_writes_over_something():
 
 
 @case
-def what_cannot_be_used_is_said_in_one_line():
+def what_cannot_be_used_is_reported_in_one_line():
     def run(data, listen):
         return subprocess.run([OFFBEAT, "serve", "--data", data, "--listen", listen], capture_output=True, text=True, timeout=30)
 
