@@ -1,4 +1,4 @@
-/* Sends debug files to a server: the protocol of `sentry-cli debug-files upload`, of which src/serve/debug_files.c is
+/* Sends debug files to a server: the protocol of `sentry-cli debug-files upload`, of which src/serve/debug_uploads.c is
  * the other side.  SPDX-License-Identifier: MIT */
 #ifndef OFFBEAT_CLI_UPLOAD_CLIENT_H
 #define OFFBEAT_CLI_UPLOAD_CLIENT_H

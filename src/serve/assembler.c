@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "serve/debug_files.h"
+#include "serve/debug_uploads.h"
 #include "serve/image_place.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* Answers that list what the store has.  SPDX-License-Identifier: MIT */
 #include "base/rfc3339.h"
 #include "serve/serve_private.h"
+#include "serve/symbolication.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -350,6 +351,20 @@ static void write_metric(struct buffer *out, const char *name, const char *type,
                          name, (unsigned long long)value);
 }
 
+static void write_symbol_metrics(const struct server *server, struct buffer *out)
+{
+    struct symbol_counts counts;
+    uint64_t files, bytes;
+    symbols_count(server->symbols, &counts);
+    store_debug_usage(server->store, &files, &bytes);
+    write_metric(out, "symbols_named_total", "counter", "Places that were named from debug files.", counts.named);
+    write_metric(out, "symbol_readers_total", "counter", "Processes that read a debug file.", counts.asked);
+    write_metric(out, "symbol_readers_failed_total", "counter", "Those that failed, or found no usable file.",
+                 counts.failed);
+    write_metric(out, "debug_files", "gauge", "Debug files.", files);
+    write_metric(out, "debug_file_bytes", "gauge", "Their size.", bytes);
+}
+
 /* The text format of Prometheus, version 0.0.4. */
 void show_metrics(struct request *request)
 {
@@ -367,6 +382,7 @@ void show_metrics(struct request *request)
                  server->cancelled);
     write_metric(out, "requests_limited_total", "counter", "Requests above the rate of their project.",
                  server->limited);
+    write_symbol_metrics(server, out);
     write_metric(out, "requests_open", "gauge", "Requests that are arriving, waiting or answered.",
                  server->connections);
     write_metric(out, "body_bytes", "gauge", "Bytes of bodies in memory.", server->body_bytes);

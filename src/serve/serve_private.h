@@ -239,7 +239,7 @@ void show_raw(struct request *request);
 void show_metrics(struct request *request);
 void list_activity(struct request *request);
 
-/* Debug files (debug_files.c). */
+/* Debug files (debug_uploads.c). */
 void debug_show_version(struct request *request);
 void debug_show_options(struct request *request);
 void debug_take_chunks(struct request *request);

@@ -1,7 +1,7 @@
 /* Connections, the queue of requests, and the workers.  SPDX-License-Identifier: MIT */
 #include "base/protobuf.h"
 #include "page/page.h"
-#include "serve/debug_files.h"
+#include "serve/debug_uploads.h"
 #include "serve/serve_private.h"
 
 #include <arpa/inet.h>

@@ -163,7 +163,7 @@ enum status symbol_reader_ask(const struct symbol_reader *reader, struct slice r
     if (status != STATUS_OK) return status;
     bool has_ended = talk(reader, &running, request, answer);
     status = finish(reader, &running, has_ended, error);
-    if (status == STATUS_OK && answer->failed)
+    if (answer->failed) /* then the process may have ended by SIGPIPE */
         status = error_set(error, STATUS_MALFORMED, 0, "the names of a debug file are too long");
     return status;
 }

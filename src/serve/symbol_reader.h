@@ -8,8 +8,8 @@
 
 #include <stdatomic.h>
 
-/* Its maxima. Debug information of 1 GiB needs about a minute. */
-#define SYMBOL_READER_MEMORY_MAX ((uint64_t)4 << 30)
+/* Its maxima. */
+#define SYMBOL_READER_MEMORY_MAX ((uint64_t)2 << 30)
 #define SYMBOL_READER_INDEX_MAX ((uint64_t)2 << 30)
 enum { SYMBOL_READER_CPU_SECONDS = 120, SYMBOL_READER_SECONDS = 240 };
 

@@ -3,6 +3,7 @@
  * Each file is copied as it is at one moment, by SQLite, without stopping its writer. The files of days are first and
  * the control file is last, so that the copy knows every project that its days have. The folder gets its name when
  * everything is in it and on disk: an interrupted copy is not taken for a whole one.  SPDX-License-Identifier: MIT */
+#include "store/debug_private.h"
 #include "store/store_private.h"
 
 #include <errno.h>
@@ -61,6 +62,8 @@ static enum status copy_files(const char *folder, const char *target, store_repo
     }
     free(names);
     if (status == STATUS_OK) status = copy_file(folder, target, "control.db", error);
+    /* After the control file: what it knows, and what was added since, is there. */
+    if (status == STATUS_OK) status = debug_back_up(folder, target, error);
     if (status == STATUS_OK) store_print(report, context, "%zu days were copied", copied);
     return status;
 }

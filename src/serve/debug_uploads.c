@@ -1,7 +1,7 @@
 /* The protocol of `sentry-cli debug-files upload`: the client asks which chunks of its files are missing, sends them,
  * and asks until each file is there (sentry-cli, src/utils/chunks). All names in it are only labels: files are found
  * by their checksum and their build id.  SPDX-License-Identifier: MIT */
-#include "serve/debug_files.h"
+#include "serve/debug_uploads.h"
 
 #include "base/compression.h"
 #include "base/json_reader.h"

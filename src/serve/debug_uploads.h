@@ -1,6 +1,6 @@
 /* Debug files arrive: what sentry-cli and `offbeat upload-debug` send.  SPDX-License-Identifier: MIT */
-#ifndef OFFBEAT_SERVE_DEBUG_FILES_H
-#define OFFBEAT_SERVE_DEBUG_FILES_H
+#ifndef OFFBEAT_SERVE_DEBUG_UPLOADS_H
+#define OFFBEAT_SERVE_DEBUG_UPLOADS_H
 
 #include "serve/serve_private.h"
 #include "serve/symbolication.h"
