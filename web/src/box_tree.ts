@@ -21,34 +21,53 @@ interface Box {
   children: number[] | null; // null: not yet found
 }
 
+// Grows by doubling: an array of numbers would be copied twice, and has twice the size.
 class BoxList {
-  readonly id: number[] = [];
-  readonly func: number[] = [];
-  readonly depth: number[] = [];
-  readonly start: number[] = [];
-  readonly width: number[] = [];
-  readonly self: number[] = [];
-  readonly base: number[] = [];
-  readonly merged: number[] = [];
-  depthMax = 0;
+  private count = 0;
+  private id = new Int32Array(256);
+  private func = new Int32Array(256);
+  private depth = new Int32Array(256);
+  private merged = new Int32Array(256);
+  private start = new Float64Array(256);
+  private width = new Float64Array(256);
+  private self = new Float64Array(256);
+  private base = new Float64Array(256);
+  private depthMax = 0;
+
+  private grow(): void {
+    const integers = (old: Int32Array) => {
+      const grown = new Int32Array(2 * old.length);
+      grown.set(old);
+      return grown;
+    };
+    const numbers = (old: Float64Array) => {
+      const grown = new Float64Array(2 * old.length);
+      grown.set(old);
+      return grown;
+    };
+    [this.id, this.func, this.depth, this.merged] = [this.id, this.func, this.depth, this.merged].map(integers);
+    [this.start, this.width, this.self, this.base] = [this.start, this.width, this.self, this.base].map(numbers);
+  }
 
   add(id: number, func: number, depth: number, start: number, width: number, self: number, merged: number, base = 0): void {
-    this.id.push(id);
-    this.func.push(func);
-    this.depth.push(depth);
-    this.start.push(start);
-    this.width.push(width);
-    this.self.push(self);
-    this.base.push(base);
-    this.merged.push(merged);
+    if (this.count === this.id.length) this.grow();
+    const at = this.count++;
+    this.id[at] = id;
+    this.func[at] = func;
+    this.depth[at] = depth;
+    this.start[at] = start;
+    this.width[at] = width;
+    this.self[at] = self;
+    this.base[at] = base;
+    this.merged[at] = merged;
     if (depth > this.depthMax) this.depthMax = depth;
   }
 
   finish(total: number): Boxes {
+    const { count } = this;
     return {
-      total, id: Int32Array.from(this.id), func: Int32Array.from(this.func), depth: Int32Array.from(this.depth),
-      start: Float64Array.from(this.start), width: Float64Array.from(this.width), self: Float64Array.from(this.self),
-      base: Float64Array.from(this.base), merged: Int32Array.from(this.merged), depthMax: this.depthMax,
+      total, id: this.id.slice(0, count), func: this.func.slice(0, count), depth: this.depth.slice(0, count), start: this.start.slice(0, count),
+      width: this.width.slice(0, count), self: this.self.slice(0, count), base: this.base.slice(0, count), merged: this.merged.slice(0, count), depthMax: this.depthMax,
     };
   }
 }

@@ -480,12 +480,18 @@ export class BoxView {
     return around.sort((a, b) => a.depth - b.depth).map((box) => box.func);
   }
 
+  // The widest boxes that are visible, all of them if they are few. Of many boxes, objects are made for these alone.
+  private widest(): Box[] {
+    const { start, width } = this.boxes!, shown: number[] = [];
+    for (let i = 0; i < start.length; i++) if (start[i] < this.to && start[i] + width[i] > this.from) shown.push(i);
+    const places = shown.length <= ITEMS_MAX ? shown : Int32Array.from(shown).sort((a, b) => width[b] - width[a] || a - b).subarray(0, ITEMS_MAX);
+    return Array.from(places, (place) => this.box(place));
+  }
+
   private writeItems(): void {
     if (!this.boxes || !this.source) return;
     clearTimeout(this.itemsTimer);
-    const boxes = this.all().filter((box) => box.start < this.to && box.start + box.width > this.from);
-    const shown = boxes.length <= ITEMS_MAX ? boxes : boxes.slice().sort((a, b) => b.width - a.width).slice(0, ITEMS_MAX);
-    const selected = this.selected;
+    const shown = this.widest(), selected = this.selected;
     const isSelected = (box: Box) => selected !== null && box.depth === selected.depth && box.start === selected.start && box.func === selected.func;
     if (selected && !shown.some(isSelected)) shown.push(selected);
     this.element.removeAttribute("aria-activedescendant");

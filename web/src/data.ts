@@ -4,6 +4,7 @@ import type { Measurement, Profile } from "./protocol";
 const NODES_MAX = 8 << 20;
 const SAMPLES_MAX = 32 << 20;
 const FUNCTIONS_MAX = 8 << 20;
+const INTEGER_MAX = 0x7fffffff;
 
 // A tree of calls, depth first: a node is after its parent and before its next sibling.
 export interface Calls {
@@ -20,7 +21,7 @@ export interface Samples {
   node: Int32Array;
   thread: Int32Array;
   time: Float64Array; // nanoseconds since time 0; empty without times
-  values: Float64Array[]; // by value type
+  values: (Int32Array | Float64Array)[]; // by value type; integers take half of the memory where they are large enough
   baseFrom: number; // from here on, samples are of the base
 }
 
@@ -154,7 +155,7 @@ function readSamples(header: Header, places: Varints, times: Varints, values: Va
     node: new Int32Array(count),
     thread: new Int32Array(count),
     time: new Float64Array(header.has_times ? count : 0),
-    values: header.types.map(() => new Float64Array(count)),
+    values: header.types.map(() => new Int32Array(count)),
     baseFrom: count,
   };
   let thread = 0, node = 0, time = 0;
@@ -165,8 +166,11 @@ function readSamples(header: Header, places: Varints, times: Varints, values: Va
     samples.thread[i] = thread;
     samples.node[i] = node;
     if (header.has_times) samples.time[i] = time += times.nextSigned();
-    for (let type = 0; type < header.types.length; type++)
-      samples.values[type][i] = values.next() * header.types[type].divisor;
+    for (let type = 0; type < header.types.length; type++) {
+      const value = values.next() * header.types[type].divisor, column = samples.values[type];
+      if (value > INTEGER_MAX && column instanceof Int32Array) samples.values[type] = Float64Array.from(column);
+      samples.values[type][i] = value;
+    }
   }
   return samples;
 }

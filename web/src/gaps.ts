@@ -1,5 +1,5 @@
 // Where no thread has a sample: the profiler was stopped, or lost samples.  SPDX-License-Identifier: MIT
-import { endsOf, spanOf } from "./chart";
+import { endsOf } from "./chart";
 import type { Data } from "./data";
 
 const BINS = 4096, GAPS_MAX = 500;
@@ -11,11 +11,8 @@ interface Gap {
 
 // Calls VISIT for the time of each sample.
 function eachInterval(data: Data, visit: (start: number, end: number) => void): void {
-  for (let thread = 0; thread < data.profile.threads.length; thread++) {
-    if (data.profile.threads[thread].samples === 0) continue;
-    const span = spanOf(data, thread), ends = endsOf(data, span);
-    for (let i = 0; i < ends.length; i++) visit(data.samples.time[span.first + i], ends[i]);
-  }
+  const ends = endsOf(data), { time } = data.samples;
+  for (let i = 0; i < ends.length; i++) visit(time[i], ends[i]);
 }
 
 // Parts of the time in which nothing is, between the first and the last sample: whole ones only.

@@ -31,17 +31,30 @@ function packageOf(profile: Profile, func: number): string {
   return (file || "") + " " + (part ? part[0] : "");
 }
 
+// A hue for each key: the same one in each profile, but the keys with the most functions have different ones.
+function huesOf(keys: string[]): Map<string, number> {
+  const counts = new Map<string, number>(), hues = new Map<string, number>(), taken = new Set<number>();
+  for (const key of keys) counts.set(key, (counts.get(key) || 0) + 1);
+  for (const [key] of Array.from(counts).sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1))) {
+    let hue = hash(key) % HUES.length;
+    while (taken.size < HUES.length && taken.has(hue)) hue = (hue + 1) % HUES.length;
+    taken.add(hue);
+    hues.set(key, HUES[hue]);
+  }
+  return hues;
+}
+
 export class Palette {
   private colours: string[] = [];
 
   constructor(profile: Profile, mode: Colours, theme: Theme) {
     const neutral = theme.isDark ? "hsl(220 6% 38%)" : "hsl(220 12% 86%)";
     const strong = tone(HUES[0], 0, theme.isDark), cool = tone(HUES[1], 1, theme.isDark);
+    const keys = mode === "package" ? profile.names.map((_, func) => packageOf(profile, func)) : [], hues = huesOf(keys);
     this.colours = profile.names.map((name, func) => {
       if (mode === "system") return [neutral, cool, strong][profile.inApp[func]];
       if (mode === "recursion") return neutral;
-      const key = hash(mode === "name" ? name : packageOf(profile, func));
-      return tone(HUES[key % HUES.length], hash(name) % 3, theme.isDark);
+      return tone(mode === "name" ? HUES[hash(name) % HUES.length] : hues.get(keys[func])!, hash(name) % 3, theme.isDark);
     });
     this.isDark = theme.isDark;
     this.recursive = strong;

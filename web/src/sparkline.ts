@@ -60,7 +60,7 @@ export class TimeChart {
 
   showMark(from: number, to: number): void {
     const part = (time: number) => 100 * Math.max(0, Math.min(1, (time - this.from) / (this.to - this.from)));
-    this.mark.hidden = part(from) >= part(to);
+    this.mark.hidden = part(from) >= part(to) || part(to) - part(from) > 99; // all of it needs no mark
     this.mark.style.left = `${part(from)}%`;
     this.mark.style.width = `${part(to) - part(from)}%`;
   }

@@ -130,7 +130,10 @@ export function startWorker(): void {
   self.onmessage = async (event: MessageEvent<{ number: number; name: RequestName; ask: never }>) => {
     const { number, name, ask } = event.data;
     try {
-      self.postMessage({ number, answer: await handlers[name](ask) });
+      const answer = await handlers[name](ask);
+      // Boxes are the page's from now on; other answers may be used again.
+      const buffers = name === "boxes" || name === "chart" ? Object.values(answer as Boxes).filter(ArrayBuffer.isView).map(({ buffer }) => buffer) : [];
+      self.postMessage({ number, answer }, buffers as never);
     } catch (error) {
       self.postMessage({ number, error: error instanceof Error ? error.message : String(error) });
     }
