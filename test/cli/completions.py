@@ -56,7 +56,7 @@ def bash_completes_the_program_that_record_runs():
 @case
 def every_shell_knows_every_option_and_its_syntax_is_right():
     listed = subprocess.run([BUILD / "offbeat", "--help"], check=True, capture_output=True, text=True).stdout
-    commands = re.findall(r"^  ([a-z]+) ", listed.split("Commands:")[1].split("Options:")[0], re.MULTILINE)
+    commands = re.findall(r"^  ([a-z-]+) ", listed.split("Commands:")[1].split("Options:")[0], re.MULTILINE)
     for shell, path in FILES.items():
         text = path.read_text(encoding="utf-8")
         for command in commands:

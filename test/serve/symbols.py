@@ -140,11 +140,14 @@ def a_debug_file_names_what_came_before_it_and_after_it():
         send(server, chunks[1])
         found = functions(server)
         check_equal((len(found), found.get(f"program1+{program.inlined:#x}", 0) // 10_000), (3, 17_999), f"functions of two processes: {found}")
+        decoded = "top?tag_ignore=none=none"  # sums have no tags
+        check_equal(server.read("top"), server.read(decoded), "sums and decoded chunks without names")
         done = upload(server, program.debug)
         check_equal((done.returncode, done.stdout.split()[:2]), (0, ["uploaded", program.build_id]), done.stderr)
         send(server, chunks[2])
         send(server, chunks[3])
         check_equal(rounded(server), {"mix": 36, "work": 0, "outer": 0, "main": 0}, "functions")
+        check_equal(server.read("top"), server.read(decoded), "sums and decoded chunks")
         for query in ("seconds=1000000000", f"from={START + 0.005}", f"profiler={1:032x}", "release=native@1&focus=work"):
             check_equal(set(functions(server, query)), {"mix", "work", "outer", "main"}, f"functions of {query}")
         check({"mix", "work", "outer", "main"} <= {box["name"] for box in server.read("flame")["boxes"]}, "flame graph")
