@@ -153,7 +153,10 @@ static bool filter_location(struct frame_filter *filter, struct location_id id)
         filter->has_matched[SHOW_FROM] = true;
         if (!is_hidden) rest->flags |= SHOWN_FROM;
     }
-    if (filter->matches[PRUNE_FROM].is_set && prune_from(filter)) rest->flags |= PRUNED;
+    if (filter->matches[PRUNE_FROM].is_set && prune_from(filter)) {
+        filter->has_matched[PRUNE_FROM] = true;
+        rest->flags |= PRUNED;
+    }
     filter->hides |= is_hidden;
     if (is_hidden) return true;
     bool is_same = filter->line_count == location.line_count;
@@ -252,7 +255,7 @@ enum status filter_frames(struct profile *profile, const struct filter_options *
     }
     for (unsigned i = 0; i < MATCHERS && status == STATUS_OK; i++)
         status = check_steps(&filter.matches[i].regexp, option_names[i], error);
-    for (unsigned i = 0; i < PRUNE_FROM && status == STATUS_OK; i++) {
+    for (unsigned i = 0; i < MATCHERS && status == STATUS_OK; i++) {
         if (filter.matches[i].is_set && !filter.has_matched[i]) filter_note_unmatched(outcome, option_names[i]);
     }
     for (unsigned i = 0; i < MATCHERS; i++) name_match_fini(&filter.matches[i]);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 /* What is used of libedit: its interface of readline, which has been the same since 2005. */
@@ -16,6 +17,8 @@ struct editor {
     char **(*matches)(const char *word, word_generator *generator);
     char **(**complete)(const char *word, int start, int end);
     int *is_complete; /* no file names after ours */
+    int (*initialize)(void);
+    int (*bind)(const char *line);
 };
 
 /* The library calls back without a context. */
@@ -64,10 +67,12 @@ static void load(void)
     bool is_whole = find(library, "readline", &editor.read) && find(library, "add_history", &editor.add_history) &&
                     find(library, "rl_completion_matches", &editor.matches) &&
                     find(library, "rl_attempted_completion_function", &editor.complete) &&
-                    find(library, "rl_attempted_completion_over", &editor.is_complete);
-    if (!is_whole) return;
+                    find(library, "rl_attempted_completion_over", &editor.is_complete) &&
+                    find(library, "rl_initialize", &editor.initialize) && find(library, "rl_parse_and_bind", &editor.bind);
+    if (!is_whole || editor.initialize() != 0) return;
     state.editor = editor;
     *editor.complete = complete;
+    (void)editor.bind("bind ^C em-kill-line");
 }
 
 static char *read_plain(const char *prompt, bool is_terminal)
@@ -87,6 +92,19 @@ static char *read_plain(const char *prompt, bool is_terminal)
     return line;
 }
 
+/* Ctrl-C is a key meanwhile: it empties the line. As a signal it would end the program. */
+static char *read_edited(const char *prompt)
+{
+    struct termios before, without;
+    bool is_known = tcgetattr(STDIN_FILENO, &before) == 0;
+    without = before;
+    without.c_cc[VINTR] = _POSIX_VDISABLE;
+    if (is_known) (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &without);
+    char *line = state.editor.read(prompt);
+    if (is_known) (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
+    return line;
+}
+
 char *line_editor_read(const char *prompt, line_words words, void *context)
 {
     bool is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
@@ -94,7 +112,7 @@ char *line_editor_read(const char *prompt, line_words words, void *context)
     state.context = context;
     if (is_terminal && !state.is_loaded) load();
     if (!is_terminal || !state.editor.read) return read_plain(prompt, is_terminal);
-    char *line = state.editor.read(prompt);
+    char *line = read_edited(prompt);
     if (line && line[0]) (void)state.editor.add_history(line);
     return line;
 }

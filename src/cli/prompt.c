@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/buffer.h"
+#include "base/regexp.h"
 #include "cli/line_editor.h"
 #include "cli/message.h"
 #include "cli/report_sources.h"
@@ -64,6 +65,21 @@ static bool is_of_sources(const char *name)
     return false;
 }
 
+/* A mistake is reported now, and not by each report that follows. */
+static bool check_expression(const char *name, const char *value)
+{
+    static const char *const names[] = {"focus",     "ignore",     "hide",    "show",
+                                        "show_from", "prune_from", "tagshow", "taghide"};
+    struct regexp regexp = {0};
+    struct error error = {0};
+    bool is_expression = false;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) is_expression |= strcmp(names[i], name) == 0;
+    bool is_right = !is_expression || !value || regexp_compile(&regexp, slice_of_text(value), &error) == STATUS_OK;
+    if (!is_right) message("%s: %s", name, error.message);
+    regexp_fini(&regexp);
+    return is_right;
+}
+
 /* NAME=VALUE as a flag; VALUE NULL: of a switch. */
 static void set(struct prompt *prompt, const char *name, const char *value)
 {
@@ -76,6 +92,7 @@ static void set(struct prompt *prompt, const char *name, const char *value)
         return;
     }
     flags.order_count = flags.granularity_count = 0;
+    if (!check_expression(name, value)) return;
     if (!pprof_flags_parse(&flags, 1, &kept, &place)) return;
     if (choose_value_type(prompt->profile, flags.request.value_type) < 0) return;
     prompt->flags = flags;
@@ -122,6 +139,17 @@ static void print_text(const char *name, const char *value)
     printf("  %-22s = %s\n", name, value ? value : "");
 }
 
+/* "cpu (samples, cpu)" */
+static void print_value_types(const struct prompt *prompt)
+{
+    const struct profile *profile = prompt->profile;
+    int chosen = choose_value_type(profile, prompt->flags.request.value_type);
+    printf("  %-22s = %s (", "sample_index", profile_c_string(profile, profile->value_types[chosen].type));
+    for (size_t i = 0; i < profile->value_type_count; i++)
+        printf("%s%s", i > 0 ? ", " : "", profile_c_string(profile, profile->value_types[i].type));
+    puts(")");
+}
+
 static void print_settings(const struct prompt *prompt)
 {
     static const char *const granularities[] = {"functions", "filefunctions", "files", "lines", "addresses"};
@@ -141,7 +169,6 @@ static void print_settings(const struct prompt *prompt)
                  {"taghide", filter->tag_hide},
                  {"tagroot", filter->tag_root},
                  {"tagleaf", filter->tag_leaf},
-                 {"sample_index", request->value_type},
                  {"unit", request->unit},
                  {"granularity", granularities[request->granularity]},
                  {"sort", request->by_cumulative ? "cum" : "flat"},
@@ -158,6 +185,7 @@ static void print_settings(const struct prompt *prompt)
                     {"relative_percentages", request->relative},
                     {"compact_labels", request->compact}};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) print_text(texts[i].name, texts[i].value);
+    print_value_types(prompt);
     for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++)
         print_text(switches[i].name, switches[i].value ? "true" : "false");
     printf("  %-22s = %g\n  %-22s = %g\n  %-22s = %g\n", "divide_by", request->divide_by, "nodefraction",

@@ -102,6 +102,31 @@ def ctrl_d_ends_it():
     check_equal(terminal.wait(), 0, "status")
 
 
+@case_by_the_clock
+def ctrl_c_empties_the_line():
+    needs_libedit()
+    terminal = Terminal("pprof", PROFILE)
+    terminal.read_until("(offbeat) ")
+    time.sleep(1)  # until the terminal has its mode
+    terminal.type("no command\x03top1\n")
+    terminal.read_until("out of 4")
+    terminal.type("\x03quit\n")
+    check_equal(terminal.wait(), 0, "status")
+    check("there is no command" not in terminal.text, f"the line was run: {terminal.text!r}")
+
+
+@case
+def mistakes_of_settings_are_reported_when_they_are_made():
+    terminal = Terminal("pprof", PROFILE)
+    terminal.read_until("(offbeat) ")
+    terminal.type("focus=(\nsample_index=nothing\no\n")
+    terminal.read_until("focus: a regular expression with a ( that is not closed")
+    terminal.read_until('no value type "nothing"')
+    terminal.read_until("sample_index           = samples (samples)")
+    terminal.type("quit\n")
+    check_equal(terminal.wait(), 0, "status")
+
+
 @case
 def the_line_before_comes_back():
     needs_libedit()
