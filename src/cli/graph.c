@@ -28,6 +28,8 @@ int command_graph(int argc, char **argv)
          .help = "the file to write; standard output if not given"},
         {"to", 0, OPTION_CHOICE, &format, .argument = "auto|dot|callgrind|svg|png|pdf|ps|gif",
          .help = "DOT for Graphviz, a file for KCachegrind, or a picture (default: by OUT's ending, else dot)"},
+        {"json", 0, OPTION_SWITCH, &request.json,
+         .help = "one JSON object for programs, as tree has it, instead of DOT"},
         {"call-tree", 0, OPTION_SWITCH, &request.call_tree, .help = "a function once for each way that leads to it"},
         REPORT_OPTIONS_SAMPLES(request),
         REPORT_OPTIONS_SPAN(request),
@@ -58,6 +60,11 @@ int command_graph(int argc, char **argv)
     enum exit_status status;
     if (!options_parse(&syntax, argc, argv, &files, &status)) return (int)status;
     if (format == AS_CALLGRIND) request.kind = REPORT_CALLGRIND;
+    if (request.json && format != AS_NAMED) {
+        message("either --json or --to");
+        return EXIT_WRONG_USE;
+    }
+    if (request.json) return (int)report_run(&request, files.items, files.count);
     if (format == AS_NAMED && !choose_format(&request)) return EXIT_WRONG_USE;
     if (format >= AS_PICTURES) request.picture = pictures[format - AS_PICTURES];
     return (int)report_run(&request, files.items, files.count);

@@ -68,7 +68,8 @@ static void load(void)
                     find(library, "rl_completion_matches", &editor.matches) &&
                     find(library, "rl_attempted_completion_function", &editor.complete) &&
                     find(library, "rl_attempted_completion_over", &editor.is_complete) &&
-                    find(library, "rl_initialize", &editor.initialize) && find(library, "rl_parse_and_bind", &editor.bind);
+                    find(library, "rl_initialize", &editor.initialize) &&
+                    find(library, "rl_parse_and_bind", &editor.bind);
     if (!is_whole || editor.initialize() != 0) return;
     state.editor = editor;
     *editor.complete = complete;

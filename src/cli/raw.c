@@ -9,8 +9,13 @@ int command_raw(int argc, char **argv)
 {
     struct report_request request = {REPORT_REQUEST_INIT, .kind = REPORT_RAW, .keeps_names = true};
     const struct option options[] = {
-        REPORT_OPTIONS_SAMPLES(request), REPORT_OPTIONS_SPAN(request), REPORT_OPTIONS_FRAMES(request),
-        REPORT_OPTIONS_TAGS(request),    OUTPUT_OPTION_PAGER,          {0}};
+        {"json", 0, OPTION_SWITCH, &request.json, .help = "one JSON object for programs, instead of text"},
+        REPORT_OPTIONS_SAMPLES(request),
+        REPORT_OPTIONS_SPAN(request),
+        REPORT_OPTIONS_FRAMES(request),
+        REPORT_OPTIONS_TAGS(request),
+        OUTPUT_OPTION_PAGER,
+        {0}};
     const struct command_syntax syntax = {
         .name = "raw",
         .usage = "FILE… [options]",

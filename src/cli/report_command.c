@@ -252,6 +252,10 @@ static enum exit_status write_drawing(const struct run *run, const struct graph_
                 nodes->listed_count, nodes->sorted_count, GRAPHVIZ_NODES_MAX, GRAPHVIZ_EDGES_MAX);
         return EXIT_FAILED;
     }
+    if (run->request->json) {
+        graph_write_json(graph, NULL, out);
+        return EXIT_DONE;
+    }
     graph_write_dot(graph, out);
     if (!format || out->failed || graphviz_draw(out, format, &error) == STATUS_OK) return EXIT_DONE;
     return fail(&error);
@@ -326,7 +330,10 @@ static enum exit_status report_traces(struct run *run, struct buffer *out)
     struct grouping grouping;
     struct grouping_options options = choose_grouping(run);
     enum status status = grouping_init(&grouping, run->profile, &options, &error);
-    if (status == STATUS_OK) traces_write_text(&run->report, &grouping, out);
+    if (status == STATUS_OK && run->request->json)
+        traces_write_json(&run->report, &grouping, out);
+    else if (status == STATUS_OK)
+        traces_write_text(&run->report, &grouping, out);
     grouping_fini(&grouping);
     return status == STATUS_OK ? EXIT_DONE : fail(&error);
 }
@@ -449,7 +456,10 @@ static enum exit_status dispatch(struct run *run, struct buffer *out)
         comments_write_text(&run->report, out);
         return EXIT_DONE;
     case REPORT_RAW:
-        raw_write_text(run->profile, out);
+        if (run->request->json)
+            raw_write_json(run->profile, out);
+        else
+            raw_write_text(run->profile, out);
         return EXIT_DONE;
     case REPORT_PROTO:
         return report_profile(run);

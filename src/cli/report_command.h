@@ -38,7 +38,7 @@ struct report_request {
     const char *output;         /* NULL: standard output */
     const char *picture;        /* REPORT_DOT: the format that Graphviz draws; NULL: the DOT itself */
     const char *new_file;       /* without OUTPUT, on a terminal: the ending of a new file; NULL: none */
-    bool json;                  /* REPORT_TOP, REPORT_TREE, REPORT_PEEK, REPORT_TAGS, REPORT_LIST and REPORT_DISASM */
+    bool json;                  /* for programs */
     bool is_html;               /* REPORT_LIST: a page for a browser, instead of text */
     bool by_thread, by_process; /* REPORT_TOP */
     bool keeps_names;           /* names, frames and idle samples stay as the file has them */

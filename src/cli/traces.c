@@ -9,15 +9,17 @@
 int command_traces(int argc, char **argv)
 {
     struct report_request request = {REPORT_REQUEST_INIT, .kind = REPORT_TRACES};
-    const struct option options[] = {REPORT_OPTIONS_SAMPLES(request),
-                                     REPORT_OPTIONS_SPAN(request),
-                                     REPORT_OPTIONS_FRAMES(request),
-                                     REPORT_OPTIONS_TAGS(request),
-                                     REPORT_OPTIONS_VALUES_APART(request),
-                                     REPORT_OPTIONS_SOURCES(request),
-                                     REPORT_OPTIONS_FRAME_NAMES(request),
-                                     OUTPUT_OPTION_PAGER,
-                                     {0}};
+    const struct option options[] = {
+        {"json", 0, OPTION_SWITCH, &request.json, .help = "one JSON object for programs, instead of text"},
+        REPORT_OPTIONS_SAMPLES(request),
+        REPORT_OPTIONS_SPAN(request),
+        REPORT_OPTIONS_FRAMES(request),
+        REPORT_OPTIONS_TAGS(request),
+        REPORT_OPTIONS_VALUES_APART(request),
+        REPORT_OPTIONS_SOURCES(request),
+        REPORT_OPTIONS_FRAME_NAMES(request),
+        OUTPUT_OPTION_PAGER,
+        {0}};
     const struct command_syntax syntax = {
         .name = "traces",
         .usage = "FILE… [options]",

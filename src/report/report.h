@@ -60,6 +60,7 @@ void graph_write_callgrind(const struct graph_report *graph, struct buffer *out)
 void graph_write_profile(const struct graph_report *graph, struct profile *profile);
 /* As `-traces`: each sample with its labels and frames, by GROUPING. */
 void traces_write_text(const struct report *report, const struct grouping *grouping, struct buffer *out);
+void traces_write_json(const struct report *report, const struct grouping *grouping, struct buffer *out);
 /* As `-tags`: what was spent under each value of each label. */
 void tags_write_text(const struct report *report, const struct tag_sums *sums, struct buffer *out);
 void tags_write_json(const struct report *report, const struct tag_sums *sums, struct buffer *out);

@@ -1,0 +1,16 @@
+/* The labels of a sample for programs.  SPDX-License-Identifier: MIT */
+#ifndef OFFBEAT_REPORT_LABELS_JSON_H
+#define OFFBEAT_REPORT_LABELS_JSON_H
+
+#include "base/json_writer.h"
+#include "profile/sample_labels.h"
+
+/* Writes [{"key": …, "text": …}, {"key": …, "number": …, "unit": …}] in the order of pprof, into which LABELS are
+ * sorted. */
+void labels_write_json(struct json_writer *json, struct sample_labels *labels);
+
+/* Writes the member KEY: {"type": …, "unit": …}. */
+void value_type_write_json(struct json_writer *json, const struct profile *profile, const char *key,
+                           const struct value_type *type);
+
+#endif
