@@ -130,11 +130,12 @@ def cells(row, ours, theirs):
 
 
 def about(peer):
-    """Which pprof the ratios are of. The one of Go 1.19 was measured to load about four times slower than the newest."""
+    """Which pprof the ratios are of. The one of Go 1.19 was measured to load about four times slower
+    than the newest, and to take as long for -top."""
     if not peer:
         return "There are no ratios without go tool pprof."
     is_slow = tuple(map(int, peer.version.removeprefix("go").split(".")[:2])) <= (1, 19)
-    return f"The ratios are of the pprof of {peer.version}" + (", which loads about four times slower than newer ones." if is_slow else ".")
+    return f"The ratios are of the pprof of {peer.version}" + (", which loads about four times slower than newer ones; their -top takes as long." if is_slow else ".")
 
 
 WIDTHS = (22, 8, 7, 8, 6, 14, 16, 9, 9, 0)
