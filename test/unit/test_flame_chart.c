@@ -103,6 +103,18 @@ TEST(a_gap_between_samples_ends_all_boxes)
     check_box(2, "main", 0, 1000, 100, 100);
 }
 
+TEST(a_gap_of_a_sixteenth_of_a_sample_is_none)
+{
+    begin();
+    sample("1", 1000, "main", 160);
+    sample("1", 1170, "main", 160);
+    sample("1", 1341, "main", 160);
+    lay_out((struct flame_options){0});
+    CHECK_UINT(layout.count, 3);
+    check_box(1, "main", 0, 0, 330, 320);
+    check_box(2, "main", 0, 341, 160, 160);
+}
+
 TEST(a_sample_lasts_at_most_until_the_next_one_of_its_thread)
 {
     begin();
