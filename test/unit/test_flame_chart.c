@@ -103,7 +103,7 @@ TEST(a_gap_between_samples_ends_all_boxes)
     check_box(2, "main", 0, 1000, 100, 100);
 }
 
-TEST(a_gap_of_a_sixteenth_of_a_sample_is_none)
+TEST(a_gap_up_to_a_sixteenth_of_a_sample_is_ignored)
 {
     begin();
     sample("1", 1000, "main", 160);
