@@ -295,7 +295,8 @@ def a_million_services():
             begun = time.monotonic()
             status = server.request("GET", f"/api/1/{route}", headers=server.read_header(), timeout=600).status
             print(f"# {route}: {status} in {time.monotonic() - begun:.1f} s, peak {server.memory_peak_mib():.0f} MiB")
-            check(status in (200, 413), f"status of {route}")
+            # 400: the honest client's chunks have other types; 413: more chunks than one answer may have.
+            check(status in (200, 400, 413), f"status of {route}")
 
 
 def data_files(server):
