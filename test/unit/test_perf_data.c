@@ -10,7 +10,7 @@ enum {
     ALL = DUMP_TIMES | DUMP_THREADS | DUMP_VALUES | DUMP_ADDRESSES | DUMP_LABELS,
     SAMPLE_TYPE = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN,
     SAMPLE_ID_ALL = 1 << 18,
-    ATTR_SIZE = 64,
+    ATTR_SIZE = 80,
     FILE_BYTES_MAX = 64 << 20,
 };
 
@@ -44,20 +44,25 @@ static void end_record(struct buffer *file, size_t place)
     memcpy(file->data + place + 6, &size, sizeof(size));
 }
 
-static void put_event(struct buffer *file, uint64_t config, uint64_t id)
+static void put_event_of(struct buffer *file, uint64_t config, uint64_t id, uint64_t more_fields, uint64_t branches)
 {
     size_t place = begin_record(file, PERF_RECORD_HEADER_ATTR, 0);
     put_u32(file, PERF_TYPE_SOFTWARE);
     put_u32(file, ATTR_SIZE);
     put_u64(file, config);
     put_u64(file, 1000); /* period */
-    put_u64(file, SAMPLE_TYPE | (id ? PERF_SAMPLE_IDENTIFIER : 0));
+    put_u64(file, SAMPLE_TYPE | more_fields | (id ? PERF_SAMPLE_IDENTIFIER : 0));
     put_u64(file, 0); /* read format */
     put_u64(file, SAMPLE_ID_ALL);
-    put_u64(file, 0);
-    put_u64(file, 0);
+    for (size_t i = 0; i < 3; i++) put_u64(file, 0);
+    put_u64(file, branches);
     if (id) put_u64(file, id);
     end_record(file, place);
+}
+
+static void put_event(struct buffer *file, uint64_t config, uint64_t id)
+{
+    put_event_of(file, config, id, 0, 0);
 }
 
 static void begin_file(struct buffer *file)
@@ -123,9 +128,8 @@ static void put_fork(struct buffer *file, uint32_t parent, uint32_t child, uint6
     end_record(file, place);
 }
 
-/* A sample in user mode with COUNT addresses in its chain. */
-static void put_sample(struct buffer *file, uint64_t id, uint32_t pid, uint64_t time_ns, const uint64_t *chain,
-                       size_t count)
+static size_t begin_sample(struct buffer *file, uint64_t id, uint32_t pid, uint64_t time_ns, const uint64_t *chain,
+                           size_t count)
 {
     size_t place = begin_record(file, PERF_RECORD_SAMPLE, PERF_MISC_USER);
     if (id) put_u64(file, id);
@@ -136,7 +140,14 @@ static void put_sample(struct buffer *file, uint64_t id, uint32_t pid, uint64_t 
     put_u64(file, 7); /* period */
     put_u64(file, count);
     for (size_t i = 0; i < count; i++) put_u64(file, chain[i]);
-    end_record(file, place);
+    return place;
+}
+
+/* A sample in user mode with COUNT addresses in its chain. */
+static void put_sample(struct buffer *file, uint64_t id, uint32_t pid, uint64_t time_ns, const uint64_t *chain,
+                       size_t count)
+{
+    end_record(file, begin_sample(file, id, pid, time_ns, chain, count));
 }
 
 static void put_round(struct buffer *file)
@@ -191,6 +202,38 @@ TEST(marks_of_a_chain_say_where_its_addresses_are)
                                             " @101f in /opt/a ?\n"
                                             " @1030 in  ?\n");
     buffer_fini(&out);
+}
+
+/* Callers by frame pointers, which the program may not have, give way to the calls that the processor kept; other
+ * branches say nothing. */
+TEST(callers_are_the_calls_that_the_processor_kept)
+{
+    static const uint64_t chain[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000010, PERF_CONTEXT_USER, 0x1010, 0x1020};
+    static const uint64_t calls[] = {0x1031, 0x1000, 0, 0x1042, 0x1030, 0};
+    static const struct {
+        uint64_t branches;
+        const char *callers;
+    } cases[] = {{PERF_BRANCH_CALL_STACK | PERF_BRANCH_HW_INDEX, " @1031 in /opt/a ?\n @1042 in /opt/a ?\n"},
+                 {PERF_BRANCH_HW_INDEX, " @101f in /opt/a ?\n"}};
+    for (size_t i = 0; i < 2; i++) {
+        char expected[256];
+        struct buffer file, out;
+        begin_file(&file);
+        put_event_of(&file, PERF_SOFTWARE_CPU_CLOCK, 0, PERF_SAMPLE_BRANCH_STACK, cases[i].branches);
+        put_map(&file, (struct map){7, 0x1000, 0x1000, 0, 0, "/opt/a", false});
+        put_comm(&file, 7, "name", false, 0);
+        size_t sample = begin_sample(&file, 0, 7, 50, chain, sizeof(chain) / sizeof(chain[0]));
+        put_u64(&file, 2); /* branches */
+        put_u64(&file, 0); /* the index in hardware */
+        for (size_t k = 0; k < 6; k++) put_u64(&file, calls[k]);
+        end_record(&file, sample);
+        (void)snprintf(expected, sizeof(expected),
+                       "samples/count cpu-clock/nanoseconds\nsample at 50 thread 7/name 1 7\n"
+                       " @ffffffff81000010 in [kernel.kallsyms] ?\n @1010 in /opt/a ?\n%s",
+                       cases[i].callers);
+        CHECK_TEXT(read_file(&out, &file, ALL), expected);
+        buffer_fini(&out);
+    }
 }
 
 /* Two processors' buffers: what the second one holds is older. */
@@ -290,20 +333,20 @@ TEST(broken_files_are_rejected_with_the_place)
     put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
     put_sample(&file, 0, 7, 5, chain, 2);
     memset(file.data + file.size - 24, 0xff, 8); /* the length of the chain */
-    CHECK_TEXT(read_file(&out, &file, 0), "a sample is broken (offset 88)");
+    CHECK_TEXT(read_file(&out, &file, 0), "a sample is broken (offset 104)");
     buffer_fini(&out);
 
     begin_file(&file);
     put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
     put_u64(&file, PERF_RECORD_SAMPLE);
-    CHECK_TEXT(read_file(&out, &file, 0), "a record without a size (offset 88)");
+    CHECK_TEXT(read_file(&out, &file, 0), "a record without a size (offset 104)");
     buffer_fini(&out);
 
     begin_file(&file);
     put_event(&file, PERF_SOFTWARE_CPU_CLOCK, 0);
     put_sample(&file, 0, 7, 5, chain, 2);
     file.size -= 8;
-    CHECK_TEXT(read_file(&out, &file, 0), "the file ends within a record (offset 88)");
+    CHECK_TEXT(read_file(&out, &file, 0), "the file ends within a record (offset 104)");
     buffer_fini(&out);
 
     begin_file(&file);
@@ -311,7 +354,7 @@ TEST(broken_files_are_rejected_with_the_place)
     put_u32(&file, PERF_RECORD_COMPRESSED);
     put_u32(&file, 16 << 16);
     put_u64(&file, 0x1122334455667788);
-    CHECK_TEXT(read_file(&out, &file, 0), "a compressed record is damaged (offset 88)");
+    CHECK_TEXT(read_file(&out, &file, 0), "a compressed record is damaged (offset 104)");
     buffer_fini(&out);
 
     begin_file(&file);

@@ -251,9 +251,20 @@ static enum mode mode_of_mark(uint64_t mark)
     return mark == PERF_CONTEXT_USER ? MODE_USER : MODE_OTHER;
 }
 
-/* The first address of each mode is where that was, the others are return addresses. */
+/* A branch is at the call, not after it. */
+static void add_calls(struct decoder *decoder, const struct spaces_of_sample *spaces, struct slice calls)
+{
+    for (size_t i = 0; i < calls.size; i += PERF_BRANCH_SIZE) {
+        uint64_t address;
+        memcpy(&address, calls.data + i, sizeof(address));
+        if (address != 0) add_address(decoder, spaces, MODE_USER, address);
+    }
+}
+
+/* The first address of each mode is where that was, the others are return addresses. CALLS, if there are any, replace
+ * the callers in user mode: the kernel finds those only where programs have frame pointers. */
 static void add_chain(struct decoder *decoder, const struct spaces_of_sample *spaces, enum mode mode,
-                      struct slice chain)
+                      struct slice chain, struct slice calls)
 {
     bool is_first = true;
     for (size_t i = 0; i < chain.size; i += sizeof(uint64_t)) {
@@ -266,6 +277,9 @@ static void add_chain(struct decoder *decoder, const struct spaces_of_sample *sp
         }
         add_address(decoder, spaces, mode, address - (!is_first && address > 0));
         is_first = false;
+        if (mode != MODE_USER || calls.size == 0) continue;
+        add_calls(decoder, spaces, calls);
+        break;
     }
 }
 
@@ -307,7 +321,7 @@ static void add_frames(struct decoder *decoder, const struct perf_record *record
     struct spaces_of_sample spaces = {.kernel = perf_spaces_find(&decoder->spaces, PERF_KERNEL_PID),
                                       .user = perf_spaces_find(&decoder->spaces, sample->pid)};
     size_t before = decoder->frames.count;
-    add_chain(decoder, &spaces, mode_of_record(record), sample->chain);
+    add_chain(decoder, &spaces, mode_of_record(record), sample->chain, sample->calls);
     if (sample->registers.size > 0) add_copied_stack(decoder, &spaces, sample);
     if (decoder->frames.count == before && sample->ip != 0)
         add_address(decoder, &spaces, mode_of_record(record), sample->ip);

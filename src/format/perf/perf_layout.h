@@ -75,7 +75,13 @@ enum perf_read_format {
     PERF_FORMAT_LOST = 1 << 4,
 };
 
-enum perf_branch_type { PERF_BRANCH_HW_INDEX = 1 << 17, PERF_BRANCH_COUNTERS = 1 << 19 };
+enum perf_branch_type {
+    PERF_BRANCH_CALL_STACK = 1 << 11,
+    PERF_BRANCH_HW_INDEX = 1 << 17,
+    PERF_BRANCH_COUNTERS = 1 << 19,
+};
+
+enum { PERF_BRANCH_SIZE = 24 }; /* where it was, where it went to, flags */
 
 /* Addresses of a call chain from here on are marks: the mode of what follows. */
 #define PERF_CONTEXT_FIRST ((uint64_t)-4095)

@@ -83,12 +83,13 @@ static struct slice take_many(struct cursor *cursor, uint64_t count, size_t size
     return cursor_take(cursor, count * size);
 }
 
-static void skip_branches(struct cursor *cursor, const struct perf_event *event)
+/* Branches are only of use where the processor kept those that are calls without a return. */
+static void take_branches(struct cursor *cursor, const struct perf_event *event, struct perf_sample *sample)
 {
-    enum { BRANCH_SIZE = 24 };
     uint64_t count = cursor_u64(cursor);
     if (event->branch_type & PERF_BRANCH_HW_INDEX) cursor_skip(cursor, sizeof(uint64_t));
-    (void)take_many(cursor, count, BRANCH_SIZE);
+    struct slice branches = take_many(cursor, count, PERF_BRANCH_SIZE);
+    if (event->branch_type & PERF_BRANCH_CALL_STACK) sample->calls = branches;
     if (event->branch_type & PERF_BRANCH_COUNTERS) (void)take_many(cursor, count, sizeof(uint64_t));
 }
 
@@ -139,7 +140,7 @@ bool perf_sample_parse(const struct perf_event *event, const struct perf_record 
     sample.has_chain = type & PERF_SAMPLE_CALLCHAIN;
     if (sample.has_chain) sample.chain = take_many(&cursor, cursor_u64(&cursor), sizeof(uint64_t));
     if (type & PERF_SAMPLE_RAW) cursor_skip(&cursor, cursor_u32(&cursor));
-    if (type & PERF_SAMPLE_BRANCH_STACK) skip_branches(&cursor, event);
+    if (type & PERF_SAMPLE_BRANCH_STACK) take_branches(&cursor, event, &sample);
     if (type & PERF_SAMPLE_REGS_USER) take_registers(&cursor, event, &sample);
     if (type & PERF_SAMPLE_STACK_USER) take_stack(&cursor, &sample);
     if (cursor.failed) return false;

@@ -22,6 +22,7 @@ struct perf_sample {
     uint32_t pid, tid, cpu;
     bool has_time, has_cpu, has_chain;
     struct slice chain;     /* addresses of 8 bytes each */
+    struct slice calls;     /* of --call-graph lbr: branches of PERF_BRANCH_SIZE bytes, the innermost call first */
     uint64_t registers_abi; /* 0: none */
     struct slice registers; /* 8 bytes for each bit of the event's user_registers */
     uint64_t registers_mask;
