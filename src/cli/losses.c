@@ -124,6 +124,17 @@ static bool has_measurements(const struct profile *profile)
     return profile->measurements.count > 0;
 }
 
+static bool has_items(const struct profile *profile)
+{
+    return sentry_extension(profile)->passthrough_items.count > 0;
+}
+
+/* The spans of an envelope are in its items, too. */
+static bool has_markers(const struct profile *profile)
+{
+    return profile->markers.count > 0 && !has_items(profile);
+}
+
 static bool has_metadata(const struct profile *profile)
 {
     return profile->profiler_id.index || profile->chunk_id.index || profile->release.index ||
@@ -133,11 +144,6 @@ static bool has_metadata(const struct profile *profile)
 static bool has_transaction(const struct profile *profile)
 {
     return sentry_extension(profile)->transaction.id.index != 0;
-}
-
-static bool has_items(const struct profile *profile)
-{
-    return sentry_extension(profile)->passthrough_items.count > 0;
 }
 
 static bool has_envelope_header(const struct profile *profile)
@@ -239,6 +245,7 @@ static const struct {
     {KEEPS_DEBUG_IDS, "debug ids of images", has_debug_ids},
     {KEEPS_ATTRIBUTES, "module, package and in_app of functions", has_attributes},
     {KEEPS_MEASUREMENTS, "measurements", has_measurements},
+    {KEEPS_MARKERS, "markers", has_markers},
     {KEEPS_METADATA, "release, environment and ids", has_metadata},
     {KEEPS_TRANSACTION, "transaction", has_transaction},
     {KEEPS_ITEMS, "header of the envelope", has_envelope_header},

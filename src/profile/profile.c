@@ -83,6 +83,9 @@ void profile_fini(struct profile *profile)
     index_table_fini(&profile->label_sets.index);
     for (size_t i = 0; i < profile->measurements.count; i++) free(profile->measurements.items[i].values);
     free(profile->measurements.items);
+    free(profile->markers.items);
+    free(profile->marker_texts.items);
+    free(profile->marker_schemas.items);
     free(profile->facts.items);
     free(profile->comments.items);
     if (profile->extension) profile->extension_type->fini(profile->extension);

@@ -39,6 +39,9 @@ enum {
     PROFILE_STRING_BYTES_MAX = 1 << 20,
     PROFILE_FACTS_MAX = 4096, /* each of comments and facts */
     PROFILE_MEASUREMENTS_MAX = 4096,
+    PROFILE_MARKERS_MAX = 16 << 20,
+    PROFILE_MARKER_TEXTS_MAX = 64, /* of one marker */
+    PROFILE_MARKER_SCHEMAS_MAX = 4096,
     PROFILE_ADDED_AT_ONCE = 128, /* as many stacks, or label sets, as are added together; and stacks fetched */
 };
 
@@ -184,6 +187,20 @@ struct measurement {
     size_t count, capacity;
 };
 
+/* What happened in a thread, at one time or over some: a span, or what Firefox calls a marker. */
+enum marker_kind { MARKER_INSTANT, MARKER_INTERVAL, MARKER_BEGIN, MARKER_END };
+struct marker {
+    struct string_id name, category;
+    struct string_id details;        /* a JSON object; "" = there are none */
+    uint32_t text_first, text_count; /* in profile.marker_texts: further details */
+    struct thread_id thread;         /* 0 = not known */
+    enum marker_kind kind;
+    uint64_t start_ns, end_ns; /* UTC since 1970; an end has no start, and only an interval and an end have an end */
+};
+struct marker_text {
+    struct string_id key, text;
+};
+
 /* What the recorder knows of itself ("ticks", "lost_late", …): shown by `offbeat info`, kept by formats that can.
  * A number is a count: a merge adds it up. What must not be added up ("engine", "hz") is a text. */
 struct fact {
@@ -218,6 +235,9 @@ struct profile {
     struct { struct measurement *items; size_t count, capacity; } measurements;
     struct { struct fact *items; size_t count, capacity; } facts;
     struct { struct string_id *items; size_t count, capacity; } comments;
+    struct { struct marker *items; size_t count, capacity; } markers;
+    struct { struct marker_text *items; size_t count, capacity; } marker_texts;
+    struct { struct string_id *items; size_t count, capacity; } marker_schemas; /* JSON objects: how a viewer shows details */
     struct sample_columns samples;
 
     /* What the values are. A profile that times its samples: [0] is samples/count, [1] wall or cpu / nanoseconds. */
@@ -256,7 +276,7 @@ void profile_fini(struct profile *profile); /* accepts {0} */
 /* STATUS_OK, or the status of the first addition that failed; sets ERROR. */
 enum status profile_failed(const struct profile *profile, struct error *error);
 
-/* --- Adding. Equal things get equal ids, except samples, measurements, facts and comments. --------------------- */
+/* --- Adding. Equal things get equal ids, except samples, measurements, markers, facts and comments. ------------ */
 
 /* Reserves memory for as many more entries as a decoder expects, so that large tables need not move while they grow. A
  * hint; failure is ignored, and there may be more or fewer entries. */
@@ -321,6 +341,11 @@ void profile_measure(struct profile *profile, struct measurement *measurement, u
 void profile_add_fact_number(struct profile *profile, const char *key, int64_t number);
 void profile_add_fact_text(struct profile *profile, const char *key, const char *text);
 void profile_add_comment(struct profile *profile, struct slice text);
+/* MARKER's own text_first and text_count are ignored; at most PROFILE_MARKER_TEXTS_MAX texts. */
+void profile_add_marker(struct profile *profile, const struct marker *marker, const struct marker_text *texts,
+                        uint32_t text_count);
+/* Equal ones are kept once. */
+void profile_add_marker_schema(struct profile *profile, struct string_id json);
 /* A copy that lives as long as the profile; empty without memory. */
 struct slice profile_copy(struct profile *profile, struct slice bytes);
 /* Remembers the first failure. */

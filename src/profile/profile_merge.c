@@ -361,6 +361,27 @@ static void merge_measurements(struct merge *merge)
     }
 }
 
+static void merge_marker(struct merge *merge, struct marker marker)
+{
+    struct marker_text texts[PROFILE_MARKER_TEXTS_MAX];
+    for (uint32_t i = 0; i < marker.text_count; i++) {
+        const struct marker_text *from = &merge->from->marker_texts.items[marker.text_first + i];
+        texts[i] = (struct marker_text){.key = move_string(merge, from->key), .text = move_string(merge, from->text)};
+    }
+    marker.name = move_string(merge, marker.name);
+    marker.category = move_string(merge, marker.category);
+    marker.details = move_string(merge, marker.details);
+    marker.thread = (struct thread_id){merge->threads[marker.thread.index]};
+    profile_add_marker(merge->into, &marker, texts, marker.text_count);
+}
+
+static void merge_markers(struct merge *merge)
+{
+    for (size_t i = 0; i < merge->from->markers.count; i++) merge_marker(merge, merge->from->markers.items[i]);
+    for (size_t i = 0; i < merge->from->marker_schemas.count; i++)
+        profile_add_marker_schema(merge->into, move_string(merge, merge->from->marker_schemas.items[i]));
+}
+
 static struct fact *find_fact(struct profile *profile, struct string_id key)
 {
     for (size_t i = 0; i < profile->facts.count; i++) {
@@ -516,6 +537,7 @@ enum status profile_merge(struct profile *into, const struct profile *from,
         merge_labels(&merge, extra_labels);
         merge_samples(&merge);
         merge_measurements(&merge);
+        merge_markers(&merge);
         merge_facts(&merge);
         merge_comments(&merge);
         merge_metadata(&merge);

@@ -756,3 +756,26 @@ void profile_add_comment(struct profile *profile, struct slice text)
     if (!PROFILE_RESERVE(profile, comments, 1, PROFILE_FACTS_MAX)) return;
     profile->comments.items[profile->comments.count++] = id;
 }
+
+void profile_add_marker(struct profile *profile, const struct marker *marker, const struct marker_text *texts,
+                        uint32_t text_count)
+{
+    if (!PROFILE_RESERVE(profile, markers, 1, PROFILE_MARKERS_MAX) ||
+        !PROFILE_RESERVE(profile, marker_texts, text_count, PROFILE_ENTITIES_MAX))
+        return;
+    struct marker *added = &profile->markers.items[profile->markers.count++];
+    *added = *marker;
+    added->text_first = (uint32_t)profile->marker_texts.count;
+    added->text_count = text_count;
+    for (uint32_t i = 0; i < text_count; i++) profile->marker_texts.items[profile->marker_texts.count++] = texts[i];
+}
+
+/* Found by a walk: there are as many as a program has kinds of markers. */
+void profile_add_marker_schema(struct profile *profile, struct string_id json)
+{
+    for (size_t i = 0; i < profile->marker_schemas.count; i++) {
+        if (profile->marker_schemas.items[i].index == json.index) return;
+    }
+    if (!PROFILE_RESERVE(profile, marker_schemas, 1, PROFILE_MARKER_SCHEMAS_MAX)) return;
+    profile->marker_schemas.items[profile->marker_schemas.count++] = json;
+}

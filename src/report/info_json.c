@@ -269,6 +269,7 @@ void info_write_json(const struct info_file *file, const struct profile *profile
     write_threads(&json, profile, summary);
     write_images(&json, profile);
     write_measurements(&json, profile);
+    write_number(&json, "markers", profile->markers.count);
     write_facts(&json, profile);
     write_report_options(&json, profile);
     write_comments(&json, profile);

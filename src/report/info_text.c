@@ -317,6 +317,7 @@ static void append_profile(struct buffer *out, const struct info_file *file, con
     append_images(out, profile, summary);
     append_completeness(out, profile, &file->completeness);
     append_measurements(out, profile);
+    if (profile->markers.count > 0) append_number(out, "Markers", profile->markers.count);
     append_facts(out, profile);
     append_report_options(out, profile);
     append_comments(out, profile);

@@ -11,6 +11,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from tap import case, check, check_equal, main  # noqa: E402
@@ -92,7 +93,56 @@ def threads_processes_and_times_are_as_the_second_reader_finds_them():
     pids = {process["threads"][0]["pid"]: process["threads"][0]["processName"] for process in PROCESSES}
     check_equal({process["pid"]: process["name"] for process in info["processes"]}, pids, "processes")
     check(abs(info["start"] - PROFILE["meta"]["startTime"] * 1e6) < 1000, f"the start is {info['start']}")
-    check_equal(info["recorder"], {"markers_not_read": 3 * len(PROCESSES)}, "facts")
+    check_equal(info["markers"], sum(len(thread["markers"]["data"]) for process in PROCESSES for thread in process["threads"]), "markers")
+
+
+REFERENCES = ("unique-string", "flow-id", "terminating-flow-id")
+
+
+def markers_of(thread, strings, rows, start, categories, schemas):
+    """[(name, category, phase, start, end, data)] of a thread, with strings for their numbers and without stacks."""
+    fields = {schema["name"]: {field["key"] for field in schema.get("fields", schema.get("data", [])) if field.get("format") in REFERENCES}
+              for schema in schemas}
+    found = []
+    for name, begin, end, phase, category, data in rows:
+        data = {key: value for key, value in (data or {}).items() if key not in ("stack", "cause")}
+        for key in fields.get(data.get("type"), set()) & data.keys():
+            data[key] = strings[data[key]]
+        times = [round(start * 1e6 + time * 1e6) if used else None for time, used in ((begin, phase != 3), (end, phase in (1, 3)))]
+        found.append((strings[name], categories[category]["name"], phase, times, data))
+    return found
+
+
+def close(a, b):
+    return a == b or None not in (a, b) and abs(a - b) < 1000  # of nanoseconds since 1970 as a double
+
+
+@case
+def markers_are_passed_through_to_the_processed_form():
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/x.firefox.json"
+        run("convert", str(FILE), "-o", path)
+        with open(path, encoding="utf-8") as file:
+            written = json.load(file)
+    meta = written["meta"]
+    threads = {thread["tid"]: thread for thread in written["threads"]}
+    kinds = set()
+    for process in PROCESSES:
+        for thread in process["threads"]:
+            rows = [(row + [None] * 6)[:6] for row in thread["markers"]["data"]]
+            expected = markers_of(thread, thread["stringTable"], rows, process["meta"]["startTime"], process["meta"]["categories"],
+                                  process["meta"]["markerSchema"])
+            table = threads[str(thread["tid"])]["markers"]
+            rows = list(zip(*(table[column] for column in ("name", "startTime", "endTime", "phase", "category", "data"))))
+            found = markers_of(thread, written["shared"]["stringArray"], rows, meta["startTime"], meta["categories"], meta["markerSchema"])
+            check_equal(len(found), len(expected), f"markers of {thread['tid']}")
+            for ours, theirs in zip(found, expected):
+                check_equal(ours[:3] + ours[4:], theirs[:3] + theirs[4:], "a marker")
+                check(all(map(close, ours[3], theirs[3])), f"{ours} at {ours[3]}, not {theirs[3]}")
+                kinds.add(theirs[4].get("type"))
+    names = {schema["name"] for schema in PROFILE["meta"]["markerSchema"]}
+    check(names <= {schema["name"] for schema in meta["markerSchema"]}, "schemas are missing")
+    check(len(kinds) > 20, f"only {kinds}")
 
 
 main()

@@ -25,16 +25,16 @@ SOURCES = {
     "callgrind": "data/callgrind/xdebug.out.gz", "dhat": "data/dhat/dhat.out", "stackprof": "data/stackprof/wall.json",
     "v8-heap": "data/v8-heap/node20.heapprofile", "envelope": "data/bound.envelope", "sentry-v1": "data/sentry-v1.json",
     "sentry-v2": "data/sentry-v2-chunk.json", "chrome": "data/real/cpuprofile/mixed-1ms.cpuprofile",
-    "perf-script": "data/perf/chains.script.gz",
+    "perf-script": "data/perf/chains.script.gz", "firefox": "data/firefox/raw.json.gz",
 }
 # Made here by convert from these: what another format has and the written file keeps is the most that it can have.
 WRITTEN = {"pprof": "data/perf/events.data", "collapsed": "data/perf/chains.data", "speedscope": "data/jfr/serial.jfr.gz",
-           "firefox": "data/perf/chains.data", "chrome-trace": "data/jfr/serial.jfr.gz"}
+           "chrome-trace": "data/jfr/serial.jfr.gz"}
 RECORDING = "recording"
 # What info --json has, and what convert calls it.
 MEMBERS = {
     "threads": "threads", "comments": "comments", "recorder": "facts of the recorder",
-    "measurements": "measurements", "doc_url": "doc_url", "release": "release",
+    "measurements": "measurements", "markers": "markers", "doc_url": "doc_url", "release": "release",
     "environment": "environment", "profiler_id": "ids", "chunk_id": "ids",
 }
 # What raw prints, and what convert calls it.
@@ -84,6 +84,8 @@ def losses_of(source, written):
 def is_named(words, said, target):
     if words in said:
         return True
+    if words == "markers" and "items of the envelope" in said:
+        return True  # its spans
     if words == "ids":
         return "profiler_id" in said
     if words == "labels" and target not in ("pprof", "otlp", "otlp-json"):

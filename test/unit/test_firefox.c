@@ -258,6 +258,49 @@ TEST(the_raw_form_has_processes_with_their_own_clocks_and_libraries)
     buffer_fini(&out);
 }
 
+/* A thread that was never sampled has the markers: a string by its number, another member as it is, no stack. */
+#define MARKERS(name, data)                                                                                            \
+    "{\"meta\":{\"version\":29,\"startTime\":1000,\"interval\":1,\"categories\":[{\"name\":\"DOM\"}],"                 \
+    "\"markerSchema\":[{\"name\":\"T\",\"data\":[{\"key\":\"id\",\"format\":\"unique-string\"},{\"label\":\"x\"}]}]}," \
+    "\"libs\":[],\"threads\":[{\"name\":\"A\",\"tid\":8,\"pid\":\"7\",\"samples\":{\"stack\":[null],\"time\":[5]},"    \
+    "\"stackTable\":{\"frame\":[],\"prefix\":[]},\"stringArray\":[]},{\"name\":\"B\",\"tid\":9,\"pid\":\"7\","         \
+    "\"samples\":"                                                                                                     \
+    "{\"stack\":[],\"time\":[]},\"markers\":{\"name\":[" name "],\"startTime\":[2],\"endTime\":[3.5],\"phase\":[1],"   \
+    "\"category\":[0],\"data\":[" data                                                                                 \
+    "],\"length\":1},\"stackTable\":{\"frame\":[],\"prefix\":[]},\"stringArray\":[\"n\","                              \
+    "\"text\"]}]}"
+
+TEST(markers_are_read_and_written)
+{
+    struct profile profile;
+    struct buffer out;
+    profile_init(&profile);
+    struct slice text =
+        slice_of_text(MARKERS("0", "{\"type\":\"T\",\"id\":1,\"n\":1,\"stack\":{\"time\":1},\"x\":[1 ,2]}"));
+    CHECK_UINT(firefox_decode(text, &profile, NULL), STATUS_OK);
+    CHECK_UINT(profile.markers.count, 1);
+    const struct marker *marker = &profile.markers.items[0];
+    CHECK_TEXT(profile_c_string(&profile, marker->name), "n");
+    CHECK_TEXT(profile_c_string(&profile, marker->category), "DOM");
+    CHECK_TEXT(profile_c_string(&profile, marker->details), "{\"type\":\"T\",\"n\":1,\"x\":[1 ,2]}");
+    CHECK_UINT(marker->start_ns, 1002000000);
+    CHECK_UINT(marker->end_ns, 1003500000);
+    CHECK_UINT(marker->kind, MARKER_INTERVAL);
+    buffer_init(&out, 1 << 20);
+    CHECK_UINT(firefox_encode(&profile, &out, NULL), STATUS_OK);
+    buffer_append_byte(&out, '\0');
+    check_holds(&out, "\"markerSchema\":[{\"name\":\"T\",\"fields\":[{\"key\":\"id\",\"format\":\"unique-string\"}]}]");
+    check_holds(&out, "\"name\":\"B\",\"isMainThread\":false,\"pid\":\"7\",\"tid\":\"9\"");
+    check_holds(&out, "\"markers\":{\"data\":[{\"type\":\"T\",\"n\":1,\"x\":[1 ,2],\"id\":");
+    check_holds(&out, "\"startTime\":[0.000000],\"endTime\":[1.500000],\"phase\":[1],\"category\":[6],\"length\":1");
+    buffer_fini(&out);
+    profile_fini(&profile);
+
+    CHECK_TEXT(read_text(&out, slice_of_text(MARKERS("2", "null"))),
+               "a marker has a name that is not there (offset 471)");
+    buffer_fini(&out);
+}
+
 TEST(broken_profiles_are_rejected_with_the_place)
 {
     static const struct {

@@ -11,6 +11,7 @@
 #include "format/sentry/transaction.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { PAYLOAD_BYTES_MAX = 1 << 30 };
 
@@ -38,6 +39,87 @@ static enum status add_payload(const struct envelope_item *item, struct profile 
     return status;
 }
 
+/* --- Spans as markers --------------------------------------------------------------------------------------------- */
+
+/* The threads of a profile by their ids. */
+struct thread_map {
+    struct profile *profile;
+    uint32_t *of_string; /* the first thread that has the string as its id */
+    size_t count;
+};
+
+static bool thread_map_init(struct thread_map *map, struct profile *profile)
+{
+    *map = (struct thread_map){.profile = profile, .count = profile->strings.count};
+    map->of_string = calloc(map->count, sizeof(*map->of_string));
+    for (size_t i = profile->threads.count; map->of_string && i-- > 1;)
+        map->of_string[profile->threads.items[i].id.index] = (uint32_t)i;
+    return map->of_string != NULL;
+}
+
+/* Threads that the profile does not have are not known. */
+static struct thread_id thread_called(const struct thread_map *map, struct slice id)
+{
+    struct string_id string;
+    bool is_known = id.size > 0 && profile_find_string(map->profile, id, &string) && string.index < map->count;
+    return (struct thread_id){is_known ? map->of_string[string.index] : 0};
+}
+
+static void add_text(struct profile *profile, struct marker_text *texts, uint32_t *count, const char *key,
+                     struct slice text)
+{
+    if (text.size == 0) return;
+    texts[(*count)++] = (struct marker_text){profile_text(profile, key), profile_string(profile, text)};
+}
+
+static void add_span(const struct thread_map *map, const struct span *span, struct thread_id thread)
+{
+    enum { TEXTS = 5 };
+    struct profile *profile = map->profile;
+    struct thread_id own = thread_called(map, span->thread_id);
+    struct marker_text texts[TEXTS];
+    uint32_t count = 0;
+    if (span->start_ns == 0 || span->end_ns < span->start_ns) return;
+    add_text(profile, texts, &count, "description", span->description);
+    add_text(profile, texts, &count, "status", span->status);
+    add_text(profile, texts, &count, "trace_id", span->trace_id);
+    add_text(profile, texts, &count, "span_id", span->span_id);
+    add_text(profile, texts, &count, "parent_span_id", span->parent_span_id);
+    struct marker marker = {.name = profile_string(profile, span->op.size ? span->op : slice_of_text("span")),
+                            .thread = own.index ? own : thread,
+                            .kind = MARKER_INTERVAL,
+                            .start_ns = span->start_ns,
+                            .end_ns = span->end_ns};
+    profile_add_marker(profile, &marker, texts, count);
+}
+
+static void add_spans(const struct thread_map *map, const struct transaction *transaction)
+{
+    struct span root = transaction->root;
+    if (root.description.size == 0) root.description = transaction->name;
+    struct thread_id thread = thread_called(map, root.thread_id);
+    if (thread.index == 0) thread = thread_called(map, profile_slice(map->profile, map->profile->active_thread));
+    add_span(map, &root, thread);
+    for (size_t i = 0; i < transaction->spans.count; i++) add_span(map, &transaction->spans.items[i], thread);
+}
+
+/* A transaction that cannot be read is passed through all the same. */
+static void add_markers(struct profile *profile)
+{
+    const struct sentry_extension *extension = sentry_extension(profile);
+    struct thread_map map;
+    struct transaction transaction;
+    if (!thread_map_init(&map, profile)) profile_fail(profile, STATUS_NO_MEMORY);
+    for (size_t i = 0; map.of_string && i < extension->passthrough_items.count; i++) {
+        const struct passthrough_item *item = &extension->passthrough_items.items[i];
+        bool is_transaction = slice_equals_text(profile_slice(profile, item->type), "transaction");
+        if (!is_transaction || transaction_decode(item->payload, &transaction, NULL) != STATUS_OK) continue;
+        add_spans(&map, &transaction);
+        transaction_fini(&transaction);
+    }
+    free(map.of_string);
+}
+
 static enum status decode_items(struct envelope_reader *reader, struct profile *profile, struct error *error)
 {
     struct envelope_item item;
@@ -59,6 +141,9 @@ static enum status decode_items(struct envelope_reader *reader, struct profile *
     if (count == 0) return error_set(error, STATUS_UNSUPPORTED, 0, "the envelope holds no profile");
     struct sentry_extension *extension = sentry_extension_make(profile);
     if (extension) extension->has_item_members = has_item_members;
+    add_markers(profile);
+    status = profile_failed(profile, error);
+    if (status != STATUS_OK) return status;
     return profile_sort_by_time(profile, error);
 }
 

@@ -16,6 +16,7 @@
 #include "format/common/json_kind.h"
 #include "format/common/tracks.h"
 #include "format/common/text_line.h"
+#include "format/viewer/firefox_markers.h"
 #include "profile/sample_times.h"
 
 #include <ctype.h>
@@ -100,6 +101,8 @@ struct encoder {
     uint32_t *first_frame; /* by location, plus one */
     uint32_t *stack_ends;  /* by stack of the model: its innermost frame's stack, plus one */
     struct tracks tracks;
+    struct firefox_markers markers;
+    bool *has_markers_written; /* by thread */
     unsigned *program_numbers; /* by process: how many earlier ones have its pid */
     uint64_t start_ns;
     bool has_unnamed;
@@ -328,6 +331,7 @@ static void sort_samples(struct encoder *encoder)
     for (size_t i = 0; i < profile->samples.count; i++) {
         if (profile->samples.time_ns[i] < first_ns) first_ns = profile->samples.time_ns[i];
     }
+    if (firefox_markers_start(&encoder->markers) < first_ns) first_ns = firefox_markers_start(&encoder->markers);
     encoder->start_ns = profile->has_times ? first_ns : profile_start_ns(profile);
     for (size_t i = 0; profile->has_times && i < profile->samples.count; i++)
         encoder->tracks.samples[i].time_ns -= first_ns;
@@ -418,20 +422,26 @@ static void write_reference(struct json_writer *writer, uint32_t number)
         json_write_null(writer);
 }
 
+static void write_category(struct encoder *encoder, struct slice name, const char *colour)
+{
+    json_begin_object(&encoder->writer);
+    write_slice(encoder, "name", name);
+    write_text(encoder, "color", colour);
+    begin_array(encoder, "subcategories");
+    json_write_text(&encoder->writer, "Other");
+    json_end_array(&encoder->writer);
+    json_end_object(&encoder->writer);
+}
+
+/* Those of stacks, and then those of markers. */
 static void write_categories(struct encoder *encoder)
 {
-    struct json_writer *writer = &encoder->writer;
     begin_array(encoder, "categories");
-    for (size_t i = 0; i < CATEGORIES; i++) {
-        json_begin_object(writer);
-        write_text(encoder, "name", categories[i].name);
-        write_text(encoder, "color", categories[i].colour);
-        begin_array(encoder, "subcategories");
-        json_write_text(writer, "Other");
-        json_end_array(writer);
-        json_end_object(writer);
-    }
-    json_end_array(writer);
+    for (size_t i = 0; i < CATEGORIES; i++)
+        write_category(encoder, slice_of_text(categories[i].name), categories[i].colour);
+    for (size_t i = 0; i < encoder->markers.category_count; i++)
+        write_category(encoder, profile_slice(encoder->profile, encoder->markers.category_names[i]), "grey");
+    json_end_array(&encoder->writer);
 }
 
 static void write_meta(struct encoder *encoder)
@@ -463,6 +473,7 @@ static void write_meta(struct encoder *encoder)
     json_end_object(&encoder->writer);
     write_categories(encoder);
     begin_array(encoder, "markerSchema");
+    firefox_markers_write_schemas(&encoder->markers, &encoder->writer);
     json_end_array(&encoder->writer);
     json_end_object(&encoder->writer);
 }
@@ -657,28 +668,69 @@ static void write_process_id(struct encoder *encoder, uint32_t process)
     write_text(encoder, "pid", id);
 }
 
+static void write_markers(struct encoder *encoder, uint32_t thread)
+{
+    begin_object(encoder, "markers");
+    firefox_markers_write(&encoder->markers, thread, encoder->start_ns, CATEGORIES, &encoder->writer);
+    json_end_object(&encoder->writer);
+    encoder->has_markers_written[thread] = true;
+}
+
+static void write_no_markers(struct encoder *encoder)
+{
+    static const char *const columns[] = {"data", "name", "startTime", "endTime", "phase", "category"};
+    write_empty_table(encoder, "markers", columns, 6);
+}
+
+/* What a thread has before its samples. */
+static void begin_thread(struct encoder *encoder, struct string_id process_name, uint64_t start_ns)
+{
+    json_begin_object(&encoder->writer);
+    write_text(encoder, "processType", "default");
+    if (process_name.index) write_slice(encoder, "processName", profile_slice(encoder->profile, process_name));
+    write_number(encoder, "processStartupTime", 0);
+    write_null(encoder, "processShutdownTime");
+    write_milliseconds(encoder, "registerTime", start_ns);
+    write_null(encoder, "unregisterTime");
+    begin_array(encoder, "pausedRanges");
+    json_end_array(&encoder->writer);
+}
+
 static void write_thread(struct encoder *encoder, const struct track_sample *samples, size_t count, bool is_first)
 {
-    static const char *const marker_columns[] = {"data", "name", "startTime", "endTime", "phase", "category"};
     const struct profile *profile = encoder->profile;
     const struct process_key *process = &encoder->tracks.processes.items[samples[0].process];
     struct slice id = profile_slice(profile, profile_thread(profile, (struct thread_id){samples[0].thread})->id);
     struct slice name = profile_slice(profile, profile_thread_name_at(profile, samples[count - 1].sample));
-    json_begin_object(&encoder->writer);
-    write_text(encoder, "processType", "default");
-    if (process->name.index) write_slice(encoder, "processName", profile_slice(profile, process->name));
-    write_number(encoder, "processStartupTime", 0);
-    write_null(encoder, "processShutdownTime");
-    write_milliseconds(encoder, "registerTime", samples[0].time_ns);
-    write_null(encoder, "unregisterTime");
-    begin_array(encoder, "pausedRanges");
-    json_end_array(&encoder->writer);
+    begin_thread(encoder, process->name, samples[0].time_ns);
     write_slice(encoder, "name", name.size ? name : id.size ? id : slice_of_text("all"));
     write_switch(encoder, "isMainThread", is_first);
     write_process_id(encoder, samples[0].process);
     write_slice(encoder, "tid", id.size ? id : slice_of_text("0"));
     write_samples(encoder, samples, count);
-    write_empty_table(encoder, "markers", marker_columns, 6);
+    if (encoder->has_markers_written[samples[0].thread])
+        write_no_markers(encoder);
+    else
+        write_markers(encoder, samples[0].thread);
+    json_end_object(&encoder->writer);
+}
+
+/* A thread that was never sampled. */
+static void write_thread_of_markers(struct encoder *encoder, uint32_t index)
+{
+    const struct profile *profile = encoder->profile;
+    const struct thread *thread = profile_thread(profile, (struct thread_id){index});
+    const struct process *process = profile_process(profile, thread->process);
+    struct slice id = profile_slice(profile, thread->id), name = profile_slice(profile, thread->name);
+    char pid[32];
+    (void)snprintf(pid, sizeof(pid), "%" PRId64, (int64_t)process->pid);
+    begin_thread(encoder, process->name, 0);
+    write_slice(encoder, "name", name.size ? name : id.size ? id : slice_of_text("all"));
+    write_switch(encoder, "isMainThread", false);
+    write_text(encoder, "pid", pid);
+    write_slice(encoder, "tid", id.size ? id : slice_of_text("0"));
+    write_samples(encoder, NULL, 0);
+    write_markers(encoder, index);
     json_end_object(&encoder->writer);
 }
 
@@ -691,6 +743,10 @@ static void write_threads(struct encoder *encoder)
         write_thread(encoder, samples + first, size,
                      first == 0 || samples[first].process != samples[first - 1].process);
         first += size;
+    }
+    for (uint32_t i = 0; i < encoder->profile->threads.count && !encoder->writer.out->failed; i++) {
+        if (!encoder->has_markers_written[i] && firefox_markers_of(&encoder->markers, i) > 0)
+            write_thread_of_markers(encoder, i);
     }
     json_end_array(&encoder->writer);
 }
@@ -726,8 +782,11 @@ static void encode(struct encoder *encoder)
     const struct profile *profile = encoder->profile;
     encoder->first_frame = calloc(profile->locations.count, sizeof(*encoder->first_frame));
     encoder->stack_ends = calloc(profile_stack_limit(profile), sizeof(*encoder->stack_ends));
+    encoder->has_markers_written = calloc(profile->threads.count, sizeof(*encoder->has_markers_written));
     bool has_tracks = tracks_init(&encoder->tracks, profile) && number_programs(encoder);
-    if (!encoder->first_frame || !encoder->stack_ends || !has_tracks) {
+    struct thread_id shown = profile_thread_with_samples(profile, profile_default_thread(profile));
+    bool has_markers = firefox_markers_init(&encoder->markers, profile, shown, &encoder->texts);
+    if (!encoder->first_frame || !encoder->stack_ends || !encoder->has_markers_written || !has_tracks || !has_markers) {
         fail(encoder);
         return;
     }
@@ -756,6 +815,8 @@ static void encoder_fini(struct encoder *encoder)
     free(encoder->first_frame);
     free(encoder->stack_ends);
     tracks_fini(&encoder->tracks);
+    firefox_markers_fini(&encoder->markers);
+    free(encoder->has_markers_written);
     free(encoder->program_numbers);
 }
 
@@ -787,8 +848,8 @@ const struct format format_firefox = {
     .detect = firefox_detect,
     .decode = firefox_decode,
     .encode = firefox_encode,
-    .keeps =
-        KEEPS_TIMES | KEEPS_THREADS | KEEPS_INLINED | KEEPS_LINES | KEEPS_ADDRESSES | KEEPS_IMAGES | KEEPS_DEBUG_IDS,
+    .keeps = KEEPS_TIMES | KEEPS_THREADS | KEEPS_INLINED | KEEPS_LINES | KEEPS_ADDRESSES | KEEPS_IMAGES |
+             KEEPS_DEBUG_IDS | KEEPS_MARKERS,
     .needs_timestamps = true,
     .needs_full_names = true,
 };

@@ -9,14 +9,15 @@ enum {
     FIREFOX_VERSION = 61, /* of the processed format: the first with tables for all threads; later ones upgrade it */
     FIREFOX_THREADS_MAX = 65536,
     FIREFOX_LIBRARIES_MAX = 65536,
-    FIREFOX_INLINED_MAX = 64,      /* functions inlined into one place; more become callers */
-    FIREFOX_PROCESS_DEPTH_MAX = 8, /* of processes within processes, in the raw form */
+    FIREFOX_INLINED_MAX = 64,         /* functions inlined into one place; more become callers */
+    FIREFOX_PROCESS_DEPTH_MAX = 8,    /* of processes within processes, in the raw form */
+    FIREFOX_MARKER_FIELDS_MAX = 4096, /* members of markers that are strings, of all schemas */
 };
 
 bool firefox_detect(struct slice bytes);
 
 /* Decodes a processed profile of any version, or the raw form that Firefox itself writes, into PROFILE, which must be
- * initialised and empty. Markers are counted, and not read. */
+ * initialised and empty. */
 enum status firefox_decode(struct slice bytes, struct profile *profile, struct error *error);
 
 /* A thread for each thread, its samples in the order of time, weighted with the default value. Where the profile has no

@@ -63,7 +63,7 @@ int64_t firefox_number(struct json_reader *reader, int power)
     return scaled(&number, power);
 }
 
-static void read_column(struct decoder *decoder, struct slice value, int power, struct column *column)
+void firefox_read_column(struct decoder *decoder, struct slice value, int power, struct column *column)
 {
     struct json_reader reader;
     if (value.size == 0 || decoder->file.status != STATUS_OK) return;
@@ -89,7 +89,7 @@ static void read_columns(struct decoder *decoder, struct slice object, const cha
 {
     struct json_member members[FRAME_COLUMNS];
     firefox_note(decoder, object, names, members, count);
-    for (size_t i = 0; i < count; i++) read_column(decoder, members[i].value, 0, &columns[i]);
+    for (size_t i = 0; i < count; i++) firefox_read_column(decoder, members[i].value, 0, &columns[i]);
 }
 
 void firefox_read_strings(struct decoder *decoder, struct slice list, struct tables *tables)
@@ -208,8 +208,8 @@ static bool is_unnamed(const struct profile *profile, const struct line *line, i
 static enum frame_kind kind_of(const struct decoder *decoder, const struct tables *tables, int64_t frame)
 {
     int64_t category = item_at(&tables->frames[FRAME_CATEGORY], frame);
-    bool is_known = category >= 0 && (uint64_t)category < decoder->category_count;
-    return is_known ? decoder->category_kinds[category] : FRAME_UNKNOWN;
+    bool is_known = category >= 0 && (uint64_t)category < decoder->processes[0].category_end; /* all have the same */
+    return is_known ? decoder->categories[category].kind : FRAME_UNKNOWN;
 }
 
 /* The location whose LINES, innermost first, end with that of FRAME. */
@@ -364,34 +364,39 @@ static void read_samples(struct decoder *decoder, const struct thread_parts *thr
     enum { MILLISECONDS_TO_NANOSECONDS = 6 };
     samples->measure = measure_of(decoder, thread);
     samples->has_deltas = parts[TIMES].value.size == 0;
-    read_column(decoder, parts[STACKS].value, 0, &samples->stacks);
-    read_column(decoder, parts[samples->has_deltas ? TIME_DELTAS : TIMES].value, MILLISECONDS_TO_NANOSECONDS,
-                &samples->times);
-    read_column(decoder, parts[WEIGHTS].value, samples->measure == MEASURE_TIME ? MILLISECONDS_TO_NANOSECONDS : 0,
-                &samples->weights);
-    if (decoder->cpu_unit_ns) read_column(decoder, parts[CPU_DELTAS].value, 0, &samples->cpu);
+    firefox_read_column(decoder, parts[STACKS].value, 0, &samples->stacks);
+    firefox_read_column(decoder, parts[samples->has_deltas ? TIME_DELTAS : TIMES].value, MILLISECONDS_TO_NANOSECONDS,
+                        &samples->times);
+    firefox_read_column(decoder, parts[WEIGHTS].value,
+                        samples->measure == MEASURE_TIME ? MILLISECONDS_TO_NANOSECONDS : 0, &samples->weights);
+    if (decoder->cpu_unit_ns) firefox_read_column(decoder, parts[CPU_DELTAS].value, 0, &samples->cpu);
     bool is_broken = samples->times.count < samples->stacks.count ||
                      (samples->weights.count > 0 && samples->weights.count < samples->stacks.count);
     if (is_broken)
         firefox_fail(decoder, STATUS_MALFORMED, thread->own[SAMPLES].value, "the columns of samples differ in length");
 }
 
-static uint64_t time_at(uint64_t start_ns, int64_t offset_ns)
+uint64_t firefox_time_at(uint64_t start_ns, int64_t offset_ns)
 {
     uint64_t time;
     if (offset_ns < 0) return start_ns > 0 - (uint64_t)offset_ns ? start_ns + (uint64_t)offset_ns : 0;
     return __builtin_add_overflow(start_ns, (uint64_t)offset_ns, &time) ? UINT64_MAX : time;
 }
 
-static void add_samples(struct decoder *decoder, struct tables *tables, const struct thread_parts *parts,
-                        const struct samples *samples, struct column *todo)
+static struct thread_id thread_of(struct decoder *decoder, const struct thread_parts *parts)
 {
-    struct profile *profile = decoder->file.profile;
     struct thread thread = {.process = process_of(decoder, parts),
                             .id = json_parts_string(&decoder->file, parts->own[TID].value),
                             .name = json_parts_string(&decoder->file, parts->own[NAME].value)};
     if (thread.name.index == thread.id.index) thread.name = (struct string_id){0}; /* it has none */
-    struct sample sample = {.thread = profile_add_thread(profile, &thread), .labels = labels_of(decoder, parts)};
+    return profile_add_thread(decoder->file.profile, &thread);
+}
+
+static void add_samples(struct decoder *decoder, struct tables *tables, const struct thread_parts *parts,
+                        const struct samples *samples, struct column *todo)
+{
+    struct profile *profile = decoder->file.profile;
+    struct sample sample = {.thread = thread_of(decoder, parts), .labels = labels_of(decoder, parts)};
     int64_t clock = 0;
     for (size_t i = 0; i < samples->stacks.count && decoder->file.status == STATUS_OK; i++) {
         int64_t values[PROFILE_VALUES_MAX] = {1}, stack = samples->stacks.items[i];
@@ -405,7 +410,7 @@ static void add_samples(struct decoder *decoder, struct tables *tables, const st
         clock = samples->has_deltas ? profile_add_values(clock, samples->times.items[i]) : samples->times.items[i];
         if (stack != NONE) stack += (int64_t)samples->leaves;
         sample.stack = stack == NONE ? (struct stack_id){0} : make_stack(decoder, tables, stack, todo);
-        sample.time_ns = time_at(decoder->processes[parts->process].start_ns, clock);
+        sample.time_ns = firefox_time_at(decoder->processes[parts->process].start_ns, clock);
         values[decoder->columns[samples->measure]] = weight;
         if (cpu > 0 && __builtin_mul_overflow(cpu, decoder->cpu_unit_ns, &values[decoder->columns[MEASURE_CPU]]))
             values[decoder->columns[MEASURE_CPU]] = INT64_MAX;
@@ -439,6 +444,7 @@ static void read_thread(struct decoder *decoder, const struct thread_parts *thre
     else if (decoder->file.status == STATUS_OK)
         read_samples(decoder, thread, &samples);
     if (decoder->file.status == STATUS_OK) add_samples(decoder, tables, thread, &samples, &todo);
+    if (decoder->file.status == STATUS_OK) firefox_read_markers(decoder, thread, tables, thread_of(decoder, thread));
     free(todo.items);
     free(samples.stacks.items);
     free(samples.times.items);
@@ -449,25 +455,6 @@ static void read_thread(struct decoder *decoder, const struct thread_parts *thre
 }
 
 /* --- The parts of the file ---------------------------------------------------------------------------------------- */
-
-/* Markers are not read: their number is a fact, so that nobody misses them without knowing. */
-static void count_markers(struct decoder *decoder, struct slice table)
-{
-    enum { LENGTH, ROWS, MARKER_PARTS };
-    static const char *const names[MARKER_PARTS] = {"length", "data"};
-    struct json_member parts[MARKER_PARTS];
-    struct json_number length = {0};
-    struct json_reader reader;
-    firefox_note(decoder, table, names, parts, MARKER_PARTS);
-    if (json_number_of_text(parts[LENGTH].value, &length)) {
-        decoder->marker_count = profile_add_values(decoder->marker_count, scaled(&length, 0));
-    } else if (parts[ROWS].value.size > 0) {
-        json_reader_init(&reader, parts[ROWS].value);
-        json_array_begin(&reader);
-        for (; json_array_next(&reader); json_skip(&reader)) decoder->marker_count++;
-        json_parts_finish(&decoder->file, &reader);
-    }
-}
 
 static void note_thread(struct decoder *decoder, struct slice object)
 {
@@ -483,7 +470,6 @@ static void note_thread(struct decoder *decoder, struct slice object)
     *thread = (struct thread_parts){.tables = object, .process = (uint32_t)decoder->process_count - 1};
     firefox_note(decoder, object, names, thread->own, THREAD_PARTS);
     firefox_note(decoder, thread->own[SAMPLES].value, sample_names, thread->samples, SAMPLE_PARTS);
-    count_markers(decoder, thread->own[MARKERS].value);
     struct slice pid = thread->own[PID].value;
     if (decoder->thread_count == 1) decoder->first_pid = pid;
     decoder->has_several_processes |= !slice_equal(pid, decoder->first_pid);
@@ -546,24 +532,6 @@ static void take_library(struct decoder *decoder, struct slice object)
         decoder->libraries[decoder->library_count++] = library;
 }
 
-static void take_category(struct decoder *decoder, struct slice object)
-{
-    static const struct {
-        const char *name;
-        enum frame_kind kind;
-    } known[] = {{"Kernel", FRAME_KERNEL}, {"JIT", FRAME_JIT}, {"Interpreter", FRAME_INTERPRETED}};
-    static const char *const names[] = {"name"};
-    struct json_member part[1];
-    if (decoder->category_count == CATEGORIES_MAX) return;
-    firefox_note(decoder, object, names, part, 1);
-    struct slice name = profile_slice(decoder->file.profile, json_parts_string(&decoder->file, part[0].value));
-    enum frame_kind kind = FRAME_UNKNOWN;
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (slice_equals_text(name, known[i].name)) kind = known[i].kind;
-    }
-    decoder->category_kinds[decoder->category_count++] = kind;
-}
-
 /* What one number of threadCPUDelta is; 0 if it is not a time. */
 static int64_t cpu_unit(struct decoder *decoder, struct slice units)
 {
@@ -577,8 +545,8 @@ static int64_t cpu_unit(struct decoder *decoder, struct slice units)
 
 static void read_meta(struct decoder *decoder, struct slice meta, struct process_parts *process)
 {
-    enum { START, INTERVAL, UNITS, CATEGORIES, META_PARTS };
-    static const char *const names[META_PARTS] = {"startTime", "interval", "sampleUnits", "categories"};
+    enum { START, INTERVAL, UNITS, CATEGORIES, MARKER_SCHEMAS, META_PARTS };
+    static const char *const names[META_PARTS] = {"startTime", "interval", "sampleUnits", "categories", "markerSchema"};
     struct json_member parts[META_PARTS];
     struct profile *profile = decoder->file.profile;
     struct json_number start = {0}, interval = {0};
@@ -587,8 +555,11 @@ static void read_meta(struct decoder *decoder, struct slice meta, struct process
         int64_t start_ns = scaled(&start, 6);
         process->start_ns = start_ns > 0 ? (uint64_t)start_ns : 0;
     }
-    if (decoder->depth > 0) return; /* all processes have the same categories */
-    for_each(decoder, parts[CATEGORIES].value, take_category);
+    process->category_first = decoder->category_count;
+    for_each(decoder, parts[CATEGORIES].value, firefox_take_category);
+    process->category_end = decoder->category_count;
+    for_each(decoder, parts[MARKER_SCHEMAS].value, firefox_take_marker_schema);
+    if (decoder->depth > 0) return;
     if (json_number_of_text(parts[INTERVAL].value, &interval)) {
         profile->period = scaled(&interval, 6);
         profile->period_type =
@@ -662,7 +633,6 @@ static void read_file(struct decoder *decoder)
         read_thread(decoder, &decoder->threads[i]);
     size_libraries(decoder);
     add_process(decoder);
-    if (decoder->marker_count > 0) profile_add_fact_number(profile, "markers_not_read", decoder->marker_count);
 }
 
 enum status firefox_decode(struct slice bytes, struct profile *profile, struct error *error)
@@ -675,6 +645,8 @@ enum status firefox_decode(struct slice bytes, struct profile *profile, struct e
     free(decoder.threads);
     free(decoder.libraries);
     free(decoder.processes);
+    free(decoder.categories);
+    free(decoder.references);
     if (decoder.file.status == STATUS_OK) decoder.file.status = profile_failed(profile, error);
     return decoder.file.status == STATUS_OK ? profile_sort_by_time(profile, error) : decoder.file.status;
 }

@@ -50,9 +50,13 @@ struct thread_parts {
 struct process_parts {
     uint64_t start_ns;
     size_t library_first, library_end;
+    size_t category_first, category_end;
 };
 
-enum { CATEGORIES_MAX = 256 }; /* later ones are ignored */
+struct category {
+    struct string_id name;
+    enum frame_kind kind; /* that a frame of this category has */
+};
 
 enum measure { MEASURE_SAMPLES, MEASURE_TIME, MEASURE_BYTES, MEASURE_CPU, MEASURES };
 
@@ -64,14 +68,15 @@ struct decoder {
     size_t library_count, library_capacity;
     struct process_parts *processes;
     size_t process_count, process_capacity;
-    unsigned depth; /* of the process at hand */
-    int64_t marker_count;
+    unsigned depth;              /* of the process at hand */
+    struct category *categories; /* of all processes */
+    size_t category_count, category_capacity;
+    struct marker_text *references; /* types of markers, and their members that stand for strings */
+    size_t reference_count, reference_capacity;
     int64_t cpu_unit_ns; /* 0: CPU time is not known */
     unsigned columns[MEASURES];
     struct slice first_pid;
     bool has_several_processes;
-    enum frame_kind category_kinds[CATEGORIES_MAX];
-    size_t category_count;
     struct tables shared;
     bool has_shared_stacks;
 };
@@ -87,6 +92,11 @@ int64_t firefox_number(struct json_reader *reader, int power);
 
 void firefox_read_strings(struct decoder *decoder, struct slice list, struct tables *tables);
 
+void firefox_read_column(struct decoder *decoder, struct slice value, int power, struct column *column);
+
+/* OFFSET_NS after, or before, START_NS; the ends of what can be said if it is beyond. */
+uint64_t firefox_time_at(uint64_t start_ns, int64_t offset_ns);
+
 /* Checks what the stacks of TABLES refer to. PLACE: in the file. */
 void firefox_check_tables(struct decoder *decoder, struct slice place, struct tables *tables);
 
@@ -95,12 +105,25 @@ static inline bool firefox_is_raw(const struct thread_parts *thread)
     return thread->samples[SCHEMA].value.size > 0;
 }
 
+/* --- Markers ------------------------------------------------------------------------------------------------------ */
+
+/* Objects of the lists meta.markerSchema and meta.categories. */
+void firefox_take_marker_schema(struct decoder *decoder, struct slice schema);
+void firefox_take_category(struct decoder *decoder, struct slice category);
+
+/* The markers of the thread PARTS, once its tables, and the schemas of all processes, are known. */
+void firefox_read_markers(struct decoder *decoder, const struct thread_parts *parts, const struct tables *tables,
+                          struct thread_id thread_id);
+
 /* --- The raw form ------------------------------------------------------------------------------------------------- */
 
 /* The tables of THREAD. Stack n has its callers' places in row n, and is in row n + RET_LEAVES where it is a sample's:
  * the addresses of callers are return addresses, and are put inside of the call. */
 void firefox_raw_tables(struct decoder *decoder, const struct thread_parts *thread, struct tables *tables,
                         size_t *ret_leaves);
+
+/* The places in a row that MEMBERS of a schema say; NONE where they say none. */
+void firefox_raw_places(const struct json_member *members, int64_t *ret_places, size_t count);
 
 /* The columns COUNT of them called NAMES of a table with "schema" and "data". Values are multiplied by 10^POWERS. */
 void firefox_raw_columns(struct decoder *decoder, struct slice table, const char *const *names, const int *powers,

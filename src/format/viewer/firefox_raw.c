@@ -42,6 +42,16 @@ static bool read_row(struct json_reader *reader, const int64_t *places, const in
     return has_memory;
 }
 
+void firefox_raw_places(const struct json_member *members, int64_t *ret_places, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct json_number number = {0};
+        ret_places[i] = json_number_of_text(members[i].value, &number) && number.is_exact && number.exponent == 0
+                            ? (int64_t)(number.digits & INT32_MAX)
+                            : NONE;
+    }
+}
+
 void firefox_raw_columns(struct decoder *decoder, struct slice table, const char *const *names, const int *powers,
                          struct column *columns, size_t count)
 {
@@ -52,12 +62,7 @@ void firefox_raw_columns(struct decoder *decoder, struct slice table, const char
     struct json_reader reader;
     firefox_note(decoder, table, parts_names, parts, TABLE_MEMBERS);
     firefox_note(decoder, parts[TABLE_SCHEMA].value, names, members, count);
-    for (size_t i = 0; i < count; i++) {
-        struct json_number number = {0};
-        places[i] = json_number_of_text(members[i].value, &number) && number.is_exact && number.exponent == 0
-                        ? (int64_t)(number.digits & INT32_MAX)
-                        : NONE;
-    }
+    firefox_raw_places(members, places, count);
     if (parts[TABLE_ROWS].value.size == 0 || decoder->file.status != STATUS_OK) return;
     json_reader_init(&reader, parts[TABLE_ROWS].value);
     json_array_begin(&reader);

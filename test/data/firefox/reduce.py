@@ -1,4 +1,4 @@
-"""Reduces a raw profile of Firefox to what the test needs: the first three markers of each thread, no pages and logs.
+"""Reduces a raw profile of Firefox to what the test needs: two markers of each type in each thread, no pages and logs.
 
     MOZ_PROFILER_STARTUP=1 MOZ_PROFILER_STARTUP_INTERVAL=20 MOZ_PROFILER_STARTUP_FEATURES=js,stackwalk,cpu \\
     MOZ_PROFILER_STARTUP_FILTERS=GeckoMain MOZ_PROFILER_SHUTDOWN=raw.json \\
@@ -6,6 +6,7 @@
     reduce.py raw.json raw.json.gz
 
 SPDX-License-Identifier: MIT"""
+import collections
 import gzip
 import json
 import sys
@@ -13,10 +14,15 @@ import sys
 
 def reduce(process):
     for thread in process["threads"]:
-        thread["markers"]["data"] = thread["markers"]["data"][:3]
+        seen = collections.Counter()
+        kept = []
+        for marker in thread["markers"]["data"]:
+            kind = marker[5].get("type") if len(marker) > 5 and marker[5] else None
+            seen[kind] += 1
+            kept += [marker] if seen[kind] <= 2 else []
+        thread["markers"]["data"] = kept
     for key in ("profilingLog", "pages", "pausedRanges"):
         process[key] = []
-    process["meta"].pop("markerSchema", None)
     for other in process["processes"]:
         reduce(other)
 
